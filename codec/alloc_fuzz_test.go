@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// decoders are all that read what is stored. Each of their errors is an ErrCorrupt.
+// decoders are all decoders of stored bytes. Each of their errors is an ErrCorrupt.
 var decoders = []struct {
 	name   string
 	decode func(b []byte) error
@@ -29,7 +29,7 @@ var decoders = []struct {
 	{"merged blocks", func(b []byte) error { return merged(NumberKey(KindRowKeys, 1, 0), b) }},
 }
 
-// merged merges what stands in the two halves of b.
+// merged merges the two halves of b.
 func merged(key, b []byte) error {
 	m, err := NewMerger(key, b[:len(b)/2])
 	if err == nil {
@@ -39,10 +39,10 @@ func merged(key, b []byte) error {
 	return err
 }
 
-// FuzzAllocation: whatever the bytes say of how much they hold, reading them allocates, in
-// all, no more than a constant, which is that of a block and of the containers of one
-// bitmap, and 256 times their length: numbers take up to 32 times the memory of the bitmap
-// that spells them, and are copied when they are merged.
+// FuzzAllocation: whatever sizes the bytes claim, reading them allocates no more than a
+// constant and 256 times their length. The constant is that of a block and of the
+// containers of one bitmap. Numbers take up to 32 times the memory of the bitmap that
+// spells them, and merging copies them.
 func FuzzAllocation(f *testing.F) {
 	l := NewLayer()
 	l.Add(7)

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// A packed block holds one entry for each of up to 256 consecutive rows (or
-// code numbers); an entry is known by its offset, row mod 256. Blocks are
-// written as edits and merged: an edit names the entries it sets and those it
-// clears, and has the same form as the block that edits add up to.
+// A packed block holds one entry for each of up to 256 consecutive rows (or code
+// numbers). The offset of an entry is row mod 256. Blocks are written as edits and
+// merged: an edit names the entries it sets and those it clears. It has the same form
+// as the block that the edits add up to.
 //
 //	byte     1
 //	uvarint  width+1 of every entry in bytes; 0: entries differ in length
@@ -20,8 +20,8 @@ import (
 //	         width known: n*width bytes
 //	         else: n times u32 LE, where the entry ends, then the entries
 //
-// Cleared entries have to be remembered only until the edit meets the base of
-// its key; see [Merger].
+// Cleared entries must be remembered only until the edit meets the base of its key; see
+// [Merger].
 const blockVersion = 1
 
 const variableWidth = -1
@@ -30,11 +30,11 @@ const variableWidth = -1
 const MaxBlockEntry = 1 << 16
 
 // A BlockEdit collects changes to one block. The zero value is not ready: use
-// NewBlockEdit. Not safe for concurrent use.
+// NewBlockEdit. It is not safe for concurrent use.
 type BlockEdit struct {
-	width   int
-	entries [BlockRows][]byte
-	state   [BlockRows]entryState
+	width   int                   // bytes of every entry; negative: they differ
+	entries [BlockRows][]byte     // by offset, where state is set; slices of the caller
+	state   [BlockRows]entryState // by offset
 }
 
 type entryState byte
@@ -45,13 +45,13 @@ const (
 	entryCleared
 )
 
-// NewBlockEdit returns an empty edit of a block with entries of width bytes, or
-// of any length up to MaxBlockEntry where width is negative.
+// NewBlockEdit returns an empty edit of a block. Its entries have width bytes, or any
+// length up to MaxBlockEntry if width is negative.
 func NewBlockEdit(width int) *BlockEdit {
 	return &BlockEdit{width: max(width, variableWidth)}
 }
 
-// Set makes entry the entry at the offset. The edit keeps the slice.
+// Set sets the entry at the offset. The edit keeps the slice.
 func (e *BlockEdit) Set(offset byte, entry []byte) {
 	e.entries[offset], e.state[offset] = entry, entrySet
 }
@@ -61,14 +61,14 @@ func (e *BlockEdit) Clear(offset byte) {
 	e.entries[offset], e.state[offset] = nil, entryCleared
 }
 
-// Lookup returns what the edit says of the offset: the entry where it sets one;
-// known is false where it says nothing.
+// Lookup returns the entry that the edit sets at the offset. known is false if the edit
+// neither sets nor clears it.
 func (e *BlockEdit) Lookup(offset byte) (entry []byte, known bool) {
 	return e.entries[offset], e.state[offset] != entryAbsent
 }
 
-// Under puts e on top of an older edit or block: e takes over what that says of
-// offsets about which e is silent. The entries alias the older one's.
+// Under puts e on top of an older edit or block: offsets that e neither sets nor clears
+// are as in older. Their entries alias older.
 func (e *BlockEdit) Under(older Block) {
 	for i := range older.Len() {
 		if off := older.Offset(i); e.state[off] == entryAbsent {
@@ -89,8 +89,8 @@ var allOffsets = func() (o [BlockRows]byte) {
 	return o
 }()
 
-// Append appends the encoded edit. With final, nothing older can exist, so that
-// what was cleared need not be remembered.
+// Append appends the encoded edit. If final, no older edit exists, and cleared entries
+// are not recorded.
 func (e *BlockEdit) Append(dst []byte, final bool) []byte {
 	var set, cleared []byte
 	size := 0
@@ -127,17 +127,17 @@ func (e *BlockEdit) Append(dst []byte, final bool) []byte {
 	return dst
 }
 
-// A Block is a decoded view of an encoded block or edit; it aliases the bytes.
+// A Block is a decoded view of an encoded block or edit, which it aliases.
 type Block struct {
-	width   int
-	offsets []byte
-	cleared []byte
+	width   int    // bytes of every entry; negative: they differ
+	offsets []byte // of the entries, ascending
+	cleared []byte // offsets, ascending
 	ends    []byte // variable width: n times u32
-	data    []byte
+	data    []byte // the entries
 }
 
-// DecodeBlock checks b and returns the block that it spells; no copy is made.
-// The error wraps ErrCorrupt.
+// DecodeBlock checks b and returns its block, without copying. The error wraps
+// ErrCorrupt.
 func DecodeBlock(b []byte) (Block, error) {
 	bad := func(format string, args ...any) (Block, error) {
 		return Block{}, fmt.Errorf("%w: block: %s", ErrCorrupt, fmt.Sprintf(format, args...))
@@ -201,7 +201,7 @@ func DecodeBlock(b []byte) (Block, error) {
 	return blk, nil
 }
 
-// Width returns the bytes of every entry, negative where they differ.
+// Width returns the length of every entry in bytes; negative if lengths differ.
 func (b Block) Width() int { return b.width }
 
 // Len returns the number of entries set.
@@ -210,7 +210,7 @@ func (b Block) Len() int { return len(b.offsets) }
 // Offset returns the offset of the i-th entry.
 func (b Block) Offset(i int) byte { return b.offsets[i] }
 
-// Entry returns the i-th entry, in order of offsets; it aliases the block.
+// Entry returns the i-th entry in order of offsets. It aliases the block.
 func (b Block) Entry(i int) []byte { return b.entry(i) }
 
 func (b Block) entry(i int) []byte {
@@ -225,8 +225,8 @@ func (b Block) entry(i int) []byte {
 	return b.data[from:to:to]
 }
 
-// Lookup returns the entry at the offset, false where none is set. The entry
-// aliases the block.
+// Lookup returns the entry at the offset, or false if none is set. The entry aliases
+// the block.
 func (b Block) Lookup(offset byte) ([]byte, bool) {
 	i := int(offset)
 	if len(b.offsets) < BlockRows {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// The length of a code in bits is a multiple of 8 between MinBits and MaxBits.
+// Limits of the length of a code in bits, which is a multiple of 8.
 const (
 	MinBits = 8
 	MaxBits = 4096
@@ -17,7 +17,7 @@ const (
 // ErrCorrupt is wrapped by every error about bytes that no encoder wrote.
 var ErrCorrupt = errors.New("corrupt bytes")
 
-// CheckBits reports whether a code may have this many bits.
+// CheckBits returns an error unless a code may have q bits.
 func CheckBits(q int) error {
 	if q < MinBits || q > MaxBits || q%8 != 0 {
 		return fmt.Errorf("a code has a multiple of 8 from %d to %d bits, not %d", MinBits, MaxBits, q)
@@ -28,11 +28,11 @@ func CheckBits(q int) error {
 // Words returns the number of 64-bit words of a code of q bits.
 func Words(q int) int { return (q + 63) / 64 }
 
-// Bytes returns the number of bytes of a code of q bits as it is stored.
+// Bytes returns the length in bytes of a stored code of q bits.
 func Bytes(q int) int { return q / 8 }
 
-// A Code is one binary code: Words(q) words, see the package comment. The bits
-// beyond q are zero, so distances need no mask.
+// A Code is one binary code of Words(q) words; see the package comment. The bits beyond
+// q are zero, so distances need no mask.
 type Code []uint64
 
 // NewCode returns the code of q zero bits.
@@ -61,8 +61,8 @@ func (c Code) AppendBytes(dst []byte, q int) []byte {
 	return dst
 }
 
-// SetBytes reads the code from bytes; len(b) must be Bytes(q) for the q that c
-// was made for.
+// SetBytes reads the code from bytes. len(b) must be Bytes(q) for the q that c was made
+// for.
 func (c Code) SetBytes(b []byte) {
 	for i := range c {
 		if len(b) >= 8 {
@@ -78,8 +78,8 @@ func (c Code) SetBytes(b []byte) {
 	}
 }
 
-// CodeFromBytes returns the code that the bytes spell; they have to be of a
-// length that CheckBits admits.
+// CodeFromBytes returns the code in b. The error says that CheckBits refuses its
+// length.
 func CodeFromBytes(b []byte) (Code, error) {
 	if err := CheckBits(8 * len(b)); err != nil {
 		return nil, err
@@ -89,13 +89,13 @@ func CodeFromBytes(b []byte) (Code, error) {
 	return c, nil
 }
 
-// Hex spells the q/8 bytes of the code in hexadecimal.
+// Hex returns the q/8 bytes of the code in hexadecimal.
 func (c Code) Hex(q int) string {
 	return hex.EncodeToString(c.AppendBytes(nil, q))
 }
 
-// PackSigns sets bit j of dst where z[j] >= 0, so sgn(0) = +1, and returns dst.
-// len(dst) must be Words(len(z)).
+// PackSigns sets bit j of dst if z[j] >= 0, so sgn(0) = +1, and returns dst. len(dst)
+// must be Words(len(z)).
 func PackSigns(dst Code, z []float64) Code {
 	for i := range dst {
 		block := z[64*i : min(64*i+64, len(z))]
@@ -110,8 +110,8 @@ func PackSigns(dst Code, z []float64) Code {
 	return dst
 }
 
-// Substring returns the width bits of the code that start at bit from, bit from
-// lowest; width is 1 to 64 and from+width at most 64*len(c).
+// Substring returns width bits of the code from bit from on, lowest bit first. width is
+// 1 to 64, and from+width at most 64*len(c).
 func Substring(c Code, from, width int) uint64 {
 	word, shift := from/64, from%64
 	s := c[word] >> shift
@@ -121,16 +121,16 @@ func Substring(c Code, from, width int) uint64 {
 	return s & (^uint64(0) >> (64 - width))
 }
 
-// Codes is a growing array of codes of one length, packed without gaps: code i
-// is words i*Words(q) to (i+1)*Words(q). A copy of the struct is a view of the
-// codes that were there when it was made: appending to one never changes what
-// another shows, as long as only the latest is appended to.
+// Codes is a growing array of codes of one length, packed without gaps: code i is words
+// i*Words(q) to (i+1)*Words(q)-1. A copy of the struct is a view of the codes at that
+// time. Appending to one copy never changes the others, as long as only the latest is
+// appended to.
 type Codes struct {
-	bits int
-	data []uint64
+	bits int      // of each code
+	data []uint64 // of all codes
 }
 
-// NewCodes returns an empty array of codes of q bits with room for n.
+// NewCodes returns an empty array of codes of q bits, with room for n.
 func NewCodes(q, n int) Codes {
 	return Codes{bits: q, data: make([]uint64, 0, n*Words(q))}
 }
@@ -152,8 +152,8 @@ func (s Codes) At(i int) Code {
 	return Code(s.data[i*w : i*w+w : i*w+w])
 }
 
-// Truncated returns an empty array in the same memory, which must not be shown
-// to anybody else.
+// Truncated returns an empty array in the same memory. The caller must be the only user
+// of s.
 func (s Codes) Truncated() Codes { return Codes{s.bits, s.data[:0]} }
 
 // Grow makes room for n more codes.
@@ -162,8 +162,8 @@ func (s *Codes) Grow(n int) { s.data = slices.Grow(s.data, n*Words(s.bits)) }
 // Append copies c to the end.
 func (s *Codes) Append(c Code) { s.data = append(s.data, c...) }
 
-// Slice returns the codes from to to-1 as packed words, for the kernels; they
-// alias the array.
+// Slice returns the codes from to to-1 as packed words, for the kernels. They alias the
+// array.
 func (s Codes) Slice(from, to int) []uint64 {
 	w := Words(s.bits)
 	return s.data[from*w : to*w]

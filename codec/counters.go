@@ -6,8 +6,9 @@ import (
 	"math"
 )
 
-// Counters are the numbers of a collection that only grow, how much it has, and how
-// its spaces stand. What they say of a commit is that it has happened.
+// Counters are the numbers of a collection: those that only grow, its size, and the
+// state of its spaces. They are written in the same commit as the changes that they
+// count.
 //
 //	byte     4
 //	uvarint  next row, next automatic key, items, next space, active space, the space
@@ -21,31 +22,31 @@ import (
 //	byte         view
 //	uvarint      next code number, codes that some item has, items that have a code
 type Counters struct {
-	NextRow, NextKey, Items, NextSpace uint64
+	NextRow, NextKey, Items, NextSpace uint64 // next row and automatic key to give out; items there are; next id of a space
 
-	ActiveSpace, PreviousSpace uint64          // 0: none
+	ActiveSpace, PreviousSpace uint64          // ids; 0: none
 	Spaces                     []SpaceCounters // by ascending id
 }
 
-// SpaceCounters are the numbers of one space.
+// SpaceCounters are the numbers of one space; see Counters for each of them.
 type SpaceCounters struct {
 	ID                 uint64
-	Building, Activate bool
+	Building, Activate bool // it is being built; it becomes active when that is done
 
-	Revision   uint64
-	Built      uint64
-	Coded      uint64 // items that have a code in any view
-	Taught     uint64
-	NextOutbox uint64
-	Checkpoint uint64
+	Revision   uint64         // of the projections
+	Built      uint64         // rows below this have been coded, while it is being built
+	Coded      uint64         // items that have a code in any view
+	Taught     uint64         // rows that have taught
+	NextOutbox uint64         // number of the next record in the outbox
+	Checkpoint uint64         // revision of the statistics that are stored
 	Sets       []CodeCounters // by ascending view
 }
 
 // CodeCounters are the numbers of the codes in one view of a space.
 type CodeCounters struct {
-	View byte
+	View byte // 0: shared; else 1 + position of the target modality
 
-	NextCode, Codes, Coded uint64
+	NextCode, Codes, Coded uint64 // next code number; codes that some item has; items that have a code
 }
 
 const (

@@ -6,10 +6,10 @@ import (
 	"math"
 )
 
-// This file holds the entries of the blocks of a space: which code a row has
-// and where it comes from (KindRowCodes), the codes (KindCodes), and the
-// direction of the fused projection of a row, for cosines inside one code
-// (KindProjection).
+// This file holds the entries of the blocks of a space. An entry of KindRowCodes has
+// the code of a row and its provenance, one of KindCodes a code. One of KindProjection
+// has the direction of the fused projection of a row, for cosines among items of one
+// code.
 
 // Provenance says where the code of an item comes from: ProvenanceLabels,
 // ProvenanceFused, ProvenanceGiven, or ProvenanceModality + t.
@@ -18,16 +18,16 @@ type Provenance uint16
 const (
 	ProvenanceLabels   Provenance = 1   // sgn(C y)
 	ProvenanceFused    Provenance = 2   // signs of its fused projections
-	ProvenanceGiven    Provenance = 3   // brought by the user
+	ProvenanceGiven    Provenance = 3   // given by the user
 	ProvenanceModality Provenance = 256 // plus t: signs of the projection of modality t
 )
 
 // A RowCode is an entry of KindRowCodes, RowCodeBytes long: code number u32,
 // provenance u16, revision u32, little-endian.
 type RowCode struct {
-	Code       uint32
+	Code       uint32 // code number
 	Provenance Provenance
-	Revision   uint32
+	Revision   uint32 // that made the code
 }
 
 // RowCodeBytes is the length of an encoded RowCode.
@@ -52,12 +52,12 @@ func DecodeRowCode(b []byte) (RowCode, error) {
 	}, nil
 }
 
-// ManyRows stands in a CodeEntry in place of a row where more than one carries
-// the code: they are in layers of KindCodeRows.
+// ManyRows replaces the row in an entry of KindCodes if several rows carry the code.
+// Those rows are in layers of KindCodeRows.
 const ManyRows = math.MaxUint32
 
-// CodeEntryBytes returns the length of an entry of KindCodes: a code of q bits,
-// and u32 little-endian, the row that carries it or ManyRows.
+// CodeEntryBytes returns the length of an entry of KindCodes: a code of q bits, and as
+// u32 little-endian the row that carries it, or ManyRows.
 func CodeEntryBytes(q int) int { return Bytes(q) + 4 }
 
 // AppendCodeEntry appends the encoded entry of a code of q bits.
@@ -65,7 +65,8 @@ func AppendCodeEntry(dst []byte, c Code, q int, row uint32) []byte {
 	return binary.LittleEndian.AppendUint32(c.AppendBytes(dst, q), row)
 }
 
-// DecodeCodeEntry reads an entry of KindCodes; the code goes to c.
+// DecodeCodeEntry reads an entry of KindCodes. It writes the code to c. The error wraps
+// ErrCorrupt.
 func DecodeCodeEntry(c Code, q int, b []byte) (row uint32, err error) {
 	if len(b) != CodeEntryBytes(q) {
 		return 0, fmt.Errorf("%w: code of %d bytes, not %d", ErrCorrupt, len(b), CodeEntryBytes(q))
@@ -74,13 +75,13 @@ func DecodeCodeEntry(c Code, q int, b []byte) (row uint32, err error) {
 	return binary.LittleEndian.Uint32(b[Bytes(q):]), nil
 }
 
-// ProjectionBytes returns the length of an encoded projection of q bits: a
-// float32, the inverse of the length of what follows, and q signed bytes.
+// ProjectionBytes returns the length of an encoded projection of q bits: a float32, the
+// inverse of the length of the rest, and q signed bytes.
 func ProjectionBytes(q int) int { return 4 + q }
 
-// AppendProjection appends the direction of z, 8 bits a dimension: z is scaled
-// so that its largest component becomes 127, and rounded. The length of z is
-// lost, which a cosine does not miss. A zero z has a zero inverse length.
+// AppendProjection appends the direction of z with 8 bits a dimension. z is scaled so
+// that its largest component becomes 127, and rounded. The length of z is lost; a
+// cosine does not need it. A zero z has a zero inverse length.
 func AppendProjection(dst []byte, z []float64) []byte {
 	largest := 0.0
 	for _, x := range z {
@@ -101,8 +102,8 @@ func AppendProjection(dst []byte, z []float64) []byte {
 	return dst
 }
 
-// ProjectionDot returns the inner product of z, rounded to float32, with the unit vector that an
-// encoded projection stands for; 0 where the projection is zero. The length of entry is
+// ProjectionDot returns the inner product of z, rounded to float32, with the unit
+// vector of an encoded projection; 0 if the projection is zero. The length of entry is
 // ProjectionBytes(len(z)).
 func ProjectionDot(entry []byte, z []float32) float32 {
 	inverse := math.Float32frombits(binary.LittleEndian.Uint32(entry))

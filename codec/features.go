@@ -27,8 +27,8 @@ func AppendFeatures(dst []byte, x []float32) []byte {
 	return appendFloats(dst, x)
 }
 
-// AppendSparseFeatures appends the encoded vector that has value[e] in dimension
-// index[e] and 0 elsewhere; the indices strictly ascend, and no value is 0.
+// AppendSparseFeatures appends the encoded vector with value[e] in dimension index[e]
+// and 0 elsewhere. The indices ascend strictly, and no value is 0.
 func AppendSparseFeatures(dst []byte, index []uint32, value []float32) []byte {
 	dst = append(slices.Grow(dst, 2+6*len(index)), featuresSparse)
 	dst = binary.AppendUvarint(dst, uint64(len(index)))
@@ -47,8 +47,8 @@ func appendFloats(dst []byte, x []float32) []byte {
 	return dst
 }
 
-// DecodeFeatures reads a feature record of len(x) dimensions into x. The error
-// wraps ErrCorrupt.
+// DecodeFeatures reads a feature record of len(x) dimensions, dense or sparse, into x.
+// The error wraps ErrCorrupt.
 func DecodeFeatures(x []float32, b []byte) error {
 	if len(b) == 0 || b[0] != featuresDense {
 		return fmt.Errorf("%w: features: not of the dense form", ErrCorrupt)
@@ -65,7 +65,7 @@ func DecodeFeatures(x []float32, b []byte) error {
 	return nil
 }
 
-// AppendDecodedSparse reads a sparse feature record of dim dimensions and appends
+// AppendDecodedSparse reads a sparse feature record of dim dimensions, and appends
 // indices and values. Both grow by at most a fifth of len(b). The error wraps
 // ErrCorrupt.
 func AppendDecodedSparse(index []uint32, value []float32, dim int, b []byte) ([]uint32, []float32, error) {
@@ -73,7 +73,7 @@ func AppendDecodedSparse(index []uint32, value []float32, dim int, b []byte) ([]
 		return nil, nil, fmt.Errorf("%w: features: not of the sparse form", ErrCorrupt)
 	}
 	r := reader{b: b[1:]}
-	n := int(r.uvarint(uint64(len(b)) / 5)) // a value takes 5 bytes or more
+	n := int(r.uvarint(uint64(len(b)) / 5)) // a value takes at least 5 bytes
 	next := uint64(0)
 	for e := range n {
 		d := r.uvarint(math.MaxUint32)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzKey: bytes that have the form of a key are the one key of their parts.
+// FuzzKey: bytes in the form of a key equal the key made of their parts.
 func FuzzKey(f *testing.F) {
 	for _, key := range [][]byte{
 		DatabaseKey(RecordSequence), NameKey("main"), CollectionKey(KindCounters, 1), ItemKey(1, "k"), NumberKey(KindItem, 1, 2),
@@ -83,7 +83,7 @@ func FuzzKey(f *testing.F) {
 }
 
 // FuzzEntries: entries of blocks, dense features and lessons are refused with
-// ErrCorrupt, or they are the one encoding of what they say.
+// ErrCorrupt, or they are the only encoding of their contents.
 func FuzzEntries(f *testing.F) {
 	f.Add(uint16(1), RowCode{7, ProvenanceFused, 3}.Append(nil))
 	f.Add(uint16(2), AppendCodeEntry(nil, Code{0x1234}, 16, ManyRows))
@@ -119,7 +119,7 @@ func FuzzEntries(f *testing.F) {
 		if l, err := DecodeLesson(q, b); !refused(err) && (!bytes.Equal(l.Append(nil), b) || len(l.Codes)%Bytes(q) != 0) {
 			t.Fatalf("lesson %x became %x", b, l.Append(nil))
 		}
-		if len(b) == ProjectionBytes(q) { // what it says may be any number, and nobody minds
+		if len(b) == ProjectionBytes(q) { // any number is valid
 			ProjectionDot(b, make([]float32, q))
 		}
 	})

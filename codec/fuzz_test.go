@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The decoders meet arbitrary bytes: they refuse with ErrCorrupt, or what they
-// read encodes again to something that reads the same.
+// Decoders read arbitrary bytes: they refuse with ErrCorrupt, or the result encodes to
+// bytes that decode to the same.
 
 func FuzzBlock(f *testing.F) {
 	for _, width := range []int{-1, 0, 3} {
@@ -123,8 +123,8 @@ func FuzzDecodePosting(f *testing.F) {
 	})
 }
 
-// The merge of postings meets arbitrary bytes: it refuses if one operand does not
-// decode, or else does as a replay does.
+// Merging postings of arbitrary bytes fails if an operand does not decode, and else
+// gives the result of a replay.
 func FuzzMergePostings(f *testing.F) {
 	short := AppendPosting(nil, []uint32{1, 200, 70000}, []uint32{0, 1 << 31})
 	dense := withoutRuns([]uint32{1, 2, 3, 1 << 20})

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// A kernelSet is one implementation of the loops below. Every set gives the
-// same results (TestWithinAgrees and those after it); active is the fastest that
-// this machine can run, and only tests change it.
+// A kernelSet is one implementation of the loops below. Every set gives the same
+// results (TestWithinAgrees and those after it). active is the fastest one that this
+// machine can run. Only tests change it.
 type kernelSet uint8
 
 const (
@@ -23,16 +23,16 @@ func (k kernelSet) String() string {
 	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
 }
 
-// KernelName names the set of Hamming kernels that this machine runs: generic,
-// avx2, avx512 or neon.
+// KernelName returns the name of the set of Hamming kernels that this machine runs:
+// generic, avx2, avx512 or neon.
 func KernelName() string { return active.String() }
 
-// A Near is a position and its distance from a query in one number,
-// distance<<32 | position, so that sorting Nears as integers sorts them by
-// (distance, position).
+// A Near is a position and its distance from a query in one number, distance<<32 |
+// position. Sorting Nears as integers sorts them by (distance, position).
 type Near uint64
 
-// NearOf returns the Near of a position and its distance, which is at least 0.
+// NearOf returns the Near of a position and its distance. The distance must not be
+// negative.
 func NearOf(distance int, position uint32) Near {
 	return Near(distance)<<32 | Near(position)
 }
@@ -52,9 +52,9 @@ func Distance(a, b Code) int {
 	return n
 }
 
-// Distances writes to dst[i] the distance between query and the i-th of the
-// packed codes; len(codes) must be len(dst)*len(query). It reads every word
-// of every code and allocates nothing.
+// Distances writes to dst[i] the distance between query and the i-th of the packed
+// codes. len(codes) must be len(dst)*len(query). It reads every word of every code and
+// allocates nothing.
 func Distances(dst []uint16, query Code, codes []uint64) {
 	if countCodes(codes, len(query)) != len(dst) {
 		panic(fmt.Sprintf("codec: %d distances of %d words of codes of %d", len(dst), len(codes), len(query)))
@@ -64,17 +64,16 @@ func Distances(dst []uint16, query Code, codes []uint64) {
 	}
 }
 
-// Within writes to dst a Near for each of the packed codes within r bits of
-// query, in ascending order of position, and returns how many. Positions are
-// counted from base, and the last must fit in 32 bits. len(codes) must be a
-// multiple of len(query) and len(dst) at least the number of codes: Within may
-// write to any element of dst[:number of codes], though only those it counts
-// mean something. A negative r finds nothing, one of 64*len(query) or more
-// everything.
+// Within writes to dst a Near for each of the packed codes within r bits of query, in
+// ascending order of position, and returns their number. Positions count from base, and
+// the last one must fit in 32 bits. len(codes) must be a multiple of len(query), and
+// len(dst) at least the number of codes. Within may write to any element of dst[:number
+// of codes], but only those it counts are valid. A negative r finds nothing; an r of
+// 64*len(query) or more finds everything.
 //
-// Within reads every word of every code and allocates nothing; where there are
-// few matches its cost is that of the memory traffic. It keeps none of the
-// slices, and goroutines may share query and codes.
+// Within reads every word of every code and allocates nothing. With few matches it
+// costs as much as the memory traffic. It keeps none of the slices, and goroutines may
+// share query and codes.
 func Within(dst []Near, query Code, codes []uint64, r int, base uint32) int {
 	n := countCodes(codes, len(query))
 	if len(dst) < n {
@@ -87,14 +86,13 @@ func Within(dst []Near, query Code, codes []uint64, r int, base uint32) int {
 	return active.within(dst, query, codes, min(r, 64*len(query)), base)
 }
 
-// WithinAt is Within for the codes at the given positions: it writes a Near for
-// each at[i] whose code is within r bits of query, in the order of at, which
-// may be any and may repeat positions. len(dst) must be at least len(at), and
-// WithinAt may write to any of dst[:len(at)]. It panics when a position is not
-// that of a code.
+// WithinAt is Within for the codes at the given positions. It writes a Near for each
+// at[i] whose code is within r bits of query, in the order of at. at may have any order
+// and repeat positions. len(dst) must be at least len(at), and WithinAt may write to
+// any of dst[:len(at)]. It panics if a position is not that of a code.
 //
-// It is meant for random access into an array that is larger than the caches:
-// while it looks at one code it fetches those that come later in at.
+// It is meant for random access to an array that is larger than the caches: while it
+// compares one code it prefetches later ones.
 func WithinAt(dst []Near, query Code, codes []uint64, at []uint32, r int) int {
 	n := countCodes(codes, len(query))
 	if len(dst) < len(at) {
@@ -103,7 +101,7 @@ func WithinAt(dst []Near, query Code, codes []uint64, at []uint32, r int) int {
 	if len(at) == 0 {
 		return 0
 	}
-	// Positions are checked whatever r is, so r < 0 runs too.
+	// Positions are checked for any r, so r < 0 runs too.
 	found := active.withinAt(dst, query, codes, at, n, max(min(r, 64*len(query)), -1))
 	if found < 0 {
 		for i, p := range at {
@@ -115,19 +113,18 @@ func WithinAt(dst []Near, query Code, codes []uint64, at []uint32, r int) int {
 	return found
 }
 
-// rangesSlack is how much longer than the codes of all ranges the destination
-// of WithinRanges is: a kernel may store a whole vector for a range of one code.
+// rangesSlack is the room that the dst of WithinRanges needs beyond the codes of all
+// ranges: a kernel may store a whole vector for a range of one code.
 const rangesSlack = 8
 
-// WithinRanges is Within for the codes from[i] to to[i]-1, for each i in order;
-// ranges may be empty, overlap and come in any order. len(from) must equal
-// len(to), and len(dst) must be at least the sum of the lengths of the ranges
-// plus 8; WithinRanges may write to any element of dst. It panics when a range
-// is reversed or does not lie within the codes.
+// WithinRanges is Within for the codes from[i] to to[i]-1, for each i in order. Ranges
+// may be empty, overlap and come in any order. len(from) must equal len(to), and
+// len(dst) must be at least the sum of the lengths of the ranges plus 8. WithinRanges
+// may write to any element of dst. It panics if a range is reversed or does not lie
+// within the codes.
 //
-// It is meant for many short ranges scattered over an array that is larger than
-// the caches: while it looks at one range it fetches the beginnings of those
-// that come later.
+// It is meant for many short ranges scattered over an array that is larger than the
+// caches: while it compares one range it prefetches the beginnings of later ones.
 func WithinRanges(dst []Near, query Code, codes []uint64, from, to []uint32, r int) int {
 	n := countCodes(codes, len(query))
 	if len(from) != len(to) {
@@ -150,13 +147,13 @@ func WithinRanges(dst []Near, query Code, codes []uint64, from, to []uint32, r i
 	return found
 }
 
-// WithinEach is Within for several queries of one length over one block of
-// codes that is brought from memory once: dst[j] receives the Nears of the codes
-// within r[j] bits of queries[j], and n[j] their number. dst, n and r must be at
-// least as long as queries, and each dst[j] must have room for all codes.
+// WithinEach is Within for several queries of one length over one block of codes, which
+// is read from memory once. dst[j] receives the Nears of the codes within r[j] bits of
+// queries[j], and n[j] their number. dst, n and r must be at least as long as queries,
+// and each dst[j] must have room for all codes.
 //
-// Where the codes are not in the caches, two queries cost little more than one;
-// where they are, each costs what Within does.
+// If the codes are not in the caches, two queries cost little more than one. If they
+// are, each query costs as much as Within.
 func WithinEach(dst [][]Near, n []int, queries []Code, codes []uint64, r []int, base uint32) {
 	if len(queries) == 0 {
 		return
@@ -176,10 +173,10 @@ func WithinEach(dst [][]Near, n []int, queries []Code, codes []uint64, r []int, 
 		return
 	}
 	checkBase(base, count)
-	// All queries but the first find the codes of a piece in the nearest cache,
-	// where what they cost is counting bits; one loop over several queries would
-	// count as many. The piece is that small (4 KB) for the memory to bring the
-	// next one while the later queries are at work.
+	// All queries but the first find the codes of a piece in the nearest cache, where
+	// they only pay for counting bits; one loop over several queries would count as
+	// many. A piece is only 4 KB, so that the memory brings the next one while the
+	// later queries run.
 	const piece = 512
 	step := max(piece/w, 1)
 	for from := 0; from < count; from += step {
@@ -190,7 +187,7 @@ func WithinEach(dst [][]Near, n []int, queries []Code, codes []uint64, r []int, 
 	}
 }
 
-// countCodes returns how many codes of w words there are.
+// countCodes returns the number of codes of w words.
 func countCodes(codes []uint64, w int) int {
 	if w == 1 {
 		return len(codes)
@@ -201,7 +198,7 @@ func countCodes(codes []uint64, w int) int {
 	return len(codes) / w
 }
 
-// checkBase panics where the position of the last of n > 0 codes overflows.
+// checkBase panics if the position of the last of n > 0 codes overflows.
 func checkBase(base uint32, n int) {
 	if uint64(base)+uint64(n-1) > 1<<32-1 {
 		panic(fmt.Sprintf("codec: position of the last of %d codes from %d", n, base))

@@ -19,11 +19,11 @@ func kernelSets() []kernelSet {
 	return sets
 }
 
-// A kernel in assembly takes pointers to at least one code and a destination
-// with room for all, n codes, an r of at most 64 bits a word, and has its name
-// from the words of a code that it is for, N being any number. Those that are
-// given positions check them, and return -1 for WithinAt and WithinRanges to say
-// what is wrong.
+// A kernel in assembly takes pointers to at least one code and to a destination with
+// room for all, n codes, and an r of at most 64 bits a word. Its name has the number of
+// words of its codes; N stands for any number. Kernels that are given positions check
+// them, and return -1 for a wrong one; WithinAt and WithinRanges then panic with the
+// details.
 
 func (k kernelSet) distances(dst []uint16, query, codes []uint64) {
 	w := len(query)
@@ -97,11 +97,10 @@ func (k kernelSet) withinRanges(dst []Near, query, codes []uint64, from, to []ui
 	return k.rangeByRange(dst, query, codes, from, to, n, r)
 }
 
-// hasBitalg says whether bits of 16-bit lanes can be counted.
+// hasBitalg says whether the machine counts the bits of 16-bit lanes.
 var hasBitalg = cpu.X86.HasAVX512BITALG
 
-// setBits has for each byte the numbers of its bits that are set, a byte each, in
-// ascending order.
+// setBits has for each byte the positions of its set bits, a byte each, ascending.
 var setBits = func() (numbers [256]uint64) {
 	for b := range numbers {
 		n := 0
@@ -115,7 +114,7 @@ var setBits = func() (numbers [256]uint64) {
 
 func (k kernelSet) partners(dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
 	room, n := len(dst)-PartnersRoom, len(values)
-	// The kernel for AVX2 looks at 32 values at a time.
+	// The kernel for AVX2 reads 32 values at a time.
 	switch {
 	case k == generic || n == 0 || room < 0:
 	case k == avx512 && hasBitalg:

@@ -1,11 +1,11 @@
 package codec
 
-// kernelSets returns the sets that this machine can run, fastest first. Go
-// needs a machine with the vectors of the kernels anyway.
+// kernelSets returns the sets that this machine can run, fastest first. Every machine
+// that Go runs on has the vectors of the kernels.
 func kernelSets() []kernelSet { return []kernelSet{neon, generic} }
 
-// The kernels in assembly follow the rules of hamming_amd64.go. A distance needs
-// no kernel: the compiler counts bits with the same vectors.
+// The kernels in assembly follow the rules of hamming_amd64.go. Distances need no
+// kernel: the compiler counts bits with the same vectors.
 
 func (kernelSet) distances(dst []uint16, query, codes []uint64) {
 	distancesGeneric(dst, query, codes)
@@ -41,7 +41,7 @@ func (k kernelSet) withinRanges(dst []Near, query, codes []uint64, from, to []ui
 
 func (k kernelSet) partners(dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
 	room := len(dst) - PartnersRoom
-	// The kernel looks at 32 values at a time.
+	// The kernel reads 32 values at a time.
 	if k == generic || len(values) < 32 || room < 0 {
 		return partnersGeneric(dst, query, values, from, to, least, most)
 	}

@@ -14,8 +14,7 @@ func randomCodes(rng *rand.Rand, q, n int) []uint64 {
 	return codes
 }
 
-// benchEachSet reports the nanoseconds that f takes for each of the codes it
-// says it looks at.
+// benchEachSet reports the nanoseconds of f for each of its codes.
 func benchEachSet(b *testing.B, name string, codes int, f func()) {
 	for _, k := range kernelSets() {
 		b.Run(fmt.Sprintf("%s/%s", name, k), func(b *testing.B) {
@@ -28,7 +27,7 @@ func benchEachSet(b *testing.B, name string, codes int, f func()) {
 	}
 }
 
-// radius is small enough for hardly any of random codes to be found.
+// radius is so small that random codes are hardly ever found.
 func radius(q int) int {
 	if q == 64 {
 		return 8
@@ -129,7 +128,7 @@ func BenchmarkWithinRanges(b *testing.B) {
 	}
 }
 
-// BenchmarkWithinEach reports the time for a code and all 8 queries.
+// BenchmarkWithinEach reports the time for one code and all 8 queries.
 func BenchmarkWithinEach(b *testing.B) {
 	rng := rand.New(rand.NewPCG(17, 18))
 	for _, q := range []int{64, 128, 256} {

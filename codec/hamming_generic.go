@@ -55,7 +55,7 @@ func withinGeneric(dst []Near, query, codes []uint64, r int, base uint32) int {
 	return found
 }
 
-// withinAtGeneric returns -1 when a position is n or more.
+// withinAtGeneric returns -1 if a position is n or more.
 func withinAtGeneric(dst []Near, query, codes []uint64, at []uint32, n, r int) int {
 	w, found := len(query), 0
 	for _, p := range at {
@@ -70,8 +70,8 @@ func withinAtGeneric(dst []Near, query, codes []uint64, at []uint32, n, r int) i
 	return found
 }
 
-// withinRangesGeneric returns -1 when a range is reversed or ends beyond n, or
-// when dst is shorter than WithinRanges promises.
+// withinRangesGeneric returns -1 if a range is reversed or ends beyond n, or if dst is
+// shorter than WithinRanges requires.
 func withinRangesGeneric(dst []Near, query, codes []uint64, from, to []uint32, n, r int) int {
 	w, found, room := len(query), 0, len(dst)-rangesSlack
 	for i, start := range from {

@@ -11,9 +11,8 @@ import (
 	"unsafe"
 )
 
-// TestKernelsReadNothingElse puts the codes against pages that must not be
-// touched, after them and before them: a kernel that reads even one word that
-// is not of the codes ends the program.
+// TestKernelsReadNothingElse puts the codes next to pages that must not be touched,
+// before and after them: a kernel that reads one word too many ends the program.
 func TestKernelsReadNothingElse(t *testing.T) {
 	page := os.Getpagesize()
 	memory, err := syscall.Mmap(-1, 0, 3*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
@@ -66,7 +65,7 @@ func readAll(query Code, codes []uint64, n int) error {
 	if found := WithinRanges(dst, query, codes, from, to, r); found != 2*n {
 		return fmt.Errorf("WithinRanges found %d", found)
 	}
-	// The same memory as values of 16 bits, and as the ids of those at its end.
+	// The same memory as 16-bit values, and its end as the ids of these values.
 	values := unsafe.Slice((*uint16)(unsafe.Pointer(&codes[0])), 4*len(codes))
 	ids := unsafe.Slice((*uint32)(unsafe.Pointer(&codes[0])), 2*len(codes))
 	last := uint32(len(values))

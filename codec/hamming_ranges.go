@@ -2,8 +2,8 @@
 
 package codec
 
-// rangeByRange runs the kernel for runs of codes on one range after the
-// other, and begins to fetch some ranges while it looks at those before.
+// rangeByRange runs the kernel for runs of codes on one range after the other. It
+// prefetches some ranges ahead.
 func (k kernelSet) rangeByRange(dst []Near, query, codes []uint64, from, to []uint32, n, r int) int {
 	const ahead = 8
 	w, found, room := len(query), 0, len(dst)-rangesSlack

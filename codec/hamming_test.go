@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// useSet makes k the active set until the test ends; such tests must not run in
+// useSet makes k the active set until the test ends. Such tests must not run in
 // parallel.
 func useSet(t testing.TB, k kernelSet) {
 	before := active
@@ -46,8 +46,8 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// A block is a query and codes as bytes, which is what the oracle counts, and
-// the same codes packed as the kernels want them.
+// A block is a query and codes: as bytes, which the oracle counts, and packed for the
+// kernels.
 type block struct {
 	query  []byte
 	stored [][]byte
@@ -73,8 +73,8 @@ func words(b []byte) []uint64 {
 	return w
 }
 
-// drawBlock draws n codes of w words, many of them close to the query. The
-// packed codes start at any word of an array and end where their slice ends.
+// drawBlock draws n codes of w words, many of them close to the query. The packed codes
+// start at any word of an array, and end where their slice ends.
 func drawBlock(t *rapid.T, w, n int) block {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	skip := rapid.IntRange(0, 7).Draw(t, "skip")
@@ -107,8 +107,8 @@ func drawWords(t *rapid.T) int {
 	return rapid.OneOf(rapid.IntRange(1, 4), rapid.IntRange(1, 64)).Draw(t, "words")
 }
 
-// drawCount mostly draws what ends in every tail of the loops, and sometimes
-// more than the 255 codes that a byte counts.
+// drawCount mostly draws counts that end in every tail of the loops, and sometimes more
+// than the 255 codes that a byte counts.
 func drawCount(t *rapid.T, w int) int {
 	return rapid.OneOf(rapid.IntRange(0, 9), rapid.IntRange(0, 70), rapid.IntRange(0, 1200/w)).Draw(t, "codes")
 }
@@ -120,8 +120,8 @@ func drawRadius(t *rapid.T, w int) int {
 	).Draw(t, "r")
 }
 
-// guarded returns n Nears inside a larger array, and a check that all around
-// them is as it was.
+// guarded returns n Nears inside a larger array, and a check that the memory around
+// them is unchanged.
 func guarded(n int) (dst []Near, check func() error) {
 	const margin, mark = 64, Near(0x5a5a5a5a5a5a5a5a)
 	all := make([]Near, n+2*margin)
@@ -138,7 +138,7 @@ func guarded(n int) (dst []Near, check func() error) {
 	}
 }
 
-// near is the oracle of one position: what is found there.
+// near is the oracle for one position.
 func (b block) near(position int, r int, base uint32) []Near {
 	if d := countBits(b.query, b.stored[position]); d <= r {
 		return []Near{Near(uint64(d)*(1<<32) + uint64(base) + uint64(position))}
@@ -146,7 +146,7 @@ func (b block) near(position int, r int, base uint32) []Near {
 	return nil
 }
 
-// forEachSet runs a property for every set that this machine can run.
+// forEachSet runs a property with every set that this machine can run.
 func forEachSet(t *testing.T, property func(*rapid.T)) {
 	for _, k := range kernelSets() {
 		t.Run(k.String(), func(t *testing.T) {
@@ -222,8 +222,8 @@ func TestWithinAtAgrees(t *testing.T) {
 	})
 }
 
-// drawRanges returns ranges of positions up to n, the last of all of them, and
-// the sum of their lengths.
+// drawRanges returns ranges of positions up to n; the last one covers all. sum is the
+// sum of their lengths.
 func drawRanges(t *rapid.T, n int) (from, to []uint32, sum int) {
 	longest := rapid.SampledFrom([]int{0, 3, 20, n}).Draw(t, "longest")
 	for range rapid.IntRange(0, 40).Draw(t, "ranges") {
@@ -255,7 +255,7 @@ func TestWithinRangesAgrees(t *testing.T) {
 func TestWithinEachAgrees(t *testing.T) {
 	forEachSet(t, func(t *rapid.T) {
 		w := drawWords(t)
-		// Up to several of the pieces that WithinEach works in.
+		// Up to several of the pieces of WithinEach.
 		b := drawBlock(t, w, rapid.OneOf(rapid.IntRange(0, 70), rapid.IntRange(0, 1500/w)).Draw(t, "codes"))
 		const base = 1000
 		var (
@@ -292,8 +292,7 @@ func TestWithinEachAgrees(t *testing.T) {
 	})
 }
 
-// Wrong lengths, positions and ranges must panic and leave alone what is beyond
-// the slices.
+// Wrong lengths, positions and ranges panic, and memory beyond the slices is unchanged.
 func TestWithinPanicsOnWrongArguments(t *testing.T) {
 	for _, k := range kernelSets() {
 		t.Run(k.String(), func(t *testing.T) {

@@ -94,11 +94,11 @@ const BlockRows = 256
 // DatabaseKey returns the key of one record about the whole database.
 func DatabaseKey(record byte) []byte { return []byte{KindDatabase, record} }
 
-// NameKey returns the key under which the id of a named collection stands.
+// NameKey returns the key that holds the id of a named collection.
 func NameKey(name string) []byte { return append([]byte{KindName}, name...) }
 
-// CollectionKey returns the key of a kind that a collection has once, and the
-// prefix of the kinds that it has often.
+// CollectionKey returns the key of a kind that a collection has once, and the prefix of
+// a kind that it has often.
 func CollectionKey(kind byte, collection uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{kind}, collection)
 }
@@ -119,7 +119,7 @@ func FeatureKey(collection, row uint32, modality uint16) []byte {
 	return binary.BigEndian.AppendUint16(NumberKey(KindFeatures, collection, row), modality)
 }
 
-// ChunkKey returns the key of one chunk of a space's model or statistics.
+// ChunkKey returns the key of one chunk of the model or the statistics of a space.
 func ChunkKey(kind byte, collection, space, chunk uint32) []byte {
 	return binary.BigEndian.AppendUint32(NumberKey(kind, collection, space), chunk)
 }
@@ -134,14 +134,14 @@ func RevisionPrefix(collection, space, revision uint32) []byte {
 	return ChunkKey(KindRevision, collection, space, revision)
 }
 
-// RevisionKeyParts returns revision and chunk of a key of KindRevision that has
-// passed CheckKey.
+// RevisionKeyParts returns revision and chunk of a key of KindRevision that has passed
+// CheckKey.
 func RevisionKeyParts(key []byte) (revision, chunk uint32) {
 	return binary.BigEndian.Uint32(key[9:]), binary.BigEndian.Uint32(key[13:])
 }
 
-// OnlineRowsKey returns the key of the layer that holds those of the rows
-// container<<16 to container<<16 + 65535 that are in a set of a space.
+// OnlineRowsKey returns the key of a layer: the rows container<<16 to container<<16 +
+// 65535 that are in a set of a space.
 func OnlineRowsKey(collection, space uint32, set byte, container uint16) []byte {
 	k := append(NumberKey(KindOnlineRows, collection, space), set)
 	return binary.BigEndian.AppendUint16(k, container)
@@ -161,7 +161,7 @@ func OutboxKey(collection, space uint32, number uint64) []byte {
 // OutboxNumber returns the number in a key of KindOutbox that has passed CheckKey.
 func OutboxNumber(key []byte) uint64 { return binary.BigEndian.Uint64(key[9:]) }
 
-// LessonsKey returns the key of the block of lessons that holds those of a row.
+// LessonsKey returns the key of the block that holds the lesson of a row.
 func LessonsKey(collection, space, row uint32) []byte {
 	return ChunkKey(KindLessons, collection, space, row/BlockRows)
 }
@@ -172,40 +172,40 @@ func SpaceBlockKey(kind byte, collection, space uint32, view byte, block uint32)
 	return binary.BigEndian.AppendUint32(appendSpace(make([]byte, 0, 14), kind, collection, space, view), block)
 }
 
-// SubstringKey returns the key of the posting of the codes of a space whose
-// substring in a table has a value.
+// SubstringKey returns the key of the posting of the codes of a space that have this
+// substring in a table.
 func SubstringKey(collection, space uint32, view byte, table uint16, substring uint32) []byte {
 	return AppendSubstringKey(make([]byte, 0, 16), collection, space, view, table, substring)
 }
 
-// AppendSubstringKey appends the key of [SubstringKey]; with 16 bytes of room in
-// dst it does not allocate.
+// AppendSubstringKey appends the key of [SubstringKey]. With 16 bytes of room in dst it
+// does not allocate.
 func AppendSubstringKey(dst []byte, collection, space uint32, view byte, table uint16, substring uint32) []byte {
 	dst = appendSpace(dst, KindSubstring, collection, space, view)
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, table), substring)
 }
 
-// CodeRowsKey returns the key of the layer that holds those of the rows
-// container<<16 to container<<16 + 65535 that carry a code.
+// CodeRowsKey returns the key of a layer: the rows container<<16 to container<<16 +
+// 65535 that carry a code.
 func CodeRowsKey(collection, space uint32, view byte, code uint32, container uint16) []byte {
 	return binary.BigEndian.AppendUint16(CodeRowsPrefix(collection, space, view, code), container)
 }
 
-// CodeRowsPrefix returns the prefix of all keys of KindCodeRows of a code, in
+// CodeRowsPrefix returns the prefix of all keys of KindCodeRows of a code. They are in
 // order of the rows.
 func CodeRowsPrefix(collection, space uint32, view byte, code uint32) []byte {
 	prefix := appendSpace(make([]byte, 0, 16), KindCodeRows, collection, space, view)
 	return binary.BigEndian.AppendUint32(prefix, code)
 }
 
-// appendSpace appends what the keys of a space's index begin with.
+// appendSpace appends the beginning of the keys of a space's index.
 func appendSpace(dst []byte, kind byte, collection, space uint32, view byte) []byte {
 	dst = binary.BigEndian.AppendUint32(append(dst, kind), collection)
 	return append(binary.BigEndian.AppendUint32(dst, space), view)
 }
 
-// RowsKey returns the key of the layer that holds the rows container<<16 to
-// container<<16 + 65535 of a set.
+// RowsKey returns the key of a layer: the rows container<<16 to container<<16 + 65535
+// of a set.
 func RowsKey(collection uint32, set byte, id uint32, container uint16) []byte {
 	k := append(CollectionKey(KindRows, collection), set)
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(k, id), container)
@@ -216,10 +216,10 @@ func RowsPrefix(collection uint32, set byte, id uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(CollectionKey(KindRows, collection), set), id)
 }
 
-// FieldRowsKey returns the key of the layer that holds those of the rows
-// container<<16 to container<<16 + 65535 that have a value in a field: of a field
-// of strings this one, of another a slice of values, see [SliceOf]. All values of
-// a container stand together, strings in order of their bytes.
+// FieldRowsKey returns the key of a layer: the rows container<<16 to container<<16 +
+// 65535 that have this value in a field. For a field of strings value is the string,
+// for others a slice of values, see [SliceOf]. All values of a container stand
+// together, strings in byte order.
 func FieldRowsKey(collection uint32, field, container uint16, value string) []byte {
 	k := make([]byte, 0, fieldRowsPrefix+len(value))
 	k = binary.BigEndian.AppendUint32(append(k, KindFieldRows), collection)
@@ -227,8 +227,8 @@ func FieldRowsKey(collection uint32, field, container uint16, value string) []by
 	return append(k, value...)
 }
 
-// PrefixEnd returns the first key after all those that start with prefix, nil
-// if there is none.
+// PrefixEnd returns the first key after all keys that start with prefix, or nil if
+// there is none.
 func PrefixEnd(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {
@@ -240,7 +240,7 @@ func PrefixEnd(prefix []byte) []byte {
 	return nil
 }
 
-// keyLengths holds the length of the keys of a kind where it is fixed.
+// keyLengths holds the length of the keys of each kind with a fixed length.
 var keyLengths = map[byte]int{
 	KindDatabase: 2, KindCollection: 5, KindLabel: 9, KindCounters: 5, KindItem: 9,
 	KindFeatures: 11, KindRowKeys: 9, KindSpace: 9, KindModel: 13, KindStatistics: 13,
@@ -249,7 +249,8 @@ var keyLengths = map[byte]int{
 	KindCodeRows: 16, KindSubstring: 16,
 }
 
-// CheckKey reports whether bytes have the form of a key.
+// CheckKey returns an error unless key has the form of a key. The error wraps
+// ErrCorrupt.
 func CheckKey(key []byte) error {
 	if len(key) == 0 {
 		return fmt.Errorf("%w: empty key", ErrCorrupt)
@@ -279,11 +280,11 @@ func CheckKey(key []byte) error {
 	return nil
 }
 
-// fieldRowsPrefix is the length of a key of KindFieldRows before the value.
+// fieldRowsPrefix is the length of a key of KindFieldRows without its value.
 const fieldRowsPrefix = 9
 
-// LastNumber returns the u32 at the end of a key of NumberKey, ChunkKey,
-// SpaceBlockKey or SubstringKey (the substring); the key has passed CheckKey.
+// LastNumber returns the u32 at the end of a key of NumberKey, ChunkKey, SpaceBlockKey
+// or SubstringKey (the substring). The key must have passed CheckKey.
 func LastNumber(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)-4:]) }
 
 // FeatureKeyParts returns row and modality of a key of KindFeatures that has
@@ -316,7 +317,7 @@ func RowsKeyParts(key []byte) (set byte, id uint32, container uint16) {
 }
 
 // FieldRowsKeyParts returns the parts of a key of KindFieldRows that has passed
-// CheckKey. The value shares the memory of the key.
+// CheckKey. value aliases the key.
 func FieldRowsKeyParts(key []byte) (field, container uint16, value []byte) {
 	return binary.BigEndian.Uint16(key[5:]), binary.BigEndian.Uint16(key[7:]), key[fieldRowsPrefix:]
 }

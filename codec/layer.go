@@ -8,24 +8,24 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// A Layer is a change to a set of small numbers: those it adds and those it
-// deletes. Sets that many writes touch (live rows, presence of a modality) are
-// kept as layers by container, so that a write stores a few bytes and a merge
-// never rewrites more than one container.
+// A Layer is a change to a set of small numbers: the numbers it adds and those it
+// deletes. Sets that many writes touch (live rows, presence of a modality) are stored
+// as layers by container. So a write stores a few bytes, and a merge never rewrites
+// more than one container.
 //
 //	byte     1
 //	uvarint  length of the additions
 //	         additions, a roaring bitmap in the portable format
 //	         deletions, likewise, to the end; absent when there are none
 //
-// The algebra: applying a layer (A, D) to a set S gives (S \ D) u A, A and D
-// being disjoint. Applying (A1, D1) and then (A2, D2) is applying
+// The algebra: applying a layer (A, D) to a set S gives (S \ D) u A, with A and D
+// disjoint. Applying (A1, D1) and then (A2, D2) is applying
 //
 //	A = (A1 \ D2) u A2,  D = (D1 \ A2) u D2,
 //
-// because (((S \ D1) u A1) \ D2) u A2 = (S \ (D1 u D2)) u (A1 \ D2) u A2, and
-// taking A2 out of D changes nothing as A2 is added back. A and D are disjoint
-// again. Once nothing older can exist, S is empty and D may go.
+// because (((S \ D1) u A1) \ D2) u A2 = (S \ (D1 u D2)) u (A1 \ D2) u A2, and taking A2
+// out of D changes nothing as A2 is added back. A and D are disjoint again. Once no
+// older layer exists, S is empty and D may be dropped.
 type Layer struct {
 	Added, Deleted *roaring.Bitmap
 }
@@ -47,8 +47,8 @@ func (l Layer) Delete(x uint16) {
 	l.Added.Remove(uint32(x))
 }
 
-// apply makes l the composition of l, applied first, and newer. It may share
-// memory with newer afterwards, which is not to be written to any more.
+// apply makes l the composition of l, applied first, and newer. Afterwards l may alias
+// newer, which must not be written to any more.
 func (l Layer) apply(newer Layer) {
 	l.Added.AndNot(newer.Deleted)
 	l.Added.Or(newer.Added)
@@ -56,14 +56,13 @@ func (l Layer) apply(newer Layer) {
 	l.Deleted.Or(newer.Deleted)
 }
 
-// maxRunBytes bounds additions that are stored as runs: some 120 of them.
+// maxRunBytes bounds additions that are stored as runs: about 120 runs.
 const maxRunBytes = 512
 
-// compact returns the layer in the form in which it is stored best. Runs of
-// consecutive numbers are short where there are few. Where there are many they may
-// still be shorter than a bitmap, but to check them, which every reader does, takes
-// the square of their number: milliseconds for two thousand. The layer shares
-// memory with l, which is used up.
+// compact returns the layer in the form that is best to store. A few runs of
+// consecutive numbers are short. Many runs may still be shorter than a bitmap. But
+// every reader checks them, in time quadratic in their number: milliseconds for two
+// thousand. The result aliases l, which must not be used any more.
 func (l Layer) compact() Layer {
 	l.Added.RunOptimize()
 	if l.Added.HasRunCompression() && l.Added.GetSerializedSizeInBytes() > maxRunBytes {
@@ -74,8 +73,8 @@ func (l Layer) compact() Layer {
 	return l
 }
 
-// Append appends the encoded layer. With final, nothing older can exist, so
-// that deletions need not be remembered.
+// Append appends the encoded layer. If final, no older layer exists, and deletions are
+// not recorded.
 func (l Layer) Append(dst []byte, final bool) ([]byte, error) {
 	added, err := l.Added.ToBytes()
 	if err != nil {
@@ -94,8 +93,8 @@ func (l Layer) Append(dst []byte, final bool) ([]byte, error) {
 	return append(dst, deleted...), nil
 }
 
-// DecodeLayer reads a layer. The bitmaps own their memory: b may go. The error
-// wraps ErrCorrupt.
+// DecodeLayer reads a layer. It copies, so the caller may reuse b. The error wraps
+// ErrCorrupt.
 func DecodeLayer(b []byte) (Layer, error) {
 	if len(b) == 0 || b[0] != layerVersion {
 		return Layer{}, fmt.Errorf("%w: layer: does not start with version %d", ErrCorrupt, layerVersion)
@@ -120,15 +119,15 @@ func DecodeLayer(b []byte) (Layer, error) {
 	return l, nil
 }
 
-// decodeBitmap reads a bitmap of numbers up to largest from all of b, which it
-// copies. It follows roaring's contract for bytes from outside: read, validate, use.
+// decodeBitmap reads a bitmap of numbers up to largest from all of b, which it copies.
+// It follows roaring's contract for untrusted bytes: read, validate, use.
 func decodeBitmap(into *roaring.Bitmap, b []byte, largest uint32) (err error) {
 	defer func() {
-		if r := recover(); r != nil { // the library's readers are not all bounds-checked
+		if r := recover(); r != nil { // not all readers of the library check bounds
 			err = fmt.Errorf("%w: bitmap: %v", ErrCorrupt, r)
 		}
 	}()
-	// FromUnsafeBytes would alias b, whose owner (a Pebble value) soon closes it.
+	// FromUnsafeBytes would alias b, a Pebble value that is soon closed.
 	n, err := into.FromBuffer(append([]byte(nil), b...))
 	if err == nil && n != int64(len(b)) {
 		err = fmt.Errorf("%d bytes of %d read", n, len(b))

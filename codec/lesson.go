@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// A Lesson is an entry of KindLessons, what a row has taught the projections of a
-// space: u32 little-endian, the revision that learned it; and the codes that it taught,
-// bits/8 bytes each: one for all modalities, or one for each modality of the model,
-// zero for those that the row lacks.
+// A Lesson is an entry of KindLessons: what a row has taught the projections of a
+// space. It is the revision that learned it, u32 little-endian, and the codes that the
+// row taught, bits/8 bytes each. There is one code for all modalities, or one for each
+// modality of the model, zero for modalities that the row lacks.
 type Lesson struct {
 	Revision uint32
 	Codes    []byte
@@ -22,8 +22,8 @@ func (l Lesson) Append(dst []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, l.Revision), l.Codes...)
 }
 
-// DecodeLesson reads an entry for codes of q bits. Its codes share the memory of b.
-// The error wraps ErrCorrupt.
+// DecodeLesson reads an entry for codes of q bits. Its codes alias b. The error wraps
+// ErrCorrupt.
 func DecodeLesson(q int, b []byte) (Lesson, error) {
 	if len(b) <= 4 || (len(b)-4)%Bytes(q) != 0 || len(b) > maxLessonBytes {
 		return Lesson{}, fmt.Errorf("%w: lesson of %d bytes, for codes of %d", ErrCorrupt, len(b), Bytes(q))
@@ -31,8 +31,8 @@ func DecodeLesson(q int, b []byte) (Lesson, error) {
 	return Lesson{binary.LittleEndian.Uint32(b), b[4:]}, nil
 }
 
-// A Departure is a record of KindOutbox: what a row has taught, whose features have
-// changed or gone since, with the features that it taught with.
+// A Departure is a record of KindOutbox: the lesson of a row whose features have
+// changed or gone since, with the features that taught it.
 //
 //	byte     1
 //	uvarint  length of the lesson, and the lesson
@@ -41,18 +41,18 @@ func DecodeLesson(q int, b []byte) (Lesson, error) {
 //	uvarint    length of the feature record, and the record
 type Departure struct {
 	Lesson
-	Features []Feature
+	Features []Feature // by ascending position of the modality
 }
 
-// A Feature is the stored form of a vector of one modality.
+// A Feature is the stored vector of one modality.
 type Feature struct {
-	Modality uint16
-	Record   []byte
+	Modality uint16 // position in the collection
+	Record   []byte // feature record
 }
 
 const departureVersion = 1
 
-// Bytes returns about how long the encoded record is.
+// Bytes returns the approximate length of the encoded record.
 func (d *Departure) Bytes() int {
 	n := len(d.Codes) + 16
 	for _, f := range d.Features {
@@ -75,8 +75,8 @@ func (d *Departure) Append(dst []byte) []byte {
 	return dst
 }
 
-// DecodeDeparture reads a record for codes of q bits; b may go. The error wraps
-// ErrCorrupt.
+// DecodeDeparture reads a record for codes of q bits. It copies, so the caller may
+// reuse b. The error wraps ErrCorrupt.
 func DecodeDeparture(q int, b []byte) (*Departure, error) {
 	if len(b) == 0 || b[0] != departureVersion {
 		return nil, fmt.Errorf("%w: outbox: does not start with version %d", ErrCorrupt, departureVersion)

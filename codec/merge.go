@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// A Merger adds up the values that were written with Merge under one key: block
-// edits, layers or postings, told apart by the kind of the key. Newer operands
-// win. Its results are associative, as the storage engine may add any run of
-// neighbours before the rest: what an edit clears, or a layer or posting deletes,
-// stays recorded until Finish is told that the oldest value is among the operands.
+// A Merger adds up the values that were written with Merge under one key: block edits,
+// layers or postings, by the kind of the key. Newer operands win. Its results are
+// associative, as the storage engine may add any run of neighbours before the rest:
+// entries that an edit clears, and numbers that a layer or posting deletes, stay
+// recorded until Finish is told that the oldest value is among the operands.
 //
-// The zero value is not ready: use NewMerger. Not safe for concurrent use.
+// The zero value is not ready: use NewMerger. It is not safe for concurrent use.
 type Merger struct {
-	kind  byte
-	newer [][]byte // copies, in order of age, the youngest last
-	older [][]byte // copies, older than all of newer, the oldest last
-	room  []byte   // holds the latest copies: operands are often many and short
+	kind  byte     // of the key
+	newer [][]byte // copies, oldest first
+	older [][]byte // copies, older than all of newer, youngest first
+	room  []byte   // memory for copies: operands are often many and short
 }
 
-// Merged reports whether values of this kind of key are written with Merge.
+// Merged reports whether values of keys of this kind are written with Merge.
 func Merged(kind byte) bool {
 	switch kind {
 	case KindRowKeys, KindRowCodes, KindCodes, KindProjection, KindLessons, // blocks
@@ -60,7 +60,7 @@ func (m *Merger) keep(value []byte) []byte {
 	return m.room[from:len(m.room):len(m.room)]
 }
 
-// operands yields the operands, the youngest first.
+// operands yields the operands, youngest first.
 func (m *Merger) operands(yield func([]byte) bool) {
 	for _, v := range slices.Backward(m.newer) {
 		if !yield(v) {
@@ -74,15 +74,15 @@ func (m *Merger) operands(yield func([]byte) bool) {
 	}
 }
 
-// oldestFirst returns the operands, the oldest first.
+// oldestFirst returns the operands, oldest first.
 func (m *Merger) oldestFirst() [][]byte {
 	all := slices.Clone(m.older)
 	slices.Reverse(all)
 	return append(all, m.newer...)
 }
 
-// Finish returns the sum. final says that the oldest value ever written under
-// the key is among the operands.
+// Finish returns the sum of the operands. final says that the oldest value ever written
+// under the key is among them.
 func (m *Merger) Finish(final bool) ([]byte, error) {
 	switch m.kind {
 	case KindCodeRows, KindRows, KindFieldRows, KindOnlineRows:
@@ -127,8 +127,8 @@ func (m *Merger) finishLayers(final bool) ([]byte, error) {
 	return sum.compact().Append(nil, final)
 }
 
-// EmptySum reports whether a value that was merged under a key, and is complete,
-// holds nothing, so that the key may go.
+// EmptySum reports whether a complete merged value is empty, so that its key may be
+// deleted.
 func EmptySum(key, value []byte) bool {
 	switch kind := key[0]; kind {
 	case KindRows, KindFieldRows, KindCodeRows, KindOnlineRows:

@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// mergeSomehow adds the operands (oldest first) up the way a storage engine
-// might: neighbours are replaced by their sum in an arbitrary order, fed from
-// either side, and only a sum that holds the oldest may be final.
+// mergeSomehow adds the operands, oldest first, as a storage engine might: it replaces
+// neighbours by their sum in an arbitrary order, fed from either side. Only a sum that
+// holds the oldest may be final.
 func mergeSomehow(t *rapid.T, key []byte, operands [][]byte) []byte {
 	for len(operands) > 1 {
 		from := rapid.IntRange(0, len(operands)-2).Draw(t, "from")
@@ -192,7 +192,7 @@ func TestPostingsMergeLikeASet(t *testing.T) {
 	})
 }
 
-// Sums of layers take the form that is quick to read: runs where there are few.
+// Merged layers are quick to read: they have runs only if there are few.
 func TestMergedLayersHaveFewRuns(t *testing.T) {
 	for _, tc := range []struct {
 		row  func(i int) int
@@ -200,7 +200,7 @@ func TestMergedLayersHaveFewRuns(t *testing.T) {
 		runs bool
 	}{
 		{func(i int) int { return i }, 1 << 16, true},
-		{func(i int) int { return i * 3 / 2 }, 40000, false},         // every third is missing
+		{func(i int) int { return i * 3 / 2 }, 40000, false},         // every third number is missing
 		{func(i int) int { return i/500*600 + i%500 }, 50000, true},  // 100 runs
 		{func(i int) int { return i/100*120 + i%100 }, 50000, false}, // 500 runs
 		{func(i int) int { return 9 * i }, 20, false},

@@ -94,9 +94,9 @@ func TestPartnersPanicsOnWrongArguments(t *testing.T) {
 	}
 }
 
-// BenchmarkPartners goes through ranges of the lengths that the lists of random
-// codes have, more of them than a processor could learn by heart, in arrays that
-// are in its caches and in larger ones.
+// BenchmarkPartners goes through ranges as long as the lists of random codes, in arrays
+// that fit into the caches and in larger ones. There are more ranges than a branch
+// predictor can learn.
 func BenchmarkPartners(b *testing.B) {
 	const length, ranges, step = 30, 50000, 500
 	values, ids := make([]uint16, 1<<26), make([]uint32, 1<<26)

@@ -11,11 +11,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// A posting is a set of code numbers, written as edits that are merged: each
-// names the numbers that it adds and those that it deletes, no number twice, and
-// has the form of the posting that edits add up to. They follow the algebra of a
-// [Layer]; what differs is that most postings hold a few numbers of many
-// millions, for which a bitmap needs 10 bytes a number and deltas 3.
+// A posting is a set of code numbers, written as edits that are merged. An edit names
+// the numbers that it adds and those that it deletes, no number twice, and has the form
+// of the posting that edits add up to. Edits follow the algebra of a [Layer]. Their
+// form differs: most postings hold a few of many million numbers, for which a bitmap
+// needs 10 bytes a number and deltas need 3.
 //
 //	byte     forms: low half of the additions, high half of the deletions;
 //	         0 there are none, 1 deltas, 2 bitmap, others are reserved
@@ -23,16 +23,16 @@ import (
 //	         additions
 //	         deletions, to the end
 //
-// Deltas are uvarints of the shortest form: the first number, then for each other
-// number its difference to the one before, less one. A bitmap is a roaring bitmap
-// in the portable format, without run containers: so the numbers never take more
-// than 32 times the memory of the bytes that spell them. The writer takes the
-// shorter form, deltas when they are equal.
+// Deltas are uvarints of the shortest form: the first number, then for each further
+// number its difference to the one before, less one. A bitmap is a roaring bitmap in
+// the portable format, without run containers. So the numbers never take more than 32
+// times the memory of the bytes that spell them. The writer takes the shorter form,
+// deltas if they are equal.
 //
-// An array container never makes the bitmap the shorter one: with c numbers it
-// takes 8 + 2c bytes, and deltas at most 2c + 6, as no more than 3 differences of
-// 65,535 in all need 3 bytes and the step into the container needs 5 at most. So
-// only numbers that share a container with 4,096 others call for a comparison.
+// An array container never makes the bitmap shorter. With c numbers it takes 8 + 2c
+// bytes. Deltas take at most 2c + 6: at most 3 differences, of 65,535 in all, need 3
+// bytes, and the step into the container needs at most 5. So only numbers that share a
+// container with 4,096 others call for a comparison.
 const (
 	postingNone   = 0
 	postingDeltas = 1
@@ -41,22 +41,22 @@ const (
 
 const (
 	roaringCookie   = 12346 // of a bitmap without run containers
-	arrayContainer  = 4096  // numbers that an array container holds at most
+	arrayContainer  = 4096  // largest number of numbers in an array container
 	bitmapContainer = 8192  // bytes of a bitmap container
 )
 
-// AppendPosting appends the edit of a posting that adds and deletes these
-// numbers; both slices ascend strictly and have no number in common. It costs a
-// few nanoseconds a number and allocates nothing besides dst for fewer than 4,096.
+// AppendPosting appends the edit of a posting that adds and deletes these numbers. Both
+// slices ascend strictly and have no number in common. It costs a few nanoseconds a
+// number. For fewer than 4,096 numbers it allocates nothing besides dst.
 func AppendPosting(dst []byte, added, deleted []uint32) []byte {
 	return appendPosting(dst, listNumbers(added), listNumbers(deleted))
 }
 
-// AppendPostingCodes appends the numbers that a posting adds, ascending, to dst:
-// the whole of one read from the database, which is merged and deletes nothing.
-// The numbers are copies. With room in dst, deltas (every posting of up to 4,096
-// numbers) are read in a few nanoseconds a number and without allocation. The
-// error wraps ErrCorrupt; dst is then returned as it was.
+// AppendPostingCodes appends the numbers that a posting adds to dst, ascending. A
+// posting read from the database is merged and deletes nothing, so these are all of its
+// numbers. If dst has room, deltas (every posting of up to 4,096 numbers) are read in a
+// few nanoseconds a number and without allocation. The error wraps ErrCorrupt; dst is
+// then returned unchanged.
 func AppendPostingCodes(dst []uint32, value []byte) ([]uint32, error) {
 	added, _, err := splitPosting(value)
 	if err != nil {
@@ -65,8 +65,8 @@ func AppendPostingCodes(dst []uint32, value []byte) ([]uint32, error) {
 	return added.appendTo(dst)
 }
 
-// DecodePosting returns the numbers, ascending, that an edit of a posting adds
-// and deletes; they are copies. The error wraps ErrCorrupt.
+// DecodePosting returns copies of the numbers that an edit of a posting adds and
+// deletes, ascending. The error wraps ErrCorrupt.
 func DecodePosting(value []byte) (added, deleted []uint32, err error) {
 	a, d, err := splitPosting(value)
 	if err != nil {
@@ -95,13 +95,14 @@ func errBothWays(x uint32) error {
 	return fmt.Errorf("%w: posting: adds and deletes %d", ErrCorrupt, x)
 }
 
-// A postingPart is one half of an encoded posting; it aliases the value.
+// A postingPart is the additions or the deletions of an encoded posting. It aliases the
+// value.
 type postingPart struct {
 	form byte
 	b    []byte
 }
 
-// splitPosting finds the halves of a posting and leaves them unread.
+// splitPosting finds the two parts of a posting, and does not read them.
 func splitPosting(value []byte) (added, deleted postingPart, err error) {
 	bad := func(what string) (_, _ postingPart, err error) {
 		return postingPart{}, postingPart{}, fmt.Errorf("%w: posting: %s", ErrCorrupt, what)
@@ -134,7 +135,7 @@ func splitPosting(value []byte) (added, deleted postingPart, err error) {
 	return added, deleted, nil
 }
 
-// appendTo appends the numbers to dst, which it returns as it was with an error.
+// appendTo appends the numbers to dst. With an error it returns dst unchanged.
 func (p postingPart) appendTo(dst []uint32) ([]uint32, error) {
 	if p.form != postingBitmap {
 		return appendDeltas(dst, p.b)
@@ -150,7 +151,7 @@ func (p postingPart) appendTo(dst []uint32) ([]uint32, error) {
 	return dst, nil
 }
 
-// bitmap returns the numbers as a bitmap that owns its memory.
+// bitmap returns the numbers as a bitmap with memory of its own.
 func (p postingPart) bitmap() (*roaring.Bitmap, error) {
 	set := roaring.New()
 	if p.form != postingBitmap {
@@ -172,11 +173,11 @@ func (p postingPart) bitmap() (*roaring.Bitmap, error) {
 
 const (
 	deltaBytes = binary.MaxVarintLen32
-	deltaStops = 0x8080808080808080 // the top bits of eight bytes, clear where a delta ends
+	deltaStops = 0x8080808080808080 // the top bits of eight bytes; the last byte of a delta has it clear
 )
 
-// appendDeltas appends the numbers that deltas spell to dst, which it returns as
-// it was with an error.
+// appendDeltas appends the numbers that deltas spell to dst. With an error it returns
+// dst unchanged.
 func appendDeltas(dst []uint32, b []byte) ([]uint32, error) {
 	if len(b) == 0 {
 		return dst, nil
@@ -184,11 +185,11 @@ func appendDeltas(dst []uint32, b []byte) ([]uint32, error) {
 	from, count := len(dst), countDeltas(b)
 	grown := slices.Grow(dst, count)[:from+count]
 	out := grown[from:]
-	bad := uint64(b[len(b)-1] & 0x80) // no delta runs over the end
+	bad := uint64(b[len(b)-1] & 0x80) // whether the last delta runs over the end
 	next := uint64(0)                 // the least number that can follow
 	for len(b) >= 8 && len(out) > 0 {
 		w := binary.LittleEndian.Uint64(b)
-		if w&deltaStops == 0 && len(out) >= 8 { // as most are in a long posting
+		if w&deltaStops == 0 && len(out) >= 8 { // as for most numbers of a long posting
 			for k := range 8 {
 				next += w >> (8 * k) & 0x7f
 				out[k] = uint32(next)
@@ -229,13 +230,13 @@ func appendDeltas(dst []uint32, b []byte) ([]uint32, error) {
 	return grown, nil
 }
 
-// firstDelta reads the delta in the first of the bytes of w, and its length,
-// which is more than deltaBytes for none; long is not 0 if a shorter one would
-// have done. It has no branches, as nothing foretells the lengths of deltas.
+// firstDelta reads the delta in the first of the bytes of w, and its length. The length
+// is more than deltaBytes if there is no delta. long is not 0 if a shorter form would
+// have done. It has no branches, as lengths of deltas cannot be predicted.
 func firstDelta(w uint64) (x uint64, n int, long uint64) {
 	stop := ^w & deltaStops
 	n = bits.TrailingZeros64(stop)/8 + 1
-	w &= stop ^ (stop - 1) // up to the stop
+	w &= stop ^ (stop - 1) // the bits up to the stop
 	x = w&0x7f | w>>1&0x3f80 | w>>2&0x1fc000 | w>>3&0xfe00000 | w>>4&0x7f0000000
 	return x, n, (x>>(7*n-7&63) - 1) & uint64(1-n) >> 63
 }
@@ -251,8 +252,8 @@ func countDeltas(b []byte) (n int) {
 	return n
 }
 
-// numbers are one half of a posting to be written: a list, or a bitmap that is
-// encoded already.
+// numbers are the additions or the deletions of a posting to be written: a list, or an
+// encoded bitmap.
 type numbers struct {
 	form   byte
 	size   int // bytes of the form
@@ -260,7 +261,7 @@ type numbers struct {
 	bitmap []byte
 }
 
-// listNumbers chooses the form for an ascending list.
+// listNumbers chooses the form of an ascending list.
 func listNumbers(list []uint32) numbers {
 	if len(list) == 0 {
 		return numbers{}
@@ -281,14 +282,14 @@ func listNumbers(list []uint32) numbers {
 
 func uvarintLen(x uint32) int { return (bits.Len32(x|1) + 6) / 7 }
 
-// bitmapNumbers chooses the form for a bitmap.
+// bitmapNumbers chooses the form of the numbers of a bitmap.
 func bitmapNumbers(set *roaring.Bitmap) (numbers, error) {
 	count := set.GetCardinality()
 	if !set.HasRunCompression() && set.GetSerializedSizeInBytes() >= count {
 		return listNumbers(set.ToArray()), nil
 	}
-	// Shorter than deltas, which have a byte a number at least, unless the run
-	// containers deceive, which roaring makes of full ones.
+	// The bitmap is shorter than deltas, which take at least a byte a number. But
+	// roaring turns full containers into runs, which may mislead this comparison.
 	var b []byte
 	var err error
 	if set.HasRunCompression() {
@@ -323,7 +324,7 @@ func (n numbers) append(dst []byte) []byte {
 	dst = slices.Grow(dst, n.size+8)[:at+n.size+8]
 	next := uint32(0)
 	for _, x := range n.list {
-		// What is written beyond the delta is written again.
+		// Bytes beyond the delta are overwritten by the next one.
 		size := uvarintLen(x - next)
 		binary.LittleEndian.PutUint64(dst[at:], spread(x-next)|deltaStops>>(64-8*(size-1)))
 		at += size
@@ -332,14 +333,14 @@ func (n numbers) append(dst []byte) []byte {
 	return dst[:at]
 }
 
-// spread moves the bits of x to those of eight bytes that a uvarint uses.
+// spread moves the bits of x to the bits that a uvarint uses in eight bytes.
 func spread(x uint32) uint64 {
 	w := uint64(x)
 	return w&0x7f | w&0x3f80<<1 | w&0x1fc000<<2 | w&0xfe00000<<3 | w&0xf0000000<<4
 }
 
-// containers yields the lengths of the parts of an ascending list that share
-// their upper 16 bits.
+// containers yields the lengths of the runs of an ascending list that share their upper
+// 16 bits.
 func containers(list []uint32) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for len(list) > 0 {
@@ -362,7 +363,7 @@ func countContainers(list []uint32) (n int) {
 	return n
 }
 
-// bitmapSize returns the bytes that appendBitmap appends.
+// bitmapSize returns the number of bytes that appendBitmap appends.
 func bitmapSize(list []uint32) int {
 	size := 8
 	for n := range containers(list) {
@@ -371,9 +372,9 @@ func bitmapSize(list []uint32) int {
 	return size
 }
 
-// appendBitmap appends ascending numbers as a roaring bitmap without run
-// containers: cookie; number of containers; for each of them the upper 16 bits
-// and the count less one; for each of them where it starts; and the containers.
+// appendBitmap appends ascending numbers as a roaring bitmap without run containers:
+// the cookie; the number of containers; for each container the upper 16 bits and the
+// count less one; for each container its start; and the containers.
 func appendBitmap(dst []byte, count int, ascending iter.Seq[uint32]) []byte {
 	start := len(dst)
 	dst = binary.LittleEndian.AppendUint32(dst, roaringCookie)

@@ -7,17 +7,17 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// A postingEdit is an encoded posting, split: its additions and its deletions.
+// A postingEdit is an encoded posting, split into additions and deletions.
 type postingEdit [2]postingPart
 
 func (e postingEdit) hasBitmap() bool {
 	return e[0].form == postingBitmap || e[1].form == postingBitmap
 }
 
-// addPostings returns the sum of encoded edits of a posting, the oldest first.
-// With final nothing older can exist, so that deletions need not be remembered.
-// Edits without bitmaps are added in one pass over their numbers; bitmaps are
-// changed in place by what lies between them.
+// addPostings returns the sum of encoded edits of a posting, given oldest first. If
+// final, no older edit exists, and deletions are not recorded. Edits without bitmaps
+// are added in one pass over their numbers. Bitmaps are changed in place by the edits
+// between them.
 func addPostings(values [][]byte, final bool) ([]byte, error) {
 	edits := make([]postingEdit, len(values))
 	bitmaps := false
@@ -45,15 +45,15 @@ func addPostings(values [][]byte, final bool) ([]byte, error) {
 	return AppendPosting(nil, added, deleted), nil
 }
 
-// addDeltas adds edits that have no bitmaps, the oldest first.
+// addDeltas adds edits without bitmaps, given oldest first.
 //
-// What an edit says of a number is one word, an operation: the number, how many
-// edits are younger, and whether it is deleted. In order, the first operation on
-// each number is the one that holds. The longest list stays as it is, so that many
-// small edits of a long posting cost their own sorting and one pass over it; and
-// as code numbers grow with time, what is sorted is often in order already.
+// An operation is one word about a number: the number, how many edits are younger, and
+// whether it is deleted. In order, the first operation on each number is the valid one.
+// The longest list is not sorted in, so many small edits of a long posting cost their
+// own sorting and one pass over it. Code numbers grow with time, so the operations are
+// often in order already.
 func addDeltas(edits []postingEdit) (added, deleted []uint32, err error) {
-	operation := func(edit, part int) uint64 { // on the number 0
+	operation := func(edit, part int) uint64 { // on number 0
 		return uint64(len(edits)-1-edit)<<1 | uint64(part)
 	}
 	edit, part := 0, 0 // of the longest list
@@ -87,7 +87,7 @@ func addDeltas(edits []postingEdit) (added, deleted []uint32, err error) {
 
 	into := [2]*[]uint32{&added, &deleted}
 	*into[part] = make([]uint32, 0, len(base)+len(operations))
-	last := uint64(math.MaxUint64) // no operation: no edit has 2^31 younger ones
+	last := uint64(math.MaxUint64) // no operation, as no edit has 2^31 younger ones
 	for len(base) > 0 || len(operations) > 0 {
 		var next uint64
 		if len(base) > 0 {
@@ -106,7 +106,7 @@ func addDeltas(edits []postingEdit) (added, deleted []uint32, err error) {
 			*into[next&1] = append(*into[next&1], uint32(next>>32))
 		}
 		last = next
-		if fromBase { // what follows it stands, up to the next operation
+		if fromBase { // numbers up to the next operation are valid
 			n := 0
 			for n < len(base) && (len(operations) == 0 || uint64(base[n]) < operations[0]>>32) {
 				n++
@@ -118,7 +118,7 @@ func addDeltas(edits []postingEdit) (added, deleted []uint32, err error) {
 	return added, deleted, nil
 }
 
-// addBitmaps adds edits of which some have bitmaps, the oldest first.
+// addBitmaps adds edits, some of them with bitmaps, given oldest first.
 func addBitmaps(edits []postingEdit, final bool) ([]byte, error) {
 	sum := NewLayer()
 	for len(edits) > 0 {

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// postingLists draws ascending lists: a few numbers of very many, numbers about the
+// postingLists draws ascending lists: few of very many numbers, numbers around the
 // borders of containers, or stretches dense enough for a bitmap.
 func postingLists() *rapid.Generator[[]uint32] {
 	return rapid.Custom(func(t *rapid.T) []uint32 {
@@ -37,7 +37,7 @@ func postingLists() *rapid.Generator[[]uint32] {
 	})
 }
 
-// withoutRuns encodes a list as a bitmap that has no run containers.
+// withoutRuns encodes a list as a bitmap without run containers.
 func withoutRuns(list []uint32) []byte {
 	return appendBitmap(nil, countContainers(list), slices.Values(list))
 }
@@ -102,7 +102,8 @@ func TestPostingTakesTheShorterForm(t *testing.T) {
 	})
 }
 
-// The library reads our bitmaps, and writes the same where it has no run containers.
+// The library reads our bitmaps, and writes the same bytes unless it uses run
+// containers.
 func TestPostingBitmapIsRoaring(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := postingLists().Draw(t, "list")
@@ -261,7 +262,7 @@ func BenchmarkAppendPostingCodes(b *testing.B) {
 		{1, 1e6}, {15, 1e6}, {15, 1e8}, {1000, 1e6}, {100_000, 1e6}, {100_000, 4e5},
 	} {
 		b.Run(fmt.Sprintf("n=%d/of=%d", c.count, c.limit), func(b *testing.B) {
-			// Many postings, so that no branch learns one by heart.
+			// Many postings, so that no branch predictor learns one.
 			values := make([][]byte, max(1, 64_000/c.count))
 			size := 0
 			for i := range values {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// An ItemRecord is what the database keeps of an item besides key and features.
+// An ItemRecord is the stored part of an item besides its key and features.
 //
 //	byte     1
 //	uvarint  number of labels; each as the uvarint difference to the one before
@@ -37,8 +37,8 @@ const (
 	typeBool   = 4
 )
 
-// Append appends the encoded record. Field values of other types than the four
-// are refused.
+// Append appends the encoded record. It refuses field values of other types than the
+// four.
 func (r *ItemRecord) Append(dst []byte) ([]byte, error) {
 	dst = append(dst, recordVersion)
 	dst = binary.AppendUvarint(dst, uint64(len(r.Labels)))
@@ -70,7 +70,7 @@ func (r *ItemRecord) Append(dst []byte) ([]byte, error) {
 	return append(dst, r.Payload...), nil
 }
 
-// reader walks over a record; the first failure sticks.
+// reader reads a record from its start. After the first failure it returns zeros.
 type reader struct {
 	b   []byte
 	bad bool
@@ -96,8 +96,8 @@ func (r *reader) take(n int) []byte {
 	return b
 }
 
-// DecodeItemRecord reads a record; strings and payload are copied, so b may go.
-// The error wraps ErrCorrupt.
+// DecodeItemRecord reads a record. It copies strings and payload, so the caller may
+// reuse b. The error wraps ErrCorrupt.
 func DecodeItemRecord(b []byte) (*ItemRecord, error) {
 	if len(b) == 0 || b[0] != recordVersion {
 		return nil, fmt.Errorf("%w: item: does not start with version %d", ErrCorrupt, recordVersion)

@@ -45,14 +45,14 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// Between finds what a look at every value finds.
+// Between finds the same rows as a check of every value.
 func TestBetween(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		image := rapid.OneOf(
 			rapid.Uint64(), rapid.Uint64Range(0, 5), rapid.Uint64Range(math.MaxUint64-5, math.MaxUint64),
 			rapid.Uint64Range(1<<63-3, 1<<63+3), rapid.Just(uint64(1)<<40),
 		)
-		values := rapid.SliceOfN(image, 0, 100).Draw(t, "values") // in more than one word
+		values := rapid.SliceOfN(image, 0, 100).Draw(t, "values") // so many that they span several words
 		among := new(Container)
 		var sets [64]*Container
 		has := func(c *Container, row int) bool { return c[row/64]>>(row%64)&1 == 1 }

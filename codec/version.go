@@ -2,11 +2,11 @@ package codec
 
 import "fmt"
 
-// A VersionError is about a record of a version that this package does not know, which a
-// newer release may have written. It is an ErrCorrupt, too: only whoever knows the format of
-// the whole database can tell.
+// A VersionError is about a record of a version that this package does not know. A
+// newer release may have written it, or it may be damage, so it is also an ErrCorrupt:
+// only a reader that knows the format of the whole database can tell which.
 type VersionError struct {
-	What          string // the kind of record
+	What          string // kind of record
 	Found, Newest int
 }
 
@@ -14,11 +14,11 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("%v: %s: version %d, the newest known is %d", ErrCorrupt, e.What, e.Found, e.Newest)
 }
 
-// Is makes a VersionError an ErrCorrupt.
+// Is makes errors.Is(err, ErrCorrupt) true for a VersionError.
 func (e *VersionError) Is(target error) bool { return target == ErrCorrupt }
 
-// checkVersion checks the first byte of a record of which there is one version. Versions
-// rise one by one: what is far off is damage.
+// checkVersion checks the first byte of a record with one known version. Versions rise
+// one by one, so a number far off is damage.
 func checkVersion(b []byte, what string, known byte) error {
 	const far = 16
 	switch {

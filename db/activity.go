@@ -97,14 +97,6 @@ type counters struct {
 	writes      signal.Latencies
 	writeErrors atomic.Uint64
 	conflicts   atomic.Uint64
-	put         atomic.Uint64
-	deleted     atomic.Uint64
-
-	waiting  atomic.Int64
-	commits  signal.Latencies
-	requests atomic.Uint64
-	bytes    atomic.Uint64
-	syncs    signal.Latencies
 
 	lost       atomic.Uint64 // commits
 	lastBackup atomic.Pointer[LastBackup]
@@ -175,51 +167,22 @@ func (c *counters) wrote(cl *call, changes int, err error) {
 	}
 }
 
-// changed counts what a commit has made of items.
-func (c *counters) changed(r *request) {
-	for _, ch := range r.changes {
-		switch ch.kind {
-		case putItem, mergeItem:
-			c.put.Add(1)
-		case deleteItem:
-			if ch.found {
-				c.deleted.Add(1)
-			}
-		}
-	}
-}
-
-// committed counts a commit of some requests that began at a time.
-func (c *counters) committed(tx *tx, taken []*request, began time.Time) {
-	c.commits.Since(began)
-	c.bytes.Add(uint64(tx.batch.Len()))
-	if tx.sync {
-		c.syncs.Observe(tx.batch.CommitStats().CommitWaitDuration)
-	}
-	for _, r := range taken {
-		if r.err == nil {
-			c.requests.Add(1)
-			c.changed(r)
-		}
-	}
-}
-
 // activity returns what has been counted.
 func (d *DB) activity() (a Activity) {
-	c := &d.counters
+	c, done := &d.counters, &d.state.Committer.Figures
 	a = Activity{
 		Since:        c.opened,
 		SearchErrors: c.searchErrors.Load(), Hits: c.hits.Load(),
 		Writes: c.writes.Stats(), WriteErrors: c.writeErrors.Load(), Conflicts: c.conflicts.Load(),
-		ItemsPut: c.put.Load(), ItemsDeleted: c.deleted.Load(),
-		Waiting: int(c.waiting.Load()), Commits: c.commits.Stats(), CommitRequests: c.requests.Load(),
-		CommitBytes: c.bytes.Load(), Syncs: c.syncs.Stats(),
+		ItemsPut: done.Put.Load(), ItemsDeleted: done.Deleted.Load(),
+		Waiting: int(done.Waiting.Load()), Commits: done.Commits.Stats(), CommitRequests: done.Requests.Load(),
+		CommitBytes: done.Bytes.Load(), Syncs: done.Syncs.Stats(),
 		Cache: cacheStats(d.opts.disk.Cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
 		Store:     d.storeStats(),
 		Snapshots: d.pins.count(),
-		Failed:    d.engine.Log.Failed.Load() != nil, DiskFull: d.engine.Reserve.Full.Load(),
-		FreeBytes: d.engine.Reserve.Found.Load(), ReserveBytes: d.engine.Reserve.Left.Load(),
-		LostCommits: c.lost.Load(), EventsDropped: d.signals.Lost(),
+		Failed:    d.state.Engine.Log.Failed.Load() != nil, DiskFull: d.state.Engine.Reserve.Full.Load(),
+		FreeBytes: d.state.Engine.Reserve.Found.Load(), ReserveBytes: d.state.Engine.Reserve.Left.Load(),
+		LostCommits: c.lost.Load(), EventsDropped: d.state.Signals.Lost(),
 	}
 	for i, op := range searchOps {
 		for plan := range c.searches[i] {
@@ -235,8 +198,8 @@ func (d *DB) activity() (a Activity) {
 		own := *b
 		a.LastBackup = &own
 	}
-	a.Running, a.Operations = d.signals.Operations.Stats()
-	_, ofStore := d.engine.Log.Work.Ended.Stats()
+	a.Running, a.Operations = d.state.Signals.Operations.Stats()
+	_, ofStore := d.state.Engine.Log.Work.Ended.Stats()
 	a.Operations = append(a.Operations, ofStore...)
 	slices.SortFunc(a.Operations, func(a, b event.OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
 	return a
@@ -260,8 +223,8 @@ type StoreStats struct {
 }
 
 func (d *DB) storeStats() StoreStats {
-	w := &d.engine.Log.Work
-	f := w.Look(d.engine.DB)
+	w := &d.state.Engine.Log.Work
+	f := w.Look(d.state.Engine.DB)
 	return StoreStats{
 		Tables: f.Tables, LiveBytes: f.Live, ReadAmplification: f.Amplification, CompactionDebtBytes: f.Debt,
 		Flushing: int(w.Flushes.Load()), Compacting: int(w.Compactions.Load()),

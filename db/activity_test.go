@@ -209,7 +209,7 @@ func TestStatsReadNoDisk(t *testing.T) {
 	}
 	putAll(t, c, pairs(60, synth.Config{}))
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
-	if err := d.engine.FlushAll(ctx); err != nil {
+	if err := d.state.Engine.FlushAll(ctx); err != nil {
 		t.Fatal(err)
 	}
 	mustStats(t, d)

@@ -2,18 +2,14 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // An Alteration says what the items of a collection may hold from now on, besides what
@@ -43,48 +39,23 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	if err := c.writable(); err != nil {
 		return err
 	}
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer c.db.guard.leave()
-	err := c.do(ctx, 0, func(tx *tx, s *collectionState) error { return tx.alter(s, a) })
+	defer c.db.state.Guard.Leave()
+	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+		d, err := a.of(s.Descriptor)
+		if err != nil {
+			return err
+		}
+		return tx.AlterCollection(s, d)
+	})
 	if err == nil {
 		c.db.changed(ctx, event.CollectionAltered, event.Event{Collection: c.name, Attrs: []slog.Attr{
 			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),
 		}})
 	}
 	return err
-}
-
-func (tx *tx) alter(s *collectionState, a Alteration) error {
-	d, err := a.of(s.Descriptor)
-	if err != nil {
-		return err
-	}
-	value, err := d.Encode()
-	if err != nil {
-		return err
-	}
-	reports := make([]json.RawMessage, len(s.spaces))
-	for i, sp := range s.spaces {
-		if reports[i], err = spaces.ReadReport(tx.c.store, s.ID, sp.ID); err != nil {
-			return err
-		}
-	}
-	if err := tx.batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
-		return err
-	}
-	s.Descriptor = d              // views keep theirs
-	for i, sp := range s.spaces { // which have copies of it
-		if err := tx.writeDescriptor(s, sp.Space, reports[i]); err != nil {
-			return err
-		}
-	}
-	for range a.AddModalities {
-		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
-	}
-	tx.c.touch(s)
-	return nil
 }
 
 // of returns the descriptor of the collection when it has been altered. What is new

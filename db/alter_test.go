@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -452,7 +453,7 @@ func TestAlterRightAfterOpening(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = loadAtOnce + 50
+	const n = state.LoadAtOnce + 50
 	b := d.NewBatch()
 	for i := range n {
 		b.Put(c, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8)}})

@@ -59,10 +59,10 @@ type BackupOptions struct {
 // ErrNotFound for the collection, backup.ErrNotRepository and backup.ErrVersion.
 func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*backup.Manifest, error) {
 	d = d.orNone()
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
-	defer d.guard.leave()
+	defer d.state.Guard.Leave()
 	if err := d.writable(); err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(d.stopping, func() { cancel(fault.ErrClosed) })()
-	ctx, op := d.signals.Begin(ctx, event.OpBackup, opt.Collection)
+	defer context.AfterFunc(d.state.Stopping, func() { cancel(fault.ErrClosed) })()
+	ctx, op := d.state.Signals.Begin(ctx, event.OpBackup, opt.Collection)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	m, err := d.backup(ctx, to, opt)
@@ -113,8 +113,8 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 	about := backup.Manifest{
 		Database: d.UUID(), Format: d.Format(), Collection: opt.Collection, IndexOnly: opt.IndexOnly,
 	}
-	v := d.latest()
-	defer v.release()
+	v := d.state.Latest()
+	defer v.Release()
 	x, err := d.newExtract(v, CheckpointOptions{Collection: opt.Collection, IndexOnly: opt.IndexOnly, Progress: opt.Progress})
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 		}
 		about.Sequence = i.Sequence
 	} else {
-		about.Sequence = v.sequence
+		about.Sequence = v.Sequence
 		err = work.Safely(func() error { return x.writeFolder(ctx, dir) }) // a panic of who writes tables is passed on
 	}
 	if err != nil {

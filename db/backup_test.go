@@ -108,8 +108,8 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := restored(t, repo, RestoreOptions{ID: m.ID})
-		if r.committer.sequence != m.Sequence || r.UUID() != d.UUID() {
-			t.Errorf("backup %d: commit sequence %d of %d", i, r.committer.sequence, m.Sequence)
+		if r.state.Committer.Sequence != m.Sequence || r.UUID() != d.UUID() {
+			t.Errorf("backup %d: commit sequence %d of %d", i, r.state.Committer.Sequence, m.Sequence)
 		}
 		if i == 0 { // it has no codes to ask for
 			if n, _ := mustCollection(t, r, "main").Count(); n != 200 {

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -48,26 +49,26 @@ func (b *bitCounts) balance() *report.Balance {
 // many items of more.
 const maxBalanced = 100_000
 
-// balance measures the codes of all items, over all targets, or of a sample of limit items
+// balanceIn measures the codes of all items, over all targets, or of a sample of limit items
 // where there are more codes than that; nil where there are none, or they are not in
 // memory yet.
-func (cv *collectionView) balance(limit int) *report.Balance {
-	if cv.space == nil {
+func balanceIn(cv *state.CollectionView, limit int) *report.Balance {
+	if cv.Space == nil {
 		return nil
 	}
-	counts, codes := newBitCounts(cv.space.Bits), 0
-	for i := range cv.sets {
-		if cv.sets[i].table == nil {
+	counts, codes := newBitCounts(cv.Space.Bits), 0
+	for i := range cv.Sets {
+		if cv.Sets[i].Table == nil {
 			return nil
 		}
-		codes += cv.sets[i].codes
+		codes += cv.Sets[i].Codes
 	}
 	var sample *roaring.Bitmap
 	if codes > limit {
-		sample = evenly(cv.live, limit)
+		sample = evenly(cv.Live, limit)
 	}
-	for i := range cv.sets {
-		t := cv.sets[i].table
+	for i := range cv.Sets {
+		t := cv.Sets[i].Table
 		if sample == nil {
 			for n, code := range t.All() {
 				counts.add(code, t.Cardinality(n))

@@ -2,28 +2,13 @@ package db
 
 import (
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 	"weak"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/mih"
 )
-
-// A knownBalance is the last balance of the codes of a space, so that Stats costs little
-// however often it is called. All revisions of the space have one.
-type knownBalance struct {
-	measuring sync.Mutex
-	last      atomic.Pointer[measuredBalance]
-}
-
-// measuredBalance is a balance and what it is of.
-type measuredBalance struct {
-	tables  []weak.Pointer[mih.Table] // that it must not keep
-	balance *report.Balance
-	until   time.Time // when it is worth the time to measure another one
-}
 
 const (
 	balancedAtOnce  = 1000 // codes are looked at each time: it takes some microseconds
@@ -31,51 +16,51 @@ const (
 )
 
 // presentBalance is balance, or of many codes what it was a moment ago.
-func (cv *collectionView) presentBalance() *report.Balance {
+func presentBalance(cv *state.CollectionView) *report.Balance {
 	codes := 0
-	for i := range cv.sets {
-		if cv.sets[i].table == nil {
+	for i := range cv.Sets {
+		if cv.Sets[i].Table == nil {
 			return nil
 		}
-		codes += cv.sets[i].codes
+		codes += cv.Sets[i].Codes
 	}
 	if codes <= balancedAtOnce {
-		return cv.balance(maxBalanced)
+		return balanceIn(cv, maxBalanced)
 	}
-	known := cv.balances
-	isOf := func(b *measuredBalance) bool {
-		return b != nil && (time.Now().Before(b.until) || slices.EqualFunc(b.tables, cv.sets, func(t weak.Pointer[mih.Table], set codeSetView) bool {
-			return t.Value() == set.table
+	known := cv.Balances
+	isOf := func(b *state.MeasuredBalance) bool {
+		return b != nil && (time.Now().Before(b.Until) || slices.EqualFunc(b.Tables, cv.Sets, func(t weak.Pointer[mih.Table], set state.CodeSetView) bool {
+			return t.Value() == set.Table
 		}))
 	}
-	last := known.last.Load()
+	last := known.Last.Load()
 	if isOf(last) {
-		return last.copy()
+		return copyOf(last.Balance)
 	}
 	if last == nil {
-		known.measuring.Lock()
-	} else if !known.measuring.TryLock() { // somebody is at it
-		return last.copy()
+		known.Measuring.Lock()
+	} else if !known.Measuring.TryLock() { // somebody is at it
+		return copyOf(last.Balance)
 	}
-	defer known.measuring.Unlock()
-	if last = known.last.Load(); isOf(last) {
-		return last.copy()
+	defer known.Measuring.Unlock()
+	if last = known.Last.Load(); isOf(last) {
+		return copyOf(last.Balance)
 	}
 	start := time.Now()
-	b := &measuredBalance{balance: cv.balance(maxBalanced)}
-	for i := range cv.sets {
-		b.tables = append(b.tables, weak.Make(cv.sets[i].table))
+	b := &state.MeasuredBalance{Balance: balanceIn(cv, maxBalanced)}
+	for i := range cv.Sets {
+		b.Tables = append(b.Tables, weak.Make(cv.Sets[i].Table))
 	}
-	b.until = time.Now().Add(balancePatience * time.Since(start))
-	known.last.Store(b)
-	return b.copy()
+	b.Until = time.Now().Add(balancePatience * time.Since(start))
+	known.Last.Store(b)
+	return copyOf(b.Balance)
 }
 
-// copy returns the balance for a caller to keep.
-func (b *measuredBalance) copy() *report.Balance {
-	if b.balance == nil {
+// copyOf returns a balance for a caller to keep.
+func copyOf(b *report.Balance) *report.Balance {
+	if b == nil {
 		return nil
 	}
-	own := *b.balance
+	own := *b
 	return &own
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -19,7 +20,7 @@ import (
 // are checked and copied when they are added. Not safe for concurrent use.
 type Batch struct {
 	db      *DB
-	changes []*change
+	changes []*state.Change
 	bulk    *bulk // in place of changes, where they are many of one kind
 	single  bool  // they are not
 	bytes   int
@@ -47,24 +48,24 @@ func (b *Batch) Bytes() int { return b.orNone().bytes }
 
 // Put adds an item to store; see Collection.Put, and Keys for the key of an item without
 // one. The first item that cannot be stored makes this and every later call, and Commit, return its error.
-func (b *Batch) Put(c *Collection, item *Item) error { return b.add(c, putItem, item) }
+func (b *Batch) Put(c *Collection, item *Item) error { return b.add(c, state.PutItem, item) }
 
 // Merge adds an item to merge; see Collection.Merge.
-func (b *Batch) Merge(c *Collection, item *Item) error { return b.add(c, mergeItem, item) }
+func (b *Batch) Merge(c *Collection, item *Item) error { return b.add(c, state.MergeItem, item) }
 
 // Delete adds an item to delete, if there is one with this key.
 func (b *Batch) Delete(c *Collection, key string) error {
-	return b.add(c, deleteItem, &Item{Key: key})
+	return b.add(c, state.DeleteItem, &Item{Key: key})
 }
 
 // RegisterLabels gives ids to labels in this order, where they have none yet,
 // whether or not an item ever carries them. Labels are else numbered as they
 // first appear.
 func (b *Batch) RegisterLabels(c *Collection, labels []string) error {
-	return b.add(c, addLabels, &Item{Labels: labels})
+	return b.add(c, state.AddLabels, &Item{Labels: labels})
 }
 
-func (b *Batch) add(c *Collection, kind changeKind, item *Item) error {
+func (b *Batch) add(c *Collection, kind state.ChangeKind, item *Item) error {
 	b = b.orNone()
 	if b.err != nil {
 		return b.err
@@ -89,14 +90,14 @@ func (b *Batch) usable(c *Collection) error {
 	return c.writable()
 }
 
-func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
+func (b *Batch) check(c *Collection, kind state.ChangeKind, item *Item) error {
 	if err := b.usable(c); err != nil {
 		return err
 	}
 	if item == nil {
 		return fault.Invalid("no item")
 	}
-	if kind == deleteItem {
+	if kind == state.DeleteItem {
 		if err := record.CheckWholeKey(item.Key); err != nil {
 			return err
 		}
@@ -104,17 +105,17 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 	if done, err := b.addBulk(c, kind, item); done {
 		return err
 	}
-	ch := &change{collection: c.id, kind: kind}
-	err := c.read(func(_ *view, cv *collectionView) (err error) {
+	ch := &state.Change{Collection: c.id, Kind: kind}
+	err := c.read(func(_ *state.View, cv *state.CollectionView) (err error) {
 		if err := cv.Changeable(); err != nil {
 			return err
 		}
 		switch kind {
-		case deleteItem:
-			ch.item = &record.Item{Key: item.Key}
+		case state.DeleteItem:
+			ch.Item = &record.Item{Key: item.Key}
 			return nil
-		case addLabels:
-			ch.item = &record.Item{Labels: slices.Clone(item.Labels)}
+		case state.AddLabels:
+			ch.Item = &record.Item{Labels: slices.Clone(item.Labels)}
 			for _, l := range item.Labels {
 				if err := record.CheckLabel(l); err != nil {
 					return err
@@ -122,14 +123,14 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 			}
 			return nil
 		}
-		ch.item, err = checkItem(cv.Descriptor, item, kind == mergeItem)
+		ch.Item, err = checkItem(cv.Descriptor, item, kind == state.MergeItem)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	b.changes = append(b.changes, ch)
-	b.bytes += ch.item.Bytes()
+	b.bytes += ch.Item.Bytes()
 	return nil
 }
 
@@ -154,10 +155,10 @@ func (b *Batch) Commit(ctx context.Context) error {
 	if b.bytes > limit {
 		return fault.Invalid("a batch of %d bytes, at most %d are possible: split it", b.bytes, limit)
 	}
-	if err := b.db.guard.enter(); err != nil {
+	if err := b.db.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer b.db.guard.leave()
+	defer b.db.state.Guard.Leave()
 	b.done = true
 	ctx, call := b.db.call(ctx, event.OpWrite, "")
 	n := b.Len()
@@ -172,7 +173,7 @@ func (b *Batch) commitOne(ctx context.Context) (key string, err error) {
 	if err := b.Commit(ctx); err != nil {
 		return "", err
 	}
-	return b.changes[0].item.Key, nil
+	return b.changes[0].Item.Key, nil
 }
 
 // Keys returns the keys of the items that the batch has put and merged, in the order in
@@ -189,8 +190,8 @@ func (b *Batch) Keys() []string {
 	}
 	var keys []string
 	for _, ch := range b.changes {
-		if ch.kind == putItem || ch.kind == mergeItem {
-			keys = append(keys, ch.item.Key)
+		if ch.Kind == state.PutItem || ch.Kind == state.MergeItem {
+			keys = append(keys, ch.Item.Key)
 		}
 	}
 	return keys
@@ -219,18 +220,18 @@ func (b *Batch) commit(ctx context.Context) error {
 	if b.pledge != nil {
 		return b.commitPledged(ctx)
 	}
-	return b.db.committer.submit(ctx, &request{changes: b.changes})
+	return b.db.state.Committer.Submit(ctx, &state.Request{Changes: b.changes})
 }
 
 // waitForCodes waits until the codes of all collections of the batch are loaded.
 func (b *Batch) waitForCodes(ctx context.Context) error {
-	var waits []*loading
-	err := b.db.read(func(v *view) error {
+	var waits []*state.Loading
+	err := b.db.state.Read(func(v *state.View) error {
 		last := uint32(0)
 		for _, ch := range b.changes {
-			if cv, ok := v.collections.get(ch.collection); ok && ch.collection != last {
-				last = ch.collection
-				waits = cv.appendLoading(waits)
+			if cv, ok := v.Collections.Get(ch.Collection); ok && ch.Collection != last {
+				last = ch.Collection
+				waits = cv.AppendLoading(waits)
 			}
 		}
 		return nil
@@ -238,25 +239,25 @@ func (b *Batch) waitForCodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return waitForAll(ctx, waits)
+	return state.WaitForAll(ctx, waits)
 }
 
 // encode makes the codes of the items to put, under the models that are current
 // now. The committer makes them again where that has changed by then.
 func (b *Batch) encode(ctx context.Context) error {
-	return b.db.read(func(v *view) error {
+	return b.db.state.Read(func(v *state.View) error {
 		return work.Parallel(ctx, len(b.changes), func(i int) error {
 			ch := b.changes[i]
-			cv, ok := v.collections.get(ch.collection)
-			if ch.kind != putItem || !ok {
+			cv, ok := v.Collections.Get(ch.Collection)
+			if ch.Kind != state.PutItem || !ok {
 				return nil
 			}
-			ids := cv.labels.lookup(ch.item.Labels)
-			ch.encs = make(spaces.Encodings, len(cv.spaces))
-			for j, sp := range cv.spaces {
+			ids := cv.Labels.Lookup(ch.Item.Labels)
+			ch.Encs = make(spaces.Encodings, len(cv.Spaces))
+			for j, sp := range cv.Spaces {
 				var err error
-				if ch.encs[j], err = sp.space.Encode(ch.item.Vectors, ids, ch.item.Code); err != nil {
-					return fault.OfItem(ch.item.Key, fmt.Errorf("fddhdb: encode: %w", err))
+				if ch.Encs[j], err = sp.Space.Encode(ch.Item.Vectors, ids, ch.Item.Code); err != nil {
+					return fault.OfItem(ch.Item.Key, fmt.Errorf("fddhdb: encode: %w", err))
 				}
 			}
 			return nil
@@ -266,26 +267,26 @@ func (b *Batch) encode(ctx context.Context) error {
 
 // commitPledged commits the changes by themselves, after the pledge has been given.
 func (b *Batch) commitPledged(ctx context.Context) error {
-	r := &request{changes: b.changes}
-	err := b.db.committer.do(ctx, 0, func(tx *tx) error {
-		size, err := tx.resolve(r)
+	r := &state.Request{Changes: b.changes}
+	err := b.db.state.Committer.Do(ctx, 0, func(tx *state.Tx) error {
+		size, err := tx.Resolve(r)
 		if err == nil {
-			err = tx.c.admit(store.WrittenTwice*int64(size), false)
+			err = tx.Committer.Admit(store.WrittenTwice*int64(size), false)
 		}
 		if err == nil {
-			err = b.pledge.give(tx.c.sequence+1, tx.c.log)
+			err = b.pledge.give(tx.Committer.Sequence+1, tx.Committer.Log)
 		}
 		if err != nil {
 			return err
 		}
-		if err := tx.apply(r); err != nil {
-			tx.c.log.Fail(err)
-			return tx.c.log.Err()
+		if err := tx.Apply(r); err != nil {
+			tx.Committer.Log.Fail(err)
+			return tx.Committer.Log.Err()
 		}
 		return nil
 	})
 	if err == nil {
-		b.db.counters.changed(r)
+		b.db.state.Committer.Figures.Changed(r)
 	}
 	return err
 }

@@ -39,7 +39,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 		return d, c
 	}
 	d, c := world(0)
-	codes := inSpace(t, c, 1).sets[0].codes
+	codes := inSpace(t, c, 1).Sets[0].Codes
 	mustClose(t, d)
 	if codes < 3000 {
 		t.Fatalf("%d codes", codes)
@@ -50,7 +50,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 		if err := d.WaitForIndex(ctx); err != nil {
 			t.Fatal(err)
 		}
-		tables, bare, tail := inSpace(t, c, space).sets[0].table.Covered()
+		tables, bare, tail := inSpace(t, c, space).Sets[0].Table.Covered()
 		if tail >= 1024 || tables > 0 && bare > 0 {
 			t.Errorf("space %d: %d codes in tables, %d in none, %d in the tail", space, tables, bare, tail)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -49,8 +50,8 @@ func (b builtSpace) event() event.Event {
 // it stays as far as it has got, for Reindex or the next Open to go on with.
 func (c *Collection) unbuilt(space uint32) event.Event {
 	e := event.Event{Space: space}
-	if cv, ok := c.db.current.Load().collections.get(c.id); ok {
-		if sp := cv.spaceNumber(space); sp != nil && sp.numbers.Building {
+	if cv, ok := c.db.state.Current.Load().Collections.Get(c.id); ok {
+		if sp := cv.SpaceNumber(space); sp != nil && sp.Numbers.Building {
 			e.Attrs = []slog.Attr{slog.Bool("resumes", true)}
 		}
 	}
@@ -62,10 +63,10 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 	defer func() {
 		// Whatever became of the context. Rows of a space that is complete are recorded
 		// for others.
-		_ = b.c.look(context.WithoutCancel(ctx), func(s *collectionState) error {
-			if sp, err := b.spaceIn(s); err == nil && sp.numbers.Building {
-				sp.changed = nil
-				sp.left = sp.left || sp.Parent == 0 // a reindexing is there for somebody to go on with
+		_ = b.c.inside().Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
+			if sp, err := b.spaceIn(s); err == nil && sp.Numbers.Building {
+				sp.Changed = nil
+				sp.Left = sp.Left || sp.Parent == 0 // a reindexing is there for somebody to go on with
 			}
 			return nil
 		})
@@ -89,25 +90,25 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	if v == nil || err != nil {
 		return 0, built, true, err
 	}
-	defer v.release()
-	cv, err := v.collection(b.c.id, b.c.name)
+	defer v.Release()
+	cv, err := v.Collection(b.c.id, b.c.name)
 	if err != nil {
 		return 0, built, false, err
 	}
 	if b.until == 0 {
-		b.until = cv.nextRow
+		b.until = cv.NextRow
 	}
-	sp := cv.spaceNumber(b.space)
-	from := uint32(sp.numbers.Built)
+	sp := cv.SpaceNumber(b.space)
+	from := uint32(sp.Numbers.Built)
 	before := 0
 	if from > 0 {
-		before = int(cv.live.Rank(from - 1))
+		before = int(cv.Live.Rank(from - 1))
 	}
-	total := cv.items
-	if b.until < cv.nextRow {
-		total = int(cv.live.Rank(uint32(b.until - 1)))
+	total := cv.Items
+	if b.until < cv.NextRow {
+		total = int(cv.Live.Rank(uint32(b.until - 1)))
 	}
-	block, err := encodeRows(ctx, v, cv, sp.space, b.workers, from, b.until, size, func(n int) { b.at(before+n, max(before+n, total)) })
+	block, err := encodeRows(ctx, v, cv, sp.Space, b.workers, from, b.until, size, func(n int) { b.at(before+n, max(before+n, total)) })
 	if err != nil {
 		return 0, built, false, err
 	}
@@ -118,8 +119,8 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	last := rows == 0 // what is done at the end needs all codes
 	// What takes the place of another is indexed before: searches are not to be slower
 	// for a while.
-	if last && cv.space != nil && cv.items >= indexFirstItems {
-		if err := b.c.db.indexSpace(ctx, b.c.id, b.space, b.workers); err != nil {
+	if last && cv.Space != nil && cv.Items >= indexFirstItems {
+		if err := b.c.db.state.IndexSpace(ctx, b.c.id, b.space, b.workers); err != nil {
 			return 0, built, false, err
 		}
 	}
@@ -148,8 +149,8 @@ func (b *builder) at(done, total int) {
 }
 
 // spaceIn returns the state of the space that is being built.
-func (b *builder) spaceIn(s *collectionState) (*spaceState, error) {
-	sp := s.spaceByID(b.space)
+func (b *builder) spaceIn(s *state.CollectionState) (*state.SpaceState, error) {
+	sp := s.SpaceByID(b.space)
 	if sp == nil {
 		return nil, fault.NotFound("space %d of collection %q, which was being built", b.space, s.Name)
 	}
@@ -158,96 +159,96 @@ func (b *builder) spaceIn(s *collectionState) (*spaceState, error) {
 
 // begin returns the view to encode; from then on the committer records the rows that
 // change. The view is nil where somebody else has completed the space.
-func (b *builder) begin(ctx context.Context) (v *view, built builtSpace, err error) {
-	err = b.c.look(ctx, func(s *collectionState) error {
+func (b *builder) begin(ctx context.Context) (v *state.View, built builtSpace, err error) {
+	err = b.c.inside().Look(ctx, func(s *state.CollectionState) error {
 		sp, err := b.spaceIn(s)
 		if err != nil {
 			return err
 		}
-		if !sp.numbers.Building {
-			built = s.built(sp)
+		if !sp.Numbers.Building {
+			built = builtOf(s, sp)
 			return nil
 		}
-		sp.changed = roaring.New()
-		v = b.c.db.current.Load() // only the committer replaces it
-		v.acquire()
+		sp.Changed = roaring.New()
+		v = b.c.db.state.Current.Load() // only the committer replaces it
+		v.Acquire()
 		return nil
 	})
 	return v, built, err
 }
 
-// built returns what building a space has come to.
-func (s *collectionState) built(sp *spaceState) builtSpace {
-	return builtSpace{sp.ID, sp.Parent, sp.Revision, int(sp.numbers.Coded), s.active() == sp}
+// builtOf returns what building a space has come to.
+func builtOf(s *state.CollectionState, sp *state.SpaceState) builtSpace {
+	return builtSpace{sp.ID, sp.Parent, sp.Revision, int(sp.Numbers.Coded), s.Active() == sp}
 }
 
 // store stores the codes of a block of rows; next is the first row behind them. With
 // last, when there are none, the space is complete; drift is that of the items that have
 // taught in it, nil where it is not to be stored.
 func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *report.Drift) (built builtSpace, err error) {
-	do := func(f func(tx *tx, s *collectionState) error) error { return b.c.do(ctx, 0, f) }
+	do := func(f func(tx *state.Tx, s *state.CollectionState) error) error { return b.c.inside().Do(ctx, 0, f) }
 	tables := len(block.rows) >= tableRows
 	if tables {
-		do = func(f func(tx *tx, s *collectionState) error) error { return b.c.load(ctx, f) }
+		do = func(f func(tx *state.Tx, s *state.CollectionState) error) error { return b.c.inside().Load(ctx, f) }
 	}
-	err = do(func(tx *tx, s *collectionState) error {
+	err = do(func(tx *state.Tx, s *state.CollectionState) error {
 		sp, err := b.spaceIn(s)
 		if err != nil {
 			return err
 		}
-		if err := sp.roomFor(uint64(len(block.rows))); err != nil {
+		if err := sp.RoomFor(uint64(len(block.rows))); err != nil {
 			return fault.Annotate(err, "collection %q", s.Name)
 		}
-		fresh := block.without(func(row uint32) bool { return sp.changed.Contains(row) || sp.hasCode(row) })
-		n := sp.numbers
+		fresh := block.without(func(row uint32) bool { return sp.Changed.Contains(row) || sp.HasCode(row) })
+		n := sp.Numbers
 		n.Built = uint64(next)
 		switch {
 		case tables:
-			err = tx.c.storeCodes(ctx, b.workers, s, sp, n, fresh)
+			err = storeCodes(ctx, tx.Committer, b.workers, s, sp, n, fresh)
 		case last:
-			err = tx.complete(s, sp, drift)
+			err = completeSpace(tx, s, sp, drift)
 		default:
-			err = tx.storeCodes(s, sp, n, fresh)
+			err = txStoreCodes(tx, s, sp, n, fresh)
 		}
-		built = s.built(sp)
+		built = builtOf(s, sp)
 		return err
 	})
 	return built, err
 }
 
-// storeCodes stores the codes of some rows, and how far the builder has got.
-func (tx *tx) storeCodes(s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) error {
+// txStoreCodes stores the codes of some rows, and how far the builder has got.
+func txStoreCodes(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, block *coded) error {
 	for i, row := range block.rows {
-		if err := tx.setCodes(s, sp, row, block.encs[i]); err != nil {
+		if err := tx.SetCodes(s, sp, row, block.encs[i]); err != nil {
 			return err
 		}
 	}
-	n.Coded = sp.numbers.Coded
-	sp.numbers = n
-	tx.c.touch(s)
+	n.Coded = sp.Numbers.Coded
+	sp.Numbers = n
+	tx.Committer.Touch(s)
 	return nil
 }
 
-// complete ends the building of a space, all of whose rows have their codes.
-func (tx *tx) complete(s *collectionState, sp *spaceState, drift *report.Drift) error {
+// completeSpace ends the building of a space, all of whose rows have their codes.
+func completeSpace(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, drift *report.Drift) error {
 	if drift != nil {
-		if err := tx.keepDrift(sp, drift); err != nil {
+		if err := keepDrift(tx, sp, drift); err != nil {
 			return err
 		}
 	}
-	if sp.numbers.Activate {
-		tx.activate(s, sp)
+	if sp.Numbers.Activate {
+		tx.Activate(s, sp)
 	}
-	sp.numbers.Building, sp.numbers.Activate, sp.numbers.Built = false, false, 0
-	sp.changed = nil
-	tx.c.touch(s)
+	sp.Numbers.Building, sp.Numbers.Activate, sp.Numbers.Built = false, false, 0
+	sp.Changed = nil
+	tx.Committer.Touch(s)
 	return nil
 }
 
 // storeCodes stores the codes of many rows and the counters n of their space, in which none of
 // them has a code yet, as one commit of sorted tables. Where it fails nothing has changed.
-func (c *committer) storeCodes(ctx context.Context, workers int, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) (err error) {
-	t := c.tables()
+func storeCodes(ctx context.Context, c *state.Committer, workers int, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, block *coded) (err error) {
+	t := c.Tables()
 	t.Workers = workers
 	codes := newBulkSpace(s, sp, func(i int) uint32 { return block.rows[i] }, madeCodes(block.encs))
 	codes.numbers = n
@@ -264,25 +265,19 @@ func (c *committer) storeCodes(ctx context.Context, workers int, s *collectionSt
 		if err := t.WriteSequence(stream); err != nil {
 			return err
 		}
-		all := s.allCounters()
-		for i, other := range s.spaces {
+		all := s.AllCounters()
+		for i, other := range s.Spaces {
 			if other == sp {
 				all.Spaces[i] = codes.counters()
 			}
 		}
 		return stream.Set(codec.CollectionKey(codec.KindCounters, s.ID), all.Append(nil))
 	}))
-	bytes := int64(len(block.rows)) * int64(codesBytes(sp.Bits, len(sp.sets), true))
-	return c.commitTables(ctx, t, bytes, append(first, tasks...), func() {
-		sp.stored(codes.counters())
-		c.touch(s)
+	bytes := int64(len(block.rows)) * int64(state.CodesBytes(sp.Bits, len(sp.Sets), true))
+	return c.CommitTables(ctx, t, bytes, append(first, tasks...), func() {
+		sp.TakeOver(codes.counters())
+		c.Touch(s)
 	})
-}
-
-// activate makes a space the one that searches use.
-func (tx *tx) activate(s *collectionState, sp *spaceState) {
-	s.counters.PreviousSpace, s.counters.ActiveSpace = s.counters.ActiveSpace, uint64(sp.ID)
-	tx.c.touch(s)
 }
 
 // without returns the codes of the rows that are not stale.
@@ -294,14 +289,4 @@ func (c *coded) without(stale func(row uint32) bool) *coded {
 		}
 	}
 	return out
-}
-
-// spaceNumber returns a space of the collection, nil where there is none.
-func (cv *collectionView) spaceNumber(id uint32) *spaceView {
-	for i := range cv.spaces {
-		if cv.spaces[i].space.ID == id {
-			return &cv.spaces[i]
-		}
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // bulkItems is the number of items from which on a batch that only puts new items
@@ -29,7 +30,7 @@ type bulk struct {
 	n          int
 
 	registrations int               // of labels, before the first item
-	labels        *labels           // registered, and then by first appearance
+	labels        *state.Labels     // registered, and then by first appearance
 	codes         codec.Codes       // of a codes-only collection
 	keys          []string          // empty where automatic, until they are stored; nil while all are
 	firstKey      uint64            // of an automatic key, where keys is nil and all are stored
@@ -45,7 +46,7 @@ type bulk struct {
 
 // addBulk puts an item among the columns of the batch. It reports whether that is
 // where the item belongs.
-func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error) {
+func (b *Batch) addBulk(c *Collection, kind state.ChangeKind, item *Item) (bool, error) {
 	if b.bulk == nil {
 		if b.single || len(b.changes) != bulkItems-1 {
 			return false, nil
@@ -56,11 +57,11 @@ func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error
 		}
 		b.changes = nil
 	}
-	if kind != putItem || c.id != b.bulk.collection.id {
+	if kind != state.PutItem || c.id != b.bulk.collection.id {
 		b.spill()
 		return false, nil
 	}
-	return true, c.read(func(_ *view, cv *collectionView) error {
+	return true, c.read(func(_ *state.View, cv *state.CollectionView) error {
 		k := b.bulk
 		if isPlain(cv.Descriptor, item) {
 			k.addPlain(item)
@@ -82,20 +83,20 @@ func isPlain(d *record.Descriptor, item *Item) bool {
 	return item.isEmpty() && d.CodesOnly() && len(item.Code) == codec.Bytes(d.Bits) && record.CheckKey(item.Key) == nil
 }
 
-func newBulk(c *Collection) *bulk { return &bulk{collection: c, labels: newLabels()} }
+func newBulk(c *Collection) *bulk { return &bulk{collection: c, labels: state.NewLabels()} }
 
 // bulkOf returns the changes as columns, nil where they do not fit.
-func bulkOf(c *Collection, changes []*change) *bulk {
+func bulkOf(c *Collection, changes []*state.Change) *bulk {
 	k := newBulk(c)
 	for _, ch := range changes {
 		switch {
-		case ch.collection != c.id:
+		case ch.Collection != c.id:
 			return nil
-		case ch.kind == addLabels && k.n == 0:
-			k.register(ch.item.Labels)
+		case ch.Kind == state.AddLabels && k.n == 0:
+			k.register(ch.Item.Labels)
 			k.registrations++
-		case ch.kind == putItem:
-			k.addChecked(ch.item)
+		case ch.Kind == state.PutItem:
+			k.addChecked(ch.Item)
 		default:
 			return nil
 		}
@@ -109,7 +110,7 @@ func bulkOf(c *Collection, changes []*change) *bulk {
 // register numbers labels that are not known yet, in this order.
 func (k *bulk) register(names []string) {
 	for _, name := range names {
-		k.labels.add(name)
+		k.labels.Add(name)
 	}
 }
 
@@ -182,8 +183,8 @@ func (k *bulk) add(key string, code codec.Code) {
 func (b *Batch) spill() {
 	k := b.bulk
 	b.bulk, b.single = nil, true
-	if names := k.labels.all(); k.registrations > 0 {
-		b.changes = append(b.changes, &change{collection: k.collection.id, kind: addLabels, item: &record.Item{Labels: names}})
+	if names := k.labels.All(); k.registrations > 0 {
+		b.changes = append(b.changes, &state.Change{Collection: k.collection.id, Kind: state.AddLabels, Item: &record.Item{Labels: names}})
 	}
 	b.changes = slices.Grow(b.changes, k.n)
 	for i := range k.n {
@@ -193,7 +194,7 @@ func (b *Batch) spill() {
 		} else {
 			k.keyAndCode(i, it)
 		}
-		b.changes = append(b.changes, &change{collection: k.collection.id, kind: putItem, item: it})
+		b.changes = append(b.changes, &state.Change{Collection: k.collection.id, Kind: state.PutItem, Item: it})
 	}
 }
 
@@ -232,7 +233,7 @@ func (k *bulk) allKeys() []string {
 // there already, say; nothing has happened then. bytes are about those of the items.
 func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress event.Progress) error {
 	d := k.collection.db
-	ctx, op := d.signals.Begin(ctx, event.OpBulkLoad, k.collection.name)
+	ctx, op := d.state.Signals.Begin(ctx, event.OpBulkLoad, k.collection.name)
 	defer op.Abandon()
 	err := k.load(ctx, bytes, pledge, op.Telling(progress))
 	if errors.Is(err, errNotBulk) {
@@ -241,17 +242,17 @@ func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress
 	}
 	op.End(err, event.Event{Items: int64(k.n), Bytes: bytes})
 	if err == nil {
-		d.counters.put.Add(uint64(k.n))
+		d.state.Committer.Figures.Put.Add(uint64(k.n))
 	}
 	return err
 }
 
 func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress event.Progress) error {
 	d := k.collection.db
-	if err := k.collection.loaded(ctx); err != nil {
+	if err := k.collection.inside().Loaded(ctx); err != nil {
 		return err
 	}
-	if err := d.engine.Admit(bytes, false); err != nil { // before all that work
+	if err := d.state.Engine.Admit(bytes, false); err != nil { // before all that work
 		return err
 	}
 	defer k.dropColumns()
@@ -259,14 +260,14 @@ func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress e
 		return err
 	}
 	progress("storing", 0, 0)
-	return d.committer.load(ctx, func(tx *tx) error {
-		l := newBulkLoad(tx.c, k, bytes)
+	return d.state.Committer.Load(ctx, func(tx *state.Tx) error {
+		l := newBulkLoad(tx.Committer, k, bytes)
 		if l == nil {
 			return errNotBulk
 		}
 		if pledge != nil {
-			l.tables.Promise = func(commit uint64) error { return pledge.give(commit, tx.c.log) }
-			l.tables.Withdraw = func() { pledge.takeBack(tx.c.log) }
+			l.tables.Promise = func(commit uint64) error { return pledge.give(commit, tx.Committer.Log) }
+			l.tables.Withdraw = func() { pledge.takeBack(tx.Committer.Log) }
 		}
 		return l.run(ctx)
 	})

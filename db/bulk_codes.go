@@ -7,6 +7,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
@@ -63,15 +64,15 @@ func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error 
 }
 
 // newBulkSpace begins to give rows their codes in a space.
-func newBulkSpace(s *collectionState, sp *spaceState, row func(i int) uint32, codes itemCodes) *bulkSpace {
+func newBulkSpace(s *state.CollectionState, sp *state.SpaceState, row func(i int) uint32, codes itemCodes) *bulkSpace {
 	b := &bulkSpace{
 		collection: s.ID, space: sp.Space, row: row, codes: codes,
-		freshRow: s.freshRow, numbers: sp.numbers,
+		freshRow: s.FreshRow, numbers: sp.Numbers,
 	}
-	for i, set := range sp.sets {
+	for i, set := range sp.Sets {
 		b.sets = append(b.sets, &bulkCodes{
-			CodeKeys: set.CodeKeys, of: b, at: i, table: set.table, before: set.table.Publish(),
-			freshCode: set.freshCode, firstCode: set.table.Table().Next(), numbered: make(chan struct{}),
+			CodeKeys: set.CodeKeys, of: b, at: i, table: set.Table, before: set.Table.Publish(),
+			freshCode: set.FreshCode, firstCode: set.Table.Table().Next(), numbered: make(chan struct{}),
 		})
 	}
 	return b
@@ -141,7 +142,7 @@ func (s *bulkSpace) counters() codec.SpaceCounters {
 		}
 	}
 	for _, k := range s.sets {
-		n.Sets = append(n.Sets, countersOf(k.CodeKeys, k.table))
+		n.Sets = append(n.Sets, state.CountersOf(k.CodeKeys, k.table))
 	}
 	return n
 }

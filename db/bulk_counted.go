@@ -16,12 +16,12 @@ import (
 // countKeys gives the items the next numbers of the counter as keys, and reports whether
 // that is possible.
 func (l *bulkLoad) countKeys(ctx context.Context) (bool, error) {
-	first := l.s.counters.NextKey
+	first := l.s.Counters.NextKey
 	if l.b.keys != nil || first > math.MaxUint64-uint64(l.b.n) {
 		return false, nil
 	}
 	free := true
-	if l.s.counters.Items > 0 {
+	if l.s.Counters.Items > 0 {
 		p, err := l.newKeyProbe()
 		if err != nil {
 			return false, err

@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -128,12 +129,12 @@ func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) erro
 // committer makes them again where that has changed by then. A codes-only collection has
 // nothing to encode. progress may be nil, see ImportOptions.
 func (k *bulk) encode(ctx context.Context, progress event.Progress) error {
-	return k.collection.read(func(_ *view, cv *collectionView) error {
+	return k.collection.read(func(_ *state.View, cv *state.CollectionView) error {
 		if cv.CodesOnly() {
 			return nil
 		}
-		for _, sp := range cv.spaces {
-			if err := k.encodeFor(ctx, sp.space, cv.labels.lookup, progress); err != nil {
+		for _, sp := range cv.Spaces {
+			if err := k.encodeFor(ctx, sp.Space, cv.Labels.Lookup, progress); err != nil {
 				return err
 			}
 		}

@@ -64,7 +64,7 @@ func (l *bulkLoad) automatic(i uint32) bool { return l.b.keys == nil || l.b.keys
 
 // number numbers the items that have no key, leaving out the keys that are taken.
 func (l *bulkLoad) number(taken map[string]bool) bool {
-	l.nextKey = l.s.counters.NextKey
+	l.nextKey = l.s.Counters.NextKey
 	if l.nextKey > math.MaxUint64-uint64(l.b.n+len(taken)) {
 		return false
 	}
@@ -142,7 +142,7 @@ func (l *bulkLoad) twins(taken map[string]bool) error {
 
 // existing looks for the keys in the store, in one pass over those between them.
 func (l *bulkLoad) existing(ctx context.Context, taken map[string]bool) (err error) {
-	if l.s.counters.Items == 0 {
+	if l.s.Counters.Items == 0 {
 		return nil
 	}
 	p, err := l.newKeyProbe()
@@ -186,7 +186,7 @@ type keyProbe struct {
 
 func (l *bulkLoad) newKeyProbe() (*keyProbe, error) {
 	prefix := codec.CollectionKey(codec.KindKey, l.s.ID)
-	it, err := l.c.store.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
+	it, err := l.c.Store.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
 		return nil, fault.ReadError(err, "keys of collection %q", l.s.Name)
 	}

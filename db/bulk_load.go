@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
@@ -23,8 +24,8 @@ import (
 // to what it was where something fails: a full disk, say, costs the load and nothing
 // else. The rest of the state follows when the store has taken the tables.
 type bulkLoad struct {
-	c      *committer
-	s      *collectionState
+	c      *state.Committer
+	s      *state.CollectionState
 	b      *bulk
 	tables *store.Tables
 	bytes  int64 // that these take, about
@@ -43,14 +44,14 @@ type bulkLoad struct {
 
 // newBulkLoad returns a load of b in the committer's state; nil where there is no
 // room for it, which the ordinary way has the words for. bytes are those of the items.
-func newBulkLoad(c *committer, b *bulk, bytes int64) *bulkLoad {
-	s := c.states[b.collection.id]
-	if s == nil || s.counters.NextRow+uint64(b.n) > record.MaxRows {
+func newBulkLoad(c *state.Committer, b *bulk, bytes int64) *bulkLoad {
+	s := c.States[b.collection.id]
+	if s == nil || s.Counters.NextRow+uint64(b.n) > record.MaxRows {
 		return nil
 	}
 	l := &bulkLoad{
-		c: c, s: s, b: b, tables: c.tables(), bytes: bytes + int64(b.n)*int64(s.codeBytes()),
-		firstRow: uint32(s.counters.NextRow), keyed: make(chan struct{}),
+		c: c, s: s, b: b, tables: c.Tables(), bytes: bytes + int64(b.n)*int64(s.CodeBytes()),
+		firstRow: uint32(s.Counters.NextRow), keyed: make(chan struct{}),
 	}
 	l.numberLabels()
 	if uint64(l.labels.count()) > record.MaxRows {
@@ -62,7 +63,7 @@ func newBulkLoad(c *committer, b *bulk, bytes int64) *bulkLoad {
 // run stores the items and shows them.
 func (l *bulkLoad) run(ctx context.Context) (err error) {
 	s := l.s
-	for _, sp := range s.spaces {
+	for _, sp := range s.Spaces {
 		if sp.Learned != nil && l.b.in(sp.Space) == nil { // space or revision are new
 			if err := l.b.encodeFor(ctx, sp.Space, l.labelIDs, nil); err != nil {
 				return err
@@ -71,7 +72,7 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 	}
 	l.collectPresence()
 	first, tasks := []work.Task{l.assignKeys}, []work.Task{l.tables.Task(l.writeKeys)}
-	for _, sp := range s.spaces {
+	for _, sp := range s.Spaces {
 		var made itemCodes = broughtCodes{l.b.codes}
 		if sp.Learned != nil {
 			made = l.b.in(sp.Space)
@@ -91,7 +92,7 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 	} {
 		tasks = append(tasks, l.tables.Task(write))
 	}
-	err = l.c.commitTables(ctx, l.tables, l.bytes, append(first, tasks...), l.applied)
+	err = l.c.CommitTables(ctx, l.tables, l.bytes, append(first, tasks...), l.applied)
 	if errors.Is(err, mih.ErrFull) {
 		return errNotBulk // the ordinary way has the words for it
 	}
@@ -102,43 +103,43 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 func (l *bulkLoad) applied() {
 	s := l.s
 	n := l.counters()
-	for i, sp := range s.spaces {
-		sp.stored(n.Spaces[i])
+	for i, sp := range s.Spaces {
+		sp.TakeOver(n.Spaces[i])
 		if rows := l.pending(sp); !rows.IsEmpty() {
-			sp.pending.edit().Or(rows)
-			sp.written += int(rows.GetCardinality())
+			sp.Pending.Edit().Or(rows)
+			sp.Written += int(rows.GetCardinality())
 		}
 	}
-	s.counters = n
-	s.counters.Spaces = nil
+	s.Counters = n
+	s.Counters.Spaces = nil
 	for _, name := range l.labels.names {
-		s.labels.add(name)
+		s.Labels.Add(name)
 	}
-	from, to := uint64(l.firstRow), s.counters.NextRow
-	s.live.edit().AddRange(from, to)
-	if s.changed != nil {
-		s.changed.AddRange(from, to)
+	from, to := uint64(l.firstRow), s.Counters.NextRow
+	s.Live.Edit().AddRange(from, to)
+	if s.Changed != nil {
+		s.Changed.AddRange(from, to)
 	}
-	for _, sp := range s.spaces {
-		if sp.changed != nil {
-			sp.changed.AddRange(from, to)
+	for _, sp := range s.Spaces {
+		if sp.Changed != nil {
+			sp.Changed.AddRange(from, to)
 		}
 	}
 	for t, rows := range l.presence {
 		if !rows.IsEmpty() {
-			s.presence[t].edit().Or(rows)
+			s.Presence[t].Edit().Or(rows)
 		}
 	}
-	s.freshRow = to
+	s.FreshRow = to
 	if l.b.firstKey = l.firstKey; l.b.staged == nil { // of an import nobody asks for keys
 		l.b.keys = l.keys
 	}
-	l.c.touch(s)
+	l.c.Touch(s)
 }
 
 // counters returns the counters of the collection after the load.
 func (l *bulkLoad) counters() codec.Counters {
-	n := l.s.counters
+	n := l.s.Counters
 	n.NextRow += uint64(l.b.n)
 	n.Items += uint64(l.b.n)
 	n.NextKey = l.nextKey
@@ -151,7 +152,7 @@ func (l *bulkLoad) counters() codec.Counters {
 // labelNumbers numbers labels that the collection does not have yet, without telling
 // anybody.
 type labelNumbers struct {
-	known *labels
+	known *state.Labels
 	next  int
 	ids   map[string]uint32
 	names []string
@@ -170,12 +171,12 @@ func (n *labelNumbers) id(name string) (uint32, bool) {
 	if id, ok := n.ids[name]; ok {
 		return id, true
 	}
-	return n.known.id(name)
+	return n.known.ID(name)
 }
 
 func (l *bulkLoad) numberLabels() {
-	l.labels = labelNumbers{known: l.s.labels, next: len(l.s.labels.all()), ids: map[string]uint32{}}
-	for _, name := range l.b.labels.all() {
+	l.labels = labelNumbers{known: l.s.Labels, next: len(l.s.Labels.All()), ids: map[string]uint32{}}
+	for _, name := range l.b.labels.All() {
 		l.labels.add(name)
 	}
 }
@@ -194,17 +195,8 @@ func (l *bulkLoad) labelIDs(names []string) []uint32 {
 }
 
 // pending returns the rows that the online step of a space will look at.
-func (l *bulkLoad) pending(sp *spaceState) *roaring.Bitmap {
-	return unionOf(l.presence, sp.Positions)
-}
-
-// unionOf returns the rows that have one of the modalities.
-func unionOf(presence []*roaring.Bitmap, modalities []int) *roaring.Bitmap {
-	rows := roaring.New()
-	for _, t := range modalities {
-		rows.Or(presence[t])
-	}
-	return rows
+func (l *bulkLoad) pending(sp *state.SpaceState) *roaring.Bitmap {
+	return record.UnionOf(l.presence, sp.Positions)
 }
 
 // collectPresence finds out which rows have which modality.

@@ -32,7 +32,7 @@ import (
 func contents(t testing.TB, d *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := record.ForEach(d.engine.DB, nil, func(key, value []byte) error {
+	err := record.ForEach(d.state.Engine.DB, nil, func(key, value []byte) error {
 		kind := key[0]
 		switch {
 		case bytes.Equal(key, codec.DatabaseKey(codec.RecordUUID)):

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -98,7 +99,7 @@ func (l *bulkLoad) writeRowKeys(t *store.Stream) error {
 	if err := t.Wait(l.keyed); err != nil {
 		return err
 	}
-	b := newBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.freshRow)
+	b := newBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.FreshRow)
 	var entry []byte
 	for i := range l.b.n {
 		if entry = entry[:0]; l.counted {
@@ -126,7 +127,7 @@ func (l *bulkLoad) writeSets(t *store.Stream) error {
 			return err
 		}
 	}
-	if l.b.labels.count() == 0 {
+	if l.b.labels.Count() == 0 {
 		return nil
 	}
 	labelled := map[uint32]*roaring.Bitmap{}
@@ -176,7 +177,7 @@ func byContainer(rows *roaring.Bitmap, f func(container uint16, layer codec.Laye
 
 // writePending adds the rows to those that the online steps have not seen.
 func (l *bulkLoad) writePending(t *store.Stream) error {
-	for _, sp := range l.s.spaces {
+	for _, sp := range l.s.Spaces {
 		err := byContainer(l.pending(sp), func(container uint16, layer codec.Layer) error {
 			return l.putRows(t, codec.OnlineRowsKey(l.s.ID, sp.ID, codec.SetPending, container), container, layer)
 		})
@@ -189,7 +190,7 @@ func (l *bulkLoad) writePending(t *store.Stream) error {
 
 // putRows adds rows of a container to a set of the collection.
 func (l *bulkLoad) putRows(t *store.Stream, key []byte, container uint16, layer codec.Layer) error {
-	return putLayer(t, key, layer, uint64(container)<<16 >= l.s.freshRow)
+	return putLayer(t, key, layer, uint64(container)<<16 >= l.s.FreshRow)
 }
 
 // writeFields writes the rows of the values of indexed fields.
@@ -253,13 +254,13 @@ func (l *bulkLoad) writeTexts(t *store.Stream, field, container uint16, from, to
 
 // writeSlices is writeTexts for the slices of another field.
 func (l *bulkLoad) writeSlices(t *store.Stream, field, container uint16, from, to int) error {
-	var slices fieldSlices
+	var slices state.FieldSlices
 	err := l.b.each(t.Ctx, recordPart, from, to, func(i int, it *record.Item) error {
 		found, err := l.s.Terms(nil, it.Fields)
 		for _, v := range found.Numbers {
 			if v.Field == field {
-				slices.put(codec.SliceExists, uint16(l.row(i)), true)
-				slices.change(uint16(l.row(i)), v.Image, true)
+				slices.Put(codec.SliceExists, uint16(l.row(i)), true)
+				slices.Change(uint16(l.row(i)), v.Image, true)
 			}
 		}
 		return err

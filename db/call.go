@@ -23,7 +23,7 @@ func (c *call) took() time.Duration { return time.Since(epoch) - c.began }
 // call begins a call; its span, if there is one, has to be ended.
 func (d *DB) call(ctx context.Context, op event.Op, collection string) (context.Context, call) {
 	c := call{began: time.Since(epoch)}
-	if t := d.signals.Tracer; t != nil {
+	if t := d.state.Signals.Tracer; t != nil {
 		ctx, c.span = t.Start(ctx, event.Call{Op: op, Dir: d.dir, Collection: collection})
 	}
 	return ctx, c

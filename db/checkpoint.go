@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -55,20 +56,20 @@ type CheckpointOptions struct {
 // the disk that it is on, that gives ErrDiskFull. Close ends it with ErrClosed.
 func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) error {
 	d = d.orNone()
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer d.guard.leave()
+	defer d.state.Guard.Leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(d.stopping, func() { cancel(fault.ErrClosed) })()
-	ctx, op := d.signals.Begin(ctx, event.OpCheckpoint, opt.Collection)
+	defer context.AfterFunc(d.state.Stopping, func() { cancel(fault.ErrClosed) })()
+	ctx, op := d.state.Signals.Begin(ctx, event.OpCheckpoint, opt.Collection)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
-	err := d.engine.Log.Err()
+	err := d.state.Engine.Log.Err()
 	if err == nil {
-		v := d.latest()
-		defer v.release()
+		v := d.state.Latest()
+		defer v.Release()
 		err = d.checkpoint(ctx, v, dir, opt)
 	}
 	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
@@ -80,7 +81,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 }
 
 // checkpoint writes the view, or what is there by now where that is everything.
-func (d *DB) checkpoint(ctx context.Context, v *view, dir string, opt CheckpointOptions) error {
+func (d *DB) checkpoint(ctx context.Context, v *state.View, dir string, opt CheckpointOptions) error {
 	x, err := d.newExtract(v, opt)
 	if err != nil {
 		return err
@@ -102,22 +103,22 @@ func (d *DB) checkpoint(ctx context.Context, v *view, dir string, opt Checkpoint
 // while a later commit is there.
 func (d *DB) checkpointStore(ctx context.Context, path string) (record.Identity, error) {
 	i := d.identity
-	if err := d.engine.Log.Err(); err != nil {
+	if err := d.state.Engine.Log.Err(); err != nil {
 		return i, err
 	}
 	// Else what is in the log would be in the copy of the log now, and in tables later.
-	if err := d.engine.FlushAll(ctx); err != nil {
+	if err := d.state.Engine.FlushAll(ctx); err != nil {
 		return i, err
 	}
 	var log int64
 	if err := d.roomToCopy(path); err != nil {
 		return i, err
 	}
-	err := d.committer.look(ctx, func() error {
-		i.Sequence = d.committer.sequence
-		err := pebbleCheckpoint(d.engine.DB, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
-		log = logBytes(d.engine.DB)
-		if failed := d.engine.Log.Err(); failed != nil {
+	err := d.state.Committer.Look(ctx, func() error {
+		i.Sequence = d.state.Committer.Sequence
+		err := pebbleCheckpoint(d.state.Engine.DB, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
+		log = logBytes(d.state.Engine.DB)
+		if failed := d.state.Engine.Log.Err(); failed != nil {
 			return failed // the store has gone on without its files
 		}
 		return err
@@ -141,7 +142,7 @@ func (d *DB) roomToCopy(path string) error {
 	}
 	dir := fsys.PathDir(path)
 	room := &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: d.opts.ReserveBytes}
-	return room.Admit(int64(d.engine.DB.Metrics().DiskSpaceUsage()), false)
+	return room.Admit(int64(d.state.Engine.DB.Metrics().DiskSpaceUsage()), false)
 }
 
 // pebbleCheckpoint is store.Checkpoint, which panics where the new folder cannot be

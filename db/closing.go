@@ -8,7 +8,7 @@ import (
 // has no log that counts: damage at the end of a log cannot be told from what a crash
 // leaves. Where no tables can be written, the log keeps it.
 func (d *DB) flush() {
-	if d.committer.sequence != d.opened && d.engine.Log.Failed.Load() == nil { // else opening has done it
-		_ = d.engine.FlushAll(context.Background())
+	if d.state.Committer.Sequence != d.opened && d.state.Engine.Log.Failed.Load() == nil { // else opening has done it
+		_ = d.state.Engine.FlushAll(context.Background())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -28,7 +29,7 @@ const encodeBlock = 1024
 // to and without until, up to limit of them, while it reads the next ones; 0 is no limit. Reading takes one of the
 // workers where they are not all that there could be. progress, if not nil, hears how
 // many there are so far.
-func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *spaces.Space, workers int, from uint32, until uint64, limit int, progress func(done int)) (*coded, error) {
+func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp *spaces.Space, workers int, from uint32, until uint64, limit int, progress func(done int)) (*coded, error) {
 	out := &coded{space: sp}
 	var rows []uint32
 	var vectors [][]model.Vector
@@ -77,7 +78,7 @@ func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *spaces.Spa
 		go encode()
 		return nil
 	}
-	err := record.ForEachItem(v.snap, cv.Descriptor, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
+	err := record.ForEachItem(v.Snap, cv.Descriptor, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
 		if uint64(row) >= until {
 			return errStopped
 		}

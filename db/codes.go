@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -27,15 +28,15 @@ type Coded struct {
 func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, error] {
 	c = c.orNone()
 	return func(yield func(Coded, error) bool) {
-		if err := c.loaded(ctx); err != nil {
+		if err := c.inside().Loaded(ctx); err != nil {
 			yield(Coded{}, err)
 			return
 		}
-		err := c.read(func(v *view, cv *collectionView) error {
-			if cv.space == nil {
+		err := c.read(func(v *state.View, cv *state.CollectionView) error {
+			if cv.Space == nil {
 				return nil
 			}
-			set, err := cv.codesFor(to)
+			set, err := cv.CodesFor(to)
 			if err != nil {
 				return err
 			}
@@ -45,21 +46,21 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 				if err != nil {
 					return err
 				}
-				having = cv.presence[t]
+				having = cv.Presence[t]
 			}
 			var b []byte
-			return record.ForEachEntry(v.snap, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, entry []byte) error {
+			return record.ForEachEntry(v.Snap, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, entry []byte) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
 				if having != nil && !having.Contains(row) {
 					return nil
 				}
-				n, found, err := set.numberOf(v.snap, row)
+				n, found, err := set.NumberOf(v.Snap, row)
 				if err != nil || !found {
 					return err
 				}
-				code, err := set.codeOf(v.snap, n, row)
+				code, err := set.CodeOf(v.Snap, n, row)
 				if err != nil {
 					return err
 				}
@@ -81,15 +82,15 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 // answers before, later.
 func (d *DB) WaitForIndex(ctx context.Context) error {
 	d = d.orNone()
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer d.guard.leave()
+	defer d.state.Guard.Leave()
 	if err := d.waitForCodes(ctx); err != nil {
 		return err
 	}
 	for {
-		built, err := d.index(ctx, work.All(), d.due)
+		built, err := d.state.Index(ctx, work.All(), d.state.Due)
 		if !built || err != nil {
 			return err
 		}
@@ -98,15 +99,15 @@ func (d *DB) WaitForIndex(ctx context.Context) error {
 
 // waitForCodes waits until the codes of all collections are in memory.
 func (d *DB) waitForCodes(ctx context.Context) error {
-	var all []*loading
-	err := d.read(func(v *view) error {
-		for cv := range v.collections.values() {
-			all = cv.appendLoading(all)
+	var all []*state.Loading
+	err := d.state.Read(func(v *state.View) error {
+		for cv := range v.Collections.Values() {
+			all = cv.AppendLoading(all)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return waitForAll(ctx, all)
+	return state.WaitForAll(ctx, all)
 }

@@ -6,10 +6,8 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // A Collection is a handle on one collection of a database; it costs nothing to
@@ -26,12 +24,17 @@ type Collection struct {
 // Name returns the name of the collection.
 func (c *Collection) Name() string { return c.orNone().name }
 
+// inside returns the collection for those inside the database.
+func (c *Collection) inside() state.Collection {
+	return state.Collection{DB: c.db.state, ID: c.id, Name: c.name}
+}
+
 // read gives f the state of the collection, as it is seen in the space of the handle.
-func (c *Collection) read(f func(v *view, cv *collectionView) error) error {
-	inView := func(v *view) error {
-		cv, err := v.collection(c.id, c.name)
+func (c *Collection) read(f func(v *state.View, cv *state.CollectionView) error) error {
+	inView := func(v *state.View) error {
+		cv, err := v.Collection(c.id, c.name)
 		if err == nil {
-			cv, err = cv.inSpace(c.space)
+			cv, err = cv.InSpace(c.space)
 		}
 		if err != nil {
 			return err
@@ -41,7 +44,7 @@ func (c *Collection) read(f func(v *view, cv *collectionView) error) error {
 	if c.pin != nil {
 		return c.pin.read(inView)
 	}
-	return c.db.read(inView)
+	return c.db.state.Read(inView)
 }
 
 // writable refuses the collections of snapshots.
@@ -56,7 +59,7 @@ func (c *Collection) writable() error {
 func (c *Collection) Schema() (Schema, error) {
 	c = c.orNone()
 	var s Schema
-	err := c.read(func(_ *view, cv *collectionView) error {
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
 		s = schemaOf(cv.Descriptor)
 		return nil
 	})
@@ -68,8 +71,8 @@ func (c *Collection) Schema() (Schema, error) {
 func (c *Collection) Labels() ([]string, error) {
 	c = c.orNone()
 	var names []string
-	err := c.read(func(_ *view, cv *collectionView) error {
-		names = slices.Clone(cv.names)
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		names = slices.Clone(cv.Names)
 		return nil
 	})
 	return names, err
@@ -115,7 +118,7 @@ func (c *Collection) Delete(ctx context.Context, keys ...string) (int, error) {
 	}
 	n := 0
 	for _, ch := range b.changes {
-		if ch.found {
+		if ch.Found {
 			n++
 		}
 	}
@@ -129,26 +132,14 @@ func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
 		return nil, err
 	}
 	var it *Item
-	err := c.read(func(v *view, cv *collectionView) error {
-		row, err := cv.row(v.snap, key)
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+		row, err := cv.Row(v.Snap, key)
 		if err == nil {
-			it, err = cv.readItem(v.snap, row, key)
+			it, err = readItem(cv, v.Snap, row, key)
 		}
 		return err
 	})
 	return it, err
-}
-
-// row returns the row of an item by its key, or ErrNotFound.
-func (cv *collectionView) row(r pebble.Reader, key string) (uint32, error) {
-	if len(key) > record.MaxKeyBytes {
-		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d", record.Shortened(key), cv.Name, record.MaxKeyBytes, len(key))
-	}
-	row, found, err := record.RowOf(r, cv.ID, key)
-	if err == nil && !found {
-		err = fault.NotFound("item %q in collection %q", key, cv.Name)
-	}
-	return row, err
 }
 
 // Items yields all items in database order, which is that of their rows: the
@@ -160,8 +151,8 @@ func (c *Collection) Items(ctx context.Context) iter.Seq2[*Item, error] { return
 func (c *Collection) Count() (int, error) {
 	c = c.orNone()
 	n := 0
-	err := c.read(func(_ *view, cv *collectionView) error {
-		n = cv.items
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		n = cv.Items
 		return nil
 	})
 	return n, err

@@ -7,6 +7,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // DiskBytes estimates how many bytes on disk are the collection's, all its spaces included. The
@@ -21,8 +22,8 @@ import (
 func (c *Collection) DiskBytes(ctx context.Context) (int64, error) {
 	c = c.orNone()
 	total := int64(0)
-	err := c.read(func(v *view, cv *collectionView) error {
-		for _, kinds := range [][]byte{collectionKinds, spaceKinds} {
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+		for _, kinds := range [][]byte{state.CollectionKinds, state.SpaceKinds} {
 			for _, kind := range kinds {
 				n, err := c.db.diskBytes(ctx, v, codec.CollectionKey(kind, cv.ID))
 				if err != nil {
@@ -44,10 +45,10 @@ const countedBytes = 256 << 10
 var errLarge = errors.New("more than are counted")
 
 // DiskBytes estimates the bytes of the records that have a prefix.
-func (d *DB) diskBytes(ctx context.Context, v *view, prefix []byte) (int64, error) {
+func (d *DB) diskBytes(ctx context.Context, v *state.View, prefix []byte) (int64, error) {
 	lo, hi := prefix, codec.PrefixEnd(prefix)
 	counted := int64(0)
-	err := record.ForEachIn(v.snap, lo, hi, func(key, value []byte) error {
+	err := record.ForEachIn(v.Snap, lo, hi, func(key, value []byte) error {
 		if counted += int64(len(key) + len(value)); counted > countedBytes {
 			return errLarge
 		}
@@ -57,7 +58,7 @@ func (d *DB) diskBytes(ctx context.Context, v *view, prefix []byte) (int64, erro
 	if err != nil && !large {
 		return 0, err
 	}
-	n, err := d.engine.DB.EstimateDiskUsage(lo, hi)
+	n, err := d.state.Engine.DB.EstimateDiskUsage(lo, hi)
 	switch {
 	case err != nil:
 		return 0, fault.ReadError(err, "sizes of tables")

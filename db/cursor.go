@@ -104,8 +104,8 @@ func (s *searcher) cursor(ctx context.Context, run Run, row rankedRow) (string, 
 	b := []byte{cursorVersion}
 	b = binary.LittleEndian.AppendUint64(b, s.fingerprint())
 	b = binary.LittleEndian.AppendUint32(b, s.cv.ID)
-	b = binary.LittleEndian.AppendUint32(b, s.cv.space.ID)
-	b = binary.LittleEndian.AppendUint32(b, s.cv.space.Revision)
+	b = binary.LittleEndian.AppendUint32(b, s.cv.Space.ID)
+	b = binary.LittleEndian.AppendUint32(b, s.cv.Space.Revision)
 	b = binary.LittleEndian.AppendUint16(b, uint16(run.Distance))
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(run.Score))
 	b = binary.LittleEndian.AppendUint32(b, run.number)
@@ -123,9 +123,9 @@ func (s *searcher) position(cursor string) (*position, error) {
 		return nil, fault.Invalid("cursor %.80q: it is not one that a search has returned", cursor)
 	}
 	switch u32 := binary.LittleEndian.Uint32; {
-	case u32(b[9:]) == s.cv.ID && (u32(b[13:]) != s.cv.space.ID || u32(b[17:]) != s.cv.space.Revision):
+	case u32(b[9:]) == s.cv.ID && (u32(b[13:]) != s.cv.Space.ID || u32(b[17:]) != s.cv.Space.Revision):
 		return nil, fault.Invalid("the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
-			u32(b[13:]), u32(b[17:]), s.cv.space.ID, s.cv.space.Revision)
+			u32(b[13:]), u32(b[17:]), s.cv.Space.ID, s.cv.Space.Revision)
 	case u32(b[9:]) != s.cv.ID || binary.LittleEndian.Uint64(b[1:]) != s.fingerprint():
 		return nil, fault.Invalid("the cursor is of another query: a search goes on with the query that it began with")
 	}

@@ -33,7 +33,7 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	}
 	for key := range d.storeKeys(t) {
 		if kind := key[0]; kind == codec.KindCodes && key[8] == 1 { // of the first space
-			if err := d.engine.DB.Delete(key, nil); err != nil {
+			if err := d.state.Engine.DB.Delete(key, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

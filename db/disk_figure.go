@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -22,12 +23,12 @@ type diskFigure struct {
 const diskEvery = time.Second
 
 // diskNow returns what the folder of the database takes on disk.
-func (d *DB) diskNow(v *view) int64 {
+func (d *DB) diskNow(v *state.View) int64 {
 	f := &d.disk
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if changes := d.engine.Log.Work.Changes.Load() + d.imports.changed.Load(); f.sequence != v.sequence || f.changes != changes || time.Since(f.at) >= diskEvery {
-		f.sequence, f.changes, f.at = v.sequence, changes, time.Now()
+	if changes := d.state.Engine.Log.Work.Changes.Load() + d.imports.changed.Load(); f.sequence != v.Sequence || f.changes != changes || time.Since(f.at) >= diskEvery {
+		f.sequence, f.changes, f.at = v.Sequence, changes, time.Now()
 		f.bytes = store.DiskBytes(d.opts.FS, d.dir)
 	}
 	return f.bytes

@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/mih"
@@ -49,8 +50,8 @@ const (
 // read that is spread over them evenly; those that have no item are left out. Nil says
 // that nothing can be measured: the space has no model, or no item a modality that it
 // knows. The time is some tens of milliseconds, on half of the processors.
-func measureDrift(ctx context.Context, v *view, cv *collectionView, rows *roaring.Bitmap) (*report.Drift, error) {
-	if cv.space == nil || cv.space.Learned == nil {
+func measureDrift(ctx context.Context, v *state.View, cv *state.CollectionView, rows *roaring.Bitmap) (*report.Drift, error) {
+	if cv.Space == nil || cv.Space.Learned == nil {
 		return nil, nil
 	}
 	m := newDriftMeasure(cv)
@@ -67,29 +68,29 @@ func measureDrift(ctx context.Context, v *view, cv *collectionView, rows *roarin
 
 // A driftMeasure is what measureDrift knows of the items so far.
 type driftMeasure struct {
-	cv         *collectionView
+	cv         *state.CollectionView
 	items      int
 	modalities []modalityMeasure // by modality of the model
 }
 
 type modalityMeasure struct {
 	report.ModalityDrift
-	t       int            // of the collection
-	sets    []*codeSetView // that queries look into
-	squares float64        // sum of (h - z)^2
+	t       int                  // of the collection
+	sets    []*state.CodeSetView // that queries look into
+	squares float64              // sum of (h - z)^2
 	bits    bitCounts
 	codes   codec.Codes // of those that are not far
 	rows    []uint32    // likewise
 	finds   retrievalMeasure
 }
 
-func newDriftMeasure(cv *collectionView) *driftMeasure {
+func newDriftMeasure(cv *state.CollectionView) *driftMeasure {
 	m := &driftMeasure{cv: cv}
-	for _, t := range cv.space.Positions {
-		of := modalityMeasure{t: t, bits: newBitCounts(cv.space.Bits), codes: codec.NewCodes(cv.space.Bits, 0), finds: newRetrievalMeasure(cv.space.Bits)}
-		for i := range cv.sets {
-			if target, is := cv.sets[i].Modality(); !is || target != t || len(cv.sets) == 1 {
-				of.sets = append(of.sets, &cv.sets[i])
+	for _, t := range cv.Space.Positions {
+		of := modalityMeasure{t: t, bits: newBitCounts(cv.Space.Bits), codes: codec.NewCodes(cv.Space.Bits, 0), finds: newRetrievalMeasure(cv.Space.Bits)}
+		for i := range cv.Sets {
+			if target, is := cv.Sets[i].Modality(); !is || target != t || len(cv.Sets) == 1 {
+				of.sets = append(of.sets, &cv.Sets[i])
 			}
 		}
 		m.modalities = append(m.modalities, of)
@@ -102,26 +103,26 @@ func (m *driftMeasure) sample() int {
 	codes := 1
 	for _, of := range m.modalities {
 		for _, set := range of.sets {
-			codes += set.codes
+			codes += set.Codes
 		}
 	}
 	return min(max(driftCompared/codes, driftLeast), driftItems)
 }
 
 // add reads and projects some items, at most EncodeRun.
-func (m *driftMeasure) add(v *view, rows []uint32) error {
+func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 	cv := m.cv
-	sp := cv.space
+	sp := cv.Space
 	e := sp.Encoders.Get().(*spaces.Encoder)
 	defer sp.Encoders.Put(e)
 	var vectors [][]model.Vector
 	var labels [][]uint32
 	var read []uint32
 	for _, row := range rows {
-		if !cv.live.Contains(row) {
+		if !cv.Live.Contains(row) {
 			continue
 		}
-		rec, err := record.ReadItem(v.snap, cv.ID, row)
+		rec, err := record.ReadItem(v.Snap, cv.ID, row)
 		if err != nil {
 			return err
 		}
@@ -129,7 +130,7 @@ func (m *driftMeasure) add(v *view, rows []uint32) error {
 		found := false
 		for _, t := range sp.Positions {
 			has := false
-			if x[t], has, err = record.ReadVector(v.snap, cv.ID, row, t, cv.Modalities[t]); err != nil {
+			if x[t], has, err = record.ReadVector(v.Snap, cv.ID, row, t, cv.Modalities[t]); err != nil {
 				return err
 			}
 			found = found || has
@@ -197,7 +198,7 @@ func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 			continue
 		}
 		if of.Labelled > 0 {
-			residual := of.squares / float64(of.Labelled*m.cv.space.Bits)
+			residual := of.squares / float64(of.Labelled*m.cv.Space.Bits)
 			of.Residual = &residual
 		}
 		spaces.SetBalance(&of.ModalityDrift, of.bits.balance())
@@ -205,28 +206,28 @@ func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 		if of.MAP, err = of.finds.mean(ctx); err != nil {
 			return nil, err
 		}
-		counts := make([]int64, m.cv.space.Bits+1)
+		counts := make([]int64, m.cv.Space.Bits+1)
 		for _, set := range of.sets {
 			if err := of.search(ctx, set, counts); err != nil {
 				return nil, err
 			}
 		}
-		of.Nearest = distancesOf(counts)
+		of.Nearest = state.DistancesOf(counts)
 		d.Modalities[m.cv.Modalities[of.t].Name] = of.ModalityDrift
 	}
 	return d, nil
 }
 
 // search looks for the nearest code to each query and counts the distances.
-func (m *modalityMeasure) search(ctx context.Context, set *codeSetView, counts []int64) error {
-	if set.table == nil {
+func (m *modalityMeasure) search(ctx context.Context, set *state.CodeSetView, counts []int64) error {
+	if set.Table == nil {
 		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.Space)
 	}
 	nearest := make([]int, len(m.rows))
 	groups := (len(m.rows) + maxShared - 1) / maxShared
 	err := work.ParallelBy(ctx, work.Background(), 1, groups, func(g int) error {
 		from, to := g*maxShared, min((g+1)*maxShared, len(m.rows))
-		return m.searchGroup(ctx, set.table, nearest, from, to)
+		return m.searchGroup(ctx, set.Table, nearest, from, to)
 	})
 	for _, d := range nearest {
 		if err == nil && d >= 0 {

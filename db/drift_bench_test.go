@@ -40,23 +40,23 @@ func BenchmarkDrift(b *testing.B) {
 			if err := d.WaitForIndex(ctx); err != nil {
 				b.Fatal(err)
 			}
-			v, done, err := d.acquire()
+			v, done, err := d.state.Acquire()
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer done()
-			cv, _ := v.collections.get(c.id)
+			cv, _ := v.Collections.Get(c.id)
 			b.Run("measure", func(b *testing.B) {
 				for b.Loop() {
-					if _, err := measureDrift(ctx, v, cv, cv.live); err != nil {
+					if _, err := measureDrift(ctx, v, cv, cv.Live); err != nil {
 						b.Fatal(err)
 					}
 				}
-				b.ReportMetric(float64(cv.sets[0].codes), "codes")
+				b.ReportMetric(float64(cv.Sets[0].Codes), "codes")
 			})
 			b.Run("stats", func(b *testing.B) {
 				for b.Loop() {
-					cv.stats()
+					collectionStats(cv)
 				}
 			})
 		})

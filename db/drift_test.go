@@ -13,20 +13,21 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // driftByDefinition computes from the items, one by one, what measureDrift says of those
 // in rows.
-func driftByDefinition(t *testing.T, cv *collectionView, all []*Item, rows []uint32) *Drift {
+func driftByDefinition(t *testing.T, cv *state.CollectionView, all []*Item, rows []uint32) *Drift {
 	t.Helper()
-	m := cv.space.Learned
+	m := cv.Space.Learned
 	q := m.Bits()
 	want := &Drift{Modalities: map[string]ModalityDrift{}}
 	var examples []model.Example
 	byRow := map[uint32]*Item{}
-	it := cv.live.Iterator()
+	it := cv.Live.Iterator()
 	for _, item := range all {
 		byRow[it.Next()] = item
 	}
@@ -35,7 +36,7 @@ func driftByDefinition(t *testing.T, cv *collectionView, all []*Item, rows []uin
 		if item == nil {
 			continue
 		}
-		e := model.Example{Labels: cv.labels.lookup(item.Labels)}
+		e := model.Example{Labels: cv.Labels.Lookup(item.Labels)}
 		known := false
 		for _, mod := range m.Modalities() {
 			x := item.Vectors[mod.Name]
@@ -123,7 +124,7 @@ func driftByDefinition(t *testing.T, cv *collectionView, all []*Item, rows []uin
 
 // mapByDefinition is the mean average precision of labelled items in the half of them that
 // a query is not in, every place in a tie being as likely as any other.
-func mapByDefinition(t *testing.T, m *model.Model, at int, name string, cv *collectionView, byRow map[uint32]*Item, rows []uint32) *float64 {
+func mapByDefinition(t *testing.T, m *model.Model, at int, name string, cv *state.CollectionView, byRow map[uint32]*Item, rows []uint32) *float64 {
 	t.Helper()
 	q := m.Bits()
 	type labelledItem struct {
@@ -135,7 +136,7 @@ func mapByDefinition(t *testing.T, m *model.Model, at int, name string, cv *coll
 	for _, row := range slices.Sorted(slices.Values(rows)) {
 		item := byRow[row]
 		h, z := codec.NewCode(q), make([]float64, q)
-		if item == nil || item.Vectors[name] == nil || !m.LabelCode(h, cv.labels.lookup(item.Labels)) {
+		if item == nil || item.Vectors[name] == nil || !m.LabelCode(h, cv.Labels.Lookup(item.Labels)) {
 			continue
 		}
 		if err := m.NewEncoder().Project(z, at, item.Vectors[name]); err != nil {
@@ -209,10 +210,10 @@ func summaryOf(distances []int) *Distances {
 var nearly = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a)) })
 
 // driftOf measures rows of a collection in a space.
-func driftOf(t *testing.T, c *Collection, space uint32, rows []uint32) (d *Drift, in *collectionView) {
+func driftOf(t *testing.T, c *Collection, space uint32, rows []uint32) (d *Drift, in *state.CollectionView) {
 	t.Helper()
-	err := c.read(func(v *view, cv *collectionView) (err error) {
-		if in, err = cv.inSpace(space); err == nil {
+	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
+		if in, err = cv.InSpace(space); err == nil {
 			d, err = measureDrift(ctx, v, in, roaring.BitmapOf(rows...))
 		}
 		return err
@@ -407,7 +408,7 @@ func TestDistancesOf(t *testing.T) {
 		for _, d := range distances {
 			counts[d]++
 		}
-		if diff := cmp.Diff(summaryOf(distances), distancesOf(counts), nearly); diff != "" {
+		if diff := cmp.Diff(summaryOf(distances), state.DistancesOf(counts), nearly); diff != "" {
 			t.Fatal(diff)
 		}
 	})

@@ -5,26 +5,28 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // drift measures the items that have taught in the space when all have their codes:
 // those with features that wait for nothing.
 func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
-	v := b.c.db.latest()
-	defer v.release()
-	cv, err := v.collection(b.c.id, b.c.name)
+	v := b.c.db.state.Latest()
+	defer v.Release()
+	cv, err := v.Collection(b.c.id, b.c.name)
 	if err != nil {
 		return nil, err
 	}
-	sp := cv.spaceNumber(b.space)
+	sp := cv.SpaceNumber(b.space)
 	if sp == nil {
 		return nil, fault.NotFound("space %d of collection %q, which was being built", b.space, cv.Name)
 	}
 	in := *cv
-	in.spaceView = *sp
-	taught := unionOf(cv.presence, sp.space.Positions)
-	taught.AndNot(sp.pending)
+	in.SpaceView = *sp
+	taught := record.UnionOf(cv.Presence, sp.Space.Positions)
+	taught.AndNot(sp.Pending)
 	d, err := measureDrift(ctx, v, &in, taught)
 	if d != nil {
 		d.Trained = true
@@ -33,18 +35,18 @@ func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
 }
 
 // keepDrift stores the drift of the present revision with it.
-func (tx *tx) keepDrift(sp *spaceState, drift *report.Drift) error {
-	for i, r := range sp.revisions {
+func keepDrift(tx *state.Tx, sp *state.SpaceState, drift *report.Drift) error {
+	for i, r := range sp.Revisions {
 		if r.Revision != sp.Revision {
 			continue
 		}
 		d := *r
 		d.Drift = drift
-		if err := tx.writeRevisionDescriptor(sp, &d); err != nil {
+		if err := tx.WriteRevisionDescriptor(sp, &d); err != nil {
 			return err
 		}
-		sp.revisions = slices.Clone(sp.revisions) // views share the slice
-		sp.revisions[i] = &d
+		sp.Revisions = slices.Clone(sp.Revisions) // views share the slice
+		sp.Revisions[i] = &d
 	}
 	return nil
 }

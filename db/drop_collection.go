@@ -3,13 +3,11 @@ package db
 import (
 	"context"
 	"errors"
-	"maps"
-	"strings"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // DropCollection deletes a collection with its items, spaces and models, durably and in
@@ -26,56 +24,29 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	if err := d.writable(); err != nil {
 		return err
 	}
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer d.guard.leave()
-	var dropped *collectionState
-	err := d.committer.free(ctx, func(tx *tx) error {
-		id, ok := tx.c.shown.ids.get(name)
+	defer d.state.Guard.Leave()
+	var dropped *state.CollectionState
+	err := d.state.Committer.Free(ctx, func(tx *state.Tx) error {
+		id, ok := tx.Committer.Shown.IDs.Get(name)
 		if !ok {
 			return fault.NotFound("collection %q", record.Shortened(name))
 		}
-		dropped = tx.c.states[id]
-		return tx.dropCollection(dropped)
+		dropped = tx.Committer.States[id]
+		return tx.DropCollection(dropped)
 	})
 	if err != nil {
 		return err
 	}
-	close(dropped.gone)
-	for _, sp := range dropped.spaces {
+	close(dropped.Gone)
+	for _, sp := range dropped.Spaces {
 		d.learners.remove(learnerKey{dropped.ID, sp.ID})
 	}
 	d.imports.changed.Add(1)
 	d.changed(ctx, event.CollectionDropped, event.Event{Collection: name})
 	d.keys.clear() // of all collections: what is searched for comes back soon
-	return nil
-}
-
-// collectionKinds are the kinds of keys that a collection has besides those of its
-// spaces.
-var collectionKinds = []byte{
-	codec.KindCollection, codec.KindLabel, codec.KindCounters,
-	codec.KindKey, codec.KindItem, codec.KindFeatures, codec.KindRowKeys,
-	codec.KindRows, codec.KindFieldRows,
-}
-
-func (tx *tx) dropCollection(s *collectionState) error {
-	c := tx.c
-	if err := tx.batch.Delete(codec.NameKey(s.Name), nil); err != nil {
-		return err
-	}
-	for _, kinds := range [][]byte{collectionKinds, spaceKinds} {
-		for _, kind := range kinds {
-			prefix := codec.CollectionKey(kind, s.ID)
-			if err := tx.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
-				return err
-			}
-			maps.DeleteFunc(c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })
-		}
-	}
-	delete(c.states, s.ID)
-	c.touch(s)
 	return nil
 }
 
@@ -87,8 +58,8 @@ var errDropped = errors.New("collection dropped")
 func (c *Collection) untilDropped(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var gone <-chan struct{}
-	err := c.read(func(_ *view, cv *collectionView) error {
-		gone = cv.gone
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		gone = cv.Gone
 		return nil
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -18,7 +19,7 @@ import (
 func allKeys(t testing.TB, d *DB) map[string]bool {
 	t.Helper()
 	keys := map[string]bool{}
-	if err := record.ForEach(d.engine.DB, nil, func(key, _ []byte) error {
+	if err := record.ForEach(d.state.Engine.DB, nil, func(key, _ []byte) error {
 		keys[string(key)] = true
 		return nil
 	}); err != nil {
@@ -205,7 +206,7 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := d.NewBatch()
-		for i := range loadAtOnce + 50 {
+		for i := range state.LoadAtOnce + 50 {
 			if err := b.Put(c, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}); err != nil {
 				t.Fatal(err)
 			}
@@ -227,7 +228,7 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 	if _, err := b.Put(ctx, &Item{Key: "new", Code: []byte{1, 2, 3, 4}}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := b.Count(); n != loadAtOnce+51 || err != nil {
+	if n, err := b.Count(); n != state.LoadAtOnce+51 || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
 	names, err := d.Collections()

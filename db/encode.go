@@ -1,23 +1,17 @@
 package db
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // errFarAway is about a vector without a direction in code space.
 var errFarAway = fault.Invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")
-
-// unlearned is about a modality that the model does not know.
-func (cv *collectionView) unlearned(t int) error {
-	return fmt.Errorf("%w: the model of collection %q knows nothing of modality %q, which no labelled item had when it was trained: train again",
-		fault.ErrNoModel, cv.Name, cv.Modalities[t].Name)
-}
 
 // Encode returns the code that an item with these features would get without labels,
 // bits/8 bytes, and the real-valued projection whose signs it is: that of the
@@ -27,11 +21,11 @@ func (cv *collectionView) unlearned(t int) error {
 // code of a query is another one, see EncodeQuery.
 func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, err error) {
 	c = c.orNone()
-	err = c.read(func(_ *view, cv *collectionView) error {
+	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
 		if cv.CodesOnly() {
 			return fault.Invalid("collection %q has no model to encode with: its items bring codes", cv.Name)
 		}
-		set, err := cv.codesFor(to)
+		set, err := cv.CodesFor(to)
 		if err != nil {
 			return err
 		}
@@ -42,12 +36,12 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 		if err != nil {
 			return err
 		}
-		sp := cv.space
+		sp := cv.Space
 		e := sp.Encoders.Get().(*spaces.Encoder)
 		defer sp.Encoders.Put(e)
 		for t, x := range it.Vectors {
 			if _, known := e.Position(t); x.Present() && !known {
-				return cv.unlearned(t)
+				return cv.Unlearned(t)
 			}
 		}
 		if _, err := e.Project([][]model.Vector{it.Vectors}); err != nil {
@@ -71,17 +65,17 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 // searched for.
 func (c *Collection) EncodeQuery(q Query) (code []byte, z []float64, err error) {
 	c = c.orNone()
-	err = c.read(func(v *view, cv *collectionView) error {
+	err = c.read(func(v *state.View, cv *state.CollectionView) error {
 		if err := q.checkStart(); err != nil {
 			return err
 		}
-		cv, err := cv.inSpace(uint32(q.Space))
+		cv, err := cv.InSpace(uint32(q.Space))
 		if err != nil {
 			return err
 		}
 		s := &searcher{v: v, cv: cv}
-		if q.To != "" || q.Key != "" || cv.space == nil {
-			if s.set, err = cv.codesFor(q.To); err != nil {
+		if q.To != "" || q.Key != "" || cv.Space == nil {
+			if s.set, err = cv.CodesFor(q.To); err != nil {
 				return err
 			}
 		}
@@ -89,7 +83,7 @@ func (c *Collection) EncodeQuery(q Query) (code []byte, z []float64, err error) 
 		if err != nil {
 			return err
 		}
-		code, z = p.code.AppendBytes(nil, cv.space.Bits), p.z
+		code, z = p.code.AppendBytes(nil, cv.Space.Bits), p.z
 		return nil
 	})
 	return code, z, err

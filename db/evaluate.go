@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -59,11 +60,11 @@ type Retrieval struct {
 // add nothing that can be measured.
 func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
 	c = c.orNone()
-	return c.evaluate(ctx, e, func(v *view, cv *collectionView) (*collectionView, rowCodes, error) {
-		if cv.space == nil {
+	return c.evaluate(ctx, e, func(v *state.View, cv *state.CollectionView) (*state.CollectionView, rowCodes, error) {
+		if cv.Space == nil {
 			return nil, nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
 		}
-		return cv, cv.rowCodes(v), nil
+		return cv, storedRowCodes(cv, v), nil
 	})
 }
 
@@ -71,14 +72,14 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 // them, ascending, and with the codes. ErrNoModel says that there are none for it.
 type rowCodes func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error
 
-// rowCodes reads what is stored.
-func (cv *collectionView) rowCodes(v *view) rowCodes {
+// storedRowCodes reads what is stored.
+func storedRowCodes(cv *state.CollectionView, v *state.View) rowCodes {
 	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
-		set, err := cv.codesFor(cv.Modalities[target].Name)
+		set, err := cv.CodesFor(cv.Modalities[target].Name)
 		if err != nil {
 			return err
 		}
-		return record.ForEachEntry(v.snap, set.Prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
+		return record.ForEachEntry(v.Snap, set.Prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -86,7 +87,7 @@ func (cv *collectionView) rowCodes(v *view) rowCodes {
 			if err != nil {
 				return fault.Corrupt(err, "code of row %d", row)
 			}
-			code, err := set.codeOf(v.snap, rc.Code, row)
+			code, err := set.CodeOf(v.Snap, rc.Code, row)
 			if err != nil {
 				return err
 			}
@@ -96,29 +97,29 @@ func (cv *collectionView) rowCodes(v *view) rowCodes {
 }
 
 // evaluate measures in the space, and with the codes, that a function gives a view.
-func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*view, *collectionView) (*collectionView, rowCodes, error)) ([]Retrieval, error) {
+func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*state.View, *state.CollectionView) (*state.CollectionView, rowCodes, error)) ([]Retrieval, error) {
 	if e.Top == 0 {
 		e.Top = 50
 	}
 	if e.Top < 0 {
 		return nil, fault.Invalid("top %d: 1 or more are possible", e.Top)
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().Loaded(ctx); err != nil {
 		return nil, err
 	}
 	if len(e.Queries)+len(e.Sparse) == 0 {
 		return nil, fault.Invalid("no queries to evaluate")
 	}
 	var out []Retrieval
-	err := c.read(func(v *view, cv *collectionView) error {
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		if err := e.check(cv); err != nil {
 			return err
 		}
-		if e.Truth != nil && len(e.Truth) != cv.items {
-			return fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.items)
+		if e.Truth != nil && len(e.Truth) != cv.Items {
+			return fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.Items)
 		}
-		ids := newLabelIDs(cv.names)
-		filter, err := cv.matching(ctx, v.snap, e.Where, e.Args)
+		ids := newLabelIDs(cv.Names)
+		filter, err := matching(ctx, cv, v.Snap, e.Where, e.Args)
 		if err != nil {
 			return err
 		}
@@ -137,7 +138,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 			if !isDense && !isSparse {
 				continue
 			}
-			z, codes, err := cv.projectAll(ctx, v, from, len(e.Labels), func(i int) (model.Vector, error) {
+			z, codes, err := projectAll(ctx, cv, v, from, len(e.Labels), func(i int) (model.Vector, error) {
 				if isSparse {
 					return vectorOf(&cv.Modalities[from], nil, &sparse[i])
 				}
@@ -147,7 +148,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 				return err
 			}
 			for to, target := range cv.Modalities {
-				if from == to && len(cv.space.Positions) > 1 {
+				if from == to && len(cv.Space.Positions) > 1 {
 					continue
 				}
 				r := Retrieval{From: m.Name, To: target.Name}
@@ -173,7 +174,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 }
 
 // check holds the queries against the collection and the labels.
-func (e *Evaluation) check(cv *collectionView) error {
+func (e *Evaluation) check(cv *state.CollectionView) error {
 	check := func(name string, queries int) error {
 		if _, err := cv.ModalityOf(name); err != nil {
 			return err
@@ -245,11 +246,11 @@ type ranked struct {
 }
 
 // readEvaluated reads the items in filter; nil holds all items.
-func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]string, ids labelIDs, filter *roaring.Bitmap, codes rowCodes) (*evaluated, error) {
+func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView, truth [][]string, ids labelIDs, filter *roaring.Bitmap, codes rowCodes) (*evaluated, error) {
 	given := ids.sets(truth)
 	out := &evaluated{codes: codes, ranked: make([]*ranked, len(cv.Modalities))}
 	at := 0
-	err := record.ForEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
+	err := record.ForEach(v.Snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -273,17 +274,17 @@ func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]s
 
 // having returns the items that have a modality, with the codes by which they are
 // found in searches for it.
-func (e *evaluated) having(ctx context.Context, cv *collectionView, modality int) (*ranked, error) {
+func (e *evaluated) having(ctx context.Context, cv *state.CollectionView, modality int) (*ranked, error) {
 	if e.ranked[modality] != nil {
 		return e.ranked[modality], nil
 	}
-	out := &ranked{codes: codec.NewCodes(cv.space.Bits, 0)}
+	out := &ranked{codes: codec.NewCodes(cv.Space.Bits, 0)}
 	at := 0
 	err := e.codes(ctx, modality, func(row uint32, code codec.Code) error {
 		for at < len(e.rows) && e.rows[at] < row {
 			at++
 		}
-		if at == len(e.rows) || e.rows[at] != row || !cv.presence[modality].Contains(row) {
+		if at == len(e.rows) || e.rows[at] != row || !cv.Presence[modality].Contains(row) {
 			return nil
 		}
 		out.codes.Append(code)
@@ -298,7 +299,7 @@ func (e *evaluated) having(ctx context.Context, cv *collectionView, modality int
 }
 
 // projectAll encodes n queries of one modality.
-func (cv *collectionView) projectAll(ctx context.Context, v *view, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
+func projectAll(ctx context.Context, cv *state.CollectionView, v *state.View, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
 	points := make([]*point, n)
 	s := searcher{v: v, cv: cv}
 	err := work.Parallel(ctx, n, func(i int) error {
@@ -311,7 +312,7 @@ func (cv *collectionView) projectAll(ctx context.Context, v *view, t, n int, que
 		}
 		return err
 	})
-	codes := codec.NewCodes(cv.space.Bits, len(points))
+	codes := codec.NewCodes(cv.Space.Bits, len(points))
 	z := make([][]float64, len(points))
 	if err != nil {
 		return nil, codes, err

@@ -8,6 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -29,7 +30,7 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 		return nil, nil, fault.Invalid("train on %d rows", opt.Rows)
 	}
 	var t *Training
-	found, err := c.evaluate(ctx, e, func(v *view, cv *collectionView) (*collectionView, rowCodes, error) {
+	found, err := c.evaluate(ctx, e, func(v *state.View, cv *state.CollectionView) (*state.CollectionView, rowCodes, error) {
 		if cv.IndexOnly {
 			return nil, nil, cv.LacksVectors("to learn from")
 		}
@@ -38,9 +39,9 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 			return nil, nil, err
 		}
 		start := time.Now()
-		all, err := encodeRows(ctx, v, cv, l.space, work.All(), 0, cv.nextRow, 0, func(done int) {
+		all, err := encodeRows(ctx, v, cv, l.space, work.All(), 0, cv.NextRow, 0, func(done int) {
 			if opt.Progress != nil {
-				opt.Progress("encode", int64(done), int64(cv.items))
+				opt.Progress("encode", int64(done), int64(cv.Items))
 			}
 		})
 		if err != nil {
@@ -51,7 +52,7 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 		seconds["total"] += seconds["encode"]
 		t = all.training(l.result, l.leftOut)
 		trained := *cv
-		trained.space = all.space
+		trained.Space = all.space
 		return &trained, all.rowCodes(cv), nil
 	})
 	if err != nil {
@@ -72,11 +73,11 @@ func (c *coded) training(result *model.Result, leftOut []string) *Training {
 }
 
 // rowCodes tells the codes that rows of a collection would have.
-func (c *coded) rowCodes(cv *collectionView) rowCodes {
+func (c *coded) rowCodes(cv *state.CollectionView) rowCodes {
 	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
 		at := slices.IndexFunc(c.space.Targets, func(v byte) bool { return v == record.SharedTarget || v == record.TargetOf(target) })
 		if at < 0 {
-			return cv.unlearned(target)
+			return cv.Unlearned(target)
 		}
 		for i, row := range c.rows {
 			if err := ctx.Err(); err != nil {

@@ -247,7 +247,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		if i >= signal.MaxQueuedEvents {
 			level = slog.LevelError
 		}
-		d.signals.Happened("test", level, event.Event{Items: int64(i)})
+		d.state.Signals.Happened("test", level, event.Event{Items: int64(i)})
 	}
 	if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
@@ -257,7 +257,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		t.Errorf("%d events were dropped", n)
 	}
 	close(goOn)
-	d.signals.Wait()
+	d.state.Signals.Wait()
 	if !slices.Equal(found, []string{"main"}) {
 		t.Errorf("the listener found %v", found)
 	}
@@ -351,7 +351,7 @@ func TestEventsOfTrouble(t *testing.T) {
 	t.Run("disk full without a reserve", func(t *testing.T) {
 		d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), ReserveBytes: -1})
 		defer mustClose(t, d)
-		_ = d.engine.FullDisk(syscall.ENOSPC) // as a bulk load says
+		_ = d.state.Engine.FullDisk(syscall.ENOSPC) // as a bulk load says
 		if !mustStats(t, d).Activity.DiskFull {
 			t.Error("it is not full")
 		}

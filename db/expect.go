@@ -2,10 +2,10 @@ package db
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // PutIf stores an item, as Put does, if what is stored under its key is still old, and
@@ -56,52 +56,23 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 		b.spill()
 	}
 	b.single = true // a bulk load reads nothing that it does not replace
-	ch := &change{collection: c.id, kind: expectItem, item: &record.Item{Key: key}}
+	ch := &state.Change{Collection: c.id, Kind: state.ExpectItem, Item: &record.Item{Key: key}}
 	if old != nil {
 		if old.Key != key {
 			return fault.Invalid("the item that is expected under key %q has key %q", key, old.Key)
 		}
-		err := c.read(func(_ *view, cv *collectionView) (err error) {
+		err := c.read(func(_ *state.View, cv *state.CollectionView) (err error) {
 			if err := cv.Changeable(); err != nil {
 				return err
 			}
-			ch.old, err = checkItem(cv.Descriptor, old, false)
+			ch.Old, err = checkItem(cv.Descriptor, old, false)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		b.bytes += ch.old.Bytes()
+		b.bytes += ch.Old.Bytes()
 	}
 	b.changes = append(b.changes, ch)
 	return nil
-}
-
-// expected checks what a change expects of what is stored, and returns about how many
-// bytes it has read.
-func (tx *tx) expected(s *collectionState, ch *change) (bytes int, err error) {
-	conflict := func(how string) (int, error) {
-		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.item.Key, s.Name, how)
-	}
-	if !s.loaded() {
-		return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
-	}
-	st, err := tx.row(s, ch.item.Key)
-	switch {
-	case err != nil:
-		return 0, err
-	case ch.old == nil && st.found:
-		return conflict("is there already")
-	case ch.old == nil:
-		return 0, nil
-	case !st.found:
-		return conflict("is gone")
-	}
-	if bytes, err = tx.fetch(s, st.row, true); err != nil {
-		return 0, err
-	}
-	if !tx.items[itemRow{s.ID, st.row}].Equal(ch.old) {
-		return conflict("has changed")
-	}
-	return bytes, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -45,7 +46,7 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 	}
 	e := new(Explain)
 	var res *Result
-	err := c.read(func(v *view, cv *collectionView) error {
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		start := time.Now()
 		s, err := c.newSearcher(ctx, v, cv, &q)
 		if err != nil {
@@ -67,7 +68,7 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 		}
 		e.found = *s.how()
 		e.found.Substrings = slices.Clone(e.found.Substrings)
-		e.Distinct = s.set.codes
+		e.Distinct = s.set.Codes
 		e.Predicted = s.predict(radius)
 		return nil
 	})
@@ -84,7 +85,7 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 // predict returns what the plans are predicted to take.
 func (s *searcher) predict(radius int) map[string]float64 {
 	out := map[string]float64{}
-	if t := s.set.table; t != nil {
+	if t := s.set.Table; t != nil {
 		predicted := t.Predict
 		if s.byScore && radius < 0 {
 			predicted = func(q *mih.Query, _ int) map[Plan]float64 { return t.PredictBest(q) }
@@ -93,7 +94,7 @@ func (s *searcher) predict(radius int) map[string]float64 {
 			out[plan.String()] = ns / 1000
 		}
 	}
-	d := mih.Stored{Split: record.Split(s.set.Bits), Codes: s.set.codes, Bits: s.set.Bits, Costs: &s.c.db.stored}
+	d := mih.Stored{Split: record.Split(s.set.Bits), Codes: s.set.Codes, Bits: s.set.Bits, Costs: &s.c.db.stored}
 	r := radius
 	if r < 0 {
 		r = d.Split.Len() - 1

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -25,8 +26,8 @@ import (
 // what is left out.
 type extract struct {
 	d           *DB
-	v           *view
-	collections []*collectionView // by ascending number
+	v           *state.View
+	collections []*state.CollectionView // by ascending number
 	indexOnly   bool
 	identity    record.Identity // of what is written
 	room        *store.Reserve  // where it is written
@@ -38,21 +39,21 @@ type extract struct {
 
 // newExtract returns the extract of a view that the options ask for, nil where that is
 // everything.
-func (d *DB) newExtract(v *view, opt CheckpointOptions) (*extract, error) {
+func (d *DB) newExtract(v *state.View, opt CheckpointOptions) (*extract, error) {
 	if opt.Collection == "" && !opt.IndexOnly && !d.opts.ReadOnly {
 		return nil, nil
 	}
 	x := &extract{d: d, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress, identity: d.identity}
-	x.identity.Sequence = v.sequence
+	x.identity.Sequence = v.Sequence
 	if opt.Collection == "" {
-		x.collections = slices.SortedFunc(v.collections.values(), func(a, b *collectionView) int { return cmp.Compare(a.ID, b.ID) })
+		x.collections = slices.SortedFunc(v.Collections.Values(), func(a, b *state.CollectionView) int { return cmp.Compare(a.ID, b.ID) })
 		return x, nil
 	}
-	cv, ok := v.named(opt.Collection)
+	cv, ok := v.Named(opt.Collection)
 	if !ok {
 		return nil, fault.NotFound("collection %q", opt.Collection)
 	}
-	x.collections = []*collectionView{cv}
+	x.collections = []*state.CollectionView{cv}
 	return x, nil
 }
 
@@ -162,7 +163,7 @@ func (x *extract) parts(kind byte) []part {
 			{lo: uuid, hi: record.KeyAfter(uuid), change: func([]byte) ([]byte, error) { return x.identity.UUID[:], nil }},
 			{lo: record.KeyAfter(uuid), hi: all.hi}}
 	case codec.KindName:
-		for _, cv := range slices.SortedFunc(slices.Values(x.collections), func(a, b *collectionView) int { return cmp.Compare(a.Name, b.Name) }) {
+		for _, cv := range slices.SortedFunc(slices.Values(x.collections), func(a, b *state.CollectionView) int { return cmp.Compare(a.Name, b.Name) }) {
 			key := codec.NameKey(cv.Name)
 			parts = append(parts, part{lo: key, hi: record.KeyAfter(key)})
 		}
@@ -180,7 +181,7 @@ func (x *extract) parts(kind byte) []part {
 
 // indexOnlyParts returns what an index-only copy of a collection has of a kind. A space
 // that is being built is not part of it, as it could not be completed.
-func indexOnlyParts(cv *collectionView, kind byte) []part {
+func indexOnlyParts(cv *state.CollectionView, kind byte) []part {
 	all := partOf(codec.CollectionKey(kind, cv.ID))
 	switch kind {
 	case codec.KindFeatures, codec.KindStatistics, codec.KindOutbox, codec.KindLessons:
@@ -194,16 +195,16 @@ func indexOnlyParts(cv *collectionView, kind byte) []part {
 		return []part{all}
 	}
 	var parts []part
-	for _, sp := range cv.spaces {
-		if sp.numbers.Building {
+	for _, sp := range cv.Spaces {
+		if sp.Numbers.Building {
 			continue
 		}
-		p := partOf(codec.NumberKey(kind, cv.ID, sp.space.ID))
+		p := partOf(codec.NumberKey(kind, cv.ID, sp.Space.ID))
 		switch kind {
 		case codec.KindSpace:
 			p.change = indexOnlySpace
 		case codec.KindOnlineRows: // rows that wait for another code go on doing so
-			p = partOf(append(codec.NumberKey(kind, cv.ID, sp.space.ID), codec.SetRecode))
+			p = partOf(append(codec.NumberKey(kind, cv.ID, sp.Space.ID), codec.SetRecode))
 		}
 		parts = append(parts, p)
 	}
@@ -245,7 +246,7 @@ func (x *extract) copy(s *store.Stream, group []part) error {
 	var table *sstable.Writer
 	copied, reported := 0, uint64(0)
 	for _, p := range group {
-		err := record.ForEachIn(x.v.snap, p.lo, p.hi, func(key, value []byte) error {
+		err := record.ForEachIn(x.v.Snap, p.lo, p.hi, func(key, value []byte) error {
 			if codec.Merged(key[0]) && codec.EmptySum(key, value) {
 				return nil
 			}
@@ -292,7 +293,7 @@ func (x *extract) estimate(ctx context.Context) error {
 	}
 	for _, group := range x.groups() {
 		for _, p := range group {
-			n, err := x.d.engine.DB.EstimateDiskUsage(p.lo, p.hi)
+			n, err := x.d.state.Engine.DB.EstimateDiskUsage(p.lo, p.hi)
 			if err != nil {
 				return err
 			}

@@ -189,7 +189,7 @@ func sameRecords(t testing.TB, was, is *DB, collections []string) {
 	t.Helper()
 	records := func(d *DB) map[string]string {
 		all := map[string]string{}
-		if err := record.ForEach(d.engine.DB, nil, func(key, value []byte) error {
+		if err := record.ForEach(d.state.Engine.DB, nil, func(key, value []byte) error {
 			wanted := key[0] == codec.KindDatabase || key[0] == codec.KindName && slices.Contains(collections, string(key[1:]))
 			for _, name := range collections {
 				wanted = wanted || key[0] > codec.KindName && binary.BigEndian.Uint32(key[1:]) == mustCollection(t, was, name).id
@@ -276,8 +276,8 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 				sameRecords(t, d, is, want)
 			}
 			// What comes gets the numbers that it would have got.
-			if s := is.current.Load().sequence; s != d.current.Load().sequence {
-				t.Errorf("commit %d, not %d", s, d.current.Load().sequence)
+			if s := is.state.Current.Load().Sequence; s != d.state.Current.Load().Sequence {
+				t.Errorf("commit %d, not %d", s, d.state.Current.Load().Sequence)
 			}
 			other, err := is.CreateCollection(ctx, "other", Schema{Bits: 8})
 			if err != nil || other.id != 4 {
@@ -296,9 +296,9 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 					mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
 				}
 				next := mustCollection(t, d, name)
-				a, _ := is.current.Load().collections.get(c.id)
-				if b, _ := d.current.Load().collections.get(next.id); a.active != 1 && a.active != b.active+1 && a.active != b.active+2 {
-					t.Errorf("%s: space %d after %d", name, a.active, b.active)
+				a, _ := is.state.Current.Load().Collections.Get(c.id)
+				if b, _ := d.state.Current.Load().Collections.Get(next.id); a.Active != 1 && a.Active != b.Active+1 && a.Active != b.Active+2 {
+					t.Errorf("%s: space %d after %d", name, a.Active, b.Active)
 				}
 			}
 			checkSound(t, is, "written to")
@@ -586,7 +586,7 @@ func TestCheckpointOfACheckpoint(t *testing.T) {
 		again := mustOpen(t, name, &Options{FS: fsys})
 		want, got := map[string]string{}, map[string]string{}
 		for d, into := range map[*DB]map[string]string{once: want, again: got} {
-			if err := record.ForEach(d.engine.DB, nil, func(key, value []byte) error {
+			if err := record.ForEach(d.state.Engine.DB, nil, func(key, value []byte) error {
 				into[string(key)] = string(value)
 				return nil
 			}); err != nil {

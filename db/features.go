@@ -43,7 +43,7 @@ func (s *searcher) checkFeatures() error {
 		return fault.Invalid("rerank features compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
 	}
 	s.p.vector = record.CloneVector(s.p.vector) // runs are looked at later
-	having := s.cv.presence[s.p.modality]
+	having := s.cv.Presence[s.p.modality]
 	if s.filter == nil && having.IsEmpty() || s.filter != nil && !s.filter.IsEmpty() && !s.filter.Intersects(having) {
 		return fault.Invalid("rerank features compares vectors of modality %q, which no item that the query may find has: leave it out, or query by another modality",
 			s.cv.Modalities[s.p.modality].Name)
@@ -104,11 +104,11 @@ func (s *searcher) byFeatures(ctx context.Context, k int) iter.Seq2[Hit, error] 
 // squaredDistance returns how far the features of a row are from those of the query.
 func (s *searcher) squaredDistance(row uint32) (float64, error) {
 	t := s.p.modality
-	if !s.cv.presence[t].Contains(row) {
+	if !s.cv.Presence[t].Contains(row) {
 		return math.Inf(1), nil
 	}
 	m := s.cv.Modalities[t]
-	x, found, err := record.ReadVector(s.v.snap, s.cv.ID, row, t, m)
+	x, found, err := record.ReadVector(s.v.Snap, s.cv.ID, row, t, m)
 	if err == nil && !found {
 		err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -28,7 +29,7 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 	}
 	want := map[string]*Item{}
 	r := seed.Rand(t, 3, 4)
-	for i := range 12 * maxLayers {
+	for i := range 12 * state.MaxLayers {
 		key := fmt.Sprint(r.IntN(300))
 		if r.IntN(3) == 0 {
 			delete(want, key)
@@ -117,9 +118,9 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 	for row, b := range damage {
 		key := codec.NumberKey(codec.KindItem, c.id, uint32(row))
 		if b == nil {
-			err = d.engine.DB.Delete(key, nil)
+			err = d.state.Engine.DB.Delete(key, nil)
 		} else {
-			err = d.engine.DB.Set(key, b, nil)
+			err = d.state.Engine.DB.Set(key, b, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +163,7 @@ func TestDamagedSetFailsAlone(t *testing.T) {
 		codec.FieldRowsKey(c.id, 3, 0, "x"),
 		codec.FieldRowsKey(c.id, 5, 0, "\x00\x00"), // no slice
 	} {
-		if err := d.engine.DB.Set(key, []byte("damage"), nil); err != nil {
+		if err := d.state.Engine.DB.Set(key, []byte("damage"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -85,7 +85,7 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 			}
 			putAll(t, c1, pairs(40, synth.Config{}))
 			mustTrain(t, c1, TrainOptions{})
-			b, err := record.Get(d.engine.DB, c.key)
+			b, err := record.Get(d.state.Engine.DB, c.key)
 			if err != nil || b == nil {
 				t.Fatal(b, err)
 			}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -58,12 +57,12 @@ func (f *foundation) bytes() int {
 // found makes a new space, which is to be built then: lay says on what, from a view on
 // which it may work for long. If it fails, or the context ends, the collection is as it
 // was. With replace the new space takes the place of one that a training has left unbuilt.
-func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, cv *collectionView) (*foundation, error)) (*spaces.Space, error) {
+func (c *Collection) found(ctx context.Context, replace bool, lay func(v *state.View, cv *state.CollectionView) (*foundation, error)) (*spaces.Space, error) {
 	v, err := c.beginFounding(ctx, replace)
 	if err != nil {
 		return nil, err
 	}
-	defer v.release() // then the store need not keep that state any longer
+	defer v.Release() // then the store need not keep that state any longer
 	founded := false
 	defer func() {
 		if founded {
@@ -72,12 +71,12 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 		// The committer has to forget about it, whatever became of the context, and if
 		// a callback has panicked, too. There is nothing to be done about a database
 		// that has failed.
-		_ = c.look(context.WithoutCancel(ctx), func(s *collectionState) error {
-			s.changed = nil
+		_ = c.inside().Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
+			s.Changed = nil
 			return nil
 		})
 	}()
-	cv, err := v.collection(c.id, c.name)
+	cv, err := v.Collection(c.id, c.name)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +84,7 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 	if err != nil {
 		return nil, err
 	}
-	err = c.do(ctx, f.bytes(), func(tx *tx, s *collectionState) error { return tx.create(s, f, v, cv) })
+	err = c.inside().Do(ctx, f.bytes(), func(tx *state.Tx, s *state.CollectionState) error { return createSpace(tx, s, f, v, cv) })
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +98,9 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 
 // abandon drops a space that is still being built, whatever became of the context.
 func (c *Collection) abandon(ctx context.Context, space uint32) {
-	_ = c.free(context.WithoutCancel(ctx), func(tx *tx, s *collectionState) error {
-		if sp := s.spaceByID(space); sp != nil && sp.numbers.Building {
-			return tx.drop(s, sp)
+	_ = c.inside().Free(context.WithoutCancel(ctx), func(tx *state.Tx, s *state.CollectionState) error {
+		if sp := s.SpaceByID(space); sp != nil && sp.Numbers.Building {
+			return tx.DropSpace(s, sp)
 		}
 		return nil
 	})
@@ -109,21 +108,21 @@ func (c *Collection) abandon(ctx context.Context, space uint32) {
 
 // beginFounding returns the view to found a space on; from then on the committer
 // records the rows that change.
-func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, error) {
-	var v *view
-	err := c.look(ctx, func(s *collectionState) error {
+func (c *Collection) beginFounding(ctx context.Context, replace bool) (*state.View, error) {
+	var v *state.View
+	err := c.inside().Look(ctx, func(s *state.CollectionState) error {
 		switch {
 		case s.CodesOnly():
 			return fault.Invalid("collection %q has no model: its items bring their codes", s.Name)
-		case s.changed != nil:
+		case s.Changed != nil:
 			return fmt.Errorf("%w: collection %q: wait for the other training, or reindexing, to end", fault.ErrBusy, s.Name)
 		}
-		if sp := s.building(); sp != nil && !(replace && sp.leftByTraining()) {
+		if sp := s.Building(); sp != nil && !(replace && sp.LeftByTraining()) {
 			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, sp.ID)
 		}
-		s.changed = roaring.New()
-		v = c.db.current.Load() // only the committer replaces it
-		v.acquire()
+		s.Changed = roaring.New()
+		v = c.db.state.Current.Load() // only the committer replaces it
+		v.Acquire()
 		return nil
 	})
 	return v, err
@@ -133,9 +132,9 @@ func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, er
 // gives up.
 const maxFoundationBytes = 3 << 30
 
-// create stores the foundation of a space, which was laid on a view.
-func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionView) error {
-	if s.counters.NextSpace == record.MaxRows {
+// createSpace stores the foundation of a space, which was laid on a view.
+func createSpace(tx *state.Tx, s *state.CollectionState, f *foundation, v *state.View, cv *state.CollectionView) error {
+	if s.Counters.NextSpace == record.MaxRows {
 		return fmt.Errorf("%w: spaces of collection %q", fault.ErrFull, s.Name)
 	}
 	size := f.bytes()
@@ -144,19 +143,19 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 			len(f.rows), size, maxFoundationBytes)
 	}
 	sp := f.space
-	sp.ID, sp.Created = uint32(s.counters.NextSpace), spaces.Now()
+	sp.ID, sp.Created = uint32(s.Counters.NextSpace), spaces.Now()
 	sp.Model, sp.Statistics = record.ChunksOf(f.model), record.ChunksOf(f.statistics)
-	if err := record.WriteChunks(tx.batch, codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
+	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
 		return err
 	}
-	if err := record.WriteChunks(tx.batch, codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
+	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
 		return err
 	}
-	if err := tx.writeDescriptor(s, sp, f.report); err != nil {
+	if err := tx.WriteDescriptor(s, sp, f.report); err != nil {
 		return err
 	}
 	// What has changed since the view was taken has taught what it was then.
-	gone := s.changed
+	gone := s.Changed
 	if f.relearn != nil {
 		gone = roaring.Or(gone, f.relearn)
 	}
@@ -165,7 +164,7 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 		if !gone.Contains(row) {
 			continue
 		}
-		d, err := record.Departure(v.snap, cv.Descriptor, sp.Positions, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]})
+		d, err := record.Departure(v.Snap, cv.Descriptor, sp.Positions, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]})
 		if err != nil {
 			return err
 		}
@@ -174,94 +173,49 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 			return fmt.Errorf("%w: too much of what collection %q was trained on has been overwritten meanwhile: try again", fault.ErrBusy, s.Name)
 		}
 	}
-	left := s.building()
-	if left != nil && !left.leftByTraining() {
+	left := s.Building()
+	if left != nil && !left.LeftByTraining() {
 		return fmt.Errorf("%w: collection %q: somebody wants space %d, which is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, left.ID)
 	}
 	// From here on the state changes. An error could only be that of a batch that is
 	// too large, which is ruled out above.
 	if left != nil {
-		if err := tx.drop(s, left); err != nil {
+		if err := tx.DropSpace(s, left); err != nil {
 			return err
 		}
 		f.replaced = left.ID
 	}
-	state := newSpaceState(s.ID, sp)
+	made := state.NewSpaceState(s.ID, sp)
 	first := &spaces.RevisionDescriptor{RevisionInfo: f.revision}
 	first.Revision, first.Created = sp.Revision, sp.Created
-	if err := tx.writeRevisionDescriptor(state, first); err != nil {
+	if err := tx.WriteRevisionDescriptor(made, first); err != nil {
 		return err
 	}
-	state.revisions = []*spaces.RevisionDescriptor{first}
-	state.numbers.Building, state.numbers.Checkpoint = true, uint64(sp.Revision)
-	state.numbers.Activate = f.activate || s.counters.ActiveSpace == 0
+	made.Revisions = []*spaces.RevisionDescriptor{first}
+	made.Numbers.Building, made.Numbers.Checkpoint = true, uint64(sp.Revision)
+	made.Numbers.Activate = f.activate || s.Counters.ActiveSpace == 0
 	for i, row := range f.rows {
 		if d := departures[row]; d != nil {
-			if err := tx.depart(state, d); err != nil {
+			if err := tx.Depart(made, d); err != nil {
 				return err
 			}
 			continue
 		}
-		tx.learn(state, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
+		tx.Learn(made, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
 	}
 	f.pending.Or(gone)
-	f.pending.And(s.having(sp.Positions))
+	f.pending.And(s.Having(sp.Positions))
 	err := byContainer(f.pending, func(container uint16, l codec.Layer) error {
-		tx.layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l
+		tx.Layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	state.pending.b = f.pending
-	s.spaces = append(s.spaces, state)
-	s.counters.NextSpace++
-	s.changed = nil
-	tx.c.touch(s)
+	made.Pending.B = f.pending
+	s.Spaces = append(s.Spaces, made)
+	s.Counters.NextSpace++
+	s.Changed = nil
+	tx.Committer.Touch(s)
 	return nil
-}
-
-// having returns the live rows that have one of the modalities.
-func (s *collectionState) having(modalities []int) *roaring.Bitmap {
-	var presence []*roaring.Bitmap
-	for i := range s.presence {
-		presence = append(presence, s.presence[i].b)
-	}
-	return unionOf(presence, modalities)
-}
-
-// drop deletes a space and all that is stored in it. Readers that hold an older view
-// go on seeing it.
-func (tx *tx) drop(s *collectionState, sp *spaceState) error {
-	for _, kind := range spaceKinds {
-		prefix := codec.NumberKey(kind, s.ID, sp.ID)
-		if err := tx.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
-			return err
-		}
-	}
-	tx.c.forget(s.ID, sp.ID)
-	s.spaces = slices.DeleteFunc(slices.Clone(s.spaces), func(other *spaceState) bool { return other == sp })
-	if s.counters.PreviousSpace == uint64(sp.ID) {
-		s.counters.PreviousSpace = 0
-	}
-	tx.c.touch(s)
-	return nil
-}
-
-// spaceKinds are the kinds of keys that a space has.
-var spaceKinds = []byte{
-	codec.KindSpace, codec.KindModel, codec.KindStatistics, codec.KindRevision,
-	codec.KindOnlineRows, codec.KindOutbox, codec.KindLessons,
-	codec.KindRowCodes, codec.KindCodes, codec.KindProjection, codec.KindCodeRows, codec.KindSubstring,
-}
-
-// forget forgets what the committer knows of the keys of a space, which goes.
-func (c *committer) forget(collection, space uint32) {
-	prefixes := make([]string, len(spaceKinds))
-	for i, kind := range spaceKinds {
-		prefixes[i] = string(codec.NumberKey(kind, collection, space))
-	}
-	maps.DeleteFunc(c.edits, func(key string, _ int) bool {
-		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
-	})
 }

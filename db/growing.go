@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -20,19 +21,19 @@ import (
 // and the rows whose codes that changes. recode then gives these their codes.
 func (c *Collection) growLabels(ctx context.Context, space uint32, out *Update) error {
 	return c.revise(ctx, space, func(u *updater) error {
-		out.Space, out.Revision = Space(u.cv.space.ID), u.cv.space.Revision
-		known := u.cv.space.Learned.Labels()
+		out.Space, out.Revision = Space(u.cv.Space.ID), u.cv.Space.Revision
+		known := u.cv.Space.Learned.Labels()
 		if u.l.shrunk() { // the statistics are about to be stored
 			if err := u.l.learnAnew(ctx, u.v, u.cv, everything); err != nil {
 				return err
 			}
 		}
 		var grown []uint32
-		for id, name := range u.cv.names {
+		for id, name := range u.cv.Names {
 			if _, is := slices.BinarySearch(known, uint32(id)); is {
 				continue
 			}
-			rows, err := labelRows(u.v.snap, u.cv.ID, uint32(id))
+			rows, err := labelRows(u.v.Snap, u.cv.ID, uint32(id))
 			if err != nil {
 				return err
 			}
@@ -100,23 +101,23 @@ const recodedRows = 1024
 func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error) {
 	for {
 		var block *coded
-		err := c.read(func(v *view, cv *collectionView) error {
+		err := c.read(func(v *state.View, cv *state.CollectionView) error {
 			if cv.CodesOnly() {
 				return nil // refused later, with the words for it
 			}
-			cv, err := cv.inSpace(space)
-			if err != nil || cv.space == nil || cv.recode.IsEmpty() {
+			cv, err := cv.InSpace(space)
+			if err != nil || cv.Space == nil || cv.Recode.IsEmpty() {
 				return err
 			}
-			space = cv.space.ID
-			block, err = encodeSome(ctx, v, cv, firstRows(cv.recode, recodedRows).ToArray())
+			space = cv.Space.ID
+			block, err = encodeSome(ctx, v, cv, firstRows(cv.Recode, recodedRows).ToArray())
 			return err
 		})
 		if err != nil || block == nil {
 			return n, err
 		}
-		err = c.do(ctx, 0, func(tx *tx, s *collectionState) error {
-			sp := s.spaceByID(space)
+		err = c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+			sp := s.SpaceByID(space)
 			if sp == nil {
 				return fault.NotFound("space %d of collection %q", space, s.Name)
 			}
@@ -124,28 +125,28 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 				return nil // it has got another revision: once more
 			}
 			for _, row := range block.rows {
-				if _, err := tx.fetchTaught(s, row); err != nil {
+				if _, err := tx.FetchTaught(s, row); err != nil {
 					return err
 				}
 			}
 			for i, row := range block.rows {
-				if !sp.recode.b.Contains(row) {
+				if !sp.Recode.B.Contains(row) {
 					continue // it has been written meanwhile, with the code that it is to have
 				}
-				if err := tx.unlearn(sp, row); err != nil {
+				if err := tx.Unlearn(sp, row); err != nil {
 					return err
 				}
-				if err := tx.setCodes(s, sp, row, block.encs[i]); err != nil {
+				if err := tx.SetCodes(s, sp, row, block.encs[i]); err != nil {
 					return err
 				}
-				tx.setOnline(sp, codec.SetRecode, row, false)
-				tx.setOnline(sp, codec.SetPending, row, block.teaches[i])
-				if sp.changed != nil {
-					sp.changed.Add(row)
+				tx.SetOnline(sp, codec.SetRecode, row, false)
+				tx.SetOnline(sp, codec.SetPending, row, block.teaches[i])
+				if sp.Changed != nil {
+					sp.Changed.Add(row)
 				}
 				n++
 			}
-			tx.c.touch(s)
+			tx.Committer.Touch(s)
 			return nil
 		})
 		if err != nil {
@@ -167,9 +168,9 @@ func firstRows(set *roaring.Bitmap, limit int) *roaring.Bitmap {
 }
 
 // encodeSome makes the codes of some rows.
-func encodeSome(ctx context.Context, v *view, cv *collectionView, rows []uint32) (*coded, error) {
-	out := &coded{space: cv.space, rows: rows, encs: make([]spaces.Encoding, len(rows)), teaches: make([]bool, len(rows))}
-	features, err := record.NewFeatureReader(v.snap, cv.Descriptor, 0)
+func encodeSome(ctx context.Context, v *state.View, cv *state.CollectionView, rows []uint32) (*coded, error) {
+	out := &coded{space: cv.Space, rows: rows, encs: make([]spaces.Encoding, len(rows)), teaches: make([]bool, len(rows))}
+	features, err := record.NewFeatureReader(v.Snap, cv.Descriptor, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -179,17 +180,17 @@ func encodeSome(ctx context.Context, v *view, cv *collectionView, rows []uint32)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		rec, err := record.ReadItem(v.snap, cv.ID, row)
+		rec, err := record.ReadItem(v.Snap, cv.ID, row)
 		if err != nil {
 			return nil, err
 		}
 		if err := features.Seek(vectors, row); err != nil {
 			return nil, err
 		}
-		if out.encs[i], err = cv.space.Encode(vectors, rec.Labels, nil); err != nil {
+		if out.encs[i], err = cv.Space.Encode(vectors, rec.Labels, nil); err != nil {
 			return nil, err
 		}
-		out.teaches[i] = slices.ContainsFunc(cv.space.Positions, func(t int) bool { return spaces.Has(vectors, t) })
+		out.teaches[i] = slices.ContainsFunc(cv.Space.Positions, func(t int) bool { return spaces.Has(vectors, t) })
 	}
 	return out, nil
 }

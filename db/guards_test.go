@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // Every way to write through a snapshot is refused and changes nothing.
@@ -51,7 +53,7 @@ func TestDeleteWhereRightAfterOpening(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := d.NewBatch()
-	for i := range loadAtOnce + 50 {
+	for i := range state.LoadAtOnce + 50 {
 		it := &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}
 		if i%1000 == 0 {
 			it.Labels = []string{"rare"}
@@ -70,7 +72,7 @@ func TestDeleteWhereRightAfterOpening(t *testing.T) {
 	if n, err := c.DeleteWhere(ctx, "label = 'rare'"); n != 11 || err != nil {
 		t.Fatalf("%d deleted, %v", n, err)
 	}
-	if n, err := c.Count(); n != loadAtOnce+39 || err != nil {
+	if n, err := c.Count(); n != state.LoadAtOnce+39 || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -24,11 +25,11 @@ var (
 
 func newNoDB() *DB {
 	opts := (*Options)(nil).withDefaults()
-	return &DB{opts: opts, signals: opts.disk.Signals, engine: store.NewEngine(&opts.disk, ""), stop: func() {}, guard: guard{closed: errNoHandle}}
+	return &DB{opts: opts, stop: func() {}, state: state.None(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}
 }
 
 func (d *DB) orNone() *DB {
-	if d == nil || d.signals == nil {
+	if d == nil || d.state == nil {
 		return noDB
 	}
 	return d

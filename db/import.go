@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // ImportOptions say what is imported. Only Source has to be set.
@@ -97,11 +98,11 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 		return nil, fault.Invalid("the source of an import has 1 to %d bytes of UTF-8", maxSourceBytes)
 	}
 	d := c.db
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
-	defer d.guard.leave()
-	if err := d.engine.Log.Err(); err != nil { // nobody knows what the last commit was
+	defer d.state.Guard.Leave()
+	if err := d.state.Engine.Log.Err(); err != nil { // nobody knows what the last commit was
 		return nil, err
 	}
 	head := importHeader{FDDHDB: "import", Version: importVersion, UUID: d.UUID(), Collection: c.id, Source: opt.Source}
@@ -118,7 +119,7 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 			im.spool.close()
 		}
 		d.imports.leave(im.name)
-		return nil, fault.Annotate(d.engine.FullDisk(err), "import into collection %q", c.name)
+		return nil, fault.Annotate(d.state.Engine.FullDisk(err), "import into collection %q", c.name)
 	}
 	d.imports.changed.Add(1) // whoever has looked since it was taken may not have seen its folder
 	return im, nil
@@ -148,7 +149,7 @@ func (im *Import) Put(item *Item) error {
 	if item == nil {
 		return fault.Invalid("no item")
 	}
-	return im.stage(func(cv *collectionView) error {
+	return im.stage(func(cv *state.CollectionView) error {
 		bits := 0
 		if cv.CodesOnly() {
 			bits = cv.Bits
@@ -170,7 +171,7 @@ func (im *Import) Put(item *Item) error {
 		im.k.register(it.Labels)
 		var ids []uint32
 		if len(it.Labels) > 0 {
-			ids = im.k.labels.lookup(it.Labels)
+			ids = im.k.labels.Lookup(it.Labels)
 		}
 		im.nameLabels()
 		if err := im.chunk.add(it, bits, ids); err != nil {
@@ -186,7 +187,7 @@ func (im *Import) Put(item *Item) error {
 func (im *Import) Skip(why string) error {
 	im = im.orNone()
 	why = strings.ToValidUTF8(why[:min(len(why), maxSkipBytes)], "")
-	return im.stage(func(*collectionView) error {
+	return im.stage(func(*state.CollectionView) error {
 		im.chunk.addSkip(why)
 		return nil
 	})
@@ -201,7 +202,7 @@ func (im *Import) RegisterLabels(labels []string) error {
 			return err
 		}
 	}
-	return im.stage(func(*collectionView) error {
+	return im.stage(func(*state.CollectionView) error {
 		im.k.register(labels)
 		im.nameLabels()
 		return nil
@@ -210,26 +211,26 @@ func (im *Import) RegisterLabels(labels []string) error {
 
 // nameLabels adds labels that are new to the chunk.
 func (im *Import) nameLabels() {
-	if im.k.labels.count() == im.named {
+	if im.k.labels.Count() == im.named {
 		return
 	}
-	for _, name := range im.k.labels.all()[im.named:] {
+	for _, name := range im.k.labels.All()[im.named:] {
 		im.chunk.addLabel(name)
 		im.named++
 	}
 }
 
 // stage calls f with a chunk to add something to.
-func (im *Import) stage(f func(*collectionView) error) error {
+func (im *Import) stage(f func(*state.CollectionView) error) error {
 	if err := im.usable(); err != nil {
 		return err
 	}
 	if im.pledged {
 		return fault.Invalid("the import has been committed, as an earlier process ended: Commit says so, Discard forgets it")
 	}
-	return im.c.read(func(_ *view, cv *collectionView) error {
+	return im.c.read(func(_ *state.View, cv *state.CollectionView) error {
 		if im.err == nil && im.w == nil {
-			im.w, im.err = im.spool.newWriter(func(bytes int64) error { return im.c.db.engine.Admit(bytes, false) })
+			im.w, im.err = im.spool.newWriter(func(bytes int64) error { return im.c.db.state.Engine.Admit(bytes, false) })
 		}
 		if im.err != nil {
 			return im.failure(im.err)
@@ -263,7 +264,7 @@ func (im *Import) usable() error {
 }
 
 func (im *Import) failure(err error) error {
-	return fault.Annotate(im.c.db.engine.FullDisk(err), "stage items of collection %q", im.c.name)
+	return fault.Annotate(im.c.db.state.Engine.FullDisk(err), "stage items of collection %q", im.c.name)
 }
 
 // flush hands the chunk to the writer.
@@ -293,12 +294,12 @@ func (im *Import) Close() error {
 	}
 	im.ended = true
 	d := im.c.db
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return err // which has closed it
 	}
-	defer d.guard.leave()
+	defer d.state.Guard.Leave()
 	err := im.close()
-	return fault.Annotate(d.engine.FullDisk(err), "stage items of collection %q", im.c.name)
+	return fault.Annotate(d.state.Engine.FullDisk(err), "stage items of collection %q", im.c.name)
 }
 
 // close makes what is staged durable, and ends it.
@@ -320,10 +321,10 @@ func (im *Import) Discard() error {
 		return nil
 	}
 	d := im.c.db
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer d.guard.leave()
+	defer d.state.Guard.Leave()
 	im.ended = true
 	im.shut()
 	err := removeImport(d.opts.FS, d.importDir(im.name))

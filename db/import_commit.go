@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // Commit stores the items that have been put, in one commit, as Batch.Commit does where
@@ -23,11 +24,11 @@ func (im *Import) Commit(ctx context.Context) error {
 		return err
 	}
 	d := im.c.db
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer d.guard.leave()
-	if err := d.engine.Log.Err(); err != nil {
+	defer d.state.Guard.Leave()
+	if err := d.state.Engine.Log.Err(); err != nil {
 		return err
 	}
 	if !im.pledged {
@@ -36,7 +37,7 @@ func (im *Import) Commit(ctx context.Context) error {
 			err = im.commit(ctx)
 		}
 		if err != nil {
-			return fault.Annotate(d.engine.FullDisk(err), "import into collection %q", im.c.name)
+			return fault.Annotate(d.state.Engine.FullDisk(err), "import into collection %q", im.c.name)
 		}
 		im.pledged = true
 	}
@@ -72,7 +73,7 @@ func (im *Import) settle() error {
 func (im *Import) commit(ctx context.Context) error {
 	d, k := im.c.db, im.k
 	pledge := &pledge{fs: d.opts.FS, dir: im.spool.dir, pledged: pledged{rows: im.rows, items: uint64(k.n)}}
-	err := im.c.read(func(_ *view, cv *collectionView) error {
+	err := im.c.read(func(_ *state.View, cv *state.CollectionView) error {
 		im.spool.descriptor = cv.Descriptor // what it may have grown by is in later items
 		return nil
 	})
@@ -113,7 +114,7 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 	}
 	b := im.c.db.NewBatch()
 	b.single = true
-	if names := im.k.labels.all(); len(names) > 0 {
+	if names := im.k.labels.All(); len(names) > 0 {
 		if err := b.RegisterLabels(im.c, names); err != nil {
 			return err
 		}
@@ -132,7 +133,7 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 		}
 		own := it.Clone()
 		k.keyAndCode(i, own)
-		b.changes = append(b.changes, &change{collection: im.c.id, kind: putItem, item: own})
+		b.changes = append(b.changes, &state.Change{Collection: im.c.id, Kind: state.PutItem, Item: own})
 		b.bytes += own.Bytes()
 		return nil
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/testfs"
@@ -332,7 +333,7 @@ func TestDamageBeforeACommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pledge{fs: mem, dir: dir}
-	if err := p.give(1<<40+1, d.engine.Log); err != nil {
+	if err := p.give(1<<40+1, d.state.Engine.Log); err != nil {
 		t.Fatal(err)
 	}
 	testfs.Flip(t, mem, dir+"/"+importPledge, 3)
@@ -352,9 +353,9 @@ func FuzzStagedChunk(f *testing.F) {
 		Modalities: []record.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},
 		Fields:     []record.Field{{Name: "n", Type: record.Int, Indexed: true}, {Name: "s", Type: record.String, Indexed: false}},
 	}
-	l := newLabels()
-	l.add("a")
-	l.add("b")
+	l := state.NewLabels()
+	l.Add("a")
+	l.Add("b")
 	var c chunk
 	c.reset(0, 0)
 	c.addLabel("a")
@@ -368,7 +369,7 @@ func FuzzStagedChunk(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		if err := c.add(checked, 0, l.lookup(checked.Labels)); err != nil {
+		if err := c.add(checked, 0, l.Lookup(checked.Labels)); err != nil {
 			f.Fatal(err)
 		}
 	}
@@ -411,7 +412,7 @@ func FuzzStagedChunk(f *testing.F) {
 			var buf itemBuffer
 			items := buf.prepare(3)
 			if p == chunkRecords {
-				err = h.decodeRecords(b, d, l.name, items)
+				err = h.decodeRecords(b, d, l.Name, items)
 			} else {
 				err = h.decodeVectors(b, d, items, &buf)
 			}

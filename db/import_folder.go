@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -137,14 +138,14 @@ type StagedImport struct {
 func (d *DB) StagedImports() ([]StagedImport, error) {
 	d = d.orNone()
 	var all []StagedImport
-	err := d.read(func(v *view) (err error) {
+	err := d.state.Read(func(v *state.View) (err error) {
 		all, err = d.stagedImports(v)
 		return fault.Annotate(err, "staged imports of %s", d.dir)
 	})
 	return all, err
 }
 
-func (d *DB) stagedImports(v *view) ([]StagedImport, error) {
+func (d *DB) stagedImports(v *state.View) ([]StagedImport, error) {
 	names, err := d.importNames()
 	if err != nil {
 		return nil, err
@@ -166,9 +167,9 @@ func (d *DB) stagedImports(v *view) ([]StagedImport, error) {
 			if err != nil && !errors.Is(err, fault.ErrCorrupt) {
 				return nil, err
 			}
-			im.Committed = given && p.sequence <= v.sequence // what is open for reading only takes no pledge back
+			im.Committed = given && p.sequence <= v.Sequence // what is open for reading only takes no pledge back
 		}
-		if cv, ok := v.collections.get(h.Collection); ok {
+		if cv, ok := v.Collections.Get(h.Collection); ok {
 			im.Collection = cv.Name
 		}
 		files, err := fsys.List(dir)
@@ -198,7 +199,7 @@ func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]Stage
 		return nil, err
 	}
 	var removed []StagedImport
-	err := d.read(func(v *view) error {
+	err := d.state.Read(func(v *state.View) error {
 		all, err := d.stagedImports(v)
 		for _, im := range all {
 			if err == nil {

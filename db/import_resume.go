@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -27,7 +28,7 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 		return err
 	}
 	if found != head || im.opt.Restart {
-		if err := d.engine.Admit(2*im.opt.Bytes, false); err != nil {
+		if err := d.state.Engine.Admit(2*im.opt.Bytes, false); err != nil {
 			return err
 		}
 		if err := store.MakeDir(fsys, dir); err != nil {
@@ -45,7 +46,7 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 	}
 	im.rows = max(im.rows, im.done.rows)
 	if left := im.opt.Bytes - int64(im.spool.bytes); !im.pledged && found == head {
-		return d.engine.Admit(im.opt.Bytes+max(left, 0), false)
+		return d.state.Engine.Admit(im.opt.Bytes+max(left, 0), false)
 	}
 	return nil
 }
@@ -54,8 +55,8 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 func (im *Import) resume(ctx context.Context) error {
 	d := im.c.db
 	im.k = newBulk(im.c)
-	var cv *collectionView
-	err := im.c.read(func(_ *view, v *collectionView) error {
+	var cv *state.CollectionView
+	err := im.c.read(func(_ *state.View, v *state.CollectionView) error {
 		cv = v
 		return nil
 	})
@@ -67,7 +68,7 @@ func (im *Import) resume(ctx context.Context) error {
 		descriptor: cv.Descriptor, labels: im.k.labels,
 	}
 	err = im.spool.resume(ctx, func(h *chunkHeader, parts *[chunkParts][]byte) error { return im.take(cv.Descriptor, h, parts) })
-	im.named = im.k.labels.count()
+	im.named = im.k.labels.Count()
 	im.rows, im.bytes = im.spool.rows, im.spool.bytes
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -34,7 +35,7 @@ type spool struct {
 
 	// What decoding needs.
 	descriptor *record.Descriptor
-	labels     *labels
+	labels     *state.Labels
 }
 
 // A spoolFile is a file of chunks, open for reading once somebody has read.
@@ -221,7 +222,7 @@ func (s *spool) read(block int, parts itemParts, buf *itemBuffer) (from int, ite
 	var b []byte
 	if parts&recordPart != 0 && ref.lens[chunkRecords] > 0 {
 		if b, err = part(chunkRecords); err == nil {
-			err = ref.decodeRecords(b, s.descriptor, s.labels.name, items)
+			err = ref.decodeRecords(b, s.descriptor, s.labels.Name, items)
 		}
 	}
 	if err == nil && parts&vectorPart != 0 && ref.lens[chunkVectors] > 0 {

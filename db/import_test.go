@@ -197,11 +197,11 @@ func TestImportThatReplacesIsOneCommit(t *testing.T) {
 	}
 	mustStage(t, im, items)
 	im.oneCommit = im.Bytes()
-	before := w.d.committer.sequence
+	before := w.d.state.Committer.Sequence
 	if err := im.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if n := w.d.committer.sequence - before; n != 1 {
+	if n := w.d.state.Committer.Sequence - before; n != 1 {
 		t.Errorf("%d commits", n)
 	}
 }
@@ -359,7 +359,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pledge{fs: w.fs, dir: im.spool.dir, pledged: pledged{rows: 20, items: 20}}
-	if err := p.give(w.d.committer.sequence+1, w.d.engine.Log); err != nil {
+	if err := p.give(w.d.state.Committer.Sequence+1, w.d.state.Engine.Log); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, w.d)

@@ -2,10 +2,8 @@ package db
 
 import (
 	"cmp"
-	"fmt"
-	"strings"
 
-	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // A Space names a code space of a collection, by its number: the first one of a collection
@@ -33,7 +31,7 @@ func (c *Collection) InSpace(space Space) (*Collection, error) {
 	c = c.orNone()
 	in := *c
 	in.space = uint32(space)
-	if err := in.read(func(*view, *collectionView) error { return nil }); err != nil {
+	if err := in.read(func(*state.View, *state.CollectionView) error { return nil }); err != nil {
 		return nil, err
 	}
 	return &in, nil
@@ -42,22 +40,3 @@ func (c *Collection) InSpace(space Space) (*Collection, error) {
 // spaceOr returns the number of the space that is named, or else of that of the handle; 0
 // is the active one.
 func (c *Collection) spaceOr(named Space) uint32 { return cmp.Or(uint32(named), c.space) }
-
-// noSpace is about a space that the collection does not have.
-func (cv *collectionView) noSpace(id uint32) error {
-	var numbers []string
-	for _, sp := range cv.spaces {
-		number := fmt.Sprint(sp.space.ID)
-		if sp.space.ID == cv.active {
-			number += " (active)"
-		}
-		numbers = append(numbers, number)
-	}
-	switch len(numbers) {
-	case 0:
-		return fault.NotFound("space %d of collection %q, which has none: it is not trained", id, cv.Name)
-	case 1:
-		return fault.NotFound("space %d of collection %q, which has space %s only", id, cv.Name, numbers[0])
-	}
-	return fault.NotFound("space %d of collection %q, which has the spaces %s", id, cv.Name, strings.Join(numbers, ", "))
-}

@@ -1,5 +1,7 @@
 package db
 
+import "github.com/fddhdb/fddhdb/db/internal/state"
+
 // An index-only collection is a copy of a learned one that has all that answers
 // searches, filters and Get, and none of the vectors of its items, nor what only learning
 // needs: statistics, what rows have taught, what is pending. Nothing can be written to
@@ -12,8 +14,8 @@ func (c *Collection) changeable() error {
 	if err := c.writable(); err != nil {
 		return err
 	}
-	return c.db.read(func(v *view) error {
-		cv, err := v.collection(c.id, c.name)
+	return c.db.state.Read(func(v *state.View) error {
+		cv, err := v.Collection(c.id, c.name)
 		if err != nil {
 			return err
 		}

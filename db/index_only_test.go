@@ -184,7 +184,7 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 	d, _ := openForCheckpoints(t, fsys)
 	defer d.Close()
 	is := indexOnlyOf(t, d, &Options{FS: fsys})
-	b, err := record.Get(is.engine.DB, codec.CollectionKey(codec.KindCollection, 1))
+	b, err := record.Get(is.state.Engine.DB, codec.CollectionKey(codec.KindCollection, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,14 +225,14 @@ func TestVerifyIndexOnly(t *testing.T) {
 		t.Errorf("%+v, of the whole %+v; %+v", v, whole, s)
 	}
 	copied := func(key []byte) []byte {
-		b, err := record.Get(d.engine.DB, key)
+		b, err := record.Get(d.state.Engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v", key, err)
 		}
 		return b
 	}
 	first := func(prefix []byte) (key []byte) {
-		if err := record.ForEach(d.engine.DB, prefix, func(k, _ []byte) error {
+		if err := record.ForEach(d.state.Engine.DB, prefix, func(k, _ []byte) error {
 			key = append([]byte{}, k...)
 			return errStopped
 		}); !errors.Is(err, errStopped) {
@@ -261,14 +261,14 @@ func TestVerifyIndexOnly(t *testing.T) {
 		"labels":     {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil), "of labels, and it has none"},
 		"code":       {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}), "it is not that of its labels"},
 	} {
-		before, err := record.Get(is.engine.DB, c.key)
+		before, err := record.Get(is.state.Engine.DB, c.key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.value == nil {
 			c.value = copied(c.key)
 		}
-		if err := is.engine.DB.Set(c.key, c.value, nil); err != nil {
+		if err := is.state.Engine.DB.Set(c.key, c.value, nil); err != nil {
 			t.Fatal(err)
 		}
 		all, _ := findings(t, is, VerifyOptions{Deep: true})
@@ -280,9 +280,9 @@ func TestVerifyIndexOnly(t *testing.T) {
 			t.Errorf("%s: %v", what, all)
 		}
 		if before == nil {
-			err = is.engine.DB.Delete(c.key, nil)
+			err = is.state.Engine.DB.Delete(c.key, nil)
 		} else {
-			err = is.engine.DB.Set(c.key, before, pebble.Sync)
+			err = is.state.Engine.DB.Set(c.key, before, pebble.Sync)
 		}
 		if err != nil {
 			t.Fatal(err)

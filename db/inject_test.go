@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -79,7 +80,7 @@ func life(fsys vfs.FS, items []*Item) (there, unknown []string, trained bool) {
 				_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5, Views: model.ViewsTarget}})
 				trained = err == nil
 			}
-			d.engine.DB.AsyncFlush() // so that tables and manifests are written, too
+			d.state.Engine.DB.AsyncFlush() // so that tables and manifests are written, too
 		}
 		d.Close()
 	}
@@ -214,12 +215,12 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 	putAll(t, c, pairs(3, synth.Config{}))
 	for it := range d.storeKeys(t) {
 		if it[0] == 0x11 && it[8] == 1 { // the item record of row 1
-			if err := d.engine.DB.Set(it, []byte("damage"), nil); err != nil {
+			if err := d.state.Engine.DB.Set(it, []byte("damage"), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if it[0] == 0x12 && it[8] == 2 { // the features of row 2
-			if err := d.engine.DB.Delete(it, nil); err != nil {
+			if err := d.state.Engine.DB.Delete(it, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -245,17 +246,17 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 
 // A panic in the committer is answered like a failed write, and nobody waits for ever.
 func TestPanicInTheCommitterIsAnswered(t *testing.T) {
-	for what, broken := range map[string]func(*Collection) *request{
-		"resolving": func(c *Collection) *request {
-			return &request{changes: []*change{{collection: c.id}}} // no item
+	for what, broken := range map[string]func(*Collection) *state.Request{
+		"resolving": func(c *Collection) *state.Request {
+			return &state.Request{Changes: []*state.Change{{Collection: c.id}}} // no item
 		},
-		"exclusive": func(*Collection) *request {
-			return &request{kind: requestStores, run: func(*tx) error { panic("mine") }}
+		"exclusive": func(*Collection) *state.Request {
+			return &state.Request{Kind: state.RequestStores, Run: func(*state.Tx) error { panic("mine") }}
 		},
 	} {
 		d, c := openPairs(t)
 		putAll(t, c, pairs(3, synth.Config{}))
-		if err := d.committer.submit(ctx, broken(c)); !errors.Is(err, ErrFailed) {
+		if err := d.state.Committer.Submit(ctx, broken(c)); !errors.Is(err, ErrFailed) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
@@ -273,7 +274,7 @@ func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 // storeKeys yields the keys of the store.
 func (d *DB) storeKeys(t *testing.T) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
-		it, err := d.engine.DB.NewIter(nil)
+		it, err := d.state.Engine.DB.NewIter(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

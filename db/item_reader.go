@@ -9,13 +9,14 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // itemReader reads the items of rows in ascending order, in one pass over the store: to
 // look up each of their parts takes several times as long. For one goroutine; close it.
 type itemReader struct {
-	cv       *collectionView
+	cv       *state.CollectionView
 	r        pebble.Reader
 	records  *pebble.Iterator
 	features *record.FeatureReader // nil where there are none
@@ -32,7 +33,7 @@ type rowBlock struct {
 
 // eachItem calls f with the items of rows, which are not empty, in ascending order; of all
 // where rows is nil.
-func (cv *collectionView) eachItem(r pebble.Reader, rows *roaring.Bitmap, f func(*Item) error) (err error) {
+func eachItem(cv *state.CollectionView, r pebble.Reader, rows *roaring.Bitmap, f func(*Item) error) (err error) {
 	from := uint32(0)
 	if rows != nil {
 		from = rows.Minimum()
@@ -54,7 +55,7 @@ func (cv *collectionView) eachItem(r pebble.Reader, rows *roaring.Bitmap, f func
 		return f(it)
 	}
 	if rows != nil {
-		return cv.forEachKey(r, rows, read)
+		return forEachKey(cv, r, rows, read)
 	}
 	return record.ForEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, key []byte) error {
 		return read(row, string(key))
@@ -62,8 +63,8 @@ func (cv *collectionView) eachItem(r pebble.Reader, rows *roaring.Bitmap, f func
 }
 
 // newItemReader returns one that stands before a row.
-func newItemReader(r pebble.Reader, cv *collectionView, from uint32) (*itemReader, error) {
-	i := &itemReader{cv: cv, r: r, codes: make([]rowBlock, len(cv.sets)), vectors: make([]model.Vector, len(cv.Modalities))}
+func newItemReader(r pebble.Reader, cv *state.CollectionView, from uint32) (*itemReader, error) {
+	i := &itemReader{cv: cv, r: r, codes: make([]rowBlock, len(cv.Sets)), vectors: make([]model.Vector, len(cv.Modalities))}
 	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, cv.ID))
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: codec.NumberKey(codec.KindItem, cv.ID, from), UpperBound: end})
 	if err != nil {
@@ -89,7 +90,7 @@ func (i *itemReader) close() error {
 
 // item reads the item of a row, which becomes the caller's.
 func (i *itemReader) item(row uint32, key string) (*Item, error) {
-	return i.cv.item(i.r, i, row, key)
+	return itemOf(i.cv, i.r, i, row, key)
 }
 
 // at returns the row that records stand at, none at the end or after an error, which
@@ -146,7 +147,7 @@ func (i *itemReader) vector(row uint32, t int) (x model.Vector, found bool, err 
 func (i *itemReader) rowCode(set int, row uint32) (rc codec.RowCode, found bool, err error) {
 	b := &i.codes[set]
 	if number := row / codec.BlockRows; b.at != number+1 {
-		key := i.cv.sets[set].Block(codec.KindRowCodes, row)
+		key := i.cv.Sets[set].Block(codec.KindRowCodes, row)
 		value, err := record.Get(i.r, key)
 		if err != nil {
 			return rc, false, fault.ReadError(err, "block %x", key)

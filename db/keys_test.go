@@ -107,14 +107,14 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 			t.Errorf("in the snapshot: %s", got)
 		}
 	}
-	now, release, err := d.acquire()
+	now, release, err := d.state.Acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
 	d.keys.clear()
 	for _, row := range []uint32{0, 9, 1 << 20} { // gone, never there
-		if key, err := d.keys.get(now.snap, c.id, row); !errors.Is(err, ErrCorrupt) {
+		if key, err := d.keys.get(now.Snap, c.id, row); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("row %d: %q, %v", row, key, err)
 		}
 	}

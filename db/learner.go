@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -85,8 +86,8 @@ func (l *learners) remove(key learnerKey) {
 
 // learner returns the learner of the space that cv looks at, up to date with the view
 // and locked until it is released.
-func (d *DB) learner(ctx context.Context, v *view, cv *collectionView) (*learner, error) {
-	l, err := d.learners.get(ctx, learnerKey{cv.ID, cv.space.ID})
+func (d *DB) learner(ctx context.Context, v *state.View, cv *state.CollectionView) (*learner, error) {
+	l, err := d.learners.get(ctx, learnerKey{cv.ID, cv.Space.ID})
 	if err != nil {
 		return nil, err
 	}
@@ -99,30 +100,30 @@ func (d *DB) learner(ctx context.Context, v *view, cv *collectionView) (*learner
 }
 
 // catchUp brings the statistics to those of the view.
-func (l *learner) catchUp(ctx context.Context, v *view, cv *collectionView) error {
+func (l *learner) catchUp(ctx context.Context, v *state.View, cv *state.CollectionView) error {
 	learned := uint64(l.revision) // the last revision whose lessons were learned before they departed
 	// Somebody else may have worked with a newer view.
-	if l.online == nil || l.revision != cv.space.Revision || l.outbox > cv.numbers.NextOutbox {
+	if l.online == nil || l.revision != cv.Space.Revision || l.outbox > cv.Numbers.NextOutbox {
 		if err := l.load(ctx, v, cv); err != nil {
 			return err
 		}
-		learned = cv.numbers.Checkpoint
+		learned = cv.Numbers.Checkpoint
 	}
-	if l.outbox == cv.numbers.NextOutbox {
+	if l.outbox == cv.Numbers.NextOutbox {
 		return nil
 	}
 	l.trace()
-	if err := l.takeOut(ctx, v.snap, cv, uint32(learned)); err != nil || !l.cancelled() {
+	if err := l.takeOut(ctx, v.Snap, cv, uint32(learned)); err != nil || !l.cancelled() {
 		return err
 	}
 	return l.learnAnew(ctx, v, cv, everything)
 }
 
 // load reads the checkpoint and adds the lessons after it.
-func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
-	sp := cv.space
+func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionView) error {
+	sp := cv.Space
 	what := fmt.Sprintf("statistics of space %d", sp.ID)
-	b, err := record.ReadChunks(v.snap, codec.NumberKey(codec.KindStatistics, cv.ID, sp.ID), 0, sp.Statistics)
+	b, err := record.ReadChunks(v.Snap, codec.NumberKey(codec.KindStatistics, cv.ID, sp.ID), 0, sp.Statistics)
 	if err != nil {
 		return fault.ReadError(err, "%s", what)
 	}
@@ -133,18 +134,18 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 	if err != nil {
 		return fault.Corrupt(err, "%s", what)
 	}
-	i := len(cv.revisions) - 1
-	if restored := i >= 0 && cv.revisions[i].Teacher == teacherRestored; restored || sp.Parent != 0 && sp.Revision == 1 {
+	i := len(cv.Revisions) - 1
+	if restored := i >= 0 && cv.Revisions[i].Teacher == teacherRestored; restored || sp.Parent != 0 && sp.Revision == 1 {
 		l.online.Refit() // the statistics have gone on since these projections
 	}
 	l.online.Workers = work.Background()
 	l.revision, l.outbox, l.ahead, l.forgotten = sp.Revision, 0, 0, 0
 	l.traces = make([]float64, len(sp.Positions))
-	if cv.numbers.Checkpoint == uint64(sp.Revision) {
+	if cv.Numbers.Checkpoint == uint64(sp.Revision) {
 		return nil
 	}
-	later := func(lesson codec.Lesson) bool { return uint64(lesson.Revision) > cv.numbers.Checkpoint }
-	return sp.ForEachLesson(ctx, v.snap, cv.Descriptor, later, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+	later := func(lesson codec.Lesson) bool { return uint64(lesson.Revision) > cv.Numbers.Checkpoint }
+	return sp.ForEachLesson(ctx, v.Snap, cv.Descriptor, later, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
 		l.ahead += len(items)
 		return fault.Annotate(l.online.Relearn(ctx, items, lessons), "what rows of space %d have taught", sp.ID)
 	})
@@ -152,12 +153,12 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 
 // takeOut takes the departures out of the statistics that have not been yet, and are
 // of a revision up to the one given.
-func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionView, upTo uint32) error {
-	sp := cv.space
-	next := cv.numbers.NextOutbox
+func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.CollectionView, upTo uint32) error {
+	sp := cv.Space
+	next := cv.Numbers.NextOutbox
 	known := uint64(0) // to the projections, before this number
-	if i := len(cv.revisions) - 1; i >= 0 {
-		known = cv.revisions[i].Outbox
+	if i := len(cv.Revisions) - 1; i >= 0 {
+		known = cv.Revisions[i].Outbox
 	}
 	var items []model.Example
 	var lessons []model.Lesson
@@ -215,16 +216,6 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 // learned anew at worst when the database is opened after a crash.
 const checkpointItems = 10_000
 
-// writeCheckpoint stores the statistics of a learner, which are those of the present
-// revision, in place of those before, with the departures that they need no more.
-func (tx *tx) writeCheckpoint(sp *spaceState, statistics []byte, outbox uint64) error {
-	if err := record.WriteChunks(tx.batch, codec.NumberKey(codec.KindStatistics, sp.in, sp.ID), 0, statistics); err != nil {
-		return err
-	}
-	from, to := codec.OutboxKey(sp.in, sp.ID, 0), codec.OutboxKey(sp.in, sp.ID, outbox)
-	return tx.batch.DeleteRange(from, to, nil)
-}
-
 // checkpointAll stores the statistics of all learners that are ahead of what is
 // stored. It is for Close: nobody works with them.
 func (d *DB) checkpointAll() {
@@ -239,25 +230,25 @@ func (d *DB) checkpointAll() {
 			if err != nil {
 				return err
 			}
-			return d.committer.do(context.Background(), len(statistics), func(tx *tx) error {
-				s := tx.c.states[key.collection]
+			return d.state.Committer.Do(context.Background(), len(statistics), func(tx *state.Tx) error {
+				s := tx.Committer.States[key.collection]
 				if s == nil {
 					return nil
 				}
-				sp := s.spaceByID(key.space)
+				sp := s.SpaceByID(key.space)
 				if sp == nil || sp.Revision != l.revision || int64(len(statistics)) != sp.Statistics.Bytes {
 					return nil
 				}
-				if err := tx.writeCheckpoint(sp, statistics, l.outbox); err != nil {
+				if err := tx.WriteCheckpoint(sp, statistics, l.outbox); err != nil {
 					return err
 				}
-				sp.numbers.Checkpoint = uint64(sp.Revision)
-				tx.c.touch(s)
+				sp.Numbers.Checkpoint = uint64(sp.Revision)
+				tx.Committer.Touch(s)
 				return nil
 			})
 		})
-		if err != nil && d.engine.Log.Err() == nil {
-			d.signals.Happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
+		if err != nil && d.state.Engine.Log.Err() == nil {
+			d.state.Signals.Happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
 		}
 	}
 }

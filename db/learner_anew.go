@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -51,14 +52,14 @@ func everything(codec.Lesson) bool { return true }
 
 // learnAnew accumulates the statistics from what rows of the view have taught by the
 // lessons that are wanted, which is what they are.
-func (l *learner) learnAnew(ctx context.Context, v *view, cv *collectionView, want func(codec.Lesson) bool) error {
-	m := cv.space.Learned
+func (l *learner) learnAnew(ctx context.Context, v *state.View, cv *state.CollectionView, want func(codec.Lesson) bool) error {
+	m := cv.Space.Learned
 	online, err := model.NewOnline(m, model.NewStatistics(m))
 	if err != nil {
 		return err
 	}
 	online.Workers = l.online.Workers
-	err = cv.space.ForEachLesson(ctx, v.snap, cv.Descriptor, want, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+	err = cv.Space.ForEachLesson(ctx, v.Snap, cv.Descriptor, want, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
 		return online.Relearn(ctx, items, lessons)
 	})
 	if err != nil {

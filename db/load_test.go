@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // manyCodes makes a database of n items that have 64-bit codes of their own, and
@@ -89,7 +90,7 @@ func checkNear(t *testing.T, c *Collection, code []byte, counts []int) {
 	}
 }
 
-const tooManyToLoadAtOnce = loadAtOnce + 500
+const tooManyToLoadAtOnce = state.LoadAtOnce + 500
 
 // The first answers of a large database are right though its codes are being
 // loaded, and writers that come meanwhile are served when they are there.
@@ -124,7 +125,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 			})
 		}
 		writers.Wait()
-		if err := c.loaded(ctx); err != nil {
+		if err := c.inside().Loaded(ctx); err != nil {
 			t.Fatal(err)
 		}
 		checkNear(t, c, code, counts)
@@ -153,7 +154,7 @@ func (b *blockLoading) MaybeError(op errorfs.Op) error {
 		return nil
 	}
 	stack := make([]byte, 1<<14)
-	if !bytes.Contains(stack[:runtime.Stack(stack, false)], []byte("db.loadTable(")) {
+	if !bytes.Contains(stack[:runtime.Stack(stack, false)], []byte("state.loadTable(")) {
 		return nil
 	}
 	b.mu.Lock()
@@ -208,14 +209,14 @@ func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
 // Loading, which leaves the first moments after opening to searches, hears of those
 // who wait for it, be they one or many.
 func TestLoadingHearsOfWaiters(t *testing.T) {
-	l := newLoading()
+	l := state.NewLoading()
 	waiting := make(chan error)
 	for range 3 {
-		go func() { waiting <- l.wait(ctx) }()
+		go func() { waiting <- l.Wait(ctx) }()
 	}
-	<-l.wanted
-	l.err = errInjected
-	close(l.done)
+	<-l.Wanted
+	l.Err = errInjected
+	close(l.Done)
 	for range 3 {
 		if err := <-waiting; !errors.Is(err, errInjected) {
 			t.Error(err)
@@ -251,9 +252,9 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 }
 
 func (d *DB) guardCalls() int {
-	d.guard.mu.Lock()
-	defer d.guard.mu.Unlock()
-	return d.guard.calls
+	d.state.Guard.Mu.Lock()
+	defer d.state.Guard.Mu.Unlock()
+	return d.state.Guard.Calls
 }
 
 // Where the codes cannot be loaded, writers hear why, and readers go on.
@@ -296,22 +297,22 @@ func TestDamagedIndexIsReported(t *testing.T) {
 		open   bool // found when the codes are loaded, at the latest: nothing searches or writes them then
 	}{
 		"a posting names a missing code": {codec.KindSubstring, func(d *DB, key []byte) error {
-			return d.engine.DB.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
+			return d.state.Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
 		}, false},
 		"a posting names a huge number": {codec.KindSubstring, func(d *DB, key []byte) error {
-			return d.engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
+			return d.state.Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
 		}, false},
-		"a posting is garbage":            {codec.KindSubstring, func(d *DB, key []byte) error { return d.engine.DB.Set(key, []byte("garbage"), nil) }, false},
-		"a posting is empty":              {codec.KindSubstring, func(d *DB, key []byte) error { return d.engine.DB.Set(key, nil, nil) }, false},
-		"a block of codes is missing":     {codec.KindCodes, func(d *DB, key []byte) error { return d.engine.DB.Delete(key, nil) }, true},
-		"a block of codes is garbage":     {codec.KindCodes, func(d *DB, key []byte) error { return d.engine.DB.Set(key, []byte("garbage"), nil) }, true},
+		"a posting is garbage":            {codec.KindSubstring, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"a posting is empty":              {codec.KindSubstring, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, nil, nil) }, false},
+		"a block of codes is missing":     {codec.KindCodes, func(d *DB, key []byte) error { return d.state.Engine.DB.Delete(key, nil) }, true},
+		"a block of codes is garbage":     {codec.KindCodes, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, true},
 		"a block of codes is narrow":      {codec.KindCodes, func(d *DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
-		"rows of a code are garbage":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.engine.DB.Set(key, []byte("garbage"), nil) }, true},
-		"rows of a code are missing":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.engine.DB.Delete(key, nil) }, true},
-		"rows of a code have no item":     {codec.KindCodeRows, func(d *DB, key []byte) error { return d.engine.DB.Set(key, strange, nil) }, true},
-		"keys of rows are missing":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.engine.DB.Delete(key, nil) }, false},
-		"keys of rows are garbage":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.engine.DB.Set(key, []byte("garbage"), nil) }, false},
-		"a block of row codes is garbage": {codec.KindRowCodes, func(d *DB, key []byte) error { return d.engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"rows of a code are garbage":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, true},
+		"rows of a code are missing":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.Engine.DB.Delete(key, nil) }, true},
+		"rows of a code have no item":     {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, strange, nil) }, true},
+		"keys of rows are missing":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.state.Engine.DB.Delete(key, nil) }, false},
+		"keys of rows are garbage":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"a block of row codes is garbage": {codec.KindRowCodes, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := vfs.NewMem()
@@ -375,7 +376,7 @@ func setBlock(d *DB, key, entry []byte) error {
 	for i := range 8 {
 		e.Set(byte(i), entry)
 	}
-	return d.engine.DB.Set(key, e.Append(nil, true), nil)
+	return d.state.Engine.DB.Set(key, e.Append(nil, true), nil)
 }
 
 // damagedUses asks for everything, by every plan.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -17,7 +18,7 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 	c = c.orNone()
 	ctx, call := c.db.call(ctx, event.OpSearchAll, c.name)
 	results := make([]*Result, len(queries))
-	err := c.read(func(v *view, cv *collectionView) error {
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		// A group of queries is one piece of work: enough of them to share
 		// scans, and enough groups for all cores.
 		group := min(max(len(queries)/(2*runtime.GOMAXPROCS(0)), 1), maxShared)
@@ -39,7 +40,7 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 const maxShared = 16
 
 // searchGroup answers some queries, of which the first has the number first.
-func (c *Collection) searchGroup(ctx context.Context, v *view, cv *collectionView, queries []Query, results []*Result, first int) error {
+func (c *Collection) searchGroup(ctx context.Context, v *state.View, cv *state.CollectionView, queries []Query, results []*Result, first int) error {
 	searchers := make([]*searcher, len(queries))
 	defer func() {
 		for _, s := range searchers {
@@ -48,7 +49,7 @@ func (c *Collection) searchGroup(ctx context.Context, v *view, cv *collectionVie
 			}
 		}
 	}()
-	shared := map[*codeSetView]*sharedScan{}
+	shared := map[*state.CodeSetView]*sharedScan{}
 	for i := range queries {
 		q := queries[i]
 		if q.K == 0 {
@@ -71,7 +72,7 @@ func (c *Collection) searchGroup(ctx context.Context, v *view, cv *collectionVie
 		}
 	}
 	for set, scan := range shared {
-		found, err := set.table.NearestEach(ctx, scan.asked, scan.k)
+		found, err := set.Table.NearestEach(ctx, scan.asked, scan.k)
 		if err != nil {
 			return err
 		}

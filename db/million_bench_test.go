@@ -51,8 +51,8 @@ func BenchmarkOpen(b *testing.B) {
 				took("open", start)
 				c := mustCollection(b, d, "main")
 				if loading {
-					for set := range d.current.Load().sets() {
-						set.loading.wanted <- struct{}{}
+					for set := range d.state.Current.Load().Sets() {
+						set.Loading.Wanted <- struct{}{}
 					}
 				}
 				asked := time.Now()

@@ -137,8 +137,8 @@ func firstRanked(rows []rankedRow, k int) []rankedRow {
 
 // cosines fills in the cosines of rows that share a block.
 func (s *searcher) cosines(block uint32, rows []rankedRow) error {
-	key := s.cv.space.Projections(s.cv.ID).Block(codec.KindProjection, block*codec.BlockRows)
-	value, closer, err := s.v.snap.Get(key)
+	key := s.cv.Space.Projections(s.cv.ID).Block(codec.KindProjection, block*codec.BlockRows)
+	value, closer, err := s.v.Snap.Get(key)
 	if errors.Is(err, fault.ErrMissing) {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (s *searcher) cosines(block uint32, rows []rankedRow) error {
 	}
 	defer closer.Close()
 	b, err := codec.DecodeBlock(value)
-	if err == nil && b.Len() > 0 && b.Width() != s.cv.space.ProjectionBytes() {
+	if err == nil && b.Len() > 0 && b.Width() != s.cv.Space.ProjectionBytes() {
 		err = fmt.Errorf("entries of %d bytes", b.Width())
 	}
 	if err != nil {

@@ -4,13 +4,14 @@ import (
 	"sync"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // A pin keeps a view readable beyond the call that took it, for a Snapshot or for
 // Runs. It ends when it is released, at the latest when the database is closed.
 type pin struct {
 	db         *DB
-	v          *view // nil once it is released; changes under pins.mu
+	v          *state.View // nil once it is released; changes under pins.mu
 	prev, next *pin
 }
 
@@ -28,7 +29,7 @@ func (l *pins) count() int {
 }
 
 // pin takes over a reference to a view.
-func (d *DB) pin(v *view) *pin {
+func (d *DB) pin(v *state.View) *pin {
 	p := &pin{db: d, v: v}
 	d.pins.mu.Lock()
 	defer d.pins.mu.Unlock()
@@ -57,27 +58,27 @@ func (p *pin) release() bool {
 		if p.next != nil {
 			p.next.prev = p.prev
 		}
-		v.release()
+		v.Release()
 	}
 	return v != nil
 }
 
 // read gives f the view, and keeps it and the database open while f runs.
-func (p *pin) read(f func(v *view) error) error {
-	if err := p.db.guard.enter(); err != nil {
+func (p *pin) read(f func(v *state.View) error) error {
+	if err := p.db.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer p.db.guard.leave()
+	defer p.db.state.Guard.Leave()
 	p.db.pins.mu.Lock()
 	v := p.v
 	if v != nil {
-		v.acquire()
+		v.Acquire()
 	}
 	p.db.pins.mu.Unlock()
 	if v == nil {
 		return fault.ErrClosed
 	}
-	defer v.release()
+	defer v.Release()
 	return f(v)
 }
 

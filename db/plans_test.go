@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -98,16 +99,16 @@ func (l *ledger) answer(code []byte) []Hit {
 // coldCollection returns the present state of a collection as it is when a large
 // database has just been opened: its codes are not in memory.
 func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
-	now := d.current.Load()
-	v := &view{snap: d.engine.DB.NewSnapshot(), sequence: now.sequence}
-	v.refs.Store(1)
-	for cv := range now.collections.values() {
+	now := d.state.Current.Load()
+	v := &state.View{Snap: d.state.Engine.DB.NewSnapshot(), Sequence: now.Sequence}
+	v.Refs.Store(1)
+	for cv := range now.Collections.Values() {
 		without := *cv
-		without.sets = slices.Clone(cv.sets)
-		for i := range without.sets {
-			without.sets[i].table = nil
+		without.Sets = slices.Clone(cv.Sets)
+		for i := range without.Sets {
+			without.Sets[i].Table = nil
 		}
-		v.catalogue = v.catalogue.with(&without)
+		v.Catalogue = v.Catalogue.With(&without)
 	}
 	p := d.pin(v)
 	return &Collection{db: d, id: c.id, name: c.name, pin: p}, func() { p.release() }
@@ -297,14 +298,14 @@ func checkPages(t *rapid.T, c *Collection, q Query, radius int, want []Hit) {
 
 // forceBuild indexes all codes, as happens by itself when they are many.
 func forceBuild(t *rapid.T, d *DB) {
-	done := map[*codeSet]bool{}
+	done := map[*state.CodeSet]bool{}
 	for built, err := true, error(nil); built; {
-		built, err = d.index(ctx, 0, func(_ *view, set *codeSetView) *mih.Build {
-			if set.table == nil || done[set.set] {
+		built, err = d.state.Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
+			if set.Table == nil || done[set.Set] {
 				return nil
 			}
-			done[set.set] = true
-			return set.table.Rebuild()
+			done[set.Set] = true
+			return set.Table.Rebuild()
 		})
 		if err != nil {
 			t.Fatal(err)

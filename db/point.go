@@ -28,7 +28,7 @@ func (s *searcher) point(q Query) (*point, error) {
 		return nil, err
 	}
 	var err error
-	if s.set, err = s.cv.codesFor(q.To); err != nil {
+	if s.set, err = s.cv.CodesFor(q.To); err != nil {
 		return nil, err
 	}
 	return s.encode(q)
@@ -67,15 +67,15 @@ func (s *searcher) encode(q Query) (*point, error) {
 		}
 		return s.project(t, x)
 	case q.Code != nil:
-		if len(q.Code) != codec.Bytes(cv.space.Bits) {
+		if len(q.Code) != codec.Bytes(cv.Space.Bits) {
 			return nil, fault.Invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
-				len(q.Code), cv.Name, codec.Bytes(cv.space.Bits), cv.space.Bits)
+				len(q.Code), cv.Name, codec.Bytes(cv.Space.Bits), cv.Space.Bits)
 		}
-		p := &point{code: codec.NewCode(cv.space.Bits)}
+		p := &point{code: codec.NewCode(cv.Space.Bits)}
 		p.code.SetBytes(q.Code)
 		return p, nil
 	}
-	row, err := cv.row(s.v.snap, q.Key)
+	row, err := cv.Row(s.v.Snap, q.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 			return nil, err
 		}
 		if !cv.IndexOnly {
-			x, found, err := record.ReadVector(s.v.snap, cv.ID, row, t, cv.Modalities[t])
+			x, found, err := record.ReadVector(s.v.Snap, cv.ID, row, t, cv.Modalities[t])
 			if err != nil {
 				return nil, err
 			}
@@ -95,7 +95,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 			}
 		}
 	}
-	code, found, err := cv.itemCode(s.v.snap, s.set, row)
+	code, found, err := cv.ItemCode(s.v.Snap, s.set, row)
 	if err == nil && !found {
 		lacks := "neither features nor a label that the model knows"
 		if _, is := s.set.Modality(); is {
@@ -111,12 +111,12 @@ func (s *searcher) encode(q Query) (*point, error) {
 
 // project encodes a vector of modality t as a query.
 func (s *searcher) project(t int, x model.Vector) (*point, error) {
-	sp := s.cv.space
+	sp := s.cv.Space
 	e := sp.Encoders.Get().(*spaces.Encoder)
 	defer sp.Encoders.Put(e)
 	i, known := e.Position(t)
 	if !known {
-		return nil, s.cv.unlearned(t)
+		return nil, s.cv.Unlearned(t)
 	}
 	p := &point{z: make([]float64, sp.Bits), modality: t, vector: x}
 	if err := e.ProjectVectors(p.z, i, []model.Vector{x}); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/where"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -203,7 +204,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	ctx, call := c.db.call(ctx, event.OpSearch, c.name)
 	var res *Result
 	hits, plan := 0, PlanAuto
-	err := c.read(func(v *view, cv *collectionView) error {
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		s, err := c.newSearcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
@@ -234,7 +235,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	ctx, call := c.db.call(ctx, event.OpSearchRadius, c.name)
 	var r *Runs
 	total, plan := 0, PlanAuto
-	err := c.read(func(v *view, cv *collectionView) error {
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		s, err := c.newSearcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
@@ -245,7 +246,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 		if err != nil {
 			return err
 		}
-		v.acquire()
+		v.Acquire()
 		r = &Runs{s: s, pin: c.db.pin(v)}
 		return nil
 	})
@@ -261,7 +262,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 	}
 	ctx, call := c.db.call(ctx, event.OpCountRadius, c.name)
 	n, plan := 0, PlanAuto
-	err := c.read(func(v *view, cv *collectionView) error {
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		s, err := c.newSearcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
@@ -278,9 +279,9 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 // A searcher answers one query from one state of a collection.
 type searcher struct {
 	c      *Collection
-	v      *view
-	cv     *collectionView
-	set    *codeSetView // that is searched
+	v      *state.View
+	cv     *state.CollectionView
+	set    *state.CodeSetView // that is searched
 	q      *Query
 	args   string // of q, spelt out
 	p      *point
@@ -307,7 +308,7 @@ type searcher struct {
 const noRow = math.MaxUint32
 
 // newSearcher checks and encodes a query.
-func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionView, q *Query) (*searcher, error) {
+func (c *Collection) newSearcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query) (*searcher, error) {
 	switch {
 	case q.K < 0:
 		return nil, fault.Invalid("k = %d: 1 or more are possible", q.K)
@@ -323,12 +324,12 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 	if err := ctx.Err(); err != nil { // where there is little to find nobody else looks
 		return nil, err
 	}
-	cv, err := cv.inSpace(uint32(q.Space))
+	cv, err := cv.InSpace(uint32(q.Space))
 	if err != nil {
 		return nil, err
 	}
 	s := &searcher{c: c, v: v, cv: cv, q: q, self: noRow, plan: q.Plan, radius: -1}
-	if s.filter, err = cv.filter(ctx, v.snap, q.To, q.Where, q.Args); err != nil {
+	if s.filter, err = filterOf(ctx, cv, v.Snap, q.To, q.Where, q.Args); err != nil {
 		return nil, err
 	}
 	if s.args, err = where.Spell(q.Args); err != nil {
@@ -390,20 +391,20 @@ func (s *searcher) close() {
 	}
 }
 
-// filter returns the rows that may be hits: those that match where and have the
+// filterOf returns the rows that may be hits: those that match where and have the
 // modality to. Nil means all that have a code; a bitmap must not be written to.
-func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where string, args []any) (*roaring.Bitmap, error) {
+func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to, where string, args []any) (*roaring.Bitmap, error) {
 	var presence *roaring.Bitmap
 	if to != "" {
 		t, err := cv.ModalityOf(to)
 		if err != nil {
 			return nil, err
 		}
-		if cv.presence[t].GetCardinality() < cv.live.GetCardinality() {
-			presence = cv.presence[t]
+		if cv.Presence[t].GetCardinality() < cv.Live.GetCardinality() {
+			presence = cv.Presence[t]
 		}
 	}
-	rows, err := cv.matching(ctx, r, where, args)
+	rows, err := matching(ctx, cv, r, where, args)
 	switch {
 	case err != nil:
 		return nil, err
@@ -419,7 +420,7 @@ func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where
 func (s *searcher) exclude(row uint32) {
 	rows := s.filter
 	if rows == nil {
-		rows = s.cv.live
+		rows = s.cv.Live
 	}
 	if rows.Contains(row) { // else the answer is the same without
 		s.filter = rows.Clone() // others have it, too
@@ -430,7 +431,7 @@ func (s *searcher) exclude(row uint32) {
 // inStore returns the stored codes, opened for this search.
 func (s *searcher) inStore() *storedCodes {
 	if s.stored == nil {
-		s.stored = newStoredCodes(s.v.snap, s.set, s.filter)
+		s.stored = newStoredCodes(s.v.Snap, s.set, s.filter)
 	}
 	return s.stored
 }
@@ -439,14 +440,14 @@ func (s *searcher) inStore() *storedCodes {
 // are not in memory yet, where that is asked for, and, within a radius, where
 // tables are in the store only and predicted to beat a scan.
 func (s *searcher) usesStore(q *mih.Query, radius int) bool {
-	t := s.set.table
+	t := s.set.Table
 	switch {
 	case s.plan == PlanDisk || s.plan == PlanBlockScan || t == nil:
 		return true
 	case s.plan != PlanAuto || radius < 0 || t.Indexed():
 		return false
 	}
-	d := mih.Stored{Split: record.Split(t.Bits()), Codes: s.set.codes, Bits: t.Bits(), Costs: &s.c.db.stored}
+	d := mih.Stored{Split: record.Split(t.Bits()), Codes: s.set.Codes, Bits: t.Bits(), Costs: &s.c.db.stored}
 	postings, _ := d.PredictRadius(radius)
 	return postings < t.PredictRadius(q, radius)
 }
@@ -455,7 +456,7 @@ func (s *searcher) usesStore(q *mih.Query, radius int) bool {
 func (s *searcher) storedIndex() *mih.Stored {
 	set := s.set
 	return &mih.Stored{
-		Split: record.Split(set.Bits), Codes: set.codes, Bits: set.Bits,
+		Split: record.Split(set.Bits), Codes: set.Codes, Bits: set.Bits,
 		Store: s.inStore(), Costs: &s.c.db.stored,
 	}
 }
@@ -472,7 +473,7 @@ func (s *searcher) storedPlan() Plan {
 func (s *searcher) query() *mih.Query {
 	q := &mih.Query{Code: s.p.code, Filter: s.filter, Plan: s.plan}
 	if s.after != nil {
-		q.Weight = func(n uint32, distance int) int { return s.after.weight(s, s.set.table.Rows(n), n, distance) }
+		q.Weight = func(n uint32, distance int) int { return s.after.weight(s, s.set.Table.Rows(n), n, distance) }
 	}
 	return q
 }
@@ -487,7 +488,7 @@ func (s *searcher) within(ctx context.Context, r int) (err error) {
 	if s.usesStore(q, r) {
 		s.matches, s.total, err = s.storedIndex().Radius(ctx, s.p.code, r, s.storedPlan(), nil, s.how())
 	} else {
-		s.matches, s.total, err = s.set.table.Radius(ctx, q, r, nil, s.how())
+		s.matches, s.total, err = s.set.Table.Radius(ctx, q, r, nil, s.how())
 	}
 	if err == nil && s.byScore {
 		err = s.score(ctx)
@@ -499,7 +500,7 @@ func (s *searcher) within(ctx context.Context, r int) (err error) {
 // count returns how many items are within r bits.
 func (s *searcher) count(ctx context.Context, r int) (int, error) {
 	if q := s.query(); !s.usesStore(q, r) {
-		return s.set.table.Count(ctx, q, r, s.how())
+		return s.set.Table.Count(ctx, q, r, s.how())
 	}
 	s.byScore = false // nobody looks at the order
 	err := s.within(ctx, r)
@@ -525,9 +526,9 @@ func (s *searcher) nearest(ctx context.Context, k int) (err error) {
 	case inStore:
 		s.matches, err = d.Nearest(ctx, s.p.code, k, s.storedPlan(), nil, s.how())
 	case s.byScore:
-		s.scored, err = s.set.table.Best(ctx, q, s.p.scorer, k, nil, s.how())
+		s.scored, err = s.set.Table.Best(ctx, q, s.p.scorer, k, nil, s.how())
 	default:
-		s.matches, err = s.set.table.Nearest(ctx, q, k, nil, s.how())
+		s.matches, err = s.set.Table.Nearest(ctx, q, k, nil, s.how())
 	}
 	s.explain.searched(start)
 	return err
@@ -535,7 +536,7 @@ func (s *searcher) nearest(ctx context.Context, k int) (err error) {
 
 // rowsOf returns the rows that carry a code that was found.
 func (s *searcher) rowsOf(n uint32) (mih.Rows, error) {
-	if t := s.set.table; t != nil {
+	if t := s.set.Table; t != nil {
 		return t.Rows(n), nil
 	}
 	return s.inStore().rows(n)
@@ -543,7 +544,7 @@ func (s *searcher) rowsOf(n uint32) (mih.Rows, error) {
 
 // codeOf returns the code with a number; it must not be written to.
 func (s *searcher) codeOf(n uint32) (codec.Code, error) {
-	if t := s.set.table; t != nil {
+	if t := s.set.Table; t != nil {
 		if code := t.Code(n); code != nil {
 			return code, nil
 		}

@@ -9,12 +9,13 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // readItem reads the whole item of a row in the terms of the caller.
-func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*Item, error) {
-	return cv.item(r, storedParts{cv, r}, row, key)
+func readItem(cv *state.CollectionView, r pebble.Reader, row uint32, key string) (*Item, error) {
+	return itemOf(cv, r, storedParts{cv, r}, row, key)
 }
 
 // itemSource is where what makes an item is read.
@@ -30,7 +31,7 @@ type itemSource interface {
 
 // storedParts finds each part on its own.
 type storedParts struct {
-	cv *collectionView
+	cv *state.CollectionView
 	r  pebble.Reader
 }
 
@@ -43,18 +44,18 @@ func (p storedParts) vector(row uint32, t int) (model.Vector, bool, error) {
 }
 
 func (p storedParts) rowCode(set int, row uint32) (codec.RowCode, bool, error) {
-	return p.cv.sets[set].RowCode(p.r, row)
+	return p.cv.Sets[set].RowCode(p.r, row)
 }
 
-// item puts the item of a row together.
-func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, key string) (*Item, error) {
+// itemOf puts the item of a row together.
+func itemOf(cv *state.CollectionView, r pebble.Reader, parts itemSource, row uint32, key string) (*Item, error) {
 	rec, err := parts.record(row)
 	if err != nil {
 		return nil, err
 	}
 	it := &Item{Key: key, Payload: rec.Payload}
 	for t, m := range cv.Modalities {
-		if !cv.presence[t].Contains(row) {
+		if !cv.Presence[t].Contains(row) {
 			continue
 		}
 		if cv.IndexOnly {
@@ -80,7 +81,7 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 		}
 		it.Vectors[m.Name] = x.Value
 	}
-	if it.Labels, err = cv.labelNames(rec.Labels); err != nil {
+	if it.Labels, err = labelNames(cv, rec.Labels); err != nil {
 		return nil, err
 	}
 	for _, f := range rec.Fields {
@@ -92,11 +93,11 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 		}
 		it.Fields[cv.Fields[f.ID].Name] = f.Value
 	}
-	if cv.space == nil {
+	if cv.Space == nil {
 		return it, nil
 	}
-	for i := range cv.sets {
-		set := &cv.sets[i]
+	for i := range cv.Sets {
+		set := &cv.Sets[i]
 		rc, found, err := parts.rowCode(i, row)
 		if err != nil {
 			return nil, err
@@ -104,11 +105,11 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 		if !found {
 			continue
 		}
-		code, err := set.codeOf(r, rc.Code, row)
+		code, err := set.CodeOf(r, rc.Code, row)
 		if err != nil {
 			return nil, err
 		}
-		b, from := code.AppendBytes(nil, set.Bits), cv.provenanceName(rc.Provenance)
+		b, from := code.AppendBytes(nil, set.Bits), provenanceName(cv, rc.Provenance)
 		t, is := set.Modality()
 		if !is {
 			it.Code, it.CodeFrom = b, from
@@ -122,7 +123,7 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 	return it, nil
 }
 
-func (cv *collectionView) provenanceName(p codec.Provenance) string {
+func provenanceName(cv *state.CollectionView, p codec.Provenance) string {
 	switch {
 	case p == codec.ProvenanceLabels:
 		return "labels"
@@ -136,10 +137,10 @@ func (cv *collectionView) provenanceName(p codec.Provenance) string {
 	return fmt.Sprintf("unknown (%d)", p)
 }
 
-func (cv *collectionView) labelNames(ids []uint32) ([]string, error) {
+func labelNames(cv *state.CollectionView, ids []uint32) ([]string, error) {
 	var out []string
 	for _, id := range ids {
-		name, ok := cv.labels.name(id)
+		name, ok := cv.Labels.Name(id)
 		if !ok {
 			return nil, fault.Corrupt(fmt.Errorf("id %d", id), "label")
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -144,7 +145,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"backup":      second(d.Backup(ctx, newMemStore(), BackupOptions{})),
 		"acknowledge": second(d.AcknowledgeLosses()),
 		// And whatever may be forgotten above.
-		"committer": d.committer.do(ctx, 0, func(*tx) error { return nil }),
+		"committer": d.state.Committer.Do(ctx, 0, func(*state.Tx) error { return nil }),
 	} {
 		if !errors.Is(err, ErrReadOnly) || strings.Count(err.Error(), "fddhdb:") != 1 {
 			t.Errorf("%s: %v", what, err)
@@ -290,7 +291,7 @@ func BenchmarkOpenToRead(b *testing.B) {
 		putAll(b, c, items[i:i+1000])
 	}
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
-	if err := d.engine.DB.Flush(); err != nil { // nothing is left in the log
+	if err := d.state.Engine.DB.Flush(); err != nil { // nothing is left in the log
 		b.Fatal(err)
 	}
 	mustClose(b, d)

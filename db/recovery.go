@@ -84,10 +84,10 @@ func (d *DB) AcknowledgeLosses() ([]Loss, error) {
 	if err := d.writable(); err != nil {
 		return nil, err
 	}
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
-	defer d.guard.leave()
+	defer d.state.Guard.Leave()
 	if d.keeper == nil {
 		return nil, nil
 	}
@@ -123,7 +123,7 @@ func (d *DB) takeStock() error {
 	found, next := store.CompareCommits(i, side, err, spaces.Now())
 	d.recovery = Recovery{Found: found.Found, Promised: found.Promised, Losses: lossesOf(found.Losses), Problem: found.Problem}
 	if n := d.recovery.Missing(); n > 0 {
-		d.signals.Happened(event.CommitsMissing, slog.LevelWarn, event.Event{Attrs: []slog.Attr{
+		d.state.Signals.Happened(event.CommitsMissing, slog.LevelWarn, event.Event{Attrs: []slog.Attr{
 			slog.Uint64("missing", n), slog.Uint64("found", d.recovery.Found), slog.Uint64("promised", d.recovery.Promised),
 		}})
 	}
@@ -136,13 +136,13 @@ func (d *DB) takeStock() error {
 	// A file that could not be read just now is left alone.
 	known := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, codec.ErrCorrupt)
 	if !d.opts.ReadOnly && known {
-		d.keeper = store.NewKeeper(fsys, d.dir, d.signals, side, next, d.recovery.Problem != "")
+		d.keeper = store.NewKeeper(fsys, d.dir, d.state.Signals, side, next, d.recovery.Problem != "")
 	}
 	return nil
 }
 
 func (d *DB) commitsUnknown() {
-	d.signals.Happened(event.CommitsUnknown, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("problem", d.recovery.Problem)}})
+	d.state.Signals.Happened(event.CommitsUnknown, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("problem", d.recovery.Problem)}})
 }
 
 // UUID returns the identity of the database in 32 hexadecimal digits. It is made with the

@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -65,20 +66,20 @@ type Reindexing struct {
 // the one named is being built, ErrInvalid for a codes-only collection.
 func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
 	c = c.orNone()
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.Guard.Leave()
 	if opt.Rate < 0 {
 		return nil, fault.Invalid("reindex %d items a second", opt.Rate)
 	}
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().Loaded(ctx); err != nil {
 		return nil, err
 	}
-	ctx, op := c.db.signals.Begin(ctx, event.OpReindex, c.name)
+	ctx, op := c.db.state.Signals.Begin(ctx, event.OpReindex, c.name)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	space, r, err := c.reindex(ctx, opt)
@@ -95,7 +96,7 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *
 	start := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.db.stopping, func() { cancel(fault.ErrClosed) })()
+	defer context.AfterFunc(c.db.state.Stopping, func() { cancel(fault.ErrClosed) })()
 	opt.Space = Space(c.spaceOr(opt.Space))
 	space, err := c.reindexed(ctx, opt)
 	if err == nil {
@@ -118,9 +119,9 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *
 // a new one.
 func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, error) {
 	building := uint32(0)
-	err := c.read(func(_ *view, cv *collectionView) error {
-		if sp := cv.building(); sp != nil && (opt.Space == 0 || uint32(opt.Space) == sp.space.ID) {
-			building = sp.space.ID
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		if sp := cv.Building(); sp != nil && (opt.Space == 0 || uint32(opt.Space) == sp.Space.ID) {
+			building = sp.Space.ID
 		}
 		return nil
 	})
@@ -133,15 +134,15 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 	if err != nil || building != 0 {
 		return building, err
 	}
-	sp, err := c.found(ctx, false, func(v *view, cv *collectionView) (*foundation, error) {
-		if cv.space == nil {
+	sp, err := c.found(ctx, false, func(v *state.View, cv *state.CollectionView) (*foundation, error) {
+		if cv.Space == nil {
 			return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
 		}
-		cv, err := cv.inSpace(uint32(opt.Space))
+		cv, err := cv.InSpace(uint32(opt.Space))
 		if err != nil {
 			return nil, err
 		}
-		if err := c.db.engine.Admit(cv.reindexBytes(), false); err != nil {
+		if err := c.db.state.Engine.Admit(reindexBytes(cv), false); err != nil {
 			return nil, err
 		}
 		return c.db.refound(ctx, v, cv, opt.Activate)
@@ -154,9 +155,9 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 
 // takeOver makes a space that an earlier process has left behind one that somebody wants.
 func (c *Collection) takeOver(ctx context.Context, space uint32) error {
-	return c.look(ctx, func(s *collectionState) error {
-		if sp := s.spaceByID(space); sp != nil {
-			sp.left = false
+	return c.inside().Look(ctx, func(s *state.CollectionState) error {
+		if sp := s.SpaceByID(space); sp != nil {
+			sp.Left = false
 		}
 		return nil
 	})
@@ -164,16 +165,16 @@ func (c *Collection) takeOver(ctx context.Context, space uint32) error {
 
 // activateBuilt makes a space the active one as soon as it is complete.
 func (c *Collection) activateBuilt(ctx context.Context, space uint32) error {
-	return c.do(ctx, 0, func(tx *tx, s *collectionState) error {
-		sp := s.spaceByID(space)
+	return c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+		sp := s.SpaceByID(space)
 		switch {
 		case sp == nil:
 			return fault.NotFound("space %d of collection %q, which was being built", space, s.Name)
-		case sp.numbers.Building:
-			sp.numbers.Activate = true
-			tx.c.touch(s)
-		case sp != s.active():
-			tx.activate(s, sp)
+		case sp.Numbers.Building:
+			sp.Numbers.Activate = true
+			tx.Committer.Touch(s)
+		case sp != s.Active():
+			tx.Activate(s, sp)
 		}
 		return nil
 	})
@@ -181,9 +182,9 @@ func (c *Collection) activateBuilt(ctx context.Context, space uint32) error {
 
 // refound returns what a space begins with that goes on from the present revision of
 // another, which cv looks at.
-func (d *DB) refound(ctx context.Context, v *view, cv *collectionView, activate bool) (*foundation, error) {
-	sp := cv.space
-	f := &foundation{activate: activate, pending: cv.pending.Clone(), relearn: cv.recode}
+func (d *DB) refound(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*foundation, error) {
+	sp := cv.Space
+	f := &foundation{activate: activate, pending: cv.Pending.Clone(), relearn: cv.Recode}
 	var err error
 	if f.space, err = spaces.New(spaces.Stored{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions); err != nil {
 		return nil, err
@@ -194,10 +195,10 @@ func (d *DB) refound(ctx context.Context, v *view, cv *collectionView, activate 
 	if f.statistics, err = d.presentStatistics(ctx, v, cv); err != nil {
 		return nil, err
 	}
-	if f.report, err = spaces.ReadReport(v.snap, cv.ID, sp.ID); err != nil {
+	if f.report, err = spaces.ReadReport(v.Snap, cv.ID, sp.ID); err != nil {
 		return nil, err
 	}
-	err = record.ForEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
+	err = record.ForEachEntry(v.Snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
 		l, err := codec.DecodeLesson(sp.Bits, entry)
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
@@ -209,7 +210,7 @@ func (d *DB) refound(ctx context.Context, v *view, cv *collectionView, activate 
 }
 
 // presentStatistics returns the statistics of all that the rows of a space have taught.
-func (d *DB) presentStatistics(ctx context.Context, v *view, cv *collectionView) ([]byte, error) {
+func (d *DB) presentStatistics(ctx context.Context, v *state.View, cv *state.CollectionView) ([]byte, error) {
 	l, err := d.learner(ctx, v, cv)
 	if err != nil {
 		return nil, err

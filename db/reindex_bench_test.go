@@ -175,7 +175,7 @@ func BenchmarkReindexLimited(b *testing.B) {
 				reportTimes(b, "put", put)
 				reportTimes(b, "search", searched)
 				b.StopTimer()
-				if err := c.DropSpace(ctx, Space(inSpace(b, c, 0).spaces[1].numbers.ID)); err != nil {
+				if err := c.DropSpace(ctx, Space(inSpace(b, c, 0).Spaces[1].Numbers.ID)); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()

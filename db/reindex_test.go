@@ -20,6 +20,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -41,10 +42,10 @@ func mixedPairs(n int, seed uint64) []*Item {
 }
 
 // inSpace returns the collection as it is seen in a space.
-func inSpace(t testing.TB, c *Collection, space uint32) (cv *collectionView) {
+func inSpace(t testing.TB, c *Collection, space uint32) (cv *state.CollectionView) {
 	t.Helper()
-	err := c.read(func(_ *view, now *collectionView) (err error) {
-		cv, err = now.inSpace(space)
+	err := c.read(func(_ *state.View, now *state.CollectionView) (err error) {
+		cv, err = now.InSpace(space)
 		return err
 	})
 	if err != nil {
@@ -75,8 +76,8 @@ func revise(t testing.TB, c *Collection) {
 // statistics returns what the rows of a space have taught by now.
 func statistics(t testing.TB, c *Collection, space uint32) (b []byte) {
 	t.Helper()
-	err := c.read(func(v *view, cv *collectionView) (err error) {
-		if cv, err = cv.inSpace(space); err == nil {
+	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
+		if cv, err = cv.InSpace(space); err == nil {
 			b, err = c.db.presentStatistics(ctx, v, cv)
 		}
 		return err
@@ -212,13 +213,13 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 		}
 	}
 	one, two := inSpace(t, c, 1), inSpace(t, c, 2)
-	if one.numbers.Taught == 0 || two.numbers.Taught != one.numbers.Taught || !two.pending.Equals(one.pending) || two.recode.GetCardinality() > 0 {
-		t.Errorf("%d rows have taught, not %d, or others are pending", two.numbers.Taught, one.numbers.Taught)
+	if one.Numbers.Taught == 0 || two.Numbers.Taught != one.Numbers.Taught || !two.Pending.Equals(one.Pending) || two.Recode.GetCardinality() > 0 {
+		t.Errorf("%d rows have taught, not %d, or others are pending", two.Numbers.Taught, one.Numbers.Taught)
 	}
 	if !slices.Equal(statistics(t, c, 1), statistics(t, c, 2)) {
 		t.Error("the statistics are others")
 	}
-	if two.space.Learned == one.space.Trained {
+	if two.Space.Learned == one.Space.Trained {
 		t.Error("the new space has the trained projections")
 	}
 	for range 2 {
@@ -334,7 +335,7 @@ func TestWritesWhileFounding(t *testing.T) {
 	defer mustClose(t, d)
 	changed := *items[0]
 	changed.Labels = items[3].Labels
-	sp, err := c.found(ctx, false, func(v *view, cv *collectionView) (*foundation, error) {
+	sp, err := c.found(ctx, false, func(v *state.View, cv *state.CollectionView) (*foundation, error) {
 		if _, err := c.Put(ctx, &changed); err != nil {
 			t.Fatal(err)
 		}
@@ -360,11 +361,11 @@ func TestWritesWhileFounding(t *testing.T) {
 	}
 	checkReindexed(t, c, items, byLabels)
 	one, two := inSpace(t, c, 1), inSpace(t, c, 2)
-	if two.numbers.Taught != one.numbers.Taught || !two.pending.Equals(one.pending) || two.numbers.NextOutbox != 3 {
-		t.Errorf("%+v and %+v", one.numbers, two.numbers)
+	if two.Numbers.Taught != one.Numbers.Taught || !two.Pending.Equals(one.Pending) || two.Numbers.NextOutbox != 3 {
+		t.Errorf("%+v and %+v", one.Numbers, two.Numbers)
 	}
 	outbox := func(space uint32) (lessons []string) {
-		err := record.ForEach(d.engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
+		err := record.ForEach(d.state.Engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
 			departed, err := codec.DecodeDeparture(32, value)
 			if err == nil {
 				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))
@@ -487,7 +488,7 @@ func TestReindexTogether(t *testing.T) {
 	if err := <-second; !errors.Is(err, ErrNotFound) {
 		t.Errorf("the second: %v", err)
 	}
-	if err := c.db.engine.DB.Flush(); err != nil {
+	if err := c.db.state.Engine.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	for key := range contents(t, c.db) {
@@ -519,7 +520,7 @@ func TestCloseWhileReindexing(t *testing.T) {
 	d = mustOpen(t, "db", &Options{FS: fs})
 	defer mustClose(t, d)
 	c = mustCollection(t, d, "main")
-	for inSpace(t, c, 0).space.ID != 2 { // without being asked
+	for inSpace(t, c, 0).Space.ID != 2 { // without being asked
 		time.Sleep(time.Millisecond)
 	}
 	checkReindexed(t, c, items, byLabels)
@@ -535,7 +536,7 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if err := d.engine.DB.Set(codec.NumberKey(codec.KindItem, c.id, 200), []byte("damage"), pebble.Sync); err != nil {
+	if err := d.state.Engine.DB.Set(codec.NumberKey(codec.KindItem, c.id, 200), []byte("damage"), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, d)
@@ -664,14 +665,14 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 		d := mustOpen(t, "db", &Options{FS: cr.fs, MustExist: true})
 		c := mustCollection(t, d, "main")
 		resumed := false
-		for inSpace(t, c, 0).building() != nil { // without being asked
+		for inSpace(t, c, 0).Building() != nil { // without being asked
 			resumed = true
 			time.Sleep(time.Millisecond)
 		}
 		if resumed {
 			during++
 		}
-		if inSpace(t, c, 0).spaceNumber(2) == nil {
+		if inSpace(t, c, 0).SpaceNumber(2) == nil {
 			before++
 			if _, err := c.Reindex(ctx, ReindexOptions{Activate: true}); err != nil {
 				t.Fatalf("%s: %v", cr.what, err)
@@ -685,7 +686,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 			}
 			want[cr.maybe] = got
 		}
-		if inSpace(t, c, 0).space.ID != 2 {
+		if inSpace(t, c, 0).Space.ID != 2 {
 			t.Fatalf("%s: space 2 is not the active one", cr.what)
 		}
 		t.Log(cr.what)
@@ -713,7 +714,7 @@ func TestReindexByTablesIsAsByBatches(t *testing.T) {
 		if err != nil || !r.Active {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if _, _, tail := inSpace(t, c, 0).sets[0].table.Covered(); tail >= 1024 {
+		if _, _, tail := inSpace(t, c, 0).Sets[0].Table.Covered(); tail >= 1024 {
 			t.Errorf("rate %d: %d codes are not indexed", rate, tail)
 		}
 		checkReindexed(t, c, items, byLabels)
@@ -772,7 +773,7 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := inSpace(t, c, 2).space.Learned
+	m := inSpace(t, c, 2).Space.Learned
 	anew, err := m.Refit(s, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -45,18 +46,18 @@ func (r *repairer) build(plans []plan) (err error) {
 	}
 	// So that nothing waits to be deleted that is in the way of the next repair.
 	r.at(0, "compacting")
-	if err := d.engine.FlushAll(r.ctx); err != nil {
+	if err := d.state.Engine.FlushAll(r.ctx); err != nil {
 		return err
 	}
-	if err := d.engine.Rewrite(r.ctx, []byte{0}, []byte{0xff}); err != nil {
+	if err := d.state.Engine.Rewrite(r.ctx, []byte{0}, []byte{0xff}); err != nil {
 		return err
 	}
-	r.identity.Sequence = d.current.Load().sequence
+	r.identity.Sequence = d.state.Current.Load().Sequence
 	return nil
 }
 
 func (r *repairer) buildOne(c *Collection, p *plan) error {
-	if err := c.loaded(r.ctx); err != nil {
+	if err := c.inside().Loaded(r.ctx); err != nil {
 		return err
 	}
 	if p.given != nil {
@@ -91,12 +92,12 @@ func (r *repairer) storeGiven(c *Collection, g *givenCodes) error {
 		for i := range block.rows {
 			block.encs = append(block.encs, spaces.Encoding{First: spaces.TargetCode{Code: g.codes.At(from + i), From: codec.ProvenanceGiven}})
 		}
-		err := c.load(r.ctx, func(tx *tx, s *collectionState) error {
-			sp := s.active()
-			if err := sp.roomFor(uint64(len(block.rows))); err != nil {
+		err := c.inside().Load(r.ctx, func(tx *state.Tx, s *state.CollectionState) error {
+			sp := s.Active()
+			if err := sp.RoomFor(uint64(len(block.rows))); err != nil {
 				return err
 			}
-			return tx.c.storeCodes(r.ctx, work.All(), s, sp, sp.numbers, block)
+			return storeCodes(r.ctx, tx.Committer, work.All(), s, sp, sp.Numbers, block)
 		})
 		if err != nil {
 			return err

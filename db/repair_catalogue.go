@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -225,7 +226,7 @@ func (m *mender) copiedDescriptor(id uint32) (latest *record.Descriptor, err err
 
 // dropCollection deletes everything of a collection.
 func (m *mender) dropCollection(id uint32) error {
-	for _, kinds := range [][]byte{collectionKinds, spaceKinds} {
+	for _, kinds := range [][]byte{state.CollectionKinds, state.SpaceKinds} {
 		for _, kind := range kinds {
 			if err := m.deleteAll(codec.CollectionKey(kind, id)); err != nil {
 				return err

@@ -19,7 +19,7 @@ func (s *spaceMender) mendLessons() error {
 	if err := s.readOnlineRows(); err != nil {
 		return err
 	}
-	learnable, prefix, lost := unionOf(s.presence, s.space.Positions), s.prefix(codec.KindLessons), false
+	learnable, prefix, lost := record.UnionOf(s.presence, s.space.Positions), s.prefix(codec.KindLessons), false
 	err := s.blocks(prefix, func(key []byte, first uint32, b codec.Block) error {
 		var gone []byte
 		for i := range b.Len() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // makeSets makes the sets of rows that have an item, a modality, a label, and a value of
@@ -83,7 +84,7 @@ type fieldMaker struct {
 	c         *collectionMender
 	container int // -1: none yet
 	texts     map[record.Text]codec.Layer
-	slices    map[uint16]*fieldSlices
+	slices    map[uint16]*state.FieldSlices
 }
 
 func (f *fieldMaker) add(row uint32, rec *codec.ItemRecord) error {
@@ -91,7 +92,7 @@ func (f *fieldMaker) add(row uint32, rec *codec.ItemRecord) error {
 		if err := f.flush(); err != nil {
 			return err
 		}
-		f.container, f.texts, f.slices = int(row>>16), map[record.Text]codec.Layer{}, map[uint16]*fieldSlices{}
+		f.container, f.texts, f.slices = int(row>>16), map[record.Text]codec.Layer{}, map[uint16]*state.FieldSlices{}
 	}
 	t, err := f.c.Terms(nil, rec.Fields)
 	if err != nil {
@@ -108,11 +109,11 @@ func (f *fieldMaker) add(row uint32, rec *codec.ItemRecord) error {
 	for _, x := range t.Numbers {
 		s := f.slices[x.Field]
 		if s == nil {
-			s = new(fieldSlices)
+			s = new(state.FieldSlices)
 			f.slices[x.Field] = s
 		}
-		s.put(codec.SliceExists, uint16(row), true)
-		s.change(uint16(row), x.Image, true)
+		s.Put(codec.SliceExists, uint16(row), true)
+		s.Change(uint16(row), x.Image, true)
 	}
 	return nil
 }

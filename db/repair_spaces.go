@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -108,7 +109,7 @@ func (c *collectionMender) dropSpaces(kept map[uint32]bool) error {
 		if kept[id] {
 			continue
 		}
-		for _, kind := range spaceKinds {
+		for _, kind := range state.SpaceKinds {
 			if err := c.deleteAll(codec.NumberKey(kind, c.ID, id)); err != nil {
 				return err
 			}

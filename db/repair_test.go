@@ -49,7 +49,7 @@ func hold(t testing.TB, d *DB) *held {
 		h.given[c.id] = mustSchema(t, c).Bits > 0
 		for _, it := range allItems(t, c) {
 			h.items[name][it.Key] = it
-			row, _, err := record.RowOf(d.engine.DB, c.id, it.Key)
+			row, _, err := record.RowOf(d.state.Engine.DB, c.id, it.Key)
 			if err != nil {
 				t.Fatal(err)
 			}

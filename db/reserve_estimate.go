@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -13,18 +13,9 @@ import (
 // What long work will write is estimated before it begins, so that it does not end for
 // want of space after an hour. The estimates are those of what is stored, uncompressed.
 
-// codesBytes estimates what the codes of an item take in a space.
-func codesBytes(bits, targets int, projections bool) int {
-	n := targets * (codec.RowCodeBytes + codec.CodeEntryBytes(bits) + record.Split(bits).Len()*postingEditBytes)
-	if projections {
-		n += codec.ProjectionBytes(bits)
-	}
-	return n
-}
-
 // trainingBytes estimates what a training stores: the model, its statistics, what the
 // items have taught and their codes. Options that are impossible are left to the training.
-func (cv *collectionView) trainingBytes(opt TrainOptions) int64 {
+func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 	bits := cmp.Or(opt.Bits, model.DefaultBits)
 	if codec.CheckBits(bits) != nil || opt.Anchors < 0 {
 		return 0
@@ -34,11 +25,11 @@ func (cv *collectionView) trainingBytes(opt TrainOptions) int64 {
 		targets = len(cv.Modalities)
 	}
 	for _, m := range cv.Modalities {
-		k := float64(min(cmp.Or(opt.Anchors, model.DefaultAnchorsOf(cv.items)), cv.items))
+		k := float64(min(cmp.Or(opt.Anchors, model.DefaultAnchorsOf(cv.Items)), cv.Items))
 		sum += 4*k*float64(m.Dim) + 4*k*k + 2*8*k*float64(bits)
 	}
 	lesson := targets*codec.Bytes(bits) + 4
-	return foundedBytes(sum, cv.items, lesson, codesBytes(bits, targets, true))
+	return foundedBytes(sum, cv.Items, lesson, state.CodesBytes(bits, targets, true))
 }
 
 // foundedBytes estimates what a new space takes: its foundation is one commit, and codes go
@@ -48,21 +39,21 @@ func foundedBytes(model float64, items, lesson, codes int) int64 {
 }
 
 // reindexBytes estimates what a reindexing stores: what the space cv looks at has.
-func (cv *collectionView) reindexBytes() int64 {
-	sp := cv.space
+func reindexBytes(cv *state.CollectionView) int64 {
+	sp := cv.Space
 	if sp == nil || sp.Learned == nil {
 		return 0 // there is nothing to reindex
 	}
 	lesson := len(sp.Targets)*codec.Bytes(sp.Bits) + 4
-	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.items, lesson, codesBytes(sp.Bits, len(sp.Targets), true))
+	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.Items, lesson, state.CodesBytes(sp.Bits, len(sp.Targets), true))
 }
 
 func clampedBytes(x float64) int64 { return int64(min(x, math.MaxInt64/4)) }
 
 // hasRoom refuses work on a collection for which there is no room; what it stores is
 // estimated from the present state.
-func (c *Collection) hasRoom(estimate func(*collectionView) int64) error {
-	return c.read(func(_ *view, cv *collectionView) error {
-		return c.db.engine.Admit(estimate(cv), false)
+func (c *Collection) hasRoom(estimate func(*state.CollectionView) int64) error {
+	return c.read(func(_ *state.View, cv *state.CollectionView) error {
+		return c.db.state.Engine.Admit(estimate(cv), false)
 	})
 }

@@ -4,17 +4,18 @@ import (
 	"context"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // resume returns what completes, in the background, the spaces of a view that are
 // being built: nobody else does. An error leaves a space as it is, for Reindex or the
 // next Open; its event says so.
-func (d *DB) resume(ctx context.Context, v *view) func() {
+func (d *DB) resume(ctx context.Context, v *state.View) func() {
 	var left []*builder
-	for id, cv := range v.collections.all() {
-		for i := range cv.spaces {
-			if n := &cv.spaces[i].numbers; n.Building {
+	for id, cv := range v.Collections.All() {
+		for i := range cv.Spaces {
+			if n := &cv.Spaces[i].Numbers; n.Building {
 				c := &Collection{db: d, id: id, name: cv.Name}
 				left = append(left, &builder{c: c, space: uint32(n.ID), workers: work.Background()})
 			}
@@ -29,7 +30,7 @@ func (d *DB) resume(ctx context.Context, v *view) func() {
 
 // complete runs a builder in the background.
 func (d *DB) complete(ctx context.Context, b *builder) {
-	ctx, op := d.signals.BeginInBackground(ctx, event.OpReindex, b.c.name)
+	ctx, op := d.state.Signals.BeginInBackground(ctx, event.OpReindex, b.c.name)
 	b.progress = op.Progress
 	var built builtSpace
 	err := work.Safely(func() (err error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -18,26 +19,26 @@ import (
 func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint32, pinned bool) error {
 	c = c.orNone()
 	number := c.spaceOr(space)
-	return c.changeSpaces(ctx, false, func(tx *tx, s *collectionState) error {
-		sp := s.spaceNamed(number)
+	return c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
+		sp := s.SpaceNamed(number)
 		switch {
 		case sp == nil && number == 0:
 			return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)
 		case sp == nil:
 			return fault.NotFound("space %d of collection %q", number, s.Name)
 		}
-		i := slices.IndexFunc(sp.revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision })
+		i := slices.IndexFunc(sp.Revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision })
 		if i < 0 {
 			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, s.Name)
 		}
-		d := *sp.revisions[i]
+		d := *sp.Revisions[i]
 		d.Pinned = pinned
-		if err := tx.writeRevisionDescriptor(sp, &d); err != nil {
+		if err := tx.WriteRevisionDescriptor(sp, &d); err != nil {
 			return err
 		}
-		sp.revisions = slices.Clone(sp.revisions) // views share the slice
-		sp.revisions[i] = &d
-		tx.c.touch(s)
+		sp.Revisions = slices.Clone(sp.Revisions) // views share the slice
+		sp.Revisions[i] = &d
+		tx.Committer.Touch(s)
 		return nil
 	})
 }
@@ -54,27 +55,27 @@ const teacherRestored = "restored"
 // taught is being overwritten all the time.
 func (c *Collection) RestoreRevision(ctx context.Context, space Space, revision uint32) (*Update, error) {
 	c = c.orNone()
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.Guard.Leave()
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().Loaded(ctx); err != nil {
 		return nil, err
 	}
 	start := time.Now()
 	out := &Update{Teacher: teacherRestored}
 	err := c.revise(ctx, c.spaceOr(space), func(u *updater) error {
-		sp := u.cv.space
-		if revision != 1 && !slices.ContainsFunc(u.cv.revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision }) {
+		sp := u.cv.Space
+		if revision != 1 && !slices.ContainsFunc(u.cv.Revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision }) {
 			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)
 		}
 		if out.Space, out.Revision = Space(sp.ID), sp.Revision; revision == sp.Revision {
 			return nil
 		}
-		m, err := spaces.ReadRevision(u.v.snap, u.cv.ID, sp, revision)
+		m, err := spaces.ReadRevision(u.v.Snap, u.cv.ID, sp, revision)
 		if err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	later := func(l codec.Lesson) bool { return l.Revision > revision }
 	var gone []uint32
 	u.l.trace()
-	err := u.cv.space.ForEachLesson(ctx, u.v.snap, u.cv.Descriptor, later, func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
+	err := u.cv.Space.ForEachLesson(ctx, u.v.Snap, u.cv.Descriptor, later, func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
 		gone = append(gone, rows...)
 		return u.learning(u.l.online.Forget(ctx, items, lessons))
 	})
@@ -107,7 +108,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 		return err
 	}
 	u.forgotten += len(gone)
-	sp := u.cv.space
+	sp := u.cv.Space
 	if u.l.shrunk() {
 		earlier := func(l codec.Lesson) bool { return !later(l) }
 		if err := u.l.learnAnew(ctx, u.v, u.cv, earlier); err != nil {
@@ -128,25 +129,25 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	if err != nil {
 		return err
 	}
-	err = u.inSpace(ctx, len(projections)+len(statistics), func(tx *tx, s *collectionState, sp *spaceState) error {
+	err = u.inSpace(ctx, len(projections)+len(statistics), func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
 		for _, row := range gone {
-			if sp.changed.Contains(row) {
+			if sp.Changed.Contains(row) {
 				return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 			}
 		}
-		if err := tx.writeRevision(sp, d, projections); err != nil {
+		if err := tx.WriteRevision(sp, d, projections); err != nil {
 			return err
 		}
-		if err := tx.writeCheckpoint(sp, statistics, u.l.outbox); err != nil {
+		if err := tx.WriteCheckpoint(sp, statistics, u.l.outbox); err != nil {
 			return err
 		}
 		for _, row := range gone {
-			tx.block(codec.LessonsKey(s.ID, sp.ID, row), -1, false).Clear(byte(row))
+			tx.Block(codec.LessonsKey(s.ID, sp.ID, row), -1, false).Clear(byte(row))
 		}
-		sp.numbers.Taught -= uint64(len(gone))
-		sp.numbers.Checkpoint = uint64(next.Revision)
-		sp.revise(next)
-		tx.c.touch(s)
+		sp.Numbers.Taught -= uint64(len(gone))
+		sp.Numbers.Checkpoint = uint64(next.Revision)
+		sp.Revise(next)
+		tx.Committer.Touch(s)
 		return nil
 	})
 	if err != nil {

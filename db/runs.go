@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -122,7 +123,7 @@ func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
 
 // read gives f a searcher with the answer, to be used by one goroutine.
 func (r *Runs) read(f func(s *searcher) error) error {
-	return r.pin.read(func(*view) error {
+	return r.pin.read(func(*state.View) error {
 		s := *r.s
 		s.stored, s.rows = nil, nil
 		defer s.close()
@@ -140,7 +141,7 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 		ctx, call := c.db.call(ctx, event.OpNeighbors, c.name)
 		var err error
 		defer func() { c.db.counters.iterated(&call, hits, err) }() // if whoever reads panics, too
-		err = c.read(func(v *view, cv *collectionView) error {
+		err = c.read(func(v *state.View, cv *state.CollectionView) error {
 			s, err := c.newSearcher(ctx, v, cv, &q)
 			if err != nil {
 				return err
@@ -188,7 +189,7 @@ func (s *searcher) behind() *position {
 
 // score puts the codes that were found in the order of their scores.
 func (s *searcher) score(ctx context.Context) error {
-	if s.set.table == nil { // codes of one block after the other
+	if s.set.Table == nil { // codes of one block after the other
 		slices.SortFunc(s.matches, func(a, b codec.Near) int { return cmp.Compare(a.Position(), b.Position()) })
 	}
 	s.scored = make([]mih.Scored, len(s.matches))
@@ -297,7 +298,7 @@ func (s *searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 				}
 				s.lastRun, s.lastRow = r, row
 				start := s.explain.now()
-				key, err := s.c.db.keys.get(s.v.snap, s.cv.ID, row.row)
+				key, err := s.c.db.keys.get(s.v.Snap, s.cv.ID, row.row)
 				s.explain.read(start)
 				if err != nil {
 					fail(err)
@@ -317,12 +318,12 @@ func (s *searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 // first returns the first k hits and a cursor behind them.
 func (s *searcher) first(ctx context.Context, k int) (*Result, error) {
 	start := s.explain.now()
-	res := &Result{Space: Space(s.cv.space.ID), Revision: s.cv.space.Revision, Total: s.total}
+	res := &Result{Space: Space(s.cv.Space.ID), Revision: s.cv.Space.Revision, Total: s.total}
 	room := k
 	if s.radius >= 0 {
 		room = min(k, s.total)
 	}
-	res.Hits = make([]Hit, 0, min(room, s.set.coded, 1<<16))
+	res.Hits = make([]Hit, 0, min(room, s.set.Coded, 1<<16))
 	find := s.toFind(k)
 	more := find == k && s.size() > k
 	var run Run
@@ -355,7 +356,7 @@ func (s *searcher) toFind(k int) int {
 	if w := s.window(); w > 0 {
 		return max(k, w)
 	}
-	if k < math.MaxInt && (s.after != nil || s.radius < 0 && s.filter != nil && s.set.coded < s.cv.items) {
+	if k < math.MaxInt && (s.after != nil || s.radius < 0 && s.filter != nil && s.set.Coded < s.cv.Items) {
 		return k + 1
 	}
 	return k
@@ -370,5 +371,5 @@ func (s *searcher) size() int {
 	case s.filter != nil:
 		return int(s.filter.GetCardinality())
 	}
-	return s.set.coded
+	return s.set.Coded
 }

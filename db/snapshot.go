@@ -1,6 +1,9 @@
 package db
 
-import "github.com/fddhdb/fddhdb/db/fault"
+import (
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+)
 
 // A Snapshot is the database as it was at one moment: items, index and model.
 // Its collections can be read as any others, by any number of goroutines, and do
@@ -14,12 +17,12 @@ type Snapshot struct {
 // Snapshot returns the database as it is now. It costs next to nothing.
 func (d *DB) Snapshot() (*Snapshot, error) {
 	d = d.orNone()
-	v, done, err := d.acquire()
+	v, done, err := d.state.Acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	v.acquire()
+	v.Acquire()
 	return &Snapshot{d.pin(v), d}, nil
 }
 
@@ -27,8 +30,8 @@ func (d *DB) Snapshot() (*Snapshot, error) {
 func (s *Snapshot) Collection(name string) (*Collection, error) {
 	s = s.orNone()
 	var c *Collection
-	err := s.pin.read(func(v *view) error {
-		id, ok := v.ids.get(name)
+	err := s.pin.read(func(v *state.View) error {
+		id, ok := v.IDs.Get(name)
 		if !ok {
 			return fault.NotFound("collection %q", name)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
@@ -301,11 +302,11 @@ func TestSearchesDuringEverything(t *testing.T) {
 		return d.Compact(ctx)
 	})
 	write(func(int) error {
-		return second(d.index(ctx, 0, func(_ *view, set *codeSetView) *mih.Build {
+		return second(d.state.Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
 			if set.Collection != codes.id {
 				return nil
 			}
-			return set.table.Rebuild()
+			return set.Table.Rebuild()
 		}))
 	})
 	read := func(f func(i int) error) {

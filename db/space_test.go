@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -38,8 +39,8 @@ func TestEncodeAllIsEncode(t *testing.T) {
 			vectors[i] = []model.Vector{model.Dense([]float32{1e30, 0, 0, 0, 0, 0, 0, 0})} // far from all
 		}
 	}
-	err := c.read(func(_ *view, cv *collectionView) error {
-		s := cv.space
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		s := cv.Space
 		encs := make([]spaces.Encoding, n)
 		encode := func(ctx context.Context) error {
 			return s.EncodeAll(ctx, work.All(), encs,

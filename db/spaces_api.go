@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // Activate makes a space that stands by the one that searches use, in one commit; the
@@ -16,15 +17,15 @@ import (
 func (c *Collection) Activate(ctx context.Context, space Space) error {
 	c = c.orNone()
 	number, changes := c.spaceOr(space), false
-	err := c.changeSpaces(ctx, false, func(tx *tx, s *collectionState) error {
-		sp := s.spaceNamed(number)
+	err := c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
+		sp := s.SpaceNamed(number)
 		switch {
 		case sp == nil:
 			return fault.NotFound("space %d of collection %q", number, s.Name)
-		case sp.numbers.Building:
+		case sp.Numbers.Building:
 			return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, number, s.Name)
-		case sp != s.active():
-			tx.activate(s, sp)
+		case sp != s.Active():
+			tx.Activate(s, sp)
 			changes = true
 		}
 		return nil
@@ -40,12 +41,12 @@ func (c *Collection) Activate(ctx context.Context, space Space) error {
 // because there never was one or it has been dropped, it gives ErrInvalid.
 func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
 	c = c.orNone()
-	err = c.changeSpaces(ctx, false, func(tx *tx, s *collectionState) error {
-		sp := s.spaceByID(uint32(s.counters.PreviousSpace))
+	err = c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
+		sp := s.SpaceByID(uint32(s.Counters.PreviousSpace))
 		if sp == nil {
 			return fault.Invalid("collection %q: no space was active before this one, or it has been dropped: activate one by its number", s.Name)
 		}
-		tx.activate(s, sp)
+		tx.Activate(s, sp)
 		space = Space(sp.ID)
 		return nil
 	})
@@ -63,17 +64,17 @@ func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
 func (c *Collection) DropSpace(ctx context.Context, space Space) error {
 	c = c.orNone()
 	number := uint32(space)
-	err := c.changeSpaces(ctx, true, func(tx *tx, s *collectionState) error {
-		sp := s.spaceByID(number)
+	err := c.changeSpaces(ctx, true, func(tx *state.Tx, s *state.CollectionState) error {
+		sp := s.SpaceByID(number)
 		switch {
 		case space == ActiveSpace:
 			return fault.Invalid("space 0 of collection %q: name the space to drop by its number", s.Name)
 		case sp == nil:
 			return fault.NotFound("space %d of collection %q", number, s.Name)
-		case sp == s.active():
+		case sp == s.Active():
 			return fault.Invalid("space %d of collection %q is the active one: activate another one first, or drop the collection", number, s.Name)
 		}
-		return tx.drop(s, sp)
+		return tx.DropSpace(s, sp)
 	})
 	if err == nil {
 		c.db.learners.remove(learnerKey{c.id, number})
@@ -84,19 +85,19 @@ func (c *Collection) DropSpace(ctx context.Context, space Space) error {
 
 // changeSpaces runs f in the committer, when all codes are in memory. Where it drops
 // something, that frees disk space, and codes that are damaged are not in its way.
-func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(tx *tx, s *collectionState) error) error {
-	if err := c.db.guard.enter(); err != nil {
+func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(tx *state.Tx, s *state.CollectionState) error) error {
+	if err := c.db.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.Guard.Leave()
 	if err := c.writable(); err != nil {
 		return err
 	}
-	if err := c.loaded(ctx); err != nil && !(drops && errors.Is(err, fault.ErrCorrupt)) {
+	if err := c.inside().Loaded(ctx); err != nil && !(drops && errors.Is(err, fault.ErrCorrupt)) {
 		return err
 	}
 	if drops {
-		return c.free(ctx, f)
+		return c.inside().Free(ctx, f)
 	}
-	return c.do(ctx, 0, f)
+	return c.inside().Do(ctx, 0, f)
 }

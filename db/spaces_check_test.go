@@ -13,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -33,13 +34,13 @@ var looks int
 // inconsistency returns the first thing that checkSpaces, or, of one in eight, Verify does
 // not like.
 func inconsistency(d *DB) error {
-	v, done, err := d.acquire()
+	v, done, err := d.state.Acquire()
 	if err != nil {
 		return err
 	}
 	defer done()
 	all := map[uint32]*storedCollection{}
-	err = record.ForEach(v.snap, nil, func(key, value []byte) error {
+	err = record.ForEach(v.Snap, nil, func(key, value []byte) error {
 		if key[0] == codec.KindDatabase || key[0] == codec.KindName || codec.EmptySum(key, value) {
 			return nil
 		}
@@ -59,17 +60,17 @@ func inconsistency(d *DB) error {
 		if err := c.check(id); err != nil {
 			return fmt.Errorf("collection %d: %w", id, err)
 		}
-		cv, _ := v.collections.get(id)
+		cv, _ := v.Collections.Get(id)
 		if err := c.checkMemory(cv); err != nil {
 			return fmt.Errorf("collection %d in memory: %w", id, err)
 		}
 	}
-	tables := tableBytes{}
-	for set := range v.sets() {
-		tables.add([]codeSetView{*set})
+	tables := state.TableBytes{}
+	for set := range v.Sets() {
+		tables.Add([]state.CodeSetView{*set})
 	}
-	if tables != v.tables {
-		return fmt.Errorf("tables of substrings of %+v bytes, %+v are known", tables, v.tables)
+	if tables != v.Tables {
+		return fmt.Errorf("tables of substrings of %+v bytes, %+v are known", tables, v.Tables)
 	}
 	if looks++; looks%8 != 0 { // it takes longer than all of that
 		return nil
@@ -90,39 +91,39 @@ func inconsistency(d *DB) error {
 }
 
 // checkMemory compares what is held in memory with what is stored.
-func (c *storedCollection) checkMemory(cv *collectionView) error {
+func (c *storedCollection) checkMemory(cv *state.CollectionView) error {
 	n, _ := codec.DecodeCounters(c.counters)
-	if !cv.live.Equals(c.live) || cv.items != len(c.items) || cv.nextRow != n.NextRow || len(cv.spaces) != len(n.Spaces) {
-		return fmt.Errorf("%d items, %d spaces", cv.items, len(cv.spaces))
+	if !cv.Live.Equals(c.live) || cv.Items != len(c.items) || cv.NextRow != n.NextRow || len(cv.Spaces) != len(n.Spaces) {
+		return fmt.Errorf("%d items, %d spaces", cv.Items, len(cv.Spaces))
 	}
-	if active := cv.spaceNumber(uint32(n.ActiveSpace)); n.ActiveSpace != 0 && (active == nil || cv.space != active.space) || n.ActiveSpace == 0 && cv.space != nil {
+	if active := cv.SpaceNumber(uint32(n.ActiveSpace)); n.ActiveSpace != 0 && (active == nil || cv.Space != active.Space) || n.ActiveSpace == 0 && cv.Space != nil {
 		return fmt.Errorf("space %d is not the active one", n.ActiveSpace)
 	}
-	for i, sv := range cv.spaces {
-		s := c.space(sv.space.ID)
-		if got, want := fmt.Sprintf("%+v", sv.numbers), fmt.Sprintf("%+v", n.Spaces[i]); got != want {
-			return fmt.Errorf("space %d is counted as %s, not %s", sv.space.ID, got, want)
+	for i, sv := range cv.Spaces {
+		s := c.space(sv.Space.ID)
+		if got, want := fmt.Sprintf("%+v", sv.Numbers), fmt.Sprintf("%+v", n.Spaces[i]); got != want {
+			return fmt.Errorf("space %d is counted as %s, not %s", sv.Space.ID, got, want)
 		}
-		for set, rows := range map[byte]*roaring.Bitmap{codec.SetPending: sv.pending, codec.SetRecode: sv.recode} {
+		for set, rows := range map[byte]*roaring.Bitmap{codec.SetPending: sv.Pending, codec.SetRecode: sv.Recode} {
 			if !rows.Equals(bitmapIn(s.online, set)) {
-				return fmt.Errorf("set %d of space %d: %v, not %v", set, sv.space.ID, rows, s.online[set])
+				return fmt.Errorf("set %d of space %d: %v, not %v", set, sv.Space.ID, rows, s.online[set])
 			}
 		}
-		for _, set := range sv.sets {
-			if set.table == nil {
+		for _, set := range sv.Sets {
+			if set.Table == nil {
 				continue
 			}
 			stored := s.target(set.Target)
-			if set.table.Items() != len(stored.rowCodes) || set.table.Distinct() != len(stored.codes) {
-				return fmt.Errorf("space %d, view %d: %d codes of %d rows", sv.space.ID, set.Target, set.table.Distinct(), set.table.Items())
+			if set.Table.Items() != len(stored.rowCodes) || set.Table.Distinct() != len(stored.codes) {
+				return fmt.Errorf("space %d, view %d: %d codes of %d rows", sv.Space.ID, set.Target, set.Table.Distinct(), set.Table.Items())
 			}
 			for row, rc := range stored.rowCodes {
 				code := codec.NewCode(set.Bits)
-				if n, has := set.table.CodeOf(row); !has || n != rc.Code {
-					return fmt.Errorf("space %d, view %d: row %d has code number %d (%v), not %d", sv.space.ID, set.Target, row, n, has, rc.Code)
+				if n, has := set.Table.CodeOf(row); !has || n != rc.Code {
+					return fmt.Errorf("space %d, view %d: row %d has code number %d (%v), not %d", sv.Space.ID, set.Target, row, n, has, rc.Code)
 				}
-				if _, err := codec.DecodeCodeEntry(code, set.Bits, stored.codes[rc.Code]); err != nil || !slices.Equal(code, set.table.Code(rc.Code)) {
-					return fmt.Errorf("space %d, view %d: code number %d is %x, not %x", sv.space.ID, set.Target, rc.Code, set.table.Code(rc.Code), code)
+				if _, err := codec.DecodeCodeEntry(code, set.Bits, stored.codes[rc.Code]); err != nil || !slices.Equal(code, set.Table.Code(rc.Code)) {
+					return fmt.Errorf("space %d, view %d: code number %d is %x, not %x", sv.Space.ID, set.Target, rc.Code, set.Table.Code(rc.Code), code)
 				}
 			}
 		}
@@ -403,7 +404,7 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 		if n++; !sampled(n, 3) {
 			continue
 		}
-		value, err := record.Get(w.d.engine.DB, key)
+		value, err := record.Get(w.d.state.Engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -411,16 +412,16 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 			continue
 		}
 		look := func() error {
-			err := w.d.committer.show(ctx, func() error { return nil })
+			err := w.d.state.Committer.Show(ctx, func() error { return nil })
 			return errors.Join(err, inconsistency(w.d))
 		}
-		if err := w.d.engine.DB.Delete(key, nil); err != nil {
+		if err := w.d.state.Engine.DB.Delete(key, nil); err != nil {
 			t.Fatal(err)
 		}
 		if look() == nil {
 			t.Errorf("key %x is gone, and nobody notices", key)
 		}
-		if err := w.d.engine.DB.Set(key, value, nil); err != nil {
+		if err := w.d.state.Engine.DB.Set(key, value, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := look(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -104,7 +105,7 @@ func (l *spacesLife) steps() []lifeStep {
 				return errors.Join(b.Delete(l.c, "k1"), b.Delete(l.c, "k37"), b.Merge(l.c, &Item{Key: "k2", Labels: items[5].Labels}))
 			})
 		}},
-		{"flush", func() error { _, err := l.d.engine.DB.AsyncFlush(); return err }},
+		{"flush", func() error { _, err := l.d.state.Engine.DB.AsyncFlush(); return err }},
 		{"activate", func() error { return l.c.Activate(ctx, 2) }},
 		{"put new labels", put(44, 54, "new")},
 		{"grow labels", update(0, TeacherSelf, true)},
@@ -143,17 +144,17 @@ func stateOf(d *DB) (s lifeState, err error) {
 	} else if err != nil {
 		return s, err
 	}
-	err = c.read(func(_ *view, cv *collectionView) error {
-		s.items = cv.items
-		if cv.space != nil {
-			s.active = cv.space.ID
+	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
+		s.items = cv.Items
+		if cv.Space != nil {
+			s.active = cv.Space.ID
 		}
-		for _, sp := range cv.spaces {
-			if sp.numbers.Building {
-				s.building = sp.space.ID
+		for _, sp := range cv.Spaces {
+			if sp.Numbers.Building {
+				s.building = sp.Space.ID
 				continue
 			}
-			s.revisions[Space(sp.space.ID)] = sp.space.Revision
+			s.revisions[Space(sp.Space.ID)] = sp.Space.Revision
 		}
 		return nil
 	})
@@ -473,7 +474,7 @@ func TestEveryFailedReadAroundSpaces(t *testing.T) {
 		l := &spacesLife{fs: errorfs.Wrap(mem, fail), cache: 1}
 		states, err := l.lead(t, func(int, string) {
 			if l.d != nil {
-				_ = l.d.engine.DB.Flush() // so that it is read from tables
+				_ = l.d.state.Engine.DB.Flush() // so that it is read from tables
 			}
 		})
 		_ = l.close()
@@ -531,10 +532,10 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	for _, cr := range c.crashes {
 		d := mustOpen(t, "db", &Options{FS: cr.fs})
 		main := mustCollection(t, d, "main")
-		cv, _ := d.current.Load().collections.get(main.id)
-		for _, s := range cv.spaces {
-			if s.numbers.Building {
-				resumed[s.numbers.Built]++
+		cv, _ := d.state.Current.Load().Collections.Get(main.id)
+		for _, s := range cv.Spaces {
+			if s.Numbers.Building {
+				resumed[s.Numbers.Built]++
 			}
 		}
 		checkSpaces(t, d) // while it goes on

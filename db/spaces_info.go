@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -61,12 +62,12 @@ type SpaceInfo struct {
 func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 	c = c.orNone()
 	var all []SpaceInfo
-	err := c.read(func(v *view, cv *collectionView) error {
-		for i := range cv.spaces {
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+		for i := range cv.Spaces {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			info, err := cv.spaceInfo(v.snap, &cv.spaces[i])
+			info, err := spaceInfo(cv, v.Snap, &cv.Spaces[i])
 			if err != nil {
 				return err
 			}
@@ -80,28 +81,28 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 	return all, nil
 }
 
-func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo, error) {
-	sp := sv.space
+func spaceInfo(cv *state.CollectionView, r pebble.Reader, sv *state.SpaceView) (*SpaceInfo, error) {
+	sp := sv.Space
 	info := &SpaceInfo{
-		Space: Space(sp.ID), State: SpaceStandby, Previous: sp.ID == cv.previous,
+		Space: Space(sp.ID), State: SpaceStandby, Previous: sp.ID == cv.Previous,
 		Parent: Space(sp.Parent), Created: sp.Created, Bits: sp.Bits, Revision: sp.Revision,
-		Items: sv.coded, Taught: int(sv.numbers.Taught),
-		Pending: int(sv.pending.GetCardinality()), Recode: int(sv.recode.GetCardinality()),
+		Items: sv.Coded, Taught: int(sv.Numbers.Taught),
+		Pending: int(sv.Pending.GetCardinality()), Recode: int(sv.Recode.GetCardinality()),
 		ModelBytes: sp.Model.Bytes, StatisticsBytes: sp.Statistics.Bytes,
 		Revisions: []report.RevisionInfo{},
 	}
 	switch {
-	case sv.numbers.Building:
+	case sv.Numbers.Building:
 		info.State = SpaceBuilding
-		if below := uint32(sv.numbers.Built); below > 0 {
-			info.Built = int(cv.live.Rank(below - 1))
+		if below := uint32(sv.Numbers.Built); below > 0 {
+			info.Built = int(cv.Live.Rank(below - 1))
 		}
-	case sp.ID == cv.active:
+	case sp.ID == cv.Active:
 		info.State = SpaceActive
 	}
-	for i := range sv.sets {
-		info.Codes += sv.sets[i].codes
-		if t, is := sv.sets[i].Modality(); is {
+	for i := range sv.Sets {
+		info.Codes += sv.Sets[i].Codes
+		if t, is := sv.Sets[i].Modality(); is {
 			info.Views = append(info.Views, cv.Modalities[t].Name)
 		}
 	}
@@ -120,14 +121,14 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 	if info.Checksum, err = record.Checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0, sp.Model); err != nil {
 		return nil, fault.ReadError(err, "model of space %d", sp.ID)
 	}
-	info.Revisions, err = sv.revisionInfos(r, cv.ID, info)
+	info.Revisions, err = revisionInfos(sv, r, cv.ID, info)
 	return info, err
 }
 
 // revisionInfos tells of the revisions of a space that are kept.
-func (sv *spaceView) revisionInfos(r pebble.Reader, collection uint32, of *SpaceInfo) ([]report.RevisionInfo, error) {
+func revisionInfos(sv *state.SpaceView, r pebble.Reader, collection uint32, of *SpaceInfo) ([]report.RevisionInfo, error) {
 	infos := []report.RevisionInfo{}
-	for _, d := range sv.revisions {
+	for _, d := range sv.Revisions {
 		info := d.RevisionInfo
 		if info.Bytes, info.Checksum = of.ModelBytes, of.Checksum; d.Model.Chunks > 0 {
 			var err error

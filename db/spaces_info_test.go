@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -107,9 +108,9 @@ func TestSpaces(t *testing.T) {
 	if !slices.Equal(all[1].Views, []string{"image", "text"}) || all[1].Items != second.Items {
 		t.Errorf("%+v", all[1])
 	}
-	err = c.read(func(_ *view, cv *collectionView) error {
+	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
 		for i, tr := range []*Training{first, second} {
-			sp := cv.spaceNumber(uint32(i + 1)).space
+			sp := cv.SpaceNumber(uint32(i + 1)).Space
 			b, err := sp.Learned.MarshalBinary()
 			if err != nil {
 				return err
@@ -212,14 +213,14 @@ func TestRevisionInfos(t *testing.T) {
 			sum >>= 8
 		}
 	}
-	err := c.do(ctx, 0, func(tx *tx, s *collectionState) error {
+	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 		for i := 1; i < 3; i++ {
 			d := &spaces.RevisionDescriptor{RevisionInfo: want[i], Model: record.ChunksOf(frames[i])}
-			if err := tx.writeRevision(s.spaceByID(1), d, frames[i]); err != nil {
+			if err := tx.WriteRevision(s.SpaceByID(1), d, frames[i]); err != nil {
 				return err
 			}
 		}
-		tx.c.touch(s)
+		tx.Committer.Touch(s)
 		return nil
 	})
 	if err != nil {
@@ -233,7 +234,7 @@ func TestRevisionInfos(t *testing.T) {
 	}
 	// A frame whose last chunk has fewer bytes than a checksum.
 	short := append(make([]byte, record.ChunkBytes-2), 0x44, 0x33, 0x22, 0x11)
-	kv := c.db.engine.DB
+	kv := c.db.state.Engine.DB
 	for i := range uint32(2) {
 		from, to := int(i)*record.ChunkBytes, min(int(i+1)*record.ChunkBytes, len(short))
 		if err := kv.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync); err != nil {
@@ -248,18 +249,18 @@ func TestRevisionInfos(t *testing.T) {
 		t.Errorf("without chunks: %v", err)
 	}
 	// Bytes that no descriptor tells of, and one that does not fit.
-	for what, change := range map[string]func(tx *tx, s *collectionState) error{
-		"missing": func(tx *tx, s *collectionState) error {
-			return tx.batch.Delete(codec.RevisionKey(s.ID, 1, 3, 0), nil)
+	for what, change := range map[string]func(tx *state.Tx, s *state.CollectionState) error{
+		"missing": func(tx *state.Tx, s *state.CollectionState) error {
+			return tx.Batch.Delete(codec.RevisionKey(s.ID, 1, 3, 0), nil)
 		},
-		"of another": func(tx *tx, s *collectionState) error {
-			return tx.batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte(`{"version":0,"revision":4}`), nil)
+		"of another": func(tx *state.Tx, s *state.CollectionState) error {
+			return tx.Batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte(`{"version":0,"revision":4}`), nil)
 		},
-		"no JSON": func(tx *tx, s *collectionState) error {
-			return tx.batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte("{"), nil)
+		"no JSON": func(tx *state.Tx, s *state.CollectionState) error {
+			return tx.Batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte("{"), nil)
 		},
 	} {
-		if err := c.do(ctx, 0, change); err != nil {
+		if err := c.inside().Do(ctx, 0, change); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := spaces.ReadRevisions(kv, c.id, 1); !errors.Is(err, ErrCorrupt) {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -483,12 +484,12 @@ func sameItem(a, b *Item) bool {
 
 // checkSearch compares the answers in a space with a linear scan over its codes.
 func (h *history) checkSearch(c *Collection, space Space) {
-	err := c.read(func(v *view, cv *collectionView) error {
-		in, err := cv.inSpace(uint32(space))
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+		in, err := cv.InSpace(uint32(space))
 		if err != nil {
 			return err
 		}
-		for _, set := range in.sets {
+		for _, set := range in.Sets {
 			to := ""
 			if t, is := set.Modality(); is {
 				to = in.Modalities[t].Name
@@ -504,11 +505,11 @@ func (h *history) checkSearch(c *Collection, space Space) {
 				if err != nil {
 					return err
 				}
-				row, _, err := record.RowOf(v.snap, in.ID, it.Key)
+				row, _, err := record.RowOf(v.Snap, in.ID, it.Key)
 				if err != nil {
 					return err
 				}
-				if n, has := set.table.CodeOf(row); has && hamming(set.table.Code(n).AppendBytes(nil, set.Bits), q.Code) <= radius {
+				if n, has := set.Table.CodeOf(row); has && hamming(set.Table.Code(n).AppendBytes(nil, set.Bits), q.Code) <= radius {
 					want++
 				}
 			}
@@ -526,12 +527,12 @@ func (h *history) check() {
 	checkSpaces(h, h.d)
 	h.checkItems(h.c, &h.o)
 	h.checkSchema(h.c, h.schema, &h.o)
-	h.must(h.c.read(func(_ *view, cv *collectionView) error {
+	h.must(h.c.read(func(_ *state.View, cv *state.CollectionView) error {
 		var ids []Space
-		for _, sp := range cv.spaces {
-			ids = append(ids, Space(sp.space.ID))
-			if sp.numbers.Building {
-				return fmt.Errorf("space %d is being built", sp.space.ID)
+		for _, sp := range cv.Spaces {
+			ids = append(ids, Space(sp.Space.ID))
+			if sp.Numbers.Building {
+				return fmt.Errorf("space %d is being built", sp.Space.ID)
 			}
 		}
 		if !slices.Equal(ids, h.spaces) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // stagedFigures are what Stats says of staged imports, so that it need not look for them
@@ -24,7 +25,7 @@ const stagedEvery = time.Second
 
 // stagedNow returns what imports have staged: as it is, but for what those that go on have
 // written in the last second.
-func (d *DB) stagedNow(v *view) ([]StagedImport, error) {
+func (d *DB) stagedNow(v *state.View) ([]StagedImport, error) {
 	s := &d.staged
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,5 +44,5 @@ func (d *DB) stagedNow(v *view) ([]StagedImport, error) {
 
 // importLeft tells that what was staged could not be removed; the next Open tries again.
 func (d *DB) importLeft(dir string, err error) {
-	d.signals.Happened(event.ImportLeft, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("folder", dir)}})
+	d.state.Signals.Happened(event.ImportLeft, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("folder", dir)}})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -109,23 +110,23 @@ type ModalityStats struct {
 // has begun or ended and, while some go on, once a second.
 func (d *DB) Stats() (*Stats, error) {
 	d = d.orNone()
-	v, done, err := d.acquire()
+	v, done, err := d.state.Acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	disk := d.diskNow(v)
-	store, a := d.engine.Log.Work.Look(d.engine.DB), d.activity()
+	store, a := d.state.Engine.Log.Work.Look(d.state.Engine.DB), d.activity()
 	s := &Stats{
-		Format: d.identity.Format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
+		Format: d.identity.Format, UUID: d.UUID(), Sequence: v.Sequence, Kernel: codec.KernelName(),
 		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.Memory, ObsoleteBytes: store.Obsolete,
-		Collections: make([]CollectionStats, 0, v.collections.len()), Activity: a,
+		Collections: make([]CollectionStats, 0, v.Collections.Len()), Activity: a,
 	}
 	if s.StagedImports, err = d.stagedNow(v); err != nil {
 		return nil, fault.Annotate(err, "staged imports of %s", d.dir)
 	}
-	for cv := range v.collections.values() {
-		cs := cv.stats()
+	for cv := range v.Collections.Values() {
+		cs := collectionStats(cv)
 		s.Items += cs.Items
 		s.DistinctCodes += cs.DistinctCodes
 		s.MemoryBytes += cs.MemoryBytes
@@ -139,38 +140,38 @@ func (d *DB) Stats() (*Stats, error) {
 func (c *Collection) Stats() (*CollectionStats, error) {
 	c = c.orNone()
 	var s CollectionStats
-	err := c.read(func(_ *view, cv *collectionView) error {
-		s = cv.stats()
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		s = collectionStats(cv)
 		return nil
 	})
 	return &s, err
 }
 
-func (cv *collectionView) stats() CollectionStats {
+func collectionStats(cv *state.CollectionView) CollectionStats {
 	s := CollectionStats{
-		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.items, Labels: len(cv.names), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
-		Spaces: len(cv.spaces), MemoryBytes: int64(cv.live.GetSizeInBytes()),
+		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.Items, Labels: len(cv.Names), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
+		Spaces: len(cv.Spaces), MemoryBytes: int64(cv.Live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {
-		learned := cv.space != nil && slices.Contains(cv.space.Positions, t)
-		s.Modalities = append(s.Modalities, ModalityStats{Modality(m), int(cv.presence[t].GetCardinality()), learned})
-		s.MemoryBytes += int64(cv.presence[t].GetSizeInBytes())
+		learned := cv.Space != nil && slices.Contains(cv.Space.Positions, t)
+		s.Modalities = append(s.Modalities, ModalityStats{Modality(m), int(cv.Presence[t].GetCardinality()), learned})
+		s.MemoryBytes += int64(cv.Presence[t].GetSizeInBytes())
 	}
-	if cv.space != nil {
-		s.Trained, s.Space, s.Revision, s.Bits = true, Space(cv.space.ID), cv.space.Revision, cv.space.Bits
-		s.CodedItems = cv.coded
-		s.Taught, s.Pending = int(cv.numbers.Taught), int(cv.pending.GetCardinality())
-		s.QueryDistances = cv.distances.report()
-		if b := cv.presentBalance(); b != nil {
+	if cv.Space != nil {
+		s.Trained, s.Space, s.Revision, s.Bits = true, Space(cv.Space.ID), cv.Space.Revision, cv.Space.Bits
+		s.CodedItems = cv.Coded
+		s.Taught, s.Pending = int(cv.Numbers.Taught), int(cv.Pending.GetCardinality())
+		s.QueryDistances = cv.Distances.Report()
+		if b := presentBalance(cv); b != nil {
 			s.Balance, s.BitBalance, s.ConstantBits, s.Sampled = b, b.BitBalance, b.ConstantBits, b.Sampled
 		}
-		s.Drift = comparedDrift(cv.revisions)
+		s.Drift = comparedDrift(cv.Revisions)
 	}
-	for i := range cv.sets {
-		set := &cv.sets[i]
-		v := ViewStats{CodedItems: set.coded, DistinctCodes: set.codes}
-		if set.table != nil {
-			m := set.table.Memory()
+	for i := range cv.Sets {
+		set := &cv.Sets[i]
+		v := ViewStats{CodedItems: set.Coded, DistinctCodes: set.Codes}
+		if set.Table != nil {
+			m := set.Table.Memory()
 			v.MemoryBytes, v.IndexBytes = int64(m.Codes+m.Tables+m.Rows), int64(m.Tables)
 		}
 		s.DistinctCodes += v.DistinctCodes

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -85,7 +86,7 @@ func TestBalanceOfASample(t *testing.T) {
 		t.Fatal(err)
 	}
 	items = append(items[1:7], items[8:]...)
-	err = c.read(func(_ *view, cv *collectionView) error {
+	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
 		var sampled, all [][]byte
 		for i := range 100 {
 			sampled = append(sampled, items[i*len(items)/100].Code)
@@ -95,10 +96,10 @@ func TestBalanceOfASample(t *testing.T) {
 		}
 		want := balanceOf(sampled)
 		want.Sampled = 100
-		if diff := cmp.Diff(want, cv.balance(100), nearly); diff != "" || want.ConstantBits != 1 {
+		if diff := cmp.Diff(want, balanceIn(cv, 100), nearly); diff != "" || want.ConstantBits != 1 {
 			t.Errorf("of 100: %s", diff)
 		}
-		if diff := cmp.Diff(balanceOf(all), cv.balance(len(items)), nearly); diff != "" {
+		if diff := cmp.Diff(balanceOf(all), balanceIn(cv, len(items)), nearly); diff != "" {
 			t.Errorf("of all: %s", diff)
 		}
 		return nil

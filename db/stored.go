@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -22,7 +23,7 @@ import (
 // search; close it.
 type storedCodes struct {
 	snap   *pebble.Snapshot
-	set    *codeSetView
+	set    *state.CodeSetView
 	filter *roaring.Bitmap
 	weigh  func(rows mih.Rows, number uint32, distance int) int
 
@@ -31,7 +32,7 @@ type storedCodes struct {
 	carried map[uint32]uint32 // what stands beside the codes that were near
 }
 
-func newStoredCodes(snap *pebble.Snapshot, set *codeSetView, filter *roaring.Bitmap) *storedCodes {
+func newStoredCodes(snap *pebble.Snapshot, set *state.CodeSetView, filter *roaring.Bitmap) *storedCodes {
 	return &storedCodes{
 		snap: snap, set: set, filter: filter,
 		blocks: record.NewCodeBlocks(snap, set.CodeKeys), carried: map[uint32]uint32{},
@@ -64,7 +65,7 @@ const minPart = 64
 
 // Near implements mih.Store. Codes that are not in memory are read on all cores.
 func (s *storedCodes) Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error) {
-	if t := s.set.table; t != nil {
+	if t := s.set.Table; t != nil {
 		for _, n := range numbers {
 			code := t.Code(n)
 			if code == nil {
@@ -145,7 +146,7 @@ func (s *storedCodes) Weight(n uint32, distance int) (int, error) {
 
 // rows returns the rows that carry a code that was near.
 func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
-	if t := s.set.table; t != nil {
+	if t := s.set.Table; t != nil {
 		return t.Rows(n), nil
 	}
 	row, known := s.carried[n]

@@ -10,28 +10,29 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // storedNear opens a database of manyCodes and returns its codes as they are found
 // in the store, and where they are in memory.
-func storedNear(t *testing.T, n int) (cold *storedCodes, warm *codeSetView) {
+func storedNear(t *testing.T, n int) (cold *storedCodes, warm *state.CodeSetView) {
 	d := mustOpen(t, "db", &Options{FS: manyCodes(t, n)})
 	c := mustCollection(t, d, "main")
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().Loaded(ctx); err != nil {
 		t.Fatal(err)
 	}
-	v, done, err := d.acquire()
+	v, done, err := d.state.Acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cv, err := v.collection(c.id, c.name)
+	cv, err := v.Collection(c.id, c.name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	warm = &cv.sets[0]
+	warm = &cv.Sets[0]
 	without := *warm
-	without.table = nil
-	cold = newStoredCodes(v.snap, &without, nil)
+	without.Table = nil
+	cold = newStoredCodes(v.Snap, &without, nil)
 	t.Cleanup(func() {
 		if err := cold.close(); err != nil {
 			t.Error(err)
@@ -43,10 +44,10 @@ func storedNear(t *testing.T, n int) (cold *storedCodes, warm *codeSetView) {
 }
 
 // numbersOf returns the numbers of all codes in memory.
-func numbersOf(set *codeSetView) []uint32 {
+func numbersOf(set *state.CodeSetView) []uint32 {
 	var out []uint32
-	for n := range uint32(set.nextCode) {
-		if set.table.Code(n) != nil {
+	for n := range uint32(set.NextCode) {
+		if set.Table.Code(n) != nil {
 			out = append(out, n)
 		}
 	}
@@ -68,7 +69,7 @@ func TestNearInParts(t *testing.T) {
 			numbers := all[len(all)-n:]
 			want := []codec.Near{3}
 			for _, x := range numbers {
-				if d := codec.Distance(query, warm.table.Code(x)); d <= r {
+				if d := codec.Distance(query, warm.Table.Code(x)); d <= r {
 					want = append(want, codec.NearOf(d, x))
 				}
 			}
@@ -80,7 +81,7 @@ func TestNearInParts(t *testing.T) {
 			}
 			for _, x := range got[1:] {
 				rows, err := s.rows(x.Position())
-				if a, b := rows.AppendTo(nil, nil), warm.table.Rows(x.Position()).AppendTo(nil, nil); err != nil || !slices.Equal(a, b) {
+				if a, b := rows.AppendTo(nil, nil), warm.Table.Rows(x.Position()).AppendTo(nil, nil); err != nil || !slices.Equal(a, b) {
 					t.Fatalf("rows %d of code %d, want %d: %v", a, x.Position(), b, err)
 				}
 			}
@@ -95,7 +96,7 @@ func TestNearFails(t *testing.T) {
 	s, warm := storedNear(t, 3000)
 	all := numbersOf(warm)
 	query := codec.NewCode(64)
-	missing := append(slices.Clone(all), uint32(warm.nextCode)+1000)
+	missing := append(slices.Clone(all), uint32(warm.NextCode)+1000)
 	if got, err := s.Near(ctx, nil, query, missing, 64); len(got) != 0 || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "code number 4000: missing") {
 		t.Errorf("a code that is missing: %d, %v", len(got), err)
 	}
@@ -117,7 +118,7 @@ func TestCodesFarApartAreReadAlone(t *testing.T) {
 	s, warm := storedNear(t, 9000)
 	read := func(step uint32) uint64 {
 		b := record.NewCodeBlocks(s.snap, s.set.CodeKeys)
-		for n := uint32(0); n < uint32(warm.nextCode); n += step * codec.BlockRows {
+		for n := uint32(0); n < uint32(warm.NextCode); n += step * codec.BlockRows {
 			if _, _, err := b.Read(n); err != nil {
 				t.Fatal(err)
 			}

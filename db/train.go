@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -59,23 +60,23 @@ type Training struct {
 // what is stored gives an ErrInvalid that also wraps the error of model.Train.
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
 	c = c.orNone()
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.Guard.Leave()
 	if opt.Rows < 0 {
 		return nil, fault.Invalid("train on %d rows", opt.Rows)
 	}
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().Loaded(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.hasRoom(func(cv *collectionView) int64 { return cv.trainingBytes(opt) }); err != nil {
+	if err := c.hasRoom(func(cv *state.CollectionView) int64 { return trainingBytes(cv, opt) }); err != nil {
 		return nil, err
 	}
-	ctx, op := c.db.signals.Begin(ctx, event.OpTrain, c.name)
+	ctx, op := c.db.state.Signals.Begin(ctx, event.OpTrain, c.name)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	space, t, err := c.train(ctx, opt)
@@ -96,7 +97,7 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32,
 	if err := c.completeLeft(ctx); err != nil {
 		return 0, nil, c.dropped(ctx, err)
 	}
-	sp, err := c.found(ctx, true, func(v *view, cv *collectionView) (_ *foundation, err error) {
+	sp, err := c.found(ctx, true, func(v *state.View, cv *state.CollectionView) (_ *foundation, err error) {
 		l, err := learn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, err
@@ -130,8 +131,8 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32,
 // is not completed: its space goes when the new one is there.
 func (c *Collection) completeLeft(ctx context.Context) error {
 	var space uint32
-	err := c.look(ctx, func(s *collectionState) error {
-		if sp := s.building(); sp != nil && sp.left && sp.Parent != 0 {
+	err := c.inside().Look(ctx, func(s *state.CollectionState) error {
+		if sp := s.Building(); sp != nil && sp.Left && sp.Parent != 0 {
 			space = sp.ID
 		}
 		return nil
@@ -153,7 +154,7 @@ type learned struct {
 }
 
 // learn trains on the labelled items of a view.
-func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (*learned, error) {
+func learn(ctx context.Context, v *state.View, cv *state.CollectionView, opt TrainOptions) (*learned, error) {
 	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
 	var err error
 	if l.leftOut, err = l.set.choose(ctx); err != nil {
@@ -182,8 +183,8 @@ func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (
 }
 
 // foundation returns what the space of the model begins with.
-func (l *learned) foundation(ctx context.Context, v *view, cv *collectionView, activate bool) (*foundation, error) {
-	f := &foundation{space: l.space, activate: activate, pending: unionOf(cv.presence, l.set.modalities)}
+func (l *learned) foundation(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*foundation, error) {
+	f := &foundation{space: l.space, activate: activate, pending: record.UnionOf(cv.Presence, l.set.modalities)}
 	var err error
 	if f.model, err = l.result.Model.MarshalBinary(); err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func (l *learned) foundation(ctx context.Context, v *view, cv *collectionView, a
 		if !f.pending.Contains(row) {
 			continue // labels alone teach nothing
 		}
-		rec, err := record.ReadItem(v.snap, cv.ID, row)
+		rec, err := record.ReadItem(v.Snap, cv.ID, row)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -13,7 +14,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	items := mixedPairs(200, 4)
 	_, c := openPairs(t)
 	putAll(t, c, items)
-	leave := func(lay func(v *view, cv *collectionView) (*foundation, error)) uint32 {
+	leave := func(lay func(v *state.View, cv *state.CollectionView) (*foundation, error)) uint32 {
 		t.Helper()
 		sp, err := c.found(ctx, true, lay)
 		if err != nil {
@@ -22,8 +23,8 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, ErrBusy) {
 			t.Errorf("beside a call that builds: %v", err)
 		}
-		err = c.look(ctx, func(s *collectionState) error { // as opening does
-			s.spaceByID(sp.ID).left = true
+		err = c.inside().Look(ctx, func(s *state.CollectionState) error { // as opening does
+			s.SpaceByID(sp.ID).Left = true
 			return nil
 		})
 		if err != nil {
@@ -32,12 +33,12 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		return sp.ID
 	}
 	spaces := func() (ids []uint32) {
-		err := c.read(func(_ *view, cv *collectionView) error {
-			for i := range cv.spaces {
-				if sp := &cv.spaces[i]; sp.numbers.Building {
-					t.Errorf("space %d is being built", sp.space.ID)
+		err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+			for i := range cv.Spaces {
+				if sp := &cv.Spaces[i]; sp.Numbers.Building {
+					t.Errorf("space %d is being built", sp.Space.ID)
 				}
-				ids = append(ids, cv.spaces[i].space.ID)
+				ids = append(ids, cv.Spaces[i].Space.ID)
 			}
 			return nil
 		})
@@ -54,7 +55,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		}
 		return tr
 	}
-	leave(func(v *view, cv *collectionView) (*foundation, error) {
+	leave(func(v *state.View, cv *state.CollectionView) (*foundation, error) {
 		l, err := learn(ctx, v, cv, smallTraining)
 		if err != nil {
 			return nil, err
@@ -64,25 +65,27 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: -8}}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("an impossible training: %v", err)
 	}
-	if err := c.read(func(_ *view, cv *collectionView) error {
-		if cv.building() == nil {
+	if err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		if cv.Building() == nil {
 			t.Error("an impossible training has dropped what was left")
 		}
 		return nil
 	}); err != nil {
 		t.Error(err)
 	}
-	if tr := train(); tr.Space != 2 || !tr.Active || tr.Items != inSpace(t, c, 2).coded {
+	if tr := train(); tr.Space != 2 || !tr.Active || tr.Items != inSpace(t, c, 2).Coded {
 		t.Errorf("%+v", tr)
 	}
 	if ids := spaces(); len(ids) != 1 || ids[0] != 2 {
 		t.Errorf("spaces %v", ids)
 	}
-	leave(func(v *view, cv *collectionView) (*foundation, error) { return c.db.refound(ctx, v, cv, true) })
+	leave(func(v *state.View, cv *state.CollectionView) (*foundation, error) {
+		return c.db.refound(ctx, v, cv, true)
+	})
 	if tr := train(); tr.Space != 4 || tr.Active {
 		t.Errorf("%+v", tr)
 	}
-	if ids := spaces(); len(ids) != 3 || inSpace(t, c, 3).coded != inSpace(t, c, 2).coded {
+	if ids := spaces(); len(ids) != 3 || inSpace(t, c, 3).Coded != inSpace(t, c, 2).Coded {
 		t.Errorf("spaces %v", ids)
 	}
 }

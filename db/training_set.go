@@ -10,13 +10,14 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // trainingSet is the model.Source of the labelled items of a view.
 type trainingSet struct {
-	v          *view
-	cv         *collectionView
+	v          *state.View
+	cv         *state.CollectionView
 	limit      int
 	modalities []int           // of the collection, that some labelled item has; see choose
 	rows       *roaring.Bitmap // that are trained on; see choose
@@ -29,7 +30,7 @@ type trainingSet struct {
 func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) {
 	labelled := roaring.New()
 	s.rows = labelled
-	err = record.ForEach(s.v.snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
+	err = record.ForEach(s.v.Snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
 		row := codec.LastNumber(key)
 		if row%betweenLooks == 0 {
 			if err := ctx.Err(); err != nil {
@@ -52,7 +53,7 @@ func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) 
 		return nil, err
 	}
 	for t, m := range s.cv.Modalities {
-		if labelled.IsEmpty() || s.cv.presence[t].Intersects(labelled) {
+		if labelled.IsEmpty() || s.cv.Presence[t].Intersects(labelled) {
 			s.modalities = append(s.modalities, t)
 		} else {
 			leftOut = append(leftOut, m.Name)
@@ -71,7 +72,7 @@ func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, err
 	return func(yield func(model.Example, error) bool) {
 		n := 0
 		chosen := make([]model.Vector, len(s.modalities))
-		err := record.ForEachItem(s.v.snap, s.cv.Descriptor, 0, func(_ uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
+		err := record.ForEachItem(s.v.Snap, s.cv.Descriptor, 0, func(_ uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
 			if len(rec.Labels) == 0 {
 				return nil
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // UpdateOptions say what an update is to do. The zero value updates the active space
@@ -95,21 +96,21 @@ func (u *updater) adoption() (a Adoption) {
 // revision is what it was, or the one that labels have grown in.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
 	c = c.orNone()
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.Guard.Leave()
 	if !opt.Teacher.known() {
 		return nil, fault.Invalid("unknown teacher %v", opt.Teacher)
 	}
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().Loaded(ctx); err != nil {
 		return nil, err
 	}
 	opt.Space = Space(c.spaceOr(opt.Space))
-	ctx, op := c.db.signals.Begin(ctx, event.OpUpdate, c.name)
+	ctx, op := c.db.state.Signals.Begin(ctx, event.OpUpdate, c.name)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	u, err := c.update(ctx, opt)
@@ -131,9 +132,9 @@ func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, er
 	start := time.Now()
 	out := &Update{Teacher: opt.Teacher.String()}
 	if opt.Space == 0 { // it stays this one, whatever is activated meanwhile
-		err := c.read(func(_ *view, cv *collectionView) error {
-			if cv.space != nil {
-				opt.Space = Space(cv.space.ID)
+		err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+			if cv.Space != nil {
+				opt.Space = Space(cv.Space.ID)
 			}
 			return nil
 		})
@@ -152,7 +153,7 @@ func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, er
 	}
 	out.Recoded = recoded
 	err = c.revise(ctx, uint32(opt.Space), func(u *updater) error {
-		out.Space, out.Revision = Space(u.cv.space.ID), u.cv.space.Revision
+		out.Space, out.Revision = Space(u.cv.Space.ID), u.cv.Space.Revision
 		u.progress = opt.Progress
 		if err := u.learn(ctx, opt.Teacher); err != nil {
 			return err
@@ -162,7 +163,7 @@ func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, er
 			u.reason = strings.TrimPrefix(u.reason+"; "+tooLong(n), "; ")
 		}
 		err := u.commit(ctx)
-		out.Revision, out.Revised = u.revision, out.Revised || u.revision != u.cv.space.Revision
+		out.Revision, out.Revised = u.revision, out.Revised || u.revision != u.cv.Space.Revision
 		out.Labelled, out.Unlabelled, out.Skipped, out.Refused = u.labelled, u.unlabelled, u.skipped, u.refused
 		out.Forgotten += u.forgotten // others have gone with the revision in which labels have grown
 		out.Items = u.labelled + u.unlabelled

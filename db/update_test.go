@@ -13,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -30,8 +31,8 @@ func mustUpdate(t testing.TB, c *Collection, opt UpdateOptions) *Update {
 // that its rows have taught, accumulated anew from what is stored.
 func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.Statistics) {
 	t.Helper()
-	err := c.read(func(v *view, cv *collectionView) error {
-		cv, err := cv.inSpace(space)
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+		cv, err := cv.InSpace(space)
 		if err != nil {
 			return err
 		}
@@ -41,33 +42,33 @@ func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.S
 		}
 		defer l.release()
 		got = l.online.Statistics().Clone()
-		o, err := model.NewOnline(cv.space.Learned, model.NewStatistics(cv.space.Learned))
+		o, err := model.NewOnline(cv.Space.Learned, model.NewStatistics(cv.Space.Learned))
 		if err != nil {
 			return err
 		}
 		taught := 0
-		err = record.ForEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, cv.space.ID), func(row uint32, entry []byte) error {
+		err = record.ForEachEntry(v.Snap, codec.NumberKey(codec.KindLessons, cv.ID, cv.Space.ID), func(row uint32, entry []byte) error {
 			taught++
-			stored, err := codec.DecodeLesson(cv.space.Bits, entry)
+			stored, err := codec.DecodeLesson(cv.Space.Bits, entry)
 			if err != nil {
 				return err
 			}
 			item := model.Example{}
-			for _, at := range cv.space.Positions {
-				x, _, err := record.ReadVector(v.snap, cv.ID, row, at, cv.Modalities[at])
+			for _, at := range cv.Space.Positions {
+				x, _, err := record.ReadVector(v.Snap, cv.ID, row, at, cv.Modalities[at])
 				if err != nil {
 					return err
 				}
 				item.Vectors = append(item.Vectors, x)
 			}
-			lesson, err := cv.space.Lesson(stored, item)
+			lesson, err := cv.Space.Lesson(stored, item)
 			if err != nil {
 				return err
 			}
 			return o.Relearn(ctx, []model.Example{item}, []model.Lesson{lesson})
 		})
-		if uint64(taught) != cv.numbers.Taught {
-			t.Errorf("%d rows have taught, %d were counted", taught, cv.numbers.Taught)
+		if uint64(taught) != cv.Numbers.Taught {
+			t.Errorf("%d rows have taught, %d were counted", taught, cv.Numbers.Taught)
 		}
 		want = o.Statistics()
 		return err
@@ -420,8 +421,8 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		projection[u.Revision] = z
 	}
 	kept := func() (all []uint32) {
-		err := w.c.read(func(_ *view, cv *collectionView) error {
-			for _, d := range cv.revisions {
+		err := w.c.read(func(_ *state.View, cv *state.CollectionView) error {
+			for _, d := range cv.Revisions {
 				if d.Revision > 1 {
 					all = append(all, d.Revision)
 				}
@@ -505,19 +506,19 @@ func TestUpdateAfterRestoring(t *testing.T) {
 	}
 	putAll(t, c, items[250:])
 	mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
-	err := c.read(func(v *view, cv *collectionView) error {
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		l, err := c.db.learner(ctx, v, cv)
 		if err != nil {
 			return err
 		}
 		defer l.release()
-		want, err := cv.space.Learned.Refit(l.online.Statistics(), nil)
+		want, err := cv.Space.Learned.Refit(l.online.Statistics(), nil)
 		if err != nil {
 			return err
 		}
 		x := items[3].Vectors["image"]
 		z, w := make([]float64, 32), make([]float64, 32)
-		if err := errors.Join(cv.space.Learned.NewEncoder().Project(z, 0, x), want.NewEncoder().Project(w, 0, x)); err != nil {
+		if err := errors.Join(cv.Space.Learned.NewEncoder().Project(z, 0, x), want.NewEncoder().Project(w, 0, x)); err != nil {
 			return err
 		}
 		for j := range z {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -16,8 +17,8 @@ import (
 // An updater makes one revision of a space.
 type updater struct {
 	c        *Collection
-	v        *view
-	cv       *collectionView // as seen in the space
+	v        *state.View
+	cv       *state.CollectionView // as seen in the space
 	l        *learner
 	revision uint32 // afterwards
 
@@ -52,21 +53,21 @@ func (c *Collection) revise(ctx context.Context, space uint32, f func(*updater) 
 	if err != nil {
 		return err
 	}
-	defer v.release()
+	defer v.Release()
 	defer func() {
 		// Whatever became of the context.
-		_ = c.look(context.WithoutCancel(ctx), func(s *collectionState) error {
-			if sp := s.spaceByID(id); sp != nil {
-				sp.changed = nil
+		_ = c.inside().Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
+			if sp := s.SpaceByID(id); sp != nil {
+				sp.Changed = nil
 			}
 			return nil
 		})
 	}()
-	cv, err := v.collection(c.id, c.name)
+	cv, err := v.Collection(c.id, c.name)
 	if err != nil {
 		return err
 	}
-	if cv, err = cv.inSpace(id); err != nil {
+	if cv, err = cv.InSpace(id); err != nil {
 		return err
 	}
 	l, err := c.db.learner(ctx, v, cv)
@@ -75,7 +76,7 @@ func (c *Collection) revise(ctx context.Context, space uint32, f func(*updater) 
 	}
 	defer l.release()
 	u := &updater{
-		c: c, v: v, cv: cv, l: l, revision: cv.space.Revision, parent: cv.space.Revision,
+		c: c, v: v, cv: cv, l: l, revision: cv.Space.Revision, parent: cv.Space.Revision,
 		seen: roaring.New(), left: roaring.New(), waiting: roaring.New(), forgotten: l.forgotten,
 	}
 	kept := false
@@ -91,15 +92,15 @@ func (c *Collection) revise(ctx context.Context, space uint32, f func(*updater) 
 
 // beginRevision returns the view to learn from and the number of the space; from then
 // on the committer records the rows that change.
-func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, uint32, error) {
-	var v *view
+func (c *Collection) beginRevision(ctx context.Context, space uint32) (*state.View, uint32, error) {
+	var v *state.View
 	for {
 		busy := false
 		// It is shown that what was written so far is being looked at.
-		err := c.show(ctx, func(s *collectionState) error {
-			sp := s.spaceByID(space)
+		err := c.inside().Show(ctx, func(s *state.CollectionState) error {
+			sp := s.SpaceByID(space)
 			if space == 0 {
-				sp = s.active()
+				sp = s.Active()
 			}
 			switch {
 			case s.CodesOnly():
@@ -108,17 +109,17 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 				return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)
 			case sp == nil:
 				return fault.NotFound("space %d of collection %q", space, s.Name)
-			case sp.numbers.Building:
+			case sp.Numbers.Building:
 				return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, sp.ID, s.Name)
 			}
 			space = sp.ID
-			if busy = sp.changed != nil; busy {
+			if busy = sp.Changed != nil; busy {
 				return nil
 			}
-			sp.changed, sp.written = roaring.New(), 0
-			c.db.committer.touch(s)
-			v = c.db.current.Load() // only the committer replaces it
-			v.acquire()
+			sp.Changed, sp.Written = roaring.New(), 0
+			c.db.state.Committer.Touch(s)
+			v = c.db.state.Current.Load() // only the committer replaces it
+			v.Acquire()
 			return nil
 		})
 		if err != nil || !busy {

@@ -2,9 +2,7 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -32,7 +31,7 @@ func (u *updater) commit(ctx context.Context) error {
 		if err != nil {
 			return u.learning(err)
 		}
-		sp := u.cv.space
+		sp := u.cv.Space
 		next = sp.Revised(sp.Revision+1, m)
 		if projections, err = m.MarshalRevision(sp.Trained); err != nil {
 			return u.learning(err)
@@ -47,11 +46,11 @@ func (u *updater) commit(ctx context.Context) error {
 			}
 		}
 	}
-	bytes := len(projections) + len(statistics) + len(u.rows)*(5+codec.Bytes(u.cv.space.Bits))
-	err := u.inSpace(ctx, bytes, func(tx *tx, s *collectionState, sp *spaceState) error {
+	bytes := len(projections) + len(statistics) + len(u.rows)*(5+codec.Bytes(u.cv.Space.Bits))
+	err := u.inSpace(ctx, bytes, func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
 		if next == nil {
-			tx.notPending(sp, u.seen)
-			tx.c.touch(s)
+			notPending(tx, sp, u.seen)
+			tx.Committer.Touch(s)
 			return nil
 		}
 		if next.Revision == record.MaxRows {
@@ -61,34 +60,34 @@ func (u *updater) commit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		recode, err := carriers(tx.c.store, s.ID, u.recode)
+		recode, err := carriers(tx.Committer.Store, s.ID, u.recode)
 		if err != nil {
 			return err
 		}
-		if err := tx.writeRevision(sp, d, projections); err != nil {
+		if err := tx.WriteRevision(sp, d, projections); err != nil {
 			return err
 		}
 		if statistics != nil {
-			if err := tx.writeCheckpoint(sp, statistics, u.l.outbox); err != nil {
+			if err := tx.WriteCheckpoint(sp, statistics, u.l.outbox); err != nil {
 				return err
 			}
-			sp.numbers.Checkpoint = uint64(next.Revision)
+			sp.Numbers.Checkpoint = uint64(next.Revision)
 		}
 		for i, row := range u.rows {
 			if departures[row] == nil {
-				tx.learn(sp, row, codec.Lesson{Revision: next.Revision, Codes: u.lessons[i]}, false)
+				tx.Learn(sp, row, codec.Lesson{Revision: next.Revision, Codes: u.lessons[i]}, false)
 				continue
 			}
-			if err := tx.depart(sp, departures[row]); err != nil {
+			if err := tx.Depart(sp, departures[row]); err != nil {
 				return err
 			}
 		}
-		tx.notPending(sp, u.seen)
+		notPending(tx, sp, u.seen)
 		for it := recode.Iterator(); it.HasNext(); {
-			tx.setOnline(sp, codec.SetRecode, it.Next(), true)
+			tx.SetOnline(sp, codec.SetRecode, it.Next(), true)
 		}
-		sp.revise(next)
-		tx.c.touch(s)
+		sp.Revise(next)
+		tx.Committer.Touch(s)
 		return nil
 	})
 	if err != nil || next == nil {
@@ -104,13 +103,13 @@ func (u *updater) commit(ctx context.Context) error {
 
 // inSpace runs f, which stores about so many bytes, in the committer, alone, with the space,
 // which must be as it was.
-func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *tx, s *collectionState, sp *spaceState) error) error {
-	return u.c.do(ctx, bytes, func(tx *tx, s *collectionState) error {
-		sp := s.spaceByID(u.cv.space.ID)
+func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error) error {
+	return u.c.inside().Do(ctx, bytes, func(tx *state.Tx, s *state.CollectionState) error {
+		sp := s.SpaceByID(u.cv.Space.ID)
 		if sp == nil {
-			return fault.NotFound("space %d of collection %q, which was being updated", u.cv.space.ID, s.Name)
+			return fault.NotFound("space %d of collection %q, which was being updated", u.cv.Space.ID, s.Name)
 		}
-		if sp.Space != u.cv.space {
+		if sp.Space != u.cv.Space {
 			return fmt.Errorf("%w: space %d of collection %q has got another revision meanwhile", fault.ErrBusy, sp.ID, s.Name)
 		}
 		return f(tx, s, sp)
@@ -119,18 +118,18 @@ func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *tx, s *coll
 
 // departures returns what rows have just taught that have changed since: it has to be
 // taken out again.
-func (u *updater) departures(sp *spaceState) (map[uint32]*codec.Departure, error) {
+func (u *updater) departures(sp *state.SpaceState) (map[uint32]*codec.Departure, error) {
 	out := map[uint32]*codec.Departure{}
 	bytes := 0
 	for i, row := range u.rows {
-		if !sp.changed.Contains(row) {
+		if !sp.Changed.Contains(row) {
 			continue
 		}
 		if bytes > record.MaxBatchBytes {
 			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 		}
 		l := codec.Lesson{Revision: sp.Revision + 1, Codes: u.lessons[i]}
-		d, err := record.Departure(u.v.snap, u.cv.Descriptor, sp.Positions, row, l)
+		d, err := record.Departure(u.v.Snap, u.cv.Descriptor, sp.Positions, row, l)
 		if err != nil {
 			return nil, err
 		}
@@ -142,10 +141,10 @@ func (u *updater) departures(sp *spaceState) (map[uint32]*codec.Departure, error
 
 // notPending takes rows from the pending ones, but those that have changed since the
 // updater took its view.
-func (tx *tx) notPending(sp *spaceState, seen *roaring.Bitmap) {
-	it := roaring.AndNot(seen, sp.changed).Iterator()
+func notPending(tx *state.Tx, sp *state.SpaceState, seen *roaring.Bitmap) {
+	it := roaring.AndNot(seen, sp.Changed).Iterator()
 	for it.HasNext() {
-		tx.setOnline(sp, codec.SetPending, it.Next(), false)
+		tx.SetOnline(sp, codec.SetPending, it.Next(), false)
 	}
 }
 
@@ -161,44 +160,8 @@ func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte
 		Items: u.labelled + u.unlabelled, Labelled: u.labelled, Unlabelled: u.unlabelled, Forgotten: u.forgotten,
 		Residual: map[string]float64{}, Drift: u.drift,
 	}}
-	for i, t := range u.cv.space.Positions {
+	for i, t := range u.cv.Space.Positions {
 		d.Residual[u.cv.Modalities[t].Name] = residuals[i]
 	}
 	return d, nil
-}
-
-// writeRevision stores a revision, and deletes those that need not be kept.
-func (tx *tx) writeRevision(sp *spaceState, d *spaces.RevisionDescriptor, projections []byte) error {
-	if err := tx.writeRevisionDescriptor(sp, d); err != nil {
-		return err
-	}
-	prefix := codec.RevisionPrefix(sp.in, sp.ID, d.Revision)
-	if err := record.WriteChunks(tx.batch, prefix, 1, projections); err != nil {
-		return err
-	}
-	kept := append(slices.Clone(sp.revisions), d) // views share the slice
-	loose := 0
-	for i := len(kept) - 1; i >= 0; i-- {
-		if r := kept[i]; r.Pinned || r.Revision == 1 {
-			continue
-		}
-		if loose++; loose <= spaces.Kept {
-			continue
-		}
-		prefix := codec.RevisionPrefix(sp.in, sp.ID, kept[i].Revision)
-		if err := tx.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
-			return err
-		}
-		kept = slices.Delete(kept, i, i+1)
-	}
-	sp.revisions = kept
-	return nil
-}
-
-func (tx *tx) writeRevisionDescriptor(sp *spaceState, d *spaces.RevisionDescriptor) error {
-	b, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	return tx.batch.Set(codec.RevisionKey(sp.in, sp.ID, d.Revision, 0), b, nil)
 }

@@ -20,7 +20,7 @@ import (
 // same items one would be adopted by luck, and each takes as long as all of them.
 func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	u.teacherName = teacher.String()
-	u.outliers = newOutliers(u.cv.space.Learned, u.l.online.Statistics())
+	u.outliers = newOutliers(u.cv.Space.Learned, u.l.online.Statistics())
 	labelled, unlabelled, err := u.partition(ctx)
 	if err != nil {
 		return err
@@ -92,11 +92,11 @@ const (
 
 // partition returns the pending rows with labels that the model knows, and the others.
 func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.Bitmap, err error) {
-	pending, m := u.cv.pending, u.cv.space.Learned
+	pending, m := u.cv.Pending, u.cv.Space.Learned
 	if pending.GetCardinality() > manyPending {
 		known := roaring.New()
 		prefix := append(codec.CollectionKey(codec.KindRows, u.cv.ID), codec.SetLabel)
-		err = record.ForEach(u.v.snap, prefix, func(key, value []byte) error {
+		err = record.ForEach(u.v.Snap, prefix, func(key, value []byte) error {
 			if _, id, container := codec.RowsKeyParts(key); m.Knows([]uint32{id}) {
 				return record.AddRows(known, key, value, container)
 			}
@@ -108,7 +108,7 @@ func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.
 	labelled, unlabelled = roaring.New(), roaring.New()
 	for it := pending.Iterator(); it.HasNext() && err == nil; {
 		row := it.Next()
-		rec, rerr := record.ReadItem(u.v.snap, u.cv.ID, row)
+		rec, rerr := record.ReadItem(u.v.Snap, u.cv.ID, row)
 		switch {
 		case rerr != nil:
 			return nil, nil, rerr
@@ -152,7 +152,7 @@ func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, tea
 		return 0, false, err
 	}
 	lead = guard.Lead()
-	u.lead = u.cv.Modalities[u.cv.space.Positions[lead]].Name
+	u.lead = u.cv.Modalities[u.cv.Space.Positions[lead]].Name
 	if teacher == TeacherModality {
 		return lead, true, nil
 	}
@@ -172,12 +172,12 @@ func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, tea
 
 // learning annotates an error of the model.
 func (u *updater) learning(err error) error {
-	return fault.Annotate(err, "update space %d of collection %q", u.cv.space.ID, u.cv.Name)
+	return fault.Annotate(err, "update space %d of collection %q", u.cv.Space.ID, u.cv.Name)
 }
 
 // eachItem calls f with rows and their items, model.MaxLesson at a time.
 func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows []uint32, items []model.Example) error) error {
-	features, err := record.NewFeatureReader(u.v.snap, u.cv.Descriptor, 0)
+	features, err := record.NewFeatureReader(u.v.Snap, u.cv.Descriptor, 0)
 	if err != nil {
 		return err
 	}
@@ -195,14 +195,14 @@ func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows
 	}
 	for it := set.Iterator(); it.HasNext(); {
 		row := it.Next()
-		rec, err := record.ReadItem(u.v.snap, u.cv.ID, row)
+		rec, err := record.ReadItem(u.v.Snap, u.cv.ID, row)
 		if err != nil {
 			return err
 		}
 		if err := features.Seek(vectors, row); err != nil {
 			return err
 		}
-		item := u.cv.space.Example(vectors, rec.Labels)
+		item := u.cv.Space.Example(vectors, rec.Labels)
 		long, err := u.outliers.has(item)
 		if err != nil {
 			return u.learning(err)
@@ -231,7 +231,7 @@ func (u *updater) teach(ctx context.Context, set *roaring.Bitmap, teacher model.
 			return u.learning(err)
 		}
 		for i, row := range rows {
-			if codes := appendLesson(nil, done.Lessons[i], u.cv.space.Bits); codes != nil {
+			if codes := appendLesson(nil, done.Lessons[i], u.cv.Space.Bits); codes != nil {
 				u.seen.Add(row) // others stay pending, for another teacher
 				u.rows, u.lessons = append(u.rows, row), append(u.lessons, codes)
 			}
@@ -266,7 +266,7 @@ func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Gu
 	came, lessons := len(held), make([]model.Lesson, len(held))
 	// At most half of those that have taught, as they are taken out to judge by: what
 	// has nothing left to go by judges nothing.
-	taught := int(u.cv.numbers.Taught)
+	taught := int(u.cv.Numbers.Taught)
 	if room := min(heldItems-len(held), taught/2); room > 0 {
 		more, learned, err := u.sample(ctx, max(1, taught/(2*room))) // some may have no labels
 		if err != nil {
@@ -291,16 +291,16 @@ func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Gu
 // model knows, and what.
 func (u *updater) sample(ctx context.Context, step int) (held []model.Example, lessons []model.Lesson, err error) {
 	at := 0
-	err = u.cv.space.ForEachLesson(ctx, u.v.snap, u.cv.Descriptor, func(codec.Lesson) bool {
+	err = u.cv.Space.ForEachLesson(ctx, u.v.Snap, u.cv.Descriptor, func(codec.Lesson) bool {
 		at++
 		return at%step == 0
 	}, func(rows []uint32, items []model.Example, taught []model.Lesson) error {
 		for i, row := range rows {
-			rec, err := record.ReadItem(u.v.snap, u.cv.ID, row)
+			rec, err := record.ReadItem(u.v.Snap, u.cv.ID, row)
 			if err != nil {
 				return err
 			}
-			if u.cv.space.Learned.Knows(rec.Labels) {
+			if u.cv.Space.Learned.Knows(rec.Labels) {
 				items[i].Labels = rec.Labels
 				held, lessons = append(held, items[i]), append(lessons, taught[i])
 			}

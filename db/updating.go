@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -14,13 +15,13 @@ import (
 // if Options say so, and finishes what an update before a crash has begun.
 
 // updateDue reports whether enough has been written to one of the collections.
-func (d *DB) updateDue(changed []*collectionView) bool {
-	return d.opts.UpdateItems > 0 && slices.ContainsFunc(changed, func(cv *collectionView) bool { return cv.written >= d.opts.UpdateItems })
+func (d *DB) updateDue(changed []*state.CollectionView) bool {
+	return d.opts.UpdateItems > 0 && slices.ContainsFunc(changed, func(cv *state.CollectionView) bool { return cv.Written >= d.opts.UpdateItems })
 }
 
 // keepUpdated does it until the context ends.
 func (d *DB) keepUpdated(ctx context.Context) {
-	for _, c := range d.collectionsNow(func(cv *collectionView) bool { return cv.toRecode() }) {
+	for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return toRecode(cv) }) {
 		if d.updateInBackground(ctx, c, (*Collection).recodeAll) != nil {
 			return
 		}
@@ -40,7 +41,7 @@ func (d *DB) keepUpdated(ctx context.Context) {
 		case <-d.updates:
 			least = d.opts.UpdateItems
 		}
-		for _, c := range d.collectionsNow(func(cv *collectionView) bool { return cv.written >= least }) {
+		for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return cv.Written >= least }) {
 			err := d.updateInBackground(ctx, c, func(c *Collection, ctx context.Context) (*Update, error) {
 				return c.update(ctx, UpdateOptions{})
 			})
@@ -54,27 +55,27 @@ func (d *DB) keepUpdated(ctx context.Context) {
 // updateInBackground calls f with a collection. It returns an error when there is no sense
 // in going on.
 func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Collection, context.Context) (*Update, error)) error {
-	ctx, op := d.signals.BeginInBackground(ctx, event.OpUpdate, c.name)
+	ctx, op := d.state.Signals.BeginInBackground(ctx, event.OpUpdate, c.name)
 	var u *Update
 	err := work.Safely(func() (err error) {
-		if err := c.loaded(ctx); err != nil {
+		if err := c.inside().Loaded(ctx); err != nil {
 			return err
 		}
 		u, err = f(c, ctx)
 		return err
 	})
 	op.End(err, u.event())
-	if ctx.Err() != nil || d.engine.Log.Err() != nil {
+	if ctx.Err() != nil || d.state.Engine.Log.Err() != nil {
 		return fault.ErrClosed
 	}
 	return nil
 }
 
 // collectionsNow returns the collections whose present state is wanted.
-func (d *DB) collectionsNow(want func(*collectionView) bool) (all []*Collection) {
-	v := d.latest()
-	defer v.release()
-	for cv := range v.collections.values() {
+func (d *DB) collectionsNow(want func(*state.CollectionView) bool) (all []*Collection) {
+	v := d.state.Latest()
+	defer v.Release()
+	for cv := range v.Collections.Values() {
 		if want(cv) {
 			all = append(all, &Collection{db: d, id: cv.ID, name: cv.Name})
 		}
@@ -83,9 +84,9 @@ func (d *DB) collectionsNow(want func(*collectionView) bool) (all []*Collection)
 }
 
 // toRecode reports whether rows of some space wait for another code.
-func (cv *collectionView) toRecode() bool {
-	for _, sp := range cv.spaces {
-		if !cv.IndexOnly && !sp.recode.IsEmpty() {
+func toRecode(cv *state.CollectionView) bool {
+	for _, sp := range cv.Spaces {
+		if !cv.IndexOnly && !sp.Recode.IsEmpty() {
 			return true
 		}
 	}
@@ -95,10 +96,10 @@ func (cv *collectionView) toRecode() bool {
 // recodeAll recodes what waits in all spaces.
 func (c *Collection) recodeAll(ctx context.Context) (*Update, error) {
 	var spaces []uint32
-	err := c.read(func(_ *view, cv *collectionView) error {
-		for _, sp := range cv.spaces {
-			if !sp.recode.IsEmpty() {
-				spaces = append(spaces, sp.space.ID)
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		for _, sp := range cv.Spaces {
+			if !sp.Recode.IsEmpty() {
+				spaces = append(spaces, sp.Space.ID)
 			}
 		}
 		return nil

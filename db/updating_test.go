@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -87,7 +88,7 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 	}
 	putAll(t, c, items[100:200])
 	written := func() (n int) {
-		if err := c.read(func(_ *view, cv *collectionView) error { n = cv.written; return nil }); err != nil {
+		if err := c.read(func(_ *state.View, cv *state.CollectionView) error { n = cv.Written; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return n

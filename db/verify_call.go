@@ -49,14 +49,14 @@ func (o *VerifyOptions) inside() verifyOptions {
 // The errors are those of found and of the context, and ErrClosed.
 func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(report.Finding) error) (*report.Verification, error) {
 	d = d.orNone()
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
-	defer d.guard.leave()
-	ctx, op := d.signals.Begin(ctx, event.OpVerify, "")
+	defer d.state.Guard.Leave()
+	ctx, op := d.state.Signals.Begin(ctx, event.OpVerify, "")
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
-	v, err := verify(ctx, d.opts.FS, d.dir, d.engine.DB, opt.inside(), orNobody(found))
+	v, err := verify(ctx, d.opts.FS, d.dir, d.state.Engine.DB, opt.inside(), orNobody(found))
 	e := event.Event{}
 	if v != nil {
 		e = event.Event{Items: int64(v.Items), Attrs: []slog.Attr{slog.Int("findings", v.Findings)}}

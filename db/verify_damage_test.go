@@ -22,7 +22,7 @@ type keyValue struct{ key, value []byte }
 // records returns everything that is stored.
 func records(t testing.TB, d *DB) []keyValue {
 	t.Helper()
-	it, err := d.engine.DB.NewIter(nil)
+	it, err := d.state.Engine.DB.NewIter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,9 +37,9 @@ func records(t testing.TB, d *DB) []keyValue {
 // put stores a record, or with a nil value deletes it, behind the back of the database.
 func (r keyValue) put(t testing.TB, d *DB) {
 	t.Helper()
-	err := d.engine.DB.Delete(r.key, pebble.NoSync)
+	err := d.state.Engine.DB.Delete(r.key, pebble.NoSync)
 	if r.value != nil {
-		err = d.engine.DB.Set(r.key, r.value, pebble.NoSync)
+		err = d.state.Engine.DB.Set(r.key, r.value, pebble.NoSync)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -51,16 +51,16 @@ func (r keyValue) put(t testing.TB, d *DB) {
 func departureCounts(t *testing.T, d *DB, r keyValue) bool {
 	t.Helper()
 	in, space := binary.BigEndian.Uint32(r.key[1:]), binary.BigEndian.Uint32(r.key[5:])
-	v := d.latest()
-	defer v.release()
-	cv, _ := v.collections.get(in)
-	for _, sp := range cv.spaces {
-		if sp.space.ID == space {
-			departure, err := codec.DecodeDeparture(sp.space.Bits, r.value)
+	v := d.state.Latest()
+	defer v.Release()
+	cv, _ := v.Collections.Get(in)
+	for _, sp := range cv.Spaces {
+		if sp.Space.ID == space {
+			departure, err := codec.DecodeDeparture(sp.Space.Bits, r.value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return uint64(departure.Revision) <= sp.numbers.Checkpoint
+			return uint64(departure.Revision) <= sp.Numbers.Checkpoint
 		}
 	}
 	t.Fatalf("key %x is of no space", r.key)
@@ -158,11 +158,11 @@ func TestVerifyNamesDamage(t *testing.T) {
 	longTest(t)
 	d := verified(t, nil)
 	id := mustCollection(t, d, "main").id
-	v, _ := d.current.Load().collections.get(id)
-	active, other := v.spaces[1].space, v.spaces[0].space
+	v, _ := d.state.Current.Load().Collections.Get(id)
+	active, other := v.Spaces[1].Space, v.Spaces[0].Space
 	row := uint32(25)
 	get := func(key []byte) []byte {
-		b, err := record.Get(d.engine.DB, key)
+		b, err := record.Get(d.state.Engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v, %v", key, b, err)
 		}
@@ -326,7 +326,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 			if c.key == nil {
 				t.Fatal("there is no such record")
 			}
-			before, closer, err := d.engine.DB.Get(c.key)
+			before, closer, err := d.state.Engine.DB.Get(c.key)
 			r := keyValue{key: c.key}
 			if err == nil {
 				r.value = slices.Clone(before)

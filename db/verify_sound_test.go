@@ -236,7 +236,7 @@ func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
 	for space := Space(1); space <= 2; space++ {
 		mustUpdate(t, c, UpdateOptions{Space: space, Teacher: TeacherLabels}) // all that has taught is gone
 		err := c.revise(ctx, uint32(space), func(u *updater) error {
-			m := u.cv.space.Learned
+			m := u.cv.Space.Learned
 			nothing, err := m.Refit(model.NewStatistics(m), nil)
 			if err != nil {
 				return err

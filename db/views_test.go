@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -22,8 +23,8 @@ import (
 
 // codesByModel computes from the definition the codes that an item has by the model
 // of its collection, by target; the shared one is under "".
-func codesByModel(cv *collectionView, it *Item) (map[string][]byte, error) {
-	m := cv.space.Learned
+func codesByModel(cv *state.CollectionView, it *Item) (map[string][]byte, error) {
+	m := cv.Space.Learned
 	vectors := make([]model.Vector, len(m.Modalities()))
 	for i, mod := range m.Modalities() {
 		if dense := it.Vectors[mod.Name]; dense != nil {
@@ -32,7 +33,7 @@ func codesByModel(cv *collectionView, it *Item) (map[string][]byte, error) {
 			vectors[i] = model.Sparse(sparse.Index, sparse.Value)
 		}
 	}
-	codes, _, err := codesOf(m, cv.labels.lookup(it.Labels), vectors)
+	codes, _, err := codesOf(m, cv.Labels.Lookup(it.Labels), vectors)
 	return codes, err
 }
 
@@ -107,8 +108,8 @@ type fataler interface {
 // checkCodes compares the codes of items with what the model makes of them.
 func checkCodes(t fataler, c *Collection, items []*Item) {
 	t.Helper()
-	err := c.read(func(_ *view, cv *collectionView) error {
-		if cv.space == nil || cv.CodesOnly() {
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		if cv.Space == nil || cv.CodesOnly() {
 			return nil
 		}
 		coded := 0
@@ -134,7 +135,7 @@ func checkCodes(t fataler, c *Collection, items []*Item) {
 				coded++
 			}
 		}
-		if s := cv.stats(); s.CodedItems != coded {
+		if s := collectionStats(cv); s.CodedItems != coded {
 			return fmt.Errorf("%d items have a code, %d are reported", coded, s.CodedItems)
 		}
 		return nil
@@ -531,7 +532,7 @@ func TestFailedBulkLoadOfViews(t *testing.T) {
 func TestViewsAreLoadedInTheBackground(t *testing.T) {
 	longTest(t)
 	w := newWorld(t, pairsSchema, false)
-	items := pairs(loadAtOnce+2000, synth.Config{Classes: 30, Noise: 30, Seed: 9})
+	items := pairs(state.LoadAtOnce+2000, synth.Config{Classes: 30, Noise: 30, Seed: 9})
 	for i, it := range items {
 		if i >= 600 {
 			it.Labels = nil
@@ -549,7 +550,7 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range s.Views {
-		if v.DistinctCodes <= loadAtOnce {
+		if v.DistinctCodes <= state.LoadAtOnce {
 			t.Fatalf("%+v", v)
 		}
 	}
@@ -576,8 +577,8 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 	w.reopen()
 	same("at once")
 	w.put([]*Item{{Key: "far", Vectors: map[string][]float32{"text": {9, 9, 9, 9, 9}}}})
-	for set := range w.d.current.Load().sets() {
-		if set.table == nil {
+	for set := range w.d.state.Current.Load().Sets() {
+		if set.Table == nil {
 			t.Errorf("view %d was not waited for", set.Target)
 		}
 	}
@@ -659,7 +660,7 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}})
 		want := allItems(t, c)
 		key := codec.CollectionKey(codec.KindCounters, c.id)
-		b, err := record.Get(d.engine.DB, key)
+		b, err := record.Get(d.state.Engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}

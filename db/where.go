@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -16,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/where"
 )
 
@@ -40,12 +40,12 @@ func (e *WhereError) Is(target error) bool { return target == fault.ErrInvalid }
 func (c *Collection) ItemsWhere(ctx context.Context, where string, args ...any) iter.Seq2[*Item, error] {
 	c = c.orNone()
 	return func(yield func(*Item, error) bool) {
-		err := c.read(func(v *view, cv *collectionView) error {
-			rows, err := cv.matching(ctx, v.snap, where, args)
+		err := c.read(func(v *state.View, cv *state.CollectionView) error {
+			rows, err := matching(ctx, cv, v.Snap, where, args)
 			if err != nil || rows != nil && rows.IsEmpty() {
 				return err
 			}
-			return cv.eachItem(v.snap, rows, func(it *Item) error {
+			return eachItem(cv, v.Snap, rows, func(it *Item) error {
 				switch {
 				case ctx.Err() != nil:
 					return ctx.Err()
@@ -77,12 +77,12 @@ func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, arg
 		return 0, fault.Invalid("count up to %d items: 1 or more are possible", limit)
 	}
 	n := 0
-	err := c.read(func(v *view, cv *collectionView) error {
+	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		if where == "" {
-			n = cv.items
+			n = cv.Items
 			return noArgs(args)
 		}
-		return cv.eachMatching(ctx, v.snap, where, args, func(_ uint16, found *roaring.Bitmap) bool {
+		return eachMatching(ctx, cv, v.Snap, where, args, func(_ uint16, found *roaring.Bitmap) bool {
 			n += int(found.GetCardinality())
 			return n < limit
 		})
@@ -108,78 +108,52 @@ func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, arg
 //	NOT label = ''
 func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any) (int, error) {
 	c = c.orNone()
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.Guard.Enter(); err != nil {
 		return 0, err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.Guard.Leave()
 	if err := c.changeable(); err != nil {
 		return 0, err
 	}
 	if where == "" {
 		return 0, &WhereError{1, "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().Loaded(ctx); err != nil {
 		return 0, err
 	}
 	ctx, call := c.db.call(ctx, event.OpWrite, c.name)
 	n := 0
-	err := c.free(ctx, func(tx *tx, s *collectionState) (err error) {
-		n, err = tx.deleteWhere(ctx, c.db.current.Load(), s, where, args)
-		tx.empty = n == 0
+	err := c.inside().Free(ctx, func(tx *state.Tx, s *state.CollectionState) (err error) {
+		n, err = deleteWhere(ctx, tx, c.db.state.Current.Load(), s, where, args)
+		tx.Empty = n == 0
 		return err
 	})
 	c.db.counters.wrote(&call, n, err)
 	if err != nil {
 		return 0, err
 	}
-	c.db.counters.deleted.Add(uint64(n))
+	c.db.state.Committer.Figures.Deleted.Add(uint64(n))
 	return n, nil
 }
 
 // deleteWhere deletes what matches in the view, which is the present state.
-func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, where string, args []any) (int, error) {
-	cv, err := v.collection(s.ID, s.Name)
+func deleteWhere(ctx context.Context, tx *state.Tx, v *state.View, s *state.CollectionState, where string, args []any) (int, error) {
+	cv, err := v.Collection(s.ID, s.Name)
 	if err != nil {
 		return 0, err
 	}
-	rows, err := cv.matching(ctx, v.snap, where, args)
+	rows, err := matching(ctx, cv, v.Snap, where, args)
 	if err != nil {
 		return 0, err
 	}
-	n := int(rows.GetCardinality())
-	tooMany := fault.Invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)
-	if n*((&record.Item{}).Bytes()+s.codeBytes()) > record.MaxBatchBytes { // at least, before anything is read
-		return 0, tooMany
-	}
-	all := &request{changes: make([]*change, 0, n)}
-	err = cv.forEachKey(v.snap, rows, func(row uint32, key string) error {
-		tx.rows[itemKey{s.ID, key}] = rowState{row, true}
-		all.changes = append(all.changes, &change{collection: s.ID, kind: deleteItem, item: &record.Item{Key: key}})
-		return ctx.Err()
+	return tx.DeleteItems(ctx, s, int(rows.GetCardinality()), func(f func(row uint32, key string) error) error {
+		return forEachKey(cv, v.Snap, rows, f)
 	})
-	if err != nil {
-		return 0, err
-	}
-	bytes := n * 16 * len(s.Modalities) // features to delete
-	for part := range slices.Chunk(all.changes, 1024) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		size, err := tx.resolve(&request{changes: part})
-		if err != nil {
-			return 0, err
-		}
-		if bytes += size; bytes > record.MaxBatchBytes {
-			return 0, tooMany
-		}
-	}
-	// An error here could only be that of a batch that is too large.
-	return n, tx.apply(all)
 }
 
 // forEachKey calls f with the rows and the keys of their items, in order. It reads
 // each block of keys once.
-func (cv *collectionView) forEachKey(r pebble.Reader, rows *roaring.Bitmap, f func(row uint32, key string) error) error {
+func forEachKey(cv *state.CollectionView, r pebble.Reader, rows *roaring.Bitmap, f func(row uint32, key string) error) error {
 	for it := rows.Iterator(); it.HasNext(); {
 		block := it.PeekNext() / codec.BlockRows
 		value, err := record.Get(r, codec.NumberKey(codec.KindRowKeys, cv.ID, block))
@@ -208,12 +182,12 @@ func (cv *collectionView) forEachKey(r pebble.Reader, rows *roaring.Bitmap, f fu
 
 // matching returns the rows that match an expression, in a bitmap of the caller's
 // own; nil for the empty one, which all match.
-func (cv *collectionView) matching(ctx context.Context, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
+func matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
 	if expr == "" {
 		return nil, noArgs(args)
 	}
 	out := roaring.New()
-	err := cv.eachMatching(ctx, r, expr, args, func(container uint16, found *roaring.Bitmap) bool {
+	err := eachMatching(ctx, cv, r, expr, args, func(container uint16, found *roaring.Bitmap) bool {
 		out.Or(roaring.AddOffset64(found, int64(container)<<16))
 		return true
 	})
@@ -237,12 +211,12 @@ func noArgs(args []any) error {
 // It goes through the containers of live rows one by one, so that it needs no more
 // memory than one container of what the expression names, however many rows there
 // are, and what one part of an AND rules out is not looked up for the others.
-func (cv *collectionView) eachMatching(ctx context.Context, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
+func eachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
 	parsed, err := where.Parse(expr, args...)
 	if err != nil {
 		return whereError(err)
 	}
-	filter, err := parsed.Check(cv)
+	filter, err := parsed.Check(columns{cv})
 	if err != nil {
 		return whereError(err)
 	}
@@ -265,8 +239,11 @@ func whereError(err error) error {
 	return err
 }
 
+// columns are what an expression can name of a collection.
+type columns struct{ *state.CollectionView }
+
 // Field implements where.Schema.
-func (cv *collectionView) Field(name string) (int, where.Type, error) {
+func (cv columns) Field(name string) (int, where.Type, error) {
 	var indexed []record.Field
 	for _, f := range cv.Fields {
 		if f.Indexed {
@@ -294,7 +271,7 @@ func (cv *collectionView) Field(name string) (int, where.Type, error) {
 var whereTypes = map[record.FieldType]where.Type{record.String: where.String, record.Int: where.Int, record.Float: where.Float, record.Bool: where.Bool}
 
 // Modality implements where.Schema.
-func (cv *collectionView) Modality(name string) (int, error) {
+func (cv columns) Modality(name string) (int, error) {
 	for i, m := range cv.Modalities {
 		if m.Name == name {
 			return i, nil
@@ -311,7 +288,7 @@ func (cv *collectionView) Modality(name string) (int, error) {
 type whereRows struct {
 	ctx       context.Context
 	r         pebble.Reader
-	cv        *collectionView
+	cv        *state.CollectionView
 	container uint16
 	live      *roaring.Bitmap
 	slices    map[int]*sliceReader // by field
@@ -319,9 +296,9 @@ type whereRows struct {
 
 // eval evaluates the filter container by container, until f returns false.
 func (w *whereRows) eval(filter *where.Filter, f func(container uint16, found *roaring.Bitmap) bool) error {
-	for it := w.cv.live.Iterator(); it.HasNext(); {
+	for it := w.cv.Live.Iterator(); it.HasNext(); {
 		w.container = uint16(it.PeekNext() >> 16)
-		w.live = w.part(w.cv.live)
+		w.live = w.part(w.cv.Live)
 		found, err := filter.Eval(w)
 		if err != nil || !f(w.container, found) || w.container == math.MaxUint16 {
 			return err
@@ -343,14 +320,14 @@ func (w *whereRows) part(rows *roaring.Bitmap) *roaring.Bitmap {
 func (w *whereRows) Live() *roaring.Bitmap { return w.live }
 
 func (w *whereRows) Modality(id int) (*roaring.Bitmap, error) {
-	return w.part(w.cv.presence[id]), w.ctx.Err()
+	return w.part(w.cv.Presence[id]), w.ctx.Err()
 }
 
 func (w *whereRows) Label(name string) (*roaring.Bitmap, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
 	}
-	ids := w.cv.labels.lookup([]string{name})
+	ids := w.cv.Labels.Lookup([]string{name})
 	if len(ids) == 0 {
 		return roaring.New(), nil
 	}

@@ -14,53 +14,56 @@ import (
 
 // A Scored is a code that a search by score has found.
 type Scored struct {
-	Number   uint32
-	Distance int // of the code from the signs of the query
-	Score    float64
+	Number   uint32  // of the code
+	Distance int     // Hamming distance from the signs of the query
+	Score    float64 // z . h; see [Scorer]
 }
 
-// Compare orders by (-score, number).
+// Compare orders by descending score, then by ascending number.
 func (a Scored) Compare(b Scored) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Number, b.Number))
 }
 
-// A ranking is the scratch memory and the state of a search for the best scores.
+// A ranking is the state and the scratch memory of one search for the best scores. It
+// belongs to the goroutine of that search; rankings keeps used ones.
 //
-// It works with what codes lack (see Scorer): the answer is the codes that lack at
-// most W, the smallest number for which the weights of these codes add up to k. Its
-// bound is that number for the codes found so far, so it is never less than W and
-// only falls, and what lacks more need not be looked at.
+// It works with lacks instead of scores (see [Scorer]): the smaller the lack of a code,
+// the better its score. Let W be the smallest lack such that the codes that lack W or
+// less have weights that add up to k. These codes are the answer. The bound is W
+// computed over the codes found so far. It is never below W and only falls, so a code
+// that lacks more than the bound need not be looked at.
 //
-// A code at distance d lacks no less than the d smallest |z_b| together, as it
-// differs in d bits, each of which adds its |z_b|. So a code farther than the
-// largest r for which the r smallest add up to no more than the bound is not in the
-// answer: the Hamming kernels sort out most codes before a score is computed.
+// A code at distance d differs from the signs of the query in d bits, and lacks |z_b|
+// for each of them. So it lacks at least the sum of the d smallest |z_b|. Let r be the
+// largest number such that the r smallest |z_b| add up to no more than the bound. No
+// code farther than r bits is in the answer, and the Hamming kernels sort out most
+// codes before a score is computed.
 type ranking struct {
-	by     *Scorer
-	weigh  func(number uint32, distance int) int
-	k      int
-	bound  int64
-	least  []int64 // least[r]: sum of the r smallest weights
-	coarse coarseLacks
-	few    bool // too few codes for its tables
-	found  []lacking
-	room   int // length of found at which it is pruned
-	nears  []codec.Near
-	seen   []uint64 // bitmap of the slots of the segment in hand that were offered
-	lookup lookups
+	by     *Scorer                               // of the query
+	weigh  func(number uint32, distance int) int // results that a code stands for; see [Query]
+	k      int                                   // results asked for
+	bound  int64                                 // W over the codes found so far
+	least  []int64                               // least[r]: sum of the r smallest weights
+	coarse coarseLacks                           // bounds lacks from below; not filled in if few
+	few    bool                                  // too few codes to be worth the tables of coarse
+	found  []lacking                             // codes with a weight; not all of them are within the bound
+	room   int                                   // length of found at which it is pruned
+	nears  []codec.Near                          // scratch memory of the Hamming kernels
+	seen   []uint64                              // bitmap of the slots of the current segment that were offered
+	lookup lookups                               // state of the lookups in the current segment
 }
 
 // lacking is a code that has been found.
 type lacking struct {
-	lack     int64
+	lack     int64 // see [Scorer]
 	number   uint32
 	distance int32
-	weight   int
+	weight   int // results that the code stands for
 }
 
 var rankings = sync.Pool{New: func() any { return new(ranking) }}
 
-// newRanking starts a search for the best k among so many codes.
+// newRanking starts a search for the best k results in a table of so many codes.
 func newRanking(by *Scorer, k, codes int, weigh func(uint32, int) int) *ranking {
 	r := rankings.Get().(*ranking)
 	r.by, r.k, r.weigh = by, k, weigh
@@ -80,9 +83,11 @@ func newRanking(by *Scorer, k, codes int, weigh func(uint32, int) int) *ranking 
 	return r
 }
 
+// release gives the ranking back to the pool, unless one large answer has made it
+// large.
 func (r *ranking) release() {
 	r.by, r.weigh, r.lookup.table = nil, nil, nil
-	const keep = 1 << 20 // as a search does
+	const keep = 1 << 20 // as for a search
 	if cap(r.found) <= keep/4 && cap(r.lookup.slots) <= keep {
 		rankings.Put(r)
 	}
@@ -93,13 +98,14 @@ func (r *ranking) radius() int {
 	return sort.Search(len(r.least), func(d int) bool { return r.least[d] > r.bound }) - 1
 }
 
-// refuses reports whether a code is seen at a glance to lack more than the bound.
+// refuses reports whether the coarse bound alone shows that a code lacks more than the
+// bound.
 func (r *ranking) refuses(code codec.Code) bool {
 	return !r.few && r.coarse.above(r.by, code, r.bound)
 }
 
-// offer adds a code to what has been found, unless it lacks more than the bound or
-// has no weight. Each code may be offered once, or again after it was refused.
+// offer adds a code to found, unless it lacks more than the bound or has no weight. A
+// code must not be offered again once it was added.
 func (r *ranking) offer(n uint32, distance int, code codec.Code) {
 	lack := r.by.lack(code)
 	if lack > r.bound {
@@ -115,9 +121,9 @@ func (r *ranking) offer(n uint32, distance int, code codec.Code) {
 	}
 }
 
-// prune sorts what has been found, lowers the bound and drops what lies beyond.
-// What is left may grow by a quarter before the next time, so that all of these
-// take no longer than a few sorts of the largest.
+// prune sorts found, lowers the bound and drops the codes beyond it. It runs again only
+// when found has grown by a quarter, so all sorts together take as long as a few sorts
+// of the largest.
 func (r *ranking) prune() {
 	slices.SortFunc(r.found, func(a, b lacking) int {
 		return cmp.Or(cmp.Compare(a.lack, b.lack), cmp.Compare(a.number, b.number))
@@ -129,13 +135,13 @@ func (r *ranking) prune() {
 			break
 		}
 		if sum += x.weight; sum >= r.k {
-			r.bound = x.lack // and go on to those that lack as much
+			r.bound = x.lack // and go on: codes with the same lack belong to the answer
 		}
 	}
 	r.room = len(r.found) + len(r.found)/4 + firstPiece
 }
 
-// appendTo appends the answer in order.
+// appendTo appends the answer to dst, best score first.
 func (r *ranking) appendTo(dst []Scored, explain *Explain) []Scored {
 	r.prune()
 	explain.Found = len(r.found)
@@ -146,8 +152,9 @@ func (r *ranking) appendTo(dst []Scored, explain *Explain) []Scored {
 	return dst
 }
 
-// compare offers those of at most scanBlock packed codes that are near enough.
-// number says what the number of each is, and whether it is new.
+// compare offers the codes that are near enough. codes are at most scanBlock packed
+// codes. number returns the number of code i, and whether it has not been offered
+// before.
 func (r *ranking) compare(codes []uint64, number func(i uint32) (n uint32, isNew bool)) {
 	words := len(r.by.code)
 	found := codec.Within(r.nears, r.by.code, codes, r.radius(), 0)
@@ -163,8 +170,8 @@ func (r *ranking) compare(codes []uint64, number func(i uint32) (n uint32, isNew
 	}
 }
 
-// scan compares codes, block by block: the first ones small, as all codes are near
-// enough before there is a bound.
+// scan compares all codes, block by block. Before there is a bound every code is near
+// enough, so the first blocks are small.
 func (r *ranking) scan(ctx context.Context, codes codec.Codes, number func(i uint32) (n uint32, isNew bool)) error {
 	n, size := codes.Len(), scanBlock/64
 	for from, block := 0, 0; from < n; from, block = from+size, block+1 {
@@ -179,14 +186,15 @@ func (r *ranking) scan(ctx context.Context, codes codec.Codes, number func(i uin
 	return nil
 }
 
-// Best appends to dst the codes with a score of S or more, S being the largest for
-// which their weights add up to k; all codes that have a weight where they do not.
-// So the codes of the last score come complete. They are in the order of
-// [Scored.Compare]. The code of q is that of the scorer, whatever q says.
+// Best appends to dst the codes with a score of S or more. S is the largest score for
+// which the weights of these codes add up to k. If the weights of all codes add up to
+// less, it appends every code that has a weight. So the codes that share the last score
+// come complete. They are in the order of [Scored.Compare]. Best searches for the code
+// of by and ignores the code of q.
 //
-// It reads all codes where they are few, or those of the rows of a selective filter,
-// with the Hamming kernels first; with tables of substrings it looks up what lacks
-// little (see lookups), and gives up where that takes longer than to read all.
+// Best has three ways. It reads all codes, with the Hamming kernels first. It reads the
+// codes of the rows of q.Filter, if these are few. Or it looks substrings up by their
+// lacks (see lookups), and falls back to reading all codes when that takes longer.
 func (t *Table) Best(ctx context.Context, q *Query, by *Scorer, k int, dst []Scored, explain *Explain) ([]Scored, error) {
 	if k <= 0 {
 		return dst, nil
@@ -212,9 +220,10 @@ func (t *Table) Best(ctx context.Context, q *Query, by *Scorer, k int, dst []Sco
 	return dst, nil
 }
 
+// cardinality is Cardinality with the parameters of [Query.Weight].
 func (t *Table) cardinality(n uint32, _ int) int { return t.Cardinality(n) }
 
-// searchTable offers what may be in the answer, by the plan that s explains.
+// searchTable offers the codes that may be in the answer, by the plan in s.explain.
 func (r *ranking) searchTable(ctx context.Context, s *search, q *Query) error {
 	t := s.t
 	if s.explain.Plan == PlanFilter {
@@ -248,8 +257,9 @@ func (r *ranking) searchTable(ctx context.Context, s *search, q *Query) error {
 	return err
 }
 
-// planBest returns the plan to begin with. Lookups take microseconds to begin with,
-// and tell when they take too long.
+// planBest returns the plan to begin with. It tries lookups whenever a segment has
+// tables and is large enough: they begin with microseconds, and stop when they take too
+// long.
 func (t *Table) planBest(q *Query, k int) (Plan, float64) {
 	predicted := t.PredictBest(q)
 	scan := predicted[PlanScan]
@@ -262,13 +272,14 @@ func (t *Table) planBest(q *Query, k int) (Plan, float64) {
 	return PlanScan, scan
 }
 
-// A scan takes so many nanoseconds a word of a code: twice as many where the query
-// says little of the codes, half as many where it says much.
+// wordCost is the time of a scan by score, in nanoseconds per word of a code. It is
+// twice that where the magnitudes of the query tell little about the codes, and half
+// where they tell much.
 const wordCost = 2
 
-// PredictBest returns what Best is roughly predicted to take by the plans that read
-// codes one after the other, in nanoseconds. What lookups take depends on the query,
-// and shows soon; they are given up where it is more than that of a scan.
+// PredictBest returns the predicted time of Best in nanoseconds, by plan, for the plans
+// that read codes one after the other. The time of lookups depends on the query and is
+// not predicted: Best gives them up once they take longer than a scan.
 func (t *Table) PredictBest(q *Query) map[Plan]float64 {
 	out := map[Plan]float64{PlanScan: overhead + wordCost*float64(t.indexed()*codec.Words(t.bits))}
 	if q.Filter != nil {
@@ -277,7 +288,7 @@ func (t *Table) PredictBest(q *Query) map[Plan]float64 {
 	return out
 }
 
-// Best is as that of a Table. It reads all codes.
+// Best is [Table.Best] over stored codes. It reads all of them.
 func (d *Stored) Best(ctx context.Context, by *Scorer, k int, dst []Scored, explain *Explain) ([]Scored, error) {
 	if k <= 0 {
 		return dst, nil

@@ -10,8 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// projectionOf makes a projection whose signs are a code, its numbers being
-// Gaussian.
+// projectionOf returns a Gaussian projection whose signs are c.
 func projectionOf(rng *rand.Rand, c codec.Code, q int) []float64 {
 	z := make([]float64, q)
 	for b := range z {
@@ -22,7 +21,7 @@ func projectionOf(rng *rand.Rand, c codec.Code, q int) []float64 {
 	return z
 }
 
-// loaded returns a table of the distinct ones of codes, one row each.
+// loaded returns a table of the distinct codes among codes, with one row each.
 func loaded(b *testing.B, codes codec.Codes) *Table {
 	w, seen := NewWriter(codes.Bits()), map[string]bool{}
 	var numbers []uint32
@@ -43,8 +42,8 @@ func loaded(b *testing.B, codes codec.Codes) *Table {
 	return w.Publish()
 }
 
-// projected makes n codes that are signs of linear projections of Gaussian points,
-// and the projections of other points as queries: as those of unlabelled items are.
+// projected returns n codes that are signs of linear projections of Gaussian points.
+// The queries are projections of other points, as those of unlabelled items.
 func projected(q, n, queries int) (codes codec.Codes, z [][]float64) {
 	const factors = 24
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -77,10 +76,10 @@ func projected(q, n, queries int) (codes codec.Codes, z [][]float64) {
 	return codes, z
 }
 
-// BenchmarkBest measures searches for the best ten scores among distinct codes of
-// 128 bits that are signs of correlated projections. The queries are projections of
-// other points ("own"), or have magnitudes that say nothing of the codes ("random"),
-// near a code or not.
+// BenchmarkBest measures searches for the best ten scores among distinct codes of 128
+// bits that are signs of correlated projections. The queries are projections of other
+// points ("own"), or have magnitudes that tell nothing about the codes ("random"), near
+// a code or not.
 func BenchmarkBest(b *testing.B) {
 	const q, queries = 128, 200
 	for _, n := range []int{100_000, 1_000_000} {

@@ -17,9 +17,9 @@ import (
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
-// drawProjection makes a query of q numbers: Gaussian ones; a few values, so that
-// many codes have the same score; some zeros, of either sign; one that outweighs the
-// rest, tiny or huge ones.
+// drawProjection makes a query of q numbers. They are Gaussian, or take few values so
+// that many codes share a score, or have zeros of either sign, or one that outweighs
+// the rest, or are tiny or huge.
 func drawProjection(rng *rand.Rand, q int) []float64 {
 	z := make([]float64, q)
 	kind, scale := rng.IntN(5), math.Pow(10, float64(rng.IntN(5)*150-300))
@@ -64,7 +64,7 @@ func lengthOf(z []float64) float64 {
 	return sum
 }
 
-// Scores are those of the definition, and the fast bound is one.
+// Scores agree with the definition, and the coarse bound is a bound.
 func TestScores(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := 8 * rapid.IntRange(1, 40).Draw(t, "bytes")
@@ -100,7 +100,7 @@ func TestScores(t *testing.T) {
 	}
 }
 
-// The weights do not depend on the size of the numbers, as far as float64 goes.
+// The weights do not depend on the scale of the query, within the range of float64.
 func TestScorerOfAnySize(t *testing.T) {
 	rng := seed.Rand(t, 7, 8)
 	z := make([]float64, 64)
@@ -124,14 +124,14 @@ func TestScorerOfAnySize(t *testing.T) {
 	}
 }
 
-// bestOf is the answer by definition: all codes that pass the filter, those with the
-// score of the k-th row or a better one.
+// bestOf is the answer by definition: all codes that pass the filter and score at least
+// as well as the k-th row.
 func (o *oracle) bestOf(z []float64, k int, by *Scorer, filter *roaring.Bitmap) []Scored {
 	_, rows := o.runs(make([]byte, o.q/8), filter)
 	var all []Scored
 	weights := map[string]int{}
 	for c, r := range rows {
-		// The scorer rounds, in the same way for all.
+		// the scorer rounds the same way for all codes
 		all = append(all, Scored{Distance: o.distance([]byte(c), by.code.AppendBytes(nil, o.q)), Score: by.Score(toCode([]byte(c)))})
 		weights[fmt.Sprint(all[len(all)-1])] += len(r)
 	}
@@ -150,8 +150,8 @@ func (o *oracle) bestOf(z []float64, k int, by *Scorer, filter *roaring.Bitmap) 
 	return all
 }
 
-// inWholes returns the scorer of whole numbers that does not make them larger, so
-// that many sums of weights are those that a search asks for, or next to them.
+// inWholes returns a scorer of whole numbers that are not scaled up. Many sums of
+// weights then equal the bounds of a search, or are next to them.
 func inWholes(z []float64) *Scorer {
 	s := NewScorer(z)
 	s.total, s.exponent = 0, 0
@@ -259,7 +259,7 @@ func TestBestAgreesWithTheDefinition(t *testing.T) {
 	})
 }
 
-// Twenty thousand codes, so that lookups are chosen by themselves, and given up.
+// Among twenty thousand codes searches choose lookups by themselves, and give them up.
 func TestBestOfManyCodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -291,7 +291,7 @@ func TestBestOfManyCodes(t *testing.T) {
 		plans := map[Plan]int{}
 		for i := range 20 {
 			z := projectionOf(rng, toCode(codes[i*1001]), q)
-			if i%2 == 0 { // what is unsure is what differs
+			if i%2 == 0 { // unsure bits are the ones that differ
 				for b := range z {
 					z[b] = math.Copysign(z[b]*z[b]*z[b], z[b]+rng.NormFloat64()/4)
 				}
@@ -317,7 +317,8 @@ func TestBestOfManyCodes(t *testing.T) {
 	}
 }
 
-// Weights take the place of rows; a cancelled search says so.
+// Weights replace the number of rows. A cancelled search returns the error of its
+// context.
 func TestBestWeightsAndCancel(t *testing.T) {
 	w := NewWriter(16)
 	for i := range uint32(6) {
@@ -352,7 +353,7 @@ func TestBestWeightsAndCancel(t *testing.T) {
 	}
 }
 
-// A store gives the answer of a table, and its errors come back.
+// A store gives the answers of a table, and its errors come back.
 func TestStoredBestAgreesWithTheDefinition(t *testing.T) {
 	broken := errors.New("broken")
 	rapid.Check(t, func(t *rapid.T) {

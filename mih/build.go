@@ -6,35 +6,36 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// Codes come to the tail, which every search scans. When it has grown enough it
-// becomes a segment, together with the segments before it that are not several
-// times larger than what would follow them: so the sizes of the segments fall
+// New codes go to the tail, which every search scans. When the tail is large enough it
+// becomes a segment. The last segments are merged into it as long as they are not
+// several times larger than the sum of what follows them. So the sizes of segments fall
 // geometrically, there are few of them, and a code is moved O(log n) times.
 const (
-	minSegment = 1024 // codes; fewer are scanned in a microsecond
-	maxTail    = 4096
-	growth     = 6
-	maxWaste   = .5 // share of codes that are gone, until all is built anew
-	minWaste   = 4 * minSegment
+	minSegment = 1024           // codes in a segment or more; fewer are scanned in a microsecond
+	maxTail    = 4096           // codes; a tail of that length is always built
+	growth     = 6              // a segment stays if it is this many times larger than what follows it
+	maxWaste   = .5             // share of dead codes above which everything is built anew
+	minWaste   = 4 * minSegment // indexed codes below which dead ones do not matter
 )
 
-// A Build makes one segment of the last segments and the tail of a table. It
-// can run in any goroutine while the table's Writer goes on.
+// A Build makes one segment of the last segments and the tail of a published table. Run
+// may be called in any goroutine while the table's Writer goes on. The writer's
+// goroutine installs the result.
 type Build struct {
-	// Bare leaves out the tables of substrings, which take most of the memory:
-	// the codes are found by scans.
+	// Bare leaves out the tables of substrings, which take most of the memory. Bare
+	// segments are scanned.
 	Bare bool
 
-	// Workers is how many goroutines Run works on; 0 stands for GOMAXPROCS.
+	// Workers is the number of goroutines of Run; 0 means GOMAXPROCS.
 	Workers int
 
-	t    *Table
-	keep int // segments that stay
-	last uint32
-	made *segment
+	t    *Table   // the table that is built from
+	keep int      // number of first segments that stay
+	last uint32   // the number after the last code that the segment covers
+	made *segment // by Run, for Install
 }
 
-// Build returns the build that is due; nil if none is.
+// Build returns the build that is due, or nil if none is due.
 func (t *Table) Build() *Build {
 	tail := t.tail.Len()
 	if tail >= min(max(minSegment, t.used/256), maxTail) {
@@ -50,11 +51,11 @@ func (t *Table) Build() *Build {
 	return nil
 }
 
-// Rebuild returns the build of one segment of everything, for codes that no row
-// carries any more to go.
+// Rebuild returns a build that makes one segment of all live codes, which drops the
+// dead ones.
 func (t *Table) Rebuild() *Build { return &Build{t: t, last: t.Next()} }
 
-// indexed returns the number of codes in segments and tail, dead ones too.
+// indexed returns the number of codes in segments and tail, dead ones included.
 func (t *Table) indexed() int {
 	n := t.tail.Len()
 	for _, g := range t.segments {
@@ -72,7 +73,7 @@ func (t *Table) Wasted() float64 {
 	return 1 - float64(t.used)/float64(n)
 }
 
-// codes returns how many codes the segment will have at most.
+// codes returns the number of codes that the segment has at most.
 func (b *Build) codes() int {
 	n := b.t.tail.Len()
 	for _, g := range b.t.segments[b.keep:] {
@@ -81,11 +82,11 @@ func (b *Build) codes() int {
 	return n
 }
 
-// TableBytes returns the memory that the tables of the segment will take, if it
-// is not bare.
+// TableBytes returns the memory in bytes that the tables of the segment take if it is
+// not bare.
 func (b *Build) TableBytes() int { return TableBytes(b.t.bits, b.codes()) }
 
-// KeptBytes returns the memory of the tables of the segments that stay.
+// KeptBytes returns the memory in bytes of the tables of the segments that stay.
 func (b *Build) KeptBytes() int {
 	sum := 0
 	for _, g := range b.t.segments[:b.keep] {
@@ -95,7 +96,8 @@ func (b *Build) KeptBytes() int {
 	return sum
 }
 
-// Run does the work: time and memory as for building the index of the codes.
+// Run builds and calibrates the segment, in time O(m n) for n codes and m substrings.
+// It returns an error when ctx ends, or when two numbers have the same code.
 func (b *Build) Run(ctx context.Context) error {
 	first := uint32(0)
 	if b.keep > 0 {
@@ -115,9 +117,10 @@ func (b *Build) Run(ctx context.Context) error {
 	return g.calibrate(ctx)
 }
 
-// Install puts what a build has made in place of what it was made from. Codes
-// that came since are in the tail again. Only builds of tables of this writer,
-// one at a time, may be installed.
+// Install replaces the segments and the tail that b was made from by the segment that
+// b.Run has made. Codes added since stay in the tail. b must come from a table of this
+// writer, and only one build may be under way at a time. Only the writer's goroutine
+// may call Install.
 func (w *Writer) Install(b *Build) {
 	fresh := codec.NewCodes(w.t.bits, 0)
 	for i := int(b.last - w.t.tailFirst); i < w.t.tail.Len(); i++ {

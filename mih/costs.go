@@ -8,39 +8,41 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// costs predict what a search of one segment takes, in nanoseconds. They are
-// measured when the segment is built, by running searches for a sample of its own
-// codes: how full the buckets near a code are, and what cache misses cost, no
-// formula knows.
+// costs predict the time that a search of one segment takes, in nanoseconds. calibrate
+// measures them when the segment is built, with searches for a sample of the segment's
+// own codes: no formula knows how full the buckets near a code are, nor what cache
+// misses cost. They do not change afterwards.
 type costs struct {
-	scan    float64 // reading all codes, where few are near
-	nearest float64 // reading all codes for the ten nearest
+	scan    float64 // to read all codes, for a radius that finds few
+	nearest float64 // to read all codes for the ten nearest
 
-	// Of the radii 0 to r-1: the mean time of the lookups, that of comparing the
-	// candidates, and how many candidates there are.
+	// Sums over the radii 0 to r-1, as means over the sample: the time of the lookups,
+	// the time of comparing candidates, and the number of candidates.
 	lookups, compares, found []float64
-	pace                     float64 // measured time by that of the rough costs in rings.go
+	pace                     float64 // measured time of comparisons by the rough estimate in rings.go
 }
 
 const (
-	// Every search pays for its surroundings; a plan must not be chosen for less.
+	// The fixed cost of every search. It keeps a plan from being chosen for less.
 	overhead = 150
-	// Lookups take little if they take that part of a scan.
+	// Lookups that take at most this share of a scan are always tried.
 	cheap = .15
 
-	// What a search has taken early on, in scans, and how many it may be predicted
-	// to take then.
+	// A search that has taken less than early scans may be predicted to take doubt
+	// scans and still goes on.
 	early = .1
 	doubt = 1.5
 
+	// Codes of a segment that calibrate searches for.
 	sampleQueries = 96
-	// Radii are measured up to where they cost so many scans, and no longer than that.
+	// Radii are measured until one costs enoughScans scans, or until measureFor is
+	// over.
 	enoughScans = 2
 	measureFor  = time.Second
 )
 
-// calibrate measures, for not much longer than measureFor: radii that it has not
-// come to count as slower than a scan.
+// calibrate measures costs and reach. It stops shortly after measureFor; radii that it
+// has not reached by then count as slower than a scan.
 func (g *segment) calibrate(ctx context.Context) error {
 	n, deadline := g.len(), time.Now().Add(measureFor)
 	if n == 0 {
@@ -49,8 +51,8 @@ func (g *segment) calibrate(ctx context.Context) error {
 	t := &Table{bits: g.codes.Bits()}
 	s := t.newSearch(nil)
 	defer s.release()
-	// Members with a few bits flipped, which a search is usually for: they find
-	// the full buckets that other codes are in.
+	// The queries are codes of the segment with a few bits flipped, as most searches
+	// are for something near. They meet the full buckets that other codes are in.
 	queries := make([]codec.Code, sampleQueries)
 	for i := range queries {
 		queries[i] = append(codec.Code(nil), g.codes.At(i*n/sampleQueries)...)
@@ -83,9 +85,10 @@ func (g *segment) calibrate(ctx context.Context) error {
 	}
 	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
 	for r := 0; r <= g.codes.Bits() && c.between(0, len(c.lookups)-2, 1) < enoughScans*c.scan && time.Now().Before(deadline); r += 1 + r/6 {
-		// Each query is asked once, so that it finds in the caches what searches of
-		// a busy index find. Of the two halves of them, one may be interrupted: what
-		// counts is the faster one, by what it had to do.
+		// Each query is asked once, so it meets the caches in the state in which
+		// searches of a busy index meet them. The queries are measured in two halves,
+		// as one of them may be interrupted. The faster half counts, by time per unit
+		// of work.
 		s.explain.Candidates, s.explain.Probes, s.explain.Compared = 0, 0, 0
 		perLookup, pace, lookups, work := math.Inf(1), math.Inf(1), 0.0, 0.0
 		for half := range 2 {
@@ -112,8 +115,9 @@ func (g *segment) calibrate(ctx context.Context) error {
 		c.extend(r, perLookup*lookups/sampleQueries, pace*work/sampleQueries, float64(s.explain.Candidates)/sampleQueries)
 	}
 	measured := len(c.lookups)
-	// Beyond, comparisons are known for the mean only to take too long; there may be
-	// few of them to a query that is far from all full buckets.
+	// Beyond these radii comparisons are known to take too long for the mean query. A
+	// query far from all full buckets may still have few, so the lookups are measured
+	// on.
 	for r := len(c.lookups) - 1; r <= g.codes.Bits() && c.lookups[len(c.lookups)-1] < c.scan && time.Now().Before(deadline); r += 1 + r/6 {
 		best := math.Inf(1)
 		for _, q := range queries[:8] {
@@ -138,8 +142,8 @@ func (g *segment) calibrate(ctx context.Context) error {
 	return nil
 }
 
-// extend adds what radius r takes, and, between that and the last radius, what lies
-// between.
+// extend adds the sums for radius r, and interpolates those of the radii between r and
+// the last one measured.
 func (c *costs) extend(r int, lookups, compares, found float64) {
 	last := len(c.lookups) - 1
 	from := [...]float64{c.lookups[last], c.compares[last], c.found[last]}
@@ -154,7 +158,7 @@ func (c *costs) extend(r int, lookups, compares, found float64) {
 	}
 }
 
-// work returns the rough costs of comparisons.
+// work returns a rough estimate of the time of the comparisons in e, in nanoseconds.
 func (g *segment) work(e *Explain) float64 {
 	if !g.paired() {
 		return besideCost * float64(e.Compared)
@@ -162,8 +166,9 @@ func (g *segment) work(e *Explain) float64 {
 	return entryCost*float64(e.Candidates) + compareCost*float64(e.Compared)
 }
 
-// between returns the predicted time that the radii from to to add, to a query whose
-// buckets are share times as full as the mean.
+// between returns the predicted time of the radii from to to, for a query whose buckets
+// are share times as full as the mean. It returns +Inf if these radii were not
+// measured.
 func (c *costs) between(from, to int, share float64) float64 {
 	if to < from {
 		return 0
@@ -174,27 +179,27 @@ func (c *costs) between(from, to int, share float64) float64 {
 	return c.lookups[to+1] - c.lookups[from] + share*(c.compares[to+1]-c.compares[from])
 }
 
-// share returns how full the buckets of a query are by what the radius before r has
-// found there, as a multiple of the mean.
+// share returns how full the buckets of a query are, as a multiple of the mean, given
+// the number of candidates that the radii before r have found.
 func (c *costs) share(r, candidates int) float64 {
 	return (float64(candidates) + 1) / (c.found[min(r, len(c.found)-1)] + 1)
 }
 
-// worthGoingOn reports whether the radii from r to end may take less than a scan, the
-// radius before r having found so many candidates: where the lookups take little,
-// they are made, as they tell how many codes have to be compared.
+// worthGoingOn reports whether the radii from r to end may take less time than a scan,
+// for a query whose radii before r have found so many candidates. It says yes where the
+// lookups alone are cheap, as they tell how many codes have to be compared.
 func (c *costs) worthGoingOn(r, end, candidates int) bool {
 	return c.cheap(r, end) || c.between(r, end, c.share(r, candidates)) < c.scan
 }
 
-// cheap reports whether the lookups of the radii from r to end take little.
+// cheap reports whether the lookups of the radii from r to end take little time.
 func (c *costs) cheap(r, end int) bool {
 	return end+1 < len(c.lookups) && c.lookups[end+1]-c.lookups[min(r, end+1)] < cheap*c.scan
 }
 
-// worthGoingOnNearest reports whether a k-NN search, whose end is an estimate, is
-// predicted to take less than a scan. As long as it has taken little, it is in doubt
-// in favour of going on, which tells more.
+// worthGoingOnNearest reports whether a k-NN search is predicted to take less time than
+// a scan. Its end is an estimate. While the search has taken little time, it goes on
+// even if the prediction is somewhat longer than a scan, as a longer search knows more.
 func (c *costs) worthGoingOnNearest(r, end, candidates int) bool {
 	share, scan := c.share(r, candidates), c.nearest
 	if c.between(0, r-1, share) < early*scan {
@@ -203,9 +208,9 @@ func (c *costs) worthGoingOnNearest(r, end, candidates int) bool {
 	return c.between(r, end, share) < scan
 }
 
-// Predict returns what the plans that could answer a query are predicted to take,
-// in nanoseconds. A negative radius stands for a k-NN search, of which only the
-// beginning of the lookups can be predicted.
+// Predict returns the predicted time of each plan that can answer a query, in
+// nanoseconds. A negative radius means a k-NN search. Only the first lookups of a k-NN
+// search can be predicted.
 func (t *Table) Predict(q *Query, radius int) map[Plan]float64 {
 	memory, scan, filter := t.predict(q, radius)
 	out := map[Plan]float64{PlanScan: scan}
@@ -218,7 +223,8 @@ func (t *Table) Predict(q *Query, radius int) map[Plan]float64 {
 	return out
 }
 
-// predict returns the predictions of the plans; +Inf where one is not possible.
+// predict returns the predicted time of each plan, +Inf for a plan that is not
+// possible.
 func (t *Table) predict(q *Query, radius int) (memory, scan, filter float64) {
 	memory, scan, filter = overhead, overhead, math.Inf(1)
 	for _, g := range t.segments {
@@ -235,9 +241,9 @@ func (t *Table) predict(q *Query, radius int) (memory, scan, filter float64) {
 	return memory, scan, filter
 }
 
-// plan returns the plan to begin with. Lookups are worth a try where the mean
-// query would not be much faster by a scan, as queries differ and the first lookups
-// tell.
+// plan returns the plan to begin with, and its predicted time. Lookups are worth a try
+// even where a scan is a little faster for the mean query: queries differ, and the
+// first lookups show how.
 func (t *Table) plan(q *Query, radius int) (Plan, float64) {
 	memory, scan, filter := t.predict(q, radius)
 	switch {
@@ -251,7 +257,7 @@ func (t *Table) plan(q *Query, radius int) (Plan, float64) {
 	return PlanScan, scan
 }
 
-// tries reports whether lookups are worth a try in some segment.
+// tries reports whether some segment is worth a try by lookups.
 func (t *Table) tries(radius int) bool {
 	for _, g := range t.segments {
 		if g.costs.tries(radius) {
@@ -261,8 +267,7 @@ func (t *Table) tries(radius int) bool {
 	return false
 }
 
-// tries reports whether lookups up to radius r are worth a try, whatever the mean
-// query takes.
+// tries reports whether lookups up to radius r are worth a try.
 func (c *costs) tries(r int) bool { return c.cheap(0, r) || c.between(0, r, 1) < c.scan }
 
 // Indexed reports whether all segments have their tables in memory.
@@ -275,12 +280,12 @@ func (t *Table) Indexed() bool {
 	return true
 }
 
-// PredictRadius predicts the time of the plan that Radius would choose, in
+// PredictRadius returns the predicted time of the plan that Radius would choose, in
 // nanoseconds.
 func (t *Table) PredictRadius(q *Query, r int) float64 {
 	_, predicted := t.plan(q, min(r, t.bits))
 	return predicted
 }
 
-// filterCost predicts the plan Filter: two cache misses a row.
+// filterCost returns the predicted time of PlanFilter: two cache misses a row.
 func filterCost(q *Query) float64 { return overhead + 25*float64(q.Filter.GetCardinality()) }

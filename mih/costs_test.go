@@ -8,8 +8,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A small or a bare segment beside a large one is scanned; the large one is
-// searched by lookups all the same.
+// A small or bare segment beside a large one is scanned, and the large one is still
+// searched by lookups.
 func TestEachSegmentIsSearchedInItsOwnWay(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -32,8 +32,7 @@ func TestEachSegmentIsSearchedInItsOwnWay(t *testing.T) {
 		add(100_000, false)
 		add(2000, bare)
 		table := w.Publish()
-		// Whatever this machine has measured, if it has come to it: a scan of the large segment
-		// costs more.
+		// Whatever this machine has measured, a scan of the large segment costs more.
 		table.segments[0].costs = costs{scan: 1e12, nearest: 1e12, pace: 1, lookups: make([]float64, 130), compares: make([]float64, 130), found: make([]float64, 130)}
 		var e Explain
 		query := &Query{Code: table.Code(7)}
@@ -52,8 +51,8 @@ func TestEachSegmentIsSearchedInItsOwnWay(t *testing.T) {
 	}
 }
 
-// A query in the middle of a large cluster finds buckets that are full of codes: they
-// are counted and not compared where a scan takes less.
+// A query in the middle of a large cluster finds full buckets. It counts their codes,
+// and scans instead of comparing them if that takes less time.
 func TestFullBucketsAreScannedInstead(t *testing.T) {
 	for _, q := range []int{64, 128, 256} {
 		rng := rand.New(rand.NewPCG(3, 4))

@@ -1,9 +1,9 @@
-// Package mih searches binary codes exactly: all codes within a Hamming
-// radius, or the nearest ones.
+// Package mih searches binary codes exactly, by multi-index hashing: all codes within a
+// Hamming radius, the nearest codes, or the codes with the best scores.
 //
-// It works on DISTINCT codes. Learned codes collapse to about one code a set of
-// labels, so a [Table] numbers the distinct codes and keeps for each the rows
-// (items) that carry it; a search finds code numbers, and their rows follow.
+// It works on DISTINCT codes. Learned codes collapse to about one code a set of labels,
+// so a [Table] numbers the distinct codes and keeps the rows (items) that carry each of
+// them. A search finds code numbers; their rows follow.
 //
 //	w := mih.NewWriter(128)
 //	n, _, err := w.Number(code) // number of the code, new or old
@@ -14,17 +14,33 @@
 //
 // # How a search works
 //
-// Most codes are in segments, each with a table for every substring of a code
-// ([Split]): multi-index hashing. A search looks up the substrings of the query,
-// with growing numbers of bits flipped. Beside a code that it finds there stands the
-// substring that makes up a pair with this one, which is enough to leave most of
-// them alone; the others are compared with the query. Where so many lookups would be
-// needed that reading all codes is cheaper, it does that: every segment has measured
-// what both cost. New codes are in a tail that is always scanned; a [Build] makes a
-// segment of them in the background.
+// Most codes are in segments. A segment has a hash table for each substring of its
+// codes ([Split]). A search looks up the substrings of the query, first as they are,
+// then with more and more bits flipped. An entry of a table leads to a code, and has the
+// other substring of a pair beside it. That substring alone rules most entries out; the
+// remaining codes are compared with the query. Every segment has measured what lookups
+// and a scan cost, so a search reads all codes wherever that is cheaper. New codes are in
+// a tail that every search scans; a [Build] makes a segment of them in the background.
 //
-// # Concurrency
+// [Stored] searches codes that are not in memory, by the same principle, over a
+// [Store].
 //
-// A [Writer] belongs to one goroutine. A [Table] that it has published never
-// changes and is safe for any number of readers.
+// # Imports and concurrency
+//
+// The package imports codec and roaring. It starts goroutines only inside [Build.Run]
+// and [Writer.Load], which wait for them. It has no lock: a [Writer] belongs to one
+// goroutine, and a published [Table] never changes, so any number of goroutines may
+// read it.
+//
+// # Invariants
+//
+//   - Every plan gives the answer of the definition: TestTablesAgreeWithTheDefinition,
+//     TestAllSplitsAgreeWithTheDefinition, TestBestAgreesWithTheDefinition,
+//     TestStoredAgreesWithTheDefinition.
+//   - A published table never changes: TestPublishedTablesNeverChange.
+//   - Builds keep the segments few and give memory back: TestBuildsComeDue,
+//     TestCodesThatGoTakeNoMemory.
+//
+// The proofs stand where they are used: at rings and lookups for what has been found so
+// far, at collector.done and ranking for when a search may stop.
 package mih

@@ -6,10 +6,10 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// NearestEach answers several queries as Nearest does, k[i] being that of query
-// i. Where scans are needed they read the codes once for all of them, a block at a
-// time, which pays when the codes are more than the caches hold. For one
-// goroutine; the memory is that of all answers.
+// NearestEach answers several queries as Nearest does: query i with its k[i]. Where
+// scans are needed it reads the codes once for all queries, a block at a time. That
+// pays when the codes are larger than the caches. It runs in the caller's goroutine and
+// holds all answers in memory.
 func (t *Table) NearestEach(ctx context.Context, queries []*Query, k []int) ([][]codec.Near, error) {
 	searches := make([]*search, len(queries))
 	defer func() {
@@ -52,7 +52,7 @@ func (t *Table) NearestEach(ctx context.Context, queries []*Query, k []int) ([][
 	return out, nil
 }
 
-// scanEach is scan for several searches.
+// scanEach is scan for several searches at once.
 func (g *segment) scanEach(ctx context.Context, searches []*search) error {
 	if len(searches) == 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// filter finds the codes within r bits among those that the rows of the filter
-// carry, in any order.
+// filter finds the codes within r bits that rows of q.Filter carry, in any order. It
+// reads the code of every row of the filter.
 func (s *search) filter(ctx context.Context, q *Query, r int) error {
 	t := s.t
 	numbers := s.entries[:0]

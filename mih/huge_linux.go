@@ -5,15 +5,16 @@ import (
 	"unsafe"
 )
 
-// madvCollapse makes huge pages of small ones at once, since Linux 6.1.
+// madvCollapse collapses small pages into huge ones at once, since Linux 6.1.
 const madvCollapse = 25
 
-// hugePage is the size of the pages that the kernel may use where a program asks.
+// hugePage is the size of a huge page in bytes.
 const hugePage = 2 << 20
 
-// inHugePages asks the kernel to back a large array, not yet written to, with
-// huge pages. Lookups go to random places in tens of megabytes; with small pages
-// most of them would miss the TLB too. It is a hint: nothing depends on it.
+// inHugePages asks the kernel to back a large array with huge pages, and returns it.
+// The array must not have been written to. Lookups go to random places in tens of
+// megabytes, and with small pages most of them would miss the TLB too. It is a hint:
+// nothing depends on it.
 func inHugePages[T any](s []T) []T {
 	s = s[:cap(s)]
 	if len(s) == 0 {

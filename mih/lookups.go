@@ -10,68 +10,70 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A search for the best scores looks substrings up by what they lack: the sum of the
-// weights |z_b| of the bits in which they differ from those of the query. This is
-// the pigeonhole principle with weights.
+// lookups is the state of a search for the best scores in one segment. It looks
+// substrings up by their lack: the sum of the weights |z_b| of the bits in which they
+// differ from those of the query. This is the pigeonhole principle with weights.
 //
-// Let all values of substring j have been looked up that lack less than T_j, for
-// each j. A code that none of them has brought lacks T_j or more in each substring,
-// and as what a code lacks is the sum of what its substrings lack, T_0 + T_1 + ... or
-// more. So once that sum is above the bound, all codes that lack no more than the
-// bound have been found, and the search is complete. It is too when some T_j is above
-// all the weights of its substring together: then every code has been found.
+// For each substring j, let every value that lacks less than T_j have been looked up. A
+// code that none of these values has brought lacks T_j or more in each substring j. The
+// lack of a code is the sum of the lacks of its substrings, so this code lacks T_0 +
+// T_1 + ... or more. Once that sum is above the bound, every code that lacks no more
+// than the bound has been found, and the search is complete. It is also complete when
+// some T_j is above the sum of all weights of substring j: then every code has been
+// found.
 //
-// A |z_b| that is small costs little to flip: a code may be far in bits and near
-// in score. So a search by growing Hamming radii would have to go to the largest
-// distance at which anything can have a good score, with the bits that matter
-// least, and meets on its way most of what differs in bits that matter.
+// A bit with a small |z_b| costs little to flip, so a code may be far in bits and near
+// in score. A search by growing Hamming radii would have to go to the largest distance
+// at which any code can have a good score. On its way it would meet most of the codes
+// that differ in bits that matter.
 //
-// Where substrings come in pairs, the entries of a bucket have the other substring
-// of the pair beside them, and the principle is applied twice, as in a search by
-// distance (rings.go): a code that is in none of the buckets of either lacks T_j of
-// one and T_j' of the other, or more, so all codes have been found that lack less
-// than T_j + T_j' of the pair; and only these need be looked at.
+// Where substrings come in pairs, an entry of a bucket also holds the other substring
+// of the pair, and the principle is applied twice, as in a search by distance
+// (rings.go). A code in none of the buckets looked up for either substring lacks at
+// least T_j in one and T_j' in the other. So all codes that lack less than T_j + T_j'
+// in the pair have been found, and only these have to be read.
 type lookups struct {
-	thresh []int64       // T_j
-	bits   []weightedBit // of the substring in hand, the smallest weight first
-	below  int64         // look up the values that lack less than this,
-	from   int64         // and take the codes whose group of substrings lacks so much
-	to     int64         // to less than that
-	query  uint32        // value of the substring of the query
-	table  *bucketTable
+	thresh []int64       // T_j, for each substring
+	bits   []weightedBit // of the current substring, smallest weight first
+	below  int64         // look up the values that lack less than this
+	from   int64         // take the codes whose group of substrings lacks at least this
+	to     int64         // and less than this
+	query  uint32        // value of the current substring of the query
+	table  *bucketTable  // of the current substring
 
-	// What the other substring of the pair lacks, by its lower and its upper byte,
-	// and the least of it: what lacks less, that substring brings.
-	partner  uint32 // of the query
+	// For a pair: the lack of the other substring, by its lower and its upper byte. An
+	// entry whose other substring lacks less than least is left out, as the lookups of
+	// that substring bring it.
+	partner  uint32 // value of the other substring of the query
 	partners [2][256]int64
 	least    int64
 
-	slots    []uint32 // what has been found
-	probes   int
-	entries  int
-	work     float64 // in nanoseconds, roughly
-	mostWork float64 // where more is needed, it ends
+	slots    []uint32 // found by the lookups of the current group
+	probes   int      // values looked up
+	entries  int      // entries in their buckets
+	work     float64  // rough time so far, in nanoseconds
+	mostWork float64  // work at which the search gives up
 }
 
-// weightedBit is a bit of a substring.
+// weightedBit is a bit of a substring and its weight.
 type weightedBit struct {
 	weight int64
 	mask   uint32
 }
 
 const (
-	// Segments of so few codes are scanned.
+	// Segments with fewer codes are scanned.
 	worthLookups = 8192
-	// Thresholds grow by one part in so many, each time.
+	// Thresholds grow by one part in so many each time.
 	widening = 2
-	// What a value that is looked up takes, and an entry, in nanoseconds.
+	// Rough time of a value that is looked up, and of an entry, in nanoseconds.
 	valueCost = 20
 	otherCost = 5
 )
 
-// lookUp offers the codes of a segment that may be in the answer, and reports
-// whether these are complete; with mayScan it gives up where a scan seems to be
-// cheaper.
+// lookUp offers the codes of a segment that may be in the answer. It reports whether
+// that is complete. With mayScan it gives up where a scan seems cheaper; the codes it
+// has offered by then stay offered.
 func (r *ranking) lookUp(ctx context.Context, s *search, g *segment, mayScan bool) (complete bool, err error) {
 	s.enter(g)
 	l, m := &r.lookup, g.split.Len()
@@ -86,7 +88,7 @@ func (r *ranking) lookUp(ctx context.Context, s *search, g *segment, mayScan boo
 		s.explain.Probes += l.probes
 		s.explain.Candidates += l.entries
 	}()
-	sum := int64(0) // of T_j
+	sum := int64(0) // of all T_j
 	threshold := r.by.total / int64(2*g.split.bits)
 	for ; ; threshold += threshold/widening + 1 {
 		if err := ctx.Err(); err != nil {
@@ -96,7 +98,8 @@ func (r *ranking) lookUp(ctx context.Context, s *search, g *segment, mayScan boo
 			if sum > r.bound {
 				return true, nil
 			}
-			// The bound, shared out among all, ends the search at once.
+			// A threshold of the bound divided by the number of substrings ends the
+			// search.
 			next := min(threshold, r.bound/int64(m)) + 1
 			first, last := g.group(p), g.group(p+1)-1
 			if next <= l.thresh[first] {
@@ -105,7 +108,7 @@ func (r *ranking) lookUp(ctx context.Context, s *search, g *segment, mayScan boo
 			before := l.thresh[first]
 			l.slots, l.below = l.slots[:0], next
 			l.from, l.to = before*int64(last-first+1), next*int64(last-first+1)
-			all := int64(0) // what lacks everything of the group
+			all := int64(0) // lack of a code that differs in all bits of the group
 			for j := first; j <= last; j++ {
 				all += l.lookUpAll(g, s, r.by, j)
 				l.thresh[j] = next
@@ -123,8 +126,8 @@ func (r *ranking) lookUp(ctx context.Context, s *search, g *segment, mayScan boo
 	}
 }
 
-// lookUpAll looks up the values of substring j that lack less than below. It
-// returns what the value lacks that differs in all bits.
+// lookUpAll looks up the values of substring j that lack less than l.below. It returns
+// the lack of the value that differs from the query in all bits.
 func (l *lookups) lookUpAll(g *segment, s *search, by *Scorer, j int) (all int64) {
 	weight := func(k int) int64 {
 		if g.order != nil {
@@ -162,9 +165,9 @@ func (l *lookups) lookUpAll(g *segment, s *search, by *Scorer, j int) (all int64
 	return all
 }
 
-// lookUpWith looks up the values that differ in the bits of mask, which together
-// lack so much, and in some of the bits from number i on. As weights ascend, no
-// further bit can be flipped where one makes it too much.
+// lookUpWith looks up the values that differ from the query in the bits of mask and in
+// some of the bits from l.bits[i] on. lack is the lack of mask. Weights ascend, so once
+// one bit is too much all later ones are.
 func (l *lookups) lookUpWith(i int, mask uint32, lack int64) {
 	for ; i < len(l.bits); i++ {
 		sum := lack + l.bits[i].weight
@@ -177,8 +180,8 @@ func (l *lookups) lookUpWith(i int, mask uint32, lack int64) {
 	}
 }
 
-// lookUp takes what the value has that differs in the bits of mask, and lacks so
-// much.
+// lookUp takes the entries of the value that differs from the query in the bits of
+// mask. lack is the lack of mask.
 func (l *lookups) lookUp(mask uint32, lack int64) {
 	t, bucket := l.table, l.query^mask
 	from, to := t.offsets[bucket], t.offsets[bucket+1]
@@ -203,7 +206,7 @@ func (l *lookups) lookUp(mask uint32, lack int64) {
 	}
 }
 
-// take adds the slot of an entry.
+// take adds the slot of entry e to slots.
 func (l *lookups) take(e uint32) {
 	if l.table.slots != nil {
 		e = l.table.slots[e]
@@ -211,12 +214,12 @@ func (l *lookups) take(e uint32) {
 	l.slots = append(l.slots, e)
 }
 
-// offered reports whether a slot of the segment in hand has been offered.
+// offered reports whether a slot of the current segment has been offered.
 func (r *ranking) offered(slot uint32) bool {
 	return int(slot/64) < len(r.seen) && r.seen[slot/64]>>(slot%64)&1 == 1
 }
 
-// offerSlots offers what lookups have brought, each code once.
+// offerSlots offers the codes in the slots that lookups have found, each code once.
 func (r *ranking) offerSlots(g *segment) {
 	for rest := r.lookup.slots; len(rest) > 0; {
 		part := rest[:min(len(rest), scanBlock)]

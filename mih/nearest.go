@@ -8,23 +8,25 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A collector counts what a k-NN search finds. Its bound is the smallest distance
-// within which the weights found so far add up to k: no code beyond it can be in
-// the answer, and it only falls. As long as they do not add up to k it is the
-// length of the codes.
+// A collector counts what a k-NN search finds. It belongs to the goroutine of the
+// search.
+//
+// Its bound is the smallest distance within which the weights found so far add up to k.
+// No code beyond the bound can be in the answer, and the bound only falls. While the
+// weights do not add up to k, the bound is the length of the codes.
 type collector struct {
-	table     *Table // whose cardinalities are the weights; nil: see weight
-	weight    func(number uint32, distance int) int
-	takeMore  func() int // take, and the bound after it
-	k         int
-	bound     int
-	sum       int   // weights within the bound
-	histogram []int // weights by distance
+	table     *Table                                // its cardinalities are the weights; nil: weight has them
+	weight    func(number uint32, distance int) int // see [Query]; nil if table is set
+	takeMore  func() int                            // calls take and returns the bound after it
+	k         int                                   // results asked for
+	bound     int                                   // bits
+	sum       int                                   // weights within the bound
+	histogram []int                                 // weights by distance
 	found     []codec.Near
-	taken     int // of found, that are counted
+	taken     int // number of first elements of found that are counted
 }
 
-// start makes the collector ready for a search in codes of q bits.
+// start makes the collector ready for a search for k results among codes of q bits.
 func (c *collector) start(q, k int, table *Table, weight func(uint32, int) int) {
 	if c.takeMore == nil { // collectors are used again
 		c.takeMore = func() int { c.take(); return c.bound }
@@ -37,7 +39,7 @@ func (c *collector) start(q, k int, table *Table, weight func(uint32, int) int) 
 	c.found, c.taken = c.found[:0], 0
 }
 
-// weigh says how many results a code stands for.
+// weigh returns the number of results that code n stands for.
 func (c *collector) weigh(n uint32, distance int) int {
 	if c.table != nil {
 		return c.table.Cardinality(n)
@@ -45,8 +47,8 @@ func (c *collector) weigh(n uint32, distance int) int {
 	return c.weight(n, distance)
 }
 
-// take counts what found has gained and drops what has no weight or lies beyond
-// the bound.
+// take counts the codes appended to found since the last call. It drops those without a
+// weight and those beyond the bound.
 func (c *collector) take() {
 	kept := c.found[:c.taken]
 	for _, x := range c.found[c.taken:] {
@@ -72,15 +74,15 @@ func (c *collector) take() {
 	}
 }
 
-// prune drops what has fallen beyond the bound.
+// prune drops the codes that are beyond the bound by now.
 func (c *collector) prune() {
 	beyond := codec.NearOf(c.bound+1, 0)
 	c.found = slices.DeleteFunc(c.found, func(x codec.Near) bool { return x >= beyond })
 	c.taken = len(c.found)
 }
 
-// forget takes out the codes with numbers first to last-1, of which some have
-// been found, for a scan to find them all. The bound stays true.
+// forget takes out the codes with numbers first to last-1, so that a scan can find all
+// of them again. The bound stays true.
 func (c *collector) forget(first, last uint32) {
 	c.found = slices.DeleteFunc(c.found, func(x codec.Near) bool {
 		n := x.Position()
@@ -97,25 +99,26 @@ func (c *collector) forget(first, last uint32) {
 	c.taken = len(c.found)
 }
 
-// appendTo appends the answer by distance.
+// appendTo appends the answer to dst, by distance.
 func (c *collector) appendTo(dst []codec.Near) []codec.Near {
 	c.prune()
 	return appendByDistance(dst, c.found, len(c.histogram)-1)
 }
 
-// done reports whether every code within the bound has been found when every code
-// within r bits has.
+// done reports whether the answer is complete, given that every code within r bits has
+// been found.
 //
-// Proof: if the bound D is at most r, all codes within D bits have been found, and
-// their weights add up to k or more, while those within D-1 bits do not: so the
-// codes within D bits are the answer. If weights found so far do not add up to k,
-// the bound is still the length of the codes.
+// Proof: let the bound D be at most r. Then all codes within D bits have been found.
+// Their weights add up to k or more, and those of the codes within D-1 bits do not. So
+// the codes within D bits are the answer. If the weights found so far do not add up to
+// k, D is the length of the codes, and every code has been found.
 func (c *collector) done(r int) bool { return c.bound <= r }
 
-// Nearest appends to dst all codes within D bits of the query, D being the
-// smallest distance within which the weights of the codes add up to k; all codes
-// that have a weight where they do not. So the codes of the last distance come
-// complete. They come by distance, in any order where that is the same.
+// Nearest appends to dst all codes within D bits of the query. D is the smallest
+// distance within which the weights of the codes add up to k. If the weights of all
+// codes add up to less, it appends every code that has a weight. So the codes at
+// distance D come complete. They come by distance, in any order where distances are
+// equal.
 func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near, explain *Explain) ([]codec.Near, error) {
 	if k <= 0 {
 		return dst, nil
@@ -141,8 +144,8 @@ func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near, 
 	return dst, nil
 }
 
-// begin starts a k-NN search: with the tail, which has to be read in any case and
-// gives a bound, or with all that there is to do where the filter leads.
+// begin starts a k-NN search. By PlanFilter it does all the work. By any other plan it
+// scans the tail, which has to be read anyway and gives a bound.
 func (s *search) begin(ctx context.Context, q *Query, k int) error {
 	t := s.t
 	if q.Filter == nil && q.Weight == nil {
@@ -166,8 +169,8 @@ func (s *search) begin(ctx context.Context, q *Query, k int) error {
 	return err
 }
 
-// visit searches a segment by lookups, if that is the plan. It reports whether
-// the segment has to be scanned: instead of that, or because it gave up.
+// visit searches a segment by lookups, if that is the plan. It reports whether the
+// segment must be scanned: because lookups are not the plan, or because they gave up.
 func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 	if s.explain.Plan == PlanFilter {
 		return false, nil
@@ -184,8 +187,8 @@ func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 	return abandoned, err
 }
 
-// lookUp searches a segment by growing radii. It reports whether it gave up because
-// a scan is predicted to be cheaper than what is left.
+// lookUp searches a segment by growing radii. It reports whether it gave up because a
+// scan is predicted to take less time than the remaining radii.
 func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err error) {
 	c := &s.collector
 	s.enter(g)
@@ -194,9 +197,9 @@ func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err er
 	for rings := 0; rings == 0 || !c.done(rings-1); {
 		goal := max(g.split.Len()/2, 1)
 		if rings > 0 {
-			// What is found within a radius that is too small has to be told from
-			// the rest again for a larger one. So the radius grows to where the end
-			// seems to be, if that is not far away.
+			// A code found within a radius that is too small is found again within a
+			// larger one, and has to be told from new codes. So the radius grows at
+			// once to where the search seems to end, if that is not far away.
 			end := g.reach.bound(rings-1, c.k, c.bound, c.histogram, s.before)
 			goal = max(rings+1, min(end+1, max(rings+rings/2, g.split.Len())))
 			if s.mayScan && rings >= g.split.Len() && !g.costs.worthGoingOnNearest(rings, end, s.explain.Candidates-candidates) {

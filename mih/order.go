@@ -7,23 +7,24 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A bitOrder says which bits of a code make up the substrings of a segment: bit
-// order[k] of the code is bit k of what is split. Distances do not depend on it,
-// but the buckets do: where bits of one substring are correlated, some buckets
-// are full and the queries are near them. So bits that are correlated go to
-// different substrings, as Norouzi, Punjani and Fleet do (TPAMI 2014, section
-// 5.3). nil is the natural order.
+// A bitOrder says which bits of a code make up the substrings of a segment: bit k of
+// the code that is split is bit order[k] of the original. nil is the natural order.
+//
+// Distances do not depend on the order, but the buckets do. Where the bits of one
+// substring are correlated, some buckets are full, and queries meet them. So correlated
+// bits go to different substrings, as by Norouzi, Punjani and Fleet (TPAMI 2014,
+// section 5.3).
 type bitOrder []uint16
 
 const (
-	orderSamples = 8192
-	maxOrderBits = 512 // beyond, finding an order takes longer than it is worth
-	orderPays    = .9  // of the sum of squared correlations may be left
+	orderSamples = 8192 // codes in the sample
+	maxOrderBits = 512  // longer codes keep their order: finding one takes longer than it saves
+	orderPays    = .9   // an order is kept if it leaves at most this share of the squared correlations
 )
 
-// findOrder chooses the order for codes, from a sample: greedily, then by
-// swapping bits of different substrings as long as that makes the sum of the
-// squared correlations within substrings smaller.
+// findOrder chooses the order from a sample of codes. It places bits greedily. Then it
+// swaps bits of different substrings while that lowers the sum of the squared
+// correlations within substrings. It returns nil where no order is worth it.
 func findOrder(codes codec.Codes, split Split) bitOrder {
 	q, m := codes.Bits(), split.Len()
 	if q > maxOrderBits || m < 2 || codes.Len() < minSegment {
@@ -89,7 +90,7 @@ func findOrder(codes codec.Codes, split Split) bitOrder {
 			}
 		}
 	}
-	// Sampling alone makes correlations of 1/n, squared, among all.
+	// The sample alone makes squared correlations of 1/n between all bits.
 	noise := float64(q) * float64(q/m) / float64(min(codes.Len(), orderSamples))
 	if chosen-noise > orderPays*(natural-noise) {
 		return nil
@@ -97,8 +98,7 @@ func findOrder(codes codec.Codes, split Split) bitOrder {
 	return order
 }
 
-// correlations returns the squared correlations between bits, 0 of a bit with
-// itself.
+// correlations returns the squared correlation of each two bits, 0 on the diagonal.
 func correlations(codes codec.Codes) [][]float64 {
 	q, n := codes.Bits(), min(codes.Len(), orderSamples)
 	columns, ones := make([][]uint64, q), make([]float64, q)
@@ -132,7 +132,7 @@ func correlations(codes codec.Codes) [][]float64 {
 	return c
 }
 
-// apply writes the code in this order to dst.
+// apply writes c, with its bits in this order, to dst, and returns it.
 func (o bitOrder) apply(dst, c codec.Code) codec.Code {
 	if o == nil {
 		return append(dst[:0], c...)
@@ -148,13 +148,13 @@ func (o bitOrder) apply(dst, c codec.Code) codec.Code {
 	return dst
 }
 
-// applyAll returns codes in this order, a byte at a time.
+// applyAll returns copies of codes with their bits in this order. It goes byte by byte.
 func (o bitOrder) applyAll(codes codec.Codes) codec.Codes {
 	if o == nil {
 		return codes
 	}
 	q, words := codes.Bits(), codec.Words(codes.Bits())
-	// lut[p*256+v] is what value v of byte p becomes.
+	// lut[p*256+v] is the contribution of value v of byte p.
 	lut := make([]uint64, q/8*256*words)
 	for k, b := range o {
 		p, bit := int(b)/8, int(b)%8
@@ -179,14 +179,14 @@ func (o bitOrder) applyAll(codes codec.Codes) codec.Codes {
 	return out
 }
 
-// A groupMask has the bits of a code that make up a group of substrings, without
-// the words before and after that have none.
+// A groupMask has the bits of a code that make up one group of substrings. Words
+// without such bits at either end are left out.
 type groupMask struct {
-	first int
+	first int // index of the first word
 	words []uint64
 }
 
-// mask returns the mask of bits from to to-1 of what is split.
+// mask returns the mask of bits from to to-1 of the reordered code.
 func (o bitOrder) mask(q, from, to int) groupMask {
 	mask := codec.NewCode(q)
 	for k := from; k < to; k++ {
@@ -206,7 +206,7 @@ func (o bitOrder) mask(q, from, to int) groupMask {
 	return groupMask{first, mask[first:last]}
 }
 
-// distance returns the number of bits of the mask in which two codes differ.
+// distance returns the number of bits of the mask in which a and b differ.
 func (m *groupMask) distance(a, b codec.Code) (d int) {
 	for i, word := range m.words {
 		d += bits.OnesCount64((a[m.first+i] ^ b[m.first+i]) & word)

@@ -2,28 +2,31 @@ package mih
 
 import "slices"
 
-// paged is a growing array of pages that successive states of a table share: a
-// change copies the page it touches, the branch above it and the list of
-// branches, once an epoch. Reading is safe while the one writer changes a later
-// state.
+// paged is a growing array of pages that successive states of a table share. The first
+// change of a page in an epoch copies the page, the branch above it and the list of
+// branches. So readers of published states need no lock while the one writer changes a
+// later state.
 type paged[P any] struct {
 	branches []*branch[P]
-	epoch    uint64 // in which branches was copied
+	epoch    uint64 // epoch in which branches was copied
 }
 
+// fanout is the number of pages of a branch.
 const fanout = 256
 
+// A branch may be changed by the writer only in its own epoch.
 type branch[P any] struct {
-	epoch uint64
+	epoch uint64 // epoch in which the branch was made or copied
 	pages [fanout]*page[P]
 }
 
+// A page may be changed by the writer only in its own epoch.
 type page[P any] struct {
-	epoch uint64
+	epoch uint64 // epoch in which the page was made or copied
 	p     P
 }
 
-// at returns page i, nil where there is none.
+// at returns page i, or nil if there is none.
 func (a *paged[P]) at(i uint32) *P {
 	b := i / fanout
 	if int(b) >= len(a.branches) || a.branches[b] == nil {
@@ -35,9 +38,9 @@ func (a *paged[P]) at(i uint32) *P {
 	return nil
 }
 
-// own returns page i for the writer to change in this epoch, making it if there
-// is none. copied is called with a page that was just copied, as what it points
-// to is still shared.
+// own returns page i for the writer to change in this epoch. It makes the page if there
+// is none. It calls copied with a page that it has just copied, as the slices in that
+// page are still shared.
 func (a *paged[P]) own(i uint32, epoch uint64, copied func(*P)) *P {
 	b := i / fanout
 	if a.epoch != epoch {
@@ -68,7 +71,7 @@ func (a *paged[P]) own(i uint32, epoch uint64, copied func(*P)) *P {
 	return &pg.p
 }
 
-// drop forgets page i, all of which is empty.
+// drop forgets page i. Everything in that page must be empty.
 func (a *paged[P]) drop(i uint32, epoch uint64) {
 	if a.at(i) == nil {
 		return

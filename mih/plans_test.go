@@ -44,8 +44,8 @@ func sample(rng *rand.Rand, q, n, centres int) [][]byte {
 	return out
 }
 
-// install builds one segment, of m substrings, of all that a writer has; keep
-// segments stay. Where substrings come in pairs, m is made to be possible.
+// install builds one segment of m substrings from all codes but those of the first keep
+// segments. Where substrings come in pairs, it rounds m to a possible number.
 func install(t rapid.TB, w *Writer, m, keep int) {
 	t.Helper()
 	if q := w.t.bits; NewSplit(q, m).paired() {
@@ -137,8 +137,8 @@ func (o *oracle) same(t rapid.TB, what string, code func(uint32) codec.Code, got
 	}
 }
 
-// Every number of substrings, and every way that segments come about, gives the
-// answers of the definition.
+// Every number of substrings and every history of segments gives the answers of the
+// definition.
 func TestAllSplitsAgreeWithTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := rapid.SampledFrom([]int{8, 16, 24, 40, 64, 72, 128, 192, 256, 512}).Draw(t, "bits")
@@ -160,7 +160,7 @@ func TestAllSplitsAgreeWithTheDefinition(t *testing.T) {
 				install(t, w, m, rapid.IntRange(0, len(w.t.segments)).Draw(t, "keep"))
 			}
 		}
-		table := w.Publish()
+		table := w.Publish() // tables of at most 512 buckets, as some searches look into all of them
 		for range 4 {
 			query := slices.Clone(codes[rng.IntN(len(codes))])
 			for range rng.IntN(6) {
@@ -190,9 +190,8 @@ func TestAllSplitsAgreeWithTheDefinition(t *testing.T) {
 	})
 }
 
-// Twenty thousand codes in clusters: full buckets, several chunks of lookups and
-// blocks of codes, an order of bits of its own, segments, a tail and codes that
-// are gone.
+// Twenty thousand codes in clusters make full buckets, several chunks of lookups and
+// blocks of codes, an order of bits, segments, a tail, and codes that are gone.
 func TestManyClusteredCodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -219,7 +218,7 @@ func TestManyClusteredCodes(t *testing.T) {
 			add(t, w, o, uint32(19_000+row), b)
 		}
 		for row := range 1000 {
-			add(t, w, o, uint32(30_000+row), codes[4*row]) // of those that died
+			add(t, w, o, uint32(30_000+row), codes[4*row]) // a code that died
 		}
 		table := w.Publish()
 		some := roaring.New()
@@ -243,7 +242,7 @@ func TestManyClusteredCodes(t *testing.T) {
 	}
 }
 
-// Codes that go leave no memory behind when their segment is built anew.
+// Codes that go leave no memory behind once their segment is built anew.
 func TestCodesThatGoTakeNoMemory(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const q, many, few = 64, 6000, 40
@@ -276,7 +275,7 @@ func TestCodesThatGoTakeNoMemory(t *testing.T) {
 	}
 }
 
-// Weights take the place of rows: the answer is as if each code had so many.
+// Weights replace the number of rows: the answer is as if each code had so many rows.
 func TestWeights(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 4))
@@ -324,8 +323,8 @@ func TestWeights(t *testing.T) {
 	})
 }
 
-// What is loaded is what was saved, few codes or many, with gaps or without, and
-// bare segments give the same answers; the same code twice is refused.
+// Loaded codes are those that were saved: few or many, with gaps or without. Bare
+// segments give the same answers. The same code twice is refused.
 func TestLoad(t *testing.T) {
 	for _, n := range []int{0, 1, 900, 1500} {
 		for _, gap := range []uint32{1, 3, 50} {
@@ -353,7 +352,7 @@ func TestLoad(t *testing.T) {
 				if w.t.Next() != next || w.t.Distinct() != len(numbers) {
 					t.Fatalf("%d codes, next is %d", w.t.Distinct(), w.t.Next())
 				}
-				blank := make([]byte, q/8) // what the gaps are filled with is no code
+				blank := make([]byte, q/8) // the filling of gaps is not a code
 				o.checkQuery(t, w.Publish(), blank, nil, 10, 5)
 				for i := range len(numbers) / 3 {
 					drop(w, o, uint32(3*i))
@@ -385,8 +384,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Tables that were published never change, whatever goes on: readers of all of
-// them, one writer, and builds in a goroutine of their own.
+// Published tables never change while one writer goes on and builds run in a goroutine
+// of their own: readers check all of them.
 func TestPublishedTablesNeverChange(t *testing.T) {
 	const q = 64
 	rng := seed.Rand(t, 7, 7)
@@ -401,7 +400,7 @@ func TestPublishedTablesNeverChange(t *testing.T) {
 			row := rng.Uint32N(4000)
 			drop(w, o, row)
 			if rng.IntN(3) > 0 {
-				// The first code has more rows than a list holds, now and then.
+				// now and then the first code has more rows than a list holds
 				add(t, w, o, row, codes[rng.IntN(len(codes))*rng.IntN(3)%len(codes)])
 			}
 		}
@@ -441,7 +440,7 @@ func TestPublishedTablesNeverChange(t *testing.T) {
 	}
 }
 
-// Builds that come due keep the segments few, and forget what is gone.
+// Builds that come due keep the segments few and drop dead codes.
 func TestBuildsComeDue(t *testing.T) {
 	const q = 64
 	w, o := NewWriter(q), &oracle{q, map[uint32][]byte{}}

@@ -2,30 +2,35 @@ package mih
 
 import "math"
 
-// reach estimates how far a k-NN search has to go from what it has found so far. A
-// code at distance d has not been found by r+1 rings if it differs from the query in
-// R_p bits or more of every group p of substrings, the sum of R_p being r+1; let them
-// be about the same. If the d bits are any, each choice being as likely, the
-// probability is
+// reach estimates the radius at which a k-NN search will end, from what it has found so
+// far.
+//
+// Let R_p be the number of bits covered in group p of substrings after r+1 rings. The
+// sum of the R_p is r+1, and they are taken to be about the same. A code at distance d
+// has not been found if it differs from the query in R_p bits or more of every group p.
+// If each choice of the d bits is as likely, the probability of that is
 //
 //	prod_p sum_{e >= R_p} C(w_p, e) x^e   at x^d, over C(q, d)
 //
-// w_p being the widths of the groups. What has been found at distance d, divided by
-// the probability of finding it, is what there is at that distance.
+// where w_p are the widths of the groups. The number of codes found at distance d,
+// divided by the probability of finding one, estimates the number of codes at that
+// distance.
 type reach struct {
-	found [][]float32 // found[r][d]: probability after r+1 rings
+	found [][]float32 // found[r][d]: probability of finding a code at distance d after r+1 rings
 }
 
-// maxReachBits bounds the work of making the table, which grows with the square
-// of the length of the codes.
+// maxReachBits bounds the work of making the table, which grows with the square of the
+// length of the codes. There is no table for longer codes.
 const maxReachBits = 512
 
+// newReach returns the table for codes of so many bits, groups of these widths, and as
+// many radii.
 func newReach(bits int, widths []int, radii int) reach {
 	if bits > maxReachBits {
 		return reach{}
 	}
 	t := reach{found: make([][]float32, radii)}
-	chooseFrom := map[int][]float64{} // width -> the numbers of ways to choose from it
+	chooseFrom := map[int][]float64{} // width -> number of ways to choose e of width bits
 	for _, w := range widths {
 		if chooseFrom[w] == nil {
 			for e := range w + 1 {
@@ -34,7 +39,7 @@ func newReach(bits int, widths []int, radii int) reach {
 		}
 	}
 	for r := range t.found {
-		// ways[d]: of d bits that differ, those with too many in each group.
+		// ways[d]: number of choices of d bits with R_p bits or more in each group.
 		ways := make([]float64, 1, bits+1)
 		ways[0] = 1
 		for p := range widths {
@@ -64,9 +69,9 @@ func newReach(bits int, widths []int, radii int) reach {
 	return t
 }
 
-// bound returns the distance within which there seem to be k results: histogram
-// holds those found by r+1 rings, and before all those of other codes,
-// which are complete. It is at most limit.
+// bound returns the distance within which there seem to be k results, at most limit.
+// histogram holds the weights found so far by distance, r+1 rings into this segment.
+// before is the part of it that other segments have brought, and needs no estimate.
 func (t *reach) bound(r, k, limit int, histogram, before []int) int {
 	if r >= len(t.found) {
 		return limit

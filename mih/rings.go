@@ -2,68 +2,71 @@ package mih
 
 import "slices"
 
-// A search of a segment looks substrings up by rings: ring a of a substring is the
-// set of the values at distance exactly a from that of the query.
+// rings is the state of the lookups of one search in one segment. Ring a of a substring
+// is the set of the values at distance exactly a from the substring of the query.
 //
-// The pigeonhole principle is applied twice. Substrings come in pairs. Let A rings
-// of the first substring of a pair have been looked up, and B of the second. A code
-// that is in none of them differs from the query in A or more bits of the first and
-// in B or more of the second: so the codes that differ in less than R = A+B bits of
-// the pair are all in these rings, and as each entry of a bucket has the code's other
-// substring of the pair beside it, they are told from the rest without a look at the
-// code. If so all codes have been found that differ in less than R_p bits of pair p,
-// for each p, then a code that has not been found differs in R_0 + R_1 + ... bits or
-// more. Each ring, whichever, adds one to this sum: radius r takes r+1 of them.
+// The pigeonhole principle is applied twice. Substrings come in pairs. Let A rings of
+// the first substring of a pair have been looked up, and B rings of the second. A code
+// in none of these rings differs from the query in A or more bits of the first
+// substring and in B or more bits of the second. So every code that differs in less
+// than R = A+B bits of the pair is in one of these rings. Each entry of a bucket has
+// the other substring of the pair beside it, so these codes are told from the rest
+// without reading the code.
 //
-// That it may be any is the general pigeonhole principle (Qin et al., "GPH:
-// Similarity Search in Hamming Space", ICDE 2018). The cheapest comes next: where
-// codes are clustered or their bits correlated, the buckets near a query in one
-// substring may hold a hundred times as many codes as in another, and it pays to
-// leave the former alone and to go further in the latter.
+// Let all codes that differ in less than R_p bits of pair p have been found, for each
+// p. Then a code that has not been found differs in R_0 + R_1 + ... bits or more. Each
+// ring adds one to this sum, so radius r takes r+1 rings.
 //
-// Codes of one word are beside the entries themselves: there, a group is one
-// substring instead of a pair.
+// Any ring will do: that is the general pigeonhole principle (Qin et al., "GPH:
+// Similarity Search in Hamming Space", ICDE 2018). The cheapest ring comes next. Where
+// codes are clustered or their bits are correlated, the buckets near a query in one
+// substring may hold a hundred times as many codes as in another. It pays to leave the
+// former alone and to go further in the latter.
+//
+// Codes of one word stand beside the entries themselves. There a group is one substring
+// instead of a pair.
 type rings struct {
-	covered []int // of each group: R, once what differs in less bits has been found
-	tables  []tableRings
+	covered []int        // of each group p: R_p, once all codes that differ in less bits have been taken
+	tables  []tableRings // of each substring
 }
 
 // tableRings are the rings of one substring.
 type tableRings struct {
-	done int // how many are in use
+	done int // number of rings that are in use
 
-	// Those, and one more if counted: the buckets that are not empty.
-	from, to []uint32 // where their entries begin and end
-	rings    []ring
-	counted  bool
+	// The buckets of these rings that are not empty, and those of one more ring if
+	// counted.
+	from, to []uint32 // entries of each bucket
+	rings    []ring   // by distance
+	counted  bool     // the next ring has been looked up, but is not in use yet
 
-	cost float64 // of the next one, in nanoseconds: a guess unless it is counted
+	cost float64 // of the next ring, in nanoseconds; a guess unless counted
 }
 
-// A ring knows where its buckets end among those of all rings.
+// A ring has the end of its buckets in from and to, and the number of its entries.
 type ring struct{ end, entries int }
 
-// What makes up the time of a search, roughly, in nanoseconds. Which ring comes next
-// is decided by it; what a search takes is measured (costs.go).
+// Rough times of parts of a search, in nanoseconds. They decide which ring comes next.
+// The time of a whole search is measured instead (costs.go).
 const (
-	lookupCost  = 12
-	entryCost   = .2 // of a bucket: a look at its partner
-	compareCost = 4  // a code at a random place
-	besideCost  = .6 // a code that is beside its entry
+	lookupCost  = 12 // a bucket
+	entryCost   = .2 // an entry of a bucket: a look at its partner
+	compareCost = 4  // reading a code at a random place
+	besideCost  = .6 // comparing a code that stands beside its entry
 )
 
-// candidateCost is what a ring is expected to cost for each of its entries, before
-// the partners have told how many have to be compared.
+// candidateCost is the expected time per entry of a ring, in nanoseconds, before the
+// partners have told how many codes must be compared.
 const candidateCost = 1
 
-// A ring is taken without a look at others if its cost is so many times what was
-// guessed, and so many nanoseconds, at most: looking costs something too.
+// A ring is taken at once if its cost is at most guessedWell times the guess, or at
+// most notWorthALook nanoseconds. Looking for a cheaper ring costs something too.
 const (
 	guessedWell   = 1.5
 	notWorthALook = 600
 )
 
-// reset returns to where a search of a segment begins.
+// reset begins the search of a segment.
 func (r *rings) reset(g *segment) {
 	m := g.split.Len()
 	r.covered = append(r.covered[:0], make([]int, g.groups())...)
@@ -76,15 +79,15 @@ func (r *rings) reset(g *segment) {
 	}
 }
 
-// guess sets the cost of the next ring of substring j to that of buckets that are
-// as full as the mean.
+// guess sets the cost of the next ring of substring j, as if its buckets were as full
+// as the mean.
 func (t *tableRings) guess(g *segment, j int) {
 	width := g.split.Width(j)
 	mean := float64(g.len()) / float64(int(1)<<width)
 	t.cost = choose(width, t.done) * (lookupCost + mean*candidateCost)
 }
 
-// count looks up the next ring of substring j: where the entries of its buckets are.
+// count looks up the next ring of substring j: it finds the entries of its buckets.
 func (t *tableRings) count(g *segment, s *search, j int) {
 	width := g.split.Width(j)
 	offsets, query := g.tables[j].offsets, s.substrings[j]
@@ -103,7 +106,7 @@ func (t *tableRings) count(g *segment, s *search, j int) {
 	s.explain.Probes += lookups
 }
 
-// ring returns the buckets of a ring that is in use, and the number of entries.
+// ring returns the buckets of ring a, which is in use, and the number of their entries.
 func (t *tableRings) ring(a int) (from, to []uint32, entries int) {
 	start, r := 0, t.rings[a]
 	if a > 0 {
@@ -112,8 +115,8 @@ func (t *tableRings) ring(a int) (from, to []uint32, entries int) {
 	return t.from[start:r.end], t.to[start:r.end], r.entries
 }
 
-// lookUp looks up the cheapest ring of all, and returns its substring. It counts
-// that ring, and others that according to the guess might be cheaper.
+// lookUp takes the cheapest next ring of all substrings into use, and returns its
+// substring. It counts that ring, and other rings that might be cheaper by the guess.
 func (g *segment) lookUp(s *search) int {
 	for {
 		best := 0
@@ -138,7 +141,7 @@ func (g *segment) lookUp(s *search) int {
 	}
 }
 
-// target returns what the rings of group p that have been looked up can cover.
+// target returns R of group p that the rings in use can cover.
 func (g *segment) target(s *search, p int) int {
 	sum := 0
 	for j := g.group(p); j < g.group(p+1); j++ {

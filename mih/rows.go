@@ -7,20 +7,21 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// maxList is the number of rows up to which they are kept as a sorted list. A
-// bitmap of so few scattered rows would take several times the 4 bytes a row.
+// maxList is the largest number of rows kept as a sorted list. A bitmap of so few
+// scattered rows would take several times the list's 4 bytes a row.
 const maxList = 64
 
-// Rows is the set of rows that carry one code. The zero value is the empty set.
-// What a published Table returns never changes.
+// Rows is the set of rows that carry one code. The zero value is the empty set. Rows of
+// a published Table never change.
 type Rows struct {
-	n      uint32
-	one    uint32          // where n = 1
-	list   []uint32        // ascending, where 1 < n <= maxList
-	bitmap *roaring.Bitmap // where n > maxList
+	n      uint32          // number of rows
+	one    uint32          // the row, if n = 1
+	list   []uint32        // ascending, if 1 < n <= maxList
+	bitmap *roaring.Bitmap // if n > maxList
 }
 
-// RowsOf returns a set of rows, ascending and distinct; it keeps the slice.
+// RowsOf returns the set of the given rows, which are ascending and distinct. It keeps
+// the slice.
 func RowsOf(rows ...uint32) Rows {
 	switch n := len(rows); {
 	case n == 0:
@@ -61,8 +62,8 @@ func (r Rows) All() iter.Seq[uint32] {
 	}
 }
 
-// AppendTo appends, in ascending order, the rows that are in filter; a nil
-// filter holds all rows.
+// AppendTo appends the rows that are in filter to dst, ascending. A nil filter admits
+// all rows.
 func (r Rows) AppendTo(dst []uint32, filter *roaring.Bitmap) []uint32 {
 	if r.bitmap != nil {
 		b := r.bitmap
@@ -87,7 +88,7 @@ func (r Rows) AppendTo(dst []uint32, filter *roaring.Bitmap) []uint32 {
 	return dst
 }
 
-// LenIn returns the number of rows that are in filter; nil holds all rows.
+// LenIn returns the number of rows that are in filter. A nil filter admits all rows.
 func (r Rows) LenIn(filter *roaring.Bitmap) int {
 	switch {
 	case filter == nil:
@@ -118,14 +119,15 @@ func (r Rows) Contains(row uint32) bool {
 	return r.bitmap.Contains(row)
 }
 
-// rowsPage holds the rows of pageCodes consecutive code numbers: one row in
-// place, up to maxList in a list that the page keeps for all its codes, more in
-// a bitmap. Five bytes a code with one row.
+// rowsPage holds the rows of pageCodes consecutive code numbers. One row stands in
+// value. Up to maxList rows stand in lists, which all codes of the page share. More
+// rows are a bitmap. A code with one row takes five bytes. The writer changes a page
+// only in the epoch in which it owns the page (see paged).
 type rowsPage struct {
-	form    [pageCodes]uint8  // 0 to maxList: number of rows; or asBitmap
-	value   [pageCodes]uint32 // the row; where the list begins; which bitmap
-	lists   []uint32
-	garbage int // numbers in lists that belong to no list any more
+	form    [pageCodes]uint8  // number of rows, 0 to maxList; or asBitmap
+	value   [pageCodes]uint32 // by form: the row, the start in lists, or the index in bitmaps
+	lists   []uint32          // lists of rows, one after the other, with gaps
+	garbage int               // numbers in lists that belong to no list any more
 	bitmaps []countedBitmap
 }
 
@@ -134,10 +136,11 @@ const (
 	asBitmap  = 255
 )
 
-// countedBitmap knows its cardinality, which roaring would add up each time.
+// countedBitmap keeps the cardinality of a bitmap, which roaring would add up on each
+// call.
 type countedBitmap struct {
-	n      uint32
-	epoch  uint64 // in which the bitmap was copied or made
+	n      uint32 // number of rows
+	epoch  uint64 // epoch in which the bitmap was copied or made
 	bitmap *roaring.Bitmap
 }
 
@@ -165,15 +168,14 @@ func (p *rowsPage) count(i uint32) int {
 	return int(p.bitmaps[p.value[i]].n)
 }
 
-// unshare is called when the page has been copied: its lists are shared with
-// the page that it was copied from. Bitmaps are copied when they change.
+// unshare copies the slices of a page that has just been copied itself. Bitmaps are
+// copied when they change.
 func (p *rowsPage) unshare() {
 	p.lists = slices.Clone(p.lists)
 	p.bitmaps = slices.Clone(p.bitmaps)
 }
 
-// add puts a row into the set of the i-th code. It reports whether it was not
-// there yet.
+// add puts a row into the set of the i-th code, and reports whether it was new.
 func (p *rowsPage) add(i, row uint32, epoch uint64) bool {
 	r := p.get(i)
 	if r.Contains(row) {
@@ -201,8 +203,7 @@ func (p *rowsPage) add(i, row uint32, epoch uint64) bool {
 	return true
 }
 
-// remove takes a row out of the set of the i-th code. It reports whether it was
-// there.
+// remove takes a row out of the set of the i-th code, and reports whether it was there.
 func (p *rowsPage) remove(i, row uint32, epoch uint64) bool {
 	r := p.get(i)
 	switch {
@@ -234,8 +235,7 @@ func (p *rowsPage) remove(i, row uint32, epoch uint64) bool {
 	return true
 }
 
-// setList makes rows the list of the i-th code, in place of the list that it
-// has.
+// setList makes rows the list of the i-th code, and counts its old list as garbage.
 func (p *rowsPage) setList(i uint32, rows ...uint32) {
 	if old := p.form[i]; old > 1 && old != asBitmap {
 		p.garbage += int(old)
@@ -261,6 +261,8 @@ func (p *rowsPage) compact() {
 	p.lists, p.garbage = lists, 0
 }
 
+// ownBitmap returns the bitmap of the i-th code for the writer to change in this epoch.
+// It copies the bitmap if an earlier epoch made it.
 func (p *rowsPage) ownBitmap(i uint32, epoch uint64) *countedBitmap {
 	b := &p.bitmaps[p.value[i]]
 	if b.epoch != epoch {
@@ -269,7 +271,7 @@ func (p *rowsPage) ownBitmap(i uint32, epoch uint64) *countedBitmap {
 	return b
 }
 
-// dropBitmap forgets a bitmap; the last one takes its place.
+// dropBitmap forgets a bitmap, and moves the last one to its index.
 func (p *rowsPage) dropBitmap(which uint32) {
 	last := uint32(len(p.bitmaps) - 1)
 	if which != last {
@@ -287,7 +289,7 @@ func (p *rowsPage) dropBitmap(which uint32) {
 // empty reports whether no code of the page has rows.
 func (p *rowsPage) empty() bool { return p.form == [pageCodes]uint8{} }
 
-// bytes estimates the memory of the page.
+// bytes estimates the memory of the page in bytes.
 func (p *rowsPage) bytes() int {
 	n := pageCodes*5 + 72 + 4*cap(p.lists) + 24*cap(p.bitmaps)
 	for _, b := range p.bitmaps {

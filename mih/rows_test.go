@@ -12,8 +12,8 @@ import (
 	_ "github.com/fddhdb/fddhdb/internal/seed"
 )
 
-// Rows are a set, whichever form they have, and a page keeps that of each of its
-// codes, through all transitions, while the states before stay as they were.
+// Rows are a set in each of their forms. A page keeps the set of each of its codes
+// through all transitions, and earlier states stay as they were.
 func TestRowsAreSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 9))

@@ -7,25 +7,28 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A Scorer scores codes against a real-valued query z: the score of a code h is
-// z . h, its bits taken as +-1. The larger the nearer: codes on one side only, which
-// is the asymmetric distance of Gordo et al. (TPAMI 2014). It is immutable, and
-// goroutines may share it.
+// A Scorer scores codes against a real-valued query z. The score of a code h is z . h,
+// with the bits of h taken as +-1. The larger the score, the nearer the code. Only the
+// code is binary, so this is the asymmetric distance of Gordo et al. (TPAMI 2014). A
+// Scorer is immutable, and goroutines may share it.
 //
-// The numbers |z_b| are rounded to multiples of a power of two, which is at most
-// 2^-50 times their sum. In these units they are whole numbers whose sum is below
-// 2^52. So a score is exact however it is added up, two
-// codes have the same score or one is better, whoever asks, and the bounds that a
-// search goes by are no estimates.
+// The lack of a code is the sum of |z_b| over the bits in which it differs from the
+// signs of z. Its score is the sum of all |z_b| less twice its lack. Searches work with
+// lacks.
+//
+// The |z_b| are rounded to multiples of a power of two that is at most 2^-50 times
+// their sum. In these units they are whole numbers whose sum is below 2^52. So a score
+// is exact in whatever order it is added up, comparing two codes gives the same result
+// everywhere, and the bounds of a search are not estimates.
 type Scorer struct {
-	code     codec.Code // the signs of z, which no code scores better than
-	weights  []int64    // |z_b|
-	total    int64      // their sum
+	code     codec.Code // the signs of z: the code with the best score
+	weights  []int64    // |z_b| in units of 2^-exponent
+	total    int64      // sum of the weights
 	exponent int        // a weight of 1 is 2^-exponent
 }
 
-// NewScorer returns the scorer of z, all of whose numbers are finite; its length is
-// one that a code may have.
+// NewScorer returns the scorer of z. All numbers of z must be finite, and a code of
+// len(z) bits must be possible.
 func NewScorer(z []float64) *Scorer {
 	s := &Scorer{code: codec.PackSigns(codec.NewCode(len(z)), z), weights: make([]int64, len(z))}
 	largest := 0.0
@@ -35,8 +38,8 @@ func NewScorer(z []float64) *Scorer {
 	if largest == 0 {
 		return s
 	}
-	// |z_b| * down * down2 is below 1, and exact unless it is too small to matter; one
-	// factor alone could be too large.
+	// z_b| * down * down2 is below 1, and exact unless it is too small to matter. There
+	// are two factors as one alone could be too large.
 	_, e := math.Frexp(largest)
 	down, down2 := math.Ldexp(1, -e/2), math.Ldexp(1, -e+e/2)
 	sum := 0.0
@@ -53,15 +56,16 @@ func NewScorer(z []float64) *Scorer {
 	return s
 }
 
-// Code returns the signs of z as a code, sgn(0) = +1; it must not be written to.
+// Code returns the signs of z as a code, with sgn(0) = +1. The caller must not write to
+// it.
 func (s *Scorer) Code() codec.Code { return s.code }
 
-// Score returns the score of a code. The time is that of the bits in which it
-// differs from the signs of z.
+// Score returns the score of h, in time linear in the number of bits in which h differs
+// from the signs of z.
 func (s *Scorer) Score(h codec.Code) float64 { return s.score(s.lack(h)) }
 
-// lack returns what a code lacks: the sum of the weights of the bits in which it
-// differs from the signs of z. Its score is the sum of all less twice that.
+// lack returns the sum of the weights of the bits in which h differs from the signs of
+// z.
 func (s *Scorer) lack(h codec.Code) int64 {
 	sum := int64(0)
 	for i, w := range s.code {
@@ -72,20 +76,20 @@ func (s *Scorer) lack(h codec.Code) int64 {
 	return sum
 }
 
-// score returns the score of a code that lacks so much.
+// score returns the score of a code with this lack.
 func (s *Scorer) score(lack int64) float64 {
 	return math.Ldexp(float64(s.total-2*lack), -s.exponent)
 }
 
-// coarseLacks bounds what codes lack from below, faster than that is computed: the
-// sum over the bytes of a code of what table p has for byte p. Weights are cut to
-// such units that all of them together fit into 16 bits.
+// coarseLacks bounds the lack of a code from below, faster than the lack is computed.
+// The bound is a sum over the bytes of the code: table p has the part of byte p.
+// Weights are cut to units in which their sum fits into 16 bits.
 type coarseLacks struct {
-	tables [][256]uint16
-	shift  int
+	tables [][256]uint16 // by byte of a code, then by the bits in which it differs
+	shift  int           // a unit is 1<<shift
 }
 
-// fill makes the tables, in time 256 a byte.
+// fill makes the tables, in 256 steps a byte.
 func (c *coarseLacks) fill(s *Scorer) {
 	if n := 8 * len(s.code); cap(c.tables) < n {
 		c.tables = make([][256]uint16, n)
@@ -94,7 +98,7 @@ func (c *coarseLacks) fill(s *Scorer) {
 	}
 	c.shift = max(bits.Len64(uint64(s.total))-16, 0)
 	for p := range c.tables {
-		var weights [8]uint16 // those of bits that no code has stay 0
+		var weights [8]uint16 // bits beyond the end of the code weigh 0
 		for b := 8 * p; b < min(8*p+8, len(s.weights)); b++ {
 			weights[b%8] = uint16(s.weights[b] >> c.shift)
 		}
@@ -106,9 +110,9 @@ func (c *coarseLacks) fill(s *Scorer) {
 	}
 }
 
-// above reports whether the code lacks more than the bound for certain. As what it
-// lacks is at least the sum of the cut weights, shifted back, it does where that sum
-// is above the bound, shifted. Most codes show it in their first words.
+// above reports whether the cut weights prove that a code lacks more than bound. The
+// lack is at least the sum of the cut weights, shifted back. So it is above bound if
+// that sum is above the shifted bound. Most codes show it in their first words.
 func (c *coarseLacks) above(s *Scorer, h codec.Code, bound int64) bool {
 	sum, limit := uint64(0), uint64(bound)>>c.shift
 	for i, w := range s.code {

@@ -36,50 +36,52 @@ func (p Plan) String() string { return planNames[p] }
 // A Query asks a table for the codes near one.
 type Query struct {
 	Code   codec.Code
-	Filter *roaring.Bitmap // rows that count; nil: all that have a code
+	Filter *roaring.Bitmap // rows that count; nil: every row that has a code
 	Plan   Plan
 
-	// Weight, if not nil, says how many results a code stands for, in place of
-	// the number of its rows that pass the filter; 0 leaves the code out.
-	// It is also asked about codes that no row carries any more.
+	// Weight, if not nil, returns the number of results that a code stands for. It
+	// replaces the number of the code's rows that pass the filter. 0 leaves the code
+	// out. It is also called for codes that no row carries any more.
 	Weight func(number uint32, distance int) int
 }
 
-// Explain tells what a search did. It is the sum over all segments. Where one is filled in
-// again, the memory of its Substrings is used again.
+// Explain tells what a search did, summed over all segments. A search that fills in an
+// Explain again reuses the memory of its Substrings.
 type Explain struct {
-	Plan       Plan
-	Substrings []int // of each segment
-	Probes     int   // buckets or postings looked up
-	Candidates int   // codes in them, duplicates included
-	Compared   int   // of these, read and compared in full
-	Scanned    int   // codes read in order
-	Tail       int   // codes not indexed yet, which every plan scans; in Scanned too
-	Found      int   // codes
-	Predicted  time.Duration
-	// Abandoned says that a k-NN search began with lookups and found a scan to
-	// be cheaper.
+	Plan       Plan          // the plan that was followed
+	Substrings []int         // number of substrings, of each segment
+	Probes     int           // buckets or postings looked up
+	Candidates int           // codes in them, duplicates included
+	Compared   int           // candidates that were read and compared in full
+	Scanned    int           // codes read in order
+	Tail       int           // codes that are not indexed yet, which every plan scans; also in Scanned
+	Found      int           // codes in the answer
+	Predicted  time.Duration // time that was predicted for Plan
+	// Abandoned says that the search began with lookups, and gave up as a scan was
+	// cheaper.
 	Abandoned bool
 }
 
-// search is the scratch memory and the state of one search.
+// search is the state and the scratch memory of one search. It belongs to the goroutine
+// of that search; searches keeps used ones.
 type search struct {
-	t          *Table
+	t          *Table // the table that is searched
 	query      codec.Code
-	ordered    codec.Code // the query in the order of bits of the segment in hand
-	substrings []uint32   // of that
-	rings      rings      // of the search of that segment
-	entries    []uint32
-	ends       []int // of entries, those of each group of substrings
-	nears      []codec.Near
-	before     []int // histogram when the search of the segment in hand began
-	mayScan    bool  // lookups may be given up
-	collector        // of what has been found, by number
+	ordered    codec.Code   // the query in the order of bits of the current segment
+	substrings []uint32     // of ordered, in the current segment
+	rings      rings        // lookups in the current segment
+	entries    []uint32     // slots to compare, or numbers of PlanFilter
+	ends       []int        // end in entries of each group of substrings
+	nears      []codec.Near // scratch memory of the Hamming kernels
+	before     []int        // histogram when the search of the current segment began
+	mayScan    bool         // lookups may give up
+	collector               // what has been found, by code number
 	explain    Explain
 }
 
 var searches = sync.Pool{New: func() any { return new(search) }}
 
+// newSearch takes a search from the pool; release gives it back.
 func (t *Table) newSearch(q codec.Code) *search {
 	s := searches.Get().(*search)
 	s.t, s.query = t, q
@@ -104,7 +106,7 @@ func (s *search) nearsFor(n int) []codec.Near {
 	return s.nears[:cap(s.nears)]
 }
 
-// enter prepares for lookups in a segment.
+// enter prepares lookups in a segment.
 func (s *search) enter(g *segment) {
 	s.substrings = s.substrings[:0]
 	s.ordered = g.order.apply(s.ordered, s.query)
@@ -114,11 +116,10 @@ func (s *search) enter(g *segment) {
 	s.rings.reset(g)
 }
 
-// scanBlock is the number of codes that are read between two looks at what they
-// have brought.
+// scanBlock is the number of codes that a scan compares before it looks at the result.
 const scanBlock = 4096
 
-// weight says how many results a code stands for.
+// weight returns the number of results that code n stands for.
 func (q *Query) weight(t *Table, n uint32, distance int) int {
 	switch {
 	case q.Weight != nil:
@@ -129,9 +130,9 @@ func (q *Query) weight(t *Table, n uint32, distance int) int {
 	return t.Cardinality(n)
 }
 
-// Radius appends to dst the codes within r bits of the query that have a weight,
-// by distance, in any order where that is the same, and returns the sum of their
-// weights. Explain, if not nil, is filled in.
+// Radius appends to dst the codes within r bits of the query that have a weight, and
+// returns the sum of their weights. They come by distance, in any order where distances
+// are equal. It fills in explain if that is not nil.
 func (t *Table) Radius(ctx context.Context, q *Query, r int, dst []codec.Near, explain *Explain) (found []codec.Near, total int, err error) {
 	s := t.newSearch(q.Code)
 	defer s.release()
@@ -151,10 +152,9 @@ func (t *Table) Radius(ctx context.Context, q *Query, r int, dst []codec.Near, e
 	return dst, total, nil
 }
 
-// appendByDistance appends Nears of at most q bits to dst, by distance, those of
-// one distance as they come. A search may find thousands, of which a user looks at
-// the first ones: to order the others by number too would take longer than to find
-// them.
+// appendByDistance appends Nears of at most q bits to dst, by distance. Nears of one
+// distance keep their order. A search may find thousands and a user looks at the first
+// few, so ordering the rest by number too would take longer than finding them.
 func appendByDistance(dst, found []codec.Near, q int) []codec.Near {
 	if len(found) <= 64 {
 		start := len(dst)
@@ -162,7 +162,7 @@ func appendByDistance(dst, found []codec.Near, q int) []codec.Near {
 		slices.Sort(dst[start:])
 		return dst
 	}
-	ends := make([]int, q+2) // ends[d+1]: of those at distance d, once all are counted
+	ends := make([]int, q+2) // ends[d+1]: end of the Nears at distance d
 	for _, x := range found {
 		ends[x.Distance()+1]++
 	}
@@ -172,15 +172,15 @@ func appendByDistance(dst, found []codec.Near, q int) []codec.Near {
 	start := len(dst)
 	dst = slices.Grow(dst, len(found))[:start+len(found)]
 	for _, x := range found {
-		at := &ends[x.Distance()] // where the distance before ends, this one begins
+		at := &ends[x.Distance()] // the end of the distance before is the start of this one
 		dst[start+*at] = x
 		*at++
 	}
 	return dst
 }
 
-// Count returns the sum of the weights of the codes within r bits of the query. Explain,
-// if not nil, is filled in.
+// Count returns the sum of the weights of the codes within r bits of the query. It
+// fills in explain if that is not nil.
 func (t *Table) Count(ctx context.Context, q *Query, r int, explain *Explain) (int, error) {
 	s := t.newSearch(q.Code)
 	defer s.release()
@@ -196,6 +196,7 @@ func (t *Table) Count(ctx context.Context, q *Query, r int, explain *Explain) (i
 	return total, nil
 }
 
+// explainTo copies the explanation to e, if that is not nil, and keeps e's own memory.
 func (s *search) explainTo(e *Explain) {
 	if e == nil {
 		return
@@ -204,7 +205,7 @@ func (s *search) explainTo(e *Explain) {
 	*e = s.explain
 	e.Substrings = append(own, s.explain.Substrings...)
 	if e.Plan == PlanMemory && e.Probes == 0 && e.Scanned > e.Tail {
-		e.Plan = PlanScan // segments may have no tables, or measured that they do not pay
+		e.Plan = PlanScan // segments have no tables, or measured that tables do not pay
 	}
 }
 
@@ -237,9 +238,10 @@ func (s *search) radius(ctx context.Context, q *Query, r int) error {
 	return s.scanTail(ctx, nil, r)
 }
 
-// lookUpAll looks up all rings that radius r takes, and compares what they bring.
-// With mayScan it looks twice whether a scan is predicted to be faster than what is
-// left: after as many rings as there are substrings, and before the comparisons.
+// lookUpAll looks up all rings of radius r, and compares what they bring. With mayScan
+// it checks twice whether a scan is predicted to take less time than the rest: after as
+// many rings as there are substrings, and before the comparisons. It reports whether it
+// gave up.
 func (s *search) lookUpAll(ctx context.Context, g *segment, r int, mayScan bool) (abandoned bool, err error) {
 	s.enter(g)
 	candidates, m := s.explain.Candidates, g.split.Len()
@@ -257,7 +259,9 @@ func (s *search) lookUpAll(ctx context.Context, g *segment, r int, mayScan bool)
 	return abandoned, err
 }
 
-// scanTail reads the codes that no segment has yet.
+// scanTail adds to s.found the codes of the tail within bound bits. If after is not
+// nil, scanTail calls it when found has grown, and goes on with the bound that it
+// returns.
 func (s *search) scanTail(ctx context.Context, after func() int, bound int) error {
 	tail := s.t.tail
 	n := tail.Len()

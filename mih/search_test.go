@@ -13,8 +13,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// oracle is a table by definition: rows and the bytes of their codes. It shares
-// no code with the package.
+// oracle is a table by definition: rows and the bytes of their codes. It shares no code
+// with the package.
 type oracle struct {
 	q    int
 	rows map[uint32][]byte
@@ -28,8 +28,8 @@ func (o *oracle) distance(a, b []byte) int {
 	return d
 }
 
-// runs returns the distinct codes that pass the filter, with their rows, and
-// their distances from the query.
+// runs returns the distinct codes that pass the filter: their rows and their distances
+// from the query.
 func (o *oracle) runs(query []byte, filter *roaring.Bitmap) (distances map[string]int, rows map[string][]uint32) {
 	distances, rows = map[string]int{}, map[string][]uint32{}
 	for row, c := range o.rows {
@@ -155,7 +155,7 @@ func (m *machine) step(t *rapid.T) {
 	}
 }
 
-// check compares everything that a table says with the oracle.
+// check compares every answer of a table with the oracle.
 func (o *oracle) check(t *rapid.T, table *Table, rng *rand.Rand) {
 	_, rows := o.runs(make([]byte, o.q/8), nil)
 	if table.Items() != len(o.rows) || table.Distinct() != len(rows) {
@@ -244,8 +244,8 @@ func (o *oracle) compare(t *rapid.T, table *Table, plan Plan, got []codec.Near, 
 	}
 }
 
-// Every plan agrees with the definition in every state of a table that changes,
-// is built anew and published, and states that were published stay as they were.
+// Every plan agrees with the definition in every state of a table that changes, is
+// built anew and published. Published states stay as they were.
 func TestTablesAgreeWithTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := rapid.SampledFrom([]int{8, 16, 24, 64, 72, 128, 192}).Draw(t, "bits")

@@ -13,45 +13,47 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A segment indexes codes whose numbers lie in a range. It never changes: codes
-// that come later go to the tail of a Table, or another segment; those that no
-// row carries any more stay in it until it is merged with others.
+// A segment indexes the codes whose numbers lie in a range. It never changes once it is
+// built, so goroutines share it without a lock. Codes that come later go to the tail of
+// the Table or into another segment. Codes that no row carries any more stay until the
+// segment is merged with others.
 //
-// Codes stand in the order of their first substring, so that its buckets are
-// runs of codes, read one after the other. A place in that order is a slot.
+// Codes are sorted by their first substring, so that each of its buckets is a run of
+// codes that is read in order. The position of a code in that order is its slot.
 type segment struct {
-	first, last uint32 // numbers first to last-1
-	split       Split
-	order       bitOrder
-	masks       []groupMask // bits of each group of substrings
-	codes       codec.Codes // by slot
-	numbers     []uint32    // slot -> number
-	slots       []uint32    // number - first -> slot, or noSlot; if sparse, the slots by number
-	sparse      bool
-	bare        bool // without tables: it can only be scanned
-	tables      []bucketTable
-	costs       costs
-	reach       reach
+	first, last uint32        // numbers first to last-1 belong to this segment
+	split       Split         // how codes are cut into substrings
+	order       bitOrder      // of the bits, before codes are cut
+	masks       []groupMask   // the bits of each group of substrings
+	codes       codec.Codes   // by slot
+	numbers     []uint32      // by slot
+	slots       []uint32      // number - first -> slot, or noSlot; if sparse, the slots in order of their numbers
+	sparse      bool          // the range has too many gaps for a slot per number
+	bare        bool          // without tables: it can only be scanned
+	tables      []bucketTable // of each substring; the first one alone if bare, as find needs it
+	costs       costs         // of a search of this segment, as measured
+	reach       reach         // estimates the radius at which a k-NN search ends
 }
 
 const (
 	noSlot = 1<<32 - 1
-	// A segment is sparse if its range has more than that many numbers a code:
-	// codes that go are not to leave memory behind for ever.
+	// A segment is sparse if its range has more than so many numbers per code. Codes
+	// that have gone must not leave memory behind for ever.
 	sparseRange = 3
 )
 
 // A bucketTable finds the codes that have a certain value in one substring.
 type bucketTable struct {
-	offsets []uint32 // bucket -> where its entries begin; one more at the end
-	slots   []uint32 // entry -> slot; nil in the first table, whose entries are the slots
-	// entry -> the other substring of the pair; or, where they are no pairs, the code
+	offsets []uint32 // bucket -> first of its entries; and the end of the last bucket
+	slots   []uint32 // entry -> slot; nil in the first table, where entry and slot are the same
+	// Entry -> the other substring of the pair; or, without pairs, entry -> the code.
 	partners []uint16
 	codes    []uint64
 }
 
-// newSegment builds a segment of codes, given with their numbers, ascending. Time
-// O(m n), in parallel over the tables, on so many goroutines; 0 stands for GOMAXPROCS.
+// newSegment builds a segment of codes with the given numbers, which ascend. It takes
+// O(m n) time and works on the tables with so many goroutines; 0 workers means
+// GOMAXPROCS. It returns an error if two numbers have the same code, or when ctx ends.
 func newSegment(ctx context.Context, split Split, first, last uint32, numbers []uint32, codes codec.Codes, bare bool, workers int) (*segment, error) {
 	n, q := codes.Len(), codes.Bits()
 	if split.paired() && (split.Len()%2 != 0 || split.Width(0) > partnerBits) {
@@ -74,7 +76,7 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 		if b%4096 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		// Sorted, so that a code is found in a full bucket too.
+		// Sorted, so that find can search a full bucket by halves.
 		if bucket := order[offsets[b]:offsets[b+1]]; len(bucket) > 1 {
 			slices.SortFunc(bucket, func(i, k uint32) int { return slices.Compare(codes.At(int(i)), codes.At(int(k))) })
 			for i := range len(bucket) - 1 {
@@ -124,8 +126,8 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	return g, nil
 }
 
-// allocate makes room for everything but the codes, in one piece or two, so that
-// as much of it as possible lies in huge pages.
+// allocate makes room for n codes' entries and numbers, in one piece or two, so that as
+// much of it as possible lies in huge pages.
 func (g *segment) allocate(n int) {
 	m := g.split.Len()
 	if g.bare {
@@ -170,8 +172,8 @@ func (g *segment) allocate(n int) {
 	g.numbers, g.slots = take(n), take(slots)
 }
 
-// fill fills in the table of substring j, of the first one what newSegment has
-// left; ordered are the codes by slot, in the order of their bits.
+// fill fills in the table of substring j. newSegment has done the buckets of the first
+// table. ordered are the codes by slot, with their bits in the order of the segment.
 func (g *segment) fill(j int, ordered codec.Codes) {
 	t := &g.tables[j]
 	if j > 0 {
@@ -195,8 +197,9 @@ func (g *segment) fill(j int, ordered codec.Codes) {
 	}
 }
 
-// sortIntoBuckets writes to order the numbers from 0 up by bucket, stably, and to
-// offsets, which is zero, where each bucket begins and the last one ends.
+// sortIntoBuckets writes the numbers 0, 1, ... to order, sorted by bucket and stable.
+// It writes the start of each bucket to offsets, and the end of the last one. offsets
+// must be zero.
 func sortIntoBuckets(offsets, order []uint32, bucket func(i int) uint32) {
 	for i := range order {
 		offsets[bucket(i)+1]++
@@ -213,7 +216,7 @@ func sortIntoBuckets(offsets, order []uint32, bucket func(i int) uint32) {
 	}
 }
 
-// TableBytes returns the memory that the tables of n codes of q bits take.
+// TableBytes returns the memory in bytes that the tables of n codes of q bits take.
 func TableBytes(q, n int) int {
 	split := SplitFor(q, n)
 	sum := 0
@@ -228,7 +231,7 @@ func TableBytes(q, n int) int {
 
 func (g *segment) len() int { return g.codes.Len() }
 
-// code returns the code with a number, nil if it was gone when the segment was
+// code returns the code with number n, or nil if it was dead when the segment was
 // built.
 func (g *segment) code(n uint32) codec.Code {
 	if g.sparse {
@@ -244,7 +247,7 @@ func (g *segment) code(n uint32) codec.Code {
 	return nil
 }
 
-// all yields the numbers, ascending, and the codes.
+// all yields the numbers in ascending order, with their codes.
 func (g *segment) all() iter.Seq2[uint32, codec.Code] {
 	return func(yield func(uint32, codec.Code) bool) {
 		for _, slot := range g.slots {
@@ -255,7 +258,7 @@ func (g *segment) all() iter.Seq2[uint32, codec.Code] {
 	}
 }
 
-// find returns the number of a code.
+// find returns the number of a code. It may be a code that no row carries any more.
 func (g *segment) find(c codec.Code) (n uint32, ok bool) {
 	t := &g.tables[0]
 	b := g.split.Of(g.order.apply(make(codec.Code, 0, 8), c), 0)
@@ -275,8 +278,8 @@ func (g *segment) find(c codec.Code) (n uint32, ok bool) {
 	return 0, false
 }
 
-// bytes returns the memory of the segment: of its codes and numbers, and of the
-// tables.
+// bytes returns the memory of the segment in bytes: of its codes and numbers, and of
+// its tables.
 func (g *segment) bytes() (codes, tables int) {
 	n := g.len()
 	codes = 8*n*codec.Words(g.codes.Bits()) + 4*n + 4*len(g.slots)
@@ -289,13 +292,13 @@ func (g *segment) bytes() (codes, tables int) {
 	return codes, tables
 }
 
-// scan adds to what s has found the codes within bound bits. after, if not nil,
-// is called when that has grown, and returns the bound for what follows.
+// scan adds to s.found the codes within bound bits. If after is not nil, scan calls it
+// when found has grown, and goes on with the bound that it returns.
 func (g *segment) scan(ctx context.Context, s *search, bound int, after func() int) error {
 	n := g.len()
 	size := scanBlock
 	if after != nil && bound == g.codes.Bits() {
-		size = scanBlock / 32 // all of the first block pass: let it be small
+		size = scanBlock / 32 // every code of the first block passes: keep it small
 	}
 	for from, block := 0, 0; from < n; from, block = from+size, block+1 {
 		size = min(2*size, scanBlock)

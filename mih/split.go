@@ -7,25 +7,25 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A Split cuts codes of q bits into m substrings of neighbouring bits, whose
-// widths differ by at most one bit, the wider ones first.
+// A Split cuts codes of q bits into m substrings of neighbouring bits. Their widths
+// differ by at most one bit, the wider ones first.
 //
-// A search by steps (Norouzi, Punjani and Fleet, "Fast Exact Search in Hamming
-// Space with Multi-Index Hashing", TPAMI 2014) rests on the pigeonhole principle:
-// let r = m a + b with 0 <= b < m. A code within r bits of a query is within a bits
-// of it in one of the first b+1 substrings, or within a-1 bits in one of the others;
-// else they differed in at least (b+1)(a+1) + (m-b-1)a = r+1 bits. So the lookups of
-// radius r are those of radius r-1 and, besides, those at distance exactly a in
-// substring b: step r. That is how a [Stored] is searched; a [Table] knows more
-// about its buckets, and goes another way (rings.go).
+// A search by steps (Norouzi, Punjani and Fleet, "Fast Exact Search in Hamming Space
+// with Multi-Index Hashing", TPAMI 2014) rests on the pigeonhole principle. Let r = m a
+// + b with 0 <= b < m. A code within r bits of a query is within a bits of it in one of
+// the first b+1 substrings, or within a-1 bits in one of the others. Otherwise the two
+// would differ in at least (b+1)(a+1) + (m-b-1)a = r+1 bits. So radius r takes the
+// lookups of radius r-1, and those at distance exactly a in substring b: that is step
+// r. A [Stored] is searched by steps. A [Table] knows its buckets better and orders the
+// lookups by cost (rings.go).
 type Split struct {
 	bits   int
-	starts []int // m + 1 of them
+	starts []int // start of each substring, and the end of the last one
 }
 
 const (
-	maxWidth    = 24 // bounds a substring, as a table has 2^width buckets
-	partnerBits = 16 // bounds one that comes in a pair, as entries have it beside them
+	maxWidth    = 24 // largest width of a substring, as a table has 2^width buckets
+	partnerBits = 16 // largest width in a pair, as entries have the partner beside them
 )
 
 // NewSplit returns the split of codes of q bits into m substrings.
@@ -41,10 +41,10 @@ func NewSplit(q, m int) Split {
 }
 
 // SplitFor returns the split that suits the tables of n codes of q bits. Fewer and
-// wider substrings make buckets that are empty, more and narrower ones make full
-// ones, and both cost more than they save: a bucket is to hold some four codes, or
-// some thirteen where most of them need not be read. Substrings that come in pairs
-// have an even number, and at most 16 bits.
+// wider substrings leave buckets empty. More and narrower ones fill the buckets. Both
+// cost more than they save: a bucket should hold about four codes, or about thirteen
+// where most of them are ruled out without being read. Where substrings come in pairs
+// their number is even, and none is wider than 16 bits.
 func SplitFor(q, n int) Split {
 	log2 := math.Log2(float64(max(n, 16)))
 	if codec.Words(q) > 1 {
@@ -55,22 +55,22 @@ func SplitFor(q, n int) Split {
 	return NewSplit(q, min(max(m, (q+maxWidth-1)/maxWidth), q))
 }
 
-// paired reports whether a segment takes its substrings in pairs: where codes are
-// more than one word, which is too much to have beside each entry of a bucket.
+// paired reports whether segments take their substrings in pairs. They do if a code has
+// more than one word, which is too much to store beside each entry of a bucket.
 func (s Split) paired() bool { return codec.Words(s.bits) > 1 }
 
-// Len returns the number of substrings, m.
+// Len returns the number of substrings.
 func (s Split) Len() int { return len(s.starts) - 1 }
 
-// Width returns the bits of substring j.
+// Width returns the width of substring j in bits.
 func (s Split) Width(j int) int { return s.starts[j+1] - s.starts[j] }
 
-// Of returns substring j of a code.
+// Of returns the value of substring j of a code.
 func (s Split) Of(c codec.Code, j int) uint32 {
 	return uint32(codec.Substring(c, s.starts[j], s.Width(j)))
 }
 
-// choose returns the number of ways to choose a of n.
+// choose returns n over a, the number of ways to choose a of n.
 func choose(n, a int) float64 {
 	if a > n {
 		return 0
@@ -82,16 +82,16 @@ func choose(n, a int) float64 {
 	return c
 }
 
-// firstMask and nextMask enumerate the numbers of a given count of one bits
-// that are below 1<<width, in ascending order (Gosper; HAKMEM, item 175), to
-// flip bits of a substring with:
+// firstMask and nextMask enumerate the numbers below 1<<width that have a given count
+// of one bits, in ascending order (Gosper; HAKMEM, item 175). Searches flip the bits of
+// a substring with them:
 //
 //	for x := firstMask(a); x>>width == 0; x = nextMask(x) { ... }
 //
-// For a = 0 the only one is 0, after which nextMask gives a number that is too
-// large.
+// For a = 0 the only number is 0; nextMask then returns a number that is too large.
 func firstMask(a int) uint64 { return 1<<a - 1 }
 
+// nextMask returns the next larger number with as many one bits as x.
 func nextMask(x uint64) uint64 {
 	if x == 0 {
 		return 1 << 63

@@ -10,38 +10,39 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A Store has the substring tables of a set of codes somewhere else, on disk
-// say. Numbers are those of a [Table]. It is used by one goroutine at a time.
+// A Store holds the substring tables of a set of codes outside memory, such as on disk.
+// Code numbers are those of a [Table]. Searches call a Store from one goroutine at a
+// time.
 type Store interface {
-	// Posting appends to dst, ascending, the numbers of the codes that have a
-	// value in substring j of the split of the postings.
+	// Posting appends to dst the numbers, ascending, of the codes that have this value
+	// in substring j of [Stored.Split].
 	Posting(dst []uint32, j int, value uint32) ([]uint32, error)
 
-	// Near appends to dst those of the codes with these numbers, ascending and
-	// distinct, that are within r bits of the query, in any order.
+	// Near appends to dst the codes with the given numbers that are within r bits of
+	// the query, in any order. numbers ascend and are distinct.
 	Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error)
 
-	// Blocks calls f with all codes, packed, that have the numbers first and
-	// following, as many as there are, except those for which f is called with
-	// absent; in blocks of any size up to 4096.
+	// Blocks calls f with all codes and their numbers, in blocks of at most 4096. codes
+	// has the packed codes one after the other, code i with numbers[i]. An error of f
+	// ends Blocks, which returns it.
 	Blocks(f func(numbers []uint32, codes []uint64) error) error
 
-	// Weight says how many results a code stands for.
+	// Weight returns the number of results that a code stands for; 0 leaves it out.
 	Weight(number uint32, distance int) (int, error)
 }
 
-// Stored searches a Store as a Table does its segments, one lookup costing
-// microseconds instead of nanoseconds.
+// Stored searches a Store as a Table searches its segments. A lookup takes microseconds
+// instead of nanoseconds.
 type Stored struct {
-	Split Split
-	Codes int // how many there are
-	Bits  int
+	Split Split // of the postings
+	Codes int   // number of codes
+	Bits  int   // of a code
 	Store Store
-	Costs *StoredCosts
+	Costs *StoredCosts // learned and used by searches; several Stored may share it
 }
 
-// StoredCosts are running means of what lookups in a store cost, in
-// nanoseconds; the zero value has a guess. Safe for concurrent use.
+// StoredCosts are running means of the time of lookups and scans of a store, in
+// nanoseconds. The zero value starts with a guess. It is safe for concurrent use.
 type StoredCosts struct{ lookup, code atomic.Uint64 }
 
 const (
@@ -49,10 +50,13 @@ const (
 	guessedCode   = 10   // a code of a block that is scanned
 )
 
+// Lookup returns the mean time of one posting in nanoseconds.
 func (c *StoredCosts) Lookup() float64 { return mean(&c.lookup, guessedLookup) }
 
+// Code returns the mean time of one code of a scan in nanoseconds.
 func (c *StoredCosts) Code() float64 { return mean(&c.code, guessedCode) }
 
+// mean returns the mean in a, or guess as long as there is none.
 func mean(a *atomic.Uint64, guess float64) float64 {
 	if b := a.Load(); b != 0 {
 		return math.Float64frombits(b)
@@ -60,8 +64,7 @@ func mean(a *atomic.Uint64, guess float64) float64 {
 	return guess
 }
 
-// learn moves a mean towards what was just seen. Two that do it at a time may
-// lose one.
+// learn moves the mean in a towards took/n. Of two concurrent calls one may be lost.
 func learn(a *atomic.Uint64, guess, took float64, n int) {
 	if n > 0 {
 		x := mean(a, guess)
@@ -69,7 +72,7 @@ func learn(a *atomic.Uint64, guess, took float64, n int) {
 	}
 }
 
-// lookups returns the number of lookups of the steps from to to.
+// lookups returns the number of lookups in steps from to to.
 func (d *Stored) lookups(from, to int) float64 {
 	n := 0.0
 	for r := from; r <= to; r++ {
@@ -78,13 +81,13 @@ func (d *Stored) lookups(from, to int) float64 {
 	return n
 }
 
-// PredictRadius predicts the time of a search by postings, and of one that reads
-// all codes, in nanoseconds.
+// PredictRadius returns the predicted time of a search for radius r in nanoseconds: by
+// postings, and by reading all codes.
 func (d *Stored) PredictRadius(r int) (postings, scan float64) {
 	return d.lookups(0, min(r, d.Bits)) * d.Costs.Lookup(), float64(d.Codes) * d.Costs.Code()
 }
 
-// Radius is as that of a Table; plan is PlanDisk, PlanBlockScan or PlanAuto.
+// Radius is [Table.Radius] over the store. plan is PlanDisk, PlanBlockScan or PlanAuto.
 func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst []codec.Near, explain *Explain) (found []codec.Near, total int, err error) {
 	r = min(r, d.Bits)
 	e := Explain{Plan: plan, Substrings: []int{d.Split.Len()}}
@@ -135,7 +138,7 @@ func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst
 	return dst, total, nil
 }
 
-// step appends the numbers that the lookups of a step bring.
+// step appends the numbers that the lookups of step r find.
 func (d *Stored) step(ctx context.Context, e *Explain, q codec.Code, r int, numbers []uint32) ([]uint32, error) {
 	j, a := d.Split.step(r)
 	width, value := d.Split.Width(j), d.Split.Of(q, j)
@@ -158,7 +161,8 @@ func (d *Stored) step(ctx context.Context, e *Explain, q codec.Code, r int, numb
 	return numbers, nil
 }
 
-// scan reads all codes and calls f with those within the bound, by blocks.
+// scan reads all codes and calls f with those within *bound bits, block by block. f may
+// lower *bound.
 func (d *Stored) scan(ctx context.Context, e *Explain, q codec.Code, bound *int, f func([]codec.Near) error) error {
 	began, scanned := time.Now(), 0
 	near := make([]codec.Near, scanBlock+8)
@@ -181,7 +185,8 @@ func (d *Stored) scan(ctx context.Context, e *Explain, q codec.Code, bound *int,
 	return err
 }
 
-// Nearest is as that of a Table; plan is PlanDisk, PlanBlockScan or PlanAuto.
+// Nearest is [Table.Nearest] over the store. plan is PlanDisk, PlanBlockScan or
+// PlanAuto.
 func (d *Stored) Nearest(ctx context.Context, q codec.Code, k int, plan Plan, dst []codec.Near, explain *Explain) ([]codec.Near, error) {
 	if k <= 0 {
 		return dst, nil
@@ -238,8 +243,8 @@ func (d *Stored) Nearest(ctx context.Context, q codec.Code, k int, plan Plan, ds
 	return dst, nil
 }
 
-// weight returns the weights of the store as a function that keeps the first
-// error aside.
+// weight returns Store.Weight as a function that writes an error to *failed. After an
+// error every weight is 0.
 func (d *Stored) weight(failed *error) func(uint32, int) int {
 	return func(n uint32, distance int) int {
 		if *failed != nil {
@@ -251,8 +256,8 @@ func (d *Stored) weight(failed *error) func(uint32, int) int {
 	}
 }
 
-// without appends to dst the numbers that are not among seen, and returns seen
-// with them; all ascending and distinct.
+// without appends to dst the numbers that are not in seen. It returns dst, and seen
+// with these numbers. All slices ascend and are distinct.
 func without(dst, numbers, seen []uint32) (fresh, all []uint32) {
 	all = make([]uint32, 0, len(seen)+len(numbers))
 	for _, n := range numbers {
@@ -266,7 +271,7 @@ func without(dst, numbers, seen []uint32) (fresh, all []uint32) {
 	return dst, append(all, seen...)
 }
 
-// step returns the substring in which step r looks, and at which distance.
+// step returns the substring and the distance at which step r looks.
 func (s Split) step(r int) (j, distance int) { return r % s.Len(), r / s.Len() }
 
 // lookups returns the number of lookups of step r.

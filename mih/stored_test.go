@@ -13,8 +13,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// memoryStore is a Store by definition. It has what the oracle has, under
-// numbers with gaps.
+// memoryStore is a Store by definition. It has the codes of an oracle, under numbers
+// with gaps.
 type memoryStore struct {
 	split   Split
 	numbers []uint32
@@ -70,7 +70,7 @@ func (m *memoryStore) Blocks(f func([]uint32, []uint64) error) error {
 
 func (m *memoryStore) Weight(n uint32, _ int) (int, error) { return m.weights[n], m.fails() }
 
-// Postings and scans of a store give the answer of the definition; its errors
+// Postings and scans of a store give the answers of the definition. Errors of the store
 // come back.
 func TestStoredAgreesWithTheDefinition(t *testing.T) {
 	broken := errors.New("broken")
@@ -114,7 +114,7 @@ func TestStoredAgreesWithTheDefinition(t *testing.T) {
 		}
 		wantNearest, _ := inside(reach)
 		d := &Stored{Split: m.split, Codes: len(m.numbers), Bits: q, Store: m, Costs: new(StoredCosts)}
-		d.Costs.code.Store(math.Float64bits(float64(int(1) << rng.IntN(24)))) // for either plan to look cheaper
+		d.Costs.code.Store(math.Float64bits(float64(int(1) << rng.IntN(24)))) // makes either plan look cheaper
 		code := func(n uint32) codec.Code { return toCode(m.codes[n]) }
 		for _, plan := range []Plan{PlanDisk, PlanBlockScan, PlanAuto} {
 			got, total, err := d.Radius(ctx, toCode(query), r, plan, []codec.Near{7}, nil)

@@ -12,24 +12,25 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// ErrFull is returned when the numbers of codes are used up.
+// ErrFull is returned when all code numbers have been used.
 var ErrFull = errors.New("2^32-1 distinct codes have been in use")
 
-// A Table knows the distinct codes of a set of rows, by numbers that are never
-// used again, and which rows carry each. It is immutable: a [Writer] publishes
-// one after another, sharing what did not change.
+// A Table knows the distinct codes of a set of rows, and the rows that carry each code.
+// Codes have numbers that are never used again. A Table is immutable and safe for any
+// number of goroutines: a [Writer] publishes one table after another, which share the
+// parts that did not change.
 //
-// Most codes are in segments, which are indexed; those that came since are in
-// the tail, which is scanned.
+// Most codes are in segments, which are indexed. Newer codes are in the tail, which
+// every search scans.
 type Table struct {
-	bits      int
-	segments  []*segment
-	tail      codec.Codes // number - tailFirst
-	tailFirst uint32
-	rows      paged[rowsPage]
-	codes     paged[[pageCodes]uint32] // row -> number + 1; 0 is none
-	items     int
-	used      int
+	bits      int                      // of a code
+	segments  []*segment               // by ascending numbers; each is immutable
+	tail      codec.Codes              // by number - tailFirst; dead codes too
+	tailFirst uint32                   // number of the first code of the tail
+	rows      paged[rowsPage]          // code number -> rows
+	codes     paged[[pageCodes]uint32] // row -> code number + 1; 0 is none
+	items     int                      // rows that carry a code
+	used      int                      // codes that some row carries
 }
 
 // Bits returns the length of the codes in bits.
@@ -38,8 +39,8 @@ func (t *Table) Bits() int { return t.bits }
 // Next returns the number that the next new code will get.
 func (t *Table) Next() uint32 { return t.tailFirst + uint32(t.tail.Len()) }
 
-// Code returns the code with a number that some row carries, nil if it is known
-// that there is none; it must not be written to.
+// Code returns code n, which some row carries. It may return nil if no row carries it.
+// The caller must not write to it.
 func (t *Table) Code(n uint32) codec.Code {
 	if n >= t.tailFirst {
 		if n >= t.Next() {
@@ -71,7 +72,8 @@ func (t *Table) Cardinality(n uint32) int {
 	return 0
 }
 
-// CodeOf returns the number of the code that a row carries.
+// CodeOf returns the number of the code that a row carries; ok says whether it carries
+// one.
 func (t *Table) CodeOf(row uint32) (n uint32, ok bool) {
 	if p := t.codes.at(row / pageCodes); p != nil {
 		n = p[row%pageCodes]
@@ -85,11 +87,11 @@ func (t *Table) Items() int { return t.items }
 // Distinct returns the number of codes that some row carries.
 func (t *Table) Distinct() int { return t.used }
 
-// All yields the numbers of the codes that some row carries, ascending, with the
-// codes.
+// All yields the codes that some row carries, with their numbers, which ascend. The
+// codes must not be written to.
 func (t *Table) All() iter.Seq2[uint32, codec.Code] { return t.all(0) }
 
-// all is All without the first segments.
+// all is All without the first skip segments.
 func (t *Table) all(skip int) iter.Seq2[uint32, codec.Code] {
 	return func(yield func(uint32, codec.Code) bool) {
 		for _, g := range t.segments[skip:] {
@@ -108,14 +110,15 @@ func (t *Table) all(skip int) iter.Seq2[uint32, codec.Code] {
 	}
 }
 
-// Memory is what a table takes, in bytes.
+// Memory is the memory of a table in bytes.
 type Memory struct {
 	Codes  int // codes and their numbers
 	Tables int // tables of substrings
-	Rows   int // which rows carry which code, both ways
+	Rows   int // which rows carry which code, in both directions
 }
 
-// Memory estimates what the table takes, in time linear in the number of codes / 256.
+// Memory estimates the memory of the table, in time linear in the number of codes /
+// 256.
 func (t *Table) Memory() Memory {
 	var m Memory
 	for _, g := range t.segments {
@@ -129,7 +132,8 @@ func (t *Table) Memory() Memory {
 	return m
 }
 
-// TableBytes estimates what the tables of substrings take, in a few nanoseconds.
+// TableBytes estimates the memory of the tables of substrings in bytes. It takes a few
+// nanoseconds.
 func (t *Table) TableBytes() int {
 	sum := 0
 	for _, g := range t.segments {
@@ -139,8 +143,8 @@ func (t *Table) TableBytes() int {
 	return sum
 }
 
-// Covered returns how many codes, of which no row may carry some any more, are in
-// segments with tables, in segments without, and in the tail.
+// Covered returns the number of codes in segments with tables, in segments without, and
+// in the tail. It counts dead codes too.
 func (t *Table) Covered() (tables, bare, tail int) {
 	for _, g := range t.segments {
 		if g.bare {
@@ -152,27 +156,29 @@ func (t *Table) Covered() (tables, bare, tail int) {
 	return tables, bare, t.tail.Len()
 }
 
-// A Writer changes a table and publishes its states. Not safe for concurrent
-// use; the tables that it publishes are.
+// A Writer changes a table and publishes its states. It belongs to one goroutine; the
+// tables that it publishes may be shared.
 type Writer struct {
-	t     Table
-	epoch uint64 // states published so far + 1
-	seed  maphash.Seed
-	slots []uint32 // hash table of the tail: place + 1; 0 is empty
-	fresh uint32   // number + 1 of a code that has its first row yet to come
+	t     Table        // the state as it is now; shares pages with what was published
+	epoch uint64       // number of published states + 1; pages of earlier epochs are shared
+	seed  maphash.Seed // of the hash of codes
+	slots []uint32     // hash table of the tail: position + 1; 0 is empty
+	fresh uint32       // number + 1 of a code that Number has made and that has no row yet
 }
 
 // NewWriter returns a writer of an empty table of codes of q bits.
 func NewWriter(q int) *Writer {
+	// One seed serves all tables of a writer. It is random, so that nobody can choose
+	// codes that collide.
 	w := &Writer{t: Table{bits: q, tail: codec.NewCodes(q, 0)}, epoch: 1, seed: maphash.MakeSeed()}
 	w.rehash()
 	return w
 }
 
-// alive reports whether a code is to be found.
+// alive reports whether find may return code n: some row carries it, or is about to.
 func (w *Writer) alive(n uint32) bool { return w.t.Cardinality(n) > 0 || n+1 == w.fresh }
 
-// rehash makes the hash table of the tail anew, with room to double it.
+// rehash builds the hash table of the tail anew, with room for the tail to double.
 func (w *Writer) rehash() {
 	n := w.t.tail.Len()
 	size := 64
@@ -187,8 +193,7 @@ func (w *Writer) rehash() {
 	}
 }
 
-// slot returns the slot of a code of the tail: where its place stands, or the
-// empty one where it belongs.
+// slot returns the index in slots that holds code c, or the empty one where c belongs.
 func (w *Writer) slot(c codec.Code) int {
 	var h maphash.Hash
 	h.SetSeed(w.seed)
@@ -218,8 +223,9 @@ func (w *Writer) find(c codec.Code) (n uint32, ok bool) {
 	return 0, false
 }
 
-// Number returns the number of the code, giving it the next one if no row
-// carries it: that row must be added before the next call.
+// Number returns the number of code c. If no row carries c it gives it a new number,
+// and isNew is true: the caller must then Add a row before it calls Number again. The
+// error is ErrFull, or nil.
 func (w *Writer) Number(c codec.Code) (n uint32, isNew bool, err error) {
 	if n, ok := w.find(c); ok {
 		return n, false, nil
@@ -227,7 +233,7 @@ func (w *Writer) Number(c codec.Code) (n uint32, isNew bool, err error) {
 	if n = w.t.Next(); n >= math.MaxUint32-1 {
 		return 0, false, ErrFull
 	}
-	at := w.slot(c) // of an entry that no row carries any more, perhaps
+	at := w.slot(c) // perhaps the slot of a dead entry of the same code
 	w.t.tail.Append(c)
 	w.slots[at], w.fresh = uint32(w.t.tail.Len()), n+1
 	if 2*w.t.tail.Len() > len(w.slots) {
@@ -236,7 +242,7 @@ func (w *Writer) Number(c codec.Code) (n uint32, isNew bool, err error) {
 	return n, true, nil
 }
 
-// Add records that row, which carries no code, carries code number n.
+// Add records that row carries code n. The row must carry no code yet.
 func (w *Writer) Add(n, row uint32) {
 	if n+1 == w.fresh {
 		w.fresh = 0
@@ -251,7 +257,7 @@ func (w *Writer) Add(n, row uint32) {
 	w.t.codes.own(row/pageCodes, w.epoch, func(*[pageCodes]uint32) {})[row%pageCodes] = n + 1
 }
 
-// Remove records that row does not carry code number n any more.
+// Remove records that row no longer carries code n.
 func (w *Writer) Remove(n, row uint32) {
 	page := n / pageCodes
 	p := w.t.rows.own(page, w.epoch, (*rowsPage).unshare)
@@ -272,24 +278,25 @@ func (w *Writer) Remove(n, row uint32) {
 	}
 }
 
-// Table returns the state as it is, for the writer's own goroutine; it changes
-// with it. What is to be kept, or shown to others, comes from Publish.
+// Table returns the current state, for the writer's own goroutine. It changes as the
+// writer goes on. Publish returns a state that may be kept or shared.
 func (w *Writer) Table() *Table { return &w.t }
 
-// Publish returns the table as it stands; later changes do not show in it. The
-// cost is that of the pages touched after it.
+// Publish returns the current state as a Table that never changes. Its cost is paid
+// later: the first change of each page copies that page.
 func (w *Writer) Publish() *Table {
 	w.epoch++
 	t := w.t
 	return &t
 }
 
-// Load fills an empty writer with codes, given by ascending number, and indexes
-// them; their rows have been or will be added with Add. next is the number of
-// the next new code; bare is as in Build.
+// Load fills an empty writer with codes, and indexes them. numbers ascend. The rows of
+// the codes are added with Add, before or after. next is the number of the next new
+// code. bare is as in [Build]. Load returns an error if two numbers have the same code,
+// or when ctx ends.
 func (w *Writer) Load(ctx context.Context, numbers []uint32, codes codec.Codes, next uint32, bare bool) error {
 	if codes.Len() < minSegment {
-		// Few: the tail holds them, with gaps.
+		// few codes: the tail holds them, with gaps
 		if int(next)-minSegment > 4*minSegment {
 			return w.loadSegment(ctx, numbers, codes, next, bare)
 		}
@@ -316,6 +323,7 @@ func (w *Writer) Load(ctx context.Context, numbers []uint32, codes codec.Codes, 
 	return w.loadSegment(ctx, numbers, codes, next, bare)
 }
 
+// loadSegment makes all codes one segment.
 func (w *Writer) loadSegment(ctx context.Context, numbers []uint32, codes codec.Codes, next uint32, bare bool) error {
 	g, err := newSegment(ctx, SplitFor(w.t.bits, codes.Len()), 0, next, numbers, codes, bare, 0)
 	if err != nil {

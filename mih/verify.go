@@ -7,11 +7,11 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// cover adds to what s has found the codes within bound bits that the rings that
-// have been looked up bring, as far as they are not covered yet. after, if not nil,
-// is called now and then when that has grown, and returns the bound for what follows.
-// With mayScan it reports whether it has given up, before any comparison, because
-// there are so many codes to be compared that a scan is faster.
+// cover adds to s.found the codes within bound bits that the rings in use bring and
+// that are not covered yet. If after is not nil, cover calls it now and then when found
+// has grown, and goes on with the bound that it returns. With mayScan it gives up
+// before the first comparison if a scan is faster than all comparisons; it reports
+// whether it did.
 func (g *segment) cover(ctx context.Context, s *search, bound int, after func() int, mayScan bool) (abandoned bool, err error) {
 	whole := g.costs.scan
 	if after != nil {
@@ -54,9 +54,9 @@ func (g *segment) cover(ctx context.Context, s *search, bound int, after func() 
 	return false, nil
 }
 
-// collect appends to the entries of s the slots of the codes that the rings of
-// substring j bring, but not those of the substring before it in its pair, and that
-// differ from the query in least to most bits of the pair.
+// collect appends to s.entries the slots of codes that the rings of substring j bring
+// and that differ from the query in least to most bits of the pair. For the second
+// substring of a pair it leaves out codes that the rings of the first one bring.
 func (g *segment) collect(s *search, j, least, most int) {
 	t, partner, found := &g.tables[j], j^1, 0
 	if partner < j {
@@ -75,12 +75,12 @@ func (g *segment) collect(s *search, j, least, most int) {
 	}
 }
 
-// A search that has no bound yet looks at that many codes, and then at twice as
-// many each time, before it asks for one: all of the first come through.
+// firstPiece is the number of codes that a search without a bound compares before it
+// asks for one. The next piece is twice as large. Every code of the first piece passes.
 const firstPiece = 32
 
-// verifyRing compares the codes of ring a of a table that has them beside its
-// entries.
+// verifyRing compares the codes of ring a of substring j, which stand beside their
+// entries. It returns the last bound.
 func (g *segment) verifyRing(s *search, j, a, bound int, after func() int) int {
 	t := &g.tables[j]
 	from, to, entries := s.rings.tables[j].ring(a)
@@ -120,7 +120,7 @@ func (g *segment) verifyRing(s *search, j, a, bound int, after func() int) int {
 	return bound
 }
 
-// verify compares the codes in slots.
+// verify compares the codes in slots, and returns the last bound.
 func (g *segment) verify(s *search, slots []uint32, bound int, after func() int) int {
 	s.explain.Compared += len(slots)
 	for piece := firstPiece; len(slots) > 0; piece *= 2 {
@@ -143,8 +143,7 @@ func (g *segment) verify(s *search, slots []uint32, bound int, after func() int)
 	return bound
 }
 
-// firstFound reports whether no group has found a code before, as far as they are
-// covered.
+// firstFound reports whether no covered group has found the code before.
 func (g *segment) firstFound(s *search, slot uint32) bool {
 	code := g.codes.At(int(slot))
 	for p := range g.masks {

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// allocated is what has ever been allocated.
+// allocated returns the bytes that have ever been allocated.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-// bounded fails if reading bytes from a stranger allocates more than 64 MiB, which packed anchors may take, and 64
-// times what they are, garbage included.
+// bounded fails if reading bytes of any origin allocates more than 64 MiB, which packed
+// anchors may take, and 64 times the input, garbage included.
 func bounded(t *testing.T, input int, f func()) {
 	t.Helper()
 	before := allocated()

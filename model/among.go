@@ -4,14 +4,14 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// among is a set of items with labels that are ranked for one another, each for the
-// others, with codes made of projections that have not learned from them.
+// among ranks a set of labelled items for one another: each item is a query to the
+// others. Their codes come from projections that have not learned from the items.
 type among struct {
-	q, words int
-	mean     []float64 // mean code, see Model.Fuse
+	q, words int       // bits of a code, and words of 64 bits
+	mean     []float64 // mean code; see Model.Fuse
 	set      []int32   // by row: its label set
-	relevant [][]bool  // by two label sets: whether they have a label in common
-	harmonic []float64 // see database
+	relevant [][]bool  // by two label sets: whether they share a label
+	harmonic []float64 // see database.harmonic
 }
 
 // amongScratch is the memory of one goroutine.
@@ -21,6 +21,7 @@ type amongScratch struct {
 	ties []tie
 }
 
+// scratch returns the memory of so many goroutines.
 func (a *among) scratch(workers int) []amongScratch {
 	scratch := make([]amongScratch, workers)
 	for w := range scratch {
@@ -29,8 +30,8 @@ func (a *among) scratch(workers int) []amongScratch {
 	return scratch
 }
 
-// encode writes the codes that a fusion makes of z, by modality q numbers a row, of
-// which a row has those that has says.
+// encode writes the codes that fusion how makes of the projections z. z has q numbers a
+// row for each modality; has says which modalities a row has.
 func (a *among) encode(codes []uint64, how fusion, z [][]float32, has [][]bool, scratch []amongScratch) {
 	m := &Model{fusions: []fusion{how}, mean: a.mean}
 	chunks(len(scratch), len(a.set), 64, func(worker, from, to int) {
@@ -53,8 +54,8 @@ func (a *among) encode(codes []uint64, how fusion, z [][]float32, has [][]bool, 
 	})
 }
 
-// relevantOthers reports whether another row than i is relevant to it. counts are by
-// label set; counted says whether row i is in them.
+// relevantOthers reports whether a row other than i is relevant to row i. counts has
+// rows by label set; counted says whether row i is among them.
 func (a *among) relevantOthers(i int, counted bool, counts []int32) bool {
 	for s, relevant := range a.relevant[a.set[i]] {
 		n := counts[s]
@@ -68,7 +69,7 @@ func (a *among) relevantOthers(i int, counted bool, counts []int32) bool {
 	return false
 }
 
-// precision returns the average precision of row i with a code among the other rows
+// precision returns the average precision of row i with this code among the other rows
 // of the database, expected over all orders of ties.
 func (a *among) precision(s *amongScratch, i int, code, codes []uint64, database []int) float64 {
 	clear(s.ties)

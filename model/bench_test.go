@@ -11,8 +11,8 @@ import (
 
 var benchItems = flag.Int("items", 4000, "items that BenchmarkTrain trains on")
 
-// A stream is a source of any length: items of some classes whose vectors are
-// made as they are asked for, at a price like that of reading them.
+// A stream is a source of any length: items of some classes whose vectors are made on
+// demand, at a cost like that of reading them.
 type stream struct {
 	items, classes int
 	dims           []int
@@ -40,8 +40,8 @@ func (s *stream) modalities() []Modality { return modalitiesOf(s.dims) }
 
 func (s *stream) class(i int) int { return i * 7919 % s.classes }
 
-// vector writes the vector of item i: the centre of its class and noise, which
-// is another stretch of the same numbers for each item.
+// vector writes the vector of item i: the centre of its class, and noise, which is
+// another stretch of the same numbers for each item.
 func (s *stream) vector(x []float32, t, i int) {
 	at := (i*s.dims[t] + t*65537) % (len(s.noise) - len(x))
 	noise := s.noise[at : at+len(x)]
@@ -109,8 +109,8 @@ func BenchmarkTrain(b *testing.B) {
 	}
 }
 
-// BenchmarkTrainChosen is BenchmarkTrain with everything chosen, and with what was
-// chosen given: the difference is what choosing costs.
+// BenchmarkTrainChosen is BenchmarkTrain twice: with everything chosen, and with the
+// chosen settings given. The difference is the cost of choosing.
 //
 //	go test ./model -run '^$' -bench TrainChosen -benchtime 1x -items 20000
 func BenchmarkTrainChosen(b *testing.B) {
@@ -139,8 +139,8 @@ func BenchmarkTrainChosen(b *testing.B) {
 	}
 }
 
-// BenchmarkEncode is the projection of items of two modalities, one at a time
-// and 256 at a time, on one core.
+// BenchmarkEncode measures the projection of items of two modalities, one at a time and
+// 256 at a time, on one core.
 func BenchmarkEncode(b *testing.B) {
 	for _, shape := range benchShapes {
 		src := newStream(2000, 24, shape.dims...)
@@ -169,7 +169,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkSolve is the projection of one modality from its statistics.
+// BenchmarkSolve measures solving for the projection of one modality from its
+// statistics.
 func BenchmarkSolve(b *testing.B) {
 	for _, k := range []int{800, 2000, 4000} {
 		b.Run(fmt.Sprint(k), func(b *testing.B) {

@@ -7,57 +7,57 @@ import (
 	"math"
 )
 
-// blockItems is how many items are in memory at a time.
+// blockItems is the number of items of a block; two blocks are in memory at a time.
 const blockItems = 512
 
 // An Example is one training item.
 type Example struct {
-	Vectors []Vector // by modality; the zero Vector where the item lacks it
+	Vectors []Vector // by modality; the zero Vector if the item lacks it
 	Labels  []uint32 // sorted and distinct; any numbers
 }
 
-// A Source yields the training items: the same ones in the same order at every
-// call, because training reads them several times instead of holding them. All
-// of them are labelled. Training keeps none of an example's slices after it has
-// asked for the next example.
+// A Source yields the training items. Every call of Examples yields the same items in
+// the same order, because training reads them several times instead of holding them.
+// All of them have labels. Training keeps no slice of an example once it has asked for
+// the next one.
 type Source interface {
 	Examples(ctx context.Context) iter.Seq2[Example, error]
 }
 
-// A block is a run of consecutive training items. For modality t, row r of x
-// and phi belongs to item first+at[t][r]; items without the modality have no
-// row. All matrices hold items as rows, where the paper has columns.
+// A block is a run of consecutive training items. Row r of x[t] and phi[t] belongs to
+// item first+at[t][r]; items without modality t have no row. All matrices have items as
+// rows; the paper has them as columns.
 type block struct {
-	first, n int
-	labels   [][]uint32 // by item
-	at       [][]int
-	x        [][]Vector  // in the form of the modality
-	phi      [][]float32 // nil unless the reader has maps
+	first, n int         // the items are first to first+n-1
+	labels   [][]uint32  // by item
+	at       [][]int     // by modality: the item of each row, counted from first
+	x        [][]Vector  // by modality, in the form of the modality
+	phi      [][]float32 // by modality: features; nil unless blocks got maps
 }
 
-// rows returns how many items of the block have modality t.
+// rows returns the number of items of the block that have modality t.
 func (b *block) rows(t int) int { return len(b.at[t]) }
 
-// reader turns a source into blocks.
+// reader turns a source into blocks. It belongs to the goroutine of Train.
 type reader struct {
 	modalities []Modality
 	src        Source
-	items      int // as counted by the first pass; -1 before
-	progress   func(stage string, done, total int64)
+	items      int                                   // counted by the first pass; -1 before it
+	progress   func(stage string, done, total int64) // Options.Progress; may be nil
 }
 
-// blocks reads the source once and calls f with each block, in their order; with
-// maps, phi is computed. While a goroutine does that with a block, the next one is
-// read. The context is asked, and progress told, at each block.
+// blocks reads the source once and calls f with each block, in order. If maps is not
+// nil it computes phi first. One goroutine computes and calls f for a block while the
+// next block is read. blocks checks the context and reports progress at each block.
 func (r *reader) blocks(ctx context.Context, stage string, maps []*featureMap, f func(*block) error) error {
 	w := &blockWorker{maps: maps, scratch: make([]mapScratch, workerCount()), f: f}
 	for _, m := range maps {
 		w.phi = append(w.phi, make([]float32, blockItems*m.size()))
 	}
-	// The goroutine must not outlive the pass, even if the source panics.
+	// The worker must not outlive the pass, even if the source panics.
 	defer w.wait()
 	done := 0
-	finish := func() error { // the block that is being worked on
+	finish := func() error { // waits for the block that is under way
 		err := w.wait()
 		if err == nil && done > 0 && r.progress != nil {
 			r.progress(stage, int64(done), int64(max(r.items, 0)))
@@ -116,21 +116,24 @@ func (r *reader) newBlock() *block {
 	}
 }
 
-// A blockWorker works on one block at a time, in a goroutine of its own.
+// A blockWorker works on one block at a time, in a goroutine of its own. Its memory
+// belongs to that goroutine from start to wait.
 type blockWorker struct {
-	maps    []*featureMap
-	phi     [][]float32
-	scratch []mapScratch
-	f       func(*block) error
-	result  chan error // nil when there is no block to wait for
+	maps    []*featureMap      // nil: no features are computed
+	phi     [][]float32        // memory of block.phi, reused by each block
+	scratch []mapScratch       // one for each goroutine of applyAll
+	f       func(*block) error // called with each block
+	result  chan error         // gets the error of the block; nil if no block is under way
 }
 
+// start begins work on a block. wait must have been called for the block before.
 func (w *blockWorker) start(b *block) {
 	result := make(chan error, 1)
 	w.result = result
 	go func() { result <- w.work(b) }()
 }
 
+// work computes the features of a block and calls f. A panic becomes an error.
 func (w *blockWorker) work(b *block) (err error) {
 	defer guard(&err, "in the numerics")
 	for t, m := range w.maps {
@@ -140,7 +143,7 @@ func (w *blockWorker) work(b *block) (err error) {
 	return w.f(b)
 }
 
-// wait returns the error of the block that was started last, once.
+// wait waits for the block under way and returns its error, once.
 func (w *blockWorker) wait() error {
 	if w.result == nil {
 		return nil
@@ -150,7 +153,7 @@ func (w *blockWorker) wait() error {
 	return err
 }
 
-// add checks the example and copies it to the end of the block.
+// add checks an example and copies it to the end of the block.
 func (r *reader) add(b *block, ex Example) error {
 	if r.items >= 0 && b.first+b.n >= r.items {
 		return fmt.Errorf("%w: the source had %d training items at first and has more now: it must yield the same items each time", ErrMismatch, r.items)
@@ -179,7 +182,7 @@ func (r *reader) add(b *block, ex Example) error {
 		}
 		row := len(b.x[t])
 		if row < cap(b.x[t]) {
-			b.x[t] = b.x[t][:row+1] // and with it the memory of that row
+			b.x[t] = b.x[t][:row+1] // keeps the memory of that row
 		} else {
 			b.x[t] = append(b.x[t], Vector{})
 		}

@@ -9,23 +9,23 @@ import (
 	"slices"
 )
 
-// Sizes of a choice. They bound its time to seconds and its memory, a modality, to
-// the sample, twice, and some ten matrices of choiceFeatures^2 numbers.
+// Sizes of a choice. They bound its time to seconds. For each modality they bound its
+// memory to the sample, twice, and about ten matrices of choiceFeatures^2 numbers.
 const (
-	choiceItems    = 4000    // sampled
-	choiceNumbers  = 1 << 26 // of the sampled vectors, at most: 256 MiB; indices count
+	choiceItems    = 4000    // in a sample
+	choiceNumbers  = 1 << 26 // numbers of all sampled vectors, with indices: 256 MiB
 	choiceFolds    = 3
 	choiceAnchors  = 400  // while maps are compared
 	refineAnchors  = 600  // while gamma is refined
-	refineFeatures = 1536 // with more, gamma is as found while maps were compared
-	choiceFeatures = 3072 // a map with more is not tried
-	minChoiceItems = 50   // fewer say too little
+	refineFeatures = 1536 // with more features gamma stays as found while maps were compared
+	choiceFeatures = 3072 // maps with more features are not tried
+	minChoiceItems = 50   // fewer items tell too little
 )
 
-// open says what of a modality's settings is to be chosen.
+// open says which settings of a modality are to be chosen.
 type open struct{ features, kind, gamma bool }
 
-// openSettings returns what the options leave open, by modality.
+// openSettings returns the settings that the options leave open, by modality.
 func openSettings(opt Options, modalities []Modality) []open {
 	var settings []open
 	for _, m := range modalities {
@@ -42,8 +42,8 @@ func (o open) any() bool { return o.features || o.kind || o.gamma }
 // A choiceSample is a random sample of the items that have a modality.
 type choiceSample struct {
 	sample
-	bottom *bottomSample
-	next   int // number of the item that is added
+	bottom *bottomSample // decides which items are kept
+	next   int           // number of the next item
 }
 
 func newChoiceSample(rng *rand.Rand, m Modality) *choiceSample {
@@ -64,8 +64,8 @@ func (s *choiceSample) add(b *block, t int) {
 	s.bound()
 }
 
-// bound drops half of the sample for as long as sparse vectors, whose lengths are
-// known only when they come, hold too much.
+// bound halves the sample while it holds more than choiceNumbers. The lengths of sparse
+// vectors are known only when they come.
 func (s *choiceSample) bound() {
 	for len(s.kept) > minChoiceItems {
 		numbers := 0
@@ -83,9 +83,9 @@ func (s *choiceSample) bound() {
 	}
 }
 
-// choose settles what the options leave open, from samples of the training items:
-// of one modality after the other, see chooser, and then how they are fused, see
-// fuser.
+// choose settles the settings that the options leave open, from samples of the training
+// items. It chooses the settings of one modality after the other (chooser), then the
+// start, then the fusion (fuser).
 func (tr *trainer) choose(ctx context.Context) error {
 	if !tr.measures() {
 		tr.fusions = tr.givenFusions()
@@ -134,9 +134,9 @@ func (tr *trainer) choose(ctx context.Context) error {
 		if f != nil {
 			f.prepare(c)
 		}
-		c.xs, c.prepared.xs = nil, nil // large
+		c.xs, c.prepared.xs = nil, nil // they are large
 		if (f == nil || f.unfit != "") && len(choosers) > 1 {
-			c.refined = nil // large, too
+			c.refined = nil // it is large, too
 		}
 	}
 	start, solvers := tr.chooseStart(choosers), tr.solvers
@@ -151,12 +151,12 @@ func (tr *trainer) choose(ctx context.Context) error {
 		if err := f.take(ctx, t, c, solvers[start]); err != nil {
 			return err
 		}
-		*c = chooser{} // its matrices are large
+		*c = chooser{} // drops its large matrices
 	}
 	return f.run(ctx, tr)
 }
 
-// choosers returns a chooser for each modality of which something is open.
+// choosers returns a chooser for each modality with an open setting.
 func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error) {
 	if !slices.ContainsFunc(tr.from.open, open.any) && !tr.measures() {
 		return nil, nil
@@ -180,7 +180,7 @@ func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error
 	return choosers, nil
 }
 
-// A setting is a map of features.
+// A setting is a kind of features and a kind of map.
 type setting struct {
 	features FeatureKind
 	kind     MapKind
@@ -188,53 +188,56 @@ type setting struct {
 
 // A chooser chooses features, map and gamma of one modality by cross-validation.
 //
-// The sampled items are in random order, and a fold is a run of them. The codes H
-// of all items are known, so a fold is held out by taking its sums from those of
-// all: P = (B - B_f) (A - A_f + gamma I)^-1, without the features of anchors that
-// lie in the fold, which would know its items. P makes queries of the fold's items,
-// which a judge measures. So a map costs one pass over the sample for all gammas,
-// and a gamma a Cholesky factor for each fold.
+// The sampled items are in random order, and a fold is a run of them. The codes H of
+// all items are known. A fold f is held out by subtracting its sums from those of all
+// items:
+//
+//	P = (B - B_f) (A - A_f + gamma I)^-1
+//
+// The features of anchors that lie in the fold are left out, as they would know its
+// items. P turns the items of the fold into queries, which a judge measures. So a map
+// costs one pass over the sample for all gammas, and a gamma costs a Cholesky factor
+// for each fold.
 //
 // The criterion is retrieval, because squared error asks for too large a gamma.
-// Features are compared under the rbf map, then the maps with the best features,
-// then gamma is refined with more anchors, and then the starts of C are compared
-// (see startCodes). What comes later in the lists, which
-// start with the defaults, has to be better by a standard error of the difference:
-// the best of ten settings by a hair is best by chance.
+// Features are compared under the rbf map, then maps with the best features. Then gamma
+// is refined with more anchors. Then the starts of C are compared (startCodes). The
+// lists begin with the defaults. A later entry must be better by a standard error of
+// the difference: of ten settings, the best by a hair is the best by chance.
 type chooser struct {
 	modality Modality
 	open     open
-	given    setting // and gamma: what is not open, and the defaults for what is
-	gamma    float64
-	anchors  int // that the model will have
-	need     int // features that the method needs
-	q        int
-	moments  *moments // of all training vectors as they are
-	step     func()   // is called after each map
+	given    setting  // the settings that are not open, and defaults for those that are
+	gamma    float64  // given gamma, or the default
+	anchors  int      // that the model will have
+	need     int      // features that the method needs
+	q        int      // bits of a code
+	moments  *moments // of all training vectors before features are applied
+	step     func()   // reports progress; called after each map
 
-	xs     []Vector // of the sample, as they are
-	items  []int    // their numbers
-	bottom *bottomSample
-	setOf  []uint32  // their label sets
-	bounds []int     // fold f is rows bounds[f] to bounds[f+1]
-	h      []float32 // codes as +-1, of the first start, and when all is chosen of that which was
-	judge  *judge    // of the first start
-	starts []startCodes
-	merits []float64 // of the starts; nil if there is nothing to compare them with
+	xs     []Vector      // of the sample, before features are applied
+	items  []int         // numbers of the sampled items
+	bottom *bottomSample // which items are kept; the same ones in each modality as far as possible
+	setOf  []uint32      // label sets of the sampled items
+	bounds []int         // fold f is the rows from bounds[f] to bounds[f+1]
+	h      []float32     // codes of the sample as +-1: of the first start; of the chosen start in the end
+	judge  *judge        // of the first start
+	starts []startCodes  // the codes and the judge of each start
+	merits []float64     // mean average precision of each start; nil if there is only one
 
 	scratch []foldScratch // by worker
 
-	prepared struct { // the features that were used last
+	prepared struct { // the features used last, kept for the next map
 		kind    FeatureKind
 		xs      []Vector
 		moments *moments
 	}
 	tried   []Tried
-	refined *trial // of what was chosen, with more anchors
+	refined *trial // the chosen setting with more anchors
 }
 
-// sample puts the sampled items in random order and takes their codes, from the
-// solvers of the starts.
+// sample puts the sampled items in random order, and takes their codes from the solvers
+// of the starts.
 func (c *chooser) sample(s *choiceSample, rng *rand.Rand, sets *labelSets, starts []*solver) {
 	n := len(s.kept)
 	order := rng.Perm(n)
@@ -256,14 +259,14 @@ func (c *chooser) sample(s *choiceSample, rng *rand.Rand, sets *labelSets, start
 	c.addStarts(setOf, starts)
 }
 
-// takeCodes makes the codes of the sample those of a solver.
+// takeCodes takes the codes of the sample from a solver.
 func (c *chooser) takeCodes(s *solver) {
 	for row, set := range c.setOf {
 		signs(c.h[row*c.q:(row+1)*c.q], s.setCode(set))
 	}
 }
 
-// unfit says why nothing can be chosen.
+// unfit returns the reason why nothing can be chosen, or "".
 func (c *chooser) unfit() string {
 	if _, constant := c.moments.sigma(); constant {
 		return "all vectors are equal"
@@ -280,7 +283,7 @@ func (c *chooser) unfit() string {
 	return ""
 }
 
-// featureKinds returns the features that are compared, the default first.
+// featureKinds returns the features to compare, the default first.
 func (c *chooser) featureKinds() (kinds []FeatureKind) {
 	if !c.open.features {
 		return []FeatureKind{c.given.features}
@@ -293,8 +296,8 @@ func (c *chooser) featureKinds() (kinds []FeatureKind) {
 	return kinds
 }
 
-// redundant reports whether vectors already have the length, all the same, that
-// the features would give them.
+// redundant reports whether the vectors all have the length already that the features
+// would give them.
 func (c *chooser) redundant(k FeatureKind) bool {
 	length := func(x Vector) float64 { return squaredNorm(x.Value) }
 	switch k {
@@ -313,7 +316,7 @@ func (c *chooser) redundant(k FeatureKind) bool {
 	return !slices.ContainsFunc(c.xs, func(x Vector) bool { return !(math.Abs(length(x)-first) <= 1e-4*first) })
 }
 
-// otherMaps returns the maps that are compared with the first.
+// otherMaps returns the maps to compare with the first one.
 func (c *chooser) otherMaps() (kinds []MapKind) {
 	if !c.open.kind {
 		return nil
@@ -326,9 +329,10 @@ func (c *chooser) otherMaps() (kinds []MapKind) {
 	return kinds
 }
 
+// steps returns the number of steps of progress of run.
 func (c *chooser) steps() int { return len(c.featureKinds()) + len(c.otherMaps()) + 1 }
 
-// run chooses. Only a cancelled context is an error.
+// run chooses features, map and gamma. The only error is that of a cancelled context.
 func (c *chooser) run(ctx context.Context) (*Choice, error) {
 	choice := &Choice{Items: len(c.xs)}
 	choice.FeatureMap, choice.Map, choice.Gamma = c.given.features, c.given.kind, c.gamma
@@ -345,9 +349,10 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// First 0.01, the default; then what is best for another setting is not far.
-		// Features of one map are compared with the same gamma: where it is best hardly
-		// depends on them, and all their sums are of numbers up to 1.
+		// The default, 0.01, comes first, then places around it. Later settings start
+		// at the best place of the first one. Features of one map are compared with the
+		// same gamma: its best place hardly depends on the features, as all sum up
+		// numbers up to 1.
 		places, step := []int{defaultPlace, defaultPlace - 3, defaultPlace + 3}, 3
 		if len(outcomes) > 0 {
 			p := outcomes[0].place
@@ -417,8 +422,8 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 	return choice, nil
 }
 
-// simplest returns the first outcome that is no more than a standard error of the
-// difference worse than the best of all.
+// simplest returns the first outcome that is at most a standard error of the difference
+// worse than the best one.
 func simplest(outcomes []*outcome) *outcome {
 	best := slices.MaxFunc(outcomes, func(a, b *outcome) int { return cmp.Compare(a.MAP, b.MAP) })
 	for _, o := range outcomes {
@@ -429,14 +434,14 @@ func simplest(outcomes []*outcome) *outcome {
 	return best
 }
 
-// An outcome is what a setting gives with one gamma.
+// An outcome is the result of a setting with one gamma.
 type outcome struct {
 	Tried
-	place      int       // of gamma on the grid
-	precisions []float64 // of the queries
+	place      int       // place of gamma on the grid
+	precisions []float64 // of each query
 }
 
-// over returns by how much the outcome is better than another, of equal queries.
+// over returns the margin of o over another outcome of the same queries.
 func (o *outcome) over(other *outcome) *Margin {
 	if other == nil {
 		return nil
@@ -450,24 +455,24 @@ func (o *outcome) over(other *outcome) *Margin {
 	return m
 }
 
-// defaultPlace is that of DefaultGamma on the grid; see search.
+// defaultPlace is the place of DefaultGamma on the grid; see search.
 const defaultPlace = -4
 
-// smallPlace is where a ridge gets small against the rounding of float32 features:
-// 1e-4, about that of the sums of 2,000 squares.
+// At smallPlace a ridge gets small against the rounding of float32 features: 1e-4 is
+// about the rounding of sums of 2,000 squares.
 const smallPlace = -8
 
-// What is searched. Below 1e-5, projections of some thousand items come from matrices
-// whose condition is beyond ConditionLimit, and are fitted to the rounding; at 1e12
-// nothing is found any more.
+// The ends of the grid. Below 1e-5, projections of some thousand items come from
+// matrices with a condition beyond ConditionLimit, and fit the rounding. At 1e12 the
+// ridge hides everything.
 const (
 	leastPlace = -10
 	mostPlace  = 24
 )
 
-// improves reports whether the gamma of o is better than that of best. A small one
-// has to be so by half a standard error: gammas that regularise nothing any more
-// differ by chance, and badly for other data.
+// improves reports whether the gamma of o is better than that of best. A small gamma
+// must be better by half a standard error: gammas that no longer regularise differ by
+// chance, and do badly on other data.
 func (o *outcome) improves(best *outcome) bool {
 	m := o.over(best)
 	if o.place < min(best.place, smallPlace) {
@@ -476,12 +481,12 @@ func (o *outcome) improves(best *outcome) bool {
 	return m.MAP > 0
 }
 
-// search looks for the best gamma on a grid, where 0 is 1 and two steps are a
-// factor of 10: at the given places, and then from the best of them up and down by
-// steps until both neighbours are no better. So the grid ends nowhere near the
-// best, unless that is the least ridge that makes sense. It returns the best, nil if no gamma has a solution, and the outcome at the
-// first place. Where gamma is given, there is only that; with a step of 0, there are
-// only the given places.
+// search looks for the best gamma on a grid. Place 0 is gamma 1, and two steps are a
+// factor of 10. It tries the given places. Then it goes up and down from the best one
+// until both neighbours are no better, so the best is never at the end of the grid,
+// unless that is the least sensible ridge. It returns the best outcome, or nil if no
+// gamma has a solution, and the outcome at the first place. If gamma is given it tries
+// that one alone. With a step of 0 it tries the given places alone.
 func (c *chooser) search(ctx context.Context, t *trial, places []int, step int) (best, first *outcome, err error) {
 	sensible := func(p int) bool { return leastPlace <= p && p <= mostPlace }
 	places = slices.DeleteFunc(slices.Clone(places), func(p int) bool { return !sensible(p) })

@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// TestProcessorsChangeMeanwhile: Go changes GOMAXPROCS by itself where a container
-// gets other limits; a training that has begun does not mind.
+// TestProcessorsChangeMeanwhile: Go changes GOMAXPROCS by itself if the limits of a
+// container change. A training under way does not depend on it.
 func TestProcessorsChangeMeanwhile(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	dims := []int{9, 5}
@@ -39,15 +39,15 @@ func TestProcessorsChangeMeanwhile(t *testing.T) {
 	}
 }
 
-// TestChoiceProgress: whatever can be chosen, progress comes to its total in steps of
-// one, and a cancelled context ends it after any of them.
+// TestChoiceProgress: whatever can be chosen, progress reaches its total in steps of
+// one, and cancelling the context ends it after any step.
 func TestChoiceProgress(t *testing.T) {
 	longWithRace(t)
 	two := modalitiesOf([]int{6, 4})
 	plain := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}}))
 	twins := synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}})
 	for _, x := range twins.Vectors[0] {
-		copy(x[3:], x[:3]) // no linear map without a ridge
+		copy(x[3:], x[:3]) // a linear map needs a ridge
 	}
 	rare := synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}})
 	for i := range rare.Labels {
@@ -106,15 +106,15 @@ func TestChoiceProgress(t *testing.T) {
 	}
 }
 
-// settledOpen gives all but the fusion.
+// settledOpen gives all settings but the fusion.
 func settledOpen(modalities []Modality) Options {
 	opt := settled(modalities, Options{})
 	opt.Fusion = Fusion{}
 	return opt
 }
 
-// TestNothingIsRelevantToOthers: where each item has a label of its own, no fusion is
-// better than another, and the report does not say that one was.
+// TestNothingIsRelevantToOthers: if each item has a label of its own, no fusion is
+// better than another, and the report does not claim that one was.
 func TestNothingIsRelevantToOthers(t *testing.T) {
 	withoutRace(t)
 	const n = 120
@@ -140,8 +140,8 @@ func TestNothingIsRelevantToOthers(t *testing.T) {
 	}
 }
 
-// TestOneQueryIsNoDirection: one item that is alone in having a modality does not decide
-// as much as all others together.
+// TestOneQueryIsNoDirection: if only one item has a modality, it does not count as much
+// as all other items together.
 func TestOneQueryIsNoDirection(t *testing.T) {
 	f := fuserOf(ViewsShared, 300, []float64{1, 1}, []float64{1, 1})
 	clear(f.has[0])
@@ -157,7 +157,7 @@ func TestOneQueryIsNoDirection(t *testing.T) {
 	}
 }
 
-// TestFusionIsMeasuredWithTheRidgeOfTheModel, also where none can be chosen: that of a
+// TestFusionIsMeasuredWithTheRidgeOfTheModel, even if no ridge can be chosen: that of a
 // linear map has the unit of the vectors.
 func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 	withoutRace(t)
@@ -166,7 +166,7 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 	for i := range data.Labels {
 		data.Labels[i] = []uint32{uint32(i % 60)}
 		if i >= 60 {
-			data.Vectors[0][i] = nil // so no two images have a label in common
+			data.Vectors[0][i] = nil // so that no two images share a label
 		}
 		for j := range data.Vectors[0][i] {
 			data.Vectors[0][i][j] *= 1e4
@@ -200,8 +200,8 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 	}
 }
 
-// TestStartsOfEmbeddedLabels: the codes that starts could be judged by are not those
-// of the model, so that there is nothing to choose.
+// TestStartsOfEmbeddedLabels: starts could only be judged by codes that are not those
+// of the model, so none is chosen.
 func TestStartsOfEmbeddedLabels(t *testing.T) {
 	longWithRace(t)
 	data := synth.ManyLabels{Items: 400, Labels: 40}.Make()
@@ -216,8 +216,8 @@ func TestStartsOfEmbeddedLabels(t *testing.T) {
 }
 
 // TestEverythingTogether: sparse texts that some items lack, more labels than bits, and
-// everything chosen, give one model on any number of processors, and it comes back
-// from its bytes.
+// everything chosen give one model on any number of processors, which comes back from
+// its bytes.
 func TestEverythingTogether(t *testing.T) {
 	withoutRace(t)
 	xs, _, _ := texts(t, 3, 0, 700)

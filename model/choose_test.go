@@ -15,7 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// chooserOf returns the chooser of the first modality when nothing is given.
+// chooserOf returns the chooser of the first modality, with every setting open.
 func chooserOf(t testing.TB, modalities []Modality, src Source, opt Options) *chooser {
 	t.Helper()
 	undecided := openSettings(opt, modalities)
@@ -33,13 +33,13 @@ func chooserOf(t testing.TB, modalities []Modality, src Source, opt Options) *ch
 	return cs[0]
 }
 
-// TestJudgeIsEvaluate: the average precision of a query is that of Evaluate, in
-// the database of the other folds' rows.
+// TestJudgeIsEvaluate: the average precision of a query is that of Evaluate among the
+// rows of the other folds.
 func TestJudgeIsEvaluate(t *testing.T) {
 	const q = 24
 	data := synth.Pairs(synth.Config{Items: 150, Classes: 7, Dims: []int{6}, LabelsPerItem: 3})
 	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: q})
-	// The vectors tell which item a row of the sample is.
+	// The vectors tell the item of a row of the sample.
 	item := func(row int) int {
 		return slices.IndexFunc(data.Vectors[0], func(x []float32) bool { return slices.Equal(x, c.xs[row].Value) })
 	}
@@ -75,8 +75,8 @@ func TestJudgeIsEvaluate(t *testing.T) {
 	}
 }
 
-// TestHeldOutFold: the statistics of a fold are those of the rows and anchors in
-// the others.
+// TestHeldOutFold: the statistics of a fold are those of the rows and anchors in the
+// other folds.
 func TestHeldOutFold(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 120, Dims: []int{6}})
 	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: 16})
@@ -159,7 +159,7 @@ func made(n, classes int, f func(rng *rand.Rand, class int) []float32) *memory {
 	return m
 }
 
-// TestChooses: of data made so that one thing helps, that is chosen.
+// TestChooses: if data is made so that one setting helps, that setting is chosen.
 func TestChooses(t *testing.T) {
 	longWithRace(t)
 	train := func(d int, m *memory, opt Options) *Choice {
@@ -188,7 +188,7 @@ func TestChooses(t *testing.T) {
 	if c := train(6, directions, Options{}); c.FeatureMap != FeaturesL2 || c.OverDefault.MAP < .1 || c.OverDefault.StdErr <= 0 {
 		t.Errorf("directions: %v by %+v", c.FeatureMap, c.OverDefault)
 	}
-	// The columns that tell the class are small, and one that does not is large.
+	// The columns that tell the class are small, and one useless column is large.
 	scales := made(500, 4, func(rng *rand.Rand, class int) []float32 {
 		x := make([]float32, 4)
 		x[class%3] += .01
@@ -201,7 +201,7 @@ func TestChooses(t *testing.T) {
 	if c := train(4, scales, Options{}); c.FeatureMap != FeaturesZScore || c.OverDefault.MAP < .1 {
 		t.Errorf("scales: %v by %+v", c.FeatureMap, c.OverDefault)
 	}
-	// Two classes in the corners of a square, which no plane parts.
+	// Two classes in the corners of a square, which no plane separates.
 	corners := made(500, 4, func(rng *rand.Rand, corner int) []float32 {
 		return []float32{float32(corner&1)*2 - 1 + float32(.2*rng.NormFloat64()), float32(corner>>1)*2 - 1 + float32(.2*rng.NormFloat64())}
 	})
@@ -222,7 +222,7 @@ func TestChooses(t *testing.T) {
 	if c := train(100, planes, Options{}); c.Map == MapRBF {
 		t.Errorf("planes: %v", c.Map)
 	}
-	// What is given is not compared.
+	// Given settings are not compared.
 	given := Options{Map: map[string]MapKind{"image": MapRBF}, Gamma: map[string]float64{"image": .25}}
 	c := train(6, directions, given)
 	if c.FeatureMap != FeaturesL2 || c.Gamma != .25 {
@@ -237,7 +237,7 @@ func TestChooses(t *testing.T) {
 	if c.FeatureMap != FeaturesZScore || c.OverDefault != nil {
 		t.Errorf("given zscore: %+v", c)
 	}
-	// The best gamma has neighbours that are no better.
+	// The neighbours of the best gamma are no better.
 	for i, s := range c.Settings() {
 		var lower, higher bool
 		for _, tried := range c.Tried {
@@ -276,8 +276,8 @@ func TestChoiceIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestGivenSettingsAreThoseOfBefore: what was the default before anything was
-// chosen is had by giving it.
+// TestGivenSettingsAreThoseOfBefore: giving the old defaults has the results of the
+// time before settings were chosen.
 func TestGivenSettingsAreThoseOfBefore(t *testing.T) {
 	dims := []int{9, 5}
 	modalities := modalitiesOf(dims)
@@ -287,7 +287,7 @@ func TestGivenSettingsAreThoseOfBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := train(t.Context(), modalities, src, opt, seeded(5, 64)) // which never chooses
+	plain, err := train(t.Context(), modalities, src, opt, seeded(5, 64)) // never chooses
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,8 +331,7 @@ func sigmaOf(m *memory) float64 {
 	return sigma
 }
 
-// TestLargeMapsAreNotTried: what they would cost is not a small multiple of
-// anything.
+// TestLargeMapsAreNotTried: their cost would not be a small multiple of anything.
 func TestLargeMapsAreNotTried(t *testing.T) {
 	const d = choiceFeatures
 	src := made(60, 3, func(rng *rand.Rand, class int) []float32 {

@@ -8,14 +8,13 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// ConditionLimit is the condition number from which on a projection should not be
-// relied on: rounding in float64 leaves it four digits, and that of the features, in
-// float32, moves it by more than it should. A larger gamma helps, or features of
-// one scale.
+// ConditionLimit is the condition number above which a projection is unreliable.
+// Rounding in float64 leaves it four digits, and the rounding of features to float32
+// moves it by too much. A larger gamma helps, or features of one scale.
 const ConditionLimit = 1e12
 
-// gramNorm returns the 1-norm of the symmetric matrix whose lower triangle is given:
-// the largest sum of absolute values of a column.
+// gramNorm returns the 1-norm of the symmetric matrix with lower triangle a: the
+// largest sum of absolute values of a column.
 func gramNorm(a dense.Matrix[float64]) float64 {
 	sums := make([]float64, a.Cols)
 	for i := range a.Rows {
@@ -31,11 +30,11 @@ func gramNorm(a dense.Matrix[float64]) float64 {
 	return floats.Max(sums)
 }
 
-// inverseNorm estimates the 1-norm of the inverse of the symmetric matrix L L' from
-// its Cholesky factor, by the method of Hager and Higham (Higham, "FORTRAN codes for
-// estimating the one-norm of a real or complex matrix", ACM TOMS 1988, as LAPACK's
-// dpocon does): a lower bound, seldom below a third of the norm, for a handful of
-// solutions of k^2 multiplications each.
+// inverseNorm estimates the 1-norm of (L L')^-1 from the Cholesky factor L, by the
+// method of Hager and Higham (Higham, "FORTRAN codes for estimating the one-norm of a
+// real or complex matrix", ACM TOMS 1988; LAPACK's dpocon). The estimate is a lower
+// bound, seldom below a third of the norm. It costs a handful of solutions of k^2
+// multiplications each.
 func inverseNorm(l dense.Matrix[float64], workers int) float64 {
 	k := l.Cols
 	solve := func(x []float64) { dense.CholeskySolve(dense.Of(1, k, x), l, workers) }
@@ -51,7 +50,8 @@ func inverseNorm(l dense.Matrix[float64], workers int) float64 {
 	last := -1
 	sign := make([]float64, k)
 	for range 4 {
-		// The gradient of |A^-1 x| is A^-1 sgn(A^-1 x); it points to the column to try.
+		// The gradient of |A^-1 x| is A^-1 sgn(A^-1 x). It points to the column to try
+		// next.
 		for i, v := range x {
 			sign[i] = math.Copysign(1, v)
 		}
@@ -75,7 +75,7 @@ func inverseNorm(l dense.Matrix[float64], workers int) float64 {
 		}
 		estimate = norm
 	}
-	// What the steps above can miss by cancellation.
+	// This vector catches what the steps above can miss by cancellation.
 	for i := range x {
 		x[i] = 1 + float64(i)/float64(k-1)
 		if i%2 == 1 {
@@ -86,7 +86,7 @@ func inverseNorm(l dense.Matrix[float64], workers int) float64 {
 	return max(estimate, 2*floats.Norm(x, 1)/(3*float64(k)))
 }
 
-// project solves for the projections and puts the condition numbers on record.
+// project solves for the projections and reports the condition numbers.
 func (tr *trainer) project(m *Model, stats *Statistics) (*Model, error) {
 	var conditions []*float64
 	for range m.maps {

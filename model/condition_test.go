@@ -12,8 +12,8 @@ import (
 )
 
 // TestConditionAgainstInverse: the estimate is a lower bound of the exact condition
-// number in the 1-norm, and not far below it; so it is within a factor of k of the
-// one of the singular values.
+// number in the 1-norm, and not far below it. So it is within a factor of k of the
+// condition number of the singular values.
 func TestConditionAgainstInverse(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -44,7 +44,7 @@ func TestConditionAgainstInverse(t *testing.T) {
 		}
 		exact := norm * mat.Norm(&inverse, 1)
 		if exact > 1e12 {
-			continue // the oracle itself is not good enough
+			continue // the oracle itself is not good enough here
 		}
 		got := norm * inverseNorm(l, 2)
 		if got > exact*1.001 || got < exact/4 {

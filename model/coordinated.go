@@ -7,24 +7,25 @@ import (
 	"slices"
 )
 
-// A bottomSample keeps those k of the items that pass by which have the least random
-// keys: a random sample. The key is that of the item, so samples of several
-// modalities hold the same items as far as they can, and below the limits of all of
-// them no item is missing (Cohen and Kaplan, "Summarizing data using bottom-k
+// A bottomSample keeps the k items with the least random keys among those that pass by,
+// which is a random sample. The key depends on the item alone. So samples of several
+// modalities hold the same items as far as they can, and no item is missing that is
+// below the limits of all samples (Cohen and Kaplan, "Summarizing data using bottom-k
 // sketches", PODC 2007).
 type bottomSample struct {
-	k, seed uint64
+	k, seed uint64  // size of the sample, and seed of the keys
 	kept    []keyed // a heap, the greatest key first
-	dropped bool
+	dropped bool    // an item was left out
 }
 
+// keyed is a kept item.
 type keyed struct {
 	key   uint64
 	item  int
-	place int
+	place int // of its vector in the sample
 }
 
-// key is a random number of the item (SplitMix64).
+// key returns the random number of an item (SplitMix64).
 func (s *bottomSample) key(item int) uint64 {
 	z := s.seed + (uint64(item)+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -32,8 +33,8 @@ func (s *bottomSample) key(item int) uint64 {
 	return z ^ z>>31
 }
 
-// add returns the place at which the item is kept, of an item that goes or the next
-// one, and -1 where it is not.
+// add offers an item. It returns the place at which to keep the item: the place of an
+// item that goes, or the next free one. It returns -1 if the item is not kept.
 func (s *bottomSample) add(item int) int {
 	e := keyed{key: s.key(item), item: item, place: len(s.kept)}
 	if uint64(len(s.kept)) < s.k {
@@ -50,10 +51,10 @@ func (s *bottomSample) add(item int) int {
 	return e.place
 }
 
-// shrink keeps k items from now on and returns the places of those that stay, in the
-// order of their new ones.
+// shrink reduces the sample to k items. It returns their old places, in the order of
+// their new places.
 func (s *bottomSample) shrink(k int) (places []int) {
-	slices.SortFunc(s.kept, func(a, b keyed) int { return cmp.Compare(b.key, a.key) }) // a heap, too
+	slices.SortFunc(s.kept, func(a, b keyed) int { return cmp.Compare(b.key, a.key) }) // descending keys are a heap, too
 	s.kept = s.kept[len(s.kept)-k:]
 	for i := range s.kept {
 		places = append(places, s.kept[i].place)
@@ -80,8 +81,8 @@ func (s *bottomSample) items() []int {
 	return items
 }
 
-// ofAll returns at most n items of several samples of equal seed, all of those with
-// the least keys, so that every one of them is in each sample whose modality it has.
+// ofAll returns at most n items of several samples with the same seed: those with the
+// least keys. Each of them is in every sample whose modality it has.
 func ofAll(samples []*bottomSample, n int) []int {
 	limit := uint64(math.MaxUint64)
 	var all []keyed
@@ -102,7 +103,7 @@ func ofAll(samples []*bottomSample, n int) []int {
 	return items
 }
 
-// Len, Less, Swap, Push and Pop are for container/heap.
+// Len, Less, Swap, Push and Pop implement heap.Interface.
 
 func (s *bottomSample) Len() int           { return len(s.kept) }
 func (s *bottomSample) Less(i, j int) bool { return s.kept[i].key > s.kept[j].key }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSamplesAreCoordinated: samples of equal seed agree on the items, whichever
+// TestSamplesAreCoordinated: samples with equal seeds agree on the items, whichever
 // modalities these have.
 func TestSamplesAreCoordinated(t *testing.T) {
 	const n, k = 5000, 100
@@ -69,7 +69,8 @@ func TestSamplesAreCoordinated(t *testing.T) {
 	if first := ofAll(samples, 10); !slices.Equal(first, all[:10]) {
 		t.Errorf("the first ten are %v of %v", first, all)
 	}
-	// Every item is as likely as another: halves of the items get about half each.
+	// Every item is equally likely, so each half of the items gets about half of the
+	// sample.
 	low := 0
 	for _, e := range keys[:1000] {
 		if e.item < n/2 {

@@ -2,15 +2,15 @@ package model
 
 import "github.com/fddhdb/fddhdb/model/internal/dense"
 
-// csr holds sparse vectors row after row: row i has the numbers value[e] in the
-// columns index[e] for start[i] <= e < start[i+1].
+// csr holds sparse vectors row by row (compressed sparse rows). Row i has value[e] in
+// column index[e] for start[i] <= e < start[i+1].
 type csr struct {
 	start []int
 	index []uint32
 	value []float32
 }
 
-// csrOf copies vectors, which are sparse.
+// csrOf copies sparse vectors.
 func csrOf(xs []Vector) csr {
 	m := csr{start: make([]int, 1, len(xs)+1)}
 	for _, x := range xs {
@@ -21,7 +21,7 @@ func csrOf(xs []Vector) csr {
 
 func (m *csr) reset() { m.start, m.index, m.value = append(m.start[:0], 0), m.index[:0], m.value[:0] }
 
-// append adds a row, of a vector of either form.
+// append adds a row. x may be dense or sparse.
 func (m *csr) append(x Vector) {
 	m.index, m.value = appendSparse(m.index, m.value, x)
 	m.start = append(m.start, len(m.index))
@@ -29,7 +29,7 @@ func (m *csr) append(x Vector) {
 
 func (m *csr) rows() int { return len(m.start) - 1 }
 
-// row returns row i; it shares the memory of m.
+// row returns row i, which aliases m.
 func (m *csr) row(i int) Vector {
 	from, to := m.start[i], m.start[i+1]
 	return Vector{Index: m.index[from:to:to], Value: m.value[from:to:to]}

@@ -1,10 +1,9 @@
 package model
 
-// A RadiusPoint is what all lookups within one Hamming radius find. The pairs of
-// query and item are pooled over the queries (micro average), as the curves of
-// the hashing literature are: precision then needs no convention for queries
-// that find nothing within a small radius, and recall never falls as the radius
-// grows.
+// A RadiusPoint tells what all lookups within one Hamming radius find. The pairs of
+// query and item are pooled over the queries (micro average), as in the hashing
+// literature. So precision needs no convention for queries that find nothing within a
+// small radius, and recall never falls as the radius grows.
 type RadiusPoint struct {
 	Radius    int
 	Precision float64 // relevant pairs within the radius, over all pairs within it; 0 if there are none
@@ -12,25 +11,25 @@ type RadiusPoint struct {
 	Retrieved float64 // items within the radius, mean over the queries
 }
 
-// A TopPoint is the precision of the first K of a ranking, mean over the queries.
-// Each tie is in random order: where only a part of it is among the first K, that
-// part holds its expected share of relevant items. So the figure does not depend
-// on the order in which items were stored, unlike Metrics.PrecisionAt. As every
-// query counts K items, the mean over queries is the one over pairs, too.
+// A TopPoint is the mean precision of the first K of a ranking over the queries. Ties
+// are in random order: a tie that is partly among the first K counts with its expected
+// share of relevant items. So the value does not depend on the order in which items
+// were stored, unlike Metrics.PrecisionAt. Every query counts K items, so the mean over
+// queries is also the mean over pairs.
 type TopPoint struct {
 	K         int
 	Precision float64
 }
 
-// topKs are the K of the top points: those of the literature.
+// topKs are the K of the top points, as used in the literature.
 var topKs = [...]int{1, 10, 20, 50, 100, 200, 500, 1000}
 
-// pairs counts pairs of query and item. A billion queries over the most rows
-// that can be evaluated are below 2^63.
+// pairs counts pairs of query and item. A billion queries over the largest database
+// that can be evaluated stay below 2^63.
 type pairs struct{ all, relevant int64 }
 
-// addRadii adds what one query finds within each radius; the ties are those of
-// the distances 0 to q.
+// addRadii adds the pairs that one query finds within each radius. Tie d holds the rows
+// at distance d, 0 to q.
 func (w *walker) addRadii() {
 	var within pairs
 	for r := range w.radii {
@@ -41,13 +40,13 @@ func (w *walker) addRadii() {
 	}
 }
 
-// radiusPoints adds up the counts of the workers: whole numbers, so that it does
-// not matter who counted which query.
+// radiusPoints adds up the counts of the workers. They are whole numbers, so the sum
+// does not depend on how queries were shared out.
 func radiusPoints(workers []*walker, radii, queries int) []RadiusPoint {
 	sums := make([]pairs, radii)
 	for _, w := range workers {
 		if w == nil {
-			continue // it came too late for any query
+			continue // this worker came too late for any query
 		}
 		for r, p := range w.radii {
 			sums[r].all += p.all
@@ -73,15 +72,15 @@ func ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// expectedTop writes the expected precision of the first K of a ranking for each
-// K up to the number of rows. Ties have their places already.
+// expectedTop writes the expected precision of the first K of a ranking, for each K up
+// to the number of rows. The ties must have their places.
 func (w *walker) expectedTop(precision *[len(topKs)]float64) {
 	next := 0
 	for i := range w.ties {
 		t := &w.ties[i]
 		for ; next < len(topKs) && topKs[next] <= int(t.before)+int(t.rows); next++ {
 			k := topKs[next]
-			part := float64(k-int(t.before)) / float64(t.rows) // of the tie is among the first k
+			part := float64(k-int(t.before)) / float64(t.rows) // share of the tie among the first k
 			precision[next] = (float64(t.relevantBefore) + part*float64(t.relevant)) / float64(k)
 		}
 		if next == len(topKs) {
@@ -90,8 +89,8 @@ func (w *walker) expectedTop(precision *[len(topKs)]float64) {
 	}
 }
 
-// topPoints are the means over queries, summed in their order, for each K up to
-// the number of rows.
+// topPoints returns the means over queries, summed in query order, for each K up to the
+// number of rows.
 func topPoints(results []figures, rows int) []TopPoint {
 	var points []TopPoint
 	for i, k := range topKs {

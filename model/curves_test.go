@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A curve from pairs, one by one, as the definition has it.
+// naiveRadius counts pairs one by one, as in the definition.
 func naiveRadius(e *evaluation, radius int) RadiusPoint {
 	var within, good, relevant float64
 	for q := range e.queryLabels {
@@ -40,8 +40,8 @@ func naiveRadius(e *evaluation, radius int) RadiusPoint {
 	}
 }
 
-// naiveTop is the mean precision of the first k over shuffled databases: the
-// order of the rows that tie is left to chance, and nothing is computed about it.
+// naiveTop is the mean precision of the first k over shuffled databases: the order of
+// tied rows is random, and nothing is computed about it.
 func naiveTop(rng *rand.Rand, score []float64, relevant []bool, k, shuffles int) float64 {
 	sum := 0.0
 	order := make([]int, len(score))
@@ -75,7 +75,7 @@ func TestRadiusAgainstPairs(t *testing.T) {
 		e := randomEvaluation(rng, 1+rng.IntN(100), 1+rng.IntN(7))
 		if round%5 == 0 {
 			for i := range e.queryLabels {
-				e.queryLabels[i] = nil // nothing is relevant
+				e.queryLabels[i] = nil // no item is relevant
 			}
 		}
 		got, err := Evaluate(t.Context(), e.db, e.dbLabels, e.queries, e.queryLabels, 5)
@@ -179,7 +179,8 @@ func TestTopByHand(t *testing.T) {
 	}
 }
 
-// Figures of queries without a relevant item: found pairs count, none is good.
+// Curves of queries without a relevant item count the pairs found, none of them
+// relevant.
 func TestCurvesOfNothing(t *testing.T) {
 	e := randomEvaluation(rand.New(rand.NewPCG(9, 9)), 30, 2)
 	e.queryLabels = [][]uint32{{77}, nil}

@@ -1,12 +1,11 @@
 package model
 
-// The features of a linear map have the unit of the vectors, and so has the ridge:
-// its default is DefaultGamma in the mean squared distance from the mean, whatever
-// that is. Those of the other maps have no unit.
+// defaultLinearGamma returns the default ridge of a linear map. Its features have the
+// unit of the vectors, and so has the ridge: it is DefaultGamma times the mean squared
+// distance from the mean. Features of other maps have no unit.
 func defaultLinearGamma(sigma float64) float64 { return digits(DefaultGamma * sigma / 2) }
 
-// gammaIsDefault reports whether the gamma of modality t is neither given nor
-// chosen.
+// gammaIsDefault reports whether gamma of modality t is neither given nor chosen.
 func (tr *trainer) gammaIsDefault(t int) bool {
 	if tr.from.open == nil || !tr.from.open[t].gamma {
 		return false

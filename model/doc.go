@@ -1,26 +1,25 @@
-// Package model learns hash codes that make different kinds of data comparable:
-// FDDH, fast discriminative discrete hashing (Liu, Wang, Cheung, "FDDH: Fast
-// Discriminative Discrete Hashing for Large-Scale Cross-Modal Retrieval", IEEE
-// Transactions on Neural Networks and Learning Systems, 2021).
+// Package model learns hash codes that make different kinds of data comparable: FDDH,
+// fast discriminative discrete hashing (Liu, Wang, Cheung, "FDDH: Fast Discriminative
+// Discrete Hashing for Large-Scale Cross-Modal Retrieval", IEEE Transactions on Neural
+// Networks and Learning Systems, 2021).
 //
 // # What is learned
 //
-// Items have vectors in some modalities (a picture, a text) and labels.
-// Training finds an orthonormal basis C that turns a set of labels y into a
-// code, h = sgn(C y), and for each modality t a projection P_t that brings a
-// vector x near the codes of its labels, z = P_t phi_t(x). phi_t is a feature
-// map: similarities with k anchors, the vector itself with an intercept, or both
-// side by side; before that x may be standardised, or its square roots, logarithms
-// or direction taken ([FeatureKind]). A
-// labelled item is stored under the code of its labels; a query in any modality
-// is sgn(z), and its neighbours in Hamming distance are items of its labels in
-// every modality.
+// Items have vectors in some modalities (a picture, a text) and labels. Training finds
+// an orthonormal basis C that turns a set of labels y into a code, h = sgn(C y). For
+// each modality t it finds a projection P_t that brings a vector x near the codes of
+// its labels, z = P_t phi_t(x). phi_t is a feature map: similarities with k anchors,
+// the vector itself with an intercept, or both side by side. Before that x may be
+// standardised, or its square roots, logarithms or direction taken ([FeatureKind]). A
+// labelled item is stored under the code of its labels. A query in any modality is
+// sgn(z), and its neighbours in Hamming distance are items of its labels in every
+// modality.
 //
-// Three methods minimise the same objective from the same random start (see
-// the comment of solver for the mathematics):
+// Three methods minimise the same objective from the same random start; see the comment
+// of solver for the mathematics:
 //
-//   - labels, the default, needs the label sets alone: the limit of a large
-//     delta, where the published one (1e4) already is. Milliseconds.
+//   - labels, the default, needs the label sets alone. It is the limit of a large
+//     delta, which the published delta (1e4) already reaches. It takes milliseconds.
 //   - joint takes the exact step over C and the feature rotations together.
 //   - paper takes the published steps one by one.
 //
@@ -30,76 +29,82 @@
 //
 // # Sparse vectors
 //
-// A modality is dense or sparse ([Modality], [Vector]). Of sparse vectors only the
-// numbers that they hold are kept, summed and multiplied, in training and in
-// queries, and anchors are stored likewise; what remains of the dimensions d is some
-// vectors of d numbers. The rbf map takes up to 2^24 dimensions, the others up to
-// 2^15. Codes are those of the same vectors in a dense modality: features agree to a
-// few roundings of float32.
+// A modality is dense or sparse ([Modality], [Vector]). Of sparse vectors training and
+// queries store, sum and multiply only the numbers that they hold; anchors are stored
+// likewise. Only a few vectors have all d dimensions. The rbf map takes up to 2^24
+// dimensions, the others up to 2^15. Codes are those of the same vectors in a dense
+// modality: features agree to a few roundings of float32.
 //
 // # What is chosen
 //
-// What the options do not say of a modality (features, map, and the ridge gamma) is
-// chosen from a sample of the training items, by cross-validation with retrieval as
-// the criterion: a fold's items are queries, their codes come from projections
-// learned on the other folds, and what they are ranked against are the codes of
-// the labels of the other folds' items ([Choice]). Then C is chosen by the same
-// criterion, in the mean over the modalities, among those to which up to 48 random
-// starts lead ([StartChoice]), unless labels are embedded. It takes seconds at most,
-// however many items there are. [Report] has all that was tried, and by what margin
-// the choice won. With fewer than 50 items nothing is chosen, nor where the options
-// give everything: then there is the one start of the seed.
+// Settings of a modality that the options leave open (features, map, and the ridge
+// gamma) are chosen from a sample of the training items, by cross-validation. The
+// criterion is retrieval: the items of a fold are queries, with codes from projections
+// learned on the other folds. They are ranked against the codes of the labels of the
+// other folds' items ([Choice]). Then, unless labels are embedded, C is chosen by the
+// same criterion, in the mean over the modalities, from up to 48 random starts
+// ([StartChoice]). That takes seconds, however many items there are. [Report] has
+// everything that was tried, and the margin of the choice. Nothing is chosen with fewer
+// than 50 items, or if the options give everything: then the start is the one of the
+// seed.
 //
-// Then it is measured how the projections of an item without labels best make its
+// Then training measures how the projections of an item without labels best make its
 // code ([FusionChoice]): their sum, a weighted sum or one of them alone, with or
-// without the mean code. [Model.Fuse] does what was chosen.
+// without the mean code. [Model.Fuse] applies the choice.
 //
 // # Streams
 //
 // An [Online] goes on learning projections from items as they come, and
-// [Online.Revision] gives the model that has learned them; the code space stays, so that
-// codes made earlier remain comparable. Labelled items teach the code of their labels.
-// For others a projection says which code is to be learned (a [Teacher]), which on some
-// data gains and on other data loses: a [Guard] tries it and judges by labelled items
-// that it holds back. What an item has taught is its [Lesson]: with it, and its vectors as
-// they were, the item can be forgotten, or taught again. [Result.Lesson] has those of the
-// training. [Online.Grow] gives a label that training has not seen a code.
+// [Online.Revision] gives the model that has learned them. The code space does not
+// change, so earlier codes remain comparable. Labelled items teach the code of their
+// labels. For other items a projection gives the code to learn (a [Teacher]), which
+// gains on some data and loses on other data. A [Guard] tries it, and judges by
+// labelled items that it holds back. The [Lesson] of an item is what it has taught.
+// With its lesson and its vectors of that time an item can be forgotten or taught
+// again. [Result.Lesson] has the lessons of the training. [Online.Grow] gives a code to
+// a label that training has not seen.
 //
 // # Use
 //
-// [Train] reads a [Source] twice or a few times and returns a [Model], its
-// [Statistics] and a [Report]. [Model.LabelCode], [Encoder.Project] and, for many
-// vectors, [Encoder.ProjectAll] and [Encoder.ProjectVectors] encode, and [Model.Fuse]
-// makes the projections of an item into one; [Evaluate] measures rankings. The example
-// of the package is the whole flow.
+// [Train] reads a [Source] twice or a few times, and returns a [Model], its
+// [Statistics] and a [Report]. [Model.LabelCode] and [Encoder.Project] encode, and
+// [Encoder.ProjectAll] and [Encoder.ProjectVectors] encode many vectors. [Model.Fuse]
+// combines the projections of an item. [Evaluate] measures rankings. The example of the
+// package is the whole flow.
 //
-// Stored forms are [Model.MarshalBinary], [Statistics.MarshalBinary] and, for what an
-// update changes of a model, [Model.MarshalRevision]; the comments of marshal.go and
+// Stored forms are [Model.MarshalBinary], [Statistics.MarshalBinary] and, for the
+// changes of an update, [Model.MarshalRevision]. The comments of marshal.go and
 // revision.go give every byte. [Unmarshal], [UnmarshalStatistics] and
-// [Model.UnmarshalRevision] accept bytes from anywhere.
+// [Model.UnmarshalRevision] accept bytes of any origin.
 //
 // # Shapes
 //
-// n items, q bits, c labels, T modalities, k features and d dimensions of a
-// modality. Where the paper has items as columns, this package has them as
-// rows, and every matrix lies row by row in one slice.
+// n items, q bits, c labels, T modalities, k features and d dimensions of a modality.
+// The paper has items as columns; this package has them as rows, and every matrix lies
+// row by row in one slice.
 //
 // # Exactness
 //
-// Equal data, options and seed give equal bytes on one architecture, whatever
-// the number of processors; on amd64, all machines with AVX2 and FMA are one
+// Equal data, options and seed give equal bytes on one architecture, for any number of
+// processors: TestEverythingTogether. On amd64 all machines with AVX2 and FMA are one
 // architecture, and those without are another. A vector has the same features in
-// training and in a query, and the same projections alone and among others, to the
-// last bit. Features are float32, computed from vectors that are centred in
-// float64, but for sparse ones; everything that is summed over items or features is float64, because
-// float32 sums flip bits and break the Cholesky factorisation at small gamma.
+// training and in a query, and the same projections alone and among others, to the last
+// bit: TestProjectAllIsProject. Features are float32, computed from vectors that are
+// centred in float64 (sparse ones are not centred). Everything that is summed over
+// items or features is float64, because float32 sums flip bits and break the Cholesky
+// factorisation at small gamma.
 //
-// # Concurrency
+// TestGolden compares every matrix of every sweep with a published run, and
+// TestSolverAgainstLiteral with the paper written down literally.
 //
-// A Model is immutable and safe for concurrent use. An [Encoder] holds scratch
-// memory, and Statistics, an Online and a Guard are summed into: one goroutine at a time.
-// Train and Evaluate use GOMAXPROCS goroutines and leave none behind; an Online as many
-// as its field Workers says.
+// # Imports and concurrency
+//
+// The package imports codec, model/internal/dense, internal/freemem and gonum.
+//
+// A Model is immutable and safe for concurrent use. An [Encoder] holds scratch memory,
+// and Statistics, an Online and a Guard are summed into: one goroutine at a time may
+// use each. There is no lock. Train and Evaluate use GOMAXPROCS goroutines and leave
+// none behind; an Online uses as many as its field Workers says.
 //
 // # Errors
 //
@@ -117,6 +122,6 @@
 //   - All items of one label set share one code, so a ranking by distance has
 //     huge ties: Metrics reports MAP in row order and its expectation over them.
 //   - The best gamma lies anywhere from 1e-5 to 1, per modality, and depends on the
-//     features. Who knows better than the sample gives it; [Model.Refit] makes
+//     features. Give a gamma if you know better than the sample; [Model.Refit] makes
 //     trying cheap.
 package model

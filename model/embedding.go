@@ -13,41 +13,41 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// maxEmbedded bounds the numbers of C where there are more labels than bits:
-// 256 MiB, and a few times that while training.
+// maxEmbedded bounds the numbers of C if there are more labels than bits: 256 MiB, and
+// a few times that while training.
 const maxEmbedded = 1 << 25
 
-// maxEmbeddingDims bounds r, and with it the time of the decompositions.
+// maxEmbeddingDims bounds r, and so the time of the decompositions.
 const maxEmbeddingDims = 512
 
-// What an embedding is made of; docs/EVALUATION.md has the measurements.
+// Constants of embeddings; docs/EVALUATION.md has the measurements.
 const (
-	embeddingMeans = .9   // share of the means in the square of a vector's length
-	embeddingRidge = 3e-3 // of whitening, in the largest eigenvalue
-	embeddingWidth = 256  // dimensions of a sketch, at least
+	embeddingMeans = .9   // share of the means in the squared length of a vector
+	embeddingRidge = 3e-3 // ridge of whitening, as a share of the largest eigenvalue
+	embeddingWidth = 256  // least dimensions of a sketch
 )
 
-// embeddingLabels returns how many labels an embedding takes.
+// embeddingLabels returns the number of labels that an embedding takes.
 func embeddingLabels(bits int) int { return min(maxLabels, maxEmbedded/bits) }
 
-// An embedding maps more labels than bits, c, into r <= q dimensions: E, c x r, has
-// a vector of length 1 for each label, and a label set is the sum of its labels'. C
-// is orthonormal in the r dimensions, and what the model keeps for the labels is
-// E C, c x q, so that nothing that uses it knows of the embedding.
+// An embedding maps c labels, more than bits, into r <= q dimensions. E is c x r and
+// has a vector of length 1 for each label. A label set is the sum of the vectors of its
+// labels. C is orthonormal in the r dimensions. The model keeps E C, c x q, so users of
+// the model do not need to know about the embedding.
 //
-// With c > r vectors some must be near to others. Which ones decides about
-// retrieval: E brings labels near whose items look alike, since a projection confuses
-// their codes anyway, and keeps others apart. A label's vector is the mean of
-// the features of its items, all modalities together, whitened over the labels
-// (with a ridge), so that what most labels have in common does not count; and to
-// a small part it is random, so that no two labels, however alike, have the same.
-// Projections that see the whole label Gram (PCA) leave out rare labels, and frames
-// of low coherence were no better than random ones.
+// With c > r some vectors must be near others. The choice decides about retrieval. E
+// brings labels near each other whose items look alike, since a projection confuses
+// their codes anyway, and keeps other labels apart. The vector of a label is the mean
+// of the features of its items, all modalities together, whitened over the labels with
+// a ridge. Whitening takes out what most labels have in common. A small part of each
+// vector is random, so no two labels have the same vector, however alike they are.
+// Projections that see the whole label Gram (PCA) leave out rare labels, and frames of
+// low coherence were no better than random ones.
 type embedding struct {
-	e dense.Matrix[float64]
+	e dense.Matrix[float64] // E, c x r
 }
 
-// randomEmbedding is what there is before the features are known.
+// randomEmbedding returns the embedding in use before the features are known.
 func randomEmbedding(labels, bits int, seed uint64) *embedding {
 	rng := rand.New(rand.NewPCG(seed, streamEmbedding))
 	r := min(bits, maxEmbeddingDims)
@@ -66,9 +66,9 @@ func (e *embedding) label(l int) []float64 {
 	return e.e.Data[l*r : (l+1)*r]
 }
 
-// normalise64 gives x a length, unless it is zero.
+// normalise64 scales x to a length, unless x is zero.
 func normalise64(x []float64, length float64) {
-	// Without overflow, whatever the scale.
+	// Dividing by the largest value keeps squares from overflowing.
 	largest := 0.0
 	for _, v := range x {
 		largest = max(largest, math.Abs(v))
@@ -80,8 +80,8 @@ func normalise64(x []float64, length float64) {
 	floats.Scale(length/math.Sqrt(floats.Dot(x, x)), x)
 }
 
-// polar writes E C to cm, c x q, with the C = polar(E' H Y') that is the step for C
-// where Y is the embedded labels.
+// polar writes E C to cm, c x q. C = polar(E' H Y') is the step for C with embedded
+// labels as Y.
 func (e *embedding) polar(cm, hy []float64, q, workers int) error {
 	c, r := e.e.Rows, e.e.Cols
 	step := dense.Of(r, q, make([]float64, r*q))
@@ -97,7 +97,7 @@ func (e *embedding) polar(cm, hy []float64, q, workers int) error {
 	return nil
 }
 
-// embed replaces the random embedding by that of the features, in one pass.
+// embed replaces the random embedding by one made from the features, in one pass.
 func (tr *trainer) embed(ctx context.Context) error {
 	s := newSketches(tr.maps, tr.sets, tr.opt)
 	if err := tr.reader.blocks(ctx, "embedding", tr.maps, s.add); err != nil {
@@ -107,18 +107,18 @@ func (tr *trainer) embed(ctx context.Context) error {
 }
 
 // sketches sum up the features of the items of each label. A sketch is a random
-// projection: with so many dimensions, distances of means are kept well enough.
+// projection: with so many dimensions it keeps the distances of means well enough.
 type sketches struct {
 	maps    []*featureMap
 	sets    *labelSets
-	width   int
-	workers int
+	width   int                      // dimensions of a sketch
+	workers int                      // goroutines
 	random  []*dense.Packed[float64] // by modality: width x k
 	sums    [][]float64              // by modality: c x width
-	counts  [][]float64              // by modality and label: items
-	total   [][]float64              // by modality: over items
-	items   []float64
-	z       dense.Matrix[float64]
+	counts  [][]float64              // by modality and label: number of items
+	total   [][]float64              // by modality: sum over all items
+	items   []float64                // by modality: number of items
+	z       dense.Matrix[float64]    // scratch memory of add
 }
 
 func newSketches(maps []*featureMap, sets *labelSets, opt Options) *sketches {
@@ -166,7 +166,8 @@ func (s *sketches) finish(e *embedding) error {
 	c, r, w := e.e.Rows, e.e.Cols, s.width
 	means := dense.Of(c, w, make([]float64, c*w))
 	for t, sums := range s.sums {
-		// The difference to the mean of all items; each modality in its own unit.
+		// Take the difference from the mean of all items, each modality in its own
+		// unit.
 		floats.Scale(1/s.items[t], s.total[t])
 		var square float64
 		for l, n := range s.counts[t] {
@@ -226,7 +227,7 @@ func (s *sketches) finish(e *embedding) error {
 	return nil
 }
 
-// checkEmbedding decides on the embedding when the labels are known.
+// checkEmbedding decides whether labels are embedded, once they are known.
 func (tr *trainer) checkEmbedding() error {
 	c := len(tr.sets.labels)
 	if c <= tr.opt.Bits {

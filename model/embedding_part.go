@@ -11,9 +11,9 @@ import (
 // partings bounds how often labels are moved apart.
 const partings = 8
 
-// partLabels moves labels that share a code apart, by more of what is random in
-// their vectors, and solves again, a few times: labels whose items look the same have
-// nearly the same vector. It returns the best solution; s is the first.
+// partLabels moves labels apart that share a code, and solves again, a few times.
+// Labels whose items look the same have nearly the same vector, so it adds more
+// randomness to their vectors. s is the first solution; it returns the best one.
 func (tr *trainer) partLabels(ctx context.Context, s *solver) (*solver, error) {
 	rng := rand.New(rand.NewPCG(tr.opt.Seed, streamParting))
 	e := tr.sets.embedding

@@ -7,29 +7,30 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// An Embedding says how more labels than bits were brought in, and what that costs:
-// the code of each label alone is a query, and the training items under the codes of
-// their label sets are ranked. Where nothing is lost MAP is 1: first come all
-// items that have the label.
+// An Embedding reports how more labels than bits were embedded, and the cost in
+// retrieval. Each label alone is a query by its code, and the training items are ranked
+// by the codes of their label sets. MAP is 1 if nothing is lost: then all items with
+// the label come first.
 type Embedding struct {
 	Dims int `json:"dims"` // r, the dimensions that labels are mapped to
-	// Judged is how many labels the following is measured of, against all labels and
-	// items: all of them up to some thousands, then some of them, evenly spaced.
+	// Judged is the number of labels for which the following is measured, against all
+	// labels and items. It is all labels up to some thousands, else some of them,
+	// evenly spaced.
 	Judged int `json:"judged"`
-	// Coherence is the largest |cosine| of the vectors of two labels.
+	// Coherence is the largest |cosine| between the vectors of two labels.
 	Coherence float64 `json:"coherence"`
-	// LeastDistance is the least Hamming distance of the codes of two labels.
+	// LeastDistance is the least Hamming distance between the codes of two labels.
 	LeastDistance int `json:"least_distance"`
-	// MAP is the mean average precision, expected over ties; MAPLeast that of the
-	// label with the least.
+	// MAP is the mean average precision, expected over ties. MAPLeast is the least
+	// average precision of a label.
 	MAP      float64 `json:"map_tie"`
 	MAPLeast float64 `json:"map_tie_least"`
 }
 
-// judgedPairs bounds how many pairs of codes a report looks at: some 0.1 s.
+// judgedPairs bounds the pairs of codes that a report compares: about 0.1 s.
 const judgedPairs = 1 << 27
 
-// labelCodes returns the codes of the labels, each alone.
+// labelCodes returns the code of each label alone.
 func (s *solver) labelCodes() []uint64 {
 	codes := make([]uint64, s.c*s.words)
 	for l := range s.c {
@@ -38,7 +39,7 @@ func (s *solver) labelCodes() []uint64 {
 	return codes
 }
 
-// sharing returns the labels that have the code of another one too, ascending.
+// sharing returns the labels whose code another label has too, ascending.
 func (s *solver) sharing(codes []uint64) (labels []int) {
 	having := make(map[string]int)
 	keys := make([]byte, 0, s.c*s.words*8)
@@ -57,7 +58,7 @@ func (s *solver) sharing(codes []uint64) (labels []int) {
 	return labels
 }
 
-// judgeLabels fills in what the report says about the codes of labels.
+// judgeLabels fills in the fields of the report about codes of labels.
 func (r *Report) judgeLabels(s *solver) {
 	codes := s.labelCodes()
 	r.SharedLabels = len(s.sharing(codes))
@@ -77,6 +78,7 @@ func (r *Report) judgeLabels(s *solver) {
 	}
 }
 
+// judge measures the embedding as [Embedding] describes.
 func (e *embedding) judge(s *solver, codes []uint64) *Embedding {
 	having := make([][]int32, s.c) // by label: the sets that hold it
 	for i, set := range s.sets.sets {
@@ -121,7 +123,7 @@ func (e *embedding) judge(s *solver, codes []uint64) *Embedding {
 		for _, set := range having[l] {
 			w.ties[w.dist[set]].relevant += int32(s.sets.counts[set])
 		}
-		precisions[i] = min(1, expectedPrecision(w.ties, harmonic)) // rounding
+		precisions[i] = min(1, expectedPrecision(w.ties, harmonic)) // at most 1 in spite of rounding
 	})
 	for i, p := range precisions {
 		out.MAP += p

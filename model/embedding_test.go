@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// embedded trains with label embedding on all but the last n items, which are the
-// held-out ones. random leaves the embedding as it is before the features are known.
+// embedded trains with label embedding on all items but the last n, which are held out.
+// random keeps the random embedding from before the features are known.
 func embedded(t testing.TB, data *synth.Data, n int, opt Options, random bool) (*Result, [2]float64) {
 	t.Helper()
 	trained, held := data.Slice(0, data.Items()-n), data.Slice(data.Items()-n, data.Items())
@@ -37,7 +37,7 @@ func embedded(t testing.TB, data *synth.Data, n int, opt Options, random bool) (
 	return r, maps
 }
 
-// settledRBF is a fixed map, so that nothing but the embedding differs.
+// settledRBF fixes the map, so that only the embedding differs.
 func settledRBF(opt Options) Options {
 	opt.Map = map[string]MapKind{"image": MapRBF, "text": MapRBF}
 	opt.Features = map[string]FeatureKind{"image": FeaturesRaw, "text": FeaturesRaw}
@@ -45,8 +45,8 @@ func settledRBF(opt Options) Options {
 	return opt
 }
 
-// TestLabelEmbedding: with three times as many labels as bits, retrieval is far
-// better than by codes that know nothing of the features, and no label is lost.
+// TestLabelEmbedding: with three times as many labels as bits, retrieval is far better
+// than by codes that ignore the features, and no label is lost.
 func TestLabelEmbedding(t *testing.T) {
 	withoutRace(t)
 	for _, cfg := range []synth.ManyLabels{
@@ -77,7 +77,7 @@ func TestLabelEmbedding(t *testing.T) {
 	}
 }
 
-// checkEmbeddingReport compares with what the public functions say.
+// checkEmbeddingReport compares the report with results of the public functions.
 func checkEmbeddingReport(t *testing.T, r *Result, trained *synth.Data) {
 	t.Helper()
 	q := r.Model.Bits()
@@ -117,7 +117,7 @@ func checkEmbeddingReport(t *testing.T, r *Result, trained *synth.Data) {
 	}
 }
 
-// Where labels fit, the option changes nothing at all.
+// TestLabelEmbeddingIsNotNeeded: if labels fit, the option changes nothing.
 func TestLabelEmbeddingIsNotNeeded(t *testing.T) {
 	longWithRace(t)
 	data := synth.Pairs(synth.Config{Items: 90, Classes: 8})
@@ -162,8 +162,8 @@ func TestLabelEmbeddingRefuses(t *testing.T) {
 	}
 }
 
-// TestLabelEmbeddingIsDeterministic: equal bytes on any number of processors, and
-// with modalities that labels lack.
+// TestLabelEmbeddingIsDeterministic: bytes are equal on any number of processors, and
+// with modalities that the items of a label lack.
 func TestLabelEmbeddingIsDeterministic(t *testing.T) {
 	longWithRace(t)
 	data := synth.ManyLabels{Items: 300, Labels: 90, PerItem: 3}.Make()
@@ -208,8 +208,8 @@ func TestLabelEmbeddingIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestLabelEmbeddingOfAlikeLabels: labels whose items are equal still get codes of
-// their own, and so do labels whose items have no vectors.
+// TestLabelEmbeddingOfAlikeLabels: labels with equal items still get codes of their
+// own, and so do labels whose items have no vectors.
 func TestLabelEmbeddingOfAlikeLabels(t *testing.T) {
 	longWithRace(t)
 	data := synth.ManyLabels{Items: 400, Labels: 100}.Make()
@@ -227,8 +227,8 @@ func TestLabelEmbeddingOfAlikeLabels(t *testing.T) {
 	}
 }
 
-// BenchmarkLabelEmbedding measures what docs/EVALUATION.md shows: mAP of held-out
-// images and texts, of data with more labels than bits.
+// BenchmarkLabelEmbedding measures the table of docs/EVALUATION.md: mAP of held-out
+// images and texts, for data with more labels than bits.
 func BenchmarkLabelEmbedding(b *testing.B) {
 	kinds := map[string]synth.ManyLabels{"balanced": {}, "zipf": {Zipf: true}, "multi": {PerItem: 4}}
 	for _, kind := range []string{"balanced", "zipf", "multi"} {

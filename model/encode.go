@@ -6,41 +6,41 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// An Encoder computes projections with one model. It holds the scratch memory
-// for them, so that encoding allocates nothing: one goroutine at a time; keep
-// them in a pool.
+// An Encoder computes projections with one model. It holds scratch memory, so that
+// encoding allocates nothing. One goroutine at a time may use it; keep encoders in a
+// pool.
 type Encoder struct {
 	model   *Model
 	scratch mapScratch
-	phi     []float32
-	vectors []Vector
+	phi     []float32 // features of the vectors in hand
+	vectors []Vector  // the vectors in hand; the caller's
 }
 
-// NewEncoder returns an encoder of the model. It takes memory as it needs it:
-// 4 (d+k) bytes for one vector, 64 times as many for ProjectAll.
+// NewEncoder returns an encoder of the model. It allocates as it needs memory: 4 (d+k)
+// bytes for one vector, 64 times that for ProjectAll.
 func (m *Model) NewEncoder() *Encoder { return &Encoder{model: m} }
 
 // Model returns the model of the encoder.
 func (e *Encoder) Model() *Model { return e.model }
 
-// Project writes z = P_t phi_t(x) to z: q real numbers whose signs are the code
-// of x (codec.PackSigns) and whose sizes say how sure each bit is. len(z) must
-// be Bits. A vector of the wrong length is a *DimensionError; NaN and
-// infinities are refused with ErrNotFinite. It costs k (d+q) multiplications
-// and no allocation, and gives the same bits for the same model and x, always.
+// Project writes z = P_t phi_t(x) to z: q real numbers. Their signs are the code of x
+// (codec.PackSigns), and their magnitudes say how certain each bit is. len(z) must be
+// Bits. A vector of the wrong length is a *DimensionError; NaN and infinities are
+// refused with ErrNotFinite. It costs k (d+q) multiplications and no allocation. The
+// same model and x always give the same bits.
 func (e *Encoder) Project(z []float64, t int, x []float32) error {
 	defer e.forget()
 	e.vectors = append(e.vectors, Dense(x))
 	return e.ProjectVectors(z, t, e.vectors)
 }
 
-// forget lets go of the caller's vectors.
+// forget drops the references to the caller's vectors.
 func (e *Encoder) forget() {
 	clear(e.vectors)
 	e.vectors = e.vectors[:0]
 }
 
-// ProjectAll is Project for several vectors of modality t, as ProjectVectors is.
+// ProjectAll is Project for several dense vectors of modality t; see ProjectVectors.
 func (e *Encoder) ProjectAll(z []float64, t int, xs [][]float32) error {
 	defer e.forget()
 	for _, x := range xs {
@@ -49,12 +49,13 @@ func (e *Encoder) ProjectAll(z []float64, t int, xs [][]float32) error {
 	return e.ProjectVectors(z, t, e.vectors)
 }
 
-// ProjectVectors is Project for several vectors of modality t, dense or sparse, Bits
-// numbers of z each, and gives each of them the same bits. A vector costs several
-// times less than alone, if there are tens of them: what is read of the model serves
-// many; a sparse one costs at most as many multiplications with the anchors as it
-// has numbers. It uses one goroutine; a caller with several gives each an Encoder
-// and a part of the vectors. On an error z is as it was.
+// ProjectVectors is Project for several vectors of modality t, dense or sparse. z has
+// Bits numbers for each vector, the same as Project gives. With tens of vectors, each
+// costs several times less than alone, because each part of the model that is read
+// serves many. A sparse vector costs at most as many multiplications with the anchors
+// as it has numbers. It runs in the caller's goroutine; a caller with several
+// goroutines gives each an Encoder and a part of the vectors. On an error z is
+// unchanged.
 func (e *Encoder) ProjectVectors(z []float64, t int, xs []Vector) error {
 	q := e.model.bits
 	if len(z) != len(xs)*q {
@@ -77,13 +78,13 @@ func (e *Encoder) ProjectVectors(z []float64, t int, xs []Vector) error {
 	return nil
 }
 
-// Map writes phi_t(x) to phi, whose length must be Features(t): a row for
-// Statistics.Add. The errors are those of Project.
+// Map writes phi_t(x) to phi, a row for Statistics.Add. len(phi) must be Features(t).
+// The errors are those of Project.
 func (e *Encoder) Map(phi []float32, t int, x []float32) error {
 	return e.MapVector(phi, t, Dense(x))
 }
 
-// MapVector is Map for a vector of either form.
+// MapVector is Map for a dense or sparse vector.
 func (e *Encoder) MapVector(phi []float32, t int, x Vector) error {
 	if err := e.model.checkInput(t, x); err != nil {
 		return err

@@ -7,22 +7,22 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// What training cannot start from. Errors returned wrap these or are one of
-// the typed errors below; test with errors.Is and errors.As.
+// Reasons for which training cannot start. Errors wrap these or are one of the types
+// below; test with errors.Is and errors.As.
 var (
-	// ErrNoLabels: there is no training item, or one has no label.
+	// ErrNoLabels says that there is no training item, or one without a label.
 	ErrNoLabels = errors.New("no labels to learn from")
-	// ErrOneClass: all training items have the same labels.
+	// ErrOneClass says that all training items have the same labels.
 	ErrOneClass = errors.New("only one distinct set of labels")
-	// ErrNotFinite: a vector holds NaN or an infinity.
+	// ErrNotFinite says that a vector holds NaN or an infinity.
 	ErrNotFinite = errors.New("not a finite number")
-	// ErrOption: an option has a value that it cannot have.
+	// ErrOption says that an option has a value that it cannot have.
 	ErrOption = errors.New("invalid option")
-	// ErrMismatch: statistics, model or source do not belong together.
+	// ErrMismatch says that statistics, model or source do not belong together.
 	ErrMismatch = errors.New("mismatch")
 )
 
-// A DimensionError is a vector whose length is not its modality's.
+// A DimensionError is a vector with another length than its modality.
 type DimensionError struct {
 	Modality  string
 	Got, Want int
@@ -32,9 +32,9 @@ func (e *DimensionError) Error() string {
 	return fmt.Sprintf("a vector of %d numbers, but modality %q has %d dimensions", e.Got, e.Modality, e.Want)
 }
 
-// A BitsError is a training with more labels than bits: C'C = I needs a
-// dimension of the code space for each label, unless labels are embedded. Limit is
-// how many there may be: Bits, or more with Options.LabelEmbedding.
+// A BitsError is a training with too many labels. C'C = I needs a dimension of the code
+// space for each label, unless labels are embedded. Limit is the largest number of
+// labels: Bits, or more with Options.LabelEmbedding.
 type BitsError struct{ Bits, Labels, Limit int }
 
 func (e *BitsError) Error() string {
@@ -49,8 +49,8 @@ func (e *BitsError) Error() string {
 		e.Labels, e.Bits, codec.MaxBits)
 }
 
-// An AnchorsError is a request for more anchors than there are vectors to draw
-// them from.
+// An AnchorsError is a request for more anchors than there are vectors to draw them
+// from.
 type AnchorsError struct {
 	Modality       string
 	Anchors, Items int
@@ -61,8 +61,8 @@ func (e *AnchorsError) Error() string {
 		e.Anchors, e.Items, e.Modality, e.Items)
 }
 
-// A FeaturesError is a map with too few features for the method: Train needs
-// Need columns (labels for joint, bits for paper) and the map has Features.
+// A FeaturesError is a map with too few features for the method. Train needs Need
+// features (labels for joint, bits for paper), and the map has Features.
 type FeaturesError struct {
 	Modality       string
 	Features, Need int
@@ -74,19 +74,17 @@ func (e *FeaturesError) Error() string {
 		e.Modality, e.Features, e.Method, e.Need)
 }
 
-// A ModalityError is a modality that is not among the known ones, or that no
-// training item has.
+// A ModalityError names a modality that is unknown, or that no training item has.
 type ModalityError struct {
 	Modality string
-	Problem  string
+	Problem  string // the rest of the message
 }
 
 func (e *ModalityError) Error() string { return fmt.Sprintf("modality %q %s", e.Modality, e.Problem) }
 
-// A SingularError is a ridge regression without a stable solution: the Gram
-// matrix plus Gamma I is not positive definite in 53 bits. With Enough, a millionth
-// of the mean of its diagonal, it is; or it is not one any more, for rounding, and then
-// Enough is only more than Gamma.
+// A SingularError is a ridge regression without a stable solution: the Gram matrix plus
+// Gamma I is not positive definite in 53 bits. Enough is a gamma to try instead: a
+// millionth of the mean of the diagonal, or 10 Gamma if that is more.
 type SingularError struct {
 	Modality      string
 	Gamma, Enough float64
@@ -99,7 +97,7 @@ func (e *SingularError) Error() string {
 
 // A FormatError is a model or statistics written by a newer release.
 type FormatError struct {
-	What            string
+	What            string // what was read: a model, statistics or a revision
 	Version, Newest int
 }
 
@@ -107,9 +105,8 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s has format version %d, this release reads up to %d: use a newer release", e.What, e.Version, e.Newest)
 }
 
-// guard is the last line of defence: a panic of gonum (or of ours) becomes an
-// error at the border of the package. Shapes are checked before every call, so
-// that it should never be seen.
+// guard turns a panic of gonum (or of this package) into an error, at the border of the
+// package. Shapes are checked before every call, so no such panic is expected.
 func guard(err *error, doing string) {
 	switch r := recover().(type) {
 	case nil:

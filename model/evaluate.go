@@ -11,32 +11,32 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// Metrics are retrieval figures, means over the queries. An item is relevant
-// when it shares a label with the query; a query with no relevant item in the
-// database counts 0 everywhere.
+// Metrics measure retrieval, as means over the queries. An item is relevant if it
+// shares a label with the query. A query without a relevant item in the database counts
+// 0 everywhere.
 type Metrics struct {
 	MAP         float64 // mean average precision of the whole ranking, ties by row
-	MAPTie      float64 // its expectation when each tie is in random order
-	MAPAt       float64 // of the first Top, divided by the relevant items among them
-	PrecisionAt float64 // relevant among the first min(Top, Database), over that number
-	RecallAt    float64 // relevant among the first Top, over all relevant
-	Top         int
-	Queries     int
-	Database    int
+	MAPTie      float64 // MAP expected over random orders of each tie
+	MAPAt       float64 // mean average precision of the first Top, divided by the relevant items among them
+	PrecisionAt float64 // relevant items among the first min(Top, Database), divided by that number
+	RecallAt    float64 // relevant items among the first Top, divided by all relevant items
+	Top         int     // as given to Evaluate
+	Queries     int     // number of queries
+	Database    int     // number of items ranked
 
-	// Curves, which cost next to nothing beside the rest; nil without queries or
+	// Curves cost next to nothing beside the rest. They are nil without queries or
 	// without a database.
 	ByTop    []TopPoint    // for K = 1, 10, 20, 50, 100, 200, 500, 1000, at most Database
 	ByRadius []RadiusPoint // for each radius from 0 to the bits of the codes; of Evaluate only
 }
 
-// Evaluate ranks the database by (Hamming distance, row) for each query.
-// Labels are sorted and distinct, one set a code; an item or query without
-// labels is relevant to nothing. Cost: a distance for each query and distinct
-// code, and a few nanoseconds for each query and row; queries in parallel, with
-// the same result to the last bit whatever GOMAXPROCS is. Memory: a few bytes a
-// row and 100 a query, whatever the length of the codes. The error wraps
-// ErrMismatch where lengths differ, and is ctx.Err() soon after a cancellation.
+// Evaluate ranks the database by (Hamming distance, row) for each query. Labels are
+// sorted and distinct, one set for each code; an item or query without labels is
+// relevant to nothing. It costs a distance for each query and distinct code, and a few
+// nanoseconds for each query and row. Queries run in parallel, and the result is the
+// same to the last bit for any GOMAXPROCS. It takes a few bytes of memory a row and 100
+// a query, for any length of codes. The error wraps ErrMismatch if lengths differ.
+// After a cancellation it is ctx.Err(), soon.
 func Evaluate(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries codec.Codes, queryLabels [][]uint32, top int) (Metrics, error) {
 	if queries.Len() > 0 && db.Len() > 0 && queries.Bits() != db.Bits() {
 		return Metrics{}, fmt.Errorf("evaluating: %w: queries of %d bits, database of %d", ErrMismatch, queries.Bits(), db.Bits())
@@ -56,10 +56,10 @@ func Evaluate(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries 
 	})
 }
 
-// EvaluateAsymmetric ranks the database by (-z.h, row) for each query, z being
-// its real-valued projection and h the code of the row as +-1: codes on one
-// side only. It is Evaluate but for that, and sorts the distinct codes once a
-// query. Each z has as many numbers as the codes have bits, all finite.
+// EvaluateAsymmetric ranks the database by (-z.h, row) for each query. z is the
+// real-valued projection of the query, and h the code of the row as +-1, so only one
+// side is a code. Otherwise it is Evaluate, and it sorts the distinct codes once for
+// each query. Each z has as many numbers as the codes have bits, all finite.
 func EvaluateAsymmetric(ctx context.Context, db codec.Codes, dbLabels [][]uint32, z [][]float64, queryLabels [][]uint32, top int) (Metrics, error) {
 	if len(z) != len(queryLabels) {
 		return Metrics{}, fmt.Errorf("evaluating: %w: %d queries with %d sets of labels", ErrMismatch, len(z), len(queryLabels))
@@ -80,9 +80,9 @@ func EvaluateAsymmetric(ctx context.Context, db codec.Codes, dbLabels [][]uint32
 	})
 }
 
-// A ranker writes to rank[i] which tie the i-th distinct code of the database
-// is in, the best being tie 0, and returns a number above all of them. It holds
-// scratch memory: one for each worker.
+// A ranker writes to rank[i] the tie of the i-th distinct code of the database; the
+// best tie is 0. It returns a number above all ties. It holds scratch memory, so each
+// worker has one.
 type ranker func(query int, rank []int32) int
 
 // figures are the metrics of one query.
@@ -91,8 +91,8 @@ type figures struct {
 	topPrecision                       [len(topKs)]float64
 }
 
-// evaluate counts by radius as well if radii, the number of them, is not 0; tie i
-// of the ranker is then distance i.
+// evaluate ranks and measures with any ranker. If radii is not 0 it is the number of
+// radii, tie i of the ranker is distance i, and evaluate counts by radius as well.
 func evaluate(ctx context.Context, db codec.Codes, dbLabels, queryLabels [][]uint32, top, radii int, newRanker func(*database) ranker) (m Metrics, err error) {
 	defer guard(&err, "evaluating")
 	if db.Len() != len(dbLabels) {
@@ -128,7 +128,7 @@ func evaluate(ctx context.Context, db codec.Codes, dbLabels, queryLabels [][]uin
 	if cancelled.Load() {
 		return Metrics{}, ctx.Err()
 	}
-	for _, f := range results { // in their order: the same sum always
+	for _, f := range results { // in query order, so that the sum is always the same
 		m.MAP += f.ap / float64(n)
 		m.MAPTie += f.apTie / float64(n)
 		m.MAPAt += f.apAt / float64(n)
@@ -142,13 +142,13 @@ func evaluate(ctx context.Context, db codec.Codes, dbLabels, queryLabels [][]uin
 	return m, nil
 }
 
-// A database is what rankings go over: distinct codes and distinct label sets,
-// of which learned codes have few, and for each row its code and its set.
+// A database is the ranked side of an evaluation: distinct codes and distinct label
+// sets, and the code and the set of each row. Learned codes have few of both.
 type database struct {
 	distinct codec.Codes
-	codeOf   []int32
-	setOf    []int32
-	sets     int
+	codeOf   []int32            // by row
+	setOf    []int32            // by row
+	sets     int                // number of label sets
 	having   map[uint32][]int32 // by label: the sets that hold it
 	harmonic []float64          // H(i) = 1 + 1/2 + ... + 1/i
 }
@@ -193,21 +193,21 @@ func newDatabase(db codec.Codes, labels [][]uint32) *database {
 	return d
 }
 
-// A tie is a group of rows with the same distance.
+// A tie is a group of rows at the same distance.
 type tie struct {
 	rows, relevant int32
-	// What precedes the next row of the tie in the ranking, in row order.
+	// Rows and relevant rows that precede the next row of the tie in the ranking.
 	before, relevantBefore int32
 }
 
-// A walker computes the figures of one query at a time.
+// A walker computes the figures of one query at a time, in one goroutine.
 type walker struct {
 	*database
 	rank     ranker
 	tieOf    []int32 // by distinct code
-	relevant []bool  // by label set
+	relevant []bool  // by label set: whether it is relevant to the query
 	ties     []tie
-	radii    []pairs // by radius, over the queries so far
+	radii    []pairs // by radius, summed over the queries so far
 }
 
 func newWalker(d *database, r ranker, radii int) *walker {
@@ -217,9 +217,9 @@ func newWalker(d *database, r ranker, radii int) *walker {
 	}
 }
 
-// query ranks without sorting rows: it counts the rows and the relevant rows of
-// each tie, which gives the place where each tie starts, and then goes over the
-// rows in order, each taking the next place of its tie.
+// query ranks without sorting rows. It counts the rows and the relevant rows of each
+// tie, which gives the start of each tie. Then it goes over the rows in order, and each
+// row takes the next place of its tie.
 func (w *walker) query(query int, labels []uint32, top int) (f figures) {
 	ties := w.rank(query, w.tieOf)
 	if cap(w.ties) < ties {
@@ -276,17 +276,16 @@ func (w *walker) query(query int, labels []uint32, top int) (f figures) {
 	return f
 }
 
-// expectation is the sum of the precisions at the relevant rows of the tie,
-// expected over all orders of its rows (McSherry & Najork, "Computing
-// information retrieval performance measures efficiently in the presence of
-// tied scores", ECIR 2008). With N rows and R relevant ones before the tie, m
-// rows and r relevant ones in it, place N+i holds a relevant row with chance
-// r/m, and then (i-1)(r-1)/(m-1) of the relevant ones are expected among the
-// i-1 places before it:
+// expectation returns the sum of the precisions at the relevant rows of the tie,
+// expected over all orders of its rows (McSherry & Najork, "Computing information
+// retrieval performance measures efficiently in the presence of tied scores", ECIR
+// 2008). Let N rows and R relevant ones precede the tie, and m rows and r relevant ones
+// be in it. Place N+i holds a relevant row with probability r/m. Then (i-1)(r-1)/(m-1)
+// relevant rows are expected among the i-1 places before it:
 //
 //	sum_{i=1..m} r/m (R + 1 + (i-1) g) / (N+i),  g = (r-1)/(m-1)
 //
-// Writing i-1 = (N+i) - (N+1) leaves differences of harmonic numbers.
+// With i-1 = (N+i) - (N+1) the sum becomes differences of harmonic numbers.
 func (t *tie) expectation(harmonic []float64) float64 {
 	if t.relevant == 0 {
 		return 0
@@ -301,8 +300,8 @@ func (t *tie) expectation(harmonic []float64) float64 {
 	return r / m * ((r0+1-g*(n+1))*h + g*m)
 }
 
-// A scorer ranks distinct codes by z.h with 256 partial sums for each byte of
-// the code: q/8 additions a code instead of q.
+// A scorer ranks distinct codes by z.h, with 256 partial sums for each byte of the
+// code: q/8 additions a code instead of q.
 type scorer struct {
 	codes  codec.Codes
 	table  []float64 // q/8 x 256
@@ -319,6 +318,7 @@ func newScorer(codes codec.Codes) *scorer {
 	}
 }
 
+// rank computes the scores, sorts the codes, and gives equal scores the same tie.
 func (s *scorer) rank(z []float64, rank []int32) int {
 	for b := range len(z) / 8 {
 		sums := s.table[256*b : 256*b+256]
@@ -353,7 +353,7 @@ func (s *scorer) rank(z []float64, rank []int32) int {
 		case s.scores[a] < s.scores[b]:
 			return 1
 		}
-		return 0 // one tie, in which rows decide
+		return 0 // one tie, in which the order of rows decides
 	})
 	ties := -1
 	var last float64

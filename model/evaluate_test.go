@@ -95,8 +95,8 @@ type evaluation struct {
 	z                     [][]float64
 }
 
-// randomEvaluation makes codes of 16 bits of which only few vary, so that ties
-// abound, and projections of few values, so that scores tie too.
+// randomEvaluation makes codes of 16 bits of which few vary, so that ties abound, and
+// projections with few values, so that scores tie too.
 func randomEvaluation(rng *rand.Rand, rows, queries int) *evaluation {
 	e := &evaluation{db: codec.NewCodes(16, 0), queries: codec.NewCodes(16, 0)}
 	labels := func() (set []uint32) {
@@ -200,7 +200,7 @@ func TestEvaluateAgainstSortingAndPermutations(t *testing.T) {
 	}
 }
 
-// The harmonic form must stay exact where the direct sum is: many rows, one tie.
+// The harmonic form stays exact where the direct sum is: many rows, one tie.
 func TestTieExpectationAgainstDirectSum(t *testing.T) {
 	harmonic := make([]float64, 300_001)
 	for i := range harmonic[1:] {

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// FeatureKind is what is done to a vector before the map of its modality sees it:
-// in training, in queries and for stored items alike. Those of a sparse modality keep
-// their zeros: there zscore only divides by the deviation, and log is
-// log(1 + x_j / eps_j). Both differ from what dense ones get by a constant for each
-// dimension, which no map can see.
+// FeatureKind is the transformation of a vector before the map of its modality: in
+// training, in queries and for stored items alike. Vectors of a sparse modality keep
+// their zeros: there zscore only divides by the deviation, and log is log(1 + x_j /
+// eps_j). Both differ from the dense features by a constant in each dimension, which no
+// map can see.
 type FeatureKind uint8
 
 const (
@@ -26,7 +26,7 @@ var featureNames = []string{"raw", "zscore", "hellinger", "log", "l2", "hellinge
 
 func (k FeatureKind) String() string { return nameOf(featureNames, int(k), "features") }
 
-// MarshalText writes the name, so that reports show it.
+// MarshalText writes the name, for reports.
 func (k FeatureKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads the name.
@@ -35,8 +35,8 @@ func (k *FeatureKind) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// ParseFeatureKind returns the features of that name: raw, zscore, hellinger, log,
-// l2 or hellinger-l2.
+// ParseFeatureKind returns the features with this name: raw, zscore, hellinger, log, l2
+// or hellinger-l2.
 func ParseFeatureKind(s string) (FeatureKind, error) {
 	if i := slices.Index(featureNames, s); i >= 0 {
 		return FeatureKind(i), nil
@@ -44,8 +44,8 @@ func ParseFeatureKind(s string) (FeatureKind, error) {
 	return 0, fmt.Errorf("%w: features %q: they are raw, zscore, hellinger, log, l2 or hellinger-l2", ErrOption, s)
 }
 
-// fits reports whether the features are defined for the training vectors: square
-// roots and logarithms are not where a number is negative.
+// fits reports whether the features are defined for the training vectors. Square roots
+// and logarithms are not defined for negative numbers.
 func (k FeatureKind) fits(m *moments) bool {
 	switch k {
 	case FeaturesHellinger, FeaturesLog, FeaturesHellingerL2:
@@ -54,20 +54,20 @@ func (k FeatureKind) fits(m *moments) bool {
 	return true
 }
 
-// logScale is eps of FeaturesLog in deviations of the column: small against what
-// the column holds, but large enough for zeros not to become outliers.
+// logScale is eps of FeaturesLog as a share of the deviation of the column. It is small
+// against the numbers of the column, but large enough for zeros not to become outliers.
 const logScale = 1e-3
 
-// features are a FeatureKind with what it took from the training vectors. They
-// are immutable.
+// features are a FeatureKind with its parameters from the training vectors. They are
+// immutable.
 type features struct {
-	kind  FeatureKind
-	shift []float64 // mean of zscore, nil for sparse vectors; eps of log
-	scale []float64 // zscore: 1 / deviation
+	kind  FeatureKind // mean of zscore, nil for sparse vectors; eps of log; by column
+	shift []float64   // zscore: 1 / deviation, by column
+	scale []float64   // zscore: 1 / deviation
 }
 
-// newFeatures takes the moments of the vectors as they are. A constant column has
-// deviation 1.
+// newFeatures takes parameters from the moments of the vectors before features are
+// applied. A constant column has deviation 1.
 func newFeatures(kind FeatureKind, m *moments) *features {
 	f := &features{kind: kind}
 	switch kind {
@@ -88,8 +88,8 @@ func newFeatures(kind FeatureKind, m *moments) *features {
 	return f
 }
 
-// apply writes the features of v to dst, which is as long as its values and may be
-// them. They are finite; those of sparse vectors have the same indices.
+// apply writes the features of v to dst. dst has the length of v.Value and may be it.
+// The features are finite. Those of a sparse vector have the same indices.
 func (f *features) apply(dst []float32, v Vector) {
 	x := v.Value
 	dst = dst[:len(x)]
@@ -122,8 +122,8 @@ func (f *features) apply(dst []float32, v Vector) {
 	}
 }
 
-// applySparse writes the features of a sparse vector to dst, if they are others than
-// those of its values.
+// applySparse writes the features of a sparse vector to dst and returns true. It
+// returns false if they are computed from the values as for a dense vector.
 func (f *features) applySparse(dst []float32, v Vector) bool {
 	switch f.kind {
 	case FeaturesZScore:
@@ -141,7 +141,7 @@ func (f *features) applySparse(dst []float32, v Vector) bool {
 	return true
 }
 
-// applyAll replaces the vectors by their features, on many goroutines.
+// applyAll replaces the vectors by their features, on GOMAXPROCS goroutines.
 func (f *features) applyAll(xs []Vector) {
 	if f.kind == FeaturesRaw {
 		return

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// positives are vectors without negative numbers, with a column of zeros, a
-// constant one and a zero vector.
+// positives returns vectors without negative numbers, with a column of zeros, a
+// constant column and a zero vector.
 func positives(n int) [][]float32 {
 	rng := rand.New(rand.NewPCG(3, 4))
 	rows := make([][]float32, n)
@@ -104,8 +104,8 @@ func TestFeaturesAgainstDefinition(t *testing.T) {
 	}
 }
 
-// TestFeaturesAreThoseOfTraining: a model maps a vector as a model of the features
-// themselves does, and knows how after it was stored.
+// TestFeaturesAreThoseOfTraining: a model maps a vector as a model trained on the
+// features does, and still does so after it was stored.
 func TestFeaturesAreThoseOfTraining(t *testing.T) {
 	rows := positives(60)
 	labels := make([][]uint32, len(rows))

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Views says how many codes an unlabelled item has. A labelled one has the code of
-// its labels in every view.
+// Views says how many codes an unlabelled item has. A labelled item has the code of its
+// labels in every view.
 type Views uint8
 
 const (
-	ViewsShared Views = iota // one, whatever modality is searched
-	ViewsTarget              // one for each modality that can be searched
+	ViewsShared Views = iota // one code, whichever modality is searched
+	ViewsTarget              // a code for each modality that can be searched
 )
 
 var viewsNames = []string{"shared", "target"}
 
 func (v Views) String() string { return nameOf(viewsNames, int(v), "views") }
 
-// MarshalText writes the name, so that reports show it.
+// MarshalText writes the name, for reports.
 func (v Views) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
 // UnmarshalText reads the name.
@@ -27,7 +27,7 @@ func (v *Views) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// ParseViews returns the views of that name: shared or target.
+// ParseViews returns the views with this name: shared or target.
 func ParseViews(s string) (Views, error) {
 	if i := slices.Index(viewsNames, s); i >= 0 {
 		return Views(i), nil
@@ -35,7 +35,7 @@ func ParseViews(s string) (Views, error) {
 	return 0, fmt.Errorf("%w: views %q: they are shared or target", ErrOption, s)
 }
 
-// count returns how many views there are of so many modalities.
+// count returns the number of views of a model with so many modalities.
 func (v Views) count(modalities int) int {
 	if v == ViewsTarget {
 		return modalities
@@ -44,20 +44,20 @@ func (v Views) count(modalities int) int {
 }
 
 // Fusion says which projections make the code of an unlabelled item. The zero value
-// leaves it to a measurement, see FusionChoice.
+// chooses by measurement; see FusionChoice.
 type Fusion struct {
 	Rule     FusionRule
-	Modality string // of FusionModality
+	Modality string // for FusionModality
 }
 
-// FusionRule is what a Fusion does.
+// FusionRule is the rule of a Fusion.
 type FusionRule uint8
 
 const (
 	FusionAuto     FusionRule = iota // chosen from the training items
 	FusionSum                        // the sum of all projections
-	FusionTarget                     // that of the target modality alone: the codes of the paper; needs ViewsTarget
-	FusionModality                   // that of one modality alone, for all targets
+	FusionTarget                     // the projection of the target modality alone: the codes of the paper; needs ViewsTarget
+	FusionModality                   // the projection of one modality alone, for all targets
 )
 
 var fusionNames = []string{"auto", "sum", "target"}
@@ -71,7 +71,7 @@ func (f Fusion) String() string {
 }
 
 // ParseFusion reads auto, sum, target or the name of a modality. It takes any name;
-// Train knows which there are.
+// Train checks that there is such a modality.
 func ParseFusion(s string) (Fusion, error) {
 	if i := slices.Index(fusionNames, s); i >= 0 {
 		return Fusion{Rule: FusionRule(i)}, nil
@@ -82,7 +82,7 @@ func ParseFusion(s string) (Fusion, error) {
 	return Fusion{Rule: FusionModality, Modality: s}, nil
 }
 
-// check refuses what the modalities or the views rule out.
+// check refuses a fusion that the modalities or the views rule out.
 func (f Fusion) check(views Views, modalities []Modality) error {
 	switch {
 	case int(views) >= len(viewsNames):
@@ -101,14 +101,14 @@ func (f Fusion) position(modalities []Modality) int {
 	return slices.IndexFunc(modalities, func(m Modality) bool { return m.Name == f.Modality })
 }
 
-// A fusion is how a view makes codes of projections.
+// A fusion is how a view makes codes from projections.
 type fusion struct {
 	weights []float64 // by modality
-	centre  float64   // share of the mean code that is taken off
+	centre  float64   // share of the mean code that is subtracted
 }
 
-// given returns the fusion that a rule other than auto, and auto where nothing can
-// be measured, makes of a view.
+// given returns the fusion of a view by the rule. FusionAuto is the sum here, for views
+// that cannot be measured.
 func (f Fusion) given(view int, modalities []Modality) fusion {
 	w := fusion{weights: make([]float64, len(modalities))}
 	switch f.Rule {
@@ -124,31 +124,31 @@ func (f Fusion) given(view int, modalities []Modality) fusion {
 	return w
 }
 
-// Views returns how many codes the model gives an unlabelled item.
+// Views returns the number of codes that the model gives an unlabelled item.
 func (m *Model) Views() Views { return m.views }
 
-// Weights returns the weights of a view, by modality: finite, not negative, and one
-// at least is positive. The view is 0 for ViewsShared and the position of the target
-// modality for ViewsTarget. See Fuse.
+// Weights returns the weights of a view, by modality. They are finite and not negative,
+// and at least one is positive. view is 0 for ViewsShared, and the position of the
+// target modality for ViewsTarget. See Fuse.
 func (m *Model) Weights(view int) []float64 { return slices.Clone(m.fusions[view].weights) }
 
-// Centre returns the share of the mean code that Fuse takes off in a view.
+// Centre returns the share of the mean code that Fuse subtracts in a view.
 func (m *Model) Centre(view int) float64 { return m.fusions[view].centre }
 
-// Fuse writes to dst what an unlabelled item is stored as in a view, q numbers whose
-// signs are its code (codec.PackSigns):
+// Fuse writes the fused projection of an unlabelled item to dst: q numbers whose signs
+// are its code in this view (codec.PackSigns):
 //
 //	sum over t of w_t (z_t - b hmean)
 //
-// z holds its projections by modality of the model, q numbers each, nil where it has
-// none; one that is zero, of a vector far from everything, says nothing and counts as
-// none. w are the Weights of the view and b is its Centre. hmean is the mean code of
-// the training items, which a ridge regression draws all projections to. An item of
-// which no modality counts in the view gets the weight 1 for those that it has, and
-// dst is zero where it has none.
+// z[t] is the projection of the item in modality t of the model, q numbers, or nil if
+// it lacks t. A projection of zeros, of a vector far from everything, counts as none. w
+// are the Weights of the view and b is its Centre. hmean is the mean code of the
+// training items, which a ridge regression pulls all projections towards. If the view
+// gives no weight to any modality of the item, each of them gets the weight 1. If the
+// item has no projection, dst is zero.
 //
-// only is the modality that made the code, where w leaves out all others that the
-// item has, else -1. It costs q multiplications a modality and no allocation.
+// only is the one modality that made the code, if w is 0 for all others that the item
+// has, else -1. It costs q multiplications a modality and no allocation.
 func (m *Model) Fuse(dst []float64, view int, z [][]float64) (only int) {
 	f := m.fusions[view]
 	has, counts := 0, 0

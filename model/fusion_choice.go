@@ -13,59 +13,59 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// Sizes of the choice of a fusion.
+// Limits of the choice of a fusion.
 const (
-	fusionPairs         = 1 << 28            // pairs of a query and an item that are looked at, at most: about a second
-	maxFusionModalities = 16                 // more are not measured: directions grow with the square
-	minFusionQueries    = minChoiceItems / 2 // of a view; fewer say too little
+	fusionPairs         = 1 << 28            // pairs of a query and an item to compare: about a second
+	maxFusionModalities = 16                 // with more modalities fusions are not measured: directions grow with the square
+	minFusionQueries    = minChoiceItems / 2 // of a view; fewer tell too little
 )
 
-// fusionCentres are the shares of the mean code that are tried.
+// fusionCentres are the shares of the mean code to try.
 var fusionCentres = []float64{0, .5, 1}
 
-// A FusionChoice says what makes the code of an unlabelled item, and how that was
-// chosen: by the mean average precision, expected over ties, of sampled training
-// items as queries by one modality among the others, which have the codes that they
-// would have without labels. All codes come from projections that were learned
+// A FusionChoice reports how codes of unlabelled items are made, and how that was
+// chosen. The criterion is mean average precision, expected over ties. Sampled training
+// items are queries by one modality among the other items, which have the codes that
+// they would have without labels. All codes come from projections that were learned
 // without the item.
 type FusionChoice struct {
 	Views Views `json:"views"`
-	// Unfit is not empty where nothing could be compared, and says why. Then it is the
-	// sum.
+	// Unfit is not empty if nothing could be compared, and gives the reason. The fusion
+	// is the sum then.
 	Unfit   string       `json:"unfit,omitempty"`
-	Items   int          `json:"items,omitempty"`   // sampled
-	Several int          `json:"several,omitempty"` // of these, items with several modalities
-	Queries int          `json:"queries,omitempty"` // measured, over all directions and views
+	Items   int          `json:"items,omitempty"`   // number of sampled items
+	Several int          `json:"several,omitempty"` // sampled items with several modalities
+	Queries int          `json:"queries,omitempty"` // queries measured, over all directions and views
 	ByView  []ViewFusion `json:"by_view"`           // one, or one for each target modality
 }
 
-// A ViewFusion is what makes the codes of a view.
+// A ViewFusion is the fusion of a view.
 type ViewFusion struct {
 	Target string `json:"target,omitempty"` // the modality, for ViewsTarget
 	FusionTried
-	// By how much it is better than the plain sum, and than the best of the others, less
-	// than nothing where it is the simpler of two about as good; nil where nothing was
+	// The margin over the plain sum, and over the best of the others. It is negative
+	// for the simpler one of two fusions that are about as good. nil: nothing was
 	// compared.
 	OverSum      *FusionMargin `json:"over_sum,omitempty"`
 	OverRunnerUp *FusionMargin `json:"over_runner_up,omitempty"`
-	Tried        []FusionTried `json:"tried,omitempty"` // the simplest first
+	Tried        []FusionTried `json:"tried,omitempty"` // simplest first
 }
 
-// FusionTried is a way to fuse projections that was measured. See Model.Fuse.
+// FusionTried is a fusion of projections that was measured. See Model.Fuse.
 type FusionTried struct {
-	// Name is sum, regression (the weights of a regression of the codes of the labels on
-	// the projections), tempered (the square roots of these), or a modality, which is
-	// taken alone.
+	// Name is sum, regression, tempered, or the name of a modality that is taken alone.
+	// The weights of regression are those of a regression of the codes of the labels on
+	// the projections. Those of tempered are their square roots.
 	Name    string             `json:"name"`
 	Centre  float64            `json:"centre"`
 	Weights map[string]float64 `json:"weights"`
 	MAP     float64            `json:"map_tie,omitempty"` // mean over the directions
-	StdErr  float64            `json:"stderr,omitempty"`
-	// Directions has the figure of each direction, FROM->TO.
+	StdErr  float64            `json:"stderr,omitempty"`  // of MAP
+	// Directions has the MAP of each direction, FROM->TO.
 	Directions map[string]float64 `json:"directions,omitempty"`
 }
 
-// A FusionMargin is the difference to another way, query by query.
+// A FusionMargin is the difference to another fusion, query by query.
 type FusionMargin struct {
 	Name   string  `json:"name"`
 	Centre float64 `json:"centre"`
@@ -73,12 +73,12 @@ type FusionMargin struct {
 	StdErr float64 `json:"stderr"`  // of the difference
 }
 
-// measures reports whether the fusion is to be measured, if it can be.
+// measures reports whether the fusion is to be measured, if possible.
 func (tr *trainer) measures() bool {
 	return tr.opt.Fusion.Rule == FusionAuto && tr.from.open != nil && tr.unmeasured() == ""
 }
 
-// unmeasured says what about the modalities leaves nothing to measure.
+// unmeasured returns the reason why the modalities leave nothing to measure, or "".
 func (tr *trainer) unmeasured() string {
 	switch n := len(tr.reader.modalities); {
 	case n == 1:
@@ -89,7 +89,7 @@ func (tr *trainer) unmeasured() string {
 	return ""
 }
 
-// givenFusions returns what the options say, and the sum where they say nothing.
+// givenFusions returns the fusions that the options give, or the sum.
 func (tr *trainer) givenFusions() (all []fusion) {
 	for v := range tr.opt.Views.count(len(tr.reader.modalities)) {
 		all = append(all, tr.opt.Fusion.given(v, tr.reader.modalities))
@@ -129,30 +129,29 @@ func byName(weights []float64, modalities []Modality) map[string]float64 {
 	return m
 }
 
-// A fuser chooses the fusions from the projections that the choosers make of their
+// A fuser chooses the fusions, from the projections that the choosers make of their
 // samples.
 //
-// An item's projections are learned without its fold, as a query and as an item of
-// the database alike. What is tried: weights 1; the weights of the regression of
-// the codes of the labels on the projections, which the measure of squared error
-// asks for, and their square roots, half of the way there; and each modality alone;
-// each with none, half and all of the mean code taken off. Ridge regressions shrink
-// towards the mean, and where there is little to tell an item by, the signs are
-// those of the mean code.
+// The projections of an item are learned without its fold, both as a query and as an
+// item of the database. It tries these weights: 1 for each modality; the weights of a
+// regression of the codes of the labels on the projections, which squared error asks
+// for; the square roots of these, halfway; and each modality alone. It tries each of
+// them with none, half and all of the mean code subtracted. Ridge regressions shrink
+// towards the mean, so an item that says little would get the signs of the mean code.
 //
-// What comes later has to be better by a standard error of the difference.
+// A later fusion must be better by a standard error of the difference.
 type fuser struct {
 	among
 	modalities []Modality
 	views      Views
-	items      []int // by row: the number of the item
-	row        map[int]int
-	z          [][]float32 // by modality: q numbers a row; nil where there are no projections
-	has        [][]bool    // by modality and row
-	unfit      string
-	step       func()
+	items      []int       // by row: number of the item
+	row        map[int]int // item -> row
+	z          [][]float32 // by modality: projections, q numbers a row; nil if there are none
+	has        [][]bool    // by modality and row: whether the item has a projection
+	unfit      string      // reason why nothing can be measured
+	step       func()      // reports progress
 
-	h []float32 // by row, the code of its labels
+	h []float32 // by row: code of the item's labels as +-1
 }
 
 func (tr *trainer) newFuser(choosers []*chooser) *fuser {
@@ -190,8 +189,8 @@ func (f *fuser) directions(view int) (pairs [][2]int) {
 
 func (f *fuser) steps() int { return len(f.modalities) + f.views.count(len(f.modalities)) }
 
-// prepare makes the trial of a chooser with the settings that it has, where gamma was
-// not refined with it.
+// prepare makes the trial of a chooser with its settings, unless refining gamma has
+// made it.
 func (f *fuser) prepare(c *chooser) {
 	name := c.modality.Name
 	switch k := c.given.kind.size(choiceAnchors, c.modality.Dim); {
@@ -202,14 +201,14 @@ func (f *fuser) prepare(c *chooser) {
 		f.unfit = fmt.Sprintf("the map of modality %q has %d features, more than %d", name, k, choiceFeatures)
 	case c.refined == nil:
 		c.refined = c.newTrial(c.given, refineAnchors)
-		if c.open.gamma { // and nothing could be chosen
+		if c.open.gamma { // nothing could be chosen
 			c.gamma = c.refined.ridge(defaultPlace)
 		}
 	}
 }
 
-// take makes the projections of the sample of modality t, to the codes of a solver,
-// with the settings that the chooser has.
+// take computes the projections of the sample of modality t, with the settings of its
+// chooser, towards the codes of a solver.
 func (f *fuser) take(ctx context.Context, t int, c *chooser, s *solver) error {
 	defer f.step()
 	f.z, f.has = append(f.z, nil), append(f.has, make([]bool, len(f.items)))
@@ -237,7 +236,7 @@ func (f *fuser) take(ctx context.Context, t int, c *chooser, s *solver) error {
 	return nil
 }
 
-// several counts the items with several modalities.
+// several returns the number of items with several modalities.
 func (f *fuser) several() (n int) {
 	for i := range f.items {
 		have := 0
@@ -253,7 +252,8 @@ func (f *fuser) several() (n int) {
 	return n
 }
 
-// run chooses, and tells the trainer. Only a cancelled context is an error.
+// run chooses the fusions and gives them to tr. The only error is that of a cancelled
+// context.
 func (f *fuser) run(ctx context.Context, tr *trainer) error {
 	several := f.several()
 	if f.unfit == "" && several < minChoiceItems {
@@ -280,7 +280,7 @@ func (f *fuser) run(ctx context.Context, tr *trainer) error {
 		if err != nil {
 			return err
 		}
-		best := &candidates[0] // the sum, if nothing was measured
+		best := &candidates[0] // the sum, unless measuring finds a better one
 		var v ViewFusion
 		if len(outcomes) > 0 {
 			best = simplestFusion(outcomes)
@@ -311,14 +311,14 @@ func (f *fuser) run(ctx context.Context, tr *trainer) error {
 	return nil
 }
 
-// A fusionOutcome is what a fusion gives in a view.
+// A fusionOutcome is the result of a fusion in a view.
 type fusionOutcome struct {
 	FusionTried
 	fusion
-	precisions [][]float64 // of the queries, by direction
+	precisions [][]float64 // of each query, by direction
 }
 
-// candidates returns what is tried, the simplest first.
+// candidates returns the fusions to try, simplest first.
 func (f *fuser) candidates() (all []fusionOutcome) {
 	add := func(name string, weights []float64) {
 		for _, c := range fusionCentres {
@@ -346,7 +346,7 @@ func (f *fuser) candidates() (all []fusionOutcome) {
 	return all
 }
 
-// tidy scales weights to 1 at most, in digits that can be typed.
+// tidy scales weights to at most 1, with digits that can be typed.
 func tidy(w []float64) []float64 {
 	w = slices.Clone(w)
 	most := slices.Max(w)
@@ -356,10 +356,10 @@ func tidy(w []float64) []float64 {
 	return w
 }
 
-// regression returns the weights, none of them negative, with which the projections
-// come nearest to the codes of the labels: the least mean of |h - sum of w_t z_t|^2,
-// from the means of z_t z_u and z_t h over the items that have both. nil where
-// there are none.
+// regression returns the weights, none of them negative, that bring the projections
+// nearest to the codes of the labels. They minimise the mean of |h - sum of w_t z_t|^2,
+// computed from the means of z_t z_u and z_t h over the items that have both. It
+// returns nil if there are no weights.
 func (f *fuser) regression() []float64 {
 	T := len(f.modalities)
 	a, b := mat.NewSymDense(T, nil), make([]float64, T)
@@ -386,7 +386,7 @@ func (f *fuser) regression() []float64 {
 		}
 	}
 	w := make([]float64, T)
-	left := make([]int, T) // the modalities whose weight is not 0
+	left := make([]int, T) // the modalities whose weight may still be positive
 	for t := range left {
 		left[t] = t
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// fuserOf returns a fuser of made projections: those of modality t are the codes of
-// three classes times scale[t], and noise; every fifth item lacks modality 1.
+// fuserOf returns a fuser with made projections. Those of modality t are the codes of
+// three classes times scale[t], plus noise; every fifth item lacks modality 1.
 func fuserOf(views Views, n int, scale, noise []float64) *fuser {
 	const q = 16
 	rng := rand.New(rand.NewPCG(3, 1))
@@ -47,8 +47,8 @@ func fuserOf(views Views, n int, scale, noise []float64) *fuser {
 	return f
 }
 
-// TestFusionMeasureIsEvaluate: what is measured is what Evaluate finds when an item
-// is taken out and asks the others.
+// TestFusionMeasureIsEvaluate: the measure is the result of Evaluate with one item
+// taken out to query the others.
 func TestFusionMeasureIsEvaluate(t *testing.T) {
 	longWithRace(t)
 	for _, views := range []Views{ViewsShared, ViewsTarget} {
@@ -120,8 +120,8 @@ func TestFusionMeasureIsEvaluate(t *testing.T) {
 	}
 }
 
-// TestRegression: the weights solve the normal equations, and where one would be
-// negative it is left out.
+// TestRegression: the weights solve the normal equations. A weight that would be
+// negative is left out.
 func TestRegression(t *testing.T) {
 	f := fuserOf(ViewsShared, 200, []float64{.9, .3}, []float64{.5, .5})
 	f.has[1] = slices.Repeat([]bool{true}, len(f.items))
@@ -141,7 +141,7 @@ func TestRegression(t *testing.T) {
 			t.Errorf("weight %d is %g, want %g", m, w[m], x.At(m, 0))
 		}
 	}
-	for i, v := range f.z[0] { // the second is against the first, and says nothing else
+	for i, v := range f.z[0] { // the second opposes the first, and tells nothing else
 		f.z[1][i] = -v
 	}
 	if w := f.regression(); w != nil && (w[1] != 0 || w[0] <= 0) {
@@ -153,8 +153,8 @@ func TestRegression(t *testing.T) {
 	}
 }
 
-// TestHeldOutProjections: what a row gets is what a ridge regression over the rows
-// and anchors of the other folds gives it.
+// TestHeldOutProjections: the projection of a row is that of a ridge regression over
+// the rows and anchors of the other folds.
 func TestHeldOutProjections(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 90, Dims: []int{6}})
 	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: 16})
@@ -197,7 +197,7 @@ func TestHeldOutProjections(t *testing.T) {
 	}
 }
 
-// noisy returns pairs of which one modality is noise.
+// noisy returns pairs with one modality of noise.
 func noisy(items int) *synth.Data {
 	d := synth.Pairs(synth.Config{Items: items, Classes: 5, Dims: []int{12, 8}, Noise: 1.2})
 	rng := rand.New(rand.NewPCG(8, 9))
@@ -209,15 +209,15 @@ func noisy(items int) *synth.Data {
 	return d
 }
 
-// TestNoiseIsNotFused: where one modality says nothing, codes come from the other,
-// also if all settings are given, and for each target.
+// TestNoiseIsNotFused: if one modality says nothing, codes come from the other; also if
+// all settings are given, and for each target.
 func TestNoiseIsNotFused(t *testing.T) {
 	longWithRace(t)
 	modalities := modalitiesOf([]int{12, 8})
 	src := synthetic(noisy(400))
 	for _, views := range []Views{ViewsShared, ViewsTarget} {
 		opt := settled(modalities, Options{Bits: 32, Views: views})
-		opt.Gamma["image"] = 1e-4 // so that the noise is loud
+		opt.Gamma["image"] = 1e-4 // makes the noise loud
 		opt.Fusion = Fusion{}
 		done, of := int64(0), int64(0)
 		opt.Progress = func(phase string, now, total int64) {
@@ -253,9 +253,9 @@ func TestNoiseIsNotFused(t *testing.T) {
 	}
 }
 
-// TestSumIsKept: of equals the simplest is taken.
+// TestSumIsKept: of equal fusions the simplest is taken.
 func TestSumIsKept(t *testing.T) {
-	f := fuserOf(ViewsShared, 200, []float64{1, 1}, []float64{.1, .1}) // nothing is ever wrong
+	f := fuserOf(ViewsShared, 200, []float64{1, 1}, []float64{.1, .1}) // every query is right
 	outcomes, err := f.measure(t.Context(), 0, f.candidates())
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestSumIsKept(t *testing.T) {
 
 func TestFusionIsNotMeasured(t *testing.T) {
 	apart := synth.Pairs(synth.Config{Items: 200, Dims: []int{6, 4}})
-	for i := range apart.Labels { // only 30 items have both
+	for i := range apart.Labels { // only 30 items have both modalities
 		if i >= 30 {
 			apart.Vectors[i%2][i] = nil
 		}

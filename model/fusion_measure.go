@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// measure returns what the candidates give in a view; nothing where there are too few
-// queries to say.
+// measure returns the outcomes of the candidates in a view. It returns none if there
+// are too few queries.
 func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcome) ([]*fusionOutcome, error) {
 	directions := f.directions(view)
 	all := 0
@@ -16,7 +16,7 @@ func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcom
 		all += len(f.directions(v))
 	}
 	limit := max(1, fusionPairs/max(1, len(f.items))/len(candidates)/all)
-	queries := make([][]int, len(directions)) // rows
+	queries := make([][]int, len(directions)) // by direction: rows
 	database := make([][]int, len(directions))
 	for d, pair := range directions {
 		counts := make([]int32, len(f.relevant))
@@ -31,7 +31,7 @@ func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcom
 				queries[d] = append(queries[d], i)
 			}
 		}
-		if len(queries[d]) == 1 { // which would have half of the say, and no error
+		if len(queries[d]) == 1 { // one query would count half, and has no standard error
 			queries[d] = nil
 		}
 	}
@@ -85,7 +85,7 @@ func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcom
 	return outcomes, nil
 }
 
-// over returns by how much the outcome is better than another, of equal queries.
+// over returns the margin of o over another outcome of the same queries.
 func (o *fusionOutcome) over(other *fusionOutcome) *FusionMargin {
 	if other == nil {
 		return nil

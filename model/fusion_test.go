@@ -71,8 +71,8 @@ func TestGivenFusions(t *testing.T) {
 	}
 }
 
-// TestFuse: the formula, for items that have all, some and one of the modalities,
-// and those that have none that counts.
+// TestFuse checks the formula, for items that have all, some and one of the modalities,
+// and for items whose modalities have no weight.
 func TestFuse(t *testing.T) {
 	const q = 16
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -92,7 +92,7 @@ func TestFuse(t *testing.T) {
 	for _, c := range []struct {
 		view    int
 		has     [3]bool
-		weights [3]float64 // that count
+		weights [3]float64 // weights that count
 		only    int
 	}{
 		{0, [3]bool{true, true, true}, [3]float64{1, 1, 1}, -1},
@@ -125,13 +125,13 @@ func TestFuse(t *testing.T) {
 			}
 		}
 	}
-	// Far from everything: no signs, also where the mean code is taken off.
+	// Far from everything there are no signs, even if the mean code is subtracted.
 	dst := vector(func() float64 { return math.Pi })
 	m.Fuse(dst, 2, [][]float64{nil, nil, make([]float64, q)})
 	if slices.ContainsFunc(dst, func(v float64) bool { return v != 0 }) {
 		t.Errorf("zero projections give %v", dst)
 	}
-	// What counts is far from everything: then the others do.
+	// If the modality with weight is far from everything, the others count.
 	if only := m.Fuse(dst, 2, [][]float64{z[0], z[1], make([]float64, q)}); only != -1 || !approx(dst[3], z[0][3]+z[1][3]-2*m.mean[3], 1e-12) {
 		t.Errorf("only %d, %v", only, dst)
 	}

@@ -41,7 +41,7 @@ func readDataset(t testing.TB, name string) *dataset {
 	return d
 }
 
-// manifest is what the golden run says of itself.
+// manifest describes the golden run.
 type manifest struct {
 	Sigma1, Sigma2 float64
 	Variants       map[string]struct {
@@ -66,7 +66,7 @@ func goldenManifest(t testing.TB) (m manifest) {
 	return m
 }
 
-// goldenStart is the published start instead of one from the seed.
+// goldenStart returns the published start.
 func goldenStart(t testing.TB) start {
 	b0 := readNpy(t, "golden", "B0.npy")
 	anchors := readNpy(t, "golden", "anchors.npy")
@@ -88,8 +88,8 @@ func goldenStart(t testing.TB) start {
 	}
 }
 
-// TestGolden runs the solvers from the published start and compares every
-// matrix of every sweep with the published ones.
+// TestGolden runs the solvers from the published start, and compares every matrix of
+// every sweep with the published one.
 func TestGolden(t *testing.T) {
 	withoutRace(t)
 	man := goldenManifest(t)
@@ -178,8 +178,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenLabels compares kernel values with the published ones, and the codes
-// of the labels method with those of joint from the same start.
+// TestGoldenLabels compares kernel values with the published ones, and the codes of the
+// labels method with those of joint from the same start.
 func TestGoldenLabels(t *testing.T) {
 	longWithRace(t)
 	man := goldenManifest(t)
@@ -192,7 +192,8 @@ func TestGoldenLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Classes do not overlap, so the limit of large delta has joint's codes.
+	// Classes do not overlap, so labels, the limit of large delta, has the codes of
+	// joint.
 	h := readNpy(t, "golden", "joint", "H_final.npy")
 	code := codec.NewCode(32)
 	for i, labels := range data.train.labels {
@@ -212,8 +213,8 @@ func TestGoldenLabels(t *testing.T) {
 				if err := e.Map(phi, i, m.vectors[i][row]); err != nil {
 					t.Fatal(err)
 				}
-				// The exponent is the difference of float32 sums; on the whole
-				// of the set, phi is off by 3e-8 in the mean square.
+				// The exponent is a difference of float32 sums. Over the whole set, the
+				// root mean square error of phi is 3e-8.
 				if d := maxDifference(widened(phi), want.row(row)); d > 3e-6 {
 					t.Errorf("phi of %s item %d, modality %d: off by %g", part, row, i, d)
 				}

@@ -12,22 +12,23 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// ErrNoDirection is about a label for which the code space has no direction left,
-// because those of the others span it.
+// ErrNoDirection says that the code space has no direction left for a label: the
+// directions of the other labels span it.
 var ErrNoDirection = errors.New("no direction is left for another label")
 
-// growDraws is out of how many random directions a new label gets the best one.
+// growDraws is the number of random directions from which a new label gets the best
+// one.
 const growDraws = 64
 
-// Grow returns the model with a direction for a label that training has not seen, and
-// its statistics s, which share their sums with s. The column of C that it gets is
-// orthogonal to all others, so the codes of items without the label do not change;
-// items that have it get another code, sgn(C y). Out of random directions it is the
-// one whose code is farthest from the nearest code of another label. The projections
-// know nothing of it before labelled items teach them ([Online]).
+// Grow returns a model with a direction for a label that training has not seen, and its
+// statistics, which share their sums with s. The new column of C is orthogonal to all
+// others. So codes of items without the label do not change, and items with the label
+// get another code, sgn(C y). Of random directions Grow takes the one whose code is
+// farthest from the nearest code of another label. The projections know nothing of the
+// label until labelled items teach them ([Online]).
 //
-// It costs some c q^2 multiplications. The error wraps ErrNoDirection, ErrMismatch if
-// s belongs to another model, or ErrOption if the label is known.
+// It costs about c q^2 multiplications. The error wraps ErrNoDirection; ErrMismatch if
+// s belongs to another model; or ErrOption if the label is known.
 func (m *Model) Grow(s *Statistics, label uint32) (*Model, *Statistics, error) {
 	if err := m.checkStatistics(s); err != nil {
 		return nil, nil, err
@@ -50,9 +51,9 @@ func (m *Model) Grow(s *Statistics, label uint32) (*Model, *Statistics, error) {
 	return &next, &grown, nil
 }
 
-// Grow is Model.Grow for the model and the statistics of the Online, which carries on
-// with them: its next revisions know the label. Its projections stay as they are, as do
-// the statistics but for their fingerprint. On an error it is as it was.
+// Grow is Model.Grow for the model and the statistics of the Online: its next revisions
+// know the label. Its projections do not change, nor do its statistics but for their
+// fingerprint. On an error the Online is unchanged.
 func (o *Online) Grow(label uint32) error {
 	m, s, err := o.model.Grow(o.stats, label)
 	if err != nil {
@@ -63,7 +64,7 @@ func (o *Online) Grow(label uint32) error {
 	return nil
 }
 
-// growStream keeps the random numbers of Grow apart from those of training.
+// growStream separates the random numbers of Grow from those of training.
 const growStream = 0x67726f77 << 32
 
 // span returns an orthonormal basis of the directions of the labels.
@@ -80,8 +81,8 @@ func (m *Model) span() (basis [][]float64) {
 	return basis
 }
 
-// removeAll takes from v what it has of an orthonormal basis; twice, as the first time
-// leaves what rounding does.
+// removeAll makes v orthogonal to an orthonormal basis. It goes over the basis twice,
+// as rounding leaves something the first time.
 func removeAll(v []float64, basis [][]float64) {
 	for range 2 {
 		for _, b := range basis {
@@ -106,8 +107,7 @@ func (m *Model) newDirection(basis [][]float64, rng *rand.Rand) (best []float64)
 			v[j] = rng.NormFloat64()
 		}
 		removeAll(v, basis)
-		// As large in every bit as in any other, as far as that goes: then the signs
-		// say most of it.
+		// Make v about as large in every bit, so that its signs say most about it.
 		for range 10 {
 			for j, x := range v {
 				v[j] = math.Copysign(1, x)

@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// Labels get directions of their own until there are none left; nothing that has a
-// code gets another one, and the new codes are far from all.
+// Labels get directions of their own until none is left. No existing code changes, and
+// new codes are far from all others.
 func TestGrow(t *testing.T) {
 	dims := []int{9, 6}
 	data := synth.Pairs(synth.Config{Items: 300, Classes: 5, Dims: dims, LabelsPerItem: 2, Seed: 4})
@@ -28,7 +28,7 @@ func TestGrow(t *testing.T) {
 		t.Errorf("statistics of another model: %v", err)
 	}
 	before, after := codec.NewCode(16), codec.NewCode(16)
-	for label := uint32(100); label > 89; label-- { // in front of each other
+	for label := uint32(100); label > 89; label-- { // each one sorts before the last
 		next, grown, err := m.Grow(s, label)
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// What a new label's items teach is found by queries.
+// Queries find what the items of a new label teach.
 func TestGrownLabelIsLearned(t *testing.T) {
 	dims := []int{9, 6}
 	data := synth.Pairs(synth.Config{Items: 800, Classes: 6, Dims: dims, Seed: 5})
@@ -149,7 +149,7 @@ func TestGrownLabelIsLearned(t *testing.T) {
 	}
 }
 
-// Growing in the middle of a stream gives what growing at its beginning gives.
+// Growing in the middle of a stream gives the same result as growing at its beginning.
 func TestOnlineGrow(t *testing.T) {
 	early, rest := begun(t, 150)
 	late, _ := begun(t, 150)
@@ -201,7 +201,7 @@ func TestOnlineGrow(t *testing.T) {
 	}
 }
 
-// Items say what their statistics do.
+// The residual of items is that of their statistics.
 func TestResidualOf(t *testing.T) {
 	o, rest := begun(t, 150)
 	m := o.model
@@ -233,7 +233,7 @@ func TestResidualOf(t *testing.T) {
 	}
 }
 
-// Residual against the sum over items.
+// Residual equals the sum over items.
 func TestResidual(t *testing.T) {
 	longWithRace(t)
 	o, rest := begun(t, 150)

@@ -9,70 +9,73 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// MinHeld is how many held items it takes at least for a Guard to adopt anything: so
-// many that ask for others with which they have a label in common.
+// MinHeld is the least number of held items with which a Guard adopts anything. It
+// counts the items that share a label with another held item.
 const MinHeld = 50
 
-// A Guard tries what items without labels would teach, on a copy of an Online, and
-// says whether retrieval of labelled items that it holds back is better for it.
-// Without that, such an update may well lose: what a projection teaches is its own
-// errors, too. Once a Verdict says so, Learn the same items with the Online itself.
+// A Guard decides whether items without labels should teach an Online. It lets them
+// teach a copy, and measures the retrieval of labelled items that it holds back.
+// Without a Guard such an update may well lose, as a projection also teaches its own
+// errors. If the Verdict says Adopt, let the Online itself Learn the same items.
 //
-// It may refuse what would gain: where gains are about as small as what so many held
-// items can tell, and, of held items that have taught, where there are about as many
-// features as labelled items and gamma is small, because projections without them are
-// then not what they are with them. So hold back items that have not taught yet, if there
-// are any. Many items tell more than few: let those that were refused wait, and try them
-// again with those that follow.
+// A Guard may refuse an update that would gain. That happens if the gain is about as
+// small as the error of so few held items. It also happens if held items have taught
+// before, there are about as many features as labelled items, and gamma is small:
+// projections without the held items then differ from those with them. So hold back
+// items that have not taught yet, if there are any. Many items tell more than few: let
+// refused items wait, and try them again with those that follow.
 //
-// It is for one goroutine at a time, and independent of the Online from when it has
-// been made. It takes the memory of another Online and, for each held item, 4 q bytes
-// and 5 codes a modality.
+// One goroutine at a time may use a Guard. Once made it is independent of the Online.
+// It takes the memory of another Online and, for each held item, 4 q bytes and 5 codes
+// a modality.
 type Guard struct {
-	online *Online
-	held   []Example // those that are measured
+	online *Online   // the copy that learns
+	held   []Example // the held items that are measured
 	rows   among
-	has    [][]bool // by modality and held item
-	labels []uint64 // the codes of their labels
-	before heldCodes
-	lead   int
+	has    [][]bool  // by modality and held item: whether it has the modality
+	labels []uint64  // codes of their labels
+	before heldCodes // codes before the copy has learned anything
+	lead   int       // see Lead
 }
 
-// heldCodes are the codes that projections give to the held items.
+// heldCodes are the codes that projections give the held items.
 type heldCodes struct {
-	queries [][]uint64 // by modality
-	stored  [][]uint64 // by view: what they would be stored as if they had no labels
+	queries [][]uint64 // by modality: as queries
+	stored  [][]uint64 // by view: as they would be stored without labels
 }
 
-// A Verdict says whether an update from items without labels is worth adopting, by
-// the mean average precision, expected over ties, of held items as queries among the
-// others.
+// A Verdict says whether an update from items without labels is worth adopting. It
+// compares the mean average precision, expected over ties, of held items as queries
+// among the other held items.
 //
-// There is one ranking for each ordered pair of modalities, and three databases, of
-// equal weight: the codes of the held items' labels; the codes that they had without
-// labels by the projections from before the update, as items have that are stored
-// already; and those by the projections that ask, as items will have that come later.
+// There is a ranking for each ordered pair of modalities and each of three databases,
+// all with equal weight. In the first database held items have the codes of their
+// labels. In the second they have the codes that projections from before the update
+// give them without labels, as stored items have. In the third they have such codes
+// from the projections under test, as later items will have.
 type Verdict struct {
 	Adopt bool
-	Lead  int // the modality that taught
-	Held  int // held items that were measured
-	// By modality that asks, the mean over databases and modalities that are asked for,
-	// without and with the update; both 0 where nothing could be measured.
+	Lead  int // position of the modality that taught
+	Held  int // number of held items that were measured
+	// By querying modality: the mean over databases and searched modalities, without
+	// and with the update. Both are 0 if nothing could be measured.
 	Before, After []float64
 	Gain, StdErr  float64 // mean gain over the ordered pairs, and its standard error over items
 	Reason        string  // why it is adopted or not, in words
 }
 
-// Guard returns a Guard for updates of o from items without labels. held are labelled
-// items to judge by, some tens or better some hundreds, that represent what there will
-// be; lessons, parallel to them, are what they have taught, for the Guard to forget, and
-// empty for those that have taught nothing. Held items whose labels the model does not
-// know are forgotten, but not measured. The Guard keeps the slices of the items: leave
-// them as they are.
+// Guard returns a Guard for updates of o from items without labels.
 //
-// It costs k^3/3 + q k^2 multiplications a modality, what Forget costs, the projections
-// of the held items, and n^2 distances a modality for n of them (as bounded as Verdict). The error is one of
-// Forget or a *SingularError; o learns and forgets nothing.
+// held are labelled items to judge by: tens, better hundreds, that represent the items
+// to come. lessons are parallel to held: what each of them has taught o, which the
+// Guard forgets; empty for an item that has taught nothing. Held items whose labels are
+// unknown to the model are forgotten but not measured. The Guard keeps the slices of
+// the items, so the caller must not change them.
+//
+// It costs k^3/3 + q k^2 multiplications a modality, the cost of Forget, the
+// projections of the held items, and n^2 distances a modality for n held items, bounded
+// as in Verdict. The error is one of Forget or a *SingularError. o learns and forgets
+// nothing.
 func (o *Online) Guard(ctx context.Context, held []Example, lessons []Lesson) (g *Guard, err error) {
 	defer guard(&err, "making a guard")
 	g = &Guard{online: o.clone()}
@@ -106,7 +109,7 @@ func (o *Online) Guard(ctx context.Context, held []Example, lessons []Lesson) (g
 	return g, nil
 }
 
-// clone returns a copy that shares nothing that changes.
+// clone returns a copy that shares only what never changes.
 func (o *Online) clone() *Online {
 	c := *o
 	c.stats = o.Statistics().Clone()
@@ -119,22 +122,24 @@ func (o *Online) clone() *Online {
 	return &c
 }
 
-// Lead returns the modality that teaches: the one whose projections, which have not
-// learned from the held items, find the codes of their labels best.
+// Lead returns the modality that teaches: the one whose projections find the codes of
+// the held items' labels best, without having learned from the held items.
 func (g *Guard) Lead() int { return g.lead }
 
-// Learn has items taught by Lead, as Online.Learn does with TeacherModality, at its cost
-// and with its errors; labelled items teach by their labels. It may be called often.
+// Learn lets items be taught by Lead, as Online.Learn does with TeacherModality, at its
+// cost and with its errors. Labelled items teach by their labels. It may be called
+// often.
 func (g *Guard) Learn(ctx context.Context, items []Example) error {
 	_, err := g.online.Learn(ctx, items, TeacherModality, g.lead)
 	return err
 }
 
-// Verdict judges what the Guard has learned. An update is adopted if the gain is more
-// than its standard error and no modality that asks loses more than its own, with
-// MinHeld items or more. It costs a Revision, the projections of the held items, and 5
-// n^2 distances for each ordered pair of modalities, but at most 2^28 in all, about a
-// second of one core: beyond that not all items ask. The error is a *SingularError.
+// Verdict judges what the Guard has learned. It adopts an update with MinHeld items or
+// more if the gain is larger than its standard error and no querying modality loses
+// more than its own standard error. It costs a Revision, the projections of the held
+// items, and 5 n^2 distances for each ordered pair of modalities, but at most 2^28 in
+// all, about a second of one core; beyond that not all items are queries. The error is
+// a *SingularError.
 func (g *Guard) Verdict() (v Verdict, err error) {
 	defer guard(&err, "judging an update")
 	m, err := g.online.Revision()
@@ -148,7 +153,7 @@ func (g *Guard) Verdict() (v Verdict, err error) {
 	return g.judge(after), nil
 }
 
-// hold takes the held items that have known labels.
+// hold keeps the held items that have known labels.
 func (g *Guard) hold(held []Example) {
 	m := g.online.model
 	all := &labelSets{labels: m.labels}
@@ -181,7 +186,7 @@ func (g *Guard) hold(held []Example) {
 	}
 }
 
-// encode returns the codes that the model gives to the held items.
+// encode returns the codes that a model gives the held items.
 func (g *Guard) encode(m *Model) (codes heldCodes, err error) {
 	scratch := g.rows.scratch(g.online.workers())
 	T, n, q := len(m.maps), len(g.held), m.bits
@@ -207,8 +212,7 @@ func (g *Guard) encode(m *Model) (codes heldCodes, err error) {
 	return codes, nil
 }
 
-// project returns the projections of the held items that have modality t, q numbers a
-// row.
+// project returns the projections of the held items with modality t, q numbers a row.
 func (g *Guard) project(m *Model, t int) ([]float32, error) {
 	q, workers := m.bits, g.online.workers()
 	var at []int
@@ -238,8 +242,8 @@ func (g *Guard) project(m *Model, t int) ([]float32, error) {
 	return z, errors.Join(errs...)
 }
 
-// explain decides. worst is the modality that loses most of those that lose more than
-// the standard error of that, or -1.
+// explain decides and gives the reason. worst is the modality with the largest loss of
+// those that lose more than their standard error, or -1.
 func (v *Verdict) explain(modalities []Modality, worst int, loss, stderr float64) {
 	switch name := modalities[v.Lead].Name; {
 	case v.Held < MinHeld:

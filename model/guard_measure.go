@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// guardPairs bounds how many pairs of a query and an item a Guard looks at, at the
-// beginning and for a verdict: about a second on one core.
+// guardPairs bounds the pairs of a query and an item that a Guard compares, when it is
+// made and for each verdict: about a second on one core.
 const guardPairs = 1 << 28
 
-// A heldRanking is the queries of an ordered pair of modalities.
+// A heldRanking has the queries and the database of an ordered pair of modalities.
 type heldRanking struct {
-	from, to, view int
+	from, to, view int   // modality of the query, modality searched, view
 	queries        []int // rows
-	database       []int
+	database       []int // rows
 }
 
-// rankings returns those of the ordered pairs of modalities, or of some of them where
+// rankings returns the rankings of the ordered pairs of modalities, or of some pairs if
 // there are very many modalities.
 func (g *Guard) rankings() (all []heldRanking) {
 	T := len(g.has)
@@ -29,7 +29,7 @@ func (g *Guard) rankings() (all []heldRanking) {
 		}
 	}
 	for _, pair := range pairs {
-		// Each query asks five times.
+		// Each query is ranked five times.
 		if r := g.ranking(pair[0], pair[1], guardPairs/5/len(pairs)); len(r.queries) > 1 {
 			all = append(all, r)
 		}
@@ -37,8 +37,8 @@ func (g *Guard) rankings() (all []heldRanking) {
 	return all
 }
 
-// ranking returns that of an ordered pair, with so many pairs of a query and an item
-// at most.
+// ranking returns the ranking of an ordered pair, with at most so many pairs of a query
+// and an item.
 func (g *Guard) ranking(from, to, most int) heldRanking {
 	r := heldRanking{from: from, to: to}
 	if len(g.before.stored) > 1 {
@@ -58,7 +58,7 @@ func (g *Guard) ranking(from, to, most int) heldRanking {
 	}
 	if limit := max(1, most/max(1, len(r.database))); len(r.queries) > limit {
 		some := make([]int, limit)
-		for i := range some { // from all parts
+		for i := range some { // spread evenly
 			some[i] = r.queries[i*len(r.queries)/limit]
 		}
 		r.queries = some
@@ -66,7 +66,7 @@ func (g *Guard) ranking(from, to, most int) heldRanking {
 	return r
 }
 
-// precisions returns the average precision of each query of r with codes among others.
+// precisions returns the average precision of each query of r, with these codes.
 func (g *Guard) precisions(r *heldRanking, queries, codes []uint64) []float64 {
 	precisions := make([]float64, len(r.queries))
 	scratch := g.rows.scratch(g.online.workers())
@@ -104,7 +104,7 @@ func (g *Guard) stronger(ctx context.Context) (lead int, err error) {
 func (g *Guard) judge(after heldCodes) Verdict {
 	T := len(g.has)
 	v := Verdict{Lead: g.lead, Before: make([]float64, T), After: make([]float64, T)}
-	gains := make([]gain, T) // by modality that asks
+	gains := make([]gain, T) // by querying modality
 	var all gain
 	for _, r := range g.rankings() {
 		asked, asks := g.before.queries[r.from], after.queries[r.from]
@@ -141,13 +141,13 @@ func (g *Guard) judge(after heldCodes) Verdict {
 }
 
 // A gain sums up differences of average precisions. One item is a query of several
-// rankings, whose differences are alike, so it is items that are counted for the
-// standard error.
+// rankings, whose differences are alike. So the standard error counts items, not
+// queries.
 type gain struct {
-	rankings int
-	sum      float64
-	item     []float64 // what each adds to the mean, less what it would if all were alike
-	asked    []bool
+	rankings int       // rankings added
+	sum      float64   // of the mean differences of the rankings
+	item     []float64 // by item: contribution to the mean, less the expected one if all were alike
+	asked    []bool    // by item: whether it was a query
 }
 
 func (g *gain) add(items int, queries []int, differences []float64) {

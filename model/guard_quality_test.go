@@ -14,18 +14,18 @@ import (
 
 var guardSeeds = flag.Int("seeds", 1, "seeds of each set that TestGuardQuality tries")
 
-// A guardTrial is a set of which a share is labelled and trains, and the rest comes
+// A guardTrial is a data set. A share of it is labelled and trains; the rest comes
 // without labels.
 type guardTrial struct {
 	set       string
 	share     float64
-	published bool // settings, of the authors; or else chosen
+	published bool // settings of the authors, or else chosen ones
 
 	data    *synth.Data // without the queries
 	queries *synth.Data
 }
 
-// guardTrials are what the guard is measured on.
+// guardTrials are the sets on which the guard is measured.
 func guardTrials(t *testing.T) (trials []guardTrial) {
 	t.Helper()
 	add := func(set string, share float64, data, queries *synth.Data, published ...bool) {
@@ -59,7 +59,7 @@ func guardTrials(t *testing.T) (trials []guardTrial) {
 		add(name, .3, asData(d.train), asData(d.query), true, false)
 	}
 	if !*allFigures {
-		for i := range len(trials) / 2 { // each set, with the settings by turns
+		for i := range len(trials) / 2 { // each set, with alternating settings
 			trials[i] = trials[2*i+i%2]
 		}
 		trials = trials[:len(trials)/2]
@@ -67,14 +67,14 @@ func guardTrials(t *testing.T) (trials []guardTrial) {
 	return trials
 }
 
-// A guardOutcome is what a guard said and what was true.
+// A guardOutcome has the verdict of a guard and the truth.
 type guardOutcome struct {
 	verdict Verdict
 	gain    float64 // of the mAP of new queries, mean over the modalities
 }
 
-// run has a guard judge the update, and makes it, in chunks of 200 with a revision
-// after each; an item is stored under the code that it gets when it comes.
+// run lets a guard judge the update, and does the update, in chunks of 200 with a
+// revision after each. An item is stored under the code that it gets when it comes.
 func (g *guardTrial) run(t *testing.T, seed uint64) guardOutcome {
 	t.Helper()
 	order := rand.New(rand.NewPCG(seed, 77)).Perm(g.data.Items())
@@ -129,7 +129,7 @@ func (g *guardTrial) run(t *testing.T, seed uint64) guardOutcome {
 	return out
 }
 
-// storedCode is the code of an item without labels.
+// storedCode returns the code of an item without labels.
 func storedCode(t *testing.T, m *Model, item Example) codec.Code {
 	t.Helper()
 	e, z, fused := m.NewEncoder(), make([][]float64, len(item.Vectors)), make([]float64, m.bits)
@@ -160,13 +160,13 @@ func askAll(t *testing.T, m *Model, from int, queries *synth.Data, db codec.Code
 	return found.MAPTie
 }
 
-// TestGuardQuality compares what a guard says with what new queries find, and prints
-// both:
+// TestGuardQuality compares the verdict of a guard with the results of new queries, and
+// prints both:
 //
 //	go test ./model -run TestGuardQuality -v -figures -seeds 12
 func TestGuardQuality(t *testing.T) {
 	withoutRace(t)
-	const even = .003 // what is nearer to zero is neither gain nor loss
+	const even = .003 // a smaller difference is neither gain nor loss
 	var table [3][2]int
 	adopted, all := 0.0, 0.0
 	for _, g := range guardTrials(t) {
@@ -202,8 +202,8 @@ func TestGuardQuality(t *testing.T) {
 		if worst < -.03 {
 			t.Errorf("%s, %s: an update adopted that loses %.3f", g.set, settings, -worst)
 		}
-		// Where there are as many anchors as items, projections without the held items are
-		// not what they are with them, so that a gain can be missed.
+		// With as many anchors as items, projections without the held items differ from
+		// those with them, so a gain can be missed.
 		if gain > .02 && !g.published && 4*taken < 3**guardSeeds {
 			t.Errorf("%s, %s: only %d of %d updates adopted that gain %.3f", g.set, settings, taken, *guardSeeds, gain)
 		}

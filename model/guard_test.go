@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// guarded trains on the first items of d, holds back some of them, and has a Guard
+// guarded trains on the first items of d, holds back some of them, and lets a Guard
 // learn the rest without their labels.
 func guarded(t testing.TB, d *synth.Data, opt Options, first, hold int) (*Online, *Guard, []Example) {
 	t.Helper()
@@ -39,7 +39,7 @@ func guarded(t testing.TB, d *synth.Data, opt Options, first, hold int) (*Online
 	return o, g, rest
 }
 
-// What helps is adopted and what does harm is not; whoever asks is told why.
+// Helpful updates are adopted and harmful ones are not, and the verdict says why.
 func TestGuard(t *testing.T) {
 	withoutRace(t)
 	helps := synth.Pairs(synth.Config{Items: 1500, Classes: 12, Dims: []int{24, 16}, Noise: 1, Seed: 3})
@@ -52,7 +52,7 @@ func TestGuard(t *testing.T) {
 		hold    int
 		adopt   bool
 		says    string
-		measure int // items, at least
+		measure int // least number of items
 	}{
 		{"helps", helps, opt, 120, true, "are found with +", 100},
 		{"helps, views by target", helps, Options{Bits: 64, Views: ViewsTarget}, 120, true, "are found with +", 100},
@@ -71,7 +71,7 @@ func TestGuard(t *testing.T) {
 			if v.Adopt != c.adopt || !strings.Contains(v.Reason, c.says) || v.Held < c.measure || v.Held > c.hold {
 				t.Errorf("%+v", v)
 			}
-			if v.Lead != g.Lead() || c.hold > 0 && v.Lead != 0 { // has more dimensions of equal noise
+			if v.Lead != g.Lead() || c.hold > 0 && v.Lead != 0 { // modality 0 has more dimensions with the same noise
 				t.Errorf("modality %d teaches", v.Lead)
 			}
 			for mod := range 2 {
@@ -94,7 +94,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The Guard has forgotten what it holds back, and nothing else.
+// The Guard has forgotten the items that it holds back, and nothing else.
 func TestGuardForgets(t *testing.T) {
 	o, rest := begun(t, 150)
 	want := o.Statistics().Clone()
@@ -104,7 +104,7 @@ func TestGuardForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	held, lessons := slices.Clone(items[:250]), slices.Clone(done.Lessons)
-	for range 50 { // that have not taught
+	for range 50 { // they have not taught
 		lessons = append(lessons, nil)
 	}
 	g, err := o.Guard(t.Context(), held, lessons)
@@ -126,14 +126,15 @@ func TestGuardForgets(t *testing.T) {
 	}
 }
 
-// Whoever cannot be found is no reason to adopt anything, and no label is no measure.
+// Held items that no query can find, or without labels, are no reason to adopt
+// anything.
 func TestGuardOfOddItems(t *testing.T) {
 	o, rest := begun(t, 150)
 	items := examples(rest.Slice(0, 100), never)
 	for i := range items {
 		switch i % 4 {
 		case 0:
-			items[i].Labels = []uint32{1000} // the model does not know it
+			items[i].Labels = []uint32{1000} // unknown to the model
 		case 1:
 			items[i].Labels = nil
 		case 2:
@@ -154,7 +155,7 @@ func TestGuardOfOddItems(t *testing.T) {
 	}
 }
 
-// One modality is asked for itself.
+// A single modality is searched by itself.
 func TestGuardOfOneModality(t *testing.T) {
 	d := synth.Pairs(synth.Config{Items: 1200, Classes: 12, Dims: []int{24}, Noise: 1, Seed: 3})
 	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(d.Slice(0, 200)), Options{Bits: 64, Anchors: 180, Gamma: map[string]float64{"image": 1e-4}})
@@ -165,7 +166,7 @@ func TestGuardOfOneModality(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := examples(d.Slice(200, 300), never) // which have not taught
+	held := examples(d.Slice(200, 300), never) // they have not taught
 	g, err := o.Guard(t.Context(), held, make([]Lesson, len(held)))
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// hardCase draws a small data set with some of what makes data hard, and options.
+// hardCase draws a small data set with some difficulties, and options.
 func hardCase(rng *rand.Rand) (*synth.Data, []Modality, Options) {
 	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
 	chance := func(p float64) bool { return rng.Float64() < p }
@@ -53,7 +53,7 @@ func hardCase(rng *rand.Rand) (*synth.Data, []Modality, Options) {
 	}
 	for t, d := range dims {
 		if chance(.05) {
-			for i := 1 + rng.IntN(2); i < n; i++ { // almost nobody has it
+			for i := 1 + rng.IntN(2); i < n; i++ { // almost no item has it
 				data.Vectors[t][i] = nil
 			}
 		}
@@ -110,8 +110,8 @@ func hardCase(rng *rand.Rand) (*synth.Data, []Modality, Options) {
 	return data, modalities, opt
 }
 
-// refusable reports whether the error is one that says what to do about data or
-// options like these.
+// refusable reports whether the error tells what to do about data or options like
+// these.
 func refusable(err error) bool {
 	var bits *BitsError
 	var features *FeaturesError
@@ -121,8 +121,8 @@ func refusable(err error) bool {
 		errors.As(err, &features) || errors.As(err, &modality) || errors.As(err, &anchors)
 }
 
-// checkHard trains twice and checks what must be true whatever the data. It returns
-// nil where the training was refused for good reason.
+// checkHard trains twice and checks properties that hold for all data. It returns nil
+// if the training was refused for good reason.
 func checkHard(t *testing.T, data *synth.Data, modalities []Modality, opt Options) *Result {
 	t.Helper()
 	r, err := Train(t.Context(), modalities, synthetic(data), opt)
@@ -143,7 +143,7 @@ func checkHard(t *testing.T, data *synth.Data, modalities []Modality, opt Option
 	if !bytes.Equal(m, m2) || !bytes.Equal(s, s2) {
 		t.Error("another number of processors gives other bytes")
 	}
-	// Reading refuses what is not finite.
+	// Unmarshal refuses numbers that are not finite.
 	if _, err := Unmarshal(m); err != nil {
 		t.Errorf("model: %v", err)
 	}
@@ -175,7 +175,7 @@ func checkHard(t *testing.T, data *synth.Data, modalities []Modality, opt Option
 	return r
 }
 
-// checkReportedCodes: what the report says of the labels' codes is so.
+// checkReportedCodes checks the statements of the report about the codes of labels.
 func checkReportedCodes(t *testing.T, data *synth.Data, r *Result) {
 	t.Helper()
 	q := r.Model.Bits()

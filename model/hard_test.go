@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// easy is data of four classes that every query finds, 120 items to train with and
-// 100 to ask with.
+// easy returns data of four classes that every query finds: 120 items to train with and
+// 100 to query with.
 func easy(t *testing.T, change func(d *synth.Data)) (trained, held *synth.Data) {
 	t.Helper()
 	data := synth.Pairs(synth.Config{Items: 180, Classes: 4, Dims: []int{8, 5}, Seed: 3})
@@ -29,8 +29,8 @@ func eachVector(d *synth.Data, t int, f func(i int, x []float32)) {
 	}
 }
 
-// retrieval returns the mAP of the held-out vectors of modality m against the
-// training items under the codes of their labels, and that of chance.
+// retrieval returns the mAP of the held-out vectors of modality m against the training
+// items under the codes of their labels, and the mAP of chance.
 func retrieval(t testing.TB, r *Result, m int, trained, held *synth.Data) (got, chance float64) {
 	t.Helper()
 	q := r.Model.Bits()
@@ -61,7 +61,7 @@ func retrieval(t testing.TB, r *Result, m int, trained, held *synth.Data) (got, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := codec.NewCodes(q, 0) // a database where all ties: chance
+	same := codec.NewCodes(q, 0) // a database in which all rows tie: chance
 	for range trained.Labels {
 		same.Append(code)
 	}
@@ -72,14 +72,14 @@ func retrieval(t testing.TB, r *Result, m int, trained, held *synth.Data) (got, 
 	return metrics.MAPTie, guess.MAPTie
 }
 
-// TestHardData: what is hard about data does not spoil what can be learned from it.
+// TestHardData: difficult parts of the data do not spoil the learnable ones.
 func TestHardData(t *testing.T) {
 	withoutRace(t)
 	for _, c := range []struct {
 		name   string
 		change func(d *synth.Data)
 		bits   int
-		learns [2]float64 // least mAP of each modality; 0: the modality says nothing
+		learns [2]float64 // least mAP of each modality; 0: the modality tells nothing
 	}{
 		{name: "nothing", learns: [2]float64{.95, .95}},
 		{name: "one class has nearly all items", change: func(d *synth.Data) {
@@ -170,7 +170,7 @@ func TestHardData(t *testing.T) {
 					bits = c.bits
 				}
 				opt := Options{Bits: bits, Method: method}
-				if method == MethodJoint { // nothing is to be chosen but gamma
+				if method == MethodJoint { // only gamma can be chosen
 					opt.Map = map[string]MapKind{"image": MapRBF, "text": MapRBFLinear}
 					opt.Features = map[string]FeatureKind{"image": FeaturesRaw, "text": FeaturesZScore}
 				}
@@ -215,7 +215,7 @@ func copyItem(d *synth.Data, to, from int) {
 	}
 }
 
-// TestFewItems: from two items on there is a model, and every class has its code.
+// TestFewItems: two items or more make a model, and every class has its code.
 func TestFewItems(t *testing.T) {
 	longWithRace(t)
 	for _, n := range []int{1, 2, 3, 10, 49, 50, 51} {
@@ -242,8 +242,8 @@ func TestFewItems(t *testing.T) {
 	}
 }
 
-// TestFewItemsAClass: codes of two classes are orthogonal, so far from each other,
-// also where a class has two items, or any other even number.
+// TestFewItemsAClass: codes of two classes are orthogonal, so far from each other, even
+// if a class has two items or another even number.
 func TestFewItemsAClass(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 10} {
 		least := 64

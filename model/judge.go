@@ -6,34 +6,33 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// judgePairs bounds how many pairs of a query and a label set a judgement looks
-// at: a fraction of a second. Where there are many label sets, queries are left
-// out.
+// judgePairs bounds the pairs of a query and a label set that a judgement compares: a
+// fraction of a second. With many label sets it leaves out queries.
 const judgePairs = 4 << 20
 
-// A judge measures the codes that a projection gives to sampled items, whose
-// labels are known: each is a query, and the codes of the labels of all sampled
-// items in other folds are the database. A label set has one code, so the database
-// is as small as there are label sets, with counts.
+// A judge measures the codes that a projection gives sampled items with known labels.
+// Each item is a query. The database has the codes of the labels of all sampled items
+// in other folds. A label set has one code, so the database is a list of label sets
+// with counts.
 type judge struct {
-	q, words int
+	q, words int        // bits of a code, and words of 64 bits
 	set      []int32    // by row of the sample: its label set, 0 to sets-1
 	codes    []uint64   // by label set
 	counts   [][]int32  // by fold and label set: the rows in other folds
-	relevant [][]bool   // by two label sets: whether they have a label in common
-	queries  [][]int32  // by fold: the rows in it that are relevant to others
-	harmonic []float64  // see database
+	relevant [][]bool   // by two label sets: whether they share a label
+	queries  [][]int32  // by fold: its rows that are relevant to others
+	harmonic []float64  // see database.harmonic
 	scratch  []judgment // by worker
 }
 
 // judgment is the memory of one goroutine.
 type judgment struct {
 	dist []uint16
-	ties []tie // by distance; without rows between judgements
+	ties []tie // by distance; empty between judgements
 }
 
-// newJudge takes the label set of each row of the sample, and the sets with their
-// codes; fold f is the rows bounds[f] to bounds[f+1].
+// newJudge takes the label set of each row of the sample, the label sets, and the code
+// of each set. Fold f is the rows from bounds[f] to bounds[f+1].
 func newJudge(setOf []uint32, all *labelSets, code func(set uint32) codec.Code, bits int, bounds []int) *judge {
 	j := &judge{q: bits, words: codec.Words(bits), harmonic: harmonicNumbers(len(setOf))}
 	var sets []uint32
@@ -77,8 +76,8 @@ func harmonicNumbers(n int) []float64 {
 }
 
 // relevantSets numbers the label sets of sampled rows by first appearance. It returns
-// the number of each row, the sets, and by two of them whether they have a label in
-// common.
+// the number of each row, the sets, and for each two of them whether they share a
+// label.
 func relevantSets(setOf []uint32, all *labelSets) (of []int32, sets []uint32, relevant [][]bool) {
 	number := map[uint32]int32{}
 	having := make([][]int32, len(all.labels)) // by label: the sets that hold it
@@ -106,7 +105,7 @@ func relevantSets(setOf []uint32, all *labelSets) (of []int32, sets []uint32, re
 	return of, sets, relevant
 }
 
-// queryCount returns how many average precisions a judgement has.
+// queryCount returns the number of queries of a judgement.
 func (j *judge) queryCount() (n int) {
 	for _, q := range j.queries {
 		n += len(q)
@@ -114,8 +113,8 @@ func (j *judge) queryCount() (n int) {
 	return n
 }
 
-// precision returns the average precision of the code of a row of a fold, expected
-// over all orders of ties.
+// precision returns the average precision of a row of a fold as a query with this code,
+// expected over all orders of ties.
 func (j *judge) precision(worker, fold int, row int32, code codec.Code) float64 {
 	s := &j.scratch[worker]
 	codec.Distances(s.dist, code, j.codes)
@@ -134,8 +133,8 @@ func (j *judge) precision(worker, fold int, row int32, code codec.Code) float64 
 	return expectedPrecision(ties, j.harmonic)
 }
 
-// expectedPrecision returns the average precision, expected over all orders of ties,
-// of a ranking whose ties are counted; some row of them is relevant.
+// expectedPrecision returns the average precision of a ranking, expected over all
+// orders of ties. The ties have their counts, and at least one row is relevant.
 func expectedPrecision(ties []tie, harmonic []float64) float64 {
 	var rows, found int32
 	var sum float64
@@ -152,7 +151,7 @@ func expectedPrecision(ties []tie, harmonic []float64) float64 {
 	return sum / float64(found)
 }
 
-// meanError returns the mean and its standard error.
+// meanError returns the mean of x and its standard error.
 func meanError(x []float64) (mean, stderr float64) {
 	for _, v := range x {
 		mean += v

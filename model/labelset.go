@@ -7,20 +7,20 @@ import (
 	"slices"
 )
 
-// labelSets are the distinct sets of labels of the training items. There are
-// far fewer of them than items, and everything that depends on an item's labels
-// alone is done once a set.
+// labelSets are the distinct sets of labels of the training items. There are far fewer
+// sets than items, so whatever depends on labels alone is computed once a set. They do
+// not change after the scan.
 type labelSets struct {
 	labels []uint32  // the label of each column of Y, ascending
 	sets   [][]int32 // the columns of each set, ascending; in order of appearance
 	counts []int     // items that have the set
 	of     []uint32  // by item: its set; 4 bytes an item
 
-	embedding *embedding // of more labels than bits; else nil
+	embedding *embedding // nil unless there are more labels than bits
 }
 
-// known returns the columns of those labels that are known, ascending if the
-// labels are.
+// appendKnown appends the columns of the known ones of labels. Both known and labels
+// ascend, and so do the columns.
 func appendKnown(dst []int32, known, labels []uint32) []int32 {
 	for _, l := range labels {
 		if i, ok := slices.BinarySearch(known, l); ok {
@@ -30,32 +30,31 @@ func appendKnown(dst []int32, known, labels []uint32) []int32 {
 	return dst
 }
 
-// setBuilder collects label sets and the product of the random start with
-// them, H0 Y', label by label: which labels there are, and so which columns, is
-// known only at the end.
+// setBuilder collects label sets, and the product H0 Y' of the random start with them,
+// label by label. The labels, and so the columns, are known only at the end.
 type setBuilder struct {
 	bits   int
-	limit  int // of the labels
-	index  map[string]uint32
-	keys   [][]uint32
-	counts []int
-	of     []uint32
+	limit  int                  // largest number of labels
+	index  map[string]uint32    // labels as bytes -> number of the set
+	keys   [][]uint32           // labels of each set
+	counts []int                // items of each set
+	of     []uint32             // set of each item
 	hy     map[uint32][]float64 // by label: the sum of the codes of its items
-	key    []byte
+	key    []byte               // scratch memory
 }
 
 func newSetBuilder(bits int) *setBuilder {
 	return &setBuilder{bits: bits, limit: bits, index: map[string]uint32{}, hy: map[uint32][]float64{}}
 }
 
-// add takes the labels of the next item and the code that it starts with.
+// add takes the labels and the starting code of the next item.
 func (s *setBuilder) add(labels []uint32, code []uint64) {
 	s.key = s.key[:0]
 	for _, l := range labels {
 		s.key = binary.LittleEndian.AppendUint32(s.key, l)
 		sum, ok := s.hy[l]
 		if !ok {
-			if len(s.hy) < s.limit { // else finish refuses: only count
+			if len(s.hy) < s.limit { // above the limit finish refuses: only count
 				sum = make([]float64, s.bits)
 			}
 			s.hy[l] = sum
@@ -75,8 +74,8 @@ func (s *setBuilder) add(labels []uint32, code []uint64) {
 	s.of = append(s.of, set)
 }
 
-// finish checks that there is something to learn and returns the sets and
-// H0 Y' with a row for each label.
+// finish checks that there is something to learn. It returns the sets, and H0 Y' with a
+// row for each label.
 func (s *setBuilder) finish() (*labelSets, []float64, error) {
 	if len(s.of) == 0 {
 		return nil, nil, fmt.Errorf("%w: no item has any", ErrNoLabels)

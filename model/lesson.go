@@ -7,15 +7,15 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A Lesson is the codes that an item has taught, which it takes to make it teach again
-// or be forgotten ([Online]):
+// A Lesson is the codes that an item has taught. It is needed to teach the item again
+// or to forget it ([Online]):
 //
-//   - empty: it has taught nothing;
-//   - one code: that, in every modality that it has;
-//   - as many as there are modalities: in each its own, nil where it taught nothing,
-//     as with TeacherSelf.
+//   - empty: the item has taught nothing;
+//   - one code: the item has taught it in each of its modalities;
+//   - one code for each modality of the model: the item has taught each modality its
+//     own code, or nothing where the code is nil, as with TeacherSelf.
 //
-// Its slices may be shared with other lessons: leave them as they are.
+// Lessons may share slices: do not write to them.
 type Lesson []codec.Code
 
 // code returns the code for modality t, or nil.
@@ -45,7 +45,7 @@ func (m *Model) checkLesson(item Example, l Lesson) error {
 	return nil
 }
 
-// packSigns returns the code of +-1.
+// packSigns returns the code with the signs of h.
 func packSigns(h []float32) codec.Code {
 	code := codec.NewCode(len(h))
 	for j, v := range h {
@@ -56,8 +56,7 @@ func packSigns(h []float32) codec.Code {
 	return code
 }
 
-// ownLessons writes what the items without known labels have taught in modality t of
-// so many.
+// ownLessons writes the lessons of items without known labels in modality t of so many.
 func (s *subject) ownLessons(t, modalities int, known []bool, lessons []Lesson) {
 	for r, i := range s.at {
 		if known[i] {
@@ -70,15 +69,15 @@ func (s *subject) ownLessons(t, modalities int, known []bool, lessons []Lesson) 
 	}
 }
 
-// Relearn adds items with the codes that they taught before, or that are known from
-// elsewhere: nothing is searched for, and their labels do not matter. lessons are
-// parallel to the items; those whose lesson is empty are passed over. The statistics
-// are then those that Learn left, but for rounding where items come in another order.
+// Relearn adds items with the codes of their lessons: those that they taught before, or
+// that are known from elsewhere. It searches for no code and ignores labels. lessons
+// are parallel to items; items with an empty lesson are skipped. The statistics then
+// equal those that Learn left, but for rounding if the items come in another order.
 //
-// Items are taken in chunks of MaxLesson, at the cost of labelled items of Learn. On
-// an error that wraps ErrMismatch or ErrNotFinite, or is a *DimensionError, or when
-// the context ends, those of the chunk that it was in and of those behind have not
-// been added.
+// It takes items in chunks of MaxLesson, at the cost of labelled items of Learn. It
+// fails with an error that wraps ErrMismatch or ErrNotFinite, with a *DimensionError,
+// or when the context ends. Then the chunk in hand and those after it have not been
+// added.
 func (o *Online) Relearn(ctx context.Context, items []Example, lessons []Lesson) (err error) {
 	defer guard(&err, "relearning items")
 	return o.eachChunk(ctx, items, lessons, func(subjects []*subject) error {
@@ -91,17 +90,16 @@ func (o *Online) Relearn(ctx context.Context, items []Example, lessons []Lesson)
 	})
 }
 
-// Forget takes items out of the statistics that have taught: their vectors as they
-// were then, and their lessons, parallel to the items; those whose lesson is empty are
-// passed over. The statistics are then those of the other items, but for rounding.
-// Whether these very items have taught is not known to the Online: only that there are
-// as many.
+// Forget removes items from the statistics: their vectors as they were when they
+// taught, and their lessons, parallel to the items. Items with an empty lesson are
+// skipped. The statistics then equal those of the remaining items, but for rounding.
+// The Online cannot tell whether these very items have taught; it only checks that
+// there are as many.
 //
-// Items are taken in chunks of MaxLesson. A chunk of m items costs m k (k/2 + q)
-// multiplications a modality and k (k+q) additions, and 8 k (k+q) bytes for a while. On
-// an error that wraps ErrMismatch or ErrNotFinite, or is a *DimensionError, or when
-// the context ends, those of the chunk that it was in and of those behind are still
-// there.
+// It takes items in chunks of MaxLesson. A chunk of m items costs m k (k/2 + q)
+// multiplications a modality and k (k+q) additions, and 8 k (k+q) bytes for a while. It
+// fails with an error that wraps ErrMismatch or ErrNotFinite, with a *DimensionError,
+// or when the context ends. Then the chunk in hand and those after it are still there.
 func (o *Online) Forget(ctx context.Context, items []Example, lessons []Lesson) (err error) {
 	defer guard(&err, "forgetting items")
 	return o.eachChunk(ctx, items, lessons, func(subjects []*subject) error {
@@ -120,7 +118,7 @@ func (o *Online) Forget(ctx context.Context, items []Example, lessons []Lesson) 
 	})
 }
 
-// subtract takes a subject that has been added to modality t out again.
+// subtract removes a subject that has been added to modality t.
 func (o *Online) subtract(t int, s *subject) error {
 	if len(s.at) == 0 {
 		return nil
@@ -133,7 +131,7 @@ func (o *Online) subtract(t int, s *subject) error {
 	return nil
 }
 
-// eachChunk calls f with what items have taught, a chunk after the other.
+// eachChunk calls f with the subjects of each chunk of items, by modality.
 func (o *Online) eachChunk(ctx context.Context, items []Example, lessons []Lesson, f func([]*subject) error) error {
 	if len(items) != len(lessons) {
 		return fmt.Errorf("%w: %d items with %d lessons", ErrMismatch, len(items), len(lessons))

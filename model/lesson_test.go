@@ -23,8 +23,8 @@ func as(t testing.TB, o *Online, s *Statistics) *Online {
 	return other
 }
 
-// What items have taught can be taught again without them being looked at anew, and
-// taken out, whoever gave the codes.
+// Lessons of items can be taught again without searching for codes, and forgotten,
+// whatever gave the codes.
 func TestLessons(t *testing.T) {
 	for teacher := TeacherLabels; teacher <= TeacherSelf; teacher++ {
 		t.Run(fmt.Sprint(teacher), func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestLessons(t *testing.T) {
 	}
 }
 
-// Where nothing is left that has taught, the projections stay as they are, and teach items
-// without labels; what is learned from then on owes nothing to what was forgotten.
+// If everything that has taught is forgotten, the projections stay and teach items
+// without labels. Later learning owes nothing to what was forgotten.
 func TestEverythingForgotten(t *testing.T) {
 	o, rest := begun(t, 150)
 	trained := o.model
@@ -120,7 +120,7 @@ func TestEverythingForgotten(t *testing.T) {
 			}
 		}
 	}
-	// Now something is left.
+	// Now something has taught again.
 	learned, err := empty.Revision()
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestEverythingForgotten(t *testing.T) {
 	sameProjections(t, "one item", learned, want, 1e-9)
 }
 
-// What cannot be right is refused, and the chunk that it is in changes nothing.
+// Wrong lessons are refused, and their chunk changes nothing.
 func TestLessonsRefused(t *testing.T) {
 	o, rest := begun(t, 150)
 	items := examples(rest.Slice(0, 9), never)
@@ -197,14 +197,14 @@ func TestLessonsRefused(t *testing.T) {
 			t.Errorf("Guard with %s: %v", c.what, err)
 		}
 	}
-	many := slices.Repeat(items, 80) // in a second chunk there are more than there is
+	many := slices.Repeat(items, 80) // the second chunk has more items than have taught
 	if err := o.Forget(t.Context(), many, slices.Repeat(done.Lessons, 80)); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "have taught") {
 		t.Errorf("more than have taught: %v", err)
 	}
 	sameStatistics(t, "refused", o.Statistics(), before)
 }
 
-// The same results, to the last bit, on any number of goroutines.
+// Results are the same, to the last bit, on any number of goroutines.
 func TestOnlineWorkers(t *testing.T) {
 	var want []byte
 	var wantVerdict Verdict
@@ -248,8 +248,8 @@ func TestOnlineWorkers(t *testing.T) {
 	}
 }
 
-// The lessons of training items are what the statistics were summed of: without them
-// nothing is left, whatever the method.
+// The lessons of training items are the terms of the statistics: without them nothing
+// is left, whatever the method.
 func TestTrainingLessons(t *testing.T) {
 	longWithRace(t)
 	pairs := synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 3, Missing: .3, Noise: 1})
@@ -322,7 +322,7 @@ func TestTrainingLessons(t *testing.T) {
 	}
 }
 
-// Where one modality cannot be solved, the others have learned nothing of the chunk.
+// If one modality cannot be solved, the others have learned nothing of the chunk.
 func TestLearnUndone(t *testing.T) {
 	o, rest := begun(t, 150)
 	m := *o.model

@@ -10,10 +10,10 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// literal is the paper written down literally, in its own shapes: items are
-// columns, everything is held, R_t is formed and nothing is shared with the
-// solver but the features. An item without a modality has a zero column in
-// phi_t, and in the Y that phi_t is compared with.
+// literal is the paper written down literally, in its own shapes: items are columns,
+// everything is held, R_t is formed, and only the features are shared with the solver.
+// An item without a modality has a zero column in phi_t, and in the Y that phi_t is
+// compared with.
 type literal struct {
 	q, c, n   int
 	mu        []float64
@@ -138,7 +138,7 @@ func transposed(x []float64, rows, cols int) *mat.Dense {
 	return mat.DenseCopyOf(mat.NewDense(rows, cols, x).T())
 }
 
-// A solved problem: the solver's run and the literal one from the same start.
+// solved has the solver's run and the literal one from the same start.
 type solved struct {
 	data    *synth.Data
 	opt     Options
@@ -169,7 +169,7 @@ func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 	d.y = mat.DenseCopyOf(d.label)
 	d.h = mat.NewDense(q, n, nil)
 	from := seeded(s.opt.Seed, q)
-	from.ties = nil // what is compared starts from H0 Y0' as it is
+	from.ties = nil // the comparison starts from H0 Y0' as it is
 	code := codec.NewCode(q)
 	for i := range n {
 		from.signs(code)
@@ -179,7 +179,7 @@ func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 	}
 	s.h, s.y = append(s.h, d.h), append(s.y, d.y)
 	from = seeded(s.opt.Seed, q)
-	from.ties = nil // what is compared starts from H0 Y0' as it is
+	from.ties = nil // the comparison starts from H0 Y0' as it is
 	rotation := from.rotation
 	from.rotation = func(t, k int) []float64 {
 		r := rotation(t, k)

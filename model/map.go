@@ -6,33 +6,32 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// A featureMap is phi of one modality. It is immutable.
+// A featureMap is phi of one modality. It is immutable, so goroutines share it.
 //
-// RBF (Liu, Wang, Cheung 2021): phi_j(x) = exp(-|x - a_j|^2 / sigma),
-// with k training vectors as anchors and sigma the mean squared distance
-// between two training vectors. Neither phi nor sigma changes when x and the
-// anchors are centred and divided by sqrt(sigma); doing so in float64 before
-// rounding to float32 keeps the cancellation in |x|^2 + |a|^2 - 2 x.a at the
-// size of the data's spread instead of its distance from the origin, and keeps
-// float32 from overflowing whatever the unit of the features. A feature is 0
-// where it would be less than e^-87, which float32 does not hold: more than
-// 9 sqrt(sigma) from the anchor.
+// RBF (Liu, Wang, Cheung 2021): phi_j(x) = exp(-|x - a_j|^2 / sigma). The anchors a_j
+// are k training vectors, and sigma is the mean squared distance between two training
+// vectors. phi and sigma do not change when x and the anchors are centred and divided
+// by sqrt(sigma). That is done in float64 before rounding to float32. It keeps the
+// cancellation in |x|^2 +
+// a|^2 - 2 x.a at the size of the data's spread instead of its distance from the origin,
+// and keeps float32 from overflowing in any unit. A feature below e^-87, more than 9
+// sqrt(sigma) from the anchor, is 0, as float32 does not hold it.
 //
 // Linear: phi(x) = [x - mean, 1], k = dim+1. The last feature is the intercept.
 //
-// RBF and linear: the features of RBF, then (x - mean) / sqrt(sigma/2), whose
-// squared norm is 1 in the mean, and the intercept.
+// RBF and linear: the features of RBF, then (x - mean) / sqrt(sigma/2), whose mean
+// squared norm is 1, and the intercept.
 //
-// Here x is what is left of a vector by features, which come first. sparseMap has
-// the same for sparse vectors.
+// Here x is the vector after features has been applied. sparseMap does the same for
+// sparse vectors.
 type featureMap struct {
 	kind     MapKind
-	dim      int
-	features *features
+	dim      int                    // dimensions of a vector
+	features *features              // applied first
 	mean     []float64              // over the training items that have the modality
 	sigma    float64                // of RBF; 1 where it would be 0, see moments.sigma
 	anchors  *dense.Packed[float32] // of RBF: k rows of dim, (a - mean) / sqrt(sigma)
-	sparse   *sparseMap             // nil where vectors are dense; then anchors is
+	sparse   *sparseMap             // nil if vectors are dense; if not, anchors may be nil
 
 	scale float64   // 1 / sqrt(sigma); 1 for linear
 	norms []float32 // |anchor|^2
@@ -42,7 +41,7 @@ func linearMap(mean []float64) *featureMap {
 	return &featureMap{kind: MapLinear, dim: len(mean), features: new(features), mean: mean, scale: 1}
 }
 
-// rbfMap takes k anchors as they are in the model, centred and scaled, row by row.
+// rbfMap takes k anchors centred and scaled, row by row, as the model stores them.
 func rbfMap(mean []float64, sigma float64, anchors []float32) *featureMap {
 	d := len(mean)
 	k := len(anchors) / d
@@ -58,8 +57,8 @@ func rbfMap(mean []float64, sigma float64, anchors []float32) *featureMap {
 	return f
 }
 
-// newMap takes the moments of features, and of some of them as anchors, which the
-// linear map does not need.
+// newMap makes a map from the moments of features and from anchors, which are features
+// too. A linear map needs no anchors.
 func newMap(kind MapKind, m *moments, anchors []Vector) *featureMap {
 	sigma, _ := m.sigma()
 	if m.sparse {
@@ -68,7 +67,7 @@ func newMap(kind MapKind, m *moments, anchors []Vector) *featureMap {
 	if kind == MapLinear {
 		return linearMap(m.mean)
 	}
-	f := rbfMap(m.mean, sigma, nil) // without anchors yet, but it can centre them
+	f := rbfMap(m.mean, sigma, nil) // no anchors yet, but it can centre them
 	centred := make([]float32, len(anchors)*f.dim)
 	for j, x := range anchors {
 		f.centre(centred[j*f.dim:(j+1)*f.dim], x.Value)
@@ -81,7 +80,8 @@ func newMap(kind MapKind, m *moments, anchors []Vector) *featureMap {
 // size returns k, the number of features.
 func (f *featureMap) size() int { return f.kind.size(len(f.norms), f.dim) }
 
-// size returns the number of features of such a map of d dimensions.
+// size returns the number of features of a map of this kind with so many anchors and d
+// dimensions.
 func (k MapKind) size(anchors, d int) int {
 	switch k {
 	case MapLinear:
@@ -92,7 +92,7 @@ func (k MapKind) size(anchors, d int) int {
 	return anchors
 }
 
-// prepare writes the centred features of v to dst.
+// prepare writes the centred and scaled features of v to dst.
 func (f *featureMap) prepare(dst []float32, v Vector) {
 	if v.IsSparse() {
 		scatter(dst, v)
@@ -105,8 +105,8 @@ func (f *featureMap) prepare(dst []float32, v Vector) {
 	f.centre(dst, v.Value)
 }
 
-// centre writes (x - mean) / sqrt(sigma) to dst. Only what is beyond float32
-// is infinite.
+// centre writes (x - mean) / sqrt(sigma) to dst. A number becomes infinite only if it
+// is beyond float32.
 func (f *featureMap) centre(dst, x []float32) {
 	mean := f.mean[:len(x)]
 	dst = dst[:len(x)]
@@ -115,20 +115,20 @@ func (f *featureMap) centre(dst, x []float32) {
 	}
 }
 
-// farAway is the squared norm, in units of sigma, beyond which a vector is far
-// from every anchor: those of n training vectors lie within sqrt(n/2) of the
-// mean. It also keeps the float32 products from overflowing.
+// farAway is the squared norm, in units of sigma, beyond which a vector is far from
+// every anchor: n training vectors lie within sqrt(n/2) of the mean. It also keeps
+// float32 products from overflowing.
 const farAway = 1e18
 
-// mapRows is how many vectors are mapped at a time: their features are in the
-// cache from their products with the anchors to the last thing done with them.
+// mapRows is the number of vectors that are mapped at a time. Their features stay in
+// the cache from the products with the anchors to their last use.
 const mapRows = 64
 
-// A mapScratch is the memory that apply needs.
+// A mapScratch is the memory of apply, for one goroutine.
 type mapScratch struct {
 	centred []float32
 	sparse  csr       // features of sparse vectors
-	dots    []float64 // of one of them
+	dots    []float64 // products of one of them with all anchors
 }
 
 func (s *mapScratch) grow(n int) {
@@ -137,8 +137,8 @@ func (s *mapScratch) grow(n int) {
 	}
 }
 
-// apply writes phi of the vectors to phi, size() numbers each, row by row. The
-// features of a vector are the same, to the last bit, alone and among others.
+// apply writes phi of the vectors to phi, size() numbers each, row by row. A vector has
+// the same features, to the last bit, alone and among others.
 func (f *featureMap) apply(phi []float32, xs []Vector, s *mapScratch) {
 	if f.sparse != nil {
 		f.applySparse(phi, xs, s)
@@ -178,8 +178,8 @@ func (f *featureMap) apply(phi []float32, xs []Vector, s *mapScratch) {
 	}
 }
 
-// linear writes [scale x, 1] to row, of which x may be a part. A difference from
-// the mean may be beyond float32.
+// linear writes [scale x, 1] to row. x may be a part of row. A difference from the mean
+// may be beyond float32.
 func linear(row, x []float32, scale float32) {
 	for j, v := range x {
 		row[j] = min(max(scale*v, -math.MaxFloat32), math.MaxFloat32)
@@ -187,7 +187,7 @@ func linear(row, x []float32, scale float32) {
 	row[len(x)] = 1
 }
 
-// applyAll is apply on many goroutines; scratch has one entry for each.
+// applyAll is apply on one goroutine for each element of scratch.
 func (f *featureMap) applyAll(phi []float32, xs []Vector, scratch []mapScratch) {
 	k := f.size()
 	chunks(len(scratch), len(xs), mapRows, func(worker, from, to int) {
@@ -195,6 +195,7 @@ func (f *featureMap) applyAll(phi []float32, xs []Vector, scratch []mapScratch) 
 	})
 }
 
+// squaredNorm returns |x|^2, summed in float64.
 func squaredNorm(x []float32) float64 {
 	var s0, s1, s2, s3 float64
 	for len(x) >= 4 {

@@ -16,7 +16,7 @@ func momentsOf(rows [][]float32) *moments {
 	return m
 }
 
-// squaredDistance is in float64 throughout.
+// squaredDistance computes in float64 throughout.
 func squaredDistance(a, b []float32) (d float64) {
 	for i := range a {
 		d += (float64(a[i]) - float64(b[i])) * (float64(a[i]) - float64(b[i]))
@@ -51,8 +51,8 @@ func TestSigmaIsTheMeanSquaredPairDistance(t *testing.T) {
 	}
 }
 
-// The map must keep float32's precision relative to the spread of the data,
-// wherever the data lies and whatever its unit is.
+// The map keeps float32's precision relative to the spread of the data, wherever the
+// data is and in any unit.
 func TestRBFAgainstDefinition(t *testing.T) {
 	for _, unit := range []float32{1e-15, 1, 1e15} {
 		for _, shift := range []float32{0, 100} {
@@ -155,7 +155,7 @@ func TestProjectRefuses(t *testing.T) {
 	}
 }
 
-// TestProjectIsBitwiseReproducible: whichever encoder, after whatever it did.
+// TestProjectIsBitwiseReproducible: for any encoder, whatever it computed before.
 func TestProjectIsBitwiseReproducible(t *testing.T) {
 	dims := []int{7, 5, 1}
 	data := synth.Pairs(synth.Config{Items: 90, Dims: dims, Seed: 6})
@@ -183,7 +183,7 @@ func TestProjectIsBitwiseReproducible(t *testing.T) {
 	}
 }
 
-// TestProjectAllIsProject: a vector has the same bits alone and in any company.
+// TestProjectAllIsProject: a vector has the same bits alone and among any others.
 func TestProjectAllIsProject(t *testing.T) {
 	const n, q = 3*mapRows + 5, 72
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{37, 300}, Seed: 8})
@@ -236,8 +236,7 @@ func TestMomentsAreTheSameOnAnyMachine(t *testing.T) {
 	}
 }
 
-// TestLinearMapIsFinite: also where the difference from the mean is beyond
-// float32.
+// TestLinearMapIsFinite: even if the difference from the mean is beyond float32.
 func TestLinearMapIsFinite(t *testing.T) {
 	f := linearMap([]float64{-3e38, 3e38})
 	phi := make([]float32, 3)

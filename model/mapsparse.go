@@ -6,46 +6,44 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// A sparseMap is what a featureMap has instead where vectors are sparse. Centring
-// would fill them, so the mean is taken out of the products instead.
+// A sparseMap replaces the anchors of a featureMap if vectors are sparse. Centring
+// would fill the vectors, so the mean is taken out of the products instead.
 //
-// RBF: the products with the anchors come from one of two layouts, whichever costs
-// less, see packs; which one depends on the anchors alone, so that a model has the
-// same features wherever it is read.
+// RBF: products with the anchors come from the layout that costs less; see packs. The
+// choice depends on the anchors alone, so a model has the same features wherever it is
+// read.
 //
-//   - Packed: with m, x and a divided by sqrt(sigma),
+//   - Packed. With m, x and a divided by sqrt(sigma), |x - a|^2 = |x - m|^2 + (|a -
+//     m|^2 + 2 m.(a - m)) - 2 x.(a - m). The first term is a constant of the row and
+//     the second one of the anchor, both summed in float64. The products are those of a
+//     sparse row and dense rows a - m. What cancels has the size of the spread, as with
+//     dense vectors.
 //
-//     |x - a|^2 = |x - m|^2 + (|a - m|^2 + 2 m.(a - m)) - 2 x.(a - m),
+//   - Lists. For each column, the anchors that have a number in it; and |x|^2 + |a|^2 -
+//     2 x.a in float64, where the cancellation does not matter.
 //
-//     where the first term is a constant of the row and the second one of the anchor,
-//     both summed in float64, and the products are those of a sparse row and dense
-//     rows a - m: what cancels is of the size of the spread, as with dense vectors.
-//
-//   - Lists: for each column the anchors that have a number in it, and
-//     |x|^2 + |a|^2 - 2 x.a in float64, where the cancellation does not matter.
-//
-// Linear, and the linear part of RBF and linear: the features of dense vectors, bit
-// for bit. They are those of the zero vector but where x has a number; what follows
-// (k^2/2 multiplications an item) takes so much longer than copying k of them that
-// leaving x where it is, as [x, 1], would gain nothing.
+// Linear, and the linear part of RBF and linear: the features of dense vectors, bit for
+// bit. They are those of the zero vector except where x has a number. Copying k numbers
+// an item takes little beside the k^2/2 multiplications that follow, so keeping x
+// sparse here would gain nothing.
 type sparseMap struct {
-	anchors csr         // features of training vectors, neither centred nor scaled
-	lists   anchorLists // no columns if the anchors are packed
-	squares []float64   // |anchor|^2 of lists
-	mean    []float64   // of packed: mean / sqrt(sigma)
-	square  float64     // and its squared norm
+	anchors csr         // of training vectors, with features applied, neither centred nor scaled
+	lists   anchorLists // by column; without columns if the anchors are packed
+	squares []float64   // |anchor|^2, for lists
+	mean    []float64   // mean / sqrt(sigma), for packed
+	square  float64     // squared norm of mean
 
 	zero []float32 // linear features of the zero vector
 }
 
-// maxPacked is how many numbers packed anchors may have: 16 MiB, about what a cache
-// holds. Of more, the products would wait for memory.
+// maxPacked bounds the numbers of packed anchors: 16 MiB, about what a cache holds.
+// With more, products would wait for memory.
 const maxPacked = 1 << 22
 
-// packs reports whether packed anchors cost less than lists of them. A row that is
-// as the anchors are meets, in a column, as many of them as the column has, each
-// with the chance that it has the column too: sum of c^2/k, one after the other in
-// lists, against k for each of its numbers in packed ones, some 20 at a time.
+// packs reports whether packed anchors cost less than lists. Let column j have c_j of
+// the k anchors. A row like the anchors has the column with probability c_j/k and meets
+// c_j anchors in it: the sum of c_j^2/k, one after the other, with lists. Packed
+// anchors take k for each number of the row, about 20 at a time.
 func packs(anchors *csr, d int) bool {
 	k := anchors.rows()
 	if k > maxPacked/d {
@@ -62,7 +60,7 @@ func packs(anchors *csr, d int) bool {
 	return met*20 > float64(len(anchors.index))*float64(k)
 }
 
-// newSparseMap takes the mean of features, and anchors among them.
+// newSparseMap takes the mean of features, and anchors among these features.
 func newSparseMap(kind MapKind, mean []float64, sigma float64, anchors csr) *featureMap {
 	d, s := len(mean), &sparseMap{}
 	f := linearMap(mean)
@@ -88,7 +86,7 @@ func newSparseMap(kind MapKind, mean []float64, sigma float64, anchors csr) *fea
 	return f
 }
 
-// unit is what the linear features are multiplied with beyond scale.
+// unit is the factor of the linear features beyond scale.
 func (f *featureMap) unit() float32 {
 	if f.kind == MapRBFLinear {
 		return math.Sqrt2
@@ -118,7 +116,7 @@ func (f *featureMap) pack() {
 	f.anchors = dense.Pack(dense.Of(k, d, centred))
 }
 
-// applySparse is apply.
+// applySparse is apply for sparse vectors.
 func (f *featureMap) applySparse(phi []float32, xs []Vector, s *mapScratch) {
 	k, anchors := f.size(), len(f.norms)
 	for len(xs) > 0 {
@@ -152,7 +150,7 @@ func (f *featureMap) applySparse(phi []float32, xs []Vector, s *mapScratch) {
 	}
 }
 
-// linear writes the linear features of x.
+// linear writes the linear features of x to dst.
 func (f *featureMap) linear(dst []float32, x Vector) {
 	copy(dst, f.sparse.zero)
 	unit := f.unit()
@@ -162,7 +160,7 @@ func (f *featureMap) linear(dst []float32, x Vector) {
 	}
 }
 
-// rbfPacked writes the RBF features of rows, which it scales.
+// rbfPacked writes the RBF features of rows. It scales rows in place.
 func (f *featureMap) rbfPacked(phi dense.Matrix[float32], rows *csr) {
 	for e, v := range rows.value {
 		rows.value[e] = float32(float64(v) * f.scale)
@@ -182,7 +180,7 @@ func (f *featureMap) rbfPacked(phi dense.Matrix[float32], rows *csr) {
 	}
 }
 
-// rbfLists writes the RBF features of x; dots has room for a number an anchor.
+// rbfLists writes the RBF features of x to phi. dots has room for a number an anchor.
 func (f *featureMap) rbfLists(phi []float32, x Vector, dots []float64) {
 	s := f.sparse
 	clear(dots)
@@ -193,13 +191,13 @@ func (f *featureMap) rbfLists(phi []float32, x Vector, dots []float64) {
 	for i, dot := range dots {
 		phi[i] = float32((norm + s.squares[i] - 2*dot) * half)
 	}
-	// With norms of 0, that is e to the negative of the squared distance.
+	// With norms of 0, Gaussian computes e to the negative squared distance.
 	dense.Gaussian(phi, phi, 0, f.norms, 1)
 }
 
-// anchorLists are the numbers of anchors by column (CSC).
+// anchorLists are the numbers of anchors by column (compressed sparse columns).
 type anchorLists struct {
-	start  []int // by column, and the end
+	start  []int // by column, and the end of the last one
 	anchor []uint32
 	value  []float32
 }
@@ -223,19 +221,19 @@ func newAnchorLists(m *csr, cols int) anchorLists {
 			l.start[j]++
 		}
 	}
-	copy(l.start[1:], l.start) // each is where the next column begins now
+	copy(l.start[1:], l.start) // each was moved to where the next column begins
 	l.start[0] = 0
 	return l
 }
 
-// add adds to dots what the anchors have in column j, times v.
+// add adds v times column j of the anchors to dots.
 func (l *anchorLists) add(dots []float64, j uint32, v float64) {
 	from, to := l.start[j], l.start[j+1]
 	anchors := l.anchor[from:to]
 	values := l.value[from:to]
 	values = values[:len(anchors)]
 	for e, a := range anchors {
-		// The conversion of the product keeps a compiler from fusing it with the sum.
+		// Converting the product keeps a compiler from fusing it with the sum.
 		dots[a] += float64(v * float64(values[e]))
 	}
 }

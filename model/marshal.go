@@ -71,7 +71,7 @@ const (
 	statisticsVersion = 0
 )
 
-// Forms of the vectors of a modality.
+// Forms of the vectors of a modality, as stored.
 const (
 	formDense  = 0
 	formSparse = 1
@@ -127,9 +127,8 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 	return w.finish(), nil
 }
 
-// Unmarshal reads a model from bytes that may come from anywhere and keeps none
-// of them. The error wraps codec.ErrCorrupt, or is a *FormatError for a model
-// of a newer release.
+// Unmarshal reads a model from bytes of any origin, and keeps none of them. The error
+// wraps codec.ErrCorrupt, or is a *FormatError for a model of a newer release.
 func Unmarshal(b []byte) (*Model, error) {
 	r, err := openFrame(b, "model", modelMagic, modelVersion)
 	if err != nil {
@@ -217,7 +216,7 @@ func Unmarshal(b []byte) (*Model, error) {
 	return m, nil
 }
 
-// fusions reads how the views fuse projections.
+// fusions reads the fusions of the views.
 func (r *wireReader) fusions(m *Model) {
 	if r.version < 2 {
 		m.fusions = []fusion{{weights: slices.Repeat([]float64{1}, len(m.modalities))}}
@@ -248,7 +247,7 @@ func (r *wireReader) fusions(m *Model) {
 	}
 }
 
-// featureMap reads sigma and anchors and makes the map.
+// featureMap reads sigma and anchors, and makes the map.
 func (r *wireReader) featureMap(mod Modality, kind MapKind, mean []float64) (*featureMap, error) {
 	if kind == MapLinear {
 		if mod.Sparse {
@@ -282,15 +281,15 @@ func (r *wireReader) featureMap(mod Modality, kind MapKind, mean []float64) (*fe
 	return f, nil
 }
 
-// MarshalBinary returns the binary form of the statistics: for each modality
-// 4 k (k+1) + 8 q k bytes and a little more. The error is always nil.
+// MarshalBinary returns the binary form of the statistics: 4 k (k+1) + 8 q k bytes for
+// each modality, and a little more. The error is always nil.
 func (s *Statistics) MarshalBinary() ([]byte, error) {
 	w := newWireWriter(statisticsMagic, statisticsVersion)
 	size := frameBytes + 64
 	for _, p := range s.parts {
 		size += 4*p.k*(p.k+1) + 8*len(p.b) + len(p.name) + 16
 	}
-	w.b = slices.Grow(w.b, size) // it is large: growing it would take twice as much
+	w.b = slices.Grow(w.b, size) // large: growing it step by step would take twice the memory
 	w.u64(s.fingerprint)
 	w.u32(uint32(s.bits))
 	w.u32(uint32(len(s.parts)))
@@ -306,7 +305,7 @@ func (s *Statistics) MarshalBinary() ([]byte, error) {
 	return w.finish(), nil
 }
 
-// UnmarshalStatistics reads statistics, as Unmarshal does a model.
+// UnmarshalStatistics reads statistics; see Unmarshal.
 func UnmarshalStatistics(b []byte) (*Statistics, error) {
 	r, err := openFrame(b, "statistics", statisticsMagic, statisticsVersion)
 	if err != nil {
@@ -321,7 +320,7 @@ func UnmarshalStatistics(b []byte) (*Statistics, error) {
 			r.fail("%d items", n)
 		}
 		p.n = int64(n)
-		// The triangle is half of what A takes in memory.
+		// The stored triangle has half the size of A in memory.
 		triangle := r.f64s(p.k*(p.k+1)/2, "A")
 		if r.err != nil {
 			return nil, r.err

@@ -135,9 +135,9 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestModelsOfBefore: a model of version 1 knows nothing of views, which are one, sums
-// projections, and has dense vectors; one of version 0 has no byte for features either,
-// which are raw.
+// TestModelsOfBefore: a model of version 1 has no views, so it has one, which sums
+// projections, and its vectors are dense. A model of version 0 has no byte for features
+// either; they are raw.
 func TestModelsOfBefore(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3}})
 	r, err := Train(t.Context(), modalitiesOf([]int{3}), synthetic(data), Options{Bits: 8})
@@ -145,9 +145,9 @@ func TestModelsOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, _ := marshal(t, r)
-	const views = 8 + 4 + 1 + 8 // where the byte is
+	const views = 8 + 4 + 1 + 8 // offset of the byte
 	mean := b[len(b)-4-8*8 : len(b)-4]
-	clear(mean) // is not in old models
+	clear(mean) // old models do not have it
 	b = seal(b[:len(b)-4])
 	form := views + 1 + 4 + 3*4 + 3*8*8 + 4 + 2 + len("image") + 4
 	one := slices.Delete(slices.Clone(b[:len(b)-4-8*(1+1+8)]), form, form+1)
@@ -169,7 +169,7 @@ func TestModelsOfBefore(t *testing.T) {
 	}
 }
 
-// TestBadFusions: what no training makes is refused.
+// TestBadFusions: fusions that no training makes are refused.
 func TestBadFusions(t *testing.T) {
 	r := small(t)
 	m := r.Model
@@ -199,8 +199,7 @@ func seal(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// reseal gives fuzzed bytes a checksum that holds, so that the fuzzer reaches
-// what lies behind it.
+// reseal gives fuzzed bytes a valid checksum, so that the fuzzer gets past it.
 func reseal(b []byte) []byte {
 	if len(b) < 4 {
 		return b
@@ -208,15 +207,15 @@ func reseal(b []byte) []byte {
 	return seal(slices.Clone(b[:len(b)-4]))
 }
 
-// FuzzModel: any bytes give a model or an error that says why; a model that was
-// read writes the same bytes, and can be used.
+// FuzzModel: any bytes give a model or an error that says why. A model that was read
+// writes the same bytes, and can be used.
 func FuzzModel(f *testing.F) {
 	b, _ := marshal(f, small(f))
 	f.Add(b)
 	f.Add(b[:100])
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
 	for _, rows := range data.Vectors {
-		newFeatures(FeaturesHellinger, momentsOf(rows)).applyAll(denseAll(rows)) // so that nothing is negative
+		newFeatures(FeaturesHellinger, momentsOf(rows)).applyAll(denseAll(rows)) // no number may be negative
 	}
 	r, err := Train(f.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{
 		Bits: 8, Anchors: 5, Map: map[string]MapKind{"image": MapRBFLinear, "text": MapLinear},
@@ -239,7 +238,7 @@ func FuzzModel(f *testing.F) {
 	for _, x := range data.Vectors[0] {
 		xs = append(xs, Sparse([]uint32{0, 2}, []float32{x[0], x[1]}))
 	}
-	for _, d := range []int{3, 2000} { // with packed anchors, and in lists
+	for _, d := range []int{3, 2000} { // packed anchors, and lists
 		b, _ = marshal(f, trainOn(f, []Modality{{Name: "text", Dim: d, Sparse: true}}, xs, data.Labels, Options{
 			Bits: 8, Anchors: 25, Map: map[string]MapKind{"text": MapRBF}, Features: map[string]FeatureKind{"text": FeaturesLog}, Gamma: map[string]float64{"text": 1},
 		}))
@@ -311,8 +310,8 @@ func FuzzStatistics(f *testing.F) {
 	})
 }
 
-// TestClaimedLabelsTakeNoMemory: what the bytes say of the number of labels costs
-// nothing before the labels are there.
+// TestClaimedLabelsTakeNoMemory: a claimed number of labels takes no memory before the
+// labels are there.
 func TestClaimedLabelsTakeNoMemory(t *testing.T) {
 	for _, labels := range []uint32{maxLabels, maxLabels + 1, 1<<32 - 1} {
 		w := newWireWriter(modelMagic, 1)

@@ -7,14 +7,14 @@ import (
 	"github.com/fddhdb/fddhdb/internal/freemem"
 )
 
-// A MemoryError is a training that needs more memory than there is. It is found out before
-// any features are computed.
+// A MemoryError is a training that needs more memory than there is. It is returned
+// before any features are computed.
 type MemoryError struct {
-	Needed, Available int64 // bytes; what is needed is an estimate
+	Needed, Available int64 // bytes; Needed is an estimate
 
-	// Modality is the one that needs most, with a map of this kind, which has so many
-	// features. Choosing says that what takes most is to compare maps, of which it is the
-	// largest, on a sample.
+	// Modality needs most memory, with a map of kind Map that has so many Features.
+	// Choosing says that comparing maps on a sample takes most, and this is the largest
+	// of these maps.
 	Modality string
 	Map      MapKind
 	Features int
@@ -42,11 +42,11 @@ func byteSize(n int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
-// square returns the bytes of a matrix of k x k.
+// square returns the bytes of a k x k matrix of float64.
 func square(k int) int64 { return 8 * int64(k) * int64(k) }
 
-// checkMemory refuses a training that needs more memory than there is. Before the scan, when
-// the numbers of items are not known, only what does not depend on them counts.
+// checkMemory refuses a training that needs more memory than there is. Before the scan
+// the numbers of items are unknown, so only memory that does not depend on them counts.
 func (tr *trainer) checkMemory() error {
 	limit := tr.opt.MemoryBytes
 	if limit < 0 {
@@ -67,29 +67,28 @@ func (tr *trainer) checkMemory() error {
 	return nil
 }
 
-// alwaysThere is what a training may take without anybody asking what there is.
+// alwaysThere is the memory that a training may take without a check of the machine.
 const alwaysThere = 64 << 20
 
-// What estimate counts in matrices of k x k numbers of 8 bytes. They are peaks of what a
-// process has been seen to hold, garbage that is not collected yet included, and not of what
-// the algorithms keep.
+// Memory in matrices of k x k float64, for estimate. These are measured peaks of
+// processes, which include garbage that is not collected yet; the algorithms keep less.
 const (
-	// Of the statistics of all modalities: A twice, as the heap doubles before it is collected,
-	// and half of it in bytes, to be stored.
+	// Of the statistics of all modalities: A twice, as the heap doubles before it is
+	// collected, and half of A in bytes, to be stored.
 	statisticsSquares = 2.5
-	solveSquares      = 2  // of the largest map: a copy of A, which is factored, likewise
-	choiceSquares     = 8  // of the map that is tried: those of the folds and of all
-	workerSquares     = 2  // of the same, a goroutine: a copy of A that is factored
-	refinedSquares    = 3  // that stay of a modality until the fusion is chosen
-	vectorCopies      = 2  // of sampled vectors and of anchors: as they are, and as features
-	columnBytes       = 64 // of moments and maps, a dimension
+	solveSquares      = 2  // of the largest map: a copy of A, which is factored, also twice
+	choiceSquares     = 8  // of the map that is tried: sums of the folds and of all
+	workerSquares     = 2  // of the map that is tried, for each goroutine: a copy of A that is factored
+	refinedSquares    = 3  // kept for each modality until the fusion is chosen
+	vectorCopies      = 2  // of sampled vectors and of anchors: before and after features are applied
+	columnBytes       = 64 // of moments and maps, for each dimension
 )
 
-// estimate says how much memory the training needs on so many goroutines, about. It leaves
-// Available to others.
+// estimate estimates the memory that the training needs on so many goroutines. It
+// leaves Available at 0.
 func (tr *trainer) estimate(workers int) (e MemoryError) {
 	var statistics, largest, kept, trial, rest float64
-	var choice MemoryError // likewise, of what is compared
+	var choice MemoryError // the same for maps that are compared
 	for t, m := range tr.reader.modalities {
 		n := 0
 		if t < len(tr.moments) {
@@ -100,7 +99,7 @@ func (tr *trainer) estimate(workers int) (e MemoryError) {
 		if open {
 			kinds = []MapKind{MapRBF, MapLinear, MapRBFLinear}
 		}
-		anchors := min(cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(n)), n) // makeMaps refuses more
+		anchors := min(cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(n)), n) // makeMaps refuses more anchors
 		k, tried := 0, 0
 		kind, triedKind := kinds[0], kinds[0]
 		for _, candidate := range kinds {
@@ -113,13 +112,13 @@ func (tr *trainer) estimate(workers int) (e MemoryError) {
 			} else if open && candidate != MapRBF {
 				continue // it is not tried
 			}
-			if size := candidate.size(anchors, m.Dim); size > k && size <= maxFeatures { // checkFeatures refuses more
+			if size := candidate.size(anchors, m.Dim); size > k && size <= maxFeatures { // checkFeatures refuses more features
 				k, kind = size, candidate
 			}
 		}
 		sampled := float64(min(n, choiceItems, max(minChoiceItems, choiceNumbers/m.Dim)))
 		if m.Sparse {
-			sampled = 0 // what it holds is not known; choiceNumbers bounds it
+			sampled = 0 // the lengths of vectors are unknown; choiceNumbers bounds them
 		}
 		statistics += float64(square(k))
 		if float64(square(k)) > largest {
@@ -127,7 +126,7 @@ func (tr *trainer) estimate(workers int) (e MemoryError) {
 			e.Modality, e.Map, e.Features = m.Name, kind, k
 		}
 		if tried > 0 {
-			// One modality is tried after the other.
+			// Modalities are tried one after the other.
 			phi := 4 * float64(min(n, choiceItems)) * float64(tried)
 			factored := float64(min(workers, choiceFolds*choiceFolds))
 			if bytes := (choiceSquares+workerSquares*factored-refinedSquares)*float64(square(tried)) + vectorCopies*phi; bytes > trial {

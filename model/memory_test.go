@@ -30,8 +30,9 @@ func bagOfWords(n, dim int) ([]Modality, sourceFunc) {
 	}
 }
 
-// A training that needs more memory than there is is refused before it reads anything, with
-// what it needs, what there is and what to do; other maps of the same items are learned.
+// A training that needs more memory than there is is refused before it reads anything.
+// The error says how much it needs, how much there is, and what to do. Other maps of
+// the same items are learned.
 func TestTrainingsThatDoNotFitIntoMemory(t *testing.T) {
 	modalities, src := bagOfWords(200, 20_000)
 	passes := 0
@@ -61,7 +62,7 @@ func TestTrainingsThatDoNotFitIntoMemory(t *testing.T) {
 			t.Errorf("%q does not say %q", err, words)
 		}
 	}
-	// Nothing that is chosen is one that would not fit.
+	// No map is chosen that would not fit.
 	for what, opt := range map[string]Options{
 		"chosen": {MemoryBytes: 1 << 30},
 		"rbf":    {MemoryBytes: 1 << 30, Map: map[string]MapKind{"text": MapRBF}},
@@ -70,7 +71,7 @@ func TestTrainingsThatDoNotFitIntoMemory(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	// What depends on the number of items is known after the first pass.
+	// Memory that depends on the number of items is known after the first pass.
 	passes = 0
 	if err := train(Options{MemoryBytes: 3 << 20, Anchors: 150}); !errors.As(err, &memory) || passes != 1 {
 		t.Errorf("%v after %d passes", err, passes)
@@ -80,7 +81,8 @@ func TestTrainingsThatDoNotFitIntoMemory(t *testing.T) {
 	}
 }
 
-// Small trainings ask nobody what there is, and a limit below 0 is none.
+// Small trainings do not ask for the memory of the machine, and a negative limit is no
+// limit.
 func TestTrainingsThatAreNotRefused(t *testing.T) {
 	modalities, src := bagOfWords(200, 100)
 	for _, bytes := range []int64{0, -1, math.MaxInt64} {
@@ -90,15 +92,15 @@ func TestTrainingsThatAreNotRefused(t *testing.T) {
 	}
 }
 
-// The estimate is that of measured peaks, within half: of processes that trained on two
-// goroutines, less what they held before.
+// The estimate is within half of measured peaks: those of processes that trained on two
+// goroutines, less the memory that they held before.
 func TestMemoryEstimates(t *testing.T) {
 	const MB = 1 << 20
 	for _, tc := range []struct {
 		items          int
 		image, text    int
-		sparse, linear bool // the text, the other is rbf; not linear: both are open
-		both           bool // linear
+		sparse, linear bool // of the text; the other modality is rbf; if not linear, both maps are open
+		both           bool // both are linear
 		anchors        int
 		peak           int64
 	}{

@@ -11,36 +11,37 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// A Model is what training learned: a code for each set of labels, and for each
-// modality a map and a projection that bring a vector near the codes of its
-// labels. It is immutable and safe for concurrent use; the slices that its
-// methods return are copies.
+// A Model is the result of training: a code for each set of labels, and for each
+// modality a map and a projection that bring a vector near the codes of its labels. It
+// is immutable and safe for concurrent use. The slices that its methods return are
+// copies.
 //
-// Memory: 8 q c bytes for C, and for each modality 4 k d for the anchors of an
-// RBF map and 8 q k for the projection. Of a sparse modality, anchors take 16 bytes a
-// number that they hold, and 4 k d more, up to 16 MiB, where that is faster; d
-// numbers of 8 bytes come a few times.
+// Memory: 8 q c bytes for C. For each modality, 4 k d for the anchors of an RBF map and
+// 8 q k for the projection. Anchors of a sparse modality take 16 bytes for each number
+// they hold, and 4 k d more, up to 16 MiB, where that is faster. A modality also holds
+// a few rows of d float64.
 type Model struct {
-	bits       int
+	bits       int // q
 	method     Method
 	seed       uint64
-	labels     []uint32 // ascending
-	c          []float64
+	labels     []uint32  // ascending
+	c          []float64 // C: a row of q for each label
 	modalities []Modality
-	maps       []*featureMap
-	gammas     []float64
-	p          []*dense.Packed[float64] // q x k each
+	maps       []*featureMap            // by modality
+	gammas     []float64                // by modality
+	p          []*dense.Packed[float64] // by modality: projection, q x k
 	views      Views
 	fusions    []fusion  // by view
-	mean       []float64 // the mean code of the training items
+	mean       []float64 // mean code of the training items
 
+	// By sign; of everything but the projections.
 	fingerprint uint64
 }
 
 // Bits returns q, the length of the codes.
 func (m *Model) Bits() int { return m.bits }
 
-// Method returns how the model was trained; never MethodAuto.
+// Method returns the method of the training; never MethodAuto.
 func (m *Model) Method() Method { return m.method }
 
 // Seed returns the seed of the training.
@@ -49,48 +50,47 @@ func (m *Model) Seed() uint64 { return m.seed }
 // Labels returns the labels that the model knows, ascending.
 func (m *Model) Labels() []uint32 { return slices.Clone(m.labels) }
 
-// Modalities returns the modalities; their positions are the t of Project.
+// Modalities returns the modalities. Their positions are the t of Project.
 func (m *Model) Modalities() []Modality { return slices.Clone(m.modalities) }
 
-// Gamma returns the ridge that the projection of modality t was solved with.
+// Gamma returns the ridge of the projection of modality t.
 func (m *Model) Gamma(t int) float64 { return m.gammas[t] }
 
 // Map returns the kind of the map of modality t.
 func (m *Model) Map(t int) MapKind { return m.maps[t].kind }
 
-// FeatureKind returns what is done to vectors of modality t before they are mapped.
+// FeatureKind returns the transformation of vectors of modality t before the map.
 func (m *Model) FeatureKind(t int) FeatureKind { return m.maps[t].features.kind }
 
 // Features returns k, the number of features of the map of modality t.
 func (m *Model) Features(t int) int { return m.maps[t].size() }
 
-// Fingerprint identifies maps and code space: it is equal for two models
-// exactly when (but for a collision of 64 bits) a vector has the same features
-// and a label set the same code in both, whatever their projections.
+// Fingerprint identifies maps and code space. It is equal for two models exactly when
+// every vector has the same features and every label set the same code in both, but for
+// a collision of 64 bits. Projections do not matter.
 func (m *Model) Fingerprint() uint64 { return m.fingerprint }
 
-// LabelCode writes to dst the code of a set of labels, sgn(C y) with
-// sgn(0) = +1, and reports whether the model knows any of them; if not, dst is
-// left as it was. Labels must be sorted and distinct; unknown ones are ignored.
-// len(dst) is codec.Words(Bits()). It costs q additions a label and, up to 16
-// labels, no allocation.
+// LabelCode writes the code of a set of labels to dst: sgn(C y), with sgn(0) = +1. It
+// reports whether the model knows any of the labels; if not, it leaves dst unchanged.
+// Labels must be sorted and distinct; unknown labels are ignored. len(dst) is
+// codec.Words(Bits()). It costs q additions a label and, up to 16 labels, no
+// allocation.
 //
-// For the labels of a training item this is the code that MethodLabels gave it,
-// bit for bit; the other methods may have moved Y and can differ where delta is
-// small.
+// For the labels of a training item this is the code of MethodLabels, bit for bit. The
+// other methods may have moved Y, so their codes can differ if delta is small.
 func (m *Model) LabelCode(dst codec.Code, labels []uint32) bool {
 	var room [16]int32
 	columns := appendKnown(room[:0], m.labels, labels)
 	if len(columns) == 0 {
 		return false
 	}
-	var z [64]float64 // a word of the code at a time
+	var z [64]float64 // one word of the code at a time
 	for w := range dst {
 		from := 64 * w
 		to := min(from+64, m.bits)
 		sums := z[:to-from]
 		clear(sums)
-		for _, l := range columns { // ascending, as in the solver: the same rounding
+		for _, l := range columns { // ascending, as in the solver, for the same rounding
 			for j, v := range m.c[int(l)*m.bits+from : int(l)*m.bits+to] {
 				sums[j] += v
 			}
@@ -107,15 +107,15 @@ func (m *Model) Knows(labels []uint32) bool {
 	return len(appendKnown(room[:0], m.labels, labels)) > 0
 }
 
-// Refit returns the model with projections solved from the statistics, which
-// must belong to its code space. gamma overrides the ridge of the modalities
-// that it names; m is left as it was. The codes of labels do not change. The
-// error wraps ErrMismatch, or is a *SingularError or *ModalityError.
+// Refit returns the model with projections solved from statistics of its code space.
+// gamma overrides the ridge of the modalities that it names. m is unchanged, and so are
+// the codes of labels. The error wraps ErrMismatch, or is a *SingularError or
+// *ModalityError.
 func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, err error) {
 	return m.refit(s, gamma, make([]*float64, len(m.maps)))
 }
 
-// refit is Refit; see Statistics.solve for the conditions, by modality.
+// refit is Refit. conditions are by modality; see Statistics.solve.
 func (m *Model) refit(s *Statistics, gamma map[string]float64, conditions []*float64) (refit *Model, err error) {
 	defer guard(&err, "refitting the projections")
 	if err := m.checkStatistics(s); err != nil {
@@ -159,7 +159,7 @@ func (m *Model) checkStatistics(s *Statistics) error {
 	return nil
 }
 
-// sign computes the fingerprint, when everything but the projections is there.
+// sign computes the fingerprint. Everything but the projections must be set.
 func (m *Model) sign() {
 	h := fnv.New64a()
 	var b []byte

@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// moments accumulates mean and spread of the vectors of a modality in one pass
-// (Welford's update, which loses nothing when the mean is far from zero and
-// gives exactly no spread for a constant), and the least number of each column.
+// moments accumulates mean, spread and least number of each column of the vectors of a
+// modality, in one pass. It uses Welford's update, which loses nothing if the mean is
+// far from zero, and gives exactly no spread for a constant.
 type moments struct {
-	n      int
-	mean   []float64
-	m2     []float64 // sum of (x - mean)^2
-	low    []float32
+	n      int       // vectors
+	mean   []float64 // by column
+	m2     []float64 // by column: sum of (x - mean)^2
+	low    []float32 // by column: least number
 	sparse bool
 
-	// Of sparse vectors, until they are settled: how many have a number in a column;
-	// mean, m2 and low are those of these numbers alone, so that a vector costs what
-	// it holds.
+	// Of sparse vectors, until settle: the vectors that have a number in a column.
+	// mean, m2 and low cover these numbers alone until then, so that adding a vector
+	// costs only the numbers that it holds.
 	count []int
 }
 
-// momentColumns is how many columns are summed together, by one goroutine.
+// momentColumns is the number of columns that one goroutine sums together.
 const momentColumns = 64
 
 func newMoments(mod Modality) *moments {
@@ -35,8 +35,8 @@ func newMoments(mod Modality) *moments {
 	return m
 }
 
-// add takes vectors, in the form of the modality. The sums are the same for any
-// number of workers.
+// add adds vectors in the form of the modality. The sums are the same for any number of
+// workers.
 func (m *moments) add(xs []Vector, workers int) {
 	if m.sparse {
 		m.addSparse(xs)
@@ -77,8 +77,8 @@ func (m *moments) addSparse(xs []Vector) {
 	m.n += len(xs)
 }
 
-// settle ends the adding of vectors: the zeros of sparse ones join the other numbers
-// (Chan, Golub and LeVeque 1979, with no mean and no spread on their side).
+// settle ends the adding of vectors. It merges the zeros of sparse vectors with the
+// other numbers (Chan, Golub and LeVeque 1979; the zeros have no mean and no spread).
 func (m *moments) settle() {
 	for j, c := range m.count {
 		zeros := float64(m.n - c)
@@ -93,10 +93,10 @@ func (m *moments) settle() {
 	m.count = nil
 }
 
-// lowest returns the least number of all.
+// lowest returns the least number of all columns.
 func (m *moments) lowest() float32 { return slices.Min(m.low) }
 
-// deviation returns the standard deviation of a column, 1 where it is constant.
+// deviation returns the standard deviation of a column, or 1 if it is constant.
 func (m *moments) deviation(column int) float64 {
 	if v := m.m2[column] / float64(m.n); v > 1e-300 {
 		return math.Sqrt(v)
@@ -104,14 +104,13 @@ func (m *moments) deviation(column int) float64 {
 	return 1
 }
 
-// sigma returns the mean squared distance between two vectors, over all n^2
-// ordered pairs: 2 (mean|x|^2 - |mean x|^2), which is twice the mean squared
-// distance from the mean, without a pair being formed.
+// sigma returns the mean squared distance between two vectors, over all n^2 ordered
+// pairs: 2 (mean|x|^2 - |mean x|^2). That is twice the mean squared distance from the
+// mean, so no pair is formed.
 //
-// Vectors that are all equal have none; the map then uses 1 and constant is
-// true. Such a modality says nothing about the labels, but the others can
-// still be learned: its features are 1 for that vector and fall to 0 away from
-// it, and the report says that it is constant.
+// If all vectors are equal sigma is 1 and constant is true. Such a modality says
+// nothing about the labels, but the others can still be learned. Its features are 1 for
+// that vector and fall to 0 away from it. The report says that it is constant.
 func (m *moments) sigma() (sigma float64, constant bool) {
 	for _, v := range m.m2 {
 		sigma += v

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// shared is where the data of the published runs lies, if anywhere.
+// shared is the folder of the data of published runs, if there is one.
 const shared = "../../shared/data"
 
-// A matrix is what a .npy file holds, whatever its type.
+// A matrix is the content of a .npy file, whatever its type.
 type matrix struct {
 	rows, cols int // cols is 1 for a vector
 	x          []float64

@@ -10,43 +10,44 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// A Teacher says which code an item without a label that the model knows is to
-// have, for the projections to learn from it.
+// A Teacher says which code an item without known labels gets, for the projections to
+// learn from it.
 type Teacher uint8
 
 const (
 	TeacherLabels   Teacher = iota // none: only labelled items teach
-	TeacherModality                // that of one modality's projection, for all modalities
-	TeacherSelf                    // in each modality that of its own projection, as in the paper
+	TeacherModality                // the code of one modality's projection, for all modalities
+	TeacherSelf                    // in each modality the code of its own projection, as in the paper
 )
 
-// MaxLesson is how many items Online takes as one chunk of the online step.
+// MaxLesson is the number of items that Online takes as one chunk of the online step.
 const MaxLesson = 512
 
-// An Online carries on the learning of projections with items that come one after
-// another (Liu, Wang, Cheung 2021, eqs. 22-24): for the features Phi of new items of
-// a modality and codes H for them,
+// An Online goes on learning projections from items as they come (Liu, Wang, Cheung
+// 2021, eqs. 22-24). For the features Phi of new items of a modality, and codes H for
+// them,
 //
 //	A += Phi Phi',  B += H Phi',  P = B (A + gamma I)^-1.
 //
-// A labelled item has the code of its labels. For others a Teacher says which
-// projection gives the code; as that projection changes with what it has taught,
-// H = sgn(P Phi) is repeated to a fixed point, at most 5 times.
+// A labelled item has the code of its labels. For other items a Teacher says which
+// projection gives the code. That projection changes with what it teaches, so H = sgn(P
+// Phi) is repeated until it no longer changes, at most 5 times.
 //
-// The code space stays as it is: codes that were made before remain comparable with
-// those that later projections make. Where everything that has taught a modality is
-// forgotten, the equation gives P = 0, by which no item would have a code: the modality
-// keeps the projection that it has until something teaches it. An Online is for one goroutine at a time; it
-// holds A, B, a Cholesky factor and P of each modality, 16 k (k+q) bytes, and up to
-// MaxLesson rows of features.
+// The code space does not change: earlier codes remain comparable with those of later
+// projections. If everything that has taught a modality is forgotten, the equation
+// gives P = 0, by which no item would have a code. The modality then keeps its
+// projection until something teaches it.
+//
+// One goroutine at a time may use an Online. It holds A, B, a Cholesky factor and P of
+// each modality, 16 k (k+q) bytes, and up to MaxLesson rows of features.
 type Online struct {
-	// Workers is how many goroutines it computes on; 0 stands for GOMAXPROCS. Results
-	// are the same, to the last bit, for any number.
+	// Workers is the number of goroutines to compute on; 0 means GOMAXPROCS. Results
+	// are the same, to the last bit, for any number. Set it before the first call.
 	Workers int
 
-	model *Model // its projections are those of the last Revision
-	stats *Statistics
-	parts []onlinePart
+	model *Model       // with the projections of the last Revision
+	stats *Statistics  // owned by the Online
+	parts []onlinePart // by modality
 }
 
 func (o *Online) workers() int {
@@ -56,37 +57,37 @@ func (o *Online) workers() int {
 	return workerCount()
 }
 
-// An onlinePart is what is kept up to date of a modality besides its statistics.
+// An onlinePart is the state of a modality besides its statistics.
 type onlinePart struct {
-	factor  dense.Matrix[float64] // of A + gamma I
-	updates int                   // of the factor since it was computed
-	p       []float64             // q rows of k
-	state   onlineState
-	phi, h  []float32 // rows that wait to be added, fewer than MaxLesson, and their codes
+	factor  dense.Matrix[float64] // Cholesky factor of A + gamma I
+	updates int                   // updates of the factor since it was computed
+	p       []float64             // projection, q rows of k
+	state   onlineState           // whether factor and p belong to the statistics
+	phi, h  []float32             // rows of features that wait to be added, fewer than MaxLesson, and their codes
 }
 
 type onlineState uint8
 
 const (
-	stale    onlineState = iota // neither factor nor p
-	unsolved                    // p is that of the statistics, there is no factor
-	current                     // both are those of the statistics
+	stale    onlineState = iota // neither factor nor p belongs to the statistics
+	unsolved                    // p belongs to the statistics; there is no factor
+	current                     // both belong to the statistics
 )
 
 const (
-	// onlineUpdates is up to how many items a factor is updated by one after the
-	// other; a new one is cheaper for more.
+	// onlineUpdates is the largest number of items by which a factor is updated one by
+	// one. For more items a new factor is cheaper.
 	onlineUpdates = 16
-	// onlineRounding is after how many updates a factor is computed anew.
+	// onlineRounding is the number of updates after which a factor is computed anew.
 	onlineRounding = 1000
-	// onlineRounds bounds the search for a fixed point; the mean is 1.5.
+	// onlineRounds bounds the rounds of search; the mean is 1.5.
 	onlineRounds = 5
 )
 
-// NewOnline returns an Online of a model and its statistics, which it changes from
-// now on: give it a Clone to keep them. It takes the model's projections for those of
-// the statistics (see Refit). The error wraps ErrMismatch if they do not
-// belong together.
+// NewOnline returns an Online of a model and its statistics. It changes the statistics
+// from now on: pass a Clone to keep them. It takes the projections of the model for
+// those of the statistics; if they are not, call Refit. The error wraps ErrMismatch if
+// model and statistics do not belong together.
 func NewOnline(m *Model, s *Statistics) (*Online, error) {
 	if err := m.checkStatistics(s); err != nil {
 		return nil, err
@@ -102,40 +103,43 @@ func NewOnline(m *Model, s *Statistics) (*Online, error) {
 	return o, nil
 }
 
-// Refit lets go of the model's projections, where these are not those of the
-// statistics: they are solved from them when they are next needed.
+// Refit drops the projections of the model if they are not those of the statistics.
+// They are solved from the statistics when they are next needed.
 func (o *Online) Refit() {
 	for t := range o.parts {
 		o.parts[t].state = stale
 	}
 }
 
-// Taught is what Learn did.
+// Taught reports what Learn did.
 type Taught struct {
-	Labelled   int // items that have taught by their labels
-	Unlabelled int // that have taught by a projection
-	Skipped    int // the others
-	Rounds     int // of the search for a fixed point, summed over its runs
-	Runs       int
+	Labelled   int // items that taught by their labels
+	Unlabelled int // items that taught by a projection
+	Skipped    int // all other items
+	Rounds     int // rounds of the search for a fixed point, summed over its runs
+	Runs       int // runs of that search
 
-	// Lessons has the lesson of each item, nil for what was skipped or not reached
-	// because of an error: what Relearn and Forget ask for.
+	// Lessons has the lesson of each item, for Relearn and Forget. It is nil for items
+	// that were skipped, or not reached because of an error.
 	Lessons []Lesson
 }
 
-// Learn adds items to the statistics; they may have no labels. lead is the modality that
-// teaches with TeacherModality; items without it, and without known labels, teach
-// nothing. Items are taken in chunks of MaxLesson. Where only labels teach, the
-// statistics depend on nothing but the sum of the items, whatever the calls and, but for
-// rounding, their order; where projections teach, a chunk learns from those before it.
+// Learn adds items to the statistics; they may have no labels. lead is the modality
+// that teaches with TeacherModality: items without known labels and without this
+// modality teach nothing. Learn takes items in chunks of MaxLesson. If only labels
+// teach, the statistics depend only on the sum of the items: not on how they are cut
+// into calls nor, but for rounding, on their order. If projections teach, a chunk
+// learns from those before it.
 //
-// A chunk of m items costs m k (k/2 + q) multiplications a modality, later where only
-// labels teach, for many chunks at once; where projections teach, also k^3/3 for a new
-// factor, or 2 m k^2 for an update of the old one if m is at most 16, and m k (k + 3q), so
-// that items cost a few times less in chunks of a hundred than one by one.
-// On an error that wraps ErrMismatch or ErrNotFinite, or is a *DimensionError or a
-// *SingularError, or when the context ends, the items of the chunk that it was in and of
-// those behind have taught nothing.
+// A chunk of m items costs m k (k/2 + q) multiplications a modality; if only labels
+// teach, they are done later, for many chunks at once. If projections teach it also
+// costs m k (k + 3q), and k^3/3 for a new factor, or 2 m k^2 for an update of the old
+// one if m is at most
+//  16. So an item costs a few times less in chunks of a hundred than alone.
+//
+// Learn fails with an error that wraps ErrMismatch or ErrNotFinite, with a
+// *DimensionError or a *SingularError, or when the context ends. Then the items of the
+// chunk in hand and those after it have taught nothing.
 func (o *Online) Learn(ctx context.Context, items []Example, teacher Teacher, lead int) (done Taught, err error) {
 	defer guard(&err, "in the online step")
 	if teacher > TeacherSelf || (teacher == TeacherModality && (lead < 0 || lead >= len(o.parts))) {
@@ -158,12 +162,12 @@ func (o *Online) Learn(ctx context.Context, items []Example, teacher Teacher, le
 	return done, nil
 }
 
-// A chunk is some items as Learn works on them.
+// A chunk is a run of items in the form in which Learn works on them.
 type chunk struct {
 	known []bool      // by item: it has the code of its labels
-	h     []float32   // by item: codes as +-1, where known
+	h     []float32   // by item: codes as +-1, if known
 	at    [][]int     // by modality: the items that have it
-	phi   [][]float32 // by modality: their features
+	phi   [][]float32 // by modality: the features of these items
 }
 
 func (o *Online) newChunk(items []Example) (*chunk, error) {
@@ -195,7 +199,7 @@ func (o *Online) newChunk(items []Example) (*chunk, error) {
 	return c, nil
 }
 
-// features returns phi_t of some vectors, a row each.
+// features returns phi_t of vectors, a row each.
 func (o *Online) features(t int, xs []Vector) ([]float32, error) {
 	if err := o.model.checkInput(t, xs...); err != nil {
 		return nil, err
@@ -206,7 +210,7 @@ func (o *Online) features(t int, xs []Vector) ([]float32, error) {
 	return phi, nil
 }
 
-// checkVectors refuses an item that has not one Vector for each modality.
+// checkVectors refuses an item that does not have one Vector for each modality.
 func (m *Model) checkVectors(item Example) error {
 	if len(item.Vectors) != len(m.maps) {
 		return fmt.Errorf("%w: %d vectors, but there are %d modalities: give an empty Vector for what an item lacks", ErrMismatch, len(item.Vectors), len(m.maps))
@@ -214,14 +218,14 @@ func (m *Model) checkVectors(item Example) error {
 	return nil
 }
 
-// teach adds a chunk and writes what it has taught.
+// teach lets a chunk teach, and writes the lessons.
 func (o *Online) teach(c *chunk, teacher Teacher, lead int, done *Taught, lessons []Lesson) error {
 	taught := slices.Clone(c.known)
 	order := make([]int, len(o.parts))
 	for t := range order {
 		order[t] = t
 	}
-	if teacher == TeacherModality { // it goes first: the others learn what it says
+	if teacher == TeacherModality { // it goes first: the others learn its codes
 		order[0], order[lead] = lead, 0
 	}
 	var added []*subject
@@ -264,23 +268,24 @@ func (o *Online) teach(c *chunk, teacher Teacher, lead int, done *Taught, lesson
 		}
 	}
 	if teacher == TeacherSelf {
-		for i, s := range added { // in the order of the modalities
+		for i, s := range added { // in modality order
 			s.ownLessons(i, len(added), c.known, lessons)
 		}
 	}
 	return nil
 }
 
-// A subject is what a lesson holds of one modality: rows of features and codes, and
-// which of the codes are still to be found.
+// A subject is the part of a chunk in one modality: rows of features and codes, and
+// which codes are still to be found.
 type subject struct {
-	at   []int // items
+	at   []int // position of each row's item in the chunk
 	q, k int
-	phi  []float32
-	h    []float32
-	open []bool
+	phi  []float32 // features, rows of k
+	h    []float32 // codes as +-1, rows of q
+	open []bool    // by row: the code is still to be found
 }
 
+// subject returns the rows of a chunk in modality t.
 func (o *Online) subject(t int, c *chunk) *subject {
 	q := o.model.bits
 	s := &subject{at: slices.Clone(c.at[t]), q: q, k: o.stats.parts[t].k, phi: c.phi[t]}
@@ -291,7 +296,7 @@ func (o *Online) subject(t int, c *chunk) *subject {
 	return s
 }
 
-// keep drops the items that do not teach; the codes of the others are known.
+// keep drops the items that do not teach. The codes of the others are known.
 func (s *subject) keep(teaches []bool) {
 	n := 0
 	for r, i := range s.at {
@@ -306,9 +311,9 @@ func (s *subject) keep(teaches []bool) {
 	s.open = make([]bool, n)
 }
 
-// add adds a subject to modality t, after the codes that are open have been found,
-// and returns in how many rounds. What needs no search waits for more to come: sums
-// of many rows cost less.
+// add adds a subject to modality t. It finds the open codes first, and returns the
+// rounds that this took. Rows without open codes wait for more rows: sums of many rows
+// cost less.
 func (o *Online) add(t int, s *subject) (rounds int, err error) {
 	p := &o.parts[t]
 	if slices.Contains(s.open, true) {
@@ -355,14 +360,14 @@ func (o *Online) add(t int, s *subject) (rounds int, err error) {
 	return rounds, nil
 }
 
-// kept returns what the projection of the last revision makes of a subject of modality t.
+// kept returns the projections of a subject by the last revision of modality t.
 func (o *Online) kept(t int, s *subject) []float64 {
 	z := dense.Of(len(s.at), s.q, make([]float64, len(s.at)*s.q))
 	dense.MulNT(z, dense.Of(len(s.at), s.k, s.phi), o.model.p[t])
 	return z.Data
 }
 
-// absorb adds what waits to the statistics of modality t.
+// absorb adds the waiting rows to the statistics of modality t.
 func (o *Online) absorb(t int) {
 	stats, p := &o.stats.parts[t], &o.parts[t]
 	n, workers := len(p.h)/o.model.bits, o.workers()
@@ -384,8 +389,8 @@ func (o *Online) absorb(t int) {
 	p.phi, p.h = p.phi[:0], p.h[:0]
 }
 
-// few reports whether the factor of modality t is there and n rows are so few that an
-// update of it costs less than a new one.
+// few reports whether modality t has a factor, and n rows are so few that updating it
+// costs less than computing a new one.
 func (o *Online) few(t, n int) bool {
 	p := &o.parts[t]
 	return p.state == current && n <= onlineUpdates && p.updates+n <= onlineRounding
@@ -402,9 +407,9 @@ func (o *Online) update(t int, rows []float64) {
 	}
 }
 
-// change returns what the projection of modality t makes of new rows before it has
-// learned them, and Phi' (A + gamma I)^-1, with the new A: what it has learned is
-// P + (H - P Phi) Phi' (A + gamma I)^-1, so B need not be multiplied.
+// change returns z, the projections of new rows before modality t learns them, and g =
+// Phi' (A + gamma I)^-1 with the new A. The learned projection is P + (H - P Phi) g, so
+// B need not be multiplied.
 func (o *Online) change(t int, phi dense.Matrix[float32], wide []float64) (z, g dense.Matrix[float64]) {
 	p, q, k := &o.parts[t], o.model.bits, phi.Cols
 	z = dense.Of(phi.Rows, q, make([]float64, phi.Rows*q))
@@ -420,13 +425,14 @@ func (o *Online) change(t int, phi dense.Matrix[float32], wide []float64) (z, g 
 	return z, g
 }
 
-// move makes the projection of modality t what it is with the codes h.
+// move changes the projection of modality t to what it learns from the codes h.
 func (o *Online) move(t int, h []float32, z, g dense.Matrix[float64]) {
 	d := dense.Of(z.Rows, z.Cols, make([]float64, z.Rows*z.Cols))
 	subtract(d.Data, h, z.Data)
 	dense.AddTN(dense.Of(z.Cols, g.Cols, o.parts[t].p), d, g, o.workers())
 }
 
+// widen returns x as float64.
 func widen(x []float32) []float64 {
 	wide := make([]float64, len(x))
 	for i, v := range x {
@@ -435,8 +441,8 @@ func widen(x []float32) []float64 {
 	return wide
 }
 
-// search looks for codes that the projections give which have learned them, and
-// returns in how many rounds. z is what the old projections give.
+// search looks for codes that are those of the projection which has learned them. It
+// returns the number of rounds. z are the projections before learning.
 func (s *subject) search(z, g, phi dense.Matrix[float64]) (rounds int) {
 	n := z.Rows
 	difference := dense.Of(n, s.q, make([]float64, n*s.q))
@@ -459,8 +465,8 @@ func (s *subject) search(z, g, phi dense.Matrix[float64]) (rounds int) {
 	return rounds
 }
 
-// take gives the open items the signs of z as codes and reports whether that
-// changes any.
+// take gives the open items the signs of z as codes, and reports whether any code
+// changes.
 func (s *subject) take(z []float64) (changed bool) {
 	for r, open := range s.open {
 		if !open {
@@ -512,7 +518,8 @@ func (o *Online) solve(t int) error {
 	return nil
 }
 
-// Statistics returns the statistics as they are now; they belong to the Online.
+// Statistics returns the current statistics. They belong to the Online: clone them to
+// keep them.
 func (o *Online) Statistics() *Statistics {
 	for t := range o.parts {
 		o.absorb(t)
@@ -520,10 +527,10 @@ func (o *Online) Statistics() *Statistics {
 	return o.stats
 }
 
-// Revision returns the model with the projections that belong to the statistics as
-// they are now. It costs k^3/3 + q k^2 multiplications for each modality that has
-// learned more than 16 items since the last one, 3 k^2 + 2 k q an item if they are
-// fewer. The error is a *SingularError; then the Online is as it was.
+// Revision returns the model with the projections of the current statistics. For each
+// modality it costs k^3/3 + q k^2 multiplications if more than 16 items have taught
+// since the last revision, else 3 k^2 + 2 k q an item. The error is a *SingularError;
+// then the Online is unchanged.
 func (o *Online) Revision() (m *Model, err error) {
 	defer guard(&err, "making a revision")
 	next := *o.model
@@ -531,7 +538,7 @@ func (o *Online) Revision() (m *Model, err error) {
 	for t := range o.parts {
 		o.absorb(t)
 		if o.stats.parts[t].n == 0 {
-			continue // it keeps what it has
+			continue // the modality keeps its projection
 		}
 		p := &o.parts[t]
 		if p.state == stale {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// BenchmarkOnline is what an item costs that is learned by its labels, or by those of a
-// modality, with a revision every 100 items, in chunks of so many: 800 anchors, 128
-// bits, two modalities of 128 dimensions.
+// BenchmarkOnline measures the cost of an item that is learned by its labels or by the
+// codes of a modality, with a revision every 100 items, in chunks of several sizes: 800
+// anchors, 128 bits, two modalities of 128 dimensions.
 //
 //	go test ./model -run '^$' -bench '^BenchmarkOnline$'
 func BenchmarkOnline(b *testing.B) {
@@ -62,8 +62,8 @@ func BenchmarkOnline(b *testing.B) {
 	}
 }
 
-// BenchmarkGuard is a verdict of 200 held items on 1,000 others, with what it takes to
-// make the Guard and to learn these.
+// BenchmarkGuard measures a verdict of 200 held items on 1,000 others, including the
+// making of the Guard and its learning.
 func BenchmarkGuard(b *testing.B) {
 	src := newStream(3000, 10, 128, 128)
 	var items []Example

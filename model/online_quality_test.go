@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// A wikiStream is a set in random order, of which the first tenth trains and the rest
-// comes later, and the model that is trained, with the settings of the authors.
+// A wikiStream is a set in random order. Its first tenth trains, and the rest comes
+// later. The model is trained with the settings of the authors.
 type wikiStream struct {
 	data  *dataset
 	first *memory
@@ -58,13 +58,13 @@ func (s *wikiStream) online(t *testing.T) *Online {
 	return o
 }
 
-// run streams the rest in chunks of 100, each followed by a revision, and asks
-// everything; the codes of items are what they are when they have come: those of their
-// labels, or else of their texts, or, as in the paper, of what is asked for.
+// run streams the rest in chunks of 100, each followed by a revision, and runs all
+// queries. An item keeps the code that it got when it came: that of its labels, or of
+// its text, or with own, as in the paper, that of the searched modality.
 func (s *wikiStream) run(t *testing.T, hidden, own bool, learn func(o *Online, items []Example)) (i2t, t2i float64) {
 	t.Helper()
 	o, m := s.online(t), s.Model
-	db := []codec.Codes{codec.NewCodes(64, 0), codec.NewCodes(64, 0)} // by what asks
+	db := []codec.Codes{codec.NewCodes(64, 0), codec.NewCodes(64, 0)} // by querying modality
 	coder := []int{textLeads, textLeads}
 	if own {
 		coder = []int{1, 0}
@@ -106,7 +106,7 @@ func (s *wikiStream) run(t *testing.T, hidden, own bool, learn func(o *Online, i
 	return s.ask(t, m, db, labels)
 }
 
-// ask returns the mAP of the queries, each modality with its database.
+// ask returns the mAP of the queries, each modality against its database.
 func (s *wikiStream) ask(t *testing.T, m *Model, db []codec.Codes, labels [][]uint32) (i2t, t2i float64) {
 	t.Helper()
 	train := *s.data.train
@@ -118,7 +118,7 @@ func (s *wikiStream) ask(t *testing.T, m *Model, db []codec.Codes, labels [][]ui
 	return a.MAP, b.MAP
 }
 
-// teach returns what learns items with a teacher.
+// teach returns a function that learns items with a teacher.
 func teach(t *testing.T, teacher Teacher) func(o *Online, items []Example) {
 	return func(o *Online, items []Example) {
 		if _, err := o.Learn(t.Context(), items, teacher, textLeads); err != nil {
@@ -127,9 +127,8 @@ func teach(t *testing.T, teacher Teacher) func(o *Online, items []Example) {
 	}
 }
 
-// guardedTeach is teach with the modality that a Guard finds stronger, once it says
-// that this is better; until then items wait. A quarter of the labelled items are held
-// back from it.
+// guardedTeach is teach with the modality that a Guard finds stronger, once the Guard
+// adopts it. Until then items wait. A quarter of the labelled items is held back.
 func (s *wikiStream) guardedTeach(t *testing.T, verdicts *[]Verdict) func(o *Online, items []Example) {
 	held := examples(&synth.Data{Vectors: s.first.vectors, Labels: s.first.labels}, never)
 	held = held[:len(held)/4]
@@ -218,7 +217,7 @@ func TestOnlineQuality(t *testing.T) {
 			t.Errorf("seed %d: %d updates adopted, by modality %v", seed, adopted, leads)
 		}
 	}
-	// Seeds differ by .01, so that a mean that is lower by .005 is no worse.
+	// Seeds differ by .01, so a mean that is lower by .005 is no worse.
 	const noise = .005
 	for _, c := range []struct {
 		what     string
@@ -241,8 +240,8 @@ func TestOnlineQuality(t *testing.T) {
 	}
 }
 
-// TestOnlineEqualsBatch: labelled items of wiki give what adding them all at once and
-// solving gives, in any order and in any chunks, with a revision after each or one at
+// TestOnlineEqualsBatch: labelled items of wiki give the result of adding all at once
+// and solving, in any order and any chunks, with a revision after each chunk or one at
 // the end.
 func TestOnlineEqualsBatch(t *testing.T) {
 	withoutRace(t)
@@ -302,7 +301,7 @@ func TestOnlineEqualsBatch(t *testing.T) {
 	}
 }
 
-// flips counts the bits of the queries' codes in which two models differ.
+// flips counts the bits in which two models differ in the codes of the queries.
 func (s *wikiStream) flips(t *testing.T, a, b *Model) (n int) {
 	t.Helper()
 	za, zb := make([]float64, 64), make([]float64, 64)

@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// examples returns the items of d, without the labels of those that hide says.
+// examples returns the items of d; it hides the labels of item i if hide(i).
 func examples(d *synth.Data, hide func(i int) bool) []Example {
 	var items []Example
 	for i, labels := range d.Labels {
@@ -88,8 +88,8 @@ func sameProjections(t *testing.T, what string, got, want *Model, tolerance floa
 	}
 }
 
-// Labelled items give the same statistics and projections whatever the chunks, with
-// revisions between them or without, and these are those of all items at once.
+// Labelled items give the same statistics and projections in any chunks, with or
+// without revisions between them: those of all items at once.
 func TestOnlineLabels(t *testing.T) {
 	longWithRace(t)
 	chunks := []int{1, 3, 16, 17, 100, 600}
@@ -136,8 +136,8 @@ func TestOnlineLabels(t *testing.T) {
 	}
 }
 
-// fixedPoint is the online step of one modality as the paper writes it: codes of
-// items whose labels are hidden, from a projection that is solved anew each time.
+// fixedPoint is the online step of one modality as the paper writes it: codes of items
+// with hidden labels, from a projection that is solved anew each time.
 func fixedPoint(t *testing.T, m *Model, s *Statistics, mod int, phi []float32, h []float32, known []bool) {
 	t.Helper()
 	q, k := m.bits, m.Features(mod)
@@ -175,10 +175,10 @@ func fixedPoint(t *testing.T, m *Model, s *Statistics, mod int, phi []float32, h
 
 func TestOnlineFixedPoint(t *testing.T) {
 	for _, size := range []int{1, 10, 40} {
-		o, rest := begun(t, 130) // few, so that what is learned moves the projections
+		o, rest := begun(t, 130) // few, so that learning moves the projections
 		items := examples(rest.Slice(0, size), func(i int) bool { return i%3 != 1 })
 		m, before := o.model, o.Statistics().Clone()
-		if size == 10 { // with a factor that is up to date
+		if size == 10 { // the factor is up to date
 			if _, err := o.Learn(t.Context(), items, TeacherLabels, 0); err != nil {
 				t.Fatal(err)
 			}

@@ -12,9 +12,9 @@ import (
 )
 
 // Defaults of Options. Features, map and gamma of a modality are chosen from the
-// training items; where that cannot be, they are FeaturesRaw, MapRBF and
-// DefaultGamma, which for a linear map counts in the mean squared distance from the
-// mean.
+// training items. If that is not possible they are FeaturesRaw, MapRBF and
+// DefaultGamma. For a linear map the unit of DefaultGamma is the mean squared distance
+// from the mean.
 const (
 	DefaultBits    = 64
 	DefaultAnchors = 800 // of up to 8,000 items, see DefaultAnchorsOf
@@ -27,27 +27,26 @@ const (
 // maxSweeps keeps a training from going on for ever.
 const maxSweeps = 10_000
 
-// MaxDefaultAnchors is how many anchors are taken at most, unless more are asked
-// for.
+// MaxDefaultAnchors is the largest number of anchors of a map, unless Options.Anchors
+// asks for more.
 const MaxDefaultAnchors = 2000
 
-// DefaultAnchorsOf returns how many anchors a map gets for n training items: all
-// of them up to 800, then 800, and from 8,000 items on a tenth of them, up to
-// 2,000.
+// DefaultAnchorsOf returns the number of anchors of a map for n training items: n up to
+// 800; then 800; and from 8,000 items on a tenth of them, up to 2,000.
 func DefaultAnchorsOf(n int) int {
 	return min(n, max(DefaultAnchors, min(n/10, MaxDefaultAnchors)))
 }
 
-// A Modality is one kind of vector that items have. Where it is Sparse, training,
-// anchors and projections keep to the numbers that vectors hold; the codes are those
-// of the same vectors in a dense modality, but for rounding.
+// A Modality is one kind of vector that items have. If it is Sparse, training, anchors
+// and projections store and multiply only the numbers that vectors hold. The codes are
+// those of the same vectors in a dense modality, but for rounding.
 type Modality struct {
 	Name   string
-	Dim    int
+	Dim    int // dimensions of a vector
 	Sparse bool
 }
 
-// Method is how training solves for C and H. See the package comment.
+// Method is the way in which training solves for C and H. See the package comment.
 type Method uint8
 
 const (
@@ -61,7 +60,7 @@ var methodNames = []string{"auto", "labels", "joint", "paper"}
 
 func (m Method) String() string { return nameOf(methodNames, int(m), "method") }
 
-// MarshalText writes the name, so that reports show it.
+// MarshalText writes the name, for reports.
 func (m Method) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalText reads the name.
@@ -70,7 +69,7 @@ func (m *Method) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// ParseMethod returns the method of that name: auto, labels, joint or paper.
+// ParseMethod returns the method with this name: auto, labels, joint or paper.
 func ParseMethod(s string) (Method, error) {
 	if i := slices.Index(methodNames, s); i >= 0 {
 		return Method(i), nil
@@ -78,7 +77,7 @@ func ParseMethod(s string) (Method, error) {
 	return 0, fmt.Errorf("%w: method %q: it is auto, labels, joint or paper", ErrOption, s)
 }
 
-// MapKind is the feature map phi of a modality.
+// MapKind is the kind of the feature map phi of a modality.
 type MapKind uint8
 
 const (
@@ -91,7 +90,7 @@ var mapNames = []string{"rbf", "linear", "rbf+linear"}
 
 func (k MapKind) String() string { return nameOf(mapNames, int(k), "map") }
 
-// MarshalText writes the name, so that reports show it.
+// MarshalText writes the name, for reports.
 func (k MapKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads the name.
@@ -100,7 +99,7 @@ func (k *MapKind) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// ParseMapKind returns the map of that name: rbf, linear or rbf+linear.
+// ParseMapKind returns the map with this name: rbf, linear or rbf+linear.
 func ParseMapKind(s string) (MapKind, error) {
 	if i := slices.Index(mapNames, s); i >= 0 {
 		return MapKind(i), nil
@@ -115,56 +114,58 @@ func nameOf(names []string, i int, what string) string {
 	return fmt.Sprintf("%s(%d)", what, i)
 }
 
-// Options are the settings of Train. Zero values mean the defaults; in the
-// maps, which are keyed by the modality's name, an entry that is there counts
-// even when it is zero.
+// Options are the settings of Train. Zero values mean the defaults. Maps are keyed by
+// the name of the modality; an entry counts even if it is zero. Train does not write to
+// them.
 type Options struct {
-	Bits    int    // q, the length of a code; 64
+	Bits    int    // q, the length of a code; 0 means 64
 	Anchors int    // k of an RBF map; 0 means DefaultAnchorsOf(items that have the modality)
 	Seed    uint64 // equal seeds, options and data give equal bytes
-	Sweeps  int    // 3, at most 10,000; more lowers the objective and, with many labels, retrieval too
+	Sweeps  int    // 0 means 3; at most 10,000. More lower the objective and, with many labels, retrieval too
 	Method  Method
 
-	// Start is which random start of C to begin at, 1 to 48, as StartChoice.Chosen has
-	// it. 0 means the best, where anything is chosen and labels are not embedded, and
-	// else the first.
+	// Start is the random start of C to begin at, 1 to 48, as in StartChoice.Chosen. 0
+	// means the best start if anything is chosen and labels are not embedded, else the
+	// first.
 	Start int
 
-	// LabelEmbedding allows more labels than bits, with MethodLabels: they are mapped
+	// LabelEmbedding allows more labels than bits, with MethodLabels: labels are mapped
 	// into as many dimensions as there are bits, which costs some retrieval; see
-	// Embedding. Up to as many labels as bits it changes nothing.
+	// Embedding. With at most as many labels as bits it changes nothing.
 	LabelEmbedding bool
 
-	// What a modality has no entry for is chosen from the training items, by
-	// cross-validation; see Choice.
+	// Settings by modality. A setting without an entry is chosen from the training
+	// items by cross-validation; see Choice.
 	Features map[string]FeatureKind
 	Map      map[string]MapKind
 	Gamma    map[string]float64 // weight of the ridge
 
-	// Views are the codes that an unlabelled item has, Fusion is what makes them; the
-	// zero values are one code, and what the training items say makes the best.
+	// Views says how many codes an unlabelled item has, and Fusion how they are made.
+	// The zero values mean one code, and the fusion that the training items show to be
+	// best.
 	Views  Views
 	Fusion Fusion
 
-	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; 1e-3
-	Delta float64            // weight of |Y|^2, which keeps Y at the labels; 1e4. +Inf: Y is the labels
+	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; default 1e-3
+	Delta float64            // weight of |Y|^2, which keeps Y near the labels; 0 means 1e4. +Inf: Y is the labels
 
-	// MemoryBytes is how much memory a training may take: one that would need more gives a
-	// *MemoryError before it computes anything. What it needs is an estimate, right within
-	// half, and grows with the square of the features of a map. 0 means what the machine, the
-	// limits of the process and of its control groups, and GOMEMLIMIT leave when it begins,
-	// as far as that can be found out; negative means no limit.
+	// MemoryBytes bounds the memory of a training: one that needs more returns a
+	// *MemoryError before it computes anything. The need is an estimate, right within
+	// half, and grows with the square of the features of a map. 0 means the memory that
+	// the machine, the limits of the process and its control groups, and GOMEMLIMIT
+	// leave at the beginning, as far as that can be found out. Negative means no limit.
 	MemoryBytes int64
 
-	// Progress, if not nil, is called from Train's goroutine after each block
-	// of items, and in stage "choose" after each map that was tried, and, where a fusion
-	// is chosen, after the projections of each modality and after each view; total is 0
-	// while it is not known. It is an event.Progress of package db/event.
+	// Progress, if not nil, is called from Train's goroutine after each block of items.
+	// In stage "choose" it is called after each map that was tried. If a fusion is
+	// chosen it is also called after the projections of each modality and after each
+	// view. total is 0 while it is unknown. It has the form of an event.Progress of
+	// package db/event.
 	Progress func(stage string, done, total int64)
 }
 
-// withDefaults checks the options against the modalities and fills in what is
-// zero. The maps become complete: an entry for each modality.
+// withDefaults checks the options against the modalities, and fills in defaults for
+// zeros. The maps get an entry for each modality.
 func (o Options) withDefaults(modalities []Modality) (Options, error) {
 	o.Bits = cmp.Or(o.Bits, DefaultBits)
 	o.Sweeps = cmp.Or(o.Sweeps, DefaultSweeps)
@@ -227,7 +228,7 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 	return o, nil
 }
 
-// checkModalities bounds names and dimensions to what the binary form holds.
+// checkModalities checks names and dimensions against the limits of the binary form.
 func checkModalities(modalities []Modality) error {
 	if len(modalities) == 0 || len(modalities) > maxModalities {
 		return fmt.Errorf("%w: a model has 1 to %d modalities, not %d", ErrOption, maxModalities, len(modalities))
@@ -256,14 +257,14 @@ func checkWeight(what, modality string, x float64) error {
 	return fmt.Errorf("%w: %s of modality %q: %g: it is a finite number, zero or more", ErrOption, what, modality, x)
 }
 
-// complete returns a copy of the settings with an entry for each modality. The
-// caller's map is left as it is.
+// complete returns a copy of given with an entry for each modality. It does not change
+// given.
 func complete[V any](what string, modalities []Modality, given map[string]V, otherwise V) (map[string]V, error) {
 	full := make(map[string]V, len(modalities))
 	for _, m := range modalities {
 		full[m.Name] = otherwise
 	}
-	for _, name := range slices.Sorted(maps.Keys(given)) { // sorted: always the same error
+	for _, name := range slices.Sorted(maps.Keys(given)) { // sorted, so that the error is always the same
 		if _, ok := full[name]; !ok {
 			return nil, &ModalityError{Modality: name, Problem: "has a " + what + " in the options, but is not a modality of the items"}
 		}

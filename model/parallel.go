@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// workerCount is how many goroutines a computation uses.
+// workerCount is the number of goroutines of a computation.
 func workerCount() int { return runtime.GOMAXPROCS(0) }
 
-// chunks calls f for the ranges of at most size that make up 0 to n, in
+// chunks cuts 0 to n into ranges of at most size, and calls f for each of them, in
 // parallel.
 func chunks(workers, n, size int, f func(worker, from, to int)) {
 	parallel(workers, (n+size-1)/size, func(worker, i int) {
@@ -18,13 +18,13 @@ func chunks(workers, n, size int, f func(worker, from, to int)) {
 	})
 }
 
-// parallel calls f(worker, i) for each i below n, on so many goroutines at most,
-// and returns when all are done. worker, below workers, tells the goroutines apart
-// for scratch memory. Which worker gets which i is left to chance: f writes to
-// places that belong to i alone, so that results do not depend on it.
+// parallel calls f(worker, i) for each i below n, on at most so many goroutines, and
+// returns when all calls are done. worker is below workers and tells goroutines apart
+// for scratch memory. Which worker gets which i is up to chance: f writes only to
+// places that belong to i, so that results do not depend on it.
 //
-// A panic in f is raised again in the caller's goroutine, where guard turns it
-// into an error.
+// A panic in f is raised again in the caller's goroutine, where guard turns it into an
+// error.
 func parallel(workers, n int, f func(worker, i int)) {
 	workers = min(workers, n)
 	if workers <= 1 {

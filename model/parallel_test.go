@@ -26,8 +26,8 @@ func TestParallelVisitsEachOnce(t *testing.T) {
 	}
 }
 
-// A panic of gonum, which no input is known to cause, must be an error in the
-// end, from whichever goroutine it comes.
+// A panic of gonum becomes an error, in whichever goroutine it happens. No input is
+// known to cause one.
 func TestPanicsBecomeErrors(t *testing.T) {
 	cause := errors.New("mat: dimension mismatch")
 	for _, workers := range []int{1, 4} {

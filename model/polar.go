@@ -8,19 +8,19 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// rankTolerance is where a singular value counts as zero, relative to the
-// largest.
+// rankTolerance is the share of the largest singular value below which one counts as
+// zero.
 const rankTolerance = 1e-10
 
-// polar writes to dst the polar factor U V' of the thin SVD M = U S V' of the
-// rows x cols matrix m (row-major), rows <= cols.
+// polar writes to dst the polar factor U V' of the thin SVD M = U S V', where m is M,
+// row-major, rows x cols, with rows <= cols.
 //
-// Among all X with orthonormal rows it maximises tr(X M'), which is the step of
-// every solver: min |A - X'B|^2 over such X is max tr(X A B') as |X'B| = |B|
-// (the orthogonal Procrustes problem). Any choice of singular vectors where the
-// singular value is 0 gives the same maximum. With truncate the directions with
-// no singular value are left out instead of chosen: the result is the canonical
-// partial isometry, which does not depend on the SVD routine.
+// Among all X with orthonormal rows the polar factor maximises tr(X M'). That is the
+// step of every solver: since |X'B| = |B|, min |A - X'B|^2 over such X is max tr(X A
+// B') (the orthogonal Procrustes problem). If a singular value is 0 any choice of its
+// singular vectors gives the same maximum. With truncate, directions without a singular
+// value are left out: the result is the canonical partial isometry, which does not
+// depend on the SVD routine.
 //
 // dst and m may be the same slice.
 func polar(dst, m []float64, rows, cols int, truncate bool) error {
@@ -49,7 +49,7 @@ func polar(dst, m []float64, rows, cols int, truncate bool) error {
 	return nil
 }
 
-// general is the row-major matrix that lies in data without gaps.
+// general returns data, without gaps, as a row-major matrix.
 func general(data []float64, rows, cols int) blas64.General {
 	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: data}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// allFigures asks for what takes minutes.
+// allFigures asks for tests that take minutes.
 var allFigures = flag.Bool("figures", false, "compare all figures of retrieval, over several seeds, not a few of one")
 
 // authors are the settings of the paper's authors.
@@ -19,9 +19,9 @@ func authors(bits int) Options {
 	}
 }
 
-// TestQuality compares, as means over seeds, the figures of the authors'
-// settings with those of a reference implementation in numpy, and those of the
-// defaults, where features, map and gamma are chosen, with goals.
+// TestQuality compares means over seeds. The results of the authors' settings are
+// compared with those of a reference implementation in numpy. The results of the
+// defaults, which choose features, map and gamma, are compared with goals.
 func TestQuality(t *testing.T) {
 	withoutRace(t)
 	type figures struct{ i2t, t2i float64 }

@@ -8,50 +8,50 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A Report says what a training did; `fddhdb train --json` prints it.
+// A Report tells what a training did; `fddhdb train --json` prints it.
 type Report struct {
 	TrainItems int               `json:"train_items"`
 	Labels     int               `json:"labels"`
-	LabelSets  int               `json:"label_sets"` // distinct
+	LabelSets  int               `json:"label_sets"` // distinct sets of labels
 	Bits       int               `json:"bits"`
 	Method     Method            `json:"method"`
 	Seed       uint64            `json:"seed"`
 	Chosen     map[string]Chosen `json:"chosen"` // by modality
-	// Choices, by modality, say how features, map and gamma were chosen; a modality
-	// for which the options give all of them has none.
+	// Choices says how features, map and gamma were chosen, by modality. A modality for
+	// which the options give all of them has no entry.
 	Choices map[string]*Choice `json:"choices,omitempty"`
-	// Start says which random start of C was taken; nil where there was none to choose.
+	// Start says which random start of C was taken; nil if there was no choice.
 	Start *StartChoice `json:"start,omitempty"`
 	// Fusion says how the codes of unlabelled items are made, and how that was chosen.
 	Fusion *FusionChoice `json:"fusion,omitempty"`
 	Sweeps int           `json:"sweeps"`
-	// Objective is F after each sweep; for MethodLabels, |H - C Y|^2, since the
-	// rest of F is a constant there; with an infinite Delta F without that part.
+	// Objective is F after each sweep. For MethodLabels it is |H - C Y|^2, as the rest
+	// of F is constant there. With an infinite Delta it is F without the term of Delta.
 	Objective []float64 `json:"objective"`
 	// SweepMAP is the mean average precision, expected over ties, of held-out items
-	// under the codes after each sweep, with what was chosen: the mean over the
-	// modalities, as in StartChoice. It is measured with MethodLabels where features,
-	// map or gamma are chosen and labels not embedded, unless there are more than 48 sweeps,
-	// or more than 8 and hundreds of label sets.
+	// under the codes after each sweep, with the chosen settings: the mean over the
+	// modalities, as in StartChoice. It is measured with MethodLabels if features, map
+	// or gamma are chosen and labels are not embedded; but not with more than 48
+	// sweeps, nor with more than 8 and hundreds of label sets.
 	SweepMAP []float64 `json:"map_tie_sweep,omitempty"`
-	// BitBalance is the mean over the bits of |mean over the items of the bit as
-	// +-1|: 0 where every bit splits the items in halves, 1 where all are constant.
+	// BitBalance is the mean over the bits of |mean of the bit as +-1 over the items|:
+	// 0 if every bit splits the items in halves, 1 if all bits are constant.
 	BitBalance    float64 `json:"bit_balance"`
-	ConstantBits  int     `json:"constant_bits"` // bits that no training item differs in
-	DistinctCodes int     `json:"distinct_codes"`
-	// SharedLabels counts the labels whose code, as that of the label alone, is the
-	// code of another label too: codes do not tell such labels apart.
+	ConstantBits  int     `json:"constant_bits"`  // bits that are the same in all training items
+	DistinctCodes int     `json:"distinct_codes"` // codes of the training items
+	// SharedLabels counts the labels whose code, as that of the label alone, is also
+	// the code of another label: codes do not tell such labels apart.
 	SharedLabels int `json:"shared_labels"`
 	// Everywhere counts the labels that all training items have.
 	Everywhere int `json:"labels_everywhere,omitempty"`
 	// Embedding is nil unless there were more labels than bits.
 	Embedding *Embedding `json:"embedding,omitempty"`
 	// Seconds by phase: scan, choose, maps, embedding (if there is one), sweeps,
-	// statistics, solve; and the total.
+	// statistics, solve; and total.
 	Seconds map[string]float64 `json:"seconds"`
 }
 
-// Chosen is the map of one modality as the training made it.
+// Chosen is the map of one modality, as trained.
 type Chosen struct {
 	Map        MapKind     `json:"map"`
 	FeatureMap FeatureKind `json:"feature_map"`
@@ -61,53 +61,54 @@ type Chosen struct {
 	Sigma      float64     `json:"sigma"`    // 0 for linear
 	Gamma      float64     `json:"gamma"`
 	Mu         float64     `json:"mu"` // not used by MethodLabels
-	// Condition is an estimate, from below, of the condition number in the 1-norm of
-	// A + gamma I, from its Cholesky factor. See ConditionLimit.
+	// Condition is an estimate from below of the condition number of A + gamma I in the
+	// 1-norm, from its Cholesky factor. See ConditionLimit.
 	Condition float64 `json:"condition"`
-	// Constant: all training vectors are equal, so the modality teaches nothing.
+	// Constant says that all training vectors are equal, so the modality teaches
+	// nothing.
 	Constant bool `json:"constant,omitempty"`
 }
 
-// A Choice says how features, map and gamma of a modality were chosen: by
-// cross-validation on a sample of its training items. The criterion is the mean
-// average precision, expected over ties, of the codes that the items of a fold get
-// as queries to the other folds, which have the codes of their labels: the mean over
-// two random starts of these codes where the sample has no more label sets than a code
-// has bits.
+// A Choice reports how features, map and gamma of a modality were chosen: by
+// cross-validation on a sample of its training items. The items of a fold are queries,
+// and their codes come from projections learned on the other folds. The items of the
+// other folds are the database, with the codes of their labels. The criterion is the
+// mean average precision, expected over ties. If the sample has no more label sets than
+// a code has bits, it is the mean over two random starts of these codes.
 type Choice struct {
-	// Unfit is not empty where nothing could be compared, and says why. Then what
-	// the options leave open has its default.
+	// Unfit is not empty if nothing could be compared, and gives the reason. Then open
+	// settings have their defaults.
 	Unfit   string `json:"unfit,omitempty"`
-	Items   int    `json:"items"` // sampled
+	Items   int    `json:"items"` // number of sampled items
 	Folds   int    `json:"folds"`
-	Queries int    `json:"queries"` // items of the sample that the criterion is the mean of
+	Queries int    `json:"queries"` // items of the sample that are queries
 
 	FeatureMap FeatureKind `json:"feature_map"`
 	Map        MapKind     `json:"map"`
-	Gamma      float64     `json:"gamma"` // refined with more anchors than the comparison has
+	Gamma      float64     `json:"gamma"` // refined, with more anchors than the comparison used
 	MAP        float64     `json:"map_tie"`
-	StdErr     float64     `json:"stderr"`
+	StdErr     float64     `json:"stderr"` // of MAP
 
-	// By how much the choice is better than the best other pair of features and map,
-	// less than nothing where it is the simpler of two about as good, and than the
-	// defaults, FeaturesRaw, MapRBF and DefaultGamma unless another gamma is given; nil
-	// where the options rule them out.
+	// The margins of the choice over the best other pair of features and map, and over
+	// the defaults: FeaturesRaw, MapRBF and DefaultGamma or a given gamma. A margin is
+	// negative if the choice is the simpler of two about as good ones. It is nil if the
+	// options rule the other setting out.
 	OverRunnerUp *Margin `json:"over_runner_up,omitempty"`
 	OverDefault  *Margin `json:"over_default,omitempty"`
 
-	Tried []Tried `json:"tried"` // in their order
+	Tried []Tried `json:"tried"` // in order of trial
 }
 
-// A StartChoice says from which random start the codes were learned: of all that
+// A StartChoice says from which random start the codes were learned: of all starts that
 // were tried, the one under whose codes the held-out items of the [Choice] retrieve
-// best, with what was chosen for each modality.
+// best, with the chosen settings of each modality.
 type StartChoice struct {
-	Chosen int       `json:"chosen"`  // from 1, the start of a training that chooses nothing; see Options.Start
-	MAP    []float64 `json:"map_tie"` // by start, the mean over the modalities that were chosen for
+	Chosen int       `json:"chosen"`  // from 1, which is the start of a training that chooses nothing; see Options.Start
+	MAP    []float64 `json:"map_tie"` // by start: mean over the modalities with something to choose
 }
 
-// Settings returns, for each pair of features and map that was compared, what was
-// tried with the gamma that was taken for it, in their order.
+// Settings returns, for each pair of features and map that was compared, the trial with
+// the gamma that was taken for it, in order of trial.
 func (c *Choice) Settings() []Tried {
 	return slices.DeleteFunc(slices.Clone(c.Tried), func(t Tried) bool { return !t.Best || t.Refined })
 }
@@ -119,15 +120,15 @@ type Tried struct {
 	Anchors    int         `json:"anchors"` // before those of the held-out fold are left out
 	Gamma      float64     `json:"gamma"`
 	MAP        float64     `json:"map_tie"`
-	StdErr     float64     `json:"stderr"` // of MAP, as the mean over queries
-	// Best: of the gammas that were tried with this pair of features and map, and as
-	// many anchors, this one was taken.
+	StdErr     float64     `json:"stderr"` // of MAP, as a mean over queries
+	// Best marks the gamma that was taken, of those tried with this pair of features
+	// and map and as many anchors.
 	Best bool `json:"best,omitempty"`
-	// Refined: it was measured when features and map were settled, for gamma.
+	// Refined says that it was measured for gamma, after features and map were settled.
 	Refined bool `json:"refined,omitempty"`
 }
 
-// A Margin is the difference to a setting, query by query.
+// A Margin is the difference to another setting, query by query.
 type Margin struct {
 	FeatureMap FeatureKind `json:"feature_map"`
 	Map        MapKind     `json:"map"`
@@ -136,7 +137,7 @@ type Margin struct {
 	StdErr     float64     `json:"stderr"`  // of the difference
 }
 
-// judgeCodes fills in what the report says about the codes of the items.
+// judgeCodes fills in the fields of the report about codes of items.
 func (r *Report) judgeCodes(s *solver) {
 	count := func(int) int { return 1 }
 	n := len(s.codes) / s.words
@@ -162,7 +163,7 @@ func (r *Report) judgeCodes(s *solver) {
 	r.DistinctCodes = len(distinct)
 }
 
-// stopwatch files the time since the last call under a phase.
+// stopwatch adds the time since its last call to a phase.
 type stopwatch struct {
 	start, last time.Time
 	seconds     map[string]float64

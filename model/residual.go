@@ -5,19 +5,18 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// residualRows is how many rows of A are multiplied at a time: all of them at once would take
-// twice the memory of A.
+// residualRows is the number of rows of A that are multiplied at a time. All at once
+// would take twice the memory of A.
 const residualRows = 256
 
-// Residual returns, of each modality, the mean of (h - z)^2 over the bits and items of
-// the statistics, where z = P phi is what the model's projection makes of an item
-// whose code is h: 0 where projections give every code, 1 where they say nothing. It
-// takes no items, as
+// Residual returns, for each modality, the mean of (h - z)^2 over the bits and items of
+// the statistics. z = P phi is the model's projection of an item with code h. It is 0
+// if projections give every code, and 1 if they tell nothing. It needs no items, as
 //
 //	|H - P Phi|^2 = n q - 2 <P, B> + <P, A P>.
 //
-// These items have taught, so new ones are farther off. A modality without items has
-// 1. The cost is q k^2 multiplications a modality; the error wraps ErrMismatch.
+// These items have taught, so new items are farther off. A modality without items has
+// 1. It costs q k^2 multiplications a modality. The error wraps ErrMismatch.
 func (m *Model) Residual(s *Statistics) (residuals []float64, err error) {
 	defer guard(&err, "computing residuals")
 	if err := m.checkStatistics(s); err != nil {
@@ -57,11 +56,11 @@ func (m *Model) Residual(s *Statistics) (residuals []float64, err error) {
 	return residuals, nil
 }
 
-// ResidualOf is Residual of items instead of statistics: of those that the model has
-// not learned from, it says how far off queries are. Each modality has the mean of
-// (h - z)^2 over the bits of the items that have it and a label that the model knows,
-// h being the code of their labels, and n says how many these are; 1 of none. Without
-// an update, it grows as the data drifts away from what was learned.
+// ResidualOf is Residual over items instead of statistics. For items from which the
+// model has not learned, it tells how far off queries are. Each modality has the mean
+// of (h - z)^2 over the bits of the items that have it and a label that the model
+// knows; h is the code of their labels, and n their number. It is 1 if there are none.
+// Without updates it grows as the data drifts away from what was learned.
 //
 // It costs k (d+q) multiplications an item and modality, on one goroutine. The errors
 // are those of Encoder.Project.

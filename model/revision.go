@@ -7,8 +7,8 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// The body of a revision (magic "FDHR", version 0) in the frame that wire.go
-// describes, as marshal.go has it of a model:
+// The body of a revision (magic "FDHR", version 0), in the frame that wire.go
+// describes, with the numbers of marshal.go:
 //
 //	8         uint64 fingerprint of the base: the model that it is a revision of
 //	4         uint32 q: bits, as the base has
@@ -24,14 +24,14 @@ const (
 	revisionVersion = 0
 )
 
-// MarshalRevision returns what distinguishes m from the model base of which it is a
-// revision ([Online.Revision], [Model.Refit], [Model.Grow]): projections, their gammas,
-// and labels that were added. That is 8 q k bytes a modality, 4 + 8 q a label, and a
-// little more. Equal revisions give equal bytes.
+// MarshalRevision returns the difference of m to its base ([Online.Revision],
+// [Model.Refit], [Model.Grow]): projections, their gammas, and added labels. That is 8
+// q k bytes a modality, 4 + 8 q a label, and a little more. Equal revisions give equal
+// bytes.
 //
-// The error wraps ErrMismatch if m is not base but for these: if a label set that base
-// knows may have another code, or a vector other features, or an unlabelled item
-// another mix of its projections.
+// The error wraps ErrMismatch if m differs from base in anything else: if a label set
+// that base knows may have another code, a vector other features, or an unlabelled item
+// another fusion of its projections.
 func (m *Model) MarshalRevision(base *Model) ([]byte, error) {
 	grown, err := m.grownSince(base)
 	if err != nil {
@@ -56,7 +56,7 @@ func (m *Model) MarshalRevision(base *Model) ([]byte, error) {
 	return w.finish(), nil
 }
 
-// grownSince returns the places of the labels that base does not know.
+// grownSince returns the positions of the labels that base does not know.
 func (m *Model) grownSince(base *Model) (grown []int, err error) {
 	other := func(what string) ([]int, error) {
 		return nil, fmt.Errorf("%w: the model is no revision of the base: it has other %s", ErrMismatch, what)
@@ -83,7 +83,7 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 	if known < len(base.labels) {
 		return other(fmt.Sprintf("labels, and not %d", base.labels[known]))
 	}
-	if !slices.Equal(m.maps, base.maps) { // in memory; elsewhere they may be the same
+	if !slices.Equal(m.maps, base.maps) { // the same in memory; if read from bytes they may still be equal
 		as := *m
 		as.labels, as.c = base.labels, base.c
 		if as.sign(); as.fingerprint != base.fingerprint {
@@ -93,10 +93,10 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 	return grown, nil
 }
 
-// UnmarshalRevision reads a revision of m that MarshalRevision has written, from bytes
-// that may come from anywhere, of which it keeps none: the model that was written, to
-// the last bit. It shares the maps with m, so that it takes the memory of its
-// projections alone. The error wraps codec.ErrCorrupt, or ErrMismatch if it is a
+// UnmarshalRevision reads a revision of m that MarshalRevision has written. The bytes
+// may be of any origin, and it keeps none of them. It returns the model that was
+// written, to the last bit. The model shares the maps of m, so it takes only the memory
+// of its projections. The error wraps codec.ErrCorrupt, or ErrMismatch if it is a
 // revision of another model, or is a *FormatError for one of a newer release.
 func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 	r, err := openFrame(b, "revision", revisionMagic, revisionVersion)

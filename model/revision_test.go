@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// revised is a small model and a revision of it, with labels that were added if grown.
+// revised returns a small model and a revision of it, with added labels if grown.
 func revised(t testing.TB, grown bool) (base, revision *Model) {
 	t.Helper()
 	r := small(t)
@@ -47,8 +47,8 @@ func marshalRevision(t testing.TB, m, base *Model) []byte {
 	return b
 }
 
-// A revision comes back as the model that it was, to the last bit, also for a base
-// that was itself read.
+// A revision comes back as the same model, to the last bit, also for a base that was
+// itself read.
 func TestRevisionRoundTrip(t *testing.T) {
 	for _, grown := range []bool{false, true} {
 		base, revision := revised(t, grown)

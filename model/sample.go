@@ -6,26 +6,27 @@ import (
 	"slices"
 )
 
-// A sample keeps some of the vectors that pass by, the anchors of a map, so that
-// how many will come need not be known before.
+// A sample keeps some of the vectors that pass by, such as the anchors of a map. The
+// number of vectors need not be known before.
 type sample struct {
-	place func(i int) int
-	n     int // vectors so far
+	place func(i int) int // see newSample
+	n     int             // vectors so far
 	kept  []sampled
 }
 
+// sampled is a kept vector.
 type sampled struct {
-	item int // among those that have the modality
-	x    Vector
+	item int    // number among the items that have the modality
+	x    Vector // a copy
 }
 
-// newSample returns an empty sample. place(i), called for i = 0, 1, 2 and so on,
-// says at which place vector i is kept, instead of the one that was there; -1 means
-// that it is not kept. Places are taken in ascending order.
+// newSample returns an empty sample. place(i) is called for i = 0, 1, 2 and so on. It
+// returns the place at which vector i is kept, replacing the vector there, or -1 if it
+// is not kept. New places are taken in ascending order.
 func newSample(place func(i int) int) *sample { return &sample{place: place} }
 
-// reservoir returns the places of k random vectors out of any number, each set of
-// k equally likely (Vitter's algorithm R: vector i is kept with probability
+// reservoir returns the places of k random vectors out of any number. Each set of k
+// vectors is equally likely (Vitter's algorithm R: vector i is kept with probability
 // k/(i+1)).
 func reservoir(rng *rand.Rand, k int) func(i int) int {
 	return func(i int) int {
@@ -39,7 +40,7 @@ func reservoir(rng *rand.Rand, k int) func(i int) int {
 	}
 }
 
-// add takes the next vectors and keeps copies.
+// add offers the next vectors, and copies those that it keeps.
 func (s *sample) add(xs []Vector) {
 	for _, x := range xs {
 		p := s.place(s.n)
@@ -54,7 +55,7 @@ func (s *sample) add(xs []Vector) {
 	}
 }
 
-// ordered returns what was kept, in the order in which it came.
+// ordered returns the kept vectors, in the order in which they came.
 func (s *sample) ordered() []Vector {
 	slices.SortFunc(s.kept, func(a, b sampled) int { return cmp.Compare(a.item, b.item) })
 	var xs []Vector

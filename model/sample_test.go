@@ -11,7 +11,7 @@ import (
 	_ "github.com/fddhdb/fddhdb/internal/seed"
 )
 
-// sampleOf returns which of n vectors are kept.
+// sampleOf returns the numbers of the vectors that are kept out of n.
 func sampleOf(seed uint64, n, k int) (rows []int) {
 	s := newSample(reservoir(rand.New(rand.NewPCG(seed, 0)), k))
 	x := []float32{0} // one for all: a sample copies
@@ -36,7 +36,7 @@ func TestSample(t *testing.T) {
 	})
 }
 
-// TestSampleIsUniform: every vector is kept equally often, wherever it comes.
+// TestSampleIsUniform: every vector is kept equally often, at any position.
 func TestSampleIsUniform(t *testing.T) {
 	const n, k, rounds = 50, 7, 20_000
 	count := make([]float64, n)

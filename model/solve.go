@@ -17,9 +17,9 @@ import (
 //	F = |H - C Y|^2 + sum_t mu_t |phi_t - R_t C Y|^2 + delta |Y|^2
 //	s.t. C'C = I, R_t'R_t = I, H in {-1,1}, Y >= 1 at the labels and <= 0 elsewhere.
 //
-// The paper stores items as columns; here an item is a row, and so is a label:
-// Y is n x c, H n x q, phi_t n x k, and C, M_t and G_t below are the transposes
-// of the paper's matrices, c x q and c x k.
+// The paper stores items as columns; here an item is a row, and so is a label. Y is n x
+// c, H is n x q, phi_t is n x k. C, M_t and G_t below are the transposes of the paper's
+// matrices, c x q and c x k.
 //
 // A sweep goes over the items once. Features enter it only through
 //
@@ -27,39 +27,40 @@ import (
 //
 // because both choices of R_t lead to G_t = polar(M_t):
 //
-//   - joint. For fixed H and Y, |phi - G Y|^2 with G'G = I depends on G alone,
-//     and any G with orthonormal columns is R C for a feasible R (extend C and G
-//     to bases and map one to the other). So C and the G_t part: the exact
-//     minimiser over (C, R_1, ..., R_T) is C = polar(H Y'), G_t = polar(M_t).
-//   - paper. R_t = polar(M_t C') in the canonical form of rank c. With the SVD
-//     M_t = U S W', M_t C' = U S (C W)' is an SVD too, so R_t = U W' C' =
-//     polar(M_t) C' and G_t = R_t C = polar(M_t), since C'C = I. The C-step is
-//     C = polar(H Y' + sum_t mu_t R_t' M_t) with R_t of the sweep before, for
-//     which R_t' M_t = C G_t' M_t: no k x q matrix but the random first R_t.
+//   - joint. For fixed H and Y, |phi - G Y|^2 with G'G = I depends on G alone, and any
+//     G with orthonormal columns is R C for a feasible R (extend C and G to bases and
+//     map one to the other). So C and the G_t separate: the exact minimiser over (C,
+//     R_1, ..., R_T) is C = polar(H Y'), G_t = polar(M_t).
+//   - paper. R_t = polar(M_t C') in the canonical form of rank c. With the SVD M_t = U
+//     S W', M_t C' = U S (C W)' is an SVD too, so R_t = U W' C' = polar(M_t) C' and G_t
+//     = R_t C = polar(M_t), since C'C = I. The C-step is C = polar(H Y' + sum_t mu_t
+//     R_t' M_t) with R_t of the sweep before, for which R_t' M_t = C G_t' M_t. So the
+//     only k x q matrix is the random first R_t.
 //
-// So while a sweep computes a block of phi, it does the Y-step of those items
-// and adds them to the M_t of the next sweep. phi is never held; Y and H are,
-// at c*8 + q/8 bytes an item.
+// While a sweep computes a block of phi, it does the Y-step of those items and adds
+// them to the M_t of the next sweep. So phi is never held. Y and H are, at c*8 + q/8
+// bytes an item.
 //
-// labels is the limit delta -> infinity: Y stays at the labels, F without its
-// constant part is |H - C Y|^2, and an item is worth as much as its label set,
-// so that the sweep goes over the distinct sets with their counts and over no
-// features at all.
+// labels is the limit delta -> infinity: Y stays at the labels, and F without its
+// constant part is |H - C Y|^2. All items of a label set count alike, so a sweep goes
+// over the distinct sets with their counts, and over no features.
 //
-// joint and paper take delta = +Inf, too: the steps for C and G_t stay as they are,
-// the Y-step leaves the labels, and F is without its then constant last part. That
-// is the paper's method without the relaxation of labels (FDDH_NR).
+// joint and paper also take delta = +Inf. The steps for C and G_t do not change, the
+// Y-step returns the labels, and F is without its last term, which is constant then.
+// That is the paper's method without the relaxation of labels (FDDH_NR).
+//
+// A solver belongs to the goroutine of Train, and computes on workers goroutines.
 type solver struct {
 	method  Method
-	q, c    int
+	q, c    int // bits of a code, and labels
 	sets    *labelSets
-	mu      []float64
+	mu      []float64 // by modality
 	delta   float64
 	workers int
 
-	words int
-	codes []uint64  // H: a code a label set (labels) or an item
-	y     []float64 // Y, n x c; nil for labels, where it is the label sets
+	words int       // words of a code
+	codes []uint64  // H: a code for each label set (labels) or item (joint, paper)
+	y     []float64 // Y, n x c; nil for labels, whose Y is the label sets
 	cm    []float64 // C, c x q
 	hy    []float64 // H Y', c x q
 
@@ -69,14 +70,14 @@ type solver struct {
 	g    [][]float64 // G_t, c x k
 	r0   [][]float64 // k x q, for the first sweep of paper; nil after it
 
-	// C and G_t as right operands of products with rows of items.
+	// C and G_t, packed as right operands of products with rows of items.
 	right struct {
-		c, ct *dense.Packed[float64]   // x C', and x C
-		g, gg []*dense.Packed[float64] // x G_t', and x G_t G_t', which is x unless truncated
+		c, ct *dense.Packed[float64]   // for x C', and for x C
+		g, gg []*dense.Packed[float64] // for x G_t', and for x G_t G_t', which is x unless truncated
 	}
 }
 
-// newSolver prepares the first sweep: hy is H0 Y0' where Y0 are the labels.
+// newSolver prepares the first sweep. hy is H0 Y0', where Y0 are the labels.
 func newSolver(opt Options, modalities []Modality, sets *labelSets, hy []float64) *solver {
 	s := &solver{
 		method: opt.Method, q: opt.Bits, c: len(sets.labels), sets: sets,
@@ -101,7 +102,7 @@ func newSolver(opt Options, modalities []Modality, sets *labelSets, hy []float64
 	return s
 }
 
-// useMaps gives the solver the features; r0 yields the random start of R_t.
+// useMaps gives the solver the feature maps. r0 returns the random start of R_t.
 func (s *solver) useMaps(maps []*featureMap, r0 func(t, k int) []float64) {
 	s.maps = maps
 	s.right.g = make([]*dense.Packed[float64], len(maps))
@@ -116,8 +117,8 @@ func (s *solver) useMaps(maps []*featureMap, r0 func(t, k int) []float64) {
 	}
 }
 
-// run does the sweeps and returns F after each of them. seen, if not nil, is
-// called after each.
+// run does the sweeps and returns F after each of them. If seen is not nil run calls it
+// after each sweep.
 func (s *solver) run(ctx context.Context, r *reader, sweeps int, seen func(*solver)) ([]float64, error) {
 	sweep := s.sweepSets
 	if s.method != MethodLabels {
@@ -162,8 +163,8 @@ func (s *solver) stepC() error {
 	}
 	for t, f := range s.maps {
 		k := f.size()
-		// The full polar factor is feasible for joint even where M_t has lost
-		// rank; the paper's R_t is canonical, so that it needs no arbitrary basis.
+		// The full polar factor is feasible for joint even if M_t has lost rank. The
+		// R_t of the paper is canonical, so it needs no arbitrary basis.
 		if err := polar(s.g[t], s.m[t], s.c, k, s.method == MethodPaper); err != nil {
 			return fmt.Errorf("the step for R of modality %d: %w", t, err)
 		}
@@ -180,7 +181,7 @@ func (s *solver) stepC() error {
 	return nil
 }
 
-// addRotated adds mu_t R_t' M_t, with R_t of the sweep before.
+// addRotated adds mu_t R_t' M_t to target, with R_t of the sweep before.
 func (s *solver) addRotated(target []float64, t, k int) {
 	m, dst := general(s.m[t], s.c, k), general(target, s.c, s.q)
 	if s.r0 != nil {
@@ -192,7 +193,7 @@ func (s *solver) addRotated(target []float64, t, k int) {
 	blas64.Gemm(blas.NoTrans, blas.NoTrans, s.mu[t], mg, general(s.cm, s.c, s.q), 1, dst)
 }
 
-// sweepSets is the sweep of labels: H = sgn(C Y) a label set, and its H Y'.
+// sweepSets is the sweep of labels: H = sgn(C Y) for each label set, and its H Y'.
 func (s *solver) sweepSets(ctx context.Context, _ string) (float64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -217,7 +218,7 @@ func (s *solver) sweepSets(ctx context.Context, _ string) (float64, error) {
 	return f, nil
 }
 
-// code returns the code that item i has after the last sweep.
+// code returns the code of item i after the last sweep.
 func (s *solver) code(i int) codec.Code {
 	if s.method == MethodLabels {
 		i = int(s.sets.of[i])
@@ -225,13 +226,12 @@ func (s *solver) code(i int) codec.Code {
 	return s.codes[i*s.words : (i+1)*s.words]
 }
 
-// setCode returns the code that a label set has after the last sweep of
-// MethodLabels.
+// setCode returns the code of a label set after the last sweep of MethodLabels.
 func (s *solver) setCode(set uint32) codec.Code {
 	return s.codes[int(set)*s.words : (int(set)+1)*s.words]
 }
 
-// meanCode returns the mean over the items of their codes as +-1.
+// meanCode returns the mean of the items' codes as +-1.
 func (s *solver) meanCode() []float64 {
 	mean := make([]float64, s.q)
 	for i := range len(s.codes) / s.words {

@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// problems are the shapes that every solver test goes over.
+// problems are the shapes of every solver test.
 var problems = []struct {
 	name string
 	cfg  synth.Config
@@ -24,7 +24,7 @@ var problems = []struct {
 	{"several blocks", synth.Config{Items: blockItems + 40, Classes: 4, Dims: []int{5, 4}, Missing: .2}},
 }
 
-func heavyMu(dims []int) map[string]float64 { // so that features matter
+func heavyMu(dims []int) map[string]float64 { // makes features matter
 	mu := map[string]float64{}
 	for i, m := range modalitiesOf(dims) {
 		mu[m.Name] = .3 + .4*float64(i)
@@ -32,8 +32,8 @@ func heavyMu(dims []int) map[string]float64 { // so that features matter
 	return mu
 }
 
-// TestSolverAgainstLiteral: the streamed solver is the literal one, to rounding,
-// in every variable of every sweep, and in A, B and P.
+// TestSolverAgainstLiteral: the streamed solver equals the literal one, to rounding, in
+// every variable of every sweep, and in A, B and P.
 func TestSolverAgainstLiteral(t *testing.T) {
 	longWithRace(t)
 	for _, problem := range problems {
@@ -139,8 +139,8 @@ func TestObjectiveFallsAndBasesAreOrthonormal(t *testing.T) {
 	}
 }
 
-// TestStepsAreOptimal: no feasible change of the variables that a step chose
-// lowers the objective, the others being what they were at that step.
+// TestStepsAreOptimal: at each step, no feasible change of the variables that the step
+// chose lowers the objective while the others stay.
 func TestStepsAreOptimal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	noise := func(m *mat.Dense, size float64) *mat.Dense {
@@ -199,8 +199,8 @@ func TestStepsAreOptimal(t *testing.T) {
 	}
 }
 
-// TestMethodsAgreeAtLargeDelta: with one label an item, Y at the labels and
-// features that weigh little, the three solvers are one.
+// TestMethodsAgreeAtLargeDelta: with one label an item, Y at the labels and features of
+// little weight, the three solvers agree.
 func TestMethodsAgreeAtLargeDelta(t *testing.T) {
 	cfg := synth.Config{Items: 300, Classes: 5, Dims: []int{8, 5}, Seed: 3}
 	var codes []codec.Codes
@@ -231,9 +231,9 @@ func TestMethodsAgreeAtLargeDelta(t *testing.T) {
 	}
 }
 
-// TestInfiniteDelta: without relaxation Y is the labels, and joint is labels, whatever
-// the features say: the same codes, and an objective that differs by what the
-// features add to it.
+// TestInfiniteDelta: without relaxation Y is the labels. joint then has the codes of
+// labels, whatever the features are, and an objective that differs by the part of the
+// features.
 func TestInfiniteDelta(t *testing.T) {
 	for _, problem := range problems {
 		solve := func(method Method) *solved {
@@ -251,7 +251,7 @@ func TestInfiniteDelta(t *testing.T) {
 					t.Errorf("%s, %v: Y has left the labels in sweep %d", problem.name, s.opt.Method, sweep+1)
 				}
 			}
-			// G_t follows from the labels: its part is the same in every sweep.
+			// G_t follows from the labels, so its part is the same in every sweep.
 			features := joint.result.Report.Objective[sweep] - labels.result.Report.Objective[sweep]
 			if first := joint.result.Report.Objective[0] - labels.result.Report.Objective[0]; !approx(features, first, 1e-7*first) {
 				t.Errorf("%s: features add %g to the objective of sweep %d, %g to the first", problem.name, features, sweep+1, first)
@@ -260,9 +260,9 @@ func TestInfiniteDelta(t *testing.T) {
 	}
 }
 
-// TestDependentLabels: labels that only occur together, or a modality that says
-// nothing, take rank from the matrices whose polar factors are taken; C must
-// stay orthonormal and joint's objective must still fall.
+// TestDependentLabels: labels that only occur together, or a modality that tells
+// nothing, lower the rank of the matrices whose polar factors are taken. C stays
+// orthonormal, and the objective of joint still falls.
 func TestDependentLabels(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 120, Classes: 3, Dims: []int{6, 4}})
 	for i, labels := range data.Labels {

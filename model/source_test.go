@@ -15,7 +15,7 @@ type memory struct {
 
 func (s *memory) Examples(ctx context.Context) iter.Seq2[Example, error] {
 	return func(yield func(Example, error) bool) {
-		// One example for all, overwritten: training must not keep it.
+		// One example for all items, overwritten: training must not keep it.
 		ex := Example{Vectors: make([]Vector, len(s.vectors))}
 		for i, labels := range s.labels {
 			for t, rows := range s.vectors {
@@ -33,7 +33,7 @@ func (s *memory) Examples(ctx context.Context) iter.Seq2[Example, error] {
 	}
 }
 
-// denseAll returns rows as vectors, which share them.
+// denseAll returns rows as vectors, which alias them.
 func denseAll(rows [][]float32) (xs []Vector) {
 	for _, x := range rows {
 		xs = append(xs, Dense(x))
@@ -52,8 +52,8 @@ func modalitiesOf(dims []int) []Modality {
 	return ms
 }
 
-// settled returns the options with nothing left to choose: what they do not give
-// is raw, rbf, 0.01 and the sum.
+// settled returns the options with nothing left to choose: settings that they do not
+// give are raw, rbf, 0.01 and the sum.
 func settled(modalities []Modality, opt Options) Options {
 	full, err := opt.withDefaults(modalities)
 	if err != nil {

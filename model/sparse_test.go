@@ -36,7 +36,7 @@ func (s *vectorSource) Examples(context.Context) iter.Seq2[Example, error] {
 	}
 }
 
-// texts returns the texts of items of the shape of NUS-WIDE, both ways.
+// texts returns texts of items of the shape of NUS-WIDE, in both forms.
 func texts(t testing.TB, seed uint64, from, to int) (sparse, dense []Vector, labels [][]uint32) {
 	t.Helper()
 	g, err := synth.NewNUSWide(seed, synth.DefaultNUSWideNoise)
@@ -53,7 +53,7 @@ func texts(t testing.TB, seed uint64, from, to int) (sparse, dense []Vector, lab
 	return sparse, dense, labels
 }
 
-// spread spreads the dimensions of vectors over d of them, as sparse ones.
+// spread moves the dimensions of vectors apart, to d of them, as sparse vectors.
 func spread(xs []Vector, d int) (wide []Vector) {
 	for _, x := range xs {
 		var index []uint32
@@ -76,8 +76,8 @@ func trainOn(t testing.TB, m []Modality, xs []Vector, labels [][]uint32, opt Opt
 	return r
 }
 
-// ulps returns the difference of a feature from another in roundings of float32, those
-// of .1 where it is less.
+// ulps returns the difference of two features in roundings of float32; below .1 in
+// roundings of .1.
 func ulps(a, b float64) float64 { return math.Abs(a-b) / max(.1, math.Abs(b)) * (1 << 23) }
 
 // sparseDistance returns the squared distance of two sparse vectors, in float64.
@@ -95,9 +95,9 @@ func sparseDistance(x, y Vector) (sum float64) {
 	return sum
 }
 
-// TestSparseFeaturesAreThoseOfDense: for every kind of features and map, in both
-// layouts of anchors, to what float32 rounds away. Those of RBF are within a few
-// ulps of their definition; dense ones, of products with more terms, less so.
+// TestSparseFeaturesAreThoseOfDense: for every kind of features and map and both
+// layouts of anchors, up to rounding of float32. Those of RBF are within a few ulps of
+// their definition; dense ones, from products with more terms, are less exact.
 func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 	longWithRace(t)
 	const n = 700
@@ -168,8 +168,8 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 	}
 }
 
-// TestSparseFarFromTheOrigin: the mean of vectors that are declared sparse and are
-// not may be large against their spread.
+// TestSparseFarFromTheOrigin: vectors that are declared sparse but are not may have a
+// mean that is large against their spread.
 func TestSparseFarFromTheOrigin(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const n, d = 200, 30
@@ -234,8 +234,8 @@ func TestSparseMoments(t *testing.T) {
 	}
 }
 
-// TestSparseQuality: declared sparse, texts get codes as good as declared dense, and
-// all but the same.
+// TestSparseQuality: texts declared sparse get codes as good as those declared dense,
+// and almost the same.
 func TestSparseQuality(t *testing.T) {
 	withoutRace(t)
 	const queries, bits = 300, 32
@@ -246,7 +246,7 @@ func TestSparseQuality(t *testing.T) {
 	sparse, dense, labels := texts(t, 8, 0, n+queries)
 	dm := []Modality{{Name: "text", Dim: synth.NUSWideText}}
 	for _, opt := range []Options{
-		{Bits: bits, Anchors: 200}, // chosen
+		{Bits: bits, Anchors: 200}, // everything else is chosen
 		settled(dm, Options{Bits: bits, Anchors: 200}),
 		settled(dm, Options{Bits: bits, Anchors: 200, Features: map[string]FeatureKind{"text": FeaturesLog}, Map: map[string]MapKind{"text": MapRBFLinear}}),
 	} {
@@ -285,8 +285,8 @@ func TestSparseQuality(t *testing.T) {
 	}
 }
 
-// TestSparseIsReproducible: one model and one projection, to the last bit, whatever
-// GOMAXPROCS is, in whatever form vectors come, alone or among others, and read back.
+// TestSparseIsReproducible: one model and one projection, to the last bit, for any
+// GOMAXPROCS and either form of vectors, alone or among others, and read back.
 func TestSparseIsReproducible(t *testing.T) {
 	const n, d = 300, 100_000
 	sparse, dense, labels := texts(t, 9, 0, n)
@@ -294,7 +294,7 @@ func TestSparseIsReproducible(t *testing.T) {
 	for _, c := range []struct {
 		d    int
 		xs   []Vector
-		same []Vector // in the other form
+		same []Vector // the same vectors in the other form
 	}{
 		{synth.NUSWideText, sparse, dense},
 		{d, spread(sparse, d), nil}, // too wide to pack
@@ -367,8 +367,8 @@ func TestSparseForDense(t *testing.T) {
 	}
 }
 
-// TestEmptyVectorIsAVector: an item without words has the modality, one without a
-// vector has not.
+// TestEmptyVectorIsAVector: an item without words has the modality; an item without a
+// vector does not.
 func TestEmptyVectorIsAVector(t *testing.T) {
 	withoutRace(t)
 	sparse, _, labels := texts(t, 2, 0, 100)
@@ -427,7 +427,7 @@ func TestSparseRefuses(t *testing.T) {
 	}
 }
 
-// TestSparseSampleIsBounded: and what is left of it is a fair sample.
+// TestSparseSampleIsBounded: the reduced sample is still a fair one.
 func TestSparseSampleIsBounded(t *testing.T) {
 	withoutRace(t)
 	const n, long = 3000, 40_000
@@ -466,15 +466,15 @@ func TestSparseSampleIsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkSparseMap compares the layouts of anchors, and dense vectors, a vector an
-// operation.
+// BenchmarkSparseMap compares the layouts of anchors, and dense vectors. An operation
+// is one vector.
 func BenchmarkSparseMap(b *testing.B) {
 	const n, k = 2048, 800
 	sparse, _, _ := texts(b, 1, 0, n)
 	for _, c := range []struct {
 		name string
 		d    int
-		rng  *rand.Rand // each number goes to one of d/1000 dimensions
+		rng  *rand.Rand // moves each number to one of d/1000 dimensions
 	}{{"1000", 1000, nil}, {"8000", 8000, rand.New(rand.NewPCG(1, 1))}, {"20000", 20_000, rand.New(rand.NewPCG(1, 2))}} {
 		xs := spread(sparse, c.d)
 		if c.rng != nil {
@@ -515,7 +515,7 @@ func BenchmarkSparseMap(b *testing.B) {
 			stats, h := &Statistics{bits: 128, parts: []part{p}}, slices.Repeat([]float32{1}, blockItems*128)
 			all := make([]float32, blockItems*k)
 			f.apply(all, same[:blockItems], new(mapScratch))
-			b.Run(c.name+"/statistics", func(b *testing.B) { // of features, to compare with
+			b.Run(c.name+"/statistics", func(b *testing.B) { // statistics of features, for comparison
 				for i := 0; i < b.N; i += blockItems {
 					if err := stats.Add(0, blockItems, all, h); err != nil {
 						b.Fatal(err)

@@ -11,29 +11,28 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// The random start H0 decides which orthonormal basis C the solver ends at, and
-// with it how well the bits can be told from the features: between starts, mAP
-// varies about as much as between good settings. Neither the objective nor the
-// distances of the codes say which start is good, but held-out retrieval does.
-// And that is cheap to ask: codes are a linear function of which label set an item
-// has, so once the projections are solved for the sets, a start costs a product of
-// queries x sets x bits.
+// The random start H0 decides at which orthonormal basis C the solver ends, and so how
+// well the bits can be told from the features. mAP varies between starts about as much
+// as between good settings. Neither the objective nor the distances of the codes say
+// which start is good, but held-out retrieval does. Measuring that is cheap. Codes are
+// a linear function of the label set of an item. So once the projections are solved for
+// the sets, a start costs a product of queries x sets x bits.
 const (
 	mostStarts   = 48
-	searchStarts = 2       // whose mean is the criterion for settings
-	startWork    = 1 << 30 // multiplications that all starts may take, roughly
-	mostTargets  = 512     // label sets to solve for
+	searchStarts = 2       // starts whose mean is the criterion for settings
+	startWork    = 1 << 30 // multiplications of all starts, roughly
+	mostTargets  = 512     // label sets to solve for, at most
 )
 
 // startCodes are the codes of one start.
 type startCodes struct {
 	judge *judge
-	signs *dense.Packed[float64] // as +-1: q rows of a number for each label set of the judge
+	signs *dense.Packed[float64] // codes as +-1: q rows of a number for each label set of the judge
 }
 
-// solveStarts makes solvers after their sweeps, one for each start. Codes come
-// from the labels alone: those of MethodLabels stand for those of the other methods,
-// which they hardly differ from.
+// solveStarts makes a solver for each start, and does their sweeps. Codes come from
+// labels alone: the codes of MethodLabels stand for those of the other methods, from
+// which they hardly differ.
 func (tr *trainer) solveStarts(ctx context.Context) error {
 	opt := tr.opt
 	opt.Method = MethodLabels
@@ -46,16 +45,16 @@ func (tr *trainer) solveStarts(ctx context.Context) error {
 		if _, err := s.run(ctx, nil, opt.Sweeps, nil); err != nil {
 			return err
 		}
-		s.cm, s.hy = nil, nil // of many labels they are large, and only the codes are asked for
+		s.cm, s.hy = nil, nil // large if there are many labels; only the codes are needed
 		tr.solvers = append(tr.solvers, s)
 	}
 	return nil
 }
 
-// affordableStarts returns how many starts the choice is among. Labels that are
-// embedded have other codes in the end, as their embedding follows from the maps: which
-// start is best for the codes that there are now says nothing of those, and there are
-// only the starts that settings are compared by.
+// affordableStarts returns the number of starts to choose from. If labels are embedded
+// it is the number by which settings are compared: their embedding follows from the
+// maps, so they get other codes in the end, and the codes of now do not tell which
+// start is best.
 func (tr *trainer) affordableStarts() int {
 	c, q, most := len(tr.sets.labels), tr.opt.Bits, mostStarts
 	if tr.sets.embedding != nil {
@@ -65,13 +64,13 @@ func (tr *trainer) affordableStarts() int {
 	for _, set := range tr.sets.sets {
 		members += len(set)
 	}
-	// A sweep is a decomposition, some 20 c^2 q, and a product of sets and labels.
+	// A sweep is a decomposition, about 20 c^2 q, and a product of sets and labels.
 	work := tr.opt.Sweeps * (20*c*c*q + 2*members*q)
 	return max(1, min(most, startWork/work))
 }
 
 // drawStarts returns the first n starts: H0 Y0' of the scan, and for other H0 a random
-// matrix with rows of the same size.
+// matrix with rows of the same length.
 func (tr *trainer) drawStarts(n int) [][]float64 {
 	items := make([]float64, len(tr.sets.labels)) // by label
 	for i, set := range tr.sets.sets {
@@ -119,7 +118,7 @@ func (c *chooser) addStarts(setOf []uint32, solvers []*solver) {
 	}
 }
 
-// comparing returns how many starts are judged while settings are compared.
+// comparing returns the number of starts to judge while settings are compared.
 func (c *chooser) comparing(t *trial) int {
 	if t.sets {
 		return min(searchStarts, len(c.starts))
@@ -137,7 +136,7 @@ func (c *chooser) indicators() dense.Matrix[float32] {
 	return x
 }
 
-// judgeStarts measures the starts under the settings that were chosen.
+// judgeStarts measures the starts under the chosen settings.
 func (c *chooser) judgeStarts(t *trial, gamma float64) {
 	if len(c.starts) > 1 {
 		if !t.sets {
@@ -147,8 +146,9 @@ func (c *chooser) judgeStarts(t *trial, gamma float64) {
 	}
 }
 
-// merit returns the mean average precision under the codes of each start, nil where
-// gamma gives no projection. Several need a trial that is aimed at label sets.
+// merit returns the mean average precision under the codes of each start, or nil if
+// gamma gives no projection. If there are several starts, the trial must be aimed at
+// label sets.
 func (c *chooser) merit(t *trial, gamma float64) []float64 {
 	n := len(c.starts)
 	sums, stable := make([][]float64, choiceFolds), make([]bool, choiceFolds)
@@ -168,8 +168,9 @@ func (c *chooser) merit(t *trial, gamma float64) []float64 {
 	return merits
 }
 
-// chooseStart begins the solver where held-out items retrieve best, in the mean over
-// the modalities; the first of equals. It returns which start that is.
+// chooseStart lets the solver begin at the start with the best held-out retrieval, in
+// the mean over the modalities; the first of equals. It returns the number of that
+// start.
 func (tr *trainer) chooseStart(choosers []*chooser) int {
 	var merits []float64
 	judged := 0.0
@@ -180,7 +181,7 @@ func (tr *trainer) chooseStart(choosers []*chooser) int {
 		case merits == nil:
 			merits = make([]float64, len(tr.starts))
 		}
-		merits = merits[:min(len(merits), len(c.merits))] // as many as all have judged
+		merits = merits[:min(len(merits), len(c.merits))] // as many as all choosers have judged
 		floats.Add(merits, c.merits[:len(merits)])
 		judged++
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// TestStartsAreJudgedByTheirCodes: what is solved for the label sets gives the
-// figures that the codes of each start give when they are solved for themselves.
+// TestStartsAreJudgedByTheirCodes: projections solved for the label sets measure the
+// same as projections solved for the codes of each start.
 func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 400, Classes: 5, Dims: []int{7}, LabelsPerItem: 2, Noise: 1.5})
 	c := chooserOf(t, modalitiesOf([]int{7}), synthetic(data), Options{Bits: 24})
@@ -37,7 +37,7 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 			}
 		}
 		c.starts[0] = first
-		// A projection of nearly nothing may get another sign.
+		// A projection near zero may get another sign.
 		if want := sum / float64(c.judge.queryCount()); !approx(got[start], want, 1e-3) {
 			t.Errorf("start %d: %g, want %g", start, got[start], want)
 		}
@@ -49,7 +49,7 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 }
 
 // TestBestStartIsTaken: training goes on from the start with the largest merit, and
-// says so.
+// reports it.
 func TestBestStartIsTaken(t *testing.T) {
 	withoutRace(t)
 	dims := []int{7, 4}
@@ -62,7 +62,7 @@ func TestBestStartIsTaken(t *testing.T) {
 	if s == nil || len(s.MAP) != mostStarts || s.MAP[s.Chosen-1] != slices.Max(s.MAP) {
 		t.Fatalf("%+v", s)
 	}
-	// The codes are those of the solver that begins there.
+	// The codes are those of a solver that begins at this start.
 	tr := &trainer{opt: settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}), from: seeded(3, 16), reader: &reader{modalities: modalitiesOf(dims), src: data, items: -1}}
 	if err := tr.scan(t.Context()); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestBestStartIsTaken(t *testing.T) {
 			t.Fatalf("labels %v: code %x", labels, got)
 		}
 	}
-	// Given, it is that start, whatever else is chosen.
+	// A given start is taken, whatever else is chosen.
 	for _, opt := range []Options{{Bits: 16, Seed: 3}, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3})} {
 		opt.Start = s.Chosen
 		again, err := Train(t.Context(), modalitiesOf(dims), data, opt)
@@ -97,7 +97,7 @@ func TestBestStartIsTaken(t *testing.T) {
 			t.Errorf("start %d: %v", opt.Start, err)
 		}
 	}
-	// Nothing to choose: the start is that of the seed.
+	// With nothing to choose, the start is that of the seed.
 	given, err := Train(t.Context(), modalitiesOf(dims), data, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}))
 	if err != nil {
 		t.Fatal(err)
@@ -107,8 +107,8 @@ func TestBestStartIsTaken(t *testing.T) {
 	}
 }
 
-// TestNothingIsLearnedFromTheFold: vectors that say nothing of the labels, but each
-// of which is an anchor of its own, retrieve no better than chance.
+// TestNothingIsLearnedFromTheFold: vectors that tell nothing about the labels, each of
+// them an anchor, retrieve no better than chance.
 func TestNothingIsLearnedFromTheFold(t *testing.T) {
 	src := made(400, 2, func(rng *rand.Rand, _ int) []float32 {
 		x := make([]float32, 30)
@@ -118,7 +118,7 @@ func TestNothingIsLearnedFromTheFold(t *testing.T) {
 		return x
 	})
 	c := chooserOf(t, modalitiesOf([]int{30}), src, Options{Bits: 16})
-	// Half of the queries find the half that is relevant first, the others last.
+	// Half of the queries find the relevant half first, the others find it last.
 	chance := (1 + 1 - math.Ln2) / 2
 	for _, kind := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
 		for _, sets := range []bool{false, true} {

@@ -8,28 +8,28 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// Statistics are what the projections of a model are solved from: for each
-// modality A_t = phi_t phi_t' (k x k), B_t = H phi_t' (q x k) and the number of
-// items in them. They are sums over items, so the statistics of shards add up,
-// the online step adds to them (eqs. 22-24), and the ridge gamma can change
-// without the data. Memory: 8 k (k+q) bytes a modality. Not for concurrent use,
-// except for reading.
+// Statistics are the sums from which the projections of a model are solved: for each
+// modality A_t = phi_t phi_t' (k x k), B_t = H phi_t' (q x k) and the number of items.
+// They are sums over items. So the statistics of shards add up, the online step adds to
+// them (eqs. 22-24), and the ridge gamma can change without the data. They take 8 k
+// (k+q) bytes a modality. Goroutines may share them for reading only.
 type Statistics struct {
 	fingerprint uint64 // of the maps and the code space
 	bits        int
-	parts       []part
+	parts       []part // by modality
 }
 
+// part is the statistics of one modality.
 type part struct {
-	name string
-	k    int
-	n    int64
-	a    []float64 // k x k; only the lower triangle means anything
-	b    []float64 // q x k
+	name string    // of the modality
+	k    int       // features
+	n    int64     // items
+	a    []float64 // A, k x k; only the lower triangle is valid
+	b    []float64 // B, q x k
 }
 
-// NewStatistics returns the statistics of no items for the maps and the code
-// space of m.
+// NewStatistics returns the statistics of no items, for the maps and the code space of
+// m.
 func NewStatistics(m *Model) *Statistics {
 	s := &Statistics{fingerprint: m.fingerprint, bits: m.bits}
 	for t, f := range m.maps {
@@ -39,11 +39,11 @@ func NewStatistics(m *Model) *Statistics {
 	return s
 }
 
-// Items returns how many items with modality t are in the statistics.
+// Items returns the number of items with modality t.
 func (s *Statistics) Items(t int) int { return int(s.parts[t].n) }
 
 // Trace returns the trace of A_t: the sum of the squared lengths of the features of its
-// items. It is below 0 only by rounding.
+// items. Only rounding can make it negative.
 func (s *Statistics) Trace(t int) float64 {
 	p := &s.parts[t]
 	sum := 0.0
@@ -53,14 +53,13 @@ func (s *Statistics) Trace(t int) float64 {
 	return sum
 }
 
-// Add adds items that have modality t: row i of phi is phi_t of item i, as
-// Encoder.Map computes it, row i of h its code as +-1. It reads rows*k and
-// rows*Bits numbers, keeps neither slice, and costs rows*k*(k/2+Bits)
-// multiplications, on GOMAXPROCS goroutines.
+// Add adds items that have modality t. Row i of phi is phi_t of item i, as Encoder.Map
+// computes it, and row i of h is its code as +-1. Add reads rows*k and rows*Bits
+// numbers and keeps neither slice. It costs rows*k*(k/2+Bits) multiplications, on
+// GOMAXPROCS goroutines.
 //
-// Each number of A and B is summed in float64 in the order of the rows: the sums
-// are bitwise the same whatever GOMAXPROCS is, and however the items are cut
-// into calls.
+// Each number of A and B is summed in float64 in the order of the rows. So the sums are
+// bitwise the same for any GOMAXPROCS, and however the items are cut into calls.
 func (s *Statistics) Add(t, rows int, phi, h []float32) (err error) {
 	defer guard(&err, "adding to statistics")
 	return s.add(t, rows, phi, h, workerCount())
@@ -79,7 +78,7 @@ func (s *Statistics) add(t, rows int, phi, h []float32, workers int) error {
 	return nil
 }
 
-// rows returns the part of modality t if it can take so many rows.
+// rows returns the part of modality t, or an error if the rows do not fit it.
 func (s *Statistics) rows(t, rows int, phi, h []float32) (*part, error) {
 	if t < 0 || t >= len(s.parts) {
 		return nil, fmt.Errorf("%w: the statistics have %d modalities, not number %d", ErrMismatch, len(s.parts), t)
@@ -92,9 +91,9 @@ func (s *Statistics) rows(t, rows int, phi, h []float32) (*part, error) {
 	return p, nil
 }
 
-// Subtract takes items out again that Add has added, with the same rows. The sums
-// are then those of the others, but for the rounding of what has gone. It costs what
-// Add does, and k (k+q) additions and 8 k (k+q) bytes for a while.
+// Subtract removes items that Add has added, with the same rows. The sums are then
+// those of the remaining items, but for the rounding of the removed ones. It costs as
+// much as Add, and k (k+q) additions and 8 k (k+q) bytes for a while.
 func (s *Statistics) Subtract(t, rows int, phi, h []float32) (err error) {
 	defer guard(&err, "subtracting from statistics")
 	return s.subtract(t, rows, phi, h, workerCount())
@@ -123,8 +122,8 @@ func (s *Statistics) subtract(t, rows int, phi, h []float32, workers int) error 
 	return nil
 }
 
-// Merge adds the statistics of other items, made for the same maps and code
-// space; else the error wraps ErrMismatch and s is as it was.
+// Merge adds the statistics of other items with the same maps and code space. For
+// others the error wraps ErrMismatch, and s is unchanged.
 func (s *Statistics) Merge(other *Statistics) error {
 	if !s.sameShape(other) {
 		return fmt.Errorf("%w: the statistics belong to another model: merge only what was made with one model's maps", ErrMismatch)
@@ -168,15 +167,15 @@ func (s *Statistics) Clone() *Statistics {
 //
 //	P_t = B_t (A_t + gamma I)^-1,
 //
-// q rows of k. It factors by Cholesky (k^3/3 multiplications, and 2 q k^2 for the
-// rows, on GOMAXPROCS goroutines) and copies A; the result is bitwise the same
-// whatever GOMAXPROCS is. The error is a *SingularError when gamma is too small for A.
+// as q rows of k. It copies A and factors it by Cholesky: k^3/3 multiplications, and 2
+// q k^2 for the rows, on GOMAXPROCS goroutines. The result is bitwise the same for any
+// GOMAXPROCS. The error is a *SingularError if gamma is too small for A.
 func (s *Statistics) Solve(t int, gamma float64) (p []float64, err error) {
 	return s.solve(t, gamma, nil)
 }
 
-// solve is Solve; condition, if not nil, becomes an estimate of the condition number
-// of A_t + gamma I.
+// solve is Solve. If condition is not nil it is set to an estimate of the condition
+// number of A_t + gamma I.
 func (s *Statistics) solve(t int, gamma float64, condition *float64) (p []float64, err error) {
 	defer guard(&err, "solving for a projection")
 	if t < 0 || t >= len(s.parts) {
@@ -190,7 +189,7 @@ func (s *Statistics) solve(t int, gamma float64, condition *float64) (p []float6
 	part.ridged(a, gamma)
 	var norm float64
 	if condition != nil {
-		norm = gramNorm(a) // of what Cholesky replaces
+		norm = gramNorm(a) // before Cholesky replaces a
 	}
 	if !dense.Cholesky(a, workerCount()) {
 		return nil, part.singular(gamma)
@@ -219,7 +218,7 @@ func (p *part) factorise(l dense.Matrix[float64], gamma float64, workers int) er
 	return nil
 }
 
-// solve returns B (A + gamma I)^-1, where l is the factor of the inverse.
+// solve returns B (A + gamma I)^-1, given the Cholesky factor l of A + gamma I.
 func (p *part) solve(l dense.Matrix[float64], bits int, gamma float64, workers int) ([]float64, error) {
 	x := slices.Clone(p.b)
 	dense.CholeskySolve(dense.Of(bits, p.k, x), l, workers)
@@ -231,6 +230,7 @@ func (p *part) solve(l dense.Matrix[float64], bits int, gamma float64, workers i
 	return x, nil
 }
 
+// singular returns the error for a gamma that is too small.
 func (p *part) singular(gamma float64) error {
 	var trace float64
 	for i := range p.k {

@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// gather is the pass before the first sweep of joint and paper: M_t at Y0.
+// gather is the pass before the first sweep of joint and paper: it sums M_t at Y0.
 func (s *solver) gather(ctx context.Context, r *reader) error {
 	return r.blocks(ctx, "features", s.maps, func(b *block) error {
 		for t := range s.maps {
@@ -20,16 +20,16 @@ func (s *solver) gather(ctx context.Context, r *reader) error {
 	})
 }
 
-// rowsOfY returns the rows of Y that belong to the block.
+// rowsOfY returns the rows of Y for the items of the block.
 func (s *solver) rowsOfY(b *block) dense.Matrix[float64] {
 	return dense.Of(b.n, s.c, s.y[b.first*s.c:])
 }
 
-// addM adds the block's items to M_t = Y phi_t'.
+// addM adds the items of the block to M_t = Y phi_t'.
 func (s *solver) addM(b *block, t int) {
 	rows, k := b.rows(t), s.maps[t].size()
 	y := s.rowsOfY(b)
-	if rows < b.n { // pick the rows of Y that belong to those of phi
+	if rows < b.n { // pick the rows of Y for the rows of phi
 		picked := make([]float64, 0, rows*s.c)
 		for _, i := range b.at[t] {
 			picked = append(picked, y.Data[i*s.c:(i+1)*s.c]...)
@@ -39,9 +39,9 @@ func (s *solver) addM(b *block, t int) {
 	dense.AddTN(dense.Of(s.c, k, s.m[t]), y, dense.Of(rows, k, b.phi[t]), s.workers)
 }
 
-// sweepItems is the sweep of joint and paper: a block at a time it does the
-// H-step (with the Y of the sweep before), the Y-step, and the sums for the next
-// sweep. It returns F at the new C, G, H and Y.
+// sweepItems is the sweep of joint and paper. For each block it does the H-step (with Y
+// of the sweep before), the Y-step, and the sums for the next sweep. It returns F at
+// the new C, G, H and Y.
 func (s *solver) sweepItems(ctx context.Context, r *reader, phase string) (float64, error) {
 	clear(s.hy)
 	for t := range s.m {
@@ -65,7 +65,7 @@ func (s *solver) sweepItems(ctx context.Context, r *reader, phase string) (float
 	var f float64
 	err := r.blocks(ctx, phase, s.maps, func(b *block) error {
 		w.block(b)
-		for _, v := range w.f[:b.n] { // floats.Sum's order depends on the address
+		for _, v := range w.f[:b.n] { // not floats.Sum, whose order depends on the address
 			f += v
 		}
 		return nil
@@ -73,17 +73,17 @@ func (s *solver) sweepItems(ctx context.Context, r *reader, phase string) (float
 	return f, err
 }
 
-// sweepRows is how many items one goroutine takes at a time.
+// sweepRows is the number of items that one goroutine takes at a time.
 const sweepRows = 64
 
 // itemSweep is the memory of one sweep over the items.
 type itemSweep struct {
 	*solver
-	gphi [][]float64 // by modality: phi_t G_t, a row of c for each row of the block
-	row  [][]int     // by modality and item of the block: its row, or -1
-	h    []float32   // the block's H as +-1
-	f    []float64   // each item's part of F
-	work []sweepScratch
+	gphi [][]float64    // by modality: phi_t G_t, a row of c for each row of the block
+	row  [][]int        // by modality and item of the block: its row, or -1
+	h    []float32      // H of the block as +-1
+	f    []float64      // by item: its part of F
+	work []sweepScratch // by goroutine
 }
 
 // sweepScratch is the memory of one goroutine: rows of q and of c.
@@ -113,14 +113,15 @@ func (w *itemSweep) block(b *block) {
 	}
 }
 
-// items does the H-step and the Y-step of some items of the block, and computes
-// their parts of F.
+// items does the H-step and the Y-step of some items of the block, and computes their
+// parts of F.
 //
-// For fixed C, G and H the problem splits by items, and with C'C = G'G = I by
-// labels: |h - C y|^2 + sum mu |phi - G y|^2 + delta |y|^2 is, up to a constant,
-// (1 + sum mu + delta) |y - v|^2 with v = (C'h + sum mu G'phi) / (1 + sum mu +
-// delta), so that clamping v to the feasible side is exact (the eps-dragging; the sums
-// go over the modalities that the item has). With delta = +Inf, v is 0 and y the labels.
+// For fixed C, G and H the problem separates by items, and with C'C = G'G = I by
+// labels. Up to a constant, |h - C y|^2 + sum mu |phi - G y|^2 + delta |y|^2 is (1 +
+// sum mu + delta) |y
+//   - v|^2, where v = (C'h + sum mu G'phi) / (1 + sum mu + delta). So clamping v to the
+//     feasible side is exact (the eps-dragging). The sums go over the modalities of the
+//     item. With delta = +Inf v is 0 and y is the labels.
 func (w *itemSweep) items(b *block, from, to int, work *sweepScratch) {
 	n, first := to-from, b.first+from
 	y, h := w.rowsOfY(b).Slice(from, to), dense.Of(b.n, w.q, w.h).Slice(from, to)
@@ -158,7 +159,7 @@ func (w *itemSweep) items(b *block, from, to int, work *sweepScratch) {
 
 	dense.MulNT(z, y, w.right.ct)
 	delta := w.delta
-	if math.IsInf(delta, 1) { // its part is constant
+	if math.IsInf(delta, 1) { // the part of delta is constant
 		delta = 0
 	}
 	for i := range n {
@@ -169,13 +170,13 @@ func (w *itemSweep) items(b *block, from, to int, work *sweepScratch) {
 		}
 		w.f[from+i] = f + delta*floats.Dot(row(y, i), row(y, i))
 	}
-	ggy := target // G'G y, of which the target is not needed any more
+	ggy := target // G'G y, in the memory of target, which is done with
 	for t, f := range w.maps {
 		dense.MulNT(ggy, y, w.right.gg[t])
 		k := f.size()
 		for i := range n {
 			if r := w.row[t][from+i]; r >= 0 {
-				// |phi - G y|^2 without another pass over the k features.
+				// phi - G y|^2, without another pass over the k features.
 				phi := squaredNorm(b.phi[t][r*k : (r+1)*k])
 				gphi := w.gphi[t][r*w.c : (r+1)*w.c]
 				w.f[from+i] += w.mu[t] * (phi - 2*floats.Dot(gphi, row(y, i)) + floats.Dot(row(ggy, i), row(y, i)))

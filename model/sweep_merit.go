@@ -7,13 +7,13 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// mostSolvedSweeps is how many sweeps are judged where there are too many label sets to
-// solve for: each then takes projections of its own.
+// mostSolvedSweeps is the largest number of sweeps to judge if there are too many label
+// sets to solve for: then each sweep takes projections of its own.
 const mostSolvedSweeps = 8
 
-// judgeSweeps measures retrieval after each sweep from the start that was taken, as
-// starts are measured: it says whether more sweeps would do any good. It takes as long
-// as so many starts; see solvedMerits for where it takes longer.
+// judgeSweeps measures retrieval after each sweep from the chosen start, as starts are
+// measured. It tells whether more sweeps would help. It takes as long as judging as
+// many starts, or longer; see solvedMerits.
 func (tr *trainer) judgeSweeps(ctx context.Context, choosers []*chooser) error {
 	if tr.opt.Method != MethodLabels || tr.sets.embedding != nil || tr.opt.Sweeps > mostStarts {
 		return nil
@@ -43,9 +43,9 @@ func (tr *trainer) judgeSweeps(ctx context.Context, choosers []*chooser) error {
 	return nil
 }
 
-// sweepMerits returns the mean average precision under the codes of each sweep, with what
-// was chosen; nil where that cannot be said, or not soon. The codes of the sample are
-// those of the last sweep then.
+// sweepMerits returns the mean average precision under the codes of each sweep, with
+// the chosen settings. It returns nil if that cannot be measured, or not soon. It
+// leaves the sample with the codes of the last sweep.
 func (c *chooser) sweepMerits(ctx context.Context, sweeps []*solver) ([]float64, error) {
 	c.starts = nil
 	if c.addStarts(c.setOf, sweeps); len(c.starts) == len(sweeps) && len(sweeps) > 1 {
@@ -55,7 +55,7 @@ func (c *chooser) sweepMerits(ctx context.Context, sweeps []*solver) ([]float64,
 	return c.solvedMerits(ctx, sweeps)
 }
 
-// solvedMerits is sweepMerits by projections to the codes of each sweep.
+// solvedMerits is sweepMerits by projections solved for the codes of each sweep.
 func (c *chooser) solvedMerits(ctx context.Context, sweeps []*solver) (merits []float64, err error) {
 	if len(sweeps) > mostSolvedSweeps {
 		return nil, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// TestSweepsOfManyLabelSets: what is solved for the label sets and what is solved for the
-// codes of each sweep give the same figures.
+// TestSweepsOfManyLabelSets: projections solved for the label sets and projections
+// solved for the codes of each sweep measure the same.
 func TestSweepsOfManyLabelSets(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 300, Classes: 9, Dims: []int{7}, LabelsPerItem: 3, Noise: 1.5})
 	c := chooserOf(t, modalitiesOf([]int{7}), synthetic(data), Options{Bits: 24})
@@ -47,8 +47,8 @@ func TestSweepsOfManyLabelSets(t *testing.T) {
 	}
 }
 
-// TestSweepsAreJudgedByTheirCodes: retrieval after each sweep is that of the start of a
-// training that stops there.
+// TestSweepsAreJudgedByTheirCodes: retrieval after each sweep is that of a training
+// that stops there.
 func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		t.Skip("seven trainings")
@@ -64,8 +64,9 @@ func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
 		}
 		return r.Report
 	}
-	// What is chosen depends on the last sweep: all is given but the maps, so that starts are
-	// compared, and of fewer sweeps only those count that choose the same ones.
+	// The choice depends on the last sweep. So everything is given but the maps, which
+	// keeps starts compared, and trainings with fewer sweeps count only if they choose
+	// the same maps.
 	given := Options{
 		Features: map[string]FeatureKind{}, Map: map[string]MapKind{}, Gamma: map[string]float64{},
 		Sweeps: 4,
@@ -101,7 +102,7 @@ func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
 	if !different || compared == 0 {
 		t.Errorf("%d compared, and all sweeps are as good", compared)
 	}
-	// One modality has nothing to fuse, and a start that is given is not compared.
+	// One modality has nothing to fuse, and a given start is not compared.
 	one, err := Train(t.Context(), modalitiesOf(dims[:1]), synthetic(synth.Pairs(synth.Config{Items: 120, Dims: dims[:1], Noise: 1})), Options{Bits: 16, Start: 2})
 	if err != nil || len(one.Report.SweepMAP) != DefaultSweeps || one.Report.SweepMAP[0] <= 0 {
 		t.Errorf("%v, %v", one.Report.SweepMAP, err)

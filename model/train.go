@@ -16,40 +16,39 @@ type Result struct {
 	Statistics *Statistics
 	Report     Report
 
-	exceptions map[int]codec.Code
+	exceptions map[int]codec.Code // see Exceptions; nil for MethodLabels
 }
 
-// The streams of random numbers of one seed.
+// Streams of random numbers of one seed.
 const (
 	streamSigns = iota
 	streamAnchors
 	streamRotations
-	streamChoice // items to choose with; the same in every modality, if complete
-	streamFolds  // their order
-	streamSubset // which of the anchors are kept
+	streamChoice // items to choose with; the same ones in every modality that is complete
+	streamFolds  // order of these items
+	streamSubset // which anchors are kept
 	streamStarts // other starts of C
 	streamEmbedding
-	streamSketch  // of the features of a label's items
-	streamParting // of labels that share a code
-	streamTies    // of H0 Y'
+	streamSketch  // sketches of the features of labels
+	streamParting // parting of labels that share a code
+	streamTies    // zeros of H0 Y'
 )
 
-// start is where a training starts: what it would draw at random. Tests start
-// it from a recorded run instead; nothing else differs.
+// start is where a training starts: everything that it would draw at random. Tests
+// start it from a recorded run instead; nothing else differs.
 type start struct {
-	signs    func(dst codec.Code)                   // H0 of the next item; bits beyond q are 0
+	signs    func(dst codec.Code)                   // writes H0 of the next item; bits beyond q are 0
 	anchors  func(t, k int) func(i int) (place int) // see newSample
 	rotation func(t, k int) []float64               // the first R_t of MethodPaper, k x q
-	seen     func(*solver)                          // after each sweep; may be nil
-	open     []open                                 // by modality: what is to be chosen; nil: nothing
+	seen     func(*solver)                          // called after each sweep; may be nil
+	open     []open                                 // by modality: settings to choose; nil: none
 
 	ties            *rand.Rand // for breakTies; may be nil
-	randomEmbedding bool       // of the labels, to compare with
+	randomEmbedding bool       // keep the random embedding of the labels, for comparison
 }
 
-// seeded draws the start from the seed. The anchors of every modality come from
-// the same stream, so that they are the same items when all items have all
-// modalities.
+// seeded draws the start from the seed. The anchors of all modalities come from the
+// same stream. So they are the same items if all items have all modalities.
 func seeded(seed uint64, bits int) start {
 	signs := rand.New(rand.NewPCG(seed, streamSigns))
 	rotations := rand.New(rand.NewPCG(seed, streamRotations))
@@ -76,25 +75,29 @@ func seeded(seed uint64, bits int) start {
 	}
 }
 
-// Train learns a model from labelled items. See the package comment for what it
-// computes and Options for the settings.
+// Train learns a model from labelled items. See the package comment for the method and
+// Options for the settings.
 //
-// It reads the source twice: once for the labels, the moments, the anchors and a
-// sample to choose with, and once for the statistics; where features are not raw
-// once more, with MethodJoint or MethodPaper once more and once a sweep, and where
-// labels are embedded once more. It holds two blocks of 512 items and, an item, 4
-// bytes (MethodLabels) or 4 + 8c + q/8 (the others), apart from the statistics and,
-// while it chooses, up to 4,000 vectors of each modality and some hundred MB, 1 GB
-// where a modality has 3,000 dimensions. Time is n k (k/2 + d + q) multiplications a
-// modality, plus n k (d + 2c) for every sweep of joint and paper, all on GOMAXPROCS
-// cores; the next block is read meanwhile. Choosing takes a second or a few, up to ten
-// for so many dimensions, however many items there are.
+// It reads the source twice: for the labels, the moments, the anchors and a sample to
+// choose with; then for the statistics. It reads it once more if features are not raw;
+// once more and once a sweep with MethodJoint or MethodPaper; and once more if labels
+// are embedded.
 //
-// Where that is more memory than there is, or than Options.MemoryBytes, the error is a
-// *MemoryError: a map of k features takes some 36 k^2 bytes.
+// It holds two blocks of 512 items and, for each item, 4 bytes (MethodLabels) or 4 + 8c
+// + q/8 (the others), besides the statistics. While it chooses it also holds up to
+// 4,000 vectors of each modality and some hundred MB, 1 GB for a modality of 3,000
+// dimensions.
 //
-// Equal options and data give a model with equal bytes, on one architecture,
-// whatever GOMAXPROCS is. Cancelling the context stops it within a block.
+// It takes n k (k/2 + d + q) multiplications a modality, and n k (d + 2c) more for
+// every sweep of joint and paper, all on GOMAXPROCS cores. The next block is read
+// meanwhile. Choosing takes a few seconds, up to ten for 3,000 dimensions, however many
+// items there are.
+//
+// If the training needs more memory than there is, or than Options.MemoryBytes, the
+// error is a *MemoryError: a map of k features takes about 36 k^2 bytes.
+//
+// Equal options and data give a model with equal bytes, on one architecture, for any
+// GOMAXPROCS. Cancelling the context stops it within a block.
 func Train(ctx context.Context, modalities []Modality, src Source, opt Options) (*Result, error) {
 	undecided := openSettings(opt, modalities)
 	opt, err := opt.withDefaults(modalities)
@@ -110,25 +113,27 @@ func Train(ctx context.Context, modalities []Modality, src Source, opt Options) 
 	return result, nil
 }
 
-// A trainer carries the training from phase to phase.
+// A trainer carries a training from phase to phase. It belongs to the goroutine of
+// Train.
 type trainer struct {
-	opt    Options // complete
+	opt    Options // with defaults filled in
 	from   start
 	reader *reader
 	report Report
 
 	sets    *labelSets
-	hy      []float64   // H0 Y0'
-	starts  [][]float64 // what hy may be, itself first
-	solvers []*solver   // of the starts, while there is something to choose
-	moments []*moments
-	samples []*sample       // of anchors; nil for a linear map
-	choices []*choiceSample // nil where there is nothing to choose
-	maps    []*featureMap
+	hy      []float64       // H0 Y0', c x q
+	starts  [][]float64     // candidates for hy; the first is hy itself
+	solvers []*solver       // of the starts, while there is something to choose
+	moments []*moments      // by modality
+	samples []*sample       // by modality: candidates for anchors; nil for a linear map
+	choices []*choiceSample // by modality: nil if there is nothing to choose
+	maps    []*featureMap   // by modality
 	solver  *solver
 	fusions []fusion // by view
 }
 
+// train is Train from a given start.
 func train(ctx context.Context, modalities []Modality, src Source, opt Options, from start) (_ *Result, err error) {
 	defer guard(&err, "in the numerics")
 	tr := &trainer{
@@ -191,15 +196,17 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 	return &Result{Model: m, Statistics: stats, Report: tr.report, exceptions: exceptions}, nil
 }
 
-// scan counts, checks every vector, collects label sets, moments and anchors, and
-// folds the random codes H0 into H0 Y0': H0 itself is not needed.
+// scan is the first pass. It counts the items, checks every vector, and collects label
+// sets, moments and anchors. It folds the random codes H0 into H0 Y0', as H0 itself is
+// not needed.
 func (tr *trainer) scan(ctx context.Context) error {
 	for t, m := range tr.reader.modalities {
 		tr.moments = append(tr.moments, newMoments(m))
 		undecided := tr.undecided(t)
 		var s *sample
 		if undecided || tr.opt.Map[m.Name] != MapLinear {
-			// makeMaps refuses more, and takes fewer where there are not so many items.
+			// makeMaps refuses more anchors, and takes fewer if there are not so many
+			// items.
 			k := min(cmp.Or(tr.opt.Anchors, MaxDefaultAnchors), maxFeatures+1)
 			s = newSample(tr.from.anchors(t, k))
 		}
@@ -261,7 +268,7 @@ func (tr *trainer) scan(ctx context.Context) error {
 	return nil
 }
 
-// undecided reports whether something of modality t is to be chosen.
+// undecided reports whether a setting of modality t is to be chosen.
 func (tr *trainer) undecided(t int) bool { return tr.from.open != nil && tr.from.open[t].any() }
 
 // makeMaps makes the maps from what the scan has gathered.
@@ -305,8 +312,8 @@ func (tr *trainer) makeMaps(ctx context.Context) error {
 	return nil
 }
 
-// drawAnchors returns k of the vectors, in their order: where the number of anchors
-// follows that of the items, the scan did not know it.
+// drawAnchors returns k of the vectors, in order. The scan keeps more than k if the
+// number of anchors follows that of the items, which it does not know.
 func (tr *trainer) drawAnchors(xs []Vector, k int) []Vector {
 	if len(xs) == k {
 		return xs
@@ -316,8 +323,8 @@ func (tr *trainer) drawAnchors(xs []Vector, k int) []Vector {
 	return s.ordered()
 }
 
-// prepare returns the features of the modalities and the moments of what they make
-// of the vectors, which takes a pass unless they leave them as they are.
+// prepare returns the features of the modalities, and the moments of the transformed
+// vectors. That takes a pass, unless all features are raw.
 func (tr *trainer) prepare(ctx context.Context) ([]*features, []*moments, error) {
 	prepared, result := make([]*features, len(tr.moments)), slices.Clone(tr.moments)
 	raw := true
@@ -347,8 +354,8 @@ func (tr *trainer) prepare(ctx context.Context) ([]*features, []*moments, error)
 	return prepared, result, err
 }
 
-// checkFeatures refuses maps on which R_t'R_t = I, or G_t'G_t = I, cannot hold,
-// and those whose Gram matrix would not fit into memory.
+// checkFeatures refuses maps for which R_t'R_t = I or G_t'G_t = I is not possible, and
+// maps whose Gram matrix would not fit into memory.
 func (tr *trainer) checkFeatures(m Modality, k int) error {
 	if k > maxFeatures {
 		return fmt.Errorf("%w: the map of modality %q has %d features, whose Gram matrix takes 8 k^2 bytes: at most %d, so use fewer anchors, or the rbf map", ErrOption, m.Name, k, maxFeatures)
@@ -359,7 +366,7 @@ func (tr *trainer) checkFeatures(m Modality, k int) error {
 	return nil
 }
 
-// need returns how many features the method needs.
+// need returns the least number of features for the method.
 func (tr *trainer) need() int {
 	switch tr.opt.Method {
 	case MethodJoint:
@@ -370,9 +377,10 @@ func (tr *trainer) need() int {
 	return 0
 }
 
-// maxRelaxed bounds Y, which joint and paper hold: 2 GiB.
+// maxRelaxed bounds Y of joint and paper: 2 GiB.
 const maxRelaxed = 1 << 28
 
+// solve does the sweeps, and moves labels apart that share a code.
 func (tr *trainer) solve(ctx context.Context) error {
 	if n, c := len(tr.sets.of), len(tr.sets.labels); tr.opt.Method != MethodLabels && n > maxRelaxed/c {
 		return fmt.Errorf("%w: method %v holds a number for each of %d items and %d labels, at most %d in all: use the method labels, or fewer items",
@@ -380,7 +388,7 @@ func (tr *trainer) solve(ctx context.Context) error {
 	}
 	hy := tr.hy
 	if tr.sets.embedding != nil {
-		hy = slices.Clone(hy) // to start from again
+		hy = slices.Clone(hy) // a copy, to start from again
 	}
 	s, err := tr.solveOnce(ctx, hy)
 	if tr.sets.embedding != nil && err == nil {
@@ -395,7 +403,7 @@ func (tr *trainer) solve(ctx context.Context) error {
 	return nil
 }
 
-// solveOnce does the sweeps; hy is H0 Y0', of which nothing is left.
+// solveOnce does the sweeps. hy is H0 Y0', and is overwritten.
 func (tr *trainer) solveOnce(ctx context.Context, hy []float64) (s *solver, err error) {
 	s = newSolver(tr.opt, tr.reader.modalities, tr.sets, hy)
 	if s.method != MethodLabels {
@@ -405,8 +413,8 @@ func (tr *trainer) solveOnce(ctx context.Context, hy []float64) (s *solver, err 
 	return s, err
 }
 
-// statistics is the last pass: A_t and B_t = H phi_t' with the H of the solver. It
-// returns the codes of items that are not those of their labels, too.
+// statistics is the last pass. It sums A_t and B_t = H phi_t' with the H of the solver.
+// It also returns the codes of items that are not those of their labels.
 func (tr *trainer) statistics(ctx context.Context, m *Model) (*Statistics, map[int]codec.Code, error) {
 	stats, exceptions := NewStatistics(m), map[int]codec.Code{}
 	h, byLabels := make([]float32, blockItems*m.bits), codec.NewCode(m.bits)

@@ -70,7 +70,7 @@ func TestTrainIsDeterministic(t *testing.T) {
 
 func TestAnchorsAreTheSameItemsWhenItemsAreComplete(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 60, Dims: []int{4, 4}})
-	data.Vectors[1] = data.Vectors[0] // so that equal items show as equal anchors
+	data.Vectors[1] = data.Vectors[0] // equal items show as equal anchors
 	r, err := Train(t.Context(), modalitiesOf([]int{4, 4}), synthetic(data), Options{Anchors: 20})
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +80,8 @@ func TestAnchorsAreTheSameItemsWhenItemsAreComplete(t *testing.T) {
 	}
 }
 
-// withoutRace skips with the race detector what is ten times as slow with it and runs no
-// code in several goroutines that other tests do not.
+// withoutRace skips a test under the race detector if that makes it ten times as slow
+// and the test runs no concurrent code that other tests do not run.
 func withoutRace(t *testing.T) {
 	t.Helper()
 	if raceEnabled {
@@ -89,7 +89,8 @@ func withoutRace(t *testing.T) {
 	}
 }
 
-// longWithRace skips the same in short runs, where full ones with the race detector have it.
+// longWithRace skips such a test in short runs only: full runs with the race detector
+// have it.
 func longWithRace(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -97,7 +98,7 @@ func longWithRace(t *testing.T) {
 	}
 }
 
-// TestTrainLearns: queries that training did not see find their classes.
+// TestTrainLearns: queries from outside the training find their classes.
 func TestTrainLearns(t *testing.T) {
 	withoutRace(t)
 	dims := []int{12, 8, 6}
@@ -395,8 +396,8 @@ func TestTrainCancels(t *testing.T) {
 	}
 }
 
-// TestTrainReportsFromItsGoroutine: Progress is called between two examples, one
-// block at a time, and the source has been asked for one block more at most.
+// TestTrainReportsFromItsGoroutine: Progress is called between two examples, one block
+// at a time, and the source has been asked for at most one block more.
 func TestTrainReportsFromItsGoroutine(t *testing.T) {
 	const n = 4*blockItems + 3
 	data := synthetic(synth.Pairs(synth.Config{Items: n}))
@@ -411,7 +412,7 @@ func TestTrainReportsFromItsGoroutine(t *testing.T) {
 			})
 		}
 	})
-	// The race detector sees to it that this is one goroutine.
+	// The race detector checks that this is one goroutine.
 	modalities := modalitiesOf([]int{8, 5})
 	_, err := Train(t.Context(), modalities, counting, settled(modalities, Options{Anchors: 20, Progress: func(phase string, done, _ int64) {
 		if done != min(last+blockItems, n) || asked > done+blockItems {
@@ -428,8 +429,8 @@ type sourceFunc func(ctx context.Context) iter.Seq2[Example, error]
 
 func (f sourceFunc) Examples(ctx context.Context) iter.Seq2[Example, error] { return f(ctx) }
 
-// TestTrainSurvivesPanics: of the source, while a block is being worked on, and of
-// what works on it.
+// TestTrainSurvivesPanics of the source, while a block is under way, and of the work on
+// a block.
 func TestTrainSurvivesPanics(t *testing.T) {
 	data := synthetic(synth.Pairs(synth.Config{Items: 2 * blockItems}))
 	n := 0

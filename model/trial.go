@@ -11,39 +11,39 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// A trial is one setting on the sample of a chooser: the features of all rows, and
-// for each fold the statistics of the other folds.
+// A trial is one setting on the sample of a chooser: the features of all rows, and for
+// each fold the statistics of the other folds.
 type trial struct {
 	setting
 	anchors int
-	unit    float64 // of gamma
-	phi     dense.Matrix[float32]
-	sets    bool // B is that of the label sets
-	folds   []foldSums
+	unit    float64               // of gamma: 1, or for a linear map half of sigma
+	phi     dense.Matrix[float32] // features of the sample, by row
+	sets    bool                  // B is that of the label sets, not of codes
+	folds   []foldSums            // by fold
 }
 
 // foldSums are A and B of the items outside of a fold, without the features of the
-// anchors in the fold. B has a row for each bit of the codes, or for each label set
-// of the sample: codes are a linear function of which set an item has, so what is
-// solved for the sets serves the codes of every start.
+// anchors in the fold. B has a row for each bit of the codes, or for each label set of
+// the sample. Codes are a linear function of the label set of an item, so projections
+// to the sets serve the codes of every start.
 type foldSums struct {
 	a, b     dense.Matrix[float64]
-	from, to int // the features that are left out
+	from, to int // features that are left out: from to to-1
 }
 
-// newTrial maps the sample, with at most so many anchors out of it.
+// newTrial maps the sample with at most so many of its vectors as anchors.
 func (c *chooser) newTrial(s setting, anchors int) *trial {
 	xs, moments := c.prepare(s.features)
 	t := &trial{setting: s, unit: 1}
 	var rows []int // of the anchors; ascending, so that those of a fold are a run
 	if s.kind == MapLinear {
-		// Its features are in the unit of the vectors, the others' are not.
+		// Features of a linear map have the unit of the vectors, others have none.
 		sigma, _ := moments.sigma()
 		t.unit = sigma / 2
 	} else {
 		t.anchors = min(anchors, c.anchors, len(xs))
 		for j := range t.anchors {
-			rows = append(rows, j*len(xs)/t.anchors) // the order of rows is random
+			rows = append(rows, j*len(xs)/t.anchors) // the order of rows is random, so these are a random choice
 		}
 	}
 	var at []Vector
@@ -55,7 +55,7 @@ func (c *chooser) newTrial(s setting, anchors int) *trial {
 	t.phi = dense.Of(len(xs), k, make([]float32, len(xs)*k))
 	f.applyAll(t.phi.Data, xs, make([]mapScratch, workers))
 
-	// The sums of all folds, then those of all without one.
+	// Sum up all folds, then subtract each fold from the total.
 	a := dense.Of(k, k, make([]float64, k*k))
 	var as []dense.Matrix[float64]
 	for fold := range choiceFolds {
@@ -92,7 +92,7 @@ func (c *chooser) newTrial(s setting, anchors int) *trial {
 	return t
 }
 
-// subtract writes x - y to dst without the features that are left out.
+// subtract writes x - y to dst, without the features that are left out.
 func (s *foldSums) subtract(dst, x, y []float64, columns int) {
 	i := 0
 	for col := range columns {
@@ -103,7 +103,7 @@ func (s *foldSums) subtract(dst, x, y []float64, columns int) {
 	}
 }
 
-// aim gives the trial its B: of codes, or of label sets.
+// aim sums the B of the trial: for codes, or for label sets.
 func (c *chooser) aim(t *trial, sets bool) {
 	t.sets = sets
 	targets := dense.Of(t.phi.Rows, c.q, c.h)
@@ -136,7 +136,7 @@ func (c *chooser) prepare(kind FeatureKind) ([]Vector, *moments) {
 	if p.moments == nil || p.kind != kind {
 		p.kind, p.xs, p.moments = kind, c.xs, newMoments(c.modality)
 		if kind != FeaturesRaw {
-			p.xs = slices.Clone(c.xs) // and what each of them has of its own:
+			p.xs = slices.Clone(c.xs) // and below a copy of the numbers of each vector
 			for i, x := range c.xs {
 				p.xs[i].Value = slices.Clone(x.Value)
 			}
@@ -148,12 +148,12 @@ func (c *chooser) prepare(kind FeatureKind) ([]Vector, *moments) {
 	return p.xs, p.moments
 }
 
-// evaluate returns the outcomes of several gammas; one without a solution has no
+// evaluate returns the outcomes of several gammas. One without a solution has no
 // precisions.
 func (c *chooser) evaluate(t *trial, gammas []float64) []*outcome {
 	outcomes := make([]*outcome, len(gammas))
 	stable := make([]bool, len(gammas)*choiceFolds)
-	first := make([]int, choiceFolds) // of the queries of a fold among all
+	first := make([]int, choiceFolds) // by fold: number of its first query among all queries
 	for f := 1; f < choiceFolds; f++ {
 		first[f] = first[f-1] + len(c.judge.queries[f-1])
 	}
@@ -185,8 +185,8 @@ func (c *chooser) evaluate(t *trial, gammas []float64) []*outcome {
 // foldScratch is the memory of one goroutine.
 type foldScratch struct{ l, solved, p, u, z []float64 }
 
-// foldProjection returns the projection, in scratch memory, that is learned from the
-// items outside of the fold, and whether gamma gives one.
+// foldProjection returns the projection that is learned from the items outside of the
+// fold, in scratch memory, and whether gamma gives one.
 func (c *chooser) foldProjection(t *trial, fold int, gamma float64, s *foldScratch) (p dense.Matrix[float64], ok bool) {
 	sums := t.folds[fold]
 	rest, k, r := sums.a.Cols, t.phi.Cols, sums.b.Rows
@@ -202,7 +202,7 @@ func (c *chooser) foldProjection(t *trial, fold int, gamma float64, s *foldScrat
 	solved := dense.Of(r, rest, s.solved)
 	dense.CholeskySolve(solved, l, 1)
 	s.p = slices.Grow(s.p[:0], r*k)[:r*k]
-	clear(s.p) // zeros for what is left out
+	clear(s.p) // zeros for the features that are left out
 	p = dense.Of(r, k, s.p)
 	for i := range r {
 		row, full := solved.Data[i*rest:(i+1)*rest], p.Data[i*k:(i+1)*k]
@@ -212,9 +212,9 @@ func (c *chooser) foldProjection(t *trial, fold int, gamma float64, s *foldScrat
 	return p, !slices.ContainsFunc(p.Data, func(v float64) bool { return v-v != 0 })
 }
 
-// judgeFold calls judged with the average precision of each query of the fold, by
-// its place among these, under the codes of the first so many starts. It reports
-// whether gamma gives a projection.
+// judgeFold calls judged with the average precision of each query of the fold, under
+// the codes of the first so many starts. query counts the queries of the fold. It
+// reports whether gamma gives a projection.
 func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker, starts int, judged func(start, query int, precision float64)) bool {
 	s := &c.scratch[worker]
 	p, ok := c.foldProjection(t, fold, gamma, s)
@@ -228,7 +228,7 @@ func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker, starts in
 	code := codec.NewCode(c.q)
 	queries := c.judge.queries[fold]
 	for done := 0; done < len(queries); {
-		// Queries are nearly all rows of the fold, in their order: project runs.
+		// Queries are nearly all rows of the fold, in order, so project runs of rows.
 		from := int(queries[done])
 		to := min(from+mapRows, c.bounds[fold+1])
 		end := done
@@ -254,9 +254,9 @@ func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker, starts in
 	return true
 }
 
-// heldOut returns the projections of all rows of the sample to the codes that the
-// chooser has now, each learned without its fold: q numbers a row, and whether there
-// are any with this gamma.
+// heldOut returns the projections of all rows of the sample to the current codes of the
+// chooser, each learned without its fold, q numbers a row. ok says whether gamma gives
+// projections.
 func (c *chooser) heldOut(t *trial, gamma float64) (z []float32, ok bool) {
 	c.aim(t, false)
 	z = make([]float32, t.phi.Rows*c.q)
@@ -284,7 +284,7 @@ func (c *chooser) heldOut(t *trial, gamma float64) (z []float32, ok bool) {
 // ridge returns the gamma at a place of the grid.
 func (t *trial) ridge(place int) float64 { return digits(math.Pow(10, float64(place)/2) * t.unit) }
 
-// digits returns x in digits that can be typed.
+// digits rounds x to a few digits, which can be typed.
 func digits(x float64) float64 {
 	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
 	return x

@@ -9,11 +9,11 @@ import (
 )
 
 // A halving is the experiment of docs/EVALUATION.md, "Unlabelled items": a random half
-// of the training items trains, the other half is the database.
+// of the training items trains, and the other half is the database.
 type halving struct {
 	result            *Result
 	database, queries *memory
-	z, queryZ         [][][]float64 // by modality and item; nil where it has none
+	z, queryZ         [][][]float64 // by modality and item; nil if the item lacks the modality
 }
 
 func halve(t testing.TB, modalities []Modality, train, queries *memory, opt Options) *halving {
@@ -55,9 +55,9 @@ func halve(t testing.TB, modalities []Modality, train, queries *memory, opt Opti
 	return h
 }
 
-// figures returns the mAP of each direction, in Hamming order, when the database has
-// the codes that a model gives its items without labels: the model of the training
-// with another fusion.
+// figures returns the mAP of each direction, in Hamming order. Items of the database
+// have the codes that the trained model gives them without labels, with the given
+// fusions.
 func (h *halving) figures(t testing.TB, how func(target int) fusion) (all []float64) {
 	q := h.result.Model.Bits()
 	m := *h.result.Model
@@ -97,8 +97,8 @@ func (h *halving) figures(t testing.TB, how func(target int) fusion) (all []floa
 	return all
 }
 
-// TestUnlabelledQuality pins the figures of a database without labels, and that what
-// was chosen on the training items is about as good on others as the best of what
+// TestUnlabelledQuality pins the mAP of a database without labels. It checks that the
+// fusion chosen on the training items is about as good on others as the best one that
 // was tried.
 func TestUnlabelledQuality(t *testing.T) {
 	withoutRace(t)
@@ -107,7 +107,7 @@ func TestUnlabelledQuality(t *testing.T) {
 		modalities     []Modality
 		train, queries *memory
 		goal           []float64 // by direction, in the order of figures
-		worse          float64   // than the best of all, at most
+		worse          float64   // largest distance to the best of all
 	}
 	of := func(name string, d *synth.Data, worse float64) set {
 		var dims []int
@@ -133,7 +133,7 @@ func TestUnlabelledQuality(t *testing.T) {
 			name string
 			goal []float64
 		}{{"wiki", []float64{.26, .59}}, {"ucidigits", []float64{.84, .955}}} {
-			t.Run(s.name, func(t *testing.T) { // which skips where the data is not here
+			t.Run(s.name, func(t *testing.T) { // skips if the data is not here
 				d := readDataset(t, s.name)
 				sets = append(sets, set{s.name, d.modalities, d.train, d.query, s.goal, .01})
 			})

@@ -6,27 +6,27 @@ import "fmt"
 //
 // Dense: Index is nil, and Value holds a number for each dimension.
 //
-// Sparse: Index is not nil, and Value[e] is the number in dimension Index[e], the
-// indices strictly ascending; all others are 0. A sparse vector may have no numbers
-// at all, as the words of an empty text; zeros may be among them, at the cost of
-// other numbers.
+// Sparse: Index is not nil, and Value[e] is the number in dimension Index[e]. Indices
+// ascend strictly; all other numbers are 0. A sparse vector may hold no numbers at all,
+// such as the words of an empty text. It may hold zeros, which cost as much as other
+// numbers.
 //
-// The zero Vector, whose Value is nil, stands for no vector. [Dense] and [Sparse]
-// make vectors from slices.
+// The zero Vector, whose Value is nil, stands for no vector. [Dense] and [Sparse] make
+// vectors from slices.
 //
-// Either form goes where a modality is of the other: training and projections
-// convert it, and the result is that of the same vector in the modality's form, to
-// the last bit.
+// A vector of either form may be used in a modality of the other form. Training and
+// projections convert it, and the result is that of the same vector in the form of the
+// modality, to the last bit.
 type Vector struct {
-	Index []uint32
-	Value []float32
+	Index []uint32  // dimensions, strictly ascending; nil if dense
+	Value []float32 // numbers; nil if there is no vector
 }
 
-// Dense returns x as a vector, which shares it; no vector for nil.
+// Dense returns x as a vector, which aliases x; no vector for nil.
 func Dense(x []float32) Vector { return Vector{Value: x} }
 
-// Sparse returns the vector with these numbers in these dimensions, which shares
-// the slices. Unlike Dense, it is a vector without numbers for nil.
+// Sparse returns the vector with these numbers in these dimensions. It aliases the
+// slices. For nil it returns a vector without numbers, unlike Dense.
 func Sparse(index []uint32, value []float32) Vector {
 	if index == nil {
 		index = []uint32{}
@@ -40,10 +40,10 @@ func Sparse(index []uint32, value []float32) Vector {
 // Present reports whether there is a vector.
 func (v Vector) Present() bool { return v.Value != nil }
 
-// IsSparse reports whether the vector is of the sparse form.
+// IsSparse reports whether the vector is in sparse form.
 func (v Vector) IsSparse() bool { return v.Index != nil }
 
-// set makes v a copy of x in the form of the modality, in the memory that v has.
+// set makes v a copy of x in the form of the modality. It reuses the memory of v.
 func (v *Vector) set(m Modality, x Vector) {
 	if !m.Sparse {
 		v.Index = nil
@@ -64,7 +64,7 @@ func (v *Vector) set(m Modality, x Vector) {
 	v.Index, v.Value = appendSparse(v.Index[:0], v.Value[:0], x)
 }
 
-// scatter writes a sparse vector to dst, a number for each dimension.
+// scatter writes a sparse vector to dst, which has a number for each dimension.
 func scatter(dst []float32, x Vector) {
 	clear(dst)
 	for e, j := range x.Index {
@@ -72,8 +72,8 @@ func scatter(dst []float32, x Vector) {
 	}
 }
 
-// appendSparse appends the numbers of x that are not zero, if it is dense, or those
-// that it has.
+// appendSparse appends the numbers of x in sparse form: those that are not zero if x is
+// dense, all that it holds if x is sparse.
 func appendSparse(index []uint32, value []float32, x Vector) ([]uint32, []float32) {
 	if x.IsSparse() {
 		return append(index, x.Index...), append(value, x.Value...)
@@ -86,7 +86,7 @@ func appendSparse(index []uint32, value []float32, x Vector) ([]uint32, []float3
 	return index, value
 }
 
-// checkVector refuses what is no vector of the modality.
+// checkVector refuses a vector that does not fit the modality.
 func checkVector(m Modality, v Vector) error {
 	if !v.IsSparse() {
 		if len(v.Value) != m.Dim {
@@ -120,10 +120,11 @@ func finiteError(m Modality, dimension int, v float32) error {
 	return fmt.Errorf("modality %q, dimension %d is %v: %w: replace it or leave the vector out", m.Name, dimension, v, ErrNotFinite)
 }
 
-// notFinite returns the place of the first number that is NaN or infinite, or -1.
+// notFinite returns the index of the first number that is NaN or infinite, or -1.
 func notFinite(x []float32) int {
-	// The sum of v-v is 0 for finite numbers and NaN else. One test at the end
-	// costs less than one an element; four sums do not wait for one another.
+	// v-v is 0 for finite numbers and NaN otherwise. One test of the sum at the end
+	// costs less than a test of each element, and four sums do not wait for one
+	// another.
 	var s0, s1, s2, s3 float32
 	i := 0
 	for ; i+4 <= len(x); i += 4 {

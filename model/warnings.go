@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// Warnings returns what the user of the model should mend before relying on it, and how, a
-// sentence each; nil where there is nothing. Statistics that call for no action are in the
-// report alone.
+// Warnings returns what to mend before relying on the model, and how, a sentence each;
+// nil if there is nothing. Statistics that call for no action are only in the report.
 func (r *Report) Warnings() (warnings []string) {
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	if r.Everywhere > 0 {
 		warn("%s on every training item, so that by labels everything is relevant to everything: leave such labels out",
 			count(r.Everywhere, "label is", "labels are"))
 	}
-	// A few constant bits cost nothing but their place: retrieval is the same without them.
+	// A few constant bits cost nothing but their place: retrieval is the same without
+	// them.
 	if n := r.ConstantBits; n > max(r.Bits/2, r.LikelyConstantBits()) {
 		warn("%d of %d bits are the same in all training items, so that only %d tell items apart: use fewer sweeps, another seed, or fewer bits", n, r.Bits, r.Bits-n)
 	}
@@ -39,10 +39,10 @@ func (r *Report) Warnings() (warnings []string) {
 	return warnings
 }
 
-// LikelyConstantBits returns how many constant bits are no surprise: with S sets of
-// labels a random bit is the same in all of them with probability 2^(1-S). Codes
-// of two classes agree in half of the bits, as C'C = I makes them. It is three standard
-// deviations above the expectation.
+// LikelyConstantBits returns the number of constant bits that is no surprise. With S
+// label sets a random bit is the same in all of them with probability 2^(1-S); the
+// codes of two classes agree in half of their bits, as C'C = I makes them. The number
+// is three standard deviations above the expectation.
 func (r *Report) LikelyConstantBits() int {
 	p := math.Ldexp(1, 1-min(r.LabelSets, 64))
 	q := float64(r.Bits)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A warning is something to act on: bits that are constant where there are few label sets, as in
-// most default trainings, cost nothing, and a code of which little is left does.
+// A warning is something to act on. Constant bits cost nothing if there are few label
+// sets, as in most default trainings. A code with few other bits does.
 func TestWarnings(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -9,8 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// Limits of the binary forms. They keep every product of two sizes far from
-// overflow.
+// Limits of the binary forms. They keep every product of two sizes far from overflow.
 const (
 	maxModalities = 1 << 10
 	maxName       = 1 << 10
@@ -28,13 +27,13 @@ const (
 //	8       n     body: see marshal.go and revision.go
 //	8+n     4     CRC-32C (Castagnoli) of all bytes before it
 //
-// The version is read before the checksum is, since a newer form may check
-// itself in another way.
+// The version is read before the checksum, since a newer form may have another
+// checksum.
 const frameBytes = 8 + 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// corrupt is an error that wraps codec.ErrCorrupt.
+// corrupt returns an error that wraps codec.ErrCorrupt.
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", codec.ErrCorrupt, fmt.Sprintf(format, args...))
 }
@@ -77,13 +76,13 @@ func (w *wireWriter) finish() []byte {
 	return w.b
 }
 
-// A wireReader reads the body of a frame. After the first error it returns
-// zeros and allocates nothing: slices are made only when their bytes are there,
-// so that memory is bounded by the input.
+// A wireReader reads the body of a frame. After the first error it returns zeros and
+// allocates nothing. It makes a slice only if its bytes are there, so memory is bounded
+// by the input.
 type wireReader struct {
 	version uint16
-	b       []byte
-	err     error
+	b       []byte // what is still to be read
+	err     error  // the first error
 }
 
 // openFrame checks magic, version and checksum.
@@ -105,6 +104,7 @@ func openFrame(b []byte, what, magic string, newest uint16) (*wireReader, error)
 	return &wireReader{version: version, b: body[8:]}, nil
 }
 
+// fail records the error unless there is one already.
 func (r *wireReader) fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = corrupt(format, args...)
@@ -175,7 +175,7 @@ func (r *wireReader) f64(what string) float64 {
 	return 0
 }
 
-// f64s reads n finite numbers, nil after an error. n*8 must not overflow.
+// f64s reads n finite numbers; nil after an error. n*8 must not overflow.
 func (r *wireReader) f64s(n int, what string) []float64 {
 	b := r.take(8*n, what)
 	if b == nil {
@@ -256,7 +256,7 @@ func (r *wireReader) sparse(n, d int, what string) csr {
 	return m
 }
 
-// close returns the first error, or one about bytes that are left.
+// close returns the first error, or an error if bytes are left.
 func (r *wireReader) close() error {
 	if r.err == nil && len(r.b) > 0 {
 		r.fail("%d bytes follow the end", len(r.b))

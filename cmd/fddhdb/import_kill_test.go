@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
 
-// An import whose process is killed, at any moment, goes on when the same command is run
-// again, and stores everything once.
+// An import that is killed at any moment goes on when the same command runs again, and
+// stores everything once.
 func TestKilledImport(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it imports as much as takes a while")
@@ -55,7 +55,7 @@ func TestKilledImport(t *testing.T) {
 		if strings.Contains(stderr.String(), "going on at row") {
 			resumed++
 		}
-		if err == nil || strings.Contains(stderr.String(), "exists already") { // as it was killed when it was done
+		if err == nil || strings.Contains(stderr.String(), "exists already") { // it was killed when it was done
 			break
 		}
 		if n > kills {
@@ -88,7 +88,7 @@ func TestKilledImport(t *testing.T) {
 	}
 }
 
-// stagedIn returns how many bytes the imports of a database have staged.
+// stagedIn returns the bytes that the imports of a database have staged.
 func stagedIn(t *testing.T, database string) (n int64) {
 	files, err := filepath.Glob(filepath.Join(database, "imports", "*", "*.items"))
 	if err != nil {

@@ -1,5 +1,3 @@
-// Fddhdb is the command line of the database of the same name; see package
-// command.
 package main
 
 import (

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"fddhdb": main})
 }
 
-// TestScripts runs testdata/script, a file a verb or a kind of mistake. Besides
+// TestScripts runs testdata/script: a file for each verb or kind of mistake. Besides
 // the commands of testscript there are
 //
 //	fails CODE COMMAND...          the command must exit with that code, and with
@@ -127,7 +127,7 @@ func npy(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o666))
 }
 
-// clustered writes codes that are near each other in groups.
+// clustered writes codes in groups of near ones.
 func clustered(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: codes FILE ITEMS BITS")

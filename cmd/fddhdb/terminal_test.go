@@ -27,7 +27,7 @@ type screen struct {
 	more *sync.Cond
 	text []byte
 	end  bool
-	seen int // of text, by what was expected
+	seen int // end of the last expected text
 }
 
 // openScreen runs fddhdb in a terminal.
@@ -61,7 +61,7 @@ func openScreen(t *testing.T, env []string, args ...string) *screen {
 	return s
 }
 
-// sends types text, and waits until the terminal has shown what is expected.
+// sends types text, and waits until the terminal has shown the expected texts.
 func (s *screen) sends(text string, expected ...string) {
 	s.t.Helper()
 	if _, err := io.WriteString(s.tty, text); err != nil {
@@ -119,7 +119,7 @@ const (
 	ctrlA = "\x01"
 	ctrlC = "\x03"
 	ctrlD = "\x04"
-	ctrlP = "\x10" // the line before; the editor takes an arrow for what it is only where all of it comes at once
+	ctrlP = "\x10" // the line before; the editor recognises an arrow key only if its bytes arrive together
 )
 
 func makeDatabase(t *testing.T, dir string, lines ...string) string {
@@ -136,7 +136,7 @@ func makeDatabase(t *testing.T, dir string, lines ...string) string {
 	return path
 }
 
-// TestTerminal drives the shell as somebody at a terminal does.
+// TestTerminal drives the shell as a user at a terminal does.
 func TestTerminal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for processes and their terminals")
@@ -169,23 +169,23 @@ func TestTerminal(t *testing.T) {
 	s.sends(".use ha"+tab+enter, "a.db/hashes> ")
 	s.sends(".use"+enter, "a.db> ")
 	s.sends(".tim"+tab+tab+tab, "off", "on")
-	// Ctrl-C drops the line; what stands on two is one.
+	// Ctrl-C drops the line; a line typed on two is one.
 	s.sends(ctrlC, "^C", "a.db> ")
 	s.sends("count \\"+enter, "...> ")
 	s.sends("--where \"label = 'dog'"+enter, "...> ")
 	s.sends("\""+enter, "\n15\r\n", "a.db> ")
 	s.sends("count 'x"+enter, "...> ")
-	s.sends("yz", "yz") // the editor has the terminal: before, Ctrl-C is a signal
+	s.sends("yz", "yz") // the editor has the terminal; earlier, Ctrl-C would be a signal
 	s.sends(ctrlC, "a.db> ")
 	s.sends("count 'x"+enter, "...> ")
 	s.sends(ctrlD, "a.db> ")
-	// An error does not end it.
+	// An error does not end the shell.
 	s.sends("cuont"+enter, "fddhdb:", "did you mean count?", "a.db> ")
-	// Ctrl-C ends the verb that runs, not the shell.
+	// Ctrl-C ends the running verb, not the shell.
 	s.sends("reindex --rate 1"+enter, "encode")
 	s.sends(ctrlC, "interrupted", "a.db> ")
 	s.sends("count"+enter, "\n30\r\n", "a.db> ")
-	// A line that is longer than the terminal, which changes its size meanwhile.
+	// A line longer than the terminal, whose size changes meanwhile.
 	s.sends("count --where \"label = 'cat' OR label = 'dog' OR label", "OR label")
 	if err := pty.Setsize(s.tty, &pty.Winsize{Rows: 24, Cols: 40}); err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestTerminal(t *testing.T) {
 	s.sends(ctrlD)
 	s.leaves(0)
 
-	// The lines of that shell are there in the next one, for nobody else to read.
+	// The next shell has the lines of this one, and nobody else may read them.
 	info, err := os.Stat(history)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the history: %v, %v", info, err)
@@ -236,7 +236,7 @@ func TestTerminalKinds(t *testing.T) {
 		s.sends("scan --limit 3"+enter, "\nk00", "a.db> ")
 		s.sends(".pager off"+enter, "a.db> ")
 		s.sends("scan"+enter, "\nk00", "a.db> ")
-		s.sends(".pager 'head -2'"+enter, "a.db> ") // it leaves before all is written
+		s.sends(".pager 'head -2'"+enter, "a.db> ") // it leaves before everything is written
 		s.sends("scan"+enter, "\nk01", "a.db> ")
 		s.sends(".pager /nosuch/pager"+enter, "a.db> ")
 		s.sends("scan"+enter, "the pager does not start", "k29", "a.db> ")
@@ -295,7 +295,7 @@ func TestTerminalKinds(t *testing.T) {
 	})
 }
 
-// TestSecondSignal: a verb that waits for a pipe ends at once when it is told so again.
+// TestSecondSignal: a verb that waits for a pipe ends at once after a second signal.
 func TestSecondSignal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for processes")
@@ -327,7 +327,7 @@ func TestSecondSignal(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 			return
-		default: // one signal that is not taken yet and the next are one
+		default: // a signal that is not taken yet and the next one are one
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// BenchmarkJSONL reads items with two vectors of 128 dimensions, a label and a field, with
-// as many digits as float32 has and as float64 has, as Python writes them.
+// BenchmarkJSONL reads items with two vectors of 128 dimensions, a label and a field.
+// Numbers have the digits of float32, and those of float64 as Python writes them.
 func BenchmarkJSONL(b *testing.B) {
 	for name, bits := range map[string]int{"float32": 32, "float64": 64} {
 		b.Run(name, func(b *testing.B) {

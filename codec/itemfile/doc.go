@@ -29,22 +29,24 @@
 //	 "payload": "AAEC",
 //	 "code": "0102"}
 //
-// Each member may be missing or null. A sparse vector has the columns of its numbers, in
-// any order and each once, and the numbers. A payload is base64, a code hexadecimal. The
-// members code_from, codes and modalities, which only say what a database has made of an
-// item, are read and left aside; any other name is refused, as is one that comes twice.
+// Each member may be missing or null. A sparse vector has the columns of its numbers,
+// in any order and each once, and the numbers. A payload is base64, a code hexadecimal.
+// The members code_from, codes and modalities are read and ignored: a database adds
+// them to exported items. Any other name is refused, and so is a name that comes twice.
 //
 // # Untrusted bytes
 //
-// A file may come from anywhere: no decoder panics, a reader keeps a line and what it
-// says, and a line has at most 64 MiB. Errors about a file are of type *vecfile.Error.
+// A file may come from anywhere. No decoder panics. A reader holds one line and its
+// contents, and a line has at most 64 MiB. Errors about a file are of type
+// *vecfile.Error.
 //
-// # Concurrency
+// # Imports and concurrency
 //
-// A Reader is for one goroutine at a time.
+// The package imports vecfile and codec/internal/jsontext. It starts no goroutine and
+// has no lock: a Reader belongs to one goroutine at a time.
 //
 // # Caveats
 //
-// A file must not change while it is read, and is a regular one, not a pipe: its lines are
-// counted first.
+// A file must not change while it is read. It must be a regular file, not a pipe: its
+// lines are counted first.
 package itemfile

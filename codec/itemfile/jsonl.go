@@ -26,13 +26,13 @@ const maxDim = 1 << 20
 type jsonlReader struct {
 	name string
 	r    io.ReaderAt
-	size int64 // without blanks at the end
-	rows int
-	next int // the row that Next returns, its line being one more
+	size int64 // without blanks at the end of the file
+	rows int   // lines
+	next int   // row that Next returns next; its line is one more
 
 	lines *bufio.Scanner
-	item  decoder
-	err   error // final
+	item  decoder // makes items of lines
+	err   error   // the final error
 	io.Closer
 }
 
@@ -50,20 +50,21 @@ func openJSONL(path string) (Reader, error) {
 		r, err = newJSONLReader(path, f, info.Size())
 	}
 	if err != nil {
-		_ = f.Close() // it has only been opened
+		_ = f.Close() // nothing was written
 		return nil, failure(path, 0, err)
 	}
 	r.Closer = f
 	return r, nil
 }
 
-// failure is an error about a file: about its line, from 1, or as a whole.
+// failure returns an error about a line, counted from 1, or about the file if line is
+// 0.
 func failure(path string, line int, err error) error {
 	var e *vecfile.Error
 	if errors.As(err, &e) {
 		return err
 	}
-	// The path is in File already; *fs.PathError would say it twice.
+	// The path is in File already, and *fs.PathError would repeat it.
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		err = p.Err
@@ -80,7 +81,7 @@ func newJSONLReader(path string, f io.ReaderAt, size int64) (*jsonlReader, error
 	return r, nil
 }
 
-// count counts the lines, those apart that are blank and last.
+// count counts the lines, without blank ones at the end.
 func (r *jsonlReader) count() error {
 	block := make([]byte, min(1<<20, r.size))
 	for r.size > 0 {
@@ -111,14 +112,14 @@ func (r *jsonlReader) count() error {
 
 func (r *jsonlReader) rewind() {
 	r.lines = bufio.NewScanner(io.NewSectionReader(r.r, 0, r.size))
-	// Two more for CRLF, so that a line of the limit itself fits.
+	// The line break CRLF takes two more, so that a line of the largest size fits.
 	r.lines.Buffer(make([]byte, 256<<10), maxLine+2)
 	r.next = 0
 }
 
 func (r *jsonlReader) Rows() int { return r.rows }
 
-// line returns the next line.
+// line returns the next line, which is valid until the next call.
 func (r *jsonlReader) line() ([]byte, error) {
 	if !r.lines.Scan() {
 		err := r.lines.Err()
@@ -138,7 +139,7 @@ func (r *jsonlReader) line() ([]byte, error) {
 	r.next++
 	line := r.lines.Bytes()
 	if r.next == 1 {
-		// Some editors start UTF-8 with a byte order mark.
+		// Some editors begin UTF-8 with a byte order mark.
 		line = bytes.TrimPrefix(line, []byte("\ufeff"))
 	}
 	return line, nil
@@ -174,35 +175,35 @@ func (r *jsonlReader) Close() error {
 	return r.Closer.Close()
 }
 
-// maxKept bounds the vectors whose memory a decoder keeps.
+// maxKept is the number of vectors whose memory a decoder keeps.
 const maxKept = 1000
 
-// A decoder makes items of lines. It keeps the memory of the vectors of the last one.
+// A decoder makes items of lines. It reuses the memory of the vectors of the last item.
 type decoder struct {
 	scan   jsontext.Scanner
-	dense  map[string][]float32
-	sparse map[string]Sparse
-	sorter Sorter
+	dense  map[string][]float32 // memory of dense vectors, by name
+	sparse map[string]Sparse    // memory of sparse vectors, by name
+	sorter Sorter               // sorts their columns
 
-	// measure says that numbers of dense vectors are counted and not read. What the
-	// item has is in vectors and fields then, in its order.
+	// measure says that numbers of dense vectors are counted and not read. Then vectors
+	// and fields describe the item, in its order.
 	measure bool
 	vectors []size
 	fields  []Field
 }
 
-// size is what there is to know of a vector without its numbers.
+// size describes a vector without its numbers.
 type size struct {
 	name   string
 	dim    int
 	sparse bool
 }
 
-// members are those of an item.
+// members are the members of an item.
 var members = []string{"key", "vectors", "labels", "fields", "payload", "code", "code_from", "codes", "modalities"}
 
 func (d *decoder) decode(line []byte, it *Item) error {
-	// The names of all lines may be others, in a file that is no collection's.
+	// Every line may have other names, in a file that is not of a collection.
 	if d.dense == nil || len(d.dense)+len(d.sparse) > maxKept {
 		d.dense, d.sparse = map[string][]float32{}, map[string]Sparse{}
 	}
@@ -217,7 +218,7 @@ func (d *decoder) decode(line []byte, it *Item) error {
 		return fmt.Errorf("is %v, where an item is expected: {\"key\":...,\"vectors\":{...}}", kind)
 	}
 	seen := 0
-	vectorless := false // of an index-only copy
+	vectorless := false // the line is of an index-only copy
 	err := s.Object(func(name []byte) error {
 		i := 0
 		for i < len(members) && members[i] != string(name) {
@@ -298,7 +299,7 @@ func (d *decoder) member(name string, it *Item) (err error) {
 	return s.Skip()
 }
 
-// vector reads a vector of either form.
+// vector reads a dense or sparse vector.
 func (d *decoder) vector(name string, it *Item) (err error) {
 	_, dense := it.Vectors[name]
 	_, sparse := it.Sparse[name]
@@ -307,7 +308,7 @@ func (d *decoder) vector(name string, it *Item) (err error) {
 	}
 	s := &d.scan
 	switch s.Kind() {
-	case jsontext.Null: // no such vector
+	case jsontext.Null: // no vector of this name
 		return s.Null()
 	case jsontext.Array:
 		if d.measure {
@@ -374,7 +375,7 @@ func (d *decoder) field(name string, it *Item) error {
 	var v any
 	var err error
 	switch kind := s.Kind(); kind {
-	case jsontext.Null: // unset
+	case jsontext.Null: // the field is not set
 		return s.Null()
 	case jsontext.String:
 		v, err = s.String()
@@ -397,7 +398,7 @@ func (d *decoder) field(name string, it *Item) error {
 	return nil
 }
 
-// quote spells a name of a file in an error text, cut to a sane length.
+// quote returns a name of a file for an error text, cut to a sane length.
 func quote(b []byte) string {
 	const most = 60
 	if len(b) > most {

@@ -72,8 +72,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// What is wrong with a line costs that line.
-// A file whose lines have vectors of ever other names takes no more memory than one line.
+// A file whose lines have vectors of ever new names takes no more memory than one line.
 func TestNamesAreNotKept(t *testing.T) {
 	var b strings.Builder
 	for i := range 5 * maxKept {
@@ -247,7 +246,7 @@ func FuzzItems(f *testing.F) {
 			}
 		}
 		runtime.ReadMemStats(&after)
-		// Buffers of two passes, and errors of lines.
+		// Buffers of two passes, and the errors of lines.
 		if n := after.TotalAlloc - before.TotalAlloc; n > uint64(3<<20+2000*len(b)) {
 			t.Errorf("%d bytes allocated for %d", n, len(b))
 		}

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Shape reads all lines. Numbers of dense vectors are counted only.
+// Shape reads all lines. It only counts the numbers of dense vectors.
 func (r *jsonlReader) Shape() (*Shape, error) {
 	if r.err != nil && r.err != io.EOF {
 		return nil, r.err
@@ -27,7 +27,7 @@ func (r *jsonlReader) Shape() (*Shape, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A line that is no item says nothing of the others.
+		// A line that is no item tells nothing about the others.
 		if r.item.decode(line, &it) != nil {
 			continue
 		}
@@ -37,16 +37,16 @@ func (r *jsonlReader) Shape() (*Shape, error) {
 	}
 }
 
-// A shapeBuilder makes a shape of items.
+// A shapeBuilder makes a shape from items.
 type shapeBuilder struct {
 	shape   Shape
-	vectors map[string]int // place in shape
-	fields  map[string]int
-	dense   map[string]bool
-	codes   int // items with one
+	vectors map[string]int  // name -> position in shape.Vectors
+	fields  map[string]int  // name -> position in shape.Fields
+	dense   map[string]bool // name -> some vector is dense
+	codes   int             // items with a code
 }
 
-// add adds an item with a code of so many bytes.
+// add adds an item; code is the length of its code in bytes.
 func (b *shapeBuilder) add(vectors []size, fields []Field, code int) error {
 	if b.vectors == nil {
 		b.vectors, b.fields, b.dense = map[string]int{}, map[string]int{}, map[string]bool{}

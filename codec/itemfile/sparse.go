@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A Sorter brings sparse vectors into order. The zero Sorter is ready; it keeps memory
-// for the next vector, and is for one goroutine at a time.
+// A Sorter sorts sparse vectors. The zero Sorter is ready. It keeps memory for the next
+// vector, and belongs to one goroutine at a time.
 type Sorter struct{ entries []entry }
 
 type entry struct {
@@ -15,8 +15,8 @@ type entry struct {
 	value  float32
 }
 
-// Sort brings the columns of a vector into ascending order and drops zeros, in its place.
-// A column that comes twice is an error. The cost is that of sorting n numbers.
+// Sort sorts the columns of a vector and drops zeros, in place. A column that comes
+// twice is an error. It costs as much as sorting n numbers.
 func (s *Sorter) Sort(x Sparse) (Sparse, error) {
 	s.entries = s.entries[:0]
 	for e, j := range x.Index {

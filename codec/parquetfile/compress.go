@@ -14,15 +14,15 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// The decompressors of parquet-go make as much room as the data asks for, and those of a
-// damaged LZ4 page make more without end. So pages are decompressed here, into as many
-// bytes as their headers say, and an error if they are another number.
+// The decompressors of parquet-go allocate as much as the data asks for, and a damaged
+// LZ4 page makes them allocate without end. So pages are decompressed here, into as
+// many bytes as their headers say. Any other number of bytes is an error.
 
 var errInflated = fmt.Errorf("%w: what it says of its length is wrong", errPage)
 
-// inflater decompresses pages.
+// inflater decompresses pages. It belongs to one reader.
 type inflater struct {
-	streams map[format.CompressionCodec]resetter // decompressors to use again
+	streams map[format.CompressionCodec]resetter // decompressors, reused by the next page
 }
 
 // resetter is a decompressor that reads a stream.
@@ -31,7 +31,7 @@ type resetter interface {
 	Reset(io.Reader) error
 }
 
-// inflate decompresses all of src to dst, which it fills exactly.
+// inflate decompresses all of src to dst, which it must fill exactly.
 func (z *inflater) inflate(dst, src []byte, codec format.CompressionCodec) error {
 	if len(dst) == 0 {
 		return nil
@@ -80,7 +80,7 @@ func (z *inflater) stream(codec format.CompressionCodec) (r resetter, err error)
 	case format.Brotli:
 		r = brotli.NewReader(nil)
 	case format.Zstd:
-		// The window is no larger than the page, in what is meant to be read.
+		// In valid files the window is no larger than the page.
 		if r, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxMemory(maxPage), zstd.WithDecoderMaxWindow(64<<20)); err != nil {
 			return nil, err
@@ -95,7 +95,7 @@ func (z *inflater) stream(codec format.CompressionCodec) (r resetter, err error)
 	return r, nil
 }
 
-// readExactly fills dst from r, which must end there.
+// readExactly fills dst from r. It fails if r does not end there.
 func readExactly(dst []byte, r io.Reader) error {
 	if _, err := io.ReadFull(r, dst); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -107,7 +107,7 @@ func readExactly(dst []byte, r io.Reader) error {
 	switch n, err := io.ReadFull(r, more[:]); {
 	case n > 0:
 		return errInflated
-	case err != io.EOF: // at io.EOF the checksum of the stream has been checked
+	case err != io.EOF: // at io.EOF the checksum of the stream has been verified
 		return fmt.Errorf("%w: %w", errPage, err)
 	}
 	return nil

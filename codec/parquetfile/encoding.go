@@ -13,14 +13,14 @@ var (
 	errValues = fmt.Errorf("%w: it ends before its values do", errPage)
 )
 
-// plainDictionary is the name that older writers give to Plain, in the header of a
-// dictionary, and to RLEDictionary, in that of a data page.
+// plainDictionary is the name by which older writers mean Plain in the header of a
+// dictionary, and RLEDictionary in the header of a data page.
 const plainDictionary format.Encoding = 2
 
-// values are the values of a page, a row or a dictionary, without its nulls.
+// values are the values of a page, a row or a dictionary, without nulls.
 type values struct {
-	width int      // bytes of each, 0 where they are of any length
-	raw   []byte   // values of one width, one after the other
+	width int      // bytes of each value; 0 if they have any length
+	raw   []byte   // values of fixed width, one after the other
 	any   [][]byte // values of any length
 }
 
@@ -31,21 +31,21 @@ func (v *values) len() int {
 	return len(v.any)
 }
 
-// A decoder decodes the values of pages of one leaf. What it returns is in the page or in
-// memory of the decoder, and valid until the next page.
+// A decoder decodes the values of pages of one leaf. Its results alias the page or its
+// own memory, and are valid until the next page.
 type decoder struct {
 	leaf   *leaf
-	memory *budget
-	dict   *values // of the column chunk, nil where there is none
+	memory *budget // of the file
+	dict   *values // of the column chunk; nil if it has none
 
-	// Memory that is used again.
-	raw    []byte   // values of one width
+	// Memory that the next page reuses.
+	raw    []byte   // values of fixed width
 	any    [][]byte // values of any length
-	joined []byte   // the bytes of values that are written as differences
+	joined []byte   // bytes of values that are written as differences
 	index  []uint32 // numbers of entries of the dictionary
 }
 
-// decode decodes n values of a page. Each encoding checks that b has as many.
+// decode decodes n values of a page. Each encoding checks that b holds as many.
 func (d *decoder) decode(b []byte, n int, encoding format.Encoding) (values, error) {
 	switch encoding {
 	case format.Plain:
@@ -64,10 +64,10 @@ func (d *decoder) decode(b []byte, n int, encoding format.Encoding) (values, err
 	return values{}, fmt.Errorf("is in encoding %v, which is not supported", encoding)
 }
 
-// fixed makes d.raw as long as n values of the leaf.
+// fixed gives d.raw the length of n values of the leaf.
 func (d *decoder) fixed(n int) error { return grow(d.memory, &d.raw, n*d.leaf.width) }
 
-// plain decodes values that are written as they are.
+// plain decodes values in their plain form.
 func (d *decoder) plain(b []byte, n int) (values, error) {
 	width := d.leaf.width
 	switch {
@@ -104,7 +104,7 @@ func (d *decoder) plain(b []byte, n int) (values, error) {
 	return values{any: d.any}, nil
 }
 
-// lookUp decodes numbers of entries of the dictionary, and copies the entries.
+// lookUp decodes indices into the dictionary, and copies the entries.
 func (d *decoder) lookUp(b []byte, n int) (values, error) {
 	width := d.leaf.width
 	switch {
@@ -151,7 +151,8 @@ func (d *decoder) lookUp(b []byte, n int) (values, error) {
 	return values{width: width, raw: d.raw}, nil
 }
 
-// split decodes BYTE_STREAM_SPLIT: the first bytes of all values, then the second, ...
+// split decodes BYTE_STREAM_SPLIT: the first bytes of all values, then all second
+// bytes, and so on.
 func (d *decoder) split(b []byte, n int) (values, error) {
 	width := d.leaf.width
 	if width == 0 || d.leaf.kind == boolean || n > len(b)/width {
@@ -168,7 +169,7 @@ func (d *decoder) split(b []byte, n int) (values, error) {
 	return values{width: width, raw: d.raw}, nil
 }
 
-// bools decodes runs of bools, which come after their length.
+// bools decodes runs of bools, preceded by their length.
 func (d *decoder) bools(b []byte, n int) (values, error) {
 	if d.leaf.kind != boolean || len(b) < 4 {
 		return values{}, errPage
@@ -179,13 +180,14 @@ func (d *decoder) bools(b []byte, n int) (values, error) {
 	return values{width: 1, raw: d.raw}, runs(d.raw, b[4:], 1)
 }
 
-// deltas decodes whole numbers that are written as differences.
+// deltas decodes whole numbers written as differences.
 func (d *decoder) deltas(b []byte, n int) (values, error) {
 	width := d.leaf.width
 	if d.leaf.physical != format.Int32 && d.leaf.physical != format.Int64 {
 		return values{}, errPage
 	}
-	// The numbers come with 8 bytes each, and go when they have been copied.
+	// The decoded numbers take 8 bytes each. That memory is free again once they are
+	// copied.
 	if err := d.fixed(n); err != nil {
 		return values{}, err
 	}
@@ -207,8 +209,9 @@ func (d *decoder) deltas(b []byte, n int) (values, error) {
 	return values{width: width, raw: d.raw}, nil
 }
 
-// strings decodes values of any length: all lengths come first, then all bytes. With
-// prefixes, the lengths of what a value shares with the one before it come first of all.
+// strings decodes values of any length: first all lengths, then all bytes. With
+// prefixes, the lengths of the prefixes that values share with the value before come
+// first of all.
 func (d *decoder) strings(b []byte, n int, prefixes bool) (values, error) {
 	if d.leaf.physical != format.ByteArray && d.leaf.physical != format.FixedLenByteArray {
 		return values{}, errPage
@@ -242,7 +245,7 @@ func (d *decoder) strings(b []byte, n int, prefixes bool) (values, error) {
 				return values{}, errPage
 			}
 			last = shared[i] + size
-			// All in all, the values are those of one page.
+			// All values together must fit into a page.
 			if total += last; total > maxPage {
 				return values{}, errPage
 			}

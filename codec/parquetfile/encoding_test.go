@@ -33,11 +33,11 @@ var encodings = []struct {
 	{"rle bools", parquet.Encoded(parquet.Leaf(parquet.BooleanType), &parquet.RLE)},
 }
 
-// lists returns so many rows of lists of values of a type, nil for null.
+// randomLists returns lists of values of a type, one a row; nil is null.
 func randomLists(kind parquet.Kind, rows int) [][]parquet.Value {
 	random := rand.New(rand.NewPCG(1, 2))
 	value := func() parquet.Value {
-		// Few or many different ones, near to one another or not.
+		// Few or many distinct values, near each other or not.
 		x := random.Int64N(7)
 		if random.IntN(20) == 0 {
 			x = int64(random.Uint64())
@@ -71,7 +71,7 @@ func randomLists(kind parquet.Kind, rows int) [][]parquet.Value {
 	return out
 }
 
-// encoded makes a file of a column of lists.
+// encoded makes a file with a column of lists.
 func encoded(t testing.TB, node parquet.Node, rows, version int, compressed bool) []byte {
 	t.Helper()
 	g := newRoot()
@@ -102,7 +102,7 @@ func encoded(t testing.TB, node parquet.Node, rows, version int, compressed bool
 	return out.Bytes()
 }
 
-// What parquet-go encodes is read as it was.
+// Values that parquet-go encodes are read unchanged.
 func TestEncodings(t *testing.T) {
 	rows := 3000
 	if testing.Short() {
@@ -144,7 +144,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// Pages of every type and encoding are values or an error, whatever their bytes.
+// Pages of every type and encoding give values or an error, whatever their bytes.
 func FuzzPage(f *testing.F) {
 	leaves := []*leaf{
 		{physical: format.Boolean, kind: boolean, width: 1}, {physical: format.Int32, kind: signed, width: 4},
@@ -187,7 +187,7 @@ func FuzzPage(f *testing.F) {
 				t.Errorf("%d levels of %d too many", there, most)
 			}
 		}
-		// What is walked is decoded, into memory of some size.
+		// A structure that the walker accepts is decoded, in bounded memory.
 		var header format.PageHeader
 		if n, err := decode(b, &header); err == nil && (n < 1 || n > len(b)) {
 			t.Errorf("%d bytes of %d", n, len(b))

@@ -17,10 +17,10 @@ import (
 
 const magic = "PAR1"
 
-// maxFooter bounds the footer. That of 1,000 columns in 200 row groups takes as much.
+// maxFooter bounds the footer: 1,000 columns in 200 row groups take about that much.
 const maxFooter = 32 << 20
 
-// file is an open file, whose footer has been read.
+// file is an open file whose footer has been read. It belongs to one reader.
 type file struct {
 	name string // for errors
 	r    io.ReaderAt
@@ -30,11 +30,11 @@ type file struct {
 	rows    int
 	columns []*column
 	groups  []format.RowGroup
-	memory  budget
-	z       inflater // of all columns: they are read by turns
+	memory  budget   // budget of all columns
+	z       inflater // of all columns, which are read one at a time
 }
 
-// open opens a file. name is that for errors.
+// open opens a file; errors call it name.
 func open(path, name string) (*file, error) {
 	r, err := os.Open(path)
 	if err != nil {
@@ -49,25 +49,25 @@ func open(path, name string) (*file, error) {
 		f, err = newFile(name, r, info.Size())
 	}
 	if err != nil {
-		_ = r.Close() // it has only been opened
+		_ = r.Close() // nothing was written
 		return nil, fail(name, err)
 	}
 	f.Closer = r
 	return f, nil
 }
 
-// fail is an error about a file as a whole.
+// fail returns an error about a file as a whole.
 func fail(name string, err error) error {
 	var e *vecfile.Error
 	if errors.As(err, &e) {
 		return err
 	}
-	// The path is in File already; *fs.PathError would say it twice.
+	// The path is in File already, and *fs.PathError would repeat it.
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		err = p.Err
 	}
-	if errors.Is(err, io.EOF) { // which says that all is well
+	if errors.Is(err, io.EOF) { // a caller would take it for the end of the rows
 		err = errors.New("ends too early: it is damaged, or became shorter while it was read")
 	}
 	return &vecfile.Error{File: name, Row: -1, Col: -1, Err: err}
@@ -149,7 +149,7 @@ func (f *file) read(b []byte, at int64) error {
 	return nil
 }
 
-// checkGroup checks what is read of a row group.
+// checkGroup checks the parts of a row group that are used.
 func (f *file) checkGroup(g *format.RowGroup) error {
 	leaves := 0
 	for _, c := range f.columns {
@@ -173,7 +173,7 @@ func (f *file) checkGroup(g *format.RowGroup) error {
 	return nil
 }
 
-// extent returns where the pages of a column chunk are.
+// extent returns the start and the end of the pages of a column chunk.
 func (f *file) extent(m *format.ColumnMetaData) (start, end int64, err error) {
 	start = m.DataPageOffset
 	if d := m.DictionaryPageOffset; d > 0 && d < start {
@@ -194,7 +194,7 @@ func (f *file) close() error {
 	return f.Closer.Close()
 }
 
-// column returns the one of a name, nil where there is none.
+// column returns the column with a name, or nil.
 func (f *file) column(name string) *column {
 	for _, c := range f.columns {
 		if c.name == name {
@@ -204,7 +204,7 @@ func (f *file) column(name string) *column {
 	return nil
 }
 
-// quote spells a name of a file in an error text, cut to a sane length.
+// quote returns a name of a file for an error text, cut to a sane length.
 func quote(s string) string {
 	const most = 60
 	if len(s) > most {
@@ -213,7 +213,7 @@ func quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// list spells the first of some names.
+// list returns the first few names, for an error text.
 func list(names []string) string {
 	const most = 20
 	var b bytes.Buffer

@@ -13,8 +13,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
 
-// fuzzMemory is what a reader may use in a fuzz test, fuzzRows how many rows are read: a
-// file of a few bytes may have any number of rows that are null.
+// fuzzMemory bounds the memory of a reader in a fuzz test, and fuzzRows the rows that
+// are read: a file of a few bytes may have any number of null rows.
 const (
 	fuzzMemory = 4 << 20
 	fuzzRows   = 500
@@ -28,7 +28,7 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-// bounded fails if f allocates more than it may, garbage included.
+// bounded fails if f allocates more than most bytes, garbage included.
 func bounded(t *testing.T, most int, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -67,7 +67,7 @@ func FuzzParquet(f *testing.F) {
 		f.Add(encoded(f, e.node, 20, 1, false))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// Memory for pages; what decompressors have for themselves; and errors of rows.
+		// Memory for pages, the memory of decompressors, and errors of rows.
 		bounded(t, 64<<20+200*len(b)+fuzzRows*2000, func() {
 			file, err := memory(b)
 			if err != nil {

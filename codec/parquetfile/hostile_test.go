@@ -32,7 +32,7 @@ func compactBytes(v any) []byte {
 	return b
 }
 
-// page adds a data page of version 1, of n levels. lie changes its header.
+// page adds a data page of version 1 with n levels. lie changes its header.
 func (b *builder) page(n int32, data []byte, lie func(*format.PageHeader)) {
 	if len(b.b) == 0 {
 		b.b = append(b.b, magic...)
@@ -46,7 +46,8 @@ func (b *builder) page(n int32, data []byte, lie func(*format.PageHeader)) {
 	b.chunk.NumValues += int64(n)
 }
 
-// file ends the file, of one row group with a column of required lists of float32.
+// file ends the file: one row group with a column of required lists of float32. lie
+// changes its metadata.
 func (b *builder) file(lie func(*format.FileMetaData)) []byte {
 	element := func(name string, repetition format.FieldRepetitionType, children int32) format.SchemaElement {
 		return format.SchemaElement{Name: name, RepetitionType: thrift.New(repetition), NumChildren: thrift.New(children)}
@@ -69,7 +70,8 @@ func closed(b, footer []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(b, uint32(len(footer))), magic...)
 }
 
-// lists returns the content of a page with such repetition levels, all values being there.
+// listPage returns the contents of a page with these repetition levels and no missing
+// values.
 func listPage(reps []uint8, first float32) []byte {
 	run := func(values []uint8) []byte {
 		var b []byte
@@ -86,7 +88,7 @@ func listPage(reps []uint8, first float32) []byte {
 	return out
 }
 
-// Rows may go on in the next page, and in the one after it.
+// Rows may go on in the next page, and in the page after it.
 func TestRowsAcrossPages(t *testing.T) {
 	b := builder{rows: 4}
 	b.page(3, listPage([]uint8{0, 1, 1}, 0), nil)
@@ -135,7 +137,7 @@ func read(b []byte, most int) error {
 	}
 }
 
-// Files that lie cost an error, and no memory to speak of.
+// Files with false claims cost an error, and hardly any memory.
 func TestFilesThatLie(t *testing.T) {
 	one := func() *builder {
 		b := &builder{rows: 2}
@@ -158,7 +160,7 @@ func TestFilesThatLie(t *testing.T) {
 	many := []byte{0x15, 2, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 7, 0}
 	// Row groups of a byte each, all of them empty.
 	hollow := append([]byte{0x15, 2, 0x19, 0x1c, 0x48, 1, 'r', 0x15, 0, 0, 0x16, 0, 0x19, 0xfc, 0x80, 0x80, 0x40}, make([]byte, 1<<20+1)...)
-	// Pages that say of themselves that they are small.
+	// Pages that claim to be small.
 	packed := func(codec format.CompressionCodec, data []byte) []byte {
 		b := &builder{rows: 2}
 		b.page(4, data, func(h *format.PageHeader) { h.UncompressedPageSize = 100 })
@@ -224,7 +226,7 @@ func TestFilesThatLie(t *testing.T) {
 			}
 		})
 	}
-	// Levels that go on for billions behind those of the page: they are not needed.
+	// Levels that go on for billions beyond those of the page are not needed.
 	page := listPage([]uint8{0, 1, 0, 1}, 0)
 	more := append(page[4:12:12], bytes.Repeat(append(binary.AppendUvarint(nil, 1<<32), 1), 3)...)
 	more = append(binary.LittleEndian.AppendUint32(nil, uint32(len(more))), more...)
@@ -247,7 +249,7 @@ func TestFilesThatLie(t *testing.T) {
 	})
 }
 
-// What is wrong with a row costs that row.
+// A bad row costs only that row.
 func TestRowsThatAreBad(t *testing.T) {
 	type row struct {
 		Key   *string   `parquet:"key,optional"`

@@ -14,10 +14,10 @@ import (
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
 
-// A Role is what a column of a file of items is.
+// A Role is the role of a column of a file of items.
 type Role byte
 
-// The roles of columns. Those that are None hold what no item can have.
+// Roles of columns. None is a column that no item can hold.
 const (
 	None Role = iota
 	Key
@@ -28,36 +28,36 @@ const (
 	Field
 )
 
-// A Column is one of a file of items.
+// A Column is a column of a file of items.
 type Column struct {
 	Name string
 	Role Role
-	Type string // of a field: string, int, float or bool; of None: what it has instead
+	Type string // of a field: string, int, float or bool; of None: its type in words
 }
 
 // Items is the itemfile.Reader of a .parquet file.
 type Items struct {
 	f       *file
 	columns []*itemColumn
-	row     int   // the next
-	err     error // final
+	row     int   // the next row
+	err     error // the final error
 }
 
 // itemColumn is a column that is read.
 type itemColumn struct {
 	Column
 	c       *column
-	streams []*stream
+	streams []*stream // of its leaves
 
-	dense  []float32 // of the row
-	sparse itemfile.Sparse
+	dense  []float32       // memory for the vector of the row
+	sparse itemfile.Sparse // memory for the vector of the row
 	sorter itemfile.Sorter
 }
 
-// typeNames are the types of fields.
+// typeNames are the types of fields by the kind of their leaf.
 var typeNames = map[kind]string{boolean: "bool", signed: "int", unsigned: "int", float: "float", text: "string"}
 
-// pandasIndex starts the names of columns that pandas writes for an index without a name.
+// pandasIndex is the prefix of columns that pandas writes for an index without a name.
 const pandasIndex = "__index_level_"
 
 // OpenItems opens a .parquet file of items. Its columns are key, a string or an integer;
@@ -70,7 +70,7 @@ func OpenItems(path string) (*Items, error) {
 	}
 	r, err := newItems(f)
 	if err != nil {
-		_ = f.close() // it has only been read
+		_ = f.close() // nothing was written
 		return nil, fail(path, err)
 	}
 	return r, nil
@@ -91,7 +91,7 @@ func newItems(f *file) (*Items, error) {
 	return r, nil
 }
 
-// assign finds the role of a column.
+// assign finds the role of the column.
 func (c *itemColumn) assign() error {
 	first := c.c.leaves
 	kind := unknown
@@ -124,7 +124,7 @@ func (c *itemColumn) assign() error {
 	return nil
 }
 
-// Columns returns the columns that are read, in the order of the file.
+// Columns returns the columns that are read, in file order.
 func (r *Items) Columns() []Column {
 	out := make([]Column, len(r.columns))
 	for i, c := range r.columns {
@@ -133,7 +133,7 @@ func (r *Items) Columns() []Column {
 	return out
 }
 
-// Keep leaves aside the columns that keep says no to, which are not read then. It comes
+// Keep drops the columns for which keep returns false; they are not read. Call it
 // before the first Next.
 func (r *Items) Keep(keep func(Column) bool) {
 	r.columns = slices.DeleteFunc(r.columns, func(c *itemColumn) bool { return !keep(c.Column) })
@@ -142,8 +142,8 @@ func (r *Items) Keep(keep func(Column) bool) {
 // Rows returns the number of items.
 func (r *Items) Rows() int { return r.f.rows }
 
-// Shape takes what the items have from the schema, and dimensions from the first vector
-// of a column or, of sparse ones, from all.
+// Shape takes the shape from the schema, and dimensions from the first vector of a
+// column or, if it is sparse, from all vectors.
 func (r *Items) Shape() (*itemfile.Shape, error) {
 	if r.err != nil && r.err != io.EOF {
 		return nil, r.err
@@ -180,8 +180,8 @@ func (r *Items) Shape() (*itemfile.Shape, error) {
 	return shape, nil
 }
 
-// codeBytes returns the length of the codes, which are all as long as the first; 0 where
-// that has none.
+// codeBytes returns the length of the codes, which is that of the first one; 0 if the
+// first row has none.
 func (r *Items) codeBytes(l *leaf) (int, error) {
 	if r.f.rows == 0 {
 		return 0, nil
@@ -231,7 +231,7 @@ func (r *Items) Next(item *itemfile.Item) error {
 	return bad
 }
 
-// Fail makes an error about the item that Next returned last.
+// Fail returns err as an error about the item that Next returned last.
 func (r *Items) Fail(err error) error {
 	return &vecfile.Error{File: r.f.name, Row: r.row - 1, Col: -1, Err: err}
 }
@@ -245,7 +245,8 @@ func (r *Items) Close() error {
 	return r.f.close()
 }
 
-// take takes a row of the column into the item. A null is what the item has not.
+// take copies a row of the column into the item. A null leaves the item without the
+// value.
 func (c *itemColumn) take(item *itemfile.Item, cells [2]*cell) error {
 	l, first := c.c.leaves[0], cells[0]
 	if c.c.form == sparse {
@@ -340,7 +341,7 @@ func (l *leaf) field(c *cell) (any, error) {
 
 var errText = errors.New("is not UTF-8 text")
 
-// text returns the string of a cell with one value.
+// text returns the only value of a cell as a string.
 func (c *cell) text() (string, error) {
 	b := c.bytes()
 	if !utf8.Valid(b) {
@@ -349,7 +350,7 @@ func (c *cell) text() (string, error) {
 	return string(b), nil
 }
 
-// bytes returns the bytes of a cell with one value.
+// bytes returns the bytes of the only value of a cell.
 func (c *cell) bytes() []byte {
 	if c.width > 0 {
 		return c.raw

@@ -9,11 +9,11 @@ import (
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
 
-// float32s writes the numbers of raw to dst, rounded to nearest, and returns the index of
-// the first that is no finite float32, or -1.
+// float32s writes the numbers of raw to dst, rounded to nearest. It returns the index
+// of the first that is no finite float32, or -1.
 func (l *leaf) float32s(dst []float32, raw []byte) int {
-	// The exponent of a NaN or an infinity is all ones, that of nothing else. One test
-	// covers what float64 brings too: a number that is too large becomes an infinity.
+	// Only NaN and infinities have an exponent of all ones. One test also covers
+	// float64, as a number that is too large becomes an infinity.
 	const exponent = 0x7f800000
 	switch raw = raw[:len(dst)*l.width]; {
 	case l.kind == float && l.width == 4:
@@ -55,8 +55,8 @@ func (l *leaf) float64(b []byte) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(b))
 }
 
-// int64 returns a number of an integer kind, one of 8 bytes without a sign as the bits
-// that it has.
+// int64 returns a number of an integer kind. An unsigned one of 8 bytes is returned by
+// its bits.
 func (l *leaf) int64(b []byte) int64 {
 	switch {
 	case l.width == 8:
@@ -67,7 +67,7 @@ func (l *leaf) int64(b []byte) int64 {
 	return int64(int32(binary.LittleEndian.Uint32(b)))
 }
 
-// notFinite says why float32s refused a number.
+// notFinite returns the reason why float32s refused a number.
 func (l *leaf) notFinite(b []byte) error {
 	x := l.float64(b)
 	if math.IsNaN(x) || math.IsInf(x, 0) {

@@ -9,7 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// page reads the next page.
+// page reads the next page of the column chunk.
 func (s *stream) page() error {
 	var header format.PageHeader
 	if err := s.header(&header); err != nil {
@@ -49,10 +49,10 @@ func (s *stream) page() error {
 		}
 		return s.pageV2(&header.DataPageHeaderV2.V, int(size))
 	}
-	return nil // of an index, which is not needed
+	return nil // an index, which is not needed
 }
 
-// header reads the header of a page, which says nowhere how long it is.
+// header reads the header of a page. Its length is not stored anywhere.
 func (s *stream) header(h *format.PageHeader) error {
 	for size := int64(1 << 10); ; size *= 16 {
 		n := min(size, s.end-s.at)
@@ -77,7 +77,7 @@ func (s *stream) header(h *format.PageHeader) error {
 	}
 }
 
-// count takes the number of levels of a page.
+// count checks and takes the number of levels of a page.
 func (s *stream) count(n int32) error {
 	if n < 0 || int64(n) > s.values {
 		return fmt.Errorf("%w: it has %d values, %d are left", errPage, n, s.values)
@@ -160,7 +160,7 @@ func (s *stream) pageV2(h *format.DataPageHeaderV2, size int) error {
 	return s.decode(s.packed[:reps], s.packed[reps:reps+defs], data, h.Encoding)
 }
 
-// data returns what has been compressed to packed.
+// data decompresses packed, which becomes size bytes.
 func (s *stream) data(packed []byte, size int) ([]byte, error) {
 	if s.codec == format.Uncompressed {
 		if len(packed) != size {
@@ -174,7 +174,7 @@ func (s *stream) data(packed []byte, size int) ([]byte, error) {
 	return s.plain, s.f.z.inflate(s.plain, packed, s.codec)
 }
 
-// decode decodes what a page consists of.
+// decode decodes the levels and values of a page.
 func (s *stream) decode(reps, defs, data []byte, encoding format.Encoding) (err error) {
 	if s.leaf.maxRep > 0 {
 		if err := grow(&s.f.memory, &s.reps, s.n); err != nil {

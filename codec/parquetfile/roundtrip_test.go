@@ -49,7 +49,7 @@ func written(t testing.TB, items []itemfile.Item) []byte {
 	return out.Bytes()
 }
 
-// normal makes what is empty nil.
+// normal turns empty values into nil.
 func normal(it itemfile.Item) itemfile.Item {
 	if len(it.Vectors) == 0 {
 		it.Vectors = nil
@@ -101,7 +101,7 @@ func TestItemsComeBack(t *testing.T) {
 	}
 }
 
-// To look for the shape leaves nothing behind that counts as memory.
+// Reading the shape leaves nothing in the budget.
 func TestShapeTakesNoMemoryForLater(t *testing.T) {
 	f, err := memory(written(t, items()))
 	if err != nil {
@@ -120,8 +120,8 @@ func TestShapeTakesNoMemoryForLater(t *testing.T) {
 	}
 }
 
-// What is written belongs to the caller again, and an item that is refused leaves nothing
-// behind, across batches and row groups.
+// A written item belongs to the caller again. A refused item leaves nothing behind,
+// across batches and row groups.
 func TestItemsThatAreRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")

@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// runs decodes numbers of width bits, at most 32, until dst is full: runs of equal ones and
-// groups of packed ones, what Parquet calls RLE. Levels, numbers of dictionary entries and
-// bools are written so.
+// runs decodes numbers of width bits, at most 32, until dst is full: runs of equal
+// numbers and groups of packed ones, which Parquet calls RLE. Levels, indices into the
+// dictionary and bools have this form.
 func runs[T uint8 | uint32](dst []T, b []byte, width int) error {
 	for len(dst) > 0 {
 		head, n := binary.Uvarint(b)
@@ -34,7 +34,8 @@ func runs[T uint8 | uint32](dst []T, b []byte, width int) error {
 			}
 			b = b[size:]
 		} else {
-			// Groups of eight; the last may be cut where its numbers are not needed.
+			// Groups of eight. The last one may be cut off if its numbers are not
+			// needed.
 			size, n := min(int(count)*width, len(b)), int(count)*8
 			if width > 0 {
 				n = min(n, size*8/width)
@@ -51,11 +52,11 @@ func runs[T uint8 | uint32](dst []T, b []byte, width int) error {
 	return nil
 }
 
-// unpackAll unpacks the numbers that b starts with, of width bits each. Where b is shorter,
-// the last of them are 0.
+// unpackAll unpacks numbers of width bits each from the start of b. If b is too short
+// the last numbers are 0.
 func unpackAll[T uint8 | uint32](dst []T, b []byte, width int) {
 	i := 0
-	// Eight numbers at a time take width bytes, which is where most of the levels are.
+	// Eight numbers at a time take width bytes. Most levels are decoded here.
 	for at := 0; width <= 8 && i+8 <= len(dst) && at+8 <= len(b); at += width {
 		x := binary.LittleEndian.Uint64(b[at:])
 		for k := range dst[i : i+8] {
@@ -69,7 +70,7 @@ func unpackAll[T uint8 | uint32](dst []T, b []byte, width int) {
 	}
 }
 
-// unpack returns the number of width bits, at most 32, that starts at a bit of b.
+// unpack returns the number of width bits, at most 32, that starts at bit first of b.
 func unpack(b []byte, first, width int) uint32 {
 	at := first >> 3
 	if at+8 <= len(b) {
@@ -80,7 +81,7 @@ func unpack(b []byte, first, width int) uint32 {
 	return uint32(binary.LittleEndian.Uint64(tail[:])>>(first&7)) & uint32(1<<width-1)
 }
 
-// levels decodes levels up to most into dst and returns how many of them are most.
+// levels decodes levels up to most into dst, and returns how many of them equal most.
 func levels(dst []byte, b []byte, most int) (int, error) {
 	width := bits.Len(uint(most))
 	if err := runs(dst, b, width); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// A form is what a column can be taken for.
+// A form is the use that a column can have.
 type form byte
 
 const (
@@ -18,7 +18,7 @@ const (
 	sparse // a structure of the lists i and v
 )
 
-// A kind is what the values of a leaf are.
+// A kind is the kind of the values of a leaf.
 type kind byte
 
 const (
@@ -28,38 +28,39 @@ const (
 	unsigned
 	float // of 2, 4 or 8 bytes
 	text
-	binaries // of any length, or of one
+	binaries // of any length, or of a fixed one
 )
 
 func (k kind) String() string {
 	return [...]string{"", "bools", "integers", "integers", "numbers", "strings", "bytes"}[k]
 }
 
-// column is what users call one: a field of the root of the schema.
+// column is a field of the root of the schema, which users call a column.
 type column struct {
 	name   string
 	form   form
-	leaves []*leaf
-	what   string // it has, in words
+	leaves []*leaf // its columns in the file
+	what   string  // its type in words
 }
 
-// leaf is a column of the file: one of values.
+// leaf is a column of the file: one that has values.
 type leaf struct {
 	path     []string
-	ordinal  int // among the leaves of the file
+	ordinal  int // index among the leaves of the file
 	physical format.Type
 	kind     kind
-	width    int // bytes of a value, 0 where it has any length
-	what     string
+	width    int    // bytes of a value; 0 if it has any length
+	what     string // its type in words
 
-	maxDef, maxRep int
-	repDef         int // definition level from which the list of the value has elements
+	maxDef, maxRep int // largest definition and repetition level
+	repDef         int // definition level from which on the list has elements
 }
 
-// maxSchemaDepth bounds how deep columns nest: lists of lists of structures take seven.
+// maxSchemaDepth bounds the nesting of columns: lists of lists of structures take seven
+// levels.
 const maxSchemaDepth = 32
 
-// readSchema makes columns of a schema, which is a tree written in preorder.
+// readSchema makes columns from a schema, which is a tree in preorder.
 func readSchema(elements []format.SchemaElement) ([]*column, error) {
 	if len(elements) == 0 {
 		return nil, errors.New("has no schema: it is damaged")
@@ -90,12 +91,13 @@ func readSchema(elements []format.SchemaElement) ([]*column, error) {
 
 var errSchema = errors.New("has a schema that is no tree: it is damaged")
 
+// schemaBuilder reads the nodes of a schema.
 type schemaBuilder struct {
-	rest   []format.SchemaElement
-	leaves int
+	rest   []format.SchemaElement // nodes that are still to come
+	leaves int                    // leaves so far
 }
 
-// node takes the next node, and what is below it, into a column.
+// node reads the next node, and the nodes below it, into a column.
 func (b *schemaBuilder) node(c *column, path []string, def, rep, repDef int) error {
 	if len(b.rest) == 0 || len(path) > maxSchemaDepth {
 		return errSchema
@@ -136,7 +138,7 @@ func (b *schemaBuilder) node(c *column, path []string, def, rep, repDef int) err
 	return nil
 }
 
-// setKind takes the type of a leaf.
+// setKind sets kind and width from the type of a leaf.
 func (l *leaf) setKind(e *format.SchemaElement) error {
 	l.what = fmt.Sprint(e.Type.V)
 	converted := deprecated.ConvertedType(-1)
@@ -214,10 +216,10 @@ func (l *leaf) setKind(e *format.SchemaElement) error {
 	return nil
 }
 
-// maxFixed bounds the length of values of one length.
+// maxFixed bounds the length of values of fixed length.
 const maxFixed = 1 << 20
 
-// classify says what the column is.
+// classify sets the form of the column.
 func (c *column) classify() {
 	switch first := c.leaves; {
 	case len(first) == 1 && first[0].maxRep == 0 && len(first[0].path) == 1:
@@ -233,7 +235,7 @@ func (c *column) classify() {
 	}
 }
 
-// spell says what the values are.
+// spell returns the type of the values in words.
 func (l *leaf) spell() string {
 	if l.kind == unknown {
 		return "values of type " + l.what

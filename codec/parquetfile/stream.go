@@ -8,39 +8,41 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// stream reads the rows of one leaf, from the first row group to the last.
+// stream reads the rows of one leaf, from the first row group to the last. It belongs
+// to one reader.
 type stream struct {
 	f    *file
 	leaf *leaf
 
-	// Of the row group.
-	group    int // the next
-	rows     int64
+	// State of the row group.
+	group    int   // index of the next one
+	rows     int64 // rows that are left
 	codec    format.CompressionCodec
-	at, end  int64 // of the next page
-	values   int64 // that its pages have still to bring, nulls too
+	at, end  int64 // start of the next page, and end of the last one
+	values   int64 // values that its pages still have to bring, nulls included
 	dictData []byte
 
-	// Of the page.
+	// State of the page.
 	n, pos     int    // levels, and those that have been read
-	reps, defs []byte // none where all are the only one
-	present    bool   // no level says that a value is missing
+	reps, defs []byte // levels; nil if all of them must be the same
+	present    bool   // no value is missing
 	vals       values
-	vpos       int
+	vpos       int // values that have been read
 
+	// Memory of the header, and of the compressed and the decompressed page.
 	head, packed, plain []byte
 	decoder             decoder
-	entries             decoder // of the dictionary
+	entries             decoder // decodes the dictionary
 
 	cell  cell
-	raw   []byte // of a row in several pages
-	parts [][]byte
+	raw   []byte   // memory of a row in several pages
+	parts [][]byte // memory of values of any length
 }
 
-// cell is a row of a leaf, valid until the next.
+// cell is a row of a leaf. It is valid until the next row is read.
 type cell struct {
-	null bool // there is no value, or no list
-	hole int  // number of the first value of the list that is null, or -1
+	null bool // there is no value and no list
+	hole int  // index of the first value of the list that is null, or -1
 	values
 }
 
@@ -51,7 +53,7 @@ func (f *file) stream(l *leaf) *stream {
 	return s
 }
 
-// wrap says which column an error is about.
+// wrap adds the name of the column to an error.
 func (s *stream) wrap(err error) error {
 	if err == nil {
 		return nil
@@ -78,7 +80,7 @@ func (s *stream) next() (*cell, error) {
 
 var errRows = errors.New("it has another number of rows than the row group: it is damaged")
 
-// open goes to the next row group.
+// open begins the next row group.
 func (s *stream) open() error {
 	if s.group == len(s.f.groups) {
 		return errRows
@@ -122,7 +124,7 @@ func (s *stream) row() error {
 	}
 	s.raw, s.parts = s.raw[:0], s.parts[:0]
 	for first := true; ; first = false {
-		// The part of the row that is in this page.
+		// The part of the row in this page.
 		n := s.n - s.pos
 		start := 1
 		if !first {
@@ -144,7 +146,7 @@ func (s *stream) row() error {
 			}
 			return nil
 		}
-		// It may go on in the next, which takes the place of this one.
+		// The row may go on in the next page, which replaces this one.
 		if err := s.keep(); err != nil {
 			return err
 		}
@@ -158,7 +160,7 @@ func (s *stream) row() error {
 	}
 }
 
-// keep copies the part of the row that is in the page.
+// keep copies the part of the row in this page.
 func (s *stream) keep() error {
 	c := &s.cell
 	if len(s.raw)+len(c.raw) > maxPage || len(s.parts)+len(c.any) > maxValues {
@@ -172,7 +174,8 @@ func (s *stream) keep() error {
 	return nil
 }
 
-// part takes n levels of a list into the cell, the first ones of the row or further ones.
+// part reads n levels of a list into the cell. first says that they are the first ones
+// of the row.
 func (s *stream) part(n int, first bool) error {
 	c := &s.cell
 	if s.present {
@@ -205,7 +208,7 @@ func (s *stream) part(n int, first bool) error {
 	return nil
 }
 
-// take takes the next values of the page, of which there are enough: the levels say so.
+// take takes the next n values of the page. There are enough, by the levels.
 func (s *stream) take(n int) {
 	if w := s.leaf.width; w > 0 {
 		s.cell.raw = s.vals.raw[s.vpos*w : (s.vpos+n)*w]
@@ -215,7 +218,7 @@ func (s *stream) take(n int) {
 	s.vpos += n
 }
 
-// fill reads the next page where this one has been read.
+// fill reads the next page once all levels of this one have been read.
 func (s *stream) fill() error {
 	for s.pos == s.n {
 		if s.values == 0 {

@@ -9,26 +9,26 @@ import (
 )
 
 // The footer of a file and the headers of its pages are in the compact protocol of
-// Thrift. A list in it says how long it is before its elements come, and whoever decodes
-// it makes room for them: five bytes can ask for hundreds of gigabytes. So they are walked
-// first, without making anything of them.
+// Thrift. A list there states its length before its elements, and decoders allocate
+// memory for all of them: five bytes can ask for hundreds of gigabytes. So they are
+// walked through first, without allocating.
 
 var (
 	errThrift = errors.New("the metadata is damaged")
 	errShort  = errors.New("the metadata ends inside a value")
 )
 
-// maxThriftDepth bounds how deep structures nest. Parquet's own nest ten deep.
+// maxThriftDepth bounds the nesting of structures. Those of Parquet nest ten deep.
 const maxThriftDepth = 40
 
-// decode decodes the structure that b starts with into v and returns its length.
+// decode decodes the structure at the start of b into v, and returns its length.
 func decode(b []byte, v any) (n int, err error) {
 	w := walker{b: b}
 	if err := w.structure(0); err != nil {
 		return 0, err
 	}
-	// An element of a list of structures takes some 500 bytes in memory, and in a file,
-	// with all that is in it, hardly less than eight.
+	// An element of a list of structures takes about 500 bytes in memory. In a file,
+	// with all of its contents, it hardly takes less than eight.
 	if w.structures > 1000+w.at/8 {
 		return 0, fmt.Errorf("%w: %d structures in %d bytes", errThrift, w.structures, w.at)
 	}
@@ -79,7 +79,7 @@ func (w *walker) skip(n uint64) error {
 	return nil
 }
 
-// structure walks fields up to the one that ends them.
+// structure walks through fields up to the one that ends them.
 func (w *walker) structure(depth int) error {
 	if depth > maxThriftDepth {
 		return errThrift
@@ -90,12 +90,12 @@ func (w *walker) structure(depth int) error {
 			return err
 		}
 		if head>>4 == 0 {
-			if _, err := w.varint(); err != nil { // the number of the field
+			if _, err := w.varint(); err != nil { // the id of the field
 				return err
 			}
 		}
 		if kind := head & 0xf; kind == 1 || kind == 2 {
-			continue // a bool is in its type
+			continue // the type of a bool holds its value
 		} else if err := w.value(kind, depth+1); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (w *walker) structure(depth int) error {
 
 func (w *walker) value(kind byte, depth int) error {
 	switch kind {
-	case 1, 2, 3: // bools of lists, and bytes
+	case 1, 2, 3: // bools in lists, and bytes
 		return w.skip(1)
 	case 4, 5, 6:
 		_, err := w.varint()
@@ -138,7 +138,7 @@ func (w *walker) list(depth int) error {
 			return err
 		}
 	}
-	// An element takes a byte at least.
+	// An element takes at least a byte.
 	if depth > maxThriftDepth || n > uint64(len(w.b)-w.at) {
 		return errThrift
 	}

@@ -16,12 +16,12 @@ import (
 const maxCols = 1 << 20
 
 // OpenVectors opens a column of vectors of a .parquet file: FILE.parquet:COLUMN, or the
-// only column of vectors that there is. Rows are items. A column of lists of numbers, of
-// any length or of one, is dense; a structure of the lists i, columns, and v, numbers, is
-// sparse, and its Reader is a vecfile.SparseReader whose Cols is one more than the
-// greatest column, for which all of them are read first.
+// only column of vectors of FILE.parquet. Rows are items. A column of lists of numbers,
+// of any or fixed length, is dense. A structure of the lists i, columns, and v,
+// numbers, is sparse. Its Reader is a vecfile.SparseReader whose Cols is one more than
+// the greatest column; OpenVectors reads all columns to find it.
 //
-// A row that is null, or whose list is shorter or longer than the first, is an error that
+// A row that is null, or whose list has another length than the first, is an error that
 // costs that row. The Reader keeps a page in memory. The caller closes it.
 func OpenVectors(path string) (vecfile.Reader, error) {
 	name, member := path, ""
@@ -34,7 +34,7 @@ func OpenVectors(path string) (vecfile.Reader, error) {
 	}
 	r, err := newVectors(f, member)
 	if err != nil {
-		_ = f.close() // it has only been read
+		_ = f.close() // nothing was written
 		return nil, fail(path, err)
 	}
 	return r, nil
@@ -78,12 +78,12 @@ func newVectors(f *file, member string) (vecfile.Reader, error) {
 	return r, r.measure()
 }
 
-// matrix is what both readers of vectors have.
+// matrix is the common part of both readers of vectors.
 type matrix struct {
 	f    *file
 	cols int
-	row  int   // the next
-	err  error // final
+	row  int   // the next row
+	err  error // the final error
 }
 
 func (m *matrix) Rows() int { return m.f.rows }
@@ -114,7 +114,7 @@ func (m *matrix) end(err error) error {
 	return m.err
 }
 
-// bad is an error about the row that begin began.
+// bad returns an error about the current row.
 func (m *matrix) bad(col int, err error) error {
 	return &vecfile.Error{File: m.f.name, Row: m.row - 1, Col: min(col, m.cols-1), Err: err}
 }
@@ -174,7 +174,8 @@ func (r *vectors) Next(dst []float32) error {
 	return nil
 }
 
-// vector writes a row of numbers to dst. An error comes with the column it is about.
+// vector writes a row of numbers to dst. With an error it returns the column of the
+// error.
 func (l *leaf) vector(dst []float32, c *cell) (col int, err error) {
 	switch {
 	case c.null:
@@ -193,9 +194,9 @@ func (l *leaf) vector(dst []float32, c *cell) (col int, err error) {
 // sparseVectors is the Reader of a column of structures.
 type sparseVectors struct {
 	matrix
-	column       *column
+	column       *column // its two lists
 	index, value *stream
-	x            itemfile.Sparse
+	x            itemfile.Sparse // memory for the vector of the row
 	sorter       itemfile.Sorter
 }
 
@@ -217,12 +218,12 @@ func (r *sparseVectors) measure() error {
 			r.cols = max(r.cols, int(j)+1)
 		}
 	}
-	r.cols = max(r.cols, 1) // where no vector has any number
+	r.cols = max(r.cols, 1) // if no vector has any number
 	r.index, r.value = r.f.stream(l), r.f.stream(r.column.leaves[1])
 	return nil
 }
 
-// ColsAtLeast is true: vectors do not say of how many dimensions they are.
+// ColsAtLeast returns true: the file does not state the number of dimensions.
 func (r *sparseVectors) ColsAtLeast() bool { return true }
 
 func (r *sparseVectors) Next(dst []float32) error {
@@ -269,7 +270,7 @@ func (r *sparseVectors) read() error {
 	return nil
 }
 
-// sparseRow makes a vector of so many columns of the rows of its two lists.
+// sparseRow makes a vector of cols columns from the rows of its two lists.
 func (c *column) sparseRow(x itemfile.Sparse, index, value *cell, cols int, sorter *itemfile.Sorter) (_ itemfile.Sparse, col int, err error) {
 	li, lv := c.leaves[0], c.leaves[1]
 	n := index.len()

@@ -12,38 +12,38 @@ import (
 	"github.com/fddhdb/fddhdb/codec/itemfile"
 )
 
-// groupBytes is about how much a row group holds, all of which is in memory until it is
+// groupBytes is the approximate size of a row group, which is in memory until it is
 // written.
 const groupBytes = 64 << 20
 
-// batchValues is how many values of all columns are collected before the columns take them.
+// batchValues is the number of values of all columns that are collected before they go
+// to the columns.
 const batchValues = 1 << 14
 
-// batchBytes is the same of the bytes of strings.
+// batchBytes is the same limit for bytes of strings.
 const batchBytes = 1 << 18
 
-// writer writes rows of a schema whose columns are in an order of their own. Rows are
-// collected column by column: rows that the library takes apart would cost more than all
-// else.
+// writer writes rows. The columns of its schema have an order of their own. It collects
+// rows column by column: letting the library take rows apart would cost more than
+// everything else.
 type writer struct {
 	w      *parquet.GenericWriter[any]
 	leaves []writtenLeaf
-	text   []byte // what strings of the batch refer to
+	text   []byte // bytes of the strings in the batch
 	values int    // in the batch
-	size   int    // of the rows since the last row group
+	size   int    // bytes of the rows since the last row group
 
-	leaf int // the next leaf of the row
+	leaf int // index of the next leaf of the row
 }
 
 // writtenLeaf is a leaf and its values in the batch.
 type writtenLeaf struct {
 	w      *parquet.ColumnWriter
 	values []parquet.Value
-	row    int // where the values of the row that is being written start
+	row    int // start of the values of the current row
 }
 
-// root is a group of columns in the order in which they were added; parquet.Group sorts
-// them by name.
+// root is a group of columns in the order of add. parquet.Group sorts them by name.
 type root struct {
 	parquet.Group
 	fields []parquet.Field
@@ -54,8 +54,8 @@ func (g *root) Fields() []parquet.Field { return g.fields }
 // add adds a column.
 func (g *root) add(name string, node parquet.Node) {
 	g.Group[name] = node
-	// The field of a group knows how to find its values in Go structures, which nothing
-	// here does; it is made by a group.
+	// A group makes the field. A field can find its values in Go structures; nothing
+	// here needs that.
 	g.fields = append(g.fields, parquet.Group{name: node}.Fields()[0])
 }
 
@@ -63,7 +63,7 @@ func newRoot() *root { return &root{Group: parquet.Group{}} }
 
 func numbers() parquet.Node { return parquet.List(parquet.Leaf(parquet.FloatType)) }
 
-// vectorNode is the type of a column of vectors.
+// vectorNode returns the type of a column of vectors.
 func vectorNode(sparse bool) parquet.Node {
 	if !sparse {
 		return parquet.Optional(numbers())
@@ -84,20 +84,21 @@ func writerOf(w *parquet.GenericWriter[any]) *writer {
 	return out
 }
 
-// one adds the value of the next leaf, or the null that def says, as the only one of the row.
+// one adds the only value of the row to the next leaf, or a null of definition level
+// def. size is its approximate size in bytes.
 func (w *writer) one(v parquet.Value, def, size int) {
 	v.SetDefinitionLevel(def)
 	w.add(1, size)[0] = v
 }
 
-// null adds the null of a leaf.
+// null adds a null to the next leaf.
 func (w *writer) null(def int) { w.one(parquet.NullValue(), def, 1) }
 
 // optional adds the value of a leaf that may be null.
 func (w *writer) optional(v parquet.Value, size int) { w.one(v, 1, size+1) }
 
-// addList adds a list of elements to the next leaf, each of about so many bytes. def is the
-// definition level of a list without any.
+// addList adds a list of elements to the next leaf, each of about size bytes. def is
+// the definition level of a list without elements.
 func addList[T any](w *writer, elements []T, def, size int, value func(T) parquet.Value) {
 	if len(elements) == 0 {
 		w.null(def)
@@ -110,7 +111,8 @@ func addList[T any](w *writer, elements []T, def, size int, value func(T) parque
 	asList(values, def)
 }
 
-// add makes n values of the next leaf, each of about so many bytes, to be filled.
+// add appends n values to the next leaf, each of about size bytes. The caller fills
+// them in.
 func (w *writer) add(n, size int) []parquet.Value {
 	l := &w.leaves[w.leaf]
 	at := len(l.values)
@@ -121,7 +123,7 @@ func (w *writer) add(n, size int) []parquet.Value {
 	return l.values[at:]
 }
 
-// asList makes values those of a list.
+// asList sets the levels of values that form a list.
 func asList(values []parquet.Value, def int) {
 	for i := range values {
 		values[i].SetRepetitionLevel(1)
@@ -130,8 +132,8 @@ func asList(values []parquet.Value, def int) {
 	values[0].SetRepetitionLevel(0)
 }
 
-// dense is addList of a vector without a call for each number, which would take most of the
-// time.
+// dense is addList for a vector. It avoids a call for each number, which would take
+// most of the time.
 func (w *writer) dense(x []float32) {
 	if len(x) == 0 {
 		w.null(1)
@@ -149,7 +151,7 @@ func (w *writer) sparse(index []uint32, value []float32) {
 	w.dense(value)
 }
 
-// stringValue returns a value that does not change with s, which is the caller's.
+// stringValue returns a value with a copy of s.
 func stringValue[T string | []byte](w *writer, s T) parquet.Value {
 	at := len(w.text)
 	w.text = append(w.text, s...)
@@ -171,7 +173,7 @@ func (w *writer) end() error {
 	return nil
 }
 
-// undo takes back the values of the row that end has not ended.
+// undo drops the values of the row that has not ended.
 func (w *writer) undo() {
 	w.leaf = 0
 	for i := range w.leaves {
@@ -179,7 +181,7 @@ func (w *writer) undo() {
 	}
 }
 
-// flush gives the batch to the columns.
+// flush writes the batch to the columns.
 func (w *writer) flush() error {
 	for i := range w.leaves {
 		l := &w.leaves[i]
@@ -189,7 +191,7 @@ func (w *writer) flush() error {
 		clear(l.values) // they refer to strings
 		l.values, l.row = l.values[:0], 0
 	}
-	if w.text, w.values = w.text[:0], 0; cap(w.text) > 4*batchBytes { // a large payload
+	if w.text, w.values = w.text[:0], 0; cap(w.text) > 4*batchBytes { // after a large payload
 		w.text = nil
 	}
 	return nil
@@ -205,15 +207,15 @@ func (w *writer) group() error {
 func (w *writer) close() error { return errors.Join(w.flush(), w.w.Close()) }
 
 // A VectorWriter writes a column of vectors as a .parquet file: lists of float32, or
-// structures of the lists i (uint32) and v (float32). It keeps a row group, some 64 MiB.
-// It is not safe for concurrent use.
+// structures of the lists i (uint32) and v (float32). It holds a row group, about 64
+// MiB. It is not safe for concurrent use.
 type VectorWriter struct {
 	w      *writer
 	cols   int
 	sparse bool
 }
 
-// NewVectorWriter starts a file of vectors of so many columns, under a name.
+// NewVectorWriter starts a file with a column of this name, of vectors of cols columns.
 func NewVectorWriter(w io.Writer, name string, cols int, sparse bool) (*VectorWriter, error) {
 	if name == "" || cols < 1 || cols > maxCols {
 		return nil, fmt.Errorf("a column %q of vectors of %d columns cannot be written: it needs a name, and columns are 1 to %d", name, cols, maxCols)
@@ -223,7 +225,7 @@ func NewVectorWriter(w io.Writer, name string, cols int, sparse bool) (*VectorWr
 	return &VectorWriter{w: newWriter(w, g), cols: cols, sparse: sparse}, nil
 }
 
-// Write adds a dense vector, which belongs to the caller.
+// Write adds a dense vector. The slice belongs to the caller.
 func (v *VectorWriter) Write(x []float32) error {
 	if v.sparse || len(x) != v.cols {
 		return fmt.Errorf("a dense vector of %d numbers does not go into this file of %d columns", len(x), v.cols)
@@ -244,15 +246,15 @@ func (v *VectorWriter) WriteSparse(index []uint32, value []float32) error {
 // Close completes the file. It does not close the underlying writer.
 func (v *VectorWriter) Close() error { return v.w.close() }
 
-// An ItemWriter writes items as a .parquet file, a column for each thing that they have.
-// It keeps a row group, some 64 MiB. It is not safe for concurrent use.
+// An ItemWriter writes items as a .parquet file, with a column for the keys, labels and
+// so on. It holds a row group, about 64 MiB. It is not safe for concurrent use.
 type ItemWriter struct {
 	w     *writer
 	shape itemfile.Shape
 }
 
-// NewItemWriter starts a file of items of a shape. Names must be distinct, and none of
-// key, labels, payload and code, which are columns of their own.
+// NewItemWriter starts a file of items of this shape. Names must be distinct. None may
+// be key, labels, payload or code, which are columns of their own.
 func NewItemWriter(w io.Writer, shape *itemfile.Shape) (*ItemWriter, error) {
 	g := newRoot()
 	g.add("key", parquet.String())
@@ -293,7 +295,8 @@ func NewItemWriter(w io.Writer, shape *itemfile.Shape) (*ItemWriter, error) {
 	return &ItemWriter{w: newWriter(w, g), shape: *shape}, nil
 }
 
-// Write adds an item, which belongs to the caller.
+// Write adds an item, which belongs to the caller. After an error the file is as
+// before.
 func (iw *ItemWriter) Write(it *itemfile.Item) error {
 	w := iw.w
 	w.one(stringValue(w, it.Key), 0, len(it.Key)+4)
@@ -315,7 +318,7 @@ func (iw *ItemWriter) Write(it *itemfile.Item) error {
 	return w.end()
 }
 
-// fail takes back the row.
+// fail drops the row and returns err as an error about the item.
 func (iw *ItemWriter) fail(it *itemfile.Item, err error) error {
 	iw.w.undo()
 	return fmt.Errorf("item %q: %w", it.Key, err)
@@ -348,7 +351,7 @@ func (iw *ItemWriter) vector(v itemfile.Vector, it *itemfile.Item) error {
 	return nil
 }
 
-// field adds the value of a field, nil where it has none.
+// field adds the value of a field. A nil v adds a null.
 func (w *writer) field(f itemfile.Field, v any) error {
 	switch x := v.(type) {
 	case nil:

@@ -123,7 +123,7 @@ func TestVectorsOfOtherWriters(t *testing.T) {
 		_, err := OpenVectors(path + column)
 		wantError(t, err, want)
 	}
-	r, err := OpenVectors(filepath.Join("testdata", "polars.parquet")) // its only one
+	r, err := OpenVectors(filepath.Join("testdata", "polars.parquet")) // its only column of vectors
 	if err != nil || r.Cols() != 3 {
 		t.Fatal(r, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// lying is an archive of one member that claims to be of so many bytes.
+// lying returns an archive of one member that claims to have so many bytes.
 func lying(t *testing.T, content []byte, claims uint64) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -34,7 +34,7 @@ func lying(t *testing.T, content []byte, claims uint64) string {
 	return path
 }
 
-// A few bytes that claim to be many cost no more memory than they can become.
+// A few bytes that claim to be many cost no more memory than they can expand to.
 func TestArchiveThatClaimsTooMuch(t *testing.T) {
 	header := buildNPY(1, dict("<f4", "False", "(1125899906842624, 1)"), nil)
 	for _, claims := range []uint64{uint64(len(header)) + 1<<52, 1 << 62, 1<<64 - 1} {
@@ -47,7 +47,7 @@ func TestArchiveThatClaimsTooMuch(t *testing.T) {
 	}
 }
 
-// Rows that take no bytes may be any number: they are not held at once.
+// Any number of rows may take no bytes: they are not held at once.
 func TestSparseFileOfManyEmptyRows(t *testing.T) {
 	const rows = 1 << 20
 	b := buildNPZ(t, zip.Deflate, csrMembers(t, rows, maxCols, make([]int32, rows+1), nil, nil)...)

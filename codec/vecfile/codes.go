@@ -6,11 +6,10 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// ReadCodes reads packed binary codes from a .npy of type uint8 and shape
-// (n, bits/8), row i being code i and bit j of it bit j mod 8 of byte j/8, as
-// numpy.packbits(..., axis=1, bitorder='little') makes it. The number of bits is
-// one that codec.CheckBits admits. The codes belong to the caller; they take
-// 8*codec.Words(bits) bytes each.
+// ReadCodes reads packed binary codes from a .npy of type uint8 and shape (n, bits/8).
+// Row i is code i, and its bit j is bit j mod 8 of byte j/8, as written by
+// numpy.packbits(..., axis=1, bitorder='little'). codec.CheckBits must allow the number
+// of bits. The codes belong to the caller; they take 8*codec.Words(bits) bytes each.
 func ReadCodes(path string) (codec.Codes, error) {
 	if extension(path) != ".npy" {
 		return codec.Codes{}, unsupported(path, "codes", ".npy files")
@@ -32,7 +31,7 @@ func readCodes(src source) (codec.Codes, error) {
 		return codec.Codes{}, src.fail("holds %s where codes are uint8, 8 bits a byte: make it with numpy.packbits(bits, axis=1, bitorder='little')", m.dtype)
 	}
 	if m.vector {
-		// Both n codes of 8 bits and one code of 8*n bits would be a guess.
+		// It could be n codes of 8 bits or one code of 8*n bits.
 		return codec.Codes{}, src.fail("has one dimension where codes have shape (n, bits/8): reshape it")
 	}
 	bits := 8 * m.cols

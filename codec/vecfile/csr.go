@@ -24,17 +24,18 @@ import (
 // As in scipy, the columns of a row may come in any order, and numbers of one column
 // are added up. Numbers that are 0 are dropped.
 
-// csrReader reads such a file: three members side by side, a row at a time.
+// csrReader is the Reader of such a file. It reads three members side by side, a row at
+// a time.
 type csrReader struct {
 	src                   source
 	rows, cols            int
 	starts, indices, data *vector
-	next                  int   // row
-	start                 int64 // of it
-	entries               []entry
-	index                 []uint32 // scratch of Next
+	next                  int      // row
+	start                 int64    // first entry of that row
+	entries               []entry  // scratch memory of readRow
+	index                 []uint32 // scratch memory of Next
 	value                 []float32
-	err                   error // final
+	err                   error // the final error
 }
 
 // entry is a number of a row.
@@ -88,7 +89,7 @@ func openCSR(src source, members map[string]*zip.File) (_ Reader, err error) {
 	return r, err
 }
 
-// integers refuses a member of other numbers.
+// integers refuses a member that does not hold integers.
 func (r *csrReader) integers(v *vector) error {
 	if v.dtype.kind != 'i' && v.dtype.kind != 'u' {
 		return v.src.fail("is of dtype %v, where integers are expected", v.dtype)
@@ -96,7 +97,7 @@ func (r *csrReader) integers(v *vector) error {
 	return nil
 }
 
-// checkStarts reads indptr once: it is what everything else hangs on.
+// checkStarts reads and checks indptr once, as everything else depends on it.
 func (r *csrReader) checkStarts(f *zip.File) error {
 	v, err := openVector(r.src, f)
 	if err != nil {
@@ -125,7 +126,7 @@ func (r *csrReader) checkStarts(f *zip.File) error {
 	return nil
 }
 
-// readFormat reads the member that names the format of a sparse matrix.
+// readFormat reads the member with the name of the format of a sparse matrix.
 func readFormat(src source, f *zip.File) (string, error) {
 	m, err := openMember(src, f)
 	if err != nil {
@@ -144,7 +145,7 @@ func readFormat(src source, f *zip.File) (string, error) {
 	if err := m.readFull(b, at); err != nil {
 		return "", err
 	}
-	// Bytes (|S3), or characters of four bytes each (<U3), filled up with zeros.
+	// It is bytes (|S3) or characters of four bytes each (<U3), padded with zeros.
 	b = slices.DeleteFunc(b, func(c byte) bool { return c == 0 })
 	return string(b), nil
 }
@@ -230,8 +231,8 @@ func (r *csrReader) NextSparse(index []uint32, value []float32) ([]uint32, []flo
 	return index, value, nil
 }
 
-// readRow reads the entries of the next row. bad is about a number in it, err is
-// final.
+// readRow reads the entries of the next row. bad is an error about one number, which
+// costs the row. err is final.
 func (r *csrReader) readRow() (bad *Error, err error) {
 	end, err := r.starts.integer()
 	if err != nil {
@@ -287,12 +288,12 @@ type vector struct {
 	dtype dtype
 	n     int64 // elements
 	block []byte
-	rest  []byte // of the block
-	at    int64  // of the next block
+	rest  []byte // part of block that is still to be read
+	at    int64  // position of the next block
 }
 
-// vectorBlock is how many bytes of a vector are read at once: a multiple of all
-// sizes of elements.
+// vectorBlock is the number of bytes of a vector that are read at once: a multiple of
+// all sizes of elements.
 const vectorBlock = 32 << 10
 
 func openVector(src source, f *zip.File) (*vector, error) {
@@ -311,7 +312,7 @@ func openVector(src source, f *zip.File) (*vector, error) {
 	return &vector{src: m, dtype: h.dtype, n: int64(h.rows), at: h.data}, nil
 }
 
-func (v *vector) close() { _ = v.src.close() } // it has only been read
+func (v *vector) close() { _ = v.src.close() } // nothing was written
 
 // element returns the next element, valid until the next call. There must be one.
 func (v *vector) element() ([]byte, error) {
@@ -334,8 +335,8 @@ func (v *vector) element() ([]byte, error) {
 	return b, nil
 }
 
-// integer returns the next element of a vector of integers; what is beyond int64 is
-// its largest.
+// integer returns the next element of a vector of integers. Above the range of int64 it
+// returns the largest int64.
 func (v *vector) integer() (int64, error) {
 	b, err := v.element()
 	if err != nil {

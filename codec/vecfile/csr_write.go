@@ -8,19 +8,19 @@ import (
 	"math"
 )
 
-// A CSRWriter writes a sparse matrix as scipy.sparse.save_npz does, compressed, with
-// numbers of float32. The members of the archive follow one another, so rows are
-// held until Close: 8 bytes a number and 8 a row. It is not safe for concurrent use.
+// A CSRWriter writes a sparse matrix like scipy.sparse.save_npz, compressed, with
+// numbers of float32. The members of the archive follow one another, so it holds the
+// rows until Close: 8 bytes a number and 8 a row. It is not safe for concurrent use.
 type CSRWriter struct {
 	w      io.Writer
 	cols   int
-	starts []int64
+	starts []int64 // start of each row in index and value
 	index  []uint32
 	value  []float32
 }
 
-// NewCSRWriter starts a matrix of so many columns, 1 to 1,048,576. Nothing is
-// written before Close.
+// NewCSRWriter starts a matrix of cols columns, 1 to 1,048,576. It writes nothing
+// before Close.
 func NewCSRWriter(w io.Writer, cols int) (*CSRWriter, error) {
 	if cols < 1 || cols > maxCols {
 		return nil, fmt.Errorf("a sparse matrix of %d columns cannot be written: 1 to %s are possible", cols, thousands(maxCols))
@@ -28,8 +28,8 @@ func NewCSRWriter(w io.Writer, cols int) (*CSRWriter, error) {
 	return &CSRWriter{w: w, cols: cols, starts: []int64{0}}, nil
 }
 
-// Write adds a row: value[e] in column index[e], the columns strictly ascending. The
-// slices belong to the caller.
+// Write adds a row: value[e] in column index[e]. Columns ascend strictly. The slices
+// belong to the caller.
 func (w *CSRWriter) Write(index []uint32, value []float32) error {
 	if len(index) != len(value) {
 		return fmt.Errorf("row %d has %d columns and %d values", len(w.starts)-1, len(index), len(value))
@@ -65,7 +65,7 @@ func (w *CSRWriter) Close() error {
 		_, err = f.Write(b)
 		return err
 	}
-	// Both of one type, as scipy has them.
+	// Both members have the same type, as scipy requires.
 	descr, integer := "<i4", func(b []byte, x int64) []byte { return binary.LittleEndian.AppendUint32(b, uint32(x)) }
 	if len(w.index) > math.MaxInt32 {
 		descr, integer = "<i8", func(b []byte, x int64) []byte { return binary.LittleEndian.AppendUint64(b, uint64(x)) }

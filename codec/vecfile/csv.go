@@ -10,17 +10,17 @@ import (
 	"strconv"
 )
 
-// maxCSVLine bounds a line of numbers, in bytes: maxCols of them with all the
-// digits that float64 has, and some blanks.
+// maxCSVLine bounds a line of numbers in bytes: maxCols numbers with all the digits of
+// float64, and some blanks.
 const maxCSVLine = 32 << 20
 
-// encoding/csv is not used here: it skips blank lines, which would shift rows
-// against labels and keys, and takes some fifty bytes of memory a field however
-// long a line is. Numbers need little of it: no field that is a number spans
+// This package does not use encoding/csv. That skips blank lines, which would shift
+// rows against labels and keys, and takes about fifty bytes of memory a field, however
+// long a line is. Numbers need little of its syntax: no field that is a number spans
 // lines or contains a quote.
 
-// cutField cuts the first field off a line: field is without the blanks around
-// it and without its quotes, more says whether another one follows in rest.
+// cutField cuts the first field off a line, without surrounding blanks and quotes. more
+// says that another field follows in rest.
 func cutField(line []byte) (field, rest []byte, more bool, err error) {
 	line = bytes.TrimLeft(line, " \t")
 	if len(line) == 0 || line[0] != '"' {
@@ -36,7 +36,7 @@ func cutField(line []byte) (field, rest []byte, more bool, err error) {
 		}
 		end += i
 		if end+1 < len(line) && line[end+1] == '"' {
-			end += 2 // two quotes stand for one
+			end += 2 // two quotes mean one
 			continue
 		}
 		break
@@ -51,7 +51,7 @@ func cutField(line []byte) (field, rest []byte, more bool, err error) {
 	return field, rest[1:], true, nil
 }
 
-// parseFloat32 parses a field, rounding once, to the nearest float32.
+// parseFloat32 parses a field as the nearest float32, rounding once.
 func parseFloat32(field []byte) (float32, error) {
 	x, err := strconv.ParseFloat(string(field), 32)
 	switch {
@@ -69,8 +69,8 @@ func parseFloat32(field []byte) (float32, error) {
 	return float32(x), nil
 }
 
-// isNumber says whether a field of the first line speaks for data rather than a
-// header. NaN does: a broken row is to be reported, not taken for a header.
+// isNumber says whether a field of the first line is data rather than a header. NaN is
+// data: a broken row must be reported, not taken for a header.
 func isNumber(field []byte) bool {
 	_, err := strconv.ParseFloat(string(field), 64)
 	return err == nil || errors.Is(err, strconv.ErrRange)
@@ -80,17 +80,17 @@ func isNumber(field []byte) bool {
 type csvReader struct {
 	src        source
 	rows, cols int
-	header     bool
+	header     bool // the first line is a header
 	lines      *lines
 	next       int   // the row that Next returns
-	err        error // final
+	err        error // the final error
 }
 
-// openCSV makes the first pass: it counts rows and columns, so that a ragged file
-// is refused before any of it is used. Numbers are parsed in the second only.
+// openCSV does the first pass: it counts rows and columns, so that a ragged file is
+// refused before any of it is used. Only the second pass parses numbers.
 func openCSV(src source) (Reader, error) {
 	r := &csvReader{src: src}
-	blank := 0 // the first of the blank lines since the last row
+	blank := 0 // number of the first blank line since the last row
 	r.rewind()
 	for {
 		line, err := r.lines.next()
@@ -134,8 +134,8 @@ func openCSV(src source) (Reader, error) {
 	return r, nil
 }
 
-// countFields counts the fields of a line and, for the first line of a file, says
-// whether all are numbers.
+// countFields counts the fields of a line. For the first line of a file it also returns
+// whether all of them are numbers.
 func countFields(line []byte, first bool) (n int, numbers bool, err error) {
 	numbers = true
 	for more := true; more; n++ {
@@ -157,7 +157,7 @@ func (r *csvReader) fail(line, row, col int, err error) error {
 	return &Error{File: r.src.name, Line: line, Row: row, Col: col, Err: err}
 }
 
-// textLine takes the row out of an error of lines: a header may come before it.
+// textLine removes the row from an error of lines, as a header may precede it.
 func textLine(err error) error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -81,7 +81,7 @@ func TestCSVRejects(t *testing.T) {
 		})
 	}
 
-	// A program that skips bad rows needs the row, which the text does not give.
+	// A program that skips bad rows needs the row; the text does not have it.
 	_, _, _, err := readCSV("a,b\n1,2\n3,x\n")
 	if e := wantError(t, err, "line 3, column 1"); e.Row != 1 || e.Line != 3 || e.Col != 1 {
 		t.Errorf("line %d is row %d, column %d", e.Line, e.Row, e.Col)
@@ -92,7 +92,7 @@ func TestCSVRejects(t *testing.T) {
 	}
 }
 
-// What is spelled shortest, with whatever dress, comes back to the bit.
+// Numbers with the fewest digits, with any quotes and blanks, come back to the bit.
 func TestCSVRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, cols := rapid.IntRange(0, 20).Draw(t, "rows"), rapid.IntRange(1, 20).Draw(t, "cols")

@@ -41,30 +41,32 @@
 //	         text   one line an item, labels separated by commas
 //	keys     text   one line each
 //
-// Text is UTF-8; a byte order mark at its start and CRLF line ends are
-// tolerated. A Writer writes .npy version 1.0, WriteAll a whole file of it, an NPZWriter a .npz of one matrix, a CSRWriter a sparse .npz, a MATWriter
-// and a MATSparseWriter .mat, AppendCSV and AppendJSON rows of text. Package parquetfile
-// does the same for .parquet, package itemfile for files of whole items.
+// Text is UTF-8; a byte order mark at its start and CRLF line ends are accepted. A
+// Writer writes .npy version 1.0, and WriteAll a whole .npy file. An NPZWriter writes a
+// .npz of one matrix, a CSRWriter a sparse .npz, and a MATWriter and a MATSparseWriter
+// .mat. AppendCSV and AppendJSON write rows of text. Package parquetfile does the same
+// for .parquet, and package itemfile for files of whole items.
 //
 // # Untrusted bytes
 //
-// A file may come from anywhere. What its header claims is held against its
-// size before anything is allocated, no decoder panics, and what a reader
-// allocates is a small multiple of the file, or of one row when it streams, as it
-// does all that is compressed: a row has at most 1,048,576 columns, and no more
-// numbers than columns. NaN,
-// infinities and values that float32 cannot hold are refused. Errors about a
-// file are of type *Error, which carries the place.
+// A file may come from anywhere. Claims of its header are checked against its size
+// before anything is allocated, and no decoder panics. A reader allocates a small
+// multiple of the file, or of one row if it streams, as it does with everything
+// compressed. The fuzz tests check both (bounded in fuzz_test.go). A row has at most
+// 1,048,576 columns, and no more numbers than columns. NaN, infinities and values
+// beyond float32 are refused. Errors about a file are of type *Error, which carries the
+// place.
 //
-// # Concurrency
+// # Imports and concurrency
 //
-// A Reader or Writer is for one goroutine at a time; the functions may be
-// called from any.
+// The package imports codec and codec/internal/jsontext. It starts no goroutine and has
+// no lock: a Reader or Writer belongs to one goroutine at a time. Functions may be
+// called from any goroutine.
 //
 // # Caveats
 //
-// A file must not change while it is read. A reader of vectors needs a regular
-// file, not a pipe, because the size is checked first and text is read twice.
-// The first line of a .csv is a header as soon as one of its fields is not a
-// number, so a typing error there costs that row; compare Rows.
+// A file must not change while it is read. A reader of vectors needs a regular file,
+// not a pipe, because it checks the size first and reads text twice. The first line of
+// a .csv is a header if one of its fields is not a number, so a typing error there
+// costs that row; compare Rows.
 package vecfile

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// Error says what is wrong with a file, and where.
+// Error is an error in a file, with its place.
 //
-// Rows and columns are counted from 0, as numpy indexes them; lines of a text
-// file from 1, as editors show them. The text names the line where there is one
-// and the row otherwise. A CSV header is line 1 and no row.
+// Rows and columns count from 0, as in numpy. Lines of a text file count from 1, as in
+// editors. The text names the line if there is one, else the row. A CSV header is line
+// 1 and no row.
 type Error struct {
 	File string // the path as it was given
-	Line int    // line of a text file, from 1; 0 where it does not apply
-	Row  int    // row of the matrix, or item, from 0; -1 where it does not apply
-	Col  int    // column of the matrix, from 0; -1 where it does not apply
-	Err  error  // what is wrong; never nil
+	Line int    // line of a text file, from 1; 0 if it does not apply
+	Row  int    // row of the matrix, or item, from 0; -1 if it does not apply
+	Col  int    // column of the matrix, from 0; -1 if it does not apply
+	Err  error  // the cause; never nil
 }
 
-// Error spells the error as "FILE: row N, column N: what is wrong".
+// Error returns "FILE: row N, column N: cause".
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -49,9 +49,9 @@ func (e *Error) Error() string {
 // Unwrap returns the cause: errors.Is(err, fs.ErrNotExist) works.
 func (e *Error) Unwrap() error { return e.Err }
 
-// fileError is an error about a file as a whole.
+// fileError returns an error about a file as a whole.
 func fileError(file string, err error) *Error {
-	// The path is in File already; *fs.PathError would say it twice.
+	// The path is in File already, and *fs.PathError would repeat it.
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		err = p.Err
@@ -59,8 +59,8 @@ func fileError(file string, err error) *Error {
 	return &Error{File: file, Row: -1, Col: -1, Err: err}
 }
 
-// readError is an error of the file system while a row is read. An early end
-// must not look like io.EOF, which is how a Reader says that all is well.
+// readError returns an error of the file system while a row is read. An early end must
+// not look like io.EOF, by which a Reader says that it has returned all rows.
 func readError(file string, err error) *Error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("the file became shorter while it was read: %w", io.ErrUnexpectedEOF)
@@ -68,7 +68,7 @@ func readError(file string, err error) *Error {
 	return fileError(file, err)
 }
 
-// quote spells bytes of a file in an error text, cut to a sane length.
+// quote returns bytes of a file for an error text, cut to a sane length.
 func quote(b []byte) string {
 	const most = 40
 	if len(b) > most {
@@ -77,7 +77,7 @@ func quote(b []byte) string {
 	return strconv.Quote(string(b))
 }
 
-// thousands spells a count with commas: 1,234,567.
+// thousands returns a count with commas: 1,234,567.
 func thousands[T int | int64](n T) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

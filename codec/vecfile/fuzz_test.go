@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// bounded fails if f allocates more than a constant, for buffers, and factor times
-// the input in total, garbage included; what is alive at once is far less.
+// bounded fails if f allocates more than a constant, for buffers, and factor times the
+// input. It counts everything ever allocated, garbage included.
 func bounded(t *testing.T, input, constant, factor int, f func()) {
 	t.Helper()
 	before := allocated()
@@ -23,7 +23,7 @@ func bounded(t *testing.T, input, constant, factor int, f func()) {
 	}
 }
 
-// checkError: whatever goes wrong is about the file and inside it.
+// checkError checks that an error is about the file and a place in it.
 func checkError(t *testing.T, err error) {
 	t.Helper()
 	var e *Error
@@ -32,7 +32,7 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-// checkReader drains a reader: as many rows as it says, all finite.
+// checkReader reads a reader to its end: as many rows as it says, all finite.
 func checkReader(t *testing.T, r Reader, err error) {
 	t.Helper()
 	if err != nil {

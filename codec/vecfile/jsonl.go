@@ -12,39 +12,40 @@ import (
 	"github.com/fddhdb/fddhdb/codec/internal/jsontext"
 )
 
-// A .jsonl file of vectors has one on each line: an array of numbers, or a sparse one
+// A .jsonl file of vectors has one on each line: an array of numbers; or a sparse
+// vector
 //
 //	{"i": [3, 17], "v": [1.5, 2]}
 //
-// of columns, in any order and each once, and their numbers; or an object of which a
-// member is one of the two: FILE.jsonl:NAME. All lines are of one form.
+// of columns, in any order and each once, and their numbers; or an object with a member
+// of one of these forms: FILE.jsonl:NAME. All lines have the same form.
 
-// maxJSONLine bounds a line, in bytes: what maxCSVLine is for.
+// maxJSONLine bounds a line in bytes, as maxCSVLine does.
 const maxJSONLine = maxCSVLine
 
 // jsonlReader is the Reader of a .jsonl file of dense vectors.
 type jsonlReader struct {
 	src        source
 	rows, cols int
-	sparse     bool
+	sparse     bool // the vectors are sparse
 	lines      *lines
 	scan       jsontext.Scanner
 	next       int   // the row that Next returns
-	err        error // final
+	err        error // the final error
 
-	index   []uint32 // scratch
+	index   []uint32 // scratch memory
 	value   []float32
 	entries []entry
 }
 
-// sparseJSONLReader is one of sparse vectors.
+// sparseJSONLReader is the SparseReader of a .jsonl file of sparse vectors.
 type sparseJSONLReader struct{ jsonlReader }
 
-// openJSONL makes the first pass, in which numbers are counted and not read.
+// openJSONL does the first pass, which counts numbers and does not read them.
 func openJSONL(src source) (Reader, error) {
 	r := &jsonlReader{src: src}
 	r.rewind()
-	blank := 0 // the first of the blank lines since the last row
+	blank := 0 // number of the first blank line since the last row
 	for {
 		line, err := r.lines.next()
 		if err == io.EOF {
@@ -71,7 +72,7 @@ func openJSONL(src source) (Reader, error) {
 	case r.rows == 0:
 		return nil, src.fail("holds no vector, so the number of columns is unknown")
 	case r.cols == 0:
-		r.cols = 1 // sparse, and without numbers
+		r.cols = 1 // sparse, and no vector has numbers
 	}
 	r.rewind()
 	if r.sparse {
@@ -127,7 +128,7 @@ func checkCols(n int) error {
 	return nil
 }
 
-// vector finds the vector of a line, which read reads, and checks what is around it.
+// vector finds the vector of a line, lets read read it, and checks the text around it.
 func (r *jsonlReader) vector(read func() error) error {
 	s := &r.scan
 	name := r.src.member
@@ -157,7 +158,7 @@ func (r *jsonlReader) vector(read func() error) error {
 	return cmp.Or(err, s.End())
 }
 
-// parts reads a sparse vector.
+// parts reads the two lists of a sparse vector.
 func (r *jsonlReader) parts(index, value func() error) error {
 	s := &r.scan
 	var hasIndex, hasValue bool
@@ -194,7 +195,7 @@ func (r *jsonlReader) fail(line, row, col int, err error) error {
 func (r *jsonlReader) Rows() int { return r.rows }
 func (r *jsonlReader) Cols() int { return r.cols }
 
-// line goes to the next line and returns its row.
+// line reads the next line and returns its row.
 func (r *jsonlReader) line() (int, error) {
 	if r.err == nil && r.next == r.rows {
 		r.err = io.EOF
@@ -218,7 +219,7 @@ func (r *jsonlReader) line() (int, error) {
 	return r.next - 1, nil
 }
 
-// bad is an error about a row, which costs that row only.
+// bad returns an error about a row, which costs only that row.
 func (r *jsonlReader) bad(row int, err error) error {
 	col := 0
 	var number *jsontext.NumberError
@@ -249,7 +250,7 @@ func (r *jsonlReader) Next(dst []float32) error {
 	return nil
 }
 
-// ColsAtLeast is true: no line says of how many dimensions it is, so that Cols is one
+// ColsAtLeast returns true: no line states the number of dimensions, so Cols is one
 // more than the last column of the file that has a number.
 func (r *sparseJSONLReader) ColsAtLeast() bool { return true }
 

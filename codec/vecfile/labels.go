@@ -10,33 +10,32 @@ import (
 	"strconv"
 )
 
-// maxLabels bounds the labels of a file. The largest number in a vector of
-// classes says how many there are, so without a bound one wrong number would ask
-// for any amount of memory.
+// maxLabels bounds the labels of a file. The largest number in a vector of classes
+// determines their count, so without a bound one wrong number would ask for any amount
+// of memory.
 const maxLabels = maxCols
 
-// Labels says which labels each item of a file has.
+// Labels are the labels of the items of a file.
 type Labels struct {
 	Names []string // the labels, each once
-	Sets  [][]int  // of item i: indexes into Names, ascending and distinct; may be empty
+	Sets  [][]int  // by item: indexes into Names, ascending and distinct; may be empty
 }
 
 // ReadLabels reads the labels of items.
 //
-// A .npy of two dimensions is a matrix of 0 and 1, a row an item and a column a
-// label; n x 1 is such a matrix too. A .npy of one dimension is the class number
-// of each item, from 0; there are as many labels as the largest number says. The
-// type may be any integer or bool, or a float type if every value is an integer.
-// Names are "0", "1" and so on. Any other value gives an *Error with the row and,
-// in a matrix, the column.
+// A .npy of two dimensions is a matrix of 0 and 1, a row an item and a column a label;
+// n x 1 is such a matrix too. A .npy of one dimension is the class number of each item,
+// from 0; the largest number determines the number of labels. The type may be any
+// integer or bool, or a float type if every value is an integer. Names are "0", "1" and
+// so on. Any other value gives an *Error with the row and, in a matrix, the column.
 //
-// Any other extension is UTF-8 text: one line an item, labels separated by commas
-// and without the blanks around them. An empty line is an item without labels;
-// a label that stands twice on its line counts once, and nothing between two
-// commas is no label. There is no header, and quotes have no meaning, not in a
-// .csv either. Names are in the order in which they first appear.
+// Any other extension is UTF-8 text: one line an item, labels separated by commas and
+// without surrounding blanks. An empty line is an item without labels. A label that
+// comes twice on its line counts once, and nothing between two commas is no label.
+// There is no header, and quotes have no meaning, not even in a .csv. Names are in
+// order of first appearance.
 //
-// At most 1,048,576 labels are supported. The memory is 24 bytes an item and 8 a
+// At most 1,048,576 labels are supported. The result takes 24 bytes an item and 8 a
 // label of an item; it belongs to the caller.
 func ReadLabels(path string) (*Labels, error) {
 	ext := extension(path)
@@ -48,8 +47,8 @@ func ReadLabels(path string) (*Labels, error) {
 		defer src.close()
 		return readLabelsNPY(src)
 	}
-	// A .csv of labels is text like any other; the rest of the formats of vectors
-	// would be misread as text.
+	// A .csv of labels is text like any other. Other formats of vectors would be
+	// misread as text.
 	if ext != ".csv" && knownFormat(ext) {
 		return nil, unsupported(path, "labels", ".npy and text files")
 	}
@@ -61,11 +60,11 @@ func ReadLabels(path string) (*Labels, error) {
 	return readLabelsText(path, f)
 }
 
-// labelSets collects the sets of items one after the other, in one array: an
-// allocation an item would cost more than most sets.
+// labelSets collects the sets of items one after the other in one array, as an
+// allocation for each item would cost more than most sets.
 type labelSets struct {
-	labels []int
-	ends   []int // of item i, in labels
+	labels []int // of all items
+	ends   []int // by item: end in labels
 }
 
 // end ends the set of the current item.
@@ -80,7 +79,7 @@ func (s *labelSets) end() {
 	s.ends = append(s.ends, len(s.labels))
 }
 
-// sets returns the sets; appending to one does not reach into the next.
+// sets returns the sets. Appending to one does not write to the next.
 func (s *labelSets) sets() [][]int {
 	sets := make([][]int, len(s.ends))
 	start := 0

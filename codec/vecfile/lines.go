@@ -13,13 +13,12 @@ import (
 // maxLine bounds a line of keys or labels, in bytes.
 const maxLine = 1 << 20
 
-// ReadLines reads a text file of keys or label names, one a line, in the order
-// of the file. A line ends with LF or CRLF, the last one also with the file; an
-// empty line is an empty string, and other blanks are part of their line. Text
-// that is not UTF-8, and a line of more than 1 MiB, give an *Error with the
-// number of the line.
+// ReadLines reads a text file of keys or label names, one a line, in file order. A line
+// ends with LF, CRLF or the end of the file. An empty line is an empty string, and
+// other blanks are part of their line. Text that is not UTF-8, and a line of more than
+// 1 MiB, give an *Error with the number of the line.
 //
-// The memory is that of the text and 16 bytes a line. The file may be a pipe.
+// The result takes the memory of the text and 16 bytes a line. The file may be a pipe.
 func ReadLines(path string) ([]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -47,19 +46,19 @@ func readLines(name string, r io.Reader) ([]string, error) {
 type lines struct {
 	name  string
 	scan  *bufio.Scanner
-	limit int // most bytes of a line
+	limit int // largest line in bytes
 	line  int // number of the line that next returned last, from 1
 }
 
 func newLines(name string, r io.Reader, limit int) *lines {
 	scan := bufio.NewScanner(r)
-	// Two more for CRLF, so that a line of the limit itself fits.
+	// The line break CRLF takes two more, so that a line of the largest size fits.
 	scan.Buffer(make([]byte, 64<<10), limit+2)
 	return &lines{name: name, scan: scan, limit: limit}
 }
 
-// next returns the next line without its end, valid until the next call, and
-// io.EOF after the last.
+// next returns the next line without its end, valid until the next call, or io.EOF
+// after the last.
 func (l *lines) next() ([]byte, error) {
 	if !l.scan.Scan() {
 		switch err := l.scan.Err(); {
@@ -75,7 +74,7 @@ func (l *lines) next() ([]byte, error) {
 	l.line++
 	line := l.scan.Bytes()
 	if l.line == 1 {
-		// Spreadsheets start UTF-8 with a byte order mark.
+		// Spreadsheets begin UTF-8 with a byte order mark.
 		line = bytes.TrimPrefix(line, []byte("\ufeff"))
 	}
 	if len(line) > l.limit {
@@ -84,7 +83,7 @@ func (l *lines) next() ([]byte, error) {
 	return line, nil
 }
 
-// nextText is next for lines that have to be UTF-8.
+// nextText is next for lines that must be UTF-8.
 func (l *lines) nextText() ([]byte, error) {
 	line, err := l.next()
 	if err == nil && !utf8.Valid(line) {
@@ -97,7 +96,8 @@ func (l *lines) tooLong() error {
 	return l.fail("is longer than %s bytes: is this a text file?", thousands(l.limit))
 }
 
-// fail is an error about the line that next returned last, as an item of its own.
+// fail returns an error about the line that next returned last. The line counts as an
+// item.
 func (l *lines) fail(format string, args ...any) error {
 	return &Error{File: l.name, Line: l.line, Row: l.line - 1, Col: -1, Err: fmt.Errorf(format, args...)}
 }

@@ -10,16 +10,17 @@ import (
 	"strings"
 )
 
-// A MATLAB file of version 5, which save -v6 and -v7 write, as do GNU Octave and
-// scipy.io.savemat, is a header of 128 bytes and elements, of a type and a length each:
+// A MATLAB file of version 5, as written by save -v6 and -v7, GNU Octave and
+// scipy.io.savemat, is a header of 128 bytes and elements, each with a type and a
+// length:
 //
 //	matrix      flags with the class, dimensions, name, and the numbers, column by column;
 //	            of a sparse one the rows of its numbers, where each column starts, and the
 //	            numbers
 //	compressed  the same, by zlib
 //
-// The numbers may be of a smaller type than their class. Version 7.3 is HDF5, another
-// format altogether.
+// The numbers may have a smaller type than their class. Version 7.3 is HDF5, a
+// different format.
 
 // Types of elements.
 const (
@@ -37,14 +38,14 @@ const (
 
 const matHeader = 128
 
-// matTypes are the types that numbers are stored in.
+// matTypes are the types of stored numbers.
 var matTypes = map[uint32]dtype{
 	miInt8: {kind: 'i', size: 1}, miUint8: {kind: 'u', size: 1}, miInt16: {kind: 'i', size: 2}, miUint16: {kind: 'u', size: 2},
 	miInt32: {kind: 'i', size: 4}, miUint32: {kind: 'u', size: 4}, miInt64: {kind: 'i', size: 8}, miUint64: {kind: 'u', size: 8},
 	miSingle: {kind: 'f', size: 4}, miDouble: {kind: 'f', size: 8},
 }
 
-// openMAT opens the variable that the source names, or the only matrix that there is.
+// openMAT opens the variable that the source names, or the only matrix of the file.
 func openMAT(src source) (Reader, error) {
 	f, err := newMATFile(src)
 	if err != nil {
@@ -94,7 +95,7 @@ func openMAT(src source) (Reader, error) {
 	return f.open(found)
 }
 
-// matFile is a file, and the order of the bytes in it.
+// matFile is a file and its byte order.
 type matFile struct {
 	src   source
 	order binary.ByteOrder
@@ -133,17 +134,18 @@ func newMATFile(src source) (*matFile, error) {
 	return f, nil
 }
 
-// element is one of a file, or of a matrix.
+// element is an element of a file or of a matrix.
 type element struct {
 	kind uint32
-	at   int64 // of what it holds
-	size int64
-	next int64 // where the element after it starts
+	at   int64 // start of its contents
+	size int64 // bytes of its contents
+	next int64 // start of the element after it
 }
 
 var errMAT = errors.New("the file is damaged")
 
-// element reads the tag of an element that ends at end or before.
+// element reads the tag of an element at position at. The element must end at end or
+// before.
 func (f *matFile) element(src source, at, end int64) (element, error) {
 	var tag [8]byte
 	if end-at < 8 {
@@ -154,7 +156,7 @@ func (f *matFile) element(src source, at, end int64) (element, error) {
 	}
 	first := f.order.Uint32(tag[:])
 	if small := first >> 16; small != 0 {
-		// Up to four bytes stand in the tag.
+		// A tag holds contents of up to four bytes itself.
 		if small > 4 {
 			return element{}, src.fail("has a tag %#x at byte %d: %w", first, at, errMAT)
 		}
@@ -171,7 +173,7 @@ func (f *matFile) element(src source, at, end int64) (element, error) {
 	return e, nil
 }
 
-// matVariable is a variable, of which only the head has been read.
+// matVariable is a variable; only its head has been read.
 type matVariable struct {
 	name       string
 	compressed bool
@@ -179,10 +181,10 @@ type matVariable struct {
 	class      byte
 	complex    bool
 	dims       []int64
-	rest       int64 // where its numbers start, in the matrix
+	rest       int64 // start of its numbers in the matrix
 }
 
-// numeric says why the variable is no matrix of numbers, if it is none.
+// numeric returns the reason why the variable is no matrix of numbers, or nil.
 func (v *matVariable) numeric() error {
 	name := quote([]byte(v.name))
 	switch {
@@ -231,14 +233,14 @@ func (f *matFile) variables() ([]*matVariable, error) {
 		if err != nil {
 			return nil, err
 		}
-		if v.class != 0 && v.name != "" { // else what MATLAB keeps for itself
+		if v.class != 0 && v.name != "" { // others are internal to MATLAB
 			vars = append(vars, v)
 		}
 	}
 	return vars, nil
 }
 
-// head reads what stands before the numbers of a matrix.
+// head reads the parts of a matrix before its numbers.
 func (f *matFile) head(src source, m element, v *matVariable) error {
 	end := m.at + m.size
 	flags, err := f.element(src, m.at, end)
@@ -279,7 +281,7 @@ func (f *matFile) head(src source, m element, v *matVariable) error {
 	return nil
 }
 
-// maxMATName bounds the name of a variable. MATLAB's have 63 letters at most.
+// maxMATName bounds the name of a variable. MATLAB allows 63 letters.
 const maxMATName = 1024
 
 // open opens a matrix of numbers.

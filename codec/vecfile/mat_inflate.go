@@ -9,13 +9,13 @@ import (
 	"os"
 )
 
-// maxMATMemory is how much of a compressed variable is held in memory; more goes to a
-// temporary file. A row of a matrix has a number in each of its columns, which come one
-// after the other, so that there is no row before all is decompressed.
-var maxMATMemory int64 = 64 << 20 // tests make it smaller
+// maxMATMemory bounds the part of a compressed variable that is held in memory; a
+// larger variable goes to a temporary file. A row has a number in each column, and
+// columns follow one another. So no row is complete before everything is decompressed.
+var maxMATMemory int64 = 64 << 20 // tests lower it
 
-// start decompresses the start of a variable, enough for what is before its numbers. The
-// source has the size of all of it.
+// start decompresses the start of a variable: enough for the parts before its numbers.
+// The source has the size of the whole variable.
 func (f *matFile) start(e element) (source, error) {
 	z, err := f.zlib(e)
 	if err != nil {
@@ -44,17 +44,17 @@ func (f *matFile) zlib(e element) (io.Reader, error) {
 	return z, nil
 }
 
-// inflated takes what a variable says of its size from its start.
+// inflated returns the size that a variable claims at its start.
 func (f *matFile) inflated(e element, start []byte) (int64, error) {
 	size := 8 + int64(f.order.Uint32(start[4:]))
-	// Nothing that is compressed becomes more than that.
+	// deflate cannot expand by more than that.
 	if most := maxInflation * (e.size + 1); size > most {
 		return 0, f.src.fail("has a variable that claims %s bytes, its %s can hold %s at most: %w", thousands(size), thousands(e.size), thousands(most), errMAT)
 	}
 	return size, nil
 }
 
-// inflate decompresses a variable. Closing the source closes that of the file, too.
+// inflate decompresses a variable. Closing the source also closes the file.
 func (f *matFile) inflate(e element) (source, error) {
 	z, err := f.zlib(e)
 	if err != nil {
@@ -83,12 +83,12 @@ func (f *matFile) inflate(e element) (source, error) {
 		_, err = io.CopyN(tmp, r, size)
 		defer func() {
 			if err != nil {
-				_ = removed{tmp}.Close() // nobody has heard of it
+				_ = removed{tmp}.Close() // nothing refers to it yet
 			}
 		}()
 	}
 	if err == nil {
-		// Behind the last byte zlib checks its sum.
+		// zlib verifies its checksum after the last byte.
 		var n int
 		if n, err = io.ReadFull(z, tag[:1]); err == io.EOF {
 			err = nil
@@ -105,7 +105,7 @@ func (f *matFile) inflate(e element) (source, error) {
 	return src, nil
 }
 
-// removed is a temporary file, which goes when it is closed.
+// removed is a temporary file that is removed on Close.
 type removed struct{ f *os.File }
 
 func (r removed) Close() error {

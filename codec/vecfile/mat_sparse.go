@@ -11,15 +11,15 @@ import (
 	"slices"
 )
 
-// matSparse is the SparseReader of a sparse matrix. Its numbers come column by column and
-// are brought into rows first: 12 bytes each.
+// matSparse is the SparseReader of a sparse matrix. The file has numbers column by
+// column; they are held and sorted by rows first, in 12 bytes each.
 type matSparse struct {
 	src        source
 	rows, cols int
 	numbers    []matNumber // by row, then column
 	next       int         // row
-	at         int         // of its numbers
-	err        error       // final
+	at         int         // index in numbers
+	err        error       // the final error
 }
 
 type matNumber struct {
@@ -73,7 +73,7 @@ func (f *matFile) openSparse(src source, v *matVariable, at, end int64) (Reader,
 		}
 		return nil, err
 	}
-	// Of equal rows the columns ascend already.
+	// Within a row columns ascend already.
 	slices.SortStableFunc(r.numbers, func(a, b matNumber) int { return cmp.Compare(a.row, b.row) })
 	for i := 1; i < len(r.numbers); i++ {
 		if a, b := r.numbers[i-1], r.numbers[i]; a.row == b.row && a.column == b.column {
@@ -98,7 +98,7 @@ func (r *matSparse) number(v *matVariable, rows, values *matPart, column uint32)
 	}
 	var x [1]float32
 	if values.dtype.float32s(x[:], b) >= 0 {
-		// A NaN, for NextSparse to refuse with its row.
+		// NextSparse refuses a NaN with its row.
 		x[0] = float32(math.NaN())
 	}
 	if x[0] != 0 {
@@ -172,8 +172,8 @@ func (r *matSparse) Close() error {
 type matPart struct {
 	src   source
 	dtype dtype
-	at, n int64 // of what is not read yet
-	rest  []byte
+	at, n int64  // position and number of the elements still to be read
+	rest  []byte // part of block that is still to be read
 	block []byte
 }
 

@@ -134,7 +134,7 @@ func (m *matBuilder) numbers(values ...int32) []byte {
 	return b
 }
 
-// matrix makes an element of a matrix, parts being what follows its name.
+// matrix makes an element of a matrix; parts follow its name.
 func (m *matBuilder) matrix(name string, class uint32, rows, cols int32, parts ...[]byte) []byte {
 	content := slices.Concat(m.element(miUint32, m.numbers(int32(class), 0)), m.element(miInt32, m.numbers(rows, cols)), m.element(miInt8, []byte(name)))
 	return m.element(miMatrix, slices.Concat(append([][]byte{content}, parts...)...))
@@ -313,11 +313,11 @@ func FuzzMAT(f *testing.F) {
 		for _, member := range []string{"", "x", "sparse"} {
 			src := memory("x", b)
 			src.member = member
-			// What is compressed may become a thousand times as much.
+			// Compressed data may expand a thousand times.
 			bounded(t, len(b), 16<<20, 3000, func() {
 				r, err := openMAT(src)
 				if err == nil && r.Rows() > 1<<20 {
-					return // of a sparse matrix, whose rows need no bytes
+					return // a sparse matrix, whose rows need no bytes
 				}
 				checkReader(t, r, err)
 			})

@@ -9,26 +9,26 @@ import (
 	"slices"
 )
 
-// maxMATBytes bounds a variable of version 5, which MATLAB reads up to there.
+// maxMATBytes bounds a variable of version 5, as MATLAB does.
 const maxMATBytes = 1<<31 - 1
 
-// matBlock is how many bytes of rows are turned into columns at once.
+// matBlock is the number of bytes of rows that are turned into columns at once.
 const matBlock = 16 << 20
 
 // A MATWriter writes a matrix of single precision as a .mat file of version 5, under a
-// name, row by row. Columns follow one another in it, so that blocks of rows, of 16 MiB,
-// are written to many places. It is not safe for concurrent use.
+// name, row by row. The file has columns one after the other, so blocks of rows of 16
+// MiB are written to many places. It is not safe for concurrent use.
 type MATWriter struct {
 	w          io.WriterAt
 	rows, cols int
-	data       int64 // where the numbers start
-	block      []float32
-	written    int // rows before block
-	column     []byte
+	data       int64     // position of the numbers
+	block      []float32 // rows that are still to be written
+	written    int       // rows written before block
+	column     []byte    // scratch memory of flush
 }
 
-// NewMATWriter starts a matrix of rows x cols; cols must be from 1 to 1,048,576, and the
-// matrix of at most 2 GiB.
+// NewMATWriter starts a matrix of rows x cols. cols must be from 1 to 1,048,576, and
+// the matrix at most 2 GiB.
 func NewMATWriter(w io.WriterAt, name string, rows, cols int) (*MATWriter, error) {
 	if err := checkMAT(name, rows, cols, 4*int64(rows)*int64(cols)); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func NewMATWriter(w io.WriterAt, name string, rows, cols int) (*MATWriter, error
 	if _, err := w.WriteAt(head, 0); err != nil {
 		return nil, err
 	}
-	// Elements are filled up to a multiple of eight.
+	// Elements are padded to a multiple of eight bytes.
 	if pad := -size & 7; pad > 0 {
 		if _, err := w.WriteAt(make([]byte, pad), m.data+int64(size)); err != nil {
 			return nil, err
@@ -70,13 +70,13 @@ func matName(s string) bool {
 	return s != "" && len(s) <= 63
 }
 
-// matTag appends the tag of an element of so many bytes.
+// matTag appends the tag of an element of size bytes.
 func matTag(b []byte, kind uint32, size int) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, kind), uint32(size))
 }
 
-// matHead returns what comes before the numbers of a file of one matrix: rest, and data
-// bytes that follow it, are what it has behind its name.
+// matHead returns everything before the numbers of a file of one matrix. rest, and data
+// bytes that follow it, come after the name.
 func matHead(name string, class uint32, rows, cols int, rest []byte, data int) []byte {
 	b := fmt.Appendf(nil, "%-124s", "MATLAB 5.0 MAT-file, written by fddhdb")
 	b = append(b, 0, 1, 'I', 'M')
@@ -90,7 +90,7 @@ func matHead(name string, class uint32, rows, cols int, rest []byte, data int) [
 	return append(b, rest...)
 }
 
-// Write writes the next row, which belongs to the caller.
+// Write writes the next row. The slice belongs to the caller.
 func (m *MATWriter) Write(row []float32) error {
 	if len(row) != m.cols {
 		return fmt.Errorf("a row has %d values, the matrix %d columns", len(row), m.cols)
@@ -122,8 +122,8 @@ func (m *MATWriter) flush() error {
 	return nil
 }
 
-// Close completes the matrix and reports what is missing from it. It does not close the
-// underlying file.
+// Close completes the matrix. It returns an error if rows are missing. It does not
+// close the underlying file.
 func (m *MATWriter) Close() error {
 	if err := m.flush(); err != nil {
 		return err
@@ -134,10 +134,10 @@ func (m *MATWriter) Close() error {
 	return nil
 }
 
-// A MATSparseWriter writes a sparse matrix as a .mat file of version 5, under a name. Its
-// columns follow one another, so rows are held until Close: 12 bytes a number. Numbers are
-// of double precision, as all are that are sparse in MATLAB. It is not safe for concurrent
-// use.
+// A MATSparseWriter writes a sparse matrix as a .mat file of version 5, under a name.
+// Columns follow one another, so it holds the rows until Close: 12 bytes a number.
+// Numbers have double precision, as in all sparse matrices of MATLAB. It is not safe
+// for concurrent use.
 type MATSparseWriter struct {
 	w       io.Writer
 	name    string
@@ -146,7 +146,7 @@ type MATSparseWriter struct {
 	numbers []matNumber
 }
 
-// NewMATSparseWriter starts a matrix of so many columns, 1 to 1,048,576. Nothing is written
+// NewMATSparseWriter starts a matrix of cols columns, 1 to 1,048,576. It writes nothing
 // before Close.
 func NewMATSparseWriter(w io.Writer, name string, cols int) (*MATSparseWriter, error) {
 	if err := checkMAT(name, 0, cols, 0); err != nil {
@@ -177,7 +177,7 @@ func (m *MATSparseWriter) Close() error {
 	if err := checkMAT(m.name, m.rows, m.cols, 8*int64(n)); err != nil {
 		return err
 	}
-	// Of equal columns the rows ascend already.
+	// Within a column rows ascend already.
 	slices.SortStableFunc(m.numbers, func(a, b matNumber) int { return cmp.Compare(a.column, b.column) })
 	even := func(b []byte) []byte { return append(b, make([]byte, -len(b)&7)...) }
 	rows := matTag(nil, miInt32, 4*n)
@@ -191,8 +191,8 @@ func (m *MATSparseWriter) Close() error {
 	}
 	b := matTag(append(even(rows), even(starts)...), miDouble, 8*n)
 	b = matHead(m.name, mxSparse, m.rows, m.cols, b, 8*n)
-	// The largest number of values that the matrix has room for, beside its class; MATLAB
-	// wants room for one.
+	// The capacity of the matrix, in the place beside its class. MATLAB requires at
+	// least one.
 	binary.LittleEndian.PutUint32(b[matHeader+20:], uint32(max(n, 1)))
 	for _, x := range m.numbers {
 		if len(b) > 64<<10 {

@@ -2,11 +2,11 @@ package vecfile
 
 import "strings"
 
-// containers are the extensions of files that may have several matrices.
+// containers are the extensions of files that may hold several matrices.
 var containers = []string{".npz", ".jsonl", ".mat", ".parquet"}
 
-// splitMember cuts FILE.npz:NAME, and the like, at the last extension that a colon
-// follows.
+// splitMember cuts paths such as FILE.npz:NAME at the last of these extensions that a
+// colon follows.
 func splitMember(path string) (file, member string) {
 	lower := strings.ToLower(path)
 	cut := -1

@@ -6,25 +6,25 @@ import (
 	"os"
 )
 
-// npyBlock is how many bytes of rows are read at once. It is large enough for
-// a Fortran file, where a block costs one read a column, and small enough to stay
-// in the cache while its columns are turned into rows.
+// npyBlock is the number of bytes of rows that are read at once. It is large enough for
+// a file in Fortran order, in which a block costs one read a column, and small enough
+// to stay in the cache while its columns are turned into rows.
 const npyBlock = 1 << 20
 
-// npyMinRows is the least number of rows that are read at once from a file in
-// Fortran order: with fewer, a wide matrix would cost a read a value.
+// npyMinRows is the least number of rows that are read at once from a file in Fortran
+// order. With fewer rows a wide matrix would cost a read a value.
 const npyMinRows = 64
 
-// npyMatrix yields the rows of a .npy file as they are in memory of a C-order,
-// little-endian matrix, whatever the order in the file.
+// npyMatrix yields the rows of a .npy file in C order and little-endian, whatever the
+// order in the file.
 type npyMatrix struct {
 	npyHeader
 	src    source
 	next   int    // the row that nextRow returns
-	loaded int    // rows before this one have been in block
+	loaded int    // rows before this one have been loaded
 	block  []byte // the rows that end at loaded
-	rest   []byte // those of them that are still to come
-	column []byte // scratch: the part of a column that is in the block
+	rest   []byte // rows of block that are still to come
+	column []byte // scratch memory: the part of a column in the block
 }
 
 func newNPYMatrix(src source) (*npyMatrix, error) {
@@ -60,8 +60,8 @@ func (m *npyMatrix) load() error {
 	}
 	n = min(n, m.rows-m.loaded)
 	if m.block == nil {
-		// The header has been held against the size of the file, so this is no
-		// more than the file holds. Later blocks are no larger.
+		// The header has been checked against the size of the file, so this is at most
+		// the size of the file. Later blocks are no larger.
 		m.block = make([]byte, n*m.rowBytes())
 	}
 	block := m.block[:n*m.rowBytes()]
@@ -80,7 +80,7 @@ func (m *npyMatrix) load() error {
 	return nil
 }
 
-// loadColumns reads n rows of a matrix that is stored column by column.
+// loadColumns reads n rows of a matrix stored column by column.
 func (m *npyMatrix) loadColumns(block []byte, n int) error {
 	size, stride := m.dtype.size, m.rowBytes()
 	if m.column == nil {
@@ -99,7 +99,7 @@ func (m *npyMatrix) loadColumns(block []byte, n int) error {
 	return nil
 }
 
-// at names an element of the row that nextRow returned last.
+// at returns an error about an element of the row that nextRow returned last.
 func (m *npyMatrix) at(col int, err error) error {
 	return &Error{File: m.src.name, Row: m.next - 1, Col: col, Err: err}
 }
@@ -112,7 +112,7 @@ func (m *npyMatrix) element(row []byte, col int) []byte {
 // npyReader is the Reader of a .npy file.
 type npyReader struct {
 	m   *npyMatrix
-	err error // final
+	err error // the final error
 }
 
 func openNPY(src source) (Reader, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 // dtype is the type of the elements of a .npy file. Its methods take elements in
-// little-endian order: those of the other order are swapped as they are read.
+// little-endian order; others are swapped as they are read.
 type dtype struct {
 	kind byte // 'f' float, 'i' integer, 'u' unsigned integer, 'b' bool
 	size int  // bytes
@@ -19,8 +19,8 @@ type dtype struct {
 
 const supportedDtypes = "float16, float32, float64, the integer types and bool are; in numpy, a.astype(numpy.float32)"
 
-// nativeBig says whether this machine is big-endian: '=' and no order at all mean
-// the order of the machine that reads.
+// nativeBig says whether this machine is big-endian. '=' and a missing order mean the
+// order of the machine that reads.
 var nativeBig = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 
 // parseDtype reads a descr such as '<f4', '|b1' or '>i8'.
@@ -51,7 +51,7 @@ func parseDtype(descr string) (dtype, error) {
 	return dtype{}, fmt.Errorf("dtype %s is not supported: %s", quote([]byte(descr)), supportedDtypes)
 }
 
-// String names the type as numpy does.
+// String returns the type in numpy's notation.
 func (d dtype) String() string {
 	switch d.kind {
 	case 'b':
@@ -104,7 +104,7 @@ func (d dtype) number(b []byte) float64 {
 	}
 }
 
-// text spells an element exactly, for errors.
+// text returns an element exactly, for errors.
 func (d dtype) text(b []byte) string {
 	switch d.kind {
 	case 'i':
@@ -120,12 +120,11 @@ func (d dtype) text(b []byte) string {
 	}
 }
 
-// float32s writes the elements of raw to dst, rounded to nearest, and returns
-// the index of the first that is no finite float32, or -1.
+// float32s writes the elements of raw to dst, rounded to nearest. It returns the index
+// of the first that is no finite float32, or -1.
 func (d dtype) float32s(dst []float32, raw []byte) int {
-	// The exponent of a NaN or an infinity is all ones, that of nothing else. One
-	// test covers what float64 brings too: a value that is too large becomes an
-	// infinity in the conversion.
+	// Only NaN and infinities have an exponent of all ones. One test also covers
+	// float64, as a value that is too large becomes an infinity in the conversion.
 	const exponent = 0x7f800000
 	raw = raw[:len(dst)*d.size]
 	switch {
@@ -154,7 +153,7 @@ func (d dtype) float32s(dst []float32, raw []byte) int {
 			dst[i] = x
 		}
 	case d.kind == 'i':
-		// Not by way of float64, which would round int64 twice.
+		// Converting to float64 first would round int64 twice.
 		for i := range dst {
 			dst[i] = float32(d.signed(raw[d.size*i:]))
 		}
@@ -170,7 +169,7 @@ func (d dtype) float32s(dst []float32, raw []byte) int {
 	return -1
 }
 
-// notFinite says why float32s refused an element.
+// notFinite returns the reason why float32s refused an element.
 func (d dtype) notFinite(b []byte) error {
 	switch x := d.number(b); {
 	case d.kind == 'b':
@@ -190,8 +189,8 @@ func errTooLarge(x string) error {
 	return errors.New(x + " is too large for float32 (at most 3.4028235e+38): scale the column")
 }
 
-// Float16 converts an IEEE 754 half-precision number, given as its bits: 1 sign bit, 5
-// exponent bits with bias 15, 10 fraction bits. Every one of them is a float32.
+// Float16 converts an IEEE 754 half-precision number, given by its bits: 1 sign bit, 5
+// exponent bits with bias 15, 10 fraction bits. The result is always exact.
 func Float16(h uint16) float32 {
 	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10&0x1f), uint32(h&0x3ff)
 	switch exp {

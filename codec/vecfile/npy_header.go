@@ -19,25 +19,25 @@ import (
 //	data      the elements, in C or Fortran order, and nothing after them
 const npyMagic = "\x93NUMPY"
 
-// maxNPYHeader bounds the header. That of a matrix takes 118 bytes; numpy itself
+// maxNPYHeader bounds the header. That of a matrix takes 118 bytes, and numpy itself
 // refuses more than 10,000.
 const maxNPYHeader = 1 << 16
 
-// npyHeader is what a header says, checked against the size of the file.
+// npyHeader is a header that has been checked against the size of the file.
 type npyHeader struct {
 	dtype   dtype
 	fortran bool
 	vector  bool // one dimension: rows x 1
 	rows    int
 	cols    int
-	data    int64 // where the elements start
+	data    int64 // position of the elements
 }
 
 // rowBytes is the length of a row in the file's own type.
 func (h *npyHeader) rowBytes() int { return h.cols * h.dtype.size }
 
-// readNPYHeader reads and checks the header. What it returns can be trusted:
-// rows*cols elements are in the file, cols is from 1 to maxCols.
+// readNPYHeader reads and checks the header. The result can be trusted: rows*cols
+// elements are in the file, and cols is from 1 to maxCols.
 func readNPYHeader(src source) (npyHeader, error) {
 	var h npyHeader
 	d, data, err := readNPYDict(src)
@@ -54,7 +54,7 @@ func readNPYHeader(src source) (npyHeader, error) {
 	return h, h.checkSize(src, d.shape)
 }
 
-// readNPYDict reads the header as it is spelled, and says where the data starts.
+// readNPYDict reads the header unchecked. It also returns the position of the data.
 func readNPYDict(src source) (d npyDict, data int64, err error) {
 	prefix := make([]byte, min(12, src.size))
 	if err := src.readFull(prefix, 0); err != nil {
@@ -96,7 +96,7 @@ func readNPYDict(src source) (d npyDict, data int64, err error) {
 	return d, start + length, nil
 }
 
-// setShape takes rows and columns from the shape.
+// setShape sets rows and columns from the shape.
 func (h *npyHeader) setShape(shape []int64) error {
 	switch len(shape) {
 	case 0:
@@ -118,7 +118,7 @@ func (h *npyHeader) setShape(shape []int64) error {
 	return nil
 }
 
-// checkSize compares the bytes that the shape needs with those that are there.
+// checkSize compares the bytes that the shape needs with those of the file.
 func (h *npyHeader) checkSize(src source, shape []int64) error {
 	have := src.size - h.data
 	if int64(h.rows) > math.MaxInt64/int64(h.rowBytes()) {
@@ -137,7 +137,7 @@ func (h *npyHeader) checkSize(src source, shape []int64) error {
 	return nil
 }
 
-// shapeText spells a shape as Python does, cut to a sane length.
+// shapeText returns a shape in Python's notation, cut to a sane length.
 func shapeText(shape []int64) string {
 	const most = 6
 	var b strings.Builder
@@ -159,16 +159,16 @@ func shapeText(shape []int64) string {
 	return b.String()
 }
 
-// npyDict is the header as it is spelled.
+// npyDict is a header before it is checked.
 type npyDict struct {
 	descr   string
 	fortran bool
 	shape   []int64
 }
 
-// dictParser parses the one Python literal that a header may be: a dict with
-// the keys descr, fortran_order and shape, each once and in any order. It is
-// strict, since what numpy writes never varies; leniency would only hide damage.
+// dictParser parses the only Python literal that a header may be: a dict with the keys
+// descr, fortran_order and shape, each once and in any order. It is strict, as numpy's
+// headers never vary; leniency would only hide damage.
 type dictParser struct {
 	text []byte
 	pos  int
@@ -254,8 +254,8 @@ func (p *dictParser) unexpected(want string) error {
 	return fmt.Errorf("%s is expected at byte %d, not %s", want, p.pos, quote(p.text[p.pos:min(p.pos+12, len(p.text))]))
 }
 
-// str parses a string in single or double quotes. None that may stand in the
-// header of a matrix contains a backslash.
+// str parses a string in single or double quotes. No valid header of a matrix contains
+// a backslash.
 func (p *dictParser) str() (string, error) {
 	p.space()
 	if p.pos == len(p.text) || p.text[p.pos] != '\'' && p.text[p.pos] != '"' {
@@ -270,7 +270,7 @@ func (p *dictParser) str() (string, error) {
 	return string(rest[:end]), nil
 }
 
-// descr parses the element type: a string, unless the type is structured.
+// descr parses the type of elements: a string, unless the type is structured.
 func (p *dictParser) descr() (string, error) {
 	p.space()
 	if p.pos < len(p.text) && strings.IndexByte("[({", p.text[p.pos]) >= 0 {
@@ -316,7 +316,7 @@ func (p *dictParser) tuple() ([]int64, error) {
 	return shape, nil
 }
 
-// integer parses a length. Python 2 wrote long ones with an L at the end.
+// integer parses a length. Python 2 wrote large ones with an L at the end.
 func (p *dictParser) integer() (int64, error) {
 	p.space()
 	start := p.pos

@@ -22,8 +22,8 @@ func memory(name string, b []byte) source {
 	return source{name: name, ReaderAt: bytes.NewReader(b), size: int64(len(b))}
 }
 
-// buildNPY writes a .npy from a header that is spelled out, independently of
-// Writer: no padding, and whatever the header says.
+// buildNPY writes a .npy from a literal header, independently of Writer: without
+// padding, and whatever the header says.
 func buildNPY(major byte, dict string, data []byte) []byte {
 	b := []byte("\x93NUMPY")
 	b = append(b, major, 0)
@@ -36,12 +36,12 @@ func buildNPY(major byte, dict string, data []byte) []byte {
 	return append(b, data...)
 }
 
-// dict spells a header as numpy does.
+// dict returns a header in numpy's form.
 func dict(descr, fortran, shape string) string {
 	return "{'descr': '" + descr + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }   \n"
 }
 
-// build is buildNPY of values, written one by one in an order of bytes.
+// build is buildNPY for values, written one by one in a byte order.
 func build(t testing.TB, major byte, descr, fortran, shape string, values any) []byte {
 	var order binary.ByteOrder = binary.LittleEndian
 	if descr[0] == '>' {
@@ -152,7 +152,7 @@ func TestNPYTypes(t *testing.T) {
 		{"<u8", []uint64{0, 1, 2, 3, 100, 127}, want},
 		{">u8", []uint64{0, 1, 2, 3, 100, 127}, want},
 		{"|b1", []bool{false, true, true, false, false, true}, [][]float32{{0, 1, 1}, {0, 0, 1}}},
-		// Rounded once: by way of float64 this is 2^60.
+		// Rounded once; converting to float64 first would give 2^60.
 		{"<i8", []int64{1<<60 + 1<<36 + 1, math.MaxInt64, math.MinInt64, 1<<24 + 1, 1<<24 + 3, 0},
 			[][]float32{{1<<60 + 1<<37, 1 << 63, -1 << 63}, {1 << 24, 1<<24 + 4, 0}}},
 		{"<u8", []uint64{1<<60 + 1<<36 + 1, math.MaxUint64, 0, 0, 0, 0}, [][]float32{{1<<60 + 1<<37, 1 << 64, 0}, {0, 0, 0}}},
@@ -161,7 +161,7 @@ func TestNPYTypes(t *testing.T) {
 			data, rows, cols, err := readMemory(build(t, 1, c.descr, "False", "(2, 3)", c.values))
 			wantMatrix(t, data, rows, cols, err, c.want, 3)
 
-			// The same elements in Fortran order are the transposed of (3, 2).
+			// The same elements in Fortran order are the transpose of (3, 2).
 			data, rows, cols, err = readMemory(build(t, 2, c.descr, "True", "(3, 2)", c.values))
 			var transposed [][]float32
 			for j := range 3 {
@@ -202,8 +202,8 @@ func TestNPYShapes(t *testing.T) {
 	}
 }
 
-// A matrix of many blocks comes back in either order, and streaming it takes no
-// more memory than a block.
+// A matrix of many blocks comes back in either order, and streaming it takes no more
+// memory than a block.
 func TestNPYBlocks(t *testing.T) {
 	const rows, cols = 70_001, 9 // 2.5 MB: two full blocks and a part
 	value := func(i, j int) float32 { return float32(i)*16 + float32(j) }
@@ -384,8 +384,8 @@ func TestNPYRejects(t *testing.T) {
 	}
 }
 
-// wantError checks the text of an error (all of it, if want starts with the file)
-// and that it carries the file.
+// wantError checks the text of an error (the whole text if want starts with the file),
+// and that the error has the file.
 func wantError(t *testing.T, err error, want string) *Error {
 	t.Helper()
 	var e *Error
@@ -495,7 +495,7 @@ func (f *shrinkingFile) ReadAt(p []byte, at int64) (int, error) {
 	return bytes.NewReader(f.b).ReadAt(p, at)
 }
 
-// Every matrix that Writer writes, and every one in Fortran order, comes back.
+// Every matrix that Writer writes comes back, and so does every one in Fortran order.
 func TestNPYRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, cols := rapid.IntRange(0, 40).Draw(t, "rows"), rapid.IntRange(1, 40).Draw(t, "cols")
@@ -578,7 +578,7 @@ func TestNumpyFiles(t *testing.T) {
 		}
 	}
 
-	// One matrix of labels and one vector of classes tell of the same items.
+	// A matrix of labels and a vector of classes describe the same items.
 	matrix, err := ReadLabels(filepath.Join(sharedData, "wiki/train_labels.npy"))
 	if err != nil {
 		t.Fatal(err)

@@ -13,19 +13,18 @@ import (
 // A .npz file (numpy.savez, numpy.savez_compressed, scipy.sparse.save_npz) is a zip
 // archive whose members are .npy files, NAME.npy each.
 //
-// Members are decompressed as their rows are read and never held. What a member's
-// directory entry says of its length is held against its header, and what it really
-// holds against both, with its checksum, when the last row is read.
+// Members are decompressed as their rows are read, and never held. The length in the
+// directory is checked against the header of the member. The real length is checked
+// against both, and the checksum is verified, when the last row is read.
 
-// maxInflation is how many bytes one of deflate can stand for, and more than one of what
-// is not compressed: 258 of a match, in two bits.
+// maxInflation bounds the expansion of deflate: 258 bytes of a match take two bits.
 const maxInflation = 1032
 
-// maxMembers bounds the members of an archive that an error names.
+// maxMembers bounds the members that an error lists.
 const maxMembers = 20
 
 // openNPZ opens the member that the source names, or the sparse matrix or the only
-// member that there is.
+// member of the archive.
 func openNPZ(src source) (Reader, error) {
 	archive, err := zip.NewReader(src, src.size)
 	if err != nil {
@@ -67,7 +66,7 @@ func openNPZ(src source) (Reader, error) {
 	}
 }
 
-// openNPZMember opens a matrix.
+// openNPZMember opens a member as a dense matrix.
 func openNPZMember(src source, f *zip.File) (Reader, error) {
 	m, err := openMember(src, f)
 	if err != nil {
@@ -85,7 +84,7 @@ func openNPZMember(src source, f *zip.File) (Reader, error) {
 	return &npyReader{m: r}, nil
 }
 
-// closers are closed together; some may be nil.
+// closers are closed together. Some may be nil.
 type closers [2]io.Closer
 
 func (c closers) Close() error {
@@ -98,15 +97,15 @@ func (c closers) Close() error {
 	return errors.Join(errs...)
 }
 
-// openMember opens a member of the archive, to be read from its start to its end.
-// Closing it leaves src open.
+// openMember opens a member of the archive, which is read from start to end. Closing it
+// does not close src.
 func openMember(src source, f *zip.File) (source, error) {
 	name := src.name
 	if src.member == "" {
 		name += ":" + strings.TrimSuffix(f.Name, ".npy")
 	}
 	fail := func(err error) (source, error) { return source{}, fileError(name, err) }
-	// Nothing that is compressed becomes more than that.
+	// deflate cannot expand by more than that.
 	if most := maxInflation * (min(f.CompressedSize64, uint64(src.size)) + 1); f.UncompressedSize64 > most {
 		return fail(fmt.Errorf("claims %d bytes, its %d can hold %d at most: it is damaged", f.UncompressedSize64, f.CompressedSize64, most))
 	}
@@ -118,13 +117,13 @@ func openMember(src source, f *zip.File) (source, error) {
 	return source{name: name, ReaderAt: &forward{r: bufio.NewReader(r), size: size}, size: size, Closer: r}, nil
 }
 
-// A forward is an io.ReaderAt that is read from its start to its end, but for the
-// bytes in head, which may be read again: the start of a .npy header.
+// A forward is an io.ReaderAt that is read from start to end. Only the bytes in head
+// may be read again: the start of a .npy header.
 type forward struct {
 	r    *bufio.Reader
 	size int64
-	at   int64
-	head [12]byte
+	at   int64    // position of the next byte
+	head [12]byte // the first bytes
 }
 
 var errBackward = errors.New("internal error: a member of a .npz is read backward")
@@ -150,7 +149,7 @@ func (f *forward) ReadAt(b []byte, at int64) (n int, err error) {
 		return n, err
 	}
 	if f.at == f.size {
-		// Behind the last byte the archive checks its sum.
+		// The archive verifies its checksum after the last byte.
 		if _, err := f.r.ReadByte(); err != io.EOF {
 			if err == nil {
 				err = errors.New("holds more than the archive says: it is damaged")

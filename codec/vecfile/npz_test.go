@@ -72,7 +72,7 @@ func replaced(members []member, name string, b []byte) []member {
 	return members
 }
 
-// sparseRows reads all rows as text, an error in place of one.
+// sparseRows reads all rows as text. An error replaces its row.
 func sparseRows(t testing.TB, b []byte) (rows []string, r SparseReader, err error) {
 	t.Helper()
 	open, err := openNPZ(memory("x.npz", b))
@@ -129,7 +129,7 @@ func TestReadCSR(t *testing.T) {
 			t.Errorf("closed: %v", err)
 		}
 	}
-	// The rows as dense ones, integers here.
+	// The rows of integers, read as dense ones.
 	b := buildNPZ(t, zip.Deflate, replaced(csrMembers(t, 2, 3, []int32{0, 1, 3}, []int32{2, 0, 1}, nil), "data", build(t, 1, "|i1", "False", "(3,)", []int8{-1, 7, 1}))...)
 	r, err := openNPZ(memory("x", b))
 	if err != nil {
@@ -228,7 +228,7 @@ func TestReadNPZMembers(t *testing.T) {
 	}
 }
 
-// TestZipBomb: what is claimed is not allocated, and what is there is streamed.
+// TestZipBomb: claims are not allocated, and contents are streamed.
 func TestZipBomb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -286,7 +286,7 @@ func TestCSRWriter(t *testing.T) {
 	if err != nil || !slices.Equal(rows, want) {
 		t.Errorf("%d rows came back other than they were (%v)", len(rows), err)
 	}
-	// What scipy looks for is there, as it writes it.
+	// Everything that scipy looks for is there, in scipy's form.
 	archive, err := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()))
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestCSRWriter(t *testing.T) {
 	}
 }
 
-// What an NPZWriter writes comes back, and numpy finds it by its name.
+// A matrix of an NPZWriter comes back, and numpy finds it by its name.
 func TestNPZWriter(t *testing.T) {
 	var out, alone bytes.Buffer
 	w, err := NewNPZWriter[float32](&out, "image", 3, 2)
@@ -362,8 +362,8 @@ func TestNPZWriter(t *testing.T) {
 	}
 }
 
-// TestCSRChangesWhileItIsRead: row starts that were good when the file was opened lie
-// beyond the numbers when they are read again; the checksum is known only at the end.
+// TestCSRChangesWhileItIsRead: row starts that were valid when the file was opened lie
+// beyond the numbers when they are read again. The checksum is known only at the end.
 func TestCSRChangesWhileItIsRead(t *testing.T) {
 	const rows, from, to = 30000, 9000, 16000 // of the starts that change
 	starts, columns := make([]int32, rows+1), make([]int32, rows)
@@ -399,8 +399,8 @@ func FuzzNPZ(f *testing.F) {
 		f.Add(buildNPZ(f, method, member{"x", build(f, 1, "<f4", "False", "(2, 2)", []float32{1, 2, 3, 4})}))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// 8 MiB are two rows of the largest matrix; each entry of the directory and
-		// each member that is opened costs buffers.
+		// 8 MiB are two rows of the largest matrix. Each entry of the directory and
+		// each open member costs buffers.
 		bounded(t, len(b), 16<<20, 256, func() {
 			r, err := openNPZ(memory("x", b))
 			if err != nil {

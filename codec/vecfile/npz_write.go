@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// An NPZWriter writes a matrix as the only member of a .npz, as numpy.savez does: row by
-// row, and not compressed, as vectors hardly shrink. It is not safe for concurrent use.
+// An NPZWriter writes a matrix as the only member of a .npz, like numpy.savez. It
+// writes row by row and uncompressed, as vectors hardly shrink. It is not safe for
+// concurrent use.
 type NPZWriter[T float32 | uint8] struct {
 	*Writer[T]
 	archive *zip.Writer
 }
 
-// NewNPZWriter starts a matrix of rows x cols, of as many as NewWriter takes, which numpy
-// finds by its name in the archive.
+// NewNPZWriter starts a matrix of rows x cols, within the limits of NewWriter. name is
+// its name in the archive.
 func NewNPZWriter[T float32 | uint8](w io.Writer, name string, rows, cols int) (*NPZWriter[T], error) {
 	archive := zip.NewWriter(w)
 	f, err := createMember(archive, name, zip.Store)
@@ -37,8 +38,8 @@ func (w *NPZWriter[T]) Close() error {
 	return w.archive.Close()
 }
 
-// createMember starts a member of a .npz. Its time is always the same, so that the same
-// matrix is the same file.
+// createMember starts a member of a .npz. Its time is constant, so that the same matrix
+// makes the same file.
 func createMember(archive *zip.Writer, name string, method uint16) (io.Writer, error) {
 	return archive.CreateHeader(&zip.FileHeader{
 		Name: name + ".npy", Method: method, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC),

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// python runs a program with numpy in a folder, or skips the test where there is none.
+// python runs a program with numpy in a folder. It skips the test if numpy is missing.
 func python(t *testing.T, dir, needs, program string) string {
 	t.Helper()
 	for _, path := range []string{"/usr/bin/python3", "python3"} {
@@ -28,7 +28,7 @@ func python(t *testing.T, dir, needs, program string) string {
 	return ""
 }
 
-// What numpy writes is read as it was meant: value (i, j) is 2 i - j / 4.
+// Files of numpy are read correctly: value (i, j) is 2 i - j / 4.
 func TestFilesOfNumpy(t *testing.T) {
 	dir := t.TempDir()
 	python(t, dir, "numpy", `
@@ -74,7 +74,7 @@ np.savetxt("x.csv", x, delimiter=",")
 	}
 }
 
-// What scipy writes is read, and what is written here numpy and scipy read.
+// Files of scipy are read here, and numpy and scipy read files written here.
 func TestSparseFilesOfScipy(t *testing.T) {
 	dir := t.TempDir()
 	python(t, dir, "scipy.sparse", `
@@ -125,7 +125,7 @@ print((sp.load_npz("ours.npz") != sp.load_npz("stored.npz")).nnz)
 	}
 }
 
-// What is written here numpy reads, bit for bit.
+// numpy reads files written here, bit for bit.
 func TestNumpyReadsOurs(t *testing.T) {
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "ours.npy"))

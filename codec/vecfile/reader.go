@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// maxCols bounds the columns of a matrix and the labels of a file. It keeps a
-// matrix of no rows, which its size cannot contradict, from making a caller
-// allocate a row of any length; and no dense vector of this dimension is meant:
-// such a file is most likely transposed.
+// maxCols bounds the columns of a matrix and the labels of a file. The size of a file
+// cannot contradict a matrix without rows, so without a bound its caller would allocate
+// a row of any length. No dense vector has so many dimensions: such a file is most
+// likely transposed.
 const maxCols = 1 << 20
 
-// MaxValues bounds what is read of a file as a whole, 8 GiB of float32: a sparse matrix of
-// a few bytes may claim any number of rows.
+// MaxValues bounds the values that are read from a file as a whole: 8 GiB of float32. A
+// sparse matrix of a few bytes may claim any number of rows.
 const MaxValues = 1 << 31
 
-// A Reader streams the rows of a matrix of vectors, first to last. It is not
-// safe for concurrent use.
+// A Reader streams the rows of a matrix of vectors, first to last. It is not safe for
+// concurrent use.
 type Reader interface {
 	// Rows returns the number of rows; it may be 0.
 	Rows() int
@@ -29,17 +29,16 @@ type Reader interface {
 	// Cols returns the number of columns, at least 1.
 	Cols() int
 
-	// Next writes the next row to dst, which belongs to the caller and whose
-	// length must be Cols(), and returns io.EOF after the last row. Values are
-	// rounded to the nearest float32.
+	// Next writes the next row to dst, which belongs to the caller and must have the
+	// length Cols(). It returns io.EOF after the last row. Values are rounded to the
+	// nearest float32.
 	//
-	// A value that is NaN, infinite, too large for float32 or no number at all
-	// gives an *Error that names row and column (Col >= 0). It costs that row
-	// only: the next call goes on with the row after it. A dst of the wrong length
-	// costs no row. Any other error, an *Error too, is final. After an error dst
-	// holds nothing of use.
+	// A value that is NaN, infinite, too large for float32 or no number gives an *Error
+	// with row and column (Col >= 0). It costs only that row: the next call reads the
+	// row after it. A dst of the wrong length costs no row. Any other error is final;
+	// it is an *Error, too. After an error dst has no valid values.
 	//
-	// The cost is O(Cols()) and amortised input; nothing is allocated a row.
+	// It costs O(Cols()) and amortised input. It allocates nothing for a row.
 	Next(dst []float32) error
 
 	// Close closes the file; Next then fails with os.ErrClosed. A second Close
@@ -47,20 +46,19 @@ type Reader interface {
 	Close() error
 }
 
-// A SparseReader is a Reader of a matrix of which the file has only the numbers that
-// are not 0. Next and NextSparse read the same rows; a caller may use either.
+// A SparseReader is a Reader of a matrix whose file has only the nonzero numbers. Next
+// and NextSparse read the same rows; a caller may use either.
 type SparseReader interface {
 	Reader
 
-	// NextSparse appends the numbers of the next row to value and their columns,
-	// which strictly ascend, to index; no number is 0. It is Next otherwise, and the
-	// cost is that of what the row has in the file, sorted.
+	// NextSparse appends the nonzero numbers of the next row to value and their columns
+	// to index. Columns ascend strictly. Otherwise it is like Next. It costs as much as
+	// sorting the numbers of the row in the file.
 	NextSparse(index []uint32, value []float32) ([]uint32, []float32, error)
 }
 
-// vectorFormats lists the extensions that a file of vectors may have. One
-// without a decoder is a format that people will try: it gets an error of its
-// own.
+// vectorFormats lists the extensions that a file of vectors may have. A format without
+// a decoder is one that people will try: it gets an error of its own.
 var vectorFormats = []struct {
 	ext  string
 	open func(source) (Reader, error)
@@ -70,14 +68,14 @@ var vectorFormats = []struct {
 	{".csv", openCSV},
 	{".jsonl", openJSONL},
 	{".mat", openMAT},
-	{".parquet", nil}, // in package parquetfile, as it takes a library
+	{".parquet", nil}, // in package parquetfile, as it needs a library
 }
 
-// source is the bytes of a file. Decoders take it rather than a path, so that
+// source is the bytes of a file. Decoders take a source rather than a path, so that
 // tests and fuzzers need no file.
 type source struct {
 	name   string // for errors
-	member string // of a file with several matrices, "" where none is named
+	member string // of a file with several matrices; "" if none is named
 	io.ReaderAt
 	size      int64
 	io.Closer // nil: nothing to close
@@ -87,7 +85,7 @@ func (s source) fail(format string, args ...any) error {
 	return fileError(s.name, fmt.Errorf(format, args...))
 }
 
-// readFull fills b with the bytes from at on.
+// readFull fills b with the bytes from position at on.
 func (s source) readFull(b []byte, at int64) error {
 	// io.ReaderAt may return io.EOF with the last byte of the file.
 	if n, err := s.ReadAt(b, at); n < len(b) {
@@ -96,7 +94,7 @@ func (s source) readFull(b []byte, at int64) error {
 	return nil
 }
 
-// close is Close for a source that may have nothing to close.
+// close closes the source if there is something to close.
 func (s source) close() error {
 	if s.Closer == nil {
 		return nil
@@ -124,15 +122,15 @@ func openSource(path string) (source, error) {
 	return source{}, fileError(path, err)
 }
 
-// extension returns the extension in lower case, without the ":NAME" that
-// selects one matrix of a file with several.
+// extension returns the extension in lower case, without the ":NAME" that selects one
+// matrix of a file.
 func extension(path string) string {
 	ext, _, _ := strings.Cut(filepath.Ext(path), ":")
 	return strings.ToLower(ext)
 }
 
-// unsupported is the error for a file whose extension is that of no format read
-// here, or of one that is known and not read for this purpose.
+// unsupported returns the error for a file whose extension belongs to no format, or to
+// a format that is not read for this purpose.
 func unsupported(path, what, formats string) error {
 	ext := extension(path)
 	var err error
@@ -158,23 +156,23 @@ func knownFormat(ext string) bool {
 	return false
 }
 
-// Open opens a file of vectors; the extension, in upper or lower case, tells the
-// format. Rows are items; a .npy of one dimension is n rows of one column. Of a .npz,
-// FILE.npz:NAME is a member; FILE.npz is a sparse matrix of scipy, whose Reader is a
+// Open opens a file of vectors. Its extension, in upper or lower case, determines the
+// format. Rows are items; a .npy of one dimension is n rows of one column.
+// FILE.npz:NAME is a member. FILE.npz is a sparse matrix of scipy, whose Reader is a
 // SparseReader, or the only member. FILE.jsonl:NAME is a member of the object on each
-// line, FILE.mat:NAME a variable; FILE.mat is the only matrix.
+// line, FILE.mat:NAME a variable, and FILE.mat the only matrix.
 //
-// The header of a .npy is held against the size of the file; a .csv or .jsonl is read
-// once as a whole to count its rows and to see that all have the same number of
-// columns. Either way a truncated or foreign file is an *Error here and not in
-// the middle of an import. The Reader keeps at most a row, or 1 MiB of rows, in
-// memory; of a .npy in Fortran order or a .mat at most 64 rows if those are more. A
-// compressed variable of a .mat is held in memory up to 64 MiB, and in a temporary file
-// beyond; a sparse one takes 12 bytes a number. The caller closes it.
+// The header of a .npy is checked against the size of the file. A .csv or .jsonl is
+// read once as a whole to count its rows and to check that all have the same number of
+// columns. Either way a truncated or foreign file is an *Error here and not in the
+// middle of an import. The Reader keeps at most a row, or 1 MiB of rows, in memory; for
+// a .npy in Fortran order or a .mat 64 rows, if they take more. A compressed variable
+// of a .mat is held in memory up to 64 MiB, and beyond that in a temporary file. A
+// sparse one takes 12 bytes a number. The caller closes the Reader.
 //
-// The Reader of a .jsonl of sparse vectors has a method ColsAtLeast, which returns true:
-// its lines do not say of how many dimensions they are, so Cols is one more than the last
-// column that has a number.
+// The Reader of a .jsonl of sparse vectors has a method ColsAtLeast, which returns
+// true: its lines do not state the number of dimensions, so Cols is one more than the
+// last column that has a number.
 func Open(path string) (Reader, error) {
 	file, member := splitMember(path)
 	ext := extension(file)
@@ -204,9 +202,9 @@ func Open(path string) (Reader, error) {
 	return nil, unsupported(path, "vectors", strings.Join(supported, ", ")+" and .parquet files")
 }
 
-// ReadAll reads a file of vectors as a whole, as Open and Next do: data holds
-// rows*cols values, row after row, and belongs to the caller. It costs 4 bytes
-// of memory a value, of which there may be MaxValues.
+// ReadAll reads a file of vectors as a whole, as Open and Next do. data holds rows*cols
+// values, row after row, and belongs to the caller. It takes 4 bytes of memory a value,
+// for at most MaxValues.
 func ReadAll(path string) (data []float32, rows, cols int, err error) {
 	r, err := Open(path)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestOpenRejects(t *testing.T) {
 	}
 }
 
-// Every function names the file once and says what the system said.
+// Every function names the file once, with the error of the system.
 func TestMissingFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none")
 	functions := map[string]func(string) error{
@@ -81,12 +81,12 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
-// Rows are read into the caller's slice and cost no memory of their own.
+// Rows are read into the caller's slice and take no memory of their own.
 func TestNextAllocatesNothing(t *testing.T) {
 	const rows, cols = 2000, 16
 	for _, r := range testReaders(t, rows, cols) {
 		row := make([]float32, cols)
-		if err := r.Next(row); err != nil { // takes the buffers
+		if err := r.Next(row); err != nil { // allocates the buffers
 			t.Fatal(err)
 		}
 		if n := testing.AllocsPerRun(rows/2, func() {

@@ -2,20 +2,20 @@ package vecfile
 
 import "strconv"
 
-// AppendCSV appends a row of a .csv file to b, its end with it. Numbers have as many
-// digits as it takes to read the same float32 again; they must be finite.
+// AppendCSV appends a row of a .csv file to b, with its line end. Numbers must be
+// finite. They get as many digits as it takes to read the same float32 again.
 func AppendCSV(b []byte, row []float32) []byte {
 	return append(appendNumbers(b, row), '\n')
 }
 
-// AppendJSON appends a dense vector to b as a .jsonl file has it, without the end of the
-// line. Numbers are those of AppendCSV.
+// AppendJSON appends a dense vector to b in the form of a .jsonl file, without a line
+// end. Numbers are written as by AppendCSV.
 func AppendJSON(b []byte, row []float32) []byte {
 	return append(appendNumbers(append(b, '['), row), ']')
 }
 
-// AppendSparseJSON appends a sparse vector, value[e] in column index[e], to b as a .jsonl
-// file has it, without the end of the line. Numbers are those of AppendCSV.
+// AppendSparseJSON appends a sparse vector, value[e] in column index[e], to b in the
+// form of a .jsonl file, without a line end. Numbers are written as by AppendCSV.
 func AppendSparseJSON(b []byte, index []uint32, value []float32) []byte {
 	b = append(b, `{"i":[`...)
 	for e, j := range index {

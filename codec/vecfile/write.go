@@ -11,20 +11,19 @@ import (
 	"strings"
 )
 
-// A Writer writes a matrix as a .npy file of version 1.0 in C order, float32 as
-// '<f4' and uint8 as '|u1', row by row: it keeps 64 KiB, however large the matrix
-// is. It is not safe for concurrent use. Vectors are a Writer of float32; codes
-// (codec.Code.AppendBytes) and 0/1 matrices of labels are one of uint8.
+// A Writer writes a matrix as a .npy file of version 1.0 in C order, float32 as '<f4'
+// and uint8 as '|u1', row by row. It holds 64 KiB, however large the matrix is. It is
+// not safe for concurrent use. Vectors take a Writer of float32. Codes
+// (codec.Code.AppendBytes) and 0/1 matrices of labels take one of uint8.
 type Writer[T float32 | uint8] struct {
 	w          *bufio.Writer
 	rows, cols int
 	written    int // rows
 }
 
-// NewWriter starts a matrix of rows x cols; rows may be 0, cols must be from 1 to
-// 1,048,576, more being refused by the readers of this package. The header goes
-// out with the first rows, so errors of w, which come back as they are, may show
-// in any later call.
+// NewWriter starts a matrix of rows x cols. rows may be 0. cols must be from 1 to
+// 1,048,576, as readers of this package refuse more. The header is written with the
+// first rows, so errors of w may come back from any later call, unchanged.
 func NewWriter[T float32 | uint8](w io.Writer, rows, cols int) (*Writer[T], error) {
 	if rows < 0 || cols < 1 || cols > maxCols {
 		return nil, fmt.Errorf("a .npy matrix of %d rows and %d columns cannot be written: rows are at least 0, columns from 1 to %s",
@@ -35,13 +34,13 @@ func NewWriter[T float32 | uint8](w io.Writer, rows, cols int) (*Writer[T], erro
 		descr = "<f4"
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
-	// An error of w stays in out and comes back from Flush.
+	// An error of w stays in out, and Flush returns it.
 	out.Write(npyHead(descr, fmt.Sprintf("(%d, %d)", rows, cols)))
 	return &Writer[T]{w: out, rows: rows, cols: cols}, nil
 }
 
-// WriteAll writes a matrix, of which rows has a row each of one length, to a .npy file. It
-// replaces what is there; after an error the file is incomplete.
+// WriteAll writes a matrix to a .npy file; all rows must have the same length. It
+// replaces an existing file. After an error the file is incomplete.
 func WriteAll[T float32 | uint8](path string, rows [][]T) (err error) {
 	if len(rows) == 0 {
 		return fileError(path, errors.New("a matrix without rows does not say how many columns it has: use NewWriter"))
@@ -70,10 +69,10 @@ func WriteAll[T float32 | uint8](path string, rows [][]T) (err error) {
 	return w.Close()
 }
 
-// npyHead returns what stands before the data of a .npy of version 1.0 in C order.
+// npyHead returns everything before the data of a .npy of version 1.0 in C order.
 func npyHead(descr, shape string) []byte {
 	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape)
-	// The format wants data to start at a multiple of 64, for those who map it.
+	// The format aligns data to 64 bytes, for readers that map it.
 	const prefix = len(npyMagic) + 4
 	padding := 63 - (prefix+len(dict))%64
 	head := append([]byte(npyMagic), 1, 0)
@@ -81,9 +80,8 @@ func npyHead(descr, shape string) []byte {
 	return append(head, dict+strings.Repeat(" ", padding)+"\n"...)
 }
 
-// Write writes the next rows: data is any number of whole rows, one after the
-// other. It belongs to the caller again when Write returns. Values are written as
-// they are, NaN too.
+// Write writes the next rows: data is any number of whole rows, one after the other.
+// Write does not keep it. Values are written unchanged, NaN too.
 func (w *Writer[T]) Write(data []T) error {
 	if len(data)%w.cols != 0 {
 		return fmt.Errorf("%d values are not a multiple of the %d columns of the matrix", len(data), w.cols)
@@ -96,7 +94,7 @@ func (w *Writer[T]) Write(data []T) error {
 	return w.encode(data)
 }
 
-// encode writes values as they stand in a file.
+// encode writes values in the form of the file.
 func (w *Writer[T]) encode(data []T) error {
 	switch data := any(data).(type) {
 	case []byte:
@@ -104,8 +102,7 @@ func (w *Writer[T]) encode(data []T) error {
 		return err
 	case []float32:
 		for len(data) > 0 {
-			// Encode into the free part of the buffer; an empty one is the only
-			// case in which there is none.
+			// Encode into the free part of the buffer. Only a full buffer has none.
 			b := w.w.AvailableBuffer()
 			if cap(b) < 4 {
 				if err := w.w.Flush(); err != nil {
@@ -126,9 +123,8 @@ func (w *Writer[T]) encode(data []T) error {
 	return nil
 }
 
-// Close completes the matrix and reports what is missing from it: an error means
-// that what was written is no .npy file. It does not close the underlying
-// writer.
+// Close completes the matrix. It returns an error if rows are missing; then the output
+// is no valid .npy file. It does not close the underlying writer.
 func (w *Writer[T]) Close() error {
 	if err := w.w.Flush(); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The very bytes of numpy.save for the same matrix.
+// The bytes are those of numpy.save for the same matrix.
 func TestWriterBytes(t *testing.T) {
 	head := func(descr, shape string) string {
 		s := "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }"
@@ -88,7 +88,7 @@ func TestWriterMisuse(t *testing.T) {
 	}
 }
 
-// The disk may be full at any byte: some call must say so.
+// The disk may be full at any byte: some call must return the error.
 func TestWriterReportsErrors(t *testing.T) {
 	full := errors.New("the disk is full")
 	rows := make([]float32, 100*64)
@@ -121,7 +121,8 @@ func (w *limitedWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A file that WriteAll makes reads back; what is no matrix is refused, by its name.
+// A file of WriteAll reads back. Rows that are no matrix are refused, with the name of
+// the file.
 func TestWriteAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.npy")
 	for range 2 { // it replaces what is there

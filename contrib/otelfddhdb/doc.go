@@ -2,8 +2,12 @@
 //
 //	d, err := db.Open("photos.fddhdb", &db.Options{Tracer: otelfddhdb.NewTracer(nil)})
 //
-// A span is named for what it is of, "fddhdb.search" or "fddhdb.train", and is a child of
-// that in the context of the call; spans of what goes on in the background have no parent,
-// and indexing new codes there, which is done all the time, has none at all.
-// A backup.Store gets the context of the span of the backup.
+// The name of a span says the operation: "fddhdb.search" or "fddhdb.train". Its parent
+// is the span in the context of the call. Operations in the background have spans
+// without a parent; the constant indexing of new codes has none. A backup.Store gets a
+// context with the span of the backup.
+//
+// The package imports db/event, which describes operations, and the API of
+// OpenTelemetry. It keeps no state: goroutines and databases may share a tracer.
+// TestSpans proves names and parents, TestAttributes the attributes.
 package otelfddhdb

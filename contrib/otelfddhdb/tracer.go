@@ -15,16 +15,16 @@ import (
 // Scope is the name of the instrumentation scope of the spans.
 const Scope = "github.com/fddhdb/fddhdb/contrib/otelfddhdb"
 
-// tracer is an event.Tracer.
+// tracer is an event.Tracer that starts spans of t.
 type tracer struct{ t trace.Tracer }
 
-// NewTracer returns what makes spans by a provider; nil means the global one. It is safe
-// for concurrent use, and several databases may share it.
+// NewTracer returns a tracer that makes spans with a provider; nil means the global
+// one. It is safe for concurrent use, and several databases may share it.
 //
 // Attributes of spans follow the conventions for databases: db.system.name is "fddhdb",
 // db.namespace the folder, db.collection.name the collection, db.operation.name the
-// operation. What else there is to say comes under "fddhdb.": the plan and the number of
-// hits of a search, say, or the space that a training has made.
+// operation. The names of all others begin with "fddhdb.": for example, the plan and
+// the number of hits of a search, or the space that a training has made.
 func NewTracer(provider trace.TracerProvider) event.Tracer {
 	if provider == nil {
 		provider = otel.GetTracerProvider()
@@ -52,7 +52,7 @@ func (s span) End(err error, attrs ...slog.Attr) {
 	if s.s.IsRecording() {
 		all := make([]attribute.KeyValue, 0, len(attrs))
 		for _, a := range attrs {
-			if a.Key != "collection" { // it is there
+			if a.Key != "collection" { // the span has it from its start
 				all = append(all, keyValue(a))
 			}
 		}

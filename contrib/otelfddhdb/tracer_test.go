@@ -20,7 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// traced is a store that notes in which spans it was called, by several goroutines at once.
+// traced is a store that notes the span of each call. Several goroutines may call it.
 type traced struct {
 	backup.Store
 	mu sync.Mutex
@@ -71,7 +71,7 @@ func TestSpans(t *testing.T) {
 	var names []string
 	for _, s := range recorder.Ended() {
 		if s.Name() == "request" || s.Parent().SpanID() != root.SpanContext().SpanID() {
-			continue // what the store does in the background
+			continue // a call of the store in the background
 		}
 		names = append(names, s.Name())
 		attrs := map[attribute.Key]attribute.Value{}
@@ -122,7 +122,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// Nil is the global provider, which makes no spans by default.
+// Nil means the global provider, which makes no spans by default.
 func TestGlobalProvider(t *testing.T) {
 	ctx, s := NewTracer(nil).Start(context.Background(), event.Call{Op: event.OpSearch})
 	s.End(nil, slog.Int("hits", 1))

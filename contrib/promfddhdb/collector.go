@@ -7,16 +7,17 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// A Collector collects the metrics of one database. Of one that has been closed, or the
-// Stats of which give an error, it has fddhdb_up alone, which is 0 then. Safe for concurrent use.
+// A Collector collects the metrics of one database. If the database is closed, or its
+// Stats fail, there is only fddhdb_up, with the value 0. A Collector is safe for
+// concurrent use.
 type Collector struct {
 	d     *db.DB
 	descs map[string]*prometheus.Desc
 }
 
-// NewCollector returns a collector of the metrics of d, all of which have the labels: where
-// a registry has the collectors of several databases these have to tell them apart. Nil
-// means none.
+// NewCollector returns a collector of the metrics of d. All metrics have the given
+// labels; nil means none. If a registry has collectors of several databases, these
+// labels have to tell them apart.
 func NewCollector(d *db.DB, labels prometheus.Labels) *Collector {
 	c := &Collector{d: d, descs: map[string]*prometheus.Desc{}}
 	for _, m := range metrics {
@@ -25,14 +26,14 @@ func NewCollector(d *db.DB, labels prometheus.Labels) *Collector {
 	return c
 }
 
-// Describe is that of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, desc := range c.descs {
 		ch <- desc
 	}
 }
 
-// Collect is that of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	s, err := c.d.Stats()
 	up := metric{"fddhdb_up", gauge, "", nil, nil}
@@ -49,7 +50,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// send sends a value: a number, or event.Latencies of a histogram.
+// send sends a value of the metric: a number, or event.Latencies for a histogram.
 func (m *metric) send(c *Collector, ch chan<- prometheus.Metric, value any, labels ...string) {
 	desc := c.descs[m.name]
 	switch x := value.(type) {

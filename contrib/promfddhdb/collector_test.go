@@ -19,7 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// gathered returns the metrics of a registry by name.
+// gathered returns the metrics in a registry by name.
 func gathered(t *testing.T, r *prometheus.Registry) map[string]*dto.MetricFamily {
 	t.Helper()
 	families, err := r.Gather()
@@ -33,7 +33,8 @@ func gathered(t *testing.T, r *prometheus.Registry) map[string]*dto.MetricFamily
 	return all
 }
 
-// values returns the numbers of a metric by its labels but for that of the database.
+// values returns the values of a metric by their labels, without the label of the
+// database.
 func values(f *dto.MetricFamily) map[string]float64 {
 	all := map[string]float64{}
 	for _, m := range f.GetMetric() {
@@ -97,7 +98,7 @@ func TestCollector(t *testing.T) {
 		"fddhdb_items_put_total":           {"": 7},
 		"fddhdb_items_deleted_total":       {"": 2},
 		"fddhdb_write_seconds":             {"": 8},
-		"fddhdb_write_errors_total":        {"": 0}, // it never came to a commit
+		"fddhdb_write_errors_total":        {"": 0}, // the write failed before its commit
 		"fddhdb_commits":                   {"": 9},
 		"fddhdb_search_seconds":            {"search scan": 3, "count_radius blockscan": 1},
 		"fddhdb_search_hits_total":         {"": 6},
@@ -110,7 +111,7 @@ func TestCollector(t *testing.T) {
 	if got := values(all["fddhdb_operations_done_total"]); got["backup"] != 1 {
 		t.Errorf("operations %v", got)
 	}
-	// A failure is seen as a rise from 0, and not as a new counter.
+	// A first failure shows as a rise from 0, not as a new counter.
 	if got := values(all["fddhdb_operations_failed_total"]); len(got) != len(operations) || got["train"] != 0 {
 		t.Errorf("operations that failed %v", got)
 	}
@@ -131,7 +132,7 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// Two databases are in one registry.
+// Two databases can share a registry.
 func TestTwoDatabases(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
 	for _, name := range []string{"one", "two"} {
@@ -149,7 +150,8 @@ func TestTwoDatabases(t *testing.T) {
 	}
 }
 
-// The operations are those that the database has; a restore is of none that is open.
+// There is a metric for each operation of a database. A restore does not count: it
+// happens without an open database.
 func TestAllOperations(t *testing.T) {
 	source, err := os.ReadFile("../../db/event/event.go")
 	if err != nil {
@@ -173,7 +175,8 @@ func TestAllOperations(t *testing.T) {
 	}
 }
 
-// The table of docs/OPERATIONS.md has all metrics and no others, with their types and labels.
+// The table of docs/OPERATIONS.md has all metrics, no others, and their types and
+// labels.
 func TestMetricsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/OPERATIONS.md")
 	if err != nil {

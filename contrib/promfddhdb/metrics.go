@@ -23,7 +23,8 @@ func (k kind) value() prometheus.ValueType {
 	return prometheus.GaugeValue
 }
 
-// A metric is one that a Collector has, and where its values come from.
+// A metric is one of the metrics of a Collector. collect calls send with each of its
+// values, and the values of its labels.
 type metric struct {
 	name    string
 	kind    kind
@@ -32,12 +33,12 @@ type metric struct {
 	collect func(s *db.Stats, send func(value any, labels ...string))
 }
 
-// of returns a metric that has one value.
+// of returns a metric with one value.
 func of(name string, k kind, help string, value func(s *db.Stats) any) metric {
 	return metric{name, k, help, nil, func(s *db.Stats, send func(any, ...string)) { send(value(s)) }}
 }
 
-// ofCollections returns a metric that has one value a collection.
+// ofCollections returns a metric with one value for each collection.
 func ofCollections(name, help string, value func(c *db.CollectionStats) any) metric {
 	return metric{name, gauge, help, []string{"collection"}, func(s *db.Stats, send func(any, ...string)) {
 		for i := range s.Collections {
@@ -46,14 +47,15 @@ func ofCollections(name, help string, value func(c *db.CollectionStats) any) met
 	}}
 }
 
-// operations are all that a database may carry out. Each has its values from the start, 0
-// before the first: nobody would see a counter rise that begins with its first failure.
+// operations are all operations of a database. Each has its counters from the start,
+// with the value 0: nobody would see a rise of a counter that begins with its first
+// failure.
 var operations = []event.Op{
 	event.OpLoad, event.OpIndex, event.OpTrain, event.OpUpdate, event.OpReindex, event.OpBulkLoad, event.OpCompact,
 	event.OpBackup, event.OpCheckpoint, event.OpVerify, event.OpFlush, event.OpCompaction,
 }
 
-// ofOperations returns a counter that has one value an operation.
+// ofOperations returns a counter with one value for each operation.
 func ofOperations(name, help string, value func(o *event.OperationStats) any) metric {
 	return metric{name, counter, help, []string{"op"}, func(s *db.Stats, send func(any, ...string)) {
 		for _, op := range operations {

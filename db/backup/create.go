@@ -11,16 +11,16 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// A Source is a file that is to be backed up. It must not change until Create returns.
+// A Source is a file to back up. It must not change until Create returns.
 type Source struct {
-	Path string // relative, with '/'; see File
+	Path string // relative, with '/'; see File.Path
 	Size int64  // in bytes
 
-	// Open opens the file for reading. It is called several times, by several goroutines.
+	// Open opens the file for reading. Several goroutines call it, several times.
 	Open func() (SourceFile, error)
 
-	// Pieces are those of an earlier backup of a file with the same contents; nil where
-	// that is not known. Pieces that the repository has are not read then.
+	// Pieces are the pieces of an earlier backup of a file with the same contents; nil
+	// if unknown. Pieces that the repository still has are not read again.
 	Pieces []Piece
 }
 
@@ -30,29 +30,32 @@ type SourceFile interface {
 	io.Closer
 }
 
-// CreateOptions are those of Create.
+// CreateOptions are the options of Create.
 type CreateOptions struct {
-	// Compress stores with zstd what that makes smaller. What the repository has is not
-	// stored again, in whatever form it is there.
+	// Compress stores pieces with zstd if that makes them smaller. Pieces that the
+	// repository has in either form are not stored again.
 	Compress bool
 
-	// Progress hears how many bytes of how many are done, in the stages below.
+	// Progress is called with the number of bytes done of all bytes, in the stages below.
 	Progress event.Progress
 }
 
-// The stages of a backup, for Progress.
+// Stages of a backup, for Progress.
 const (
-	StageStore = "store" // looking for what is new, and storing it
-	StageCheck = "check" // storing again what a prune has deleted meanwhile, or waiting for one
+	StageStore = "store" // finding new pieces and storing them
+	StageCheck = "check" // storing again what a prune has deleted meanwhile, or waiting for a prune
 )
 
-// Create makes a backup of files: of about, Database, Format, Sequence, Collection and
-// IndexOnly are kept. A store that is empty becomes a repository; one that holds something
-// else gives ErrNotRepository. It returns the manifest once the backup is complete and
-// durable. With an error there is none, but where the last look at the store has failed, was
-// cancelled, or has met a prune that did not end, there may be. What has been stored is found by the next backup, or
-// collected by a Prune. It holds at most eight pieces of 16 MiB in memory, and some 200
-// bytes for each object of the repository.
+// Create makes a backup of files. It keeps these fields of about: Database, Format,
+// Sequence, Collection and IndexOnly. An empty store becomes a repository; a store with
+// something else gives ErrNotRepository. Create returns the manifest once the backup is
+// complete and durable.
+//
+// With an error there is no backup, with one exception: there may be one if the last
+// check of the store has failed, was cancelled, or has met a prune that did not end.
+// The next backup uses the pieces that are already stored, or a Prune collects them.
+// Create holds at most eight pieces of 16 MiB in memory, and about 200 bytes for each
+// object of the repository.
 func Create(ctx context.Context, to Store, about Manifest, files []Source, opt CreateOptions) (*Manifest, error) {
 	m, err := create(ctx, to, about, files, opt)
 	if err != nil {
@@ -61,67 +64,73 @@ func Create(ctx context.Context, to Store, about Manifest, files []Source, opt C
 	return m, nil
 }
 
-// A writer makes one backup. Nothing it does depends on a clock, its own or that of the
-// store:
+// A writer makes one backup. Nothing depends on a clock, neither its own nor the
+// store's:
 //
-//  1. It puts running/ID.json, again every minute, so that prunes leave alone what it
-//     stores: a courtesy, which keeps it from having to do things twice.
-//  2. It lists the objects that are there, and stores the pieces that are missing. Names of
-//     objects contain its id, so that a name is put once, and never again after it has
-//     been deleted.
-//  3. It puts the whole manifest as running/ID.json and checks: it lists the plans, then
-//     the objects. Each object of the manifest must be there, and in no plan; those that
-//     are not are stored once more under another name, and this step is done again. A
-//     courtesy too: no prune that takes it for living deletes any of them from now on.
-//  4. It puts backups/ID.json, and checks in the same way. Where objects are in a plan, it
-//     looks again, until that prune has ended. If nothing is missing, and nothing in a
-//     plan, that is final, the backup is complete. If something is missing, the
-//     manifest is deleted, and the backup has failed.
+//  1. It puts running/ID.json, and again every minute, so that prunes spare the objects
+//     that it stores. That is a courtesy, which saves it from storing them twice.
+//  2. It lists the objects that are there, and stores the missing pieces. Names of
+//     objects contain the id of the backup. So a name is put once, and never again
+//     after it was deleted.
+//  3. It puts the whole manifest as running/ID.json and checks: it lists the plans,
+//     then the objects. Each object of the manifest must be there, and in no plan. It
+//     stores the others again under another name, and repeats this step. That is a
+//     courtesy, too: no prune that sees this running backup deletes any of its objects
+//     from now on.
+//  4. It puts backups/ID.json, and checks in the same way. While objects are in a plan
+//     it checks again, until that prune has ended. If nothing is missing and nothing is
+//     in a plan, the backup is complete, for good. If something is missing, it deletes
+//     the manifest, and the backup has failed.
 //
 // A prune (see pruner) puts the names that it is about to delete as a plan, which never
-// changes; lists and reads manifests after that; deletes of the plan what none of them
-// names; and removes the plan when it has deleted everything. So an object X is not lost
-// if, after a manifest in backups/ that names it was put, somebody lists plans and finds
-// none with X, and then lists objects and finds X, for as long as the manifest is there.
-// Say a prune deletes X. It has put its plan with X before or after those plans
-// were listed. If after, it has listed manifests later still, has found this one and
-// does not delete X. If before, that plan had been removed: by its prune, which has X
-// deleted by then or never will; or by another one, which had not found X among the objects
-// any more. So X, if deleted, was not there when objects were listed, as names do not come back.
+// changes. After that it lists and reads manifests. It deletes the objects of its plan
+// that no manifest names. It removes the plan when everything is deleted.
 //
-// That is what step 4 rests on; and a prune, which counts a backup as kept only if it finds
-// the same, be it complete yet or not. A writer deletes its manifest only where something
-// is missing, which a prune cannot have counted then, so that no complete backup has made
-// room for it.
+// Claim: let a manifest in backups/ name an object X. Let someone then list plans and
+// find no plan with X, and then list objects and find X. Then X is not lost as long as
+// the manifest is there. Proof: say a prune deletes X. It has put its plan with X after
+// the plans were listed, or before. If after, it has listed manifests later still, has
+// found this one, and does not delete X. If before, that plan had been removed when
+// plans were listed. Its own prune had removed it: then X was deleted by then or never
+// will be. Or another prune had removed it, which had not found X among the objects any
+// more. So if X was deleted, it was not there when objects were listed, as names do not
+// come back.
+//
+// Step 4 rests on this claim. So does a prune: it counts a backup as kept only after
+// the same check, complete or not. A writer deletes its manifest only if something is
+// missing. A prune cannot have counted such a backup, so no complete backup was deleted
+// in its favour.
 type writer struct {
-	store Store
+	store Store // the repository
 	opt   CreateOptions
-	files []Source
-	m     *Manifest
+	files []Source  // what to back up
+	m     *Manifest // the manifest in the making; a worker writes its own pieces of Files
 
 	round   int              // how often something had to be stored again
-	present map[Hash]present // what the repository has
-	mu      sync.Mutex
-	storing map[Hash]*stored // what is being stored, or has been
-	added   int64            // bytes
+	present map[Hash]present // objects of the repository; not written to while workers run
 
-	hearing sync.Mutex // one call of Progress at a time
+	mu      sync.Mutex       // guards storing and added
+	storing map[Hash]*stored // pieces that are being stored, or have been
+	added   int64            // bytes stored
+
+	hearing sync.Mutex // guards done, and serialises calls of Progress
 	done    int64      // bytes
 }
 
-// present is an object that is there.
+// present is an object of the repository.
 type present struct {
 	piece Piece
 	size  int64 // as stored
 }
 
-// stored is a piece that one worker stores, for whoever needs it.
+// stored is a piece that one worker stores. Workers with the same piece wait for it.
 type stored struct {
-	ready chan struct{}
+	ready chan struct{} // closed when piece and err are set
 	piece Piece
 	err   error
 }
 
+// create is Create without the checks of its arguments.
 func create(ctx context.Context, to Store, about Manifest, files []Source, opt CreateOptions) (m *Manifest, err error) {
 	now := beginning()
 	m = &Manifest{
@@ -148,7 +157,7 @@ func create(ctx context.Context, to Store, about Manifest, files []Source, opt C
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	alive := &lease{store: to, name: jsonName(running, m.ID), one: make(chan struct{}, 1)}
-	nothing := m.brief() // to name yet
+	nothing := m.brief() // the first lease names no files
 	nothing.BytesTotal = 0
 	stop, err := alive.keep(ctx, nothing, cancel)
 	if err != nil {
@@ -168,7 +177,7 @@ func create(ctx context.Context, to Store, about Manifest, files []Source, opt C
 	return m, nil
 }
 
-// storeAll stores what the repository has not.
+// storeAll stores the pieces that the repository lacks.
 func (w *writer) storeAll(ctx context.Context) error {
 	w.present = map[Hash]present{}
 	err := w.store.List(ctx, objects, func(o Object) error {
@@ -195,7 +204,7 @@ func (w *writer) storeAll(ctx context.Context) error {
 	})
 }
 
-// progress tells that so many more bytes are done.
+// progress reports n more bytes.
 func (w *writer) progress(stage string, n int64) {
 	w.hearing.Lock()
 	defer w.hearing.Unlock()
@@ -217,7 +226,7 @@ func (w *writer) each(ctx context.Context, do func(ctx context.Context, f, i int
 	})
 }
 
-// piece returns piece i of file f, which the repository then has.
+// piece returns piece i of file f, and stores it if the repository lacks it.
 func (w *writer) piece(ctx context.Context, f, i int) (Piece, error) {
 	size := w.m.Files[f].pieceSize(i)
 	if known := w.files[f].Pieces; i < len(known) && validPiece.MatchString(string(known[i])) {
@@ -256,10 +265,10 @@ func (w *writer) piece(ctx context.Context, f, i int) (Piece, error) {
 	return s.piece, s.err
 }
 
-// has returns the piece that the repository has with a hash. One that is too short or too
-// long to be it is damaged, and stored again.
+// has returns the repository's piece with a hash. A piece of the wrong size is damaged;
+// it returns false, so that the piece is stored again.
 func (w *writer) has(h Hash, size int) (Piece, bool) {
-	o, ok := w.present[h] // which nobody changes meanwhile
+	o, ok := w.present[h] // which does not change meanwhile
 	if !ok || o.size == 0 || (!o.piece.compressed() && o.size != int64(size)) {
 		return "", false
 	}
@@ -305,8 +314,8 @@ func (w *writer) put(ctx context.Context, h Hash, b []byte) (Piece, error) {
 	return p, nil
 }
 
-// settle makes the manifest known as that of a running backup, and stores again what
-// prunes have taken away meanwhile, until nothing is missing.
+// settle puts the manifest as that of a running backup. It stores again pieces that
+// prunes have deleted meanwhile, until nothing is missing.
 func (w *writer) settle(ctx context.Context, alive *lease) error {
 	for {
 		if err := alive.show(ctx, w.m); err != nil {
@@ -340,12 +349,12 @@ func (w *writer) settle(ctx context.Context, alive *lease) error {
 	}
 }
 
-// errCondemned says that nobody knows whether a backup will stay whole. Its manifest stays: a
-// prune may have found it whole by now, and have made room for it.
+// errCondemned says that it is unknown whether a backup will stay whole. Its manifest
+// stays: a prune may have found it whole by now, and have deleted others in its favour.
 var errCondemned = errors.New("a prune that was killed, or stands still, was about to delete a part of it")
 
-// complete puts the manifest of the backup, and returns nil when it is known that no prune
-// deletes anything of it.
+// complete puts the manifest of the backup. It returns nil when no prune can delete any
+// part of it.
 func (w *writer) complete(ctx context.Context) error {
 	b, err := w.m.encode()
 	if err != nil {
@@ -381,8 +390,8 @@ func (w *writer) complete(ctx context.Context) error {
 	}
 }
 
-// lost returns the pieces of the manifest that a plan condemns, or that are not there, and
-// whether each is there.
+// lost returns the pieces of the manifest that are in a plan or missing, and whether
+// each is still there.
 func (w *writer) lost(ctx context.Context) (map[Piece]bool, error) {
 	condemned, err := condemned(ctx, w.store)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package backup keeps backups of databases in a repository: objects that never change,
-// named by the SHA-256 of what is in them, and a small manifest for each backup, written
-// last. Backups share the objects that they have in common, so that the next one stores
-// only what is new. What goes into a backup, and what is made of it, is package db's:
-// see DB.Backup and Restore there.
+// Package backup keeps backups of databases in a repository. A repository has objects
+// that never change, named by the SHA-256 of their contents, and a small manifest for
+// each backup, written last. Backups share objects, so the next backup stores only what
+// is new. Package db decides which files go into a backup, and makes a database of them
+// again: see DB.Backup and Restore there.
 //
 //	store, err := backup.Folder("/mnt/backups/photos")
 //	m, err := d.Backup(ctx, store, db.BackupOptions{})      // of an open database
@@ -11,20 +11,23 @@
 //	v, err := backup.Verify(ctx, store, backup.VerifyOptions{}, report)
 //	m, err = db.Restore(ctx, store, "photos.restored", nil, db.RestoreOptions{})
 //
-// # Concurrency
+// # Imports and concurrency
 //
-// Any number of backups of any databases, prunes, verifications and restores may work on
-// one repository at a time, in processes on several machines, whose clocks may differ. Any
-// of them may be killed at any point: no backup that was completed is lost by it, and
-// what it leaves is collected by a later Prune. A store needs to be able to do no more
-// than four operations for that; how it works is described at the types writer and
-// pruner.
+// The package imports db/event, for progress, and internal/inside, and no other package
+// of fddhdb: a backup is read without the database.
+//
+// Any number of backups of any databases, prunes, verifications and restores may work
+// on one repository at a time, in processes on several machines, whose clocks may
+// differ. Any of them may be killed at any point. No completed backup is lost by that,
+// and a later Prune collects the leftovers. A store needs only four operations for
+// that. The comments of the types writer and pruner have the algorithm and its proof;
+// TestInterleavings tries it in random orders with killed processes and failing stores.
 //
 // # Trust
 //
-// Whatever is read from a repository is checked: every piece against its SHA-256 and its
-// size, every path in a manifest; so that a repository of a stranger can make a restore
-// fail but neither write outside its folder nor exhaust memory. SHA-256 tells damage, not
-// who has written something: whoever can write to a store can put another backup there,
-// or delete all. Nothing is encrypted.
+// Everything that is read from a repository is checked: every piece against its SHA-256
+// and its size, and every path in a manifest. So a repository of a stranger can make a
+// restore fail. It can neither write outside the target folder nor exhaust memory
+// (FuzzManifest). SHA-256 detects damage, not authorship: anyone who can write to a
+// store can replace or delete backups. Nothing is encrypted.
 package backup

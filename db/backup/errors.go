@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Errors to test for with errors.Is. Many come wrapped with what was being done.
+// Errors to test for with errors.Is. Many come wrapped with the operation that failed.
 var (
-	ErrNotRepository = errors.New("fddhdb: not a repository of backups")  // nothing is there yet, or something else
-	ErrNotFound      = errors.New("fddhdb: no such backup")               // none has that id, or is that old
-	ErrNoBackup      = errors.New("fddhdb: no backup in the repository")  // though objects of some are there
-	ErrDamaged       = errors.New("fddhdb: damaged backup")               // bytes that no version of fddhdb stores, or bytes that are gone
-	ErrVersion       = errors.New("fddhdb: unsupported version")          // of a repository or a backup: written by a newer fddhdb
-	ErrInvalid       = errors.New("fddhdb: invalid argument of a backup") // the caller can mend it; nothing was changed
+	ErrNotRepository = errors.New("fddhdb: not a repository of backups")  // there is nothing yet, or something else
+	ErrNotFound      = errors.New("fddhdb: no such backup")               // no backup has that id, or is that old
+	ErrNoBackup      = errors.New("fddhdb: no backup in the repository")  // there are objects of backups, but no manifest
+	ErrDamaged       = errors.New("fddhdb: damaged backup")               // bytes that no version of fddhdb stores, or missing bytes
+	ErrVersion       = errors.New("fddhdb: unsupported version")          // a repository or a backup written by a newer fddhdb
+	ErrInvalid       = errors.New("fddhdb: invalid argument of a backup") // the caller can correct it; nothing was changed
 )
 
-// errNoStore is the error of a verb that is given no store.
+// errNoStore is the error of a function whose store is nil.
 var errNoStore = fmt.Errorf("%w: the store is nil: use one that Folder, or s3.Open, returns without an error", ErrInvalid)
 
 // damaged returns an error that wraps ErrDamaged.
@@ -24,7 +24,7 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }
 
-// annotate says what was being done when an error came up, unless it says so itself.
+// annotate adds the operation to an error, unless the error names one already.
 func annotate(err error, format string, args ...any) error {
 	if err == nil || strings.HasPrefix(err.Error(), "fddhdb: ") {
 		return err

@@ -17,20 +17,20 @@ type Target interface {
 	Close() error
 }
 
-// FetchOptions are those of Fetch.
+// FetchOptions are the options of Fetch.
 type FetchOptions struct {
-	// Progress hears how many bytes of how many are written, in StageFetch.
+	// Progress is called with the number of bytes written of all bytes, in StageFetch.
 	Progress event.Progress
 }
 
 // StageFetch is the stage of Fetch, for Progress.
 const StageFetch = "fetch"
 
-// Fetch writes the files of a backup, several at a time: create makes the file of a path,
-// which DecodeManifest has checked, and of which the folders may be missing. Each piece is
-// checked against its SHA-256 and its size before it is written; files are synced. An
-// object that is missing or damaged gives ErrDamaged, and what has been written is
-// the caller's to remove. It holds at most eight pieces of 16 MiB in memory.
+// Fetch writes the files of a backup, several at a time. create makes the file of a
+// path; DecodeManifest has checked the path, and its folders may be missing. Fetch
+// checks each piece against its SHA-256 and its size before it writes it, and syncs the
+// files. A missing or damaged object gives ErrDamaged; the caller then removes what was
+// written. Fetch holds at most eight pieces of 16 MiB in memory.
 func Fetch(ctx context.Context, from Store, m *Manifest, create func(path string) (Target, error), opt FetchOptions) error {
 	switch {
 	case from == nil:

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// A Choice says which backup is meant. The zero value means the newest.
+// A Choice selects a backup. The zero value selects the newest.
 type Choice struct {
-	// ID is an id, or the beginning of one and of no other. Before and Database are not
-	// looked at then.
+	// ID is an id, or the unique beginning of one. Before and Database are ignored
+	// then.
 	ID string
 
-	// Before, if not zero, leaves out backups that began after it.
+	// Before, if not zero, excludes backups that began after it.
 	Before time.Time
 
-	// Database is the UUID of a database. Where it is empty, the repository must not
-	// hold backups of several.
+	// Database is the UUID of a database. If it is empty, the repository must not hold
+	// backups of several databases.
 	Database string
 }
 
-// Find reads the manifest of a backup. Where the choice names none by its id, it is the
-// newest of a whole database, and of what there is where there is none of a whole one.
-// None gives ErrNotFound, several that may be meant ErrInvalid.
+// Find reads the manifest of a backup. Without an id it finds the newest backup of a
+// whole database, or the newest of any kind if there is none of a whole one. No match
+// gives ErrNotFound, and several matches ErrInvalid.
 func Find(ctx context.Context, from Store, c Choice) (*Manifest, error) {
 	m, err := find(ctx, from, c)
 	return m, annotate(err, "find a backup")
@@ -52,7 +52,7 @@ func find(ctx context.Context, from Store, c Choice) (*Manifest, error) {
 	return m, err
 }
 
-// match returns the only one of all ids that begins with some characters.
+// match returns the only id that begins with begin.
 func match(all []string, begin string) (string, error) {
 	first, _ := slices.BinarySearch(all, begin)
 	found := all[first:]
@@ -103,7 +103,7 @@ func newest(ctx context.Context, from Store, c Choice) (*Manifest, error) {
 	return found, err
 }
 
-// noneOf says that none of n backups is one that is meant.
+// noneOf returns an error that says that none of n backups matches.
 func (c *Choice) noneOf(n int) error {
 	if n == 0 {
 		return fmt.Errorf("%w: the repository holds none", ErrNotFound)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Who finds no backup learns how many there are, and what none of them is.
+// The error for a missing backup says how many there are, and why none of them matches.
 func TestWhatIsNotFound(t *testing.T) {
 	timed(t, func(t *testing.T) {
 		s := newMemStore()

@@ -16,29 +16,29 @@ import (
 	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
-// incoming is the name of the folders that hold an object while it is written. No object can
-// have such a name.
+// incoming is the name of the folders that hold an object while it is written. No
+// object can have such a name.
 const (
 	incoming       = ".incoming"
-	incomingPrefix = "put-" // of the files in it
+	incomingPrefix = "put-" // prefix of the files in it
 )
 
-// folder is a Store in a folder of the file system: a file for each object. Links are
-// followed everywhere; see look.
+// folder is a Store in a folder of the file system, with a file for each object. It
+// follows all links; see look.
 type folder struct {
 	root   string       // absolute
-	refuse func() error // why nothing may be put, found out once
-	clean  sync.Once
+	refuse func() error // reason why nothing may be put, found once
+	clean  sync.Once    // removes old leftovers once
 }
 
-// Folder returns the store in a folder, on a disk or a network file system that
-// several machines may share. The first Put makes it where it is missing.
+// Folder returns the store in a folder, on a disk or a network file system that several
+// machines may share. The first Put creates a missing folder.
 //
-// The folder, folders in it and files may be symbolic links, to another disk say: they are
-// followed. Put replaces a link to a file and Delete removes it; the file that it leads to
-// stays. Where a link leads nowhere, or where something that is neither a file nor a
-// folder has the place of an object, that gives ErrDamaged, and not fs.ErrNotExist: a disk
-// that is not mounted does not make a backup disappear.
+// The folder, its subfolders and files may be symbolic links, such as to another disk:
+// they are followed. Put replaces a link to a file and Delete removes the link; its
+// target stays. A link without a target, and anything but a file in the place of an
+// object, give ErrDamaged and not fs.ErrNotExist: an unmounted disk does not make a
+// backup disappear.
 func Folder(path string) (Store, error) {
 	root, err := filepath.Abs(path)
 	if err != nil {
@@ -112,9 +112,10 @@ func (s *folder) Put(ctx context.Context, name string, r io.ReadSeeker, size int
 	return syncFolder(filepath.Dir(path))
 }
 
-// incoming returns the folder for what is being put to a path. It is on the same disk, so
-// that the file can be renamed: each of objects/, backups/ and the others has its own, as
-// it may be a link or a mount, and so has every other folder that is a link.
+// incoming returns the folder in which an object is written before it is renamed to
+// path. Both must be on the same disk. So objects/, backups/ and the others have a
+// folder each, as they may be links or mounts, and so has every other folder that is a
+// link.
 func (s *folder) incoming(path string) (string, error) {
 	dir := filepath.Dir(path)
 	for ; dir != s.root && filepath.Dir(dir) != s.root; dir = filepath.Dir(dir) {
@@ -129,8 +130,8 @@ func (s *folder) incoming(path string) (string, error) {
 	return filepath.Join(dir, incoming), nil
 }
 
-// rename replaces what is at the new path. Windows refuses that for as long as somebody
-// reads it.
+// rename replaces the file at the new path. Windows refuses that while someone reads
+// it, so rename tries again.
 func rename(ctx context.Context, from, to string) error {
 	for try := 0; ; try++ {
 		err := os.Rename(from, to)
@@ -145,7 +146,7 @@ func rename(ctx context.Context, from, to string) error {
 	}
 }
 
-// makeFolder makes a folder and those above it, durably.
+// makeFolder makes a folder and its parents, durably.
 func makeFolder(path string) error {
 	info, err := look(path)
 	switch {
@@ -168,7 +169,7 @@ func makeFolder(path string) error {
 	return syncFolder(parent)
 }
 
-// syncFolder makes what a folder lists durable, where systems can.
+// syncFolder makes the entries of a folder durable, on systems that can.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -180,7 +181,7 @@ func syncFolder(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// removeOld removes what killed processes have left of what they were putting.
+// removeOld removes files that killed processes have left in the incoming folders.
 func (s *folder) removeOld() {
 	removeOld(filepath.Join(s.root, incoming))
 	entries, err := os.ReadDir(s.root)
@@ -219,7 +220,7 @@ func (s *folder) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() { // objects lie under the name
+	if info.IsDir() { // a folder: objects have names below it
 		return nil, fmt.Errorf("%s: %w: a folder", name, fs.ErrNotExist)
 	}
 	f, err := os.Open(path)
@@ -238,7 +239,7 @@ func (s *folder) Delete(ctx context.Context, name string) error {
 		return context.Cause(ctx)
 	}
 	info, err := look(path)
-	if notThere(err) || err == nil && info.IsDir() { // objects lie under the name
+	if notThere(err) || err == nil && info.IsDir() { // a folder: objects have names below it
 		return nil
 	} else if err != nil {
 		return err
@@ -249,11 +250,12 @@ func (s *folder) Delete(ctx context.Context, name string) error {
 		}
 		return err
 	}
-	// A manifest must not come back after a crash without the objects that went after it.
+	// After a crash a manifest must not be back without the objects that were deleted
+	// after it.
 	return syncFolder(filepath.Dir(path))
 }
 
-// contextReader reads until a context ends.
+// contextReader reads until its context ends.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -43,7 +43,7 @@ func link(t *testing.T, to, path string) {
 	}
 }
 
-// contents returns the names of all files in a folder, those behind links too.
+// contents returns the names of all files in a folder, also behind links.
 func contents(t *testing.T, root string) []string {
 	t.Helper()
 	var all []string
@@ -66,8 +66,8 @@ func contents(t *testing.T, root string) []string {
 	return all
 }
 
-// Whatever of a repository is behind a link: backups are listed, verified, fetched, and
-// pruned as if it were not, and further ones are made.
+// Parts of a repository behind links make no difference: backups are listed, verified,
+// fetched and pruned, and further ones are made.
 func TestRepositoryBehindLinks(t *testing.T) {
 	for what, move := range map[string]func(t *testing.T, root string, made []string){
 		"all":       func(t *testing.T, root string, _ []string) { moveAway(t, root) },
@@ -134,8 +134,8 @@ func (discarded) Write(p []byte) (int, error) { return len(p), nil }
 func (discarded) Sync() error                 { return nil }
 func (discarded) Close() error                { return nil }
 
-// Where a link leads nowhere, or in a circle, or to what is no file, nothing is taken for
-// missing: every verb says what is wrong, and nothing is deleted.
+// If a link leads nowhere, or in a circle, or to anything but a file, nothing counts as
+// missing: every function returns an error, and nothing is deleted.
 func TestBrokenLinksInARepository(t *testing.T) {
 	for what, to := range map[string]string{
 		"a disk that is not mounted": "/nowhere/at/all",
@@ -198,7 +198,7 @@ func TestCircleInARepository(t *testing.T) {
 	}
 }
 
-// What killed processes were putting is removed after a day, and nothing else is.
+// Files that killed processes were putting are removed after a day, and no others.
 func TestLeftoversOfPuts(t *testing.T) {
 	root, _, _ := linked(t)
 	old := filepath.Join(root, "objects", incoming, incomingPrefix+"1")
@@ -226,8 +226,8 @@ func TestLeftoversOfPuts(t *testing.T) {
 	}
 }
 
-// A folder in the place of a file, and a file in that of a folder, are not taken for nothing:
-// every verb says what is wrong, and nothing is deleted.
+// A folder in the place of a file, and a file in the place of a folder, do not count as
+// missing: every function returns an error, and nothing is deleted.
 func TestFoldersInPlaceOfFiles(t *testing.T) {
 	for _, where := range []string{"backups", "backups/ID.json", "objects", "objects/OBJECT", "running"} {
 		t.Run(where, func(t *testing.T) {

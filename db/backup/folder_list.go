@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// look says which file or folder is at a path, or is led to by the link there. Put, Get,
-// List and Delete all ask it, so that none of them finds an object that another one does
-// not find: a Prune takes what is not listed for unneeded. Where nothing is, the error
-// wraps fs.ErrNotExist. A link that leads nowhere is something, and so is a pipe, a socket
-// or a device, which would keep whoever opened it waiting: these give ErrDamaged.
+// look returns the file or folder at a path, following links. Put, Get, List and Delete
+// all use it, so that none of them finds an object that another one does not find: a
+// Prune deletes what is not listed. If nothing is there the error wraps fs.ErrNotExist.
+// A link without a target is something, and so is a pipe, a socket or a device, whose
+// reader might wait for ever: these give ErrDamaged.
 func look(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *folder) List(ctx context.Context, prefix string, f func(Object) error) 
 	}
 	info, err := look(start)
 	switch {
-	case notThere(err): // nothing is there yet
+	case notThere(err): // the store is still empty
 		return ctx.Err()
 	case err != nil:
 		return err
@@ -57,8 +57,8 @@ func (s *folder) List(ctx context.Context, prefix string, f func(Object) error) 
 	return l.folder(start, name, []fs.FileInfo{info})
 }
 
-// inPlace returns an error where a folder has the place of a file of a repository, or a file
-// that of a folder: what was there is lost, and not what never was.
+// inPlace returns an error if a folder is in the place of a file of a repository, or a
+// file in the place of a folder. Something was there and is lost.
 func inPlace(path, name string, isFolder bool) error {
 	switch {
 	case isFolder && validFile.MatchString(name):
@@ -77,10 +77,10 @@ type lister struct {
 }
 
 // folder lists the folder at path, whose objects have names that begin with name and a
-// slash. The last one of within is the folder itself, the others are those that it is in.
+// slash. within are the folders around it and, last, the folder itself.
 func (l *lister) folder(path, name string, within []fs.FileInfo) error {
 	entries, err := os.ReadDir(path)
-	if err != nil && !notThere(err) { // else it has gone meanwhile
+	if err != nil && !notThere(err) { // the folder has been deleted meanwhile
 		return err
 	}
 	for _, e := range entries {
@@ -100,7 +100,7 @@ func (l *lister) folder(path, name string, within []fs.FileInfo) error {
 			err = inPlace(full, child, info.IsDir())
 		}
 		switch {
-		case notThere(err): // it has gone meanwhile
+		case notThere(err): // it has been deleted meanwhile
 			continue
 		case err == nil && info.IsDir():
 			err = l.inner(full, child, info, within)
@@ -114,12 +114,13 @@ func (l *lister) folder(path, name string, within []fs.FileInfo) error {
 	return nil
 }
 
-// wanted reports whether an object of a name, or in a folder of that name, may be listed.
+// wanted reports whether an object with this name, or in a folder with this name, may
+// be listed.
 func (l *lister) wanted(name string) bool {
 	return strings.HasPrefix(name, l.prefix) || strings.HasPrefix(l.prefix, name+"/")
 }
 
-// inner lists a folder in another one, unless a link leads back to one that it is in.
+// inner lists a folder in another one, unless a link leads back to one of within.
 func (l *lister) inner(path, name string, info fs.FileInfo, within []fs.FileInfo) error {
 	for _, above := range within {
 		if os.SameFile(above, info) {

@@ -24,7 +24,7 @@ func TestFolderIsAStore(t *testing.T) {
 	})
 }
 
-// It keeps them where it is a link itself, and where folders in it are links.
+// It keeps them if it is a link itself, and if folders in it are links.
 func TestLinkedFolderIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) backup.Store {
 		dir := t.TempDir()

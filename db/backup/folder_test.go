@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A folder holds what was put, and nothing of what was not: names that lead out of it, or
-// less than was announced.
+// A folder holds exactly the objects that were put. It refuses names that lead out of
+// it, and fewer bytes than announced.
 func TestFolder(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "a", "b")
 	s, err := Folder(root)

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	refresh = time.Minute      // how often a running backup shows that it runs
-	stale   = 30 * time.Minute // when it has not for so long, by the clock of the store, it is taken for dead
+	refresh = time.Minute      // interval in which a running backup shows that it runs
+	stale   = 30 * time.Minute // without a sign for so long, by the clock of the store, it counts as dead
 )
 
 // A lease is the manifest of a running backup: an object that is put again and again.
@@ -17,12 +17,12 @@ type lease struct {
 	store Store
 	name  string
 
-	one chan struct{} // holds one while somebody puts b
-	b   []byte
+	one chan struct{} // guards b: it holds one element while b is written or put
+	b   []byte        // the manifest
 }
 
-// keep shows m, and goes on doing so until stop is called, which removes it. If it
-// cannot be shown, failed hears of that.
+// keep shows m, and shows it again until stop is called, which removes it. If it cannot
+// be shown, keep calls failed.
 func (l *lease) keep(ctx context.Context, m *Manifest, failed context.CancelCauseFunc) (stop func(), err error) {
 	if err := l.show(ctx, m); err != nil {
 		return nil, err
@@ -48,11 +48,11 @@ func (l *lease) keep(ctx context.Context, m *Manifest, failed context.CancelCaus
 		gone.Wait()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		_ = l.store.Delete(ctx, l.name) // what stays is collected when it is stale
+		_ = l.store.Delete(ctx, l.name) // a stale leftover is collected
 	}, nil
 }
 
-// show shows another manifest from now on.
+// show replaces the manifest from now on.
 func (l *lease) show(ctx context.Context, m *Manifest) error {
 	b, err := m.encode()
 	if err != nil {
@@ -61,7 +61,7 @@ func (l *lease) show(ctx context.Context, m *Manifest) error {
 	return l.put(ctx, b)
 }
 
-// put puts the manifest; that from before where b is nil.
+// put puts the manifest; the last one if b is nil.
 func (l *lease) put(ctx context.Context, b []byte) error {
 	select {
 	case l.one <- struct{}{}:

@@ -13,44 +13,44 @@ import (
 	"time"
 )
 
-// Version is the version of manifests and repositories that is written. See
+// Version is the version of manifests and repositories that this package writes. See
 // docs/FORMAT.md.
 const Version = 1
 
 const (
-	// pieceBytes is the size of all pieces of a file but the last, which is what is
-	// left. It bounds memory; and what is appended to a file leaves those before it.
+	// pieceBytes is the size of all pieces of a file but the last. It bounds memory. If
+	// a file grows at its end, its earlier pieces stay the same.
 	pieceBytes = 16 << 20
 
-	// maxManifest bounds the manifest of a backup in bytes: some ten TiB of files.
+	// maxManifest bounds the manifest of a backup in bytes: about ten TiB of files.
 	maxManifest = 64 << 20
 )
 
-// A Manifest says what is in a backup.
+// A Manifest describes a backup.
 type Manifest struct {
 	Version    int       `json:"version"`
 	ID         string    `json:"id"`                   // ids sort by time
-	Time       time.Time `json:"time"`                 // when the backup began, by the clock of the machine that made it
-	Database   string    `json:"database"`             // UUID of the database; "" where it has none
+	Time       time.Time `json:"time"`                 // begin of the backup, by the clock of its machine
+	Database   string    `json:"database"`             // UUID of the database; "" if it has none
 	Format     int       `json:"format"`               // of the database
-	Sequence   uint64    `json:"sequence"`             // commits that the database had seen
+	Sequence   uint64    `json:"sequence"`             // number of commits of the database
 	Collection string    `json:"collection,omitempty"` // the only one in the backup; "" for all
-	IndexOnly  bool      `json:"index_only,omitempty"` // without vectors, and what only learning needs
+	IndexOnly  bool      `json:"index_only,omitempty"` // without vectors and the records that only learning needs
 	BytesTotal int64     `json:"bytes_total"`          // of all files
-	BytesNew   int64     `json:"bytes_new"`            // that this backup has added to the repository, as stored
+	BytesNew   int64     `json:"bytes_new"`            // bytes that this backup has added to the repository, as stored
 	Files      []File    `json:"files,omitempty"`
 }
 
-// A File of a backup is known by its path, relative to the folder of the database, with
-// '/'. It is stored in pieces of 16 MiB.
+// A File of a backup has a path relative to the folder of the database, with '/'. It is
+// stored in pieces of 16 MiB.
 type File struct {
 	Path   string  `json:"path"`
 	Size   int64   `json:"size"` // in bytes
 	Pieces []Piece `json:"pieces"`
 }
 
-// A Piece names the object that a piece of a file is stored as: the SHA-256 of the
-// bytes, and the id of the backup that stored them.
+// A Piece names the object of a piece of a file: the SHA-256 of its bytes, and the id
+// of the backup that stored it.
 type Piece string
 
 // Hash is the SHA-256 of a piece of a file.
@@ -58,7 +58,7 @@ type Hash [32]byte
 
 // Hash returns the SHA-256 of the piece.
 func (p Piece) Hash() (h Hash) {
-	hex.Decode(h[:], []byte(p[:2*len(h)])) // pieces that do not begin so are not decoded
+	hex.Decode(h[:], []byte(p[:2*len(h)])) // other pieces are refused on decoding
 	return h
 }
 
@@ -81,7 +81,7 @@ func newPiece(h Hash, id string, round int, compressed bool) Piece {
 	return Piece(s)
 }
 
-// pieceOf returns the piece that an object is.
+// pieceOf returns the piece of an object's name.
 func pieceOf(name string) (Piece, bool) {
 	rest, ok := strings.CutPrefix(name, objects)
 	if !ok || len(rest) < 3 || !validPiece.MatchString(rest[3:]) {
@@ -91,7 +91,7 @@ func pieceOf(name string) (Piece, bool) {
 	return p, p.object() == name
 }
 
-// UnmarshalJSON refuses what cannot be a piece.
+// UnmarshalJSON refuses anything that cannot be a piece.
 func (p *Piece) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -104,8 +104,8 @@ func (p *Piece) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// UnmarshalJSON refuses what cannot be a file, so that a manifest of a stranger takes
-// little more memory than its bytes.
+// UnmarshalJSON refuses anything that cannot be a file, so that a hostile manifest
+// takes little more memory than its bytes.
 func (f *File) UnmarshalJSON(b []byte) error {
 	type plain File
 	var p plain
@@ -126,7 +126,7 @@ func (f *File) check() error {
 	return nil
 }
 
-// pieces returns how many pieces so many bytes are.
+// pieces returns the number of pieces of a file of size bytes.
 func pieces(size int64) int64 {
 	n := size / pieceBytes
 	if size%pieceBytes != 0 {
@@ -149,8 +149,9 @@ func (m *Manifest) encode() ([]byte, error) {
 	return b, err
 }
 
-// A manifest ends with a member "sum", the SHA-256 of the manifest without that member. So a
-// flipped bit that makes another good manifest is noticed. Manifests of earlier builds have none.
+// A manifest ends with a member "sum": the SHA-256 of the manifest without it. It
+// detects a flipped bit that gives another valid manifest. Manifests of earlier builds
+// have no sum.
 const (
 	sumBegin = `,"sum":"`
 	sumEnd   = `"}`
@@ -163,8 +164,8 @@ func addSum(b []byte) []byte {
 	return append(append(append(b[:len(b)-1], sumBegin...), hex.EncodeToString(sum[:])...), sumEnd...)
 }
 
-// checkSum refuses a manifest with a wrong sum. A manifest in which the member itself is
-// damaged counts as one without sum: nothing else of it is.
+// checkSum refuses a manifest with a wrong sum. If the member itself is damaged, the
+// manifest counts as one without a sum; the rest of it is intact then.
 func checkSum(b []byte) error {
 	n := len(b) - sumBytes
 	if n < 0 || !bytes.HasPrefix(b[n:], []byte(sumBegin)) || !bytes.HasSuffix(b, []byte(sumEnd)) {
@@ -179,10 +180,9 @@ func checkSum(b []byte) error {
 	return nil
 }
 
-// DecodeManifest reads a manifest of whatever origin: nothing in it can name a file
-// outside of the folder that it is restored to, or the same file twice. A newer version
-// gives ErrVersion, anything else that cannot be ErrDamaged. It takes a few times the
-// memory of b.
+// DecodeManifest reads a manifest of any origin. No path of it is outside of the target
+// folder, and no two files are the same. A newer version gives ErrVersion, anything
+// else invalid ErrDamaged. It takes a few times the memory of b.
 func DecodeManifest(b []byte) (*Manifest, error) {
 	if len(b) > maxManifest {
 		return nil, damaged("a manifest of %d bytes", len(b))
@@ -244,7 +244,7 @@ func (m *Manifest) check() error {
 	if total != m.BytesTotal {
 		return damaged("manifest %s: files of %d bytes, of %d in all", m.ID, total, m.BytesTotal)
 	}
-	// A folder comes right before what is in it where '/' is the lowest character.
+	// With '/' as the lowest character a folder sorts right before its contents.
 	slices.SortFunc(paths, func(a, b string) int {
 		return cmp.Compare(strings.ReplaceAll(a, "/", "\x00"), strings.ReplaceAll(b, "/", "\x00"))
 	})
@@ -256,7 +256,8 @@ func (m *Manifest) check() error {
 	return nil
 }
 
-// kind is what backups have in common that take the place of each other.
+// kind is shared by the backups that replace each other: a newer one makes an older one
+// unneeded.
 type kind struct {
 	database, collection string
 	indexOnly            bool

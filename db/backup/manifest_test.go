@@ -124,7 +124,7 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// Whatever bit of a manifest is flipped, it says what it said or is refused.
+// Whichever bit of a manifest is flipped, it still means the same or is refused.
 func TestFlippedBitsInAManifest(t *testing.T) {
 	whole, err := aManifest().encode()
 	if err != nil {

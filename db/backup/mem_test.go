@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// memStore is a store in memory, by the clock of the simulation. Tests elsewhere use that
-// of package storetest, which imports this one.
+// memStore is a store in memory with the clock of the simulation. Tests elsewhere use
+// the one of package storetest, which imports this package.
 type memStore struct {
 	mu      sync.Mutex
 	objects map[string]simObject

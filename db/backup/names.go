@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Where things are in a repository.
+// Names of objects in a repository.
 const (
-	markerName = "fddhdb-backups.json" // written first
+	markerName = "fddhdb-backups.json" // put first
 	objects    = "objects/"            // objects/ab/ab...: pieces of files
-	backups    = "backups/"            // ID.json: manifests of backups that are complete
-	running    = "running/"            // ID.json: manifests of backups that are being made
-	pruning    = "pruning/"            // ID.json: what a prune is about to delete
+	backups    = "backups/"            // ID.json: manifests of complete backups
+	running    = "running/"            // ID.json: manifests of running backups
+	pruning    = "pruning/"            // ID.json: plans of prunes
 )
 
 // idForm is the time of a backup in milliseconds, so that ids sort by time, and 48
@@ -32,13 +32,13 @@ var (
 	validPiece  = regexp.MustCompile(`^` + pieceForm + `$`)
 	validObject = regexp.MustCompile(`^[a-z0-9-][a-z0-9.-]*(/[a-z0-9-][a-z0-9.-]*)*$`)
 
-	// What a repository has files of, and folders of.
+	// Files and folders of a repository.
 	validFile   = regexp.MustCompile(`^((backups|running|pruning)/` + idForm + `\.json|objects/[0-9a-f]{2}/` + pieceForm + `)$`)
 	validFolder = regexp.MustCompile(`^(backups|running|pruning|objects(/[0-9a-f]{2})?)$`)
 )
 
-// fillRandom is replaced by tests that have to be the same every time.
-var fillRandom = func(b []byte) { rand.Read(b) } // which never fails
+// fillRandom is replaced by tests that must be reproducible.
+var fillRandom = func(b []byte) { rand.Read(b) } // never fails
 
 // latest is the time of the last backup that this process has begun.
 var latest struct {
@@ -46,13 +46,13 @@ var latest struct {
 	time.Time
 }
 
-// beginning returns the time for a backup that begins now, in milliseconds: later than
-// that of the one before, so that ids of backups made one after the other sort that way.
+// beginning returns the begin of a backup in milliseconds. It is later than that of the
+// backup before, so that ids of successive backups sort in order.
 func beginning() time.Time {
 	latest.Lock()
 	defer latest.Unlock()
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	if ahead := latest.Sub(now); ahead >= 0 && ahead < time.Second { // else the clock was put back
+	if ahead := latest.Sub(now); ahead >= 0 && ahead < time.Second { // otherwise the clock was set back
 		now = latest.Add(time.Millisecond)
 	}
 	latest.Time = now
@@ -65,7 +65,7 @@ func newID(t time.Time) string {
 	return idTime(t) + "-" + hex.EncodeToString(random[:])
 }
 
-// idTime is the part of an id that is the time.
+// idTime returns the part of an id for a time.
 func idTime(t time.Time) string {
 	t = t.UTC()
 	return t.Format("20060102t150405") + fmt.Sprintf("-%03d", t.Nanosecond()/1e6)
@@ -73,7 +73,7 @@ func idTime(t time.Time) string {
 
 func jsonName(folder, id string) string { return folder + id + ".json" }
 
-// idOf returns the id in the name of a manifest or plan in a folder.
+// idOf returns the id in the name of a manifest or plan.
 func idOf(folder, name string) (string, bool) {
 	id, ok := strings.CutPrefix(name, folder)
 	if !ok {
@@ -83,7 +83,7 @@ func idOf(folder, name string) (string, bool) {
 	return id, ok && validID.MatchString(id)
 }
 
-// CheckName returns an error unless name may be that of an object in a Store.
+// CheckName returns an error unless name may name an object in a Store.
 func CheckName(name string) error {
 	if len(name) > 200 || !validObject.MatchString(name) {
 		return fmt.Errorf("%w: name of an object: %.200q", ErrInvalid, name)
@@ -96,8 +96,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// checkPath returns an error unless path may be that of a file in a backup: relative,
-// with '/', of characters and names that mean the same on all systems.
+// checkPath returns an error unless path may be a file of a backup: relative, with '/',
+// and with characters and names that mean the same on all systems.
 func checkPath(path string) error {
 	if path == "" || len(path) > 200 {
 		return damaged("a path of %d bytes", len(path))
@@ -116,7 +116,7 @@ func plain(s string) bool {
 	}) < 0
 }
 
-// reserved reports whether Windows has a device of that name.
+// reserved reports whether Windows has a device with that name.
 func reserved(element string) bool {
 	stem, _, _ := strings.Cut(strings.ToLower(element), ".")
 	switch stem {

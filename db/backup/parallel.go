@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// parallel does tasks on so many goroutines until one fails or the context ends, and
-// returns why.
+// parallel runs tasks on n goroutines until one fails or the context ends. It returns
+// the first error.
 func parallel(ctx context.Context, n int, tasks iter.Seq[func(context.Context) error]) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

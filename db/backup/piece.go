@@ -11,17 +11,17 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxStored bounds an object: a compressed one is stored only where it is smaller.
+// maxStored bounds an object: a compressed one is stored only if it is smaller.
 const maxStored = pieceBytes
 
-// Coders take tens of megabytes each, which the garbage collector gets back when no backup
-// is being made or read: a program that embeds the database makes one a day.
+// Coders take tens of megabytes each. The garbage collector frees them between backups:
+// a program that embeds the database makes one a day.
 var (
 	encoders = sync.Pool{New: func() any {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(8<<20))
 		return &coder[*zstd.Encoder]{e, err}
 	}}
-	// What a stranger has compressed cannot take more memory than a piece has bytes.
+	// Hostile input cannot take more memory than the bytes of a piece.
 	decoders = sync.Pool{New: func() any {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(pieceBytes), zstd.WithDecoderMaxWindow(pieceBytes))
 		return &coder[*zstd.Decoder]{d, err}
@@ -33,13 +33,13 @@ type coder[T any] struct {
 	err error
 }
 
-// errMissing is about an object that is not there. It is an ErrDamaged.
+// errMissing is about a missing object. It is an ErrDamaged.
 var errMissing = fmt.Errorf("%w: an object is missing", ErrDamaged)
 
-// buffers are for pieces, as they are and as they are stored.
+// buffers hold pieces, plain or as stored.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, pieceBytes); return &b }}
 
-// compress returns b compressed in dst; nil where that is not worth it.
+// compress returns b compressed into dst, or nil if that saves too little.
 func compress(dst, b []byte) ([]byte, error) {
 	e := encoders.Get().(*coder[*zstd.Encoder])
 	if e.err != nil {
@@ -55,8 +55,8 @@ func compress(dst, b []byte) ([]byte, error) {
 
 func sum(b []byte) Hash { return sha256.Sum256(b) }
 
-// readPiece reads a piece of size bytes and gives it to use, when it is known to be what
-// its name says. It returns how many bytes are stored. Damage is an ErrDamaged.
+// readPiece reads a piece of size bytes, verifies it against its name, and passes it to
+// use. It returns the number of stored bytes. Damage is an ErrDamaged.
 func readPiece(ctx context.Context, s Store, p Piece, size int, use func([]byte) error) (stored int64, err error) {
 	r, err := s.Get(ctx, p.object())
 	if notThere(err) {
@@ -73,7 +73,7 @@ func readPiece(ctx context.Context, s Store, p Piece, size int, use func([]byte)
 	}
 	b := (*buf)[:most]
 	n, err := io.ReadFull(r, b)
-	if err == nil && n == most { // and not a byte more
+	if err == nil && n == most { // there must be no further byte
 		var more [1]byte
 		if k, _ := io.ReadFull(r, more[:]); k > 0 {
 			err = damaged("%s: more than %d bytes", p.object(), most)

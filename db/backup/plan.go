@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// maxPlan bounds the objects that a plan of a prune names, and with it the time between
-// a look at the manifests and what is deleted by it. Tests have less.
+// maxPlan bounds the objects of a plan, and so the time between reading manifests and
+// the last deletion. Tests lower it.
 var maxPlan = 20_000
 
-// A plan is what a prune is about to delete, or is deleting. It is put once; a prune that
-// has more to delete has several. An empty one is put for its time only.
+// A plan lists the objects that a prune is about to delete, or is deleting. It never
+// changes; a prune with more to delete has several. An empty plan only shows the time
+// of the store.
 type plan struct {
 	Version int     `json:"version"`
 	ID      string  `json:"id"`
 	Objects []Piece `json:"objects"`
 }
 
-// plans reads all plans, and when each was put.
+// plans reads all plans, and the time at which each was put.
 func plans(ctx context.Context, s Store) ([]plan, map[string]time.Time, error) {
 	found, err := ids(ctx, s, pruning)
 	if err != nil {
@@ -29,7 +30,7 @@ func plans(ctx context.Context, s Store) ([]plan, map[string]time.Time, error) {
 		name := jsonName(pruning, id)
 		b, err := read(ctx, s, name, maxManifest)
 		if notThere(err) {
-			continue // it is done
+			continue // it has been removed
 		}
 		if err != nil {
 			return nil, nil, err
@@ -47,7 +48,7 @@ func plans(ctx context.Context, s Store) ([]plan, map[string]time.Time, error) {
 	return all, found, nil
 }
 
-// condemned returns all objects that plans name.
+// condemned returns the objects of all plans.
 func condemned(ctx context.Context, s Store) (map[Piece]struct{}, error) {
 	all, _, err := plans(ctx, s)
 	if err != nil {
@@ -56,7 +57,7 @@ func condemned(ctx context.Context, s Store) (map[Piece]struct{}, error) {
 	return named(all), nil
 }
 
-// named returns what plans name.
+// named returns the objects of plans.
 func named(all []plan) map[Piece]struct{} {
 	doomed := map[Piece]struct{}{}
 	for _, p := range all {

@@ -9,40 +9,41 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// PruneOptions are those of Prune.
+// PruneOptions are the options of Prune.
 type PruneOptions struct {
-	// Keep is how many backups of each kind stay, the newest: of each database, those of
-	// all of it, those of each collection, and index-only ones count apart. 0 keeps all,
-	// and deletes only what no backup needs.
+	// Keep is the number of newest backups of each kind that stay. Backups of a whole
+	// database, of each collection, and index-only ones count apart, for each database.
+	// 0 keeps all backups and deletes only objects that no backup needs.
 	Keep int
 
-	// DryRun deletes nothing, and says what would be.
+	// DryRun deletes nothing, and reports what would be deleted.
 	DryRun bool
 
-	// Progress hears how many objects of how many are deleted, in StageDelete.
+	// Progress is called with the number of objects deleted of all objects to delete, in
+	// StageDelete.
 	Progress event.Progress
 }
 
 // StageDelete is the stage of a prune, for Progress.
 const StageDelete = "delete"
 
-// A Pruning says what a prune has deleted, or with DryRun would have.
+// A Pruning reports what a prune has deleted, or with DryRun would have deleted.
 type Pruning struct {
-	Kept    []*Manifest `json:"kept"`    // the oldest first, without their files
-	Deleted []*Manifest `json:"deleted"` // likewise
-	Objects int         `json:"objects"` // deleted, of those backups and of what was interrupted
-	Bytes   int64       `json:"bytes"`   // of these, as stored
-	Damaged []string    `json:"damaged"` // ids of backups of which something is missing: they stay, and do not count as kept, while they are newer than what must stay
-	Running int         `json:"running"` // backups that were being made: what they have stored stays
+	Kept    []*Manifest `json:"kept"`    // oldest first, without files
+	Deleted []*Manifest `json:"deleted"` // oldest first, without files
+	Objects int         `json:"objects"` // deleted objects, of these backups and of interrupted ones
+	Bytes   int64       `json:"bytes"`   // of the deleted objects, as stored
+	Damaged []string    `json:"damaged"` // ids of backups with missing objects: they stay, and do not count as kept, while they are newer than what must stay
+	Running int         `json:"running"` // running backups: their objects stay
 }
 
-// Prune deletes all but the newest backups of each kind, and then what no backup needs any
-// more. Backups and other prunes may go on meanwhile. With an error some of it may have
-// been deleted; the rest will be by the next one. Where a manifest cannot be read, nothing
-// is deleted at all, as nobody knows what it needs. Where there is no manifest of a complete
-// backup, but there are objects to delete, that gives ErrNoBackup, and none is deleted either:
-// the folder of the manifests may not be mounted. It takes memory for the names of all
-// objects, some 200 bytes each.
+// Prune deletes all but the newest backups of each kind, and then the objects that no
+// backup needs. Backups and other prunes may run meanwhile. With an error part of the
+// work may be done; the next prune does the rest. If a manifest cannot be read nothing
+// is deleted, as it is unknown which objects it needs. If there are objects to delete
+// but no manifest of a complete backup, the error is ErrNoBackup and nothing is
+// deleted: the folder of the manifests may not be mounted. It takes about 200 bytes of
+// memory for each object.
 func Prune(ctx context.Context, in Store, opt PruneOptions) (*Pruning, error) {
 	p, err := prune(ctx, in, opt)
 	if err != nil {
@@ -51,41 +52,42 @@ func Prune(ctx context.Context, in Store, opt PruneOptions) (*Pruning, error) {
 	return p, nil
 }
 
-// A pruner deletes what no backup needs. What makes that safe stands at writer; its part
-// is the order of things:
+// A pruner deletes objects that no backup needs. The proof that this is safe stands at
+// writer; the pruner's part is the order of its steps:
 //
 //  1. It puts an empty plan, pruning/ID.json, which tells the time of the store.
-//  2. It lists and reads the manifests in backups/; then the plans; then lists objects. So
-//     what a backup needs is in the list of objects, or is missing.
-//  3. It decides which backups are to be kept. One that lacks something, or of which a plan
-//     names something, takes the place of none.
-//  4. Garbage is the objects of the list that no manifest names, neither of a backup that is
-//     kept nor of one that is being made; without those that were stored by one that is
-//     being made. If there is garbage and no manifest in backups/, the prune ends in an
-//     error: a prune always keeps one, so either no backup was ever completed, or the
-//     manifests are lost or out of reach. A backup that is being made changes nothing about
-//     that. Else it deletes the manifests of backups that are not to be kept.
-//  5. It puts garbage as a plan; then lists running/ and backups/ once more, reads all of
-//     the former and what it has not read yet of the latter; and deletes of the plan what
-//     none of them names. It removes the plan, unless it has failed, as then its last
-//     deletions may still be under way. That is done again while there is more garbage
-//     than goes into a plan.
-//  6. It removes those plans of others of which no object was found in step 2.
+//  2. It lists and reads the manifests in backups/; then the plans; then it lists
+//     objects. So each object that a backup needs is in the list of objects, or is
+//     missing.
+//  3. It decides which backups to keep. A backup with a missing object, or with an
+//     object in a plan, replaces no other.
+//  4. Garbage is the listed objects that no manifest names, neither of a backup that is
+//     kept nor of a running one; without the objects stored by a running backup. If
+//     there is garbage and no manifest in backups/, the prune ends with an error. A
+//     prune always keeps one manifest, so either no backup was ever completed, or the
+//     manifests are lost or out of reach. A running backup makes no difference.
+//     Otherwise it deletes the manifests of backups that are not kept.
+//  5. It puts garbage as a plan. Then it lists running/ and backups/ once more, and
+//     reads all manifests of the former and the new ones of the latter. It deletes the
+//     objects of the plan that none of them names. It removes the plan, unless it has
+//     failed, as its last deletions may then still be under way. It repeats this step
+//     while there is more garbage than a plan holds.
+//  6. It removes plans of others if step 2 has found none of their objects.
 //
-// A manifest in backups/ never changes, so none needs to be read twice.
+// A manifest in backups/ never changes, so none is read twice.
 type pruner struct {
 	store Store
 	opt   PruneOptions
 	id    string
 	done  *Pruning
-	plans []other
+	plans []other // plans of others
 
-	sizes map[Piece]int64    // objects that are there
-	named map[Piece]struct{} // by manifests
-	known map[string]bool    // backups whose manifests have been read
+	sizes map[Piece]int64    // objects that are there, with their stored bytes
+	named map[Piece]struct{} // objects that manifests name
+	known map[string]bool    // ids of backups whose manifests have been read
 }
 
-// other is a plan of another prune, and when it was put.
+// other is a plan of another prune, and the time at which it was put.
 type other struct {
 	plan
 	put time.Time
@@ -152,8 +154,8 @@ func (p *pruner) run(ctx context.Context) error {
 	return p.removePlans(ctx, now)
 }
 
-// backups reads the manifests of all backups, plans, and what there is, and decides which
-// backups are to be kept. It returns the time of the store.
+// backups reads all manifests, plans and objects, and decides which backups to keep. It
+// returns the time of the store.
 func (p *pruner) backups(ctx context.Context) (now time.Time, err error) {
 	found, err := ids(ctx, p.store, backups)
 	if err != nil {
@@ -206,8 +208,8 @@ func (p *pruner) backups(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-// look reads the plans of others, and what is there. It returns what they name, and the
-// time of the store.
+// look reads the plans of others and the objects. It returns the objects of the plans,
+// and the time of the store.
 func (p *pruner) look(ctx context.Context) (map[Piece]struct{}, time.Time, error) {
 	others, put, err := plans(ctx, p.store)
 	if err != nil {
@@ -230,14 +232,14 @@ func (p *pruner) look(ctx context.Context) (map[Piece]struct{}, time.Time, error
 	})
 }
 
-// names notes that a manifest names these objects.
+// names records that a manifest names these objects.
 func (p *pruner) names(names []Piece) {
 	for _, o := range names {
 		p.named[o] = struct{}{}
 	}
 }
 
-// pieces returns what a manifest names, each once.
+// pieces returns the objects of a manifest, each once.
 func (m *Manifest) pieces() []Piece {
 	var all []Piece
 	for i := range m.Files {
@@ -247,8 +249,8 @@ func (m *Manifest) pieces() []Piece {
 	return slices.Compact(all)
 }
 
-// running notes what backups that are being made name, and returns their ids. What dead
-// ones have left is removed.
+// running records the objects that running backups name, and returns the ids of these
+// backups. It removes manifests of dead ones.
 func (p *pruner) running(ctx context.Context, now time.Time) (map[string]bool, error) {
 	found, err := ids(ctx, p.store, running)
 	if err != nil {
@@ -275,7 +277,7 @@ func (p *pruner) running(ctx context.Context, now time.Time) (map[string]bool, e
 	return living, nil
 }
 
-// collect deletes garbage, unless somebody has come to need it.
+// collect deletes garbage, except objects that a backup has come to need.
 func (p *pruner) collect(ctx context.Context, now time.Time, garbage []Piece, total int64) error {
 	id, deleting := newID(time.Now()), false
 	defer func() {
@@ -307,8 +309,8 @@ func (p *pruner) collect(ctx context.Context, now time.Time, garbage []Piece, to
 		p.known[id] = true
 		p.names(m.pieces())
 	}
-	deleting = true                 // some may be under way after an error
-	heard := make(chan struct{}, 1) // held by who counts
+	deleting = true                 // after an error some may be under way
+	heard := make(chan struct{}, 1) // held while counting
 	err = parallel(ctx, workers, func(yield func(func(context.Context) error) bool) {
 		for _, o := range garbage {
 			if _, needed := p.named[o]; needed {
@@ -343,17 +345,18 @@ func (p *pruner) plan(ctx context.Context, id string, names []Piece) error {
 	return writeJSON(ctx, p.store, jsonName(pruning, id), plan{Version, id, names})
 }
 
-// remove removes a plan of this prune; if that fails, a later prune does.
+// remove removes a plan of this prune. If that fails, a later prune removes it.
 func (p *pruner) remove(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	_ = p.store.Delete(ctx, jsonName(pruning, id))
 }
 
-// removePlans removes plans of others, killed ones most likely, that have nothing left to
-// delete: what they name was there before they were put, and had gone when objects were
-// listed. One that names what a backup has come to need stays as long as that, and keeps
-// others from using it. An empty one is left for whoever needs to know the time.
+// removePlans removes plans of others with nothing left to delete, most likely of
+// killed prunes. Their objects were there before the plans were put, and had gone when
+// objects were listed. A plan stays as long as it names an object that a backup has
+// come to need: it keeps other backups from using that object. A recent empty plan
+// stays for the prune that needs the time.
 func (p *pruner) removePlans(ctx context.Context, now time.Time) error {
 	for _, o := range p.plans {
 		if slices.ContainsFunc(o.Objects, func(name Piece) bool { _, there := p.sizes[name]; return there }) ||

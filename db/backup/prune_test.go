@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// timed runs a test by a clock that goes on where everybody waits.
+// timed runs a test with a clock that advances when all goroutines wait.
 func timed(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, f)
@@ -47,8 +47,8 @@ func prunedTo(t *testing.T, s Store, keep int) []string {
 	return left
 }
 
-// Of a backup that is not complete, a prune may be about to delete something. Until that
-// is known not to happen, or it is gone, no other backup makes room for it.
+// A prune may be about to delete an object of an incomplete backup. Until that is ruled
+// out, or the backup is gone, no other backup is deleted in its favour.
 func TestNoBackupMakesRoomForOneThatIsCondemned(t *testing.T) {
 	timed(t, noBackupMakesRoom)
 }
@@ -79,8 +79,8 @@ func noBackupMakesRoom(t *testing.T) {
 	}
 }
 
-// What a prune that was killed was about to delete is stored again by a backup that needs
-// it, and deleted by the next prune.
+// A backup stores again the objects that it needs from the plan of a killed prune. The
+// next prune deletes the rest.
 func TestBackupAfterAPruneWasKilled(t *testing.T) {
 	timed(t, backupAfterAPruneWasKilled)
 }
@@ -117,7 +117,7 @@ func backupAfterAPruneWasKilled(t *testing.T) {
 	}
 }
 
-// Backups made one after the other are in that order, however fast they are.
+// Successive backups sort in order, however fast they are made.
 func TestBackupsSortByWhenTheyWereMade(t *testing.T) {
 	s := newMemStore()
 	var made []string
@@ -129,9 +129,9 @@ func TestBackupsSortByWhenTheyWereMade(t *testing.T) {
 	}
 }
 
-// Where there are objects and no backup at all, a prune deletes nothing: the manifests may
-// be on a disk that is not mounted. A backup that is being made changes nothing about it,
-// and the objects of that one are no reason to refuse.
+// If there are objects and no backup, a prune deletes nothing: the manifests may be on
+// a disk that is not mounted. A running backup makes no difference, but its own objects
+// are no reason to refuse.
 func TestPruneWithoutBackups(t *testing.T) {
 	folder, err := Folder(t.TempDir())
 	if err != nil {
@@ -194,7 +194,7 @@ func pruneWithoutBackups(t *testing.T, s Store) {
 		t.Fatal(err)
 	}
 
-	// The first backup ever, of which it is known that it goes on.
+	// The first backup ever is known to be running.
 	if err := putBytes(ctx, s, jsonName(running, m.ID), kept); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func pruneWithoutBackups(t *testing.T, s Store) {
 		t.Fatal(err)
 	}
 
-	// The manifests are back; or another backup is made, and the rest goes.
+	// The manifests are back; or another backup is made, and the rest is deleted.
 	if err := putBytes(ctx, s, manifest, kept); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// workers is how many objects are read or written at a time.
+// workers is the number of objects that are read or written at a time.
 const workers = 4
 
 // marker is the first object of a repository.
@@ -19,7 +19,7 @@ type marker struct {
 	Version int    `json:"version"`
 }
 
-// readMarker checks that a store holds a repository that this version reads.
+// readMarker checks that a store holds a repository that this version can read.
 func readMarker(ctx context.Context, s Store) error {
 	if s == nil {
 		return errNoStore
@@ -41,20 +41,20 @@ func readMarker(ctx context.Context, s Store) error {
 // errSeen ends a list at its first object.
 var errSeen = errors.New("there is an object")
 
-// prepare makes a repository of a store that is empty.
+// prepare makes a repository of an empty store.
 func prepare(ctx context.Context, s Store) error {
 	err := readMarker(ctx, s)
 	if !errors.Is(err, ErrNotRepository) {
 		return err
 	}
 	switch seen := s.List(ctx, "", func(o Object) error {
-		if o.Name == markerName { // of somebody who has come first, or damaged
+		if o.Name == markerName { // another process was first, or the marker is damaged
 			return nil
 		}
 		return errSeen
 	}); {
 	case errors.Is(seen, errSeen):
-		if again := readMarker(ctx, s); again == nil { // somebody has come first
+		if again := readMarker(ctx, s); again == nil { // another process was first
 			return nil
 		}
 		return fmt.Errorf("%w: it holds something else", err)
@@ -86,7 +86,7 @@ func read(ctx context.Context, s Store, name string, most int64) (b []byte, err 
 	return b, err
 }
 
-// readManifest reads the manifest in one of the folders of a repository.
+// readManifest reads a manifest from a folder of the repository.
 func readManifest(ctx context.Context, s Store, folder, id string) (*Manifest, error) {
 	name := jsonName(folder, id)
 	b, err := read(ctx, s, name, maxManifest)
@@ -103,7 +103,8 @@ func readManifest(ctx context.Context, s Store, folder, id string) (*Manifest, e
 	return m, nil
 }
 
-// ids lists the manifests or plans in a folder, and when each was last put.
+// ids lists the manifests or plans in a folder, and the time at which each was last
+// put.
 func ids(ctx context.Context, s Store, folder string) (map[string]time.Time, error) {
 	found := map[string]time.Time{}
 	err := s.List(ctx, folder, func(o Object) error {
@@ -115,11 +116,11 @@ func ids(ctx context.Context, s Store, folder string) (map[string]time.Time, err
 	return found, err
 }
 
-// List returns the backups of a repository, the oldest first, without their files.
-// Backups that are being made, or have been interrupted, are none. It reads their
-// manifests, some 100 bytes for each piece of 16 MiB. A store that holds no repository
-// gives ErrNotRepository, a manifest that cannot be read ErrDamaged or ErrVersion, and one
-// with pieces of backups and not one manifest ErrNoBackup.
+// List returns the complete backups of a repository, oldest first, without their files.
+// It leaves out running and interrupted ones. It reads their manifests, about 100 bytes
+// for each piece of 16 MiB. A store without a repository gives ErrNotRepository, an
+// unreadable manifest ErrDamaged or ErrVersion, and a repository with pieces of backups
+// but no manifest ErrNoBackup.
 func List(ctx context.Context, from Store) ([]*Manifest, error) {
 	all, err := list(ctx, from)
 	return all, annotate(err, "list backups")
@@ -150,8 +151,8 @@ func list(ctx context.Context, from Store) ([]*Manifest, error) {
 	return all, nil
 }
 
-// manifestsLost returns ErrNoBackup where a repository without a complete backup has a piece of
-// one that is not being made, and has not been interrupted.
+// manifestsLost returns ErrNoBackup if a repository without a complete backup has a
+// piece of a backup that is neither running nor interrupted.
 func manifestsLost(ctx context.Context, from Store) error {
 	begun, err := ids(ctx, from, running)
 	if err != nil {

@@ -24,16 +24,16 @@ import (
 
 var simRuns = flag.Int("sim.runs", 0, "how many interleavings of backups and prunes to try")
 
-// A sim is a store of which the calls of several processes happen in an order that a
-// seed decides. Calls wait until they are let; when nothing moves any more, one of
-// them is. A list is two events, and what changes between them may or may not be in it.
+// A sim is a store that orders the calls of several processes by a seed. Calls wait
+// until they are released; when no process moves any more, one of them is released. A
+// list is two events; changes between them may or may not be in it.
 type sim struct {
 	t       *testing.T
 	r       *rand.Rand
 	objects map[string]simObject
-	mu      sync.Mutex // of all of it but when nothing moves
+	mu      sync.Mutex // guards everything while processes move
 	waiting []*simCall
-	skew    time.Duration // of the clock of the store
+	skew    time.Duration // offset of the clock of the store
 	history []string
 
 	complete map[string]*Manifest // backups that have been acknowledged
@@ -41,13 +41,13 @@ type sim struct {
 	trouble  trouble
 }
 
-// trouble is what happens to processes besides that others work at the same time.
+// trouble is what befalls processes besides concurrency.
 type trouble int
 
 const (
 	calm    trouble = iota // nothing
 	killing                // they are killed and cancelled, and the store fails
-	late                   // they also stand still for hours
+	late                   // they also stall for hours
 )
 
 type simObject struct {
@@ -55,15 +55,15 @@ type simObject struct {
 	modified time.Time
 }
 
-// simCall is a call that waits. It is let to go on, or fails.
+// simCall is a waiting call. It is released to go on or to fail.
 type simCall struct {
 	p    *process
 	what string
 	goon chan error
 }
 
-// decisive reports whether it matters what else happens just before the call, and
-// whether it happens.
+// decisive reports whether it matters what happens just before the call, and whether it
+// happens.
 func (c *simCall) decisive() bool {
 	return strings.HasPrefix(c.what, "put "+backups) || strings.HasPrefix(c.what, "put "+pruning) ||
 		strings.HasPrefix(c.what, "delete "+objects) || c.what == "list "+pruning
@@ -84,7 +84,7 @@ var (
 	errFails  = errors.New("the store has failed")
 )
 
-// wait waits until the call is let to happen.
+// wait waits until the call is released.
 func (p *process) wait(ctx context.Context, what string) error {
 	p.s.mu.Lock()
 	killed := p.killed
@@ -102,8 +102,8 @@ func (p *process) wait(ctx context.Context, what string) error {
 	return <-c.goon
 }
 
-// call waits, and does what is to happen: at once, as long as nothing else moves. A call that
-// fails, or whose process is killed, may have happened.
+// call waits, and then runs do at once, while nothing else moves. A call that fails, or
+// whose process is killed, may still have run.
 func (s *sim) call(p *process, ctx context.Context, what string, do func()) error {
 	err := p.wait(ctx, what)
 	s.mu.Lock()
@@ -182,7 +182,7 @@ func (p *process) List(ctx context.Context, prefix string, f func(Object) error)
 	return nil
 }
 
-// Delete deletes an object; one that has failed may do so later.
+// Delete deletes an object. A failed call may delete it later.
 func (p *process) Delete(ctx context.Context, name string) error {
 	do := func() {
 		delete(p.s.objects, name)
@@ -201,10 +201,10 @@ func (p *process) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// check checks that all backups that are complete, and have not been pruned, have all they
-// need; that so many are there as are to be kept, or as were ever completed; and, where
-// nobody stands still for long, that not even a backup that is not complete yet, or
-// never will be, lacks something once it looks like one.
+// check checks that every complete backup that was not pruned has all of its objects,
+// and that as many backups are there as are to be kept, or as were completed. If no
+// process stalls for long, it also checks that a backup whose manifest is there never
+// lacks an object, complete or not.
 func (s *sim) check(p *process, name string) {
 	if !strings.HasPrefix(name, objects) && !strings.HasPrefix(name, backups) {
 		return
@@ -238,8 +238,9 @@ func (s *sim) check(p *process, name string) {
 	}
 }
 
-// checkFailed checks that a backup that lacks something when it fails leaves no manifest,
-// unless the store has failed, too, or a prune stands still that may have deleted it since.
+// checkFailed checks that a backup with a missing object leaves no manifest when it
+// fails; unless the store has failed, too, or a stalled prune may have deleted the
+// object since.
 func (s *sim) checkFailed(p *process, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +266,7 @@ func (s *sim) whole(m *Manifest) bool {
 	return true
 }
 
-// run lets calls happen until all processes have ended, and nothing is under way.
+// run releases calls until all processes have ended and no call is under way.
 func (s *sim) run(processes []*process, ended func() bool) {
 	for {
 		s.settle()
@@ -356,7 +357,7 @@ func (s *sim) run(processes []*process, ended func() bool) {
 	}
 }
 
-// settle waits until nothing moves.
+// settle waits until no process moves.
 func (s *sim) settle() {
 	synctest.Wait()
 	s.mu.Lock() // for the race detector
@@ -369,7 +370,7 @@ func (s *sim) note(format string, args ...any) {
 	s.history = append(s.history, fmt.Sprintf(format, args...))
 }
 
-// process starts one.
+// process starts a process.
 func (s *sim) process(name string, work func(ctx context.Context, p *process)) (*process, <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{s: s, name: name, cancel: cancel}
@@ -382,8 +383,8 @@ func (s *sim) process(name string, work func(ctx context.Context, p *process)) (
 	return p, done
 }
 
-// contentsOf returns the files of a database at one moment: of few contents, so that
-// databases have some in common, and some come back.
+// contentsOf returns the files of a database at one moment. There are few different
+// contents, so that databases share some and some come back.
 func contentsOf(r *rand.Rand) map[string][]byte {
 	files := map[string][]byte{"FDDHDB": {1}}
 	for range r.IntN(4) {
@@ -421,7 +422,7 @@ func simulate(t *testing.T, seed uint64) (completed int) {
 		s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]simObject{}, complete: map[string]*Manifest{}}
 		s.trouble = []trouble{calm, killing, late, late}[s.r.IntN(4)]
 		s.keep, s.skew = 1+s.r.IntN(2), time.Duration(s.r.IntN(7200)-3600)*time.Second
-		latest.Time = time.Time{} // of another run
+		latest.Time = time.Time{} // from another run
 		var ids uint64
 		fillRandom = func(b []byte) {
 			s.mu.Lock()
@@ -487,8 +488,8 @@ func simulate(t *testing.T, seed uint64) (completed int) {
 	return completed
 }
 
-// afterwards checks what is left when nobody works any more: backups can be fetched, and
-// a prune collects all the rest.
+// afterwards checks the end state: backups can be fetched, and a prune collects
+// everything else.
 func (s *sim) afterwards(want map[string]map[string][]byte) {
 	t := s.t
 	store := newMemStore()
@@ -521,7 +522,7 @@ func (s *sim) afterwards(want map[string]map[string][]byte) {
 			named[o.object()] = true
 		}
 		if s.complete[m.ID] == nil {
-			continue // nobody was told of it
+			continue // it was not acknowledged
 		}
 		got := map[string]*bytes.Buffer{}
 		files := make(chan struct{}, 1)
@@ -542,7 +543,7 @@ func (s *sim) afterwards(want map[string]map[string][]byte) {
 	}
 	for name, o := range store.objects {
 		if strings.HasPrefix(name, pruning) {
-			// It stays for as long as it names something that a backup had come to need.
+			// The plan stays while it names an object that a backup had come to need.
 			var p plan
 			err := json.Unmarshal(o.b, &p)
 			named[name] = err == nil && slices.ContainsFunc(p.Objects, func(o Piece) bool { return named[o.object()] })
@@ -553,9 +554,9 @@ func (s *sim) afterwards(want map[string]map[string][]byte) {
 	}
 }
 
-// Whatever the order in which the calls of backups and prunes happen, whoever is killed,
-// cancelled, taken for dead, or met by an error of the store: a backup that was completed
-// has all it needs, gives way to newer ones only, and what nobody needs goes.
+// Calls of backups and prunes happen in any order, and processes are killed, cancelled,
+// taken for dead, or meet an error of the store. A completed backup always has all of
+// its objects and is deleted only for newer ones, and unneeded objects are collected.
 func TestInterleavings(t *testing.T) {
 	defer func(f func([]byte), n int) { fillRandom, maxPlan = f, n }(fillRandom, maxPlan)
 	maxPlan = 2

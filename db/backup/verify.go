@@ -12,22 +12,22 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// VerifyOptions are those of Verify.
+// VerifyOptions are the options of Verify.
 type VerifyOptions struct {
-	// ID is that of the only backup to look at, or its beginning; "" for all.
+	// ID is the id of the only backup to verify, or its beginning; "" for all.
 	ID string
 
-	// Progress hears how many objects of how many have been read, in StageRead.
+	// Progress is called with the number of objects read of all objects, in StageRead.
 	Progress event.Progress
 }
 
 // StageRead is the stage of a verification, for Progress.
 const StageRead = "read"
 
-// A Finding is something that is wrong with a repository.
+// A Finding is a defect of a repository.
 type Finding struct {
 	Backup  string `json:"backup"`  // id of the oldest backup that it harms
-	Backups int    `json:"backups"` // how many it harms
+	Backups int    `json:"backups"` // number of backups that it harms
 	Object  string `json:"object"`  // its name in the store
 	Problem string `json:"problem"` // in words
 }
@@ -35,26 +35,26 @@ type Finding struct {
 // String returns the finding on one line.
 func (f Finding) String() string { return "backup " + f.Backup + ": " + f.Problem }
 
-// A Verification says what was looked at.
+// A Verification reports what Verify has read.
 type Verification struct {
 	Findings      int     `json:"-"`
 	Backups       int     `json:"backups"`
-	Objects       int     `json:"objects"`        // read
-	Bytes         int64   `json:"bytes"`          // of these, as stored
-	Unneeded      int     `json:"unneeded"`       // objects that no backup needs, of interrupted ones say: no damage, Prune deletes them
-	UnneededBytes int64   `json:"unneeded_bytes"` // of these, as stored
+	Objects       int     `json:"objects"`        // read objects
+	Bytes         int64   `json:"bytes"`          // of the read objects, as stored
+	Unneeded      int     `json:"unneeded"`       // objects that no backup needs, such as of interrupted ones: no damage, Prune deletes them
+	UnneededBytes int64   `json:"unneeded_bytes"` // of the unneeded objects, as stored
 	Seconds       float64 `json:"seconds"`
 }
 
-// Verify reads every object of every backup, or of one, and calls found with whatever is
-// missing or damaged, one call at a time, unless found is nil; an error of found ends it and is returned. It
-// reads each object once. Backups and prunes may go on; a backup that is deleted meanwhile
-// is left out. A store that holds no repository gives ErrNotRepository, one of a newer
-// version, or a manifest, ErrVersion, one with pieces of backups and not one manifest
-// ErrNoBackup. Memory is that of the names of all objects, some
-// 200 bytes each.
+// Verify reads every object of every backup, or of one backup, each object once. It
+// calls found for every missing or damaged object, one call at a time, unless found is
+// nil. An error of found ends Verify, which returns it. Backups and prunes may run
+// meanwhile; a backup that is deleted meanwhile is left out. A store without a
+// repository gives ErrNotRepository; a repository or a manifest of a newer version
+// gives ErrVersion; a repository with pieces of backups but no manifest gives
+// ErrNoBackup. It takes about 200 bytes of memory for each object.
 //
-// Whether what is in a backup is sound is for db.Restore to say, which does.
+// Verify does not check the database inside a backup. db.Restore does.
 func Verify(ctx context.Context, in Store, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	if found == nil {
 		found = func(Finding) error { return nil }
@@ -66,22 +66,23 @@ func Verify(ctx context.Context, in Store, opt VerifyOptions, found func(Finding
 	return &v.done, annotate(err, "verify backups")
 }
 
+// verifier is the state of one verification.
 type verifier struct {
 	store Store
 	opt   VerifyOptions
 	found func(Finding) error
 	done  Verification
 
-	mu      sync.Mutex
-	needed  map[Piece]*need
-	missing map[Piece]struct{}
+	mu      sync.Mutex         // guards done and missing, and serialises calls of found and Progress
+	needed  map[Piece]*need    // objects that manifests need
+	missing map[Piece]struct{} // needed objects that were not listed
 }
 
-// need is what backups say of an object.
+// need is what manifests say about an object.
 type need struct {
-	id    string // of the oldest one
-	count int    // of them
-	size  int    // of the piece
+	id    string // id of the oldest backup with the object
+	count int    // number of these backups
+	size  int    // bytes of the piece
 }
 
 func (v *verifier) run(ctx context.Context) error {
@@ -137,7 +138,7 @@ func (v *verifier) run(ctx context.Context) error {
 	return v.reportMissing(ctx, all)
 }
 
-// chosen returns the ids of the backups to look at.
+// chosen returns the ids of the backups to verify.
 func (v *verifier) chosen(ctx context.Context) ([]string, error) {
 	if err := readMarker(ctx, v.store); err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func (v *verifier) chosen(ctx context.Context) ([]string, error) {
 	return []string{id}, err
 }
 
-// manifest notes what a manifest needs.
+// manifest records the objects that a manifest needs.
 func (v *verifier) manifest(m *Manifest) error {
 	for f := range m.Files {
 		file := &m.Files[f]
@@ -172,7 +173,7 @@ func (v *verifier) manifest(m *Manifest) error {
 	return nil
 }
 
-// objects reads all objects that are there.
+// objects reads all needed objects that are there.
 func (v *verifier) objects(ctx context.Context) error {
 	there := make([]Piece, 0, len(v.needed))
 	for p := range v.needed {
@@ -213,8 +214,8 @@ func (v *verifier) object(ctx context.Context, p Piece, total int) error {
 	return nil
 }
 
-// reportMissing reports what is missing and still needed: a backup that is pruned
-// meanwhile needs nothing any more.
+// reportMissing reports missing objects that are still needed: a backup that was pruned
+// meanwhile needs nothing.
 func (v *verifier) reportMissing(ctx context.Context, chosen []string) error {
 	gone := map[Piece]*need{}
 	for _, id := range chosen {
@@ -248,7 +249,7 @@ func (v *verifier) report(f Finding) error {
 	return v.found(f)
 }
 
-// problem returns what is wrong by an error, which a finding is known to be.
+// problem returns the text of an error for a finding.
 func problem(err error) string {
 	return strings.ReplaceAll(err.Error(), ErrDamaged.Error()+": ", "")
 }

@@ -12,24 +12,24 @@ import (
 	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
-// CheckSearches compares answers of a collection with those of an Oracle, and fails the
-// test where they differ, saying how: of each query that to Search, and to SearchRadius
-// within as many bits as the last of its K hits is away and within one bit less; where
-// it has a filter, what that finds; and the answers of SearchAll to all of them. A query
-// that gives an error fails, too.
+// CheckSearches compares answers of a collection with those of an Oracle. It fails the
+// test for each difference, and says where it is. It compares, for each query, the
+// answers of Search; of SearchRadius within the distance of the last of its K hits, and
+// within one bit less; of CountWhere and ItemsWhere for its filter; and of SearchAll
+// for all queries together. A query that returns an error fails, too.
 //
-// It reads all items once, and looks at all of them for each query. Where others write or
-// train meanwhile, c has to be of a snapshot.
+// It reads all items once, and looks at all of them for each query. If others write or
+// train meanwhile, c must come from a snapshot.
 func CheckSearches(t testing.TB, c *db.Collection, queries ...db.Query) {
 	t.Helper()
-	o, err := NewOracle(context.WithoutCancel(t.Context()), c) // which has ended when cleanup begins
+	o, err := NewOracle(context.WithoutCancel(t.Context()), c) // the context of t has ended when cleanup begins
 	if err != nil {
 		t.Fatalf("dbtest: the collection cannot be read: %v", err)
 	}
 	o.report(t, queries)
 }
 
-// report fails a test for every query of which the answers differ.
+// report fails a test for every query whose answers differ.
 func (o *Oracle) report(t testing.TB, queries []db.Query) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -47,7 +47,7 @@ func (o *Oracle) report(t testing.TB, queries []db.Query) {
 	}
 }
 
-// check makes all comparisons that there are.
+// check makes all comparisons of one query.
 func (o *Oracle) check(ctx context.Context, q db.Query) error {
 	if err := o.CheckSearch(ctx, q); err != nil {
 		return err
@@ -88,12 +88,12 @@ func (o *Oracle) together(ctx context.Context, queries []db.Query) error {
 	return nil
 }
 
-// CheckSearch compares the answer of Search, the first three pages of it, and Neighbors,
-// with the items that are nearest: those items and no others, with their distances and
-// scores, in an order that db.Query.Rerank allows. Defined by what is stored, and compared,
-// are the orders by distance, by score, of RerankNone, and of RerankFeatures among what is
-// nearest. The order of the projections of items that share a code is not: a hit may
-// be any of these. The error says where they differ, or is that of the database.
+// CheckSearch compares the answer of Search, the first three pages of it, and
+// Neighbors, with the nearest items: the same items and no others, with their distances
+// and scores, in an order that db.Query.Rerank allows. The order is checked where
+// stored data defines it: by distance, by score, of RerankNone, and of RerankFeatures
+// among the nearest items. Items that share a code may come in any order of
+// projections. The error says where they differ, or is one of the database.
 func (o *Oracle) CheckSearch(ctx context.Context, q db.Query) error {
 	return describe(&q, o.search(ctx, q))
 }
@@ -157,7 +157,8 @@ func (o *Oracle) neighbors(ctx context.Context, q db.Query, hits []db.Hit) error
 	return nil
 }
 
-// features compares an answer by features with the nearest by projections, put in order.
+// features compares an answer by features with the nearest items by projections, sorted
+// by features.
 func (o *Oracle) features(ctx context.Context, q db.Query, k int, a *oracle.Answer, res *db.Result) error {
 	x := q.Vector
 	switch {
@@ -182,9 +183,9 @@ func (o *Oracle) features(ctx context.Context, q db.Query, k int, a *oracle.Answ
 	return nil
 }
 
-// CheckRadius compares the answers of SearchRadius and CountRadius with the items that are
-// within radius bits, as CheckSearch does; of RerankFeatures the items only, not their
-// order.
+// CheckRadius compares the answers of SearchRadius and CountRadius with the items
+// within radius bits, as CheckSearch does. With RerankFeatures it compares the items
+// and not their order.
 func (o *Oracle) CheckRadius(ctx context.Context, q db.Query, radius int) error {
 	return describe(&q, o.within(ctx, q, radius))
 }
@@ -227,8 +228,8 @@ func (o *Oracle) within(ctx context.Context, q db.Query, radius int) error {
 	return nil
 }
 
-// CheckWhere compares what CountWhere and ItemsWhere find with the items that an
-// expression is true of; args are the values of its placeholders.
+// CheckWhere compares the results of CountWhere and ItemsWhere with the items for which
+// an expression is true. args are the values of its placeholders.
 func (o *Oracle) CheckWhere(ctx context.Context, where string, args ...any) error {
 	want, err := o.Items(where, args...)
 	if err != nil {
@@ -257,7 +258,7 @@ func (o *Oracle) CheckWhere(ctx context.Context, where string, args ...any) erro
 	return nil
 }
 
-// describe says which query an error is about.
+// describe adds the query to an error.
 func describe(q *db.Query, err error) error {
 	if err == nil {
 		return nil

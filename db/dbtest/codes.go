@@ -9,25 +9,26 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Codes describes items of a codes-only collection: codes that gather around centres, as
-// perceptual hashes of pictures and of their copies do. Zero fields mean the defaults given
-// here; equal Codes give equal items, on every machine. Safe for concurrent use.
+// Codes describes items of a codes-only collection. Their codes gather around centres,
+// like perceptual hashes of pictures and of their copies. Zero fields mean the defaults
+// given here. Equal Codes give equal items, on every machine. It is safe for concurrent
+// use.
 type Codes struct {
-	Bits    int     // a multiple of 8 from 8 to 4096; 64
-	Centres int     // 100
-	Flip    float64 // chance that a bit of an item is not that of its centre; 0.05
+	Bits    int     // a multiple of 8 from 8 to 4096; default 64
+	Centres int     // default 100
+	Flip    float64 // probability that a bit of an item differs from its centre; default 0.05
 	Seed    uint64
 }
 
-// Schema returns that of a collection for the items: the bits, and an indexed field
-// "number", which is that of the item.
+// Schema returns the schema of a collection for the items: the bits, and an indexed
+// field "number" with the number of the item.
 func (c Codes) Schema() db.Schema {
 	return db.Schema{Bits: cmp.Or(c.Bits, 64), Fields: []db.Field{{Name: "number", Type: db.Int, Indexed: true}}}
 }
 
-// Items yields the items from to to-1, item i under the key "item i" with the label of its
-// centre, "centre 0" and so on. Item i is the same whichever are asked for. It makes one at a
-// time, and none that is not asked for.
+// Items yields the items from to to-1: item i with the key "item i" and the label of
+// its centre, "centre 0" and so on. Item i does not depend on from and to. It makes one
+// item at a time, and none before from.
 func (c Codes) Items(from, to int) iter.Seq[*db.Item] {
 	return func(yield func(*db.Item) bool) {
 		for i := from; i < to; i++ {

@@ -1,4 +1,4 @@
-// Package dbtest helps to test programs that embed package db: databases that check
+// Package dbtest helps to test programs that embed package db: databases that verify
 // themselves when a test ends, a brute-force oracle for searches, and generated items.
 //
 //	func TestShop(t *testing.T) {
@@ -13,19 +13,19 @@
 //
 // # What is checked
 //
-// Open closes its database at the end of the test, verifies it deeply (db.VerifyOptions),
-// and fails the test with what is wrong: damage, a write to disk that had failed, a call
-// that still goes on, goroutines that the database leaves behind. A test that makes a
-// database fail on purpose opens it with db.Open.
+// Open closes its database at the end of the test and verifies it deeply
+// (db.VerifyOptions). It fails the test for damage, for a write to disk that had
+// failed, for a call that is still running, and for goroutines that the database leaves
+// behind. A test that makes a database fail on purpose opens it with db.Open.
 //
-// An Oracle reads all items of a collection and answers by looking at each of them: it
-// measures distances itself, evaluates filters itself, and uses neither the index of codes
-// nor those of labels, modalities and fields. It takes from the database what items hold,
-// their codes, and what a vector is encoded as; whether codes are those that the model
-// gives is what deep verification tells.
+// An Oracle reads all items of a collection, and answers by looking at each of them. It
+// measures distances and evaluates filters itself, and uses no index: neither of codes
+// nor of labels, modalities and fields. It takes from the database the contents of
+// items, their codes, and the encoding of vectors. Deep verification checks that codes
+// are those of the model.
 //
-// # Concurrency
+// # Imports and concurrency
 //
-// Tests that run in parallel may each open databases. An Oracle may be shared by
-// goroutines.
+// The package imports db, db/event, internal/oracle and internal/synth. Tests that run
+// in parallel may each open databases. Goroutines may share an Oracle.
 package dbtest

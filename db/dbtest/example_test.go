@@ -14,7 +14,7 @@ import (
 
 // A test of a program that embeds a database.
 func ExampleOpen() {
-	_ = func(t *testing.T) { // TestShop, say
+	_ = func(t *testing.T) { // such as TestShop
 		d := dbtest.Open(t, "", nil) // in memory; verified when the test ends
 		set := dbtest.Pairs{Unlabelled: .2}
 		c, err := d.CreateCollection(t.Context(), "main", set.Schema())
@@ -27,7 +27,7 @@ func ExampleOpen() {
 		if _, err := c.Train(t.Context(), db.TrainOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		for asked := range set.Items(500, 510) { // that the collection does not know
+		for asked := range set.Items(500, 510) { // items that the collection does not know
 			words := asked.Vectors["text"]
 			dbtest.CheckSearches(t, c,
 				db.Query{From: "text", To: "image", Vector: words},
@@ -52,7 +52,7 @@ func ExampleOracle() {
 	q := db.Query{Key: "item 7", Where: "number < 500", K: 5}
 	fmt.Println("the database is right:", o.CheckSearch(ctx, q) == nil)
 
-	_, err = c.Delete(ctx, "item 7") // which the oracle does not hear of
+	_, err = c.Delete(ctx, "item 7") // the oracle does not notice
 	check(err)
 	q = db.Query{Code: make([]byte, 8), K: 1000}
 	fmt.Println(o.CheckSearch(ctx, q))

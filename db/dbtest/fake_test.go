@@ -31,7 +31,7 @@ func (f *fake) Fatalf(s string, a ...any)    { f.Errorf(s, a...); runtime.Goexit
 func (f *fake) Log(args ...any)              {}
 func (f *fake) Logf(format string, a ...any) {}
 
-// failing runs a test with its cleanup and returns what it fails with.
+// failing runs a test with its cleanup, and returns its failures.
 func failing(t *testing.T, test func(t testing.TB)) []string {
 	t.Helper()
 	f := &fake{TB: t}
@@ -41,7 +41,7 @@ func failing(t *testing.T, test func(t testing.TB)) []string {
 		}
 	}} {
 		done := make(chan struct{})
-		go func() { // which Fatalf ends
+		go func() { // Fatalf ends the goroutine
 			defer close(done)
 			run()
 		}()
@@ -50,7 +50,7 @@ func failing(t *testing.T, test func(t testing.TB)) []string {
 	return f.said
 }
 
-// expect checks that a test fails once, saying so.
+// expect checks that a test fails once, with these words.
 func expect(t *testing.T, said []string, words ...string) {
 	t.Helper()
 	if len(said) == 0 {

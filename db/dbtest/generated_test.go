@@ -10,7 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Items are the same whichever are asked for, and another seed gives others.
+// An item does not depend on the range that is asked for, and another seed gives other
+// items.
 func TestGeneratedItemsAreTheSame(t *testing.T) {
 	modalities := []db.Modality{{Name: "image", Dim: 6}, {Name: "words", Dim: 9, Sparse: true}, {Name: "sound", Dim: 2}}
 	for name, of := range map[string]func(seed uint64, from, to int) []*db.Item{
@@ -37,8 +38,8 @@ func TestGeneratedItemsAreTheSame(t *testing.T) {
 	}
 }
 
-// Shares are those that are asked for, within four standard deviations, and labels and
-// modalities as described.
+// Shares are the wanted ones, within four standard deviations, and labels and
+// modalities are as described.
 func TestGeneratedPairs(t *testing.T) {
 	const n = 4000
 	p := Pairs{Modalities: []db.Modality{{Name: "image", Dim: 6}, {Name: "words", Dim: 40, Sparse: true}}, Labels: 5, LabelsPerItem: 2, Missing: .5, Unlabelled: .25}
@@ -82,7 +83,7 @@ func TestBatches(t *testing.T) {
 	if !slices.Equal(sizes, []int{10, 10, 5}) {
 		t.Errorf("batches of %d", sizes)
 	}
-	for some := range Batches(Codes{}.Items(0, math.MaxInt), 3) { // of a stream without end
+	for some := range Batches(Codes{}.Items(0, math.MaxInt), 3) { // a stream without end
 		if some[2].Key != "item 2" {
 			t.Errorf("%q", some[2].Key)
 		}

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// A brood is the goroutines that a database has started, and those that these have: a
-// goroutine inherits the labels of the one that starts it. So databases of tests that run
-// in parallel are told apart, and goroutines of the test from theirs.
+// A brood is the goroutines that a database has started, and all that they have
+// started: a goroutine inherits the profiler labels of its starter. So databases of
+// parallel tests are told apart, and their goroutines from those of the test.
 type brood struct{ id string }
 
 const label = "fddhdb/dbtest"
 
 var broods atomic.Uint64
 
-// watch runs open so that all goroutines that it starts are of a brood. It does that in a
-// goroutine of its own, as the one of the caller keeps its labels.
+// watch runs open such that all goroutines that it starts belong to a brood. It runs
+// open in a goroutine of its own, because the caller's goroutine keeps its labels.
 func watch(open func()) brood {
 	b := brood{strconv.FormatUint(broods.Add(1), 10)}
 	done := make(chan struct{})
@@ -37,14 +37,15 @@ func watch(open func()) brood {
 	return b
 }
 
-// unwatch makes what the goroutine starts from now on nobody's.
+// unwatch removes the labels of the current goroutine: what it starts from now on
+// belongs to no brood.
 func unwatch() { pprof.SetGoroutineLabels(context.Background()) }
 
-// afterwards is how long goroutines may take to end behind Close. The last ones may have said
-// that they are done and not be gone yet.
+// afterwards is the time that goroutines have to end after Close. The last ones may
+// have signalled that they are done and not be gone yet.
 var afterwards = time.Minute
 
-// check fails a test where goroutines are left.
+// check fails a test if goroutines of the brood are left.
 func (b brood) check(t testing.TB) {
 	t.Helper()
 	left := b.running()
@@ -66,7 +67,7 @@ func (b brood) running() []string {
 	return containing(all.String(), fmt.Sprintf("%q:%q", label, b.id))
 }
 
-// inDatabase returns the stacks of goroutines that are in a call of a database.
+// inDatabase returns the stacks of goroutines inside a call of a database.
 func inDatabase() []string {
 	buf := make([]byte, 1<<20)
 	all := string(buf[:runtime.Stack(buf, true)])

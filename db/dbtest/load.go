@@ -7,9 +7,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Batches cuts items into slices of size items, the last one shorter where they do not
-// come out even, each the receiver's to keep: a stream of which something arrives at a
-// time.
+// Batches cuts items into slices of size items, the last one possibly shorter, as from
+// a stream that arrives in parts. The slices belong to the receiver.
 func Batches(items iter.Seq[*db.Item], size int) iter.Seq[[]*db.Item] {
 	return func(yield func([]*db.Item) bool) {
 		var some []*db.Item
@@ -27,8 +26,8 @@ func Batches(items iter.Seq[*db.Item], size int) iter.Seq[[]*db.Item] {
 	}
 }
 
-// Load puts items into a collection of d, 10,000 in a commit. After an error those of
-// earlier commits are there.
+// Load puts items into a collection of d, 10,000 in a commit. After an error the items
+// of earlier commits are there.
 func Load(ctx context.Context, d *db.DB, c *db.Collection, items iter.Seq[*db.Item]) error {
 	for some := range Batches(items, 10_000) {
 		b := d.NewBatch()

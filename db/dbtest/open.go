@@ -15,16 +15,16 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// Open opens a database for the time of a test, in the folder dir, which is created where
-// there is none: t.TempDir(), say. Where dir is "", the database is in memory, in
-// Options.FS if there is one and else in a file system of its own. Options are those of
-// db.Open; nil means the defaults. If it cannot be opened, that ends the test.
+// Open opens a database for the time of a test, in the folder dir, such as t.TempDir();
+// it creates a missing folder. If dir is "" the database is in memory: in Options.FS if
+// that is set, else in a file system of its own. Options are those of db.Open; nil
+// means the defaults. If the database cannot be opened Open ends the test.
 //
 // When the test ends, after the cleanup functions that were registered later, the
-// database is closed, unless the test has closed it, and verified as by VerifyFolder. The
-// test fails if that finds anything, if the database had failed (db.ErrFailed), if Close
-// does not come back as a call still goes on, and if goroutines of the database are
-// left. A folder that the test has closed and removed is not looked at.
+// database is closed, unless the test has closed it, and verified as by VerifyFolder.
+// The test fails if that finds anything, if the database had failed (db.ErrFailed), if
+// Close does not return because a call is still running, and if goroutines of the
+// database are left. A folder that the test has closed and removed is not verified.
 func Open(t testing.TB, dir string, options *db.Options) *db.DB {
 	t.Helper()
 	var opts db.Options
@@ -39,7 +39,7 @@ func Open(t testing.TB, dir string, options *db.Options) *db.DB {
 	}
 	if listen := opts.EventListener; listen != nil {
 		opts.EventListener = func(ctx context.Context, e *event.Event) {
-			unwatch() // connections that it opens, say, are the test's
+			unwatch() // goroutines that it starts, of connections for example, belong to the test
 			listen(ctx, e)
 		}
 	}
@@ -59,11 +59,11 @@ func Open(t testing.TB, dir string, options *db.Options) *db.DB {
 	return d
 }
 
-// patience is how long Close may wait for calls that go on: a test that takes longer hangs
-// for a reason that this package can name.
+// patience is the time that Close may wait for running calls. A test that takes longer
+// hangs for a reason that this package can name.
 var patience = time.Minute
 
-// finish closes a database; false if it did not come to that.
+// finish closes a database. It returns false if that was not possible.
 func finish(t testing.TB, d *db.DB) bool {
 	t.Helper()
 	closed := make(chan error, 1)
@@ -73,7 +73,7 @@ func finish(t testing.TB, d *db.DB) bool {
 	select {
 	case err := <-closed:
 		switch {
-		case errors.Is(err, db.ErrClosed): // the test has
+		case errors.Is(err, db.ErrClosed): // the test has closed it
 		case errors.Is(err, db.ErrFailed):
 			t.Errorf("dbtest: a write to disk failed during the test, and from then on the database has refused all writes: %v", err)
 		case err != nil:
@@ -97,9 +97,8 @@ func verifyClosed(t testing.TB, dir string, opts *db.Options) {
 	verifyFolder(t, dir, opts)
 }
 
-// Verify verifies a database as it is now, deeply (db.VerifyOptions), and fails the test
-// for everything that is wrong. It costs reading everything twice and making all codes
-// again.
+// Verify verifies a database as it is now, deeply (db.VerifyOptions), and fails the
+// test for every finding. It reads everything twice and computes all codes again.
 func Verify(t testing.TB, d *db.DB) {
 	t.Helper()
 	report(t, func(ctx context.Context, found func(db.Finding) error) error {
@@ -108,8 +107,8 @@ func Verify(t testing.TB, d *db.DB) {
 	})
 }
 
-// VerifyFolder is Verify for a database that nobody has open: one that the program under
-// test has opened and closed itself, say. Of the options FS counts; nil means the
+// VerifyFolder is Verify for a database that is not open, such as one that the program
+// under test has opened and closed itself. It uses only FS of options; nil means the
 // defaults.
 func VerifyFolder(t testing.TB, dir string, options *db.Options) {
 	t.Helper()
@@ -118,7 +117,7 @@ func VerifyFolder(t testing.TB, dir string, options *db.Options) {
 
 func verifyFolder(t testing.TB, dir string, options *db.Options) {
 	t.Helper()
-	var opts db.Options // without a listener that has heard of the end
+	var opts db.Options // without the listener, which has been told of the end
 	if options != nil {
 		opts.FS = options.FS
 	}
@@ -131,7 +130,7 @@ func verifyFolder(t testing.TB, dir string, options *db.Options) {
 	})
 }
 
-// report fails a test for what a verification finds.
+// report fails a test for the findings of a verification.
 func report(t testing.TB, verify func(ctx context.Context, found func(db.Finding) error) error) {
 	t.Helper()
 	const most = 10

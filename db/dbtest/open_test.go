@@ -18,8 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// Databases with which nothing is wrong do not fail a test, whatever the test does with
-// them.
+// Sound databases do not fail a test, whatever the test does with them.
 func TestSoundDatabases(t *testing.T) {
 	mem := vfs.NewMem()
 	dir := t.TempDir()
@@ -83,7 +82,7 @@ func mustClose(t testing.TB, d *db.DB) {
 	}
 }
 
-// What cannot be opened ends the test.
+// A database that cannot be opened ends the test.
 func TestNothingToOpen(t *testing.T) {
 	went := false
 	expect(t, failing(t, func(t testing.TB) {
@@ -137,7 +136,7 @@ func TestDamageIsNoticed(t *testing.T) {
 	expect(t, failing(t, func(t testing.TB) { VerifyFolder(t, dir, nil) }), "cannot be verified", "opened again")
 }
 
-// A program that swallows the error of a write does not get away with it.
+// A program that ignores the error of a write fails its test.
 func TestFailedWriteIsNoticed(t *testing.T) {
 	var full atomic.Bool
 	broken := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -156,7 +155,8 @@ func TestFailedWriteIsNoticed(t *testing.T) {
 	}), "a write to disk failed during the test", "broken disk")
 }
 
-// A goroutine that outlives its database is noticed, and one of the test is not.
+// A goroutine that outlives its database fails the test; one of the test itself does
+// not.
 func TestLeftGoroutineIsNoticed(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
@@ -184,7 +184,7 @@ func (l leaky) MkdirAll(dir string, perm os.FileMode) error {
 	return l.FS.MkdirAll(dir, perm)
 }
 
-// A read that nobody ends keeps Close from coming back, which would hang the test.
+// A read that never ends keeps Close from returning, which would hang the test.
 func TestEndlessCallIsNoticed(t *testing.T) {
 	patience = 60 * time.Millisecond
 	defer func() { patience = time.Minute }()

@@ -10,10 +10,10 @@ import (
 	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
-// An Oracle knows all items of a collection, and finds by looking at each of them. It is
-// of one state of the collection and of one code space, those at which it was made. What
-// it is compared with must be of the same: where others write or train meanwhile, both are
-// to be of a snapshot. Safe for concurrent use.
+// An Oracle knows all items of a collection, and finds items by looking at each of
+// them. It belongs to the state of the collection and the code space at which it was
+// made. Compare it only with the same state: if others write or train meanwhile, use a
+// snapshot for both. It is safe for concurrent use.
 type Oracle struct {
 	c        *db.Collection
 	schema   db.Schema
@@ -21,14 +21,14 @@ type Oracle struct {
 	revision uint32
 	items    []*db.Item // in database order
 	byKey    map[string]*db.Item
-	rows     map[string]uint32 // of those that have a code
+	rows     map[string]uint32 // rows of the items that have a code, by key
 	views    bool              // each target modality has codes of its own
 }
 
-// NewOracle reads all items of a collection: that of a snapshot, and of a space
-// (db.Collection.InSpace), as any other. It costs the memory of the items, vectors
-// included. Besides errors of reading there is one where the codes that searches use are
-// not those that items have.
+// NewOracle reads all items of a collection. The collection may be of a snapshot or of
+// a space (db.Collection.InSpace). The Oracle takes the memory of the items, vectors
+// included. NewOracle returns errors of reading, and an error if the codes that
+// searches use are not those of the items.
 func NewOracle(ctx context.Context, c *db.Collection) (*Oracle, error) {
 	o := &Oracle{c: c, byKey: map[string]*db.Item{}, rows: map[string]uint32{}}
 	var err error
@@ -90,7 +90,7 @@ func (o *Oracle) readCodes(ctx context.Context, to string) error {
 	return nil
 }
 
-// code returns the code by which searches for a modality find an item, "" where there is
+// code returns the code by which searches for modality to find an item; "" if there is
 // none.
 func (o *Oracle) code(it *db.Item, to string) string {
 	if o.views {
@@ -99,9 +99,9 @@ func (o *Oracle) code(it *db.Item, to string) string {
 	return string(it.Code)
 }
 
-// Items returns the items that an expression is true of, in database order; see
-// db.Query.Where; args are the values of its placeholders. The items are shared, and must
-// not be written to.
+// Items returns the items for which an expression is true, in database order; see
+// db.Query.Where. args are the values of its placeholders. The items are shared: do not
+// write to them.
 func (o *Oracle) Items(where string, args ...any) ([]*db.Item, error) {
 	match, err := parseWhere(where, args, o.schema)
 	if err != nil {
@@ -116,10 +116,10 @@ func (o *Oracle) Items(where string, args ...any) ([]*db.Item, error) {
 	return found, nil
 }
 
-// Hits returns all items that a query may find, whatever its K, Rerank and Window, by
-// (distance, -score), and where these are equal by (code, row), the item of q.Key before others of its code: Search puts the items of
-// one code into the order of db.Query.Rerank. The database encodes the query and does
-// nothing else.
+// Hits returns all items that a query may find, ignoring its K, Rerank and Window. They
+// are sorted by (distance, -score), then by (code, row), with the item of q.Key before
+// others of its code. Search sorts the items of one code by db.Query.Rerank. The
+// database only encodes the query.
 func (o *Oracle) Hits(q db.Query) ([]db.Hit, error) {
 	a, err := o.answer(&q)
 	if err != nil {
@@ -132,7 +132,7 @@ func (o *Oracle) Hits(q db.Query) ([]db.Hit, error) {
 	return hits, nil
 }
 
-// answer returns what a query must find.
+// answer returns the answer that a query must have.
 func (o *Oracle) answer(q *db.Query) (*oracle.Answer, error) {
 	switch {
 	case q.After != "":
@@ -171,7 +171,7 @@ func (o *Oracle) answer(q *db.Query) (*oracle.Answer, error) {
 	return a, nil
 }
 
-// vector returns the features of an item as a dense vector, nil where it has none.
+// vector returns the features of an item as a dense vector; nil if it has none.
 func (o *Oracle) vector(key, modality string) []float32 {
 	it := o.byKey[key]
 	if it == nil {

@@ -18,8 +18,8 @@ var (
 	filters = []string{"", "number < 40", "label = 'label 1' OR NOT has(sound)", "number >= 1e9", "number IN (3, 33, 50.0, 70.5) AND label != 'label 2'"}
 )
 
-// trained returns a collection of three modalities, one of them sparse, with items that
-// lack modalities, labels, or both but one.
+// trained returns a collection of three modalities, one of them sparse. Some of its
+// items lack modalities, labels, or all modalities but one.
 func trained(t *testing.T, views model.Views) *db.Collection {
 	t.Helper()
 	set := Pairs{
@@ -34,7 +34,7 @@ func trained(t *testing.T, views model.Views) *db.Collection {
 	if err := Load(t.Context(), d, c, set.Items(0, 120)); err != nil {
 		t.Fatal(err)
 	}
-	o := model.Options{ // which leave nothing to be chosen
+	o := model.Options{ // leaves nothing to choose
 		Bits: codeBits(), Anchors: 20, Views: views,
 		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}, Gamma: map[string]float64{},
 	}
@@ -50,7 +50,7 @@ func trained(t *testing.T, views model.Views) *db.Collection {
 	return c
 }
 
-// codeBits keeps what plans look up in the store short where everything is slow.
+// codeBits keeps the lookups of plans in the store short if everything is slow.
 func codeBits() int {
 	if testing.Short() {
 		return 8
@@ -58,7 +58,7 @@ func codeBits() int {
 	return 16
 }
 
-// queries are of all kinds: orders and plans and filters in turn.
+// queries returns queries of all kinds: orders, plans and filters in turn.
 func queries(to ...string) []db.Query {
 	var all []db.Query
 	set := Pairs{Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "words", Dim: 12, Sparse: true}, {Name: "sound", Dim: 5}}, Seed: 1}
@@ -72,7 +72,7 @@ func queries(to ...string) []db.Query {
 			i := len(all)
 			q.To, q.K = to[i%len(to)], []int{0, 1, 7, 200}[i%4]
 			q.Plan, q.Where = plans[i%len(plans)], filters[i%len(filters)]
-			if q.Plan == db.PlanDisk { // which looks up all codes that there could be before it knows that there are no more
+			if q.Plan == db.PlanDisk { // looks up all possible codes before it knows that there are no more
 				q.K = 1 + i%7
 			}
 			if q.Rerank = reranks[i/2%4]; q.Rerank == db.RerankFeatures && (q.From == "" || q.Where != "") {
@@ -91,7 +91,7 @@ func TestSearchesOfLearnedCodes(t *testing.T) {
 	}
 }
 
-// A copy without vectors answers as well, and is verified as well.
+// A copy without vectors gives the same answers, and is verified in the same way.
 func TestSearchesOfIndexOnlyCopies(t *testing.T) {
 	fs := vfs.NewMem()
 	d := Open(t, "", &db.Options{FS: fs})
@@ -117,7 +117,7 @@ func TestSearchesOfIndexOnlyCopies(t *testing.T) {
 		db.Query{From: "image", Vector: make([]float32, 16), Where: "has(text) AND NOT has(image)", Rerank: db.RerankAsymmetric})
 }
 
-// As it is in a snapshot, and in a space of its own, whatever is written meanwhile.
+// A snapshot and a space of its own keep their answers, whatever is written meanwhile.
 func TestSearchesOfSnapshotsAndSpaces(t *testing.T) {
 	d := Open(t, "", nil)
 	set := Pairs{}
@@ -169,8 +169,8 @@ func TestSearchesOfSnapshotsAndSpaces(t *testing.T) {
 	}
 }
 
-// What a collection has become differs from what an oracle knows, in every way in which an
-// answer can be wrong; each is noticed, and the message says what.
+// A changed collection differs from an older oracle in every way in which an answer can
+// be wrong. Each is noticed, and the message names it.
 func TestWrongAnswersAreNoticed(t *testing.T) {
 	code := func(it *db.Item, to byte) *db.Item {
 		it.Code = slices.Clone(it.Code)
@@ -220,7 +220,7 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 			}
 			search, radius, where := o.CheckSearch(t.Context(), q), o.CheckRadius(t.Context(), q, 16), o.CheckWhere(t.Context(), q.Where)
 			if name == "distance" {
-				where = search // which that does not concern
+				where = search // the change does not affect it
 			}
 			if search == nil || radius == nil || where == nil {
 				t.Fatalf("search: %v; radius: %v; where: %v", search, radius, where)
@@ -236,7 +236,8 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 	}
 }
 
-// Codes that searches use and items do not have are noticed before anything is compared.
+// Codes that searches use and items do not have are noticed before anything is
+// compared.
 func TestOtherCodesAreNoticed(t *testing.T) {
 	c := loaded(t, Open(t, "", nil), 20)
 	for says, change := range map[string]func(o *Oracle){

@@ -10,18 +10,18 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// Pairs describes items of several modalities that share nothing but their labels, as a
-// picture and its caption do: each label has a centre in each modality, and a vector is
-// the sum of the centres of its labels plus Gaussian noise. Training finds them nearly
-// perfectly where there is little noise. Zero fields mean the defaults given here; equal
-// Pairs give equal items, on other processors but for rounding. Safe for concurrent use.
+// Pairs describes items of several modalities that share only their labels, like a
+// picture and its caption. Each label has a centre in each modality. A vector is the
+// sum of the centres of its labels, plus Gaussian noise. With little noise training
+// finds them nearly perfectly. Zero fields mean the defaults given here. Equal Pairs
+// give equal items, on other processors up to rounding. It is safe for concurrent use.
 type Pairs struct {
-	Modalities    []db.Modality // "image" of 16 dimensions and "text" of 8; of sparse ones about half of the numbers are 0
-	Labels        int           // different labels, "label 0" and so on; 4
-	LabelsPerItem int           // at most that many, at least one; 1
-	Noise         float64       // standard deviation, that of the centres being 1; 0.3
-	Missing       float64       // chance that an item lacks a modality; it keeps at least one
-	Unlabelled    float64       // chance that an item comes without its labels
+	Modalities    []db.Modality // default: "image" of 16 dimensions and "text" of 8; in sparse ones about half of the numbers are 0
+	Labels        int           // number of labels, "label 0" and so on; default 4
+	LabelsPerItem int           // an item has 1 to that many; default 1
+	Noise         float64       // standard deviation; that of the centres is 1; default 0.3
+	Missing       float64       // probability that an item lacks a modality; it keeps at least one
+	Unlabelled    float64       // probability that an item comes without its labels
 	Seed          uint64
 }
 
@@ -32,17 +32,17 @@ func (p Pairs) modalities() []db.Modality {
 	return []db.Modality{{Name: "image", Dim: 16}, {Name: "text", Dim: 8}}
 }
 
-// Schema returns that of a collection for the items: the modalities, and an indexed field
-// "number", which is that of the item.
+// Schema returns the schema of a collection for the items: the modalities, and an
+// indexed field "number" with the number of the item.
 func (p Pairs) Schema() db.Schema {
 	return db.Schema{Modalities: p.modalities(), Fields: []db.Field{{Name: "number", Type: db.Int, Indexed: true}}}
 }
 
-// Items yields the items from to to-1, item i under the key "item i". Item i is the same
-// whichever are asked for, so that those behind the last one stored are queries that a
-// collection does not know. The first ones have one label each, all different, and come
-// with it. It makes one at a time, those before the first included: the time is that of to
-// items, the memory that of one.
+// Items yields the items from to to-1: item i with the key "item i". Item i does not
+// depend on from and to, so items after the last stored one are queries that a
+// collection does not know. The first items have one label each, all different, and
+// keep it. Items makes one item at a time, also those before from: it takes the time of
+// to items and the memory of one.
 func (p Pairs) Items(from, to int) iter.Seq[*db.Item] {
 	return func(yield func(*db.Item) bool) {
 		cfg := synth.Config{Classes: cmp.Or(p.Labels, 4), LabelsPerItem: p.LabelsPerItem, Noise: p.Noise, Missing: p.Missing, Seed: p.Seed}
@@ -72,7 +72,7 @@ func (p Pairs) Items(from, to int) iter.Seq[*db.Item] {
 	}
 }
 
-// setVector gives an item a vector in the form of its modality, if there is one.
+// setVector gives an item a vector in the form of its modality, unless x is nil.
 func setVector(it *db.Item, m db.Modality, x []float32) {
 	switch {
 	case x == nil:

@@ -14,14 +14,14 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Filters, evaluated by looking at an item: what Query.Where means, spelt out a second
-// time. Of what the database refuses some is read here nevertheless.
+// Filters, evaluated by looking at an item: a second implementation of Query.Where. It
+// accepts some expressions that the database refuses.
 
-// A predicate is what an expression says of an item.
+// A predicate tells whether an expression is true for an item.
 type predicate func(*db.Item) bool
 
-// parseWhere reads an expression with the values of its placeholders; the empty one is true
-// of all.
+// parseWhere reads an expression. args are the values of its placeholders. The empty
+// expression is true for all items.
 func parseWhere(text string, args []any, schema db.Schema) (predicate, error) {
 	if text == "" {
 		return func(*db.Item) bool { return true }, nil
@@ -41,16 +41,16 @@ func parseWhere(text string, args []any, schema db.Schema) (predicate, error) {
 	return p, nil
 }
 
-// A reader reads an expression word by word. What it returns after an error means nothing.
+// A reader reads an expression word by word. Its results after an error are not valid.
 type reader struct {
 	rest   string
-	word   string // the present one, as it stands there; "" at the end
-	args   []any  // of the placeholders that follow
+	word   string // the current word as it is written; "" at the end
+	args   []any  // values of the placeholders that are not read yet
 	schema db.Schema
-	err    error // the first
+	err    error // the first error
 }
 
-// fail goes to the end, so that everybody stops.
+// fail records an error and goes to the end, so that all callers stop.
 func (r *reader) fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf(format, args...)
@@ -69,7 +69,7 @@ func (r *reader) next() {
 	r.rest = r.rest[len(r.word):]
 }
 
-// skip passes over a word if it is the present one, in any case.
+// skip consumes the current word if it equals word in any case.
 func (r *reader) skip(word string) bool {
 	if !strings.EqualFold(r.word, word) {
 		return false
@@ -84,7 +84,7 @@ func (r *reader) need(word string) {
 	}
 }
 
-// take returns the present word and goes on.
+// take returns the current word and reads the next one.
 func (r *reader) take() string {
 	word := r.word
 	r.next()
@@ -130,7 +130,7 @@ func (r *reader) factor() predicate {
 	return r.field()
 }
 
-// name returns the name that a word stands for.
+// name returns the name that a word means.
 func (r *reader) name() string {
 	word := r.take()
 	if strings.HasPrefix(word, `"`) {
@@ -139,7 +139,7 @@ func (r *reader) name() string {
 	return word
 }
 
-// operator reads a comparison and what it compares with.
+// operator reads a comparison and its values.
 func (r *reader) operator() (op string, values []string) {
 	switch op = strings.ToUpper(r.take()); op {
 	case "=", "!=", "<", "<=", ">", ">=":
@@ -206,7 +206,7 @@ func (r *reader) labels() predicate {
 	}
 }
 
-// field reads a comparison with a field, false of items that lack it.
+// field reads a comparison with a field. It is false for items without the field.
 func (r *reader) field() predicate {
 	name := r.name()
 	i := slices.IndexFunc(r.schema.Fields, func(f db.Field) bool { return f.Name == name })
@@ -242,7 +242,7 @@ func holds(op string, sign int) bool {
 	return sign >= 0
 }
 
-// comparison returns how values of a type compare with a literal.
+// comparison returns a function that compares values of a type with a literal.
 func (r *reader) comparison(typ db.FieldType, literal string) func(any) int {
 	switch typ {
 	case db.String:
@@ -259,7 +259,7 @@ func (r *reader) comparison(typ db.FieldType, literal string) func(any) int {
 			}
 			return 1
 		}
-	case db.Float: // the literal is rounded as values were, too large ones to infinity
+	case db.Float: // the literal is rounded as values are, too large ones to infinity
 		f, err := strconv.ParseFloat(literal, 64)
 		if errors.Is(err, strconv.ErrSyntax) {
 			r.fail("%s is no number", literal)
@@ -278,8 +278,8 @@ func (r *reader) comparison(typ db.FieldType, literal string) func(any) int {
 	return func(x any) int { return new(big.Rat).SetInt64(x.(int64)).Cmp(number) }
 }
 
-// exact returns a number, or where its exponent is beyond all that could matter one that
-// compares with integers of 64 bits as it does.
+// exact returns a number. If its exponent is so large that only its sign matters, it
+// returns one that compares with 64-bit integers in the same way.
 func (r *reader) exact(literal string) *big.Rat {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(literal), "e")
 	m, ok := new(big.Rat).SetString(mantissa)
@@ -287,7 +287,7 @@ func (r *reader) exact(literal string) *big.Rat {
 		r.fail("%s is no number", literal)
 		return new(big.Rat)
 	}
-	far := len(mantissa) + 30 // so many digits are shifted beyond the point, or the other way
+	far := len(mantissa) + 30 // the digits can move the point by so much
 	e, err := strconv.Atoi(exponent)
 	switch {
 	case exponent == "" || m.Sign() == 0:

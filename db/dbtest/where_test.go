@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// filtered is a collection of items with all that filters can ask for.
+// filtered returns a collection of items with everything that filters can test.
 func filtered(t testing.TB) (*db.Collection, *Oracle) {
 	t.Helper()
 	d := Open(t, "", nil)
@@ -55,7 +55,7 @@ func filtered(t testing.TB) (*db.Collection, *Oracle) {
 	return c, o
 }
 
-// Whatever the database takes for a filter, the oracle reads, and finds the same items.
+// The oracle reads every filter that the database accepts, and finds the same items.
 func FuzzWhere(f *testing.F) {
 	for _, text := range []string{
 		"", "n = 1", "n != 1.5 or not n<2", `"not" >= 7 AND has("and")`, "x IN (.1, 1e400, -0, 1.) and b = TRUE", "s > 'a' aNd s<='it''s'",
@@ -78,7 +78,7 @@ func FuzzWhere(f *testing.F) {
 	})
 }
 
-// A filter that neither understands is refused with the place where it goes wrong.
+// A filter that neither accepts is refused with the place of its error.
 func TestWhereErrors(t *testing.T) {
 	for text, says := range map[string]string{
 		"colour = 1":      `no field "colour"`,

@@ -1,8 +1,10 @@
-// Package event has what a database tells of itself: events, for a Listener or as log lines,
-// spans, for a Tracer, and figures of how often and how long.
+// Package event has the types by which a database reports its work: events for a
+// Listener or as log lines, spans for a Tracer, and figures about numbers and durations
+// of calls.
 //
-// A listener and a tracer are set in db.Options. Whoever listens holds no lock of the database:
-// events wait in a queue, and a slow listener costs events only. Names and fields of events do
-// not change; docs/OPERATIONS.md has them all. The package has types and names, no goroutine and
-// no state, and imports the standard library only.
+// A listener and a tracer are set in db.Options. A listener is called without any lock
+// of the database: events wait in a queue, and a slow listener only loses events
+// (event_test.go of package db). Names and fields of events do not change;
+// docs/OPERATIONS.md has them all. The package has types and names, no goroutine and no
+// state. It imports the standard library only; db/internal/signal sends the events.
 package event

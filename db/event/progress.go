@@ -1,11 +1,10 @@
 package event
 
-// Progress hears how far something that takes long has come: done of total, in the stage
-// that it is in; total is 0 while it is not known. The option that takes one names its
-// stages, and what is counted in each: items, records, bytes or objects. A nil Progress
-// hears nothing.
+// A Progress is called while a long operation works: done of total are done in the stage.
+// total is 0 while it is unknown. The option that takes a Progress names the stages, and
+// the unit of each: items, records, bytes or objects. A nil Progress is not called.
 //
-// Calls come one at a time, from any goroutine unless the option says from which. The work
-// waits for each, so that a Progress should return at once. It may cancel the context of
-// the work.
+// Calls come one at a time, from any goroutine unless the option names one. The operation
+// waits for each call, so a Progress should return at once. It may cancel the context of
+// the operation.
 type Progress func(stage string, done, total int64)

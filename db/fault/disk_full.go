@@ -12,13 +12,13 @@ import (
 // A DiskFullError says how much space there is, and how much a write needs. It is an
 // ErrDiskFull.
 type DiskFullError struct {
-	Dir     string // of the database; "" where the disk may be another one, which Err tells then
-	Free    int64  // bytes; 0 where the file system cannot tell
-	Reserve int64  // bytes that are kept free; 0 where the disk itself has refused
-	Needed  int64  // bytes, about; 0 where that is not known
-	Err     error  // of the operating system; nil where a write was refused before it
+	Dir     string // folder of the database; "" if the disk may be another one, which Err then names
+	Free    int64  // free bytes; 0 if the file system cannot tell
+	Reserve int64  // bytes that are kept free; 0 if the disk itself has refused
+	Needed  int64  // approximate bytes; 0 if unknown
+	Err     error  // error of the operating system; nil if a write was refused before it
 
-	closed bool // nothing can be deleted, as the database could not be opened
+	closed bool // the database could not be opened, so nothing can be deleted
 }
 
 func (e *DiskFullError) Error() string {
@@ -43,7 +43,7 @@ func (e *DiskFullError) Error() string {
 	return text.String() + ": " + advice
 }
 
-// Is makes a DiskFullError an ErrDiskFull.
+// Is makes errors.Is(err, ErrDiskFull) true.
 func (e *DiskFullError) Is(target error) bool { return target == ErrDiskFull }
 
 // Unwrap returns the error of the operating system, if there is one.
@@ -57,12 +57,14 @@ func IsDiskFull(err error) bool {
 	return vfs.IsNoSpaceError(err) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// DiskFullAnew reports whether an error says that a disk is full and is not worded yet.
+// DiskFullAnew reports whether an error says that a disk is full and is not yet a
+// DiskFullError.
 func DiskFullAnew(err error) bool {
 	return IsDiskFull(err) && !errors.Is(err, ErrDiskFull) && !errors.Is(err, ErrFailed)
 }
 
-// DiskFullElsewhere words it where the disk need not be that of the database.
+// DiskFullElsewhere returns a DiskFullError for such an error, if the disk need not be
+// that of the database.
 func DiskFullElsewhere(err error) error {
 	if !DiskFullAnew(err) {
 		return err
@@ -70,8 +72,9 @@ func DiskFullElsewhere(err error) error {
 	return &DiskFullError{Err: err}
 }
 
-// DiskFullToOpen words it for an error of opening the database in dir: there is none yet that
-// has failed, nor one to delete from. failure is that of its store, if there is one.
+// DiskFullToOpen returns a DiskFullError for such an error of opening the database in
+// dir: no database has failed yet, and there is nothing to delete from. failure is the
+// error of its store, if it has one.
 func DiskFullToOpen(dir string, err error, failure *error) error {
 	if !IsDiskFull(err) || errors.Is(err, ErrDiskFull) {
 		return err

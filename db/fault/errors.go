@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Errors to test for with errors.Is. Many come wrapped with what was being done.
+// Errors to test for with errors.Is. Many come wrapped with the operation that failed.
 var (
 	ErrNotFound    = errors.New("fddhdb: not found")                 // no such item, space or collection
 	ErrExists      = errors.New("fddhdb: exists already")            // the collection, modality or field to add, or the folder of a checkpoint
@@ -21,14 +21,14 @@ var (
 	ErrReadOnly    = errors.New("fddhdb: read-only")                 // a write to a snapshot, an index-only collection, or with Options.ReadOnly
 	ErrNoModel     = errors.New("fddhdb: collection is not trained") // codes are needed and there are none yet
 	ErrCorrupt     = errors.New("fddhdb: corruption found")          // stored bytes that no version of fddhdb writes
-	ErrStaged      = errors.New("fddhdb: staged items are damaged")  // what an import has staged; an ErrCorrupt too, though nothing that is stored is damaged
+	ErrStaged      = errors.New("fddhdb: staged items are damaged")  // staged items of an import; also an ErrCorrupt, though nothing stored is damaged
 	ErrFormat      = errors.New("fddhdb: unsupported format")        // written by a newer version
-	ErrInvalid     = errors.New("fddhdb: invalid argument")          // the caller can mend it; nothing was changed
+	ErrInvalid     = errors.New("fddhdb: invalid argument")          // the caller can correct it; nothing was changed
 	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, codes, spaces, labels or collections
-	ErrConflict    = errors.New("fddhdb: conflict")                  // an item is not what a batch expects
-	ErrBusy        = errors.New("fddhdb: busy")                      // a training, or the building of a space, is going on
+	ErrConflict    = errors.New("fddhdb: conflict")                  // an item is not as a batch expects it
+	ErrBusy        = errors.New("fddhdb: busy")                      // a training, or the building of a space, is running
 	ErrFailed      = errors.New("fddhdb: database has failed")       // a write to disk failed; reopen to recover
-	ErrDiskFull    = errors.New("fddhdb: disk is full")              // nothing was changed; writes go on when there is room
+	ErrDiskFull    = errors.New("fddhdb: disk is full")              // nothing was changed; writes go on when there is space
 )
 
 // Invalid returns an error that wraps ErrInvalid.
@@ -46,15 +46,15 @@ func (e *DimensionError) Error() string {
 	return fmt.Sprintf("%v: modality %q has %d dimensions, the vector has %d", ErrInvalid, e.Modality, e.Want, e.Got)
 }
 
-// Is makes a DimensionError an ErrInvalid.
+// Is makes errors.Is(err, ErrInvalid) true.
 func (e *DimensionError) Is(target error) bool { return target == ErrInvalid }
 
-// A FormatError is about a database, or something in it, of a format that this version of
-// fddhdb does not read. It is an ErrFormat.
+// A FormatError is about a database, or a record of it, in a format that this version
+// of fddhdb cannot read. It is an ErrFormat.
 type FormatError struct {
-	Dir              string // of the database; "" where What says what it is about
-	What             string // the record, in words; "" for the database as a whole
-	Found, Supported int    // Supported is the newest format that is read
+	Dir              string // folder of the database; "" if What says enough
+	What             string // the record in words; "" for the whole database
+	Found, Supported int    // Supported is the newest format that can be read
 }
 
 func (e *FormatError) Error() string {
@@ -68,12 +68,12 @@ func (e *FormatError) Error() string {
 		ErrFormat, strings.Join(parts, ": "), e.Found, e.Supported)
 }
 
-// Is makes a FormatError an ErrFormat.
+// Is makes errors.Is(err, ErrFormat) true.
 func (e *FormatError) Is(target error) bool { return target == ErrFormat }
 
-// A CorruptionError names the record that is damaged. It is an ErrCorrupt.
+// A CorruptionError names a damaged record. It is an ErrCorrupt.
 type CorruptionError struct {
-	What string // the record, in words
+	What string // the record in words
 	Err  error
 }
 
@@ -81,17 +81,17 @@ func (e *CorruptionError) Error() string {
 	return strings.ReplaceAll(fmt.Sprintf("%v: %s: %v", ErrCorrupt, e.What, e.Err), detailCarrier, "")
 }
 
-// detailCarrier is what Pebble ends the texts of its errors about damage with.
+// detailCarrier is the end of the texts of Pebble's errors about damage.
 const detailCarrier = "\n<corruption detail carrier>"
 
-// Is makes a CorruptionError an ErrCorrupt.
+// Is makes errors.Is(err, ErrCorrupt) true.
 func (e *CorruptionError) Is(target error) bool { return target == ErrCorrupt }
 
-// Unwrap returns what the decoder said.
+// Unwrap returns the error of the decoder.
 func (e *CorruptionError) Unwrap() error { return e.Err }
 
-// Annotate says what was being done when an error came up, unless it is one of
-// ours, which say that themselves. What is no file where one belongs is damage.
+// Annotate adds the operation to an error, unless it is an error of this package, which
+// names it already. Anything but a file in the place of a file is damage.
 func Annotate(err error, format string, args ...any) error {
 	if err == nil || strings.HasPrefix(err.Error(), "fddhdb: ") {
 		return err
@@ -102,8 +102,8 @@ func Annotate(err error, format string, args ...any) error {
 	return fmt.Errorf("fddhdb: %s: %w", fmt.Sprintf(format, args...), err)
 }
 
-// ReadError is about a record that could not be read: damage where Pebble or the
-// merger says so, or where a record is missing that must be there; else the disk.
+// ReadError returns the error of reading a record. It is damage if Pebble or the merger
+// says so, or if a required record is missing. Otherwise the disk has failed.
 func ReadError(err error, format string, args ...any) error {
 	var known *CorruptionError
 	if err == nil || errors.As(err, &known) {
@@ -115,7 +115,8 @@ func ReadError(err error, format string, args ...any) error {
 	return Annotate(err, "read "+format, args...)
 }
 
-// Corrupt is about a record that is damaged, or that a newer version has written.
+// Corrupt returns the error of a record that is damaged, or that a newer version has
+// written.
 func Corrupt(err error, format string, args ...any) error {
 	if newer := newerRecord(err); newer != nil {
 		newer.What = fmt.Sprintf(format, args...)
@@ -129,11 +130,12 @@ func NotFound(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrNotFound, fmt.Sprintf(format, args...))
 }
 
-// ErrMissing is pebble.ErrNotFound under a name that cannot be mixed up.
+// ErrMissing is pebble.ErrNotFound, under a name that cannot be confused with
+// ErrNotFound.
 var ErrMissing = pebble.ErrNotFound
 
-// newerRecord returns what to say of a record whose version is not known, as it is newer;
-// nil where an error is about something else.
+// newerRecord returns the error of a record with an unknown, newer version; nil if err
+// is about anything else.
 func newerRecord(err error) *FormatError {
 	var record *codec.VersionError
 	var frame *model.FormatError
@@ -146,7 +148,7 @@ func newerRecord(err error) *FormatError {
 	return nil
 }
 
-// OfItem says which item an error is about.
+// OfItem adds the key of an item to an error.
 func OfItem(key string, err error) error {
 	if key == "" {
 		return err
@@ -154,7 +156,7 @@ func OfItem(key string, err error) error {
 	return &ItemError{Key: key, Err: err}
 }
 
-// An ItemError names the item that an error is about.
+// An ItemError names the item of an error.
 type ItemError struct {
 	Key string
 	Err error
@@ -162,16 +164,16 @@ type ItemError struct {
 
 func (e *ItemError) Error() string { return e.Err.Error() + " (item " + e.Key + ")" }
 
-// Unwrap returns the error itself.
+// Unwrap returns the error without the item.
 func (e *ItemError) Unwrap() error { return e.Err }
 
-// Problem returns what is wrong by an error, which a finding is known to be.
+// Problem returns the text of an error for a finding.
 func Problem(err error) string {
 	return plainProblem.Replace(err.Error())
 }
 
 var plainProblem = strings.NewReplacer(
 	ErrCorrupt.Error()+": ", "", ErrInvalid.Error()+": ", "", codec.ErrCorrupt.Error()+": ", "",
-	ErrMissing.Error(), "missing", detailCarrier, "", // of the storage engine
-	"fddhdb: ", "", // which whoever tells of the finding begins with
+	ErrMissing.Error(), "missing", detailCarrier, "", // from the storage engine
+	"fddhdb: ", "", // findings have their own prefix
 )

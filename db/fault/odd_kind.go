@@ -7,12 +7,12 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A KindError is about something that is no file where one belongs, or no folder. It is
-// damage, a codec.ErrCorrupt.
+// A KindError is about something other than a file or a folder in the place of one. It
+// is damage: a codec.ErrCorrupt.
 type KindError struct {
 	Path   string
-	Found  fs.FileMode // the type
-	Folder bool        // belongs there
+	Found  fs.FileMode // its type
+	Folder bool        // a folder belongs there, not a file
 }
 
 func (e *KindError) Error() string {
@@ -23,7 +23,7 @@ func (e *KindError) Error() string {
 	return fmt.Sprintf("%s is %s, and not %s: move it away", e.Path, kindName(e.Found), want)
 }
 
-// Is makes a KindError damage.
+// Is makes errors.Is(err, codec.ErrCorrupt) true.
 func (e *KindError) Is(target error) bool { return target == codec.ErrCorrupt }
 
 func kindName(mode fs.FileMode) string {

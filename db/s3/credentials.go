@@ -12,13 +12,14 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// findCredentials looks in the usual places, in the usual order, and says where it found
-// some. A place that has them only for a while is asked again when they expire.
+// findCredentials looks for credentials in the usual places, in the usual order. It
+// also returns the name of the place. A place with temporary credentials is asked again
+// when they expire.
 func findCredentials(ctx context.Context, o Options) (*credentials.Credentials, string, error) {
 	if o.AccessKeyID != "" {
 		return credentials.NewStaticV4(o.AccessKeyID, o.SecretAccessKey, o.SessionToken), "the options", nil
 	}
-	// Off a cloud nobody answers at the address of its metadata.
+	// Outside of a cloud nothing answers at the address of its metadata.
 	client := &http.Client{Timeout: 5 * time.Second}
 	places := []place{
 		{"the environment", &credentials.EnvAWS{}},
@@ -36,7 +37,7 @@ func findCredentials(ctx context.Context, o Options) (*credentials.Credentials, 
 			return nil, "", ctx.Err()
 		case err == nil && v.AccessKeyID != "" && v.SecretAccessKey != "":
 			return c, p.name, nil
-		// No file is no mistake, half of the credentials is one.
+		// A missing file is fine; half of the credentials is a mistake.
 		case errors.Is(err, os.ErrNotExist):
 		case err != nil && p.name != "the role of the machine":
 			why = append(why, fmt.Sprintf(" (%s: %v)", p.name, err))
@@ -48,7 +49,7 @@ func findCredentials(ctx context.Context, o Options) (*credentials.Credentials, 
 		"or write them to ~/.aws/credentials and choose with AWS_PROFILE, or give the machine a role%s", strings.Join(why, ""))
 }
 
-// A place is where credentials may be.
+// A place is a place where credentials may be.
 type place struct {
 	name     string
 	provider credentials.Provider

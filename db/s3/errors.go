@@ -14,8 +14,8 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// failed says what was being done when a request failed, and what to do about it; nil
-// for nil. An end of the context stays what it is.
+// failed adds to the error of a request the operation and advice; nil stays nil. The
+// end of a context stays as it is.
 func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	switch {
 	case err == nil:
@@ -34,7 +34,7 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	return &requestError{fmt.Sprintf("fddhdb: %s: %s: %s", s, doing, text), err}
 }
 
-// A requestError is what the client says, in other words.
+// A requestError is an error of the client in other words.
 type requestError struct {
 	text string
 	err  error
@@ -43,7 +43,7 @@ type requestError struct {
 func (e *requestError) Error() string { return e.text }
 func (e *requestError) Unwrap() error { return e.err }
 
-// advice says what to do; "" where nobody knows.
+// advice returns advice for an error; "" if there is none.
 func (s *Store) advice(answer minio.ErrorResponse, err error) string {
 	switch answer.Code {
 	case minio.NoSuchBucket:
@@ -79,7 +79,7 @@ func (s *Store) advice(answer minio.ErrorResponse, err error) string {
 	return s.networkAdvice(err)
 }
 
-// networkAdvice is about requests that no S3 server has answered.
+// networkAdvice returns advice for a request that no S3 server has answered.
 func (s *Store) networkAdvice(err error) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -103,11 +103,11 @@ func (s *Store) networkAdvice(err error) string {
 	return ""
 }
 
-// errPage is about an answer for people.
+// errPage is about a web page in place of an answer.
 var errPage = errors.New("a web page comes in place of an answer")
 
-// noPages refuses web pages, such as the one by which a network asks for a password: the
-// client would take it for a list of no objects.
+// noPages refuses web pages, such as the login page of a network: the client would take
+// one for an empty list of objects.
 type noPages struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

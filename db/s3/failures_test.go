@@ -43,7 +43,7 @@ func names(ctx context.Context, s *Store) ([]string, error) {
 	return all, err
 }
 
-// What fails twice and then does not has not failed.
+// A request that fails twice and then succeeds has not failed.
 func TestFailuresThatPass(t *testing.T) {
 	for name, refuseOne := range map[string]func(w http.ResponseWriter, r *http.Request){
 		"500":      func(w http.ResponseWriter, _ *http.Request) { refuse(w, 500, "InternalError") },
@@ -91,7 +91,7 @@ func TestFailuresThatPass(t *testing.T) {
 	}
 }
 
-// What goes on failing is an error, and leaves everything as it was.
+// A permanent failure is an error, and leaves everything unchanged.
 func TestFailuresThatStay(t *testing.T) {
 	var down atomic.Bool
 	f := newFake(t, func(w http.ResponseWriter, r *http.Request) bool {
@@ -122,7 +122,7 @@ func TestFailuresThatStay(t *testing.T) {
 	}
 }
 
-// A list is whole or an error, also where a later page fails.
+// A list is whole or an error, also if a later page fails.
 func TestListIsWhole(t *testing.T) {
 	var fail atomic.Bool
 	f := newFake(t, func(w http.ResponseWriter, r *http.Request) bool {
@@ -139,7 +139,7 @@ func TestListIsWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A folder, as consoles make it, and what belongs to somebody else.
+	// A folder made by a console, and objects of others.
 	for _, key := range []string{"a/prefix/", "a/prefix/x/", "a/prefix/x/.o.tmp", "a/prefix2/o", "a/o"} {
 		if err := f.objects.Put(ctx, key, strings.NewReader(""), 0); err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestListIsWhole(t *testing.T) {
 	}
 }
 
-// A download that is cut goes on where it was; of an object that has been replaced
+// A download that is cut goes on at the same position. If the object has been replaced
 // meanwhile there is nothing to go on with.
 func TestCutDownloads(t *testing.T) {
 	pieces := int64(5)
@@ -169,7 +169,7 @@ func TestCutDownloads(t *testing.T) {
 		if r.Method != "GET" || !strings.HasSuffix(r.URL.Path, "/object") {
 			return false
 		}
-		// As much as it may, then the connection goes.
+		// Send as much as allowed, then cut the connection.
 		cut := &cutting{ResponseWriter: w, left: int64(len(two))/pieces + 1}
 		if stuck.Load() && r.Header.Get("Range") != "" {
 			cut.left = 0
@@ -258,7 +258,7 @@ func (f *flipping) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An upload in parts that fails, whenever it does, leaves nothing.
+// A failed upload in parts leaves nothing, whenever it fails.
 func TestFailedParts(t *testing.T) {
 	for name, at := range map[string]func(r *http.Request) bool{
 		"begin": func(r *http.Request) bool { return r.Method == "POST" && r.URL.Query().Has("uploads") },
@@ -284,8 +284,8 @@ func TestFailedParts(t *testing.T) {
 	}
 }
 
-// A server that does not answer is left when the context ends, also by an upload in
-// parts that it should forget.
+// A request to a silent server ends with the context, also an upload in parts that the
+// server should drop.
 func TestCancelledWhileTheServerIsSilent(t *testing.T) {
 	var silent atomic.Bool
 	asked, done := make(chan struct{}, 100), make(chan struct{})
@@ -337,7 +337,7 @@ var unknownHost = &http.Transport{DialContext: func(_ context.Context, network, 
 	return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}}
 }}
 
-// Open says what is wrong and what to do.
+// Errors of Open say what is wrong and what to do.
 func TestOpenErrors(t *testing.T) {
 	serve := func(t *testing.T, status int, body string) Options {
 		s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

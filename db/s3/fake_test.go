@@ -22,8 +22,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup/storetest"
 )
 
-// fake is as much of an S3 server as a Store needs, which fails as a test wishes. What
-// a real one does is tested by TestServer.
+// fake is an S3 server for the requests of a Store, which fails on demand. TestServer
+// uses a real one.
 type fake struct {
 	*httptest.Server
 	objects storetest.Memory
@@ -31,12 +31,12 @@ type fake struct {
 	mu       sync.Mutex
 	etags    map[string]string
 	uploads  map[string][][]byte // parts by upload
-	requests []string            // METHOD, what it is about, and the range
+	requests []string            // METHOD, object or bucket, and range
 	fail     func(w http.ResponseWriter, r *http.Request) bool
 }
 
-// newFake starts a server whose bucket is called bucket. fail may answer a request in
-// its place.
+// newFake starts a server with a bucket called bucket. fail may answer a request
+// instead.
 func newFake(t *testing.T, fail func(w http.ResponseWriter, r *http.Request) bool) *fake {
 	f := &fake{etags: map[string]string{}, uploads: map[string][][]byte{}, fail: fail}
 	f.Server = httptest.NewTLSServer(f)
@@ -61,14 +61,14 @@ func (f *fake) open(t *testing.T) *Store {
 	return s
 }
 
-// forget forgets which requests came.
+// forget drops the recorded requests.
 func (f *fake) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requests = nil
 }
 
-// count counts requests that came.
+// count returns how often a request came.
 func (f *fake) count(request string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -128,7 +128,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// body reads what is put, and refuses it where it is not what its MD5 says.
+// body reads the body of a put, and refuses it if its MD5 differs.
 func (f *fake) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -163,7 +163,7 @@ func (f *fake) get(w http.ResponseWriter, r *http.Request, key string) {
 	}
 	b, _ := io.ReadAll(o)
 	w.Header().Set("ETag", `"`+etag+`"`)
-	// If-Match and Range are its part.
+	// ServeContent handles If-Match and Range.
 	http.ServeContent(w, r, "", time.Unix(1, 0), bytes.NewReader(b))
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// A program that goes on after an error has a store that is nil, and one that declares a
-// store has one that is empty: both give an error.
+// A program that goes on after an error has a nil store, and a declared store is empty:
+// both give an error.
 func TestStoreThatIsNone(t *testing.T) {
 	for what, s := range map[string]*Store{"nil": nil, "zero": {}} {
 		get := func() error { _, err := s.Get(t.Context(), "x"); return err }

@@ -11,27 +11,27 @@ import (
 	"strings"
 )
 
-// Options say where a store is. Of the zero fields all but Bucket are found as described.
+// Options say where a store is. Zero fields other than Bucket are found as described.
 type Options struct {
-	// Bucket is the name of the bucket, which has to be there.
+	// Bucket is the name of an existing bucket.
 	Bucket string
 
-	// Prefix begins the keys of all objects, with a slash behind it; "": they are at the
-	// top of the bucket. One repository, one prefix.
+	// Prefix begins the keys of all objects, followed by a slash. "": they are at the
+	// top of the bucket. Each repository needs its own prefix.
 	Prefix string
 
-	// Endpoint is the server: https://HOST[:PORT] or HOST[:PORT], or for a connection
-	// that anybody on the way can read http://HOST[:PORT]. "": the environment's
-	// AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, or else Amazon.
+	// Endpoint is the server: https://HOST[:PORT] or HOST[:PORT]; or
+	// http://HOST[:PORT], whose connection anyone on the way can read. "": the
+	// environment's AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, else Amazon.
 	Endpoint string
 
-	// Region is where the bucket is. "": the environment's AWS_REGION or
-	// AWS_DEFAULT_REGION, or else what the server says.
+	// Region is the region of the bucket. "": the environment's AWS_REGION or
+	// AWS_DEFAULT_REGION, else the answer of the server.
 	Region string
 
-	// Style is how requests name the bucket: "path" in the path of the URL, "host" in
-	// the name of the host. "": as is usual for the server, the host with Amazon and the
-	// path with most others.
+	// Style says where requests name the bucket: "path" in the path of the URL, "host"
+	// in the name of the host. "": as is usual for the server, the host with Amazon and
+	// the path with most others.
 	Style string
 
 	// AccessKeyID and SecretAccessKey are the credentials, with a SessionToken if they
@@ -40,12 +40,12 @@ type Options struct {
 	// ~/.aws/config, or the role of the machine or container.
 	AccessKeyID, SecretAccessKey, SessionToken string
 
-	// Tries is how often a request that fails for a while is made in all, half a second
-	// apart. 0 means 20.
+	// Tries is the number of times that a temporarily failing request is made in all,
+	// half a second apart. 0 means 20.
 	Tries int
 
-	// Transport makes connections. nil: one that heeds HTTPS_PROXY, NO_PROXY and, for
-	// certificates of one's own, SSL_CERT_FILE.
+	// Transport makes connections. nil: one that obeys HTTPS_PROXY, NO_PROXY and, for
+	// private certificates, SSL_CERT_FILE.
 	Transport http.RoundTripper
 }
 
@@ -61,7 +61,7 @@ var errCredentialsInURL = errors.New("fddhdb: credentials do not belong into a U
 func ParseURL(s string) (Options, error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		// The error of url.Parse repeats all of it.
+		// The error of url.Parse repeats the whole URL.
 		return Options{}, errors.New("fddhdb: not a URL of a bucket: s3://BUCKET/PREFIX is expected, with %25 for a %")
 	}
 	if u.User != nil {
@@ -101,7 +101,7 @@ func isSecret(name string) bool {
 	})
 }
 
-// resolve finds what is not given, and checks all of it.
+// resolve finds missing options, and checks all of them.
 func (o Options) resolve() (resolved, error) {
 	r := resolved{Options: o}
 	r.Endpoint = cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com")
@@ -128,7 +128,7 @@ func (o Options) resolve() (resolved, error) {
 		return r, fmt.Errorf("fddhdb: %d tries: 1 or more are possible", o.Tries)
 	}
 	r.host, r.secure = u.Host, u.Scheme == "https"
-	// 200 are left for the name.
+	// 200 bytes are left for the name.
 	if len(o.Prefix) > 800 {
 		return r, fmt.Errorf("fddhdb: a prefix of %d bytes: at most 800 are possible", len(o.Prefix))
 	}
@@ -136,7 +136,7 @@ func (o Options) resolve() (resolved, error) {
 		return r, nil
 	}
 	for element := range strings.SplitSeq(o.Prefix, "/") {
-		// Servers and what is before them disagree about these.
+		// Servers and proxies disagree about these.
 		if element == "" || element == "." || element == ".." || strings.ContainsFunc(element, func(c rune) bool { return c < ' ' || c == 0x7f || c == 0xfffd }) {
 			return r, fmt.Errorf("fddhdb: the prefix %q: words with a slash between them are expected, neither . nor .. among them", o.Prefix)
 		}
@@ -144,7 +144,7 @@ func (o Options) resolve() (resolved, error) {
 	return r, nil
 }
 
-// resolved are Options with everything but credentials.
+// resolved are Options with every field but the credentials.
 type resolved struct {
 	Options
 	host   string // of the endpoint

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// alone takes everything that credentials and settings could come from.
+// alone removes everything that credentials and settings could come from.
 func alone(t *testing.T) (home string) {
 	t.Helper()
 	for _, e := range os.Environ() {
@@ -76,7 +76,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-// Whatever a URL is, it is read or refused, and credentials in it are not repeated.
+// Any URL is read or refused, and its credentials are not repeated.
 func FuzzParseURL(f *testing.F) {
 	f.Add("s3://bucket/prefix?endpoint=https://host:9000&region=x&style=path")
 	f.Add("s3://a:b@bucket/%2e%2e/x#y")
@@ -149,7 +149,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// The environment says where the server is, where nothing else does.
+// The environment gives the server if nothing else does.
 func TestEnvironment(t *testing.T) {
 	alone(t)
 	r, err := Options{Bucket: "bucket"}.resolve()

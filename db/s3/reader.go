@@ -9,21 +9,21 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// A reader reads an object, and where the connection is cut, the rest of it over
-// another one.
+// A reader reads an object. If the connection is cut it reads the rest over another
+// one. It belongs to one goroutine.
 type reader struct {
 	s    *Store
 	ctx  context.Context
 	name string
 
 	body   io.ReadCloser // nil: there is no connection
-	at     int64         // what has been read
-	size   int64         // of the object; -1: the server does not say
+	at     int64         // bytes that have been read
+	size   int64         // of the object; -1: unknown
 	etag   string        // of the object that was opened first
-	failed error         // is final
+	failed error         // the final error
 }
 
-// open makes a connection that begins where the last one ended.
+// open makes a connection that begins at position at.
 func (r *reader) open() error {
 	var o minio.GetObjectOptions
 	if r.at > 0 {
@@ -62,7 +62,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
-		// An object of unknown size, or without an identity, cannot go on elsewhere.
+		// If its size or identity is unknown, an object cannot be read on elsewhere.
 		if r.size < 0 || r.etag == "" || try == r.s.o.Tries || r.ctx.Err() != nil {
 			r.failed = r.s.failed(r.ctx, "read "+r.name, err)
 			continue
@@ -73,7 +73,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 }
 
-// read reads from the connection, and closes it where that fails.
+// read reads from the connection, and closes it after an error.
 func (r *reader) read(p []byte) (int, error) {
 	if r.body == nil {
 		return 0, io.ErrUnexpectedEOF

@@ -15,19 +15,19 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// A Store keeps the objects of one repository in a bucket. It may be used by several
-// goroutines, and several of them by several machines. It need not be closed.
+// A Store keeps the objects of one repository in a bucket. Several goroutines, and
+// several machines, may use it. It need not be closed.
 type Store struct {
 	client *minio.Client
 	o      resolved
-	source string // of the credentials, for errors
+	source string // place of the credentials, for errors
 }
 
 var _ backup.Store = (*Store)(nil)
 
 // Open looks for credentials and for the bucket, and returns a store. It asks the
-// server whether the bucket can be listed, and says what to do where it cannot: because
-// there is none, because of the credentials, the region, the clock of this machine, the
+// server whether the bucket can be listed. If it cannot, the error says what to do:
+// about the bucket, the credentials, the region, the clock of this machine, or the
 // network.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	r, err := o.resolve()
@@ -44,21 +44,22 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		}
 	}
 	s := &Store{o: r, source: source}
-	// A mistake is told soon, while a failure later on is waited for.
+	// A mistake should be reported soon; later failures are worth waiting for.
 	if err := s.connect(creds, min(4, r.Tries)); err != nil {
 		return nil, err
 	}
 	if err := s.look(ctx); err != nil {
 		return nil, s.failed(ctx, "look into the bucket", err)
 	}
-	// It is known by now. Else the first request of each client would ask, once.
+	// The region is known by now. Without it the first request of each client would ask
+	// for it.
 	if s.o.Region, err = s.client.GetBucketLocation(ctx, r.Bucket); err != nil {
 		return nil, s.failed(ctx, "ask for the region of the bucket", err)
 	}
 	return s, s.connect(creds, r.Tries)
 }
 
-// connect makes the client that requests go through.
+// connect makes the client for requests.
 func (s *Store) connect(creds *credentials.Credentials, tries int) error {
 	style := map[string]minio.BucketLookupType{"path": minio.BucketLookupPath, "host": minio.BucketLookupDNS}[s.o.Style]
 	client, err := minio.New(s.o.host, &minio.Options{
@@ -71,8 +72,8 @@ func (s *Store) connect(creds *credentials.Credentials, tries int) error {
 	return nil
 }
 
-// look lists one object, if there is one: unlike the request for a bucket's head, a list
-// that is refused says why.
+// look lists one object, if there is one. A refused list says why, unlike a refused
+// request for the head of a bucket.
 func (s *Store) look(ctx context.Context) error {
 	for o := range s.client.ListObjectsIter(ctx, s.o.Bucket, minio.ListObjectsOptions{Prefix: s.key(""), Recursive: true, MaxKeys: 1, FetchOwner: new(bool)}) {
 		return o.Err
@@ -96,7 +97,7 @@ func (s *Store) key(name string) string {
 	return s.o.Prefix + "/" + name
 }
 
-// ready returns an error unless requests can be made.
+// ready returns an error unless the store can make requests.
 func (s *Store) ready(ctx context.Context) error {
 	if s == nil || s.client == nil {
 		return fmt.Errorf("%w: the store is nil or empty: use one that s3.Open returns without an error", backup.ErrInvalid)
@@ -104,7 +105,7 @@ func (s *Store) ready(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// begin checks what each request about an object needs.
+// begin checks the requirements of a request about an object.
 func (s *Store) begin(ctx context.Context, name string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -112,8 +113,8 @@ func (s *Store) begin(ctx context.Context, name string) error {
 	return backup.CheckName(name)
 }
 
-// Put implements backup.Store. It holds up to 16 MiB in memory. Where the context ends
-// it waits for two seconds at most for the server to forget what has been sent.
+// Put implements backup.Store. It holds up to 16 MiB in memory. If the context ends it
+// waits for at most two seconds for the server to drop the upload.
 func (s *Store) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
 	if err := s.begin(ctx, name); err != nil {
 		return err
@@ -124,7 +125,8 @@ func (s *Store) Put(ctx context.Context, name string, r io.ReadSeeker, size int6
 	body := &body{r: r, left: size}
 	done := make(chan error, 1)
 	go func() {
-		// The reader has no method but Read: so it is read here and nowhere else, by parts.
+		// The reader has no method but Read, so it is read here and nowhere else, in
+		// parts.
 		_, err := s.client.PutObject(ctx, s.o.Bucket, s.key(name), body, size, minio.PutObjectOptions{SendContentMd5: true})
 		done <- err
 	}()
@@ -141,8 +143,8 @@ func (s *Store) Put(ctx context.Context, name string, r io.ReadSeeker, size int6
 	return context.Cause(ctx)
 }
 
-// hasSize checks the number of bytes before any are sent: once the last one is there it
-// would be too late.
+// hasSize checks the number of bytes before any are sent: after the last one it would
+// be too late.
 func hasSize(r io.Seeker, size int64) error {
 	start, err := r.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -159,12 +161,13 @@ func hasSize(r io.Seeker, size int64) error {
 	return err
 }
 
-// A body is what is uploaded: exactly so many bytes, read by nobody once it is stopped.
+// A body is the body of an upload: exactly so many bytes. Nothing reads r once it is
+// stopped.
 type body struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	r       io.Reader
-	left    int64
-	stopped error
+	left    int64 // bytes that are still to be read
+	stopped error // why nothing is read any more; nil: it goes on
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -179,7 +182,7 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
 	if err == io.EOF && b.left > 0 {
-		// The client takes io.EOF for the end of the object, and io.ErrUnexpectedEOF too.
+		// The client takes io.EOF and io.ErrUnexpectedEOF for the end of the object.
 		err = fmt.Errorf("there are %d bytes less to read than there were", b.left)
 	}
 	return n, err
@@ -191,8 +194,7 @@ func (b *body) stop(err error) {
 	b.stopped = err
 }
 
-// List implements backup.Store, in the order of the names. It asks for 1,000 objects at
-// a time.
+// List implements backup.Store, in order of names. It asks for 1,000 objects at a time.
 func (s *Store) List(ctx context.Context, prefix string, f func(backup.Object) error) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -202,7 +204,7 @@ func (s *Store) List(ctx context.Context, prefix string, f func(backup.Object) e
 		if o.Err != nil {
 			return s.failed(ctx, "list "+prefix+"*", o.Err)
 		}
-		// Consoles make objects that stand for folders, some servers show those that they
+		// Consoles make objects for folders, and some servers list objects that they
 		// are about to rename.
 		name := strings.TrimPrefix(o.Key, s.key(""))
 		if !strings.HasPrefix(name, prefix) || backup.CheckName(name) != nil {
@@ -215,7 +217,7 @@ func (s *Store) List(ctx context.Context, prefix string, f func(backup.Object) e
 			return context.Cause(ctx)
 		}
 	}
-	return context.Cause(ctx) // of which the iterator does not tell
+	return context.Cause(ctx) // the iterator does not return it
 }
 
 // Delete implements backup.Store.
@@ -231,7 +233,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 }
 
 // Get implements backup.Store. The reader ends with an error if the object is replaced
-// meanwhile and the connection cut.
+// meanwhile and the connection is cut.
 func (s *Store) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err := s.begin(ctx, name); err != nil {
 		return nil, err

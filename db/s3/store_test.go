@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup/storetest"
 )
 
-// The servers of tests need no time to recover.
+// Servers of tests need no time to recover.
 func TestMain(m *testing.M) {
 	minio.DefaultRetryUnit, minio.DefaultRetryCap = time.Millisecond, 10*time.Millisecond
 	os.Exit(m.Run())

@@ -7,10 +7,11 @@ import (
 	"sync"
 )
 
-// leavesBody lets nobody read the body of a request once it has returned. net/http goes on
-// with that, in a goroutine of its own, where a server answers before it has read
-// everything, or hangs up; the client goes back to the start of the body meanwhile, for
-// the next try, and both would read what the other one should have got.
+// leavesBody keeps the body of a request from being read after the request has
+// returned. If a server answers before it has read everything, or hangs up, net/http
+// goes on reading the body in a goroutine of its own. Meanwhile the client goes back to
+// the start of the body for the next try, and each of the two would read bytes of the
+// other.
 type leavesBody struct{ http.RoundTripper }
 
 func (t leavesBody) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -18,7 +19,7 @@ func (t leavesBody) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.RoundTripper.RoundTrip(r)
 	}
 	try := &try{over: make(chan struct{})}
-	own := r.WithContext(r.Context()) // a request is not the transport's to change
+	own := r.WithContext(r.Context()) // a transport must not change a request
 	own.Body = tried{r.Body, try}
 	if r.GetBody != nil {
 		own.GetBody = func() (io.ReadCloser, error) {
@@ -38,13 +39,13 @@ func (t leavesBody) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A try is one sending of a request.
 type try struct {
-	mu   sync.Mutex // held while the body is read
-	left bool       // nobody may read it any more
-	over chan struct{}
-	once sync.Once
+	mu   sync.Mutex    // held while the body is read; guards left
+	left bool          // nothing may read the body any more
+	over chan struct{} // closed when the try is over
+	once sync.Once     // closes over
 }
 
-// leave waits for what is being read, which is in memory or in a file.
+// leave waits for a read that is under way; it reads from memory or a file.
 func (t *try) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,8 +62,8 @@ type tried struct {
 
 var errAnswered = errors.New("the server has answered before it had everything")
 
-// Read waits, where there is an answer, until that has been read: an error would close the
-// connection, and the answer with it.
+// Read waits, once there is an answer, until the answer has been read: an error would
+// close the connection, and the answer with it.
 func (b tried) Read(p []byte) (int, error) {
 	b.try.mu.Lock()
 	if !b.try.left {

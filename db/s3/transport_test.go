@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Whatever a server does with a request, its body is the client's again once there is an
-// answer, or an error: the race detector sees to that. And the answer can be read.
+// After an answer or an error the body belongs to the client again, whatever a server
+// does with the request: the race detector checks it. The answer can be read.
 func TestBodyIsLeft(t *testing.T) {
 	const answerBytes = 100_000 // more than one packet
 	for name, serve := range map[string]http.HandlerFunc{

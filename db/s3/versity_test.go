@@ -33,7 +33,7 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// What a real server refuses is said in words that help.
+// Errors of a real server say what to do.
 func TestServerRefuses(t *testing.T) {
 	o := server(t)
 	for name, c := range map[string]struct {
@@ -65,8 +65,8 @@ func TestServerRefuses(t *testing.T) {
 	}
 }
 
-// A database that is backed up to a real server, changed and backed up again is
-// restored as it was each time; what is pruned is gone, what stays is whole.
+// A database is backed up to a real server, changed and backed up again. Each backup
+// restores the database of its time. Pruned backups are gone, and the others are whole.
 func TestServerBackup(t *testing.T) {
 	o := server(t)
 	o.Prefix = "a/database"
@@ -102,7 +102,7 @@ func TestServerBackup(t *testing.T) {
 		}
 		made = append(made, m)
 	}
-	// Where nothing has changed tables are not stored again.
+	// Unchanged tables are not stored again.
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -162,14 +162,14 @@ func TestServerBackup(t *testing.T) {
 	}
 }
 
-// noise returns bytes that do not compress, and are others for each item.
+// noise returns bytes that do not compress and differ by item.
 func noise(round, i, n int) []byte {
 	b := make([]byte, n)
 	rand.NewChaCha8([32]byte{byte(round), byte(i), byte(i >> 8)}).Read(b)
 	return b
 }
 
-// refused checks an error: prefixed once, and with some words.
+// refused checks an error: it has one prefix, and contains want.
 func refused(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil {

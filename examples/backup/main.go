@@ -1,12 +1,3 @@
-// Backup backs up a database, adds items, backs it up again, and restores the first
-// backup. In the database a search finds items that were added; in the restored one it finds
-// what it found before, and the program fails if it does not.
-//
-//	go run ./examples/backup [FOLDER | "s3://BUCKET/PREFIX?endpoint=https://HOST:PORT"]
-//
-// The backups stay in the folder, or the bucket, for which credentials come from
-// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile of ~/.aws; without one they are
-// removed at the end.
 package main
 
 import (
@@ -65,7 +56,7 @@ func main() {
 		fmt.Printf("%s: %7d bytes, %7d of them new\n", m.ID, m.BytesTotal, m.BytesNew)
 	}
 
-	// The whole database comes back into a new folder, verified.
+	// The whole database is restored into a new folder, and verified.
 	old := filepath.Join(dir, "restored.fddhdb")
 	_, err = db.Restore(ctx, store, old, nil, db.RestoreOptions{ID: first.ID})
 	check(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/versity"
 )
 
-// The first backup is as large as the database, and what is restored from it is as it
-// was.
+// The first backup has everything, and the database that is restored from it is as it
+// was then.
 func TestBackup(t *testing.T) { testBackup(t) }
 
 func TestBackupToFolder(t *testing.T) {

@@ -14,25 +14,25 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// hitsPerQuery is how many hits an answer has.
+// hitsPerQuery is the number of hits in an answer.
 const hitsPerQuery = 10
 
-// An answer is what the database found for one query.
+// An answer is the result of one query.
 type answer struct {
 	query   string
-	picture *entry   // whose picture was asked about; nil for a query by words
+	picture *entry   // the entry of the picture that is the query; nil for a query by words
 	unknown []string // words of the query that no training name has
 	hits    []entry  // best first, without picture itself
 }
 
-// A puzzle is a query that cannot be answered, and says why.
+// A puzzle is the reason why a query cannot be answered.
 type puzzle string
 
 func (p puzzle) Error() string { return string(p) }
 
-// ask answers a query: with words if it is an emoji, with emoji if it is
-// words. All that it finds, the database finds by code; names are not compared.
-// What cannot be answered gives a puzzle.
+// ask answers a query. An emoji is answered with words, words are answered with emoji.
+// The database finds everything by code; names are not compared. A query that cannot be
+// answered gives a puzzle.
 func (f *finder) ask(ctx context.Context, query string) (answer, error) {
 	query = strings.TrimSpace(query)
 	a := answer{query: query}
@@ -40,7 +40,7 @@ func (f *finder) ask(ctx context.Context, query string) (answer, error) {
 	if e, ok := f.lookup(query); ok {
 		a.picture = &e
 		q.Key, q.From, q.To = e.key, "picture", "words"
-		q.K++ // it may find itself, which is no news
+		q.K++ // it may find itself, which is left out
 	} else {
 		if !strings.ContainsFunc(query, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 			return a, puzzle(fmt.Sprintf("%q is neither words nor one emoji that is in the database", query))
@@ -84,7 +84,7 @@ const (
 	lineColumns  = 90
 )
 
-// print shows an answer. A star marks what training never saw.
+// print shows an answer. A star marks an emoji that training did not see.
 func (a answer) print(out io.Writer) {
 	heading := a.query
 	if a.picture != nil {
@@ -110,7 +110,7 @@ func (a answer) print(out io.Writer) {
 	}
 }
 
-// names lists the names of the hits, as many as fit into columns.
+// names lists as many names of hits as fit into columns.
 func (a answer) names(columns int) string {
 	line := ""
 	for i, e := range a.hits {
@@ -126,7 +126,7 @@ func (a answer) names(columns int) string {
 	return line
 }
 
-// starred marks text about an emoji that was held out.
+// starred adds a star to text about a held-out emoji.
 func (e entry) starred(text string) string {
 	if e.heldOut {
 		return text + "*"
@@ -142,8 +142,8 @@ func quoted(words []string) string {
 	return strings.Join(all, ", ")
 }
 
-// reply answers queries one by one and returns the answers. A puzzle is named
-// and left out.
+// reply answers queries one by one and returns the answers. It prints a puzzle and
+// leaves it out.
 func (f *finder) reply(ctx context.Context, queries []string, out io.Writer) ([]answer, error) {
 	fmt.Fprintln(out)
 	var answers []answer
@@ -163,8 +163,8 @@ func (f *finder) reply(ctx context.Context, queries []string, out io.Writer) ([]
 	return answers, nil
 }
 
-// converse answers what is typed until an empty line, the end of the input or
-// an interrupt.
+// converse answers typed queries until an empty line, the end of the input or an
+// interrupt.
 func (f *finder) converse(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := make(chan string)
 	go func() { // ends with the program at the latest: a read from a terminal cannot be cancelled

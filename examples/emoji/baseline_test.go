@@ -8,10 +8,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A ridge regression from features to labels is the plainest model of both
-// modalities. What it reaches on held-out emoji is what the features are
-// worth: learned codes should come near it, and a change of features that
-// loses here loses there.
+// A ridge regression from features to labels is the simplest model of both modalities.
+// Its figures on held-out emoji show the value of the features. Learned codes should
+// come near them; and a change of features that loses here also loses there.
 func TestRidgeBaseline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("solves two systems of up to 2,048 unknowns")
@@ -45,8 +44,8 @@ func TestRidgeBaseline(t *testing.T) {
 		w := ridge(t, selectRows(x, train), taught, test.gamma)
 		var predicted, scores mat.Dense
 		predicted.Mul(selectRows(x, held), w)
-		// The database side has labels, as in fddhdb: an item stands where its
-		// label set stands, so items are compared by the angle to it.
+		// As in fddhdb, the database side has labels: an item stands at the place of
+		// its label set. So items are compared by the angle to that place.
 		scores.Mul(&predicted, unitRows(taught).T())
 		got := meanAveragePrecision(d, held, train, &scores)
 		t.Logf("%s: mAP %.3f by ridge, %.3f by chance", test.direction, got, chance)
@@ -76,8 +75,8 @@ func ridge(t *testing.T, x, y *mat.Dense, gamma float64) *mat.Dense {
 	return &w
 }
 
-// meanAveragePrecision ranks the database by scores (a row a query) and takes
-// the mean over the queries; ties stay in database order.
+// meanAveragePrecision ranks the database by scores, which has a row for each query,
+// and returns the mean over the queries. Ties keep the order of the database.
 func meanAveragePrecision(d *dataset, queries, database []int, scores *mat.Dense) float64 {
 	var sum float64
 	order := make([]int, len(database))

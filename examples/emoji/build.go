@@ -15,21 +15,22 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// schema is what the collection holds of an emoji. The key is its character,
-// the payload its picture as PNG. The emoji held out have no labels, so that
-// the database says by itself what it was trained on.
+// schema describes an emoji in the collection. The key is its character, the payload
+// its picture as PNG. The held-out emoji have no labels, so the database itself says
+// what it was trained on.
 var schema = db.Schema{
 	Modalities: []db.Modality{{Name: "picture", Dim: pictureDim}, {Name: "words", Dim: wordsDim}},
 	Fields:     []db.Field{{Name: "name", Type: db.String}, {Name: "group", Type: db.String}},
 }
 
-// trainOptions are those for n training emoji. A code needs as many bits as
-// there are labels at least. Anchors and the gamma of words depart from the
-// defaults, 800 and .01, for the sake of free queries: one word is like no whole
-// name. Four-fold cross-validation on the training emoji alone (go test -run
-// TestChoice -v -cv): mAP in both directions; recall, the share of the emoji with
-// a word in their name that are among the first 20 for the word alone; first, how
-// often such a one comes first.
+// trainOptions returns the options for n training emoji. A code needs at least as many
+// bits as there are labels. Anchors and the gamma of words differ from the defaults,
+// 800 and .01, for the sake of free queries: a single word is not like any whole name.
+// The table has the results of four-fold cross-validation on the training emoji alone
+// (go test -run TestChoice -v -cv). The first two figures are mAP in both directions.
+// recall is computed for queries of a single word: the share of the emoji with this
+// word in their name that are among the first 20 hits. first is how often such an emoji
+// is the first hit.
 //
 //	anchors  gamma  picture->words  words->picture  recall  first
 //	    800    .01            .740            .700    .587   .337
@@ -38,8 +39,8 @@ var schema = db.Schema{
 //	    all    .10            .745            .714    .703   .422
 //	    all    .30            .745            .710    .685   .481
 //
-// With all emoji as anchors and little gamma, training fits every one of them
-// exactly, which leaves nothing to put those of one code in order by.
+// With all emoji as anchors and a small gamma, training fits each of them exactly. Then
+// nothing is left to order the emoji within one code.
 func trainOptions(n int) db.TrainOptions {
 	return db.TrainOptions{Options: model.Options{
 		Bits:     maxLabels,
@@ -51,17 +52,17 @@ func trainOptions(n int) db.TrainOptions {
 	}}
 }
 
-// A finder is the database and what a query needs beside it, all of which is
-// read from the database.
+// A finder is the database, with what queries need besides. All of it is read from the
+// database.
 type finder struct {
 	db      *db.DB
 	emoji   *db.Collection
 	entries map[string]entry // by pictureID
-	learned int              // entries that training saw
+	learned int              // number of entries that training saw
 	words   *vocabulary      // of the names that training saw
 }
 
-// An entry is what an answer says of an emoji.
+// An entry is what an answer shows of an emoji.
 type entry struct {
 	key, name, group string
 	heldOut          bool
@@ -119,12 +120,12 @@ func (f *finder) load(ctx context.Context) (err error) {
 	return nil
 }
 
-// complete reports whether build has ended in this database: the emoji held
-// out come last, in one commit.
+// complete reports whether build has ended in this database. The held-out emoji come
+// last, in one commit.
 func (f *finder) complete() bool { return len(f.entries) > f.learned }
 
-// build draws the emoji, trains on most of them, measures with the others and
-// then adds those. What an interrupted build left is written again.
+// build draws the emoji, trains on most of them, measures with the others and then adds
+// these. It writes again what an interrupted build has left.
 func (f *finder) build(ctx context.Context, out io.Writer) error {
 	var d *dataset
 	err := step(out, "Drawing the emoji", func() (did string, err error) {
@@ -167,7 +168,7 @@ func (f *finder) build(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	for _, i := range held {
-		items[i].Labels = nil // as in real life: nobody has labelled the new ones
+		items[i].Labels = nil // nobody has labelled new items in real life, either
 	}
 	err = step(out, "Adding the others", func() (did string, err error) {
 		err = f.put(ctx, items, held)
@@ -179,7 +180,7 @@ func (f *finder) build(ctx context.Context, out io.Writer) error {
 	return f.load(ctx)
 }
 
-// step prints what begins and, when it has ended, what was done in what time.
+// step runs work. It prints what before, and the result and the time after it.
 func step(out io.Writer, what string, work func() (did string, err error)) error {
 	fmt.Fprintf(out, "%-18s", what)
 	start := time.Now()
@@ -214,8 +215,8 @@ func describe(ctx context.Context, d *dataset, v *vocabulary) ([]*db.Item, error
 				Fields:  map[string]any{"name": e.name, "group": e.group},
 				Payload: file.Bytes(),
 			}
-			// A held-out name without anything known gets no vector: the item
-			// has no words then, and its picture has to speak for it.
+			// A held-out name without any known word gets no vector. Its item then has
+			// no words, and is found by its picture alone.
 			if words, ok := v.embed(e.name); ok {
 				items[i].Vectors["words"] = words
 			}
@@ -225,7 +226,7 @@ func describe(ctx context.Context, d *dataset, v *vocabulary) ([]*db.Item, error
 	return items, err
 }
 
-// put stores the items numbered rows in one commit.
+// put stores the items with the numbers rows in one commit.
 func (f *finder) put(ctx context.Context, items []*db.Item, rows []int) error {
 	b := f.db.NewBatch()
 	for _, i := range rows {
@@ -236,8 +237,8 @@ func (f *finder) put(ctx context.Context, items []*db.Item, rows []int) error {
 	return b.Commit(ctx)
 }
 
-// measure searches the training emoji for every one held out and prints how
-// well that went.
+// measure searches the training emoji for every held-out one, and prints the quality of
+// the answers.
 func (f *finder) measure(ctx context.Context, out io.Writer, d *dataset, items []*db.Item, train, held []int) error {
 	retrievals, err := f.evaluate(ctx, items, held)
 	if err != nil {
@@ -257,14 +258,14 @@ func (f *finder) measure(ctx context.Context, out io.Writer, d *dataset, items [
 	return nil
 }
 
-// evaluate returns the figures for the held-out items as queries.
+// evaluate returns the figures with the held-out items as queries.
 func (f *finder) evaluate(ctx context.Context, items []*db.Item, held []int) ([]db.Retrieval, error) {
 	e := db.Evaluation{Queries: make(map[string][][]float32), Top: 10}
 	for _, i := range held {
 		for _, m := range schema.Modalities {
 			x, ok := items[i].Vectors[m.Name]
 			if !ok {
-				x = make([]float32, m.Dim) // it counts, as the failure that it will be
+				x = make([]float32, m.Dim) // a query without a vector counts as a failure
 			}
 			e.Queries[m.Name] = append(e.Queries[m.Name], x)
 		}

@@ -13,8 +13,8 @@ import (
 
 var crossValidate = flag.Bool("cv", false, "compare training options by cross-validation on the training emoji (a minute)")
 
-// TestChoice prints the table above trainOptions. It never sees an emoji that
-// the program holds out.
+// TestChoice prints the table above trainOptions. It never uses an emoji that the
+// program holds out.
 func TestChoice(t *testing.T) {
 	if !*crossValidate {
 		t.Skip("without -cv")
@@ -22,7 +22,7 @@ func TestChoice(t *testing.T) {
 	const folds = 4
 	d := dataForTest(t)
 	train, _ := d.split()
-	var parts [folds][]int // twins in one fold, as in split
+	var parts [folds][]int // twins stay in one fold, as in split
 	for _, i := range train {
 		h := fnv.New64a()
 		h.Write([]byte("cv" + family(d.items[i].name)))
@@ -48,8 +48,8 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// judge trains on some emoji, evaluates with others, adds those without labels
-// and then asks for every word of the names that it learned from.
+// judge trains on the emoji learn, evaluates with others, and adds these without
+// labels. Then it asks for every word of the learned names.
 func judge(t *testing.T, d *dataset, learn, others []int, opt model.Options) (figures [4]float64) {
 	f, err := openFinder(t.Context(), t.TempDir())
 	if err != nil {
@@ -80,7 +80,7 @@ func judge(t *testing.T, d *dataset, learn, others []int, opt model.Options) (fi
 	if err := f.put(t.Context(), items, others); err != nil {
 		t.Fatal(err)
 	}
-	known := make(map[string]int) // how many names have the word
+	known := make(map[string]int) // number of names with the word
 	for _, i := range learn {
 		for _, word := range distinctWords(d.items[i].name) {
 			known[word]++
@@ -114,7 +114,7 @@ func judge(t *testing.T, d *dataset, learn, others []int, opt model.Options) (fi
 	return figures
 }
 
-// distinctWords are those of a name that somebody might ask for.
+// distinctWords returns the words of a name that somebody might ask for.
 func distinctWords(name string) []string {
 	words := slices.DeleteFunc(tokens(name), func(word string) bool { return len(word) < 3 })
 	slices.Sort(words)

@@ -35,9 +35,9 @@ var mainGroups = []string{
 	"Flags",
 }
 
-// strayGroups says where the entries go that gomoji took from other lists
-// than Unicode's. Their subgroup only repeats the stray group's name, so it
-// is dropped. "Component" is Unicode's own name for the loose hair styles.
+// strayGroups says where entries go that gomoji took from lists other than Unicode's.
+// Their subgroup only repeats the name of the stray group, so it is dropped.
+// "Component" is Unicode's own name for the loose hair styles.
 var strayGroups = map[string]string{
 	"Component":      "People & Body",
 	"abstract":       "Symbols",
@@ -51,18 +51,19 @@ var strayGroups = map[string]string{
 	"transportation": "Travel & Places",
 }
 
-// smallestSubgroup is how many members make a subgroup a label. A smaller one
-// cannot be learned: after the split two or three examples would stand for it.
+// smallestSubgroup is the number of members from which on a subgroup is a label. A
+// smaller one cannot be learned: after the split it would have two or three examples.
 const smallestSubgroup = 5
 
-// maxLabels is the number of bits that the example trains. FDDH gives every
-// label a direction of its own in code space, so it needs bits >= labels.
+// maxLabels is the number of bits that the example trains. FDDH gives every label its
+// own direction in code space, so it needs at least as many bits as labels.
 const maxLabels = 128
 
-// listEmoji returns every emoji that gomoji knows, without the variants in
-// five skin tones and those without an English name, each once, ordered by character. Its map of characters has
-// the same emoji with and without variation selectors; the fully qualified
-// spelling of a main group wins. The order does not depend on the map's.
+// listEmoji returns every emoji that gomoji knows, each once, ordered by character. It
+// leaves out the variants in five skin tones, and emoji without an English name.
+// gomoji's map of characters has the same emoji with and without variation selectors;
+// the fully qualified spelling in a main group wins. The order does not depend on the
+// order of the map.
 func listEmoji() []emoji {
 	byPicture := make(map[string]gomoji.Emoji)
 	for _, e := range gomoji.AllEmojis() {
@@ -79,7 +80,7 @@ func listEmoji() []emoji {
 		e := byPicture[id]
 		char := e.Character
 		if q, err := gomoji.GetInfo(char + variationSelector16); err == nil && q.UnicodeName == e.UnicodeName {
-			char += variationSelector16 // gomoji files the red heart so, but spells it without
+			char += variationSelector16 // gomoji groups the red heart like this, but spells it without the selector
 		}
 		item := emoji{char: char, name: plainName(e.UnicodeName), group: e.Group, subgroup: e.SubGroup}
 		if group, stray := strayGroups[e.Group]; stray {
@@ -93,7 +94,7 @@ func listEmoji() []emoji {
 	return list
 }
 
-// variationSelector16 asks for the colour picture of the character before it.
+// variationSelector16 asks for a colour picture of the character before it.
 const variationSelector16 = "\ufe0f"
 
 // pictureID is the same for all spellings of one emoji, with and without
@@ -104,17 +105,17 @@ func hasSkinTone(char string) bool {
 	return strings.ContainsFunc(char, func(r rune) bool { return '\U0001F3FB' <= r && r <= '\U0001F3FF' })
 }
 
-// hasEnglishName is false for the entries of a Japanese list that gomoji has
-// beside Unicode's: their names are no words for an English query.
+// hasEnglishName is false for the entries of a Japanese list that gomoji has besides
+// Unicode's. Their names are no words of an English query.
 func hasEnglishName(e gomoji.Emoji) bool {
 	return strings.ContainsFunc(plainName(e.UnicodeName), func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 	})
 }
 
-// betterEntry reports whether a, which shows the same picture as b, should
-// stand for both: a main group beats a stray one, then more variation
-// selectors (the fully qualified spelling), then byte order.
+// betterEntry reports whether a should stand for both a and b, which show the same
+// picture. A main group wins against a stray one, then more variation selectors (the
+// fully qualified spelling), then byte order.
 func betterEntry(a, b gomoji.Emoji) bool {
 	_, aStray := strayGroups[a.Group]
 	_, bStray := strayGroups[b.Group]
@@ -127,7 +128,7 @@ func betterEntry(a, b gomoji.Emoji) bool {
 	) > 0
 }
 
-// plainName removes the version that gomoji leaves before the name: "E0.6 cat".
+// plainName removes the version that gomoji puts before a name, as in "E0.6 cat".
 func plainName(s string) string {
 	if version, name, ok := strings.Cut(s, " "); ok && len(version) > 1 && version[0] == 'E' && '0' <= version[1] && version[1] <= '9' {
 		return name
@@ -135,9 +136,9 @@ func plainName(s string) string {
 	return s
 }
 
-// labelSets gives each emoji its labels: the main group and, where the
-// subgroup has at least smallestSubgroup members among items, the subgroup.
-// The two cannot be confused: groups are capitalised, subgroups are not.
+// labelSets gives each emoji its labels: the main group, and the subgroup if at least
+// smallestSubgroup of the items are in it. The two cannot be confused: groups are
+// capitalised, subgroups are not.
 func labelSets(items []emoji) [][]string {
 	members := make(map[string]int)
 	for _, e := range items {
@@ -172,16 +173,16 @@ func labelNames(sets [][]string) []string {
 	return append(names, slices.Sorted(maps.Keys(seen))...)
 }
 
-// A dataset is every emoji that has both sides: a picture that the font can
-// draw and an English name. The slices are parallel.
+// A dataset has every emoji with both sides: a picture that the font can draw, and an
+// English name. The slices are parallel.
 type dataset struct {
 	items    []emoji
 	pictures []*image.RGBA
 	labels   [][]string
-	undrawn  []emoji // those that the font has no single picture for
+	undrawn  []emoji // emoji for which the font has no single picture
 }
 
-// loadDataset lists and draws the emoji; about a second on two cores.
+// loadDataset lists and draws the emoji. It takes about a second on two cores.
 func loadDataset(ctx context.Context) (*dataset, error) {
 	listed := listEmoji()
 	pictures, err := renderAll(ctx, listed)
@@ -201,18 +202,18 @@ func loadDataset(ctx context.Context) (*dataset, error) {
 	return d, nil
 }
 
-// heldOutPercent is about the share of emoji that training does not see.
+// heldOutPercent is roughly the share of emoji that training does not see.
 const heldOutPercent = 15
 
-// split returns the numbers of the items to train on and of those held out.
+// split returns the numbers of the items to train on, and of the held-out ones.
 //
-// Emoji whose names differ only in who does it ("man running", "woman
-// running") are drawn almost alike, so they stay on one side: held-out
-// queries would otherwise find their twin. The split depends on names alone
-// and is the same on every machine.
+// Emoji whose names differ only in the person ("man running", "woman running") have
+// almost the same picture, so they stay on one side. Otherwise held-out queries would
+// find their twins. The split depends on names alone, and is the same on every machine.
 func (d *dataset) split() (train, held []int) {
 	for i, e := range d.items {
-		// FNV's low bits know little of the last bytes; the product's high bits do.
+		// The low bits of FNV hardly depend on the last bytes. The high bits of the
+		// product do.
 		h := fnv.New64a()
 		h.Write([]byte(family(e.name)))
 		if h.Sum64()*0x9E3779B97F4A7C15>>32%100 < heldOutPercent {
@@ -224,7 +225,7 @@ func (d *dataset) split() (train, held []int) {
 	return train, held
 }
 
-// family is a name without the words that tell twins apart.
+// family returns a name without the words that distinguish twins.
 func family(name string) string {
 	return strings.Join(slices.DeleteFunc(tokens(name), func(word string) bool {
 		switch word {
@@ -235,14 +236,14 @@ func family(name string) string {
 	}), " ")
 }
 
-// find returns the number of the emoji that is spelled char, with or without
+// find returns the number of the emoji with the spelling char, with or without
 // variation selectors, or -1.
 func (d *dataset) find(char string) int {
 	id := pictureID(char)
 	return slices.IndexFunc(d.items, func(e emoji) bool { return pictureID(e.char) == id })
 }
 
-// names returns the names of the items numbered rows.
+// names returns the names of the items with the numbers rows.
 func (d *dataset) names(rows []int) []string {
 	names := make([]string, len(rows))
 	for i, row := range rows {
@@ -251,15 +252,15 @@ func (d *dataset) names(rows []int) []string {
 	return names
 }
 
-// relevant reports whether items i and j belong together: the same main
-// group. That equals "at least one label in common", the relevance of
-// fddhdb's own evaluation, because a subgroup lies inside one main group.
+// relevant reports whether items i and j have the same main group. That is the same as
+// "at least one label in common", the relevance in fddhdb's evaluation, because a
+// subgroup lies inside one main group.
 func (d *dataset) relevant(i, j int) bool {
 	return d.items[i].group == d.items[j].group
 }
 
-// chance is the precision, and nearly the mAP, of answering each query with
-// the database in random order.
+// chance returns the precision, and nearly the mAP, of answers that have the database
+// in random order.
 func (d *dataset) chance(queries, database []int) float64 {
 	var pairs int
 	for _, q := range queries {

@@ -81,8 +81,8 @@ func TestDatasetIsLarge(t *testing.T) {
 	}
 }
 
-// The relevance of the example and that of fddhdb's evaluation agree only if
-// no subgroup is spread over two groups.
+// The relevance of the example and that of fddhdb's evaluation agree only if every
+// subgroup lies in one group.
 func TestSubgroupsLieInOneGroup(t *testing.T) {
 	d := dataForTest(t)
 	groupOf := make(map[string]string)

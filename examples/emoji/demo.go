@@ -19,8 +19,9 @@ var (
 	demoFailures = []string{"flag Kenya", "Kenya", "kitten"}
 )
 
-// demoPictures is how many held-out pictures the demonstration asks about, at
-// equal distances in the order of their characters: not the ones that go well.
+// demoPictures is the number of held-out pictures in the demonstration. They stand at
+// equal distances in the order of their characters, and are not chosen for their
+// answers.
 const demoPictures = 8
 
 // demonstrate answers a few queries and says where the finder fails.
@@ -71,8 +72,7 @@ func ordinal(n int) string {
 	return fmt.Sprint(n, suffix)
 }
 
-// drawSheet draws the answers in a PNG file. The pictures come out of the
-// database.
+// drawSheet draws the answers into a PNG file. The pictures come from the database.
 func (f *finder) drawSheet(ctx context.Context, path string, answers []answer) error {
 	var rows []sheetRow
 	for _, a := range answers {

@@ -12,9 +12,10 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// encode makes vectors of words for `fddhdb explore --encoder-lines`: a text a line in, a
-// vector a line out, as the numbers that are not 0. It needs the database only for the
-// names learned from, and only reads, so that others can have it open meanwhile.
+// encode makes vectors of words for `fddhdb explore --encoder-lines`. It reads one text
+// a line, and writes one vector a line, as the numbers that are not 0. It needs the
+// database only for the learned names. It opens it read-only, so that others can have
+// it open meanwhile.
 func encode(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
 	words, err := readVocabulary(ctx, dir)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// TestFinder builds the database once, as the program does, and then asks the
-// kept one.
+// TestFinder builds the database once, like the program, and then asks the kept
+// database.
 func TestFinder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("draws all emoji and trains on them")
@@ -45,7 +45,7 @@ func TestFinder(t *testing.T) {
 	})
 
 	t.Run("encode", func(t *testing.T) {
-		others, err := db.Open(dir, &db.Options{ReadOnly: true}) // explore has it open
+		others, err := db.Open(dir, &db.Options{ReadOnly: true}) // fddhdb explore has the database open
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestFinder(t *testing.T) {
 	t.Run("ask", func(t *testing.T) {
 		for _, test := range []struct {
 			query  string
-			groups string // those that answer it
+			groups string // groups of the right answers
 			first  string // name of the first hit; "" for any
 		}{
 			{"cat face", "Animals & Nature, Smileys & Emotion", ""},
@@ -192,7 +192,7 @@ func TestFinder(t *testing.T) {
 	})
 }
 
-// demonstration is the part of an output that answers.
+// demonstration returns the part of an output with the answers.
 func demonstration(output string) string {
 	_, answers, _ := strings.Cut(output, "Words find pictures")
 	answers, _, _ = strings.Cut(answers, "Contact sheet")
@@ -203,7 +203,7 @@ func demonstration(output string) string {
 // An interrupted build leaves no temporary folder.
 func TestInterrupt(t *testing.T) {
 	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp) // of Unix; elsewhere the test sees nothing wrong
+	t.Setenv("TMPDIR", temp) // Unix uses it; on other systems the test checks nothing
 	for _, at := range []string{"Drawing", "Training"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := run(ctx, options{}, writerFunc(func(p []byte) {

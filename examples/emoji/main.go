@@ -1,57 +1,3 @@
-// Emoji finds emoji by words and words by emoji: every picture of an emoji
-// font and its Unicode name are the two modalities of one item, labelled by
-// its group and subgroup.
-//
-//	go run . [--db DIR] [--sheet FILE.png] [QUERY...]
-//
-// The program draws the pictures itself (render.go) and turns them (picture.go)
-// and the names (words.go) into vectors without any pre-trained network. It puts
-// them into a database and trains on six sevenths of them, measures with the
-// others and adds those, without labels (build.go). Queries are then a search
-// from one modality to the other (ask.go): an emoji finds words, words find
-// emoji, in the order of codes; names are never compared as text. Without a
-// QUERY it shows a few (demo.go) and asks for more on a terminal.
-//
-// With --db, the database is kept, and a second run answers at once: all that
-// it needs, down to the pictures of the contact sheet, is read from there. With
-// --encode, the program makes vectors of words for `fddhdb explore`, which shows
-// that database in the browser (encode.go).
-//
-// Sample output, on two cores, of
-//
-//	go -C examples/emoji run . "red heart" pizza 🌷 Kenya kitten
-//
-// A star marks what training never saw.
-//
-//	Drawing the emoji   1.0 s   1900 pictures, of the font in this program
-//	Describing them     0.8 s   each picture by 469 numbers, each name by 2048
-//	Storing             0.1 s   1586 with their labels; 314 are held out
-//	Training            3.4 s   codes of 128 bits from 99 labels
-//
-//	Each of the 314 held out searches the 1586. A hit is right if it is of the same one of
-//	nine groups: animals, food, flags ...
-//
-//	                          mAP     first 10 right
-//	  picture -> words      0.792               79 %
-//	  words -> picture      0.724               71 %
-//	  by chance             0.126               13 %
-//
-//	Adding the others   0.2 s   314, without labels: their codes come from their features
-//
-//	  red heart           ❤️  💛  💓  🤍  🩷  💖  🩶  💔  💗  ❤️‍🩹
-//	                      red heart, yellow heart, beating heart, white heart, pink heart
-//	  pizza               🍕  🥓  🥩  🍞  🫔  🥗  🫓  🥖  🍟  🍿
-//	                      pizza, bacon, cut of meat, bread, tamale, green salad, flatbread
-//	  🌷  tulip*          wilted flower, rose, lotus, hyacinth, white flower, cherry blossom
-//	  Kenya               🥭  🍐  🍈  🥝  🍇  🍏  🍉  🍋  🫐  🍑
-//	                      mango, pear, melon, kiwi fruit, grapes, green apple, watermelon
-//	  kitten              📴  📳  🔆  🛜  🎦  ⏹️  🔀  ⏮️  🔁  📶
-//	                      mobile phone off, vibration mode, bright button, wireless, cinema
-//	                      (no name learned from has "kitten": only its letters count)
-//
-// The last two show where it fails: a word that only one name has says little
-// alone ("flag Kenya" does find the flag), and of what words mean the codes know
-// nothing beyond the names.
 package main
 
 import (
@@ -79,8 +25,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "emoji:", err)
 		os.Exit(1)
 	}
-	// Every one of these has to leave time to remove the temporary database;
-	// SIGPIPE is what `| head` ends with.
+	// After each of these signals there has to be time to remove the temporary
+	// database. SIGPIPE comes at the end of `| head`.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
 	if term.IsTerminal(int(os.Stdin.Fd())) {
@@ -100,21 +46,21 @@ func main() {
 	}
 }
 
-// options are what the command line says.
+// options holds the values of the command line.
 type options struct {
 	db      string    // folder to keep the database in; "" for a temporary one
 	sheet   string    // PNG file to draw the answers in; "" for none
 	encode  bool      // make vectors of the lines of the input, and nothing else
 	queries []string  // to answer instead of the demonstration
-	prompt  io.Reader // where a person types queries; nil if there is none
+	prompt  io.Reader // where a person types queries; nil if there is no person
 }
 
-// parseArgs reads the command line. If help is asked for, it goes to help, and
-// flag.ErrHelp comes back.
+// parseArgs reads the command line. If that asks for help, the help is written to help,
+// and the error is flag.ErrHelp.
 func parseArgs(args []string, help io.Writer) (options, error) {
 	var opt options
 	flags := flag.NewFlagSet("emoji", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // it would print errors that main prints
+	flags.SetOutput(io.Discard) // it would print errors that main prints, too
 	flags.StringVar(&opt.db, "db", "", "keep the database in `DIR`, or use the one that is there")
 	flags.StringVar(&opt.sheet, "sheet", "", "draw queries and answers in `FILE.png`")
 	flags.BoolVar(&opt.encode, "encode", false, "print a vector for each line of the input, with the words of --db, for fddhdb explore")
@@ -140,8 +86,8 @@ func parseArgs(args []string, help io.Writer) (options, error) {
 			return opt, fmt.Errorf("%s comes after the first query: put flags before it", query)
 		}
 	}
-	// Relative paths start in this folder, not where `go -C` was typed; the
-	// output therefore names absolute ones.
+	// Relative paths start in this folder, not where `go -C` was typed. So the output
+	// names absolute paths.
 	for _, path := range []*string{&opt.db, &opt.sheet} {
 		if *path == "" {
 			continue
@@ -155,12 +101,12 @@ func parseArgs(args []string, help io.Writer) (options, error) {
 	return opt, nil
 }
 
-// run opens or builds the database and answers the queries, or else shows the
-// demonstration and then asks for queries if there is somebody to ask.
+// run opens or builds the database and answers the queries. Without queries it shows
+// the demonstration, and then asks for queries if there is a prompt.
 func run(ctx context.Context, opt options, out io.Writer) (err error) {
 	start := time.Now()
 	if opt.sheet != "" {
-		// Better now than after the work.
+		// This is checked now, and not after the work.
 		if _, err := os.Stat(filepath.Dir(opt.sheet)); err != nil {
 			return fmt.Errorf("no folder for the sheet: %w", err)
 		}

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// inParallel calls work(0) to work(n-1) on all cores and returns the first
-// error. newWork is called once a goroutine, so that work may keep state that
-// goroutines must not share.
+// inParallel calls work(0) to work(n-1) on all cores and returns the first error. It
+// calls newWork once for each goroutine. So work may have state that goroutines must
+// not share.
 func inParallel(ctx context.Context, n int, newWork func() (work func(i int) error)) error {
 	workers := runtime.GOMAXPROCS(0)
 	group, ctx := errgroup.WithContext(ctx)

@@ -8,18 +8,17 @@ import (
 
 // The modality "picture" describes an emoji by two kinds of histograms:
 //
-//   - shape: oriented gradients (HOG, Dalal & Triggs 2005) of the luminance,
-//     one histogram of directions for each cell of a grid;
-//   - colour: how much of the emoji is grey of some brightness, or of some hue,
-//     dark or light, over the whole and over each quarter.
+//   - shape: oriented gradients (HOG, Dalal & Triggs 2005) of the luminance, with one
+//     histogram of directions for each cell of a grid;
+//   - colour: how much of the emoji is grey, by brightness, and how much has a hue, by
+//     hue and by dark or light; over the whole picture and over each quarter.
 //
-// Each kind is square-rooted and brought to unit length (Hellinger), so that a
-// distance compares the proportions of a histogram and no large bin drowns
-// the small ones: what an RBF kernel needs. mAP of 128-bit codes, by
-// four-fold cross-validation on the training emoji: shape alone .70, colour
-// alone .68, both .74.
+// The square root of each kind is taken, and it is brought to unit length (Hellinger).
+// So a distance compares the proportions of a histogram, and large bins do not dominate
+// small ones; an RBF kernel needs that. mAP of 128-bit codes, by four-fold
+// cross-validation on the training emoji: shape alone .70, colour alone .68, both .74.
 const (
-	shapeGrid  = 6 // cells a side
+	shapeGrid  = 6 // cells on a side
 	directions = 9 // in half a turn: a dark edge on light counts like its inverse
 	shapeDim   = shapeGrid * shapeGrid * directions
 
@@ -27,16 +26,16 @@ const (
 	hues      = 12
 	colourDim = (greys + 2*hues) * (1 + 2*2) // the whole and its four quarters
 
-	// colourWeight is the length of the colour part against a shape part of 1.
+	// colourWeight is the length of the colour part, where the shape part has 1.
 	colourWeight = 0.7
 
 	// pictureDim is the dimension of the modality "picture".
 	pictureDim = shapeDim + colourDim
 )
 
-// pictureFeatures describes a picture of pictureSide x pictureSide pixels in
-// pictureDim numbers, together of length 1. A picture without any edge or
-// colour, such as an empty one, gives zeros.
+// pictureFeatures describes a picture of pictureSide x pictureSide pixels by pictureDim
+// numbers, together of length 1. A picture without any edge or colour, such as an empty
+// one, gives zeros.
 func pictureFeatures(p *image.RGBA) []float32 {
 	var all [pictureDim]float64
 	shape, colour := all[:shapeDim], all[shapeDim:]
@@ -55,7 +54,7 @@ func pictureFeatures(p *image.RGBA) []float32 {
 	return features
 }
 
-// allPictureFeatures describes the pictures on all cores.
+// allPictureFeatures describes the pictures, on all cores.
 func allPictureFeatures(ctx context.Context, pictures []*image.RGBA) ([][]float32, error) {
 	features := make([][]float32, len(pictures))
 	err := inParallel(ctx, len(pictures), func() func(int) error {
@@ -70,17 +69,17 @@ func allPictureFeatures(ctx context.Context, pictures []*image.RGBA) ([][]float3
 	return features, nil
 }
 
-// overWhite returns the colour of a pixel on white paper, each channel in
-// [0, 1], and how opaque the pixel is.
+// overWhite returns the colour of a pixel on white paper, each channel in [0, 1], and
+// the opacity of the pixel.
 func overWhite(p *image.RGBA, x, y int) (r, g, b, alpha float64) {
 	px := p.Pix[p.PixOffset(x, y):][:4]
 	paper := 255 - px[3] // premultiplied channels never exceed alpha, so no sum overflows
 	return float64(px[0]+paper) / 255, float64(px[1]+paper) / 255, float64(px[2]+paper) / 255, float64(px[3]) / 255
 }
 
-// addShape adds every pixel's gradient to the histograms in h, sharing it out
-// between the two nearest directions and the four nearest cells, so that a
-// shift by a pixel changes little.
+// addShape adds every pixel's gradient to the histograms in h. It shares a gradient out
+// between the two nearest directions and the four nearest cells, so that a shift by a
+// pixel changes little.
 func addShape(h []float64, p *image.RGBA) {
 	var luminance [pictureSide][pictureSide]float64
 	for y := range pictureSide {
@@ -116,8 +115,8 @@ func addShape(h []float64, p *image.RGBA) {
 	}
 }
 
-// addColour adds every pixel, by how opaque it is, to the histogram of the
-// whole picture and to that of its quarter.
+// addColour adds every pixel, weighted by its opacity, to the histogram of the whole
+// picture and to that of its quarter.
 func addColour(h []float64, p *image.RGBA) {
 	const perRegion = greys + 2*hues
 	for y := range pictureSide {
@@ -130,7 +129,7 @@ func addColour(h []float64, p *image.RGBA) {
 			for _, region := range []int{0, quarter} {
 				bins := h[region*perRegion:][:perRegion]
 				brightest, darkest := max(r, g, b), min(r, g, b)
-				// A chroma of .4 is as colourful as an emoji's colours are.
+				// A chroma of .4 counts as fully colourful, like the colours of emoji.
 				colourful := min(1, (brightest-darkest)/0.4)
 				for _, grey := range between(brightest * (greys - 1)) {
 					bins[min(grey.bin, greys-1)] += alpha * (1 - colourful) * grey.share
@@ -149,7 +148,7 @@ func addColour(h []float64, p *image.RGBA) {
 	}
 }
 
-// hueOf is the hue of HSV in [0, 1): 0 red, 1/3 green, 2/3 blue.
+// hueOf returns the hue of HSV in [0, 1): 0 is red, 1/3 green, 2/3 blue.
 func hueOf(r, g, b float64) float64 {
 	brightest := max(r, g, b)
 	chroma := brightest - min(r, g, b)
@@ -168,7 +167,7 @@ func hueOf(r, g, b float64) float64 {
 	return sixths / 6
 }
 
-// A part is the share of something that goes to one bin.
+// A part is the share of a quantity that goes to one bin.
 type part struct {
 	bin   int
 	share float64
@@ -181,8 +180,8 @@ func between(position float64) [2]part {
 	return [2]part{{int(below), 1 - up}, {int(below) + 1, up}}
 }
 
-// hellinger takes the root of a histogram and brings it to unit length: the
-// dot product of two is then the Bhattacharyya coefficient.
+// hellinger takes the square root of each bin of a histogram and brings it to unit
+// length. The dot product of two results is their Bhattacharyya coefficient.
 func hellinger(h []float64) {
 	for i, x := range h {
 		h[i] = math.Sqrt(x)

@@ -22,7 +22,7 @@ func TestPictureFeatures(t *testing.T) {
 		}
 		named[d.items[i].name] = f
 	}
-	// The left pair must look more alike than the right one.
+	// The pair on the left must look more alike than the pair on the right.
 	for _, test := range [][4]string{
 		{"grinning face", "smiling face with smiling eyes", "grinning face", "red apple"}, // both
 		{"red heart", "blue heart", "red heart", "trophy"},                                // shape

@@ -13,20 +13,19 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// pictureSide is the width and height of a rendered emoji in pixels. The
-// font's own bitmaps are 136 x 128.
+// pictureSide is the width and height of a drawn emoji in pixels. The font's own
+// bitmaps have 136 x 128.
 const pictureSide = 64
 
-// A renderer draws emoji with the Noto Color Emoji font. It keeps shaping
-// state, so every goroutine needs its own; the parsed font behind it is
-// read-only and may be shared.
+// A renderer draws emoji with the Noto Color Emoji font. It keeps the state of shaping,
+// so every goroutine needs its own. The parsed font is read-only and may be shared.
 type renderer struct {
 	face   *font.Face
 	shaper *harfbuzz.Font
 	buffer *harfbuzz.Buffer
 }
 
-// parseFont reads the embedded font once; newRenderer then costs little.
+// parseFont reads the embedded font once. After that, newRenderer costs little.
 func parseFont() (*font.Font, error) {
 	face, err := font.ParseTTF(bytes.NewReader(color.TTF))
 	if err != nil {
@@ -40,13 +39,12 @@ func newRenderer(f *font.Font) *renderer {
 	return &renderer{face: face, shaper: harfbuzz.NewFont(face), buffer: harfbuzz.NewBuffer()}
 }
 
-// render draws char on a transparent square of pictureSide pixels. It answers
-// nil without an error when the font has no single picture for char: shaping
-// must join the whole sequence into one glyph, because a family drawn as
-// three loose people, or a flag as two letters, is another picture.
+// render draws char on a transparent square with sides of pictureSide pixels. It
+// returns nil without an error if the font has no single picture for char. Shaping must
+// join the whole sequence into one glyph: a family drawn as three separate people, or a
+// flag drawn as two letters, is another picture.
 //
-// The result is alpha-premultiplied, which is what scaling and drawing over a
-// background need.
+// The result is alpha-premultiplied, as scaling and drawing over a background require.
 func (r *renderer) render(char string) (*image.RGBA, error) {
 	bitmap, ok := r.glyph(char)
 	if !ok {
@@ -64,7 +62,7 @@ func (r *renderer) render(char string) (*image.RGBA, error) {
 	return dst, nil
 }
 
-// glyph returns the one bitmap that shaping makes of char.
+// glyph returns the bitmap if shaping makes exactly one of char.
 func (r *renderer) glyph(char string) (bitmap font.GlyphBitmap, ok bool) {
 	runes := []rune(char)
 	r.buffer.Clear()
@@ -73,7 +71,7 @@ func (r *renderer) glyph(char string) (bitmap font.GlyphBitmap, ok bool) {
 	r.buffer.Shape(r.shaper, nil)
 	for i, g := range r.buffer.Info {
 		if r.buffer.Pos[i].XAdvance == 0 {
-			continue // a variation selector or joiner that shaping has used up
+			continue // shaping has used up a variation selector or joiner
 		}
 		b, isBitmap := r.face.GlyphData(g.Glyph).(font.GlyphBitmap)
 		if g.Glyph == 0 || !isBitmap || ok {
@@ -84,8 +82,8 @@ func (r *renderer) glyph(char string) (bitmap font.GlyphBitmap, ok bool) {
 	return bitmap, ok
 }
 
-// fitSquare returns the largest centred rectangle of size's proportions in a
-// square of the given side.
+// fitSquare returns the largest centred rectangle with the proportions of size in a
+// square with the given side.
 func fitSquare(size image.Point, side int) image.Rectangle {
 	longer := max(size.X, size.Y)
 	w, h := size.X*side/longer, size.Y*side/longer
@@ -93,8 +91,8 @@ func fitSquare(size image.Point, side int) image.Rectangle {
 	return image.Rectangle{Min: at, Max: at.Add(image.Pt(w, h))}
 }
 
-// renderAll draws all items on all cores. pictures[i] is nil where the font
-// cannot draw items[i].
+// renderAll draws all items, on all cores. pictures[i] is nil if the font cannot draw
+// items[i].
 func renderAll(ctx context.Context, items []emoji) (pictures []*image.RGBA, err error) {
 	parsed, err := parseFont()
 	if err != nil {

@@ -52,7 +52,7 @@ func opaqueShare(p *image.RGBA) float64 {
 	return float64(sum) / 255 / (pictureSide * pictureSide)
 }
 
-// Goroutines share the parsed font: what they draw must not depend on it.
+// Goroutines share the parsed font. Their pictures must not depend on that.
 func TestRenderAllDrawsLikeOneRenderer(t *testing.T) {
 	d := dataForTest(t)
 	parsed, err := parseFont()

@@ -15,26 +15,26 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// A sheetRow is one query of a contact sheet and what was found for it.
+// A sheetRow is one query of a contact sheet, with its hits.
 type sheetRow struct {
-	query   string      // the words asked for, or the name of the picture
-	picture *image.RGBA // the picture asked for; nil for a query by words
+	query   string      // the words of the query, or the name of its picture
+	picture *image.RGBA // the picture of the query; nil for a query by words
 	hits    []sheetHit  // best first
 }
 
-// A sheetHit is drawn as its picture over its name, or as its name alone
-// where picture is nil.
+// A sheetHit is drawn as its picture with its name below. If picture is nil, it is
+// drawn as its name alone.
 type sheetHit struct {
 	name    string
 	picture *image.RGBA
 	verdict verdict
 }
 
-// A verdict colours the line under a hit.
+// A verdict gives the line under a hit its colour.
 type verdict int
 
 const (
-	unjudged verdict = iota // free queries have no right answer: no line
+	unjudged verdict = iota // a free query has no right answer: no line
 	right                   // green
 	wrong                   // red
 )
@@ -55,8 +55,7 @@ var (
 	wrongInk  = color.RGBA{0xd6, 0x45, 0x3c, 0xff}
 )
 
-// writeSheet draws rows below one another, a title above them, and writes the
-// sheet as PNG.
+// writeSheet draws a title and, below it, the rows, and writes the sheet as PNG.
 func writeSheet(w io.Writer, title string, rows []sheetRow) error {
 	p, err := newPen()
 	if err != nil {
@@ -135,7 +134,7 @@ func (p *pen) hit(hit sheetHit, cell image.Rectangle) {
 	}
 }
 
-// captioned draws a picture at the top of a cell and its name below.
+// captioned draws a picture at the top of a cell, with its name below.
 func (p *pen) captioned(picture *image.RGBA, name string, cell image.Rectangle) {
 	at := image.Pt((cell.Min.X+cell.Max.X-pictureSide)/2, cell.Min.Y+8)
 	draw.Draw(p.sheet, image.Rectangle{Min: at, Max: at.Add(image.Pt(pictureSide, pictureSide))}, picture, image.Point{}, draw.Over)
@@ -143,7 +142,7 @@ func (p *pen) captioned(picture *image.RGBA, name string, cell image.Rectangle) 
 	p.paragraph(p.small, fadedInk, name, below, 2)
 }
 
-// paragraph centres text in a cell, in at most maxLines lines.
+// paragraph draws centred text in a cell, in at most maxLines lines.
 func (p *pen) paragraph(t typeface, ink color.Color, text string, cell image.Rectangle, maxLines int) {
 	lines := t.wrap(text, cell.Dx()-4, maxLines)
 	baseline := (cell.Min.Y+cell.Max.Y-len(lines)*t.height)/2 + t.height*4/5
@@ -161,7 +160,7 @@ func (p *pen) fill(r image.Rectangle, c color.Color) {
 	draw.Draw(p.sheet, r, image.NewUniform(c), image.Point{}, draw.Src)
 }
 
-// A typeface is a font in one size, with the height of a line in pixels.
+// A typeface is a font in one size. height is the height of a line in pixels.
 type typeface struct {
 	font.Face
 	height int
@@ -169,8 +168,8 @@ type typeface struct {
 
 func (t typeface) width(s string) int { return font.MeasureString(t, s).Ceil() }
 
-// wrap breaks text between words into lines of at most width pixels. What
-// does not fit into maxLines, or a word wider than a line, ends in "…".
+// wrap breaks text between words into lines of at most width pixels. It cuts what does
+// not fit into maxLines, and words that are wider than a line; these end in "…".
 func (t typeface) wrap(text string, width, maxLines int) []string {
 	var lines []string
 	words := strings.Fields(text)

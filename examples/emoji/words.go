@@ -11,32 +11,32 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The modality "words" describes a text by two blocks of equal weight: its
-// words, and the letter sequences of shortestRun to longestRun inside them, so
-// that "kitten" is near "kit" and a word that no name has is not quite lost.
+// The modality "words" describes a text by two blocks of equal weight: its words, and
+// the sequences of shortestRun to longestRun letters inside them. So "kitten" is near
+// "kit", and a word that no name has is not quite lost.
 const (
 	shortestRun = 3
 	longestRun  = 5
 
-	// wordsDim is the dimension of the modality "words". Words and runs are
-	// hashed into it. mAP of 128-bit codes, by four-fold cross-validation on
-	// the training emoji: 1024 .67, 2048 .69, 4096 .70; collisions get rarer.
+	// wordsDim is the dimension of the modality "words". Words and runs are hashed into
+	// it. mAP of 128-bit codes, by four-fold cross-validation on the training emoji:
+	// 1024 .67, 2048 .69, 4096 .70; a larger dimension has fewer collisions.
 	wordsDim = 2048
 )
 
-// A vocabulary knows the words and letter runs of the training names and how
-// rare each is. What it does not know gets no weight at all: an unknown word
-// would otherwise fall on the place of some other word and pass for it. So
-// the known words of a free query decide, whatever stands around them.
+// A vocabulary knows the words and letter runs of the training names, and how rare each
+// is. Unknown ones get no weight at all: an unknown word would otherwise share the
+// place of another word and be taken for it. So only the known words of a free query
+// decide.
 //
-// A vocabulary does not change once learned and may be shared.
+// A vocabulary does not change once it is learned, so goroutines may share it.
 type vocabulary struct {
-	weights map[string]float64 // by feature, see wordFeature and runFeatures
+	weights map[string]float64 // by feature; see wordFeature and runFeatures
 }
 
-// learnVocabulary counts the names' features. A weight is the root of the
-// usual inverse document frequency: the full one plays down just the words
-// that name a group ("face", "flag", "button") and loses nearly .01 mAP.
+// learnVocabulary counts the features of the names. A weight is the square root of the
+// usual inverse document frequency. The full frequency gives little weight to the words
+// that name a group ("face", "flag", "button"), and costs nearly .01 mAP.
 func learnVocabulary(names []string) *vocabulary {
 	seenIn := make(map[string]int)
 	for _, name := range names {
@@ -53,8 +53,8 @@ func learnVocabulary(names []string) *vocabulary {
 	}
 	v := &vocabulary{weights: make(map[string]float64)}
 	for feature, n := range seenIn {
-		// A run of a single name tells nothing that its word does not, and
-		// more than half of all runs are such: they would only collide.
+		// A run of a single name says no more than its word does. More than half of all
+		// runs are of this kind, and would only collide with others.
 		if n == 1 && isRun(feature) {
 			continue
 		}
@@ -63,8 +63,8 @@ func learnVocabulary(names []string) *vocabulary {
 	return v
 }
 
-// embed describes text in wordsDim numbers, together of length 1. It answers
-// false, and zeros, when it knows nothing of the text.
+// embed describes text by wordsDim numbers, together of length 1. ok is false, and the
+// numbers are zeros, if it knows nothing of the text.
 func (v *vocabulary) embed(text string) (features []float32, ok bool) {
 	words, runs := make(map[string]int), make(map[string]int)
 	for _, word := range tokens(text) {
@@ -76,7 +76,8 @@ func (v *vocabulary) embed(text string) (features []float32, ok bool) {
 	var all [wordsDim]float64
 	for _, counts := range []map[string]int{words, runs} {
 		var block [wordsDim]float64
-		// In order, because floats that meet on one place must add up the same every time.
+		// The features are added in order, because floats that meet on one place must
+		// add up the same every time.
 		for _, feature := range slices.Sorted(maps.Keys(counts)) {
 			place, sign := hashFeature(feature)
 			block[place] += sign * v.weights[feature] * (1 + math.Log(float64(counts[feature])))
@@ -95,7 +96,7 @@ func (v *vocabulary) embed(text string) (features []float32, ok bool) {
 	return features, ok
 }
 
-// embedAll describes all texts; a text without anything known gives zeros.
+// embedAll describes all texts. A text without any known feature gives zeros.
 func (v *vocabulary) embedAll(texts []string) [][]float32 {
 	all := make([][]float32, len(texts))
 	for i, text := range texts {
@@ -104,8 +105,8 @@ func (v *vocabulary) embedAll(texts []string) [][]float32 {
 	return all
 }
 
-// unknownWords returns the words of text that no training name has. They
-// still count by their letter runs, as far as those are known.
+// unknownWords returns the words of text that no training name has. Their known letter
+// runs still count.
 func (v *vocabulary) unknownWords(text string) []string {
 	var unknown []string
 	for _, word := range tokens(text) {
@@ -116,12 +117,12 @@ func (v *vocabulary) unknownWords(text string) []string {
 	return unknown
 }
 
-// tokens splits text into lower-case words, each without accents and without
-// a plural's s.
+// tokens splits text into lower-case words, without accents and without the s of a
+// plural.
 func tokens(text string) []string {
 	letters := strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Mn, r) {
-			return -1 // an accent, once NFD has taken it off its letter
+			return -1 // an accent that NFD has separated from its letter
 		}
 		return r
 	}, norm.NFD.String(strings.ToLower(text)))
@@ -136,8 +137,8 @@ func tokens(text string) []string {
 	return words
 }
 
-// wordFeature and runFeatures name the features of a word. The edges of a
-// word are part of its runs: "<cat" is not in "scatter".
+// wordFeature and runFeatures name the features of a word. The edges of a word are part
+// of its runs, so "<cat" is not in "scatter".
 func wordFeature(word string) string { return "=" + word }
 
 func runFeatures(word string) []string {
@@ -153,12 +154,12 @@ func runFeatures(word string) []string {
 
 func isRun(feature string) bool { return feature[0] == '~' }
 
-// hashFeature gives a feature its place and a sign, so that two features on
-// one place cancel as often as they add up (Weinberger et al. 2009).
+// hashFeature gives a feature its place and a sign. So two features on one place cancel
+// each other as often as they add up (Weinberger et al. 2009).
 func hashFeature(feature string) (place int, sign float64) {
 	h := fnv.New64a()
 	h.Write([]byte(feature))
-	// FNV-1a leaves the last bytes in the low bits; the product carries them up.
+	// FNV-1a keeps the last bytes in the low bits. The product carries them up.
 	mixed := h.Sum64() * 0x9E3779B97F4A7C15
 	sign = 1
 	if mixed>>63 == 1 {

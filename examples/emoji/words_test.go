@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The names nearest to a query must be those that share its words.
+// The names nearest to a query must be the ones that share its words.
 func TestEmbedFindsNames(t *testing.T) {
 	d := dataForTest(t)
 	var names []string
@@ -79,7 +79,7 @@ func TestUnknownWords(t *testing.T) {
 	}{
 		{"red cat", nil, true},
 		{"a REDDISH cat", []string{"a", "reddish"}, true},
-		{"reddish", []string{"reddish"}, true}, // by "<red", which two names have
+		{"reddish", []string{"reddish"}, true}, // found by "<red", which two names have
 		{"zzz", []string{"zzz"}, false},
 		{"", nil, false},
 		{"?!", nil, false},

@@ -1,8 +1,3 @@
-// Neardup finds pictures that are copies of others, smaller, darker, cropped or saved badly,
-// as they come: each has a perceptual hash of 64 bits, and copies have nearly the same. The
-// collection holds codes that the program makes; nothing is learned.
-//
-//	go run ./examples/neardup
 package main
 
 import (
@@ -62,8 +57,8 @@ func main() {
 	}
 }
 
-// hash returns the difference hash of a picture: each bit says whether one of 9 x 8 parts of
-// it is brighter than the one to its right.
+// hash returns the difference hash of a picture. The picture is divided into 9 x 8
+// parts; each bit says whether a part is brighter than the part to its right.
 func hash(m image.Image) []byte {
 	var light, pixels [8][9]int
 	b := m.Bounds()
@@ -85,7 +80,7 @@ func hash(m image.Image) []byte {
 	return code
 }
 
-// paint returns a picture of rectangles, which depends on the seed alone.
+// paint returns a picture of rectangles. It depends on the seed alone.
 func paint(seed uint64) *image.Gray {
 	random := rand.New(rand.NewPCG(seed, 0))
 	m := image.NewGray(image.Rect(0, 0, 120, 90))
@@ -97,7 +92,7 @@ func paint(seed uint64) *image.Gray {
 	return m
 }
 
-// change returns a picture as large as m with other light.
+// change returns a picture of the size of m, with other light.
 func change(m *image.Gray, light func(x, y int) int) *image.Gray {
 	out := image.NewGray(m.Rect)
 	for y := range m.Rect.Dy() {

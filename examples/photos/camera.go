@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A thing is a place, a time of day or a subject: its label, and the words that
-// captions have for it.
+// A thing is a place, a time of day or a subject: its label, and the words for it in
+// captions.
 type thing struct {
 	label string
 	words []string
@@ -42,11 +42,11 @@ type photo struct {
 	image, text  []float32
 }
 
-// A camera takes photos, one after the other.
+// A camera takes photos one by one.
 type camera struct {
 	random *rand.Rand
 	next   int
-	tint   [3]float64 // its colours, as multiples of the true ones
+	tint   [3]float64 // factors for red, green and blue
 }
 
 var daylight, warm = [3]float64{1, 1, 1}, [3]float64{.95, .7, .45}
@@ -76,7 +76,8 @@ func (c *camera) take(n int) []photo {
 	return photos
 }
 
-// describe is what somebody writes under a photo, who does not always say everything.
+// describe returns what a person might write under a photo. People do not always say
+// everything.
 func (c *camera) describe(place, time, subject int) string {
 	phrase := func(t thing) string { return t.words[c.random.IntN(len(t.words))] }
 	said := []string{phrase(subjects[subject])}
@@ -90,8 +91,8 @@ func (c *camera) describe(place, time, subject int) string {
 }
 
 const (
-	side   = 16 // pixels of a picture
-	grid   = 4  // cells of the grid whose means are the features
+	side   = 16 // width and height of a picture in pixels
+	grid   = 4  // cells on a side of the grid whose means are the features
 	pixels = side / grid
 )
 
@@ -121,7 +122,7 @@ func (c *camera) expose(place, time, subject int) []float32 {
 	return features
 }
 
-// sky is the colour of the sky, from 0, above, to 1, at the horizon.
+// sky returns the colour of the sky at y, from 0 (the top) to 1 (the horizon).
 func sky(time int, y float64) [3]float64 {
 	above := [3][3]float64{{.3, .55, .95}, {.45, .3, .5}, {.03, .03, .12}}[time]
 	below := [3][3]float64{{.75, .85, 1}, {1, .55, .25}, {.08, .08, .2}}[time]
@@ -132,13 +133,14 @@ func sky(time int, y float64) [3]float64 {
 	return colour
 }
 
-// ground is the colour of what is on the ground, by the light of the time of day.
+// ground returns the colour of a pixel below the horizon, in the light of the time of
+// day.
 func ground(place, time, x, y, horizon int) [3]float64 {
 	colour := [4][3]float64{{.9, .8, .55}, {.15, .4, .12}, {.5, .5, .52}, {.75, .77, .82}}[place]
 	switch {
 	case place == 0 && y < horizon+3: // the sea
 		colour = [3]float64{.1, .4, .6}
-	case place == 2 && (x+y)%3 == 0: // windows, which are lit at night
+	case place == 2 && (x+y)%3 == 0: // windows, lit at night
 		if time == 2 {
 			return [3]float64{.95, .85, .4}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
 
-// writeRoll writes the files of some photos, whose names begin with path.
+// writeRoll writes the files of some photos. Their names begin with path.
 func writeRoll(path string, photos []photo) error {
 	var image, text [][]float32
 	var labels, keys []string

@@ -1,21 +1,3 @@
-// Photos makes the files that the documents of fddhdb work with: photographs of a
-// holiday, drawn rather than taken, and what somebody has written under them.
-//
-//	go run github.com/fddhdb/fddhdb/examples/photos@latest DIR
-//	go run github.com/fddhdb/fddhdb/examples/photos@latest -ask "a dog at dusk" FILE.npy
-//
-// The first form writes to the folder DIR, each file with a row or a line a photo:
-//
-//	photos_image.npy   1,000 photos: the mean red, green and blue of a grid of 4 x 4
-//	photos_text.npy    which of the words of words.txt the caption has
-//	photos_labels.txt  where it is, the time of day, and who is in it, if anybody
-//	photos_keys.txt    the names of the files
-//	photos_fields.csv  the year, and the caption
-//
-// and the same of 200 further photos to ask with, test_*, of 300 that come later, later_*,
-// and of 100 to ask with then, latertest_*. These another camera has taken: its colours are
-// warmer and darker. The second form writes the vector of a question, as that of a caption.
-// The same files are written every time.
 package main
 
 import (
@@ -37,7 +19,7 @@ func main() {
 	}
 }
 
-// command runs a command line without the name of the program.
+// command runs a command line. args does not have the name of the program.
 func command(args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("photos", flag.ContinueOnError)
 	f.SetOutput(stderr)

@@ -45,7 +45,7 @@ func TestFiles(t *testing.T) {
 		if err != nil || len(fields) != n+1 {
 			t.Fatalf("%s: %d lines of fields: %v", roll, len(fields), err)
 		}
-		// The vector of a caption has its words, and no others.
+		// The vector of a caption has the words of the caption, and no others.
 		for i, line := range fields[1:] {
 			_, caption, _ := strings.Cut(line, ",")
 			for j, word := range words {

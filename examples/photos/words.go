@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// vocabulary lists the words of captions, which are the columns of texts; small words
+// vocabulary lists the words of captions, one for each column of the texts. Small words
 // such as "the" say nothing and are left out.
 func vocabulary() []string {
 	var words []string
@@ -20,15 +20,15 @@ func vocabulary() []string {
 	return slices.Compact(words)
 }
 
-// content returns the words of a text that say something.
+// content returns the words of a text without the small ones.
 func content(text string) []string {
 	small := []string{"a", "above", "at", "below", "by", "in", "my", "on", "our", "the", "under"}
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' })
 	return slices.DeleteFunc(words, func(w string) bool { return slices.Contains(small, w) })
 }
 
-// textVector is 1 for each word of the vocabulary that is in the text, else 0. The words
-// that are not in the vocabulary come back, too.
+// textVector returns a vector with 1 for each word of the vocabulary that is in the
+// text, otherwise 0; and the words of the text that the vocabulary lacks.
 func textVector(text string) (x []float32, unknown []string) {
 	words := vocabulary()
 	x = make([]float32, len(words))

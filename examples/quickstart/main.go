@@ -1,5 +1,3 @@
-// Quickstart embeds a database: colours known by a picture (red, green, blue)
-// and by words, learned so that words find pictures.
 package main
 
 import (

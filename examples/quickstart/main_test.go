@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The program finds what it should, and the README shows it as it is.
+// The program finds the right items, and the README shows it as it is.
 func TestQuickstart(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	if err != nil {

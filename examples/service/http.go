@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	maxBody     = 1 << 20          // bytes of a request
-	maxHits     = 1000             // of a search
-	maxRequests = 64               // at a time; what comes beyond is told to come again
-	quick       = 5 * time.Second  // for all but trainings
-	slow        = 30 * time.Minute // for these
+	maxBody     = 1 << 20          // bytes in a request
+	maxHits     = 1000             // hits in an answer
+	maxRequests = 64               // at a time; more are told to come again
+	quick       = 5 * time.Second  // limit for all requests but trainings
+	slow        = 30 * time.Minute // limit for trainings
 )
 
-// handle makes a handler of a function that returns what to answer, or why not.
+// handle makes a handler of a function do, which returns the answer or an error. limit
+// bounds the time of a request.
 func (s *service) handle(limit time.Duration, do func(context.Context, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -34,7 +35,7 @@ func (s *service) handle(limit time.Duration, do func(context.Context, *http.Req
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		if limit > quick { // the timeouts of the server are meant for others
+		if limit > quick { // the timeouts of the server are for quick requests
 			connection := http.NewResponseController(w)
 			_, _ = connection.SetReadDeadline(time.Time{}), connection.SetWriteDeadline(time.Time{})
 		}
@@ -54,10 +55,10 @@ func (s *service) handle(limit time.Duration, do func(context.Context, *http.Req
 func reply(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // if nobody listens any more, nobody misses it
+	_ = json.NewEncoder(w).Encode(body) // the client may have gone away
 }
 
-// status returns how HTTP calls an error.
+// status returns the HTTP status of an error.
 func status(err error) int {
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch large := new(http.MaxBytesError); {

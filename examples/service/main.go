@@ -1,17 +1,3 @@
-// Service is a database behind HTTP, to start a service of one's own from: requests with
-// limits and timeouts, errors as JSON, models that are trained and exchanged while it
-// serves, and an end that loses nothing.
-//
-//	go run ./examples/service [-addr localhost:8080] [-dir service.fddhdb]
-//
-//	PUT    /items/KEY              {"vectors": {"image": [4 numbers], "text": [3 numbers]}, "labels": ["cat"], "title": "..."}
-//	GET    /items/KEY
-//	DELETE /items/KEY
-//	POST   /search                 {"from": "text", "to": "image", "vector": [3 numbers], "k": 10, "where": "label = ?", "args": ["cat"]}, or "key" for "vector"
-//	POST   /models                 {"bits": 32} trains one; the first is used at once
-//	GET    /models
-//	POST   /models/SPACE/activate  makes searches use it from now on
-//	GET    /health
 package main
 
 import (
@@ -36,7 +22,7 @@ var schema = db.Schema{
 	Fields:     []db.Field{{Name: "title", Type: db.String, Indexed: true}},
 }
 
-// grace is how long requests may go on when the service ends.
+// grace is the time that running requests have when the service ends.
 var grace = 10 * time.Second
 
 func main() {
@@ -50,8 +36,9 @@ func main() {
 	}
 }
 
-// run serves until ctx ends. Then it takes no more requests, lets those that are going on
-// end, and closes the database, whose error counts: Close makes everything durable.
+// run serves until ctx ends. Then it takes no more requests, waits for the running
+// ones, and closes the database. It returns an error of Close, because Close makes
+// everything durable.
 func run(ctx context.Context, dir, address string, out io.Writer) (err error) {
 	d, err := db.Open(dir, nil)
 	if err != nil {
@@ -91,7 +78,7 @@ func run(ctx context.Context, dir, address string, out io.Writer) (err error) {
 			fmt.Fprintln(out, "all requests have ended")
 			return nil
 		}
-		giveUp() // a training that is cancelled leaves the database as it was
+		giveUp() // a cancelled training leaves the database as it was
 	}
 	return errors.Join(errors.New("requests were cut off"), server.Close())
 }

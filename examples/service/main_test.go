@@ -18,10 +18,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/dbtest"
 )
 
-// set is what the tests store and ask for.
+// set has the items and queries of the tests.
 var set = dbtest.Pairs{Modalities: schema.Modalities, Labels: 3}
 
-// A running service.
+// A running is a service that runs.
 type running struct {
 	t     *testing.T
 	url   string
@@ -58,7 +58,7 @@ func (s *running) stop() {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// ask sends a request and returns the status and the answer.
+// ask sends a request, and returns the status and the answer.
 func ask(method, url string, body any) (int, map[string]any, error) {
 	var b []byte
 	if text, ok := body.(string); ok {
@@ -103,8 +103,8 @@ func (s *running) fill(from, to int) {
 	}
 }
 
-// Whoever searches notices nothing of trainings and of models that take over, but which
-// model has answered; what was written is there after the end, and finds what it should.
+// Searches go on through trainings and changes of the model; only the space in the
+// answer changes. What was written is there after the end, and searches find it.
 func TestServingGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir)
@@ -120,7 +120,8 @@ func TestServingGoesOn(t *testing.T) {
 		t.Errorf("the first model: %v", a)
 	}
 
-	// While some search and others write, the next model is trained and takes over.
+	// Some clients search and others write, while the next model is trained and takes
+	// over.
 	stop := make(chan struct{})
 	var others sync.WaitGroup
 	for range 2 {
@@ -240,7 +241,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A client that goes away, and one too many, get what is theirs.
+// A client that goes away, and one too many, get the right answers.
 func TestLimits(t *testing.T) {
 	h := handler(t)
 	gone, leave := context.WithCancel(t.Context())
@@ -262,7 +263,7 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
 		})
-		if _, err := io.WriteString(bodies[i], "{"); err != nil { // which comes back when it is read
+		if _, err := io.WriteString(bodies[i], "{"); err != nil { // the body comes when the service reads it
 			t.Fatal(err)
 		}
 	}
@@ -279,8 +280,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// slowPut begins a request, which is being handled when it returns; the rest of the body is
-// sent, and the answer awaited, by the function that is returned.
+// slowPut begins a request, and returns while the service handles it. finish sends the
+// rest of the body and waits for the answer.
 func slowPut(t *testing.T, url string) (finish func() (int, error)) {
 	t.Helper()
 	body, w := io.Pipe()
@@ -288,7 +289,7 @@ func slowPut(t *testing.T, url string) (finish func() (int, error)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Expect", "100-continue") // so that the body is sent when it is read
+	r.Header.Set("Expect", "100-continue") // the body is sent when it is read
 	code, failed := make(chan int, 1), make(chan error, 1)
 	go func() {
 		client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute, DisableKeepAlives: true}}
@@ -306,14 +307,14 @@ func slowPut(t *testing.T, url string) (finish func() (int, error)) {
 	}
 }
 
-// A request that is going on when the service ends is answered, and what it has written
-// is there.
+// A request that runs when the service ends is answered, and its write is there
+// afterwards.
 func TestShutdownLetsRequestsEnd(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir)
 	finish := slowPut(t, s.url+"/items/slow")
 	s.end()
-	for { // until it takes no more
+	for { // until the service takes no more requests
 		if _, _, err := ask("GET", s.url+"/health", nil); err != nil {
 			break
 		}
@@ -332,7 +333,8 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 	}
 }
 
-// One that never ends does not keep the service, and the database is closed nevertheless.
+// A request that never ends does not keep the service from ending, and the database is
+// closed nevertheless.
 func TestShutdownCutsOff(t *testing.T) {
 	grace = 10 * time.Millisecond
 	defer func() { grace = 10 * time.Second }()
@@ -349,7 +351,7 @@ func TestShutdownCutsOff(t *testing.T) {
 	dbtest.VerifyFolder(t, dir, nil)
 }
 
-// It does not begin where it cannot.
+// The service does not start at a wrong address, or with a folder that is in use.
 func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	if err := run(t.Context(), dir, "nowhere.invalid:-1", io.Discard); err == nil {

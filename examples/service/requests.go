@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A service answers requests about a collection.
+// A service answers requests about a collection. Each request takes one of its slots.
 type service struct {
 	c     *db.Collection
 	slots chan struct{}
@@ -88,12 +88,12 @@ func (s *service) search(ctx context.Context, r *http.Request) (any, error) {
 	type hit struct {
 		Key      string   `json:"key"`
 		Distance int      `json:"distance"`
-		Score    *float64 `json:"score"` // null where the query is a code
+		Score    *float64 `json:"score"` // null if the query is a code
 	}
 	answer := struct {
 		Space db.Space `json:"space"`
 		Hits  []hit    `json:"hits"`
-		Next  string   `json:"next,omitempty"` // "after" of the request for more
+		Next  string   `json:"next,omitempty"` // "after" in the request for more
 	}{found.Space, []hit{}, found.Next}
 	for _, h := range found.Hits {
 		score := &h.Score

@@ -17,7 +17,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Sizes in points. The legend stands beside the panels and covers no curve.
+// These are sizes in points. The legend stands beside the panels and covers no curve.
 const (
 	panelWidth  = 300
 	panelHeight = 260
@@ -25,7 +25,7 @@ const (
 	margin      = 8
 )
 
-// Colours that most people can tell apart (Okabe and Ito).
+// These are colours that most people can tell apart (Okabe and Ito).
 var (
 	blue       = color.RGBA{0, 114, 178, 255}
 	sky        = color.RGBA{86, 180, 233, 255}
@@ -34,15 +34,15 @@ var (
 	purple     = color.RGBA{204, 121, 167, 255}
 )
 
-// A look keeps curves apart, without colour too.
+// A look keeps curves apart, also without colour.
 type look struct {
 	color  color.Color
 	dashes []vg.Length
-	glyph  draw.GlyphDrawer // nil: none
+	glyph  draw.GlyphDrawer // nil: no marks
 }
 
-// drawFigure draws mAP against items seen, a panel a direction, in the format of the
-// ending of path. Equal curves give equal bytes.
+// drawFigure draws mAP against the number of items seen, with a panel for each
+// direction. The ending of path gives the format. Equal curves give equal bytes.
 func drawFigure(path string, curves []*curve) error {
 	const width, height = 2*panelWidth + legendWidth, panelHeight
 	var canvas interface {
@@ -76,7 +76,7 @@ func drawFigure(path string, curves []*curve) error {
 	if _, err := canvas.WriteTo(&b); err != nil {
 		return err
 	}
-	// Who has not got the font is to see one like it.
+	// If the font is not installed, the viewer shows a similar one.
 	out := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
 	return os.WriteFile(path, out, 0o666)
 }
@@ -114,7 +114,7 @@ func panel(direction int, curves []*curve) (*plot.Plot, error) {
 	return p, nil
 }
 
-// shareTicks are three to eight round numbers.
+// shareTicks returns three to eight round numbers from low to high.
 func shareTicks(low, high float64) (ticks []plot.Tick) {
 	step := .2
 	for _, finer := range []float64{.1, .05, .02, .01, .005} {
@@ -128,7 +128,7 @@ func shareTicks(low, high float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// plotters draw a curve; marks is nil where it has none.
+// plotters returns what draws a curve. marks is nil if the look has none.
 func plotters(look look, points plotter.XYs) (line *plotter.Line, marks *plotter.Scatter, err error) {
 	line, marks, err = plotter.NewLinePoints(points)
 	if err != nil {
@@ -173,5 +173,5 @@ func drawLegend(c draw.Canvas, curves []*curve) error {
 	return nil
 }
 
-// sans is the typeface of all figures.
+// sans sets the typeface of all figures.
 func sans(f *font.Font, size vg.Length) { f.Typeface, f.Variant, f.Size = "Liberation", "Sans", size }

@@ -1,31 +1,3 @@
-// Stream shows what it is worth to go on learning while items keep coming: a database is
-// trained on the first tenth of a generated set, the rest arrives in chunks, and after
-// each the projections are updated, or not. mAP of held-out queries, over all items that
-// have been seen, is printed and drawn against their number.
-//
-//	go run ./examples/stream [-set NAME] [-noise X] [-items N] [-seeds N] [-out FILE.svg]
-//
-// Where items come with their labels, their codes are those of the labels, and
-//
-//   - updated: each chunk teaches, by its labels;
-//   - never updated: the model stays the one of the first tenth;
-//   - trained on all: a new training at the end, in a new code space, which takes over.
-//
-// Where they come without, the projections of the moment make their codes, which stay as
-// they are, and
-//
-//   - stronger modality, guarded: the code that the better modality gives an item teaches
-//     all modalities, if labelled items that are held back are found better for it;
-//   - stronger modality: the same, unguarded;
-//   - self: each modality learns from its own codes, as in the paper (Liu, Wang, Cheung:
-//     FDDH, IEEE TNNLS 2021, eqs. 22-24);
-//   - never updated.
-//
-// The sets are of pictures and texts that share nothing but their labels: nuswide, of the
-// shape of the set of that name (synth.NUSWide), where an item has several labels of ten,
-// and pairs, Gaussian clusters of 24 labels, one an item (synth.Pairs). On nuswide
-// codes that modalities make themselves teach their mistakes, which is what the guard is
-// for; on pairs they teach well. -noise makes a set easier or harder.
 package main
 
 import (
@@ -47,7 +19,7 @@ func main() {
 	}
 }
 
-// settings are the flags.
+// settings holds the values of the flags.
 type settings struct {
 	kind                         kind
 	noise                        float64
@@ -55,7 +27,7 @@ type settings struct {
 	dir, out                     string
 }
 
-// command runs a command line without the name of the program.
+// command runs a command line. args does not have the name of the program.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var s settings
 	f := flag.NewFlagSet("stream", flag.ContinueOnError)
@@ -120,8 +92,8 @@ func (s settings) check(rest []string) error {
 	return nil
 }
 
-// leastItems leaves a tenth that has every label.
+// leastItems is the least number of items: a tenth of it still has every label.
 const leastItems = 300
 
-// first is how many items train.
+// first returns the number of items in the first training.
 func (s settings) first() int { return s.items / 10 }

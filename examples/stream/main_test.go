@@ -15,7 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// run runs the program on a small set and returns what it prints and draws.
+// run runs the program on a small set, and returns its output and its figure.
 func run(t *testing.T, ending string, flags ...string) (printed string, figure []byte) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "figure"+ending)
@@ -31,8 +31,8 @@ func run(t *testing.T, ending string, flags ...string) (printed string, figure [
 	return strings.ReplaceAll(b.String(), out, "FIGURE"), figure
 }
 
-// rows returns the last figure of each row of the tables, "with labels: updated" and so
-// on, the mean of the two directions.
+// rows returns the last figure of each row of the tables: the mean of the two
+// directions. Its keys are like "with labels: updated".
 func rows(printed string) map[string]string {
 	last, group := map[string]string{}, ""
 	for line := range strings.Lines(printed) {
@@ -48,8 +48,8 @@ func rows(printed string) map[string]string {
 	return last
 }
 
-// Whoever runs it sees every way in both tables and in the figure, that labels are
-// worth learning from, the same figures each time, and that nothing is left behind.
+// Both tables and the figure have all ways. Learning from labels is worth it, the
+// figures are the same each time, and nothing is left behind.
 func TestStream(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector")
@@ -70,7 +70,7 @@ func TestStream(t *testing.T) {
 	}
 	updated, never := strings.Fields(last["with labels: updated"]), strings.Fields(last["with labels: never updated"])
 	for i, direction := range directions {
-		if !(updated[i] > never[i]) { // .ddd compare as text
+		if !(updated[i] > never[i]) { // figures such as .123 compare as texts
 			t.Errorf("%s: mAP %s with updates, %s without", direction, updated[i], never[i])
 		}
 		if !bytes.Contains(figure, []byte(direction)) {
@@ -89,7 +89,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// With -dir the database can be looked at afterwards, and is not written over.
+// With -dir the database stays for a look at it, and a second run does not overwrite
+// it.
 func TestKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")

@@ -10,10 +10,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A kind is a way to generate pairs of a picture and a text with labels.
+// A kind is a way to generate pairs of a picture and a text, with labels.
 type kind struct {
 	name     string
-	noise    float64 // unless -noise says otherwise
+	noise    float64 // the default of -noise
 	generate func(items int, noise float64, seed uint64) (*synth.Data, error)
 }
 
@@ -41,12 +41,12 @@ func kindOf(name string) (kind, bool) {
 	return kinds[i], true
 }
 
-// A set is what is generated with one seed: the items, and the queries after them.
+// A set is generated from one seed: the items, and then the queries.
 type set struct {
 	seed   uint64
 	data   *synth.Data
 	items  int
-	chosen model.Options // of the first training
+	chosen model.Options // options that the first training has chosen
 }
 
 func newSet(s settings, seed uint64) (*set, error) {
@@ -76,8 +76,8 @@ func (set *set) labels(i int) (names []string) {
 	return names
 }
 
-// evaluation is the queries, over the items that have been seen. What these are about
-// is known here, whether or not the database has been told.
+// evaluation returns the queries, over the items that have been seen. The program knows
+// the labels of all items, whether or not the database has been told them.
 func (set *set) evaluation(seen int) db.Evaluation {
 	e := db.Evaluation{Queries: map[string][][]float32{
 		"image": set.data.Vectors[0][set.items:], "text": set.data.Vectors[1][set.items:]}}

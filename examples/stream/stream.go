@@ -15,16 +15,16 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// directions are the pairs of modalities that are measured.
+// directions are the measured pairs of modalities.
 var directions = [2]string{"image → text", "text → image"}
 
-// A way to go on after the first training.
+// A way is a way to go on after the first training.
 type way struct {
 	name     string
 	labelled bool // items come with their labels
-	updated  bool // after each chunk
+	updated  bool // the projections are updated after each chunk
 	teacher  db.Teacher
-	retrain  bool // on everything, at the end
+	retrain  bool // a new training on everything, at the end
 	look     look
 }
 
@@ -38,17 +38,17 @@ var ways = []way{
 	{name: "never updated", look: look{color.Gray{60}, []vg.Length{6, 3}, nil}},
 }
 
-// A curve is what one way has come to.
+// A curve is the result of one way.
 type curve struct {
 	way
-	updates, adopted int     // of all seeds
-	points           []point // by the number of items
+	updates, adopted int     // sums over all seeds
+	points           []point // ascending by the number of items
 }
 
-// A point is what has been measured of so many items.
+// A point has the figures after so many items.
 type point struct {
 	items int
-	maps  [2][]float64 // mAP, by direction and seed
+	maps  [2][]float64 // mAP, [direction][seed]
 }
 
 // measure goes all ways with each seed.
@@ -77,8 +77,9 @@ func measure(ctx context.Context, s settings) (_ []*curve, err error) {
 	return curves, nil
 }
 
-// stream trains a new collection on the first items, which gives the same model each
-// time, and goes on in the way of the curve, to which it adds what it measures.
+// stream trains a new collection on the first items; that gives the same model each
+// time. Then it goes on in the way of the curve, and adds what it measures to the
+// curve.
 func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, cv *curve) error {
 	c, err := d.CreateCollection(ctx, name, set.schema())
 	if err != nil {
@@ -95,7 +96,7 @@ func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, c
 			return err
 		}
 	}
-	const marks = 10 // of the curve
+	const marks = 10 // points on the curve
 	for seen := s.first(); seen < s.items; {
 		end := min(seen+s.chunk, s.items)
 		if err := set.put(ctx, d, c, seen, end, cv.labelled); err != nil {
@@ -127,8 +128,8 @@ func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, c
 	return set.evaluate(ctx, c, s.items, cv)
 }
 
-// train trains on what is there. What has been chosen the first time, by
-// cross-validation, is given from then on: that saves time and changes nothing.
+// train trains on the present items. From the second time on it gives the options that
+// the first cross-validation has chosen. That saves time and changes nothing.
 func (set *set) train(ctx context.Context, c *db.Collection) error {
 	t, err := c.Train(ctx, db.TrainOptions{Options: set.chosen})
 	if err != nil || t.Start == nil || set.chosen.Start != 0 {
@@ -145,7 +146,7 @@ func (set *set) train(ctx context.Context, c *db.Collection) error {
 	return nil
 }
 
-// put stores the items from to to-1, all or none.
+// put stores the items from from to to-1, all or none.
 func (set *set) put(ctx context.Context, d *db.DB, c *db.Collection, from, to int, labelled bool) error {
 	batch := d.NewBatch()
 	for i := from; i < to; i++ {
@@ -156,7 +157,8 @@ func (set *set) put(ctx context.Context, d *db.DB, c *db.Collection, from, to in
 	return batch.Commit(ctx)
 }
 
-// evaluate adds mAP of the queries over the items that have been seen to the curve.
+// evaluate adds a point to the curve: mAP of the queries over the items that have been
+// seen.
 func (set *set) evaluate(ctx context.Context, c *db.Collection, seen int, cv *curve) error {
 	found, err := c.Evaluate(ctx, set.evaluation(seen))
 	if err != nil {
@@ -167,7 +169,7 @@ func (set *set) evaluate(ctx context.Context, c *db.Collection, seen int, cv *cu
 		at = len(cv.points)
 		cv.points = append(cv.points, point{items: seen})
 	}
-	for i, r := range found { // in the order of the schema, as directions are
+	for i, r := range found { // in the order of the schema, like directions
 		cv.points[at].maps[i] = append(cv.points[at].maps[i], r.Hamming.MAP)
 	}
 	return nil

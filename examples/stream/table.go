@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// printTables prints mAP of every curve, a table a direction.
+// printTables prints mAP of every curve, in a table for each direction.
 func printTables(w io.Writer, curves []*curve, seeds int) error {
 	out := bufio.NewWriter(w) // keeps the first error
 	for direction, title := range directions {
@@ -27,7 +27,7 @@ func printTables(w io.Writer, curves []*curve, seeds int) error {
 				}
 				fmt.Fprintln(out)
 			}
-			// A curve of the last point alone stands below that.
+			// A curve with the last point alone has it in the last column.
 			fmt.Fprintf(out, "  %-*s%*s", nameWidth-2, c.name, 6*(len(curves[0].points)-len(c.points)), "")
 			for _, p := range c.points {
 				fmt.Fprintf(out, "%6s", share(mean(p.maps[direction])))
@@ -48,7 +48,7 @@ func printTables(w io.Writer, curves []*curve, seeds int) error {
 
 const nameWidth = 30
 
-// heading says what the curves from this one on have in common.
+// heading returns what the curves from this one on have in common.
 func heading(c *curve) string {
 	if c.labelled {
 		return "with labels"
@@ -56,7 +56,7 @@ func heading(c *curve) string {
 	return "without labels"
 }
 
-// share is a number from 0 to 1 without its 0.
+// share formats a number from 0 to 1 without its 0.
 func share(x float64) string { return strings.TrimPrefix(fmt.Sprintf("%.3f", x), "0") }
 
 func mean(xs []float64) float64 {
@@ -67,7 +67,7 @@ func mean(xs []float64) float64 {
 	return sum / float64(len(xs))
 }
 
-// deviation is the standard deviation of the sample.
+// deviation returns the standard deviation of the sample.
 func deviation(xs []float64) float64 {
 	m, sum := mean(xs), 0.0
 	for _, x := range xs {

@@ -1,8 +1,3 @@
-// Three searches among pictures, texts and sounds at once: each item has two of the three,
-// none has all, and each kind finds each other one. A picture that comes without text and
-// labels is found by words, too.
-//
-//	go run ./examples/three
 package main
 
 import (
@@ -70,7 +65,8 @@ func main() {
 	show("the sound of a guitar", db.Query{From: "sound", To: "picture", Vector: heard(2, 2000)})
 	show("a picture of a dog", db.Query{From: "picture", To: "text", Vector: seen(0, 3000)})
 
-	// Sixty new items of each kind ask; mean average precision, 1 being perfect.
+	// Sixty new items of each kind ask. The figure is the mean average precision; 1 is
+	// perfect.
 	ask := db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{}}
 	for i := range 60 {
 		thing := i % len(things)
@@ -91,8 +87,8 @@ func main() {
 		slices.ContainsFunc(found.Hits, func(hit db.Hit) bool { return hit.Key == "a new picture of a train" }))
 }
 
-// seen and heard return the features of a picture and of a sound of a thing, which a
-// program of yours has of an encoder; said those of a text.
+// seen and heard return the features of a picture and of a sound of a thing, said those
+// of a text. A program of yours gets them from an encoder.
 func seen(thing, i int) []float32  { return around(1, thing, i, 32) }
 func heard(thing, i int) []float32 { return around(2, thing, i, 20) }
 

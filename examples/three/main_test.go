@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Each kind finds what is meant of each other kind, and words the picture without words.
+// Each kind finds what belongs to it in each other kind, and words find the picture
+// without words.
 func TestThree(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")

@@ -44,7 +44,7 @@ func sizes(packages map[string]*source) string {
 	return "\n" + b.String()
 }
 
-// Every import against a plan fails, and says so.
+// Every import against a plan is found and named.
 func TestWrongImports(t *testing.T) {
 	p := plan{
 		layers: []layer{

@@ -1,6 +1,6 @@
 package arrows
 
-// The modules of others that layers may import.
+// These are the foreign modules that layers may import.
 const (
 	roaring = "github.com/RoaringBitmap/roaring/v2"
 	pebble  = "github.com/cockroachdb/pebble/v2"
@@ -24,8 +24,8 @@ const (
 	progressbar = "github.com/schollz/progressbar/v3"
 )
 
-// house is this module from the top floor to the ground. A package may import those of
-// the layers that stand below its own, and the modules that its layer names.
+// house is this module from the top floor to the ground. A package may import the
+// packages of lower layers, and the foreign modules that its own layer names.
 var house = plan{
 	layers: []layer{
 		// Programs and tests that stand on the whole product.
@@ -45,7 +45,7 @@ var house = plan{
 		{names{"cmd/fddhdb/jsonform", "cmd/fddhdb/term"}, names{cobra, pretty, progressbar, term}},
 		{names{"cmd/fddhdb/exit"}, names{cobra}},
 
-		// What a program may import beside the database, and need not.
+		// These a program may import beside the database, and need not.
 		{names{"db/s3"}, names{minio}},
 		{names{"codec/parquetfile"}, names{parquet, compress, brotli, lz4}},
 		{names{"codec/itemfile"}, nil},
@@ -53,6 +53,7 @@ var house = plan{
 
 		// The database.
 		{names{"db"}, names{pebble, roaring}},
+		{names{"db/internal/state"}, names{pebble, roaring}},
 		{names{"db/internal/store"}, names{pebble}},
 		{names{"db/internal/spaces"}, names{pebble}},
 		{names{"db/internal/record"}, names{pebble, roaring}},
@@ -61,12 +62,12 @@ var house = plan{
 		{names{"db/backup", "db/report", "db/internal/where", "db/internal/work"}, names{compress, roaring}},
 		{names{"db/event"}, nil},
 
-		// Codes: how they are learned and found, and what they are.
+		// Codes: how they are learned, how they are found, and their form.
 		{names{"mih", "model"}, names{roaring, gonum}},
 		{names{"model/internal/dense"}, names{sys}},
 		{names{"codec"}, names{roaring, sys}},
 
-		// The ground, which imports nothing of ours.
+		// The ground imports nothing of ours.
 		{names{"codec/internal/jsontext", "internal/arrows", "internal/doctest", "internal/freemem",
 			"internal/inside", "internal/killtest", "internal/release", "internal/testfs"}, names{pebble, sys}},
 	},

@@ -9,13 +9,13 @@ import (
 	"unicode"
 )
 
-// names of packages are paths below that of this module, or whole import paths of
-// others. Where rules have them, NAME/... stands for NAME and all below it, and ... for
-// all packages.
+// names holds names of packages. A package of this module is named by its path below
+// the module's; a foreign package by its whole import path. In a rule, NAME/... stands
+// for NAME and all packages below it, and ... for all packages.
 type names []string
 
-// has says whether one of the names stands for a package, or for the module that it is
-// in.
+// has reports whether one of the names stands for the package pkg, or for the module
+// that contains it.
 func (n names) has(pkg string) bool {
 	return slices.ContainsFunc(n, func(name string) bool {
 		if tree, ok := strings.CutSuffix(name, "/..."); ok {
@@ -25,47 +25,48 @@ func (n names) has(pkg string) bool {
 	})
 }
 
-// within says whether a package is the one at the root of a tree, or below it.
+// within reports whether pkg is the package at the root of a tree, or below it.
 func within(pkg, root string) bool { return pkg == root || strings.HasPrefix(pkg, root+"/") }
 
-// foreign says whether a path is that of another module: the standard library and ours
-// have no dot in the first element.
+// foreign reports whether a path belongs to a foreign module. The paths of the standard
+// library and ours have no dot in the first element.
 func foreign(pkg string) bool {
 	first, _, _ := strings.Cut(pkg, "/")
 	return strings.Contains(first, ".")
 }
 
-// A layer is packages that do not know each other.
+// A layer is a set of packages that do not import each other.
 type layer struct {
 	packages names
-	modules  names // of others, which these packages may import
+	modules  names // foreign modules that these packages may import
 }
 
-// A rule forbids packages more than their layer does.
+// A rule forbids packages more imports than their layer does.
 type rule struct {
-	of, but names // the packages, and those that are excepted
+	of, but names // the packages under the rule, and the exceptions
 
-	// only, if it is not nil, is all that the packages may import of ours.
+	// only, if it is not nil, lists all packages of ours that these packages may
+	// import.
 	only names
 
-	// never is what they may not reach: packages and modules, neither directly nor through
-	// packages of ours, and exported names such as os.Exit, which they may not use
-	// themselves.
+	// never lists what the packages may not reach. Packages and modules are forbidden
+	// directly and through packages of ours. Exported names, such as os.Exit, are
+	// forbidden in the packages' own files.
 	never names
 
 	why string
 }
 
-// about says whether a package is under the rule.
+// about reports whether a package is under the rule.
 func (r rule) about(pkg string) bool { return r.of.has(pkg) && !r.but.has(pkg) }
 
-// A plan says where each package stands, and what it may import.
+// A plan says where each package stands and what it may import.
 type plan struct {
 	layers []layer
 	rules  []rule
 }
 
-// check returns what is against the plan, sorted.
+// check returns the violations of the plan, sorted.
 func (p plan) check(packages map[string]*source) []string {
 	var wrong []string
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -108,7 +109,7 @@ func (p plan) check(packages map[string]*source) []string {
 	return wrong
 }
 
-// broken returns how a package breaks the rule.
+// broken returns how the package called name breaks the rule.
 func (r rule) broken(name string, packages map[string]*source) (wrong []string) {
 	s := packages[name]
 	for imported := range s.imports {
@@ -127,9 +128,10 @@ func (r rule) broken(name string, packages map[string]*source) (wrong []string) 
 	return wrong
 }
 
-// reach returns the nearest package that the rule forbids a package to depend on, and a
-// package that imports it; none is "". It goes through packages of ours that are not
-// under the rule themselves: those answer for what they import.
+// reach returns the nearest forbidden package that a package depends on, and the
+// package that imports it; reached is "" if there is none. It follows imports through
+// packages of ours that are not under the rule. Those under it are checked by
+// themselves.
 func (r rule) reach(name string, packages map[string]*source) (reached, through string) {
 	var forbidden names
 	for _, n := range r.never {
@@ -140,7 +142,7 @@ func (r rule) reach(name string, packages map[string]*source) (reached, through 
 	seen := map[string]bool{name: true}
 	for next := []string{name}; len(next) > 0; next = next[1:] {
 		if packages[next[0]] == nil {
-			continue // of others
+			continue // a foreign package
 		}
 		for _, imported := range slices.Sorted(maps.Keys(packages[next[0]].imports)) {
 			switch {
@@ -155,7 +157,8 @@ func (r rule) reach(name string, packages map[string]*source) (reached, through 
 	return "", ""
 }
 
-// isName says whether a path is that of an exported name: os.Exit, db/internal/state.DB.
+// isName reports whether a path names an exported name, such as os.Exit or
+// db/internal/state.DB.
 func isName(s string) bool {
 	_, name, ok := strings.Cut(path.Base(s), ".")
 	return ok && unicode.IsUpper(rune(name[0]))

@@ -15,16 +15,17 @@ import (
 
 const module = "github.com/fddhdb/fddhdb"
 
-// A source is what the files of a package say, without its tests.
+// A source holds the names and imports that the files of a package contain, without its
+// tests.
 type source struct {
 	lines    int
 	exported map[string]bool // names, and methods as Type.Method
-	imports  map[string]bool // packages of ours by their path below the module's
+	imports  map[string]bool // packages of ours by their path below the module's, others by their import path
 	uses     map[string]bool // exported names of imported packages, such as os.Exit
 }
 
-// readModule reads all packages of the module in a folder, but not those of modules that
-// are nested in it.
+// readModule reads all packages of the module in the folder root. It leaves out modules
+// that are nested in it.
 func readModule(root string) (map[string]*source, error) {
 	packages := map[string]*source{}
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
@@ -54,7 +55,7 @@ func readModule(root string) (map[string]*source, error) {
 	return packages, err
 }
 
-// read adds a file.
+// read adds the names and imports of a file.
 func (s *source) read(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *source) read(file string) error {
 		return err
 	}
 	s.lines += bytes.Count(text, []byte("\n"))
-	paths := map[string]string{} // of imports, by the name that the file has for them
+	paths := map[string]string{} // import paths by the name that the file gives them
 	for _, spec := range f.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
@@ -126,7 +127,7 @@ func receiver(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.StarExpr:
 		return receiver(t.X)
-	case *ast.IndexExpr: // with a type parameter
+	case *ast.IndexExpr: // a type with a type parameter
 		return receiver(t.X)
 	case *ast.IndexListExpr:
 		return receiver(t.X)

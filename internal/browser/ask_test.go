@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A row of a file and a code find what the item finds that they are of, and "More" goes
-// on where the hits end.
+// A row of a file, and a code, find the same items as the item that has this row and
+// code, and that "More" goes on where the hits end.
 func TestFileCodeAndMore(t *testing.T) {
 	page := exploreEmoji(t)
 	b := browse(t, page)
@@ -65,8 +65,9 @@ func TestFileCodeAndMore(t *testing.T) {
 	b.quiet()
 }
 
-// tellsDistances fails where the headline, which names the items with word, or the marks of the
-// histogram are not about the extremes of the distances on the n cards. It returns the distances.
+// tellsDistances checks the extremes of the distances on the n cards against the
+// headline, which names the items with word, and against the marks of the histogram. It
+// returns the distances.
 func (b *tab) tellsDistances(word string, n int) []int {
 	b.Helper()
 	b.until(`document.querySelectorAll("#histogram rect.in").length > 0`)
@@ -88,8 +89,8 @@ func (b *tab) tellsDistances(word string, n int) []int {
 	return distances
 }
 
-// In orders that are not by distance, too, the headline and the histogram tell how near and how
-// far the hits are.
+// Headline and histogram tell the nearest and the farthest distance of the hits, also
+// in orders that are not by distance.
 func TestDistancesInAnyOrder(t *testing.T) {
 	b := browse(t, exploreEmoji(t))
 	for _, order := range []struct {

@@ -30,7 +30,7 @@ var (
 	budget  = flag.Bool("budget", false, "fail where the page is slower than it has to be; for a machine that does nothing else")
 )
 
-// program is the shell, and emoji the example, both built once.
+// program is the path of the shell, and emoji that of the example. Both are built once.
 var program, emoji string
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// emojiDatabase builds the database of the example, once.
+// emojiDatabase builds the database of the example once, and returns its folder.
 var emojiDatabase = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(filepath.Dir(program), "emoji.db")
 	out, err := exec.Command(emoji, "--db", dir, "cat").CombinedOutput()
@@ -69,7 +69,8 @@ var emojiDatabase = sync.OnceValues(func() (string, error) {
 	return dir, err
 })
 
-// explore serves a database until the test ends, and returns the address of the page.
+// explore serves the database in dir until the test ends, and returns the address of
+// the page.
 func explore(t *testing.T, dir string, flags ...string) *url.URL {
 	t.Helper()
 	cmd := exec.Command(program, append([]string{"explore", dir, "--json"}, flags...)...)
@@ -110,21 +111,22 @@ func exploreEmoji(t *testing.T) *url.URL {
 	return explore(t, dir, "--collection", "emoji", "--encoder-lines", "words="+emoji+" --db "+dir+" --encode")
 }
 
-// A tab is a browser of its own, and what it has asked for.
+// A tab is a browser of its own, with notes of what it has asked for.
 type tab struct {
 	*testing.T
 	ctx  context.Context
 	page *url.URL
 
 	mu       sync.Mutex
-	asked    []string // addresses
-	bytes    float64  // of what is not under /api
-	problems []string // that the browser has written to its console
+	asked    []string // addresses that it has asked for
+	bytes    float64  // bytes received, without those of addresses under /api
+	problems []string // what the browser has written to its console
 	paths    map[network.RequestID]string
 }
 
-// browse starts a browser. Where the environment does not say in CHROMIUM where it is, the
-// test is skipped: what else is installed on a machine must not decide how it ends.
+// browse starts a browser. Where the environment variable CHROMIUM does not name the
+// program, the test is skipped: other programs installed on a machine must not decide
+// how a test ends.
 func browse(t *testing.T, page *url.URL) *tab {
 	t.Helper()
 	chromium := os.Getenv("CHROMIUM")
@@ -156,7 +158,7 @@ func call[P, R any](b *tab, command cdp.Command[P, R], params P) {
 	}
 }
 
-// hear notes what the browser asks for and complains about.
+// hear notes the requests and the complaints of the browser.
 func (b *tab) hear(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,7 +193,8 @@ func (b *tab) open(path string) {
 	b.do(chromedp.Navigate(b.page.Scheme + "://" + b.page.Host + path))
 }
 
-// eval returns the value of an expression, or of the promise that it is.
+// eval returns the value of an expression; if the value is a promise, what the promise
+// yields.
 func eval[T any](b *tab, expression string) T {
 	b.Helper()
 	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -228,8 +231,7 @@ func (b *tab) shot(name string) {
 	}
 }
 
-// scheme makes the browser one of a person who prefers light or dark pages, of so many
-// pixels.
+// scheme makes the browser prefer light or dark pages, and sets its size in pixels.
 func (b *tab) scheme(scheme string, width, height int64) {
 	b.Helper()
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -237,7 +239,7 @@ func (b *tab) scheme(scheme string, width, height int64) {
 	b.do(chromedp.EmulateViewport(width, height))
 }
 
-// quiet fails where the browser has complained.
+// quiet fails the test if the browser has complained.
 func (b *tab) quiet() {
 	b.Helper()
 	b.mu.Lock()
@@ -247,7 +249,7 @@ func (b *tab) quiet() {
 	}
 }
 
-// get asks the API.
+// get asks the API and decodes the answer into out.
 func get(t *testing.T, page *url.URL, path string, out any) {
 	t.Helper()
 	resp, err := http.Get(page.Scheme + "://" + page.Host + path)

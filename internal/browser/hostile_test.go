@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// What is stored is shown as it is, and runs nothing, whatever it would be in a page.
+// The page shows stored text as it is, and runs none of it.
 func TestHostileItems(t *testing.T) {
 	const (
 		key     = `<img src=x onerror="window.hacked=1">`
@@ -51,7 +51,7 @@ func TestHostileItems(t *testing.T) {
 		}
 	}
 	b.accessible("hostile items")
-	b.open("/api/media?" + url.Values{"id": {"html"}}.Encode()) // by itself, too
+	b.open("/api/media?" + url.Values{"id": {"html"}}.Encode()) // also by itself
 	if kind := eval[string](b, `document.contentType`); kind != "text/plain" {
 		t.Errorf("the payload is %s", kind)
 	}

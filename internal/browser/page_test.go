@@ -31,7 +31,7 @@ func hits(t *testing.T, page *url.URL, query url.Values) []string {
 	return keys
 }
 
-// Words find emoji, an emoji finds its neighbours, and the browser goes back.
+// Words find emoji, that an emoji finds its neighbours, and that the browser goes back.
 func TestWordsAndNeighbours(t *testing.T) {
 	page := exploreEmoji(t)
 	b := browse(t, page)
@@ -75,7 +75,7 @@ func TestWordsAndNeighbours(t *testing.T) {
 
 func quoted(s string) string { return `"` + s + `"` }
 
-// Everything can be done from the keyboard: words, a hit, the sliders, the views.
+// TestKeyboard does everything from the keyboard: words, a hit, the sliders, the views.
 func TestKeyboard(t *testing.T) {
 	b := browse(t, exploreEmoji(t))
 	b.open("/?collection=emoji")
@@ -95,7 +95,7 @@ func TestKeyboard(t *testing.T) {
 	b.quiet()
 }
 
-// What is wrong is said, and the page goes on.
+// The page tells mistakes and goes on.
 func TestMistakes(t *testing.T) {
 	b := browse(t, exploreEmoji(t))
 	b.open("/?collection=emoji&id=nobody&from=picture&to=picture")
@@ -124,7 +124,8 @@ func (b *tab) firstPaint() float64 {
 	return eval[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
 }
 
-// aLine serves a page of a line, which tells what Chromium itself takes to paint.
+// aLine serves a page of one line. Its first paint is the time that Chromium itself
+// takes.
 func aLine(t *testing.T) *url.URL {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -138,7 +139,7 @@ func aLine(t *testing.T) *url.URL {
 	return u
 }
 
-// Nothing comes from elsewhere, the page is small, and it is there at once.
+// Nothing comes from elsewhere, that the page is small, and that it is there at once.
 func TestFootprint(t *testing.T) {
 	page := exploreEmoji(t)
 	b, line := browse(t, page), browse(t, aLine(t))
@@ -181,7 +182,8 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// views are addresses with what has to be there before they are looked at.
+// views are the addresses that are looked at, each with an expression that is true once
+// the view is complete.
 var views = []struct{ name, path, ready string }{
 	{"search", "/?collection=emoji&text=cat+face&from=words&to=picture&radius=40&explain=true", `document.querySelectorAll(".card").length > 0 && document.querySelector("#histogram rect")`},
 	{"item", "/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&k=12", `document.querySelectorAll(".card").length === 12 && document.querySelector(".query img")`},
@@ -190,8 +192,9 @@ var views = []struct{ name, path, ready string }{
 	{"figures", "/stats?collection=emoji", `document.querySelectorAll(".panel table").length > 2`},
 }
 
-// Every view, light and dark, wide and narrow, can be used by everybody, as far as axe can
-// tell; and looked at, with -shots.
+// TestViews checks every view, light and dark, wide and narrow: axe finds nothing that
+// would keep a person from using it. With -shots it writes pictures of them, to be
+// looked at.
 func TestViews(t *testing.T) {
 	b := browse(t, exploreEmoji(t))
 	for _, look := range []struct {
@@ -216,7 +219,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// accessible fails where axe finds anything.
+// accessible fails the test if axe finds anything.
 func (b *tab) accessible(name string) {
 	b.Helper()
 	axe, err := os.ReadFile(*axeFile)
@@ -229,7 +232,7 @@ func (b *tab) accessible(name string) {
 	}
 }
 
-// A file of several matrices is asked for the name of the one to search from.
+// The page asks for the name of a matrix, if a file has several.
 func TestMember(t *testing.T) {
 	b := browse(t, exploreEmoji(t))
 	b.open("/?collection=emoji")
@@ -251,7 +254,7 @@ func TestMember(t *testing.T) {
 	b.quiet()
 }
 
-// Items of two collections have the same keys, and are not taken for each other.
+// Items of two collections with the same keys are not taken for each other.
 func TestCollections(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "two.db")
@@ -287,8 +290,8 @@ func TestCollections(t *testing.T) {
 	b.quiet()
 }
 
-// While a program that encodes words loads its model, the page says what it waits for, and
-// then answers.
+// The page says what it waits for while the encoder of words loads its model, and that
+// it then answers.
 func TestSlowEncoder(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the program is a script of a shell")

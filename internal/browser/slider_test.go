@@ -13,8 +13,9 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// move moves a slider to values one after the other, and takes the milliseconds from each
-// move to the frame that shows its answer, which the number of cards or the headline tells.
+// move moves a slider to values one after the other. For each it measures the
+// milliseconds from the move to the frame that shows the answer. The number of cards,
+// or the headline, tells that the answer is shown.
 const move = `(async (id, values) => {
   const slider = document.getElementById(id), took = [];
   for (const value of values) {
@@ -39,7 +40,7 @@ func (b *tab) slide(id, values string, most float64) {
 	}
 }
 
-// Sliders answer while they move: within 50 ms over 1,900 items.
+// Sliders answer within 50 ms over 1,900 items while they move.
 func TestSliderOverEmoji(t *testing.T) {
 	page := exploreEmoji(t)
 	b := browse(t, page)
@@ -55,7 +56,8 @@ func TestSliderOverEmoji(t *testing.T) {
 	b.quiet()
 }
 
-// A slider that is moved faster than it is answered shows the answer to its last place.
+// TestLatestWins moves a slider faster than it is answered: the page shows the answer
+// to its last place.
 func TestLatestWins(t *testing.T) {
 	page := exploreEmoji(t)
 	b := browse(t, page)
@@ -79,7 +81,7 @@ func TestLatestWins(t *testing.T) {
 	b.quiet()
 }
 
-// Within 100 ms over a million codes.
+// A slider answers within 100 ms over a million codes.
 func TestSliderOverAMillion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a million codes are stored")
@@ -96,7 +98,8 @@ func TestSliderOverAMillion(t *testing.T) {
 	b.quiet()
 }
 
-// storeCodes stores codes of 64 bits: clusters of a hundred, a few bits around a centre.
+// storeCodes stores n codes of 64 bits, in clusters of a hundred, each a few bits from
+// the centre of its cluster.
 func storeCodes(t *testing.T, dir string, n int) {
 	t.Helper()
 	ctx := context.Background()

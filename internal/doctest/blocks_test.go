@@ -16,7 +16,7 @@ type document struct {
 	blocks []*block
 }
 
-// The kinds of blocks. A setup is a comment with commands.
+// These are the kinds of blocks. A setup is a comment with commands.
 const (
 	console = "console"
 	script  = "sh"
@@ -29,14 +29,14 @@ const (
 type block struct {
 	kind       string
 	first, end int      // its lines are lines[first:end] of the document, without the fences
-	lines      []string // the same
-	notRun     string   // why it is not; "" if it is
+	lines      []string // these lines
+	notRun     string   // why it is not run; "" if it is
 	commands   []*step
 }
 
-// A step of a session is a command, and what the document says that it prints.
+// A step of a session is a command with the output that the document shows.
 type step struct {
-	first, end int // what it prints is lines[first:end] of the document
+	first, end int // the output is lines[first:end] of the document
 	text       string
 	output     []string
 }
@@ -93,7 +93,7 @@ func parse(path, text string) (*document, error) {
 	return d, nil
 }
 
-// find returns the next line that is as given.
+// find returns the index of the next line that equals line.
 func (d *document) find(line string, from int) (int, error) {
 	for i := from; i < len(d.lines); i++ {
 		if d.lines[i] == line {
@@ -108,7 +108,7 @@ func (d *document) add(b *block, first, end int) {
 	d.blocks = append(d.blocks, b)
 }
 
-// session splits a block into commands and what they print.
+// session splits a block into commands and their outputs.
 func (d *document) session(b *block) error {
 	if b.kind != console {
 		return nil
@@ -134,7 +134,7 @@ func (d *document) session(b *block) error {
 	return nil
 }
 
-// root is the clone.
+// root is the folder of the clone.
 const root = "../.."
 
 // documents reads all documents.

@@ -17,8 +17,8 @@ import (
 
 const module = "github.com/fddhdb/fddhdb"
 
-// fddhdbCommand is fddhdb in sessions. In blocks that are not run it looks at its arguments
-// only.
+// fddhdbCommand is the command fddhdb in sessions. In blocks that are not run it only
+// looks at its arguments. It returns the exit code.
 func fddhdbCommand(args []string) int {
 	if log := os.Getenv("DOCTEST_LOG"); log != "" {
 		if problem := lookAtFddhdb(args); problem != "" {
@@ -39,8 +39,8 @@ func fddhdbCommand(args []string) int {
 	return command.Main(args, os.Stdin, os.Stdout, os.Stderr)
 }
 
-// lookAtFddhdb says what is wrong with the verb and the flags of a command line, if
-// anything is.
+// lookAtFddhdb returns what is wrong with the verb and the flags of a command line, or
+// "".
 func lookAtFddhdb(args []string) string {
 	check := func(args ...string) string {
 		var problem bytes.Buffer
@@ -52,7 +52,7 @@ func lookAtFddhdb(args []string) string {
 	if len(args) == 0 {
 		return ""
 	}
-	if !strings.ContainsAny(args[0], "./-") { // no folder, and no flag
+	if !strings.ContainsAny(args[0], "./-") { // neither a folder nor a flag
 		if problem := check("help", args[0]); problem != "" {
 			return problem
 		}
@@ -69,7 +69,7 @@ func noteProblem(log, problem string) int {
 	return 1
 }
 
-// goCommand is go in sessions.
+// goCommand is the command go in sessions. It returns the exit code.
 func goCommand(args []string) int {
 	clone := os.Getenv("DOCTEST_CLONE")
 	if log := os.Getenv("DOCTEST_LOG"); log != "" {
@@ -104,7 +104,7 @@ func goCommand(args []string) int {
 	return 0
 }
 
-// lookAtGo finds out whether the packages and tests that go is called with are there.
+// lookAtGo checks that the packages and tests exist that the arguments of go name.
 func lookAtGo(clone string, args []string) error {
 	dir := clone
 	if len(args) > 2 && args[0] == "-C" {
@@ -161,7 +161,7 @@ func lookAtGo(clone string, args []string) error {
 
 var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`)
 
-// findTests looks for functions that patterns of tests and benchmarks select.
+// findTests checks that each pattern selects a test or benchmark of a source file.
 func findTests(source []byte, patterns []string) error {
 	for _, pattern := range patterns {
 		first, _, _ := strings.Cut(pattern, "/")
@@ -181,7 +181,7 @@ func findTests(source []byte, patterns []string) error {
 
 var inline = regexp.MustCompile("`fddhdb ([^`]+)`")
 
-// Commands in the text have verbs and flags that are there.
+// Commands within the text have verbs and flags that exist.
 func TestInline(t *testing.T) {
 	for _, d := range documents(t) {
 		for i, line := range d.lines {

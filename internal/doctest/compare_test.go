@@ -8,12 +8,13 @@ import (
 	"testing"
 )
 
-// varies is what differs from run to run, and what stands for it when lines are compared.
+// varies lists what differs from run to run, and what stands for it when lines are
+// compared.
 var varies = []struct {
 	pattern *regexp.Regexp
 	mark    string
 }{
-	{regexp.MustCompile(`^seconds +\d.*`), "<seconds>"}, // phases, the longest first
+	{regexp.MustCompile(`^seconds +\d.*`), "<seconds>"}, // durations of phases, the longest first
 	{regexp.MustCompile(`"([a-z_]*(?:seconds|second|_us|bytes|created|time|checksum|next)[a-z_]*)":("[^"]*"|[-+.\deE]+|null)`), `"$1":<varies>`},
 	{regexp.MustCompile(`"seconds":\{[^}]*\}`), `"seconds":<varies>`},
 	{regexp.MustCompile(`\d{8}t\d{6}-\d+-[0-9a-f]{12}`), "<id>"},
@@ -32,7 +33,7 @@ var (
 	decimal = regexp.MustCompile(`[-+]?\d*\.\d+(e[-+]?\d+)?|\b\d+(\.\d+)?e[-+]?\d+\b`)
 )
 
-// plain takes out of a line what varies.
+// plain replaces the varying parts of a line.
 func plain(line string) string {
 	for _, v := range varies {
 		line = v.pattern.ReplaceAllString(line, v.mark)
@@ -40,7 +41,7 @@ func plain(line string) string {
 	return strings.TrimSpace(spaces.ReplaceAllString(line, " "))
 }
 
-// sameLine says whether a line is what the document shows.
+// sameLine reports whether the line got agrees with the line want of a document.
 func sameLine(want, got string) bool {
 	want, got = plain(want), plain(got)
 	if strings.Contains(want, "...") {
@@ -63,15 +64,16 @@ func sameLine(want, got string) bool {
 	return true
 }
 
-// near compares numbers that rounding, and with it another processor, may change.
+// near reports whether two numbers agree but for rounding, which depends on the
+// processor.
 func near(a, b string) bool {
 	x, errX := strconv.ParseFloat(a, 64)
 	y, errY := strconv.ParseFloat(b, 64)
 	return a == b || errX == nil && errY == nil && math.Abs(x-y) <= max(.02, .05*max(math.Abs(x), math.Abs(y)))
 }
 
-// difference returns the first line of want, by number, that is not in its place in got, or
-// -1 where all are. Lines "..." stand for any lines.
+// difference returns the number of the first line of want that is not in its place in
+// got, or -1 if all lines are. A line "..." stands for any lines.
 func difference(want, got []string) int {
 	furthest := 0
 	var match func(w, g int) bool

@@ -11,7 +11,7 @@ import (
 var update = flag.Bool("update", false, "write what is printed into the documents")
 
 func TestMain(m *testing.M) {
-	// The test is fddhdb and go, too, under these names.
+	// Under these names the test binary is fddhdb, or go.
 	switch strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") {
 	case "fddhdb":
 		os.Exit(fddhdbCommand(os.Args[1:]))
@@ -86,7 +86,7 @@ func (d *document) run(t *testing.T, p *programs, commands string) {
 	}
 }
 
-// runPending runs a program that no session has run.
+// runPending runs the program of a document, unless a session has run it.
 func (d *document) runPending(t *testing.T, s *shell, name string) {
 	if name == "" {
 		return
@@ -126,7 +126,7 @@ func endsInError(lines []string) bool {
 
 func indent(lines []string) string { return "    " + strings.Join(lines, "\n    ") }
 
-// write writes the document with what its commands print.
+// write writes the document with the new outputs of its commands.
 func (d *document) write(t *testing.T) {
 	var lines []string
 	last := 0

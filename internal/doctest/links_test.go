@@ -15,7 +15,7 @@ var (
 	heading = regexp.MustCompile(`^#{1,6} (.+)$`)
 )
 
-// anchors returns what links to the headings of a document end with, as GitHub has it.
+// anchors returns the anchors that GitHub makes of the headings of a document.
 func anchors(lines []string) map[string]bool {
 	found := map[string]bool{}
 	fenced := false
@@ -41,7 +41,7 @@ func anchors(lines []string) map[string]bool {
 	return found
 }
 
-// Links lead to files that are there, and to headings that are in them.
+// Links lead to files and headings that exist.
 func TestLinks(t *testing.T) {
 	for _, d := range documents(t) {
 		text := strings.Join(d.lines, "\n")

@@ -19,18 +19,20 @@ import (
 	"testing"
 )
 
-// programs are those of all documents and the examples that they run, in one binary,
-// which takes the name of one as its first argument: linking takes longer than all else.
+// programs holds the programs of all documents and the examples that they run. All are
+// linked into one binary, which takes the name of one as its first argument, because
+// linking takes longer than all else.
 type programs struct {
-	names  map[*block]string // of those that can be run
+	names  map[*block]string // names of the blocks that can be run
 	binary string
 	files  map[string][]byte // sources by path in the module
 }
 
-// folder is where the compiler finds the programs, in no folder of the clone: an overlay.
+// folder is the path at which the compiler finds the programs. An overlay puts them
+// there; the clone has no such folder.
 const folder = "internal/doctest/programs"
 
-// imports are the packages that fragments may use without saying so.
+// imports are the packages that fragments may use without importing them.
 var imports = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "log": "log", "os": "os", "signal": "os/signal",
 	"slices": "slices", "slog": "log/slog", "strings": "strings", "testing": "testing", "time": "time", "http": "net/http",
@@ -39,7 +41,7 @@ var imports = map[string]string{
 	"model": module + "/model", "vecfile": module + "/codec/vecfile",
 }
 
-// around is declared around fragments.
+// around holds the declarations that surround a fragment.
 const around = `
 var (
 	ctx context.Context
@@ -90,7 +92,7 @@ func build(t *testing.T, all []*document) *programs {
 	return p
 }
 
-// add takes the Go of a document.
+// add takes the Go blocks of a document.
 func (p *programs) add(t *testing.T, d *document) {
 	document := strings.ToLower(regexp.MustCompile(`\W`).ReplaceAllString(strings.TrimSuffix(path.Base(d.path), ".md"), ""))
 	for i, b := range d.blocks {
@@ -131,7 +133,7 @@ var (
 	mainFunc    = regexp.MustCompile(`(?m)^func main\(\)`)
 )
 
-// put stores a file of a program, which becomes a package with a function Main.
+// put stores a file of a program. The program becomes a package with a function Main.
 func (p *programs) put(name, file, source string) {
 	source = packageMain.ReplaceAllString(source, "package "+name)
 	p.files[path.Join(folder, name, file)] = []byte(mainFunc.ReplaceAllString(source, "func Main()"))
@@ -161,7 +163,8 @@ func (p *programs) addExamples(t *testing.T, all []*document) {
 	}
 }
 
-// addMain makes the program that runs the others, and has the fragments compiled.
+// addMain makes the program that runs the others. It imports the fragments too, so that
+// they are compiled.
 func (p *programs) addMain() {
 	runs := map[string]bool{}
 	for file, source := range p.files {
@@ -181,7 +184,7 @@ func (p *programs) addMain() {
 		"\tdefault:\n\t\tpanic(name)\n\t}\n}\n")
 }
 
-// fragment makes a package of statements, or of declarations.
+// fragment makes a package of a source that has only statements or declarations.
 func fragment(name, place, source string) (string, error) {
 	head := func(source string) string {
 		used := map[string]bool{"context": true, "db": true}
@@ -205,7 +208,7 @@ func fragment(name, place, source string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A fragment may leave to its reader what to do with a result.
+	// A fragment may leave a result unused.
 	for _, declared := range file.Decls {
 		if f, ok := declared.(*ast.FuncDecl); ok {
 			for _, name := range defined(f.Body.List) {
@@ -216,7 +219,7 @@ func fragment(name, place, source string) (string, error) {
 	return body + "return\n}\n", nil
 }
 
-// defined returns the variables that statements declare.
+// defined returns the names of the variables that the statements declare.
 func defined(statements []ast.Stmt) []string {
 	var names []string
 	for _, s := range statements {

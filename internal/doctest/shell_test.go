@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A shell runs the commands of a document, in a folder of its own.
+// A shell runs the commands of a document in a folder of its own.
 type shell struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -21,10 +21,10 @@ type shell struct {
 	folder string
 	runs   int
 	ended  bool
-	code   int // with which it ended
+	code   int // exit code
 }
 
-// environment is that of the commands of a document.
+// environment returns the environment of the commands of a document.
 func environment(folder, path, programs, log string) []string {
 	clone, err := filepath.Abs(root)
 	if err != nil {
@@ -76,14 +76,15 @@ func newShell(t *testing.T, commands, programs string) *shell {
 	return s
 }
 
-// run runs commands and returns what they print, line by line, and their exit code.
+// run runs commands. It returns the lines that they print and their exit code.
 func (s *shell) run(text string) (out []string, code int) {
 	if s.ended {
 		return nil, s.code
 	}
 	s.runs++
 	mark := fmt.Sprintf("[end of run %d]", s.runs)
-	// The mark stands at the start of a line, whatever was printed.
+	// The newline before the mark puts it at the start of a line, whatever was printed
+	// before.
 	fmt.Fprintf(s.in, "{\n%s\n} </dev/null 2>&1\nprintf '\\n%s %%d\\n' $?\n", text, mark)
 	for {
 		line, err := s.out.ReadString('\n')
@@ -109,7 +110,8 @@ func (s *shell) run(text string) (out []string, code int) {
 	}
 }
 
-// link puts the files of a folder of ../shared/data into the folder.
+// link links the files of the folder name of ../shared/data into the folder of the
+// shell. It reports whether there is such a folder.
 func (s *shell) link(t *testing.T, name string) bool {
 	files, err := filepath.Glob(filepath.Join(root, "..", "shared", "data", name, "*"))
 	if err != nil {
@@ -127,8 +129,8 @@ func (s *shell) link(t *testing.T, name string) bool {
 	return len(files) > 0
 }
 
-// lookThrough looks at commands that are not run, and says what is wrong with them: they
-// have to be commands, and such that fddhdb and go would take.
+// lookThrough checks commands without running them. They have to parse, and fddhdb and
+// go have to know their verbs, flags and packages. It returns the problems.
 func lookThrough(t *testing.T, text, commands string) (problems string) {
 	t.Helper()
 	if out, err := exec.Command("sh", "-n", "-c", text).CombinedOutput(); err != nil {
@@ -138,8 +140,8 @@ func lookThrough(t *testing.T, text, commands string) (problems string) {
 	log := filepath.Join(folder, "log")
 	cmd := exec.Command("sh", "-c", text)
 	cmd.Dir = folder
-	cmd.Env = environment(folder, commands, "", log) // no other command is found
-	cmd.Run()                                        // fails where one is not
+	cmd.Env = environment(folder, commands, "", log) // finds our commands alone
+	cmd.Run()                                        // an error is no problem: commands that are not found fail
 	b, err := os.ReadFile(log)
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
@@ -147,7 +149,7 @@ func lookThrough(t *testing.T, text, commands string) (problems string) {
 	return string(b)
 }
 
-// commandFolder returns a folder with the commands that are ours.
+// commandFolder returns a folder with our stand-ins for commands.
 func commandFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -171,7 +173,7 @@ func TestShell(t *testing.T) {
 		code      int
 	}{
 		{"x=1; mkdir a && cd a", "", 0},
-		{"echo $x; pwd; cat", "1\n/a", 0}, // state stays; there is nothing to read
+		{"echo $x; pwd; cat", "1\n/a", 0}, // state stays; the input is empty
 		{"printf 'no line end'", "no line end", 0},
 		{"echo out; echo err >&2; false", "out\nerr", 1},
 		{"cat <<end\none\n\nend", "one\n", 0},

@@ -17,11 +17,12 @@ import (
 	"time"
 )
 
-// clocks lets verbs work where a clock is, or was, wrong. Without being root nobody changes
-// the clock of a machine, and programs in Go ask the kernel for the time without the library
-// that others are deceived by. So there are three sorts of attempts: files have times of
-// long ago and of later; a backup says that it was made then; and, in a long run, the
-// command is built with a package time whose clock is off.
+// clocks lets verbs work while a clock is, or was, wrong. Only root can change the
+// clock of a machine. A library that deceives programs about the time does not reach
+// programs in Go, because these ask the kernel. So there are three sorts of attempts:
+// files have times of the past or the future; a backup says that it was made at such a
+// time; and, in a long run, the command is built with a package time whose clock is
+// off.
 func clocks(ctx context.Context, t *trial) error {
 	tried := some(func(v *verb) bool { return !v.serves && !v.slow })
 	times := []time.Time{time.Unix(0, 0), time.Date(2099, 12, 31, 0, 0, 0, 0, time.UTC)}
@@ -44,7 +45,7 @@ func clocks(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// wrongTimes gives all files a time, and compares what a verb does.
+// wrongTimes gives all files the time when, and compares what a verb does.
 func (a *attempt) wrongTimes(ctx context.Context, v verb, when time.Time) error {
 	s := a.t.f.stocks
 	b, err := s.baseline(ctx, a, v)
@@ -76,8 +77,9 @@ func (a *attempt) wrongTimes(ctx context.Context, v verb, when time.Time) error 
 	return a.sound(ctx, v, b, r.code == 0)
 }
 
-// wrongBackup makes the newest, or another, backup one of another time, and goes on with
-// the repository: nothing that is acknowledged then is lost.
+// wrongBackup gives a backup another time: the newest, or the one that which names. It
+// then goes on with the repository. Nothing that is acknowledged after that may be
+// lost.
 func (a *attempt) wrongBackup(ctx context.Context, when time.Time, which int) error {
 	v := verbOf("backup x.db repo")
 	err := a.begin(func(dir string) error {
@@ -111,7 +113,7 @@ func (a *attempt) wrongBackup(ctx context.Context, when time.Time, which int) er
 	return nil
 }
 
-// redate gives a backup the id and the time of another moment.
+// redate gives a backup the id and the time of the moment when.
 func redate(repo string, which int, when time.Time) error {
 	names, err := filepath.Glob(filepath.Join(repo, "backups", "*.json"))
 	if err != nil || len(names) == 0 {
@@ -136,8 +138,9 @@ func redate(repo string, which int, when time.Time) error {
 	return errors.Join(os.WriteFile(filepath.Join(repo, "backups", id+".json"), b, 0o666), os.Remove(name))
 }
 
-// clockVariable is by how many seconds the clock of the command is off; where it begins with
-// ~, that comes and goes while the command runs.
+// clockVariable names the environment variable with the seconds by which the clock of
+// the command is off. If the value begins with ~, the error comes and goes while the
+// command runs.
 const clockVariable = "FDDHDB_FIELD_CLOCK"
 
 // clockSource is added to package time.
@@ -179,7 +182,7 @@ func fieldSeconds() int64 {
 }
 `
 
-// buildWithClock builds the command with a package time whose clock is off.
+// buildWithClock builds the command into path, with a package time whose clock is off.
 func buildWithClock(ctx context.Context, dir, path string) error {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -220,8 +223,8 @@ func buildWithClock(ctx context.Context, dir, path string) error {
 	return nil
 }
 
-// jumping lets a database and its backups live with a clock that is another one in every
-// verb, and sometimes within it. Nothing that is acknowledged is lost.
+// jumping lets a database and its backups live with a clock that differs from verb to
+// verb, and sometimes within one. Nothing that is acknowledged may be lost.
 func (a *attempt) jumping(ctx context.Context, command string) error {
 	v := verbOf("backup x.db repo")
 	if err := a.begin(func(dir string) error { return a.t.f.stocks.supply(dir, &v) }); err != nil {

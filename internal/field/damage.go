@@ -21,16 +21,17 @@ import (
 
 // A place is a part of a file to flip a bit in.
 type place struct {
-	stock  string // which database; repo: backups
-	file   string // its path in it
+	stock  string // the name of the database; "repo" for backups
+	file   string // the path of the file in it
 	offset int64
 	length int64  // 0: the file is empty, and gets a byte
-	what   string // is there
-	rank   int    // those of rank 0 are tried first: one for all that is stored
+	what   string // what is stored there
+	rank   int    // places of rank 0 are tried first: one for each kind of record or file
 }
 
-// damage flips bits in every kind of stored value, in files of every kind, and lets verbs
-// work with that: they end in time, in an error or with the answer that they have to give.
+// damage flips bits in every kind of stored value, in files of every kind, and lets
+// verbs work with that. Each verb has to end in time, with an error or with its right
+// answer.
 func damage(ctx context.Context, t *trial) error {
 	places, kinds, err := t.f.stocks.places()
 	if err != nil {
@@ -51,14 +52,15 @@ func damage(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// reader chooses a verb that meets a place: first one that reads everything, then any.
+// reader chooses a verb that reads a place: in the first round one that reads
+// everything, then any.
 func (s *stocks) reader(a *attempt, p place, round int) verb {
 	all := some(func(v *verb) bool {
 		if v.serves {
 			return false
 		}
 		if p.stock == "repo" {
-			return v.repo && v.database() == "main" // whose backups they are
+			return v.repo && v.database() == "main" // main's backups are in repo
 		}
 		return v.database() == p.stock && (v.writes || v.opens)
 	})
@@ -73,7 +75,7 @@ func (s *stocks) reader(a *attempt, p place, round int) verb {
 	return all[a.r.IntN(len(all))]
 }
 
-// damaged flips a bit at a place, and lets a verb work with that.
+// damaged flips a bit at a place and lets a verb work with that.
 func (a *attempt) damaged(ctx context.Context, p place, v verb) error {
 	s := a.t.f.stocks
 	b, err := s.baseline(ctx, a, v)
@@ -107,11 +109,11 @@ func (a *attempt) damaged(ctx context.Context, p place, v verb) error {
 	return a.answers(ctx, p, v, b, r)
 }
 
-// answers looks at what a verb says on files that are not as they were: an error, or what it
-// has to say.
+// answers checks the result of a verb on damaged files. It has to be an error, or the
+// answer of the baseline.
 func (a *attempt) answers(ctx context.Context, p place, v verb, b *baseline, r *result) error {
-	// A folder that looks like something else, and a backup that is not among those that are
-	// there, are errors of the command line.
+	// If the damage makes a folder look like something else, or hides a backup, fddhdb
+	// reports an error of the command line.
 	file := p.file
 	marker := p.stock == "repo" || file == "FDDHDB" || file == "store" || strings.HasPrefix(file, "store/marker")
 	switch {
@@ -123,7 +125,7 @@ func (a *attempt) answers(ctx context.Context, p place, v verb, b *baseline, r *
 	case v.name() == "repair" && r.code != 0 && r.code != 3:
 		return nil
 	case strings.Contains(r.err, "commit") && (v.database() == "killed" || file == "COMMITS"):
-		return nil // that some are missing is told
+		return nil // the verb tells that some are missing
 	case v.name() != "repair" && b.same && !b.answered(r, a.dir):
 		a.found("another answer than without damage, and no error: %s", difference(b.out, answer(r, a.dir)))
 		return nil
@@ -156,15 +158,15 @@ func (a *attempt) answers(ctx context.Context, p place, v verb, b *baseline, r *
 	return err
 }
 
-// answered tells whether a result is what it was without damage.
+// answered reports whether a result is the same as without damage.
 func (b *baseline) answered(r *result, dir string) bool {
 	return answer(r, dir) == b.out
 }
 
-// tookSeconds finds what a verb says of the time that it took: two runs say the same by luck.
+// tookSeconds finds the times in an output: two runs take the same time only by luck.
 var tookSeconds = regexp.MustCompile(`(?m)^seconds .*$|"seconds":[0-9.e+-]+|\b[0-9.]+ [mµ]?s\b`)
 
-// answer is what a verb has said, whatever the folder and however long it took.
+// answer returns the output of a verb without the folder and the times.
 func answer(r *result, dir string) string {
 	return tookSeconds.ReplaceAllString(strings.ReplaceAll(r.out, dir, ""), "seconds")
 }
@@ -187,10 +189,10 @@ func flip(path string, at int64, bit int) error {
 	return f.Close()
 }
 
-// places returns where bits are flipped: every block of every table, and every 4 KiB of all
-// other files; and the kinds of records that stand there.
+// places returns the places where bits are flipped: every block of every table, and
+// every 4 KiB of all other files. kinds are the kinds of records that stand there.
 func (s *stocks) places() (all []place, kinds []string, err error) {
-	first := map[string]int{} // for each kind, its largest block
+	first := map[string]int{} // the largest block for each kind
 	add := func(p place, kinds []string) {
 		p.rank = 1
 		all = append(all, p)
@@ -231,7 +233,7 @@ func (s *stocks) places() (all []place, kinds []string, err error) {
 				continue
 			}
 			if strings.HasSuffix(name, ".sst") {
-				continue // as in main
+				continue // main has the same
 			}
 			sort := regexp.MustCompile(`[0-9a-f]{6,}[^/]*`).ReplaceAllString(name, "*")
 			for at := int64(0); at == 0 || at < info.Size(); at += 4096 {
@@ -249,10 +251,11 @@ func (s *stocks) places() (all []place, kinds []string, err error) {
 // A tableBlock is a block of a table.
 type tableBlock struct {
 	place
-	kinds []string // of the records in it, in hexadecimal
+	kinds []string // kinds of the records in it, in hexadecimal
 }
 
-// tableBlocks returns the blocks of a table, with the kinds of the records in those of data.
+// tableBlocks returns the blocks of a table. Blocks of data have the kinds of their
+// records.
 func tableBlocks(path string) (blocks []tableBlock, err error) {
 	f, err := vfs.Default.Open(path)
 	if err != nil {
@@ -280,7 +283,7 @@ func tableBlocks(path string) (blocks []tableBlock, err error) {
 			}
 		}
 	}
-	ends := map[uint64]int{} // of the blocks of data
+	ends := map[uint64]int{} // ends of the blocks of data
 	for i, h := range l.Data {
 		add("data", h.Handle)
 		ends[h.Offset+h.Length+block.TrailerLen] = i
@@ -296,7 +299,8 @@ func tableBlocks(path string) (blocks []tableBlock, err error) {
 		if first == nil {
 			first = slices.Clone(key)
 		}
-		// The blocks from the first to that of the key, which thus is the one that ends there.
+		// This counts the blocks from the first to the one with the key. So it is the
+		// end of that block.
 		end, err := r.EstimateDiskUsage(first, key, sstable.NoReadEnv)
 		if err != nil {
 			return nil, err

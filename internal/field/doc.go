@@ -1,7 +1,8 @@
-// Field tries the built command where it will be used: on a tmpfs that is really full, with
-// bits flipped in its files, with signals, limits of the shell, a slow disk, /dev/full,
-// several processes and wrong clocks. Nothing is injected into the program; what the tests
-// of package db inject, they inject where they expect a fault.
+// Field tries the built command under the conditions of real use: on a tmpfs that is
+// really full, with bits flipped in its files, with signals, with limits of the shell,
+// on a slow disk, with /dev/full as output, beside other processes and with wrong
+// clocks. Nothing is injected into the program. The tests of package db inject faults,
+// but only in places where they expect them.
 //
 //	go run ./internal/field                           # a minute
 //	go run ./internal/field -long                     # all combinations, some hours
@@ -14,4 +15,13 @@
 //
 // It needs Linux. Full and slow disks are mounted in a namespace of their own, which goes
 // when the run ends; where that is not permitted, these cases are skipped, and say so.
+//
+// # Imports and invariants
+//
+// The program imports what makes its inputs, and Pebble's reader of tables to find the
+// places of records; never package db. The attempts of a scene run in goroutines, each
+// in a folder of its own. They share the counts and findings of a trial, and the
+// baselines of the databases, each of which is computed once; the mutex mu of trial and
+// stocks guards these. TestField runs commands with known faults and proves that the
+// scenes find them.
 package main

@@ -18,7 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
-// playing is the variable that makes this binary the command that is tried: the real one, or
+// playing is the variable that makes this binary the command to try: the real one, or
 // one with a fault that the harness has to find.
 const playing = "FDDHDB_FIELD_PLAY"
 
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(playing) {
 	case "":
 		os.Exit(m.Run())
-	case "deaf": // to every signal that can be caught
+	case "deaf": // deaf to every signal that can be caught
 		caught := make(chan os.Signal, 1)
 		signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
 		select {
@@ -34,14 +34,14 @@ func TestMain(m *testing.M) {
 			time.Sleep(time.Hour)
 		case <-time.After(300 * time.Millisecond):
 		}
-	case "careless": // of what it cannot write
+	case "careless": // careless about what it cannot write
 		os.Exit(command.Main(os.Args[1:], os.Stdin, careless{os.Stdout}, os.Stderr))
-	case "soothing": // about what it cannot read
+	case "soothing": // soothing about what it cannot read
 		if code := command.Main(os.Args[1:], os.Stdin, os.Stdout, io.Discard); code != 1 && code != 3 {
 			os.Exit(code)
 		}
 		os.Exit(0)
-	case "crashing": // where there is an error
+	case "crashing": // crashes instead of an error
 		if command.Main(os.Args[1:], os.Stdin, os.Stdout, io.Discard) != 0 {
 			panic("it was not 0")
 		}
@@ -72,7 +72,8 @@ func prepared(t *testing.T) *field {
 	return f
 }
 
-// play runs scenes with a command of that sort and returns what was found.
+// play runs scenes with a command of a sort. It returns the number of findings and what
+// the run said.
 func (f *field) play(t *testing.T, sort, scenes string) (found int, said string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -85,9 +86,9 @@ func (f *field) play(t *testing.T, sort, scenes string) (found int, said string)
 	return found, out.String()
 }
 
-// A few seconds of what needs no permission: the built command holds under damage, signals,
-// limits, full outputs and company. More is in .ci/run and make field. And commands with a
-// fault are found out.
+// The built command holds under damage, signals, limits, full outputs and a second
+// process, for a few seconds and without permissions. .ci/run and make field run more.
+// Commands with a fault are found out.
 func TestField(t *testing.T) {
 	f := prepared(t)
 	f.budget = 6 * time.Second

@@ -21,18 +21,18 @@ const fullLimit = time.Minute
 // saysFull finds in an error that the disk is full.
 var saysFull = regexp.MustCompile(`(?i)\bfull\b|no space|disk`)
 
-// room is what a disk gets when there is to be room again.
+// room is the size of a disk once it has room again.
 const room = 400 << 20
 
 // A step is a part of the life of a database on a disk that becomes full.
 type step struct {
 	args  string
-	needs []string // steps that have to have succeeded, by the beginning of args; else it may fail in any way
-	items int      // that it adds
+	needs []string // steps that have to have succeeded, by the beginning of args; without them this one may fail in any way
+	items int      // items that it adds
 }
 
-// life is what is done on a disk. The items do not fit on the smaller ones, the training not
-// on the middle ones.
+// life is the steps on a disk. The items do not fit on the smaller disks, the training
+// not on the middle ones.
 var life = []step{
 	{args: "init x.db --modality image:128 --modality text:32"},
 	{args: "import x.db --vectors image=in/full_image.npy --vectors text=in/full_text.npy --labels in/full_labels.txt", needs: []string{"init"}, items: fullItems},
@@ -53,9 +53,9 @@ var life = []step{
 
 const fullItems = 9000
 
-// fullDiskLife lets a database live on disks that are too small for it. Every verb ends in
-// time; deleting works; and when there is room again, nothing is missing and what could not
-// be done can be.
+// fullDiskLife lets a database live on disks that are too small for it. Every verb has
+// to end in time, and deleting has to work. Once there is room again, nothing is
+// missing, and the failed steps succeed.
 func fullDiskLife(ctx context.Context, t *trial) error {
 	if os.Getenv(inside) == "" {
 		return errNoMounts
@@ -75,7 +75,7 @@ func fullDiskLife(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// live carries the steps out on a disk of so many bytes, or some of them.
+// live carries the steps, or some of them, out on a disk of size bytes.
 func (a *attempt) live(ctx context.Context, size int64, some bool) error {
 	if err := mountTmpfs(a.dir, size, false); err != nil {
 		return err
@@ -87,7 +87,8 @@ func (a *attempt) live(ctx context.Context, size int64, some bool) error {
 	a.lines = append(a.lines, fmt.Sprintf("mount -t tmpfs -o size=%d tmpfs . && ln -s ../in in", size))
 	done := map[string]bool{}
 	items, unsure := 0, 0
-	// carry carries a step out. It may fail as the disk is full, if it needs room at all.
+	// carry carries a step out. With mayFail it may fail because the disk is full, if
+	// it needs room at all. It reports whether it succeeded.
 	carry := func(s step, mayFail bool) (bool, error) {
 		r, err := a.do(ctx, call{args: strings.Fields(s.args), within: fullLimit})
 		if err != nil || a.broken {
@@ -116,7 +117,7 @@ func (a *attempt) live(ctx context.Context, size int64, some bool) error {
 			return err
 		}
 	}
-	// Until nothing more goes in.
+	// These fill the disk until nothing more goes in.
 	for range 6 {
 		ok, err := carry(life[1], true)
 		if err != nil || a.broken {
@@ -161,8 +162,8 @@ func (a *attempt) live(ctx context.Context, size int64, some bool) error {
 	return nil
 }
 
-// fullDiskVerbs carries each verb out on a disk that has some room left besides a database
-// that exists, from none on.
+// fullDiskVerbs carries each verb out on a disk with a database and a little room, from
+// none on.
 func fullDiskVerbs(ctx context.Context, t *trial) error {
 	if os.Getenv(inside) == "" {
 		return errNoMounts

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// A limit is what a shell, or the environment, allows a command.
+// A limit is what a shell, or the environment, grants a command.
 type limit struct {
 	shell string
 	env   string
-	crash bool // memory may run out, at which the Go runtime ends the process
+	crash bool // memory may run out, and then the Go runtime ends the process
 }
 
 // ulimit -f counts 512 bytes, -v 1,024.
@@ -24,8 +24,8 @@ var someLimits = []limit{
 	{env: "GOMEMLIMIT=4MiB"}, {env: "GOMEMLIMIT=40MiB"},
 }
 
-// limits carries verbs out with limits on open files, the size of files, and memory. They
-// end with success or an error, and the database is in order.
+// limits carries verbs out with limits on open files, on the size of files and on
+// memory. Each has to end with success or an error, and to leave the database in order.
 func limits(ctx context.Context, t *trial) error {
 	tried := some(func(v *verb) bool { return !v.serves && (v.writes || v.makes != "" || v.repo || v.slow || !v.prints) })
 	if t.f.long {
@@ -63,8 +63,8 @@ func limits(ctx context.Context, t *trial) error {
 // saysUnwritten finds in an error that something could not be written.
 var saysUnwritten = regexp.MustCompile(`(?i)no space|write|full`)
 
-// devFull gives verbs an output that takes nothing: stdout, or the file that they write.
-// None of them says that it has succeeded.
+// devFull gives verbs an output that takes nothing, as stdout or as the file to write.
+// None of them may report success.
 func devFull(ctx context.Context, t *trial) error {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		return err
@@ -90,7 +90,7 @@ func devFull(ctx context.Context, t *trial) error {
 				links = append(links, w[i:])
 			}
 		}
-		if len(links) > 0 { // one of them
+		if len(links) > 0 { // one of the links
 			i := a.r.IntN(len(links))
 			links = links[i : i+1]
 		}

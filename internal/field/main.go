@@ -40,7 +40,8 @@ func main() {
 	os.Exit(code)
 }
 
-// start runs the cases in a mount namespace of their own, where that is permitted.
+// start runs the cases in a mount namespace of their own, if that is permitted. It
+// returns the exit code.
 func start(ctx context.Context, f *field, cases string) (code int, err error) {
 	only, err := regexp.Compile(cases)
 	if err != nil {
@@ -70,27 +71,27 @@ func start(ctx context.Context, f *field, cases string) (code int, err error) {
 // A field is one run of the cases.
 type field struct {
 	command string // the path of the built fddhdb
-	parent  string // of root and of what findings keep
+	parent  string // folder that holds root and the kept findings
 	out     io.Writer
 	seed    uint64
 	long    bool
 	jobs    int // commands at a time
 
-	budget time.Duration // of the scenes of a short run together, once their databases are made
+	budget time.Duration // time for the scenes of a short run together, without the making of their databases
 	grace  time.Duration // how long a verb may go on after a signal
 	more   time.Duration // how much longer a verb may take on damaged files
-	few    int           // findings that end a scene: there is something to mend first
+	few    int           // findings that end a scene, as they have to be mended first
 
-	root   string   // where everything happens; removed in the end
+	root   string   // folder of all work; removed in the end
 	kept   string   // the folder of findings; made for the first one
 	env    []string // further variables of every command
 	stocks *stocks
 }
 
-// A scene is one kind of condition under which verbs are tried.
+// A scene is one kind of condition to try verbs under.
 type scene struct {
 	name  string
-	share float64 // of the time of a short run
+	share float64 // share of the time of a short run
 	run   func(ctx context.Context, t *trial) error
 }
 
@@ -110,12 +111,12 @@ func (f *field) scenes() []scene {
 	}
 }
 
-// newField returns a run with the limits that are promised.
+// newField returns a run with the limits that the documents promise.
 func newField(out io.Writer) *field {
 	return &field{out: out, budget: 50 * time.Second, grace: 5 * time.Second, more: 10 * time.Second, few: 6}
 }
 
-// setSeed takes a seed as -seed gives it.
+// setSeed sets the seed from a value of the flag -seed.
 func (f *field) setSeed(s string) (err error) {
 	if s != "new" {
 		f.seed, err = strconv.ParseUint(s, 10, 64)
@@ -123,7 +124,7 @@ func (f *field) setSeed(s string) (err error) {
 	return err
 }
 
-// prepare makes what the scenes need. Close removes it.
+// prepare makes what the scenes need. close removes it.
 func (f *field) prepare(ctx context.Context) (err error) {
 	if f.root, err = os.MkdirTemp(f.parent, "field-"); err != nil {
 		return err
@@ -145,8 +146,8 @@ func (f *field) prepare(ctx context.Context) (err error) {
 
 func (f *field) close() error { return os.RemoveAll(f.root) }
 
-// run runs the scenes that only matches, and prints a table of them, also when ctx ends. It
-// returns the number of findings.
+// run runs the scenes whose names match only, and prints a table of them, also if ctx
+// ends. It returns the number of findings.
 func (f *field) run(ctx context.Context, only *regexp.Regexp) (findings int, err error) {
 	var trials []*trial
 	for _, s := range f.scenes() {
@@ -166,7 +167,7 @@ func (f *field) run(ctx context.Context, only *regexp.Regexp) (findings int, err
 	return f.report(trials), ctx.Err()
 }
 
-// build builds the command of the module that the working folder is in.
+// build builds the command into path, from the module of the working folder.
 func build(ctx context.Context, path string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "github.com/fddhdb/fddhdb/cmd/fddhdb")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// inside is the variable that a process in the namespace has; its value says whether it may
-// mount disks of any kind (root), or tmpfs only (user).
+// inside is the variable that marks a process in the namespace. Its value says which
+// disks it may mount: of any kind (root), or tmpfs only (user).
 const inside = "FDDHDB_FIELD_NAMESPACE"
 
-// inNamespace runs this program again in a mount namespace of its own: its mounts concern
-// nobody else, and go when it ends, however it ends. Done is false where the program is in
-// it already, or where none is permitted.
+// inNamespace runs this program again in a mount namespace of its own. Its mounts are
+// visible to no other process, and go when it ends, however it ends. done is false if
+// the program is in the namespace already, or if none is permitted.
 func inNamespace(ctx context.Context) (code int, done bool, err error) {
 	if os.Getenv(inside) != "" {
 		return 0, false, syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "")
@@ -32,9 +32,9 @@ func inNamespace(ctx context.Context) (code int, done bool, err error) {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
 	cmd.Env = append(os.Environ(), inside+"="+who)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it clears up
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // on this signal it removes its folders
 	if err := cmd.Start(); err != nil {
-		return 0, false, nil // the cases that mount say so
+		return 0, false, nil // the scenes that mount tell that they are skipped
 	}
 	err = cmd.Wait()
 	var exit *exec.ExitError
@@ -44,8 +44,8 @@ func inNamespace(ctx context.Context) (code int, done bool, err error) {
 	return 0, true, err
 }
 
-// mountTmpfs mounts a tmpfs of so many bytes on a folder that it makes. Again says that it is
-// mounted, and gets another size.
+// mountTmpfs makes a folder and mounts a tmpfs of so many bytes on it. With again it is
+// mounted already, and gets this size.
 func mountTmpfs(dir string, bytes int64, again bool) error {
 	if os.Getenv(inside) == "" {
 		return errNoMounts

@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// An oddity replaces a file by another kind of it.
+// An oddity replaces a file by another kind of file.
 type oddity struct {
 	name string
-	make func(path, saved string) error // saved is where the file is now
+	make func(path, saved string) error // saved is the path to which the file was moved
 }
 
 var oddities = []oddity{
@@ -31,9 +31,9 @@ var oddities = []oddity{
 	{"a socket", func(path, _ string) error { return syscall.Mknod(path, syscall.S_IFSOCK|0o666, 0) }},
 }
 
-// oddFiles replaces files and folders of databases and backups by other kinds of files. Verbs
-// end in time, in an error or with the answer that they have to give; where a link leads to
-// the same file, nothing is lost.
+// oddFiles replaces files and folders of databases and backups by other kinds of files.
+// Verbs have to end in time, with an error or with their right answer. If a link leads
+// to the same file, nothing may be lost.
 func oddFiles(ctx context.Context, t *trial) error {
 	type target struct{ stock, file string }
 	var targets []target
@@ -107,14 +107,16 @@ func oddFiles(ctx context.Context, t *trial) error {
 		if err != nil || a.broken {
 			return err
 		}
-		// What prune deletes depends on what it finds to be whole: see below.
+		// The answer of prune depends on which backups it finds whole, so it is checked
+		// below.
 		if v.name() != "prune" {
 			err = a.answers(ctx, place{stock: p.stock, file: p.file}, v, b, r)
 		}
 		if err != nil || a.broken || p.stock != "repo" {
 			return err
 		}
-		// With the file where it was, all backups that are there are whole, and one is there.
+		// With the file back in its place, all backups are whole, and there is at least
+		// one.
 		if err := putBack(saved, path); err != nil {
 			return err
 		}
@@ -133,8 +135,8 @@ func oddFiles(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// putBack puts a file or folder that was saved back to where it was. What a backup has stored
-// meanwhile in a folder of that name stays.
+// putBack puts a saved file or folder back in its place. What a backup has meanwhile
+// stored in a folder of that name stays.
 func putBack(saved, path string) error {
 	was, err := os.Lstat(saved)
 	if err != nil {

@@ -17,25 +17,26 @@ import (
 	"time"
 )
 
-// A call is one command line of fddhdb, in a folder.
+// A call is one command line of fddhdb, run in a folder.
 type call struct {
 	args   []string
-	limits string        // what the shell does before, such as "ulimit -n 20"
+	limits string        // commands of the shell before it, such as "ulimit -n 20"
 	env    []string      // variables besides those of the run
-	stdin  string        // what it reads
-	stdout string        // the file that it writes results to; empty: they are kept
+	stdin  string        // its input
+	stdout string        // the file for its output; empty: the output is kept in the result
 	within time.Duration // how long it may take
 
-	// After delay it gets the signals, one after the other. It then has to end within grace.
+	// After delay it gets the signals, one after the other. After the first it has to
+	// end within grace.
 	signals []syscall.Signal
 	delay   time.Duration
 	grace   time.Duration
 
-	command  string // another program than the one that is tried
+	command  string // another program than the tried one
 	mayCrash bool   // memory may run out
 }
 
-// line returns the call as one types it.
+// line returns the call as a person types it.
 func (c *call) line() string {
 	words := append([]string{"fddhdb"}, c.args...)
 	for i, w := range words {
@@ -62,13 +63,13 @@ func (c *call) line() string {
 	return line
 }
 
-// A result is how a call has ended.
+// A result is the end of a call.
 type result struct {
-	code     int            // of its exit; -1 where a signal has ended it
-	signal   syscall.Signal // which has ended it
+	code     int            // exit code; -1 if a signal has ended it
+	signal   syscall.Signal // the signal that has ended it
 	out, err string
 	took     time.Duration // until it ended
-	after    time.Duration // from the first signal on
+	after    time.Duration // from the first signal to the end
 	late     bool          // it did not end in time, and was killed
 }
 
@@ -82,7 +83,7 @@ func (r *result) String() string {
 	return fmt.Sprintf("%s after %.2f s; stderr: %s", end, r.took.Seconds(), brief(r.err))
 }
 
-// brief is the end of what was said.
+// brief returns the end of an output.
 func brief(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) > 400 {
@@ -91,10 +92,10 @@ func brief(s string) string {
 	return s
 }
 
-// most is how much of its output is kept of a command.
+// most is how many bytes of an output are kept.
 const most = 64 << 20
 
-// A limited keeps the beginning of what is written to it.
+// A limited keeps the first bytes that are written to it, at most most.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(b []byte) (int, error) {
@@ -117,12 +118,12 @@ func (f *field) startCall(dir string, c *call, stdout, stderr io.Writer, stdin i
 	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), f.env...), c.env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	// A child of it that keeps the pipes open does not keep us.
+	// A child that keeps the pipes open must not hold us up.
 	cmd.WaitDelay = 2 * time.Second
 	return cmd, cmd.Start()
 }
 
-// do carries a call out. Whatever happens, no process of it is left.
+// do carries a call out. Whatever happens, it leaves no process behind.
 func (f *field) do(ctx context.Context, dir string, c call) (*result, error) {
 	var out, said limited
 	var stdout io.Writer = &out
@@ -160,13 +161,13 @@ func (f *field) do(ctx context.Context, dir string, c call) (*result, error) {
 				signalled = time.Now()
 				limit.Reset(c.grace)
 			}
-			_ = cmd.Process.Signal(rest[0]) // it may have ended
+			_ = cmd.Process.Signal(rest[0]) // the process may have ended
 			if rest = rest[1:]; len(rest) > 0 {
 				next.Reset(100 * time.Millisecond)
 			}
 		case <-limit.C:
 			r.late = true
-			_ = syscall.Kill(-group, syscall.SIGQUIT) // it says where it is
+			_ = syscall.Kill(-group, syscall.SIGQUIT) // makes it print its goroutines
 			select {
 			case err = <-ended:
 				done = true
@@ -179,7 +180,7 @@ func (f *field) do(ctx context.Context, dir string, c call) (*result, error) {
 			return nil, ctx.Err()
 		}
 	}
-	_ = syscall.Kill(-group, syscall.SIGKILL) // children of it
+	_ = syscall.Kill(-group, syscall.SIGKILL) // its children, too
 	r.took, r.out, r.err = time.Since(begin), out.String(), said.String()
 	if !signalled.IsZero() {
 		r.after = time.Since(signalled)

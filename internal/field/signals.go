@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// signals sends every verb signals at random moments. It ends in time, and nothing that
-// was acknowledged is missing.
+// signals sends every verb signals at random moments. The verb has to end in time, and
+// nothing acknowledged may be missing.
 func signals(ctx context.Context, t *trial) error {
 	of := [][]syscall.Signal{{syscall.SIGTERM}, {syscall.SIGINT}, {syscall.SIGKILL}, {syscall.SIGINT, syscall.SIGINT}, {syscall.SIGTERM, syscall.SIGTERM}}
 	tried := some(func(v *verb) bool { return v.writes || v.repo || v.makes != "" || v.slow || v.serves })
@@ -44,12 +44,12 @@ func signals(ctx context.Context, t *trial) error {
 		if v.serves {
 			return nil
 		}
-		// The first signal asks, the second does not wait for an answer.
+		// The first signal asks the verb to end; the second does not wait.
 		if len(signals) > 1 && r.after > 2*time.Second {
 			a.found("a second %v does not end it at once: %v", signals[0], r)
 		}
 		if v.makes != "" && r.code != 0 {
-			// What it left is a whole database, or may be made again in its place.
+			// It has left a whole database, or one that may be made again in its place.
 			if err := a.makesAgain(ctx, v); err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func signals(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// makesAgain carries out a verb that makes a database where it was interrupted before.
+// makesAgain runs a verb that makes a database where it was interrupted before.
 func (a *attempt) makesAgain(ctx context.Context, v verb) error {
 	r, err := a.do(ctx, v.call())
 	if err != nil || a.broken || r.code == 0 {

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// A slow disk lets through so much a second.
+// These are the speeds of the slow disk.
 const (
 	slowBytes      = 2 << 20
 	slowOperations = 60
 )
 
-// slowDisk carries verbs out on a file system of a disk that the kernel slows down, for the
-// processes of a control group: ext4 on a loop device. It needs root, loop devices, and
+// slowDisk carries verbs out on a file system that the kernel slows down for the
+// processes of a control group: ext4 on a loop device. It needs root, loop devices and
 // control groups that limit block devices.
 func slowDisk(ctx context.Context, t *trial) error {
 	if os.Getenv(inside) != "root" {
@@ -48,12 +48,12 @@ func slowDisk(ctx context.Context, t *trial) error {
 		if err := a.begin(func(dir string) error { return t.f.stocks.supply(dir, &v) }); err != nil {
 			return err
 		}
-		syscall.Sync() // what it takes to prepare is no matter of the verb
+		syscall.Sync() // the verb does not wait for writes of the preparation
 		c := v.call()
 		c.limits, c.within = enter, 3*time.Minute
 		kill := a.number%2 == 1
 		if kill {
-			c.signals, c.grace = []syscall.Signal{syscall.SIGKILL}, time.Minute // the kernel ends it when the disk has answered
+			c.signals, c.grace = []syscall.Signal{syscall.SIGKILL}, time.Minute // the kernel ends the process once the disk has answered
 			c.delay = time.Duration(a.r.Float64() * float64(3*b.took))
 		}
 		r, err := a.do(ctx, c)
@@ -73,7 +73,8 @@ func slowDisk(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// slowMount mounts a disk of its own on dir. What a shell carries out after enter has it slow.
+// slowMount mounts a new disk on dir. The disk is slow for what a shell runs after the
+// commands enter. leave unmounts it.
 func slowMount(ctx context.Context, parent, dir string) (enter string, leave func(), err error) {
 	run := func(name string, args ...string) error {
 		if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
@@ -92,7 +93,7 @@ func slowMount(ctx context.Context, parent, dir string) (enter string, leave fun
 	if err := errors.Join(run("mkfs.ext4", "-q", "-F", image), run("mount", "-o", "loop", image, dir)); err != nil {
 		return "", nil, err
 	}
-	unmount := func() { _ = run("umount", dir) } // else it goes with the namespace
+	unmount := func() { _ = run("umount", dir) } // otherwise it goes with the namespace
 	info, err := os.Stat(dir)
 	if err != nil {
 		unmount()
@@ -108,7 +109,7 @@ func slowMount(ctx context.Context, parent, dir string) (enter string, leave fun
 	return "echo $$ > " + group + "/cgroup.procs", func() { unmount(); _ = os.Remove(group) }, nil
 }
 
-// slowGroup makes a control group for which a device is slow, of version 2 or 1.
+// slowGroup makes a control group, of version 2 or 1, in which a device is slow.
 func slowGroup(device string) (group string, err error) {
 	name := fmt.Sprintf("fddhdb-field-%d", os.Getpid())
 	limit := map[string]string{"io.max": fmt.Sprintf("%s rbps=%d wbps=%d riops=%d wiops=%d", device, slowBytes, slowBytes, slowOperations, slowOperations)}

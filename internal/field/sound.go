@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// A state is all that can be seen of a database: the items, codes and collections.
+// A state is all that one can see of a database: items, codes and collections.
 type state struct {
 	text string
-	ok   bool // it could be read to its end
+	ok   bool // it could be read to the end
 }
 
-// look reads the state of a database by one shell that only looks.
+// look reads the state of a database with one shell that does not write.
 func (s *stocks) look(ctx context.Context, dir, name, stock string) (state, error) {
 	r, err := s.f.do(ctx, dir, lookCall(name, stock))
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *stocks) look(ctx context.Context, dir, name, stock string) (state, erro
 	return state{r.out, r.code == 0 && !r.late}, nil
 }
 
-// lookCall is the call of look. What stands by is seen by its number of codes.
+// lookCall returns the call of look. Of the database old it lists the collections only.
 func lookCall(name, stock string) call {
 	if !strings.HasSuffix(name, ".db") {
 		name += ".db"
@@ -46,7 +46,7 @@ func lookCall(name, stock string) call {
 	return call{args: args, within: time.Minute}
 }
 
-// A baseline is what a verb does where nothing is wrong.
+// A baseline is what a verb does if nothing is wrong.
 type baseline struct {
 	once sync.Once
 	err  error
@@ -54,13 +54,14 @@ type baseline struct {
 	code   int
 	took   time.Duration // the longer of two runs
 	out    string
-	same   bool // two runs have the same out
+	same   bool // two runs had the same out
 	files  map[string][32]byte
-	after  state // of x.db
-	stable bool  // two runs have the same after
+	after  state // state of x.db afterwards
+	stable bool  // two runs had the same after
 }
 
-// baseline runs a verb twice on copies of its database, the first time that it is asked for.
+// baseline returns the baseline of a verb. The first call runs the verb twice on copies
+// of its database; later calls, and others at the same time, get that result.
 func (s *stocks) baseline(ctx context.Context, a *attempt, v verb) (*baseline, error) {
 	s.mu.Lock()
 	b := s.baselines[v.String()]
@@ -109,7 +110,7 @@ func (s *stocks) run(ctx context.Context, a *attempt, v verb, b *baseline) error
 	return nil
 }
 
-// supply puts into a folder what a verb needs.
+// supply puts the files that a verb needs into a folder.
 func (s *stocks) supply(dir string, v *verb) error {
 	if err := os.Symlink(s.in, filepath.Join(dir, "in")); err != nil {
 		return err
@@ -122,7 +123,8 @@ func (s *stocks) supply(dir string, v *verb) error {
 	return copyTree(filepath.Join(dir, "x.db"), s.path(v.database()))
 }
 
-// outputs returns the sums of the files that a verb has written beside databases.
+// outputs returns the SHA-256 sums of the files that a verb has written beside
+// databases.
 func outputs(dir string) (map[string][32]byte, error) {
 	all, err := filepath.Glob(filepath.Join(dir, "out*"))
 	sums := map[string][32]byte{}
@@ -139,9 +141,9 @@ func outputs(dir string) (map[string][32]byte, error) {
 	return sums, err
 }
 
-// sound looks at what a verb that has ended somehow has left: the database is in order and
-// in the state before or after the verb, after it if the verb has said so; backups are
-// whole; and the verb works when it is carried out again.
+// sound checks what a verb has left, however it ended. The database is in order. Its
+// state is the one before or after the verb; after it if the verb has reported success
+// (done). Backups are whole. And the verb works if it is run again.
 func (a *attempt) sound(ctx context.Context, v verb, b *baseline, done bool) error {
 	if a.broken {
 		return nil
@@ -156,7 +158,7 @@ func (a *attempt) sound(ctx context.Context, v verb, b *baseline, done bool) err
 	switch {
 	case !now.ok && before.ok && after.ok:
 		a.found("afterwards the database cannot be read: %v", r)
-	case !b.stable || v.parts && !done: // there is nothing to compare with
+	case !b.stable || v.parts && !done: // nothing to compare with
 	case done && now != after:
 		a.found("it has succeeded, but what it did is not there: %s", difference(after.text, now.text))
 	case now != before && now != after:
@@ -169,7 +171,7 @@ func (a *attempt) sound(ctx context.Context, v verb, b *baseline, done bool) err
 		}
 		return err
 	}
-	if v.database() != "killed" || done { // the losses of a killed one are told
+	if v.database() != "killed" || done { // the verb tells the losses of a killed one
 		if err := check("verify", "x.db", "--deep"); err != nil {
 			return err
 		}
@@ -179,7 +181,7 @@ func (a *attempt) sound(ctx context.Context, v verb, b *baseline, done bool) err
 			return err
 		}
 	}
-	if v.name() == "prune" { // it has left something to restore
+	if v.name() == "prune" { // prune has left something to restore
 		if err := check("restore", "repo", "again.db", "--skip-verify"); err != nil {
 			return err
 		}
@@ -199,10 +201,11 @@ func (a *attempt) sound(ctx context.Context, v verb, b *baseline, done bool) err
 	return err
 }
 
-// doneAlready finds in an error that there is nothing left to do, which a state need not show.
+// doneAlready finds in an error that there is nothing left to do. A state need not show
+// that.
 var doneAlready = regexp.MustCompile(`exists already|not found`)
 
-// difference says where two texts begin to differ.
+// difference returns the place where two texts begin to differ.
 func difference(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range max(len(w), len(g)) {

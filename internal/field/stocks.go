@@ -23,24 +23,25 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// Stocks are the databases and files that are copied to be tried on.
+// Stocks are the databases and files that attempts copy and work on.
 type stocks struct {
 	f     *field
-	dir   string // of the databases, one a folder, and of repo
-	in    string // inputs
+	dir   string // folder of the databases, one folder each, and of repo
+	in    string // folder of inputs
 	looks map[string]state
 
 	mu        sync.Mutex
 	baselines map[string]*baseline
 }
 
-// stockNames are the databases.
+// stockNames are the names of the databases.
 //
 //   - main has records of every kind: a learned collection with fields, payloads, three
-//     modalities, two spaces, revisions, items that have taught and are gone; and one of codes.
+//     modalities, two spaces, revisions, and deleted items that have taught; and a
+//     collection of given codes.
 //   - anchors was trained with 800 anchors, whose statistics are values of a megabyte and more.
-//   - killed was main, until its process was killed with writes in the log.
-//   - staged has an import that was killed.
+//   - killed is main after its process was killed with writes in the log.
+//   - staged has an import whose process was killed.
 //   - old is of the oldest format.
 var stockNames = []string{"main", "anchors", "killed", "staged", "old"}
 
@@ -53,7 +54,7 @@ const (
 	manyCodes   = 120_000
 )
 
-// newStocks makes the inputs, and the databases by the command itself.
+// newStocks makes the inputs, and with the command itself the databases.
 func newStocks(ctx context.Context, f *field) (*stocks, error) {
 	s := &stocks{f: f, dir: filepath.Join(f.root, "stock"), in: filepath.Join(f.root, "in"), looks: map[string]state{}, baselines: map[string]*baseline{}}
 	for _, dir := range []string{s.dir, s.in} {
@@ -80,12 +81,12 @@ func newStocks(ctx context.Context, f *field) (*stocks, error) {
 	return s, nil
 }
 
-// of returns the same databases for another run, which compares with its own baselines.
+// of returns the same databases for another run f, with baselines of its own.
 func (s *stocks) of(f *field) *stocks {
 	return &stocks{f: f, dir: s.dir, in: s.in, looks: s.looks, baselines: map[string]*baseline{}}
 }
 
-// inputs makes the files that verbs read.
+// inputs makes the input files of the verbs.
 func (s *stocks) inputs() error {
 	in := func(name string) string { return filepath.Join(s.in, name) }
 	data := synth.Pairs(synth.Config{Items: mainItems + moreItems, Classes: 10, Dims: []int{8, 5}, Seed: s.f.seed})
@@ -104,7 +105,7 @@ func (s *stocks) inputs() error {
 			"fields":  map[string]any{"year": 2000 + i%20, "title": fmt.Sprint("title ", i), "price": float64(i) / 4, "sold": i%2 == 0},
 		}
 		switch {
-		case i == mainItems-1: // a picture
+		case i == mainItems-1: // with a picture
 			item["key"] = "large"
 			item["payload"] = slices.Repeat([]byte{byte(i), 7, byte(i * i)}, 100_000)
 		case i%3 == 0:
@@ -184,7 +185,7 @@ func (s *stocks) databases(ctx context.Context) error {
 		if !strings.HasPrefix(line, "init anchors.db") {
 			continue
 		}
-		for _, name := range []string{"killed", "staged"} { // main is as it will be
+		for _, name := range []string{"killed", "staged"} { // main does not change any more
 			if err := copyTree(s.path(name), s.path("main")); err != nil {
 				return err
 			}
@@ -196,7 +197,7 @@ func (s *stocks) databases(ctx context.Context) error {
 
 func (s *stocks) path(name string) string { return filepath.Join(s.dir, name+".db") }
 
-// must carries out a command that has to succeed.
+// must runs a command that has to succeed.
 func (s *stocks) must(ctx context.Context, line string) error {
 	r, err := s.f.do(ctx, s.dir, call{args: strings.Fields(line), within: 5 * time.Minute})
 	if err == nil && (r.late || r.code != 0) {
@@ -205,8 +206,9 @@ func (s *stocks) must(ctx context.Context, line string) error {
 	return err
 }
 
-// kill writes to a database by a shell, and kills that when all is acknowledged and the side
-// file, which is a second late, knows of it: damage of the log is told from then on.
+// kill writes to a database with a shell. It kills the shell when all writes are
+// acknowledged and the side file, which lags a second behind, knows of them. From then
+// on, damage of the log is told.
 func (s *stocks) kill(ctx context.Context) error {
 	h, err := s.f.hold(ctx, s.dir, "killed.db")
 	if err != nil {
@@ -225,7 +227,7 @@ func (s *stocks) kill(ctx context.Context) error {
 	return nil
 }
 
-// stage imports, and kills that when something is staged.
+// stage starts an import and kills it when something is staged.
 func (s *stocks) stage(ctx context.Context) error {
 	args := strings.Fields("import staged.db --collection codes --codes in/many_codes.npy")
 	for range 20 {
@@ -264,7 +266,7 @@ func (s *stocks) stage(ctx context.Context) error {
 func (s *stocks) unpack(ctx context.Context) error {
 	_, here, _, _ := runtime.Caller(0)
 	golden := filepath.Join(filepath.Dir(here), "../../db/testdata/golden/format0.tar.gz")
-	if !filepath.IsAbs(here) { // built with -trimpath
+	if !filepath.IsAbs(here) { // the binary was built with -trimpath
 		module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/fddhdb/fddhdb").Output()
 		if err != nil {
 			return fmt.Errorf("the checkout with the database of an old format is not found: %w", err)
@@ -288,7 +290,7 @@ type holder struct {
 	lines chan string
 }
 
-// hold opens a shell on a database, with flags, and waits until it answers.
+// hold opens a shell with flags on a database, and waits until it answers.
 func (f *field) hold(ctx context.Context, dir string, args ...string) (*holder, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -322,7 +324,7 @@ func (f *field) hold(ctx context.Context, dir string, args ...string) (*holder, 
 	return h, nil
 }
 
-// say types a line, and returns the first line of the answer.
+// say types a line into the shell, and returns the first line of the answer.
 func (h *holder) say(line string) (string, error) {
 	if _, err := fmt.Fprintln(h.in, line); err != nil {
 		return "", err
@@ -341,7 +343,7 @@ func (h *holder) say(line string) (string, error) {
 	}
 }
 
-// kill kills the shell, whatever it does.
+// kill kills the shell at once.
 func (h *holder) kill() {
 	_ = syscall.Kill(-h.cmd.Process.Pid, syscall.SIGKILL)
 	for range h.lines {

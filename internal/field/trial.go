@@ -22,12 +22,12 @@ import (
 	"time"
 )
 
-// A trial is one scene as it is carried out.
+// A trial is the run of one scene.
 type trial struct {
 	f     *field
 	scene scene
 	began time.Time
-	until time.Time // when a short run ends it; zero: when everything is done
+	until time.Time // the end in a short run; zero: when everything is done
 	took  time.Duration
 
 	mu       sync.Mutex
@@ -38,22 +38,23 @@ type trial struct {
 	skipped  string   // why nothing was tried, or not all of it
 }
 
-// enough tells whether the scene ends.
+// enough reports whether the scene ends now.
 func (t *trial) enough() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.findings) >= t.f.few || !t.until.IsZero() && time.Now().After(t.until)
 }
 
-// rand returns the random numbers of attempt n.
+// rand returns the random numbers of attempt n. They depend on the seed, the scene and
+// n alone.
 func (t *trial) rand(n int) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprint(h, t.scene.name, n)
 	return rand.New(rand.NewPCG(t.f.seed, h.Sum64()))
 }
 
-// each makes n attempts, several at a time, in the order of their numbers, for as long as
-// the scene goes on.
+// each makes n attempts, several at a time, in the order of their numbers, until the
+// scene ends.
 func (t *trial) each(ctx context.Context, n int, try func(ctx context.Context, a *attempt) error) {
 	t.planned += n
 	var next atomic.Int64
@@ -72,7 +73,7 @@ func (t *trial) each(ctx context.Context, n int, try func(ctx context.Context, a
 	all.Wait()
 }
 
-// try makes one attempt in a folder of its own.
+// try makes attempt i in a folder of its own.
 func (t *trial) try(ctx context.Context, i int, f func(ctx context.Context, a *attempt) error) {
 	a := &attempt{t: t, number: i, r: t.rand(i), dir: filepath.Join(t.f.root, fmt.Sprintf("%s-%d", strings.ReplaceAll(t.scene.name, " ", "-"), i))}
 	a.dir = strings.ReplaceAll(a.dir, ":", "")
@@ -97,31 +98,32 @@ type attempt struct {
 	number  int
 	r       *rand.Rand
 	dir     string
-	prepare func(dir string) error // makes in a folder what is there in the beginning
-	lines   []string               // what was called
+	prepare func(dir string) error // puts into a folder what is there at the beginning
+	lines   []string               // calls so far
 	called  string                 // the last call
 	said    string                 // all of its stderr
-	broken  bool                   // there is a finding; the rest of the attempt says nothing
+	broken  bool                   // there is a finding, so the rest of the attempt proves nothing
 }
 
-// begin prepares the folder.
+// begin prepares the folder with prepare.
 func (a *attempt) begin(prepare func(dir string) error) error {
 	a.prepare = prepare
 	return prepare(a.dir)
 }
 
-// path is a path in the folder.
+// path returns the path of a file in the folder.
 func (a *attempt) path(name string) string { return filepath.Join(a.dir, name) }
 
-// crashed finds what the Go runtime says when it ends a process.
+// crashed finds the words of the Go runtime when it ends a process.
 var crashed = regexp.MustCompile(`(?m)^(panic: |fatal error: |goroutine \d+ .*\[|SIG[A-Z]+: |runtime: )`)
 
-// outOfMemory finds what the Go runtime, or the shell before it, says where memory runs out.
+// outOfMemory finds the words of the Go runtime, or of the shell before it, when memory
+// runs out.
 var outOfMemory = regexp.MustCompile(`(?i)out of memory|cannot allocate|failed to (reserve|create|allocate)|mmap|pthread_create|newosproc`)
 
-// do carries a call out, and looks at what is wrong wherever it happens: it does not end in
-// time, the runtime ends it, a signal that was not sent ends it, or an error does not say
-// that it is one of fddhdb.
+// do carries a call out. It finds what is wrong under any condition: the call does not
+// end in time, the runtime ends it, a signal ends it that was not sent, or an error
+// does not say that it comes from fddhdb.
 func (a *attempt) do(ctx context.Context, c call) (*result, error) {
 	if c.within == 0 {
 		c.within = time.Minute
@@ -149,7 +151,7 @@ func (a *attempt) do(ctx context.Context, c call) (*result, error) {
 		a.found("the runtime ended it: %s", brief(crashed.FindString(r.err)+last))
 	case r.code < 0 && len(c.signals) == 0:
 		a.found("it was ended by %v", r.signal)
-	case len(c.signals) > 1 && r.code == 128+int(c.signals[1]): // what a second signal ends says nothing
+	case len(c.signals) > 1 && r.code == 128+int(c.signals[1]): // the second signal ends it without words
 	case r.code > 3:
 		a.found("exit code %d: %s", r.code, brief(r.err))
 	case r.code > 0 && !strings.HasPrefix(last, "fddhdb: "):
@@ -158,8 +160,8 @@ func (a *attempt) do(ctx context.Context, c call) (*result, error) {
 	return r, nil
 }
 
-// found reports a finding, and keeps what is needed to repeat it. Of an attempt only the
-// first counts: others follow from it.
+// found reports a finding and keeps what is needed to repeat it. Only the first finding
+// of an attempt counts, as others follow from it.
 func (a *attempt) found(format string, args ...any) {
 	if a.broken {
 		return
@@ -177,7 +179,8 @@ func (a *attempt) found(format string, args ...any) {
 	fmt.Fprintln(a.t.f.out, text)
 }
 
-// keep keeps the state before, made again, and the state now, with what was called.
+// keep keeps the state before the calls, made again, the state now, and the calls. It
+// returns the folder.
 func (a *attempt) keep(what string) (string, error) {
 	f := a.t.f
 	a.t.mu.Lock()
@@ -201,7 +204,7 @@ func (a *attempt) keep(what string) (string, error) {
 // keeping guards the making of the folder of findings.
 var keeping sync.Mutex
 
-// keeper makes the folder of findings, with the inputs beside them.
+// keeper makes the folder of findings, with the inputs in it.
 func (f *field) keeper() error {
 	keeping.Lock()
 	defer keeping.Unlock()
@@ -232,7 +235,7 @@ func (f *field) report(trials []*trial) (findings int) {
 		runs += t.runs
 	}
 	fmt.Fprintf(w, "all\t\t%d\t%d\t\t\n", runs, findings)
-	_ = w.Flush() // as with all that is printed
+	_ = w.Flush() // as for all that is printed, the error does not matter
 	if findings > 0 {
 		fmt.Fprintf(f.out, "\nfield: %d findings, kept in %s; the seed was %d\n", findings, f.kept, f.seed)
 	}
@@ -241,11 +244,11 @@ func (f *field) report(trials []*trial) (findings int) {
 
 func number(n int64) string { return fmt.Sprint(n) }
 
-// copyTree copies files, folders, links and pipes; of sockets and devices it copies none.
+// copyTree copies files, folders, links and pipes. It leaves sockets and devices out.
 func copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went meanwhile
+			return nil // the file went meanwhile
 		}
 		if err != nil {
 			return err
@@ -290,7 +293,7 @@ func copyFile(to, from string) (err error) {
 	return errors.Join(err, w.Close())
 }
 
-// files lists the regular files below a folder, by their paths in it.
+// files lists the regular files below a folder, by their paths within it.
 func files(dir string) ([]string, error) {
 	var all []string
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

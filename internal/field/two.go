@@ -14,11 +14,11 @@ import (
 // saysLocked finds in an error that another process has the database open.
 var saysLocked = regexp.MustCompile(`(?i)in use|another process|locked`)
 
-// promptly is how long a verb may wait for a database that another process has.
+// promptly is how long a verb may wait for a database that another process has open.
 const promptly = 5 * time.Second
 
-// twoProcesses lets two processes meet at one database: every verb while a shell has it
-// open, for writing or for reading, and verbs that begin at the same moment.
+// twoProcesses lets two processes meet at one database. A verb runs while a shell has
+// the database open, for writing or for reading; or verbs begin at the same moment.
 func twoProcesses(ctx context.Context, t *trial) error {
 	type meeting struct {
 		v        verb
@@ -31,7 +31,7 @@ func twoProcesses(ctx context.Context, t *trial) error {
 		}
 		held = append(held, meeting{v, false}, meeting{v, true})
 	}
-	// One half of the attempts are of each sort.
+	// One half of the attempts is of each sort.
 	order, races := t.shuffled(len(held)), 4
 	n := 2 * len(held)
 	t.each(ctx, n, func(ctx context.Context, a *attempt) error {
@@ -44,7 +44,7 @@ func twoProcesses(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// meet carries a verb out while a shell has the database open.
+// meet runs a verb while a shell has the database open.
 func (a *attempt) meet(ctx context.Context, v verb, readOnly bool) error {
 	s := a.t.f.stocks
 	b, err := s.baseline(ctx, a, v)
@@ -56,7 +56,7 @@ func (a *attempt) meet(ctx context.Context, v verb, readOnly bool) error {
 	}
 	shell := []string{"x.db"}
 	if v.database() == "old" {
-		return nil // the shell would begin with a collection that it has not
+		return nil // the shell would begin with a collection that is missing
 	}
 	if readOnly {
 		shell = append(shell, "--readonly")
@@ -79,7 +79,7 @@ func (a *attempt) meet(ctx context.Context, v verb, readOnly bool) error {
 	alone := !readOnly || v.writes
 	switch {
 	case alone && r.code == 0:
-		// A backup, or a dry look, of what another process only reads may be made.
+		// While the other process only reads, a backup or a dry run may succeed.
 		if !readOnly || !b.stable || b.after != s.looks[v.database()] {
 			a.found("it works on a database that another process has open")
 		}
@@ -145,7 +145,7 @@ func (a *attempt) race(ctx context.Context, which int) error {
 	}
 	for _, args := range [][]string{{"verify", "repo"}, {"verify", "new.db", "--deep"}, {"verify", "x.db", "--deep"}, {"restore", "repo", "again.db"}} {
 		if which == 3 && args[1] == "new.db" && results[2].code != 0 {
-			continue // what it was to restore was pruned
+			continue // the backup to restore was pruned
 		}
 		r, err := a.do(ctx, call{args: args})
 		if err != nil {

@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// A verb is a command line to try, in a folder that has a database x.db, inputs in in/, and
+// A verb is a command line to try. Its folder has a database x.db, inputs in in/ and
 // backups in repo/.
 type verb struct {
-	args  string // separated by blanks
-	on    string // the name of the database that x.db is a copy of; empty: main
+	args  string // words separated by blanks
+	on    string // the database that x.db is a copy of; empty: main
 	stdin string
 
-	writes bool   // into x.db
-	opens  bool   // x.db, only to look at it
+	writes bool   // writes into x.db
+	opens  bool   // only reads x.db
 	repo   bool   // works on repo/
 	makes  string // the database that it makes
-	prints bool   // results to stdout, or else to a file
-	serves bool   // until a signal ends it
+	prints bool   // prints its results; otherwise it writes them to a file
+	serves bool   // runs until a signal ends it
 	slow   bool   // takes a second or more
-	parts  bool   // does several things, of which some may be done and others not
+	parts  bool   // has several effects, and an interrupt may leave some of them
 }
 
 func (v *verb) words() []string { return strings.Fields(v.args) }
 
-// name is the verb itself.
+// name returns the first word.
 func (v *verb) name() string { return v.words()[0] }
 
-// database is what x.db is a copy of.
+// database returns the name of the database that x.db is a copy of.
 func (v *verb) database() string {
 	if v.on == "" {
 		return "main"
@@ -41,19 +41,19 @@ func (v *verb) database() string {
 	return v.on
 }
 
-// call is the verb as a call.
+// call returns the verb as a call.
 func (v *verb) call() call { return call{args: v.words(), stdin: v.stdin} }
 
-// Options of a training that chooses nothing: choosing takes most of the time.
+// These options leave nothing for training to choose: choosing takes most of its time.
 const (
 	quickly = " --fusion sum --map image=rbf --map text=rbf --features image=raw --features text=raw --gamma image=.01 --gamma text=.01"
 	tagged  = quickly + " --map tags=linear --features tags=raw --gamma tags=.01"
 )
 
-// verbs are all that a user types, at least once each, in the forms that store, read or
-// print something different. Every verb of fddhdb help has to be among them.
+// verbs hold all that a user types, at least once each, in every form that stores,
+// reads or prints something different. Every verb of fddhdb help has to be among them.
 var verbs = []verb{
-	// What writes.
+	// These write.
 	{args: "init x.db --collection further --modality image:8 --field year:int:index", writes: true, prints: true},
 	{args: "init new.db --codes 32", makes: "new.db", prints: true},
 	{args: "import x.db --vectors image=in/more_image.npy --vectors text=in/more_text.npy --labels in/more_labels.txt --ids in/more_keys.txt", writes: true, prints: true},
@@ -91,7 +91,7 @@ var verbs = []verb{
 	{args: "restore repo new.db", repo: true, makes: "new.db", prints: true},
 	{args: "prune repo --keep 1", repo: true, prints: true},
 
-	// What only looks.
+	// These only read.
 	{args: "get x.db 0 1 large --json", opens: true, prints: true},
 	{args: "get x.db 0 1", on: "anchors", opens: true, prints: true},
 	{args: "scan x.db --json", opens: true, prints: true},
@@ -130,21 +130,21 @@ var verbs = []verb{
 	{args: "version", prints: true},
 }
 
-// verbOf returns the first of the verbs that begins with these words.
+// verbOf returns the first verb that begins with these words.
 func verbOf(words string) verb {
 	i := slices.IndexFunc(verbs, func(v verb) bool { return strings.HasPrefix(v.args, words) })
 	return verbs[i]
 }
 
-// some returns the verbs that f chooses.
+// some returns the verbs for which f is true.
 func some(f func(v *verb) bool) []verb {
 	return slices.DeleteFunc(slices.Clone(verbs), func(v verb) bool { return !f(&v) })
 }
 
-// everyVerb tries all verbs where nothing is wrong: what they answer is what they are to
-// answer elsewhere, and in the same time.
+// everyVerb runs all verbs under good conditions. Their answers and times are what the
+// other scenes compare with.
 func everyVerb(ctx context.Context, t *trial) error {
-	t.until = time.Time{} // all of them: the other scenes compare with that
+	t.until = time.Time{} // no limit: the other scenes need all of them
 	t.each(ctx, 1, func(ctx context.Context, a *attempt) error {
 		r, err := a.do(ctx, call{args: []string{"help"}})
 		if err != nil {
@@ -174,7 +174,7 @@ func everyVerb(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// shuffled returns the numbers below n in an order of the seed.
+// shuffled returns the numbers below n in an order that follows from the seed.
 func (t *trial) shuffled(n int) []int { return t.rand(-1).Perm(n) }
 
 func (v *verb) String() string { return fmt.Sprintf("%s (%s)", v.args, v.database()) }

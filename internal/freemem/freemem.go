@@ -1,5 +1,3 @@
-// Package freemem says how much memory a process can still take, so that work that needs more
-// is refused before it begins, instead of being killed by the kernel in the middle.
 package freemem
 
 import (
@@ -8,12 +6,12 @@ import (
 	"runtime/metrics"
 )
 
-// Available returns about how many bytes this process can still allocate: the least of what
-// the machine has left, what the limits of the process and of its control groups leave
-// (Linux), and what the soft limit of the Go runtime does (GOMEMLIMIT,
-// debug.SetMemoryLimit). On Windows the first and the last are known, on macOS the whole
-// memory stands for what is left of it. known is false where nothing limits it that could be
-// found out. It reads a few small files; goroutines may call it at any time.
+// Available returns about how many bytes this process can still allocate. That is the
+// least of three amounts: the free memory of the machine, the rest of the limits of the
+// process and of its control groups (Linux), and the rest of the soft limit of the Go
+// runtime (GOMEMLIMIT, debug.SetMemoryLimit). On Windows it knows the first and the
+// last. On macOS the whole memory of the machine stands for the first. known is false
+// if it finds no limit. It reads a few small files; goroutines may call it at any time.
 func Available() (bytes int64, known bool) {
 	least := int64(math.MaxInt64)
 	if n, ok := system(); ok {
@@ -32,6 +30,6 @@ func Available() (bytes int64, known bool) {
 	if least == math.MaxInt64 {
 		return 0, false
 	}
-	// What the heap holds and does not use is there, too.
+	// Free memory within the heap can be allocated, too.
 	return max(least, 0) + free, true
 }

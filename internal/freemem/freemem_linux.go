@@ -21,8 +21,8 @@ func system() (bytes int64, known bool) {
 	return max(least, 0), least < math.MaxInt64
 }
 
-// left returns what the machine and the control groups of the process leave; root is the root
-// of the file system.
+// left returns the bytes that the machine and the control groups of the process leave.
+// root is the root of the file system.
 func left(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	if n, ok := field(root, "proc/meminfo", "MemAvailable:"); ok {
@@ -48,14 +48,14 @@ func left(root fs.FS) int64 {
 	return least
 }
 
-// leftInGroups returns the least that a control group, and those that it is in, leave. What
-// they hold of files can be dropped, so that it counts as left.
+// leftInGroups returns the least rest of a control group and the groups around it.
+// Cached files of a group can be dropped, so they count as free.
 func leftInGroups(root fs.FS, mount, group, limit, usage string, files ...string) int64 {
 	least := int64(math.MaxInt64)
 	for {
 		dir := path.Join(mount, group)
 		max, used := numbers(root, path.Join(dir, limit)), numbers(root, path.Join(dir, usage))
-		if len(max) == 1 && len(used) == 1 { // "max" is no number
+		if len(max) == 1 && len(used) == 1 { // a file with "max" has no number
 			free := max[0] - used[0]
 			for _, name := range files {
 				n, _ := field(root, path.Join(dir, "memory.stat"), name)
@@ -66,7 +66,7 @@ func leftInGroups(root fs.FS, mount, group, limit, usage string, files ...string
 		if group == "/" {
 			return least
 		}
-		group = path.Dir(group) // of a container, its own may be called by another name inside
+		group = path.Dir(group) // inside a container its own group may have another name
 	}
 }
 
@@ -81,7 +81,7 @@ func numbers(root fs.FS, name string) (all []int64) {
 	return all
 }
 
-// field returns the number after a name at the beginning of a line.
+// field returns the number that follows the word field at the beginning of a line.
 func field(root fs.FS, file, name string) (int64, bool) {
 	b, _ := fs.ReadFile(root, file)
 	for line := range strings.Lines(string(b)) {

@@ -14,7 +14,7 @@ func TestAvailable(t *testing.T) {
 			t.Errorf("%d bytes, %v", bytes, known)
 		}
 	}
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 20)) // less than it has
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 20)) // less than the process has
 	if limited, known := Available(); !known || limited > 64<<20 {
 		t.Errorf("with a limit that is used up: %d bytes, %v", limited, known)
 	}

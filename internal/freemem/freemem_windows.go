@@ -9,7 +9,7 @@ import (
 
 var globalMemoryStatusEx = windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx")
 
-// memoryStatus is MEMORYSTATUSEX.
+// memoryStatus has the layout of MEMORYSTATUSEX.
 type memoryStatus struct {
 	length, load                           uint32
 	totalPhysical, availablePhysical       uint64

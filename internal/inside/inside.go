@@ -1,5 +1,3 @@
-// Package inside finds the database whose folder a path lies in. What is written there is
-// not safe: opening a database empties some of the folders in it.
 package inside
 
 import (
@@ -11,25 +9,26 @@ import (
 	"path/filepath"
 )
 
-// What package db calls the file that makes a folder a database, and the folder beside it.
+// These are the names that package db gives the file that marks a database, and the
+// folder beside it.
 const (
 	markerName = "FDDHDB"
 	storeName  = "store"
 )
 
-// Database returns the folder of the database that a path is, or lies in; "" if there is
-// none. Neither the path nor the folders above it need to be there. Links are followed as
-// far as the path exists. It costs reading one small file for each folder above.
+// Database returns the folder of the database that contains path, or is path; "" if
+// there is none. Neither the path nor the folders above it need to exist. It follows
+// links as far as the path exists. It reads one small file for each folder above.
 func Database(path string) string {
 	real, err := Real(path)
 	if err != nil {
-		return "" // nothing can be written there either
+		return "" // nothing can be written there, either
 	}
 	return Around(real, marked)
 }
 
-// Around returns the nearest folder for which isDatabase is true, of a path itself and the
-// folders above it; "" if there is none.
+// Around returns the nearest folder for which isDatabase is true, starting with path
+// itself and going up; "" if there is none.
 func Around(path string, isDatabase func(dir string) bool) string {
 	for dir := path; ; dir = filepath.Dir(dir) {
 		if isDatabase(dir) {
@@ -41,7 +40,7 @@ func Around(path string, isDatabase func(dir string) bool) string {
 	}
 }
 
-// Real returns a path without links: it resolves as much of the path as exists.
+// Real returns path without links. It resolves the part of the path that exists.
 func Real(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -55,9 +54,9 @@ func Real(path string) (string, error) {
 	return filepath.Join(above, filepath.Base(abs)), err
 }
 
-// marked reports whether a folder has the marker of a database, or a damaged one beside a
-// store. A file of that name alone is none: where case does not matter, the command itself
-// may have it.
+// marked reports whether a folder has the marker of a database, or a damaged marker
+// beside a store. A damaged marker alone does not count: on file systems that ignore
+// case, the command fddhdb itself may have that name.
 func marked(dir string) bool {
 	path := filepath.Join(dir, markerName)
 	info, err := os.Stat(path)

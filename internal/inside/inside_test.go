@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A path is in a database by where it would be made, however it is spelt, and whether or not
-// it is there already.
+// A path is in a database if the file would be made there, however it is spelt, and
+// whether or not it exists.
 func TestDatabase(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -49,7 +49,7 @@ func TestDatabase(t *testing.T) {
 	if os.Symlink(outside, filepath.Join(database, "elsewhere")) == nil {
 		cases[filepath.Join(database, "elsewhere", "x")] = ""
 	}
-	if _, err := os.Stat(filepath.Join(root, "A.DB")); err == nil { // where case does not matter
+	if _, err := os.Stat(filepath.Join(root, "A.DB")); err == nil { // on file systems that ignore case
 		cases[filepath.Join(root, "A.DB", "x")] = database
 	}
 	for path, want := range cases {

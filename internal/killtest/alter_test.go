@@ -7,10 +7,12 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// maxAltered is how often the collection of features is altered, over all processes.
+// maxAltered bounds how often the collection of features is altered, over all
+// processes.
 const maxAltered = 60
 
-// alteration is what the n-th alteration adds, from 1 on: all of it or none is there.
+// alteration returns the n-th alteration, from 1 on. After a kill all of it is there,
+// or nothing.
 func alteration(n int) db.Alteration {
 	a := db.Alteration{AddFields: []db.Field{
 		{Name: fmt.Sprint("extra", n), Type: db.Int, Indexed: n%2 == 0}, {Name: fmt.Sprint("more", n), Type: db.String},
@@ -21,7 +23,7 @@ func alteration(n int) db.Alteration {
 	return a
 }
 
-// altered returns how many alterations there are.
+// altered returns how many alterations the database has.
 func altered(d *db.DB) (int, error) {
 	c, err := d.Collection(features)
 	if err != nil {

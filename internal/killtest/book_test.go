@@ -9,41 +9,42 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A book keeps what a process has told, over all processes that have worked on a folder,
-// and what the folder was found to hold after each.
+// A book keeps what processes have told of the work on a folder, and what the folder
+// held after each process.
 type book struct {
 	noSync  bool
 	writers []history
 	spaces  spaceHistory
 	imports importHistory
 	copies  copies
-	acked   int // operations, of everybody
+	acked   int // acknowledged operations, of all
 
-	imported []int // operations of each writer that had been acknowledged when whoever imports began its last
+	imported []int // for each writer, the operations that were acknowledged when the last operation of the importer began
 }
 
-// A history is what one writer has done since the folder was looked at last.
+// A history is the work of one writer since the last look at the folder.
 type history struct {
 	before contents
 	ops    []begun
-	acked  int // of ops
-	synced int // of ops: at least so many are on stable storage
+	acked  int // how many of ops are acknowledged
+	synced int // how many of ops are surely on stable storage
 }
 
-// A begun operation, and how many of all writers had been acknowledged then.
+// A begun operation has the count of acknowledged operations of each writer at its
+// begin.
 type begun struct {
 	*operation
 	after []int
 }
 
-// A spaceHistory is the same of whoever changes spaces and loads.
+// A spaceHistory is the history of the changes of spaces and loads.
 type spaceHistory struct {
-	revisions map[db.Space]uint32 // of each space that there is
+	revisions map[db.Space]uint32 // the revision of each existing space
 	active    db.Space
-	last      db.Space // number of a space that there has been
+	last      db.Space // the largest number of a space so far
 	loads     map[int]bool
-	altered   int    // how often
-	going     *begun // not acknowledged
+	altered   int    // how often the collection was altered
+	going     *begun // the operation that is not acknowledged
 }
 
 func newBook(writers int, noSync bool) *book {
@@ -63,7 +64,7 @@ func (b *book) ackedNow() []int {
 	return n
 }
 
-// hear takes a line down.
+// hear notes a line.
 func (b *book) hear(l line) {
 	switch {
 	case l.Who == archivist && l.Op != nil:
@@ -104,21 +105,21 @@ func (b *book) hear(l line) {
 	}
 }
 
-// syncedSince notes that something has been synced, and with it what had been acknowledged of
-// each writer before that began.
+// syncedSince notes that an operation has been synced. With it everything is synced
+// that had been acknowledged before it began: after[i] operations of writer i.
 func (b *book) syncedSince(after []int) {
 	for i, n := range after {
 		b.writers[i].synced = max(b.writers[i].synced, n)
 	}
 }
 
-// wrote says whether an acknowledged operation has written something: one that was refused
-// has not, nor has an update that had nothing to learn.
+// wrote reports whether an acknowledged operation has written something. A refused
+// operation has not, nor has an update that had nothing to learn.
 func (s *spaceHistory) wrote(r *result) bool {
 	return r.Refused == "" && (s.going.Kind != "update" || r.Revision != s.revisions[r.Space])
 }
 
-// done says what an acknowledged operation has made of the spaces.
+// done notes the effect of an acknowledged operation on the spaces.
 func (s *spaceHistory) done(r *result) {
 	op := s.going
 	s.going = nil
@@ -161,8 +162,8 @@ func (b *book) next() int {
 }
 
 // look compares a database with what was told of it, and starts a new page. It returns
-// how many acknowledged operations the end of the process has cost, which may be only
-// where writes are not synced.
+// how many acknowledged operations were lost when the process ended. Only without
+// syncing may that be more than 0.
 func (b *book) look(ctx context.Context, d *db.DB) (lost int, err error) {
 	all, err := read(ctx, d, true)
 	if err != nil {
@@ -187,15 +188,15 @@ func (b *book) look(ctx context.Context, d *db.DB) (lost int, err error) {
 	return lost, nil
 }
 
-// of returns what is of one writer.
+// of returns the items of one writer.
 func (c contents) of(writer int) contents {
 	own := maps.Clone(c)
 	maps.DeleteFunc(own, func(key string, _ version) bool { return ownerOf(key) != writer })
 	return own
 }
 
-// agree compares what is there with what all have done, and returns how many operations of
-// each are there at most.
+// agree compares the items of a database with the work of all writers. It returns, for
+// each writer, the most operations after which its items can be as they are.
 func agree(writers []history, all contents) (most []int, err error) {
 	least := make([]int, len(writers))
 	most = make([]int, len(writers))
@@ -206,7 +207,7 @@ func agree(writers []history, all contents) (most []int, err error) {
 				i, len(w.ops), w.acked, w.synced, now, w.before, w.story())
 		}
 	}
-	for i, w := range writers { // what is there needs what was acknowledged before it began
+	for i, w := range writers { // an operation that is there needs those that were acknowledged before it began
 		for j, n := range w.ops[:least[i]] {
 			for k, before := range n.after {
 				if before > most[k] {
@@ -218,8 +219,8 @@ func agree(writers []history, all contents) (most []int, err error) {
 	return most, nil
 }
 
-// states returns the least and the largest number of operations after which what is there
-// is what has to be there; -1 if there is none.
+// states returns the least and the largest number of operations after which the items
+// of a writer are as in now; -1 if there is none.
 func (w *history) states(now contents) (least, most int) {
 	least, most = -1, -1
 	state := maps.Clone(w.before)
@@ -236,7 +237,7 @@ func (w *history) states(now contents) (least, most int) {
 	}
 }
 
-// story tells the last operations.
+// story tells the last operations, for a failure.
 func (w *history) story() (s string) {
 	for _, op := range w.ops[max(0, len(w.ops)-5):] {
 		s += fmt.Sprintf("%d %v; ", op.N, op.Changes)
@@ -250,8 +251,9 @@ func (s *spaceHistory) clone() spaceHistory {
 	return own
 }
 
-// look compares the spaces, alterations and loads that are there with what was told, where an
-// operation that was not acknowledged may have happened, and takes them for granted.
+// look compares the spaces, alterations and loads of a database with what was told. An
+// operation that was not acknowledged may have happened. From then on what it has found
+// counts as told.
 func (s *spaceHistory) look(ctx context.Context, d *db.DB) error {
 	whole, err := loaded(ctx, d)
 	if err != nil {
@@ -276,7 +278,8 @@ func spacesOf(ctx context.Context, d *db.DB) ([]db.SpaceInfo, error) {
 	return c.Spaces(ctx)
 }
 
-// accept is look. Without loads, the database has not that collection.
+// accept compares and takes over what look has read. A database without loads has no
+// collection of loads.
 func (s *spaceHistory) accept(whole map[int]bool, infos []db.SpaceInfo, altered int) error {
 	going := operation{}
 	if s.going != nil {
@@ -296,7 +299,7 @@ func (s *spaceHistory) accept(whole map[int]bool, infos []db.SpaceInfo, altered 
 		switch {
 		case !was && (going.Kind == "train" || going.Kind == "reindex") && info.Space > s.last && info.Revision == 1:
 		case was && (info.Revision == revision || going.Kind == "update" && going.Space == info.Space && info.Revision == revision+1):
-		case was && going.Kind == "update" && going.Space == info.Space && info.Revision == revision+2: // labels first
+		case was && going.Kind == "update" && going.Space == info.Space && info.Revision == revision+2: // it learns labels first
 		default:
 			return fmt.Errorf("space %d has revision %d; there was %v, %+v was going on", info.Space, info.Revision, s.revisions, going)
 		}

@@ -16,17 +16,18 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Items are pairs: one in the collection of features and one in that of codes, under the
-// same key, written and deleted in one batch. Those whose key begins with "single" are
-// in the collection of features alone, and written alone. What an item holds follows from
-// its key and two numbers: Put is that of the operation that put it, Merged that of the
-// one that wrote its payload last.
+// Items are pairs: one in the collection of features and one in the collection of
+// codes, under the same key. One batch writes or deletes both. An item whose key begins
+// with "single" is in the collection of features alone, and is written alone.
+//
+// A version determines what an item holds, together with its key: Put is the number of
+// the operation that put it, Merged that of the operation that wrote its payload last.
 type version struct{ Put, Merged int }
 
 const (
-	features, codes, loads = "features", "codes", "loads" // the collections
+	features, codes, loads = "features", "codes", "loads" // names of the collections
 	single                 = "single"
-	bits                   = 16 // of all codes
+	bits                   = 16 // length of all codes
 	loadItems              = 8400
 )
 
@@ -46,7 +47,7 @@ func random(key string, put int) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Sum64(), uint64(put)))
 }
 
-// featureItem returns the item of features.
+// featureItem returns the item of the collection of features.
 func featureItem(key string, v version) *db.Item {
 	r := random(key, v.Put)
 	class := r.IntN(4)
@@ -76,22 +77,23 @@ func codeItem(key string, v version) *db.Item {
 	return &db.Item{Key: key, Code: []byte{byte(r.IntN(5)), byte(r.IntN(3))}, CodeFrom: "given", Payload: payload(v)}
 }
 
-// payload has the number at its start and is then as long as the number makes it.
+// payload returns a payload that begins with the version's number. The number
+// determines its length.
 func payload(v version) []byte {
 	return fmt.Appendf(nil, "%d %d%s", v.Put, v.Merged, strings.Repeat(".", v.Merged%89*17))
 }
 
-// versionOf returns the version that an item says that it has.
+// versionOf reads the version that an item says it has.
 func versionOf(it *db.Item) (v version, err error) {
 	_, err = fmt.Sscanf(string(bytes.TrimRight(it.Payload, ".")), "%d %d", &v.Put, &v.Merged)
 	return v, err
 }
 
-// differs says how an item is not the one it should be, but for codes that are learned.
+// differs returns how the item got differs from want, or "". It ignores learned codes.
 func differs(want, got *db.Item) string {
 	if want.Key == got.Key && maps.EqualFunc(want.Vectors, got.Vectors, slices.Equal[[]float32]) && slices.Equal(want.Labels, got.Labels) &&
 		maps.Equal(want.Fields, got.Fields) && bytes.Equal(want.Payload, got.Payload) && (want.Code == nil || bytes.Equal(want.Code, got.Code)) {
-		return "" // which takes gocmp a hundred times as long
+		return "" // gocmp would take a hundred times as long
 	}
 	ignored := []string{"Codes"}
 	if want.Code == nil {
@@ -103,8 +105,8 @@ func differs(want, got *db.Item) string {
 // contents are the versions of all items by key.
 type contents map[string]version
 
-// read returns what is in a database, or the first thing that is no item of ours, or
-// that is half of a pair.
+// read returns the items of a database. The error tells the first item that is not
+// ours, or is half of a pair.
 func read(ctx context.Context, d *db.DB, vectors bool) (contents, error) {
 	of := map[string]contents{}
 	for _, name := range []string{features, codes} {
@@ -126,7 +128,8 @@ func read(ctx context.Context, d *db.DB, vectors bool) (contents, error) {
 	return of[features], nil
 }
 
-// readCollection returns what is in one collection, of which vectors may have been left out.
+// readCollection returns the items of one collection. With vectors their vectors are
+// read and compared, too.
 func readCollection(ctx context.Context, d *db.DB, name string, vectors bool) (contents, error) {
 	c, err := d.Collection(name)
 	if err != nil {
@@ -156,7 +159,7 @@ func readCollection(ctx context.Context, d *db.DB, name string, vectors bool) (c
 	return found, nil
 }
 
-// loaded returns the loads that are there, whole.
+// loaded returns the loads that a database holds. Each must be whole.
 func loaded(ctx context.Context, d *db.DB) (map[int]bool, error) {
 	c, err := d.Collection(loads)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// Beside the database there are a repository of its backups, and a folder of checkpoints
-// and of what was restored.
+// Beside the database there are a repository for its backups, and a folder for
+// checkpoints and restored databases.
 func repositoryOf(dir string) string { return filepath.Join(filepath.Dir(dir), "backups") }
 func copiesOf(dir string) string     { return filepath.Join(filepath.Dir(dir), "copies") }
 
 const keptBackups = 2 // of each kind
 
-// makeCopies backs up, prunes, restores, and makes checkpoints. Folders are named alike in
-// each process, so that they are made over what the last one has left.
+// makeCopies backs up, prunes, restores and makes checkpoints. Each process uses the
+// same names of folders, so that it writes over what the last one has left.
 func (w *worker) makeCopies(ctx context.Context) error {
 	r := rand.New(rand.NewPCG(w.Seed, 1<<33))
 	store, err := backup.Folder(repositoryOf(w.Dir))
@@ -58,7 +58,7 @@ func (w *worker) makeCopies(ctx context.Context) error {
 				res.ID = m.ID
 			}
 			if op.Kind != "backup" && (errors.Is(err, backup.ErrNotFound) || errors.Is(err, backup.ErrNoBackup) || errors.Is(err, backup.ErrNotRepository)) {
-				return result{Refused: err.Error()}, nil // there is none yet
+				return result{Refused: err.Error()}, nil // there is no backup yet
 			}
 			return res, err
 		})

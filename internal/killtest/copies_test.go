@@ -18,9 +18,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// A copied database is one that was backed up or checkpointed, and what may be in it: of
-// each writer at least what had been acknowledged when it began, and nothing that had not
-// begun when it was acknowledged; and spaces and loads, and imports, as they were at some time
+// A copied database was backed up or checkpointed. It holds, of each writer, at least
+// the operations that were acknowledged when the copy began, and none that began after
+// the copy was acknowledged. Its spaces, loads and imports are those of some time in
 // between.
 type copied struct {
 	*operation
@@ -29,11 +29,11 @@ type copied struct {
 	imports []importHistory
 }
 
-// copies are what a process has told of them, over all processes.
+// copies is what processes have told of copies, over all processes.
 type copies struct {
-	going   *copied            // not acknowledged
-	backups map[string]*copied // by id; that should be there
-	folders map[string]*copied // by name, of this process
+	going   *copied            // the copy that is not acknowledged
+	backups map[string]*copied // the backups that have to exist, by id
+	folders map[string]*copied // checkpoints and restored databases of this process, by name
 
 	backedUp, restored, checked int
 }
@@ -50,7 +50,7 @@ func (c *copies) begin(op *operation, b *book) {
 	}
 }
 
-// meanwhile is called when spaces, loads or imports change.
+// meanwhile notes a change of spaces, loads or imports during a copy.
 func (c *copies) meanwhile(b *book) {
 	if c.going != nil {
 		c.going.spaces = append(c.going.spaces, b.spaces.clone())
@@ -58,7 +58,7 @@ func (c *copies) meanwhile(b *book) {
 	}
 }
 
-// end is called when no more can come into the copy that is being made.
+// end notes that nothing more can come into the copy that is being made.
 func (c *copies) end(b *book) {
 	if c.going == nil {
 		return
@@ -68,7 +68,7 @@ func (c *copies) end(b *book) {
 	}
 }
 
-// done takes down what has been acknowledged.
+// done notes the acknowledgement of an operation.
 func (c *copies) done(r *result, b *book) {
 	c.end(b)
 	op := c.going
@@ -82,7 +82,7 @@ func (c *copies) done(r *result, b *book) {
 		c.folders[op.Dir] = op
 	case op.Kind == "restore":
 		was := c.backups[r.ID]
-		if r.ID != c.newest() { // look fails by it
+		if r.ID != c.newest() { // look fails because of it
 			was = nil
 		}
 		c.folders[op.Dir] = was
@@ -95,8 +95,8 @@ func (c *copies) done(r *result, b *book) {
 
 func (op *operation) part() string { return fmt.Sprint(op.Collection, op.IndexOnly) }
 
-// newest is the id of the backup that a restore takes: of one of everything, if there is
-// one.
+// newest returns the id of the backup that a restore takes: the newest of everything,
+// if there is one.
 func (c *copies) newest() (best string) {
 	for id, m := range c.backups {
 		whole := m.part() == (&operation{}).part()
@@ -120,10 +120,10 @@ func (c *copies) doomed() (ids []string) {
 	return ids
 }
 
-// look compares copies with what was told of them, after a process was killed: backups
-// that were acknowledged are there, and no others but one that was being made; none
-// of them is damaged, and what is restored is what was there. The same is so of checkpoints,
-// of which those that are not complete are none.
+// look compares copies with what was told of them, after a process was killed. The
+// acknowledged backups exist, and no others but one that was being made. None of them
+// is damaged, and a restored database is what the backup had. The same holds for
+// checkpoints; incomplete ones do not count.
 func (c *copies) look(ctx context.Context, dir string, random *rand.Rand, restore bool) error {
 	going := &operation{}
 	if c.going != nil {
@@ -140,7 +140,7 @@ func (c *copies) look(ctx context.Context, dir string, random *rand.Rand, restor
 		return err
 	}
 	if id := c.newest(); restore && id != "" {
-		if random.IntN(2) == 0 { // any other one
+		if random.IntN(2) == 0 { // any other backup
 			ids := slices.Sorted(maps.Keys(c.backups))
 			id = ids[random.IntN(len(ids))]
 		}
@@ -222,10 +222,10 @@ func (c *copies) lookAtFolders(ctx context.Context, dir string, going *operation
 	for _, name := range names {
 		made, is := c.folders[name]
 		full := filepath.Join(dir, name)
-		if !is { // by nobody who said so
+		if !is { // nobody has said so
 			d, err := db.Open(full, &db.Options{MustExist: true, ReadOnly: true})
 			if errors.Is(err, db.ErrNotDatabase) {
-				continue // for the next one of this name to clear away
+				continue // the next copy of this name clears it away
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
@@ -233,7 +233,7 @@ func (c *copies) lookAtFolders(ctx context.Context, dir string, going *operation
 			if err := d.Close(); err != nil {
 				return err
 			}
-			// The last thing that happens to a checkpoint is that it gets its name.
+			// A checkpoint gets its name last of all.
 			if going.Dir != strings.TrimSuffix(name, ".incomplete") {
 				return fmt.Errorf("%s is there, and %+v was going on", name, going)
 			}
@@ -258,7 +258,7 @@ func (c *copies) lookAtFolders(ctx context.Context, dir string, going *operation
 	return nil
 }
 
-// check opens a copy and compares it with what may be in it.
+// check opens a copy in dir and compares it with what may be in it.
 func (c *copied) check(ctx context.Context, dir string, random *rand.Rand) (err error) {
 	d, err := db.Open(dir, &db.Options{MustExist: true})
 	if err != nil {
@@ -329,7 +329,7 @@ func (c *copied) check(ctx context.Context, dir string, random *rand.Rand) (err 
 	return err
 }
 
-// checkImports compares imports: those that are staged are in no copy.
+// checkImports compares imports. A copy must not contain staged imports.
 func (c *copied) checkImports(ctx context.Context, d *db.DB) error {
 	whole, err := imported(ctx, d)
 	if err == nil {
@@ -344,8 +344,8 @@ func (c *copied) checkImports(ctx context.Context, d *db.DB) error {
 	return nil
 }
 
-// age makes what is left of killed backups and prunes, as all are by now, as old as it has
-// to be to be collected.
+// age makes the files of killed backups and prunes old enough to be collected. All
+// unfinished ones are killed by now.
 func age(repository string) error {
 	then := time.Now().Add(-25 * time.Hour)
 	files, err := unfinished(repository)
@@ -355,8 +355,8 @@ func age(repository string) error {
 	return err
 }
 
-// unfinished returns the files of a repository that are of backups and prunes which go on,
-// or were killed.
+// unfinished returns the files that backups and prunes hold in a repository while they
+// run, or leave there when they are killed.
 func unfinished(repository string) ([]string, error) {
 	var files []string
 	err := fs.WalkDir(os.DirFS(repository), ".", func(file string, e fs.DirEntry, err error) error {
@@ -371,8 +371,8 @@ func unfinished(repository string) ([]string, error) {
 	return files, err
 }
 
-// leftovers prunes a repository that nobody uses any more, and returns what is there that
-// none of its backups needs.
+// leftovers prunes a repository that is no longer used. It returns the files that none
+// of its backups needs.
 func leftovers(ctx context.Context, repository string) ([]string, error) {
 	if err := age(repository); err != nil {
 		return nil, err
@@ -381,9 +381,9 @@ func leftovers(ctx context.Context, repository string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range 2 { // plans of killed prunes go after what they name
+	for range 2 { // the plan of a killed prune goes after the files that it names
 		_, err := backup.Prune(ctx, store, backup.PruneOptions{Keep: keptBackups})
-		if errors.Is(err, backup.ErrNoBackup) { // all were killed: nobody may delete what they have left
+		if errors.Is(err, backup.ErrNoBackup) { // all backups were killed: nobody may delete what they have left
 			return nil, nil
 		}
 		if err != nil {

@@ -1,9 +1,14 @@
-// Package killtest kills processes that write to a database, import into it and alter it, and
-// back it up, prune its backups, restore them and make checkpoints of it, again and again, and
-// looks at what they leave behind. The next process goes on with what the last was importing,
-// or begins it anew. Its tests run their own binary as the process to kill, which
-// tells through a pipe what it is about to do and, before it goes on, what has been
-// acknowledged.
+// Package killtest kills processes that work with a database, again and again, and
+// looks at what they leave behind. The processes write items, import, alter, back up,
+// prune backups, restore and make checkpoints. The next process continues the import of
+// the last one, or begins it anew.
+//
+// Its tests run their own binary as the process to kill. Through a pipe the process
+// tells each operation before it begins, and its acknowledgement before the next one. A
+// book keeps all that, and says what the folder may hold. TestKill proves that
+// acknowledged work survives a kill, TestKillWithoutSync that without syncing only the
+// latest writes are lost. The package has tests alone; they import the database, its
+// backups and the seeds.
 //
 //	go test ./internal/killtest                            # a few kills
 //	go test ./internal/killtest -timeout 0 -args -kills 500

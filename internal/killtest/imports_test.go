@@ -12,13 +12,14 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Imports bring items without keys, so that one that is stored twice is seen, and so many
-// rows that are skipped that some chunks of them are staged. The source of an import is its
-// number: a process goes on with the one that the last was killed in, or begins it anew.
+// Imports bring items without keys, so that an item that is stored twice shows. They
+// skip so many rows that some chunks of skipped rows are staged. The source of an
+// import is its number. A process continues the import that the last process was killed
+// in, or begins it anew.
 const (
-	imports     = "imports" // the collection
+	imports     = "imports" // name of the collection
 	importItems = 150
-	importSkips = 40 // rows after each item, a KiB each
+	importSkips = 40 // skipped rows after each item, a KiB each
 	importRows  = importItems * (1 + importSkips)
 )
 
@@ -30,7 +31,7 @@ func importItem(number, i int) *db.Item {
 	return &db.Item{Code: []byte{byte(i % 7), byte(number)}, CodeFrom: "given", Payload: fmt.Append(nil, i), Fields: map[string]any{"import": int64(number)}}
 }
 
-// imported returns the imports that are there, whole.
+// imported returns the imports that the database holds. Each must be whole.
 func imported(ctx context.Context, d *db.DB) (map[int]bool, error) {
 	c, err := d.Collection(imports)
 	if err != nil {
@@ -67,7 +68,7 @@ func (w *worker) makeImports(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	committed := 0 // number of an import that is, and is staged, as its process was killed before it knew
+	committed := 0 // an import that is committed and still staged: its process was killed in between
 	if whole[number] {
 		committed = number
 		delete(whole, number)
@@ -79,7 +80,7 @@ func (w *worker) makeImports(ctx context.Context) error {
 			op.Kind, op.Load = "unimport", slices.Min(slices.Collect(maps.Keys(whole)))
 		case k < 3:
 			op.Kind = "stage"
-		case k < 4 && number != committed: // which would be stored again
+		case k < 4 && number != committed: // a committed one would be stored again
 			op.Kind, staged = "stage anew", 0
 		default:
 			op.Kind = "import"
@@ -122,7 +123,7 @@ func (w *worker) makeImports(ctx context.Context) error {
 	}
 }
 
-// stage puts the rows of an import that are not staged yet, up to one.
+// stage puts the rows of an import that are not staged yet, up to row to.
 func stage(im *db.Import, number, to int) (err error) {
 	for row := im.Rows(); row < to && err == nil; row++ {
 		if row%(1+importSkips) == 0 {
@@ -134,11 +135,11 @@ func stage(im *db.Import, number, to int) (err error) {
 	return err
 }
 
-// An importHistory is what whoever imports has done.
+// An importHistory is the work of the importer.
 type importHistory struct {
 	there  map[int]bool
-	number int // of the import that is next, or goes on
-	staged int // rows of it that were acknowledged
+	number int // number of the next or unfinished import
+	staged int // acknowledged rows of it
 	going  operation
 }
 
@@ -154,7 +155,7 @@ func (s *importHistory) begin(op *operation) {
 	}
 }
 
-// done says what an acknowledged operation has made of the imports.
+// done notes the effect of an acknowledged operation on the imports.
 func (s *importHistory) done(r *result) {
 	switch s.going.Kind {
 	case "import":
@@ -168,8 +169,8 @@ func (s *importHistory) done(r *result) {
 	s.going = operation{}
 }
 
-// accept compares the imports that are there with what was told, where an operation that was
-// not acknowledged may have happened, and takes them for granted.
+// accept compares the imports of a database with what was told. An operation that was
+// not acknowledged may have happened. From then on what it has found counts as told.
 func (s *importHistory) accept(whole map[int]bool) error {
 	for number := range max(s.number, slices.Max(append(slices.Collect(maps.Keys(whole)), 0))) + 1 {
 		kind := "import"
@@ -184,7 +185,8 @@ func (s *importHistory) accept(whole map[int]bool) error {
 	return nil
 }
 
-// look is accept, and compares what is staged: it says whether it has been committed.
+// look is accept, and compares the staged import, too: the database says whether it has
+// been committed.
 func (s *importHistory) look(ctx context.Context, d *db.DB) error {
 	whole, err := imported(ctx, d)
 	if err == nil {
@@ -197,7 +199,7 @@ func (s *importHistory) look(ctx context.Context, d *db.DB) error {
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(im db.StagedImport) bool { return im.Source == "" }) // killed as it began, without a name yet
+	all = slices.DeleteFunc(all, func(im db.StagedImport) bool { return im.Source == "" }) // killed at its begin, before it had a name
 	if len(all) == 0 {
 		if s.staged > 0 && !whole[s.number] {
 			return fmt.Errorf("%d rows of import %d were staged, and nothing is; %+v was going on", s.staged, s.number, s.going)
@@ -216,7 +218,7 @@ func (s *importHistory) look(ctx context.Context, d *db.DB) error {
 	return nil
 }
 
-// acceptsOneOf reports whether these imports were there at one of some times.
+// acceptsOneOf checks that the imports are those of at least one of the times.
 func acceptsOneOf(times []importHistory, whole map[int]bool) (err error) {
 	for _, at := range times {
 		s := at.clone()

@@ -31,11 +31,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Whatever was acknowledged before a process is killed is there afterwards, and nothing
-// else, and nothing by halves; and another process goes on with the folder.
+// After a process is killed, everything that was acknowledged is there, nothing else,
+// and nothing by halves. Another process goes on with the folder.
 func TestKill(t *testing.T) { testKills(t, 20, false) }
 
-// Without syncing, the latest writes may be lost, and never one without those after it.
+// Without syncing, the latest writes may be lost, but none without all writes after it.
 func TestKillWithoutSync(t *testing.T) { testKills(t, 4, true) }
 
 func testKills(t *testing.T, few int, noSync bool) {
@@ -102,8 +102,8 @@ func testKills(t *testing.T, few int, noSync bool) {
 		b.copies.backedUp, b.copies.restored, b.copies.checked, size(t, repositoryOf(dir))>>10)
 }
 
-// killOne starts a process, listens to it and kills it some time. It returns what else
-// than writing was going on.
+// killOne starts a process, listens to it and kills it at a random moment. It returns
+// the kinds of operations, other than writes, that were going on.
 func killOne(in string, random *rand.Rand, noSync bool, hear func(line)) (during []string, err error) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), orderVariable+"="+in)
@@ -116,16 +116,16 @@ func killOne(in string, random *rand.Rand, noSync bool, hear func(line)) (during
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	// After so many lines and a moment, the process is killed, wherever it is by then.
+	// The process is killed after so many lines and a moment, wherever it is by then.
 	after, moment := 2+random.IntN(160), time.Duration(random.IntN(4000))*time.Microsecond
 	switch random.IntN(8) {
 	case 0:
 		after = random.IntN(2) // while it opens the database
 	case 1:
-		after *= 4 // when it has made some backups
+		after *= 4 // once it has made some backups
 	}
 	if noSync && after > 2 {
-		after *= 6 // which are so many more lines there
+		after *= 6 // which takes six times as many lines
 	}
 	kill := func() { time.AfterFunc(moment, func() { _ = cmd.Process.Kill() }) }
 	if after == 0 {
@@ -157,8 +157,8 @@ func killOne(in string, random *rand.Rand, noSync bool, hear func(line)) (during
 			hear(l)
 		}
 	})
-	_ = cmd.Process.Kill() // where it has closed the pipe itself
-	_ = cmd.Wait()         // says that it was killed
+	_ = cmd.Process.Kill() // it may have ended by itself
+	_ = cmd.Wait()         // the error tells that it was killed
 	during = slices.DeleteFunc([]string{going, copying, importing}, func(s string) bool { return s == "" })
 	switch {
 	case gaveUp != "":
@@ -169,7 +169,7 @@ func killOne(in string, random *rand.Rand, noSync bool, hear func(line)) (during
 	return during, err
 }
 
-// lookAt opens what was left and checks it.
+// lookAt opens the folder that a process has left and checks it.
 func lookAt(ctx context.Context, dir string, b *book, random *rand.Rand, deep bool) (lost int, err error) {
 	d, err := db.Open(dir, nil)
 	if err != nil {
@@ -180,7 +180,7 @@ func lookAt(ctx context.Context, dir string, b *book, random *rand.Rand, deep bo
 			err = cerr
 		}
 	}()
-	for name, schema := range schemas { // the first process may not have come that far
+	for name, schema := range schemas { // the first process may not have created it yet
 		if _, err := d.Collection(name); err != nil {
 			if _, err := d.CreateCollection(ctx, name, schema); err != nil {
 				return 0, err
@@ -213,7 +213,7 @@ func lookAt(ctx context.Context, dir string, b *book, random *rand.Rand, deep bo
 	return lost, nil
 }
 
-// completed waits for a space whose building was interrupted.
+// completed waits until an interrupted space is built.
 func completed(ctx context.Context, d *db.DB) error {
 	c, err := d.Collection(features)
 	if err != nil {
@@ -232,7 +232,7 @@ func completed(ctx context.Context, d *db.DB) error {
 	return ctx.Err()
 }
 
-// checkSearches compares searches with a linear scan over the codes.
+// checkSearches compares searches with linear scans of the codes.
 func checkSearches(ctx context.Context, c *db.Collection, random *rand.Rand) error {
 	s, err := c.Stats()
 	if err != nil || s.Bits == 0 {
@@ -288,7 +288,7 @@ func checkSearches(ctx context.Context, c *db.Collection, random *rand.Rand) err
 	return nil
 }
 
-// size returns the bytes of all files of a folder.
+// size returns the total bytes of the files in a folder.
 func size(t *testing.T, dir string) (bytes int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// An order is what the process that is to be killed gets to do, as JSON in its
+// An order tells the process to kill what to do. It is passed as JSON in the
 // environment.
 type order struct {
 	Dir     string
@@ -24,31 +24,31 @@ type order struct {
 	NoSync  bool
 	Writers int
 	Next    int // number of the first operation of each writer
-	Import  int // number of the import to go on with
-	Staged  int // rows of it that have been acknowledged
+	Import  int // number of the import to continue
+	Staged  int // acknowledged rows of that import
 }
 
 const orderVariable = "FDDHDB_KILLTEST_ORDER"
 
-// A line is what that process tells.
+// A line is one message of the process.
 type line struct {
-	Who  int // a writer, the one that changes spaces, the one that makes copies, or the one that imports
+	Who  int // number of a writer, or spaces, archivist or importer
 	Op   *operation
-	Done *result // of the operation that this one began last
-	Err  string  // it gives up
+	Done *result // of the operation that Who began last
+	Err  string  // why the process gives up
 }
 
-// An operation is told before it begins.
+// An operation is told before it begins. Its fields say what it will do.
 type operation struct {
-	N    int    // numbers of a writer ascend
-	Kind string // of changes: "batch", "put", "merge" or "delete"; or of spaces, of copies, or of imports
+	N    int    // ascending for each writer
+	Kind string // a change: "batch", "put", "merge" or "delete"; or an operation on spaces, copies or imports
 
 	Changes []change `json:",omitempty"`
 	Space   db.Space `json:",omitempty"`
 	Load    int      `json:",omitempty"`
 
-	Dir        string `json:",omitempty"` // of a copy, beside the database
-	Collection string `json:",omitempty"` // the only one of a copy
+	Dir        string `json:",omitempty"` // the copy, beside the database
+	Collection string `json:",omitempty"` // the only collection of a copy
 	IndexOnly  bool   `json:",omitempty"`
 }
 
@@ -57,34 +57,35 @@ type change struct {
 	Key  string
 }
 
-// A result is told when an operation has been acknowledged.
+// A result is told once an operation has been acknowledged.
 type result struct {
-	Refused  string   // it has done nothing, for this reason
-	Space    db.Space // that is new, or active now
+	Refused  string   // why it has done nothing
+	Space    db.Space // the space that is new, or active now
 	Active   bool
 	Revision uint32
-	ID       string // of a backup
-	Rows     int    // that are staged
+	ID       string // id of a backup
+	Rows     int    // rows that are staged
 }
 
 const (
-	spaces    = -1 // Who changes spaces
-	archivist = -2 // Who makes copies
-	importer  = -3 // Who imports
+	spaces    = -1 // changes spaces
+	archivist = -2 // makes copies
+	importer  = -3 // imports
 )
 
-// A worker works until it is killed.
+// A worker works in the process to kill. Its goroutines share the output, which mu
+// guards.
 type worker struct {
 	order
 	d     *db.DB
 	c     map[string]*db.Collection
-	there contents // keys of all writers, at the start
+	there contents // items of all writers, at the start
 
 	mu  sync.Mutex
 	out *json.Encoder
 }
 
-// work is the whole process. It returns when something fails.
+// work does the work of the process. It returns only if something fails.
 func work(in string) {
 	w := &worker{c: map[string]*db.Collection{}, out: json.NewEncoder(os.Stdout)}
 	err := json.Unmarshal([]byte(in), &w.order)
@@ -125,13 +126,13 @@ func (w *worker) run(ctx context.Context) (err error) {
 	}
 	go func() { failed <- w.changeSpaces(ctx) }()
 	go func() { failed <- w.makeCopies(ctx) }()
-	if w.Seed%2 == 0 { // in the others there is more of the rest
+	if w.Seed%2 == 0 { // processes with an odd seed have more of the rest
 		go func() { failed <- w.makeImports(ctx) }()
 	}
 	return <-failed
 }
 
-// do does one operation, between telling of it.
+// do runs f for one operation, and tells its begin and its result.
 func (w *worker) do(who int, op *operation, f func() (result, error)) error {
 	w.tell(line{Who: who, Op: op})
 	r, err := f()
@@ -142,7 +143,7 @@ func (w *worker) do(who int, op *operation, f func() (result, error)) error {
 	return nil
 }
 
-// write makes changes to the keys of one writer.
+// write changes items whose keys belong to one writer.
 func (w *worker) write(ctx context.Context, who int) error {
 	r := rand.New(rand.NewPCG(w.Seed, uint64(who)))
 	there := contents{}
@@ -165,7 +166,7 @@ func (w *worker) write(ctx context.Context, who int) error {
 			_, has := there[key]
 			kind := []string{"put", "put", "merge", "delete"}[r.IntN(4)]
 			if kind == "merge" && !has {
-				kind = "put" // there are no codes to merge with
+				kind = "put" // an item without codes cannot be merged
 			}
 			op.Changes = append(op.Changes, change{kind, key})
 			there.apply(n, op.Changes[len(op.Changes)-1:])
@@ -179,7 +180,7 @@ func (w *worker) write(ctx context.Context, who int) error {
 	}
 }
 
-// apply says what a change makes of the versions.
+// apply makes changes to the versions, as operation n does.
 func (c contents) apply(n int, changes []change) {
 	for _, ch := range changes {
 		switch ch.Kind {
@@ -202,8 +203,9 @@ func ownerOf(key string) (who int) {
 	return who
 }
 
-// apply makes the changes of an operation, after which the versions are those. A merge
-// writes a payload that also says when the item was put.
+// apply makes the changes of an operation in the database; after has the resulting
+// versions. The payload of a merge also has the number of the operation that put the
+// item.
 func (w *worker) apply(ctx context.Context, op *operation, after contents) error {
 	main := w.c[features]
 	merged := func(key string) *db.Item { return &db.Item{Key: key, Payload: payload(after[key])} }
@@ -233,7 +235,7 @@ func (w *worker) apply(ctx context.Context, op *operation, after contents) error
 	return errors.Join(err, b.Commit(ctx))
 }
 
-// changeSpaces trains, updates, alters, loads and so on.
+// changeSpaces trains, updates, activates, drops, alters, loads and unloads.
 func (w *worker) changeSpaces(ctx context.Context) error {
 	r := rand.New(rand.NewPCG(w.Seed, 1<<32))
 	c := w.c[features]
@@ -329,7 +331,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 		err = w.do(spaces, op, func() (result, error) {
 			res, err := f()
 			if errors.Is(err, db.ErrInvalid) && op.Kind == "train" || errors.Is(err, db.ErrNoModel) {
-				return result{Refused: err.Error()}, nil // of too few labels, say
+				return result{Refused: err.Error()}, nil // too few labels, for example
 			}
 			return res, err
 		})
@@ -339,12 +341,12 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 	}
 }
 
-// lines decodes what the process tells, up to the line that it was killed in.
+// lines decodes the lines of a process, up to the one in which it was killed.
 func lines(r *bufio.Reader, f func(line)) error {
 	for {
 		s, err := r.ReadString('\n')
 		if err != nil {
-			return nil // a line that does not end says nothing
+			return nil // a line without an end says nothing
 		}
 		if !strings.HasPrefix(s, "{") {
 			return fmt.Errorf("it says %q", s)

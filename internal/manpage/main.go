@@ -1,5 +1,3 @@
-// Manpage writes docs/man/fddhdb.1, the manual page, from what fddhdb help says; run it in
-// the root of the repository.
 package main
 
 import (

@@ -19,16 +19,17 @@ func (h *history) alter(op *Op) error {
 	return h.altered(op)
 }
 
-// altered takes over that a collection has been altered. Its spaces stay as they are: the
-// models know the modalities that they knew.
+// altered takes over the alteration of a collection. Its spaces stay as they are: a
+// model knows the modalities that it was trained with.
 func (h *history) altered(op *Op) error {
 	next := h.now.fork()
-	s := &next.edit(op.In).schema // worlds share what its lists hold, so that these are made anew
+	s := &next.edit(op.In).schema // worlds share the arrays of these lists, so new ones are made
 	s.Modalities, s.Fields = slices.Concat(s.Modalities, op.Schema.Modalities), slices.Concat(s.Fields, op.Schema.Fields)
 	return h.commit(next, true)
 }
 
-// alterable returns the error that adding something to a collection has to have, if any.
+// alterable returns the error with which the database must refuse to add add to a
+// collection, or nil.
 func (c *collection) alterable(add *Schema) error {
 	names := map[string]int{}
 	for _, m := range add.Modalities {
@@ -57,7 +58,8 @@ func (c *collection) alterable(add *Schema) error {
 	return nil
 }
 
-// laneAlter alters a collection while others write, whose items know nothing of that yet.
+// laneAlter alters a collection while other lanes write. Their items do not have the
+// new modalities and fields.
 func (h *history) laneAlter(op *Op) (func() error, error) {
 	c := h.now.collections[op.In]
 	if c == nil {

@@ -7,17 +7,18 @@ import (
 	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
-// An answer is what a query must find: all items, in order as far as it is known.
+// An answer is the right answer to a query: all items, in order as far as the
+// definition sets one.
 type answer struct {
 	oracle.Answer
 	sp     *space
 	to     string
 	code   string
-	vector []float32 // that it starts from, if it does
+	vector []float32 // vector that the query starts from; nil: none
 }
 
-// find returns what must be found, or the error that must come instead. encode says
-// what the database makes of a query by a vector.
+// find returns the right answer, or the error that must come instead. encode returns
+// what the database makes of a query by a vector: its code, and its projection.
 func (c *collection) find(q *Query, encode func(space db.Space, from string, x []float32) (code []byte, z []float64, err error)) (*answer, error) {
 	number := c.numberOf(q.Space)
 	sp := c.space(number)
@@ -43,7 +44,7 @@ func (c *collection) find(q *Query, encode func(space db.Space, from string, x [
 		it := c.items[key]
 		row := it.row
 		if c.loose {
-			row = uint32(i) // in that order, whatever the numbers are
+			row = uint32(i) // rows are compared by their order alone
 		}
 		if !q.Where.match(it) || q.To != "" && it.vectors[q.To] == nil || q.Exclude && key == q.Key {
 			continue
@@ -64,7 +65,7 @@ func (c *collection) find(q *Query, encode func(space db.Space, from string, x [
 	return a, nil
 }
 
-// start says what the query starts from.
+// start sets what the query starts from: a code, a projection, a vector or an item.
 func (c *collection) start(a *answer, q *Query, encode func(space db.Space, from string, x []float32) ([]byte, []float64, error)) error {
 	x := []float32(nil)
 	switch {
@@ -98,7 +99,7 @@ func (c *collection) start(a *answer, q *Query, encode func(space db.Space, from
 	return nil
 }
 
-// modality returns the modality of that name, or one that there is not.
+// modality returns the modality with that name, or a made-up one if there is none.
 func (c *collection) modality(name string) db.Modality {
 	for _, m := range c.schema.Modalities {
 		if m.Name == name {

@@ -10,14 +10,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// A kept is a backup, and what must be in it.
+// A kept is a backup with its right content.
 type kept struct {
 	duplicate
 	id   string
 	kind backupKind
 }
 
-// A backupKind is that of the backups among which a prune keeps the newest.
+// A backupKind is what prune groups backups by. It keeps the newest ones of each kind.
 type backupKind struct {
 	database, only string
 	indexOnly      bool
@@ -54,7 +54,7 @@ func (h *history) backup(op *Op) error {
 	return h.listed(store)
 }
 
-// listed compares the backups that a repository lists with those that it must have.
+// listed compares the list of backups in a repository with the right one.
 func (h *history) listed(store backup.Store) error {
 	all, err := backup.List(h.ctx, store)
 	if err != nil {
@@ -73,7 +73,7 @@ func (h *history) listed(store backup.Store) error {
 	return nil
 }
 
-// prune keeps the newest backups of each kind, and what these need.
+// prune keeps the newest backups of each kind, and the backups that these need.
 func (h *history) prune(op *Op) error {
 	if len(h.backupOrder) == 0 {
 		return errPassed
@@ -111,8 +111,8 @@ func (h *history) prune(op *Op) error {
 	return err
 }
 
-// restore makes a database of a backup and compares it. With Pinned the history goes on
-// with that one; with Keep the present one stays, as a copy.
+// restore makes a database of a backup and compares it. With Pinned the history
+// continues with that database; with Keep the present one stays, as a copy.
 func (h *history) restore(op *Op) error {
 	b := h.backups[op.Name]
 	if b == nil {
@@ -135,7 +135,8 @@ func (h *history) restore(op *Op) error {
 	return errors.Join(h.checkCopy(&made, op.Seed), h.remove(name))
 }
 
-// laneBackup is a backup while others write; what is in it is looked at afterwards.
+// laneBackup makes a backup while other lanes write. The function that it returns
+// checks the backup.
 func (h *history) laneBackup(lanes [][]laneStep, progress []progress) (func() error, error) {
 	if h.now.format < db.FormatIdentity {
 		return nil, nil

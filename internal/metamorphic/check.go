@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// checkAll compares everything that can be read with what must be there.
+// checkAll compares everything that can be read with the model.
 func (h *history) checkAll(*Op) error {
 	if err := h.checkWorld(h.now, h.d.Collection); err != nil {
 		return err
@@ -17,7 +17,8 @@ func (h *history) checkAll(*Op) error {
 	return h.checkStaged()
 }
 
-// checkWorld compares a state of the database with a world; get gives its collections.
+// checkWorld compares a state of the database with a world. get returns its
+// collections.
 func (h *history) checkWorld(w *world, get func(string) (*db.Collection, error)) error {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		c := w.collections[name]
@@ -87,7 +88,7 @@ func (h *history) checkCollection(c *collection, handle *db.Collection) error {
 	return h.checkStats(c, handle)
 }
 
-// lookUp reads in which order several goroutines have written.
+// lookUp reads the order in which several goroutines have written, and takes it over.
 func (h *history) lookUp(c *collection, handle *db.Collection, labels []string) error {
 	if !slices.Equal(slices.Sorted(slices.Values(labels)), slices.Sorted(slices.Values(c.labels))) {
 		return fmt.Errorf("labels %q, want %q in some order", labels, c.labels)
@@ -128,7 +129,7 @@ func (h *history) checkItems(c *collection, sp *space, in *db.Collection) error 
 	return nil
 }
 
-// checkSpace compares what is told of a space.
+// checkSpace compares the description of a space.
 func (h *history) checkSpace(c *collection, sp *space, info *db.SpaceInfo) error {
 	state := db.SpaceStandby
 	if sp.number == c.active {
@@ -170,7 +171,7 @@ func (h *history) checkSpace(c *collection, sp *space, info *db.SpaceInfo) error
 	return nil
 }
 
-// checkCodes compares the codes that are listed, and the rows.
+// checkCodes compares the listed codes, and the rows of their items.
 func (h *history) checkCodes(c *collection, sp *space, in *db.Collection) error {
 	for _, to := range sp.targetsOrShared() {
 		at, last := 0, uint32(0)
@@ -204,7 +205,8 @@ func (h *history) checkCodes(c *collection, sp *space, in *db.Collection) error 
 	return nil
 }
 
-// targetsOrShared returns the targets that have codes of their own, or the shared one.
+// targetsOrShared returns the targets that have codes of their own; if there are none,
+// the shared target "".
 func (sp *space) targetsOrShared() []string {
 	if sp.targets == nil {
 		return []string{""}
@@ -212,7 +214,7 @@ func (sp *space) targetsOrShared() []string {
 	return sp.targets
 }
 
-// checkStats compares the figures.
+// checkStats compares the statistics of a collection.
 func (h *history) checkStats(c *collection, handle *db.Collection) error {
 	s, err := handle.Stats()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// settle notes which codes items have that were just written: those of their labels, or
-// what the present projections make of them.
+// settle notes the codes of items that were just written: the codes of their labels, or
+// what the present projections make of their vectors.
 func (h *history) settle(w *world, name string, keys []string) error {
 	c := w.edit(name)
 	if c == nil || c.codesOnly() {
@@ -47,7 +47,7 @@ func (h *history) settleIn(c *collection, sp *space, handle *db.Collection, keys
 	return nil
 }
 
-// codedOf returns the codes that an item has if it is written now.
+// codedOf returns the codes that an item gets if it is written now.
 func (h *history) codedOf(sp *space, in *db.Collection, it *item) (*coded, error) {
 	if !sp.settled {
 		return &coded{}, nil
@@ -56,12 +56,12 @@ func (h *history) codedOf(sp *space, in *db.Collection, it *item) (*coded, error
 		code, seen := sp.labelCodes[set]
 		out := &coded{by: map[string]string{}, labelled: true, settled: seen}
 		for _, t := range sp.targetsOf(it) {
-			out.by[t] = code // without one, its targets
+			out.by[t] = code // "" if the code is not known yet; the map then names the targets alone
 		}
 		return out, nil
 	}
 	if h.learns() || sp.moving {
-		return &coded{}, nil // the projections may have been those before, or after
+		return &coded{}, nil // a background update may have changed the projections
 	}
 	vectors := map[string][]float32{}
 	for _, m := range sp.modalities {
@@ -76,7 +76,7 @@ func (h *history) codedOf(sp *space, in *db.Collection, it *item) (*coded, error
 	for _, t := range sp.targetsOf(it) {
 		code, _, err := in.Encode(t, &db.Item{Vectors: vectors})
 		switch {
-		case errors.Is(err, db.ErrInvalid): // far from everything
+		case errors.Is(err, db.ErrInvalid): // the vector is far from all anchors
 		case err != nil:
 			return nil, err
 		default:
@@ -86,8 +86,9 @@ func (h *history) codedOf(sp *space, in *db.Collection, it *item) (*coded, error
 	return out, nil
 }
 
-// same compares an item with what the database says of it, in a space; nil: there is
-// none. Codes that only the database could say are noted.
+// same compares an item with the item got that the database returns, as the space sp
+// shows it. got is nil if the database has none. It notes codes that only the database
+// can know.
 func (c *collection) same(sp *space, key string, got *db.Item) error {
 	it := c.items[key]
 	if got.Key != key {
@@ -172,7 +173,7 @@ func (c *collection) sameCodes(sp *space, key string, by, from map[string]string
 		}
 		return nil
 	}
-	if want.labelled { // the first that has these labels
+	if want.labelled { // the first item with these labels
 		code := ""
 		for _, t := range sp.targetsOf(it) {
 			if code == "" {

@@ -7,16 +7,16 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A duplicate is another database, closed, that is a copy of what this one was at a moment,
-// or of a part of it, and perhaps has been written to since. Or it is in a backup.
+// A duplicate is another database, closed, or a backup. It is a copy of this database,
+// or of a part of it, at some moment. A database may have been written to since.
 type duplicate struct {
 	folder  string
 	w       *world
-	answers map[string][]db.Hit // of probe, then
-	imports map[source]*staging // in its folder
+	answers map[string][]db.Hit // answers of probe at that moment
+	imports map[source]*staging // staged imports in its folder
 }
 
-// duplicate returns what a copy of what an operation asks for must be.
+// duplicate returns what a copy made by an operation must hold.
 func (h *history) duplicate(op *Op) (*duplicate, error) {
 	answers, err := h.probe()
 	if err != nil {
@@ -24,7 +24,7 @@ func (h *history) duplicate(op *Op) (*duplicate, error) {
 	}
 	d := &duplicate{w: h.now.part(op.In, op.IndexOnly), answers: answers}
 	for name := range d.w.collections {
-		if h.learns() { // there may be another revision until the copy is made, or after it
+		if h.learns() { // an update in the background may come before or after the copy
 			for _, sp := range d.w.edit(name).spaces {
 				sp.free = true
 			}
@@ -33,7 +33,8 @@ func (h *history) duplicate(op *Op) (*duplicate, error) {
 	return d, nil
 }
 
-// part returns what is in a copy of one collection, or of all where the name is empty.
+// part returns the content of a copy of the collection only, or of all collections if
+// only is "".
 func (w *world) part(only string, indexOnly bool) *world {
 	out := w.fork()
 	for name, c := range w.collections {
@@ -71,7 +72,7 @@ func (h *history) checkpoint(op *Op) error {
 	return h.checkCopy(made, op.Seed)
 }
 
-// switchTo goes on with a copy, and makes one of the present database.
+// switchTo continues with a copy, and makes the present database a copy.
 func (h *history) switchTo(op *Op) error {
 	to := h.copies[op.Name]
 	if to == nil {
@@ -91,8 +92,8 @@ func (h *history) discard(op *Op) error {
 	return h.remove(d.folder)
 }
 
-// adopt goes on with another database. The present one becomes a copy of the name keep, or
-// is deleted where that is empty.
+// adopt continues with another database. The present one becomes a copy with the name
+// keep; if keep is "", it is deleted.
 func (h *history) adopt(to *duplicate, keep string) error {
 	if err := h.close(); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (h *history) adopt(to *duplicate, keep string) error {
 	}
 	for name := range h.now.collections {
 		for _, sp := range h.now.edit(name).spaces {
-			sp.free = true // as it may have been when this became a copy
+			sp.free = true // it may have changed before this became a copy
 		}
 	}
 	h.cursors = map[string]*place{}
@@ -125,7 +126,7 @@ func (h *history) adopt(to *duplicate, keep string) error {
 	return errors.Join(err, h.sameAsThen(to))
 }
 
-// sameAsThen compares answers with those of the database that a copy was made of.
+// sameAsThen compares answers with those of the database at the moment of the copy.
 func (h *history) sameAsThen(d *duplicate) error {
 	now, err := h.probe()
 	if err != nil {
@@ -134,8 +135,8 @@ func (h *history) sameAsThen(d *duplicate) error {
 	return sameAnswers(d.answers, now)
 }
 
-// checkCopy verifies a copy, opens it, one time in two for reading only, and compares it
-// with what it has to be.
+// checkCopy verifies a copy, opens it (one time in two read-only), and compares it with
+// its right content.
 func (h *history) checkCopy(made *duplicate, seed uint64) error {
 	dir, o := h.dbOptions(made.folder)
 	o.UpdateItems, o.MustExist, o.ReadOnly = 0, true, seed&2 != 0
@@ -162,7 +163,8 @@ func (h *history) checkCopy(made *duplicate, seed uint64) error {
 	return errors.Join(err, d.Close())
 }
 
-// laneCheckpoint is a checkpoint while others write, which is looked at afterwards.
+// laneCheckpoint makes a checkpoint while other lanes write. The function that it
+// returns checks the checkpoint.
 func (h *history) laneCheckpoint(op *Op, lanes [][]laneStep, progress []progress) (func() error, error) {
 	before := h.now.part(op.In, op.IndexOnly)
 	if op.In != "" && before.collections[op.In] == nil {

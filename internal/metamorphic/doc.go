@@ -1,35 +1,45 @@
-// Package metamorphic tries package db with random histories: operations of all
-// kinds, with random options, against a model in memory that is made of maps and
-// linear scans and knows nothing of rows, blocks, tables or postings.
+// Package metamorphic tests package db with random histories: operations of all kinds, with
+// random options, against a model in memory. The model consists of maps and linear scans.
+// It knows nothing of rows, blocks, tables or postings.
 //
-// A Program is a list of operations and the options that the database is opened
-// with. It is a text, one JSON object a line. Generate makes one from a seed; Run
-// carries it out and returns a *Failure at the first operation whose outcome is not
-// the one that the model says; Shrink takes away from a program what the failure does
-// not need.
+// A Program is a list of operations, and the options to open the database with. Its text
+// has one JSON object a line. Generate makes a program from a seed. Run runs it, and
+// returns a *Failure at the first operation whose outcome differs from the model's. Shrink
+// removes from a program what the failure does not need.
 //
-// Operations name what they work on: a collection, a key, a space by the operation that
-// made it, a snapshot, a backup, a cursor. Where something of that name is not there,
-// the model knows with which error the operation ends, or it is passed over. So every
-// part of a program is a program, and a history that fails can be shrunk.
+// Operations name what they work on: a collection, a key, a space (by the operation that
+// made it), a snapshot, a backup, a cursor. If nothing has that name, the model predicts
+// the error of the operation, or the operation is passed over. So every part of a program
+// is a program, and a history that fails can be shrunk.
 //
-// A history may go on with another database than the one that it began with: what has been
-// restored of a backup, a checkpoint, what a repair has made after damage that takes
-// nothing away which nothing else says, and what has been upgraded from the first format.
-// The present one is left beside it, and may be gone back to. A copy may be of one
-// collection, or index-only; it must answer as the original did. What is opened for reading
-// only, or index-only, must refuse every change and show everything.
+// A history may continue with another database than the one that it began with: a restored
+// backup, a checkpoint, a database that was repaired after damage, or one that was upgraded
+// from the first format. The damage removes only what other records tell, too. The present
+// database stays beside it, and the history may go back to it. A copy may hold one
+// collection, or be index-only; it must answer as the original did. A database that is
+// opened read-only, or is index-only, must refuse every change and show everything.
 //
-// An import is staged in a folder, over as many operations, crashes and openings as come
-// between, and seen by nobody: of what was put since it was gone on with last a crash leaves
-// the first so many rows, of what was put before all. It is committed whole, also by a crash
-// in the middle of that, and then says that it is. No copy holds what is staged, and a repair
-// removes it. A collection that is altered has more modalities and fields from then on;
-// snapshots go on with those of their moment, and models with the modalities they know.
+// An import is staged in a folder, over any number of operations, crashes and reopenings,
+// and nobody sees it. A crash leaves all rows that were put before the import was last
+// continued, and the first ones of the rows put since. It is committed whole, also if a
+// crash comes in the middle, and then the database says that it is. No copy holds staged
+// rows, and a repair removes them. A collection that is altered has more modalities and
+// fields from then on. Snapshots keep those of their moment, and models the modalities that
+// they know.
 //
-// What is known of the codes of a learned collection without trusting what stores them:
-// items with the same known labels have the same code, for good; an item without has the
-// one that Encode made of its vectors when it was written. With the codes that items
-// have by that, every answer is compared with a scan of all items. Answers of different
-// plans, page by page, and of many queries at once have to be the same to the last hit.
+// The codes of a learned collection are known without trusting what stores them. Items with
+// the same known labels have the same code, for good. An item without such labels has the
+// code that Encode made of its vectors when it was written. With these codes, every answer
+// is compared with a scan of all items. Answers of different plans, page by page, and of
+// many queries at once have to be the same to the last hit.
+//
+// # Imports and invariants
+//
+// The package imports db, its backups, codec, model, oracle and Pebble (to damage the
+// store). Only a program's lanes run in goroutines; they own their keys, and what they
+// share has atomic counters or the lock of a memory file system.
+//
+// TestHistories and TestConcurrentHistories run programs. TestModelOfItems, TestExpr,
+// TestForkedWorldsAreApart, TestPartsOfWorlds and TestAlterable test the model itself,
+// TestProgramsAreTheirText and TestShrink the programs.
 package metamorphic

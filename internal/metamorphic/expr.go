@@ -9,15 +9,16 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An Expr is a filter: as text for the database, and as a function of an item.
+// An Expr is a filter. It has a text for the database, and decides about an item of the
+// model.
 type Expr struct {
 	Op     string   `json:"op"`              // and, or, not; has; =, !=, <, <=, >, >=, in
-	Field  string   `json:"field,omitempty"` // or label, or of has a modality
+	Field  string   `json:"field,omitempty"` // a field, or label; for has a modality
 	Values []string `json:"values,omitempty"`
 	Args   []Expr   `json:"args,omitempty"`
 }
 
-// String returns the expression as the database reads it.
+// String returns the text for the database.
 func (e *Expr) String() string {
 	return e.spell(func(e *Expr) string {
 		var parts []string
@@ -88,7 +89,7 @@ func (e *Expr) spell(values func(*Expr) string) string {
 	return e.Field + " " + e.Op + " " + values(e)
 }
 
-// valid reports whether a collection of this schema can be asked that.
+// valid reports whether a collection with this schema accepts the filter.
 func (e *Expr) valid(s *Schema) bool {
 	if e == nil {
 		return true
@@ -107,7 +108,7 @@ func (e *Expr) valid(s *Schema) bool {
 	return slices.ContainsFunc(s.allFields(), func(f db.Field) bool { return f.Name == e.Field && f.Indexed })
 }
 
-// match reports whether the expression is true of an item.
+// match reports whether the filter is true of an item.
 func (e *Expr) match(it *item) bool {
 	if e == nil {
 		return true
@@ -156,7 +157,7 @@ func compare(v any, text string) int {
 		x, _ := new(big.Rat).SetString(text)
 		return new(big.Rat).SetInt64(v).Cmp(x)
 	case float64:
-		switch x, _ := strconv.ParseFloat(text, 64); { // too large is infinite
+		switch x, _ := strconv.ParseFloat(text, 64); { // a number that is too large is infinite
 		case v < x:
 			return -1
 		case v > x:

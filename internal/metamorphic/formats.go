@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// age makes the database one of the first format: of all that the formats since have
-// brought nothing is there.
+// age makes the database one of the first format. It removes everything that later
+// formats have added.
 func (h *history) age(*Op) error {
 	if h.now.format == db.FormatFirst {
 		return errPassed
@@ -73,8 +73,8 @@ func (h *history) upgrade(*Op) error {
 	return nil
 }
 
-// changed opens a database whose files have been changed, with a format that it has now,
-// and checks that all that it holds is as it was.
+// changed opens a database whose files have been changed to the given format, and
+// checks that it holds everything as before.
 func (h *history) changed(format int) error {
 	h.now, h.past = h.now.fork(), nil
 	h.now.format = format
@@ -91,7 +91,7 @@ func (h *history) changed(format int) error {
 	return h.verify(nil)
 }
 
-// store opens the store of the database, which is closed, and no more.
+// store opens the store of the closed database, and calls f with it.
 func (h *history) store(f func(*pebble.DB) error) error {
 	fsys, dir := h.folder(h.name)
 	s, err := pebble.Open(fsys.PathJoin(dir, "store"), &pebble.Options{
@@ -112,7 +112,7 @@ func (h *history) store(f func(*pebble.DB) error) error {
 	return err
 }
 
-// merging fits codec.Merger to what the store wants.
+// merging adapts codec.Merger to the interface of the store.
 type merging struct{ m *codec.Merger }
 
 func (v merging) MergeNewer(value []byte) error { v.m.Newer(value); return nil }
@@ -128,7 +128,7 @@ func (silent) Infof(string, ...any)              {}
 func (silent) Errorf(string, ...any)             {}
 func (silent) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// writeFile writes a file of the database, durably.
+// writeFile writes a file of the database, and syncs it.
 func (h *history) writeFile(name, text string) error {
 	fsys, dir := h.folder(h.name)
 	f, err := fsys.Create(fsys.PathJoin(dir, name), vfs.WriteCategoryUnspecified)
@@ -144,10 +144,10 @@ func (h *history) writeFile(name, text string) error {
 	return err
 }
 
-// syncFolder makes it durable which files a folder has, where folders can be synced.
+// syncFolder syncs the entries of a folder, where folders can be synced.
 func syncFolder(fsys vfs.FS, dir string) error {
 	if fsys == vfs.Default {
-		return nil // no crash is tried there
+		return nil // no crash is tried on such systems
 	}
 	d, err := fsys.OpenDir(dir)
 	if err != nil {

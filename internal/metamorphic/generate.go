@@ -6,35 +6,35 @@ import (
 	"slices"
 )
 
-// Profile says what programs are to be like.
+// A Profile says what programs Generate makes.
 type Profile struct {
-	Ops   int  // operations, about
-	Lanes bool // operations in several goroutines, often
+	Ops   int  // number of operations, roughly
+	Lanes bool // often operations in several goroutines
 	Bulk  bool // thousands of items at once
-	Disk  bool // a folder of the operating system
+	Disk  bool // the database is in a folder of the operating system
 }
 
-// A generator draws a program. What it knows of the history is what it has asked for,
-// not what has come of it.
+// A generator draws a program. It knows what the program asks for, not what comes of
+// it.
 type generator struct {
 	*rand.Rand
 	profile Profile
 	p       *Program
 	schemas map[string]*Schema
-	spaces  map[string][]string // names, by collection
-	open    []string            // snapshots
+	spaces  map[string][]string // names by collection
+	open    []string            // names of snapshots
 	backups []string
 	copies  []string
 	cursors []string
-	imports []Op // that have been begun
+	imports []Op // imports that were begun
 	due     []dueOp
-	made    int    // names
-	keys    int    // how many different ones
-	prefix  string // of the keys of a lane
+	made    int    // number of names so far
+	keys    int    // number of different keys
+	prefix  string // prefix of the keys of a lane
 	filled  bool
 }
 
-// Generate returns the program of a seed.
+// Generate returns the program of a seed. Equal arguments give the same program.
 func Generate(seed uint64, profile Profile) *Program {
 	g := &generator{
 		Rand: rand.New(rand.NewPCG(seed, 17)), profile: profile, p: &Program{},
@@ -48,7 +48,7 @@ func Generate(seed uint64, profile Profile) *Program {
 	}
 	for _, name := range g.collections() {
 		op := Op{Do: "batch"}
-		for range g.IntN(45) { // mostly enough to train on
+		for range g.IntN(45) { // mostly enough items to train on
 			op.Ops = append(op.Ops, Op{Do: "put", In: name, Key: g.key(), Item: g.item(name, false)})
 		}
 		g.add(op)
@@ -70,7 +70,7 @@ func (g *generator) add(op Op) {
 
 func pick[T any](g *generator, from []T) T { return from[g.IntN(len(from))] }
 
-// chance reports true once in n.
+// chance returns true once in n times.
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
 func (g *generator) name(kind string) string {
@@ -87,7 +87,7 @@ func (g *generator) collections() []string {
 	return all
 }
 
-// collection returns the name of a collection, seldom of one that there is not.
+// collection returns the name of a collection, seldom of one that does not exist.
 func (g *generator) collection() string {
 	if all := g.collections(); len(all) > 0 && !g.chance(100) {
 		return pick(g, all)
@@ -95,7 +95,8 @@ func (g *generator) collection() string {
 	return "d"
 }
 
-// learned returns a learned collection, empty where there is none; seldom another one.
+// learned returns the name of a learned collection, seldom of another one; "" if there
+// is none.
 func (g *generator) learned() string {
 	all := slices.DeleteFunc(g.collections(), func(name string) bool { return g.schemas[name].Bits > 0 })
 	switch {

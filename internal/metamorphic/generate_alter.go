@@ -6,8 +6,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// alter returns an operation that adds to a collection: mostly what it has not yet, so that
-// it is done.
+// alter returns an operation that alters a collection. It mostly adds something new, so
+// that it succeeds.
 func (g *generator) alter(name string) Op {
 	op := Op{Do: "alter", In: name, Schema: &Schema{}}
 	s, add := g.schemas[name], op.Schema
@@ -29,18 +29,19 @@ func (g *generator) alter(name string) Op {
 		g.spoilAlteration(s, add)
 	}
 	if (&collection{schema: *s}).alterable(add) == nil {
-		altered := *s // the schema of an operation stays as it is
+		altered := *s // the schema in an operation must not change
 		altered.Modalities, altered.Fields = slices.Concat(s.Modalities, add.Modalities), slices.Concat(s.Fields, add.Fields)
 		g.schemas[name] = &altered
 	}
 	return op
 }
 
-// spoilAlteration adds something that is refused, and with it the rest.
+// spoilAlteration adds something that the database refuses, and with it the whole
+// alteration.
 func (g *generator) spoilAlteration(s, add *Schema) {
 	switch g.IntN(7) {
 	case 0:
-		add.Modalities = append(add.Modalities, db.Modality{Name: "flat"}) // without dimensions, or where items bring codes
+		add.Modalities = append(add.Modalities, db.Modality{Name: "flat"}) // refused without dimensions, and in a collection of given codes
 	case 1:
 		add.Modalities = append(add.Modalities, db.Modality{Name: "deep", Dim: db.MaxDim + 1})
 	case 2:

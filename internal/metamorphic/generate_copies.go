@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// A dueOp is an operation that comes when a program has so many.
+// A dueOp is an operation that comes once the program has so many operations.
 type dueOp struct {
 	at int
 	op Op
 }
 
-// later makes an operation one of the next n.
+// later makes op one of the next n operations.
 func (g *generator) later(n int, op Op) {
 	g.due = append(g.due, dueOp{len(g.p.Ops) + 2 + g.IntN(n), op})
 }
 
-// next returns what is due, or else whatever operation.
+// next returns an operation that is due, or else a random one.
 func (g *generator) next() Op {
 	i := slices.IndexFunc(g.due, func(d dueOp) bool { return d.at <= len(g.p.Ops) })
 	if i < 0 {
@@ -24,11 +24,11 @@ func (g *generator) next() Op {
 	}
 	op := g.due[i].op
 	g.due = slices.Delete(g.due, i, i+1)
-	g.open = nil // each closes the database
+	g.open = nil // closing the database closes them
 	return op
 }
 
-// part returns what of the database a copy is to hold: mostly everything.
+// part returns which part of the database a copy holds: mostly everything.
 func (g *generator) part() (only string, indexOnly bool) {
 	if g.chance(3) {
 		only = g.collection()
@@ -72,7 +72,7 @@ func (g *generator) backup() Op {
 		op := Op{Do: "restore", Name: pick(g, g.backups), Pinned: g.chance(2), Seed: g.Uint64N(4)}
 		if op.Pinned {
 			g.open = nil
-			if !g.chance(4) { // of that it is a part may show only later
+			if !g.chance(4) { // the backup may hold only a part: the history mostly goes back later
 				op.Keep = g.name("c")
 				g.later(20, Op{Do: "switch", Name: op.Keep})
 			}
@@ -93,7 +93,7 @@ func (g *generator) checkpoint() Op {
 		}
 		g.open = nil
 		if !g.chance(4) {
-			g.later(20, op) // and back
+			g.later(20, op) // goes back later
 		}
 		return op
 	}
@@ -103,8 +103,8 @@ func (g *generator) checkpoint() Op {
 	return op
 }
 
-// readOnly returns that the database is opened for reading, for a while, perhaps as a crash
-// has left it.
+// readOnly returns an operation that opens the database read-only for a while, perhaps
+// as a crash has left it.
 func (g *generator) readOnly() Op {
 	g.open = nil
 	o := g.options()

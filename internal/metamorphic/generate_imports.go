@@ -1,7 +1,7 @@
 package metamorphic
 
-// importing returns an operation on imports that are staged: they are begun, gone on with
-// after whatever has come between, committed, closed, discarded, removed.
+// importing returns an operation on staged imports: it begins, continues, commits,
+// closes, discards or removes them.
 func (g *generator) importing() Op {
 	n := g.IntN(24)
 	if len(g.imports) == 0 && n > 3 {
@@ -11,7 +11,7 @@ func (g *generator) importing() Op {
 	case n < 4 && len(g.imports) < 4:
 		op := Op{Do: "import", In: g.collection(), Name: g.name("i")}
 		if g.chance(4) {
-			op.Name = "the same" // into several collections
+			op.Name = "the same" // imports into several collections may share a name
 		}
 		g.imports = append(g.imports, op)
 		if g.chance(3) {
@@ -42,27 +42,27 @@ func (g *generator) importing() Op {
 		if op.Crash = g.chance(4); op.Crash {
 			op.N, op.Percent, op.Seed = g.IntN(pick(g, []int{10, 40, 120})), pick(g, []int{0, 0, 50, 100}), g.Uint64N(1<<20)
 			g.open = nil
-			return op // it may have to be gone on with
+			return op // it may have to be continued
 		}
 	}
-	if op.Do != "importclose" && !g.chance(4) { // seldom it is begun again under the same name
+	if op.Do != "importclose" && !g.chance(4) { // seldom an import begins again under the same name
 		g.imports = append(g.imports[:i:i], g.imports[i+1:]...)
 	}
 	return op
 }
 
-// stage adds what is put to an import.
+// stage adds what is put into an import.
 func (g *generator) stage(op Op) Op {
 	for range g.IntN(12) {
 		op.Ops = append(op.Ops, g.row(op.In))
 	}
-	if g.chance(25) { // of thousands
+	if g.chance(25) { // thousands of rows
 		op.Ops = append(op.Ops, Op{Do: "skip", Key: long, N: 4200}, g.row(op.In))
 	}
 	if g.chance(8) {
 		op.Import = &Import{Restart: g.chance(2), InParts: g.chance(2)}
 	}
-	if g.chance(7) { // and then it is interrupted
+	if g.chance(7) { // it is interrupted afterwards
 		o := g.options()
 		end := Op{Do: "reopen", Options: &o}
 		if !g.chance(3) {
@@ -73,18 +73,18 @@ func (g *generator) stage(op Op) Op {
 	return op
 }
 
-// row returns a row of an import: mostly an item, of few keys.
+// row returns a row of an import: mostly an item, with one of few keys.
 func (g *generator) row(name string) Op {
 	switch {
 	case g.chance(8):
 		return Op{Do: "skip", Key: pick(g, []string{"", "no number", "zwei\nZeilen"})}
 	case g.chance(5):
-		return Op{Do: "put", Item: g.item(name, false)} // the next number
+		return Op{Do: "put", Item: g.item(name, false)} // the key is the next number
 	}
 	return Op{Do: "put", Key: g.key(), Item: g.item(name, false)}
 }
 
-// importAll returns an import of some items at once.
+// importAll returns an operation that imports some items at once.
 func (g *generator) importAll(name string) Op {
 	op := Op{Do: "importall", In: name, Name: g.name("i")}
 	for range 1 + g.IntN(8) {

@@ -36,7 +36,7 @@ func (g *generator) key() string {
 	case g.chance(50):
 		return "ключ " + fmt.Sprint(g.IntN(3))
 	case g.chance(40):
-		return fmt.Sprint(g.IntN(5)) // as an automatic key may be
+		return fmt.Sprint(g.IntN(5)) // like an automatic key
 	}
 	return fmt.Sprint(g.prefix, "k", g.IntN(g.keys))
 }
@@ -59,7 +59,7 @@ func (g *generator) vector() uint64 {
 	return 1 + g.Uint64N(400)
 }
 
-// item returns what to put into a collection, or to merge.
+// item returns an item to put into a collection, or with partial to merge.
 func (g *generator) item(name string, partial bool) *Item {
 	it, s := &Item{}, g.schemas[name]
 	if s == nil {
@@ -127,7 +127,7 @@ func (g *generator) item(name string, partial bool) *Item {
 	return it
 }
 
-// change returns a change to one item, for a batch if many.
+// change returns a change to one item; with many, a change for a batch.
 func (g *generator) change(name string, many bool) Op {
 	switch n := g.IntN(10); {
 	case n < 2:
@@ -157,7 +157,7 @@ func (g *generator) change(name string, many bool) Op {
 		return op
 	}
 	if g.prefix == "" && g.chance(15) {
-		op.Key = "" // the next number
+		op.Key = "" // the key is the next number
 	}
 	return op
 }
@@ -167,14 +167,14 @@ func (g *generator) batch(name string, n int) Op {
 	for range n {
 		in := name
 		if g.chance(10) && g.prefix == "" {
-			in = g.collection() // over several collections
+			in = g.collection() // the batch has several collections
 		}
 		op.Ops = append(op.Ops, g.change(in, true))
 	}
 	return op
 }
 
-// own makes the changes of a lane those of its own keys.
+// own gives the changes of a lane keys of its own.
 func (g *generator) own(op Op) []Op {
 	if op.Do == "batch" {
 		var all []Op
@@ -192,7 +192,7 @@ func (g *generator) own(op Op) []Op {
 	}
 	switch op.Do {
 	case "labels":
-		return nil // of no key
+		return nil // it has no key
 	case "importall":
 		for i := range op.Ops {
 			op.Ops[i].Key = mine(op.Ops[i].Key)

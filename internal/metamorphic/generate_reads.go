@@ -28,7 +28,7 @@ func (g *generator) expr(name string, depth int) *Expr {
 		return e
 	}
 	added := s != nil && len(s.Fields) > 0 && g.chance(4)
-	if added || g.chance(100) { // by what is there only since an alteration, or not yet
+	if added || g.chance(100) { // a field that was added since, or is still missing
 		f := pick(g, moreFields)
 		if added && !g.chance(10) {
 			f = pick(g, s.Fields)
@@ -47,7 +47,7 @@ func (g *generator) expr(name string, depth int) *Expr {
 	case n < 10:
 		return literal("s", someStrings)
 	case n < 11 && g.chance(4):
-		return literal("note", []string{"a"}) // which is not indexed
+		return literal("note", []string{"a"}) // this field is not indexed
 	}
 	return literal("b", []string{"true", "false"})
 }
@@ -85,11 +85,11 @@ func (g *generator) query(name string) *Query {
 	if g.chance(3) {
 		q.Where = g.expr(name, 2)
 	}
-	q.Exclude = q.Key != "" && q.K%3 == 0 // 0, 3 and 30
+	q.Exclude = q.Key != "" && q.K%3 == 0 // for the values 0, 3 and 30
 	return q
 }
 
-// at returns a snapshot to read, mostly none.
+// at returns the name of a snapshot to read, mostly "".
 func (g *generator) at() string {
 	if len(g.open) > 0 && g.chance(4) {
 		return pick(g, g.open)
@@ -103,7 +103,7 @@ func (g *generator) read() Op {
 	op := Op{In: name, At: g.at(), Query: g.query(name), Seed: g.Uint64N(1 << 20)}
 	of := 30
 	if s := g.schemas[name]; s != nil && s.Bits == 0 && len(g.spaces[name]) == 0 && !g.chance(5) {
-		of = 8 // what needs no codes
+		of = 8 // operations that need no codes
 	}
 	switch n := g.IntN(of); {
 	case n < 4:

@@ -13,7 +13,7 @@ func (g *generator) space(name string) string {
 	return pick(g, all)
 }
 
-// named returns a space that was asked for, if there is one.
+// named returns the name of a space that was asked for, if there is one.
 func (g *generator) named(name string) string {
 	if all := g.spaces[name]; len(all) > 0 && !g.chance(15) {
 		return pick(g, all)

@@ -17,8 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A Failure says at which operation of a program the database was not what the model
-// says.
+// A Failure says at which operation of a program the database and the model differed.
 type Failure struct {
 	Op  int
 	Do  string
@@ -27,12 +26,12 @@ type Failure struct {
 
 func (f *Failure) Error() string { return fmt.Sprintf("operation %d, %s: %v", f.Op, f.Do, f.Err) }
 
-// Unwrap returns what was wrong.
+// Unwrap returns the difference.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Counts says how many operations of each kind have been carried out, and how many of
-// these have done what they are for; the others ended with the error that the model
-// said, or were passed over.
+// Counts has, for each kind of operation, how many were run, and how many of these did
+// their work. The others ended with the error that the model predicted, or were passed
+// over.
 type Counts map[string][2]int
 
 // Add adds other counts.
@@ -42,7 +41,7 @@ func (c Counts) Add(other Counts) {
 	}
 }
 
-// All returns how many operations there were.
+// All returns the number of operations.
 func (c Counts) All() int {
 	n := 0
 	for _, of := range c {
@@ -59,40 +58,41 @@ func (c Counts) String() string {
 	return b.String()
 }
 
-// A history is a program being carried out.
+// A history is a program that runs. Fields without another word belong to the goroutine
+// of Run; lanes only read them.
 type history struct {
 	ctx     context.Context
 	options Options
-	dir     string  // a temporary folder
+	dir     string  // temporary folder of everything
 	mem     *memory // nil: the database is in dir
-	name    string  // of its folder
+	name    string  // folder of the database
 	d       *db.DB
 
 	now  *world
-	past []*world // that a crash may come back to, oldest first
+	past []*world // worlds to which a crash may lead back, oldest first
 
 	snapshots map[string]*moment
 	cursors   map[string]*place
 	counts    Counts
-	born      int // collections so far
+	born      int // collections created so far
 
 	backups     map[string]*kept
 	backupOrder []string // the oldest first
 	copies      map[string]*duplicate
 	imports     map[source]*staging
-	folders     int               // that have been given names so far
-	untouched   map[string]string // footprint of a database that is open for reading only
+	folders     int               // number of folders that have been named
+	untouched   map[string]string // footprint of a database that is open read-only
 }
 
-// opTime is how long one operation may take; one that takes longer hangs.
+// opTime is the limit for one operation. A longer one counts as hanging.
 const opTime = 5 * time.Minute
 
-// errPassed is of an operation that ended with the error that was expected, or found
+// errPassed is the result of an operation that ended with the predicted error, or found
 // nothing to work on.
 var errPassed = errors.New("passed over")
 
-// Run carries out a program, in a temporary folder that it removes. The error is a
-// *Failure, or one of preparing it.
+// Run runs a program in a temporary folder, which it removes. The error is a *Failure,
+// or comes from the preparation.
 func Run(p *Program) (counts Counts, err error) {
 	dir, err := os.MkdirTemp("", "metamorphic-")
 	if err != nil {
@@ -109,20 +109,20 @@ func Run(p *Program) (counts Counts, err error) {
 	}
 	defer func() {
 		if h.d != nil {
-			_ = h.d.Close() // after a failure; else it is closed
+			_ = h.d.Close() // after a failure; otherwise it is closed already
 		}
 	}()
 	steps := []Op{{Do: "open"}}
 	steps = append(append(steps, p.Ops...), Op{Do: "end"})
 	for i := range steps {
 		if err := h.step(&steps[i]); err != nil {
-			return h.counts, &Failure{Op: i, Do: steps[i].Do, Err: err} // that of line i+1
+			return h.counts, &Failure{Op: i, Do: steps[i].Do, Err: err} // operation i stands in line i+1
 		}
 	}
 	return h.counts, nil
 }
 
-// step carries out one operation.
+// step runs one operation.
 func (h *history) step(op *Op) (err error) {
 	do, ok := verbs[op.Do]
 	if !ok {
@@ -175,7 +175,7 @@ func init() {
 	}
 }
 
-// expect compares the error of an operation with the one that it has to have, if any.
+// expect compares the error of an operation with the predicted error, or nil.
 func expect(got, want error) error {
 	switch {
 	case want == nil && got != nil:
@@ -188,8 +188,8 @@ func expect(got, want error) error {
 	return nil
 }
 
-// wrong returns the error of an operation, or where there is none what is wrong with what
-// came of it.
+// wrong returns the error of an operation; without one, an error that describes its
+// wrong result.
 func wrong(err error, format string, args ...any) error {
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func wrong(err error, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// dbOptions returns what the database in a folder is opened with.
+// dbOptions returns the options to open the database in a folder with.
 func (h *history) dbOptions(name string) (dir string, o *db.Options) {
 	o = &db.Options{
 		NoSync: h.options.NoSync, CacheBytes: h.options.CacheBytes, IndexCacheBytes: h.options.IndexCacheBytes,
@@ -210,7 +210,7 @@ func (h *history) dbOptions(name string) (dir string, o *db.Options) {
 	return name, o
 }
 
-// folder returns where the files of a database are.
+// folder returns the file system and the path of the folder of a database.
 func (h *history) folder(name string) (vfs.FS, string) {
 	dir, o := h.dbOptions(name)
 	if o.FS == nil {
@@ -219,13 +219,13 @@ func (h *history) folder(name string) (vfs.FS, string) {
 	return o.FS, dir
 }
 
-// newFolder returns the name of a folder that there is not yet, nor ever was.
+// newFolder returns a name that no folder has or ever had.
 func (h *history) newFolder() string {
 	h.folders++
 	return fmt.Sprint("db", h.folders)
 }
 
-// remove deletes a folder that held a database.
+// remove deletes the folder of a database.
 func (h *history) remove(name string) error {
 	fsys, dir := h.folder(name)
 	return fsys.RemoveAll(dir)
@@ -234,7 +234,7 @@ func (h *history) remove(name string) error {
 func (h *history) open(*Op) (err error) {
 	dir, o := h.dbOptions(h.name)
 	h.untouched = nil
-	if h.learns() { // what is looked up from now on is not what copies hold
+	if h.learns() { // what is looked up from now on must not get into the worlds of copies
 		for name := range h.now.collections {
 			h.now.edit(name)
 		}
@@ -286,7 +286,7 @@ func (h *history) close() error {
 	return errors.Join(d.Close(), h.closed(), h.stayed())
 }
 
-// end checks everything, once more after opening again.
+// end checks everything, and again after reopening.
 func (h *history) end(*Op) error {
 	if err := h.checkAll(nil); err != nil {
 		return err
@@ -300,10 +300,10 @@ func (h *history) end(*Op) error {
 	return h.close()
 }
 
-// learns reports whether projections change in the background.
+// learns reports whether projections may change in the background.
 func (h *history) learns() bool { return h.options.UpdateItems > 0 && !h.options.ReadOnly }
 
-// commit makes a world the present one. With synced it cannot be lost any more.
+// commit makes next the present world. With synced, a crash cannot lose it.
 func (h *history) commit(next *world, synced bool) error {
 	if !h.options.NoSync {
 		h.now = next
@@ -318,7 +318,8 @@ func (h *history) commit(next *world, synced bool) error {
 	return err
 }
 
-// shown returns the state that an operation reads, and how to get its collections.
+// shown returns the state that an operation reads, and a function that returns its
+// collections.
 func (h *history) shown(op *Op) (*world, func(string) (*db.Collection, error), error) {
 	if op.At == "" {
 		return h.now, h.d.Collection, nil
@@ -330,8 +331,8 @@ func (h *history) shown(op *Op) (*world, func(string) (*db.Collection, error), e
 	return m.w, m.Snapshot.Collection, nil
 }
 
-// same notes that an operation has made commits that have changed nothing, such as those of
-// a compaction, or of a training that was stopped.
+// same notes that an operation has made commits that changed nothing, such as a
+// compaction, or a training that was stopped.
 func (h *history) same() error {
 	if !h.options.NoSync || h.d == nil {
 		return nil
@@ -343,7 +344,8 @@ func (h *history) same() error {
 	return err
 }
 
-// collection returns what an operation reads: the definition and the handle.
+// collection returns the collection that an operation reads: its definition and its
+// handle.
 func (h *history) collection(op *Op) (*collection, *db.Collection, error) {
 	w, get, err := h.shown(op)
 	if err != nil {

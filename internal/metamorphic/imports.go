@@ -10,40 +10,41 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A staging is an import that is staged in the folder of the database, as far as it has been
-// put: nothing of it is visible. It is of that folder alone, and in no copy.
+// A staging is an import in the folder of the database, as far as it has been staged.
+// Nothing of it is visible. It belongs to that folder alone, and no copy has it.
 type staging struct {
 	in     string
 	born   int    // of the collection
-	source string // the name of the operation
-	uuid   string // of the database; one that has another stages it anew
+	source string // the name in the operation
+	uuid   string // of the database; a database with another one stages anew
 	labels []string
 	rows   []stagedRow
 
-	least     int  // so many rows are durable; of the others a crash leaves the first so many
-	committed bool // it has been committed, and a crash has kept it from being removed
+	least     int  // rows that are durable; of the others a crash leaves the first ones
+	committed bool // it is committed, and a crash has prevented its removal
 
-	im *db.Import // nil: nobody goes on with it
+	im *db.Import // nil: it is interrupted
 }
 
-// A stagedRow is an item of an import, or a row that is none.
+// A stagedRow is an item of an import, or a skipped row.
 type stagedRow struct {
 	key string
-	it  *item // nil: it is skipped
+	it  *item // nil: the row is skipped
 	why string
 }
 
-// A source is what tells stagings apart.
+// A source identifies a staging.
 type source struct {
 	born int // of the collection
 	name string
 }
 
-// long stands for a reason that is cut off, so that thousands of rows that are skipped for
-// it make chunks of a staged import that are written before it is closed.
+// long stands for a long reason, which is cut off. With it, thousands of skipped rows
+// fill chunks that are written before the import is closed.
 const long = "<long>"
 
-// reason returns what is given as the reason, and what is kept of it.
+// reason returns the reason that is given for a skipped row, and the reason that is
+// kept.
 func reason(text string) (given, kept string) {
 	if text == long {
 		return strings.Repeat("w", 2000), strings.Repeat("w", 1024)
@@ -64,7 +65,7 @@ func (st *staging) items() int {
 // empty reports whether there is nothing to commit.
 func (st *staging) empty() bool { return len(st.labels)+st.items() == 0 }
 
-// importing begins an import or goes on with it, and puts items.
+// importing begins or continues an import, and puts items.
 func (h *history) importing(op *Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
@@ -88,8 +89,8 @@ func (h *history) importing(op *Op) error {
 	return h.checkStaged()
 }
 
-// goOn returns an import to go on with: one that goes on already, one that was interrupted,
-// or a new one.
+// goOn returns an import to continue: one that is open, one that was interrupted, or a
+// new one.
 func (h *history) goOn(op *Op, c *collection, handle *db.Collection) (*staging, error) {
 	id := source{c.born, op.Name}
 	st := h.imports[id]
@@ -133,16 +134,16 @@ func (h *history) goOn(op *Op, c *collection, handle *db.Collection) (*staging, 
 		return nil, err
 	}
 	if rows == 0 && !st.committed {
-		err = im.RegisterLabels(st.labels) // which are not known to be durable
+		err = im.RegisterLabels(st.labels) // it is not known whether they are durable
 	}
 	return st, err
 }
 
-// sameSkips compares the rows that an import says it has skipped with those that it has.
+// sameSkips compares the skipped rows that an import tells with the right ones.
 func (st *staging) sameSkips(at []int, heard []stagedRow) error {
 	i := 0
 	for row, r := range st.rows {
-		if r.it != nil || st.committed && i == len(at) { // its rows may have been removed
+		if r.it != nil || st.committed && i == len(at) { // rows of a committed import may be removed already
 			continue
 		}
 		if i == len(at) || at[i] != row || heard[i] != r {
@@ -183,7 +184,7 @@ func (st *staging) stage(op *Op, c *collection) error {
 			st.rows = append(st.rows, stagedRow{why: kept})
 		}
 	case "labels":
-		if len(st.rows) > 0 { // they come first
+		if len(st.rows) > 0 { // labels come first
 			return nil
 		}
 		st.labels = append(st.labels, op.Keys...)
@@ -194,7 +195,7 @@ func (st *staging) stage(op *Op, c *collection) error {
 	return nil
 }
 
-// resumed returns an import that was begun, going on with it where nobody does.
+// resumed returns an import that was begun. It continues it if it is interrupted.
 func (h *history) resumed(op *Op) (*staging, *collection, error) {
 	c, handle, err := h.collection(op)
 	if err != nil {
@@ -210,7 +211,7 @@ func (h *history) resumed(op *Op) (*staging, *collection, error) {
 	return st, c, err
 }
 
-// importClose leaves what is staged to be gone on with.
+// importClose interrupts an import. What is staged stays.
 func (h *history) importClose(op *Op) error {
 	c := h.now.collections[op.In]
 	if c == nil {
@@ -228,7 +229,7 @@ func (h *history) importClose(op *Op) error {
 	return errors.Join(err, h.checkStaged())
 }
 
-// ended checks that an import that has ended takes nothing more.
+// ended checks that an ended import takes nothing more.
 func (st *staging) ended() error {
 	if err := st.im.Skip("late"); !errors.Is(err, db.ErrInvalid) {
 		return fmt.Errorf("more is put to an import that has ended: %v", err)
@@ -252,8 +253,8 @@ func (h *history) importDiscard(op *Op) error {
 	return errors.Join(st.ended(), h.checkStaged())
 }
 
-// importRemove removes what is staged of imports that nobody goes on with: with Pinned all,
-// else those of collections that are gone.
+// importRemove removes interrupted imports: with Pinned all of them, otherwise those of
+// dropped collections.
 func (h *history) importRemove(op *Op) error {
 	if h.options.ReadOnly {
 		_, err := h.d.RemoveStagedImports(h.ctx, ages(op.Pinned))
@@ -263,7 +264,7 @@ func (h *history) importRemove(op *Op) error {
 	h.forget(func(st *staging) bool {
 		goes := h.gone(st) || op.Pinned && st.im == nil && !st.committed
 		if goes {
-			want[st.source] = true // of whichever collection: one that is gone has no name
+			want[st.source] = true // of any collection: a dropped one has no name
 		}
 		return goes
 	})
@@ -272,7 +273,7 @@ func (h *history) importRemove(op *Op) error {
 		return err
 	}
 	for _, s := range removed {
-		if !want[s.Source] && !s.Committed { // of which something is remembered
+		if !want[s.Source] && !s.Committed { // the model remembers imports that are not committed
 			return fmt.Errorf("the staged import %+v is removed", s)
 		}
 	}
@@ -282,7 +283,7 @@ func (h *history) importRemove(op *Op) error {
 	return errPassed
 }
 
-// checkStaged compares the imports that are staged with those that have to be.
+// checkStaged compares the staged imports with the right ones.
 func (h *history) checkStaged() error {
 	all, err := h.d.StagedImports()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// importCommit makes an import visible, whole.
+// importCommit commits an import. Then all of it is visible.
 func (h *history) importCommit(op *Op) error {
 	st, _, err := h.resumed(op)
 	if err != nil {
@@ -35,7 +35,7 @@ func (h *history) importCommit(op *Op) error {
 	return h.imported(st)
 }
 
-// imported takes over that an import has been committed, and removed.
+// imported takes over that an import was committed, and its staging removed.
 func (h *history) imported(st *staging) error {
 	delete(h.imports, source{st.born, st.source})
 	if err := errors.Join(st.ended(), h.checkStaged()); err != nil {
@@ -44,8 +44,8 @@ func (h *history) imported(st *staging) error {
 	return h.visible(st)
 }
 
-// visible takes over that the items of an import are visible. Where a crash had left them
-// committed they are already.
+// visible makes the items of a committed import visible in the model. After a crash
+// they may be visible already.
 func (h *history) visible(st *staging) error {
 	if st.committed {
 		return h.checkAll(nil)
@@ -62,8 +62,8 @@ func (h *history) visible(st *staging) error {
 	return h.written(next, t, !st.empty())
 }
 
-// crashAtCommit commits an import and goes on with what a crash in the middle of that
-// leaves: all of it, or what had been staged, which says which of both it is.
+// crashAtCommit commits an import and continues with what a crash in the middle leaves.
+// That is all of it, or what had been staged; the database says which.
 func (h *history) crashAtCommit(op *Op, st *staging) error {
 	var left *memory
 	h.mem.at(op.N, func() { left = h.mem.crash(op) })
@@ -72,7 +72,7 @@ func (h *history) crashAtCommit(op *Op, st *staging) error {
 	if err != nil {
 		return err
 	}
-	if left == nil { // it does not take so many changes
+	if left == nil { // the commit has fewer changes than that
 		return h.imported(st)
 	}
 	h.lost()
@@ -101,7 +101,7 @@ func (h *history) crashAtCommit(op *Op, st *staging) error {
 	case st.committed || !is || st.empty(): // nothing has become visible
 		err = h.recovered(exact)
 	default:
-		h.past = nil // it is durable, and with it what came before
+		h.past = nil // the commit is durable, and so is everything before it
 		if err = h.visible(st); err == nil {
 			err = h.checkWorld(h.now, h.d.Collection)
 		}
@@ -112,7 +112,7 @@ func (h *history) crashAtCommit(op *Op, st *staging) error {
 	return errors.Join(err, h.checkStaged(), h.verify(nil))
 }
 
-// stagedNow says whether an import is staged, and whether it has been committed then.
+// stagedNow reports whether an import is staged, and whether it is committed then.
 func (h *history) stagedNow(st *staging) (staged, committed bool, err error) {
 	all, err := h.d.StagedImports()
 	for _, s := range all {
@@ -123,7 +123,7 @@ func (h *history) stagedNow(st *staging) (staged, committed bool, err error) {
 	return false, false, err
 }
 
-// glimpse is stagedNow of a database that is closed, opened for reading only.
+// glimpse is stagedNow for a closed database, which it opens read-only.
 func (h *history) glimpse(st *staging) (staged, committed bool, err error) {
 	dir, o := h.dbOptions(h.name)
 	o.ReadOnly = true

@@ -8,15 +8,16 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// What becomes of staged imports in the life of a database.
+// This file has what happens to staged imports when a database is closed, crashes or
+// drops collections.
 
-// gone reports whether the collection of a staging is not there any more.
+// gone reports whether the collection of a staging was dropped.
 func (h *history) gone(st *staging) bool {
 	c := h.now.collections[st.in]
 	return c == nil || c.born != st.born
 }
 
-// forget removes stagings that nobody goes on with.
+// forget removes interrupted stagings for which which is true.
 func (h *history) forget(which func(*staging) bool) {
 	for id, st := range h.imports {
 		if st.im == nil && which(st) {
@@ -25,8 +26,8 @@ func (h *history) forget(which func(*staging) bool) {
 	}
 }
 
-// ages returns up to when what is staged is to be removed: all of it, or nothing but what
-// nobody can go on with.
+// ages returns the age from which on staged imports are removed: all of them, or only
+// those that nobody can continue.
 func ages(all bool) time.Time {
 	if all {
 		return time.Now().Add(time.Hour)
@@ -34,23 +35,23 @@ func ages(all bool) time.Time {
 	return time.Time{}
 }
 
-// cleared notes what goes when an import is begun.
+// cleared notes which stagings go when an import begins.
 func (h *history) cleared(op *Op) {
 	if op.imports() && h.now.collections[op.In] != nil {
 		h.forget(h.gone)
 	}
 }
 
-// lost notes that a crash has ended all imports: of what was put since they were begun or
-// gone on with, the first so many rows may be left.
+// lost notes that a crash has interrupted all imports. Of the rows that were put since
+// an import was begun or continued, the first ones may be left.
 func (h *history) lost() {
 	for _, st := range h.imports {
 		st.im = nil
 	}
 }
 
-// closed checks that imports that went on when the database was closed have ended, with all
-// that was put to them.
+// closed checks that closing the database has ended all open imports, with everything
+// that was put into them.
 func (h *history) closed() error {
 	for _, st := range h.imports {
 		if st.im == nil {
@@ -59,7 +60,7 @@ func (h *history) closed() error {
 		for what, err := range map[string]error{
 			"put": st.im.Put(&db.Item{}), "commit": st.im.Commit(h.ctx), "discard": st.im.Discard(), "close": st.im.Close(),
 		} {
-			if !errors.Is(err, db.ErrClosed) && !(st.committed && what == "put") { // to which nothing can be put anyway
+			if !errors.Is(err, db.ErrClosed) && !(st.committed && what == "put") { // nothing can be put into a committed one
 				return fmt.Errorf("%s of an import into a database that is closed: %v", what, err)
 			}
 		}
@@ -68,7 +69,7 @@ func (h *history) closed() error {
 	return nil
 }
 
-// orphaned checks that imports into a collection that has been dropped cannot go on, and ends
+// orphaned checks that imports into a dropped collection cannot continue, and ends
 // them.
 func (h *history) orphaned() error {
 	for _, st := range h.imports {

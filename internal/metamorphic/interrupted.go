@@ -10,17 +10,18 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A cut is what is seen of a database while lanes write: of each lane everything that had
-// come back, at most what had begun, and no half of anything.
+// A cut is a state of the database while lanes write. It has all writes of each lane
+// that had returned, at most those that had begun, and no half of any.
 type cut struct {
-	least []int64 // writes of each lane that had come back before
-	most  []int64 // and that had begun by the end
+	least []int64 // writes of each lane that had returned before
+	most  []int64 // writes of each lane that had begun by the end
 }
 
-// A progress counts the writes of a lane that have begun and come back.
+// A progress counts the writes of a lane that have begun, and those that have returned.
+// Lanes write it and others read it.
 type progress struct{ begun, back atomic.Int64 }
 
-// cutOf returns what f sees.
+// cutOf calls f, and returns the cut that f sees.
 func cutOf(lanes []progress, f func() error) (c cut, err error) {
 	for l := range lanes {
 		c.least = append(c.least, lanes[l].back.Load())
@@ -32,15 +33,15 @@ func cutOf(lanes []progress, f func() error) (c cut, err error) {
 	return c, err
 }
 
-// An interruption is what a crash would leave while lanes write.
+// An interruption is a crash while lanes write.
 type interruption struct {
 	cut
-	after  int64 // writes
+	after  int64 // the crash comes after so many writes
 	writes atomic.Int64
-	left   *memory // nil: not yet
+	left   *memory // what the crash leaves; nil: it has not come
 }
 
-// wrote counts a write that has come back. Whose turn it is lets the crash happen.
+// wrote counts a write that has returned. If it is number after, it makes the crash.
 func (i *interruption) wrote(h *history, op *Op, lanes []progress) {
 	if i.writes.Add(1) != i.after {
 		return
@@ -51,7 +52,7 @@ func (i *interruption) wrote(h *history, op *Op, lanes []progress) {
 	})
 }
 
-// check opens what is left and looks at it.
+// check opens what the crash has left and compares it.
 func (i *interruption) check(h *history, lanes [][]laneStep) error {
 	if i.left == nil {
 		return nil
@@ -64,7 +65,7 @@ func (i *interruption) check(h *history, lanes [][]laneStep) error {
 	return nil
 }
 
-// check opens a database and looks at it.
+// check opens the database in dir and compares it.
 func (c *cut) check(h *history, dir string, o *db.Options, lanes [][]laneStep) error {
 	o.UpdateItems, o.MustExist = 0, true
 	d, err := db.Open(dir, o)
@@ -114,7 +115,7 @@ func (c *cut) compare(h *history, d *db.DB, lanes [][]laneStep) error {
 			return fmt.Errorf("of lane %d, %d writes had come back and %d begun; there is no state in between: %w", l, c.least[l], c.most[l], last)
 		}
 	}
-	for name, of := range h.now.collections { // what no lane has to do with
+	for name, of := range h.now.collections { // collections that no lane writes to
 		others := touched{}
 		for key := range of.items {
 			if !strings.HasPrefix(key, "lane") {
@@ -128,12 +129,12 @@ func (c *cut) compare(h *history, d *db.DB, lanes [][]laneStep) error {
 	return nil
 }
 
-// same compares items with those of a world, as far as the collections of seen have them.
+// same compares items with those of a world, in the collections that seen has.
 func (t touched) same(seen, w *world, got map[string]map[string]*db.Item) error {
 	for name, keys := range t {
 		as, c := seen.collections[name], w.collections[name]
 		if as == nil {
-			continue // it is no part of the copy
+			continue // the copy does not have this collection
 		}
 		for _, key := range keys {
 			want, is := c.items[key], got[name][key]

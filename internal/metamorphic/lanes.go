@@ -11,12 +11,12 @@ import (
 	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
-// Lanes are goroutines that work at the same time. Those that write have keys of their
-// own, so that what becomes of these does not depend on the others; it is compared as
-// they go. In which order rows, labels and codes come is looked up at the end.
+// Lanes are goroutines that work at the same time. The writing lanes have keys of their
+// own, so the outcome for these keys does not depend on the others; each lane compares
+// it on the way. The order of rows, labels and codes is read at the end.
 
-// A laneStep is a write of a lane, the error that it has to have, and the world as the
-// lane sees its own keys afterwards.
+// A laneStep is a write of a lane: its predicted error, and the world as the lane sees
+// its own keys afterwards.
 type laneStep struct {
 	op   *Op
 	want error
@@ -24,7 +24,7 @@ type laneStep struct {
 	t    touched
 }
 
-// together carries out the lanes, each in a goroutine.
+// together runs the lanes, each in a goroutine.
 func (h *history) together(op *Op) error {
 	if !h.writable() {
 		return errPassed
@@ -105,7 +105,7 @@ func (h *history) joined(op *Op, next *world, t touched, after []func() error) e
 	for _, lane := range op.Lanes {
 		for _, op := range lane {
 			if c := next.edit(op.In); c != nil && op.Do == "update" {
-				for _, sp := range c.spaces { // of which revision is what was written meanwhile?
+				for _, sp := range c.spaces { // it is not known which revision encoded what was written meanwhile
 					sp.moving = true
 				}
 			}
@@ -133,7 +133,7 @@ func (h *history) joined(op *Op, next *world, t touched, after []func() error) e
 			return err
 		}
 	}
-	if h.options.NoSync { // states in between are not known: there is no way back to them
+	if h.options.NoSync { // the states in between are not known, so a crash cannot go back to them
 		if _, err := h.d.CreateCollection(h.ctx, "sync", db.Schema{Bits: 8}); err != nil {
 			return err
 		}
@@ -153,8 +153,8 @@ func (s *laneStep) writes() bool {
 	return slices.Contains([]string{"put", "merge", "putif", "batch", "delete", "importall"}, s.op.Do)
 }
 
-// lane carries out one step. What it returns takes over the outcome when all lanes have
-// ended.
+// lane runs one step. The function that it returns takes over the outcome once all
+// lanes have ended.
 func (h *history) lane(s laneStep, lanes [][]laneStep, progress []progress) (then func() error, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -212,7 +212,7 @@ func (h *history) lane(s laneStep, lanes [][]laneStep, progress []progress) (the
 	return nil, nil
 }
 
-// passed takes away that an operation was passed over.
+// passed returns nil if an operation was passed over, and its error otherwise.
 func passed(err error) error {
 	if errors.Is(err, errPassed) {
 		return nil
@@ -220,7 +220,7 @@ func passed(err error) error {
 	return err
 }
 
-// laneLearns is a training, an update or a reindexing while others write.
+// laneLearns trains, updates or reindexes while other lanes write.
 func (h *history) laneLearns(op *Op) (func() error, error) {
 	c := h.now.collections[op.In]
 	if c == nil || c.codesOnly() {
@@ -256,7 +256,7 @@ func (h *history) laneLearns(op *Op) (func() error, error) {
 	return nil, err
 }
 
-// look takes a snapshot and compares what all plans count in it with its items.
+// look takes a snapshot, and compares the counts of all plans in it with its items.
 func (h *history) look(op *Op) error {
 	snap, err := h.d.Snapshot()
 	if err != nil {

@@ -51,7 +51,7 @@ func (h *history) train(op *Op) error {
 	case c.codesOnly():
 		return expect(err, db.ErrInvalid)
 	case errors.Is(err, db.ErrInvalid), ctx.Err() != nil && errors.Is(err, context.Canceled):
-		return errPassed // what there is does not teach, or it has been stopped: nothing has changed
+		return errPassed // there is too little to learn from, or it was stopped: nothing has changed
 	case h.learns() && errors.Is(err, db.ErrBusy):
 		return errPassed
 	case err != nil:
@@ -60,8 +60,8 @@ func (h *history) train(op *Op) error {
 	return h.trained(op, t, true)
 }
 
-// trained takes over the space that a training has made; with settled from the items that
-// are there now, else while others wrote.
+// trained takes over the space that a training has made. With settled it was made from
+// the present items; otherwise other lanes wrote meanwhile.
 func (h *history) trained(op *Op, t *db.Training, settled bool) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
@@ -94,7 +94,7 @@ func (h *history) trained(op *Op, t *db.Training, settled bool) error {
 	return h.founded(next, c, sp, op.Train.Activate || c.active == 0, t.Active)
 }
 
-// founded takes over a space that has been made.
+// founded takes over a new space.
 func (h *history) founded(next *world, c *collection, sp *space, activate, active bool) error {
 	if sp.number <= c.last || active != activate {
 		return fmt.Errorf("space %d, active: %v; want one above %d, active: %v", sp.number, active, c.last, activate)
@@ -188,7 +188,8 @@ func (h *history) updated(op *Op, u *db.Update) error {
 	return h.grown(next, op.In, sp, u)
 }
 
-// grown takes over that labels have got codes: the items that have them have others.
+// grown takes over that labels have got codes. The items with these labels get other
+// codes.
 func (h *history) grown(next *world, name string, sp *space, u *db.Update) error {
 	c := next.collections[name]
 	var keys []string

@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A moment is a snapshot and what it has to show.
+// A moment is a snapshot, and the world that it has to show.
 type moment struct {
 	*db.Snapshot
 	w *world
@@ -60,15 +60,15 @@ func (h *history) snapshot(op *Op) error {
 	if !h.learns() {
 		return nil
 	}
-	// Which revision the snapshot has is to be known before there is another one, which
-	// is then that of the present state only.
+	// The revision of the snapshot has to be read before there is another one. From
+	// then on, the new revision belongs to the present state only.
 	for name := range h.now.collections {
 		h.snapshots[op.Name].w.edit(name)
 	}
 	return h.checkWorld(h.snapshots[op.Name].w, s.Collection)
 }
 
-// release checks what a snapshot shows, and closes it.
+// release compares a snapshot and closes it.
 func (h *history) release(op *Op) error {
 	m := h.snapshots[op.Name]
 	if m == nil {
@@ -91,7 +91,8 @@ func (h *history) compact(*Op) error { return h.d.Compact(h.ctx) }
 
 func (h *history) index(*Op) error { return h.d.WaitForIndex(h.ctx) }
 
-// cancelled calls what takes a context with one that has ended: nothing happens.
+// cancelled calls every function that takes a context with one that has ended. Nothing
+// may happen.
 func (h *history) cancelled(op *Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
@@ -109,7 +110,7 @@ func (h *history) cancelled(op *Op) error {
 		"get":    second(handle.Get(ctx, op.Key)), "spaces": second(handle.Spaces(ctx)),
 	}
 	if c.active == 0 {
-		delete(errs, "spaces") // there are none
+		delete(errs, "spaces") // such a collection has no spaces
 	}
 	if !c.refused(&Op{Do: "put", Key: op.Key, Item: op.Item}) {
 		_, errs["put"] = handle.Put(ctx, c.given(op.Key, op.Item))
@@ -138,7 +139,7 @@ func (h *history) verify(*Op) error {
 	})
 }
 
-// nothingFound makes an error of what is found.
+// nothingFound calls look, and makes an error of what look finds.
 func nothingFound(look func(found func(db.Finding) error) error) error {
 	var findings []string
 	err := look(func(f db.Finding) error {
@@ -151,8 +152,8 @@ func nothingFound(look func(found func(db.Finding) error) error) error {
 	return err
 }
 
-// reopen closes the database and opens it again, with other options perhaps. The same
-// queries have the same answers before and after.
+// reopen closes the database and opens it again, perhaps with other options. The same
+// queries have to have the same answers before and after.
 func (h *history) reopen(op *Op) error {
 	before, err := h.probe()
 	if err != nil {
@@ -187,7 +188,7 @@ func (h *history) setOptions(op *Op) {
 	}
 }
 
-// crash goes on with what a crash at this moment would leave.
+// crash continues with what a crash would leave at this moment.
 func (h *history) crash(op *Op) error {
 	if h.mem == nil {
 		return h.reopen(op)
@@ -209,8 +210,9 @@ func (h *history) crash(op *Op) error {
 	return errors.Join(h.checkStaged(), h.verify(nil))
 }
 
-// recovered finds the state that the database has come back to: the last one, or where
-// writes are not synced any since what was synced last. With exact all commits were ours.
+// recovered finds the state that the database has come back to: the last one; or,
+// without syncing, any state since the last sync. With exact, all commits are known to
+// the model.
 func (h *history) recovered(exact bool) error {
 	sequence, err := h.sequence()
 	if err != nil {

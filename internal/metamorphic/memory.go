@@ -8,16 +8,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// A memory is a file system that can be cloned as a crash would leave it while it is in use.
-// That of Pebble takes a lock again in Lock that it has already, which hangs where a clone
-// waits for it in between.
+// A memory is a file system that can be cloned, while it is in use, as a crash would
+// leave it. Pebble's Lock takes a lock that it already holds; this hangs if a clone
+// waits for that lock in between. So memory has a lock of its own around it.
 type memory struct {
 	vfs.FS
 	files   *vfs.MemFS
-	locking sync.RWMutex
+	locking sync.RWMutex // held for reading while Lock runs, for writing while a clone is made
 
 	mu     sync.Mutex
-	before int // so many changes to come
+	before int // do runs before the change of files that comes after so many others
 	do     func()
 }
 
@@ -26,7 +26,7 @@ func newMemory() *memory { return memoryOf(vfs.NewCrashableMem()) }
 func memoryOf(files *vfs.MemFS) *memory {
 	m := &memory{files: files}
 	m.FS = errorfs.Wrap(files, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpLock { // which locking is held in
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpLock { // the lock is held then
 			m.changes()
 		}
 		return nil
@@ -40,8 +40,8 @@ func (m *memory) Lock(name string) (io.Closer, error) {
 	return m.FS.Lock(name)
 }
 
-// at has something done before the change of files that comes after so many others; without
-// anything to do, what has not been done yet is not to be done.
+// at calls do before the change of files that comes after changes others. A nil do
+// cancels the last call.
 func (m *memory) at(changes int, do func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,19 +17,19 @@ var (
 	shrinking  = flag.Duration("shrink", 5*time.Minute, "for how long to shrink a program that fails")
 )
 
-// profileOf varies what the programs of many seeds are like.
+// profileOf returns a profile that varies with the seed.
 func profileOf(seed uint64, lanes, short bool) Profile {
 	p := Profile{Ops: 400, Lanes: lanes, Disk: seed%50 == 49, Bulk: seed%20 == 13}
 	if short {
 		p.Ops = 150
 	}
-	if p.Disk || p.Bulk { // where each takes longer
+	if p.Disk || p.Bulk { // operations take longer there
 		p.Ops /= 3
 	}
 	return p
 }
 
-// carryOut runs programs until there have been so many operations.
+// carryOut runs programs until they have had n operations.
 func carryOut(t *testing.T, n int, lanes bool) Counts {
 	t.Helper()
 	all, start, told := Counts{}, time.Now(), time.Now()
@@ -49,12 +49,12 @@ func carryOut(t *testing.T, n int, lanes bool) Counts {
 	return all
 }
 
-// report shrinks a program that fails and ends the test.
+// report shrinks a program that fails, and ends the test.
 func report(t *testing.T, which string, p *Program, err error) {
 	t.Helper()
 	t.Logf("%s: %v; shrinking", which, err)
 	shrunk := Shrink(Upto(p, err), time.Now().Add(*shrinking), func(p *Program) bool {
-		for range 3 { // goroutines need luck
+		for range 3 { // with goroutines, failing needs luck
 			if _, again := Run(p); again != nil && verbOf(again) == verbOf(err) {
 				return true
 			}
@@ -73,14 +73,14 @@ func report(t *testing.T, which string, p *Program, err error) {
 	t.Fatalf("%s: %v\nshrunk to %d operations: %v\ngo test ./internal/metamorphic -run TestProgram -args -ops %s\n%s", which, err, len(shrunk.Ops), again, f.Name(), shrunk)
 }
 
-// verbOf returns which operation it was that failed.
+// verbOf returns the kind of the operation that failed.
 func verbOf(err error) string {
 	var f *Failure
 	errors.As(err, &f)
 	return f.Do
 }
 
-// most returns a for the whole test and b for a short one, unless a flag says how many.
+// most returns a in a full test and b in a short one, unless a flag gives the number.
 func most(a, b int) int {
 	switch {
 	case *operations > 0:
@@ -91,15 +91,15 @@ func most(a, b int) int {
 	return a
 }
 
-// Whatever is done, in any order and with any options, the database is what the model
-// says.
+// Whatever a program does, in any order and with any options, the database agrees with
+// the model.
 func TestHistories(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, and the race detector makes it slow")
 	}
 	const enough = 4800
 	counts := carryOut(t, most(enough, 250), false)
-	// The fixed seeds do everything; others may leave out what is rare.
+	// The fixed seeds do everything. Other seeds may leave rare operations out.
 	all := enough
 	if seed.From(t, 0) != 0 {
 		all *= 20
@@ -119,7 +119,7 @@ func TestConcurrentHistories(t *testing.T) {
 	carryOut(t, most(1000, 100), true)
 }
 
-// A program that has failed, from its file.
+// A failed program is read from its file and run.
 func TestProgram(t *testing.T) {
 	if *program == "" {
 		t.Skip("no -ops")

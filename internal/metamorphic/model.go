@@ -9,12 +9,12 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A world is what must be in the database: collections by name. Worlds share what they
-// have in common; whoever changes a collection gets it from edit.
+// A world is the right content of the database: collections by name. Worlds share what
+// they have in common. Only a collection that edit has returned may be changed.
 type world struct {
 	collections map[string]*collection
-	sequence    uint64 // of the commit that made it, where writes are not synced
-	format      int    // of the database
+	sequence    uint64 // number of the commit that made it, if writes are not synced
+	format      int    // format of the database
 }
 
 // fork returns a copy that may be changed.
@@ -25,7 +25,7 @@ func (w *world) fork() *world {
 	return &world{collections: maps.Clone(w.collections), format: w.format}
 }
 
-// edit returns the collection of that name to be changed, nil where there is none.
+// edit returns the collection with that name for changes; nil if there is none.
 func (w *world) edit(name string) *collection {
 	c := w.collections[name]
 	if c != nil && c.shared {
@@ -35,33 +35,33 @@ func (w *world) edit(name string) *collection {
 	return c
 }
 
-// A collection is the definition of one.
+// A collection is a collection in the model.
 type collection struct {
 	name    string
-	born    int // tells it from others of that name
+	born    int // distinguishes collections with one name
 	schema  Schema
 	items   map[string]*item
 	order   []string // keys by row
 	nextRow uint32
 	nextKey uint64
-	labels  []string // by first appearance
+	labels  []string // in the order of first appearance
 
-	spaces           []*space // ascending; one without a model in a codes-only collection
-	last             db.Space // the largest number of a space that was ever seen
+	spaces           []*space // ascending; a collection of given codes has one, without a model
+	last             db.Space // the largest number of a space so far
 	active, previous db.Space
 
-	// loose: several goroutines have written, so that rows, and the order of codes and
-	// labels, may be others than counted here; fresh: and have not been looked up yet.
+	// loose: several goroutines have written, so rows, and the order of codes and
+	// labels, may differ from the model's. fresh: and they have not been looked up yet.
 	loose, fresh bool
-	shared       bool // by several worlds
-	indexOnly    bool // the database has not the vectors of its items
+	shared       bool // several worlds have it
+	indexOnly    bool // the database does not have the vectors of its items
 }
 
-// An item is what is kept under a key, or is to be. It does not change.
+// An item is the content under a key. It does not change once it is in a collection.
 type item struct {
 	row     uint32
 	vectors map[string][]float32
-	code    string // of a codes-only collection
+	code    string // of a collection of given codes
 	labels  []string
 	fields  map[string]any
 	payload string
@@ -71,7 +71,7 @@ func (s *Schema) has(modality string) bool {
 	return slices.ContainsFunc(s.Modalities, func(m db.Modality) bool { return m.Name == modality })
 }
 
-// allFields returns what fields items may have.
+// allFields returns the fields that items may have.
 func (s *Schema) allFields() []db.Field { return slices.Concat(fields, s.Fields) }
 
 func (s *Schema) hasField(name string) bool {
@@ -100,7 +100,7 @@ func (c *collection) clone() *collection {
 
 func (c *collection) codesOnly() bool { return c.schema.Bits > 0 }
 
-// made returns what an Item of a program is in the terms of the collection.
+// made converts an Item of a program into an item of the model.
 func (c *collection) made(it *Item) *item {
 	out := &item{payload: it.Payload}
 	if it.Code != nil && c.codesOnly() {
@@ -131,12 +131,12 @@ func (c *collection) made(it *Item) *item {
 	return out
 }
 
-// given returns an Item of a program as the database takes it.
+// given converts an Item of a program into one for the database.
 func (c *collection) given(key string, it *Item) *db.Item {
 	made := c.made(it)
 	out := &db.Item{Key: key, Labels: it.Labels, Fields: made.fields}
 	if it.Code != nil {
-		out.Code = codeOf(max(c.schema.Bits, 8), *it.Code) // a learned collection ignores it
+		out.Code = codeOf(max(c.schema.Bits, 8), *it.Code) // a learned collection ignores the code
 	}
 	if it.Unlabel {
 		out.Labels = []string{}
@@ -190,7 +190,7 @@ func (c *collection) isEmpty(it *Item) bool {
 	return made.code == "" && len(made.vectors)+len(made.labels)+len(made.fields)+len(made.payload) == 0
 }
 
-// over returns the item old with what is given in it replaced.
+// over returns the item old after a merge with made.
 func (it *Item) over(old, made *item) *item {
 	out := *made
 	out.vectors, out.fields = maps.Clone(old.vectors), maps.Clone(old.fields)
@@ -214,7 +214,7 @@ func (it *Item) over(old, made *item) *item {
 	return &out
 }
 
-// put puts or merges, and returns the key.
+// put puts or merges an item, and returns its key.
 func (c *collection) put(key string, it *Item, merge bool) string {
 	made := c.made(it)
 	if old := c.items[key]; old != nil && merge {
@@ -223,7 +223,7 @@ func (c *collection) put(key string, it *Item, merge bool) string {
 	return c.place(key, made)
 }
 
-// place puts an item, which becomes the collection's own, and returns the key.
+// place puts an item, and returns its key. The collection owns the item from then on.
 func (c *collection) place(key string, made *item) string {
 	if key == "" {
 		for key == "" || c.items[key] != nil {
@@ -246,7 +246,7 @@ func (c *collection) place(key string, made *item) string {
 	return key
 }
 
-// register gives labels their places.
+// register gives new labels their numbers.
 func (c *collection) register(labels []string) {
 	for _, l := range labels {
 		if !slices.Contains(c.labels, l) {
@@ -268,7 +268,7 @@ func (c *collection) delete(key string) bool {
 	return true
 }
 
-// matching returns the keys of the items of which an expression is true, by row.
+// matching returns the keys of the items that match a filter, by row.
 func (c *collection) matching(e *Expr) []string {
 	var keys []string
 	for _, key := range c.order {
@@ -279,7 +279,7 @@ func (c *collection) matching(e *Expr) []string {
 	return keys
 }
 
-// equal reports whether two items hold the same.
+// equal reports whether two items have the same content.
 func (a *item) equal(b *item) bool {
 	sorted := func(labels []string) []string { return slices.Sorted(slices.Values(labels)) }
 	return a.code == b.code && a.payload == b.payload && maps.Equal(a.fields, b.fields) && slices.Equal(sorted(a.labels), sorted(b.labels)) &&

@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A filter as text and as a function, spelt out.
+// A filter agrees as text and as a function with cases that are spelt out.
 func TestExpr(t *testing.T) {
 	s := &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}}
 	e := &Expr{Op: "or", Args: []Expr{
@@ -48,7 +48,7 @@ func TestExpr(t *testing.T) {
 	}
 }
 
-// A world that has been forked stays as it is, whatever is written to the other one.
+// A forked world does not change when the other one is written to.
 func TestForkedWorldsAreApart(t *testing.T) {
 	code := uint64(3)
 	w := &world{collections: map[string]*collection{"a": newCollection("a", &Schema{Bits: 16})}}
@@ -74,7 +74,7 @@ func TestForkedWorldsAreApart(t *testing.T) {
 	}
 }
 
-// Merges and deletions by the definition, key by key.
+// Merges and deletions follow the definition, key by key.
 func TestModelOfItems(t *testing.T) {
 	c := newCollection("a", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 3}}})
 	c.put("k", &Item{Vectors: map[string]uint64{"image": 1}, Labels: []string{"a", "b", "a"}, Fields: map[string]string{"n": "1"}, Payload: "p"}, false)
@@ -102,8 +102,8 @@ func TestModelOfItems(t *testing.T) {
 	}
 }
 
-// A part of a world is a world of its own: of one collection, and without vectors where it is
-// index-only, but not of collections of given codes, which have none.
+// A part of a world is a world of its own. It has one collection; and no vectors if it
+// is index-only, but collections of given codes have none anyway.
 func TestPartsOfWorlds(t *testing.T) {
 	code := uint64(3)
 	w := &world{format: 1, collections: map[string]*collection{
@@ -136,8 +136,8 @@ func TestPartsOfWorlds(t *testing.T) {
 	}
 }
 
-// What a collection can be altered by, and that of the worlds that share it only one knows of
-// that.
+// A collection refuses wrong alterations. Of the worlds that share a collection, only
+// the one that is altered sees the alteration.
 func TestAlterable(t *testing.T) {
 	c := newCollection("a", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}})
 	codes := newCollection("b", &Schema{Bits: 16})

@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
-// probe asks some queries of every collection, each for everything.
+// probe asks every collection some queries. Each asks for all items.
 func (h *history) probe() (map[string][]db.Hit, error) {
 	out := map[string][]db.Hit{}
 	for _, name := range names(h.now) {
@@ -27,7 +27,7 @@ func (h *history) probe() (map[string][]db.Hit, error) {
 					q.To, q.Space, q.K = to, sp.number, 100
 					res, err := handle.Search(h.ctx, q)
 					if errors.Is(err, db.ErrInvalid) {
-						continue // far from everything
+						continue // the vector is far from all anchors
 					}
 					if err != nil {
 						return nil, err
@@ -40,8 +40,8 @@ func (h *history) probe() (map[string][]db.Hit, error) {
 	return out, nil
 }
 
-// sameAnswers compares what probe has found at two times, of the revisions that there
-// are at both.
+// sameAnswers compares the answers of probe at two times. It leaves out revisions that
+// are missing at one of them.
 func sameAnswers(before, after map[string][]db.Hit) error {
 	for what, hits := range before {
 		if again, ok := after[what]; ok && !oracle.SameHits(hits, again) {

@@ -10,15 +10,15 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A Program is a history to be carried out.
+// A Program is a history to run.
 type Program struct {
 	Options Options
 	Ops     []Op
 }
 
-// Options are those of the database, as far as they are varied.
+// Options are the options of the database that programs vary.
 type Options struct {
-	Disk            bool  `json:"disk,omitempty"` // a folder of the operating system, else one in memory
+	Disk            bool  `json:"disk,omitempty"` // in a folder of the operating system; otherwise in memory
 	NoSync          bool  `json:"no_sync,omitempty"`
 	CacheBytes      int64 `json:"cache_bytes,omitempty"`
 	IndexCacheBytes int64 `json:"index_cache_bytes,omitempty"`
@@ -27,69 +27,69 @@ type Options struct {
 	ReadOnly        bool  `json:"read_only,omitempty"`
 }
 
-// An Op is one operation. Do says which, and with that which other fields matter.
+// An Op is one operation. Do names its kind, which decides which other fields matter.
 type Op struct {
 	Do      string    `json:"do"`
-	In      string    `json:"in,omitempty"`   // collection
-	At      string    `json:"at,omitempty"`   // snapshot that is read; the present state where empty
-	Name    string    `json:"name,omitempty"` // that later operations know by what this one makes, or the one that is meant
+	In      string    `json:"in,omitempty"`   // name of the collection
+	At      string    `json:"at,omitempty"`   // snapshot to read; the present state if empty
+	Name    string    `json:"name,omitempty"` // name of what the operation makes, for later operations; or of what it works on
 	Key     string    `json:"key,omitempty"`
 	Keys    []string  `json:"keys,omitempty"`
 	Item    *Item     `json:"item,omitempty"`
-	Absent  bool      `json:"absent,omitempty"` // of putif and expect: there is to be no such item, else it is to be as it is
-	Ops     []Op      `json:"ops,omitempty"`    // of a batch or an import
-	Lanes   [][]Op    `json:"lanes,omitempty"`  // of together: each a goroutine
-	Crash   bool      `json:"crash,omitempty"`  // of together: look at what a crash after N writes would leave; of importcommit: go on with what one before change N of files leaves
+	Absent  bool      `json:"absent,omitempty"` // for putif and expect: the item must not exist; otherwise it must be as it is
+	Ops     []Op      `json:"ops,omitempty"`    // for a batch or an import
+	Lanes   [][]Op    `json:"lanes,omitempty"`  // for together: each runs in a goroutine
+	Crash   bool      `json:"crash,omitempty"`  // for together: check what a crash after N writes would leave; for importcommit: continue with what a crash before change N of the files leaves
 	Schema  *Schema   `json:"schema,omitempty"`
 	Where   *Expr     `json:"where,omitempty"`
 	Query   *Query    `json:"query,omitempty"`
 	Queries []Query   `json:"queries,omitempty"`
 	Radius  int       `json:"radius,omitempty"`
-	Space   string    `json:"space,omitempty"` // by the operation that made it; the active one where empty
+	Space   string    `json:"space,omitempty"` // named by the operation that made it; the active space if empty
 	Train   *Training `json:"train,omitempty"`
 	Teacher string    `json:"teacher,omitempty"`
-	Grow    bool      `json:"grow,omitempty"` // labels
+	Grow    bool      `json:"grow,omitempty"` // give labels codes, too
 	Back    int       `json:"back,omitempty"` // revisions before the present one
 	Pinned  bool      `json:"pinned,omitempty"`
 	N       int       `json:"n,omitempty"`
 	Seed    uint64    `json:"seed,omitempty"`
-	Percent int       `json:"percent,omitempty"` // of what is not synced that survives a crash
-	Options *Options  `json:"options,omitempty"` // to open with
+	Percent int       `json:"percent,omitempty"` // share of unsynced data that survives a crash
+	Options *Options  `json:"options,omitempty"` // to open the database with
 	Import  *Import   `json:"import,omitempty"`
 
-	IndexOnly bool   `json:"index_only,omitempty"` // of backup and checkpoint: without vectors
-	Keep      string `json:"keep,omitempty"`       // of restore: the name of the copy that the present database becomes
-	Damage    string `json:"damage,omitempty"`     // of repair; see damages
+	IndexOnly bool   `json:"index_only,omitempty"` // for backup and checkpoint: leave vectors out
+	Keep      string `json:"keep,omitempty"`       // for restore: the present database becomes a copy with this name
+	Damage    string `json:"damage,omitempty"`     // for repair: see damages
 }
 
-// An Item is what is put or merged.
+// An Item is an item to put or merge.
 type Item struct {
-	Vectors map[string]uint64 `json:"vectors,omitempty"` // number of the vector by modality; see vectorOf
-	Sparse  bool              `json:"sparse,omitempty"`  // give vectors as sparse ones
+	Vectors map[string]uint64 `json:"vectors,omitempty"` // number of the vector, by modality; see vectorOf
+	Sparse  bool              `json:"sparse,omitempty"`  // give the vectors as sparse ones
 	Code    *uint64           `json:"code,omitempty"`    // number of the code; see codeOf
 	Labels  []string          `json:"labels,omitempty"`
-	Unlabel bool              `json:"unlabel,omitempty"` // labels that are empty and not nil
-	Fields  map[string]string `json:"fields,omitempty"`  // as they are written in expressions, strings without quotes
+	Unlabel bool              `json:"unlabel,omitempty"` // the labels are empty, not nil
+	Fields  map[string]string `json:"fields,omitempty"`  // as in expressions, but strings without quotes
 	Payload string            `json:"payload,omitempty"`
-	Unload  bool              `json:"unload,omitempty"` // a payload that is empty and not nil
-	Bad     string            `json:"bad,omitempty"`    // what is wrong with it: vector (or code), field, label, modality or name
+	Unload  bool              `json:"unload,omitempty"` // the payload is empty, not nil
+	Bad     string            `json:"bad,omitempty"`    // what is wrong with the item: vector (or code), field, label, modality or name
 }
 
-// A Schema is that of a collection, or of alter what is to be added to it.
+// A Schema describes a collection; for alter, what is added to it.
 type Schema struct {
 	Bits       int           `json:"bits,omitempty"`
 	Modalities []db.Modality `json:"modalities,omitempty"`
-	Fields     []db.Field    `json:"fields,omitempty"` // besides those that all collections have
+	Fields     []db.Field    `json:"fields,omitempty"` // besides the fields of all collections
 }
 
-// An Import says how to import.
+// An Import has the options of an import.
 type Import struct {
 	Restart bool `json:"restart,omitempty"`
 	InParts bool `json:"in_parts,omitempty"`
-	Cancel  bool `json:"cancel,omitempty"` // commit with a context that has ended first
+	Cancel  bool `json:"cancel,omitempty"` // first commit with a context that has ended
 }
 
-// A Training is how to train.
+// A Training has the options of a training.
 type Training struct {
 	Bits     int    `json:"bits"`
 	Anchors  int    `json:"anchors,omitempty"`
@@ -97,10 +97,10 @@ type Training struct {
 	Targets  bool   `json:"targets,omitempty"` // codes for each target modality
 	Joint    bool   `json:"joint,omitempty"`
 	Linear   bool   `json:"linear,omitempty"`
-	Choose   bool   `json:"choose,omitempty"` // let the fusion be measured
+	Choose   bool   `json:"choose,omitempty"` // the training measures which fusion is best
 	Rows     int    `json:"rows,omitempty"`
 	Activate bool   `json:"activate,omitempty"`
-	Cancel   int    `json:"cancel,omitempty"` // the context ends at this call of Progress
+	Cancel   int    `json:"cancel,omitempty"` // the context ends at this call of Progress; 0: never
 }
 
 // A Query starts from a vector, a key or a code.
@@ -110,7 +110,7 @@ type Query struct {
 	Vector  *uint64 `json:"vector,omitempty"`
 	Sparse  bool    `json:"sparse,omitempty"`
 	Key     string  `json:"key,omitempty"`
-	Exclude bool    `json:"exclude,omitempty"` // the item of the key
+	Exclude bool    `json:"exclude,omitempty"` // leave out the item with the key
 	Code    *uint64 `json:"code,omitempty"`
 	Space   string  `json:"space,omitempty"`
 	Where   *Expr   `json:"where,omitempty"`
@@ -125,7 +125,7 @@ type header struct {
 	Options *Options `json:"options"`
 }
 
-// WriteTo writes the program as text.
+// WriteTo writes the text of the program.
 func (p *Program) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -149,7 +149,7 @@ func (p *Program) String() string {
 	return b.String()
 }
 
-// Read reads a program from its text.
+// Read reads the text of a program.
 func Read(r io.Reader) (*Program, error) {
 	p := &Program{}
 	line := 0

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A program is its text, and its seed: both give the same program again.
+// The text of a program gives the same program again, and so does its seed.
 func TestProgramsAreTheirText(t *testing.T) {
 	for seed := range uint64(20) {
 		p := Generate(seed, Profile{Ops: 300, Lanes: seed%2 == 0, Bulk: true})

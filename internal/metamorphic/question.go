@@ -15,7 +15,7 @@ var plans = map[string]db.Plan{
 
 var planNames = []string{"", "memory", "scan", "filter", "disk", "blockscan"}
 
-// A question is a query on its way.
+// A question is a query with its right answer. done must be called at the end.
 type question struct {
 	h      *history
 	c      *collection
@@ -25,15 +25,15 @@ type question struct {
 	done   func() error
 }
 
-// ask prepares a query; the error is a failure, or errPassed where the query got the
-// error that it must get.
+// ask prepares a query. The error is a failure, or errPassed if the query got its
+// predicted error.
 func (h *history) ask(op *Op, query *Query) (*question, error) {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return nil, err
 	}
 	s := &question{h: h, c: c, handle: handle, done: func() error { return nil }}
-	if h.learns() && op.At == "" { // projections must not change in between
+	if h.learns() && op.At == "" { // projections must not change meanwhile
 		snap, err := h.d.Snapshot()
 		if err != nil {
 			return nil, err
@@ -101,7 +101,7 @@ func (s *question) prepare(query *Query) error {
 	return errPassed
 }
 
-// known asks the database for the codes that only it could say.
+// known asks the database for the codes that only it can know.
 func (s *question) known(number db.Space) error {
 	sp := s.c.space(number)
 	if sp == nil {
@@ -124,8 +124,8 @@ func (s *question) known(number db.Space) error {
 	return s.h.checkItems(s.c, sp, in)
 }
 
-// affordable replaces the lookups of the store where it would take too many of them to
-// be sure of an answer of k items, or within a radius.
+// affordable returns another plan instead of lookups in the store, if a sure answer of
+// k items, or within a radius, would take too many of them.
 func (s *question) affordable(plan db.Plan, k, radius int) db.Plan {
 	if plan != db.PlanDisk {
 		return plan
@@ -161,7 +161,7 @@ func (s *question) k() int {
 	return s.q.K
 }
 
-// nearest returns the answer of Search, compared with what must be found.
+// nearest calls Search and compares its result with the right answer.
 func (s *question) nearest(k int, plan db.Plan) (*db.Result, error) {
 	q := s.q
 	q.K, q.Plan = k, s.affordable(plan, k, -1)

@@ -60,17 +60,17 @@ func (h *history) where(op *Op) error {
 	return nil
 }
 
-// A place is where reading an answer has stopped.
+// A place is where the reading of an answer stopped.
 type place struct {
 	in    string
-	c     *collection // then
+	c     *collection // as it was then
 	query *Query
 	next  string
 	code  string
 	last  oracle.Candidate
 }
 
-// first reads the first page of an answer; more goes on with it later.
+// first reads the first page of an answer. more continues with it later.
 func (h *history) first(op *Op) error {
 	s, err := h.ask(op, op.Query)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *question) first(op *Op) error {
 	return nil
 }
 
-// more reads on, whatever has been written since: what lies behind the place now.
+// more reads on, whatever was written since. It finds what lies behind the place now.
 func (h *history) more(op *Op) error {
 	p := h.cursors[op.Name]
 	if p == nil {
@@ -110,10 +110,10 @@ func (s *question) more(p *place, n int) error {
 	q := s.q
 	q.After, q.K, q.Plan = p.next, max(n, 1), db.PlanAuto
 	res, err := s.handle.Search(s.h.ctx, q)
-	if s.c.born != p.c.born || s.a.Exact && s.a.code != p.code { // it is another query
+	if s.c.born != p.c.born || s.a.Exact && s.a.code != p.code { // it is another query now
 		return expect(err, db.ErrInvalid)
 	}
-	if !s.a.Exact { // it may be of another revision, or the key may have other codes
+	if !s.a.Exact { // the revision may be another one, or the key may have other codes
 		if errors.Is(err, db.ErrInvalid) {
 			return errPassed
 		}

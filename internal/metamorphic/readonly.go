@@ -11,9 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// refused takes over that a database which is open for reading only, or a collection that is
-// index-only, refuses what an operation would change. err is what the operation has come
-// to by the model, which knows nothing of that.
+// refused takes over that a read-only database, or an index-only collection, refuses a
+// change. err is the result of the operation in the model, which ignores that.
 func (h *history) refused(op *Op, err error) error {
 	if h.d == nil || !h.refuses(op) {
 		return err
@@ -24,10 +23,11 @@ func (h *history) refused(op *Op, err error) error {
 	case err == nil:
 		return fmt.Errorf("it is done, and should be refused: %w", db.ErrReadOnly)
 	}
-	return err // something else is wrong with it
+	return err // the operation has another mistake
 }
 
-// refuses reports whether a change cannot be made, whatever it is.
+// refuses reports whether the database refuses the change of an operation, whatever it
+// is.
 func (h *history) refuses(op *Op) bool {
 	changesItems := slices.Contains([]string{
 		"put", "merge", "putif", "fill", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision",
@@ -46,7 +46,7 @@ func (h *history) refuses(op *Op) bool {
 	return h.options.ReadOnly && slices.Contains([]string{"create", "drop", "compact", "activate", "rollback", "dropspace", "pin", "backup"}, op.Do)
 }
 
-// footprint returns what is in the folder of the database, by path.
+// footprint returns the content of the database's folder, by path.
 func (h *history) footprint() (map[string]string, error) {
 	fsys, dir := h.folder(h.name)
 	out := map[string]string{}
@@ -83,7 +83,7 @@ func contents(fsys vfs.FS, path string) (string, error) {
 	return string(b), errors.Join(err, f.Close())
 }
 
-// stayed checks that nothing has changed in a folder that was open for reading only.
+// stayed checks that nothing has changed in a folder that was open read-only.
 func (h *history) stayed() error {
 	if h.untouched == nil {
 		return nil
@@ -113,7 +113,7 @@ func (h *history) writable() bool {
 	return !h.options.ReadOnly
 }
 
-// checkRefusals tries to write to what refuses it.
+// checkRefusals tries to write where writes are refused.
 func (h *history) checkRefusals() error {
 	for name, c := range h.now.collections {
 		if !h.options.ReadOnly && !c.indexOnly {

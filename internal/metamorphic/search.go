@@ -47,7 +47,7 @@ func (s *question) search(seed uint64) error {
 	return nil
 }
 
-// radius compares all that can be asked of what lies within a radius.
+// radius compares every kind of question about what lies within a radius.
 func (h *history) radius(op *Op) error {
 	s, err := h.ask(op, op.Query)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *question) runs(runs *db.Runs, radius, want int) error {
 	return nil
 }
 
-// collect returns the first n of what is yielded, all for a negative n.
+// collect returns the first n hits of seq; all of them if n is negative.
 func collect(seq iter.Seq2[db.Hit, error], n int) ([]db.Hit, error) {
 	var hits []db.Hit
 	for h, err := range seq {
@@ -152,7 +152,7 @@ func (h *history) neighbors(op *Op) error {
 	return errors.Join(s.neighbors(op.N), s.done())
 }
 
-// neighbors compares all of them, and the first n read again.
+// neighbors compares all neighbours, and the first n of them in another call.
 func (s *question) neighbors(n int) error {
 	q := s.q
 	q.Plan = s.affordable(q.Plan, len(s.a.Candidates), -1)
@@ -188,7 +188,7 @@ func (h *history) pages(op *Op) error {
 
 func (s *question) pages(radius, size int, seed uint64) error {
 	if s.q.Rerank == db.RerankFeatures {
-		return errPassed // it has no cursors
+		return errPassed // this order has no cursors
 	}
 	r := newRand(seed)
 	q := s.q
@@ -217,7 +217,7 @@ func (s *question) pages(radius, size int, seed uint64) error {
 	}
 }
 
-// searchAll compares the answers to many queries at once with those to each.
+// searchAll compares the answers to many queries in one call with the answer to each.
 func (h *history) searchAll(op *Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Shrink returns a program that fails, too, and is as short as could be found until the
-// deadline: delta debugging over the operations, then over what is in them. fails says
-// whether a program does; where failing is a matter of luck it should try several times.
+// Shrink returns a program that fails, too, and is as short as it could find until the
+// deadline. It is delta debugging: first over the operations, then over what is in
+// them. fails reports whether a program fails; if that is a matter of luck, it should
+// try several times.
 func Shrink(p *Program, deadline time.Time, fails func(*Program) bool) *Program {
 	s := &shrinker{best: p, deadline: deadline, fails: fails}
 	for again := true; again; {
@@ -38,7 +39,7 @@ type shrinker struct {
 
 func (s *shrinker) late() bool { return time.Now().After(s.deadline) }
 
-// try takes a program if it fails.
+// try takes a program as the best one if it fails.
 func (s *shrinker) try(p *Program) bool {
 	if s.late() || !s.fails(p) {
 		return false
@@ -68,8 +69,8 @@ func (s *shrinker) operations() {
 	s.list(s.best.Ops, func(ops []Op) *Program { return &Program{Options: s.best.Options, Ops: ops} })
 }
 
-// list takes parts out of a list of operations of the program, smaller and smaller ones;
-// with puts the list into it.
+// list removes parts of a list of operations, in smaller and smaller steps. with
+// returns the program with the list in its place.
 func (s *shrinker) list(ops []Op, with func([]Op) *Program) []Op {
 	for size := len(ops); size > 0; size /= 2 {
 		for from := 0; from < len(ops) && !s.late(); {
@@ -120,7 +121,7 @@ func (s *shrinker) inside() {
 	}
 }
 
-// simpler leaves out what an operation may do without.
+// simpler leaves out what an operation does not need.
 func (s *shrinker) simpler(now func() Op, with func(Op) *Program) {
 	item := func(op *Op, change func(*Item)) {
 		if op.Item != nil {

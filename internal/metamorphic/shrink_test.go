@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Of a long program that fails because of three of its operations, one of them in a
-// batch, these are left.
+// A long program fails because of three of its operations, one of them in a batch.
+// These three are left.
 func TestShrink(t *testing.T) {
 	p := Generate(5, Profile{Ops: 400})
 	p.Ops = slices.Insert(p.Ops, 300, Op{Do: "get", In: "a", Key: "the-third", At: "s1"})
@@ -38,7 +38,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// What comes after the operation that failed is not needed.
+// Operations after the failed one are not needed.
 func TestUpto(t *testing.T) {
 	p := &Program{Ops: []Op{{Do: "get"}, {Do: "check"}, {Do: "compact"}}}
 	if short := Upto(p, &Failure{Op: 2, Err: errors.New("x")}); len(short.Ops) != 2 || short.Ops[1].Do != "check" {

@@ -8,37 +8,37 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A space is the definition of a code space: the codes that items have in it.
+// A space is a code space in the model: the codes of the items in it.
 type space struct {
 	number     db.Space
 	name       string // of the operation that made it
 	bits       int
-	targets    []string // modalities that have codes of their own; nil: one code for all
-	modalities []string // that the model knows
+	targets    []string // modalities with codes of their own; nil: one code for all
+	modalities []string // modalities that the model knows
 	revision   uint32
-	free       bool            // the revision may be a later one, made in the background
-	kept       map[uint32]bool // revisions; true: pinned
+	free       bool            // an update in the background may have made later revisions
+	kept       map[uint32]bool // the kept revisions; true: pinned
 
 	known   map[string]bool // labels that have a code
-	settled bool            // else known is not known
-	moving  bool            // it has been updated while others wrote
+	settled bool            // false: known is not known
+	moving  bool            // it was updated while others wrote
 
-	labelCodes map[string]string // of sets of known labels, once seen
-	codes      map[string]*coded // by key
+	labelCodes map[string]string // code of each set of known labels that was seen
+	codes      map[string]*coded // codes of the items, by key
 
-	// Of a codes-only collection: when a code was given to the first of the items that
-	// carry it, and how many do.
+	// These belong to a collection of given codes. ages says when each code was given
+	// to the first of its present items, carried how many items have it.
 	ages    map[string]int
 	carried map[string]int
 	nextAge int
 }
 
-// A coded says which codes an item has, by target; the one for all under "". It does
-// not change.
+// A coded has the codes of an item, by target; the code for all targets stands under
+// "". It does not change.
 type coded struct {
 	by       map[string]string
-	labelled bool // by its labels
-	settled  bool // else the database has to say
+	labelled bool // the codes come from its labels
+	settled  bool // false: the database has to tell the codes
 }
 
 func (sp *space) clone() *space {
@@ -49,7 +49,8 @@ func (sp *space) clone() *space {
 	return &out
 }
 
-// space returns the space with a number; 0 is the active one. Nil: there is none.
+// space returns the space with a number, and the active one for 0; nil if there is
+// none.
 func (c *collection) space(number db.Space) *space {
 	if number == 0 {
 		number = c.active
@@ -65,7 +66,7 @@ func (c *collection) space(number db.Space) *space {
 // noSpace is a number that no space has.
 const noSpace = 4_000_000_000
 
-// numberOf returns the number of the space that an operation means.
+// numberOf returns the number of the space that an operation names.
 func (c *collection) numberOf(name string) db.Space {
 	if name == "" {
 		return 0
@@ -78,7 +79,7 @@ func (c *collection) numberOf(name string) db.Space {
 	return noSpace
 }
 
-// give gives an item of a codes-only collection its code; the empty one takes it away.
+// give gives an item of a collection of given codes its code; "" takes it away.
 func (sp *space) give(key, code string) {
 	if sp.ages == nil {
 		return
@@ -103,7 +104,7 @@ func (sp *space) give(key, code string) {
 	sp.codes[key] = &coded{by: map[string]string{"": code}, settled: true}
 }
 
-// labelSet returns the known labels of an item as one string, empty where it has none.
+// labelSet returns the known labels of an item as one string; "" if it has none.
 func (sp *space) labelSet(it *item) string {
 	var known []string
 	for _, l := range it.labels {
@@ -115,7 +116,8 @@ func (sp *space) labelSet(it *item) string {
 	return strings.Join(known, "\n")
 }
 
-// targetsOf returns for which targets an item can have a code, the shared one being "".
+// targetsOf returns the targets for which an item can have a code. The shared target is
+// "".
 func (sp *space) targetsOf(it *item) []string {
 	if sp.targets == nil {
 		return []string{""}
@@ -142,7 +144,7 @@ func (sp *space) code(key, to string) (string, bool) {
 	return code, ok
 }
 
-// ownCode returns the code that a query by the key of an item starts from.
+// ownCode returns the code from which a query by the key of an item starts.
 func (sp *space) ownCode(key, to string) (string, bool) {
 	if code, ok := sp.code(key, to); ok {
 		return code, true
@@ -155,7 +157,7 @@ func (sp *space) ownCode(key, to string) (string, bool) {
 	return "", false
 }
 
-// distinct returns how many codes there are, over all targets.
+// distinct returns the number of distinct codes, over all targets.
 func (sp *space) distinct() int {
 	seen := map[string]bool{}
 	for _, c := range sp.codes {
@@ -166,7 +168,7 @@ func (sp *space) distinct() int {
 	return len(seen)
 }
 
-// coded returns how many items have a code.
+// coded returns the number of items with a code.
 func (sp *space) coded() int {
 	n := 0
 	for _, c := range sp.codes {

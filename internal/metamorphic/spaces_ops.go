@@ -119,8 +119,8 @@ func (h *history) pin(op *Op) error {
 	return h.commit(next, true)
 }
 
-// keeps reports whether a revision must be there: the first, the latest eight, and those
-// that are pinned.
+// keeps reports whether a revision must exist: the first, the latest eight, and the
+// pinned ones.
 func (sp *space) keeps(revision uint32) bool {
 	_, is := sp.kept[revision]
 	return sp.ages == nil && (is || revision == 1 || revision <= sp.revision && revision+8 > sp.revision)
@@ -146,7 +146,7 @@ func (h *history) restoreRevision(op *Op) error {
 	case h.learns() && (errors.Is(err, db.ErrBusy) || errors.Is(err, db.ErrNotFound)):
 		return errPassed
 	case errors.Is(err, db.ErrInvalid):
-		return errPassed // it knows fewer labels
+		return errPassed // the old revision knows fewer labels
 	case !sp.keeps(revision):
 		want = db.ErrNotFound
 	}

@@ -9,15 +9,17 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Vectors and codes stand in programs as numbers, from which they are made here, so
-// that programs can be read.
+// Programs have numbers in place of vectors and codes, so that a person can read them.
+// The functions here make the values.
 
-const classes = 4 // that vectors are drawn from
+const classes = 4 // vectors are drawn from so many classes
 
-// farAway is the number of a vector that is far from all others; 0 that of zero.
+// farAway is the number of a vector that is far from all others. 0 is the number of the
+// zero vector.
 const farAway = 1 << 20
 
-// vectorOf returns the vector of a number: near that of its class, number mod classes.
+// vectorOf returns the vector with a number. It is near the vectors of its class, which
+// is the number mod classes.
 func vectorOf(m db.Modality, number uint64) []float32 {
 	x := make([]float32, m.Dim)
 	if number == 0 {
@@ -39,7 +41,7 @@ func vectorOf(m db.Modality, number uint64) []float32 {
 	return x
 }
 
-// sparseOf returns a dense vector in its sparse form.
+// sparseOf returns a dense vector in sparse form.
 func sparseOf(x []float32) db.Sparse {
 	s := db.Sparse{Index: []uint32{}, Value: []float32{}}
 	for j, v := range x {
@@ -50,8 +52,8 @@ func sparseOf(x []float32) db.Sparse {
 	return s
 }
 
-// codeOf returns the code of a number: the first 2^16 are near each other, with their
-// bits spread over the code, others are random.
+// codeOf returns the code with a number. The first 2^16 codes are near each other, with
+// their bits spread over the code; others are random.
 func codeOf(bits int, number uint64) []byte {
 	b := make([]byte, bits/8)
 	if number >= 1<<16 {
@@ -67,7 +69,7 @@ func codeOf(bits int, number uint64) []byte {
 	return b
 }
 
-// fields are what items of all collections may have.
+// fields are the fields of all collections.
 var fields = []db.Field{
 	{Name: "note", Type: db.String},
 	{Name: "n", Type: db.Int, Indexed: true},
@@ -76,7 +78,7 @@ var fields = []db.Field{
 	{Name: "b", Type: db.Bool, Indexed: true},
 }
 
-// What collections may be altered by.
+// These modalities and fields may be added to collections.
 var (
 	moreModalities = []db.Modality{{Name: "depth", Dim: 3}, {Name: "bag", Dim: 30, Sparse: true}, {Name: "sound", Dim: 3}}
 	moreFields     = []db.Field{
@@ -91,7 +93,7 @@ var (
 // longest stands for the longest string that an indexed field may hold.
 const longest = "<longest>"
 
-// literal returns the string that stands for itself or is longest.
+// literal returns the string that a text stands for.
 func literal(text string) string {
 	if text == longest {
 		return strings.Repeat("z", db.MaxIndexedBytes)
@@ -99,7 +101,7 @@ func literal(text string) string {
 	return text
 }
 
-// typeOf returns the type of a field, which is the same in all collections that have it.
+// typeOf returns the type of a field. It is the same in all collections with the field.
 func typeOf(field string) db.FieldType {
 	for _, f := range slices.Concat(fields, moreFields) {
 		if f.Name == field {
@@ -109,7 +111,8 @@ func typeOf(field string) db.FieldType {
 	return ""
 }
 
-// valueOf returns the value of a field that is written so, nil where it is none.
+// valueOf returns the value of a field that is written as text, or nil if that is no
+// such value.
 func valueOf(field, text string) any {
 	switch typeOf(field) {
 	case db.String:
@@ -128,7 +131,7 @@ func valueOf(field, text string) any {
 	return nil
 }
 
-// What items hold and expressions ask for, so that they meet.
+// Items hold these values and expressions ask for them, so that they meet.
 var (
 	someLabels  = []string{"a", "b", "c", "it's"}
 	newLabels   = []string{"new", "ä ö"}

@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// touched are the keys that a write has to do with, by collection.
+// touched has the keys that a write concerns, by collection.
 type touched map[string][]string
 
 func (t touched) add(collection, key string) {
@@ -17,8 +17,8 @@ func (t touched) add(collection, key string) {
 	}
 }
 
-// apply does a write in the world. The error is the one that has to come instead; then
-// the world is of no use any more.
+// apply does a write in the world. The error is the predicted error; the world cannot
+// be used after it.
 func (w *world) apply(op *Op, t touched) error {
 	if op.Do == "batch" {
 		for i := range op.Ops {
@@ -44,7 +44,7 @@ func (w *world) apply(op *Op, t touched) error {
 	}
 	c := w.edit(op.In)
 	if c == nil {
-		return nil // left out of a batch
+		return nil // a batch leaves it out
 	}
 	switch op.Do {
 	case "put", "merge", "putif":
@@ -69,7 +69,7 @@ func (w *world) apply(op *Op, t touched) error {
 		}
 	case "importall":
 		for i := range op.Ops {
-			if put := &op.Ops[i]; !c.refused(put) { // an import goes on without it
+			if put := &op.Ops[i]; !c.refused(put) { // an import continues without it
 				t.add(op.In, c.put(put.Key, put.Item, false))
 			}
 		}
@@ -77,7 +77,7 @@ func (w *world) apply(op *Op, t touched) error {
 	return nil
 }
 
-// filling returns item i of those that a fill puts.
+// filling returns the key and the item with number i of a fill.
 func (c *collection) filling(op *Op, i int) (string, *Item) {
 	r := newRand(op.Seed + uint64(i)<<20)
 	it := &Item{}
@@ -102,8 +102,8 @@ func (c *collection) filling(op *Op, i int) (string, *Item) {
 	return fmt.Sprintf("%s-%d", op.Name, i), it
 }
 
-// add adds the changes of a write to a batch. What is of a collection that is not there
-// is left out.
+// add adds the changes of a write to a batch. It leaves out changes to collections that
+// do not exist.
 func (h *history) add(b *db.Batch, op *Op) error {
 	if op.Do == "batch" {
 		for i := range op.Ops {
@@ -150,7 +150,8 @@ func (h *history) add(b *db.Batch, op *Op) error {
 	return nil
 }
 
-// old returns what an operation expects to be stored: as it was in a snapshot, or is now.
+// old returns the item that an operation expects in the database: as in a snapshot, or
+// as it is now.
 func (h *history) old(op *Op, handle *db.Collection) (*db.Item, error) {
 	if op.Absent {
 		return nil, nil
@@ -172,7 +173,8 @@ func (h *history) old(op *Op, handle *db.Collection) (*db.Item, error) {
 	return it, err
 }
 
-// stale reports whether an operation expects what was in a snapshot and is not any more.
+// stale reports whether an operation expects an item of a snapshot that has changed
+// since.
 func (h *history) stale(op *Op) bool {
 	m := h.snapshots[op.At]
 	if op.Do != "putif" || op.Absent || m == nil {
@@ -243,8 +245,8 @@ func (h *history) write(op *Op) error {
 	return h.written(next, t, false)
 }
 
-// written takes over a world that has been written as the database has it, and looks at
-// what has changed.
+// written takes over a world that the database has committed, and checks what has
+// changed.
 func (h *history) written(next *world, t touched, synced bool) error {
 	for name, keys := range t {
 		if err := h.settle(next, name, keys); err != nil {
@@ -269,7 +271,7 @@ func (h *history) written(next *world, t touched, synced bool) error {
 	return nil
 }
 
-// checkItem looks at one item, which may be gone.
+// checkItem compares one item, which may be gone.
 func (h *history) checkItem(c *collection, handle *db.Collection, key string) error {
 	got, err := handle.Get(h.ctx, key)
 	if c.items[key] == nil {
@@ -326,10 +328,10 @@ func (h *history) deleteWhere(op *Op) error {
 	return h.written(next, t, len(keys) > 0)
 }
 
-// imports reports whether an operation imports items at once.
+// imports reports whether an operation imports items in one call.
 func (op *Op) imports() bool { return op.Do == "importall" || op.Do == "fill" && op.Import != nil }
 
-// importAll imports items at once.
+// importAll imports items in one call.
 func (h *history) importAll(op *Op) (err error) {
 	handle, err := h.d.Collection(op.In)
 	if err != nil {

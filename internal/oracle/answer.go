@@ -9,25 +9,26 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A Candidate is an item that a search may find.
+// A Candidate is an item that a search may return.
 type Candidate struct {
 	Key      string
 	Row      uint32
 	Code     string
 	Distance int
 	Score    float64 // NaN where the query has no projection
-	Age      int     // of the code, where that is known
+	Age      int     // age of the code, if it is known
 }
 
-// An Answer is what a query must find: all items, in order as far as it is known.
+// An Answer is the right answer to a query: all items, in order as far as the
+// definition sets one.
 type Answer struct {
-	Candidates []Candidate // by (distance, -score, age, code, not Self, row) once sorted
-	Projection []float64   // of the query; nil: it is by code
-	Exact      bool        // that is the whole order
-	Self       string      // key of the item that the query starts from: the first of its code; "": none
+	Candidates []Candidate // after Sort: by (distance, -score, age, code, not Self, row)
+	Projection []float64   // projection of the query; nil: the query is a code
+	Exact      bool        // the order is fully determined
+	Self       string      // key of the item that the query starts from, which is the first of its code; "": none
 }
 
-// Sort puts the candidates in order.
+// Sort sorts the candidates.
 func (a *Answer) Sort() {
 	slices.SortFunc(a.Candidates, func(x, y Candidate) int {
 		s := 0
@@ -38,7 +39,8 @@ func (a *Answer) Sort() {
 	})
 }
 
-// inCode compares two candidates of one code, as far as they are not ordered by cosines.
+// inCode compares two candidates with the same code, as far as their order does not
+// depend on cosines.
 func (a *Answer) inCode(x, y Candidate) int {
 	switch {
 	case x.Key == y.Key:
@@ -51,7 +53,8 @@ func (a *Answer) inCode(x, y Candidate) int {
 	return cmp.Compare(x.Row, y.Row)
 }
 
-// Within returns how many items are within a radius; a negative one means all.
+// Within returns the number of items within a radius. A negative radius means all
+// items.
 func (a *Answer) Within(radius int) int {
 	n := 0
 	for _, c := range a.Candidates {
@@ -62,13 +65,14 @@ func (a *Answer) Within(radius int) int {
 	return n
 }
 
-// rounding is how far two computations of a score may be apart.
+// rounding is the largest difference between two computations of a score.
 const rounding = 1e-9
 
-// Check compares the first k hits of an answer within a radius, a negative one meaning
-// any distance, with what must be found: no other items and none twice, at their
-// distances, with their scores; in order; the items of one code together, and by row where
-// nothing else tells them apart. The order is not RerankFeatures.
+// Check compares got, the first k hits of an answer within a radius, with the right
+// answer. A negative radius means any distance. No other items may occur and none
+// twice; distances and scores have to be right; and so has the order. Items with the
+// same code stand together, and in order of rows if nothing else tells them apart.
+// order must not be RerankFeatures.
 func (a *Answer) Check(got []db.Hit, k, radius int, order db.Rerank) error {
 	within := a.Within(radius)
 	if len(got) != min(k, within) {
@@ -83,7 +87,7 @@ func (a *Answer) Check(got []db.Hit, k, radius int, order db.Rerank) error {
 		return nil
 	}
 	byScore := order == db.RerankAsymmetric && a.Projection != nil
-	byRow := order == db.RerankNone || a.Projection == nil // inside a code
+	byRow := order == db.RerankNone || a.Projection == nil // rows decide within a code
 	all, carry := map[string]Candidate{}, map[string]int{}
 	for _, c := range a.Candidates {
 		if radius < 0 || c.Distance <= radius {
@@ -95,7 +99,7 @@ func (a *Answer) Check(got []db.Hit, k, radius int, order db.Rerank) error {
 	for _, z := range a.Projection {
 		tolerance += rounding * math.Abs(z)
 	}
-	better := func(x, y Candidate) bool { // x has to come before y
+	better := func(x, y Candidate) bool { // reports whether x has to come before y
 		switch {
 		case !byScore && x.Distance != y.Distance:
 			return x.Distance < y.Distance
@@ -146,8 +150,8 @@ func (a *Answer) Check(got []db.Hit, k, radius int, order db.Rerank) error {
 	return nil
 }
 
-// difference names the first hit that must not be there, or else the first item that is
-// missing.
+// difference describes the first hit that must not be there, or else the first missing
+// item.
 func (a *Answer) difference(got []db.Hit, radius int) string {
 	within := func(c Candidate) bool { return radius < 0 || c.Distance <= radius }
 	for i, h := range got {
@@ -163,7 +167,7 @@ func (a *Answer) difference(got []db.Hit, radius int) string {
 	return ""
 }
 
-// CheckSet compares hits in whatever order with all items within a radius.
+// CheckSet compares hits, in any order, with all items within a radius.
 func (a *Answer) CheckSet(got []db.Hit, radius int) error {
 	if want := a.Within(radius); len(got) != want {
 		return fmt.Errorf("%d hits, want %d%s", len(got), want, a.difference(got, radius))
@@ -182,7 +186,7 @@ func (a *Answer) CheckSet(got []db.Hit, radius int) error {
 	return nil
 }
 
-// SameHits reports whether two answers are the same.
+// SameHits reports whether two answers are equal.
 func SameHits(a, b []db.Hit) bool {
 	return slices.EqualFunc(a, b, func(x, y db.Hit) bool {
 		return x.Key == y.Key && x.Row == y.Row && x.Distance == y.Distance &&
@@ -190,9 +194,9 @@ func SameHits(a, b []db.Hit) bool {
 	})
 }
 
-// ByFeatures returns hits with the first of them, as many as the window, in the order of
-// db.RerankFeatures: by the squared distance of the vectors of items, nil for those that
-// lack one, from x.
+// ByFeatures returns hits with the first of them, as many as window, in the order of
+// db.RerankFeatures: by the squared distance of their vectors from x. vector returns
+// the vector of an item, or nil if it has none.
 func ByFeatures(hits []db.Hit, window int, x []float32, vector func(key string) []float32) []db.Hit {
 	out := slices.Clone(hits)
 	squared := func(h db.Hit) float64 {
@@ -210,7 +214,7 @@ func ByFeatures(hits []db.Hit, window int, x []float32, vector func(key string) 
 	return out
 }
 
-// Window is how many items RerankFeatures puts in order for a query of k.
+// Window returns how many hits RerankFeatures puts in order for a query of k.
 func Window(q *db.Query, k int) int {
 	if q.Window > 0 {
 		return max(q.Window, k)
@@ -229,8 +233,8 @@ func Distance(a, b string) int {
 	return n
 }
 
-// Score returns the inner product of a projection with a code as +-1, NaN where there is
-// no projection.
+// Score returns the inner product of the projection z with the code, whose bits count
+// as +-1; NaN if z is nil.
 func Score(z []float64, code string) float64 {
 	if z == nil {
 		return math.NaN()
@@ -246,7 +250,7 @@ func Score(z []float64, code string) float64 {
 	return sum
 }
 
-// Signs checks that a code is made of the signs of a projection.
+// Signs checks that the bits of a code are the signs of a projection.
 func Signs(code string, z []float64) error {
 	for j, z := range z {
 		if bit := code[j/8]>>(j%8)&1 == 1; bit != (z >= 0) && z != 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
-// An answer that is not the one of the definition is noticed.
+// Every deviation from the right answer is found.
 func TestWrongAnswersAreNoticed(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, exact := range []bool{true, false} {

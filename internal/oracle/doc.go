@@ -1,4 +1,9 @@
-// Package oracle says what a search must find, by looking at every item, and compares
-// answers of package db with that. It is for tests: package db/dbtest makes candidates of
-// what a collection holds, package metamorphic of its model in memory.
+// Package oracle knows the right answer to a search, by looking at every item, and
+// compares answers of package db with it. Tests use it: package db/dbtest makes
+// candidates of the items of a collection, package metamorphic of the items of its
+// model in memory.
+//
+// It imports package db for its types and constants alone, and calls no search. It keeps no state;
+// goroutines must not share an Answer while one sorts it. TestWrongAnswersAreNoticed
+// proves that it finds wrong answers.
 package oracle

@@ -1,14 +1,3 @@
-// Release builds the archives of a release: the shell for every platform, without cgo,
-// with the licence, the README, the man page and the completions beside it, and a file of
-// SHA-256 checksums.
-//
-//	go run ./internal/release -out dist
-//
-// Everything is reproducible: whoever runs it on the same commit with the same version of
-// Go gets the same bytes, wherever. Paths are trimmed, times are those of the commit, and
-// nothing else of the machine is in an archive. The version is the one that Go derives
-// from the tag of the commit; a working tree with changes is refused, because no commit
-// says what was built.
 package main
 
 import (
@@ -42,7 +31,7 @@ func main() {
 	}
 }
 
-// platforms are those that are supported.
+// platforms are the supported platforms.
 var platforms = []platform{
 	{"darwin", "amd64"}, {"darwin", "arm64"},
 	{"linux", "amd64"}, {"linux", "arm64"},
@@ -58,7 +47,7 @@ func (p platform) executable() string {
 	return "fddhdb"
 }
 
-// A release is what is built.
+// A release describes what is built, and where.
 type release struct {
 	out       string
 	dirty     bool
@@ -108,7 +97,7 @@ func (r *release) run(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(sums.String()), 0o644)
 }
 
-// identify finds out what commit is built.
+// identify reads the commit: its time, and whether the working tree has changes.
 func (r *release) identify(ctx context.Context) error {
 	changes, err := output(ctx, "git", "status", "--porcelain")
 	if err != nil {
@@ -126,10 +115,10 @@ func (r *release) identify(ctx context.Context) error {
 	return err
 }
 
-// build builds the shell.
+// build builds the shell for a platform.
 func build(ctx context.Context, p platform, path string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/fddhdb")
-	// What a machine may have set for itself does not change the result.
+	// Settings of the machine must not change the result.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch,
 		"GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
 	var said bytes.Buffer
@@ -140,7 +129,7 @@ func build(ctx context.Context, p platform, path string) error {
 	return nil
 }
 
-// versionOf asks a built shell for its version.
+// versionOf runs a built shell and returns its version.
 func versionOf(ctx context.Context, path string) (string, error) {
 	out, err := output(ctx, path, "version", "--json")
 	if err != nil {
@@ -156,7 +145,8 @@ func versionOf(ctx context.Context, path string) (string, error) {
 	return v.Version, nil
 }
 
-// besides are the files of an archive besides the shell.
+// besides returns the files that an archive has besides the shell. host is a shell that
+// runs here; it prints the completions.
 func besides(ctx context.Context, host string) ([]file, error) {
 	var files []file
 	for name, path := range map[string]string{"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "fddhdb.1": "docs/man/fddhdb.1"} {
@@ -177,7 +167,8 @@ func besides(ctx context.Context, host string) ([]file, error) {
 	return files, nil
 }
 
-// archive builds for a platform and packs it. It returns the name of the archive.
+// archive builds the shell for a platform and packs it. It returns the name of the
+// archive.
 func (r *release) archive(ctx context.Context, tmp string, p platform, beside []file) (string, error) {
 	path := filepath.Join(tmp, p.os+"-"+p.arch)
 	if err := build(ctx, p, path); err != nil {
@@ -200,7 +191,7 @@ func (r *release) archive(ctx context.Context, tmp string, p platform, beside []
 	return name, os.WriteFile(filepath.Join(r.out, name), b.Bytes(), 0o644)
 }
 
-// output returns what a command prints, without the end of the last line.
+// output returns the output of a command, without the last line break.
 func output(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var said bytes.Buffer

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// A file goes into an archive.
+// A file is one file of an archive.
 type file struct {
 	name string
 	mode int64
 	data []byte
 }
 
-// packTar writes files in a folder as a .tar.gz in which nothing depends on who packs it.
+// packTar writes files in a folder as a .tar.gz. Nothing in it depends on the machine
+// or the user.
 func packTar(w io.Writer, folder string, at time.Time, files []file) error {
 	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {
@@ -40,7 +41,7 @@ func packTar(w io.Writer, folder string, at time.Time, files []file) error {
 	return z.Close()
 }
 
-// packZip is packTar for Windows.
+// packZip is packTar for Windows, as a .zip.
 func packZip(w io.Writer, folder string, at time.Time, files []file) error {
 	z := zip.NewWriter(w)
 	for _, f := range files {

@@ -19,7 +19,7 @@ import (
 
 var long = flag.Bool("long", false, "build a release twice, in two clones")
 
-// The same files give the same archive, byte for byte, and come out as they went in.
+// The same files give the same archive, byte for byte, and unpacking returns them.
 func TestArchives(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 8, 0, time.UTC)
 	files := []file{{"fddhdb", 0o755, []byte("program")}, {"completion/_fddhdb", 0o644, bytes.Repeat([]byte("x"), 100_000)}}

@@ -1,15 +1,3 @@
-// Package seed decides where the randomness of tests begins: property tests, random
-// histories, random damage, crashes, kills and simulations.
-//
-// By default every test has a fixed seed, so that a test that has passed passes again. The
-// flag -seed moves the seeds of all tests of a package at once:
-//
-//	go test ./mih -args -seed new                  # a seed that nobody has tried
-//	go test ./mih -args -seed 123                  # the seed that a failure has named
-//	FDDHDB_SEED=new go test -count=1 ./...         # of every package, each a new one
-//
-// A test that fails says which seed it had and how to repeat it. Tests of package rapid
-// follow the flag, too, which sets their own -rapid.seed.
 package seed
 
 import (
@@ -20,14 +8,14 @@ import (
 	"strconv"
 	"testing"
 
-	_ "pgregory.net/rapid" // whose flag -rapid.seed is set here
+	_ "pgregory.net/rapid" // it has the flag -rapid.seed, which is set here
 )
 
-// variable is the environment variable that moves the seeds of every package: a package
-// that does not know the flag would refuse it.
+// variable is the environment variable that moves the seeds of every package. A flag
+// would not do: packages that do not know it refuse it.
 const variable = "FDDHDB_SEED"
 
-// moved is what -seed gave; 0 means that the seeds are fixed.
+// moved is the value of -seed; 0: the seeds are fixed.
 var moved uint64
 
 func init() {
@@ -43,8 +31,8 @@ func init() {
 	}
 }
 
-// set moves the seeds. It keeps new seeds below 2^32: they are short to repeat, and tests
-// that count seeds up from one never overflow.
+// set moves the seeds. New seeds are below 2^32: they are short to repeat, and tests
+// that count up from one never overflow.
 func set(s string) error {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if s == "new" {
@@ -58,15 +46,16 @@ func set(s string) error {
 	return nil
 }
 
-// rapid sets the seed of property tests.
+// rapid sets the seed of the property tests.
 func rapid(n uint64) {
 	if err := flag.Set("rapid.seed", strconv.FormatUint(n, 10)); err != nil {
 		panic(err)
 	}
 }
 
-// From returns the seed that t begins with: fixed, unless -seed has moved it. A test that
-// tries several seeds counts up from it. Goroutines may share t, and call From.
+// From returns the first seed of the test t: fixed, unless -seed has moved it. A test
+// that tries several seeds counts up from it. A moved seed is logged to t. Goroutines
+// may share t and call From.
 func From(t testing.TB, fixed uint64) uint64 {
 	if moved == 0 {
 		return fixed
@@ -76,8 +65,8 @@ func From(t testing.TB, fixed uint64) uint64 {
 	return moved
 }
 
-// Rand returns a source of random numbers that begins with From(t, fixed). Stream tells
-// apart several sources of one test. Goroutines must not share the source.
+// Rand returns a source of random numbers that begins with From(t, fixed). stream tells
+// several sources of one test apart. Goroutines must not share a source.
 func Rand(t testing.TB, fixed, stream uint64) *rand.Rand {
 	t.Helper()
 	return rand.New(rand.NewPCG(From(t, fixed), stream))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A recorder is a test that keeps what it logs.
+// A recorder is a testing.TB that keeps its log.
 type recorder struct {
 	testing.TB
 	said []string

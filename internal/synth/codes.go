@@ -11,9 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// Codes returns n codes of q bits, q being one that codec.CheckBits admits. Equal
-// arguments give equal codes. It runs on all cores and needs twice the memory of the
-// codes.
+// Codes returns n codes of q bits. codec.CheckBits has to admit q. Equal arguments give
+// equal codes. It runs on all cores and needs twice the memory of the codes.
 func Codes(set CodeSet, q, n int, seed uint64) (codec.Codes, error) {
 	g, err := newGenerator(set, q, n, seed)
 	if err != nil {
@@ -22,11 +21,11 @@ func Codes(set CodeSet, q, n int, seed uint64) (codec.Codes, error) {
 	return g.codes(n, g.item), nil
 }
 
-// CodeQueries returns two kinds of queries for the set that Codes makes of the same
-// arguments, count of each: members are items drawn at random, with repetition, of
-// which each bit is flipped with probability .03, so that the item itself is among
-// the nearest; fresh ones are drawn as the items were, without being among them.
-// (Fresh codes of Learned are mostly centres, so that many items carry the same.)
+// CodeQueries returns two kinds of queries, count of each, for the set that Codes makes
+// of the same arguments. members are items drawn at random, with repetition; each bit
+// is flipped with probability .03, so the item itself is among the nearest. fresh ones
+// are drawn like the items, but are not among them. (Fresh codes of Learned are mostly
+// centres, so many items have the same code.)
 func CodeQueries(set CodeSet, q, n, count int, seed uint64) (members, fresh codec.Codes, err error) {
 	g, err := newGenerator(set, q, n, seed)
 	if err != nil {
@@ -47,7 +46,7 @@ func CodeQueries(set CodeSet, q, n, count int, seed uint64) (members, fresh code
 	return members, fresh, nil
 }
 
-// The purposes that streams are split for.
+// Each purpose has a stream of its own.
 const (
 	forItems = iota + 1
 	forMembers
@@ -60,25 +59,26 @@ const (
 	itemsPerCentre = 50   // of Clustered
 	learnedCentres = 2000 // of Learned
 	factors        = 24   // of Projected
-	decay          = .85  // of the variances of factors
-	noiseShare     = .05  // of the variance of what a sign is taken of
+	decay          = .85  // ratio of the variances of two successive factors
+	noiseShare     = .05  // share of the noise in the variance of a sum whose sign is a bit
 )
 
-// A generator draws codes of one set. It is not changed after it is made, so
+// A generator draws codes of one set. It does not change after newGenerator, so
 // goroutines may share it.
 type generator struct {
 	set  CodeSet
 	q    int
-	last uint64 // mask of the bits in use of the last word
+	last uint64 // mask of the used bits of the last word
 	base stream
 
 	centres codec.Codes // of Clustered and Learned
-	shares  []int       // their weights, each added to those before
+	shares  []int       // running sums of the centres' weights
 
-	// Of Projected: directions[i] is that of bit 2i in the lower half of its
-	// words, plus 2^32 times that of bit 2i+1, so that one product serves both.
+	// These belong to Projected. directions[i] holds the direction of bit 2i in the
+	// lower half of its words, plus 2^32 times the direction of bit 2i+1. So one
+	// product serves both bits.
 	directions [][factors]int64
-	noise      int64 // a sum of two bytes is multiplied by it
+	noise      int64 // factor for the sum of two random bytes
 }
 
 func newGenerator(set CodeSet, q, n int, seed uint64) (*generator, error) {
@@ -118,13 +118,14 @@ func (g *generator) addCentres(n int, weight func(rank float64) float64) {
 }
 
 func (g *generator) addDirections() {
-	// The variance of a projection, in units of the square of stream.byteSum's.
+	// variance is the variance of a factor, total the sum over all factors: that of a
+	// projection, in units of the squared variance of stream.byteSum.
 	variance, total := 1.0, 0.0
 	var deviations [factors]float64
 	for f := range deviations {
 		deviations[f] = math.Sqrt(variance)
 		total += variance
-		variance = float64(variance * decay) // rounded, so that nothing is fused into the sum
+		variance = float64(variance * decay) // the conversion rounds, so that the compiler does not fuse the operations
 	}
 	g.directions = make([][factors]int64, g.q/2)
 	for j := range g.q {
@@ -140,7 +141,7 @@ func (g *generator) addDirections() {
 	g.noise = int64(math.Sqrt(noiseShare/(1-noiseShare)*total/pair) * eight)
 }
 
-// codes returns n codes, each made by draw, on all cores.
+// codes returns n codes. It calls draw for each of them, on all cores.
 func (g *generator) codes(n int, draw func(dst codec.Code, i int)) codec.Codes {
 	const chunk = 1024
 	w := codec.Words(g.q)
@@ -174,7 +175,7 @@ func (g *generator) item(dst codec.Code, i int) {
 	g.draw(dst, &s)
 }
 
-// draw makes a code of the set.
+// draw draws a code of the set.
 func (g *generator) draw(dst codec.Code, s *stream) {
 	switch g.set {
 	case Uniform:
@@ -192,7 +193,7 @@ func (g *generator) draw(dst codec.Code, s *stream) {
 	}
 }
 
-// toss makes every bit a fair coin.
+// toss draws every bit with probability 1/2.
 func (g *generator) toss(dst codec.Code, s *stream) {
 	for i := range dst {
 		dst[i] = s.next()
@@ -208,13 +209,13 @@ func (g *generator) flip(dst codec.Code, s *stream, p chance) {
 	dst[len(dst)-1] &= g.last
 }
 
-// centre chooses one by its weight.
+// centre draws a centre by its weight.
 func (g *generator) centre(s *stream) codec.Code {
 	x := s.below(g.shares[len(g.shares)-1])
 	return g.centres.At(sort.Search(len(g.shares), func(i int) bool { return g.shares[i] > x }))
 }
 
-// project draws the factors of an item and takes signs.
+// project draws the factors of an item and takes the signs of their projections.
 func (g *generator) project(dst codec.Code, s *stream) {
 	var x [factors]int64
 	for f := range x {
@@ -224,14 +225,14 @@ func (g *generator) project(dst codec.Code, s *stream) {
 		var w, noise uint64
 		for j := 0; j < min(64, g.q-64*i); j += 2 {
 			if j%4 == 0 {
-				noise = s.next() // two bytes a bit
+				noise = s.next() // two bytes for each bit
 			}
 			sum := int64(0)
 			for f, d := range &g.directions[32*i+j/2] {
 				sum += d * x[f]
 			}
-			// Neither product exceeds 2^25, so the lower half is what it is and
-			// the upper one is off by its sign.
+			// Neither product exceeds 2^25. So the lower half is right, and the upper
+			// half is off by the sign of the lower one.
 			low := int64(int32(sum))
 			high := (sum - low) >> 32
 			if low+g.noise*twoBytes(noise) >= 0 {
@@ -246,5 +247,5 @@ func (g *generator) project(dst codec.Code, s *stream) {
 	}
 }
 
-// twoBytes returns the sum of the two lowest bytes, less its mean.
+// twoBytes returns the sum of the two lowest bytes, minus its mean.
 func twoBytes(w uint64) int64 { return int64(w&0xff+w>>8&0xff) - 255 }

@@ -34,12 +34,12 @@ func words(c codec.Codes) []uint64 { return c.Slice(0, c.Len()) }
 
 func hash(c codec.Codes) uint64 {
 	h := fnv.New64a()
-	_ = binary.Write(h, binary.LittleEndian, words(c)) // a hash takes everything
+	_ = binary.Write(h, binary.LittleEndian, words(c)) // writing to a hash never fails
 	return h.Sum64()
 }
 
-// Figures can be compared only if they are about the same codes: a change here is a
-// change of every benchmark.
+// Figures of benchmarks can be compared only if the codes are the same. A change here
+// changes every benchmark.
 func TestCodesArePinned(t *testing.T) {
 	for _, c := range []struct {
 		set                   CodeSet
@@ -64,8 +64,8 @@ func TestCodesArePinned(t *testing.T) {
 	}
 }
 
-// The same arguments give the same codes however many cores there are, another seed
-// gives others, and any length of code is possible.
+// The same arguments give the same codes, however many cores there are. Another seed
+// gives other codes. Any length of code is possible.
 func TestCodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector, and is one goroutine")
@@ -150,19 +150,19 @@ func TestParseCodeSet(t *testing.T) {
 	}
 }
 
-// About half of the bits are 1, and two codes differ in about half of the bits
-// unless they are of one cluster.
+// About half of the bits are 1. Two codes differ in about half of the bits, unless they
+// belong to one cluster.
 func TestCodesBalance(t *testing.T) {
 	const q, n = 128, 40_000
 	for _, c := range []struct {
 		set      CodeSet
-		near     float64 // chance that two items share a centre
-		distance float64 // of two that do
-		balance  float64 // largest deviation of any bit from 1/2
+		near     float64 // chance that two items have the same centre
+		distance float64 // mean distance of two such items
+		balance  float64 // largest deviation of any bit's mean from 1/2
 	}{
 		{Uniform, 0, 0, .015},
 		{Clustered, zipf2(n/50, 1), 2 * .05 * .95 * q, .3},
-		// Of two items one or both may be other than their centre.
+		// Of two items, one or both may differ from their centre.
 		{Learned, zipf2(2000, .5), (2*.2*.8*.03 + .2*.2*2*.03*.97) * q, .08},
 		{Projected, 0, 0, .015},
 	} {
@@ -200,7 +200,7 @@ func TestCodesBalance(t *testing.T) {
 	}
 }
 
-// zipf2 returns the chance that two draws by weights 1/rank^s are the same of n.
+// zipf2 returns the chance that two draws among n, with weights 1/rank^s, are equal.
 func zipf2(n int, s float64) float64 {
 	sum, squares := 0.0, 0.0
 	for i := range n {
@@ -219,8 +219,8 @@ func distinct(codes codec.Codes) map[string]int {
 	return m
 }
 
-// Uniform codes of 64 bits do not repeat; four fifths of Learned are among 2,000
-// codes.
+// Uniform codes of 64 bits do not repeat. Four fifths of the items of Learned have one
+// of 2,000 codes.
 func TestDistinctCodes(t *testing.T) {
 	const n = 100_000
 	for _, q := range []int{64, 128} {
@@ -236,7 +236,7 @@ func TestDistinctCodes(t *testing.T) {
 		for i := range g.centres.Len() {
 			exact += all[string(g.centres.At(i).AppendBytes(nil, q))]
 		}
-		same := math.Pow(.97, float64(q)) // of the fifth, nothing flipped
+		same := math.Pow(.97, float64(q)) // of the other fifth, items without a flipped bit
 		if got, want := float64(exact)/n, .8+.2*same; g.centres.Len() != 2000 || math.Abs(got-want) > .005 {
 			t.Errorf("L %d: %.4f of the items are one of %d centres, want %.4f", q, got, g.centres.Len(), want)
 		}
@@ -246,7 +246,7 @@ func TestDistinctCodes(t *testing.T) {
 	}
 }
 
-// Each bit of an item of Clustered differs from its centre's with probability .05.
+// Each bit of an item of Clustered differs from the centre's bit with probability .05.
 func TestCodesSpread(t *testing.T) {
 	const q, n = 128, 10_000
 	g, err := newGenerator(Clustered, q, n, 1)
@@ -269,8 +269,8 @@ func TestCodesSpread(t *testing.T) {
 	}
 }
 
-// Bits of Projected are correlated as those of about twelve even factors: the mean
-// square is well above what chance leaves in independent bits, 1/n.
+// Bits of Projected are correlated like those of about twelve equal factors. The mean
+// squared correlation is well above 1/n, the value of independent bits.
 func TestCodesCorrelate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector, and is one goroutine")
@@ -299,8 +299,8 @@ func TestCodesCorrelate(t *testing.T) {
 	}
 }
 
-// A member has an item within the few bits that were flipped; a fresh query of a set
-// without clusters has none.
+// A member is within the few flipped bits of an item. A fresh query of a set without
+// clusters has no item so near.
 func TestCodeQueries(t *testing.T) {
 	const q, n, count = 128, 20_000, 200
 	for _, set := range CodeSets() {

@@ -2,10 +2,10 @@ package synth
 
 import "fmt"
 
-// A CodeSet is a distribution of codes; its value is the letter that reports use.
+// A CodeSet is a distribution of codes. Its value is the letter in reports.
 type CodeSet byte
 
-// The sets; the package comment says what they are.
+// These are the sets. The package comment describes them.
 const (
 	Uniform   CodeSet = 'U'
 	Clustered CodeSet = 'C'
@@ -16,7 +16,7 @@ const (
 // CodeSets returns all sets, in the order of reports.
 func CodeSets() []CodeSet { return []CodeSet{Uniform, Clustered, Learned, Projected} }
 
-// ParseCodeSet returns the set with this letter: U, C, L or S.
+// ParseCodeSet returns the set with the letter U, C, L or S.
 func ParseCodeSet(letter string) (CodeSet, error) {
 	for _, s := range CodeSets() {
 		if letter == s.String() {
@@ -30,10 +30,10 @@ func unknown(letter string) error {
 	return fmt.Errorf("unknown set %q: there are U, C, L and S", letter)
 }
 
-// String returns the letter.
+// String returns the letter of the set.
 func (s CodeSet) String() string { return string(rune(s)) }
 
-// Name returns the name in words.
+// Name returns the name of the set in words.
 func (s CodeSet) Name() string {
 	switch s {
 	case Uniform:

@@ -6,22 +6,23 @@ import (
 	"slices"
 )
 
-// ManyLabels describes data with many labels, which come in families: those of a
-// family look alike. Labels and families are drawn independently of the items.
+// ManyLabels describes data with many labels. Labels come in families, and those of one
+// family look alike. Labels and families are drawn independently of the items. Zero
+// fields mean the defaults given here.
 type ManyLabels struct {
 	Items, Labels int
 	Dims          []int   // dimension of each modality; {48, 24}
-	PerItem       int     // most labels of an item, up to as many; mostly of one family; 1
+	PerItem       int     // most labels of an item, mostly of one family; an item has one to so many; 1
 	Zipf          bool    // label l has a share of 1/(l+1) instead of an equal one
-	Noise         float64 // standard deviation, where that of labels is 1; 1.4
+	Noise         float64 // standard deviation of the noise, where the labels have 1; 1.4
 	Seed          uint64
 }
 
-// familySize is how many labels a family has.
+// familySize is the number of labels in a family.
 const familySize = 12
 
 // Make makes the data; equal descriptions give equal data. Every label is the first
-// of one of the first items, if there are so many.
+// label of one of the first items, if there are enough items.
 func (cfg ManyLabels) Make() *Data {
 	if cfg.Dims == nil {
 		cfg.Dims = []int{48, 24}
@@ -66,7 +67,7 @@ func (cfg ManyLabels) Make() *Data {
 		labels := []uint32{uint32(first)}
 		for range rng.IntN(cfg.PerItem) {
 			l := draw()
-			if rng.Float64() < .8 { // of the family
+			if rng.Float64() < .8 { // a label of the same family
 				l = first%families + families*rng.IntN((cfg.Labels-1-first%families)/families+1)
 			}
 			labels = append(labels, uint32(l))

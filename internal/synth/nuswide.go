@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// The shape of NUS-WIDE as cross-modal hashing uses it: pictures as bags of 500
-// visual words, their tags as bags of 1,000 words, the 10 most frequent concepts
-// as labels, and about 184,000 pairs.
+// These numbers are the shape of NUS-WIDE as cross-modal hashing uses it: pictures as
+// bags of 500 visual words, their tags as bags of 1,000 words, the 10 most frequent
+// concepts as labels, and about 184,000 pairs.
 const (
 	NUSWideItems  = 184_000
-	NUSWideImage  = 500  // dimensions, dense
-	NUSWideText   = 1000 // dimensions, sparse
+	NUSWideImage  = 500  // dimensions; dense
+	NUSWideText   = 1000 // dimensions; sparse
 	NUSWideLabels = 10
 
 	// NUSWideLeastWords and NUSWideMostWords bound the words of a text.
@@ -19,25 +19,25 @@ const (
 	NUSWideMostWords  = 50
 )
 
-// DefaultNUSWideNoise leaves mAP well above chance and well below 1.
+// DefaultNUSWideNoise gives an mAP well above chance and well below 1.
 const DefaultNUSWideNoise = 0.8
 
-// NUSWide makes data of the shape of NUS-WIDE, any number of items of it. An
-// item depends on the seed, the noise and its number alone, so that any part can
-// be made anywhere, in any order, and twice: to the last bit on one architecture.
+// NUSWide makes items of the shape of NUS-WIDE, any number of them. An item depends on
+// the seed, the noise and its number alone. So any part can be made anywhere, in any
+// order, and repeatedly: equal to the last bit on one architecture.
 //
-// Labels come from three latent factors, which make some of them go together
-// (clouds with sky) and others avoid each other, and from thresholds that make
-// their frequencies fall from .42 to .06; every item has at least one. Each label
-// is a topic: a distribution over visual words and one over words. An item mixes
-// the topics of its labels with one background topic and with two of twenty
-// nuisance topics that say nothing of the labels but are the same in both
-// modalities, as a subject without a concept of its own is. Noise is the share of
-// the mixture that is not of the labels; it varies from item to item.
+// Labels come from three latent factors and from thresholds. The factors make some
+// labels go together (clouds with sky) and others avoid each other. The thresholds make
+// their frequencies fall from .42 to .06. Every item has at least one label. Each label
+// is a topic: a distribution over visual words and one over words. An item mixes the
+// topics of its labels with one background topic and with two of twenty nuisance
+// topics. The nuisance topics say nothing of the labels but are the same in both
+// modalities, like a subject without a concept of its own. Noise is the share of the
+// mixture that does not come from the labels; it varies from item to item.
 //
-// The picture is the mixture, each visual word times an exponentially distributed
-// deviation, scaled to the sum 1. The text is drawn word by word from the mixture until
-// it has 20 to 50 different words; its numbers are counts.
+// The picture is the mixture, with each visual word multiplied by an exponentially
+// distributed deviation, scaled to the sum 1. The text is drawn word by word from the
+// mixture until it has 20 to 50 different words; its numbers are counts.
 //
 // All methods are safe for concurrent use. Making the features of an item takes
 // a few microseconds.
@@ -45,8 +45,8 @@ type NUSWide struct {
 	seed  uint64
 	noise float64
 
-	visual [topics][NUSWideImage]float32 // distributions
-	words  [topics][quantiles]uint16     // the inverse of the distribution function
+	visual [topics][NUSWideImage]float32 // a distribution over visual words for each topic
+	words  [topics][quantiles]uint16     // the inverse of the distribution function over words, for each topic
 }
 
 const (
@@ -55,11 +55,11 @@ const (
 	nuisances  = 20
 	topics     = nuisance + nuisances
 
-	quantiles = 1 << 14 // of the tables that a random word is looked up in
+	quantiles = 1 << 14 // size of the tables that turn a random number into a word
 )
 
-// NewNUSWide returns the generator of a seed. Noise is from 0, which leaves
-// nothing but the labels, to 1, which leaves no trace of them.
+// NewNUSWide returns the generator of a seed. noise is from 0 (the items follow their
+// labels alone) to 1 (the items have no trace of them).
 func NewNUSWide(seed uint64, noise float64) (*NUSWide, error) {
 	if !(noise >= 0 && noise <= 1) {
 		return nil, fmt.Errorf("synth: noise %v: from 0 to 1 is possible", noise)
@@ -67,8 +67,8 @@ func NewNUSWide(seed uint64, noise float64) (*NUSWide, error) {
 	g := &NUSWide{seed: seed, noise: noise}
 	for t := range topics {
 		r := stream(seed).split('t', uint64(t))
-		// Log-normal weights: a topic prefers some visual words, if not as clearly as
-		// its words.
+		// The weights are log-normal: a topic prefers some visual words, but less
+		// clearly than it prefers some words.
 		sum := 0.0
 		var weights [NUSWideImage]float64
 		for j := range weights {
@@ -83,8 +83,8 @@ func NewNUSWide(seed uint64, noise float64) (*NUSWide, error) {
 	return g, nil
 }
 
-// zipf returns the quantiles of a distribution over words that gives the i-th of
-// them, in an order of its own, a weight of 1/(i+5).
+// zipf returns the quantiles of a distribution over words. The i-th word, in a random
+// order, has the weight 1/(i+5).
 func zipf(r *stream) (table [quantiles]uint16) {
 	var order [NUSWideText]uint16
 	sum := 0.0
@@ -107,11 +107,11 @@ func zipf(r *stream) (table [quantiles]uint16) {
 	return table
 }
 
-// labelModel says when an item has a label: when the weighted factors and a
-// normal deviation of its own, which make up variance 1, are above a threshold.
-// Draws without any label, three in ten, are repeated, which raises all frequencies.
+// labelModel says when an item has a label. The weighted factors, plus a normal
+// deviation that brings the variance to 1, have to exceed a threshold. Draws without
+// any label, three in ten, are repeated, which raises all frequencies.
 var labelModel = [NUSWideLabels]struct {
-	factors   [3]float64 // outdoors, water, people
+	factors   [3]float64 // weights of the factors outdoors, water, people
 	threshold float64
 }{
 	{[3]float64{.8, .2, -.1}, .55}, // sky
@@ -126,8 +126,8 @@ var labelModel = [NUSWideLabels]struct {
 	{[3]float64{.3, .8, -.2}, 1.75}, // lake
 }
 
-// AppendLabels appends the labels of item i, ascending, to dst: one to ten of 0
-// to 9.
+// AppendLabels appends the labels of item i to dst in ascending order: one to ten of
+// the numbers 0 to 9.
 func (g *NUSWide) AppendLabels(dst []uint32, i int) []uint32 {
 	r := stream(g.seed).split('l', uint64(i))
 	for n := len(dst); len(dst) == n; {
@@ -149,8 +149,8 @@ func (g *NUSWide) AppendLabels(dst []uint32, i int) []uint32 {
 	return dst
 }
 
-// A mixture is what an item is about: topics and their shares, which add up to 1.
-// The first of them are the labels.
+// A mixture is the content of an item: topics and their shares, which add up to 1. The
+// first topics are the labels.
 type mixture struct {
 	n      int
 	topics [NUSWideLabels + 3]int
@@ -166,8 +166,8 @@ func (g *NUSWide) mixture(i int) (m mixture) {
 	var room [NUSWideLabels]uint32
 	labels := g.AppendLabels(room[:0], i)
 	r := stream(g.seed).split('m', uint64(i))
-	// An item is clearer or less clear than the average: a power of the noise
-	// keeps 0 and 1 what they are.
+	// An item is clearer or less clear than the average. A power of the noise keeps 0
+	// and 1 as they are.
 	noise := math.Pow(g.noise, math.Exp(.5*r.normal()))
 	for _, l := range labels {
 		m.add(int(l), (1-noise)/float64(len(labels)))
@@ -181,8 +181,8 @@ func (g *NUSWide) mixture(i int) (m mixture) {
 	return m
 }
 
-// Image writes the picture of item i to dst, which has NUSWideImage numbers: none
-// is negative, and they add up to 1.
+// Image writes the picture of item i to dst, which has NUSWideImage numbers. None is
+// negative, and their sum is 1.
 func (g *NUSWide) Image(dst []float32, i int) {
 	m := g.mixture(i)
 	dst = dst[:NUSWideImage]
@@ -195,7 +195,7 @@ func (g *NUSWide) Image(dst []float32, i int) {
 	}
 	r := stream(g.seed).split('i', uint64(i))
 	var sum float32
-	for j := 0; j < len(dst); j += 5 { // five draws of 12 bits in a word
+	for j := 0; j < len(dst); j += 5 { // a word gives five draws of 12 bits
 		bits := r.next()
 		for k := j; k < j+5; k++ {
 			dst[k] *= deviations[bits&0xfff]
@@ -208,8 +208,8 @@ func (g *NUSWide) Image(dst []float32, i int) {
 	}
 }
 
-// AppendText appends the text of item i: the numbers of 20 to 50 words, ascending,
-// and how often each occurs.
+// AppendText appends the text of item i: the numbers of 20 to 50 words in ascending
+// order, and their counts.
 func (g *NUSWide) AppendText(words []uint32, counts []float32, i int) ([]uint32, []float32) {
 	var bag [NUSWideText]uint16
 	g.bag(&bag, i)
@@ -249,16 +249,16 @@ func (g *NUSWide) bag(bag *[NUSWideText]uint16, i int) {
 	}
 }
 
-// A CSR holds sparse rows: row i has the numbers Values[Starts[i]:Starts[i+1]] at
-// the columns Columns[Starts[i]:Starts[i+1]], which ascend.
+// A CSR holds sparse rows. Row i has the numbers Values[Starts[i]:Starts[i+1]] in the
+// columns Columns[Starts[i]:Starts[i+1]], which are ascending.
 type CSR struct {
 	Cols    int
-	Starts  []int // one more than there are rows
+	Starts  []int // one element more than there are rows
 	Columns []uint32
 	Values  []float32
 }
 
-// Texts returns the texts of the items from to to-1.
+// Texts returns the texts of the items from from to to-1.
 func (g *NUSWide) Texts(from, to int) *CSR {
 	c := &CSR{Cols: NUSWideText, Starts: []int{0}}
 	for i := from; i < to; i++ {
@@ -268,7 +268,7 @@ func (g *NUSWide) Texts(from, to int) *CSR {
 	return c
 }
 
-// Data returns the items from to to-1 in memory, with dense texts: 6,000 bytes an
+// Data returns the items from from to to-1 in memory, with dense texts: 6,000 bytes an
 // item. The first modality is the picture.
 func (g *NUSWide) Data(from, to int) *Data {
 	d := &Data{Vectors: make([][][]float32, 2)}

@@ -16,8 +16,8 @@ func newNUSWide(t testing.TB, seed uint64, noise float64) *NUSWide {
 	return g
 }
 
-// Any part, made by another generator and in another order, is the same; another
-// seed is not.
+// Any part is the same if another generator makes it in another order. Another seed
+// gives other items.
 func TestNUSWideIsDetermined(t *testing.T) {
 	g, again, other := newNUSWide(t, 5, .8), newNUSWide(t, 5, .8), newNUSWide(t, 6, .8)
 	all := g.Data(0, 60)
@@ -113,7 +113,7 @@ func TestNUSWideLabels(t *testing.T) {
 			}
 		}
 	}
-	// Skewed: from two items in five to one in twenty, falling.
+	// The frequencies are skewed: they fall from two items in five to one in twenty.
 	frequency := func(l int) float64 { return counts[l][l] / n }
 	for l := 1; l < NUSWideLabels; l++ {
 		if frequency(l) > frequency(l-1)+.01 {
@@ -125,7 +125,8 @@ func TestNUSWideLabels(t *testing.T) {
 	if frequency(0) < .38 || frequency(0) > .46 || frequency(9) < .04 || frequency(9) > .08 || mean < 1.6 || mean > 2.2 {
 		t.Errorf("%.2f labels an item, frequencies %.3f to %.3f", mean, frequency(0), frequency(9))
 	}
-	// Correlated: how much more often than by chance two labels meet.
+	// The labels are correlated. lift is how much more often than by chance two labels
+	// meet.
 	lift := func(a, b int) float64 { return counts[a][b] / n / frequency(a) / frequency(b) }
 	t.Logf("sky and clouds %.2f, water and lake %.2f, sky and people %.2f", lift(0, 1), lift(3, 9), lift(0, 2))
 	if lift(0, 1) < 1.5 || lift(3, 9) < 1.5 || lift(0, 2) > .8 {
@@ -133,8 +134,8 @@ func TestNUSWideLabels(t *testing.T) {
 	}
 }
 
-// Noise is what it says: items of one label look alike without it, and not at all
-// with nothing else.
+// Without noise, items of one label look alike. With noise 1 they do not look alike at
+// all.
 func TestNUSWideNoise(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -148,7 +149,7 @@ func TestNUSWideNoise(t *testing.T) {
 		}
 		return ab / math.Sqrt(aa*bb)
 	}
-	// How much more alike items of the same set of labels are than others.
+	// contrast is how much more alike items with the same labels are than other items.
 	contrast := func(noise float64, modality int) float64 {
 		d := newNUSWide(t, 4, noise).Data(0, 200)
 		var same, other, sames, others float64

@@ -9,14 +9,14 @@ import (
 type Config struct {
 	Items         int     // 100
 	Classes       int     // 4
-	Dims          []int   // the dimension of each modality; {8, 5}
-	LabelsPerItem int     // at most that many, at least one; 1
-	Noise         float64 // standard deviation of the noise, centres have 1; 0.3
+	Dims          []int   // dimension of each modality; {8, 5}
+	LabelsPerItem int     // most labels of an item, at least one; 1
+	Noise         float64 // standard deviation of the noise, where centres have 1; 0.3
 	Missing       float64 // chance that an item lacks a modality; it keeps at least one
 	Seed          uint64
 }
 
-// Data is what Pairs makes.
+// Data holds generated items in memory.
 type Data struct {
 	// Vectors holds a row for each modality and item: Vectors[t][i] is nil
 	// where item i lacks modality t.
@@ -37,7 +37,7 @@ func (d *Data) Item(i int) [][]float32 {
 	return v
 }
 
-// Slice returns the items from to to-1; the rows alias the data.
+// Slice returns the items from from to to-1. The rows alias the data.
 func (d *Data) Slice(from, to int) *Data {
 	s := &Data{Labels: d.Labels[from:to]}
 	for _, rows := range d.Vectors {
@@ -46,9 +46,9 @@ func (d *Data) Slice(from, to int) *Data {
 	return s
 }
 
-// Pairs makes the data; equal configurations give equal data. The first
-// Classes items have one label each, all different, so that every class occurs
-// when there are enough items.
+// Pairs makes the data; equal configurations give equal data. Each of the first Classes
+// items has one label, and these labels differ. So every class occurs if there are
+// enough items.
 func Pairs(cfg Config) *Data {
 	s := NewStream(cfg)
 	cfg = s.cfg
@@ -66,15 +66,16 @@ func Pairs(cfg Config) *Data {
 	return data
 }
 
-// A Stream makes the items of Pairs one after the other, as many as are asked for.
+// A Stream makes the items of Pairs one by one, without an end. Goroutines must not
+// share it.
 type Stream struct {
 	cfg     Config
 	rng     *rand.Rand
-	centres [][]float64 // by modality, a row a class
+	centres [][]float64 // [modality][class]
 	next    int
 }
 
-// NewStream returns a stream at its first item. Config.Items does not matter to it.
+// NewStream returns a stream at its first item. It ignores Config.Items.
 func NewStream(cfg Config) *Stream {
 	if cfg.Items == 0 {
 		cfg.Items = 100
@@ -102,8 +103,8 @@ func NewStream(cfg Config) *Stream {
 	return s
 }
 
-// Next returns the vectors of the next item by modality, nil for those that it lacks, and
-// its sorted, distinct labels.
+// Next returns the next item: its vectors by modality, nil for those it lacks, and its
+// sorted, distinct labels.
 func (s *Stream) Next() (vectors [][]float32, labels []uint32) {
 	labels = drawLabels(s.rng, s.cfg, s.next)
 	s.next++

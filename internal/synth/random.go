@@ -6,10 +6,10 @@ import (
 )
 
 // A stream is a sequence of random words: SplitMix64 (Steele, Lea and Flood, OOPSLA
-// 2014), whose state is one word, so that every item can have its own for every
-// purpose. Codes draw integers, and use floating-point operations that are exact or
-// rounded once, so that no machine gives other codes. NUSWide draws floating-point
-// numbers, too: these are the same on one architecture.
+// 2014). Its state is one word, so every item can have its own stream for every
+// purpose. Codes draw integers, and use only floating-point operations that are exact
+// or rounded once, so that all machines make the same codes. NUSWide also draws
+// floating-point numbers; these are the same on one architecture.
 type stream uint64
 
 const golden = 0x9e3779b97f4a7c15
@@ -25,7 +25,7 @@ func (s *stream) next() uint64 {
 	return mix(uint64(*s))
 }
 
-// split returns the i-th of the streams for a purpose.
+// split returns the i-th stream for a purpose.
 func (s stream) split(purpose, i uint64) stream {
 	return stream(mix(mix(uint64(s)+purpose*golden) ^ i*golden))
 }
@@ -36,13 +36,13 @@ func (s *stream) below(n int) int {
 	return int(hi)
 }
 
-// uniform returns a number from 0 to below 1.
+// uniform returns a number in [0, 1).
 func (s *stream) uniform() float64 { return float64(s.next()>>11) / (1 << 53) }
 
-// normal returns one of 4,096 quantiles of the normal distribution.
+// normal returns one of 4,096 quantiles of the normal distribution, drawn at random.
 func (s *stream) normal() float64 { return normals[s.next()>>52] }
 
-// normals are quantiles of the normal distribution, deviations those of the
+// normals are quantiles of the normal distribution, deviations quantiles of the
 // exponential distribution.
 var normals, deviations = func() (normals [4096]float64, deviations [4096]float32) {
 	for i := range normals {
@@ -62,12 +62,13 @@ const (
 	oneFifth     chance = 13107
 )
 
-// happens says, with that probability, yes.
+// happens returns true with probability p.
 func (s *stream) happens(p chance) bool { return s.next()>>48 < uint64(p) }
 
-// coins returns 64 bits that are 1 with probability p each, independently. With p =
-// .b1 b2 ... in binary, a bit that is ORed with a fair coin where the digit is 1 and
-// ANDed where it is 0, from the last digit to the first, is 1 with probability p.
+// coins returns 64 bits, each of which is independently 1 with probability p. Write p
+// in binary as .b1 b2 ... From the last digit to the first, a bit is ORed with a fair
+// coin if the digit is 1, and ANDed with one if it is 0. Then it is 1 with probability
+// p.
 func (s *stream) coins(p chance) uint64 {
 	var w uint64
 	for i := bits.TrailingZeros16(uint16(p)); i < 16; i++ {
@@ -80,11 +81,11 @@ func (s *stream) coins(p chance) uint64 {
 	return w
 }
 
-// byteSum returns the sum of eight uniform numbers from -127.5 to 127.5: close to a
-// Gaussian of mean 0 and standard deviation 209, and never more than 1,020.
+// byteSum returns the sum of eight uniform numbers from -127.5 to 127.5. It is close to
+// a Gaussian with mean 0 and standard deviation 209, and never exceeds 1,020 in size.
 func (s *stream) byteSum() int32 {
 	const odd = 0x00ff00ff00ff00ff
 	w := s.next()
-	sums := w&odd + w>>8&odd                                   // four sums of two bytes
-	return int32(sums*0x0001000100010001>>48) - int32(8*255/2) // added up in the top 16 bits
+	sums := w&odd + w>>8&odd                                   // four sums of two bytes each
+	return int32(sums*0x0001000100010001>>48) - int32(8*255/2) // the product adds them up in its top 16 bits
 }

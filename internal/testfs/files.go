@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ReadFile returns what is in a file.
+// ReadFile returns the content of a file.
 func ReadFile(t testing.TB, fsys vfs.FS, name string) []byte {
 	t.Helper()
 	f, err := fsys.Open(name)
@@ -24,7 +24,7 @@ func ReadFile(t testing.TB, fsys vfs.FS, name string) []byte {
 	return b
 }
 
-// ReadFileOr returns the first 64 KiB of a file, nil where there is none.
+// ReadFileOr returns the first 64 KiB of a file, or nil if it does not exist.
 func ReadFileOr(fsys vfs.FS, name string) []byte {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -36,7 +36,7 @@ func ReadFileOr(fsys vfs.FS, name string) []byte {
 	return b[:n]
 }
 
-// WriteFile makes a file, durably.
+// WriteFile makes a file and syncs it.
 func WriteFile(t testing.TB, fsys vfs.FS, name string, b []byte) {
 	t.Helper()
 	f, err := fsys.Create(name, vfs.WriteCategoryUnspecified)
@@ -49,7 +49,7 @@ func WriteFile(t testing.TB, fsys vfs.FS, name string, b []byte) {
 	}
 }
 
-// Flip flips a bit of a file.
+// Flip flips one bit of a file.
 func Flip(t testing.TB, fsys vfs.FS, path string, at int64) {
 	t.Helper()
 	f, err := fsys.OpenReadWrite(path, vfs.WriteCategoryUnspecified)

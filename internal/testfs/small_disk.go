@@ -8,27 +8,27 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A SmallDisk is a file system that takes so many bytes, whatever is deleted. It tells of
-// its space what Usage says. Safe for concurrent use where its fields are changed in Set.
+// A SmallDisk is a file system with room for a number of bytes. Deleting files frees
+// none. Goroutines may share it, if they read and change its fields within Set alone.
 type SmallDisk struct {
 	vfs.FS
-	Late bool // a full disk is told of when a file is synced, not when it is written
+	Late bool // a full disk fails when a file is synced, not when it is written; set before use
 
 	mu    sync.Mutex
-	Room  int64         // bytes that it still takes; negative: any number
-	Full  bool          // it has refused some
-	Usage vfs.DiskUsage // what it tells; zero: that it cannot tell
-	Asked int           // how often it was asked for Usage
+	Room  int64         // bytes that still fit; negative: any number
+	Full  bool          // something did not fit
+	Usage vfs.DiskUsage // answer of GetDiskUsage; zero: it is unsupported
+	Asked int           // how often GetDiskUsage was called
 }
 
-// Set calls f, which may read and change the fields.
+// Set calls f with the lock. f may read and change the fields.
 func (d *SmallDisk) Set(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f()
 }
 
-// take takes up to n bytes.
+// take uses up to n bytes of the room, and returns how many fit.
 func (d *SmallDisk) take(n int) (taken int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,7 +98,7 @@ func (f *smallFile) SyncTo(n int64) (bool, error) {
 	return full, errors.Join(f.lost, err)
 }
 
-// Error is an error as the operating system wraps it.
+// Error wraps an error as the operating system does.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return "write: " + e.Err.Error() }

@@ -1,5 +1,3 @@
-// Package versity runs a real S3 server for tests: the Versity gateway, which keeps
-// buckets as folders. make s3 installs it.
 package versity
 
 import (
@@ -16,15 +14,15 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// Access and Secret are the credentials, Bucket the one bucket that there is.
+// Access and Secret are the credentials. Bucket is the only bucket.
 const (
 	Access = "access"
 	Secret = "secret"
 	Bucket = "bucket"
 )
 
-// Start starts a server for the time of a test, and returns its endpoint. Where the
-// environment does not say in VERSITYGW where the program is, the test is skipped.
+// Start starts a server that runs until the test ends, and returns its endpoint. If the
+// environment variable VERSITYGW does not name the program, the test is skipped.
 func Start(t *testing.T) (endpoint string) {
 	t.Helper()
 	program := os.Getenv("VERSITYGW")
@@ -44,7 +42,8 @@ func Start(t *testing.T) (endpoint string) {
 	address := l.Addr().String()
 	_ = l.Close()
 	ctx, stop := context.WithCancel(context.Background())
-	// The sidecar has what would otherwise need a file system with extended attributes.
+	// The sidecar folder holds attributes that would otherwise need a file system with
+	// extended attributes.
 	server := exec.CommandContext(ctx, program, "--access", Access, "--secret", Secret, "--port", address, "--quiet",
 		"posix", "--sidecar", filepath.Join(dir, "sidecar"), filepath.Join(dir, "buckets"))
 	var said strings.Builder
@@ -63,7 +62,7 @@ func Start(t *testing.T) (endpoint string) {
 	return "http://" + address
 }
 
-// makeBucket tries until the server listens.
+// makeBucket tries to make the bucket until the server listens.
 func makeBucket(t *testing.T, address string) {
 	t.Helper()
 	client, err := minio.New(address, &minio.Options{Creds: credentials.NewStaticV4(Access, Secret, ""), Region: "us-east-1", MaxRetries: 100_000})

@@ -7,16 +7,16 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// DecadeAxis finishes an axis of decimal logarithms: at least a decade long, with ticks
-// at 1, 2 and 5 or at powers of ten as there is room. (With plot.LogScale a long label
-// would take the room of the curves.)
+// DecadeAxis finishes an axis of decimal logarithms. It makes the axis at least a
+// decade long, with ticks at 1, 2 and 5 or at powers of ten, as there is room. (With
+// plot.LogScale a long label would narrow the curves.)
 func DecadeAxis(a *plot.Axis) {
 	middle := (a.Min + a.Max) / 2
 	a.Min, a.Max = min(a.Min-.1, middle-.5), max(a.Max+.1, middle+.5)
 	a.Tick.Marker = decadeTicks(a.Min, a.Max)
 }
 
-// decadeTicks are between two logarithms.
+// decadeTicks returns the ticks between two logarithms.
 func decadeTicks(low, high float64) plot.ConstantTicks {
 	const most = 9
 	between := func(every int, steps ...string) (ticks plot.ConstantTicks) {
@@ -38,7 +38,7 @@ func decadeTicks(low, high float64) plot.ConstantTicks {
 	return between(1+int(high-low)/most, "1")
 }
 
-// briefly spells a number for an axis: 20k, 3M.
+// briefly returns a number for an axis: 20k, 3M.
 func briefly(x float64) string {
 	unit := ""
 	for _, u := range []string{"k", "M", "G"} {
@@ -50,7 +50,7 @@ func briefly(x float64) string {
 	return strconv.FormatFloat(x, 'g', 4, 64) + unit
 }
 
-// CountTicks puts ticks at whole numbers, a few of them.
+// CountTicks returns a few ticks at whole numbers.
 func CountTicks(low, high int) plot.ConstantTicks {
 	step := 1
 	for decade := 1; (high-low)/step > 8; decade *= 10 {
@@ -67,7 +67,7 @@ func CountTicks(low, high int) plot.ConstantTicks {
 	return TicksAt(ticks)
 }
 
-// TicksAt puts a tick at each value.
+// TicksAt returns a tick at each value.
 func TicksAt(values []float64) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for _, v := range values {
@@ -76,7 +76,7 @@ func TicksAt(values []float64) plot.ConstantTicks {
 	return ticks
 }
 
-// SweepTicks are at the first sweep and then a few more.
+// SweepTicks returns ticks at the first sweep and at a few more.
 func SweepTicks(last int) plot.ConstantTicks {
 	step := 1
 	for decade := 1; last/step > 5; decade *= 10 {
@@ -95,11 +95,11 @@ func SweepTicks(last int) plot.ConstantTicks {
 	return TicksAt(ticks)
 }
 
-// LeastSpan is the difference in mAP that an axis and the colours of a heat map span
-// at least: noise is not to look like structure.
+// LeastSpan is the least difference in mAP that an axis, or the colours of a heat map,
+// span: noise must not look like structure.
 const LeastSpan = .03
 
-// Widen makes an axis span no less than that, and leaves room at its ends.
+// Widen makes an axis span at least least, and leaves room at its ends.
 func Widen(a *plot.Axis, least float64) {
 	span := a.Max - a.Min
 	room := max(span*.06, (least-span)/2)

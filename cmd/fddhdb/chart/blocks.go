@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// blockLine draws values as a line of blocks, the lowest for low and less, the highest for
-// high and more.
+// blockLine draws values as a line of blocks: the lowest for low and less, the highest
+// for high and more.
 func blockLine(values []float64, low, high float64) string {
 	blocks := []rune("▁▂▃▄▅▆▇█")
 	var b strings.Builder
@@ -34,8 +34,8 @@ func Precision(points []model.TopPoint) string {
 	return blockLine(values, 0, 1)
 }
 
-// Drift draws residual, nearest distances and mAP of the items that came for each
-// revision of a space, where there are several: a line a modality.
+// Drift draws residual, nearest distances and mAP of the new items of each revision of
+// a space, if there are several revisions: a line a modality.
 func Drift(s *db.SpaceInfo) (lines []string) {
 	for _, name := range driftNames(s) {
 		var residuals, nearest, precision []float64

@@ -10,12 +10,12 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A CurveStyle keeps curves apart without colour, too.
+// A CurveStyle tells a curve from others, even without colour.
 type CurveStyle struct {
 	Name   string
 	Color  color.Color
 	Dashes []vg.Length
-	Glyph  draw.GlyphDrawer // nil for none
+	Glyph  draw.GlyphDrawer // nil: none
 }
 
 // Colours that most people can tell apart (Okabe and Ito).
@@ -26,7 +26,7 @@ var (
 	Purple     = color.RGBA{204, 121, 167, 255}
 )
 
-// The styles of the two orders of hits.
+// Styles of the two orders of hits.
 var (
 	HammingStyle    = CurveStyle{"Hamming", Blue, nil, draw.CircleGlyph{}}
 	AsymmetricStyle = CurveStyle{"asymmetric", Vermillion, []vg.Length{6, 3}, draw.TriangleGlyph{}}
@@ -48,7 +48,8 @@ func addCurve(p *plot.Plot, s CurveStyle, points plotter.XYs) error {
 	return nil
 }
 
-// Plotters returns the line through points, and the marks at them, nil for none.
+// Plotters returns the line through points and the marks at them; nil if the style has
+// none.
 func (s CurveStyle) Plotters(points plotter.XYs) (*plotter.Line, *plotter.Scatter, error) {
 	l, marks, err := plotter.NewLinePoints(points)
 	if err != nil {
@@ -80,23 +81,23 @@ func curveLegend(styles []CurveStyle) (*plot.Legend, error) {
 	return &legend, nil
 }
 
-// MarkOnly is the style of points without a line.
+// MarkOnly returns the style of points without a line.
 func MarkOnly(s CurveStyle) CurveStyle {
 	s.Dashes = []vg.Length{0, 1000}
 	return s
 }
 
-// Faint is a colour nearer to white.
+// Faint returns a colour nearer to white.
 func Faint(c color.Color) color.Color {
 	r, g, b, _ := c.RGBA()
 	mix := func(x uint32) uint8 { return uint8((x>>8 + 255) / 2) }
 	return color.RGBA{mix(r), mix(g), mix(b), 255}
 }
 
-// DirectionOf names a pair of modalities.
+// DirectionOf returns the name of a pair of modalities.
 func DirectionOf(from, to string) string { return shortName(from) + " → " + shortName(to) }
 
-// shortName cuts a name that would run into the next panel.
+// shortName shortens a name that would run into the next panel.
 func shortName(name string) string {
 	const most = 10
 	if runes := []rune(term.Plain(name)); len(runes) > most {

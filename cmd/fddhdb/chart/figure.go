@@ -18,7 +18,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// CheckPath returns an error unless a path ends in .svg or .png, or is empty: then there is no plot.
+// CheckPath returns an error unless a path ends in .svg or .png, or is empty for no
+// plot.
 func CheckPath(path string) error {
 	switch ext := strings.ToLower(filepath.Ext(path)); {
 	case path == "", ext == ".svg", ext == ".png":
@@ -28,29 +29,29 @@ func CheckPath(path string) error {
 	}
 }
 
-// A Figure is panels in rows, each row with a legend beside it, so that it covers no
+// A Figure is panels in rows. Each row has its legend beside it, where it covers no
 // curve. Sizes are in points.
 type Figure struct {
-	caption       string // above it; "" is none
+	caption       string // above the figure; "": none
 	Columns       int
 	Width, Height vg.Length      // of a panel
-	Panels        []*plot.Plot   // nil leaves a place free
+	Panels        []*plot.Plot   // nil leaves a place empty
 	Legend        []CurveStyle   // of every row; nil: none
-	rowLegends    [][]CurveStyle // in its place, where they differ
+	rowLegends    [][]CurveStyle // replaces Legend if rows differ; by row
 	LegendWidth   vg.Length
 }
 
-// The size of a panel of curves, and of the margins around it, in points.
+// Sizes of a panel of curves, and of the margins around it, in points.
 const (
 	PanelWidth  = 285
 	PanelHeight = 220
 	panelGap    = 10
 	panelMargin = 6
 	captionSize = 24
-	LegendWidth = 88 // of styles with short names
+	LegendWidth = 88 // for styles with short names
 )
 
-// Write draws the figure in the format of the ending of path. Equal figures give
+// Write draws the figure, in the format of the extension of path. Equal figures give
 // equal bytes.
 func (f *Figure) Write(w io.Writer, path string) error {
 	rows := (len(f.Panels) + f.Columns - 1) / f.Columns
@@ -76,7 +77,7 @@ func (f *Figure) Write(w io.Writer, path string) error {
 			return err
 		}
 	}
-	// Where the font is not installed, the reader shows one like it.
+	// If the font is missing a reader shows a similar one.
 	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
 	return err
 }
@@ -118,7 +119,8 @@ func (f *Figure) draw(c draw.Canvas) error {
 	return nil
 }
 
-// NewPanel returns an empty panel. Its axes take their range from the curves that are added.
+// NewPanel returns an empty panel. Its axes take their range from the curves that are
+// added to it.
 func NewPanel(title, x, y string) *plot.Plot {
 	p := plot.New()
 	Sans(&p.Title.TextStyle.Font, 11)

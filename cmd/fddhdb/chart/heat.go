@@ -49,7 +49,7 @@ func (h HeatCells) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// heatColor goes from nearly white to dark blue.
+// heatColor returns a colour from nearly white to dark blue.
 func heatColor(heat float64) color.Color {
 	from, to := [3]float64{240, 246, 252}, [3]float64{8, 69, 130}
 	var c [3]uint8

@@ -15,7 +15,7 @@ import (
 
 var chanceStyle = CurveStyle{"chance", color.Gray{110}, []vg.Length{2, 3}, nil}
 
-// WriteRetrieval draws the curves of an evaluation: two panels for each pair of
+// WriteRetrieval draws the curves of an evaluation, two panels for each pair of
 // modalities.
 func WriteRetrieval(w io.Writer, path string, found []db.Retrieval) error {
 	f := Figure{
@@ -34,21 +34,22 @@ func WriteRetrieval(w io.Writer, path string, found []db.Retrieval) error {
 	return f.Write(w, path)
 }
 
-// precisionPanel has precision on its vertical axis.
+// precisionPanel returns a panel with precision on its vertical axis.
 func precisionPanel(title, x string) *plot.Plot {
 	p := NewPanel(title, x, "precision")
 	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 0, 1, shareTicks
 	return p
 }
 
-// radiusPanel is precision against recall, a point a radius.
+// radiusPanel draws precision against recall, a point a radius.
 func radiusPanel(r db.Retrieval) (*plot.Plot, error) {
 	p := precisionPanel(DirectionOf(r.From, r.To)+": within each radius", "recall")
 	p.X.Min, p.X.Max, p.X.Tick.Marker = 0, 1, shareTicks
 	var line plotter.XYs
 	for _, point := range r.Hamming.ByRadius {
 		xy := plotter.XY{X: point.Recall, Y: point.Precision}
-		// Nothing has no precision, and most radii add nothing to the one before.
+		// An empty answer has no precision, and most radii add nothing to the one
+		// before.
 		if point.Retrieved > 0 && (len(line) == 0 || line[len(line)-1] != xy) {
 			line = append(line, xy)
 		}
@@ -59,12 +60,11 @@ func radiusPanel(r db.Retrieval) (*plot.Plot, error) {
 	return p, addCurve(p, HammingStyle, line)
 }
 
-// topPanel is precision of the first K.
+// topPanel draws precision of the first K.
 func topPanel(r db.Retrieval) (*plot.Plot, error) {
 	p := precisionPanel(DirectionOf(r.From, r.To)+": the first K", "K")
 	p.X.Scale = plot.LogScale{}
-	// Room for the K of a small database as for those of a large one: figures
-	// compare at a glance.
+	// All figures have the K of a large database, so that they compare at a glance.
 	p.X.Min, p.X.Max = 1, 1000
 	p.X.Tick.Marker = kTicks
 	if err := addCurve(p, chanceStyle, plotter.XYs{{X: 1, Y: chance(r)}, {X: 1000, Y: chance(r)}}); err != nil {
@@ -84,7 +84,7 @@ func topLine(points []model.TopPoint) plotter.XYs {
 	return line
 }
 
-// chance is the precision of any order that knows nothing: that of all items.
+// chance returns the precision of a random order: that of all items.
 func chance(r db.Retrieval) float64 {
 	if n := len(r.Hamming.ByRadius); n > 0 {
 		return r.Hamming.ByRadius[n-1].Precision

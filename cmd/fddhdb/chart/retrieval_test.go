@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// retrievals are figures of two directions, one of them with long names, one with
-// a database of few items and nothing at small radii.
+// retrievals returns figures of two directions: one with long names, one with a small
+// database and nothing at small radii.
 func retrievals() []db.Retrieval {
 	radii := func(first int) (points []model.RadiusPoint) {
 		for r := range 17 {
@@ -78,7 +78,7 @@ func TestPlot(t *testing.T) {
 	}
 }
 
-// Nothing to draw is a frame, not a failure.
+// An evaluation without points gives a frame, not an error.
 func TestPlotOfNothing(t *testing.T) {
 	list, _, _ := clitest.Texts(t, drawn(t, "a.svg", []db.Retrieval{{From: "a", To: "a"}}))
 	if len(list) == 0 {

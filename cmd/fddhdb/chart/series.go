@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// seriesStyles keep series apart that have no style of their own, by colour, dashes and
-// marks. After the last the first comes again.
+// seriesStyles tell series without a style of their own apart, by colour, dashes and
+// marks. They repeat after the last.
 var seriesStyles = []CurveStyle{
 	{"", Blue, nil, draw.CircleGlyph{}},
 	{"", Vermillion, []vg.Length{6, 3}, draw.TriangleGlyph{}},
@@ -22,17 +22,18 @@ var seriesStyles = []CurveStyle{
 	{"", color.Black, nil, draw.PlusGlyph{}},
 }
 
-// seriesStyle is the style of series i.
+// seriesStyle returns the style of series i.
 func seriesStyle(i int, name string) CurveStyle {
 	s := seriesStyles[i%len(seriesStyles)]
 	s.Name = shortName(name)
 	return s
 }
 
-// A Spread is a point of a curve with an interval above it: the values of similar measurements reach that far.
+// A Spread is a point of a curve with a bar above it, up to the largest value of
+// similar measurements.
 type Spread struct {
 	plotter.XY
-	High float64
+	High float64 // upper end of the bar
 }
 
 // AddSpreads draws a curve with bars from its points upwards.
@@ -67,7 +68,7 @@ type Deviation struct {
 	Std float64
 }
 
-// AddDeviations draws a curve and, where there are several seeds, its bars.
+// AddDeviations draws a curve, with bars if there are several seeds.
 func AddDeviations(p *plot.Plot, s CurveStyle, points []Deviation) error {
 	var line plotter.XYs
 	var errors plotter.YErrors

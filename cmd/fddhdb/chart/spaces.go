@@ -17,11 +17,10 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// plottedSpaces is how many spaces are drawn, each of up to three rows.
+// plottedSpaces bounds the spaces that are drawn, each in up to three rows.
 const plottedSpaces = 8
 
-// WriteSpaces draws what is known of the training and of the revisions of the latest
-// spaces.
+// WriteSpaces draws the training and the revisions of the latest spaces.
 func WriteSpaces(w io.Writer, path string, spaces []db.SpaceInfo) error {
 	f := &Figure{Columns: 2, Width: PanelWidth, Height: PanelHeight, LegendWidth: LegendWidth, rowLegends: [][]CurveStyle{}}
 	var some []*db.SpaceInfo
@@ -48,7 +47,7 @@ func WriteSpaces(w io.Writer, path string, spaces []db.SpaceInfo) error {
 	return f.Write(w, path)
 }
 
-// trainingStyle is that of what is one for all modalities.
+// trainingStyle is the style of values that are not by modality.
 var trainingStyle = CurveStyle{"", color.Gray{70}, nil, draw.SquareGlyph{}}
 
 // addTraining adds a row about the sweeps of a training: objective and mAP.
@@ -84,7 +83,7 @@ func (f *Figure) addTraining(s *db.SpaceInfo) error {
 
 func trainingIsKnown(s *db.SpaceInfo) bool { return s.Training != nil && len(s.Training.Objective) > 0 }
 
-// sweepLine is a value a sweep, from the first.
+// sweepLine returns a point a sweep, from the first.
 func sweepLine(values []float64) (line plotter.XYs) {
 	for i, v := range values {
 		line = append(line, plotter.XY{X: float64(i + 1), Y: v})
@@ -92,7 +91,7 @@ func sweepLine(values []float64) (line plotter.XYs) {
 	return line
 }
 
-// briefTicks spells large numbers as they are remembered.
+// briefTicks writes large numbers briefly.
 type briefTicks struct{}
 
 // Ticks implements plot.Ticker.
@@ -106,12 +105,12 @@ func (briefTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// driftPanels are about the items that came for each revision of a space: how badly the
-// projections knew them, how far from others they were, how well they found each other, and
-// how even the bits of their codes were.
+// driftPanels show the new items of each revision of a space: how badly the projections
+// knew them, their distances to others, how well they found each other, and the balance
+// of the bits of their codes.
 type driftPanels struct{ residual, nearest, retrieval, balance *plot.Plot }
 
-// addDrift adds two rows about the items that came.
+// addDrift adds two rows about new items.
 func (f *Figure) addDrift(s *db.SpaceInfo) error {
 	names := driftNames(s)
 	if len(names) == 0 {
@@ -126,7 +125,7 @@ func (f *Figure) addDrift(s *db.SpaceInfo) error {
 	for i, name := range names {
 		style := seriesStyle(i, name)
 		legend = append(legend, style)
-		// Beside each other, so that no bar hides another.
+		// Bars stand beside each other, so that none hides another.
 		beside := (float64(i) - float64(len(names)-1)/2) * min(.15, .6/float64(len(names)))
 		if err := panels.add(style, s.Revisions, name, beside); err != nil {
 			return err
@@ -148,7 +147,8 @@ func (f *Figure) addDrift(s *db.SpaceInfo) error {
 	return nil
 }
 
-// RevisionModalities returns the modalities that anything is known of, "" for none.
+// RevisionModalities returns the modalities for which a revision has figures, "" if
+// there are none.
 func RevisionModalities(r *db.RevisionInfo) []string {
 	known := map[string]bool{}
 	for name := range r.Residual {
@@ -165,7 +165,7 @@ func RevisionModalities(r *db.RevisionInfo) []string {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// driftNames returns the modalities of which there is something to draw.
+// driftNames returns the modalities with something to draw.
 func driftNames(s *db.SpaceInfo) []string {
 	known := map[string]bool{}
 	for i := range s.Revisions {
@@ -177,17 +177,18 @@ func driftNames(s *db.SpaceInfo) []string {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// overallStyle is that of the residual over all that has taught, beside that of what came.
+// overallStyle is the style of the residual over all items that have taught, beside
+// that of new items.
 func overallStyle(s CurveStyle) CurveStyle {
 	s.Dashes, s.Glyph, s.Color = []vg.Length{1, 3}, nil, Faint(s.Color)
 	return s
 }
 
-// add draws what is known of one modality. What a training has measured on what it was
-// trained on is a mark by itself: no item is as near that comes later.
+// add draws one modality. The values that a training has measured on its own items are
+// separate marks: no later item is as near.
 func (d *driftPanels) add(style CurveStyle, revisions []db.RevisionInfo, modality string, beside float64) error {
 	var overall plotter.XYs
-	// Of what the training was from, and of what came:
+	// [0] is of the training's items, [1] of new items.
 	var residual, retrieval, balance [2]plotter.XYs
 	var nearest [2][]Spread
 	for i := range revisions {
@@ -231,8 +232,8 @@ func (d *driftPanels) add(style CurveStyle, revisions []db.RevisionInfo, modalit
 	return nil
 }
 
-// revisionTicks are at the revisions, as there is room; the first is named where it is
-// that of a training, or of reindex.
+// revisionTicks returns ticks at the revisions, as there is room. The first one is
+// named if it is that of a training or of reindex.
 func revisionTicks(revisions []db.RevisionInfo) plot.ConstantTicks {
 	first, last := float64(revisions[0].Revision), float64(revisions[len(revisions)-1].Revision)
 	name := TicksAt([]float64{first})[0]

@@ -52,7 +52,7 @@ func TestModelsPlot(t *testing.T) {
 	clitest.CheckTexts(t, modelsDrawn(t, s), map[string]int{"150": 4, "sound": 2, "an exceed…": 2, "<&>": 2, "space 1: training": 0})
 }
 
-// Of many spaces the latest are drawn, and the figure says so.
+// With many spaces the latest are drawn, and the figure says so.
 func TestModelsPlotOfMany(t *testing.T) {
 	clitest.OneGoroutine(t)
 	var spaces []db.SpaceInfo
@@ -70,7 +70,7 @@ func TestModelsPlotOfMany(t *testing.T) {
 	})
 }
 
-// A training and a reindex of little are figures, nothing at all is an error.
+// A training and a reindex of few items make figures; nothing at all is an error.
 func TestModelsPlotOfLittle(t *testing.T) {
 	clitest.OneGoroutine(t)
 	s := clitest.Spaces()[:1]

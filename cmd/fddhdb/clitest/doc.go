@@ -1,6 +1,6 @@
-// Package clitest is what the tests of the packages of the command line share: files to read,
-// spaces to print, and what stands in the figures that are drawn.
+// Package clitest is shared by the tests of the packages of the command line: files to
+// read, spaces to print, and checks of the texts in figures.
 //
-// It imports the formats of files and package db, and no package beside it. Only tests
-// import it.
+// It imports the formats of files and package db, and no other package of the command
+// line. Only tests import it.
 package clitest

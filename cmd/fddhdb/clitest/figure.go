@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Texts returns what stands in an SVG and where, which has to be well-formed.
+// Texts returns the texts of an SVG and their places. It fails the test unless the SVG
+// is well-formed.
 func Texts(t *testing.T, svg []byte) (list []string, x, y []float64) {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(svg))
@@ -46,7 +47,8 @@ func Texts(t *testing.T, svg []byte) (list []string, x, y []float64) {
 	}
 }
 
-// CheckApart holds that what stands in one line keeps apart. 10-point letters are about 5.5 wide.
+// CheckApart checks that texts on one line do not overlap. 10-point letters are about
+// 5.5 wide.
 func CheckApart(t *testing.T, list []string, x, y []float64) {
 	t.Helper()
 	for i := range list {
@@ -58,7 +60,7 @@ func CheckApart(t *testing.T, list []string, x, y []float64) {
 	}
 }
 
-// CheckTexts fails the test unless each text stands in a figure as often as wanted.
+// CheckTexts fails the test unless each text is in a figure as often as wanted.
 func CheckTexts(t *testing.T, all string, wanted map[string]int) {
 	t.Helper()
 	for text, times := range wanted {

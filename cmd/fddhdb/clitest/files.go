@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
 
-// WriteFile writes a file of text.
+// WriteFile writes a text file.
 func WriteFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
@@ -16,7 +16,7 @@ func WriteFile(t *testing.T, path, text string) {
 	}
 }
 
-// WriteNPY writes a matrix.
+// WriteNPY writes a matrix as .npy.
 func WriteNPY[T float32 | uint8](t *testing.T, path string, rows [][]T) {
 	t.Helper()
 	var b bytes.Buffer
@@ -35,8 +35,8 @@ func WriteNPY[T float32 | uint8](t *testing.T, path string, rows [][]T) {
 	WriteFile(t, path, b.String())
 }
 
-// OneGoroutine skips in short runs, which are those with the race detector, what is slow
-// with it and runs one goroutine; make race runs it.
+// OneGoroutine skips a test in short runs, which use the race detector: a test that is
+// slow with it and runs one goroutine. make race runs it.
 func OneGoroutine(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

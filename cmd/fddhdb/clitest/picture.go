@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Picture is one colour, in the format of the ending of name.
+// Picture returns a picture of one colour, in the format of the extension of name.
 func Picture(t testing.TB, name string, w, h int, c color.Color) []byte {
 	t.Helper()
 	img := image.NewPaletted(image.Rect(0, 0, w, h), color.Palette{c, color.White})

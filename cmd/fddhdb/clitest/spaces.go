@@ -6,7 +6,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Spaces are two spaces of codes, the first with revisions and their drift.
+// Spaces returns two spaces, the first with revisions and their drift.
 func Spaces() []db.SpaceInfo {
 	at := func(minute int) time.Time { return time.Date(2026, 3, 1, 9, minute, 0, 0, time.Local) }
 	residual := .4214

@@ -56,8 +56,8 @@ func activateCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// activationJSON is what activate and rollback print.
+// activationJSON is the --json form of activate and rollback.
 type activationJSON struct {
-	Space  db.Space `json:"space"`  // that is active now
-	Before db.Space `json:"before"` // that was before; the same where nothing has changed
+	Space  db.Space `json:"space"`  // active now
+	Before db.Space `json:"before"` // active before; the same if nothing has changed
 }

@@ -62,8 +62,8 @@ func alterCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// noteUnlearned says that the model of a collection that is trained does not know what has
-// been added.
+// noteUnlearned prints a note that the model of a trained collection does not know the
+// added modalities.
 func (e *env) noteUnlearned(dir string, c *db.Collection, added []db.Modality) error {
 	s, err := c.Stats()
 	if err != nil || !s.Trained || len(added) == 0 {

@@ -78,7 +78,8 @@ func backupCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// backUp opens the store first: a mistake in it is told before the database is opened.
+// backUp opens the store first, so that a mistake in its name shows before the database
+// is opened.
 func (e *env) backUp(ctx context.Context, dir, name string, opt db.BackupOptions) (m *backup.Manifest, err error) {
 	if isFile(dir) {
 		return nil, exit.Usagef("not a database: %s is a file; a database is a folder", dir)
@@ -113,7 +114,7 @@ func (e *env) printBackup(dir string, m *backup.Manifest, took float64) {
 	e.Printf("%s, of which %s had to be stored, in %s\n", term.Size(m.BytesTotal), term.Size(m.BytesNew), term.Seconds(took))
 }
 
-// backupJSON is what is printed of a backup.
+// backupJSON is the --json form of a backup.
 type backupJSON struct {
 	ID         string    `json:"id"`
 	Time       time.Time `json:"time"`
@@ -123,7 +124,7 @@ type backupJSON struct {
 	IndexOnly  bool      `json:"index_only,omitempty"`
 	BytesTotal int64     `json:"bytes_total"`
 	BytesNew   int64     `json:"bytes_new"`
-	Seconds    float64   `json:"seconds,omitempty"` // that the verb took
+	Seconds    float64   `json:"seconds,omitempty"` // duration of the verb
 }
 
 func newBackupJSON(m *backup.Manifest, seconds float64) backupJSON {

@@ -14,7 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/versity"
 )
 
-// A backup is restored as the database was, whatever came afterwards.
+// A backup is restored as the database was, whatever was written afterwards.
 func TestBackupAndRestore(t *testing.T) {
 	f := newFixture(t, 60, true)
 	testBackups(t, f, f.path("backups"))
@@ -68,7 +68,7 @@ func testBackups(t *testing.T, f fixture, url string) {
 		t.Errorf("verify: %q", got)
 	}
 
-	// The newest, by id, and by time.
+	// The newest backup, one by id, and one by time.
 	for name, c := range map[string]struct {
 		args []string
 		id   string
@@ -90,7 +90,7 @@ func testBackups(t *testing.T, f fixture, url string) {
 		}
 	}
 
-	// What is pruned is gone, once it is meant.
+	// Pruned backups are gone, but not after a dry run.
 	var p pruneJSON
 	mustJSON(t, &p, "prune", url, "--keep", "1", "--dry-run")
 	if len(p.Deleted) != 1 || p.Deleted[0] != first.ID || !p.DryRun || p.Bytes == 0 || len(p.Kept) != 1 {
@@ -154,7 +154,7 @@ func TestDamagedBackup(t *testing.T) {
 	}
 }
 
-// A database that is open elsewhere is not backed up, and what to do is said.
+// A database that is open elsewhere is not backed up; the error says what to do.
 func TestBackupOfAnOpenDatabase(t *testing.T) {
 	f := newFixture(t, 5, false)
 	d, err := db.Open(f.db, nil)

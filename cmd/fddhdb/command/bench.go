@@ -33,7 +33,8 @@ type benchOptions struct {
 	target               targetFlag
 }
 
-// target makes what it measures of a collection.
+// benchCommand returns the verb. target makes a Target of a collection; tests replace
+// it.
 func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) measure.Target) *cobra.Command {
 	o := benchOptions{k: intList{least: 1}, radius: intList{least: 0}}
 	cmd := &cobra.Command{
@@ -107,7 +108,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) mea
 	return cmd
 }
 
-// benchArgs admits folders of databases, each once.
+// benchArgs accepts folders of databases, each once.
 func benchArgs(cmd *cobra.Command, args []string) error {
 	for i, dir := range args {
 		if err := dirArg(cmd, args[i:i+1]); err != nil {
@@ -123,11 +124,11 @@ func benchArgs(cmd *cobra.Command, args []string) error {
 	return dirArg(cmd, args[:min(1, len(args))])
 }
 
-// intList is the value of a flag that takes whole numbers, separated by commas. It
-// may be repeated.
+// intList is the value of a flag of whole numbers, separated by commas. The flag may be
+// repeated.
 type intList struct {
 	list  []int
-	least int
+	least int // least allowed number
 }
 
 func (l *intList) String() string { return "" }
@@ -148,7 +149,7 @@ func (l *intList) Set(s string) error {
 	return nil
 }
 
-// validate finds flags that do not go together.
+// validate checks that flags go together.
 func (o *benchOptions) validate() error {
 	switch {
 	case o.vectors == "" && o.codes == "":
@@ -183,7 +184,7 @@ func (o *benchOptions) tiers() []string {
 	return names
 }
 
-// plan returns what the flags ask to measure.
+// plan returns the measurements that the flags ask for.
 func (o *benchOptions) plan() *measure.Plan {
 	return &measure.Plan{K: o.k.list, Radius: o.radius.list, Tiers: o.tiers(), Check: o.check}
 }
@@ -212,7 +213,7 @@ func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *
 			if len(dirs) > 1 {
 				err = exit.Wrap(err, "while measuring %s", dir)
 			}
-			// What was measured before an error is of use too.
+			// Measurements from before an error are useful, too.
 			return errors.Join(measure.Print(e.Printer, runs, len(dirs) > 1, o.check, o.json), err)
 		}
 	}
@@ -225,7 +226,7 @@ func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *
 	return files.Commit()
 }
 
-// bench measures and checks. What it returns is nil where it measures nothing.
+// bench measures and checks a collection. It returns nil if nothing was measured.
 func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target, o *benchOptions) (*measure.Bench, error) {
 	stats, err := c.Stats()
 	switch {
@@ -266,7 +267,7 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target
 	return b, err
 }
 
-// read returns the queries of the file.
+// read reads the queries of the file.
 func (o *benchOptions) read(c *db.Collection, bits int) ([]measure.Query, error) {
 	var queries []measure.Query
 	var s source.Source

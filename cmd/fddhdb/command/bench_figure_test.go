@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// Several databases are measured in one run, which says which is which.
+// Several databases are measured in one run, and the output names each.
 func TestBenchOfSeveralDatabases(t *testing.T) {
 	a, queries := benchFixture(t, 16, 50, 3)
 	b, _ := benchFixture(t, 16, 400, 3)
@@ -30,7 +30,7 @@ func TestBenchOfSeveralDatabases(t *testing.T) {
 	if _, stdout, _ = doBench(t, &fakeTarget{}, args...); !strings.HasPrefix(stdout, "database ") || strings.Count(stdout, "\n") != 3 {
 		t.Error(stdout)
 	}
-	// What was measured before a failure is printed, and names what failed.
+	// Measurements from before a failure are printed, and the error names the database.
 	args[1] = t.TempDir()
 	code, stdout, stderr = doBench(t, &fakeTarget{}, append(args, "--json")...)
 	if code != exit.Usage || strings.Count(stdout, "\n") != 1 || !strings.Contains(stderr, "while measuring "+args[1]) {

@@ -30,7 +30,7 @@ type fakeTarget struct {
 	items   []fakeItem
 	settled bool
 	asked   map[string]int // searches by tier
-	apart   map[string]int // searches whose parts were measured
+	apart   map[string]int // searches by tier whose parts were measured
 	spoil   func(tier string, hits []db.Hit) []db.Hit
 	fail    error
 }
@@ -169,7 +169,7 @@ func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, std
 	return 0, out.String(), errs.String()
 }
 
-// benchFixture is a database of learned-like codes, and queries.
+// benchFixture returns a database of codes like learned ones, and queries.
 func benchFixture(t *testing.T, q, n, count int) (dir, queries string) {
 	t.Helper()
 	f := fixture{dir: t.TempDir()}
@@ -196,8 +196,8 @@ func codeRows(codes codec.Codes) [][]uint8 {
 	return rows
 }
 
-// A line a measurement, with the fields of the contract; every query is measured once
-// and checked once.
+// Each measurement has a line with the fields of the contract. Every query is measured
+// once and checked once.
 func TestBench(t *testing.T) {
 	clitest.OneGoroutine(t)
 	dir, queries := benchFixture(t, 64, 700, 120)
@@ -257,7 +257,7 @@ func TestBench(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("lines %v, want %v", got, want)
 	}
-	// Measured and checked; how many more to warm up depends on their speed.
+	// Measured and checked. The number of warm-up searches depends on their speed.
 	if f.apart["auto"] != 9*110 || f.apart["memory"] != 9*110 {
 		t.Errorf("the parts of %v searches", f.apart)
 	}
@@ -277,7 +277,7 @@ func TestBenchText(t *testing.T) {
 	if f := strings.Fields(lines[2]); !strings.HasPrefix(lines[1], "knn 10  auto ") || f[2] != "fullscan" || f[3] != "3" || f[7] != "0.00" || f[9] != "0.00" || f[10] != "0.00" || f[12] != "1.00" {
 		t.Error(stdout)
 	}
-	// It finds in a nanosecond, whatever else its searches take.
+	// Finding takes a nanosecond, whatever else its searches take.
 	f := strings.Fields(lines[1])
 	if times, err := strconv.ParseFloat(f[len(f)-1], 64); err != nil || times < 10 {
 		t.Errorf("%v times as fast as fullscan, %v:\n%s", times, err, stdout)
@@ -301,8 +301,8 @@ func TestBenchVectors(t *testing.T) {
 	}
 }
 
-// Of searches of a learned collection what the model takes is told apart from finding the codes,
-// which is all that the yardstick does.
+// For a learned collection the time of the model is separate from the time of finding
+// the codes, the only part of the yardstick.
 func TestBenchParts(t *testing.T) {
 	f := newFixture(t, 80, true)
 	lines := 0
@@ -329,7 +329,7 @@ func TestBenchParts(t *testing.T) {
 	}
 }
 
-// A wrong answer is counted where it belongs and fails the run.
+// A wrong answer is counted on its line and fails the run.
 func TestBenchMismatch(t *testing.T) {
 	dir, queries := benchFixture(t, 64, 300, 4)
 	f := &fakeTarget{spoil: func(tier string, hits []db.Hit) []db.Hit {

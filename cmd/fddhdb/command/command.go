@@ -15,10 +15,10 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Main runs the command line without the name of the program, and returns the
-// exit code: 0 done, 1 failed, 2 wrong usage, 3 corruption found. An interrupt or
-// SIGTERM cancels the verb, which leaves the database as it was. A verb that has not
-// stopped within seconds ends with the process. A second signal ends the process at once.
+// Main runs a command line, given without the name of the program, and returns the exit
+// code: 0 done, 1 failed, 2 wrong usage, 3 corruption found. An interrupt or SIGTERM
+// cancels the verb, which leaves the database unchanged. A verb that has not stopped
+// within seconds ends with the process. A second signal ends the process at once.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, caught := shell.CatchSignals(stderr)
 	defer caught.Stop()
@@ -35,13 +35,13 @@ func run(ctx context.Context, args []string, e *env) int {
 	return exit.Code(err)
 }
 
-// execute runs one command line, and ends what it prints.
+// execute runs one command line, and completes its output.
 func (e *env) execute(ctx context.Context, root *cobra.Command, args []string) error {
-	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
+	root.SetArgs(append([]string{}, args...)) // with nil cobra would take the arguments of the process
 	return e.Scope(func() error { return root.ExecuteContext(ctx) })
 }
 
-// rootCommand returns the command line; every run takes a new one, as flags keep their
+// rootCommand returns the tree of verbs. Every run needs a new one, as flags keep their
 // values.
 func rootCommand(e *env) *cobra.Command { return newRoot(e, &shellOptions{}) }
 
@@ -122,8 +122,8 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	return root
 }
 
-// noVerb answers a command line whose first word is no verb: it is a database, for the
-// shell, or a mistake.
+// noVerb runs a command line whose first word is no verb: a database opens the shell,
+// anything else is a mistake.
 func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error {
 	if o.version {
 		return e.printVersion(false)
@@ -174,7 +174,7 @@ func verbNamed(root *cobra.Command, name string) bool {
 	return false
 }
 
-// helpCommand is cobra's own, but for the exit code of a verb that does not exist.
+// helpCommand is cobra's own, except for the exit code if the verb does not exist.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [VERB]",

@@ -20,7 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// do runs a command line and returns what it says.
+// do runs a command line and returns its code and output.
 func do(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -47,7 +47,7 @@ func mustJSON(t *testing.T, v any, args ...string) {
 	}
 }
 
-// A fixture is a database of synthetic items of two modalities, and the files it
+// A fixture is a database of synthetic items of two modalities, and the files that it
 // was made from.
 type fixture struct{ dir, db, image, text, labels string }
 
@@ -80,7 +80,7 @@ func newTestEnv() *env {
 	return &env{Printer: term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), stdin: strings.NewReader("")}
 }
 
-// TestContract holds verbs and flags against the table of the contract.
+// TestContract checks verbs and flags against the table of the contract.
 func TestContract(t *testing.T) {
 	root := rootCommand(newTestEnv())
 	for verb, flags := range map[string]string{
@@ -138,8 +138,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestHelp sees to it that every verb explains itself, in lines that fit, and
-// that its examples are command lines that it takes.
+// TestHelp checks that every verb has a help text whose lines fit, and that it accepts
+// the command lines of its examples.
 func TestHelp(t *testing.T) {
 	root := rootCommand(newTestEnv())
 	for _, cmd := range append(root.Commands(), root) {
@@ -242,7 +242,7 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// Output that is lost is a failure.
+// Lost output is a failure.
 func TestBrokenOutput(t *testing.T) {
 	var errs bytes.Buffer
 	if code := Main([]string{"version"}, strings.NewReader(""), brokenWriter{}, &errs); code != exit.Failed {
@@ -253,7 +253,7 @@ func TestBrokenOutput(t *testing.T) {
 	}
 }
 
-// Verbs keep no state between runs, as a shell needs it.
+// Verbs keep no state between runs; a shell depends on that.
 func TestNoState(t *testing.T) {
 	e := newTestEnv()
 	first, second := rootCommand(e), rootCommand(e)

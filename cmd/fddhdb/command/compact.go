@@ -48,7 +48,7 @@ func compactCommand(e *env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				// Not what awaits deletion: it goes before anybody looks.
+				// Files that wait for deletion do not count: they are deleted soon.
 				was, is := before.Activity.Store.LiveBytes, after.Activity.Store.LiveBytes
 				if o.json {
 					return e.PrintJSON(compactJSON{was, is, time.Since(start).Seconds()})
@@ -62,7 +62,7 @@ func compactCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// compactJSON is what compact prints.
+// compactJSON is the --json form of compact.
 type compactJSON struct {
 	BytesBefore int64   `json:"bytes_before"`
 	BytesAfter  int64   `json:"bytes_after"`

@@ -2,7 +2,7 @@ package command
 
 import "testing"
 
-// What was compacted already does not seem to grow by what is about to be deleted.
+// A second compaction does not seem to grow by files that are about to be deleted.
 func TestCompactAgain(t *testing.T) {
 	f := newFixture(t, 1000, false)
 	var first, again compactJSON

@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// completionTexts are the shells that a script of completion is for: how to use it.
+// completionTexts explain how to use the completion script of each shell.
 var completionTexts = map[string]struct{ long, example string }{
 	"bash": {`
 		Bash prints a script that makes bash complete verbs, flags, files, and the names
@@ -50,7 +50,7 @@ var completionTexts = map[string]struct{ long, example string }{
 		fddhdb completion powershell | Out-String | Invoke-Expression`},
 }
 
-// addCompletion adds cobra's verb, in the words of the others.
+// addCompletion adds cobra's verb, with texts in the style of the others.
 func addCompletion(root *cobra.Command) {
 	root.SetCompletionCommandGroupID(groupOther)
 	root.InitDefaultCompletionCmd()

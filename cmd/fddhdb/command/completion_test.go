@@ -26,7 +26,8 @@ func sessionShell(t *testing.T, dir string) *shell.Shell {
 	return shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
 }
 
-// TestCompletion: the shell and the scripts of bash, zsh and fish complete alike.
+// TestCompletion: the shell and the scripts of bash, zsh and fish complete in the same
+// way.
 func TestCompletion(t *testing.T) {
 	f := newFixture(t, 40, false)
 	must(t, "init", f.db, "--collection", "hashes", "--codes", "8", "--field", "year:int:index")
@@ -135,8 +136,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// The first word is a verb or a database; the shell is not told to look for folders alone,
-// as it would then leave the verbs out.
+// The first word is a verb or a database. The shell is not told to look for folders
+// only, as it would then leave the verbs out.
 func TestFirstWord(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, "init", "seashore.db", "--modality", "image:2")

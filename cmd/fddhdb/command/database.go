@@ -17,7 +17,8 @@ func (e *env) withDB(dir string, f func(d *db.DB) error) error {
 	return e.openAnd(dir, &db.Options{MustExist: true}, f)
 }
 
-// lookAt is withDB for what only reads: several can at a time, and where nothing can be
+// lookAt is withDB for verbs that only read: several may run at a time, also without
+// write permission.
 // written.
 func (e *env) lookAt(dir string, f func(d *db.DB) error) error {
 	return e.openAnd(dir, &db.Options{ReadOnly: true}, f)
@@ -37,7 +38,7 @@ func (e *env) openAnd(dir string, options *db.Options, f func(d *db.DB) error) e
 	return errors.Join(f(d), closeDB())
 }
 
-// openError says what to do about a database that cannot be opened.
+// openError adds advice to the error of a database that cannot be opened.
 func openError(dir string, err error) error {
 	switch {
 	case errors.Is(err, db.ErrNotDatabase) && isEmpty(dir):
@@ -50,25 +51,25 @@ func openError(dir string, err error) error {
 	return err
 }
 
-// isEmpty says whether nothing is in dir, or no dir is there.
+// isEmpty reports whether dir is empty or missing.
 func isEmpty(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0
 }
 
-// isDatabase says whether a folder has the marker of a database.
+// isDatabase reports whether a folder has the marker of a database.
 func isDatabase(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, db.MarkerName))
 	return err == nil
 }
 
-// withCollection opens the database in dir and runs f on the collection that the
-// flags name, as it is seen in the space that they name.
+// withCollection opens the database in dir, and runs f on the collection and space that
+// the flags name.
 func (e *env) withCollection(dir string, o *common, f func(d *db.DB, c *db.Collection) error) error {
 	return e.withDB(dir, o.inCollection(f))
 }
 
-// lookAtCollection is withCollection for what only reads.
+// lookAtCollection is withCollection for verbs that only read.
 func (e *env) lookAtCollection(dir string, o *common, f func(d *db.DB, c *db.Collection) error) error {
 	return e.lookAt(dir, o.inCollection(f))
 }
@@ -102,8 +103,8 @@ func collection(d *db.DB, name string) (*db.Collection, error) {
 	return nil, exit.Usagef("there is no collection %q: there is %s", name, strings.Join(names, ", "))
 }
 
-// withNew runs f on the database in dir, creating it where there is none. If f
-// fails, a database that was created for it is removed again.
+// withNew runs f on the database in dir, and creates it if it is missing. If f fails, a
+// created database is removed again.
 func (e *env) withNew(dir string, f func(d *db.DB) error) (err error) {
 	if isFile(dir) {
 		return exit.Usagef("%s is a file; a database is a folder", dir)
@@ -119,26 +120,26 @@ func (e *env) withNew(dir string, f func(d *db.DB) error) (err error) {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		existed = false
 	}
-	// In a folder that is not empty there may be a store that has only lost its marker.
+	// A folder that is not empty may hold a store that has only lost its marker.
 	return e.create(dir, existed, isEmpty(dir), f)
 }
 
-// create is withNew for a folder that was no database when somebody looked: whether it was
-// there, and empty, is known from then.
+// create is withNew for a folder that was no database when it was last checked. existed
+// and empty are from that check.
 func (e *env) create(dir string, existed, empty bool, f func(d *db.DB) error) error {
 	d, err := db.Open(dir, nil)
 	if err != nil {
-		// It holds something else, or is not ours to write to.
+		// It holds something else, or cannot be written to.
 		return openError(dir, err)
 	}
-	// Another process may have created it meanwhile, and had it until now.
+	// Another process may have created it meanwhile, and closed it by now.
 	empty = empty && d.Recovery().Found == 0
 	err = f(d)
-	var staged *stagedError // goes on another time
+	var staged *stagedError // it goes on another time
 	empty = empty && !errors.As(err, &staged)
 	if err != nil && empty {
-		// Nobody opens a database without a marker, and who creates one in its place gives it
-		// one again.
+		// A database without a marker cannot be opened. A process that creates one in
+		// its place writes a new marker.
 		empty = os.Remove(filepath.Join(dir, db.MarkerName)) == nil
 	}
 	if closed := d.Close(); closed != nil || err == nil {
@@ -150,8 +151,8 @@ func (e *env) create(dir string, existed, empty bool, f func(d *db.DB) error) er
 	return errors.Join(err, remove(dir, existed))
 }
 
-// remove deletes a database that was created a moment ago, in a folder that held
-// nothing else; the folder too, unless it was there before.
+// remove deletes a database that was just created in a folder with nothing else. It
+// also deletes the folder, unless keepFolder is set.
 func remove(dir string, keepFolder bool) error {
 	if !keepFolder {
 		return os.RemoveAll(dir)
@@ -163,7 +164,7 @@ func remove(dir string, keepFolder bool) error {
 	return err
 }
 
-// modality returns the modality of that name.
+// modality returns a modality by name.
 func modality(c *db.Collection, s db.Schema, flag, name string) (db.Modality, error) {
 	var names []string
 	for _, m := range s.Modalities {
@@ -178,14 +179,14 @@ func modality(c *db.Collection, s db.Schema, flag, name string) (db.Modality, er
 	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name, c.Name(), strings.Join(names, ", "))
 }
 
-// isFile says whether path is there and no folder.
+// isFile reports whether path exists and is no folder.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()
 }
 
-// lookQuietly runs f on the database in dir, if it can be opened; there is no place for a
-// warning.
+// lookQuietly opens the database in dir, if possible, and runs f. It prints no
+// warnings.
 func (e *env) lookQuietly(dir string, f func(d *db.DB)) {
 	quiet := &env{Printer: term.NewPrinter(io.Discard, io.Discard), stdin: e.stdin, session: e.session}
 	_ = quiet.lookAt(dir, func(d *db.DB) error {

@@ -24,7 +24,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// withNew removes what it has created if f fails, and nothing else.
+// If f fails withNew removes what it has created, and nothing else.
 func TestWithNew(t *testing.T) {
 	e, parent := newTestEnv(), t.TempDir()
 	broken := errors.New("broken")
@@ -50,10 +50,10 @@ func TestWithNew(t *testing.T) {
 	}
 }
 
-// What another process has created in the same empty folder meanwhile stays.
+// A database that another process has created in the same empty folder meanwhile stays.
 func TestCreateLeavesTheDatabaseOfAnotherProcess(t *testing.T) {
 	e, dir, broken := newTestEnv(), filepath.Join(t.TempDir(), "a.db"), errors.New("broken")
-	must(t, "init", dir, "--modality", "image:2") // since somebody saw that nothing is there
+	must(t, "init", dir, "--modality", "image:2") // after the folder was found empty
 	if err := e.create(dir, false, true, func(*db.DB) error { return broken }); !errors.Is(err, broken) {
 		t.Error(err)
 	}

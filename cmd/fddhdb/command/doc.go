@@ -1,13 +1,15 @@
-// Package command is the command line of fddhdb: a file a verb.
+// Package command is the command line of fddhdb, with a file for each verb.
 //
-// A verb is a function that makes a cobra.Command over an env, which is all that
-// the verb may touch of the world besides files: tests run verbs in process and
-// look at what they print. A verb reads its flags, opens a database, calls package db and
-// prints; what several share are packages beside this one: exit (errors and exit codes), term
-// (what verbs print with), outfile and source (files out and in), chart and sheet (figures and
-// pictures), shell, experiment and measure. Those import no verb.
+// A verb is a function that makes a cobra.Command over an env. Besides files, a verb
+// touches only its env: tests run verbs in process and read their output. A verb reads
+// its flags, opens a database, calls package db and prints. Code that several verbs
+// share is in the packages beside this one: exit (errors and exit codes), term
+// (printing), outfile and source (files out and in), chart and sheet (figures and
+// pictures), shell, experiment, measure and explore. None of them imports a verb.
 //
-// Invariant: what a verb prints with --json, its flags and the exit codes are a contract
-// that scripts rely on; text output is for people and may change. TestContract holds verbs and
-// flags against it, the scripts in cmd/fddhdb/testdata the output.
+// One goroutine runs a verb; Signals of package shell ends it.
+//
+// Invariant: the --json output of verbs, their flags and the exit codes are a contract
+// with scripts. Text output is for people and may change. TestContract checks verbs and
+// flags, and the scripts in cmd/fddhdb/testdata the output.
 package command

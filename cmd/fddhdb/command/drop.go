@@ -68,9 +68,9 @@ func dropCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// droppedJSON is what drop prints.
+// droppedJSON is the --json form of drop.
 type droppedJSON struct {
 	Collection string   `json:"collection"`
-	Space      db.Space `json:"space,omitempty"` // absent: all of the collection
-	Items      *int     `json:"items,omitempty"` // that it had
+	Space      db.Space `json:"space,omitempty"` // absent: the whole collection
+	Items      *int     `json:"items,omitempty"` // items that it had
 }

@@ -77,7 +77,7 @@ func encodeCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// queryFiles returns the files by modality.
+// queryFiles returns the files of the flags, by modality.
 func queryFiles(from string, vectors []string) ([]named, error) {
 	if len(vectors) == 0 {
 		return nil, exit.Usagef("encode needs vectors: --from NAME --vectors FILE, or --vectors NAME=FILE")
@@ -97,7 +97,7 @@ func queryFiles(from string, vectors []string) ([]named, error) {
 	return list.list, nil
 }
 
-// checkNPY refuses names under which a .npy would be mistaken for something else.
+// checkNPY refuses a name under which a .npy would be mistaken for another format.
 func checkNPY(flag, path string) error {
 	if strings.EqualFold(filepath.Ext(path), ".npy") {
 		return nil
@@ -105,11 +105,11 @@ func checkNPY(flag, path string) error {
 	return exit.Usagef("%s %s: a .npy file is written, not %s", flag, path, term.FileKind(path))
 }
 
-// encodeRows is how many rows are encoded between two looks at the file.
+// encodeRows is the number of rows that are encoded at a time.
 const encodeRows = 1024
 
-// encodeFiles encodes row i of all files together for a target, or of the only one as
-// a query by modality from, if that is given, and writes the codes.
+// encodeFiles writes the codes of rows: of row i of all files together for the target
+// to, or of the rows of the only file as queries by modality from, if that is given.
 func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []named, out string, bar *term.Progress) (rows, bits int, err error) {
 	schema, err := c.Schema()
 	if err != nil {
@@ -179,7 +179,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 	return rows, bits, files.Commit()
 }
 
-// paths names files.
+// paths returns the names of files.
 func paths(sources []source.Source) string {
 	var list []string
 	for _, s := range sources {
@@ -207,8 +207,8 @@ func readBlock(sources []*source.Vectors, n int) ([]db.Item, error) {
 	return block, nil
 }
 
-// encodeBlock encodes the rows from first on of the files named, on all cores; the
-// codes stand one after the other.
+// encodeBlock encodes rows on all cores. It returns their codes one after the other.
+// first is the number of the first row, and files their files, for errors.
 func encodeBlock(ctx context.Context, c *db.Collection, from, to, files string, first int, block []db.Item) ([]byte, error) {
 	codes := make([][]byte, len(block))
 	errs := make([]error, len(block))
@@ -243,7 +243,7 @@ func encodeBlock(ctx context.Context, c *db.Collection, from, to, files string, 
 	return out, nil
 }
 
-// queryOf returns the query by the vector that a row has.
+// queryOf returns the query by the vector of a row.
 func queryOf(from, to string, row *db.Item) db.Query {
 	q := db.Query{From: from, To: to, Vector: row.Vectors[from]}
 	if x, ok := row.Sparse[from]; ok {

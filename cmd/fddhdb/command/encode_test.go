@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 )
 
-// The fused code is that which an unlabelled item gets.
+// The fused code equals the code of an unlabelled item.
 func TestEncodeIsTheStoredCode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector")
@@ -35,7 +35,7 @@ func TestEncodeIsTheStoredCode(t *testing.T) {
 	}
 }
 
-// vectorOf spells a row of the files of a fixture as put takes it.
+// vectorOf returns a row of the files of a fixture in the form for put.
 func vectorOf(t *testing.T, f fixture, row, modality string) string {
 	t.Helper()
 	file := map[string]string{"image": f.image, "text": f.text}[modality]

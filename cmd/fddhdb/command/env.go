@@ -8,12 +8,12 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// An env is the surroundings of a verb.
+// An env is the surroundings of a verb. It belongs to the goroutine that runs the verb.
 type env struct {
 	*term.Printer
 	stdin   io.Reader
-	signals *shell.Signals // that end the process, nil where nobody catches them
-	session *session       // of the shell that it runs in, or nil
+	signals *shell.Signals // end the process; nil if nobody catches signals
+	session *session       // session of the shell; nil outside of one
 }
 
 func (e *env) printError(err error) { e.Errorf("%s", exit.Message(err)) }

@@ -127,7 +127,7 @@ func evalCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// queryOptions are the flags that say what retrieval is measured with.
+// queryOptions are the flags of the queries that measure retrieval.
 type queryOptions struct {
 	vectors              namedList
 	labels, names, truth string
@@ -146,7 +146,7 @@ func (o *queryOptions) register(cmd *cobra.Command) {
 	o.where.register(cmd)
 }
 
-// check refuses flags that are missing or wrong.
+// check refuses missing or wrong flags.
 func (o *queryOptions) check(cmd *cobra.Command) error {
 	switch {
 	case len(o.vectors.list) == 0:
@@ -159,7 +159,7 @@ func (o *queryOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// checkWhere is for before files are read, which may take a while.
+// checkWhere checks the expression before files are read, which may take a while.
 func (o *queryOptions) checkWhere(ctx context.Context, c *db.Collection) error {
 	matching, err := c.CountWhere(ctx, o.where.expr)
 	if err != nil {
@@ -171,7 +171,7 @@ func (o *queryOptions) checkWhere(ctx context.Context, c *db.Collection) error {
 	return nil
 }
 
-// read reads the queries, and checks what files can be wrong about.
+// read reads the queries, and checks the files.
 func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluation, error) {
 	schema, err := c.Schema()
 	if err != nil {
@@ -234,7 +234,7 @@ func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluatio
 	return q, labels.CheckKnown(known, against, o.names == "")
 }
 
-// evalJSON is what eval prints for a pair of modalities.
+// evalJSON is the --json form of a pair of modalities.
 type evalJSON struct {
 	MAP             float64 `json:"map"`
 	MAPTie          float64 `json:"map_tie"`
@@ -254,7 +254,7 @@ type evalJSON struct {
 	PrecisionTop []topJSON    `json:"precision_top,omitempty"`
 }
 
-// radiusJSON is a model.RadiusPoint.
+// radiusJSON is the form of a model.RadiusPoint.
 type radiusJSON struct {
 	Radius    int     `json:"radius"`
 	Precision float64 `json:"precision"`
@@ -262,7 +262,7 @@ type radiusJSON struct {
 	Retrieved float64 `json:"retrieved"`
 }
 
-// topJSON is a model.TopPoint of both orders.
+// topJSON is the form of a model.TopPoint, for both orders.
 type topJSON struct {
 	K          int     `json:"k"`
 	Hamming    float64 `json:"hamming"`

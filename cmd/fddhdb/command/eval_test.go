@@ -12,12 +12,12 @@ import (
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
 
-// TestEvalAgainstFiles computes the figures of eval once more, from what export
-// and encode write, as a script in another language would.
+// TestEvalAgainstFiles computes the figures of eval again from files of export and
+// encode, as a script in another language would.
 func TestEvalAgainstFiles(t *testing.T) {
 	clitest.OneGoroutine(t)
 	f := newFixture(t, 150, true)
-	// Items that no label speaks for, and one of a single modality.
+	// Items without labels, and one of a single modality.
 	must(t, "import", f.db, "--vectors", "image="+f.image, "--vectors", "text="+f.text)
 	must(t, "put", f.db, "only-image", "--vector", "image=1,2,3,4,5,6,7,8", "--labels", "label1")
 	q := newFixture(t, 60, false)
@@ -46,7 +46,7 @@ func TestEvalAgainstFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var rows []int // that have the target
+		var rows []int // rows that have the target
 		for row := range items.Len() {
 			if pair.to == "image" || row < items.Len()-1 {
 				rows = append(rows, row)
@@ -84,8 +84,8 @@ func TestEvalAgainstFiles(t *testing.T) {
 	}
 }
 
-// judge ranks rows by (distance, row) and returns average precision, that of the
-// first top, and the precision of those.
+// judge ranks rows by (distance, row). It returns average precision, that of the first
+// top, and the precision of the first top.
 func judge(items codec.Codes, query codec.Code, rows []int, top int, relevant func(row int) bool) (ap, at, precision float64) {
 	distance := func(row int) int {
 		d := 0
@@ -117,14 +117,14 @@ func judge(items codec.Codes, query codec.Code, rows []int, top int, relevant fu
 	return ap / float64(found), at, float64(inTop) / float64(top)
 }
 
-// curveCounts are the pairs that the curves are made of.
+// curveCounts are the pairs behind the curves.
 type curveCounts struct {
 	all, relevant [17]float64 // by distance
 	top           [17][2]float64
 }
 
-// add counts one query, and by distance; the first 10 and 100 are expected to
-// hold of each distance as large a share of relevant items as that distance does.
+// add counts one query. Of each distance, the first 10 and 100 are expected to hold as
+// large a share of relevant items as the distance has.
 func (c *curveCounts) add(items codec.Codes, query codec.Code, rows []int, relevant func(row int) bool) {
 	var all, good [17]float64
 	for _, row := range rows {

@@ -114,7 +114,7 @@ func experimentCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// complete checks the flags and returns the numbers to go over.
+// complete checks the flags, and returns the numbers of the axes.
 func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment.Kind) (map[string][]float64, error) {
 	if err := o.check(cmd); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment.Kind) (ma
 	return grid, nil
 }
 
-// experiment runs one and prints what it measures.
+// experiment runs an experiment and prints its rows.
 func (e *env) experiment(cmd *cobra.Command, x *experiment.Kind, c *db.Collection, o *experimentOptions, grid map[string][]float64) error {
 	ctx := cmd.Context()
 	if err := o.checkWhere(ctx, c); err != nil {
@@ -206,7 +206,7 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment.Kind, c *db.Collectio
 	for _, text := range l.Warnings() {
 		e.Warnf("%s", text)
 	}
-	if !o.json && l.Measured() { // also those before an interrupt
+	if !o.json && l.Measured() { // also rows from before an interrupt
 		l.Print(e.Printer)
 	}
 	if err != nil {

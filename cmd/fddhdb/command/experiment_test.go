@@ -48,7 +48,7 @@ func measured(t *testing.T, args ...string) []experiment.Measurement {
 	return rows
 }
 
-// find returns the only row that a condition is true of.
+// find returns the only row for which a condition is true.
 func find(t *testing.T, rows []experiment.Measurement, what string, is func(m experiment.Measurement) bool) experiment.Measurement {
 	t.Helper()
 	var found []experiment.Measurement
@@ -63,8 +63,8 @@ func find(t *testing.T, rows []experiment.Measurement, what string, is func(m ex
 	return found[0]
 }
 
-// sameAsTrain checks a row against a training with these flags in another database
-// with the same items, and an eval after it.
+// sameAsTrain compares a row with a training with these flags in another database with
+// the same items, and an eval after it.
 func sameAsTrain(t *testing.T, m experiment.Measurement, db string, queries []string, flags ...string) {
 	t.Helper()
 	var trained struct {
@@ -97,8 +97,8 @@ func sameAsTrain(t *testing.T, m experiment.Measurement, db string, queries []st
 	}
 }
 
-// Every row is what train with the same settings and eval say, and the database is
-// afterwards what it was before.
+// Every row equals the results of train with the same settings and of eval, and the
+// database does not change.
 func TestExperimentsAgainstTrain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector")
@@ -218,7 +218,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 	check(rows[0], "--bits", "16", "--rows", "60")
-	// A quarter, 37 items, is fewer than the anchors.
+	// A quarter, 37 items, is less than the number of anchors.
 	if rows = run("size"); len(rows) != 2 || rows[0].TrainItems != 75 || rows[1].TrainItems != 150 {
 		t.Errorf("%+v", rows)
 	}
@@ -248,7 +248,8 @@ func TestExperimentSeeds(t *testing.T) {
 	}
 }
 
-// What cannot be is left out with a word why, once; where nothing can be, it is an error.
+// Impossible settings are left out with a reason, once. If all are impossible, it is an
+// error.
 func TestExperimentLeavesOut(t *testing.T) {
 	clitest.OneGoroutine(t)
 	f := newFixture(t, 60, false)
@@ -314,7 +315,7 @@ func TestExperimentErrors(t *testing.T) {
 	}
 }
 
-// An interrupt keeps what was measured.
+// An interrupt keeps the measurements.
 func TestExperimentInterrupt(t *testing.T) {
 	f, queries := experimenting(t)
 	for _, asJSON := range []bool{true, false} {

@@ -25,8 +25,8 @@ type exploreOptions struct {
 	common
 	address       string
 	open          bool
-	encoders      namedList // started for each text
-	lineEncoders  namedList // that go on
+	encoders      namedList // programs that are started for each text
+	lineEncoders  namedList // programs that stay running
 	encodeTimeout time.Duration
 }
 
@@ -80,7 +80,7 @@ func exploreCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// check finds flags that are wrong whatever the database is.
+// check refuses flags that are wrong for any database.
 func (o *exploreOptions) check() ([]explore.Encoder, error) {
 	if err := explore.CheckAddress(o.address); err != nil {
 		return nil, exit.Usagef("--address %q: %w", o.address, err)
@@ -159,7 +159,8 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 	return s.Serve(ctx, l)
 }
 
-// announce prints where the page is, at once: the pager of a shell would keep it.
+// announce prints the address of the page, at once: the pager of a shell would hold it
+// back.
 func (e *env) announce(page string, asJSON bool) error {
 	switch {
 	case asJSON:
@@ -210,7 +211,7 @@ func checkEncoders(d *db.DB, encoders []explore.Encoder) error {
 	return nil
 }
 
-// openBrowser opens a page in the browser of whoever is logged in.
+// openBrowser opens a page in the user's browser.
 func openBrowser(page string) error {
 	var cmd *exec.Cmd
 	switch runtime.GOOS {
@@ -224,6 +225,6 @@ func openBrowser(page string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // it may be the browser itself
+	go func() { _ = cmd.Wait() }() // the command may be the browser itself
 	return nil
 }

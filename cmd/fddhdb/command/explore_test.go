@@ -17,8 +17,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// startExplore runs the verb until stop is called, which returns its exit code and what
-// it wrote to stderr.
+// startExplore runs the verb until stop is called, which returns its exit code and its
+// output to stderr.
 func startExplore(t *testing.T, args ...string) (page string, stop func() (int, string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -43,8 +43,8 @@ func startExplore(t *testing.T, args ...string) (page string, stop func() (int, 
 	}
 }
 
-// The page is there until an interrupt, which is no failure; its answers are those of
-// search --json, in the same form.
+// The page is served until an interrupt, which is no failure. Its answers equal those
+// of search --json.
 func TestExplore(t *testing.T) {
 	f := newFixture(t, 80, true)
 	page, stop := startExplore(t, "explore", f.db)

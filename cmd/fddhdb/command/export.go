@@ -121,7 +121,7 @@ func (o *exportOptions) check() error {
 		return exit.Usagef("--to names the target of --codes, which is not given")
 	}
 	switch ext := strings.ToLower(filepath.Ext(o.items)); ext {
-	case ".jsonl", ".parquet", "": // without an extension, standard output too
+	case ".jsonl", ".parquet", "": // without an extension, such as standard output
 	default:
 		return exit.Usagef("--items %s: a .jsonl or .parquet file is written, not %s", o.items, ext)
 	}
@@ -131,12 +131,12 @@ func (o *exportOptions) check() error {
 	return nil
 }
 
-// Stdout says whether a file is standard output.
+// toStdout reports whether a file is standard output.
 func (o *exportOptions) toStdout() bool {
 	return slices.Contains([]string{o.codes, o.ids, o.labels, o.names, o.items}, outfile.Stdout)
 }
 
-// A sink takes what it wants of each item.
+// A sink writes its part of each item to a file.
 type sink struct {
 	put   func(it *db.Item) error
 	close func() error
@@ -198,7 +198,7 @@ func (o *exportOptions) sinks(files *outfile.Set, c *db.Collection, items int) (
 		sinks = append(sinks, s)
 		return err
 	}
-	// What the collection may lack comes before any file is opened.
+	// Check everything that the collection may lack before opening files.
 	modalities := make([]db.Modality, len(o.vectors.list))
 	for i, v := range o.vectors.list {
 		if modalities[i], err = modality(c, schema, "--vectors", v.name); err != nil {
@@ -260,8 +260,8 @@ func codeSink(f *outfile.File, c *db.Collection, schema db.Schema, to string, it
 	}, w.Close}, nil
 }
 
-// hasModality reports whether an item has a vector of a modality, of either form, or had
-// one in the database that an index-only copy is of.
+// hasModality reports whether an item has a dense or sparse vector of a modality. For
+// an index-only copy it reports whether the item had one in the original database.
 func hasModality(it *db.Item, name string) bool {
 	_, sparse := it.Sparse[name]
 	return sparse || it.Vectors[name] != nil || slices.Contains(it.Modalities, name)
@@ -310,8 +310,8 @@ func keySink(f *outfile.File) sink {
 	return sink{put: func(it *db.Item) error { return writeLine(f, "--ids: the key", it.Key) }}
 }
 
-// writeLine writes a string to a file of one a line, where it must come back as
-// it is.
+// writeLine writes a string to a file with one a line. It refuses strings that would
+// not be read back unchanged.
 func writeLine(f *outfile.File, what, s string) error {
 	if slices.Contains([]byte(s), '\n') || strings.HasSuffix(s, "\r") || strings.HasPrefix(s, "\ufeff") {
 		return exit.Failedf("%s %q does not fit on a line: use --items", what, s)

@@ -6,14 +6,14 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// aheadItems and aheadBytes are how much ahead hands over at a time, about.
+// aheadItems and aheadBytes are the approximate size of a batch of ahead.
 const (
 	aheadItems = 256
 	aheadBytes = 1 << 20
 )
 
-// ahead yields what items yields, which are read by another goroutine meanwhile: a few
-// batches are in memory.
+// ahead yields the pairs of items. Another goroutine reads ahead, and a few batches are
+// in memory. The goroutine ends before ahead returns.
 func ahead(items iter.Seq2[*db.Item, error]) iter.Seq2[*db.Item, error] {
 	type pair struct {
 		item *db.Item
@@ -47,7 +47,7 @@ func ahead(items iter.Seq2[*db.Item, error]) iter.Seq2[*db.Item, error] {
 		}()
 		defer func() {
 			close(stop)
-			for range batches { // until nothing is read any more
+			for range batches { // wait until nothing is read any more
 			}
 		}()
 		for batch := range batches {
@@ -60,7 +60,7 @@ func ahead(items iter.Seq2[*db.Item, error]) iter.Seq2[*db.Item, error] {
 	}
 }
 
-// itemBytes is about how much memory an item takes.
+// itemBytes returns the approximate memory of an item.
 func itemBytes(it *db.Item) int {
 	n := len(it.Payload)
 	for _, x := range it.Vectors {

@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// What is read ahead comes in order, with the error that ends it, and is read no further
-// when nobody wants more.
+// Items that are read ahead come in order, with the error that ends them. Reading stops
+// when the caller stops.
 func TestAhead(t *testing.T) {
 	broken := errors.New("broken")
 	numbered := func(n, payload int, end error, left *bool) iter.Seq2[*db.Item, error] {

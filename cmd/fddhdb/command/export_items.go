@@ -23,7 +23,7 @@ func itemSink(f *outfile.File, path string, c *db.Collection, schema db.Schema) 
 	return sink{put: func(it *db.Item) error { return enc.Encode(jsonform.NewItem(it)) }}, nil
 }
 
-// parquetSink writes what an import takes: of the codes those that items bring.
+// parquetSink writes the columns that import reads. Of codes it writes only given ones.
 func parquetSink(f *outfile.File, path string, c *db.Collection, schema db.Schema) (sink, error) {
 	if schema.IndexOnly {
 		return sink{}, exit.Failedf("--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", path, c.Name())

@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// A key that does not fit on a line is not written as two.
+// A key that does not fit on a line is not written as two lines.
 func TestExportKeys(t *testing.T) {
 	f := newFixture(t, 10, false)
 	must(t, "put", f.db, "two\nlines")
@@ -24,7 +24,7 @@ func TestExportKeys(t *testing.T) {
 	if err != nil || strings.Count(string(b), "\n") != 11 || !strings.Contains(string(b), `{"key":"two\nlines","labels":[]}`) {
 		t.Errorf("%s, %v", b, err)
 	}
-	// What get prints is what export writes.
+	// export writes the same as get prints.
 	if got := must(t, "get", f.db, "0", "--json"); !strings.HasPrefix(string(b), got) {
 		t.Errorf("get says %s", got)
 	}

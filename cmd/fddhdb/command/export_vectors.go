@@ -13,7 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// vectorFiles are the extensions of files of vectors that are written.
+// vectorFiles are the extensions of files of vectors that export writes.
 var vectorFiles = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet", ".mat"}
 
 func checkVectorFile(path string) error {
@@ -27,11 +27,11 @@ func checkVectorFile(path string) error {
 	return nil
 }
 
-// maxExpanded bounds a dense file of a sparse modality, most of which are zeros.
+// maxExpanded bounds a dense file of a sparse modality, which is mostly zeros.
 const maxExpanded = 4 << 30
 
-// vectorSink writes vectors. Where a format has a dense and a sparse form, the modality
-// decides; elsewhere vectors are dense.
+// vectorSink writes vectors. If a format has a dense and a sparse form the modality
+// decides; otherwise vectors are dense.
 func vectorSink(f *outfile.File, path string, m db.Modality, items int) (sink, error) {
 	ext := strings.ToLower(filepath.Ext(path))
 	if m.Sparse && (ext == ".npz" || ext == ".jsonl" || ext == ".parquet" || ext == ".mat") {
@@ -99,7 +99,7 @@ func denseWriter(f *outfile.File, path, ext string, m db.Modality, items int) (w
 		if f.Seekable() == nil {
 			return nil, nil, exit.Failedf("--vectors %s=%s: a .mat file is not written from its start to its end: write to a regular file", m.Name, path)
 		}
-		// Past the buffer, which stays empty.
+		// The writer bypasses the buffer, which stays empty.
 		w, err := vecfile.NewMATWriter(f.Seekable(), variable(m.Name), items, m.Dim)
 		if err != nil {
 			return nil, nil, exit.Failedf("--vectors %s=%s: %w", m.Name, path, err)
@@ -113,8 +113,8 @@ func denseWriter(f *outfile.File, path, ext string, m db.Modality, items int) (w
 	return w.Write, w.Close, nil
 }
 
-// variable makes the name of a variable of MATLAB of that of a modality: itself, with
-// underscores for what cannot be in one.
+// variable returns the name of a modality as a name of a MATLAB variable: underscores
+// replace other characters.
 func variable(name string) string {
 	b := []byte(name)
 	for i, c := range b {
@@ -128,7 +128,7 @@ func variable(name string) string {
 	return string(b[:min(len(b), 63)])
 }
 
-// sparseSink writes vectors as the numbers that are not 0.
+// sparseSink writes the nonzero numbers of vectors.
 func sparseSink(f *outfile.File, ext string, m db.Modality) (sink, error) {
 	write, end, err := sparseWriter(f, ext, m)
 	if err != nil {

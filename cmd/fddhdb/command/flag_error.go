@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// flagError rewords what pflag says: always the flag first, never a Go function.
+// flagError rewords errors of pflag: the flag comes first, and no Go function is named.
 func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
@@ -48,7 +48,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return exit.Usagef("%w", err)
 }
 
-// valueKinds says what the flags of a type take.
+// valueKinds describe the values of flags by type.
 var valueKinds = map[string]string{
 	"int":     "a whole number",
 	"uint":    "a whole number of 0 or more",

@@ -11,10 +11,10 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// common are the flags that most verbs have.
+// common are flags that most verbs have.
 type common struct {
 	collection string
-	space      spaceFlag // unregistered: the verb reads no codes
+	space      spaceFlag // not registered if the verb reads no codes
 	json       bool
 }
 
@@ -36,7 +36,7 @@ func (o *common) registerSpace(cmd *cobra.Command) {
 // named is the value of a flag such as --vectors NAME=FILE.
 type named struct{ name, value string }
 
-// namedList collects such a flag, which may be repeated, each name once.
+// namedList is the value of such a flag, which may be repeated, each name once.
 type namedList struct {
 	kind string // for help, such as NAME=FILE
 	list []named
@@ -59,7 +59,7 @@ func (l *namedList) Set(s string) error {
 	return nil
 }
 
-// floats returns the values as numbers; nil where the flag is not given.
+// floats returns the values as numbers; nil if the flag is not given.
 func (l *namedList) floats(flag string) (map[string]float64, error) {
 	var m map[string]float64
 	for _, n := range l.list {
@@ -75,8 +75,7 @@ func (l *namedList) floats(flag string) (map[string]float64, error) {
 	return m, nil
 }
 
-// splitList reads a,b,... without the blanks around; nothing between commas is
-// no entry.
+// splitList splits a,b,... without surrounding blanks and empty entries.
 func splitList(s string) []string {
 	var list []string
 	for _, f := range strings.Split(s, ",") {
@@ -87,7 +86,7 @@ func splitList(s string) []string {
 	return list
 }
 
-// dirArg admits the folder of a database as the only argument.
+// dirArg accepts the folder of a database as the only argument.
 func dirArg(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 || args[0] == "":
@@ -98,7 +97,8 @@ func dirArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// dirAndKeys admits a folder and from least to most keys; 0 means any number.
+// dirAndKeys accepts a folder and from least to most keys. A most of 0 means any
+// number.
 func dirAndKeys(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

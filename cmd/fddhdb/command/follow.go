@@ -8,10 +8,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// followEvery is how often follow looks.
+// followEvery is the interval in which follow reads the progress.
 const followEvery = 200 * time.Millisecond
 
-// follow runs f, and shows meanwhile what the database says of how far the operation is, in
+// follow runs f, and meanwhile shows the progress that the database reports for op, in
 // bytes.
 func follow(p *term.Progress, d *db.DB, op event.Op, f func() error) error {
 	if p == nil {
@@ -33,7 +33,7 @@ func follow(p *term.Progress, d *db.DB, op event.Op, f func() error) error {
 	}
 }
 
-// showRunning shows how far an operation is.
+// showRunning shows the progress of an operation.
 func showRunning(p *term.Progress, op event.Op, all []event.RunningOperation) {
 	for _, o := range all {
 		if o.Op == op {

@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// What goes on in a database is shown as it says, and what else goes on there is not.
+// The progress of one operation is shown, and that of others is not.
 func TestProgressOfOperations(t *testing.T) {
 	var out bytes.Buffer
 	p := term.NewProgress(&out)

@@ -6,7 +6,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// What a user types is refused with words, or it is what the database takes.
+// Typed values are refused with an explanation, or give what the database accepts.
 func FuzzArguments(f *testing.F) {
 	for _, s := range []string{"image:128", "image:128:sparse", "a:0", "a:99999999999999999999", "a", ":1"} {
 		f.Add(s)

@@ -2,7 +2,7 @@ package command
 
 import "strings"
 
-// The groups in which help lists the verbs.
+// Groups in which help lists the verbs.
 const (
 	groupItems  = "items"
 	groupLearn  = "learn"
@@ -12,7 +12,7 @@ const (
 	groupOther  = "other"
 )
 
-// prose takes the indentation of the source out of a help text.
+// prose removes the indentation of the source from a help text.
 func prose(s string) string {
 	lines := strings.Split(strings.Trim(s, "\n"), "\n")
 	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], "\t"))

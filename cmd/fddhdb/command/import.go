@@ -22,7 +22,7 @@ type importOptions struct {
 	items                            string
 	merge, skip, dryRun, init        bool
 	restart                          bool
-	ignore                           bool // what the collection has no place for
+	ignore                           bool // ignore values that the collection has no place for
 }
 
 func importCommand(e *env) *cobra.Command {
@@ -149,15 +149,14 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 	return e.reportImport(l, time.Since(start).Seconds())
 }
 
-// load imports the files into the collection that the flags name. The loader may
-// be there with an error too, to say what was skipped.
+// load imports the files into the collection of the flags. With an error it may also
+// return the loader, which knows the skipped rows.
 func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *term.Progress) (*loader, error) {
 	switch {
 	case o.init && o.dryRun:
 		return e.rehearse(cmd, o, dir, bar)
 	case o.init && e.isNew(cmd, o, dir):
-		// A collection cannot be taken back, so that what fails has to do so
-		// before it is created.
+		// Creating a collection cannot be undone, so failures must show before that.
 		if _, err := e.rehearse(cmd, o, dir, bar); err != nil {
 			return nil, err
 		}
@@ -176,8 +175,8 @@ func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *term.P
 	})
 }
 
-// isNew reports whether --init is to create a collection in a database that is there, and
-// not to go on with an import that was interrupted.
+// isNew reports whether --init creates a collection in an existing database, and does
+// not continue an interrupted import.
 func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
 	is := false
 	err := e.withDB(dir, func(d *db.DB) error {
@@ -193,7 +192,7 @@ func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
 	return is || err != nil && !errors.Is(err, db.ErrNotDatabase)
 }
 
-// rehearse is a dry run with --init: the collection is created elsewhere.
+// rehearse is a dry run with --init: it creates the collection in a temporary folder.
 func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *term.Progress) (*loader, error) {
 	dry := *o
 	dry.dryRun = true
@@ -224,7 +223,7 @@ func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *te
 	return l, errors.Join(err, os.RemoveAll(tmp))
 }
 
-// check finds flags that do not go together.
+// check checks that flags go together.
 func (o *importOptions) check() error {
 	parts := len(o.vectors.list) > 0 || o.codes != "" || o.labels != "" || o.field != ""
 	switch {

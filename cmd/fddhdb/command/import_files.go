@@ -15,7 +15,7 @@ type importFiles struct {
 	fields  *source.Fields
 	whole   *source.Items
 
-	leastRow int64 // bytes that the vectors of a row take, known by check
+	leastRow int64 // bytes of the vectors of a row; set by check
 }
 
 func openImport(o *importOptions) (*importFiles, error) {
@@ -72,7 +72,7 @@ func (in *importFiles) open(o *importOptions) (err error) {
 	return in.SameRows()
 }
 
-// schema returns that of a collection for the files.
+// schema returns the schema of a collection for the files.
 func (in *importFiles) schema() (db.Schema, error) {
 	if in.whole != nil {
 		return in.whole.Schema()
@@ -90,7 +90,7 @@ func (in *importFiles) schema() (db.Schema, error) {
 	return s, nil
 }
 
-// check holds the shapes of the files against the collection.
+// check checks the shapes of the files against the collection.
 func (in *importFiles) check(c *db.Collection, o *importOptions) error {
 	s, err := c.Schema()
 	if err != nil {
@@ -107,7 +107,7 @@ func (in *importFiles) check(c *db.Collection, o *importOptions) error {
 		if err != nil {
 			return err
 		}
-		if !m.Sparse { // else a vector may have no numbers
+		if !m.Sparse { // a sparse vector may have no numbers
 			in.leastRow += 4 * int64(m.Dim)
 		}
 	}

@@ -19,16 +19,16 @@ type loader struct {
 	o       *importOptions
 	bar     *term.Progress
 	warnf   func(format string, args ...any)
-	source  string // what is imported, see db.ImportOptions; "" where that cannot be told
+	source  string // identity of the import, see db.ImportOptions; "" if unknown
 	from    int    // rows that an interrupted import has staged
 	before  int    // items among them
-	items   int    // stored, or found good
+	items   int    // stored, or checked in a dry run
 	skipped skippedRows
-	created *db.Schema // with --init
+	created *db.Schema // schema of the collection of --init
 }
 
-// loadNew creates the collection for the files and loads them. One that an interrupted
-// import of the same files has created is that.
+// loadNew creates the collection for the files and loads them. If an interrupted import
+// of the same files has created it already, it goes on with that one.
 func (l *loader) loadNew(cmd *cobra.Command, d *db.DB) error {
 	schema, err := l.schema()
 	if err != nil {
@@ -88,9 +88,9 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 	return nil
 }
 
-// each calls f with the rows, from that on at which the import goes on: with an item, which
-// is f's until it returns, or with what is wrong with the row. Rows are read while f
-// works.
+// each calls f with the rows from the one at which the import goes on. f gets an item,
+// which is valid until f returns, or the error of the row. The next rows are read while
+// f works.
 func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err error) error) error {
 	rows := l.Rows()
 	row := l.from
@@ -103,7 +103,7 @@ func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err er
 	})
 }
 
-// leastBytes is what the dense vectors and codes alone take.
+// leastBytes returns the bytes of the dense vectors and codes alone.
 func (l *loader) leastBytes() int64 {
 	a := l.leastRow
 	if l.codes != nil {

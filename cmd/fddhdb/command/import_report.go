@@ -24,7 +24,7 @@ func (e *env) reportImport(l *loader, took float64) error {
 		}{l.items, l.skipped.n, took, rate, l.o.dryRun, l.from, l.skipped.groups})
 	}
 	if l.created != nil && l.whole != nil {
-		// What was found in the data is not what the user has written down.
+		// The user did not declare this schema: it was derived from the data.
 		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.items, source.DescribeSchema(*l.created))
 	}
 	skipped := ""

@@ -12,10 +12,10 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// mixedRows is some times the rows that are read ahead.
+// mixedRows is several times the number of rows that are read ahead.
 const mixedRows = 2000
 
-// A mixedRow is an item as .jsonl and scan have it.
+// A mixedRow is an item in the form of .jsonl and of scan.
 type mixedRow struct {
 	Key     string               `json:"key"`
 	Vectors map[string][]float32 `json:"vectors"`
@@ -23,8 +23,8 @@ type mixedRow struct {
 	Payload []byte               `json:"payload"`
 }
 
-// newMixedRow returns item i. What it has is not what that before it has, nor what the one
-// has whose memory it is read into.
+// newMixedRow returns item i. It differs from the item before it, and from the item
+// whose memory it is read into.
 func newMixedRow(i int) mixedRow {
 	row := mixedRow{Key: fmt.Sprintf("k%04d", i), Vectors: map[string][]float32{"image": {float32(i)}}, Labels: []string{}}
 	switch i / 100 % 3 {
@@ -38,7 +38,7 @@ func newMixedRow(i int) mixedRow {
 	return row
 }
 
-// What an item has is its own, whatever the rows before and after it have.
+// The values of an item are its own, whatever the rows before and after it have.
 func TestImportKeepsRowsApart(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	var b strings.Builder
@@ -88,7 +88,8 @@ func checkMixedRows(t *testing.T, dir string) {
 	}
 }
 
-// A row shares no memory with what it was read from, not even what is empty in it.
+// A row shares no memory with the item that it was read from, not even for empty
+// slices.
 func TestRowsAreCopies(t *testing.T) {
 	var r source.Row
 	labels, bytes := make([]string, 4), make([]byte, 4)

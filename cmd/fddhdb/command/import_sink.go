@@ -9,36 +9,37 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// stagedRows is from how many rows on items are staged on disk, so that an import takes
-// little memory and goes on after an interruption; db stores no fewer as tables.
+// stagedRows is the number of rows from which on items are staged on disk. Then an
+// import takes little memory and goes on after an interruption. db does not store fewer
+// as tables.
 const stagedRows = 8192
 
-// stagedBytes is from how many bytes of vectors and codes on they are staged whatever their
-// number.
+// stagedBytes is the size of vectors and codes from which on items are staged, whatever
+// their number.
 const stagedBytes = 64 << 20
 
-// skipCommitBytes is about how much --merge --on-error skip stores in one commit.
+// skipCommitBytes is the approximate size of a commit of --merge --on-error skip.
 const skipCommitBytes = 64 << 20
 
-// An importSink is where the items of an import go.
+// An importSink takes the items of an import.
 type importSink interface {
 	// register gives ids to labels, before anything is put.
 	register(labels []string) error
 
-	// put takes an item. One that gives ErrInvalid is left out, and others may follow
-	// where skip is called.
+	// put takes an item. An item that gives ErrInvalid is left out; after a call of
+	// skip others may follow.
 	put(item *db.Item) error
 
-	// skip counts a row that is left out.
+	// skip records that a row is left out.
 	skip(why string) error
 
 	commit(ctx context.Context) error
 
-	// failed ends it after an error, and returns that with what there is to say of it.
+	// failed ends the sink after an error, and returns the error with advice.
 	failed(err error) error
 }
 
-// sink returns where the items go.
+// sink returns the sink for the items.
 func (l *loader) sink(ctx context.Context, d *db.DB, c *db.Collection) (importSink, error) {
 	rows := l.Rows()
 	switch {
@@ -62,7 +63,7 @@ type batchSink struct {
 	c       *db.Collection
 	ctx     context.Context
 	b       *db.Batch
-	pending int
+	pending int // bytes in b
 }
 
 func (s *batchSink) register(labels []string) error { return s.b.RegisterLabels(s.c, labels) }
@@ -76,7 +77,7 @@ func (s *batchSink) add(b *db.Batch, item *db.Item) error {
 }
 
 func (s *batchSink) put(item *db.Item) error {
-	if s.l.o.skip { // a batch does not forgive a bad item
+	if s.l.o.skip { // a batch is lost after a bad item
 		if err := s.add(s.d.NewBatch(), item); err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func (s *batchSink) put(item *db.Item) error {
 	return nil
 }
 
-// checkSize refuses what is too large for one commit.
+// checkSize refuses items that are too large for one commit.
 func (s *batchSink) checkSize(bytes int64) error {
 	limit := int64(db.MaxBulkBytes)
 	if s.l.o.merge {
@@ -118,13 +119,13 @@ func (s *batchSink) commit(ctx context.Context) error {
 }
 
 func (s *batchSink) failed(err error) error {
-	if s.l.items > 0 && !s.l.o.init { // which takes back what it has created
+	if s.l.items > 0 && !s.l.o.init { // --init removes the collection that it has created
 		return exit.Wrap(err, "%s are stored already", term.Plural(s.l.items, "item", "items"))
 	}
 	return err
 }
 
-// A checkSink only looks at the items.
+// A checkSink only checks the items.
 type checkSink struct{ batchSink }
 
 func (s *checkSink) put(item *db.Item) error {
@@ -145,7 +146,7 @@ func (s *checkSink) commit(context.Context) error {
 	return nil
 }
 
-// A stagedSink stages the items on disk, see db.Import.
+// A stagedSink stages the items on disk; see db.Import.
 type stagedSink struct {
 	l  *loader
 	im *db.Import
@@ -196,8 +197,8 @@ func (s *stagedSink) commit(ctx context.Context) error {
 	return nil
 }
 
-// failed keeps what is staged where the same command may go on with it, and forgets it
-// where the files have to be changed first.
+// failed keeps the staged items if the same command can go on with them. It drops them
+// if the files must be changed first.
 func (s *stagedSink) failed(err error) error {
 	var bad *exit.Failure
 	if errors.As(err, &bad) || errors.Is(err, db.ErrInvalid) || s.l.source == "" {

@@ -7,24 +7,24 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// skippedRows are rows that were left out, by reason. Reasons that differ only in numbers,
-// and in what is quoted, are one.
+// skippedRows are the rows that were left out, grouped by reason. Reasons that differ
+// only in numbers and quoted text are one.
 type skippedRows struct {
 	n      int
-	groups []*skippedReason
-	byKind map[string]*skippedReason
+	groups []*skippedReason          // in order of first appearance
+	byKind map[string]*skippedReason // by reasonKind
 }
 
-// A skippedReason is why some rows were left out.
+// A skippedReason is a reason for which rows were left out.
 type skippedReason struct {
-	Reason string `json:"reason"` // that of the first row
+	Reason string `json:"reason"` // of the first row
 	Count  int    `json:"count"`
-	Rows   []int  `json:"rows"` // the first of them
+	Rows   []int  `json:"rows"` // the first few rows
 }
 
 const (
-	shownReasons = 20 // at most; what there is more counts as one
-	shownRows    = 5  // of each
+	shownReasons = 20 // largest number of reasons; the rest counts as one
+	shownRows    = 5  // of each reason
 )
 
 // add adds a row.
@@ -49,7 +49,7 @@ func (s *skippedRows) add(row int, why string) {
 	}
 }
 
-// reasonKind returns a reason without what differs from row to row.
+// reasonKind returns a reason without the parts that differ between rows.
 func reasonKind(why string) string {
 	var b strings.Builder
 	quoted, digit := false, false
@@ -72,7 +72,7 @@ func reasonKind(why string) string {
 	return b.String()
 }
 
-// warn says why rows were skipped.
+// warn prints why rows were skipped.
 func (s *skippedRows) warn(e *env) {
 	for _, g := range s.groups {
 		more := g.Count - 1

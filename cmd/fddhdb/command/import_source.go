@@ -16,26 +16,26 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An importSource says what an import is of: the command goes on with an interrupted one
-// where that is the same.
+// An importSource identifies an import: the command goes on with an interrupted import
+// of the same source.
 type importSource struct {
-	Flags []string     `json:"flags"` // that matter
+	Flags []string     `json:"flags"` // flags that matter
 	Files []sourceFile `json:"files"`
 }
 
-// A sourceFile is a file as it is now.
+// A sourceFile is the current state of a file.
 type sourceFile struct {
 	Path     string    `json:"path"`
-	Member   string    `json:"member,omitempty"` // of FILE.npz:NAME
+	Member   string    `json:"member,omitempty"` // NAME of FILE.npz:NAME
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
 }
 
-// harmlessFlags are flags that an import may go on with or without.
-var harmlessFlags = []string{"init", "json", "mode", "restart", "collection"} // a collection has staged imports of its own
+// harmlessFlags are flags that may differ when an import goes on.
+var harmlessFlags = []string{"init", "json", "mode", "restart", "collection"} // staged imports belong to a collection
 
-// sourceOf returns the source of the import; "" where that is not known, as one of the
-// files is none that stays.
+// sourceOf returns the source of the import, "" if it is unknown because a file is not
+// a regular one.
 func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 	var s importSource
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -43,7 +43,7 @@ func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 			return
 		}
 		value := f.Value.String()
-		if list, ok := f.Value.(*namedList); ok { // of files, which come below
+		if list, ok := f.Value.(*namedList); ok { // files, which come below
 			for _, n := range list.list {
 				value += n.name + ","
 			}
@@ -82,7 +82,7 @@ func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 	return string(b)
 }
 
-// printStaged says what interrupted imports have staged.
+// printStaged prints the staged items of interrupted imports.
 func (e *env) printStaged(staged []db.StagedImport) {
 	for _, im := range staged {
 		e.Printf("\nan interrupted import %shas staged %s, last on %s: the same import goes on with it, and compact removes it\n",
@@ -90,7 +90,7 @@ func (e *env) printStaged(staged []db.StagedImport) {
 	}
 }
 
-// into names the collection of an import.
+// into returns the name of the collection of an import.
 func into(im db.StagedImport) string {
 	if im.Collection == "" {
 		return ""
@@ -98,7 +98,7 @@ func into(im db.StagedImport) string {
 	return fmt.Sprintf("into collection %q ", im.Collection)
 }
 
-// isStaged reports whether this import has been interrupted.
+// isStaged reports whether this import was interrupted before.
 func (l *loader) isStaged(d *db.DB) bool {
 	staged, err := d.StagedImports()
 	return err == nil && l.source != "" && slices.ContainsFunc(staged, func(im db.StagedImport) bool {

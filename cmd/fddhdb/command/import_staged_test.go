@@ -16,8 +16,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// many writes a .npy of so many vectors of 2 numbers, of which no two are the same; those of
-// the rows in bad hold a NaN.
+// many writes a .npy of so many distinct vectors of 2 numbers. The rows in bad hold a
+// NaN.
 func many(t *testing.T, path string, rows int, bad ...int) {
 	t.Helper()
 	zeros(t, path, rows, 2)
@@ -37,7 +37,7 @@ func many(t *testing.T, path string, rows int, bad ...int) {
 	}
 }
 
-// sourceFor returns what an import with these arguments is known by.
+// sourceFor returns the source of an import with these arguments.
 func sourceFor(t *testing.T, args ...string) (source string) {
 	t.Helper()
 	e := &env{Printer: term.NewPrinter(io.Discard, io.Discard)}
@@ -62,7 +62,7 @@ func sourceFor(t *testing.T, args ...string) (source string) {
 	return sourceOf(cmd, in, &o)
 }
 
-// stage leaves an import as one that was interrupted after some rows would.
+// stage leaves an import in the state of one that was interrupted after some rows.
 func stage(t *testing.T, dir, source string, rows int, skipped map[int]bool) {
 	t.Helper()
 	d, err := db.Open(dir, nil)
@@ -92,7 +92,8 @@ func stage(t *testing.T, dir, source string, rows int, skipped map[int]bool) {
 	}
 }
 
-// An import of one member of an archive does not go on with what is staged of another.
+// An import of one member of an archive does not go on with the staged items of
+// another.
 func TestImportSourceHasTheMember(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	npy, file := f.path("x.npy"), f.path("x.npz")
@@ -127,8 +128,8 @@ func TestImportSourceHasTheMember(t *testing.T) {
 	}
 }
 
-// An import that was interrupted goes on when the same command is run again, and begins
-// anew when the files or the flags that matter are others.
+// An interrupted import goes on when the same command runs again. It begins anew if the
+// files, or flags that matter, differ.
 func TestImportGoesOn(t *testing.T) {
 	const rows = stagedRows + 10
 	f := fixture{dir: t.TempDir()}
@@ -185,7 +186,7 @@ func TestImportGoesOn(t *testing.T) {
 		t.Errorf("stats: %s", out)
 	}
 
-	// A bad row costs all of it.
+	// A bad row discards all staged items.
 	code, _, stderr := do(t, "import", dir, "--vectors", "image="+file)
 	if code != 1 || !strings.Contains(stderr, "nothing was stored") || strings.Contains(must(t, "stats", dir), "interrupted") {
 		t.Errorf("exit code %d, %s", code, stderr)
@@ -197,7 +198,7 @@ func TestImportGoesOn(t *testing.T) {
 
 func second3(code int, stdout, stderr string) (string, string, int) { return stdout, stderr, code }
 
-// --init goes on with the collection that the interrupted command has made.
+// --init goes on with the collection that the interrupted command has created.
 func TestImportInitGoesOn(t *testing.T) {
 	const rows = stagedRows + 10
 	f := fixture{dir: t.TempDir()}
@@ -209,7 +210,7 @@ func TestImportInitGoesOn(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, `"items":8202,`) || !strings.Contains(stderr, "going on at row 5,000 of 8,202") {
 		t.Fatalf("exit code %d, %s, %s", code, stdout, stderr)
 	}
-	// It is done now: the collection is there.
+	// It is complete now: the collection exists.
 	if code, _, stderr := do(t, "import", dir, "--init", "--vectors", "image="+file); code != 1 || !strings.Contains(stderr, "exists already") {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}

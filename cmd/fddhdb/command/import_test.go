@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// zeros makes a .npy of zeros that takes no room on the disk.
+// zeros makes a .npy of zeros that takes no space on disk.
 func zeros(t *testing.T, path string, rows, cols int) {
 	t.Helper()
 	dict := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", rows, cols)
@@ -22,7 +22,7 @@ func zeros(t *testing.T, path string, rows, cols int) {
 	}
 }
 
-// What no commit can hold is refused before it is read.
+// Rows that no commit can hold are refused before they are read.
 func TestImportTooLarge(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	const rows, dim = 1200, 250_000
@@ -36,7 +36,7 @@ func TestImportTooLarge(t *testing.T) {
 	}
 }
 
-// Few items that are large are one commit, also with --on-error skip.
+// A few large items are one commit, also with --on-error skip.
 func TestImportOfLargeItems(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector")
@@ -62,7 +62,7 @@ func TestImportOfLargeItems(t *testing.T) {
 	}
 }
 
-// What the database refuses is said with the files and the row that it comes from.
+// An error of the database names the files and the row.
 func TestImportNamesTheRow(t *testing.T) {
 	f := newFixture(t, 5, false)
 	clitest.WriteFile(t, f.labels, "a\nb\nc\n"+strings.Repeat("l", db.MaxLabelBytes+1)+"\ne\n")

@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An index-only copy says what it is, answers and exports what it has, and says what it
-// does not have.
+// An index-only copy is marked as such. It answers and exports what it has, and errors
+// name what it lacks.
 func TestIndexOnly(t *testing.T) {
 	f := newFixture(t, 60, false)
 	must(t, "train", f.db, "--bits", "16")

@@ -87,11 +87,11 @@ func createCollection(cmd *cobra.Command, d *db.DB, name string, schema db.Schem
 	return c, err
 }
 
-// schemaJSON is what init and alter print.
+// schemaJSON is the --json form of init and alter.
 type schemaJSON struct {
 	Collection string        `json:"collection"`
 	Modalities []db.Modality `json:"modalities"`
-	Bits       *int          `json:"bits"` // null where training decides
+	Bits       *int          `json:"bits"` // null: training decides
 	Fields     []db.Field    `json:"fields"`
 }
 
@@ -100,7 +100,7 @@ func newSchemaJSON(collection string, s db.Schema) schemaJSON {
 	if s.Bits > 0 {
 		out.Bits = &s.Bits
 	}
-	// Never null: a script goes over them without asking.
+	// Never null, so that scripts can iterate without a check.
 	if out.Modalities == nil {
 		out.Modalities = []db.Modality{}
 	}
@@ -110,7 +110,7 @@ func newSchemaJSON(collection string, s db.Schema) schemaJSON {
 	return out
 }
 
-// checkBits admits the lengths that codes may have.
+// checkBits accepts the possible lengths of codes.
 func checkBits(flag string, bits int) error {
 	if bits < 8 || bits > 4096 || bits%8 != 0 {
 		return exit.Usagef("%s %d: a code has a multiple of 8 from 8 to 4096 bits", flag, bits)

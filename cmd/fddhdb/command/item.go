@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// printItem writes an item for a person to look at.
+// printItem prints an item for people.
 func (e *env) printItem(it *db.Item) {
 	e.Printf("%s\n", term.Plain(it.Key))
 	line := func(name, format string, args ...any) {
@@ -43,7 +43,7 @@ func (e *env) printItem(it *db.Item) {
 	}
 }
 
-// codeOrigin says where a code comes from.
+// codeOrigin returns the origin of a code in words.
 func codeOrigin(from string) string {
 	switch from {
 	case "given":
@@ -54,12 +54,12 @@ func codeOrigin(from string) string {
 	return "from its " + from
 }
 
-// vectorStart spells the first numbers of a vector.
+// vectorStart returns the first numbers of a vector as text.
 func vectorStart(x []float32) string {
 	return numbersStart(len(x), "number", "numbers", func(i int) string { return fmt.Sprintf("%.4g", x[i]) })
 }
 
-// sparseStart spells the first numbers of a sparse vector.
+// sparseStart returns the first numbers of a sparse vector as text.
 func sparseStart(x db.Sparse) string {
 	return numbersStart(len(x.Index), "number not 0", "numbers not 0", func(i int) string {
 		return fmt.Sprintf("%d:%.4g", x.Index[i], x.Value[i])

@@ -12,7 +12,7 @@ import (
 type itemTable struct {
 	table   *term.Table
 	fields  []string
-	targets []string // each has codes of its own
+	targets []string // modalities that have codes of their own
 }
 
 // newItemTable begins a table of the items of a collection.
@@ -68,8 +68,8 @@ func (t *itemTable) add(it *db.Item) {
 	t.table.Add(cells...)
 }
 
-// itemPrinter returns what prints items as the user wants them: as JSON, as rows of a
-// table, or else as people do. end ends the table.
+// itemPrinter returns a function that prints items as the user wants: as JSON, as rows
+// of a table, or by people. end ends the table.
 func (e *env) itemPrinter(c *db.Collection, asJSON bool, people func(*db.Item)) (print func(*db.Item) error, end func(), err error) {
 	if asJSON {
 		return e.printItemJSON, func() {}, nil

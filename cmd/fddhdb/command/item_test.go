@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What has a meaning to a terminal, HTML or JSON comes through get and scan as it
-// went in.
+// Text with a meaning for a terminal, HTML or JSON comes unchanged through get and
+// scan.
 func TestItemsText(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	f.db = f.path("a.db")

@@ -6,8 +6,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// warnOfLosses says on stderr that commits are missing from a database, every time it is
-// opened until somebody has acknowledged it.
+// warnOfLosses prints to stderr that commits are missing from a database, each time it
+// is opened, until the user acknowledges it.
 func (e *env) warnOfLosses(dir string, d *db.DB) {
 	r := d.Recovery()
 	for _, l := range r.Losses {
@@ -18,7 +18,7 @@ func (e *env) warnOfLosses(dir string, d *db.DB) {
 	}
 }
 
-// acknowledge makes a database forget which commits were missing.
+// acknowledge makes a database forget its missing commits.
 func (e *env) acknowledge(dir string) error {
 	d, closeDB, err := e.open(dir, &db.Options{MustExist: true})
 	if err != nil {

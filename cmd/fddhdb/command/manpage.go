@@ -14,8 +14,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// ManPage writes the manual page of fddhdb, in the man macros of roff: what help says of
-// every verb, of the shell, and of the surroundings.
+// ManPage writes the manual page of fddhdb in the man macros of roff: the help of every
+// verb, of the shell, and of the environment.
 func ManPage(w io.Writer) error {
 	root := rootCommand(&env{Printer: term.NewPrinter(io.Discard, io.Discard), stdin: strings.NewReader("")})
 	shell.AddDefaultVerbs(root)
@@ -60,7 +60,7 @@ func ManPage(w io.Writer) error {
 	return err
 }
 
-// environment are the variables that fddhdb looks at.
+// environment are the environment variables of fddhdb.
 var environment = [][2]string{
 	{"FDDHDB_HISTORY", "the file of the lines of earlier shells; empty for none. Without it, fddhdb/history in XDG_STATE_HOME, else in the folder of the user's settings"},
 	{"FDDHDB_PAGER, PAGER", "the command that shows long results in the shell; empty for none. Without them less, if it is there"},
@@ -75,7 +75,7 @@ func (m *manPage) line(s string) { m.WriteString(s + "\n") }
 
 func (m *manPage) section(title string) { m.line(".SH " + roff(title)) }
 
-// term writes a name and what it means.
+// term writes a name and its meaning.
 func (m *manPage) term(name, what string) {
 	m.line(".TP")
 	m.line(`\fB` + roff(name) + `\fR`)
@@ -108,8 +108,7 @@ func (m *manPage) flags(flags *pflag.FlagSet) {
 	})
 }
 
-// prose writes paragraphs. Lines that are indented are a list or an example and stay as
-// they are.
+// prose writes paragraphs. Indented lines are a list or an example and stay unchanged.
 func (m *manPage) prose(text string) {
 	if text == "" {
 		return
@@ -144,7 +143,7 @@ func (m *manPage) prose(text string) {
 	}
 }
 
-// roff spells text so that none of it is a request.
+// roff escapes text so that no part of it is a request.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(s)
 	if strings.HasPrefix(s, ".") {

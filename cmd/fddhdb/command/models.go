@@ -129,7 +129,7 @@ func modelsCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// only returns the space with a number.
+// only returns the space with number n, in a slice.
 func only(spaces []db.SpaceInfo, n db.Space) []db.SpaceInfo {
 	for i := range spaces {
 		if spaces[i].Space == n {

@@ -24,7 +24,7 @@ func inTable(t *testing.T, e *env, charts bool) {
 	}
 }
 
-// Charts stand on terminals only, and there only in tables.
+// Charts appear only on terminals, and there only in tables.
 func TestCharts(t *testing.T) {
 	spaces := clitest.Spaces()
 	last := spaces[0].Revisions[2]
@@ -75,7 +75,8 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// What models draws is what training has stored; drawing changes nothing of what it prints.
+// The plot of models shows what training has stored, and does not change the printed
+// output.
 func TestModelsPlotOfADatabase(t *testing.T) {
 	clitest.OneGoroutine(t)
 	f := newFixture(t, 80, true)

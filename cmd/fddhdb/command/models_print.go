@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// printSpaces shows the spaces of a collection of so many items, and under each its
+// printSpaces prints the spaces of a collection of so many items, each followed by its
 // revisions.
 func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 	if len(spaces) == 0 {
@@ -51,7 +51,7 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 	}
 }
 
-// spaceState says what a space is there for.
+// spaceState returns the purpose of a space in words.
 func spaceState(s *db.SpaceInfo, items int) string {
 	switch {
 	case s.State == db.SpaceBuilding:
@@ -62,7 +62,8 @@ func spaceState(s *db.SpaceInfo, items int) string {
 	return string(s.State)
 }
 
-// printRevisions shows the revisions of a space, a line for each and modality.
+// printRevisions prints the revisions of a space, a line for each revision and
+// modality.
 func (e *env) printRevisions(s *db.SpaceInfo) {
 	var rows [][]any
 	for i := range s.Revisions {
@@ -88,7 +89,7 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 		term.Left("modality"), term.Right("nearest p50"), term.Right("p90"), term.Right("residual"), term.Right("overall"), term.Right("balance"), term.Left("")}, rows)
 }
 
-// driftCells are the figures of one modality of a revision.
+// driftCells returns the figures of one modality of a revision.
 func driftCells(r *db.RevisionInfo, modality string) []any {
 	cells := []any{term.TextCell(modality), term.NoCell, term.NoCell, term.NoCell, term.NoCell, term.NoCell}
 	if x, has := r.Residual[modality]; has {
@@ -109,7 +110,7 @@ func driftCells(r *db.RevisionInfo, modality string) []any {
 	return cells
 }
 
-// revisionTeacher says who taught items without labels.
+// revisionTeacher returns the teacher of items without labels.
 func revisionTeacher(s *db.SpaceInfo, r *db.RevisionInfo) string {
 	switch {
 	case r.Parent == 0 && s.Parent != 0:
@@ -117,14 +118,14 @@ func revisionTeacher(s *db.SpaceInfo, r *db.RevisionInfo) string {
 	case r.Parent == 0:
 		return "training"
 	case r.Teacher == "":
-		return term.OrDash(r.Reason) // nobody: it is not from items
+		return term.OrDash(r.Reason) // the revision is not from items
 	case r.Unlabelled > 0 && r.Lead != "":
 		return r.Teacher + ", " + r.Lead
 	}
 	return r.Teacher
 }
 
-// orNone spells the number of a parent.
+// orNone returns the number of a parent as text.
 func orNone(n db.Space) string {
 	if n == 0 {
 		return "-"
@@ -132,7 +133,7 @@ func orNone(n db.Space) string {
 	return fmt.Sprint(n)
 }
 
-// joined puts what is not empty in a row.
+// joined joins two texts, without empty ones.
 func joined(a, b string) string {
 	if b == "" {
 		return a

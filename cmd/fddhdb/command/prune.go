@@ -82,14 +82,14 @@ func (e *env) printPruning(p *backup.Pruning, dryRun bool) {
 	}
 }
 
-// pruneJSON is what prune prints.
+// pruneJSON is the --json form of prune.
 type pruneJSON struct {
-	Deleted []string `json:"deleted"` // ids of backups
+	Deleted []string `json:"deleted"` // ids of deleted backups
 	Kept    []string `json:"kept"`
-	Damaged []string `json:"damaged"` // of those that stay
-	Objects int      `json:"objects"` // deleted
-	Bytes   int64    `json:"bytes"`   // of these
-	DryRun  bool     `json:"dry_run"` // nothing has been deleted
+	Damaged []string `json:"damaged"` // of those that are kept
+	Objects int      `json:"objects"` // deleted objects
+	Bytes   int64    `json:"bytes"`   // of the deleted objects
+	DryRun  bool     `json:"dry_run"` // nothing was deleted
 	Seconds float64  `json:"seconds"`
 }
 

@@ -108,7 +108,7 @@ func setVector(item *db.Item, name, value string) (err error) {
 	return err
 }
 
-// fieldValues parses NAME=VALUE in the types that the fields are declared in.
+// fieldValues parses NAME=VALUE by the declared types of the fields.
 func fieldValues(s db.Schema, given []named) (map[string]any, error) {
 	types := map[string]db.FieldType{}
 	var names []string
@@ -135,7 +135,7 @@ func fieldValues(s db.Schema, given []named) (map[string]any, error) {
 	return values, nil
 }
 
-// printItemJSON prints an item with all that it has.
+// printItemJSON prints an item with everything that it has.
 func (e *env) printItemJSON(it *db.Item) error {
 	if err := e.PrintJSON(jsonform.NewItem(it)); err != nil {
 		return fmt.Errorf("item %q: %w", it.Key, err)

@@ -83,8 +83,7 @@ func (e *env) printReindexing(dir string, o *common, r *db.Reindexing) {
 	e.Printf("%s\n", spaceHint(dir, o.collection, r.Space, r.Active))
 }
 
-// spaceHint says whether searches use a space that has just been made, and if not what
-// to do about it.
+// spaceHint returns whether searches use a new space, and if not how to make them.
 func spaceHint(dir, collection string, space db.Space, active bool) string {
 	if active {
 		return "it is active: searches use it"

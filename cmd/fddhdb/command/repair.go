@@ -70,20 +70,20 @@ func repairCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// A notSavedError is about what was lost by damage. It is a db.ErrCorrupt, for the exit
-// code.
+// A notSavedError says that damage has destroyed something. It is a db.ErrCorrupt, for
+// the exit code.
 type notSavedError struct{ findings int }
 
 func (e *notSavedError) Error() string {
 	return term.Plural(e.findings, "finding", "findings") + ": something could not be saved"
 }
 
-// Advised says that the text itself names what to do: see exit.Message.
+// Advised marks an error whose text has advice; see exit.Message.
 func (e *notSavedError) Advised() {}
 
 func (e *notSavedError) Is(target error) bool { return target == db.ErrCorrupt }
 
-// finishRepair prints what comes after what could not be saved.
+// finishRepair prints the end of the output, after the list of losses.
 func (l *findingList) finishRepair(r *db.Repairing, dir string, dryRun bool) error {
 	if l.json {
 		return l.endJSON(repairJSON{OK: r.Findings == 0, Repairing: r})
@@ -102,7 +102,7 @@ func (l *findingList) finishRepair(r *db.Repairing, dir string, dryRun bool) err
 	return nil
 }
 
-// repairJSON is what repair prints besides the findings.
+// repairJSON is the --json form of repair, without the findings.
 type repairJSON struct {
 	OK bool `json:"ok"`
 	*db.Repairing

@@ -17,8 +17,8 @@ type repaired struct {
 	Damaged  string       `json:"damaged"`
 }
 
-// A database that is sound stays as it is; one whose manifest is gone is repaired, and
-// finds what it found before.
+// A sound database is not changed. One without its manifest is repaired, and finds the
+// same as before.
 func TestRepair(t *testing.T) {
 	f := newFixture(t, 60, true)
 	if got := must(t, "repair", f.db); got != "OK: nothing to repair, 60 items\n" {

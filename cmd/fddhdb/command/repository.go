@@ -21,7 +21,7 @@ import (
 
 // A repository of backups is named by file:///PATH, a path, or s3://BUCKET/PREFIX.
 
-// repositoryHelp explains what URL stands for, in the help of the verbs that take one.
+// repositoryHelp explains the URL in the help of verbs that take one.
 const repositoryHelp = `
 			URL is where backups are kept: a folder, as file:///PATH or just as its path, or
 			a bucket of S3 or of a store like it,
@@ -30,7 +30,7 @@ const repositoryHelp = `
 			have other plans with ? and &. Credentials come from AWS_ACCESS_KEY_ID and
 			AWS_SECRET_ACCESS_KEY, from ~/.aws, or from the role of the machine.`
 
-// openRepository opens the store that a URL or a path names.
+// openRepository opens the store of a URL or path.
 func openRepository(ctx context.Context, name string) (backup.Store, error) {
 	if isS3(name) {
 		o, err := s3.ParseURL(name)
@@ -38,7 +38,7 @@ func openRepository(ctx context.Context, name string) (backup.Store, error) {
 			return nil, exit.Usagef("%w", err)
 		}
 		s, err := s3.Open(ctx, o)
-		if err != nil { // not a nil *s3.Store in a Store
+		if err != nil { // never return a nil *s3.Store as a Store
 			return nil, err
 		}
 		return s, nil
@@ -50,7 +50,7 @@ func openRepository(ctx context.Context, name string) (backup.Store, error) {
 	if isFile(path) {
 		return nil, exit.Usagef("%s is a file; backups are kept in a folder", path)
 	}
-	// Neither would be happy with the files of the other.
+	// A database and a repository in one folder would disturb each other.
 	switch dir := inside.Database(path); {
 	case dir == "":
 	case sameFile(dir, path):
@@ -63,10 +63,10 @@ func openRepository(ctx context.Context, name string) (backup.Store, error) {
 
 func isS3(name string) bool { return strings.HasPrefix(strings.ToLower(name), "s3:") }
 
-// scheme is what begins a URL; a single letter is a drive of Windows.
+// scheme matches the beginning of a URL; a single letter is a Windows drive.
 var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]+):`)
 
-// folderOf returns the path that a file URL or a path means.
+// folderOf returns the path of a file URL or path.
 func folderOf(name string, windows bool) (string, error) {
 	found := scheme.FindStringSubmatch(name)
 	if found == nil {
@@ -100,7 +100,7 @@ func folderOf(name string, windows bool) (string, error) {
 	}
 }
 
-// repositoryError says what to do about what package backup says.
+// repositoryError adds advice to an error of package backup.
 func repositoryError(name string, err error) error {
 	switch {
 	case errors.Is(err, backup.ErrNotRepository):
@@ -117,7 +117,7 @@ func repositoryError(name string, err error) error {
 	return err
 }
 
-// urlArg admits the URL of a repository as the only argument.
+// urlArg accepts the URL of a repository as the only argument.
 func urlArg(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 || args[0] == "":
@@ -128,7 +128,7 @@ func urlArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// twoArgs admits a folder and a URL, in either order.
+// twoArgs accepts a folder and a URL, in either order.
 func twoArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) < 2 || args[0] == "" || args[1] == "":
@@ -139,7 +139,7 @@ func twoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// content says what is in a backup, in words.
+// content describes the content of a backup in words.
 func content(m *backup.Manifest) string {
 	what := "everything"
 	if m.Collection != "" {
@@ -151,7 +151,7 @@ func content(m *backup.Manifest) string {
 	return what
 }
 
-// shortUUID is enough of one to tell databases apart.
+// shortUUID returns enough of a UUID to tell databases apart.
 func shortUUID(m *backup.Manifest) string {
 	if m.Database == "" {
 		return "-"

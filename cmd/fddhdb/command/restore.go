@@ -107,7 +107,7 @@ func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*bac
 	case errors.Is(err, backup.ErrInvalid) && opt.ID == "" && opt.Database == "":
 		return nil, exit.Usagef("%w: with --database, or by --id", err)
 	case errors.Is(err, db.ErrCorrupt):
-		// The backup is, and not a folder that has a copy.
+		// The backup is damaged, and not a folder with a copy.
 		err = fmt.Errorf("%w: %s", backup.ErrDamaged, exit.Reason(err.Error()))
 	}
 	if errors.Is(err, backup.ErrDamaged) {
@@ -138,7 +138,7 @@ func wholeUUID(ctx context.Context, store backup.Store, begin string) (string, e
 	return "", exit.Usagef("--database %s: several databases begin so, %s and %s among them", begin, uuids[0], uuids[1])
 }
 
-// timeValue is a flag of a time, in the time zone of this machine unless it says another.
+// timeValue is a flag with a time, by default in the time zone of this machine.
 type timeValue time.Time
 
 func (t *timeValue) String() string { return "" }

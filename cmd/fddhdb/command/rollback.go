@@ -60,7 +60,7 @@ func rollbackCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// rollback goes back to the space before.
+// rollback returns to the space before.
 func (e *env) rollback(ctx context.Context, c *db.Collection, json bool) error {
 	before, err := c.Stats()
 	if err != nil {
@@ -68,7 +68,7 @@ func (e *env) rollback(ctx context.Context, c *db.Collection, json bool) error {
 	}
 	now, err := c.Rollback(ctx)
 	if errors.Is(err, db.ErrInvalid) {
-		return exit.Failedf("%w", err) // the command line is right, there is nothing to go back to
+		return exit.Failedf("%w", err) // the command line is right; there is no earlier space
 	}
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (e *env) rollback(ctx context.Context, c *db.Collection, json bool) error {
 	return nil
 }
 
-// restoreRevision puts a revision back in use.
+// restoreRevision makes a revision current again.
 func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space db.Space, revision uint32, json bool) error {
 	u, err := c.RestoreRevision(ctx, space, revision)
 	if err != nil {
@@ -97,7 +97,7 @@ func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space db.Sp
 	return nil
 }
 
-// revisionError names the flag that names a revision which is not kept.
+// revisionError adds the flag to the error of a revision that is not kept.
 func revisionError(flag string, revision uint32, err error) error {
 	if errors.Is(err, db.ErrNotFound) {
 		return exit.Usagef("%s %d: %s; fddhdb models lists those that are kept", flag, revision, exit.Reason(err.Error()))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Database order is that in which keys first came, whatever happened since.
+// Database order is the order in which keys first came, whatever happened since.
 func TestScanOrder(t *testing.T) {
 	f := newFixture(t, 10, false)
 	must(t, "put", f.db, "new")

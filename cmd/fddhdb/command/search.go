@@ -115,7 +115,7 @@ func searchCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// check finds flags that do not go together, or that no collection could take.
+// check checks that flags go together and are possible for some collection.
 func (o *searchOptions) check() (db.Rerank, error) {
 	given := 0
 	for _, s := range []string{o.vectors, o.id, o.code, o.codes} {

@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// title names a query for people.
+// title returns the name of a query for people.
 func (o *searchOptions) title(name queryName) string {
 	switch {
 	case o.id != "":
@@ -54,10 +54,10 @@ func hitRows(r *db.Result) [][]any {
 	return rows
 }
 
-// hasRows says whether queries are rows of a file.
+// hasRows reports whether queries are rows of a file.
 func (o *searchOptions) hasRows() bool { return o.vectors != "" || o.codes != "" }
 
-// printExplain says how a search was done, if that was asked for.
+// printExplain prints how a search was done, if the user asked for it.
 func (e *env) printExplain(x *db.Explain) {
 	if x == nil {
 		return

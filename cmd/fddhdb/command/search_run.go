@@ -16,7 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// searchTo is search, with the sheet that the flags ask for.
+// searchTo is search, with the contact sheet that the flags ask for.
 func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank) error {
 	if o.sheet == "" {
 		return e.search(ctx, c, o, rerank, nil)
@@ -40,11 +40,11 @@ func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, 
 	return err
 }
 
-// A queryName is what stands for a query in the output: the row number in a file,
-// a key or a code.
+// A queryName is the name of a query in the output: the row number in a file, a key or
+// a code.
 type queryName any
 
-// search answers the queries; to, if not nil, gets the hits, too.
+// search answers the queries. to, if not nil, gets the hits, too.
 func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank, to *sheet.Sheet) error {
 	schema, err := c.Schema()
 	if err != nil {
@@ -68,7 +68,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err := checkTarget(c, schema, stats, o.to); err != nil {
 		return err
 	}
-	var table *term.Table // of the hits of all queries, in modes that have one
+	var table *term.Table // for the hits of all queries, in modes that have one
 	var explains []*db.Explain
 	defer func() {
 		if table != nil {
@@ -87,7 +87,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			return worded
 		}
 		if err != nil {
-			// The flags are right: it is the item, or the file.
+			// The flags are right: the item or the file is wrong.
 			return exit.Failedf("%w", err)
 		}
 		if to != nil {
@@ -169,7 +169,7 @@ func (o *searchOptions) run(ctx context.Context, c *db.Collection, q db.Query) (
 	return r, nil, err
 }
 
-// untrained is what a verb says that needs codes where there are none.
+// untrained returns the error of a verb that needs codes in a collection without codes.
 func untrained(c *db.Collection) error {
 	return fmt.Errorf("%w: collection %q has no codes yet: run fddhdb train", db.ErrNoModel, c.Name())
 }
@@ -214,7 +214,7 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 			return nil
 		}
 		if o.hasRow && row != o.row {
-			// A row that nobody asks for may be bad.
+			// Rows that are not asked for may be bad.
 			var bad *vecfile.Error
 			if err != nil && !(errors.As(err, &bad) && bad.Col >= 0) {
 				return err
@@ -222,7 +222,7 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 			continue
 		}
 		if err == nil {
-			if err = answer(row, s.Query()); o.after == "" { // which is wrong more likely than the row
+			if err = answer(row, s.Query()); o.after == "" { // the cursor is more likely wrong than the row
 				err = exit.AtRow(err, s.Path(), row)
 			}
 		}

@@ -19,8 +19,9 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// pictured is a database of codes whose items have pictures in all places that there are,
-// and the folder of the files. All are 0 bits away from the code 0000 but the last.
+// pictured returns a database of codes whose items have pictures in all possible
+// places, and the folder of the files. All but the last are 0 bits away from the code
+// 0000.
 func pictured(t *testing.T) (f fixture, pictures string) {
 	t.Helper()
 	f = fixture{dir: t.TempDir()}
@@ -66,8 +67,8 @@ func pictured(t *testing.T) (f fixture, pictures string) {
 	return f, pictures
 }
 
-// elements reads a sheet as XML would be read, which the markup of ours can be, and
-// returns its text, and the pictures that it shows by what is said of them.
+// elements reads a sheet as XML, which our markup allows. It returns the text, and the
+// pictures by their descriptions.
 func elements(t *testing.T, html string) (text string, pictures map[string]image.Image, scripts int) {
 	t.Helper()
 	pictures = map[string]image.Image{}
@@ -146,7 +147,7 @@ func TestSheetHTML(t *testing.T) {
 	if r>>8 > 20 || b>>8 < 235 {
 		t.Errorf("the blue picture has red %d and blue %d", r>>8, b>>8)
 	}
-	// Without the folder no file is looked at.
+	// Without the folder no file is read.
 	must(t, "search", f.db, "--id", "key.gif", "-k", "2", "--sheet", sheet)
 	if html, err = os.ReadFile(sheet); err != nil {
 		t.Fatal(err)
@@ -158,7 +159,7 @@ func TestSheetHTML(t *testing.T) {
 }
 
 func TestSheetPNG(t *testing.T) {
-	// In pixels: a row has a title, and cards beside each other.
+	// In pixels: a row has a title, and cards side by side.
 	const cardGap, cardPicture, sheetTitle = 12, 160, 30
 	const cardWidth, cardHeight = 172, 224
 	clitest.OneGoroutine(t)
@@ -182,7 +183,7 @@ func TestSheetPNG(t *testing.T) {
 	if got, want := img.Bounds().Size(), image.Pt(8*cardWidth+cardGap, sheetTitle+cardHeight); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	// The pictures are in the middle of their boxes, by age.
+	// The pictures are centred in their boxes, in order of age.
 	for i, want := range []color.RGBA{{255, 0, 0, 255}, {0, 0, 255, 255}, {0, 200, 0, 255}} {
 		x, y := cardGap+i*cardWidth+cardPicture/2, sheetTitle+cardPicture/2
 		r, g, b, _ := img.At(x, y).RGBA()
@@ -198,7 +199,7 @@ func TestSheetPNG(t *testing.T) {
 	if r, g, _, _ := img.At(cardGap+cardWidth+cardPicture/2, sheetTitle+cardPicture/2).RGBA(); r>>8 != 255 || g != 0 {
 		t.Error("the query is not followed by itself")
 	}
-	// A row that finds nothing.
+	// A row without hits.
 	clitest.WriteNPY(t, f.path("codes.npy"), [][]uint8{{0xf0, 0x0f}, {0, 0}})
 	img = drawn("--codes", f.path("codes.npy"), "--radius", "1", "-k", "3")
 	if got, want := img.Bounds().Size(), image.Pt(4*cardWidth+cardGap, 2*sheetTitle+cardHeight); got != want {
@@ -227,7 +228,7 @@ func TestSheetErrors(t *testing.T) {
 			t.Errorf("%v: exit code %d, %s", c.args, code, stderr)
 		}
 	}
-	// Too much is refused, and leaves nothing.
+	// Too many cards are refused, and leave nothing.
 	rows := make([][]uint8, 200)
 	for i := range rows {
 		rows[i] = []uint8{0, 0}

@@ -18,7 +18,8 @@ type answer struct {
 	Total *int
 }
 
-// Answers are in order, complete, and the same by file, by item and by code.
+// Answers are in order, complete, and the same for queries by file, by item and by
+// code.
 func TestSearch(t *testing.T) {
 	f := newFixture(t, 80, true)
 	var whole answer
@@ -56,7 +57,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// The asymmetric order is by score, page by page too, and has the same items.
+// The asymmetric order is by score, also page by page, and has the same items.
 func TestSearchAsymmetric(t *testing.T) {
 	f := newFixture(t, 80, true)
 	search := []string{"search", f.db, "--from", "text", "--to", "image", "--vectors", f.text, "--row", "5", "--rerank", "asymmetric"}
@@ -113,7 +114,7 @@ func TestSearchNothing(t *testing.T) {
 	}
 }
 
-// Answers to several queries stand apart.
+// Answers to several queries are separated.
 func TestSearchText(t *testing.T) {
 	f := newFixture(t, 20, true)
 	out := must(t, "search", f.db, "--from", "text", "--vectors", f.text, "-k", "1")

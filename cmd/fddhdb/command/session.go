@@ -10,15 +10,15 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A session is the database that the shell keeps open. Verbs on its folder use it instead
-// of opening it again.
+// A session is the database that the shell keeps open. Verbs on its folder use it
+// instead of opening it again. It belongs to the goroutine that runs the lines.
 type session struct {
 	dir      string
 	readOnly bool
-	d        *db.DB // nil after it was closed for a verb and could not be opened again
+	d        *db.DB // nil if it was closed for a verb and could not be opened again
 }
 
-// openSession opens the database in dir for what follows, to be ended by closeSession.
+// openSession opens the database in dir for the session; closeSession ends it.
 func (e *env) openSession(dir string, readOnly bool) error {
 	if isFile(dir) {
 		return exit.Usagef("not a database: %s is a file; a database is a folder", dir)
@@ -59,7 +59,7 @@ func (s *session) close() error {
 	return d.Close()
 }
 
-// has says whether dir is the database of the session, however it is spelt.
+// has reports whether dir is the database of the session, in any spelling.
 func (s *session) has(dir string) bool {
 	if s == nil {
 		return false
@@ -67,7 +67,7 @@ func (s *session) has(dir string) bool {
 	return dir == s.dir || sameFile(dir, s.dir)
 }
 
-// sameFile says whether two paths lead to the same file or folder.
+// sameFile reports whether two paths lead to the same file or folder.
 func sameFile(a, b string) bool {
 	one, err := os.Stat(a)
 	if err != nil {
@@ -77,7 +77,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// database returns the open database, for writing or only to look at.
+// database returns the open database, for writing if write is set.
 func (s *session) database(e *env, write bool) (*db.DB, error) {
 	if write && s.readOnly {
 		return nil, errShellReadOnly
@@ -92,8 +92,8 @@ func (s *session) database(e *env, write bool) (*db.DB, error) {
 
 var errShellReadOnly = fmt.Errorf("%w: the shell was opened with --readonly: open it without to change anything", db.ErrReadOnly)
 
-// open opens the database in dir; the function that comes with it closes it again. That
-// of a session is open already, and stays so.
+// open opens the database in dir, with a function that closes it. The database of a
+// session is open already, and stays open.
 func (e *env) open(dir string, options *db.Options) (*db.DB, func() error, error) {
 	if e.session.has(dir) {
 		d, err := e.session.database(e, !options.ReadOnly)
@@ -114,8 +114,8 @@ func (e *env) held(dir string) (*db.DB, error) {
 	return e.session.database(e, false)
 }
 
-// whileClosed runs f, which replaces files of the database in dir and has to have it for
-// itself. A session closes it meanwhile.
+// whileClosed runs f, which replaces files of the database in dir and needs it closed.
+// A session closes it meanwhile.
 func (e *env) whileClosed(dir string, f func() error) error {
 	s := e.session
 	if !s.has(dir) {
@@ -129,7 +129,7 @@ func (e *env) whileClosed(dir string, f func() error) error {
 	}
 	err := f()
 	if reopened := s.open(e); err == nil {
-		err = reopened // else it is tried again by the next verb
+		err = reopened // otherwise the next verb tries again
 	}
 	return err
 }

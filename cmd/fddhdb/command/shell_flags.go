@@ -6,7 +6,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// shellOptions are the flags of the command line without a verb; mode is one of all verbs.
+// shellOptions are the flags of the command line without a verb. mode belongs to all
+// verbs.
 type shellOptions struct {
 	lines    []string
 	readOnly bool

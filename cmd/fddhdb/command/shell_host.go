@@ -66,7 +66,7 @@ func (h shellHost) PrintSchemas(names []string, json bool) error {
 	return nil
 }
 
-// initLine is the line of the shell that makes a collection.
+// initLine returns the line of the shell that creates a collection.
 func initLine(name string, schema db.Schema) string {
 	words := []string{"init"}
 	if name != "main" {

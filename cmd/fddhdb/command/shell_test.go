@@ -31,7 +31,8 @@ func TestScriptInterrupted(t *testing.T) {
 	}
 }
 
-// A script that does not go on does not keep the shell, which closes its database.
+// A script that does not go on does not keep the shell from ending and closing its
+// database.
 func TestScriptThatWaits(t *testing.T) {
 	f := newFixture(t, 4, false)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -45,11 +46,11 @@ func TestScriptThatWaits(t *testing.T) {
 	if code := run(ctx, []string{f.db}, &env{Printer: term.NewPrinter(io.Discard, &errs), stdin: r}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d, %q", code, &errs)
 	}
-	must(t, "put", f.db, "x") // nobody has it open
+	must(t, "put", f.db, "x") // no other process has it open
 }
 
-// A database that was closed for a verb and is not there any more is missed by the next
-// verb, and found again when it is back.
+// If a database was closed for a verb and is then missing, the next verb says so. It is
+// found again when it is back.
 func TestSessionIsOpenedAgain(t *testing.T) {
 	f := newFixture(t, 20, false)
 	e := newTestEnv()

@@ -9,7 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// spaceFlag is --space. The zero value, of a verb without it, names the active one.
+// spaceFlag is --space. The zero value, for verbs without the flag, means the active
+// space.
 type spaceFlag struct {
 	n   db.Space
 	cmd *cobra.Command
@@ -22,7 +23,7 @@ func (s *spaceFlag) register(cmd *cobra.Command, usage string) {
 
 func (s *spaceFlag) given() bool { return s.cmd != nil && s.cmd.Flags().Changed("space") }
 
-// in returns the collection as it is seen in the space.
+// in returns the collection in the space.
 func (s *spaceFlag) in(c *db.Collection) (*db.Collection, error) {
 	if !s.given() {
 		return c, nil
@@ -37,7 +38,7 @@ func (s *spaceFlag) in(c *db.Collection) (*db.Collection, error) {
 	return in, err
 }
 
-// check refuses a space that does not exist; one that is being built does.
+// check refuses a space that does not exist. A space that is being built exists.
 func (s *spaceFlag) check(c *db.Collection) error {
 	_, err := s.in(c)
 	if errors.Is(err, db.ErrBusy) {

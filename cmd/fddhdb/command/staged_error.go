@@ -6,10 +6,10 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// A stagedError ends an import that the same command goes on with.
+// A stagedError ends an import that the same command can continue.
 type stagedError struct {
 	err  error
-	rows int
+	rows int // staged rows
 }
 
 func (e *stagedError) Error() string {

@@ -33,7 +33,7 @@ func statsCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.lookAt(args[0], func(d *db.DB) error {
-				// What is in memory is known when it is there.
+				// Statistics of memory are complete only when everything is in memory.
 				if err := d.WaitForIndex(cmd.Context()); err != nil {
 					return err
 				}
@@ -104,7 +104,8 @@ func (e *env) collectionStats(ctx context.Context, d *db.DB, o *common) error {
 	return e.printCollection(ctx, c, s)
 }
 
-// overTargets says of how many views a number is the sum, where there are several.
+// overTargets names the number of views that a number is summed over, if there are
+// several.
 func overTargets(s *db.CollectionStats) string {
 	if len(s.Views) < 2 {
 		return ""
@@ -112,7 +113,7 @@ func overTargets(s *db.CollectionStats) string {
 	return fmt.Sprintf(" over %d targets", len(s.Views))
 }
 
-// viewText says how many codes there are for a target.
+// viewText returns the number of codes for a target in words.
 func viewText(v db.ViewStats) string {
 	return fmt.Sprintf("%s distinct, of %s", term.Thousands(v.DistinctCodes), term.Plural(v.CodedItems, "item", "items"))
 }

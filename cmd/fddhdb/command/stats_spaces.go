@@ -8,8 +8,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// spacePairs says in short what models has at length: the active space, the others,
-// what waits to be learned from, and drift.
+// spacePairs is a summary of models: the active space, the others, items that wait to
+// be learned from, and drift.
 func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) []term.Pair {
 	var pairs []term.Pair
 	var others []string
@@ -29,7 +29,7 @@ func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) []term.Pair {
 	return pairs
 }
 
-// driftPairs compares the items that came last with the first ones.
+// driftPairs compares the last items with the first ones.
 func driftPairs(s *db.CollectionStats) []term.Pair {
 	if len(s.Drift) == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Figures of a database and of each collection have distinct codes, and bytes on disk, which
-// grow with the number of items.
+// Statistics of a database and of each collection have distinct codes, and bytes on
+// disk, which grow with the number of items.
 func TestStatsSayWhatIsStored(t *testing.T) {
 	f := newFixture(t, 300, true)
 	clitest.WriteNPY(t, f.path("codes.npy"), [][]uint8{{1, 2}, {3, 4}, {1, 2}})
@@ -61,7 +61,7 @@ func TestStats(t *testing.T) {
 	if s.Items != 30 || s.DiskBytes == 0 || s.MemoryBytes == 0 || len(s.Collections) != 1 || s.Collections[0].DistinctCodes == 0 {
 		t.Errorf("%+v", s)
 	}
-	out := strings.Join(strings.Fields(must(t, "stats", f.db)), " ") // the columns are as wide as it takes
+	out := strings.Join(strings.Fields(must(t, "stats", f.db)), " ") // columns are as wide as necessary
 	for _, want := range []string{"items 30 ", "collection main ", "modality image, 8 dimensions, in 30 items ", "space 1, revision 1 ", "learned from 30 items, 0 pending "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)

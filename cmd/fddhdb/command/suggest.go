@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// verbsElsewhere are what other tools call a verb.
+// verbsElsewhere are names of verbs in other tools.
 var verbsElsewhere = map[string]string{
 	"add": "put", "set": "put", "insert": "put", "upsert": "put", "store": "put",
 	"load": "import", "ingest": "import",
@@ -29,8 +29,8 @@ var verbsElsewhere = map[string]string{
 	"tables": "collections", "migrate": "upgrade",
 }
 
-// meant returns which of the names a word that is none of them may stand for: one that is
-// spelt nearly so, or the verb that other tools call so. "" where there is none.
+// meant returns the name that an unknown word most likely means: a name with a similar
+// spelling, or the verb that other tools call so; "" if there is none.
 func meant(word string, names []string) string {
 	if verb, ok := verbsElsewhere[strings.ToLower(word)]; ok {
 		return verb
@@ -38,7 +38,7 @@ func meant(word string, names []string) string {
 	return term.Nearest(strings.ToLower(word), names)
 }
 
-// unknownVerbFor words the mistake of naming a verb that does not exist.
+// unknownVerbFor returns the error for a verb that does not exist.
 func unknownVerbFor(root *cobra.Command, word string) error {
 	if strings.EqualFold(word, "shell") {
 		return exit.Usagef("there is no verb %q: fddhdb DIR opens the shell, and .help explains it there", word)

@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// What is suggested can be run, and no verb is taken for another.
+// Suggestions can be run, and no verb is suggested for another existing verb.
 func TestVerbsElsewhere(t *testing.T) {
 	verbs := shell.VerbNames(rootCommand(newTestEnv()))
 	for word, verb := range verbsElsewhere {

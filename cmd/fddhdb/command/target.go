@@ -9,14 +9,14 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// targetFlag is --to of the verbs that read codes but find no items.
+// targetFlag is --to, for verbs that read codes but search for no items.
 type targetFlag struct{ to string }
 
 func (t *targetFlag) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.to, "to", "", "the codes by which searches for the modality `NAME` find items")
 }
 
-// checkTarget refuses a --to that is no modality, and that it is missing where each
+// checkTarget refuses a --to that is no modality, and a missing --to if each modality
 // has codes of its own.
 func checkTarget(c *db.Collection, schema db.Schema, stats *db.CollectionStats, to string) error {
 	if to != "" {

@@ -116,7 +116,7 @@ func trainCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// statsIn returns the figures of a collection as it is seen in a space.
+// statsIn returns the statistics of a collection in a space.
 func statsIn(c *db.Collection, space db.Space) (*db.CollectionStats, error) {
 	in, err := c.InSpace(space)
 	if err != nil {
@@ -125,7 +125,7 @@ func statsIn(c *db.Collection, space db.Space) (*db.CollectionStats, error) {
 	return in.Stats()
 }
 
-// registerSettings adds the flags that say how to learn.
+// registerSettings adds the flags of settings for learning.
 func (o *trainOptions) registerSettings(cmd *cobra.Command) {
 	o.gamma.kind, o.mu.kind = "NAME=X", "NAME=X"
 	o.kinds.kind, o.features.kind = "NAME=rbf|linear|rbf+linear", "NAME=MAP"
@@ -147,8 +147,8 @@ func (o *trainOptions) registerSettings(cmd *cobra.Command) {
 	f.StringVar(&o.views, "views", "shared", "`WHICH` codes an item has: shared, one for whatever is searched for, or target, one for each modality that it has")
 }
 
-// complete checks the flags and fills in the options that are made of them. The
-// model takes a zero as its default, but who types one does not mean that.
+// complete checks the flags and fills in the options made from them. For the model a
+// zero means its default, but a user who types a zero does not mean that.
 func (o *trainOptions) complete(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
@@ -197,8 +197,7 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	return nil
 }
 
-// trainError tells what the items are to blame for from what the flags are, and
-// adds what to do.
+// trainError distinguishes errors of items from errors of flags, and adds advice.
 func trainError(err error) error {
 	var singular *model.SingularError
 	switch {
@@ -247,8 +246,8 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	e.PrintPairs(append(pairs, term.NewPair("seconds", phases(t.Seconds))))
 }
 
-// printChoices shows what was tried: for each pair of features and map the best
-// gamma, and how far below the choice it is.
+// printChoices prints the settings that were tried: the best gamma for each pair of
+// features and map, and how far below the choice it is.
 func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 	var rows [][]any
 	for _, m := range s.Modalities {
@@ -296,7 +295,7 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 	}
 }
 
-// phases spells the time of a training, the longest phases first.
+// phases returns the time of a training in words, longest phases first.
 func phases(by map[string]float64) string {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(n string) bool { return n == "total" })
 	slices.SortStableFunc(names, func(a, b string) int {

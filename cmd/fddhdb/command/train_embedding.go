@@ -7,7 +7,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// printEmbedding says what label embedding did, or that there was no need for it.
+// printEmbedding prints the result of label embedding, or that it was not needed.
 func (e *env) printEmbedding(t *db.Training) {
 	m := t.Embedding
 	if m == nil {
@@ -26,7 +26,8 @@ func (e *env) printEmbedding(t *db.Training) {
 	e.Printf("\n")
 }
 
-// constantBits says how many there are, and whether that is no wonder.
+// constantBits returns the number of constant bits in words, and whether it was
+// expected.
 func constantBits(t *db.Training) string {
 	n := t.ConstantBits
 	if n == 0 || n > t.LikelyConstantBits() { // then there is a warning

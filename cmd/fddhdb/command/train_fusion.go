@@ -10,14 +10,14 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// printFusion shows what makes the codes of items without labels, and what else was
+// printFusion prints how codes of items without labels are made, and what else was
 // tried.
 func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 	f := t.Fusion
 	if f == nil {
 		return
 	}
-	var modalities []string // that the model knows, in their order
+	var modalities []string // modalities of the model, in order
 	for _, m := range s.Modalities {
 		if _, learned := t.Chosen[m.Name]; learned {
 			modalities = append(modalities, m.Name)
@@ -77,8 +77,8 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 	}
 }
 
-// showsFusion reports whether try i has a row: the plain sum, which comes first, what
-// was chosen, and of everything else the best centre. --json has all.
+// showsFusion reports whether try i has a row. The plain sum, which comes first, the
+// choice, and the best centre of everything else have one. --json has all.
 func showsFusion(v *model.ViewFusion, i int) bool {
 	t := v.Tried[i]
 	if i == 0 || t.Name == v.Name {
@@ -87,7 +87,7 @@ func showsFusion(v *model.ViewFusion, i int) bool {
 	return !slices.ContainsFunc(v.Tried, func(o model.FusionTried) bool { return o.Name == t.Name && o.MAP > t.MAP })
 }
 
-// maxDirections is how many directions have columns of their own.
+// maxDirections is the number of directions with columns of their own.
 const maxDirections = 6
 
 func hasKey(m map[string]float64, key string) bool {
@@ -95,7 +95,7 @@ func hasKey(m map[string]float64, key string) bool {
 	return ok
 }
 
-// fusionName names what was tried; a modality is taken alone.
+// fusionName returns the name of a try; a modality is taken alone.
 func fusionName(name string, modalities []string) string {
 	if slices.Contains(modalities, name) {
 		return "only " + name
@@ -103,7 +103,8 @@ func fusionName(name string, modalities []string) string {
 	return name
 }
 
-// fusionFormula spells a fusion: 0.26 image + text, less half of the mean code.
+// fusionFormula returns a fusion as text: 0.26 image + text, less half of the mean
+// code.
 func fusionFormula(f model.FusionTried, modalities []string) string {
 	var terms []string
 	for _, m := range modalities {

@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
-// The fields of the contract, and no others that hide behind them.
+// The output has the fields of the contract, and no others hide behind them.
 func TestTrainJSON(t *testing.T) {
 	f := newFixture(t, 60, false)
 	var got map[string]json.RawMessage
@@ -29,7 +29,7 @@ func TestTrainJSON(t *testing.T) {
 	}
 }
 
-// Equal seeds give equal codes, others do not.
+// Equal seeds give equal codes; different seeds do not.
 func TestTrainSeed(t *testing.T) {
 	clitest.OneGoroutine(t)
 	f := newFixture(t, 60, false)

@@ -80,7 +80,7 @@ func updateCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// printUpdate says in words what an update did.
+// printUpdate prints the result of an update in words.
 func (e *env) printUpdate(collection string, u *db.Update) {
 	if u.Revised {
 		e.Printf("space %d of collection %s is at revision %d now, in %s\n", u.Space, collection, u.Revision, term.Seconds(u.Seconds))
@@ -124,7 +124,7 @@ func (e *env) printUpdate(collection string, u *db.Update) {
 	}
 }
 
-// labelNames spells labels in a row, the first of many.
+// labelNames lists the first of many labels.
 func labelNames(names []string) string {
 	const most = 20
 	more := ""

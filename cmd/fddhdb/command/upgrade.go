@@ -71,7 +71,7 @@ func upgradeCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// upgradeJSON is what upgrade prints.
+// upgradeJSON is the --json form of upgrade.
 type upgradeJSON struct {
 	From       int             `json:"from"`
 	To         int             `json:"to"`

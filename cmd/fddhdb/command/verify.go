@@ -74,7 +74,7 @@ func verifyCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// verifyDatabase verifies the database in dir, which need not be sound enough to be opened.
+// verifyDatabase verifies the database in dir, even if it is too damaged to be opened.
 func (e *env) verifyDatabase(ctx context.Context, dir string, opt db.VerifyOptions, found func(db.Finding) error) (*db.Verification, error) {
 	d, err := e.held(dir)
 	if err != nil {
@@ -90,8 +90,8 @@ func (e *env) verifyDatabase(ctx context.Context, dir string, opt db.VerifyOptio
 type findingList struct {
 	env    *env
 	json   bool
-	damage error // what the error is that tells of findings
-	begun  bool
+	damage error // error that is returned if there are findings
+	begun  bool  // the beginning of the output was printed
 }
 
 func (l *findingList) print(f db.Finding) error { return l.add(f.String(), f) }
@@ -113,7 +113,7 @@ func (l *findingList) add(text string, f any) error {
 	return nil
 }
 
-// begin prints what comes before a finding.
+// begin prints the output before the first finding.
 func (l *findingList) begin() {
 	if l.begun {
 		l.env.Printf(",")
@@ -123,13 +123,13 @@ func (l *findingList) begin() {
 	l.env.Printf(`{"findings":[`)
 }
 
-// finish prints what comes after the findings.
+// finish prints the output after the findings.
 func (l *findingList) finish(v *db.Verification, deep bool) error {
 	return l.end(v.Findings, verifyJSON{OK: v.Findings == 0, Verification: v},
 		fmt.Sprintf("%s, %s%s", term.Plural(v.Items, "item", "items"), term.Plural(v.Records, "record", "records"), deepText(v, deep)))
 }
 
-// end prints what was looked at, and the error that tells of findings.
+// end prints the figures, and returns the error if there are findings.
 func (l *findingList) end(findings int, figures any, text string) error {
 	switch {
 	case l.json:
@@ -158,7 +158,7 @@ func (l *findingList) endJSON(figures any) error {
 	return nil
 }
 
-// abort ends what has been printed.
+// abort completes the output after an error.
 func (l *findingList) abort() {
 	if l.begun {
 		l.env.Printf("],\"ok\":false}\n")
@@ -176,7 +176,7 @@ func deepText(v *db.Verification, deep bool) string {
 	return s
 }
 
-// verifyJSON is what verify prints besides the findings.
+// verifyJSON is the --json form of verify, without the findings.
 type verifyJSON struct {
 	OK bool `json:"ok"`
 	*db.Verification

@@ -13,8 +13,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// verifyRepository verifies backups, if that is what name stands for: any URL does, and a
-// folder that holds backups and no database.
+// verifyRepository verifies backups if name is a repository: any URL, or a folder that
+// holds backups and no database. done is false otherwise.
 func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool) (done bool, err error) {
 	isURL := scheme.MatchString(name)
 	if _, err := os.Stat(filepath.Join(name, db.MarkerName)); !isURL && err == nil {
@@ -38,7 +38,7 @@ func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool
 	p.End()
 	switch {
 	case !isURL && errors.Is(err, backup.ErrNotRepository):
-		return false, nil // nor is it a database, maybe
+		return false, nil // it may not be a database either
 	case err != nil:
 		list.abort()
 		return true, repositoryError(name, err)
@@ -51,7 +51,7 @@ func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool
 	return true, list.end(v.Findings, repositoryJSON{OK: v.Findings == 0, Verification: v}, text)
 }
 
-// repositoryJSON is what verify prints of backups besides the findings.
+// repositoryJSON is the --json form of a verification of backups, without the findings.
 type repositoryJSON struct {
 	OK bool `json:"ok"`
 	*backup.Verification

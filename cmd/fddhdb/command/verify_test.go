@@ -37,7 +37,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A table that is damaged is found, also where the database does not open any more.
+// A damaged table is found, even if the database cannot be opened any more.
 func TestVerifyDamage(t *testing.T) {
 	clitest.OneGoroutine(t)
 	f := newFixture(t, 60, true)

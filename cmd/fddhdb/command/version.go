@@ -11,16 +11,16 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// versionJSON is what version prints.
+// versionJSON is the --json form of version.
 type versionJSON struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision"` // of the source; "" where it is not known
+	Revision string `json:"revision"` // of the source; "" if unknown
 	Time     string `json:"time"`     // of that revision
-	Modified bool   `json:"modified"` // the source was changed after it
+	Modified bool   `json:"modified"` // the source was changed after the revision
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	Format   int    `json:"format"` // the newest that it reads
-	Kernel   string `json:"kernel"` // Hamming kernels in use on this machine
+	Format   int    `json:"format"` // newest format that this program reads
+	Kernel   string `json:"kernel"` // Hamming kernels of this machine
 }
 
 func versionCommand(e *env) *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// whereFlag is --where, which stands at many verbs: an expression, or nothing.
+// whereFlag is --where, a flag of many verbs: an expression or nothing.
 type whereFlag struct{ expr string }
 
 func (w *whereFlag) register(cmd *cobra.Command) {
@@ -24,8 +24,8 @@ func (w *whereFlag) register(cmd *cobra.Command) {
 func (w *whereFlag) String() string { return w.expr }
 func (w *whereFlag) Type() string   { return "EXPR" }
 
-// Set refuses an empty expression, which would match everything: most likely a
-// script has lost it.
+// Set refuses an empty expression, which would match everything. Most likely a script
+// has lost its value.
 func (w *whereFlag) Set(s string) error {
 	if strings.TrimSpace(s) == "" {
 		return errors.New("an expression is expected, such as label = 'cat'")
@@ -37,7 +37,7 @@ func (w *whereFlag) Set(s string) error {
 // given reports whether there is an expression.
 func (w *whereFlag) given() bool { return w.expr != "" }
 
-// wrap words an error about the expression as one about the flag.
+// wrap turns an error about the expression into one about the flag.
 func (w *whereFlag) wrap(err error) error {
 	var bad *db.WhereError
 	if errors.As(err, &bad) {

@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// The codes with which the process ends.
+// Exit codes of the process.
 const (
 	Done    = 0
 	Failed  = 1
@@ -25,13 +25,13 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// Usagef returns an error that says that the command line is wrong.
+// Usagef returns an error about a wrong command line.
 func Usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
-// A Failure is an error that is not about the command line, although db calls it
-// an invalid argument: it passed on contents of files, or of the database.
+// A Failure is an error that is not about the command line, although db calls it an
+// invalid argument: the argument came from a file or from the database.
 type Failure struct{ err error }
 
 func (e *Failure) Error() string { return e.err.Error() }
@@ -42,8 +42,8 @@ func Failedf(format string, args ...any) error {
 	return &Failure{fmt.Errorf(format, args...)}
 }
 
-// Code returns the code of an error: Usage where the command line has to change, Failed where
-// something else has.
+// Code returns the exit code of an error: Usage if the command line must change, Failed
+// if something else must, Corrupt for damaged data.
 func Code(err error) int {
 	var fail *Failure
 	var usage *usageError
@@ -60,9 +60,9 @@ func Code(err error) int {
 	return Failed
 }
 
-// Message returns the text of an error for the user: without the prefix, which is put
-// before it once, and with advice where stored data is damaged. An error with a method
-// Worded returns its whole text by it; one with a method Advised says itself what to do.
+// Message returns the text of an error for the user: with one prefix, and with advice
+// if stored data is damaged. An error with a method Worded has its whole text from it.
+// One with a method Advised gives the advice itself.
 func Message(err error) string {
 	var worded interface{ Worded() string }
 	if errors.As(err, &worded) {
@@ -87,14 +87,14 @@ func Message(err error) string {
 	return text
 }
 
-// Reason takes off what only a caller of package db needs to read.
+// Reason removes the parts of a text that only callers of package db need.
 func Reason(s string) string {
 	s = strings.TrimPrefix(s, "fddhdb: ")
 	s = strings.TrimPrefix(s, "invalid argument of a backup: ")
 	return strings.TrimPrefix(s, "invalid argument: ")
 }
 
-// AtRow says which row of a file an invalid vector is in.
+// AtRow adds the row of a file to the error of an invalid vector.
 func AtRow(err error, path string, row int) error {
 	if !errors.Is(err, db.ErrInvalid) {
 		return err
@@ -102,7 +102,7 @@ func AtRow(err error, path string, row int) error {
 	return Failedf("%s: row %d: %s", path, row, Reason(err.Error()))
 }
 
-// Wrap adds what to do to an error.
+// Wrap adds advice to an error.
 func Wrap(err error, format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{err}, args...)...)
 }

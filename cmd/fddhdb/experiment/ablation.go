@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// ablation takes the parts of the method away one by one: those of this program from
-// what train does, those of the paper from what it published.
+// ablation removes the parts of the method one by one: those of this program from the
+// method of train, those of the paper from the published one.
 func ablation() *Kind {
 	return &Kind{
 		Name: "ablation",
@@ -28,7 +28,7 @@ func ablation() *Kind {
 func runAblation(ctx context.Context, l *Lab) error {
 	rows := []struct {
 		name string
-		opt  func() db.TrainOptions // asked for when the modalities are known
+		opt  func() db.TrainOptions // called once the modalities are known
 	}{
 		{"full", func() db.TrainOptions { return l.base }},
 		{"joint", func() db.TrainOptions { return l.by(model.MethodJoint) }},
@@ -89,8 +89,8 @@ func (l *Lab) by(m model.Method) db.TrainOptions {
 	return opt
 }
 
-// rotates reports whether the linear maps have as many features as codes have bits,
-// without which there is no R_t'R_t = I.
+// rotates reports whether the linear maps have as many features as codes have bits.
+// Without that R_t'R_t = I is impossible.
 func (l *Lab) rotates(bits int) bool {
 	for _, m := range l.schema.Modalities {
 		if slices.Contains(l.modalities, m.Name) && m.Dim+1 < bits {

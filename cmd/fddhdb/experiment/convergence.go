@@ -9,10 +9,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// ConvergenceSweeps is how far convergence goes by default.
+// ConvergenceSweeps is the default number of sweeps of convergence.
 const ConvergenceSweeps = 20
 
-// methods are those that differ.
+// methods are the methods that differ.
 var methods = []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper}
 
 // convergence follows the objective and mAP from sweep to sweep. A training of fewer
@@ -35,7 +35,7 @@ func runConvergence(ctx context.Context, l *Lab) error {
 	for _, m := range methods {
 		opt := l.by(m)
 		choose := opt
-		choose.Sweeps = model.DefaultSweeps // as train does
+		choose.Sweeps = model.DefaultSweeps // as in train
 		settings, err := l.settle(ctx, m.String(), choose)
 		if err != nil {
 			return err

@@ -1,12 +1,12 @@
-// Package experiment repeats the experiments of the paper: a Lab trains again and again, with
-// settings that a Kind goes over, measures each training against queries, and prints and draws
-// the rows.
+// Package experiment repeats the experiments of the paper. A Lab trains many times,
+// with the settings that a Kind varies, measures each training against queries, and
+// prints and draws the rows.
 //
-// It trains by package db (Collection.EvaluateTraining), which stores nothing, and imports
-// chart, term and exit, and no verb.
+// It trains by package db (Collection.EvaluateTraining), which stores nothing. It
+// imports chart, term and exit, and no verb. One goroutine trains and prints.
 //
-// Invariants: the collection stays as it is; a row is the mean over the seeds, and equals what
-// train and eval give with its settings; a setting that cannot work is left out with a reason
-// and costs no other row. The tests of the verb prove these, figures_test.go that equal rows
-// give equal figures.
+// Invariants: the collection does not change; a row is the mean over the seeds, and
+// equals the results of train and eval with its settings; an impossible setting is left
+// out with a reason and costs no other row. The tests of the verb prove these.
+// figures_test.go proves that equal rows give equal figures.
 package experiment

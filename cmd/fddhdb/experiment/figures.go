@@ -14,7 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 )
 
-// rowStyles are those of the rows that are drawn as curves.
+// rowStyles are the styles of rows that are drawn as curves.
 var rowStyles = map[string]chart.CurveStyle{
 	"labels": {Name: "labels", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
 	"joint":  {Name: "joint", Color: chart.Vermillion, Dashes: []vg.Length{6, 3}, Glyph: draw.TriangleGlyph{}},
@@ -25,7 +25,7 @@ var rowStyles = map[string]chart.CurveStyle{
 // experimentLegend is the width of their legend.
 const experimentLegend = 84
 
-// curves returns, for the names of rows in their order, the points of each.
+// curves returns the names of rows in order, and the points of each name.
 func (l *Lab) curves(point func(m *Measurement) chart.Deviation) (names []string, curves map[string][]chart.Deviation) {
 	curves = map[string][]chart.Deviation{}
 	for _, m := range l.rows {
@@ -37,8 +37,8 @@ func (l *Lab) curves(point func(m *Measurement) chart.Deviation) (names []string
 	return names, curves
 }
 
-// linePanel draws a curve for each row of that name, over the numbers of the
-// horizontal axis, with bars of a standard deviation.
+// linePanel draws a curve for each name of rows, over the numbers of the horizontal
+// axis, with bars of a standard deviation.
 func (l *Lab) linePanel(title, x, y string, point func(m *Measurement) chart.Deviation) (*plot.Plot, error) {
 	p := chart.NewPanel(title, x, y)
 	names, curves := l.curves(point)
@@ -51,7 +51,7 @@ func (l *Lab) linePanel(title, x, y string, point func(m *Measurement) chart.Dev
 	return p, nil
 }
 
-// lineFigure is panels of curves, with the legend of the rows.
+// lineFigure returns a figure of panels of curves, with the legend of the rows.
 func (l *Lab) lineFigure(panels []*plot.Plot) *chart.Figure {
 	f := &chart.Figure{Columns: min(len(panels), 3), Width: chart.PanelWidth, Height: chart.PanelHeight, Panels: panels, LegendWidth: experimentLegend}
 	names, _ := l.curves(func(*Measurement) chart.Deviation { return chart.Deviation{} })
@@ -63,7 +63,7 @@ func (l *Lab) lineFigure(panels []*plot.Plot) *chart.Figure {
 
 func drawConvergence(l *Lab) (*chart.Figure, error) {
 	sweeps := func(m *Measurement) float64 { return float64(m.Sweeps) }
-	// The objectives of the methods are not on one scale: only how they fall compares.
+	// The objectives of the methods have different scales: only their fall compares.
 	first, least := map[string]float64{}, map[string]float64{}
 	for _, m := range l.rows {
 		if _, ok := first[m.Row]; !ok {
@@ -82,7 +82,7 @@ func drawConvergence(l *Lab) (*chart.Figure, error) {
 	for i, pair := range l.pairs {
 		if err == nil {
 			p, err = l.linePanel(l.directions[i], "sweeps", "mAP", func(m *Measurement) chart.Deviation {
-				// Without bars, which would hide the curves: seeds differ alike in every sweep.
+				// Bars would hide the curves: seeds differ alike in every sweep.
 				return chart.Deviation{XY: plotter.XY{X: sweeps(m), Y: m.Retrieval[pair].MAP}}
 			})
 			panels = append(panels, p)
@@ -159,7 +159,7 @@ func drawSizes(l *Lab) (*chart.Figure, error) {
 	}, nil
 }
 
-// drawAblation marks mAP of both orders beside the name of each row.
+// drawAblation marks the mAP of both orders beside the name of each row.
 func drawAblation(l *Lab) (*chart.Figure, error) {
 	f := &chart.Figure{
 		Columns: min(len(l.pairs), 2), Width: chart.PanelWidth, Height: vg.Length(70 + 17*len(l.rows)),
@@ -208,7 +208,7 @@ func drawAblation(l *Lab) (*chart.Figure, error) {
 	return f, nil
 }
 
-// drawSensitivity is a map of mu and theta for each delta.
+// drawSensitivity draws a heat map of mu and theta for each delta.
 func drawSensitivity(l *Lab) (*chart.Figure, error) {
 	mus, thetas, deltas := l.grid["mu"], l.grid["theta"], l.grid["delta"]
 	f := &chart.Figure{
@@ -242,7 +242,7 @@ func drawSensitivity(l *Lab) (*chart.Figure, error) {
 	return f, nil
 }
 
-// namedTicks names the columns or rows of cells.
+// namedTicks returns the names of the columns or rows of cells.
 func namedTicks(values []float64) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for i, v := range values {
@@ -251,7 +251,7 @@ func namedTicks(values []float64) plot.ConstantTicks {
 	return ticks
 }
 
-// short spells a number without the zeros of its exponent.
+// short returns a number without zeros in its exponent.
 func short(x float64) string {
 	return strings.NewReplacer("e-0", "e-", "e+0", "e", "e+", "e").Replace(weight(x).String())
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// measuredLab is a lab after an experiment whose rows are made up.
+// measuredLab returns a lab after an experiment with made-up rows.
 func measuredLab(x *Kind, rows []*Measurement) *Lab {
 	l := &Lab{experiment: x, seeds: 2, modalities: []string{"image", "text"}, grid: map[string][]float64{}, rows: rows}
 	for _, a := range x.Axes {

@@ -10,28 +10,28 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// A Kind is one kind of experiment, a file each.
+// A Kind is one kind of experiment. Each has a file.
 type Kind struct {
 	Name string
-	Axes []Axis   // that --grid can set
-	Sets []string // flags of settings that it goes over itself
-	// run measures.
+	Axes []Axis   // which --grid can set
+	Sets []string // flags of settings that the experiment varies itself
+	// run measures all rows.
 	run func(ctx context.Context, l *Lab) error
-	// lead are the first columns of the table, cells those of a row.
+	// lead are the first columns of the table, and cells their values of a row.
 	lead  []term.Column
 	cells func(l *Lab, m *Measurement) []any
 	draw  func(l *Lab) (*chart.Figure, error)
 }
 
-// An Axis is a list of numbers that an experiment goes over.
+// An Axis is a list of numbers that an experiment varies.
 type Axis struct {
 	Name   string
-	Values []float64 // unless --grid gives others; nil: they depend on the items
-	whole  bool
-	least  float64
+	Values []float64 // defaults for --grid; nil: they depend on the items
+	whole  bool      // only whole numbers are allowed
+	least  float64   // least allowed number
 }
 
-// Kinds are all kinds, in the order of help.
+// Kinds returns all kinds, in the order of help.
 func Kinds() []*Kind {
 	return []*Kind{ablation(), convergence(), sensitivity(), codeLengths(), trainingSizes()}
 }

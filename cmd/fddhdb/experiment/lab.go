@@ -12,48 +12,49 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Lab is where an experiment measures.
+// A Lab runs one experiment on a collection, in one goroutine.
 type Lab struct {
 	experiment *Kind
 	collection *db.Collection
 	schema     db.Schema
-	queries    db.Evaluation
-	base       db.TrainOptions // of the flags
+	queries    db.Evaluation   // queries to measure with
+	base       db.TrainOptions // settings of the flags
 	seeds      int
-	grid       map[string][]float64
-	Emit       func(*Measurement) error // is given each row; may be nil
+	grid       map[string][]float64     // by name of the axis
+	Emit       func(*Measurement) error // called with each row; may be nil
 
 	bar         *term.Progress
 	done, total int // trainings
 
-	modalities []string // that training has learned of, in their order; nil before the first
-	pairs      []string // FROM->TO, as eval has them
-	directions []string // the same, for figures
-	rows       []*Measurement
-	leftOut    []leftOut
+	modalities []string       // modalities that trainings learn, in order; nil before the first training
+	pairs      []string       // FROM->TO, as in eval
+	directions []string       // the same, for figures
+	rows       []*Measurement // measured rows, in order
+	leftOut    []leftOut      // rows that could not be measured
 }
 
-// New returns a lab for an experiment on a collection: queries are what it measures, base
-// the settings besides, grid the numbers that it goes over, by their names.
+// New returns a lab for an experiment on a collection. queries are used to measure,
+// base has the settings that the experiment does not vary, and grid the numbers of its
+// axes by name.
 func New(x *Kind, c *db.Collection, schema db.Schema, queries db.Evaluation, base db.TrainOptions, seeds int, grid map[string][]float64, bar *term.Progress) *Lab {
 	base.Method = cmp.Or(base.Method, model.MethodLabels)
 	return &Lab{experiment: x, collection: c, schema: schema, queries: queries, base: base, seeds: seeds, grid: grid, bar: bar}
 }
 
-// Run measures all rows. It is an error if none of them can be.
+// Run measures all rows. It returns an error if none can be measured.
 func (l *Lab) Run(ctx context.Context) error {
 	err := l.experiment.run(ctx, l)
 	if err == nil && !l.Measured() {
 		err = l.leftOut[0].err
-		l.leftOut = nil // the error says it
+		l.leftOut = nil // the error has the reason
 	}
 	return err
 }
 
-// Measured says whether there is any row.
+// Measured reports whether there is a row.
 func (l *Lab) Measured() bool { return len(l.rows) > 0 }
 
-// Draw writes the figure of the rows in the format of the ending of path.
+// Draw writes the figure of the rows, in the format of the extension of path.
 func (l *Lab) Draw(w io.Writer, path string) error {
 	f, err := l.experiment.draw(l)
 	if err != nil {
@@ -62,15 +63,15 @@ func (l *Lab) Draw(w io.Writer, path string) error {
 	return f.Write(w, path)
 }
 
-// leftOut is a row that cannot be measured, and why.
+// leftOut is a row that could not be measured, with the error.
 type leftOut struct {
 	row    string
 	bits   int
 	err    error
-	reason error // the part of it that says why
+	reason error // the part of err with the reason
 }
 
-// An outcome is one training and what it is worth.
+// An outcome is one training and its figures of retrieval.
 type outcome struct {
 	training *db.Training
 	found    []db.Retrieval
@@ -99,8 +100,8 @@ func (l *Lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, er
 	return &outcome{t, found}, nil
 }
 
-// outcomes trains with every seed; opt gives the options of the i-th. Where that cannot
-// work, it remembers why and returns none.
+// outcomes trains with every seed; opt returns the options of the i-th. If that is
+// impossible it records the reason and returns none.
 func (l *Lab) outcomes(ctx context.Context, row string, opt func(i int) db.TrainOptions) ([]*outcome, error) {
 	var outcomes []*outcome
 	for i := range l.seeds {
@@ -118,8 +119,8 @@ func (l *Lab) outcomes(ctx context.Context, row string, opt func(i int) db.Train
 	return outcomes, nil
 }
 
-// impossible returns the part of an error that says that one setting cannot work where
-// others can; nil for any other error.
+// impossible returns the part of an error that says that a setting is impossible where
+// others may not be; nil for any other error.
 func impossible(err error) error {
 	var bits *model.BitsError
 	var features *model.FeaturesError
@@ -137,7 +138,7 @@ func impossible(err error) error {
 	return nil
 }
 
-// measure adds the row of that name, if there is one.
+// measure adds the row with that name, if it is possible.
 func (l *Lab) measure(ctx context.Context, row string, opt func(i int) db.TrainOptions) error {
 	outcomes, err := l.outcomes(ctx, row, opt)
 	if outcomes == nil {
@@ -146,8 +147,8 @@ func (l *Lab) measure(ctx context.Context, row string, opt func(i int) db.TrainO
 	return l.add(newMeasurement(l, row, opt(0), outcomes))
 }
 
-// settle returns, for each seed, the options with what a training chooses for
-// features, map and gamma; nil where there can be none.
+// settle returns, for each seed, the options with the features, map and gamma that a
+// training chooses; nil if that is impossible.
 func (l *Lab) settle(ctx context.Context, row string, opt db.TrainOptions) ([]db.TrainOptions, error) {
 	outcomes, err := l.outcomes(ctx, row, func(int) db.TrainOptions { return opt })
 	var settled []db.TrainOptions
@@ -162,7 +163,7 @@ func (l *Lab) same(ctx context.Context, row string, opt db.TrainOptions) error {
 	return l.measure(ctx, row, func(int) db.TrainOptions { return opt })
 }
 
-// add adds a row that was measured.
+// add adds a measured row.
 func (l *Lab) add(m *Measurement) error {
 	l.rows = append(l.rows, m)
 	if l.Emit == nil {
@@ -171,7 +172,7 @@ func (l *Lab) add(m *Measurement) error {
 	return l.Emit(m)
 }
 
-// all returns a setting for every modality that training has learned of.
+// all returns a setting for every modality that trainings learn.
 func all[T any](l *Lab, value T) map[string]T {
 	m := map[string]T{}
 	for _, name := range l.modalities {
@@ -180,7 +181,7 @@ func all[T any](l *Lab, value T) map[string]T {
 	return m
 }
 
-// published are the settings of the authors' experiments with FDDH. Items without
+// published returns the settings of the authors' experiments with FDDH. Items without
 // labels get, in each modality, the code of its projection alone.
 func (l *Lab) published(bits int) db.TrainOptions {
 	opt := db.TrainOptions{Rows: l.base.Rows}
@@ -190,7 +191,7 @@ func (l *Lab) published(bits int) db.TrainOptions {
 	return opt
 }
 
-// fixed returns the options with what a training has chosen.
+// fixed returns the options with the settings that a training has chosen.
 func fixed(opt db.TrainOptions, t *db.Training) db.TrainOptions {
 	opt.Features, opt.Map, opt.Gamma = map[string]model.FeatureKind{}, map[string]model.MapKind{}, map[string]float64{}
 	if t.Start != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Measurement is a row of an experiment: means over the seeds, and the standard
-// deviations of some.
+// A Measurement is a row of an experiment: means over the seeds, and some standard
+// deviations.
 type Measurement struct {
 	Experiment string               `json:"experiment"`
 	Row        string               `json:"row"`
@@ -25,12 +25,12 @@ type Measurement struct {
 	Balance    float64              `json:"bit_balance"`
 	Constant   float64              `json:"constant_bits"`
 	Distinct   float64              `json:"distinct_codes"`
-	Seconds    float64              `json:"seconds"` // of training
+	Seconds    float64              `json:"seconds"` // of the training
 	SecondsStd float64              `json:"seconds_std"`
 	Retrieval  map[string]Retrieval `json:"retrieval"` // by FROM->TO
 }
 
-// Retrieval are the figures of a pair of modalities, named as those of eval.
+// Retrieval are the figures of a pair of modalities, with the names of eval.
 type Retrieval struct {
 	MAP             float64 `json:"map"`
 	MAPStd          float64 `json:"map_std"`
@@ -44,7 +44,8 @@ type Retrieval struct {
 	PrecisionAtAsym float64 `json:"precision_at_asym"`
 }
 
-// A weight is a number of an objective: JSON has no infinite ones, "inf" is it.
+// A weight is a number of an objective. JSON has no infinite numbers, so it is "inf"
+// there.
 type weight float64
 
 // MarshalJSON implements json.Marshaler.
@@ -64,7 +65,7 @@ func (w *weight) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(w))
 }
 
-// String spells it, an infinite one as the flags do.
+// String returns the weight, an infinite one as in the flags.
 func (w weight) String() string {
 	if math.IsInf(float64(w), 1) {
 		return "inf"

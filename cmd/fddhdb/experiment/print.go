@@ -25,7 +25,8 @@ func (l *Lab) Print(p *term.Printer) {
 	p.PrintTable(columns, rows)
 }
 
-// figure spells a mean and, if there are several seeds, its standard deviation.
+// figure returns a cell with a mean and, if there are several seeds, its standard
+// deviation.
 func (l *Lab) figure(mean, std float64) any {
 	if l.seeds == 1 {
 		return term.NumberCell(mean, 4)
@@ -33,7 +34,8 @@ func (l *Lab) figure(mean, std float64) any {
 	return fmt.Sprintf("%.4f +- %.4f", mean, std)
 }
 
-// Warnings say what was left out, once for each length of codes and reason.
+// Warnings returns a text for each length of codes and reason for which rows were left
+// out.
 func (l *Lab) Warnings() (texts []string) {
 	list := l.leftOut
 	for len(list) > 0 {

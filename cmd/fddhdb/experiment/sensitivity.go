@@ -9,13 +9,12 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// sensitivity measures over a grid of the weights of the objective. The paper, which
-// has two modalities, calls those of their parts mu and theta:
+// sensitivity varies the weights of the objective. The paper has two modalities, and
+// calls the weights of their parts mu and theta:
 //
 //	|H - C Y|^2 + mu |phi_1 - R_1 C Y|^2 + theta |phi_2 - R_2 C Y|^2 + delta |Y|^2
 //
-// Here mu is the weight of the first modality that is learned of and theta that of
-// all others.
+// Here mu is the weight of the first learned modality, and theta that of all others.
 func sensitivity() *Kind {
 	return &Kind{
 		Name: "sensitivity",
@@ -67,7 +66,7 @@ func runSensitivity(ctx context.Context, l *Lab) error {
 	return nil
 }
 
-// weights returns mu and theta of a row; 0 for theta where there is none.
+// weights returns mu and theta of a row; theta is 0 if there is none.
 func (l *Lab) weights(m *Measurement) (mu, theta float64) {
 	mu = m.Mu[l.modalities[0]]
 	if len(l.modalities) > 1 {

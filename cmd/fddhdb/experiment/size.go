@@ -8,8 +8,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// trainingSizes measures by the number of items that are learned from: by default a
-// 32nd of those that are labelled, a 16th, and so on, and all of them.
+// trainingSizes varies the number of training items: by default a 32nd of the labelled
+// items, a 16th, and so on, and all of them.
 func trainingSizes() *Kind {
 	return &Kind{
 		Name: "size",
@@ -34,7 +34,7 @@ func runSizes(ctx context.Context, l *Lab) error {
 	}
 	sizes := l.grid["rows"]
 	l.total = len(sizes) * l.seeds
-	var whole []*outcome // of all items, which say how many they are
+	var whole []*outcome // of all items; it has their number
 	if sizes == nil {
 		parts := []int{32, 16, 8, 4, 2}
 		l.total = (len(parts) + 1) * l.seeds
@@ -67,5 +67,5 @@ func runSizes(ctx context.Context, l *Lab) error {
 	return l.add(newMeasurement(l, row, l.base, whole))
 }
 
-// smallestSize is the least number of items that is tried unasked.
+// smallestSize is the least default number of items.
 const smallestSize = 20

@@ -18,22 +18,23 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An endpoint answers at one path; one of its functions is set. A function compute holds a
-// place of Server.computing while it runs, and get and post call Server.compute for the parts
-// that compute: nothing may hold a place while it waits for a sender, an encoder or a reader.
+// An endpoint answers requests at one path. Exactly one of its functions is set.
+// compute holds a place of Server.computing while it runs. get and post call
+// Server.compute for the parts that compute. No request may hold a place while it waits
+// for a sender, an encoder or a reader.
 type endpoint struct {
-	compute func(ctx context.Context, v url.Values) (any, error) // its result is sent by newReply
+	compute func(ctx context.Context, v url.Values) (any, error) // newReply makes a reply of its result
 	get     func(ctx context.Context, v url.Values) (*reply, error)
 	post    func(ctx context.Context, v url.Values, body io.Reader) (*reply, error)
 }
 
-// A reply is an answer in full, so that a reader may take its time.
+// A reply is a complete answer, so that a slow reader delays nobody.
 type reply struct {
 	header map[string]string
 	body   []byte
 }
 
-// newReply returns a reply as it is, and JSON of anything else.
+// newReply returns out if it is a reply, else its JSON.
 func newReply(out any) (*reply, error) {
 	if r, ok := out.(*reply); ok {
 		return r, nil
@@ -56,7 +57,7 @@ func (e *endpoint) methods() []string {
 
 var reading = []string{http.MethodGet, http.MethodHead}
 
-// A statusError is an error with the HTTP status that belongs to it.
+// A statusError is an error with its HTTP status.
 type statusError struct {
 	status int
 	err    error
@@ -69,7 +70,7 @@ func statusErrorf(status int, format string, args ...any) error {
 	return &statusError{status, fmt.Errorf(format, args...)}
 }
 
-// badRequest is an error that whoever asks can mend.
+// badRequest returns an error that the client can correct.
 func badRequest(format string, args ...any) error {
 	return statusErrorf(http.StatusBadRequest, format, args...)
 }
@@ -94,11 +95,11 @@ func status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// errorForm is the answer to a request that failed.
+// errorForm is the JSON answer to a failed request.
 type errorForm struct {
 	Error  string `json:"error"`
 	Status int    `json:"status"`
-	Column int    `json:"column,omitempty"` // of where, from 1
+	Column int    `json:"column,omitempty"` // of the expression where, from 1
 }
 
 var discard = log.New(io.Discard, "", 0)
@@ -109,7 +110,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch p := recover(); {
 		case p == http.ErrAbortHandler:
 			panic(p)
-		case p != nil: // a mistake of this package: the others go on
+		case p != nil: // a bug of this package: the server goes on
 			s.opt.Report(fmt.Sprintf("internal error: %s: %v\n%s", r.URL, p, debug.Stack()))
 			s.fail(w, r, fmt.Errorf("internal error: %v", p))
 		}
@@ -135,10 +136,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	limit := s.limit(r)
 	if limit > requestTime {
-		// What cannot have other deadlines has none: it is no connection.
+		// A test's response without a connection has no deadlines to change.
 		control := http.NewResponseController(w)
-		if r.ContentLength == 0 { // a body that nobody reads keeps its deadline: the end of the request waits for it
-			_ = control.SetReadDeadline(time.Time{}) // which would end the request, though it has been read
+		if r.ContentLength == 0 { // an unread body keeps its deadline: the end of the request waits for it
+			_ = control.SetReadDeadline(time.Time{}) // the deadline would end the request, although it has been read
 		}
 		_ = control.SetWriteDeadline(time.Now().Add(limit + writeTime))
 	}
@@ -149,8 +150,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// limit returns how long a request may take: a model that makes vectors of text may need
-// minutes until it is there.
+// limit returns the time that a request may take. A model that makes vectors of text
+// may need minutes to start.
 func (s *Server) limit(r *http.Request) time.Duration {
 	limit := s.requestTime
 	if v := r.URL.Query(); v.Has("text") {
@@ -161,7 +162,7 @@ func (s *Server) limit(r *http.Request) time.Duration {
 	return limit
 }
 
-// takes refuses a method that is not among those of a path.
+// takes refuses a method that the path does not have.
 func (s *Server) takes(w http.ResponseWriter, r *http.Request, methods []string) bool {
 	if slices.Contains(methods, r.Method) {
 		return true
@@ -193,7 +194,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, e *endpoint) err
 	return nil
 }
 
-// compute calls f when there is a place to compute, and makes its result a reply there, too.
+// compute calls f once it has a place to compute, and makes a reply of its result
+// there, too.
 func (s *Server) compute(ctx context.Context, f func() (any, error)) (*reply, error) {
 	if err := s.computing.enter(ctx); err != nil {
 		return nil, err
@@ -209,7 +211,7 @@ func (s *Server) compute(ctx context.Context, f func() (any, error)) (*reply, er
 // fail answers with an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // nobody listens any more
+		return // the client has gone
 	}
 	form := errorForm{Error: s.opt.Message(err), Status: status(err)}
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -224,12 +226,12 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	out, err := newReply(form)
 	if err != nil {
-		panic(err) // text and numbers can be marshalled
+		panic(err) // text and numbers can always be marshalled
 	}
 	out.send(w, form.Status)
 }
 
-// send writes the reply, for which the sender of the request may keep it waiting.
+// send writes the reply. A slow client may keep it waiting.
 func (r *reply) send(w http.ResponseWriter, status int) {
 	h := w.Header()
 	for name, value := range r.header {
@@ -237,5 +239,5 @@ func (r *reply) send(w http.ResponseWriter, status int) {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(r.body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(r.body) // the sender of the request may have left
+	_, _ = w.Write(r.body) // the client may have gone
 }

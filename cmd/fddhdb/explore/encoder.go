@@ -14,43 +14,46 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An Encoder is a program that makes vectors of text. It gets the text on standard input
-// and prints a vector, see parseVector. No shell is between, and the text is no argument.
+// An Encoder is a program that makes vectors of text. It reads the text from standard
+// input and prints a vector; see parseVector. No shell runs it, and the text is no
+// argument.
 type Encoder struct {
 	Modality string
 	Command  []string // the program and its arguments
 
-	// Lines: the program is started once and goes on, with a text a line in, and a vector
-	// a line out. Otherwise it is started for each text, which ends where its input does.
+	// Lines says that the program is started once and stays running: it reads a text a
+	// line and prints a vector a line. Otherwise it is started for each text, which
+	// ends with its input.
 	Lines bool
 
-	// Timeout is for one text; 0 means 30 s. A program that goes on has five minutes for
-	// its first one, unless Timeout is longer: it may have to load a model.
+	// Timeout is the limit for one text; 0 means 30 s. A program with Lines has five
+	// minutes for its first text, or Timeout if that is longer, as it may have to load
+	// a model.
 	Timeout time.Duration
 }
 
-// startTimeout is for the first text of a program that goes on.
+// startTimeout is the limit for the first text of a program that stays running.
 const startTimeout = 5 * time.Minute
 
 const (
-	maxVectorBytes = 32 << 20 // of what a program may print for a text
-	keptVectors    = 64       // texts whose vectors are kept
-	keptStderr     = 2 << 10  // bytes of what it complains about
+	maxVectorBytes = 32 << 20 // limit of the output for a text
+	keptVectors    = 64       // number of texts whose vectors are kept
+	keptStderr     = 2 << 10  // bytes of stderr that are kept
 	endGrace       = 2 * time.Second
 )
 
-// An encoder encodes one text at a time, and keeps the latest vectors: sliders ask for
-// the same again.
+// An encoder encodes one text at a time. It keeps the latest vectors, as sliders of the
+// page ask for the same text again.
 type encoder struct {
 	Encoder
-	turn *room         // of one place, taken while a text is encoded
-	quit chan struct{} // closed when the server is
+	turn *room         // of one place, held while a text is encoded
+	quit chan struct{} // closed when the server closes
 
-	mu    sync.Mutex
-	kept  map[string]vector
-	order []string // of kept, the oldest first
+	mu    sync.Mutex        // guards kept and order
+	kept  map[string]vector // vectors by text
+	order []string          // of kept, the oldest first
 
-	lines *lines // of a program that goes on; nil while none does. Guarded by turn.
+	lines *lines // the running program; nil if there is none; guarded by turn
 }
 
 func newEncoder(e Encoder) *encoder {
@@ -60,7 +63,7 @@ func newEncoder(e Encoder) *encoder {
 	return &encoder{Encoder: e, turn: newRoom(1), quit: make(chan struct{}), kept: map[string]vector{}}
 }
 
-// longest returns how long a text may take.
+// longest returns the time that a text may take.
 func (e *encoder) longest() time.Duration {
 	if e.Lines {
 		return max(e.Timeout, startTimeout)
@@ -94,7 +97,7 @@ func (e *encoder) known(text string) (vector, bool) {
 	return x, ok
 }
 
-// take reads what the program has printed for a text, and keeps it.
+// take parses the output for a text, and keeps the vector.
 func (e *encoder) take(text string, printed []byte) (vector, error) {
 	x, err := parseVector(printed)
 	if err != nil {
@@ -113,7 +116,7 @@ func (e *encoder) take(text string, printed []byte) (vector, error) {
 	return x, nil
 }
 
-// failed says that the program did not do what it should, and what it says itself.
+// failed returns the error of the program, with its own complaint.
 func (e *encoder) failed(err error, complaint string) error {
 	var said *encoderSays
 	if errors.As(err, &said) {
@@ -139,7 +142,7 @@ func (e *encoder) once(ctx context.Context, text string) (vector, error) {
 	cmd := exec.CommandContext(limited, e.Command[0], e.Command[1:]...)
 	stdout, stderr := &limitedBuffer{most: maxVectorBytes}, &tail{}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), stdout, stderr
-	cmd.WaitDelay = endGrace // what it has started may hold its output open
+	cmd.WaitDelay = endGrace // processes that it has started may hold its output open
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
@@ -163,17 +166,17 @@ func (e *encoder) late(after time.Duration, complaint string) error {
 	return &statusError{http.StatusGatewayTimeout, err}
 }
 
-// close ends what runs.
+// close ends the running program.
 func (e *encoder) close() error {
 	close(e.quit)
-	e.turn.places <- struct{}{} // for good
+	e.turn.places <- struct{}{} // forever
 	if e.lines == nil {
 		return nil
 	}
 	return e.lines.end()
 }
 
-// limitedBuffer keeps so much and no more.
+// limitedBuffer keeps the first most bytes.
 type limitedBuffer struct {
 	bytes.Buffer
 	most int
@@ -186,7 +189,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of its input.
 type tail struct {
 	mu sync.Mutex
 	b  []byte

@@ -13,16 +13,17 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// lines is a program that goes on: a line in, a line out.
+// lines is a program that stays running: a line in, a line out. The holder of the
+// encoder's turn uses it.
 type lines struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	printed chan printed // its lines; closed when it prints no more
-	stop    chan struct{}
+	printed chan printed  // lines of its output; closed at the end of it
+	stop    chan struct{} // closed to end read
 	stderr  *tail
 }
 
-// printed is a line, and whether there was more behind it at once.
+// printed is a line. more says that further output followed at once.
 type printed struct {
 	line []byte
 	more bool
@@ -48,7 +49,7 @@ func (e *encoder) start() (*lines, error) {
 	}
 	l.stdin = stdin
 	if err := l.cmd.Start(); err != nil {
-		return nil, err // which closes both
+		return nil, err // Start closes both
 	}
 	go l.read(stdout)
 	return l, nil
@@ -78,7 +79,7 @@ func (l *lines) read(stdout io.Reader) {
 	}
 }
 
-// end lets the program end by the end of its input, or kills it.
+// end closes the input of the program, and kills it if it does not end.
 func (l *lines) end() error {
 	close(l.stop)
 	err := l.stdin.Close()
@@ -90,15 +91,15 @@ func (l *lines) end() error {
 			_ = l.cmd.Process.Kill() // it may have ended by itself
 		}
 	})
-	_ = l.cmd.Wait() // how it ends does not matter any more
+	_ = l.cmd.Wait() // its exit code does not matter any more
 	close(ended)
 	kill.Stop()
 	return err
 }
 
-// askLines encodes a text by the program that goes on, and hands the turn on. A program
-// that has been asked is listened to even where nobody waits for the vector any more: the
-// next line that it prints would else be taken for the next answer.
+// askLines encodes a text with the running program. It passes the turn on to a
+// goroutine that waits for the answer, even if the client has gone: the next line of
+// the program would otherwise be taken for the next answer.
 func (e *encoder) askLines(ctx context.Context, text string) (vector, error) {
 	type answer struct {
 		x   vector
@@ -118,9 +119,9 @@ func (e *encoder) askLines(ctx context.Context, text string) (vector, error) {
 	}
 }
 
-// exchange has the turn. After an error the program is ended, and the next text starts it
-// again: what it may still print would be taken for the next answer. It goes on where it
-// said itself why there is no vector.
+// exchange must have the turn. After an error it ends the program, and the next text
+// starts it again: its late output would be taken for the next answer. A program that
+// reports an error in its line goes on.
 func (e *encoder) exchange(text string) (x vector, err error) {
 	patience := e.Timeout
 	if e.lines == nil {
@@ -142,11 +143,11 @@ func (e *encoder) exchange(text string) (x vector, err error) {
 		err = e.failed(err, l.complaint())
 	}
 	e.lines = nil
-	_ = l.end() // the error is what matters
+	_ = l.end() // the first error matters
 	return vector{}, err
 }
 
-// lineFor writes a line and returns the one that comes back.
+// lineFor writes a line and returns the answer.
 func (e *encoder) lineFor(l *lines, text string, patience time.Duration) ([]byte, error) {
 	select {
 	case p, going := <-l.printed:
@@ -168,7 +169,7 @@ func (e *encoder) lineFor(l *lines, text string, patience time.Duration) ([]byte
 			switch {
 			case !going:
 				return nil, e.failed(errors.New("it ended, or printed too much"), l.complaint())
-			case p.more: // which is not of the next text, and which line is the vector it does not say
+			case p.more: // it cannot be of the next text, and it is unclear which line is the vector
 				return nil, e.failed(fmt.Errorf("it printed more than a line for a text, the first %.40q", p.line), l.complaint())
 			}
 			return p.line, nil
@@ -185,9 +186,10 @@ func (e *encoder) lineFor(l *lines, text string, patience time.Duration) ([]byte
 	}
 }
 
-// complaint ends a program and waits for it, so that all that it says is there.
+// complaint ends a program and waits for it, so that its stderr is complete. It returns
+// that.
 func (l *lines) complaint() string {
-	_ = l.cmd.Process.Kill() // it may print no more and go on nevertheless
+	_ = l.cmd.Process.Kill() // it may print nothing more and still be running
 	_ = l.cmd.Wait()
 	return l.stderr.String()
 }

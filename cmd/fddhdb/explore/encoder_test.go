@@ -18,7 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// The tests are their own encoder: started with this variable, the program is one.
+// The test program is its own encoder: started with this variable it acts as one.
 const encoderVariable = "FDDHDB_TEST_ENCODER"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// actAsEncoder prints for a text the number of its letters and of its words, and zeros.
+// actAsEncoder prints for each text the number of its letters and of its words, and
+// zeros.
 func actAsEncoder(mode string) error {
 	vector := func(text string) string {
 		return fmt.Sprintf("%d,%d 0\t0, 0", len(text), len(strings.Fields(text)))
@@ -58,7 +59,7 @@ func actAsEncoder(mode string) error {
 		case "be silent":
 		case "nonsense":
 			fmt.Println("one two three")
-		case "greet": // and answer when the next text is there already
+		case "greet": // and answer once the next text is there
 			fmt.Fprintln(os.Stderr, "loading")
 			fmt.Println("Welcome!")
 			in.Scan()
@@ -90,7 +91,8 @@ func testEncoder(t *testing.T, mode string, timeout time.Duration) *encoder {
 	return e
 }
 
-// openEncoder returns one for the test to close. A timeout of 0 is none that a test could meet.
+// openEncoder returns an encoder that the test closes. A timeout of 0 is longer than
+// any test.
 func openEncoder(t *testing.T, mode string, timeout time.Duration) *encoder {
 	t.Helper()
 	program, err := os.Executable()
@@ -100,7 +102,7 @@ func openEncoder(t *testing.T, mode string, timeout time.Duration) *encoder {
 	return newEncoder(Encoder{Modality: "text", Command: []string{program}, Lines: mode == "lines", Timeout: cmp.Or(timeout, time.Hour)})
 }
 
-// A text comes to the program as it is, whatever it would mean to a shell.
+// The program gets a text unchanged, whatever it would mean to a shell.
 func TestEncode(t *testing.T) {
 	for _, mode := range []string{"once", "lines"} {
 		e := testEncoder(t, mode, 0)
@@ -112,7 +114,7 @@ func TestEncode(t *testing.T) {
 			}
 		}
 	}
-	// A line is one text, whatever is in it.
+	// A line is one text, whatever it contains.
 	e := testEncoder(t, "lines", 0)
 	if x, err := e.vector(t.Context(), "a\nb\r\nc"); err != nil || x.dense[0] != 6 {
 		t.Errorf("%v, %v", x.dense, err)
@@ -122,7 +124,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// A program that fails is told of, with what it says, and started again for the next text.
+// A failing program is reported with its own words, and started again for the next
+// text.
 func TestEncoderFails(t *testing.T) {
 	e := testEncoder(t, "lines", 0)
 	for text, want := range map[string]struct {
@@ -142,14 +145,15 @@ func TestEncoderFails(t *testing.T) {
 			t.Errorf("after %s: %v, %v", text, x.dense, err)
 		}
 	}
-	// One that greets is ended with that: the vector behind is not that of the next text.
+	// A program that greets is ended: the vector after that does not belong to the next
+	// text.
 	if _, err := e.vector(t.Context(), "greet"); err == nil || !strings.Contains(err.Error(), `"Welcome!", number 0, where a number was expected: loading`) {
 		t.Errorf("a greeting: %v", err)
 	}
 	if x, err := e.vector(t.Context(), "six letters"); err != nil || x.dense[0] != 11 {
 		t.Errorf("after a greeting: %v, %v", x.dense, err)
 	}
-	// One that prints two lines for a text would be a text behind from then on.
+	// A program that prints two lines for a text would be a text behind from then on.
 	if _, err := e.vector(t.Context(), "two"); err == nil || !strings.Contains(err.Error(), `it printed more than a line for a text, the first "[1,2,3,4,5]\n"`) {
 		t.Errorf("two lines: %v", err)
 	}
@@ -164,7 +168,7 @@ func TestEncoderFails(t *testing.T) {
 	}
 }
 
-// A program that says nothing is given up, and ended with the server.
+// A silent program is given up, and ended with the server.
 func TestEncoderIsSilent(t *testing.T) {
 	e := testEncoder(t, "lines", 300*time.Millisecond)
 	if _, err := e.vector(t.Context(), "the first text, which starts it, may take minutes"); err != nil {
@@ -187,7 +191,7 @@ func TestEncoderIsSilent(t *testing.T) {
 		_, err := slow.vector(context.Background(), "be silent")
 		failed <- err
 	}()
-	for len(slow.turn.places) == 0 { // it has not begun
+	for len(slow.turn.places) == 0 { // until it has begun
 		runtime.Gosched()
 	}
 	check(t, slow.close())
@@ -196,10 +200,11 @@ func TestEncoderIsSilent(t *testing.T) {
 	}
 }
 
-// A program may take longer to start than for a text, and longer than a request takes else.
+// A program may take longer to start than for a text, and longer than other requests
+// may take.
 func TestEncoderStartsSlowly(t *testing.T) {
 	e := testEncoder(t, "lines", time.Nanosecond)
-	for range 2 { // it is started again after it was late
+	for range 2 { // it is started again after a timeout
 		if _, err := e.vector(t.Context(), "first"); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +227,7 @@ func TestEncoderStartsSlowly(t *testing.T) {
 	}
 }
 
-// Who does not wait for the vector leaves the program in step.
+// A client that does not wait for the vector leaves the program in step.
 func TestEncoderKeepsStep(t *testing.T) {
 	e := testEncoder(t, "lines", 0)
 	for i := range 50 {
@@ -238,7 +243,7 @@ func TestEncoderKeepsStep(t *testing.T) {
 	}
 }
 
-// Words are searched for through the program: the answer is that to its vector.
+// A search by words uses the program: the answer is that to its vector.
 func TestSearchByText(t *testing.T) {
 	e := testEncoder(t, "once", 0)
 	s := newServer(t, sharedDatabase(t), e.Encoder)

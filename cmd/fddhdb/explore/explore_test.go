@@ -28,8 +28,8 @@ const (
 	givenItems   = 200
 )
 
-// shared is the database that tests read: a learned collection, main, one of codes of 32
-// bits, given, and one that is empty.
+// shared is the database of read-only tests: a learned collection, main; one of codes
+// of 32 bits, given; and an empty one.
 var shared struct {
 	once sync.Once
 	dir  string
@@ -60,7 +60,7 @@ func closeShared() error {
 	return errors.Join(shared.d.Close(), os.RemoveAll(shared.dir))
 }
 
-// ownDatabase returns a database of a collection main, without items, for a test that
+// ownDatabase returns a database with a collection main, without items, for a test that
 // writes.
 func ownDatabase(t testing.TB) (*db.DB, *db.Collection) {
 	t.Helper()
@@ -105,7 +105,7 @@ func fillMain(t testing.TB, d *db.DB) {
 	opt.Gamma = map[string]float64{"image": model.DefaultGamma, "text": model.DefaultGamma}
 	_, err := c.Train(context.Background(), opt)
 	check(t, err)
-	opt.Bits, opt.Views = 24, model.ViewsTarget // space 2, which stands by
+	opt.Bits, opt.Views = 24, model.ViewsTarget // space 2, which is not active
 	_, err = c.Train(context.Background(), opt)
 	check(t, err)
 }
@@ -180,7 +180,7 @@ func do(s http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// get asks for JSON that has to be there.
+// get requests JSON and fails the test if there is none.
 func get[T any](t testing.TB, s http.Handler, target string) T {
 	t.Helper()
 	w := do(s, request("GET", target, nil))
@@ -194,7 +194,7 @@ func get[T any](t testing.TB, s http.Handler, target string) T {
 	return out
 }
 
-// refused holds an answer against the error that it has to be.
+// refused compares an answer with the expected error.
 func refused(t testing.TB, w *httptest.ResponseRecorder, status int, text string) {
 	t.Helper()
 	var form errorForm

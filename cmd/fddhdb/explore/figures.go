@@ -8,18 +8,18 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// databaseForm is what there is to know before anything is searched. It costs nothing.
+// databaseForm is everything that the page must know before a search. It costs nothing.
 type databaseForm struct {
 	Name        string           `json:"name"`
 	UUID        string           `json:"uuid,omitempty"`
 	Format      int              `json:"format"`
 	Version     string           `json:"version"`
 	Collections []collectionForm `json:"collections"`
-	Encoders    []string         `json:"encoders"` // modalities that can be asked for by text
+	Encoders    []string         `json:"encoders"` // modalities that can be searched by text
 	MaxK        int              `json:"max_k"`
 }
 
-// collectionForm has the names of what collections prints, as far as they cost nothing.
+// collectionForm has the names of the verb collections, as far as they cost nothing.
 type collectionForm struct {
 	Name       string        `json:"name"`
 	IndexOnly  bool          `json:"index_only,omitempty"`
@@ -27,11 +27,11 @@ type collectionForm struct {
 	Modalities []db.Modality `json:"modalities"`
 	Fields     []db.Field    `json:"fields"`
 	Trained    bool          `json:"trained"`
-	Space      db.Space      `json:"space,omitempty"` // the active one
+	Space      db.Space      `json:"space,omitempty"` // active space
 	Spaces     []spaceForm   `json:"spaces"`
 }
 
-// spaceForm has the names of what models prints.
+// spaceForm has the names of the verb models.
 type spaceForm struct {
 	Space    db.Space      `json:"space"`
 	State    db.SpaceState `json:"state"`
@@ -101,7 +101,7 @@ func (s *Server) collectionForm(ctx context.Context, name string) (*collectionFo
 	return out, nil
 }
 
-// stats is what the verb prints.
+// stats answers like the verb.
 func (s *Server) stats(ctx context.Context, v url.Values) (any, error) {
 	p := &parameters{values: v}
 	if err := p.end(); err != nil {
@@ -118,7 +118,7 @@ func (s *Server) allStats(ctx context.Context) (*jsonform.Stats, error) {
 	return jsonform.NewStats(ctx, s.db, out)
 }
 
-// collections is what the verb prints, in one list.
+// collections answers like the verb, as one list.
 func (s *Server) collections(ctx context.Context, v url.Values) (any, error) {
 	p := &parameters{values: v}
 	if err := p.end(); err != nil {
@@ -133,7 +133,7 @@ func (s *Server) collections(ctx context.Context, v url.Values) (any, error) {
 	}{all.Collections}, nil
 }
 
-// models is what the verb prints, in one list.
+// models answers like the verb, as one list.
 func (s *Server) models(ctx context.Context, v url.Values) (any, error) {
 	p := &parameters{values: v}
 	name := p.text("collection", "main")

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// protect sets what holds for every answer: nothing from elsewhere, in no frame, as the
-// type that it says it is, and of no use to another site.
+// protect sets the headers of every answer: load nothing from elsewhere, in no frame,
+// with the declared type only, and unusable for other sites.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -18,13 +18,13 @@ func protect(h http.Header) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
-// guard refuses what a browser sends on behalf of another site, of which the person in
-// front of it knows nothing.
+// guard refuses requests that a browser sends on behalf of another site, without the
+// knowledge of its user.
 //
-// A site can let its own name point to this machine (DNS rebinding): its scripts would
-// then read answers as if they were theirs. But the browser sends that name as Host.
-// A request from another site says so in Sec-Fetch-Site, and where it could change
-// something in Origin; programs that are no browsers send neither.
+// A site can point its own name to this machine (DNS rebinding): its scripts could then
+// read answers as their own. But the browser sends that name as Host. A request from
+// another site says so in Sec-Fetch-Site and, if it could change something, in Origin.
+// Programs that are no browsers send neither.
 func guard(r *http.Request) error {
 	if !isLoopback(r.Host) {
 		return statusErrorf(http.StatusForbidden, "the host %.100q is not this machine: ask for http://127.0.0.1 or http://localhost, with the port", r.Host)
@@ -38,7 +38,7 @@ func guard(r *http.Request) error {
 	return nil
 }
 
-// isLoopback says whether a host, with or without a port, can only be this machine.
+// isLoopback reports whether a host, with or without a port, can only be this machine.
 func isLoopback(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -53,8 +53,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// CheckAddress says whether an address, HOST:PORT, is one to serve on: of this machine,
-// and of no other.
+// CheckAddress returns an error unless an address, HOST:PORT, can be reached from this
+// machine only.
 func CheckAddress(address string) error {
 	_, _, err := net.SplitHostPort(address)
 	switch {

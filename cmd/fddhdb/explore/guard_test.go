@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Only who asks for this machine by its own name, and not on behalf of another site, is
+// Only requests to this machine by its own name, and not on behalf of another site, are
 // answered.
 func TestForeignRequests(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))

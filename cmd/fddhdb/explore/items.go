@@ -12,13 +12,13 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// itemForm is an item as get and scan print it, without its payload and, unless they
-// are asked for, its vectors; with what can be shown of it.
+// itemForm is an item in the form of get and scan, without its payload and, by default,
+// its vectors; and everything that the page can show of it.
 type itemForm struct {
 	jsonform.Item
 	PayloadBytes int    `json:"payload_bytes,omitempty"`
 	PayloadType  string `json:"payload_type,omitempty"`
-	Picture      string `json:"picture,omitempty"` // the path at which it is served
+	Picture      string `json:"picture,omitempty"` // path at which it is served
 	Text         string `json:"text,omitempty"`    // of the payload
 	Shortened    bool   `json:"shortened,omitempty"`
 }
@@ -49,7 +49,7 @@ func newItemForm(at place, it *db.Item) *itemForm {
 	return out
 }
 
-// shownText is how much of a text is in a list of items.
+// shownText is the length of texts in a list of items.
 const shownText = 1000
 
 // shortened cuts long texts, for lists of items.
@@ -109,7 +109,7 @@ func (s *Server) item(ctx context.Context, v url.Values) (any, error) {
 	return out, nil
 }
 
-// items returns the first items of a collection, or of those that match.
+// items returns the first items of a collection, or the first ones that match.
 func (s *Server) items(ctx context.Context, v url.Values) (any, error) {
 	p := &parameters{values: v}
 	at, where, limit := p.place(), p.text("where", ""), p.number("limit", 24, 1, maxK)

@@ -21,10 +21,11 @@ const (
 	anyBytes  = "application/octet-stream"
 )
 
-// shown are the types that browsers show as pictures.
+// shown are the types that browsers display as pictures.
 var shown = []string{"image/png", "image/jpeg", "image/gif", "image/webp", svgType}
 
-// sniff says what bytes are, by themselves: a picture that browsers show, text, or bytes.
+// sniff returns the type of bytes by their content: a picture that browsers display,
+// text, or bytes.
 func sniff(b []byte) string {
 	if t := http.DetectContentType(b); slices.Contains(shown, t) {
 		return t
@@ -42,7 +43,7 @@ func isText(b []byte) bool {
 	return utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' })
 }
 
-// isSVG says whether the first element of a text is an svg.
+// isSVG reports whether the first element of a text is an svg.
 func isSVG(b []byte) bool {
 	b = bytes.TrimPrefix(b, []byte("\uFEFF"))
 	for {
@@ -67,8 +68,8 @@ func isSVG(b []byte) bool {
 	}
 }
 
-// picture says where an item has a picture: in its payload, "", or in the first field by
-// name that is one as a data: URL.
+// picture returns the place of an item's picture: "" for its payload, or the first
+// field by name that is a picture as a data: URL.
 func picture(it *db.Item) (field string, ok bool) {
 	if slices.Contains(shown, sniff(it.Payload)) {
 		return "", true
@@ -83,7 +84,7 @@ func picture(it *db.Item) (field string, ok bool) {
 	return "", false
 }
 
-// dataURL returns what a data: URL holds.
+// dataURL returns the bytes of a data: URL.
 func dataURL(s string) ([]byte, bool) {
 	head, data, ok := strings.Cut(s, ",")
 	if !ok {
@@ -97,9 +98,9 @@ func dataURL(s string) ([]byte, bool) {
 	return []byte(text), err == nil
 }
 
-// media sends a payload, or the picture in a field. Whatever it is, it can do nothing: it
-// runs no script, loads nothing and has no origin; what is no picture or text is for saving,
-// and so is an SVG, which shows in the page as a picture only.
+// media sends a payload, or the picture in a field. The content can do nothing: it runs
+// no script, loads nothing and has no origin. Anything but a picture or text is for
+// download, and so is an SVG, which the page only shows as a picture.
 func (s *Server) media(ctx context.Context, v url.Values) (any, error) {
 	p := &parameters{values: v}
 	at, id, field := p.place(), p.text("id", ""), p.text("field", "")

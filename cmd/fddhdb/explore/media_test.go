@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A payload is shown as what it is, and can do nothing.
+// A payload is shown with its type, and can do nothing.
 func TestMedia(t *testing.T) {
 	d := sharedDatabase(t)
 	s := newServer(t, d)
@@ -69,7 +69,7 @@ func TestPictureInAField(t *testing.T) {
 	}
 }
 
-// Nothing is taken for something that a browser would run.
+// Nothing gets a type that a browser would run.
 func FuzzSniff(f *testing.F) {
 	for i := range 4 {
 		f.Add(payload(f, i))

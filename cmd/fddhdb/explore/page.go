@@ -13,11 +13,11 @@ var pageFiles embed.FS
 
 // An asset is a file of the page.
 type asset struct {
-	kind string // its type
+	kind string // type
 	body []byte
 }
 
-// types of files by extension: those that the operating system knows may differ.
+// types are the types of files by extension. Those of the operating system may differ.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -25,7 +25,7 @@ var types = map[string]string{
 	".svg":  svgType,
 }
 
-// loadPage returns the files of the page by their paths. All views are the same document.
+// loadPage returns the files of the page by path. All views are the same document.
 func loadPage() (map[string]asset, error) {
 	assets := map[string]asset{}
 	err := fs.WalkDir(pageFiles, "page", func(name string, entry fs.DirEntry, err error) error {
@@ -48,6 +48,6 @@ func (a *asset) serve(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", a.kind)
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	h.Set("Cache-Control", "no-cache") // the next version may be at the same port
-	_, _ = w.Write(a.body)             // who asked may have left
+	h.Set("Cache-Control", "no-cache") // another version may use the same port next
+	_, _ = w.Write(a.body)             // the client may have gone
 }

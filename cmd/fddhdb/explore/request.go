@@ -10,11 +10,11 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// parameters are those of a request, which are taken out one by one; the first error
-// stays.
+// parameters are the parameters of a request. Its methods read one parameter each, and
+// keep the first error.
 type parameters struct {
 	values url.Values
-	known  []string
+	known  []string // names that were read
 	err    error
 }
 
@@ -24,7 +24,7 @@ func (p *parameters) fail(format string, args ...any) {
 	}
 }
 
-// text returns a parameter, or what it is by default.
+// text returns a parameter, or its default.
 func (p *parameters) text(name, byDefault string) string {
 	p.known = append(p.known, name)
 	list, given := p.values[name]
@@ -64,7 +64,7 @@ func (p *parameters) flag(name string) bool {
 	return false
 }
 
-// end returns the first error, or that there are parameters that nobody took.
+// end returns the first error, or an error if there are unknown parameters.
 func (p *parameters) end() error {
 	for name := range p.values {
 		if !slices.Contains(p.known, name) {
@@ -74,35 +74,34 @@ func (p *parameters) end() error {
 	return p.err
 }
 
-// place says which collection is asked about, and in which space.
+// place is the collection of a request, and its space.
 type place struct {
 	collection string
-	space      db.Space // 0: the active one
+	space      db.Space // 0: the active space
 }
 
 func (p *parameters) place() place {
 	return place{p.text("collection", "main"), db.Space(p.number("space", 0, 0, 1<<31-1))}
 }
 
-// A query is a search as parameters ask for it, which have the names of the flags of the
-// verb.
+// A query is a search by parameters, which have the names of the flags of the verb.
 type query struct {
 	place
 	from, to string
 
-	// One of these is not empty.
+	// Exactly one of these is not empty.
 	id, code, text, upload string
 	member                 string // of the upload
 	row                    int    // of the upload
 
-	k, radius, window int // radius -1: none; window 0: the default
+	k, radius, window int // radius -1: no radius; window 0: the default
 	rerank            db.Rerank
 	where, after      string
 	explain, items    bool
 }
 
-// parseQuery reads the parameters of a search, and checks what can be checked without a
-// database.
+// parseQuery reads the parameters of a search, and checks them as far as possible
+// without a database.
 func parseQuery(v url.Values) (*query, error) {
 	p := &parameters{values: v}
 	q := &query{

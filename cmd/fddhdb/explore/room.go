@@ -6,23 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// maxWaiting is how many requests may wait for a place in one room.
+// maxWaiting is the number of requests that may wait for a place in one room.
 const maxWaiting = 64
 
-// A room bounds how many requests do one kind of work at the same time: a request takes a
-// place, and waits where all are taken. Each kind has a room of its own, so that requests
-// that wait for an encoder or for a slow sender leave the processors to the others. No
-// request waits for one room while it has a place that the holders of that room need:
-// the computing room is the last one that is entered. Safe for concurrent use.
+// A room bounds the number of requests that do one kind of work at a time. A request
+// takes a place, and waits if all are taken. Each kind has its own room, so requests
+// that wait for an encoder or a slow sender leave the processors to the others. To
+// avoid deadlock, no request waits for one room while it holds a place that the holders
+// of that room need: the computing room is entered last. It is safe for concurrent use.
 type room struct {
-	places  chan struct{} // has an element for each place that is taken
-	waiting atomic.Int32  // requests without a place
+	places  chan struct{} // one element for each taken place
+	waiting atomic.Int32  // waiting requests
 }
 
 func newRoom(places int) *room { return &room{places: make(chan struct{}, places)} }
 
-// enter takes a place, for which the caller calls leave. It fails where too many requests
-// wait already, and when the context ends.
+// enter takes a place, which the caller gives back with leave. It fails if too many
+// requests wait already, and when the context ends.
 func (r *room) enter(ctx context.Context) error {
 	select {
 	case r.places <- struct{}{}:

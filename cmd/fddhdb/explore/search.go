@@ -13,7 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// at returns the collection that a request is about, as it is seen in its space.
+// at returns the collection of a request, in its space.
 func (s *Server) at(p place) (*db.Collection, error) {
 	c, err := s.db.Collection(p.collection)
 	if errors.Is(err, db.ErrNotFound) {
@@ -29,15 +29,16 @@ func (s *Server) at(p place) (*db.Collection, error) {
 	return c.InSpace(p.space)
 }
 
-// searchForm is the answer to a search: that of the verb, and what the page shows with it.
+// searchForm is the answer to a search: that of the verb, and what the page shows
+// beside it.
 type searchForm struct {
 	jsonform.Search
-	Items    []*itemForm `json:"items,omitempty"`      // of the hits, in their order; null where one has gone
-	Code     string      `json:"query_code,omitempty"` // that the query was encoded as, in hexadecimal
+	Items    []*itemForm `json:"items,omitempty"`      // of the hits, in order; null if an item has gone
+	Code     string      `json:"query_code,omitempty"` // code of the query, in hexadecimal
 	Bits     int         `json:"bits"`
 	Space    db.Space    `json:"space"`
 	Revision uint32      `json:"revision"`
-	TookUS   float64     `json:"took_us"` // the search alone
+	TookUS   float64     `json:"took_us"` // duration of the search alone
 }
 
 func (s *Server) search(ctx context.Context, v url.Values) (*reply, error) {
@@ -79,7 +80,7 @@ func answerSearch(ctx context.Context, c *db.Collection, dq db.Query, q *query) 
 	return form, nil
 }
 
-// name is what stands for the query in the answer.
+// name returns the name of the query in the answer.
 func (q *query) name() any {
 	switch {
 	case q.id != "":
@@ -92,8 +93,8 @@ func (q *query) name() any {
 	return q.row
 }
 
-// asked returns the query that the parameters are, the collection that it is about, and the
-// query of the database. It waits for an encoder or a file where the query needs one.
+// asked parses the parameters. It returns them, their collection, and the query for the
+// database. It waits for an encoder or a file if the query needs one.
 func (s *Server) asked(ctx context.Context, v url.Values) (q *query, c *db.Collection, dq db.Query, err error) {
 	if q, err = parseQuery(v); err == nil {
 		if c, err = s.at(q.place); err == nil {
@@ -103,7 +104,7 @@ func (s *Server) asked(ctx context.Context, v url.Values) (q *query, c *db.Colle
 	return q, c, dq, err
 }
 
-// query makes the query of the database.
+// query makes the query for the database.
 func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Query, error) {
 	out := db.Query{
 		From: q.from, To: q.to, K: q.k, Where: q.where, After: q.after,
@@ -142,8 +143,8 @@ func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Quer
 	return out, err
 }
 
-// rowOf returns the row of the upload that a query is about. Requests about one file take
-// turns outside the computing room.
+// rowOf returns the row of the upload for a query. Requests for one file take turns
+// outside of the computing room.
 func (s *Server) rowOf(ctx context.Context, q *query) (vector, error) {
 	u, err := s.uploads.get(q.upload)
 	if err != nil {
@@ -201,14 +202,14 @@ func find(ctx context.Context, c *db.Collection, dq db.Query, q *query) (*db.Res
 	return r, nil, err
 }
 
-// histogramForm says how many items are at each distance from a query.
+// histogramForm has the number of items at each distance from a query.
 type histogramForm struct {
 	Items     int   `json:"items"`
 	Bits      int   `json:"bits"`
-	Distances []int `json:"distances"` // element d: at d bits; bits + 1 of them
+	Distances []int `json:"distances"` // element d: at d bits; bits + 1 elements
 }
 
-// histogram looks at all distinct codes.
+// histogram counts items by distance. It reads all distinct codes.
 func (s *Server) histogram(ctx context.Context, v url.Values) (*reply, error) {
 	_, c, dq, err := s.asked(ctx, v)
 	if err != nil {
@@ -233,17 +234,17 @@ func answerHistogram(ctx context.Context, c *db.Collection, dq db.Query) (*histo
 
 const maxBits = 4096 // of any code
 
-// planForm says how one sort of search is done: of the Explain, its plan and what others
-// are predicted to take.
+// planForm tells how one kind of search is done: its Explain has the plan and the
+// predicted times of other plans.
 type planForm struct {
-	Op      string      `json:"op"` // knn or radius, as of bench
+	Op      string      `json:"op"` // knn or radius, as in bench
 	K       int         `json:"k,omitempty"`
 	Radius  *int        `json:"radius,omitempty"`
 	Explain *db.Explain `json:"explain"`
 }
 
-// plans does searches of several sorts for one query, by default by the first item that
-// there is, and says how.
+// plans runs searches of several kinds for one query, by default the first item, and
+// returns how they were done.
 func (s *Server) plans(ctx context.Context, v url.Values) (any, error) {
 	c, q, err := s.planQuery(ctx, v)
 	if err != nil {
@@ -270,8 +271,8 @@ func (s *Server) plans(ctx context.Context, v url.Values) (any, error) {
 	return out, nil
 }
 
-// planQuery returns a query by the stored code of the first item, nil where nothing can
-// be searched.
+// planQuery returns a query by the stored code of the first item, nil if nothing can be
+// searched.
 func (s *Server) planQuery(ctx context.Context, v url.Values) (*db.Collection, *db.Query, error) {
 	p := &parameters{values: v}
 	at, to := p.place(), p.text("to", "")

@@ -14,7 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// hitsForm is what a user of the API reads of an answer.
+// hitsForm has the fields of an answer that a user of the API reads.
 type hitsForm struct {
 	Hits []struct {
 		ID       string
@@ -31,8 +31,8 @@ type hitsForm struct {
 	Space     int
 }
 
-// scan returns the distances of all items from a code, by key, without the index; to is
-// the target whose codes they are, if each has its own.
+// scan returns the distances of all items from a code, by key, without the index. to is
+// the target whose codes it reads, if each target has its own.
 func scan(t *testing.T, d *db.DB, collection string, space db.Space, to, where string, code []byte) map[string]int {
 	t.Helper()
 	c, err := d.Collection(collection)
@@ -54,8 +54,8 @@ func scan(t *testing.T, d *db.DB, collection string, space db.Space, to, where s
 	return distances
 }
 
-// Answers by k, by radius, filtered and page by page are those of a scan, and so is the
-// histogram.
+// Answers by k, by radius, filtered and page by page equal those of a scan, and so does
+// the histogram.
 func TestSearchIsAScan(t *testing.T) {
 	d := sharedDatabase(t)
 	s := newServer(t, d)
@@ -136,7 +136,7 @@ func TestSearchIsAScan(t *testing.T) {
 	}
 }
 
-// Explain and plans tell of the search that was done.
+// Explain and plans describe the search that was done.
 func TestExplain(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	plain := get[hitsForm](t, s, "/api/search?id=item+3&from=image&to=text")
@@ -156,7 +156,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Each mistake has its status, and says what is wrong.
+// Each mistake has its status and an explanation.
 func TestMistakes(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	for target, want := range map[string]struct {

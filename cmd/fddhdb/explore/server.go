@@ -1,9 +1,3 @@
-// Package explore shows a database in the browser: a page to search it and to look at its
-// models and figures, and the same as JSON under /api. docs/EXPLORE.md describes both.
-//
-// It is for one person on one machine. It reads, and changes nothing; whoever reaches the
-// port reads as much, so that it belongs on a loopback address. What a browser sends on
-// behalf of other sites is refused (guard.go), and nothing on the page comes from elsewhere.
 package explore
 
 import (
@@ -18,40 +12,41 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Options say what a server shows besides the database.
+// Options are the settings of a server besides the database.
 type Options struct {
-	Name     string    // of the database, as people know it
+	Name     string    // of the database, for people
 	Version  string    // of the program
-	Encoders []Encoder // programs that make vectors of text, at most one a modality
+	Encoders []Encoder // programs that make vectors of text, at most one for each modality
 
 	// OpenVectors opens a file of vectors by its extension.
 	OpenVectors func(path string) (vecfile.Reader, error)
 
-	// Message words an error for people. Report tells whoever has started the server of a
-	// fault of it, from any goroutine.
+	// Message returns the text of an error for people. Report is called with faults of
+	// the server, from any goroutine.
 	Message func(error) string
 	Report  func(fault string)
 }
 
-// Limits of what one request may ask for.
+// Limits of a request.
 const (
 	maxK          = 1000        // hits of an answer, or items of a list
 	maxText       = 16 << 10    // bytes of a text for an encoder
 	maxUpload     = 64 << 20    // bytes of a file of vectors
-	keptUploads   = 4           // files of vectors that are kept, the latest
-	maxReceiving  = 16          // files of vectors that arrive at the same time
-	requestTime   = time.Minute // and what an encoder takes
-	receiveTime   = time.Minute // for a request to arrive, with its file
+	keptUploads   = 4           // number of files of vectors that are kept
+	maxReceiving  = 16          // files of vectors that may arrive at the same time
+	requestTime   = time.Minute // limit for an answer, without the time of encoders
+	receiveTime   = time.Minute // limit for a request to arrive, with its file
 	writeTime     = 30 * time.Second
 	shutdownGrace = 2 * time.Second
 )
 
-// A Server answers requests about one database. Safe for concurrent use.
+// A Server answers requests about one database. It is safe for concurrent use. Its
+// fields do not change after New; uploads and encoders have locks of their own.
 type Server struct {
 	db      *db.DB
 	opt     Options
-	page    map[string]asset // by path
-	api     map[string]endpoint
+	page    map[string]asset    // by path
+	api     map[string]endpoint // by path
 	encode  map[string]*encoder // by modality
 	uploads uploads
 
@@ -60,7 +55,8 @@ type Server struct {
 	computing *room // for requests that need a processor
 }
 
-// New returns a server of an open database, which the caller closes after the server.
+// New returns a server of an open database. The caller closes the server before the
+// database.
 func New(d *db.DB, opt Options) (*Server, error) {
 	page, err := loadPage()
 	if err != nil {
@@ -91,7 +87,7 @@ func New(d *db.DB, opt Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the encoders that run, and removes what was uploaded.
+// Close ends running encoders, and removes uploads.
 func (s *Server) Close() error {
 	var err error
 	for _, e := range s.encode {
@@ -100,8 +96,9 @@ func (s *Server) Close() error {
 	return errors.Join(err, s.uploads.close())
 }
 
-// Serve answers on a listener, which it closes, until the context ends; then what is
-// going on has two seconds. It returns nil where nothing but the context ended it.
+// Serve answers on a listener until the context ends, and closes the listener. Requests
+// that are running then have two seconds. It returns nil if only the context has ended
+// it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s,

@@ -16,7 +16,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// What the first request tells is what the database has, and an item is one of get.
+// The first request returns the contents of the database, and an item has the form of
+// get.
 func TestForms(t *testing.T) {
 	d := sharedDatabase(t)
 	s := newServer(t, d, Encoder{Modality: "text", Command: []string{"true"}})
@@ -77,7 +78,7 @@ func TestShortened(t *testing.T) {
 	}
 }
 
-// All that the page refers to is there, of this server, and small.
+// Everything that the page refers to is on this server, and small.
 func TestPage(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	size := 0
@@ -112,7 +113,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Who comes when all are busy waits; who comes when too many wait is told so.
+// A request that comes when all places are taken waits. One that comes when too many
+// wait is refused.
 func TestTooMany(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	for range cap(s.computing.places) {
@@ -147,7 +149,7 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// A server answers until its context ends, and a panic is an answer, too.
+// A server answers until its context ends, and a panic gives an answer, too.
 func TestServe(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	s.api["/api/panic"] = endpoint{compute: func(context.Context, url.Values) (any, error) { panic("oops") }}
@@ -178,7 +180,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// Whatever is asked, the answer is JSON, and no fault of the server.
+// Any request gets JSON, and no fault of the server.
 func FuzzRequest(f *testing.F) {
 	s := newServer(f, sharedDatabase(f))
 	paths := []string{"/api/search", "/api/histogram", "/api/items", "/api/item", "/api/plans", "/api/labels", "/api/models", "/api/stats"}

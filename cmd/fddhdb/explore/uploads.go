@@ -18,32 +18,32 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A vector is what a query starts from: one of these.
+// A vector is the start of a query. One of its fields is set.
 type vector struct {
 	dense  []float32
 	sparse *db.Sparse
 	code   []byte
 }
 
-// uploads are the files of vectors that were sent, the latest few, in a folder of their
-// own.
+// uploads are the latest few files of vectors that clients have sent, in a folder of
+// their own.
 type uploads struct {
 	open      func(path string) (vecfile.Reader, error)
-	receiving *room // for files that arrive
+	receiving *room // bounds the files that arrive at a time
 
-	mu     sync.Mutex
-	dir    string // "" before the first
+	mu     sync.Mutex // guards the fields below
+	dir    string     // "" before the first upload
 	closed bool
-	list   []*upload
+	list   []*upload // the kept files, oldest first
 }
 
-// An upload is a file of vectors. Its place on disk has nothing of the name that it was
-// sent under but the extension.
+// An upload is a file of vectors. Its path uses only the extension of the name that the
+// client has sent.
 type upload struct {
 	id, name, path string
 
 	turn *room    // of one place, for the request that reads the file
-	last struct { // the row that was read last, guarded by turn
+	last struct { // the row that was read last; guarded by turn
 		ok     bool
 		member string
 		row    int
@@ -52,12 +52,12 @@ type upload struct {
 	}
 }
 
-// extensions are those of files of vectors.
+// extensions are the extensions of files of vectors.
 var extensions = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet", ".mat"}
 
-// uploadForm is what is known of a file that was sent.
+// uploadForm describes a file that was sent.
 type uploadForm struct {
-	Upload string `json:"upload"` // to be given to searches
+	Upload string `json:"upload"` // id for searches
 	Name   string `json:"name"`
 	Rows   int    `json:"rows"`
 	Cols   int    `json:"cols"`
@@ -87,7 +87,7 @@ func (s *Server) upload(ctx context.Context, v url.Values, body io.Reader) (*rep
 		return &uploadForm{Upload: u.id, Name: u.name, Rows: r.Rows(), Cols: r.Cols()}, nil
 	})
 	if err != nil {
-		return nil, errors.Join(err, os.Remove(u.path)) // it is not in the list: nobody else reads it
+		return nil, errors.Join(err, os.Remove(u.path)) // it is not in the list, so no other request reads it
 	}
 	return out, s.uploads.keep(u)
 }
@@ -110,7 +110,7 @@ func (l *uploads) receive(ctx context.Context, name, ext string, body io.Reader)
 	return u, nil
 }
 
-// folder returns the folder of the files, which it makes for the first one.
+// folder returns the folder of the files, and creates it for the first one.
 func (l *uploads) folder() (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +127,7 @@ func (l *uploads) folder() (string, error) {
 	return l.dir, nil
 }
 
-// keep lets searches ask for a file, and removes the oldest where there are too many.
+// keep adds a file to the list, and removes the oldest if there are too many.
 func (l *uploads) keep(u *upload) error {
 	l.mu.Lock()
 	l.list = append(l.list, u)
@@ -151,7 +151,7 @@ func writeTo(path string, body io.Reader) error {
 	_, err = io.Copy(f, body)
 	var large *http.MaxBytesError
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded): // of the connection
+	case errors.Is(err, os.ErrDeadlineExceeded): // deadline of the connection
 		err = statusErrorf(http.StatusRequestTimeout, "the file did not arrive within %v", receiveTime)
 	case errors.As(err, &large):
 		err = statusErrorf(http.StatusRequestEntityTooLarge, "a file of at most %d MiB can be sent: cut out the rows to ask for", maxUpload>>20)
@@ -159,7 +159,8 @@ func writeTo(path string, body io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// delete removes a file that is not in the list any more, after the request that reads it.
+// delete removes a file that is no longer in the list, once the request that reads it
+// has ended.
 func (u *upload) delete() error {
 	u.turn.places <- struct{}{}
 	defer u.turn.leave()
@@ -187,7 +188,7 @@ func (l *uploads) get(id string) (*upload, error) {
 	return nil, statusErrorf(http.StatusNotFound, "the file is not here any more: send it again")
 }
 
-// openFile opens a file for reading; errors name it as it was sent.
+// openFile opens a file for reading. Errors have the name that the client has sent.
 func (l *uploads) openFile(u *upload, member string) (vecfile.Reader, error) {
 	path := u.path
 	if member != "" {
@@ -197,7 +198,8 @@ func (l *uploads) openFile(u *upload, member string) (vecfile.Reader, error) {
 	return r, u.worded(err)
 }
 
-// worded names the file as it was sent, and not where it is, and a member as the parameter.
+// worded replaces the path in an error by the name that the client has sent, and the
+// member by the parameter.
 func (u *upload) worded(err error) error {
 	if err == nil {
 		return nil
@@ -206,7 +208,7 @@ func (u *upload) worded(err error) error {
 }
 
 // row returns a row of a file, as a vector or as a code. It reads the rows before it,
-// unless it was the last that was asked for. The caller has the turn of the file.
+// unless it is the row of the last request. The caller must have the turn of the file.
 func (l *uploads) row(ctx context.Context, u *upload, member string, row int, code bool) (vector, error) {
 	if last := &u.last; last.ok && last.member == member && last.row == row && last.code == code {
 		return last.x, nil
@@ -257,7 +259,7 @@ func (l *uploads) vectorAt(ctx context.Context, u *upload, member string, row in
 		x.dense = make([]float32, r.Cols())
 	}
 	for i := 0; ; i++ {
-		if err := ctx.Err(); err != nil { // a small .npz may have very many rows
+		if err := ctx.Err(); err != nil { // a small .npz may claim very many rows
 			return vector{}, err
 		}
 		if isSparse {
@@ -267,7 +269,7 @@ func (l *uploads) vectorAt(ctx context.Context, u *upload, member string, row in
 		}
 		var bad *vecfile.Error
 		if i < row && errors.As(err, &bad) && bad.Col >= 0 {
-			continue // a row that nobody asks for may be bad
+			continue // a row that is not asked for may be bad
 		}
 		if err == io.EOF {
 			return vector{}, u.noRow(row, i)

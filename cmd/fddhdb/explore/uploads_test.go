@@ -65,13 +65,13 @@ func TestSearchByRow(t *testing.T) {
 			}
 		}
 		refused(t, do(s, request("GET", "/api/search?from=text&row=3&upload="+form.Upload, nil)), 400, "row 3: "+name+" has 3 rows")
-		if name != "a.jsonl" { // which does not say how many dimensions there are
+		if name != "a.jsonl" { // it does not state the number of dimensions
 			refused(t, do(s, request("GET", "/api/search?from=image&row=0&upload="+form.Upload, nil)), 400, "image")
 		}
 	}
 	two := []byte("{\"a\":[0,0,2,0,0],\"b\":[5,4,3,2,1]}\n")
 	refused(t, do(s, request("POST", "/api/uploads?name=two.jsonl", two)), 400, "say which of them is the vector with member=NAME")
-	// Whoever has left does not have rows read.
+	// Rows are not read for a client that has gone.
 	left, cancel := context.WithCancel(t.Context())
 	cancel()
 	u, err := s.uploads.get(send(t, s, "a.csv", []byte("1\n2\n")).Upload)
@@ -87,8 +87,7 @@ func TestSearchByRow(t *testing.T) {
 	refused(t, do(s, request("GET", "/api/search?collection=given&row=2&upload="+codes.Upload, nil)), 400, "row 2")
 }
 
-// A file that cannot be read is refused, and nothing of it stays; what its name says of
-// folders does not matter.
+// An unreadable file is refused and leaves nothing. Folders in its name do not matter.
 func TestBadUploads(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	for name, want := range map[string]string{
@@ -127,7 +126,7 @@ func (zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The latest few files are kept, and none when the server is closed.
+// The latest few files are kept, and none after the server is closed.
 func TestUploadsGo(t *testing.T) {
 	d := sharedDatabase(t)
 	s, err := New(d, newServer(t, d).opt)

@@ -12,13 +12,13 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// encoderSays is why an encoder has no vector for a text, in its words.
+// encoderSays is an encoder's own reason for having no vector.
 type encoderSays struct{ text string }
 
 func (e *encoderSays) Error() string { return e.text }
 
-// parseVector reads what an encoder prints: an array of JSON, the object {"i": [...],
-// "v": [...]} of a sparse vector, numbers with commas or blanks between, or {"error":
+// parseVector parses the output of an encoder: a JSON array; the object {"i": [...],
+// "v": [...]} of a sparse vector; numbers separated by commas or blanks; or {"error":
 // "..."}.
 func parseVector(b []byte) (vector, error) {
 	b = bytes.TrimSpace(b)
@@ -58,7 +58,7 @@ func parseVector(b []byte) (vector, error) {
 	return vector{dense: x}, nil
 }
 
-// decode reads one value of JSON and nothing else.
+// decode reads one JSON value and nothing else.
 func decode(b []byte, x any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()

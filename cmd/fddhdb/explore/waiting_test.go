@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// These tests keep as many requests waiting as there are places to compute, and more. While they
-// wait, the server has to answer others.
+// These tests keep more requests waiting than there are places to compute. Meanwhile
+// the server has to answer others.
 
 func many(s *Server) int { return cap(s.computing.places) + 1 }
 
-// answers fails where the server does not answer other requests.
+// answers fails the test if the server does not answer other requests.
 func answers(t *testing.T, s *Server) {
 	t.Helper()
 	for _, path := range []string{"/api/database", "/api/search?id=item+3&from=image&to=text"} {
@@ -27,7 +27,7 @@ func answers(t *testing.T, s *Server) {
 	}
 }
 
-// Files that arrive slowly keep nobody waiting.
+// Files that arrive slowly delay no other request.
 func TestSlowBodies(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	s.computing = newRoom(2)
@@ -38,10 +38,10 @@ func TestSlowBodies(t *testing.T) {
 		senders = append(senders, sender)
 		go func() {
 			code := do(s, httptest.NewRequest("POST", fmt.Sprintf("http://%s/api/uploads?name=%d.csv", host, i), body)).Code
-			_ = body.Close() // so that nobody sends to a server that does not read
+			_ = body.Close() // ends requests to a server that does not read
 			codes <- code
 		}()
-		_, err := sender.Write([]byte("1,2,")) // returns when the server has read it
+		_, err := sender.Write([]byte("1,2,")) // returns once the server has read it
 		check(t, err)
 	}
 	answers(t, s)
@@ -60,7 +60,7 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// A file that has not arrived when the connection has waited long enough is told to be late.
+// A file that has not arrived in time gets an error that says so.
 func TestLateBody(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	connection, sender := net.Pipe()
@@ -70,7 +70,7 @@ func TestLateBody(t *testing.T) {
 	refused(t, do(s, httptest.NewRequest("POST", "http://"+host+"/api/uploads?name=a.csv", connection)), 408, "did not arrive within 1m0s")
 }
 
-// A program that does not answer keeps those who ask it waiting, and nobody else.
+// A program that does not answer delays only the clients that use it.
 func TestStuckEncoder(t *testing.T) {
 	e := openEncoder(t, "lines", 0)
 	s := newServer(t, sharedDatabase(t), e.Encoder)
@@ -94,7 +94,7 @@ func TestStuckEncoder(t *testing.T) {
 	}
 }
 
-// A reader that takes its time has an answer of its own, of JSON and of bytes alike.
+// A slow reader delays nobody: its answer is complete, of JSON and of bytes alike.
 func TestSlowReaders(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	s.computing = newRoom(2)
@@ -117,7 +117,7 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// slowReader takes an answer when it may go on.
+// slowReader reads an answer when the test lets it.
 type slowReader struct {
 	*httptest.ResponseRecorder
 	writing, goOn chan struct{}
@@ -129,7 +129,7 @@ func (r *slowReader) Write(b []byte) (int, error) {
 	return r.ResponseRecorder.Write(b)
 }
 
-// Requests about rows of one file take turns without keeping others waiting.
+// Requests for rows of one file take turns and delay no others.
 func TestOneFileInUse(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	s.computing = newRoom(2)

@@ -1,7 +1,3 @@
-// Package jsonform has the forms in which items and answers leave the program as JSON:
-// those of --json, of files of items, and of the API of explore.
-//
-// Their names are a contract that scripts rely on: names may be added, and none changes.
 package jsonform
 
 import (
@@ -13,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An Item is an item as --json prints it and items files hold it.
+// An Item is an item in the form of --json and of files of items.
 type Item struct {
 	Key      string          `json:"key"`
 	Vectors  map[string]any  `json:"vectors,omitempty"` // []float32, or db.Sparse
@@ -22,9 +18,9 @@ type Item struct {
 	Payload  []byte          `json:"payload,omitempty"` // base64
 	Code     string          `json:"code,omitempty"`    // hexadecimal
 	CodeFrom string          `json:"code_from,omitempty"`
-	Codes    map[string]Code `json:"codes,omitempty"` // by target, in place of the two
+	Codes    map[string]Code `json:"codes,omitempty"` // by target; replaces Code and CodeFrom
 
-	Modalities []string `json:"modalities,omitempty"` // in place of vectors, where the collection is index-only
+	Modalities []string `json:"modalities,omitempty"` // replaces Vectors if the collection is index-only
 }
 
 // A Code is the code of an item for one target.
@@ -33,7 +29,7 @@ type Code struct {
 	From string `json:"from"`
 }
 
-// NewItem returns the form of an item, whose memory it shares.
+// NewItem returns the form of an item. It aliases the item.
 func NewItem(it *db.Item) Item {
 	out := Item{
 		Key: it.Key, Vectors: map[string]any{}, Labels: it.Labels, Fields: it.Fields,
@@ -67,8 +63,7 @@ func NewItem(it *db.Item) Item {
 	return out
 }
 
-// A float is one in JSON, too: 5.0 and not 5, which whoever reads it would take for an
-// int.
+// A float is written as 5.0 and not 5, which a reader would take for an int.
 type float float64
 
 func (x float) MarshalJSON() ([]byte, error) {

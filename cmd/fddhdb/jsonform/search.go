@@ -8,9 +8,9 @@ import (
 
 // A Search is the answer to one query.
 type Search struct {
-	Query any     `json:"query"` // what stands for it: the row number in a file, a key or a code
+	Query any     `json:"query"` // row number in a file, a key or a code
 	Hits  []Hit   `json:"hits"`
-	Next  *string `json:"next"` // a cursor, null at the end
+	Next  *string `json:"next"` // cursor; null at the end
 	Total *int    `json:"total,omitempty"`
 
 	Explain *db.Explain `json:"explain,omitempty"`
@@ -23,8 +23,8 @@ type Hit struct {
 	Score    *float64 `json:"score"` // null for queries by code
 }
 
-// NewSearch returns the form of an answer, whose memory it shares; radius says that it
-// is one to a search within a radius, of which there is a total. Explain may be nil.
+// NewSearch returns the form of an answer, which it aliases. radius says that the
+// search was within a radius and so has a total. explain may be nil.
 func NewSearch(query any, r *db.Result, radius bool, explain *db.Explain) Search {
 	out := Search{Query: query, Hits: []Hit{}, Explain: explain}
 	if r.Next != "" {

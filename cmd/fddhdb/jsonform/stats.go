@@ -6,19 +6,20 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Stats are the statistics of a database as stats --json prints them.
+// Stats are the statistics of a database, in the form of stats --json.
 type Stats struct {
 	*db.Stats
-	Collections []Collection `json:"collections"` // never null; in place of those of db.Stats
+	Collections []Collection `json:"collections"` // never null; replaces those of db.Stats
 }
 
-// Collection are the statistics of a collection as stats and collections --json print them.
+// Collection are the statistics of a collection, in the form of stats and collections
+// --json.
 type Collection struct {
 	*db.CollectionStats
 	DiskBytes int64 `json:"disk_bytes"` // an estimate, see db.Collection.DiskBytes
 }
 
-// NewStats returns the form of the statistics of a database, whose memory it shares.
+// NewStats returns the form of the statistics of a database. It aliases s.
 func NewStats(ctx context.Context, d *db.DB, s *db.Stats) (*Stats, error) {
 	out := &Stats{Stats: s, Collections: make([]Collection, len(s.Collections))}
 	for i := range s.Collections {
@@ -35,7 +36,7 @@ func NewStats(ctx context.Context, d *db.DB, s *db.Stats) (*Stats, error) {
 	return out, nil
 }
 
-// NewCollection returns the form of the statistics of a collection, whose memory it shares.
+// NewCollection returns the form of the statistics of a collection. It aliases s.
 func NewCollection(ctx context.Context, c *db.Collection, s *db.CollectionStats) (*Collection, error) {
 	bytes, err := c.DiskBytes(ctx)
 	return &Collection{s, bytes}, err

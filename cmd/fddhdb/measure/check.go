@@ -13,18 +13,18 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A checkScan is the oracle of bench --check: it finds the distance of every item to
-// a query by counting the bits of each byte, and then says of an answer what is wrong
-// with it. It shares no code with what it checks.
+// A checkScan is the oracle of bench --check. It computes the distance of every item to
+// a query by counting the bits of each byte, and finds errors in answers. It shares no
+// code with the searches that it checks.
 type checkScan struct {
 	width     int      // bytes of a code
-	codes     []byte   // one after the other
-	rows      []uint32 // ascending
+	codes     []byte   // of the items, ascending
+	rows      []uint32 // of the items
 	keys      []string
-	distances []int // of the items to the query
-	within    []int // items within so many bits of it
-	seen      []bool
-	touched   []int // positions at which seen is true
+	distances []int  // of the items to the query
+	within    []int  // by number of bits: items within so many bits of the query
+	seen      []bool // by position: whether a hit was at it
+	touched   []int  // positions at which seen is true
 }
 
 func newCheckScan(q int) *checkScan {
@@ -38,7 +38,7 @@ func (c *checkScan) add(row uint32, key string, code []byte) {
 	c.keys = append(c.keys, key)
 }
 
-// scan measures the distances to a query.
+// scan computes the distances to a query.
 func (c *checkScan) scan(query []byte) {
 	c.distances = slices.Grow(c.distances[:0], len(c.rows))[:len(c.rows)]
 	c.seen = slices.Grow(c.seen[:0], len(c.rows))[:len(c.rows)]
@@ -56,7 +56,7 @@ func (c *checkScan) scan(query []byte) {
 	}
 }
 
-// count returns how many items are within r bits of the query.
+// count returns the number of items within r bits of the query.
 func (c *checkScan) count(r int) int {
 	if r < 0 {
 		return 0
@@ -64,10 +64,10 @@ func (c *checkScan) count(r int) int {
 	return c.within[min(r, len(c.within)-1)]
 }
 
-// wrong says what is wrong with hits that ought to be n of the nearest items, all
-// that are nearer than the last being among them: "" if nothing. Which of the items
-// of the last distance they are, and the order within a distance, is left to whom it
-// checks. keys says whether hits have keys.
+// wrong returns the error of hits that should be n of the nearest items, including all
+// that are nearer than the last one; "" if there is none. Any items at the last
+// distance are right, and so is any order within a distance. keys says whether hits
+// have keys.
 func (c *checkScan) wrong(hits iter.Seq2[db.Hit, error], n int, keys bool) (string, error) {
 	defer func() {
 		for _, at := range c.touched {
@@ -99,7 +99,7 @@ func (c *checkScan) wrong(hits iter.Seq2[db.Hit, error], n int, keys bool) (stri
 		c.seen[at] = true
 		c.touched = append(c.touched, at)
 	}
-	// The hits are distinct items at their distances, so they are n of the nearest
+	// The hits are distinct items at their true distances. So they are n of the nearest
 	// if as many of them are nearer than the last as there are such items.
 	switch want := c.count(last - 1); {
 	case len(c.touched) != n:
@@ -111,7 +111,7 @@ func (c *checkScan) wrong(hits iter.Seq2[db.Hit, error], n int, keys bool) (stri
 }
 
 // CheckAll compares the answer of every line to every query with the oracle. Queries
-// are the outer loop: a scan serves all lines.
+// are the outer loop, as one scan serves all lines.
 func (b *Bench) CheckAll(ctx context.Context) error {
 	first, wrong := "", 0
 	for i := range b.queries {
@@ -142,7 +142,8 @@ func (b *Bench) CheckAll(ctx context.Context) error {
 	return nil
 }
 
-// check does the operation once more and says what is wrong with its answer.
+// check runs the operation again and returns the error of its answer; "" if there is
+// none.
 func (l *line) check(ctx context.Context, q *Query, oracle *checkScan) (what string, err error) {
 	ask := l.ask(q)
 	keys := l.tier != FullScan
@@ -183,7 +184,7 @@ func (l *line) check(ctx context.Context, q *Query, oracle *checkScan) (what str
 	return oracle.wrong(hits, n, keys)
 }
 
-// firstOf ends a sequence after n.
+// firstOf ends a sequence after n elements.
 func firstOf(hits iter.Seq2[db.Hit, error], n int) iter.Seq2[db.Hit, error] {
 	return func(yield func(db.Hit, error) bool) {
 		left := n

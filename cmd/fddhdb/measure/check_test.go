@@ -28,12 +28,12 @@ func TestCheckScan(t *testing.T) {
 	for _, x := range []struct {
 		hits []db.Hit
 		n    int
-		want string // a part; "" where the answer is right
+		want string // part of the error; "" if the answer is right
 	}{
 		{nil, 0, ""},
 		{[]db.Hit{a}, 1, ""},
 		{[]db.Hit{a, b}, 2, ""},
-		{[]db.Hit{a, d}, 2, ""}, // either of those that are as far
+		{[]db.Hit{a, d}, 2, ""}, // either of those at the same distance
 		{[]db.Hit{a, d, b, e, f}, 5, ""},
 		{nil, 1, "there are 0 hits, want 1"},
 		{[]db.Hit{a, b}, 3, "there are 2 hits, want 3"},
@@ -63,7 +63,7 @@ func TestCheckScan(t *testing.T) {
 	if err != broken {
 		t.Errorf("error %v", err)
 	}
-	c.scan([]byte{0x0f, 0x00}) // nothing is left of the query before
+	c.scan([]byte{0x0f, 0x00}) // nothing is left of the last query
 	if c.count(0) != 1 || c.count(6) != 1 || c.count(7) != 2 || c.count(10) != 5 {
 		t.Errorf("within: %v", c.within)
 	}

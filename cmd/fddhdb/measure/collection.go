@@ -8,12 +8,12 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// OfCollection lets bench measure a collection.
+// OfCollection returns a target that searches a collection for a target modality.
 func OfCollection(d *db.DB, c *db.Collection, to string) Target {
 	return collectionTarget{d, c, to}
 }
 
-// A collectionTarget is the collection itself, seen by the searches to a target modality.
+// A collectionTarget is a collection, with the target modality of its searches.
 type collectionTarget struct {
 	d  *db.DB
 	c  *db.Collection
@@ -42,7 +42,7 @@ func (t collectionTarget) Code(_ context.Context, q db.Query) ([]byte, error) {
 	return code, err
 }
 
-// tierPlans are the plans behind the names of --tier.
+// tierPlans are the plans of the names of --tier.
 var tierPlans = map[string]db.Plan{
 	"auto": db.PlanAuto, "scan": db.PlanScan, "memory": db.PlanMemory,
 	"disk": db.PlanDisk, "blockscan": db.PlanBlockScan,
@@ -63,7 +63,7 @@ func (t collectionTier) Parts(ctx context.Context, q *Query, op Op) (Parts, erro
 	case "knn":
 		ask.K, radius = op.N, -1
 	case "radius":
-		ask.K = 1 // which is not counted
+		ask.K = 1 // not counted
 	case "hits":
 		ask.K = firstHits
 	case "count":
@@ -80,7 +80,7 @@ func (t collectionTier) Parts(ctx context.Context, q *Query, op Op) (Parts, erro
 	return parts, nil
 }
 
-// countParts counts by the code that a query is encoded to.
+// countParts counts by the code of a query.
 func (t collectionTier) countParts(ctx context.Context, q *Query, radius int) (parts Parts, err error) {
 	if q.Code == nil {
 		start := time.Now()

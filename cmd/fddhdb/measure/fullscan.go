@@ -11,21 +11,21 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A fullScan is the yardstick of bench: the codes of all items in one array, in the
-// order of their rows, of which every search reads every word. It groups nothing,
-// stops nowhere and looks up no keys, but it uses the kernels of the machine, and
-// what it does besides reading is little. It searches for one goroutine at a time.
+// A fullScan is the yardstick of bench: the codes of all items in one array, in order
+// of rows. Every search reads every word of it. It groups nothing, never stops early
+// and looks up no keys. But it uses the kernels of the machine and does little besides
+// reading. One goroutine at a time may search.
 type fullScan struct {
 	codes  codec.Codes
 	rows   []uint32 // of the codes, ascending
 	query  codec.Code
 	block  []codec.Near // found in a block
 	found  []codec.Near // found so far
-	sorted []codec.Near
-	counts []int // of found, by distance
+	sorted []codec.Near // scratch memory of Search
+	counts []int        // of found, by distance
 }
 
-// scanBlock codes are read by one call of the kernel.
+// scanBlock is the number of codes that one call of the kernel reads.
 const scanBlock = 4096
 
 func newFullScan(q int) *fullScan {
@@ -45,7 +45,7 @@ func (f *fullScan) add(row uint32, code []byte) {
 }
 
 // within reads the codes from to to-1, at most scanBlock, and returns those within r
-// bits of f.query. They are good until the next call.
+// bits of f.query. They are valid until the next call.
 func (f *fullScan) within(from, to, r int) []codec.Near {
 	return f.block[:codec.Within(f.block, f.query, f.codes.Slice(from, to), r, uint32(from))]
 }
@@ -53,7 +53,7 @@ func (f *fullScan) within(from, to, r int) []codec.Near {
 func (f *fullScan) Parts(ctx context.Context, q *Query, op Op) (Parts, error) {
 	start := time.Now()
 	_, err := (&line{Op: op, tier: FullScan, searches: f}).run(ctx, q)
-	return Parts{Find: time.Since(start)}, err // it does nothing else
+	return Parts{Find: time.Since(start)}, err // it has no other part
 }
 
 func (f *fullScan) Count(ctx context.Context, q db.Query, r int) (int, error) {
@@ -74,7 +74,7 @@ func (f *fullScan) Radius(ctx context.Context, q db.Query, r int) (Runs, error) 
 	return &fullRuns{f, f.found}, ctx.Err()
 }
 
-// fullRuns are the items of a radius search, good until the next search.
+// fullRuns are the items of a radius search, valid until the next search.
 type fullRuns struct {
 	*fullScan
 	found []codec.Near
@@ -97,18 +97,18 @@ func (f *fullScan) hit(n codec.Near) db.Hit {
 	return db.Hit{Row: f.rows[n.Position()], Distance: n.Distance(), Score: math.NaN()}
 }
 
-// Search returns the q.K best by (distance, row).
+// Search returns the q.K best items by (distance, row).
 //
-// It keeps what it finds within a bound that shrinks as soon as k codes are nearer:
-// later rows lose ties, so the bound goes below the distance of the k-th. Blocks
-// start small, so that few codes are found before there is a bound: reading as many
-// again finds about k more, k log(n/k) in all.
+// It keeps items within a bound. As soon as k codes are nearer the bound goes below the
+// distance of the k-th, because later rows lose ties. Blocks start small, so that few
+// codes are found before there is a bound. Reading as many codes again finds about k
+// more: k log(n/k) in all.
 func (f *fullScan) Search(ctx context.Context, q db.Query) ([]db.Hit, error) {
 	f.query.SetBytes(q.Code)
 	f.found = f.found[:0]
 	clear(f.counts)
 	n, k := len(f.rows), q.K
-	bound := f.codes.Bits() // count is of what is found within it
+	bound := f.codes.Bits() // count counts codes within it
 	count := 0
 	for from := 0; from < n; {
 		to := min(from+min(max(from, 64), scanBlock), n)
@@ -116,7 +116,7 @@ func (f *fullScan) Search(ctx context.Context, q db.Query) ([]db.Hit, error) {
 		if count >= k {
 			r--
 		}
-		// At bound 0 nothing is left to find, but everything is left to read.
+		// At bound 0 nothing can be found any more, but everything must be read.
 		for _, near := range f.within(from, to, max(r, 0)) {
 			if d := near.Distance(); d <= r {
 				f.counts[d]++
@@ -135,7 +135,7 @@ func (f *fullScan) Search(ctx context.Context, q db.Query) ([]db.Hit, error) {
 	}
 	f.prune(bound, count, k)
 
-	// What is found is in the order of rows: counting sort by distance.
+	// Codes were found in order of rows: a counting sort orders them by distance.
 	at := 0
 	for d, c := range f.counts[:bound+1] {
 		f.counts[d] = at
@@ -154,9 +154,10 @@ func (f *fullScan) Search(ctx context.Context, q db.Query) ([]db.Hit, error) {
 	return hits, ctx.Err()
 }
 
-// prune forgets what is not among the first k, and returns how many are left.
+// prune drops codes that are not among the first k, and returns the number of those
+// that are left.
 func (f *fullScan) prune(bound, count, k int) int {
-	spare := max(count-k, 0) // of the bound, the last ones
+	spare := max(count-k, 0) // of those at the bound, the last ones
 	atBound := f.counts[bound] - spare
 	f.counts[bound] = atBound
 	kept := f.found[:0]

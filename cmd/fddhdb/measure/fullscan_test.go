@@ -15,7 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// The yardstick finds what sorting all items finds, whatever order they come in.
+// The yardstick finds the same as sorting all items, in whatever order they come.
 func TestFullScan(t *testing.T) {
 	clitest.OneGoroutine(t)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -96,7 +96,7 @@ func testFullScan(t *testing.T, f *fullScan, query []byte, want []db.Hit) {
 	}
 }
 
-// What the yardstick does besides reading must be little: compare with
+// BenchmarkFullScan shows how little the yardstick does besides reading: compare with
 // BenchmarkFullScan/read.
 func BenchmarkFullScan(b *testing.B) {
 	const n = 1_000_000

@@ -14,21 +14,21 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An Op is what is measured: an operation and its k or radius.
+// An Op is an operation and its k or radius.
 type Op struct {
 	Kind string // knn, radius, hits or count
 	N    int
 }
 
-// String names the operation in tables.
+// String returns the name of the operation in tables.
 func (o Op) String() string { return fmt.Sprintf("%s %d", o.Kind, o.N) }
 
-// firstHits is how many hits the operation hits looks at.
+// firstHits is the number of hits that the operation hits reads.
 const firstHits = 100
 
-// A Plan is what to measure.
+// A Plan says what to measure.
 type Plan struct {
-	K, Radius []int // 10 nearest items if there are neither
+	K, Radius []int // default: the 10 nearest items
 	Tiers     []string
 	Check     bool // compare every answer with a linear scan
 }
@@ -52,22 +52,22 @@ type line struct {
 	Op
 	tier       string
 	searches   Tier
-	times      []time.Duration
-	parts      []Parts // of the same queries
-	hits       int     // of all queries
+	times      []time.Duration // by query
+	parts      []Parts         // by query
+	hits       int             // of all queries
 	checked    int
 	mismatches int
 }
 
-// Parts are what the time of a search consists of.
+// Parts are the parts of the time of a search.
 type Parts struct {
 	Encode time.Duration // from the query to its code
-	Find   time.Duration // from the code to the codes of the answer, which is all that a tier decides
-	Order  time.Duration // of their items
-	Keys   time.Duration // of the hits
+	Find   time.Duration // from the code to the codes of the answer: the only part that a tier decides
+	Order  time.Duration // ordering their items
+	Keys   time.Duration // reading the keys of the hits
 }
 
-// run does the operation once and returns the number of hits.
+// run runs the operation once and returns the number of hits.
 func (l *line) run(ctx context.Context, q *Query) (int, error) {
 	ask := l.ask(q)
 	switch l.Kind {
@@ -94,11 +94,11 @@ func (l *line) run(ctx context.Context, q *Query) (int, error) {
 	return n, runs.Close()
 }
 
-// ask returns the query as the tier takes it.
+// ask returns the query for the tier.
 func (l *line) ask(q *Query) db.Query {
 	ask := q.Query
 	if l.tier == FullScan {
-		ask = db.Query{Code: q.Encoded} // it knows no models
+		ask = db.Query{Code: q.Encoded} // the yardstick knows no model
 	}
 	if l.Kind == "knn" {
 		ask.K = l.N
@@ -106,7 +106,7 @@ func (l *line) ask(q *Query) db.Query {
 	return ask
 }
 
-// json returns the figures; they are zero where nothing was measured.
+// json returns the figures; they are zero if nothing was measured.
 func (l *line) json(checked bool) lineJSON {
 	j := lineJSON{Op: l.Kind, Tier: l.tier, Queries: len(l.times)}
 	n := l.N
@@ -136,8 +136,8 @@ func (l *line) json(checked bool) lineJSON {
 	return j
 }
 
-// finding returns how long it took to find the codes, query by query: of the searches of all
-// tiers the part that can be compared.
+// finding returns the time of finding the codes, by query: the part that compares
+// between tiers.
 func (l *line) finding() []time.Duration {
 	return l.each(func(p Parts) time.Duration { return p.Find })
 }
@@ -151,7 +151,7 @@ func (l *line) each(part func(Parts) time.Duration) []time.Duration {
 }
 
 // quantile returns the smallest time that a share p of the times does not exceed, in
-// microseconds; 0 of none.
+// microseconds; 0 if there are none.
 func quantile(times []time.Duration, p float64) float64 {
 	if len(times) == 0 {
 		return 0
@@ -165,16 +165,17 @@ func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 // A Bench measures one collection.
 type Bench struct {
 	queries []Query
-	lines   []*line    // operation by operation
-	items   int        // that are searched
+	lines   []*line    // grouped by operation
+	items   int        // number of items that are searched
 	oracle  *checkScan // nil without --check
 	bar     *term.Progress
 }
 
-// Run returns what has been measured so far, of a database of that name.
+// Run returns the measurements so far, with the name of the database.
 func (b *Bench) Run(database string) Run { return Run{database, b.items, b.lines} }
 
-// New reads the codes for what does not come from the database.
+// New returns a bench of a target. It reads the codes of all items for the tiers
+// outside of the database and for the oracle.
 func New(ctx context.Context, target Target, bits int, o *Plan, queries []Query, bar *term.Progress) (*Bench, error) {
 	b := &Bench{queries: queries, bar: bar}
 	full := newFullScan(bits)
@@ -205,7 +206,7 @@ func New(ctx context.Context, target Target, bits int, o *Plan, queries []Query,
 			case name != FullScan:
 				l.searches = target.Tier(name)
 			case op.Kind == "hits":
-				continue // it has no keys
+				continue // the yardstick has no keys
 			}
 			b.lines = append(b.lines, l)
 		}
@@ -213,17 +214,17 @@ func New(ctx context.Context, target Target, bits int, o *Plan, queries []Query,
 	return b, nil
 }
 
-// A turn of a tier is so many queries. Before it, as many others are run and not
-// counted, for some time at most, so that what the tier needs is back in the
-// caches: the tier before it may have read all codes.
+// A turn of a tier is so many queries. Before it so many others run uncounted, for a
+// limited time, to bring the data of the tier back into the caches: the tier before it
+// may have read all codes.
 const (
 	turnLength = 1000
 	warmUp     = 200 * time.Millisecond
 )
 
-// Measure fills in the times of all lines.
+// Measure measures the times of all lines.
 func (b *Bench) Measure(ctx context.Context) error {
-	runtime.GC() // the files that were read leave garbage
+	runtime.GC() // reading files has left garbage
 	done := 0
 	for from := 0; from < len(b.lines); {
 		to := from
@@ -263,7 +264,7 @@ func (b *Bench) turn(ctx context.Context, l *line, from, to int) error {
 		l.times = append(l.times, took)
 		l.hits += hits
 	}
-	// The clock is read more often where the parts are measured, so that is a search of its own.
+	// Measuring parts reads the clock more often, so it runs a search of its own.
 	for i := from; i < to; i++ {
 		parts, err := l.searches.Parts(ctx, &b.queries[i], l.Op)
 		if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The figures are those of the times: the median is the 50th of 100, the 99th hundredth
-// the 99th.
+// Figures are computed from the times: the median of 100 is the 50th, the 99th
+// percentile the 99th.
 func TestBenchFigures(t *testing.T) {
 	l := &line{Op: Op{"radius", 8}, tier: "auto", hits: 250}
 	for i := range 100 {

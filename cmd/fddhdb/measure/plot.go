@@ -19,7 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// tierStyles are those of the curves of bench.
+// tierStyles are the styles of the curves of tiers.
 var tierStyles = map[string]chart.CurveStyle{
 	"auto":      {Name: "auto", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
 	FullScan:    {Name: FullScan, Color: color.Gray{90}, Dashes: []vg.Length{2, 3}, Glyph: draw.CrossGlyph{}},
@@ -29,15 +29,15 @@ var tierStyles = map[string]chart.CurveStyle{
 	"blockscan": {Name: "blockscan", Color: color.Black, Dashes: []vg.Length{10, 3}, Glyph: draw.BoxGlyph{}},
 }
 
-// A Run is what was measured of one database.
+// A Run is the measurements of one database.
 type Run struct {
 	database string
 	items    int
 	lines    []*line
 }
 
-// newFigure draws the times by tier: against k and radius, or, of several
-// databases, each k and radius against their items.
+// newFigure draws the times by tier: against k and radius, or for several databases
+// each k and radius against their items.
 func newFigure(runs []Run) (*chart.Figure, error) {
 	f := &chart.Figure{Width: chart.PanelWidth, Height: chart.PanelHeight, LegendWidth: chart.LegendWidth}
 	var err error
@@ -55,7 +55,7 @@ func newFigure(runs []Run) (*chart.Figure, error) {
 	return f, err
 }
 
-// opNames are the operations and what they find.
+// opNames are the operations and their descriptions.
 var opNames = []struct{ op, what string }{
 	{"knn", "the k nearest"},
 	{"radius", "all within r bits"},
@@ -63,7 +63,7 @@ var opNames = []struct{ op, what string }{
 	{"count", "count within r bits"},
 }
 
-// addOps adds a panel for each operation that was measured.
+// addOps adds a panel for each measured operation.
 func addOps(f *chart.Figure, run *Run) error {
 	for _, name := range opNames {
 		var lines []*line
@@ -89,7 +89,8 @@ func addOps(f *chart.Figure, run *Run) error {
 	return nil
 }
 
-// timeLabel names the axis of the times of an operation; bars reach from p50 to p99.
+// timeLabel returns the label of the axis of times of an operation. Bars reach from p50
+// to p99.
 func timeLabel(op string) string {
 	if op == "hits" {
 		return "µs: median, bar to p99"
@@ -97,8 +98,8 @@ func timeLabel(op string) string {
 	return "µs to find the codes: median, bar to p99"
 }
 
-// drawn returns the times that are drawn of a measurement: those in which the codes are found,
-// as tiers differ in that alone; of hits, which the yardstick does not find, the whole.
+// drawn returns the times to draw: those of finding the codes, the only part in which
+// tiers differ. For hits, which the yardstick does not find, they are the whole times.
 func (l *line) drawn() []time.Duration {
 	if l.Kind == "hits" {
 		return l.times
@@ -119,7 +120,7 @@ func addSizes(f *chart.Figure, runs []Run) error {
 	for _, l := range runs[0].lines {
 		lines := by[l.Op]
 		if lines == nil {
-			continue // it is there already
+			continue // it has a panel
 		}
 		delete(by, l.Op)
 		p := chart.NewPanel(l.describe(), "items", timeLabel(l.Kind))
@@ -131,7 +132,7 @@ func addSizes(f *chart.Figure, runs []Run) error {
 	return nil
 }
 
-// describe says in words what is measured.
+// describe returns the operation in words.
 func (o Op) describe() string {
 	bits := term.Plural(o.N, "bit", "bits")
 	switch o.Kind {
@@ -145,12 +146,12 @@ func (o Op) describe() string {
 	return "count within " + bits
 }
 
-// leastTime is the shortest that an axis shows, in microseconds: a clock may be too coarse
-// for what it times, and 0 has no logarithm.
+// leastTime is the shortest time of an axis in microseconds. A clock may be too coarse
+// for a time, and 0 has no logarithm.
 const leastTime = .001
 
-// addTimes draws the times of each tier against x, which is drawn logarithmically, too, if
-// logX says so.
+// addTimes draws the times of each tier against x. logX makes the axis of x
+// logarithmic, too.
 func addTimes(p *plot.Plot, lines []*line, logX bool, x func(l *line) float64) error {
 	place := func(l *line) float64 {
 		if logX {
@@ -189,7 +190,7 @@ func addTimes(p *plot.Plot, lines []*line, logX bool, x func(l *line) float64) e
 	return nil
 }
 
-// WritePlot draws what was measured.
+// WritePlot draws the measurements.
 func WritePlot(w io.Writer, path string, runs []Run) error {
 	f, err := newFigure(runs)
 	if err != nil {

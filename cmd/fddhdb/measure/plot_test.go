@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
-// timedRun is a database of so many items, with times made up.
+// timedRun returns a database of so many items with made-up times.
 func timedRun(items int, ops []Op, tiers ...string) Run {
 	run := Run{database: "some.db", items: items}
 	for i, op := range ops {
@@ -49,7 +49,7 @@ func benchDrawn(t *testing.T, runs ...Run) string {
 	return "\n" + strings.Join(list, "\n") + "\n"
 }
 
-// Of one database there is a panel for each operation.
+// One database gives a panel for each operation.
 func TestBenchPlot(t *testing.T) {
 	clitest.OneGoroutine(t)
 	ops := []Op{{"knn", 1}, {"knn", 10}, {"knn", 100}, {"radius", 0}, {"hits", 0}, {"count", 0}, {"radius", 16}, {"hits", 16}, {"count", 16}}
@@ -60,7 +60,7 @@ func TestBenchPlot(t *testing.T) {
 	})
 }
 
-// Of several there is one for each measurement, against their items.
+// Several databases give a panel for each measurement, against their items.
 func TestBenchPlotOfSizes(t *testing.T) {
 	ops := []Op{{"knn", 10}, {"radius", 1}}
 	var runs []Run

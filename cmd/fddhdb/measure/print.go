@@ -7,7 +7,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// lineJSON is what bench prints for a measurement.
+// lineJSON is a measurement in the form of bench --json.
 type lineJSON struct {
 	Op         string  `json:"op"`
 	K          *int    `json:"k,omitempty"`
@@ -17,19 +17,19 @@ type lineJSON struct {
 	P50        float64 `json:"p50_us"`
 	P99        float64 `json:"p99_us"`
 	Mean       float64 `json:"mean_us"`
-	Encode     float64 `json:"encode_us"` // these four: the medians of the parts
+	Encode     float64 `json:"encode_us"` // median of this part, as for the next three
 	Find       float64 `json:"find_us"`
 	Order      float64 `json:"order_us"`
 	Keys       float64 `json:"keys_us"`
 	AvgHits    float64 `json:"avg_hits"`
 	Checked    *int    `json:"checked,omitempty"`
 	Mismatches *int    `json:"mismatches,omitempty"`
-	Items      int     `json:"items"`              // that were searched
-	Database   string  `json:"database,omitempty"` // of several
+	Items      int     `json:"items"`              // number of searched items
+	Database   string  `json:"database,omitempty"` // if there are several
 }
 
-// Print prints what was measured, of several databases with their names, and with what
-// was checked.
+// Print prints the measurements. several adds the names of the databases, and checked
+// the result of the check.
 func Print(p *term.Printer, runs []Run, several, checked, asJSON bool) error {
 	if asJSON {
 		return printBenchJSON(p, runs, several, checked)
@@ -92,7 +92,7 @@ func (r *Run) rows(checked bool) (rows [][]any) {
 	return rows
 }
 
-// microseconds spells a time with a digit or two after the point where they matter.
+// microseconds returns a time with a digit or two after the point if they matter.
 func microseconds(x float64) string {
 	switch {
 	case x < 10:

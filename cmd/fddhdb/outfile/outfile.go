@@ -12,31 +12,30 @@ import (
 	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
-// A Set is files that a verb makes. They get their names when all of them are
-// complete, so that a failure leaves nothing half-written and what was there
-// before as it was.
+// A Set is the files that a verb makes. They get their names when all of them are
+// complete. So a failure leaves nothing half-written, and existing files unchanged.
 type Set struct {
-	stdout *bufio.Writer // that Stdout stands for, nil where that cannot be
+	stdout *bufio.Writer // what Stdout means; nil if it is not allowed
 	files  []*File
 }
 
-// NewSet returns files of which one may be standard output, by the name Stdout.
+// NewSet returns an empty set. The name Stdout means stdout, unless that is nil.
 func NewSet(stdout *bufio.Writer) Set { return Set{stdout: stdout} }
 
-// Stdout is the name of standard output among files that are written.
+// Stdout is the name of standard output among files to write.
 const Stdout = "-"
 
 // A File is written to as a bufio.Writer. Its Set completes it.
 type File struct {
 	*bufio.Writer
 	path string   // as it was given
-	real string   // one for each file, however it is spelt
+	real string   // the same for all spellings of one file
 	f    *os.File // nil for Stdout, which is not closed
-	tmp  string   // "" for what is no regular file, such as /dev/stdout: it is written to as it is
+	tmp  string   // temporary name; "" for anything but a regular file, such as /dev/stdout, which is written directly
 }
 
-// Seekable returns the file itself, for formats whose head is written last; nil for what is
-// no regular file.
+// Seekable returns the file itself, for formats whose head is written last; nil if it
+// is no regular file.
 func (f *File) Seekable() *os.File {
 	if f.tmp == "" {
 		return nil
@@ -44,7 +43,7 @@ func (f *File) Seekable() *os.File {
 	return f.f
 }
 
-// Create starts a file. It must not be closed by who writes to it.
+// Create starts a file. The caller writes to it and does not close it.
 func (o *Set) Create(path string) (*File, error) {
 	real, err := path, error(nil)
 	if path != Stdout || o.stdout == nil {
@@ -70,8 +69,8 @@ func (o *Set) Create(path string) (*File, error) {
 		}
 		out.f, err = os.OpenFile(path, os.O_WRONLY, 0)
 	} else {
-		// Not os.CreateTemp, whose files nobody else may read. One that is there is of a
-		// process of the same number that was killed.
+		// Others could not read a file of os.CreateTemp. An existing file of this name
+		// is from a killed process with the same number.
 		tmp := filepath.Join(filepath.Dir(real), fmt.Sprintf(".%s.%d.tmp", filepath.Base(real), os.Getpid()))
 		_ = os.Remove(tmp)
 		if out.f, err = os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err == nil {
@@ -86,8 +85,8 @@ func (o *Set) Create(path string) (*File, error) {
 	return out, nil
 }
 
-// Path returns the path, without links, of a file that is to be written, which no
-// database may hold.
+// Path returns the path of a file to write, without links. It refuses a path inside a
+// database.
 func Path(path string) (string, error) {
 	if path == Stdout {
 		return "", exit.Usagef("%s: this is not written to standard output: name a file, of that name ./%[1]s", path)
@@ -134,7 +133,7 @@ func (o *Set) Commit() error {
 	return nil
 }
 
-// Discard removes what is not complete. After commit it does nothing.
+// Discard removes incomplete files. After Commit it does nothing.
 func (o *Set) Discard() {
 	for _, f := range o.files {
 		if f.f != nil {
@@ -146,7 +145,7 @@ func (o *Set) Discard() {
 	}
 }
 
-// Error names the file that the user asked for rather than the temporary one.
+// Error returns an error with the name that the user has given, not the temporary one.
 func Error(path string, err error) error {
 	var p *fs.PathError
 	var l *os.LinkError

@@ -16,7 +16,7 @@ func writeText(t *testing.T, path, text string) {
 	}
 }
 
-// One file has many names, and a database's own files are not to be written to.
+// One file has many names, and files of a database must not be written to.
 func TestOutFilesAreTheirOwn(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

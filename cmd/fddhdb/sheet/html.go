@@ -16,18 +16,18 @@ var sheetSource string
 
 var sheetTemplate = template.Must(template.New("sheet").Parse(sheetSource))
 
-// sheetHTML writes a sheet as one file of HTML that needs nothing else. Pictures are
-// encoded again: what was hidden in those of items does not get into it.
+// sheetHTML writes a sheet as one self-contained file of HTML. Pictures are encoded
+// again, so hidden data of pictures is dropped.
 type sheetHTML struct {
 	w     *bufio.Writer
 	title string
-	rows  int
+	rows  int  // number of queries so far
 	list  bool // the last row has cards
 }
 
 func newSheetHTML(w *bufio.Writer, title string) *sheetHTML { return &sheetHTML{w: w, title: title} }
 
-// size is half as much again as is shown, for screens with small pixels.
+// size is half as much again as the displayed size, for screens with small pixels.
 func (s *sheetHTML) size() int { return 240 }
 
 func (s *sheetHTML) begin(title string, isItem bool, hits int) error {
@@ -51,7 +51,7 @@ func (s *sheetHTML) card(c *sheetCard) error {
 	return sheetTemplate.ExecuteTemplate(s.w, "card", card)
 }
 
-// close ends the row before, or what comes before the first.
+// close ends the row before, or the part before the first row.
 func (s *sheetHTML) close() error {
 	if s.rows == 0 {
 		return sheetTemplate.ExecuteTemplate(s.w, "head", s.title)
@@ -66,7 +66,7 @@ func (s *sheetHTML) end() error {
 	return sheetTemplate.ExecuteTemplate(s.w, "foot", nil)
 }
 
-// cardHTML is a sheetCard as the template takes it.
+// cardHTML is a sheetCard in the form of the template.
 type cardHTML struct {
 	Key, Labels, Distance, Text string
 	Source                      template.URL
@@ -88,8 +88,8 @@ func newCardHTML(c *sheetCard) (*cardHTML, error) {
 	return out, err
 }
 
-// dataURI holds a picture in an address. A photograph is a JPEG, what is small or has
-// transparent parts a PNG.
+// dataURI returns an address that holds a picture: a JPEG, or a PNG if the picture is
+// small or partly transparent.
 func dataURI(img image.Image) (template.URL, error) {
 	const small = 128 * 128
 	var b bytes.Buffer

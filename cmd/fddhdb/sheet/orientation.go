@@ -6,9 +6,9 @@ import (
 	"image"
 )
 
-// orientation returns how a JPEG is to be turned to be seen upright, 1 to 8 as Exif (CIPA
-// DC-008) numbers it: cameras store what the sensor saw, and what way up it was. 1 is as
-// it is, also where nothing else can be found.
+// orientation returns how a JPEG must be turned to be upright: 1 to 8, as in Exif (CIPA
+// DC-008). Cameras store the picture of the sensor and the way up it was. 1 is
+// unchanged; it is also returned if no orientation is found.
 func orientation(data []byte) int {
 	const startOfScan = 0xda
 	for at := 2; at+4 <= len(data) && data[at] == 0xff && data[at+1] != startOfScan; {
@@ -25,7 +25,7 @@ func orientation(data []byte) int {
 	return 1
 }
 
-// tiffOrientation looks for the orientation in the first directory of a TIFF.
+// tiffOrientation returns the orientation in the first directory of a TIFF.
 func tiffOrientation(tiff []byte) int {
 	var order binary.ByteOrder
 	switch {
@@ -55,7 +55,7 @@ func tiffOrientation(tiff []byte) int {
 	return 1
 }
 
-// upright turns an image as its orientation says.
+// upright turns an image by its orientation.
 func upright(img *image.NRGBA, way int) *image.NRGBA {
 	if way <= 1 || way > 8 {
 		return img
@@ -67,16 +67,16 @@ func upright(img *image.NRGBA, way int) *image.NRGBA {
 	}
 	for y := range out.Rect.Dy() {
 		for x := range out.Rect.Dx() {
-			u, v := x, y // where the pixel comes from
+			u, v := x, y // the source of the pixel
 			if way >= 5 {
 				u, v = y, x
 			}
 			switch way {
-			case 2, 7, 3, 8: // columns run the other way
+			case 2, 7, 3, 8: // columns are reversed
 				u = w - 1 - u
 			}
 			switch way {
-			case 3, 4, 6, 7: // rows do
+			case 3, 4, 6, 7: // rows are reversed
 				v = h - 1 - v
 			}
 			out.SetNRGBA(x, y, img.NRGBAAt(u, v))

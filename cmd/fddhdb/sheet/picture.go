@@ -24,17 +24,17 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Limits of a picture: whoever made it may mean ill. Decoding takes up to some 16 bytes a
-// pixel, of one picture at a time.
+// Limits of a picture, which may be hostile. Decoding takes up to about 16 bytes a
+// pixel, for one picture at a time.
 const (
 	maxPictureBytes  = 32 << 20
 	maxPicturePixels = 25_000_000
 )
 
-// A pictureFinder knows where items have their pictures: in the payload, or in a file
-// below a folder, whose name a string field has, or the key.
+// A pictureFinder finds the picture of an item: in the payload, or in a file below a
+// folder, named by a string field or the key.
 type pictureFinder struct {
-	fields []string // of strings
+	fields []string // names of string fields
 	folder *os.Root // nil: no files
 }
 
@@ -56,7 +56,7 @@ func newPictureFinder(schema db.Schema, folder string) (*pictureFinder, error) {
 	return f, nil
 }
 
-// unwrapPath leaves out the name that the message has already.
+// unwrapPath removes the name from an error, as the message has it already.
 func unwrapPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -71,7 +71,7 @@ func (f *pictureFinder) close() {
 	}
 }
 
-// find returns the picture of an item, nil if it has none.
+// find returns the picture of an item, or nil if it has none.
 func (f *pictureFinder) find(it *db.Item) (*picture, error) {
 	if decoderOf(it.Payload) != nil {
 		return &picture{it.Payload}, nil
@@ -96,8 +96,8 @@ func (f *pictureFinder) find(it *db.Item) (*picture, error) {
 	return nil, nil
 }
 
-// filesNamed returns the files below the folder that a value may name: a path, or that of
-// a URL, or the end of either, as the folder may be any of those that it goes through.
+// filesNamed returns the files below the folder that a value may name: a path, the path
+// of a URL, or the end of either, as the folder may be any folder on that path.
 func filesNamed(value string) (files []string) {
 	if strings.Contains(value, "://") {
 		u, err := url.Parse(value)
@@ -106,10 +106,11 @@ func filesNamed(value string) (files []string) {
 		}
 		value = u.Path
 	}
-	const most = 16 // that are looked for
+	const most = 16 // files to look for
 	value = strings.TrimLeft(path.Clean(strings.ReplaceAll(value, `\`, "/")), "/")
 	for len(files) < most {
-		// What is not local is no file below the folder; os.Root would refuse it, too.
+		// A path that is not local names no file below the folder; os.Root would refuse
+		// it, too.
 		if local := filepath.FromSlash(value); filepath.IsLocal(local) && local != "." {
 			files = append(files, local)
 		}
@@ -122,9 +123,10 @@ func filesNamed(value string) (files []string) {
 	return files
 }
 
-// read returns the picture in a file, nil where there is no such file or it is no picture.
+// read returns the picture in a file, or nil if there is no such file or it is no
+// picture.
 func (f *pictureFinder) read(name string) (*picture, error) {
-	// Opening a pipe could wait for ever.
+	// Opening a pipe could block for ever.
 	info, err := f.folder.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, nil
@@ -152,15 +154,15 @@ func (f *pictureFinder) read(name string) (*picture, error) {
 	return &picture{append(head, rest...)}, nil
 }
 
-// A picture is one in PNG, JPEG or GIF.
+// A picture is the bytes of a PNG, JPEG or GIF.
 type picture struct{ data []byte }
 
-// A pictureDecoder reads one format. image.Decode would take whatever some package has
-// registered.
+// A pictureDecoder decodes one format. image.Decode would accept every format that some
+// package has registered.
 type pictureDecoder struct {
 	magic  string
 	config func(io.Reader) (image.Config, error)
-	decode func(io.Reader) (image.Image, error) // of several pictures the first
+	decode func(io.Reader) (image.Image, error) // the first picture of several
 }
 
 var pictureDecoders = []pictureDecoder{
@@ -170,10 +172,10 @@ var pictureDecoders = []pictureDecoder{
 	{"GIF89a", gif.DecodeConfig, gif.Decode},
 }
 
-// pictureHead is as many bytes as tell formats apart.
+// pictureHead is the number of bytes that tell formats apart.
 const pictureHead = 16
 
-// decoderOf returns what reads data, nil if it is no picture.
+// decoderOf returns the decoder for data, or nil if it is no picture.
 func decoderOf(data []byte) *pictureDecoder {
 	for i, d := range pictureDecoders {
 		if bytes.HasPrefix(data, []byte(d.magic)) {
@@ -183,7 +185,7 @@ func decoderOf(data []byte) *pictureDecoder {
 	return nil
 }
 
-// thumbnail returns the picture, made to fit a square of so many pixels.
+// thumbnail returns the picture, shrunk to fit a square of box pixels.
 func (p *picture) thumbnail(ctx context.Context, box int) (image.Image, error) {
 	d := decoderOf(p.data)
 	config, err := d.config(bytes.NewReader(p.data))
@@ -200,7 +202,7 @@ func (p *picture) thumbnail(ctx context.Context, box int) (image.Image, error) {
 	return upright(shrunk(img, box), orientation(p.data)), nil
 }
 
-// interruptible reads until the context ends: some pictures take a long time.
+// interruptible reads until the context ends: some pictures take long to decode.
 type interruptible struct {
 	ctx context.Context
 	r   *bytes.Reader
@@ -213,7 +215,7 @@ func (r interruptible) Read(p []byte) (int, error) {
 	return r.r.Read(p[:min(len(p), 4096)])
 }
 
-// shrunk returns an image that fits a square; a small one stays as it is.
+// shrunk returns an image that fits a square; a small image is not enlarged.
 func shrunk(img image.Image, box int) *image.NRGBA {
 	b := img.Bounds()
 	width, height := b.Dx(), b.Dy()

@@ -51,7 +51,8 @@ func TestFilesNamed(t *testing.T) {
 	}
 }
 
-// No name and no link leads out of the folder, and what is no picture is none.
+// No name and no link leads out of the folder, and a file that is no picture counts as
+// none.
 func TestPicturesStayInTheirFolder(t *testing.T) {
 	dir := t.TempDir()
 	inside := filepath.Join(dir, "in")
@@ -85,7 +86,7 @@ func TestPicturesStayInTheirFolder(t *testing.T) {
 	}
 }
 
-// hugePNG claims a size that it has no pixels for.
+// hugePNG returns a PNG that claims a size without having the pixels.
 func hugePNG(w, h uint32) []byte {
 	b := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
 	b = binary.BigEndian.AppendUint32(b, w)
@@ -127,7 +128,7 @@ func TestThumbnailLimits(t *testing.T) {
 	}
 }
 
-// withOrientation puts what a camera says into a JPEG.
+// withOrientation adds a camera's orientation to a JPEG.
 func withOrientation(jpg []byte, order binary.AppendByteOrder, way uint16) []byte {
 	tiff := []byte("II*\x00")
 	if order == binary.AppendByteOrder(binary.BigEndian) {
@@ -148,8 +149,9 @@ func withOrientation(jpg []byte, order binary.AppendByteOrder, way uint16) []byt
 	return append(append(out, segment...), jpg[2:]...)
 }
 
-// Photographs are upright. The corners are numbered 0 and 1 above, 2 and 3 below, as they
-// are stored; the table is that of the standard: where the first row and column are to be.
+// Photographs are upright. Corners are numbered as they are stored: 0 and 1 above, 2
+// and 3 below. The table is that of the standard: the places of the first row and
+// column.
 func TestOrientation(t *testing.T) {
 	shades := []uint8{10, 90, 170, 250}
 	img := image.NewGray(image.Rect(0, 0, 64, 32))

@@ -18,27 +18,27 @@ import (
 
 // Sizes of a sheet in pixels.
 const (
-	cardPicture = 160 // side of the square that a picture or text has
+	cardPicture = 160 // side of the square of a picture or text
 	cardGap     = 12
 	cardLine    = 16 // height of a line of text
-	cardLines   = 3  // below the picture: key, distance and score, labels
+	cardLines   = 3  // below the picture: key; distance and score; labels
 	cardWidth   = cardPicture + cardGap
 	cardHeight  = cardPicture + cardLines*cardLine + 4 + cardGap
 	sheetTitle  = 30 // height of the title of a row
-	sheetAcross = 8  // cards beside each other, at most
+	sheetAcross = 8  // largest number of cards side by side
 )
 
 // sheetPNG draws a sheet as one picture, strip by strip.
 type sheetPNG struct {
 	w      *bufio.Writer
-	strips []*image.RGBA // below each other
-	canvas *image.RGBA   // the last of them
+	strips []*image.RGBA // from top to bottom
+	canvas *image.RGBA   // the last strip
 	face   font.Face
-	across int
-	cards  int // in the row
+	across int // number of columns
+	cards  int // in the current row
 }
 
-// newSheetPNG begins a sheet of as many columns as there are hits, as far as they fit.
+// newSheetPNG begins a sheet with a column for each hit, as far as they fit.
 func newSheetPNG(w *bufio.Writer, hits int) *sheetPNG {
 	// A query that is an item has a card, too.
 	return &sheetPNG{w: w, across: min(max(hits+1, 4), sheetAcross)}
@@ -84,7 +84,7 @@ func (s *sheetPNG) card(c *sheetCard) error {
 	return nil
 }
 
-// sheetFace is the typeface of the figures.
+// sheetFace returns the typeface of the figures.
 func sheetFace() (font.Face, error) {
 	var f plotfont.Font
 	chart.Sans(&f, 12)
@@ -92,7 +92,7 @@ func sheetFace() (font.Face, error) {
 	return evenly{face}, err
 }
 
-// evenly is a face without kerning, which at this size takes all of the space behind an A.
+// evenly is a face without kerning, which at this size removes all space after an A.
 type evenly struct{ font.Face }
 
 func (evenly) Kern(_, _ rune) fixpoint.Int26_6 { return 0 }
@@ -130,13 +130,13 @@ func (s *sheetPNG) frame(box image.Rectangle, c color.Color) {
 	}
 }
 
-// text writes one line, cut to a width.
+// text writes one line, cut to width.
 func (s *sheetPNG) text(line string, at image.Point, width int, c color.Color) {
 	d := font.Drawer{Dst: s.canvas, Src: image.NewUniform(c), Face: s.face, Dot: fixpoint.P(at.X, at.Y)}
 	d.DrawString(s.cut(line, width))
 }
 
-// cut shortens text to a width.
+// cut shortens text to width.
 func (s *sheetPNG) cut(line string, width int) string {
 	if n := s.fitting(line, width); n < len(line) {
 		return line[:s.fitting(line, width-s.width("…"))] + "…"
@@ -146,7 +146,7 @@ func (s *sheetPNG) cut(line string, width int) string {
 
 func (s *sheetPNG) width(text string) int { return font.MeasureString(s.face, text).Ceil() }
 
-// fitting returns how many bytes of text are no wider.
+// fitting returns the number of bytes of text that fit into width.
 func (s *sheetPNG) fitting(text string, width int) int {
 	x := fixpoint.I(0)
 	for i, r := range text {
@@ -158,7 +158,7 @@ func (s *sheetPNG) fitting(text string, width int) int {
 	return len(text)
 }
 
-// wrapped breaks text into so many lines, between words where that can be.
+// wrapped breaks text into at most so many lines, between words if possible.
 func (s *sheetPNG) wrapped(text string, width, most int) (lines []string) {
 	for line := range strings.Lines(text) {
 		for line = strings.TrimSpace(line); line != ""; {
@@ -169,7 +169,7 @@ func (s *sheetPNG) wrapped(text string, width, most int) (lines []string) {
 				}
 			}
 			if n == 0 {
-				n = len(string([]rune(line)[:1])) // wider than the box
+				n = len(string([]rune(line)[:1])) // the first letter is wider than the box
 			}
 			if len(lines) == most-1 {
 				return append(lines, s.cut(line, width))
@@ -187,11 +187,11 @@ func (s *sheetPNG) end() error {
 	return png.Encode(s.w, &stripImage{s.strips, 0})
 }
 
-// A stripImage is strips below each other as one image, so that no memory is needed for
-// another copy. Pixels are read line by line.
+// A stripImage shows strips as one image without copying them. Pixels must be read line
+// by line.
 type stripImage struct {
 	strips []*image.RGBA
-	last   int // that was read
+	last   int // index of the strip that was read last
 }
 
 func (s *stripImage) ColorModel() color.Model { return color.RGBAModel }

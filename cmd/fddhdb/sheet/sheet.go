@@ -18,39 +18,39 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// maxSheetCards bounds what a sheet shows, and with it the memory that a .png takes: some
-// 150 kB a card. A .html takes that of one card.
+// maxSheetCards bounds the cards of a sheet, and so the memory of a .png: about 150 kB
+// a card. A .html takes the memory of one card.
 const maxSheetCards = 1000
 
 // A sheetCard is an item on a contact sheet.
 type sheetCard struct {
 	key, labels string
-	distance    string      // and score; "" for the query
+	distance    string      // distance and score; "" for the query
 	picture     image.Image // nil: there is none
-	text        string      // in its place
+	text        string      // shown if there is no picture
 }
 
-// A sheetForm is a contact sheet in one format, which gets one card after the other.
+// A sheetForm is a contact sheet in one format. It gets one card after the other.
 type sheetForm interface {
-	size() int // of the box that pictures are made to fit, in pixels
+	size() int // side of the box of pictures, in pixels
 
-	// begin begins the row of a query. card follows for the query if it is an item, and
-	// for each of so many hits.
+	// begin begins the row of a query. Calls of card follow: one for the query if it is
+	// an item, and one for each of so many hits.
 	begin(title string, isItem bool, hits int) error
 	card(c *sheetCard) error
 
 	end() error
 }
 
-// A Sheet makes a contact sheet of the answers to queries.
+// A Sheet makes a contact sheet of answers to queries.
 type Sheet struct {
 	c        *db.Collection
 	files    outfile.Set
 	form     sheetForm
 	pictures *pictureFinder
-	cards    int
-	unshown  int    // pictures
-	problem  string // of the first of them
+	cards    int    // number of cards so far
+	unshown  int    // number of pictures that could not be shown
+	problem  string // error of the first of them
 }
 
 // CheckPath returns an error unless a path ends in .png or .html.
@@ -62,9 +62,9 @@ func CheckPath(path string) error {
 	return exit.Usagef("--sheet %s: a .png or .html file is made", path)
 }
 
-// New begins a sheet of items of a collection, in the format of the ending of path; it
-// has to be closed. Files of pictures are looked for in a folder, "" for none. A row has
-// about so many hits.
+// New begins a sheet of items of a collection, in the format of the extension of path.
+// The caller closes it. folder has files of pictures; "" for none. hits is the
+// approximate number of hits of a row.
 func New(c *db.Collection, path, folder, title string, hits int) (*Sheet, error) {
 	schema, err := c.Schema()
 	if err != nil {
@@ -88,7 +88,7 @@ func New(c *db.Collection, path, folder, title string, hits int) (*Sheet, error)
 	return s, nil
 }
 
-// Close leaves nothing behind of a sheet that was not committed.
+// Close removes a sheet that was not committed.
 func (s *Sheet) Close() {
 	s.files.Discard()
 	s.pictures.close()
@@ -106,8 +106,8 @@ func (s *Sheet) Commit() (remark string, err error) {
 	return remark, s.files.Commit()
 }
 
-// Add puts a query and its hits on the sheet. key is that of the item that the query is,
-// "" for another.
+// Add adds a query and its hits to the sheet. key is the key of the query if it is an
+// item, else "".
 func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error {
 	if s.cards += len(hits) + 1; s.cards > maxSheetCards {
 		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query", term.Thousands(maxSheetCards))
@@ -141,7 +141,7 @@ func (s *Sheet) addCard(ctx context.Context, key, distance string) error {
 	return s.form.card(card)
 }
 
-// card looks at an item.
+// card reads an item and makes its card.
 func (s *Sheet) card(ctx context.Context, key string) (*sheetCard, error) {
 	card := &sheetCard{key: term.Plain(key)}
 	it, err := s.c.Get(ctx, key)
@@ -171,7 +171,7 @@ func (s *Sheet) card(ctx context.Context, key string) (*sheetCard, error) {
 	return card, nil
 }
 
-// itemText is what a card says of an item without a picture.
+// itemText returns the text of a card without a picture.
 func itemText(it *db.Item) string {
 	const most = 300 // characters
 	var lines []string

@@ -13,17 +13,18 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// What completes words is the same in the shell and in the scripts for bash, zsh and fish:
-// candidates by the name of the flag, or by the place of the argument.
+// The shell and the scripts for bash, zsh and fish complete words in the same way: by
+// the name of the flag, or by the place of the argument.
 
-// candidates are the words that one can be completed to.
+// candidates are the possible completions of a word.
 type candidates struct {
 	words []string
-	files bool // any file does
-	dirs  bool // any folder does
+	files bool // also any file
+	dirs  bool // also any folder
 }
 
-// A completer completes words. look runs f on the database in a folder, if it can be opened.
+// A completer completes words. look opens the database in a folder, if possible, and
+// calls f with it.
 type completer struct {
 	look func(dir string, f func(d *db.DB))
 }
@@ -46,7 +47,7 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 	case "mode":
 		return candidates{words: term.Modes}
 	}
-	// The rest goes by what the flag says that it takes.
+	// All other flags are completed by the type of value in their usage.
 	takes, _ := pflag.UnquoteUsage(f)
 	switch words := enumerations[flag]; {
 	case flag == "labels" && cmd.Name() == "put":
@@ -61,7 +62,7 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 	return candidates{files: strings.Contains(takes, "FILE"), dirs: takes == "DIR"}
 }
 
-// enumerations are the values of flags that have a few.
+// enumerations are the values of flags with few values.
 var enumerations = map[string][]string{
 	"rerank":   {"projection", "none", "asymmetric", "features"},
 	"method":   {"auto", "labels", "joint", "paper"},
@@ -73,8 +74,8 @@ var enumerations = map[string][]string{
 	"map":      {"rbf", "linear", "rbf+linear"},
 }
 
-// namedCandidates completes NAME=, and behind it one of the words, or a file where the
-// flag takes one.
+// namedCandidates completes NAME=, and after it one of the words, or a file if the flag
+// takes one.
 func (w completer) namedCandidates(cmd *cobra.Command, dir, word string, words []string) candidates {
 	name, value, behind := strings.Cut(word, "=")
 	switch {
@@ -86,8 +87,8 @@ func (w completer) namedCandidates(cmd *cobra.Command, dir, word string, words [
 	return candidates{words: prefixed(name+"=", listFiles(value))}
 }
 
-// argumentCandidates completes an argument of a verb; args are those before it, the folder
-// of the database first where the verb takes one.
+// argumentCandidates completes an argument of a verb. args are the arguments before it,
+// beginning with the folder of the database if the verb takes one.
 func argumentCandidates(cmd *cobra.Command, args []string) candidates {
 	places := strings.Fields(cmd.Use)[1:]
 	if len(args) >= len(places) {
@@ -154,7 +155,7 @@ func (w completer) spaces(cmd *cobra.Command, dir string) (numbers []string) {
 	return numbers
 }
 
-// listFiles returns the files whose paths begin with word, folders with a / behind them.
+// listFiles returns the files whose paths begin with word; folders end in /.
 func listFiles(word string) []string {
 	dir := word[:strings.LastIndexAny(word, "/"+string(os.PathSeparator))+1]
 	read := dir
@@ -179,7 +180,8 @@ func listFiles(word string) []string {
 	return paths
 }
 
-// nextInList completes the last part of a list to one of the words that are not in it yet.
+// nextInList completes the last part of a list to one of the words that are not in the
+// list yet.
 func nextInList(list string, words []string) []string {
 	before := list[:strings.LastIndexByte(list, ',')+1]
 	there := strings.Split(before, ",")
@@ -214,18 +216,20 @@ func matching(words []string, prefix string) []string {
 	return out
 }
 
-// unfinished says whether a completed word goes on: a path, a value behind =, an expression.
+// unfinished reports whether a completed word goes on: a path, a value after =, an
+// expression.
 func unfinished(w string) bool {
 	return w != "" && strings.IndexByte("=/(' ", w[len(w)-1]) >= 0
 }
 
-// RegisterCompletions tells cobra what completes the words of a command line. It keeps
-// that forever, so this is not for the lines of a shell.
+// RegisterCompletions registers the completions of a command line with cobra. cobra
+// never forgets them, so this is not for lines of a shell.
 func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db.DB)), isDatabase func(path string) bool) {
 	w := completer{look}
 	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(term.Modes, cobra.ShellCompDirectiveNoFileComp))
-	// The databases here, beside the verbs; where there are neither, the shell completes a path.
-	// With ShellCompDirectiveFilterDirs it would leave the verbs out.
+	// Databases in the current folder come beside the verbs. If there are neither the
+	// shell completes a path. With ShellCompDirectiveFilterDirs it would leave the
+	// verbs out.
 	root.ValidArgsFunction = func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// comparisons are the operators of an expression that stand before a value.
+// comparisons are the operators of an expression that precede a value.
 var comparisons = []string{"=", "!=", "<", "<=", ">", ">="}
 
-// whereCandidates completes the last word of an expression of --where by the words before
-// it: a name, an operator, a label, or what joins two comparisons.
+// whereCandidates completes the last word of an expression of --where by the words
+// before it: a name, an operator, a label, or a word that joins comparisons.
 func (w completer) whereCandidates(cmd *cobra.Command, dir, expr string) []string {
 	words, typed := cutWhere(expr)
 	head := expr[:typed]
@@ -44,8 +44,9 @@ func (w completer) whereCandidates(cmd *cobra.Command, dir, expr string) []strin
 	return nil
 }
 
-// comparedTo returns the name that the value behind some words is compared with, if it is
-// the place of a value: behind NAME and an operator, or in the list behind NAME IN.
+// comparedTo returns the name with which a value after these words is compared. ok is
+// false if this is no place for a value: after NAME and an operator, or in the list
+// after NAME IN.
 func comparedTo(words []string) (name string, ok bool) {
 	if slices.Contains(comparisons, fromEnd(words, 1)) {
 		return fromEnd(words, 2), true
@@ -57,8 +58,8 @@ func comparedTo(words []string) (name string, ok bool) {
 }
 
 // cutWhere cuts an expression into names, numbers, operators, and strings with their
-// quotes. The last word is left out as long as it can go on: a name or number at the very
-// end, or a string that is not closed. typed is the byte where it begins, or the end.
+// quotes. It leaves out a last word that can go on: a name or number at the very end,
+// or an open string. typed is the byte at which that word begins, or the end.
 func cutWhere(expr string) (words []string, typed int) {
 	const blanks, symbols = " \t\r\n", "=!<>(),"
 	for i := 0; i < len(expr); {
@@ -70,7 +71,7 @@ func cutWhere(expr string) (words []string, typed int) {
 		case c == '\'' || c == '"':
 			for i++; i < len(expr) && (expr[i] != c || i+1 < len(expr) && expr[i+1] == c); i++ {
 				if expr[i] == c {
-					i++ // a quote within, doubled
+					i++ // a doubled quote inside the string
 				}
 			}
 			if i == len(expr) {
@@ -94,7 +95,7 @@ func cutWhere(expr string) (words []string, typed int) {
 	return words, len(expr)
 }
 
-// fromEnd returns the n-th word from the end, "" where there are fewer.
+// fromEnd returns the n-th word from the end, "" if there are fewer.
 func fromEnd(words []string, n int) string {
 	if len(words) < n {
 		return ""
@@ -102,7 +103,7 @@ func fromEnd(words []string, n int) string {
 	return words[len(words)-n]
 }
 
-// isAny says whether a word is one of some keywords, however it is spelt.
+// isAny reports whether a word is one of some keywords, in any case.
 func isAny(word string, keywords ...string) bool {
 	return slices.ContainsFunc(keywords, func(k string) bool { return strings.EqualFold(k, word) })
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// Complete implements liner.WordCompleter: pos counts runes.
+// Complete implements liner.WordCompleter. pos counts runes.
 func (s *Shell) Complete(line string, pos int) (head string, words []string, tail string) {
 	s.guarded("completion", func() { head, words, tail = s.completeWord(line, pos) })
 	return head, words, tail
@@ -29,7 +29,7 @@ func (s *Shell) completeWord(line string, pos int) (head string, words []string,
 		list = list[:len(list)-1]
 	}
 	if open == 0 && last.quote != 0 && strings.HasSuffix(before, string(last.quote)) {
-		return before, nil, tail // the word is closed: what could be added would open it again
+		return before, nil, tail // the word is closed; a completion would open it again
 	}
 	for _, w := range s.candidates(Unquoted(list), last.text) {
 		words = append(words, spell(w, last.quote))
@@ -37,7 +37,8 @@ func (s *Shell) completeWord(line string, pos int) (head string, words []string,
 	return before[:last.start], words, tail
 }
 
-// spell quotes a completed word, as it was begun, and ends it unless it goes on.
+// spell quotes a completed word with the quote that it began with, and ends it unless
+// it goes on.
 func spell(w string, quote byte) string {
 	goesOn := unfinished(w)
 	end := " "
@@ -60,7 +61,7 @@ func spell(w string, quote byte) string {
 	return q + end
 }
 
-// candidates returns what the last word of a line can be completed to, sorted.
+// candidates returns the sorted completions of the last word of a line.
 func (s *Shell) candidates(before []string, word string) []string {
 	c := s.lineCandidates(before, word)
 	words := c.words
@@ -103,7 +104,7 @@ func (s *Shell) lineCandidates(before []string, word string) candidates {
 	case cmd.HasSubCommands() && len(before) == 1:
 		return candidates{words: VerbNames(cmd)}
 	}
-	// What is wrong with the flags so far does not matter.
+	// Wrong flags before the word do not matter.
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	_ = cmd.ParseFlags(before[1:])
 	dir := s.host.Dir()
@@ -129,7 +130,7 @@ func (s *Shell) lineCandidates(before []string, word string) candidates {
 	return argumentCandidates(cmd, cmd.Flags().Args())
 }
 
-// flagWanting returns the flag whose value follows a word, nil if none does.
+// flagWanting returns the flag that takes a value after a word, or nil.
 func flagWanting(cmd *cobra.Command, word string) *pflag.Flag {
 	var f *pflag.Flag
 	switch {
@@ -145,10 +146,10 @@ func flagWanting(cmd *cobra.Command, word string) *pflag.Flag {
 	return f
 }
 
-// repeats says whether a flag may be given several times.
+// repeats reports whether a flag may be given several times.
 func repeats(f *pflag.Flag) bool { return strings.HasPrefix(f.Value.Type(), "NAME") }
 
-// names are what a line can begin with.
+// names returns the words that a line can begin with.
 func (s *Shell) names() []string { return append(VerbNames(s.root()), dotNames()...) }
 
 func (s *Shell) completer() completer { return completer{s.host.Look} }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzComplete: no line is too odd, and what is put in stands where the word began.
+// FuzzComplete: any line can be completed, and a completion replaces exactly its word.
 func FuzzComplete(f *testing.F) {
 	s := newTestShell(f)
 	for _, line := range []string{"", "scan --where \"label = 'x", "put k --field ", "--", "-c", "help help", "eval --vectors=image=", "search -k", ".read '",
@@ -29,7 +29,7 @@ func checkCompletion(t *testing.T, s *Shell, line string, pos int) {
 	if !strings.HasPrefix(string(runes[:pos]), head) || string(runes[pos:]) != tail {
 		t.Fatalf("%q at %d: head %q, tail %q", line, pos, head, tail)
 	}
-	// A word that is put in is read as one word, which may go on.
+	// An inserted word is read as one word, which may go on.
 	for _, w := range words {
 		if list, _ := SplitWords(w); len(list) != 1 {
 			t.Fatalf("%q at %d: %q is %d words", line, pos, w, len(list))
@@ -37,12 +37,13 @@ func checkCompletion(t *testing.T, s *Shell, line string, pos int) {
 	}
 }
 
-// wherePieces are what FuzzCompleteWhere puts lines together from.
+// wherePieces are the pieces of lines of FuzzCompleteWhere.
 var wherePieces = []string{" ", "label", "year", "caption", "has", "AND", "OR", "NOT", "IN", "=", "!=", "<", ">=", "(", ")", ",", "'", "''", `"`, "a, b", "x = y",
 	"it's", "image", "17", "-1.5", "label = '", " IN (", "') AND ", "\\", "\n", "é", "#", "--where ", "scan "}
 
-// FuzzCompleteWhere completes expressions of quotes, commas, operators and words: each byte
-// is a piece of one. In the shell and elsewhere, a candidate begins with the expression.
+// FuzzCompleteWhere completes expressions of quotes, commas, operators and words; each
+// byte selects a piece. In the shell and elsewhere, a candidate begins with the
+// expression.
 func FuzzCompleteWhere(f *testing.F) {
 	s := newTestShell(f)
 	seed := func(pieces ...string) {

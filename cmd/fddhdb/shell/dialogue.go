@@ -18,25 +18,25 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// A dialogue asks for lines on a terminal.
+// A dialogue reads lines from a terminal.
 type dialogue struct {
 	out    *os.File
-	editor *liner.State // nil where the terminal cannot edit
-	plain  *bufio.Reader
-	cooked liner.ModeApplier          // the terminal as it was found
-	raw    liner.ModeApplier          // and as the editor wants it
-	pager  atomic.Pointer[os.Process] // that has the terminal, nil: none
+	editor *liner.State               // nil if the terminal cannot edit
+	plain  *bufio.Reader              // reads lines without an editor
+	cooked liner.ModeApplier          // restores the terminal as it was found
+	raw    liner.ModeApplier          // sets the terminal as the editor needs it
+	pager  atomic.Pointer[os.Process] // process of the pager that has the terminal; nil: none
 }
 
-// errDropped says that the user does not want the line any more.
+// errDropped says that the user has dropped the line.
 var errDropped = errors.New("the line is dropped")
 
-// interact asks for lines and runs them until the user leaves.
+// interact reads lines and runs them until the user leaves.
 func (s *Shell) interact(ctx context.Context) error {
 	s.terminal = s.newDialogue()
 	defer s.terminal.close()
-	// An interrupt is for the verb that runs. Other signals end the shell, which closes the
-	// database.
+	// An interrupt is for the running verb. Other signals end the shell, which closes
+	// the database.
 	signals := s.signals
 	defer signals.begin(s.terminal)()
 	if s.terminal.editor != nil {
@@ -71,7 +71,7 @@ func (s *Shell) interact(ctx context.Context) error {
 	return nil
 }
 
-// ask reads a line, or several where a quote or a backslash goes on.
+// ask reads a line, or several if a quote or a backslash is open.
 func (s *Shell) ask(ctx context.Context, interrupts <-chan struct{}) (string, error) {
 	prompt := s.prompt()
 	statement := ""
@@ -93,7 +93,8 @@ func (s *Shell) ask(ctx context.Context, interrupts <-chan struct{}) (string, er
 	}
 }
 
-// prompt names the database and, if it is not main, the collection that verbs work on.
+// prompt returns the name of the database and, unless it is main, the current
+// collection.
 func (s *Shell) prompt() string {
 	name := s.host.Dir()
 	if abs, err := filepath.Abs(name); err == nil {
@@ -109,7 +110,7 @@ func (s *Shell) prompt() string {
 	return name + "> "
 }
 
-// greet says what is open.
+// greet prints which database is open.
 func (s *Shell) greet() {
 	only := ""
 	if s.host.ReadOnly() {
@@ -124,7 +125,7 @@ func (s *Shell) newDialogue() *dialogue {
 	if stdin != os.Stdin || stdout == nil || !liner.TerminalSupported() {
 		t.plain = bufio.NewReader(s.stdin)
 		if stdout == nil {
-			t.out = os.Stderr // the output is for results
+			t.out = os.Stderr // stdout is for results
 		}
 		return t
 	}
@@ -150,7 +151,7 @@ func (s *Shell) newDialogue() *dialogue {
 	return t
 }
 
-// doWithoutEditor reads lines from a reader from now on.
+// doWithoutEditor reads lines from stdin from now on.
 func (t *dialogue) doWithoutEditor(stdin io.Reader) {
 	t.lend()
 	t.editor, t.plain = nil, bufio.NewReader(stdin)
@@ -162,7 +163,7 @@ func (t *dialogue) close() {
 	}
 }
 
-// lend gives the terminal to another program as it was found.
+// lend restores the terminal for another program.
 func (t *dialogue) lend() {
 	if t.editor != nil {
 		_ = t.cooked.ApplyMode()
@@ -175,17 +176,17 @@ func (t *dialogue) takeBack() {
 	}
 }
 
-// pages says whether a pager has the terminal.
+// pages reports whether a pager has the terminal.
 func (t *dialogue) pages() bool { return t.pager.Load() != nil }
 
-// endPager asks the pager to leave, if there is one.
+// endPager asks the pager to end, if there is one.
 func (t *dialogue) endPager() {
 	if p := t.pager.Load(); p != nil && p.Signal(syscall.SIGTERM) != nil {
-		_ = p.Kill() // where there are no such signals
+		_ = p.Kill() // on systems without such signals
 	}
 }
 
-// abandon leaves the terminal as it was found, whatever goes on.
+// abandon restores the terminal, whatever is running.
 func (t *dialogue) abandon() {
 	if p := t.pager.Load(); p != nil {
 		_ = p.Kill()
@@ -195,7 +196,7 @@ func (t *dialogue) abandon() {
 	}
 }
 
-// An editorError says that the editor of lines has panicked.
+// An editorError says that the line editor has panicked.
 type editorError struct{ mistake any }
 
 func (e *editorError) Error() string {
@@ -216,7 +217,7 @@ func (t *dialogue) ask(ctx context.Context, interrupts <-chan struct{}, prompt s
 		case a := <-answers:
 			return a.line, a.err
 		case <-interrupts:
-			if t.plain != nil { // the terminal has dropped the line; the editor sees the key
+			if t.plain != nil { // the terminal has dropped the line; an editor would see the key itself
 				fmt.Fprintf(t.out, "\n%s", prompt)
 			}
 		case <-ctx.Done():

@@ -18,15 +18,15 @@ import (
 // A dotCommand is a command of the shell itself.
 type dotCommand struct {
 	Name  string // with the dot
-	Args  string // as help shows them; those in brackets may be left out
-	most  int    // arguments
+	Args  string // as in help; arguments in brackets are optional
+	most  int    // largest number of arguments
 	Short string
 	run   func(s *Shell, ctx context.Context, args []string) error
-	words func(s *Shell) []string // that complete the first argument; nil: see file
+	words func(s *Shell) []string // completions of the first argument; nil: see file
 	file  bool                    // the first argument is a file
 }
 
-// least is how many arguments have to be there.
+// least returns the least number of arguments.
 func (d *dotCommand) least() int {
 	if d.Args == "" || strings.HasPrefix(d.Args, "[") {
 		return 0
@@ -36,7 +36,7 @@ func (d *dotCommand) least() int {
 
 var onOff = []string{"on", "off"}
 
-// DotCommands returns the commands in the order of help.
+// DotCommands returns the commands, in the order of help.
 func DotCommands() []dotCommand {
 	return []dotCommand{
 		{Name: ".collections", Short: "list the collections, as the verb does", run: verbOf("collections", false)},
@@ -97,7 +97,7 @@ func (s *Shell) runDot(ctx context.Context, args []string) error {
 	return d.run(s, ctx, args)
 }
 
-// Help is what help says of the shell.
+// Help is the text of help about the shell.
 const Help = `A line is a verb with its flags, or a command that begins with a dot. Verbs work
 on the database that is open and are those of the command line without fddhdb
 and DIR; verify without an argument verifies it, and a line that begins with
@@ -137,7 +137,8 @@ func dotHelpOn(s *Shell, ctx context.Context, args []string) error {
 	})
 }
 
-// verbOf runs a verb; an argument is the collection.
+// verbOf returns a function that runs a verb. collection says that its argument is the
+// collection.
 func verbOf(verb string, collection bool) func(*Shell, context.Context, []string) error {
 	return func(s *Shell, ctx context.Context, args []string) error {
 		line := []string{verb}
@@ -203,7 +204,7 @@ func setPager(s *Shell, _ context.Context, args []string) error {
 	return nil
 }
 
-// maxNested is how deep .read may go: files that read each other would never end.
+// maxNested bounds the nesting of .read: files that read each other would never end.
 const maxNested = 20
 
 func readScript(s *Shell, ctx context.Context, args []string) error {
@@ -260,7 +261,7 @@ func showSettings(s *Shell, _ context.Context, _ []string) error {
 	})
 }
 
-// printSchemas prints the lines that create the collections, or as JSON what init does.
+// printSchemas prints lines that create the collections, or with JSON their schemas.
 func printSchemas(s *Shell, ctx context.Context, args []string) error {
 	d, err := s.host.Database()
 	if err != nil {
@@ -273,7 +274,7 @@ func printSchemas(s *Shell, ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		names = args
 	}
-	cmd := &cobra.Command{} // so that it prints as a verb would
+	cmd := &cobra.Command{} // prints like a verb
 	json := cmd.Flags().Bool("json", false, "")
 	term.PrintsObjects(cmd)
 	return s.withOutput(ctx, func(context.Context) error {

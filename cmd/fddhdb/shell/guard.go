@@ -1,7 +1,7 @@
 package shell
 
-// guarded runs what a dialogue does of its own accord. A mistake in it must not end the
-// shell and what the user has open.
+// guarded runs a function of the dialogue itself, such as completion. A panic in it
+// must not end the shell and the open database; guarded reports it.
 func (s *Shell) guarded(what string, f func()) {
 	defer func() {
 		if mistake := recover(); mistake != nil {

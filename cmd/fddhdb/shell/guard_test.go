@@ -8,7 +8,7 @@ import (
 	"github.com/peterh/liner"
 )
 
-// Nothing that completes, remembers or edits lines ends the shell.
+// Nothing in completion, history or editing of lines ends the shell.
 func TestShellOutlivesItsEditor(t *testing.T) {
 	s, stderr := testDialogue(t)
 	host := s.host

@@ -13,8 +13,8 @@ import (
 )
 
 // historyPath returns the file of the lines of earlier dialogues, "" for none:
-// $FDDHDB_HISTORY, else fddhdb/history in $XDG_STATE_HOME or in the folder where the
-// system keeps the settings of the user.
+// $FDDHDB_HISTORY, else fddhdb/history in $XDG_STATE_HOME or in the system's folder for
+// settings of the user.
 func (s *Shell) historyPath() string {
 	if path, set := os.LookupEnv("FDDHDB_HISTORY"); set {
 		return path
@@ -29,7 +29,7 @@ func (s *Shell) historyPath() string {
 	return filepath.Join(dir, "fddhdb", "history")
 }
 
-// readHistory returns the last lines, and keeps the file from growing without end.
+// readHistory returns the last lines, and cuts a file that has grown too long.
 func (s *Shell) readHistory() []string {
 	path := s.historyPath()
 	if path == "" {
@@ -65,13 +65,13 @@ func (s *Shell) readHistory() []string {
 	return lines
 }
 
-// remember adds a line to the history, at once, so that it is there after a crash and in
-// the next shell. One that begins with a blank is not remembered.
+// remember adds a line to the history, at once, so that it survives a crash and the
+// next shell has it. A line that begins with a blank is not remembered.
 func (s *Shell) remember(statement string) {
 	if s.terminal.editor == nil || strings.TrimSpace(statement) == "" || strings.HasPrefix(statement, " ") {
 		return
 	}
-	// A line that goes on behind a backslash is one; in quotes the end of a line counts.
+	// A line continued by a backslash is one line; in quotes the end of a line counts.
 	lines := strings.Split(strings.ReplaceAll(statement, "\\\n", ""), "\n")
 	var text bytes.Buffer
 	for _, line := range lines {

@@ -47,7 +47,7 @@ func TestHistory(t *testing.T) {
 	if got := s.historyPath(); got != "" {
 		t.Errorf("an empty name is for none: %q", got)
 	}
-	os.Unsetenv("FDDHDB_HISTORY") // it comes back with the end of the test
+	os.Unsetenv("FDDHDB_HISTORY") // restored at the end of the test
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	if got, want := s.historyPath(), filepath.Join(dir, "fddhdb", "history"); got != want {

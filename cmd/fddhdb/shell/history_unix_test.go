@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A pipe in place of the history would hold up the shell.
+// A pipe instead of the history file would block the shell.
 func TestHistoryIsNoPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A testHost has some verbs, which do nothing, on a database that has labels and a field.
+// A testHost has some verbs, which do nothing, and a database with labels and a field.
 type testHost struct {
 	d      *db.DB
 	folder string
@@ -88,7 +88,7 @@ func newTestShell(t testing.TB) *Shell {
 	return New(h, term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), strings.NewReader(""), nil, nil, term.ModeTable)
 }
 
-// testDialogue returns a shell at a terminal that is none.
+// testDialogue returns a shell at a simulated terminal.
 func testDialogue(t *testing.T) (*Shell, *bytes.Buffer) {
 	t.Helper()
 	s := newTestShell(t)

@@ -10,20 +10,20 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 )
 
-// A redirection is a file that .output sends results to, line by line of the shell.
+// A redirection is the file of .output, to which results of lines go.
 type redirection struct {
 	path string
 	f    *os.File
 }
 
-// A onceFile is one that .once sends the results of one line to.
+// A onceFile is the file of .once, to which the results of one line go.
 type onceFile struct {
 	files outfile.Set
 	to    *outfile.File
 }
 
-// redirect sends the results of the lines that follow to a file, or with "" to where they
-// went at first.
+// redirect sends the results of later lines to a file; "" sends them to the original
+// output again.
 func (s *Shell) redirect(path string) error {
 	if err := s.endOutput(); err != nil || path == "" {
 		return err
@@ -39,8 +39,8 @@ func (s *Shell) redirect(path string) error {
 	return nil
 }
 
-// redirectOnce sends the results of the next line that has any to a file, which gets its
-// name when they are complete.
+// redirectOnce sends the results of the next line with results to a file. The file gets
+// its name when they are complete.
 func (s *Shell) redirectOnce(path string) error {
 	var once onceFile
 	var err error
@@ -73,7 +73,7 @@ func (s *Shell) endOutput() error {
 	return nil
 }
 
-// withOutput runs f with the output where the user wants it.
+// withOutput runs f with its output redirected as the user wants.
 func (s *Shell) withOutput(ctx context.Context, f func(context.Context) error) (err error) {
 	e := s.out
 	switch {
@@ -101,12 +101,12 @@ func (s *Shell) withOutput(ctx context.Context, f func(context.Context) error) (
 		err = fmt.Errorf("%s: %w", s.pager[0], ended)
 	}
 	if p.left && errors.Is(err, context.Canceled) {
-		err = nil // who leaves the pager has seen enough
+		err = nil // the user has left the pager
 	}
 	return err
 }
 
-// print runs f, which writes to the output of the env, where results go.
+// print runs f, which writes to the printer, with its output redirected.
 func (s *Shell) print(f func()) error {
 	return s.withOutput(context.Background(), func(context.Context) error {
 		f()

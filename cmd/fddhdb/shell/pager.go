@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// pagerCommand returns the words of the command that shows long results: of
-// $FDDHDB_PAGER, else of $PAGER, else less, where there is one. None stands for no pager.
+// pagerCommand returns the words of the command that shows long results: from
+// $FDDHDB_PAGER, else $PAGER, else less if it exists. No words mean no pager.
 func pagerCommand() []string {
 	for _, name := range []string{"FDDHDB_PAGER", "PAGER"} {
 		if line, set := os.LookupEnv(name); set {
@@ -34,25 +34,26 @@ func pagerWords(line string) []string {
 	return words
 }
 
-// A pager keeps what is written until it fills the terminal, and then starts a command
-// that shows it and what follows. What is shorter goes to the terminal.
+// A pager keeps output until it fills the terminal. Then it starts a command that shows
+// this and all later output. Shorter output goes to the terminal directly.
 type pager struct {
 	shell    *Shell
 	ctx      context.Context // of the line
 	terminal *os.File
-	stop     func() // ends the verb, whose results nobody reads any more
-	rows     int
+	stop     func() // ends the verb, whose results are not read any more
+	rows     int    // of the terminal
 	columns  int
 
+	// Output that waits, and its size on the terminal.
 	kept   bytes.Buffer
 	lines  int
 	column int
 
 	command *exec.Cmd
-	in      io.WriteCloser
-	release func() bool // in is no longer closed when the line ends
-	through bool        // no command could be started
-	left    bool        // the user has left it
+	in      io.WriteCloser // of the command
+	release func() bool    // keeps in from being closed when the line ends
+	through bool           // no command could be started
+	left    bool           // the user has left it
 }
 
 func (s *Shell) newPager(ctx context.Context, stop func()) *pager {
@@ -80,7 +81,7 @@ func (p *pager) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	if p.ctx.Err() != nil {
-		p.left = true // nobody wants it any more
+		p.left = true // the command reads no more
 		p.kept.Reset()
 		return len(b), nil
 	}
@@ -95,7 +96,7 @@ func (p *pager) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// count adds the lines of the terminal that b takes, about.
+// count adds the approximate number of lines of the terminal that b takes.
 func (p *pager) count(b []byte) {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
@@ -118,7 +119,7 @@ func (p *pager) start() error {
 	command := exec.Command(words[0], words[1:]...)
 	command.Stdout, command.Stderr = p.terminal, os.Stderr
 	if _, set := os.LookupEnv("LESS"); !set {
-		command.Env = append(os.Environ(), "LESS=FRX") // for less by any name: it shows colours
+		command.Env = append(os.Environ(), "LESS=FRX") // for less under any name: shows colours
 	}
 	in, err := command.StdinPipe()
 	if err != nil {
@@ -132,8 +133,8 @@ func (p *pager) start() error {
 	p.shell.out.Paging.Store(true)
 	p.shell.terminal.pager.Store(command.Process)
 	p.command, p.in = command, in
-	// A pager that shows its first page takes no more: writing must not wait for the user
-	// when the line is to end.
+	// A pager that shows its first page reads no more. Writing must not wait for the
+	// user when the line is to end.
 	p.release = context.AfterFunc(p.ctx, func() { _ = in.Close() })
 	return nil
 }
@@ -145,7 +146,7 @@ func (p *pager) feed(b []byte) {
 	}
 }
 
-// end waits until the user leaves the pager, if one was started.
+// end waits until the user leaves the pager, if there is one.
 func (p *pager) end() error {
 	if p.command == nil {
 		_, err := p.kept.WriteTo(p.terminal)

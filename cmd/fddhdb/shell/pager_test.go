@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What fills the terminal is counted as it is shown.
+// The pager counts lines as the terminal shows them.
 func TestPagerCounts(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "a": 0, "a\n": 1, "a\nb\n": 2, "1234567890": 0, "1234567890\n": 1, "12345678901\n": 2, "üüüüüüüüüü\n": 1} {
 		p := &pager{columns: 10}
@@ -19,7 +19,7 @@ func TestPagerCounts(t *testing.T) {
 	}
 }
 
-// What ends a line does not wait for a pager that takes nothing, and what ends the process
+// Ending a line does not wait for a pager that reads nothing, and ending the process
 // ends the pager.
 func TestSignalsAndPager(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -36,7 +36,7 @@ func TestSignalsAndPager(t *testing.T) {
 				s.out.Stdout.WriteString("line\n")
 				s.out.Stdout.Flush()
 			}
-			end.take(os.Interrupt) // is for the pager, too, which the user leaves
+			end.take(os.Interrupt) // it is for the pager, too, and the user leaves that
 			if ctx.Err() == nil || end.asked != nil {
 				t.Errorf("after Ctrl-C: %v, asked %v", ctx.Err(), end.asked)
 			}

@@ -17,59 +17,61 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A Host is the command line that a shell runs lines of, and the database that it keeps open.
+// A Host is the command line of a shell, and the database that it keeps open.
 type Host interface {
-	// Root returns the verbs of the command line anew, as flags keep their values; results are
-	// printed in a mode.
+	// Root returns a new tree of the verbs, because flags keep their values. Results
+	// are printed in mode.
 	Root(mode term.Mode) *cobra.Command
 
-	// Execute runs a line by a root, and ends what it prints.
+	// Execute runs a line by a root, and completes its output.
 	Execute(ctx context.Context, root *cobra.Command, args []string) error
 
-	// Meant returns which of the names a word that is none of them may stand for, "" for none.
+	// Meant returns the name that a mistyped word most likely means, "" for none.
 	Meant(word string, names []string) string
 
-	Dir() string    // of the database, as the user has named it
-	ReadOnly() bool // it is only looked at
+	Dir() string    // folder of the database, as the user has named it
+	ReadOnly() bool // the database is only read
 	Database() (*db.DB, error)
-	Collection(name string) (*db.Collection, error) // of the database
+	Collection(name string) (*db.Collection, error) // a collection of the database
 
 	// PrintSchemas prints lines that create collections again, or JSON.
 	PrintSchemas(names []string, json bool) error
 
-	// Look runs f on the database in a folder, if it can be opened, and says nothing if not.
+	// Look opens the database in a folder, if possible, and calls f with it. It reports
+	// no error.
 	Look(dir string, f func(d *db.DB))
 	IsDatabase(path string) bool
 }
 
-// A Shell runs lines on the database of its host: verbs, which are those of the command
-// line without DIR, and commands that begin with a dot.
+// A Shell runs lines on the database of its host: verbs of the command line without
+// DIR, and commands that begin with a dot. One goroutine runs them.
 type Shell struct {
 	host    Host
 	out     *term.Printer
 	stdin   io.Reader
-	signals *Signals
+	signals *Signals // nil: no dialogue is possible
 	lines   []string // of -c
 
+	// Settings that commands change.
 	mode       term.Mode
-	collection string // the default of --collection
-	timer      bool
-	echo       bool
-	pager      []string // the words of the command; none: no pager
+	collection string   // default of --collection
+	timer      bool     // print the time of each line
+	echo       bool     // print each line before it runs
+	pager      []string // words of the command; none: no pager
 
-	output *redirection // of .output
-	once   *onceFile    // of .once
-	files  []string     // that .read is in
-	quit   bool
+	output *redirection // of .output; nil: none
+	once   *onceFile    // of .once; nil: none
+	files  []string     // files of the .read commands that are running
+	quit   bool         // .quit was run
 
-	terminal      *dialogue // of an interactive shell
-	historyWarned bool
-	commandLines  *regexp.Regexp
+	terminal      *dialogue      // nil in scripts
+	historyWarned bool           // the user knows that history does not work
+	commandLines  *regexp.Regexp // see inShell
 }
 
-// New returns a shell that runs some lines, or where there are none a script or a
-// dialogue, and prints in a mode until a line changes that. signals may be nil where no
-// dialogue is possible.
+// New returns a shell that runs lines or, if there are none, a script or a dialogue. It
+// prints in mode until a line changes that. signals may be nil if no dialogue is
+// possible.
 func New(h Host, out *term.Printer, stdin io.Reader, s *Signals, lines []string, mode term.Mode) *Shell {
 	root := h.Root(term.ModeTable)
 	AddDefaultVerbs(root)
@@ -79,7 +81,7 @@ func New(h Host, out *term.Printer, stdin io.Reader, s *Signals, lines []string,
 	}
 }
 
-// Start runs the lines of -c, else a script or a dialogue from standard input.
+// Start runs the lines of -c, or a script or a dialogue from standard input.
 func (s *Shell) Start(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.endOutput()) }()
 	if s.lines != nil {
@@ -87,7 +89,7 @@ func (s *Shell) Start(ctx context.Context) (err error) {
 			if err := s.runScript(ctx, "", strings.NewReader(line)); err != nil {
 				var at *lineError
 				if errors.As(err, &at) && !strings.Contains(line, "\n") {
-					return at.err // there is but one line
+					return at.err // there is only one line
 				}
 				return err
 			}
@@ -103,8 +105,8 @@ func (s *Shell) Start(ctx context.Context) (err error) {
 	return s.interact(ctx)
 }
 
-// A stoppable reader stops waiting for its reader when the context ends: the next line of a
-// script may not come for hours. Bytes that the reader returns after that are lost.
+// stoppable is a reader that stops waiting when the context ends: the next line of a
+// script may not come for hours. Bytes that arrive after that are lost.
 type stoppable struct {
 	ctx context.Context
 	r   io.Reader
@@ -118,7 +120,7 @@ type readResult struct {
 
 func (s *stoppable) Read(p []byte) (int, error) {
 	if s.buf == nil {
-		s.buf = make([]byte, 4096) // p may have another use after a Read that was given up
+		s.buf = make([]byte, 4096) // not p: the caller may reuse it after a Read that was given up
 	}
 	done := make(chan readResult, 1)
 	go func() {
@@ -134,7 +136,7 @@ func (s *stoppable) Read(p []byte) (int, error) {
 	}
 }
 
-// A lineError says which line of a script an error is about.
+// A lineError adds the line of a script to an error.
 type lineError struct {
 	file string // "" for standard input
 	line int
@@ -149,12 +151,12 @@ func (e *lineError) Error() string {
 	return at + exit.Message(e.err)
 }
 
-// Worded is for exit.Message.
+// Worded returns the whole text for exit.Message.
 func (e *lineError) Worded() string { return e.Error() }
 
 func (e *lineError) Unwrap() error { return e.err }
 
-// maxStatement bounds what a line of the shell may grow to.
+// maxStatement bounds the length of a line of the shell.
 const maxStatement = 64 << 20
 
 // runScript runs lines up to the first error.
@@ -168,7 +170,7 @@ func (s *Shell) runScript(ctx context.Context, file string, script io.Reader) er
 			return &lineError{file, n, err}
 		}
 		if n == 1 {
-			line = strings.TrimPrefix(line, "\uFEFF") // editors of Windows begin files so
+			line = strings.TrimPrefix(line, "\uFEFF") // Windows editors begin files with it
 		}
 		if statement.Len()+len(line) > maxStatement {
 			return &lineError{file, first, exit.Failedf("longer than %s", term.Size(maxStatement))}
@@ -198,8 +200,7 @@ func (s *Shell) runScript(ctx context.Context, file string, script io.Reader) er
 	return nil
 }
 
-// readLine reads up to the end of a line, which it takes off; with io.EOF comes what is
-// left.
+// readLine reads a line without its end. With io.EOF it returns the rest of the input.
 func readLine(r *bufio.Reader) (string, error) {
 	var line []byte
 	for {
@@ -207,7 +208,7 @@ func readLine(r *bufio.Reader) (string, error) {
 		line = append(line, part...)
 		switch {
 		case err == bufio.ErrBufferFull && len(line) > maxStatement:
-			return string(line), nil // the caller refuses it
+			return string(line), nil // too long; the caller refuses it
 		case err == bufio.ErrBufferFull:
 			continue
 		case err != nil:
@@ -217,7 +218,7 @@ func readLine(r *bufio.Reader) (string, error) {
 	}
 }
 
-// Run runs a line, or several where a quote goes over their ends.
+// Run runs a line, or several lines if a quote spans their ends.
 func (s *Shell) Run(ctx context.Context, line string) error {
 	if err := s.runLine(ctx, line); err != nil {
 		return &shellError{err, s.inShell(exit.Message(err))}
@@ -225,7 +226,7 @@ func (s *Shell) Run(ctx context.Context, line string) error {
 	return nil
 }
 
-// A shellError is an error that says in words of the shell what to do.
+// A shellError is an error whose advice is in terms of the shell.
 type shellError struct {
 	err  error
 	text string
@@ -233,7 +234,7 @@ type shellError struct {
 
 func (e *shellError) Error() string { return e.text }
 
-// Worded is for exit.Message.
+// Worded returns the whole text for exit.Message.
 func (e *shellError) Worded() string { return e.text }
 
 func (e *shellError) Unwrap() error { return e.err }
@@ -265,7 +266,8 @@ func (s *Shell) runLine(ctx context.Context, line string) error {
 	return s.runVerb(ctx, args)
 }
 
-// echoed prints a line before it runs. What .once writes to is for results alone.
+// echoed prints a line before it runs. It does not print to the file of .once, which is
+// for results only.
 func (s *Shell) echoed(line string) error {
 	if s.output != nil {
 		_, err := fmt.Fprintln(s.output.f, line)
@@ -275,9 +277,9 @@ func (s *Shell) echoed(line string) error {
 	return s.out.Stdout.Flush()
 }
 
-// runVerb runs a verb. A line that begins with fddhdb is one of the command line, with DIR.
+// runVerb runs a verb. A line that begins with fddhdb is a command line with DIR.
 func (s *Shell) runVerb(ctx context.Context, args []string) error {
-	var took time.Duration // without that of whoever reads it in a pager
+	var took time.Duration // without the time that the user reads in a pager
 	err := s.withOutput(ctx, func(ctx context.Context) error {
 		start := time.Now()
 		defer func() { took = time.Since(start) }()

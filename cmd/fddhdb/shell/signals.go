@@ -15,42 +15,43 @@ import (
 )
 
 const (
-	// grace is how long work has to stop after a signal. Then the process ends without it.
+	// grace is the time that work has to stop after a signal. Then the process ends
+	// anyway.
 	grace = 4 * time.Second
-	// lastWords is how long a process that ends so tries to say it, and to set the terminal
-	// right: neither may take anything any more.
+	// lastWords is the time that the ending process spends to print the reason and to
+	// restore the terminal: both may hang.
 	lastWords = 300 * time.Millisecond
-	// sameKey is how long after Ctrl-C another one counts as the same in a dialogue, where a
-	// key that is held down is to stop a line and not the shell.
+	// sameKey is the time after Ctrl-C in which another one counts as the same in a
+	// dialogue: holding the key down stops a line and not the shell.
 	sameKey = time.Second
 )
 
-// Signals ends what the process does when a signal asks for it. The first signal ends the
-// context of the work. If the work has not stopped after the grace period, or when a second
-// signal comes, the process ends at once: whatever the work waits for, a file, a pager or a
-// library that knows no contexts, it cannot hold the process.
+// Signals ends work when a signal asks for it. The first signal ends the context of the
+// work. If the work has not stopped after the grace period, or when a second signal
+// comes, the process ends at once. So work cannot hold the process, even if it waits
+// for a file, a pager or a library without contexts.
 //
-// In a dialogue an interrupt is for the line that runs, or else for the prompt. The other
-// Signals are always for the process.
+// In a dialogue an interrupt is for the running line, or else for the prompt. Other
+// signals are always for the process.
 type Signals struct {
-	in     chan os.Signal
-	done   chan struct{}      // closed by stop
-	end    context.CancelFunc // of all work
+	in     chan os.Signal     // signals of the system
+	done   chan struct{}      // closed by Stop
+	end    context.CancelFunc // ends all work
 	stderr io.Writer
-	after  func(time.Duration) <-chan time.Time
-	now    func() time.Time
-	exit   func(code int)
+	after  func(time.Duration) <-chan time.Time // time.After, except in tests
+	now    func() time.Time                     // time.Now, except in tests
+	exit   func(code int)                       // os.Exit, except in tests
 
-	mu       sync.Mutex
-	asked    os.Signal          // that what runs has not followed yet, nil: none
-	askedAt  time.Time          // of asked
-	deadline <-chan time.Time   // of asked
-	dialogue *dialogue          // nil outside of one
-	prompt   chan struct{}      // the interrupts at its prompt
-	line     context.CancelFunc // ends the line that runs, nil at the prompt
+	mu       sync.Mutex         // guards the fields below
+	asked    os.Signal          // signal that running work has not followed yet; nil: none
+	askedAt  time.Time          // time of asked
+	deadline <-chan time.Time   // end of the grace period of asked
+	dialogue *dialogue          // nil outside of a dialogue
+	prompt   chan struct{}      // gets the interrupts at the prompt
+	line     context.CancelFunc // ends the running line; nil at the prompt
 }
 
-// CatchSignals returns a context that signals end, until stop.
+// CatchSignals returns a context that signals end, until Stop.
 func CatchSignals(stderr io.Writer) (context.Context, *Signals) {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Signals{
@@ -85,7 +86,7 @@ func (s *Signals) watch() {
 	}
 }
 
-// take does what a signal asks for.
+// take acts on a signal.
 func (s *Signals) take(sig os.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +98,7 @@ func (s *Signals) take(sig os.Signal) {
 		default:
 		}
 	case interrupt && s.line != nil && s.dialogue.pages():
-		s.line() // and the user leaves the pager when it pleases, which has the key, too
+		s.line() // the pager has the key, too, and the user leaves it at will
 	case interrupt && s.asked == sig && s.now().Sub(s.askedAt) < sameKey:
 	case s.asked != nil:
 		s.die("", 128+signalNumber(sig))
@@ -115,15 +116,15 @@ func (s *Signals) take(sig os.Signal) {
 	}
 }
 
-// late ends the process if what had to be done by a deadline is not.
+// late ends the process if the work has not stopped by the deadline.
 func (s *Signals) late(deadline <-chan time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if deadline != s.deadline {
-		return // it stopped just now
+		return // it has stopped just now
 	}
 	if s.line != nil && s.asked == os.Interrupt && s.dialogue.pages() {
-		s.asked, s.deadline = nil, nil // the line waits for the user, who reads
+		s.asked, s.deadline = nil, nil // the line waits for the user, who reads in the pager
 		return
 	}
 	s.die(fmt.Sprintf("this has not stopped within %v of the signal (%v), and is ended as in a crash: what a database has acknowledged is kept, "+
@@ -140,7 +141,7 @@ func (s *Signals) die(why string, code int) {
 		}
 		if why != "" {
 			if term.File(s.stderr) != nil {
-				why = "\nfddhdb: " + why // below what is shown of progress
+				why = "\nfddhdb: " + why // on the line below the progress bar
 			} else {
 				why = "fddhdb: " + why
 			}
@@ -154,14 +155,14 @@ func (s *Signals) die(why string, code int) {
 	s.exit(code)
 }
 
-// begin hands interrupts to a dialogue, until end is called.
+// begin passes interrupts to a dialogue, until end is called.
 func (s *Signals) begin(d *dialogue) (end func()) {
 	s.set(func() { s.dialogue = d })
 	signal.Notify(s.in, syscall.SIGHUP)
 	return func() { s.set(func() { s.dialogue = nil }) }
 }
 
-// run runs a line of a dialogue, with a context that an interrupt ends, too.
+// run runs a line of a dialogue, with a context that an interrupt also ends.
 func (s *Signals) run(ctx context.Context, f func(context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -181,8 +182,8 @@ func (s *Signals) set(f func()) {
 	f()
 }
 
-// signalNumber returns the number of a signal, which shells add to 128 for the exit code of a
-// process that it has ended.
+// signalNumber returns the number of a signal. Shells add it to 128 for the exit code
+// of a process that it has ended.
 func signalNumber(sig os.Signal) int {
 	if n, ok := sig.(syscall.Signal); ok {
 		return int(n)

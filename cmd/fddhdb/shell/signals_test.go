@@ -13,14 +13,13 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// testSignals are signals with a clock that the test turns, and without an end of the
-// process.
+// testSignals are signals with a clock of the test, and without ending the process.
 type testSignals struct {
 	*Signals
 	ctx   context.Context
 	out   bytes.Buffer
 	at    time.Time
-	alarm chan time.Time // the last that was set
+	alarm chan time.Time // the last alarm that was set
 	exits []int
 }
 
@@ -37,15 +36,15 @@ func newTestSignals() *testSignals {
 	return s
 }
 
-// exited takes the exit codes so far.
+// exited returns the exit codes so far, and forgets them.
 func (s *testSignals) exited() []int {
 	codes := s.exits
 	s.exits = nil
 	return codes
 }
 
-// A verb that does not listen ends with the process, after the grace period or at once
-// after a second signal.
+// A verb that ignores its context ends with the process: after the grace period, or at
+// once after a second signal.
 func TestSignalsEndTheProcess(t *testing.T) {
 	s := newTestSignals()
 	s.take(syscall.SIGTERM)
@@ -70,7 +69,8 @@ func TestSignalsEndTheProcess(t *testing.T) {
 	}
 }
 
-// In a dialogue an interrupt ends the line, and the shell only if the line does not end.
+// In a dialogue an interrupt ends the line, and the shell only if the line does not
+// end.
 func TestSignalsInADialogue(t *testing.T) {
 	terminal := &testTerminal{}
 	s := newTestSignals()
@@ -90,7 +90,7 @@ func TestSignalsInADialogue(t *testing.T) {
 			t.Error("the line goes on")
 		}
 		s.at = s.at.Add(sameKey / 2)
-		s.take(os.Interrupt) // of a key that is held down
+		s.take(os.Interrupt) // the key is held down
 		deadline = s.deadline
 	})
 	s.late(deadline)
@@ -124,7 +124,7 @@ func TestSignalsInADialogue(t *testing.T) {
 	}
 }
 
-// A terminal or stderr that takes nothing any more does not hold up the end.
+// A terminal or stderr that hangs does not delay the end.
 func TestSignalsSayNothingInVain(t *testing.T) {
 	r, w := io.Pipe() // nobody reads
 	defer r.Close()

@@ -10,7 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// root returns the verbs as they are in the shell: DIR is the database of the session.
+// root returns the verbs in their form for the shell: DIR is the database of the
+// session.
 func (s *Shell) root() *cobra.Command {
 	root := s.host.Root(s.mode)
 	for _, name := range []string{"command", "readonly", "version"} {
@@ -34,7 +35,7 @@ func (s *Shell) root() *cobra.Command {
 	return root
 }
 
-// VerbNames are the names of the verbs of a root, but for hidden ones.
+// VerbNames returns the names of the verbs of a root, without hidden ones.
 func VerbNames(root *cobra.Command) []string {
 	var names []string
 	for _, c := range root.Commands() {
@@ -45,7 +46,7 @@ func VerbNames(root *cobra.Command) []string {
 	return names
 }
 
-// AddDefaultVerbs adds those that cobra adds by itself, later.
+// AddDefaultVerbs adds the verbs that cobra otherwise adds later.
 func AddDefaultVerbs(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -61,10 +62,10 @@ func (s *Shell) unknownVerb(root *cobra.Command, args []string) error {
 	return exit.Usagef("there is no verb %q: .help lists them", args[0])
 }
 
-// adapt makes a verb of the command line one of the shell.
+// adapt turns a verb of the command line into one of the shell.
 func (s *Shell) adapt(c *cobra.Command) {
 	if f := c.Flags().Lookup("collection"); f != nil && f.Value.String() == "main" {
-		// Unchanged, as verbs want to know whether it is given.
+		// The flag stays unchanged, as verbs check whether it was given.
 		_ = f.Value.Set(s.collection)
 		if f.DefValue != "" {
 			f.DefValue = s.collection
@@ -99,12 +100,12 @@ func (s *Shell) adapt(c *cobra.Command) {
 	c.RunE = func(c *cobra.Command, args []string) error { return run(c, withDir(args)) }
 }
 
-// commandLines returns what finds command lines on the database in dir, or on one of an
-// example, in texts.
+// commandLines returns an expression that finds command lines in texts: those on the
+// database in dir, or on the database of an example.
 func commandLines(verbs []string, dir string) *regexp.Regexp {
 	return regexp.MustCompile(`\bfddhdb (` + strings.Join(verbs, "|") + `)\b(?: DIR\b| ` + regexp.QuoteMeta(dir) + `| [\w./-]+\.db\b)?`)
 }
 
-// inShell spells the command lines in a text as they are in the shell: without fddhdb and
-// the folder of the database.
+// inShell rewrites the command lines in a text for the shell: without fddhdb and the
+// folder of the database.
 func (s *Shell) inShell(text string) string { return s.commandLines.ReplaceAllString(text, "$1") }

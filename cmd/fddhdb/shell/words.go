@@ -2,20 +2,20 @@ package shell
 
 import "strings"
 
-// A word of a line of the shell.
+// A word is a word of a line of the shell.
 type word struct {
 	text  string // without quotes
-	start int    // the byte of the line where it begins
-	quote byte   // the first quote in it, 0 if there is none
+	start int    // byte of the line at which it begins
+	quote byte   // first quote in it, 0 if there is none
 }
 
-// SplitWords cuts a line into words as a POSIX shell does: blanks separate; '...' is as
-// it is; in "..." a backslash keeps its meaning before ", \, $, ` and the end of a line
-// only; elsewhere a backslash takes the meaning from the character after it; # begins a
-// comment where a word would begin. Nothing is expanded.
+// SplitWords cuts a line into words like a POSIX shell. Blanks separate words. '...' is
+// literal. In "..." a backslash escapes only ", \, $, ` and the end of a line; outside
+// of quotes it escapes any character. # begins a comment where a word could begin.
+// Nothing is expanded.
 //
-// open is what the line ends inside of: a quote, or the backslash that is its last
-// character; 0 if the line is complete. The last word is then as far as it goes.
+// open is the quote or backslash that the line ends in, or 0 if the line is complete.
+// The last word then reaches to the end of the line.
 func SplitWords(line string) (words []word, open byte) {
 	var text strings.Builder
 	var w word
@@ -90,7 +90,7 @@ func Unquoted(words []word) []string {
 	return list
 }
 
-// QuoteWord spells a word so that SplitWords reads it again.
+// QuoteWord quotes a word such that SplitWords reads it back.
 func QuoteWord(s string) string {
 	if s != "" && !strings.HasPrefix(s, "#") && !strings.ContainsAny(s, " \t\r\n'\"\\") {
 		return s

@@ -41,8 +41,8 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-// FuzzSplitWords: words that are quoted come back as they are, and every line is read
-// without a panic, its words standing where they say.
+// FuzzSplitWords: quoted words come back unchanged, and every line is read without a
+// panic, with its words at their places.
 func FuzzSplitWords(f *testing.F) {
 	for _, s := range []string{"", "count", `a 'b' "c\"`, "a \\\n# x\ny", "#", `\`} {
 		f.Add(s, "b c")

@@ -9,22 +9,22 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Rows go from the one who reads the files to the one who stores them in runs, so that both
-// work at the same time and seldom wait for each other.
+// Rows go in runs from the goroutine that reads the files to the one that stores them,
+// so that both work at the same time and seldom wait for each other.
 const (
 	runRows  = 128
-	runBytes = 4 << 20 // of vectors, from which on a run is complete
+	runBytes = 4 << 20 // bytes of vectors with which a run is complete
 )
 
-// A Row is a row that has been read, or why it could not be.
+// A Row is a row that has been read, or the reason why it could not be.
 type Row struct {
 	Item    db.Item
 	Err     error
-	numbers []float32 // of its vectors
+	numbers []float32 // memory of its dense vectors and of the values of sparse ones
 	indices []uint32
 }
 
-// Set copies an item, as what reads it uses its memory again.
+// Set copies an item, as its reader reuses the memory.
 func (r *Row) Set(item *db.Item, err error) {
 	own := r.Item
 	vectors, sparse, fields := own.Vectors, own.Sparse, own.Fields
@@ -39,8 +39,8 @@ func (r *Row) Set(item *db.Item, err error) {
 	clear(fields)
 	maps.Copy(fields, item.Fields)
 	r.Item, r.Err = *item, err
-	// What is nil stays nil: with --merge that leaves what is stored. What is empty is so in
-	// memory of the row: that of item may have room, which is used again for other rows.
+	// nil stays nil: with --merge it keeps the stored value. An empty slice gets memory
+	// of the row: item's own has room that the reader reuses for other rows.
 	r.Item.Labels = again(own.Labels, item.Labels)
 	r.Item.Code, r.Item.Payload = again(own.Code, item.Code), again(own.Payload, item.Payload)
 	if r.Item.Fields != nil {
@@ -75,7 +75,7 @@ func (r *Row) keep(x []float32) []float32 {
 	return r.numbers[from:len(r.numbers):len(r.numbers)]
 }
 
-// A rowRun is some rows, and what ended the reading after them, if anything.
+// A rowRun is a run of rows, and the error that ended the reading after them, if any.
 type rowRun struct {
 	rows []Row
 	n    int
@@ -91,7 +91,8 @@ func (run *rowRun) next() *Row {
 	return &run.rows[run.n-1]
 }
 
-// Pipeline calls f with the rows from one on, in order, while the next are read.
+// Pipeline calls f with the rows from number from on, in order, while a goroutine reads
+// ahead. It returns when that goroutine has ended.
 func (in Together) Pipeline(ctx context.Context, from int, f func(*Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	full, empty := make(chan *rowRun, 2), make(chan *rowRun, 3)
@@ -104,7 +105,7 @@ func (in Together) Pipeline(ctx context.Context, from int, f func(*Row) error) e
 		defer close(full)
 		in.readRuns(ctx, from, full, empty)
 	}()
-	defer func() { // the files are not to be closed before
+	defer func() { // the caller must not close the files before
 		cancel()
 		<-ended
 	}()
@@ -122,7 +123,7 @@ func (in Together) Pipeline(ctx context.Context, from int, f func(*Row) error) e
 	return ctx.Err()
 }
 
-// readRuns reads rows until there are no more, or somebody has had enough.
+// readRuns reads rows until there are no more or the context ends.
 func (in Together) readRuns(ctx context.Context, from int, full chan<- *rowRun, empty <-chan *rowRun) {
 	item := NewRow()
 	rows := in.Rows()
@@ -165,7 +166,7 @@ func (in Together) readRuns(ctx context.Context, from int, full chan<- *rowRun, 
 	}
 }
 
-// leaveOut leaves out the first rows of all files.
+// leaveOut skips the first rows of all files.
 func (in Together) leaveOut(ctx context.Context, rows int) error {
 	item := NewRow()
 	for _, s := range in {

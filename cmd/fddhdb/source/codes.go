@@ -41,7 +41,8 @@ func (s *Codes) At(row int) []byte {
 	return s.packed.At(row).AppendBytes(nil, s.packed.Bits())
 }
 
-// CheckBits holds the codes of the file against those of a collection.
+// CheckBits checks the codes of the file against a collection with codes of so many
+// bits.
 func (s *Codes) CheckBits(c *db.Collection, bits int) error {
 	if s.packed.Bits() != bits {
 		return exit.Failedf("%s has codes of %d bits, collection %q has codes of %d", s.file, s.packed.Bits(), c.Name(), bits)
@@ -49,5 +50,5 @@ func (s *Codes) CheckBits(c *db.Collection, bits int) error {
 	return nil
 }
 
-// Bits is the length of the codes.
+// Bits returns the length of the codes.
 func (s *Codes) Bits() int { return s.packed.Bits() }

@@ -1,12 +1,15 @@
-// Package source reads files that a verb takes: vectors, codes, labels, keys, fields and whole
-// items, each a Source whose row i says something of item i, and several of them together, a
-// row ahead of the verb. It also reads what is typed in place of a file.
+// Package source reads the files of verbs: vectors, codes, labels, keys, fields and
+// whole items. Each file is a Source whose row i is about item i. Together reads
+// several of them, a row ahead of the verb. The package also reads values that are
+// typed instead of a file.
 //
-// It imports the formats of files (codec and the packages below it), package db for what rows
-// become, term and exit for the words of errors, and no verb.
+// It imports the formats of files (codec and the packages below it), package db for
+// rows as items, term and exit for the words of errors, and no verb. Pipeline reads in
+// a goroutine of its own, which ends before Pipeline returns; everything else belongs
+// to one goroutine.
 //
-// Invariants: a row that is wrong (RowError) costs that row only, and the rows after it stay
-// side by side; an error names the file and the line or row; a row that Pipeline hands out
-// shares no memory with another. labels_test.go, keys_test.go, fields_test.go and fuzz_test.go
+// Invariants: a wrong row (RowError) costs only that row, and later rows stay in step
+// in all files; an error names the file and the line or row; a row of Pipeline shares
+// no memory with another. labels_test.go, keys_test.go, fields_test.go and fuzz_test.go
 // prove the first two, the tests of import the last.
 package source

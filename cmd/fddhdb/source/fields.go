@@ -17,16 +17,16 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Fields is a file of fields: a CSV whose header declares them, or JSON, an
-// object a line. It is kept as text: values are parsed when their row is due, so
-// that a bad one costs its row only.
+// Fields is a file of fields: a CSV whose header declares them, or JSON, an object a
+// line. It holds the text: values are parsed when their row comes, so that a bad value
+// costs only its row.
 type Fields struct {
 	file     string
-	Declared []db.Field // by the header; nil for JSON
+	Declared []db.Field // fields of the header; nil for JSON
 	types    map[string]db.FieldType
 	cells    [][]string        // CSV
 	objects  []json.RawMessage // JSON
-	lines    []int             // of the rows in the file
+	lines    []int             // line in the file, by row
 	row      int
 }
 
@@ -63,7 +63,7 @@ func (s *Fields) splitJSON(b []byte) {
 
 func (s *Fields) readCSV(b []byte) error {
 	r := csv.NewReader(bytes.NewReader(b))
-	next := 1 // the line on which a row is expected
+	next := 1 // the line on which the next row should be
 	for {
 		cells, err := r.Read()
 		if err == io.EOF {
@@ -78,7 +78,7 @@ func (s *Fields) readCSV(b []byte) error {
 		case err != nil:
 			return exit.Failedf("%s: %w", s.file, err)
 		}
-		// The reader skips blank lines, which would move the rows after them up.
+		// The reader skips blank lines, which would shift the rows after them.
 		line, _ := r.FieldPos(0)
 		if line > next {
 			return exit.Failedf("%s: line %d is blank, and rows follow: write \"\" for a row without values", s.file, next)
@@ -110,7 +110,7 @@ func (s *Fields) readCSV(b []byte) error {
 	return nil
 }
 
-// Check holds the fields of the file against those of the collection.
+// Check checks the fields of the file against those of the collection.
 func (s *Fields) Check(c *db.Collection, schema db.Schema) error {
 	s.types = make(map[string]db.FieldType, len(schema.Fields))
 	var names []string
@@ -149,7 +149,7 @@ func (s *Fields) next(item *db.Item) error {
 	}
 	for i, cell := range s.cells[row] {
 		if cell == "" {
-			continue // unset
+			continue // not set
 		}
 		v, err := ParseValue(s.Declared[i].Type, cell)
 		if err != nil {
@@ -168,7 +168,7 @@ func (s *Fields) nextJSON(item *db.Item, row int) error {
 		return fail(errors.New("is blank: write {} for an item without fields"))
 	}
 	d := json.NewDecoder(bytes.NewReader(s.objects[row]))
-	d.UseNumber() // an int64 does not go through float64
+	d.UseNumber() // keeps the digits of an int64
 	var object map[string]any
 	if err := d.Decode(&object); err != nil {
 		return fail(fmt.Errorf("is no JSON object: %w", err))
@@ -182,7 +182,7 @@ func (s *Fields) nextJSON(item *db.Item, row int) error {
 			return fail(fmt.Errorf("there is no field %q", name))
 		}
 		if v == nil {
-			continue // unset
+			continue // not set
 		}
 		value, err := jsonValue(typ, v)
 		if err != nil {
@@ -193,7 +193,7 @@ func (s *Fields) nextJSON(item *db.Item, row int) error {
 	return nil
 }
 
-// ParseValue reads a value of a field as it is typed.
+// ParseValue parses the text of a value of a field.
 func ParseValue(typ db.FieldType, s string) (any, error) {
 	switch typ {
 	case db.String:
@@ -220,7 +220,7 @@ func ParseValue(typ db.FieldType, s string) (any, error) {
 	return nil, fmt.Errorf("unknown type %q", typ)
 }
 
-// jsonValue brings a decoded value into the type of a field.
+// jsonValue converts a decoded value to the type of a field.
 func jsonValue(typ db.FieldType, v any) (any, error) {
 	switch x := v.(type) {
 	case string:

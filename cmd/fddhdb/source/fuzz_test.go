@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// What a user types and what stands in the files of a user: refused with words, or it is
-// what the database takes.
+// Typed values and user files are refused with an explanation, or give what the
+// database accepts.
 
 func FuzzFieldsFile(f *testing.F) {
 	f.Add(false, []byte("n:int,s:string\n1,a\n\"\",\"b\n c\"\n"))

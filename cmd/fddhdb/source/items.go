@@ -19,21 +19,21 @@ import (
 type Items struct {
 	file    string
 	r       itemfile.Reader
-	lenient bool // what the collection has no place for is left aside
+	lenient bool // ignore values that the collection has no place for
 
-	// Known by check.
+	// Set by Check.
 	dims   map[string]int
 	types  map[string]db.FieldType
 	bits   int
-	has    string // what the collection has, for errors
-	keys   keySet
-	n      int // rows read
-	row    itemfile.Item
-	fields map[string]any
+	has    string         // what the collection has, in words, for errors
+	keys   keySet         // keys so far
+	n      int            // number of rows read
+	row    itemfile.Item  // the row in hand
+	fields map[string]any // memory of its fields
 }
 
-// OpenItems opens a file of whole items. If it is lenient, what the collection has no place
-// for is left aside, else it is an error.
+// OpenItems opens a file of whole items. A value that the collection has no place for
+// is ignored if lenient, else it is an error.
 func OpenItems(file string, lenient bool) (*Items, error) {
 	r, err := openItemFile(file)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Items) Path() string { return s.file }
 func (s *Items) Rows() int    { return s.r.Rows() }
 func (s *Items) Close() error { return s.r.Close() }
 
-// Schema returns that of a collection for the items.
+// Schema returns the schema of a collection for the items.
 func (s *Items) Schema() (db.Schema, error) {
 	var out db.Schema
 	if err := s.leaveAside(); err != nil {
@@ -84,7 +84,7 @@ func (s *Items) Schema() (db.Schema, error) {
 	return out, nil
 }
 
-// Check takes what the collection has, which each item is held against.
+// Check takes the schema of the collection, against which each item is checked.
 func (s *Items) Check(c *db.Collection, schema db.Schema) error {
 	s.dims = make(map[string]int, len(schema.Modalities))
 	for _, m := range schema.Modalities {
@@ -102,7 +102,7 @@ func (s *Items) Check(c *db.Collection, schema db.Schema) error {
 	return s.checkColumns()
 }
 
-// leaveAside leaves aside the columns that no item can have, where that is allowed.
+// leaveAside drops the columns that no item can have, if that is allowed.
 func (s *Items) leaveAside() error {
 	r, ok := s.r.(*parquetfile.Items)
 	if !ok {
@@ -118,8 +118,8 @@ func (s *Items) leaveAside() error {
 	return nil
 }
 
-// checkColumns holds the columns of a file that has some against the collection, before
-// any row is read.
+// checkColumns checks the columns of a file against the collection before any row is
+// read.
 func (s *Items) checkColumns() error {
 	r, ok := s.r.(*parquetfile.Items)
 	if !ok {
@@ -162,7 +162,7 @@ func (s *Items) next(item *db.Item) error {
 	return err
 }
 
-// take brings what has been read into the terms of the collection.
+// take converts the row in hand to an item of the collection.
 func (s *Items) take(item *db.Item) error {
 	item.Key, item.Labels, item.Payload = s.row.Key, s.row.Labels, s.row.Payload
 	if first := s.keys.add(item.Key, s.n-1); first >= 0 {
@@ -215,7 +215,7 @@ func (s *Items) take(item *db.Item) error {
 	return nil
 }
 
-// place names a row as errors about the file do.
+// place returns the name of a row for errors about the file.
 func (s *Items) place(row int) string {
 	if strings.EqualFold(filepath.Ext(s.file), ".jsonl") {
 		return fmt.Sprintf("line %d", row+1)
@@ -223,12 +223,12 @@ func (s *Items) place(row int) string {
 	return fmt.Sprintf("row %d", row)
 }
 
-// unknown says that the collection has no such thing.
+// unknown returns the error for a name that the collection does not have.
 func (s *Items) unknown(kind, name string) error {
 	return fmt.Errorf("there is no %s %q: %s; --ignore-unknown leaves aside what it has not", kind, name, s.has)
 }
 
-// fieldValue brings a value of a file into the type of a field.
+// fieldValue converts a value of a file to the type of a field.
 func fieldValue(typ db.FieldType, v any) (any, error) {
 	switch x := v.(type) {
 	case json.Number, string, bool:

@@ -13,7 +13,7 @@ type keySource struct {
 	file string
 	keys []string
 	row  int
-	line map[string]int // of the keys so far
+	line map[string]int // line of each key so far
 }
 
 // OpenKeys reads keys, one a line.

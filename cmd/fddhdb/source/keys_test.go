@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A bad key costs its row: what follows can be read.
+// A bad key costs its row: later rows can be read.
 func TestKeySource(t *testing.T) {
 	dir := t.TempDir()
 	clitest.WriteFile(t, filepath.Join(dir, "keys.txt"), "a\n\na\n"+strings.Repeat("x", db.MaxKeyBytes+1)+"\nb\n")

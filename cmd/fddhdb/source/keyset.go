@@ -2,15 +2,15 @@ package source
 
 import "hash/maphash"
 
-// A keySet finds keys that come twice in a file of any number of items. It keeps hashes of
-// 128 bits, of which no two are the same by chance, some 50 bytes a key.
+// A keySet finds duplicate keys in a file of any number of items. It holds hashes of
+// 128 bits, which do not collide by chance, in about 50 bytes a key.
 type keySet struct {
 	seeds [2]maphash.Seed
 	rows  map[[2]uint64]int
 }
 
-// add adds the key of a row, "" where it has none. It returns the row that has the key
-// already, -1 where there is none.
+// add adds the key of a row, "" if it has none. It returns the earlier row with the
+// same key, or -1.
 func (s *keySet) add(key string, row int) (first int) {
 	if key == "" {
 		return -1

@@ -17,15 +17,14 @@ type Labels struct {
 	read *vecfile.Labels
 	row  int
 
-	// Ordered says that the names have an order of their own, in which they are
-	// registered whether or not they occur. Those of a text are registered as
-	// they appear on items.
+	// Ordered says that the names have a given order, in which they are registered
+	// whether they occur or not. Names of a text without such an order are registered
+	// as they appear on items.
 	Ordered bool
 }
 
-// OpenLabels reads labels; names, if not empty, is the file that names the
-// columns of a matrix and the numbers of classes, or that puts the labels of a
-// text in order.
+// OpenLabels reads labels. names, if not empty, is a file that names the columns of a
+// matrix or the numbers of classes, or that orders the labels of a text.
 func OpenLabels(file, names string) (*Labels, error) {
 	labels, err := vecfile.ReadLabels(file)
 	if err != nil {
@@ -46,12 +45,11 @@ func OpenLabels(file, names string) (*Labels, error) {
 	return s, s.reorder(names, list)
 }
 
-// rename gives names to labels that are numbers so far.
+// rename gives names to numbered labels.
 func (s *Labels) rename(file string, names []string) error {
 	wrong := len(names) < len(s.read.Names)
 	if !wrong && len(names) > len(s.read.Names) {
-		// Classes may be missing at the end of a vector of classes, not columns of
-		// a matrix.
+		// A vector of classes may lack the last classes; a matrix may not lack columns.
 		r, err := vecfile.Open(s.file)
 		if err != nil {
 			return err
@@ -69,7 +67,7 @@ func (s *Labels) rename(file string, names []string) error {
 	return nil
 }
 
-// reorder brings labels that have names into the order of a list.
+// reorder sorts named labels by a list.
 func (s *Labels) reorder(file string, names []string) error {
 	position := make(map[string]int, len(names))
 	for i, name := range names {
@@ -125,8 +123,8 @@ func (s *Labels) next(item *db.Item) error {
 	return nil
 }
 
-// At returns the labels of a row, by number, so that they are registered in that
-// order.
+// At returns the labels of a row in order of their numbers, so that they are registered
+// in that order.
 func (s *Labels) At(row int) []string {
 	var names []string
 	for _, i := range s.read.Sets[row] {
@@ -144,11 +142,11 @@ func (s *Labels) All() [][]string {
 	return rows
 }
 
-// Names are the names of the labels, by their numbers.
+// Names returns the names of the labels, by number.
 func (s *Labels) Names() []string { return s.read.Names }
 
-// CheckKnown refuses labels none of which is known to the database: all figures
-// would be 0 without a word why.
+// CheckKnown refuses labels none of which the database knows: all figures would be 0
+// without an explanation.
 func (s *Labels) CheckKnown(known []string, against string, hint bool) error {
 	have := make(map[string]bool, len(known))
 	for _, name := range known {
@@ -170,7 +168,7 @@ func (s *Labels) CheckKnown(known []string, against string, hint bool) error {
 		s.file, listStart(s.read.Names), against, listStart(known), advice)
 }
 
-// listStart spells the first entries of a list.
+// listStart returns the first entries of a list as text.
 func listStart(list []string) string {
 	const most = 3
 	s := ""

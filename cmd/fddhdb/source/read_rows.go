@@ -7,11 +7,11 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// maxQueries bounds the rows that are held at once: a sparse file can claim any number of
-// empty ones.
+// maxQueries bounds the rows in memory: a sparse file can claim any number of empty
+// ones.
 const maxQueries = 1 << 24
 
-// ReadRows reads the rest of a dense file as rows.
+// ReadRows reads the rest of a dense file.
 func ReadRows(s *Vectors) ([][]float32, error) {
 	r := s.r
 	rows, cols := r.Rows(), r.Cols()
@@ -29,7 +29,7 @@ func ReadRows(s *Vectors) ([][]float32, error) {
 	return out, nil
 }
 
-// ReadSparseRows reads the rest of a sparse file as rows.
+// ReadSparseRows reads the rest of a sparse file.
 func ReadSparseRows(s *Vectors) ([]db.Sparse, error) {
 	if s.Rows() > maxQueries {
 		return nil, fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file", s.file, s.Rows(), maxQueries)

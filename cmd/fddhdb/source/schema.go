@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// ParseField reads NAME:TYPE[:index].
+// ParseField parses NAME:TYPE[:index].
 func ParseField(s string) (db.Field, error) {
 	parts := strings.Split(s, ":")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" {
@@ -30,7 +30,7 @@ func ParseField(s string) (db.Field, error) {
 	return f, nil
 }
 
-// DescribeSchema spells a schema for people, in one line.
+// DescribeSchema returns a schema in one line, for people.
 func DescribeSchema(s db.Schema) string {
 	var parts []string
 	for _, m := range s.Modalities {

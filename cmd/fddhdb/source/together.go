@@ -10,10 +10,10 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Together are files whose rows belong together: row i of each is about item i.
+// Together are files that belong together: row i of each is about item i.
 type Together []Source
 
-// SameRows checks that all files are about the same items.
+// SameRows checks that all files have the same number of rows.
 func (in Together) SameRows() error {
 	for _, s := range in[1:] {
 		if first := in[0]; s.Rows() != first.Rows() {
@@ -27,11 +27,11 @@ func (in Together) SameRows() error {
 // Close closes all files.
 func (in Together) Close() {
 	for _, s := range in {
-		_ = s.Close() // they have only been read
+		_ = s.Close() // nothing was written
 	}
 }
 
-// Names names all files.
+// Names returns the names of all files.
 func (in Together) Names() string {
 	var names []string
 	for _, s := range in {
@@ -40,7 +40,7 @@ func (in Together) Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Rows is how many there are, -1 if that is not known before they are read.
+// Rows returns the number of rows, -1 if it is not known before they are read.
 func (in Together) Rows() int { return in[0].Rows() }
 
 // NewRow returns an item for sources to add rows to.
@@ -48,8 +48,8 @@ func NewRow() db.Item {
 	return db.Item{Vectors: map[string][]float32{}, Sparse: map[string]db.Sparse{}}
 }
 
-// read reads the next row of all files. All are read even if one is bad, so that
-// they stay side by side.
+// read reads the next row of all files. It reads all of them even if one is bad, so
+// that they stay in step.
 func (in Together) read(item *db.Item) error {
 	clear(item.Vectors)
 	clear(item.Sparse)

@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// ParseVector reads v,v,...
+// ParseVector parses v,v,...
 func ParseVector(s string) ([]float32, error) {
 	fields := strings.Split(s, ",")
 	x := make([]float32, len(fields))
@@ -24,10 +24,10 @@ func ParseVector(s string) ([]float32, error) {
 	return x, nil
 }
 
-// IsSparse tells i:v,i:v,... from v,v,...
+// IsSparse reports whether a text is i:v,i:v,... and not v,v,...
 func IsSparse(s string) bool { return strings.Contains(s, ":") }
 
-// ParseSparse reads i:v,i:v,... in any order, or ":" for a vector without numbers.
+// ParseSparse parses i:v,i:v,... in any order, or ":" for a vector without numbers.
 func ParseSparse(s string) (db.Sparse, error) {
 	x := db.Sparse{}
 	if strings.TrimSpace(s) == ":" {

@@ -13,15 +13,15 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// Vectors is a file of vectors of one modality, dense or sparse: either goes
-// where the modality is of the other.
+// Vectors is a file of vectors of one modality, dense or sparse. The modality may be of
+// either form.
 type Vectors struct {
 	Modality string
 	file     string
 	r        vecfile.Reader
-	sparse   vecfile.SparseReader // r, of a sparse file
+	sparse   vecfile.SparseReader // r, if the file is sparse
 
-	// What read has read: one of them, to be used again for the next row.
+	// The row of the last Read: one of the two. The next Read reuses the memory.
 	x   []float32
 	row db.Sparse
 }
@@ -39,7 +39,7 @@ func OpenVectors(modality, file string) (*Vectors, error) {
 	return s, nil
 }
 
-// OpenQueries is OpenVectors of a flag that takes a FILE, where others take NAME=FILE.
+// OpenQueries is OpenVectors for a flag that takes FILE, not NAME=FILE.
 func OpenQueries(modality, file string) (*Vectors, error) {
 	s, err := OpenVectors(modality, file)
 	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
@@ -56,10 +56,10 @@ func OpenMatrix(file string) (vecfile.Reader, error) {
 	return vecfile.Open(file)
 }
 
-// IsSparse says that rows are sparse.
+// IsSparse reports whether rows are sparse.
 func (s *Vectors) IsSparse() bool { return s.sparse != nil }
 
-// Cols is the number of columns.
+// Cols returns the number of columns.
 func (s *Vectors) Cols() int { return s.r.Cols() }
 
 // Path implements Source, as do Rows, Close and next.
@@ -76,7 +76,7 @@ func (s *Vectors) Read() (err error) {
 	return err
 }
 
-// Copy returns a copy of the row as one of the two, nil the other.
+// Copy returns a copy of the row: one result, the other is nil.
 func (s *Vectors) Copy() ([]float32, *db.Sparse) {
 	if s.sparse == nil {
 		return slices.Clone(s.x), nil
@@ -84,7 +84,7 @@ func (s *Vectors) Copy() ([]float32, *db.Sparse) {
 	return nil, &db.Sparse{Index: slices.Clone(s.row.Index), Value: slices.Clone(s.row.Value)}
 }
 
-// Query returns a query by the row, whose memory it shares.
+// Query returns a query by the row, which it aliases.
 func (s *Vectors) Query() db.Query {
 	if s.sparse == nil {
 		return db.Query{From: s.Modality, Vector: s.x}
@@ -97,16 +97,16 @@ func (s *Vectors) next(item *db.Item) error {
 	var bad *vecfile.Error
 	switch {
 	case err == nil && s.sparse != nil:
-		item.Sparse[s.Modality] = s.row // what takes the item copies it
+		item.Sparse[s.Modality] = s.row // the receiver of the item copies it
 	case err == nil:
-		item.Vectors[s.Modality] = s.x // likewise
+		item.Vectors[s.Modality] = s.x // the receiver of the item copies it
 	case errors.As(err, &bad) && bad.Col >= 0:
 		return &RowError{err}
 	}
 	return err
 }
 
-// CheckDim holds the columns of the file against the dimensions of a modality.
+// CheckDim checks the columns of the file against the dimensions of a modality.
 func (s *Vectors) CheckDim(m db.Modality) error {
 	if r, ok := s.r.(interface{ ColsAtLeast() bool }); ok && r.ColsAtLeast() && s.r.Cols() <= m.Dim {
 		return nil

@@ -1,13 +1,13 @@
-// Package term is what verbs print with: results as tables, sentences or JSON in the mode
-// that the user wants, remarks and errors, progress, and how numbers, times and text from a
-// database are spelt for people.
+// Package term prints for verbs: results as tables, sentences or JSON in the mode that
+// the user wants, remarks and errors, and progress. It also spells numbers, times and
+// text from a database for people.
 //
 // It knows no verb and no database, and imports no other package of this module. A verb
-// runs within Scope, which ends what it prints, also after an error. A Printer is for one
-// goroutine; its Progress may be told of steps by others, one at a time.
+// runs within Scope, which completes its output, also after an error. A Printer belongs
+// to one goroutine. Other goroutines may report steps to its Progress, one at a time.
 //
 // Invariants: results go to stdout and everything else to stderr; text from a database
-// cannot move the cursor or begin a line (Plain); nothing is coloured and no bar is drawn
-// elsewhere than on a terminal (terminal_unix_test.go, progress_test.go); in csv and json
-// the output is one whole document, however it is written (mode_test.go).
+// cannot move the cursor or begin a line (Plain); colours and bars appear only on a
+// terminal (terminal_unix_test.go, progress_test.go); in csv and json the output is one
+// whole document, however it is written (mode_test.go).
 package term

@@ -10,16 +10,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// An Mode is how results are printed.
+// A Mode is a form of results.
 type Mode string
 
 const (
 	ModeTable    Mode = "table"    // for people: columns, and sentences around them
-	ModeCSV      Mode = "csv"      // RFC 4180, but lines end as everywhere on Unix
+	ModeCSV      Mode = "csv"      // RFC 4180, but with the line ends of Unix
 	ModeMarkdown Mode = "markdown" // tables of GitHub
 	ModeLine     Mode = "line"     // a line a value, for wide tables
-	ModeJSON     Mode = "json"     // one JSON value: an object, or an array of them
-	ModeJSONL    Mode = "jsonl"    // as --json: an object, or one a line
+	ModeJSON     Mode = "json"     // one JSON value: an object, or an array of objects
+	ModeJSONL    Mode = "jsonl"    // like --json: an object, or one on each line
 )
 
 // Modes are the names of all modes.
@@ -43,11 +43,11 @@ func (m *Mode) Set(s string) error {
 	return fmt.Errorf("unknown mode: there is %s", strings.Join(Modes, ", "))
 }
 
-// objectsPerLine is the annotation of the verbs that print an object a line with --json,
-// where others print one object.
+// objectsPerLine is the annotation of verbs that print an object a line with --json.
+// Other verbs print one object.
 const objectsPerLine = "objects-per-line"
 
-// PrintsObjects says so of a verb.
+// PrintsObjects marks a verb as such.
 func PrintsObjects(cmd *cobra.Command) {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
@@ -55,14 +55,15 @@ func PrintsObjects(cmd *cobra.Command) {
 	cmd.Annotations[objectsPerLine] = "yes"
 }
 
-// A jsonArray makes one array of objects that are written a line each.
+// A jsonArray turns objects that are written a line each into one array.
 type jsonArray struct {
 	out    *bufio.Writer
-	any    bool
-	inLine bool
+	any    bool // an object has been written
+	inLine bool // in the middle of a line
 }
 
-// Write implements io.Writer. An error of the writer behind it comes when that is flushed.
+// Write implements io.Writer. Errors of the underlying writer come back when that is
+// flushed.
 func (a *jsonArray) Write(p []byte) (int, error) {
 	for line := range bytes.Lines(p) {
 		switch {

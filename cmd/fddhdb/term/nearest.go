@@ -1,7 +1,7 @@
 package term
 
-// Nearest returns the name that a mistyped word most likely means; "" where none
-// is close, more than a third of the word and at least two letters being wrong.
+// Nearest returns the name that a mistyped word most likely means. It returns "" if
+// none is close: if more than a third of the word, and at least two letters, are wrong.
 func Nearest(word string, names []string) string {
 	best, least := "", max(2, len(word)/3)+1
 	for _, name := range names {
@@ -13,8 +13,8 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// editDistance counts the letters to insert, delete, replace or swap with their
-// neighbour that turn a into b.
+// editDistance returns the number of letters to insert, delete, replace or swap with
+// their neighbour to turn a into b.
 func editDistance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

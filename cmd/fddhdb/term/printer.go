@@ -11,16 +11,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A Printer is what verbs print with: results to stdout, in the mode that the user wants,
-// and remarks to stderr. It is for one goroutine.
+// A Printer prints for verbs: results to stdout, in the mode that the user wants, and
+// remarks to stderr. It belongs to one goroutine.
 type Printer struct {
-	Stdout *bufio.Writer // flushed at the end, and before stderr is written to
+	Stdout *bufio.Writer // flushed at the end, and before writing to stderr
 	Stderr io.Writer
-	colour bool // stdout is a terminal that shows colours
-	Charts bool // it is one that shows block characters
+	colour bool // stdout is a terminal with colours
+	Charts bool // stdout is a terminal with block characters
 
-	layout layout      // of the verb that runs
-	Paging atomic.Bool // a pager has the terminal: no progress is shown. Progress reads it from other goroutines.
+	layout layout      // of the running verb
+	Paging atomic.Bool // a pager has the terminal, so no progress is shown; Progress reads it from other goroutines
 }
 
 // NewPrinter prints results to stdout and remarks to stderr.
@@ -28,30 +28,30 @@ func NewPrinter(stdout, stderr io.Writer) *Printer {
 	return &Printer{Stdout: bufio.NewWriter(stdout), Stderr: stderr, colour: inColour(stdout), Charts: showsBlocks(stdout)}
 }
 
-// A layout is how the verb that runs prints its results.
+// A layout is how the running verb prints its results.
 type layout struct {
 	mode   Mode
-	colour bool         // headings are set off: the output is a terminal that can do that
-	charts bool         // small charts stand beside numbers, likewise
-	tables int          // how many have been printed
-	prose  bytes.Buffer // in csv: what is no table, and is printed only if there is none
-	array  *jsonArray   // in json, of a verb that prints an object a line
+	colour bool         // headings are coloured
+	charts bool         // small charts stand beside numbers
+	tables int          // number of tables so far
+	prose  bytes.Buffer // in csv: text outside of tables, printed only if there is no table
+	array  *jsonArray   // in json: array for a verb that prints an object a line
 }
 
-// Scope runs f, which prints what one verb does, and ends what it prints.
+// Scope runs f, which prints the output of one verb, and completes that output.
 func (p *Printer) Scope(f func() error) error {
 	outer := p.layout
 	defer func() { p.layout = outer }()
 	p.layout = layout{}
 	err := f()
-	// What was found before an error is of use too.
+	// Results from before an error are useful, too.
 	if ended := p.endOutput(err == nil); err == nil && ended != nil {
 		err = fmt.Errorf("write the output: %w", ended)
 	}
 	return err
 }
 
-// BeginOutput makes cmd print in a mode, which --json overrules.
+// BeginOutput sets the mode for cmd; --json overrules it.
 func (p *Printer) BeginOutput(cmd *cobra.Command, mode Mode) error {
 	p.layout = layout{mode: mode, colour: p.colour, charts: p.Charts && mode == ModeTable}
 	asJSON := cmd.Flags().Lookup("json")
@@ -71,7 +71,8 @@ func (p *Printer) BeginOutput(cmd *cobra.Command, mode Mode) error {
 	return asJSON.Value.Set("true")
 }
 
-// endOutput prints what the mode puts at the end; ok says that the verb has done its work.
+// endOutput prints the end of a document of the mode. ok says that the verb has
+// succeeded.
 func (p *Printer) endOutput(ok bool) error {
 	l := &p.layout
 	if l.tables == 0 {
@@ -93,24 +94,24 @@ func (p *Printer) endOutput(ok bool) error {
 	return p.Stdout.Flush()
 }
 
-// Redirect sends results to another writer, until the function that it returns is called.
-// Elsewhere than on a terminal there are neither colours nor charts.
+// Redirect sends results to another writer until back is called. Colours and charts
+// appear only if that is a terminal.
 func (p *Printer) Redirect(to *bufio.Writer, isTerminal bool) (back func()) {
 	stdout, colour, charts := p.Stdout, p.colour, p.Charts
 	p.Stdout, p.colour, p.Charts = to, colour && isTerminal, charts && isTerminal
 	return func() { p.Stdout, p.colour, p.Charts = stdout, colour, charts }
 }
 
-// Flat says that everything goes into one table: there are no headings between.
+// Flat reports whether everything goes into one table, without headings between.
 func (p *Printer) Flat() bool {
 	m := p.layout.mode
 	return m == ModeCSV || m == ModeMarkdown || m == ModeLine
 }
 
-// ChartsShown says that small charts stand beside numbers.
+// ChartsShown reports whether small charts stand beside numbers.
 func (p *Printer) ChartsShown() bool { return p.layout.charts }
 
-// Printf writes sentences to the output. In csv they are left out where there is a table.
+// Printf writes sentences to the output. In csv they are left out if there is a table.
 func (p *Printer) Printf(format string, args ...any) {
 	if p.layout.mode == ModeCSV {
 		fmt.Fprintf(&p.layout.prose, format, args...)
@@ -122,21 +123,21 @@ func (p *Printer) Printf(format string, args ...any) {
 // PrintJSON writes one object on a line.
 func (p *Printer) PrintJSON(v any) error {
 	enc := json.NewEncoder(p.Stdout)
-	enc.SetEscapeHTML(false) // "image->text" stays readable
+	enc.SetEscapeHTML(false) // keeps "image->text" readable
 	return enc.Encode(v)
 }
 
-// Notef writes what is no result, nor wrong, to stderr.
+// Notef writes a remark that is neither a result nor a warning to stderr.
 func (p *Printer) Notef(format string, args ...any) {
 	fmt.Fprintf(p.Stderr, format+"\n", args...)
 }
 
-// Warnf writes a remark that is no result to stderr.
+// Warnf writes a warning to stderr.
 func (p *Printer) Warnf(format string, args ...any) {
 	fmt.Fprintf(p.Stderr, "fddhdb: "+format+"\n", args...)
 }
 
-// Errorf writes why a verb has failed to stderr.
+// Errorf writes the error of a verb to stderr.
 func (p *Printer) Errorf(format string, args ...any) {
 	prefix := "fddhdb:"
 	if inColour(p.Stderr) {

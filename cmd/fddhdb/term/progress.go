@@ -8,16 +8,17 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress shows how far a long verb is, on one line of a terminal, which is gone
-// when the verb is done. A nil *progress shows nothing.
+// Progress shows the progress of a long verb, on one line of a terminal that is erased
+// at the end. A nil *Progress shows nothing.
 type Progress struct {
-	paging *atomic.Bool // it has the terminal
+	paging *atomic.Bool // while set nothing is shown, as a pager has the terminal; nil: no pager
 	out    io.Writer
 	bar    *progressbar.ProgressBar
 	stage  string
 }
 
-// NewProgress returns nil where stderr is no terminal: a log wants no bars.
+// NewProgress returns a Progress, or nil if stderr is no terminal: a log should have no
+// bars.
 func (p *Printer) NewProgress() *Progress {
 	f := File(p.Stderr)
 	if f == nil {
@@ -28,14 +29,14 @@ func (p *Printer) NewProgress() *Progress {
 	return bar
 }
 
-// NewProgress shows progress on a writer, whatever that is.
+// NewProgress returns a Progress on any writer.
 func NewProgress(out io.Writer) *Progress { return &Progress{out: out} }
 
-// Report shows that done of total steps of a stage are done; a total of 0 means
-// that nobody knows. It is cheap enough to be called for every item.
+// Report shows that done of total steps of a stage are done. A total of 0 means
+// unknown. It is cheap enough to call for every item.
 func (p *Progress) Report(stage string, done, total int64) { p.show(stage, done, total, false) }
 
-// Bytes is report for bytes.
+// Bytes is Report for bytes.
 func (p *Progress) Bytes(stage string, done, total int64) { p.show(stage, done, total, true) }
 
 func (p *Progress) show(stage string, done, total int64, bytes bool) {
@@ -65,11 +66,11 @@ func (p *Progress) show(stage string, done, total int64, bytes bool) {
 		}
 		p.bar = progressbar.NewOptions64(most, options...)
 	}
-	// A terminal that has gone away is no reason to fail.
+	// A lost terminal is no reason to fail.
 	_ = p.bar.Set64(done)
 }
 
-// End takes the line off the terminal.
+// End erases the line.
 func (p *Progress) End() {
 	if p == nil || p.bar == nil {
 		return

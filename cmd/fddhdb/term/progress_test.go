@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// No bar goes into what is no terminal, and a missing one can be used.
+// Only a terminal gets a bar, and a nil Progress can be used.
 func TestProgress(t *testing.T) {
 	p := NewPrinter(io.Discard, &bytes.Buffer{}).NewProgress()
 	if p != nil {

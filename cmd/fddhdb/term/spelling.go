@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Plain spells text from the database so that it cannot move the cursor or begin a
-// line: what is not printable is escaped as in Go.
+// Plain returns text from a database such that it cannot move the cursor or begin a
+// line: unprintable characters are escaped as in Go.
 func Plain(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return s
@@ -19,7 +19,7 @@ func Plain(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// Thousands spells a count with commas.
+// Thousands returns a count with commas.
 func Thousands[T int | int64 | uint32 | uint64](n T) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -28,7 +28,7 @@ func Thousands[T int | int64 | uint32 | uint64](n T) string {
 	return s
 }
 
-// Plural spells a count of things.
+// Plural returns a count with the right form of its noun.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -36,7 +36,7 @@ func Plural(n int, one, many string) string {
 	return Thousands(n) + " " + many
 }
 
-// Size spells a number of bytes.
+// Size returns a number of bytes with a unit.
 func Size(n int64) string {
 	x, unit := float64(n), 0
 	for x >= 1000 && unit < 4 {
@@ -50,16 +50,16 @@ func Size(n int64) string {
 	return strconv.FormatFloat(x, 'f', 1, 64) + " " + units[unit]
 }
 
-// Seconds spells a duration with three digits.
+// Seconds returns a duration with three digits.
 func Seconds(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) + " s" }
 
-// Setting spells a setting: short, and as it would be typed.
+// Setting returns a setting, short and as a user would type it.
 func Setting(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 
-// When spells a time to the minute, where the reader is.
+// When returns a time to the minute, in the reader's time zone.
 func When(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-// OrDash stands in for what is empty, so that columns stay columns.
+// OrDash returns s, or a dash if it is empty, so that columns stay columns.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -67,8 +67,8 @@ func OrDash(s string) string {
 	return s
 }
 
-// FileKind says of what kind a file is by its name, for a message that it should be
-// another.
+// FileKind returns the kind of a file by its name, for a message that another kind is
+// expected.
 func FileKind(path string) string {
 	if ext := strings.ToLower(filepath.Ext(path)); ext != "" {
 		return ext

@@ -12,56 +12,56 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// A Column is the head of a column of a table; numbers are aligned right.
+// A Column is the heading of a column of a table. Numbers are aligned right.
 type Column struct {
 	name   string
 	number bool
 }
 
-// Left is the head of a column of text.
+// Left returns the heading of a column of text.
 func Left(name string) Column { return Column{name: name} }
 
-// Right is the head of a column of numbers.
+// Right returns the heading of a column of numbers.
 func Right(name string) Column { return Column{name, true} }
 
-// dataName is the name of a column where every one needs one: what has no heading is a
-// remark on the row.
+// dataName returns the name of the column for formats that need one: a column without a
+// heading has remarks on the rows.
 func (c Column) dataName() string { return cmp.Or(c.name, "note") }
 
-// A Cell is a value that is spelt otherwise for programs than for people.
+// A Cell is a value that is written differently for programs and for people.
 type Cell struct{ text, data string }
 
-// NewCell is a cell with two spellings: for people, and for programs.
+// NewCell returns a cell with its text for people and its data for programs.
 func NewCell(text, data string) Cell { return Cell{text, data} }
 
-// String spells the value for people.
+// String returns the text for people.
 func (c Cell) String() string { return c.text }
 
-// Remark adds a remark for people.
+// Remark returns the cell with a remark for people.
 func (c Cell) Remark(text string) Cell { return Cell{c.text + text, c.data} }
 
-// CountCell is a count, for people with commas.
+// CountCell returns a count; people see commas.
 func CountCell[T int | int64 | uint32 | uint64](n T) Cell { return Cell{Thousands(n), fmt.Sprint(n)} }
 
-// BytesCell is a number of bytes.
+// BytesCell returns a number of bytes.
 func BytesCell(n int64) Cell { return Cell{Size(n), strconv.FormatInt(n, 10)} }
 
-// NumberCell is a number, for people with so many digits behind the point.
+// NumberCell returns a number; people see so many digits after the point.
 func NumberCell(x float64, digits int) Cell {
 	return Cell{strconv.FormatFloat(x, 'f', digits, 64), strconv.FormatFloat(x, 'g', -1, 64)}
 }
 
-// TextCell is text from a database; for people what is empty is a dash, so that columns
-// stay columns.
+// TextCell returns text from a database. For people empty text is a dash, so that
+// columns stay columns.
 func TextCell(s string) Cell { return Cell{OrDash(Plain(s)), s} }
 
-// TimeCell is a time.
+// TimeCell returns a time.
 func TimeCell(t time.Time) Cell { return Cell{When(t), t.Format(time.RFC3339)} }
 
-// NoCell stands where there is no value.
+// NoCell is a missing value.
 var NoCell = Cell{"-", ""}
 
-// OrNoCell is NoCell for 0.
+// OrNoCell returns n, or NoCell for 0.
 func OrNoCell[N ~uint32](n N) any {
 	if n == 0 {
 		return NoCell
@@ -69,13 +69,13 @@ func OrNoCell[N ~uint32](n N) any {
 	return n
 }
 
-// A Table prints rows in the mode of the output, as they come where that can be.
+// A Table prints rows in the mode of the output, each at once if possible.
 type Table struct {
 	printer *Printer
 	columns []Column
-	rows    []table.Row // in ModeTable, whose widths are known at the end
+	rows    []table.Row // in ModeTable, whose widths are known only at the end
 	csv     *csv.Writer
-	any     bool
+	any     bool // a row has been added
 }
 
 // NewTable begins a table in the mode of the output.
@@ -93,7 +93,7 @@ func (p *Printer) NewTable(columns []Column) *Table {
 		for i, c := range columns {
 			names[i] = c.dataName()
 		}
-		_ = t.csv.Write(names) // an error stays with p.stdout
+		_ = t.csv.Write(names) // p.Stdout keeps the error
 	case ModeMarkdown:
 		fmt.Fprint(p.Stdout, "\n|")
 		for _, c := range columns {
@@ -112,7 +112,7 @@ func (p *Printer) NewTable(columns []Column) *Table {
 	return t
 }
 
-// Add prints a row.
+// Add adds a row.
 func (t *Table) Add(cells ...any) {
 	out := t.printer.Stdout
 	switch t.printer.layout.mode {
@@ -150,7 +150,7 @@ func (t *Table) Add(cells ...any) {
 	t.any = true
 }
 
-// End prints what is left.
+// End prints the rest.
 func (t *Table) End() {
 	switch t.printer.layout.mode {
 	case ModeCSV:
@@ -163,8 +163,8 @@ func (t *Table) End() {
 	}
 }
 
-// print writes rows under their heads, without lines around: it can be copied, and cut by
-// columns.
+// print writes rows under their headings, without frame lines, so that users can copy
+// them and cut columns.
 func (t *Table) print() {
 	w := table.NewWriter()
 	style := table.StyleDefault
@@ -195,7 +195,7 @@ func (t *Table) print() {
 	}
 }
 
-// PrintTable prints a table whose rows are there already.
+// PrintTable prints a table of given rows.
 func (p *Printer) PrintTable(columns []Column, rows [][]any) {
 	t := p.NewTable(columns)
 	for _, r := range rows {
@@ -204,19 +204,19 @@ func (p *Printer) PrintTable(columns []Column, rows [][]any) {
 	t.End()
 }
 
-// markdownCell spells text so that it stays in its cell.
+// markdownCell returns text that stays in its cell.
 func markdownCell(s string) string { return strings.ReplaceAll(Plain(s), "|", `\|`) }
 
-// A Pair is a name and its value.
+// A Pair is a name and a value.
 type Pair struct {
 	name  string
 	Value any
 }
 
-// NewPair is a name and its value.
+// NewPair returns a name with its value.
 func NewPair(name string, value any) Pair { return Pair{name, value} }
 
-// PrintPairs writes names and values under each other.
+// PrintPairs prints names and values in two columns.
 func (p *Printer) PrintPairs(pairs []Pair) {
 	if m := p.layout.mode; m == ModeCSV || m == ModeMarkdown {
 		t := p.NewTable([]Column{Left("name"), Left("value")})

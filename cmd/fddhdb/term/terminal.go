@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// File returns the terminal that f is, nil if it is none.
+// File returns f as a terminal, or nil if it is none.
 func File(f any) *os.File {
 	file, ok := f.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -19,8 +19,8 @@ func File(f any) *os.File {
 	return file
 }
 
-// inColour says whether what is written to f may be set off by colours: on terminals that
-// can do it, and nowhere if NO_COLOR is set (https://no-color.org).
+// inColour reports whether output to f may use colours: on terminals that have them,
+// unless NO_COLOR is set (https://no-color.org).
 func inColour(f io.Writer) bool {
 	if File(f) == nil || os.Getenv("NO_COLOR") != "" {
 		return false
@@ -29,19 +29,18 @@ func inColour(f io.Writer) bool {
 	case "dumb":
 		return false
 	case "":
-		return runtime.GOOS == "windows" && os.Getenv("WT_SESSION") != "" // its own terminal
+		return runtime.GOOS == "windows" && os.Getenv("WT_SESSION") != "" // Windows Terminal
 	}
 	return true
 }
 
-// showsBlocks says whether what is written to f is seen on a terminal that has block
-// characters, for small charts.
+// showsBlocks reports whether f is a terminal with block characters, for small charts.
 func showsBlocks(f io.Writer) bool {
 	if File(f) == nil || os.Getenv("TERM") == "dumb" {
 		return false
 	}
 	if runtime.GOOS == "windows" {
-		return os.Getenv("WT_SESSION") != "" // its own terminal
+		return os.Getenv("WT_SESSION") != "" // Windows Terminal
 	}
 	locale := strings.ToLower(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")))
 	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")

@@ -9,8 +9,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// Blocks are for terminals that have them: a file, another locale and a dumb terminal do
-// without.
+// Only terminals that have blocks get them: not a file, another locale or a dumb
+// terminal.
 func TestShowsBlocks(t *testing.T) {
 	leader, tty, err := pty.Open()
 	if err != nil {

@@ -1,7 +1,11 @@
-// Package jsontext scans JSON that is mostly numbers: a line of a .jsonl file at a
-// time, without a copy and without a value for what is not asked for.
+// Package jsontext scans JSON that is mostly numbers, such as a line of a .jsonl file.
+// It copies nothing and makes no value that its caller does not ask for.
 //
-// It takes what encoding/json takes and refuses what it refuses, but that text has to be
-// UTF-8 and that numbers are read as float32, the nearest one, an order of magnitude
-// faster. It accepts names that come twice in an object: its users check for them.
+// It accepts and refuses the same texts as encoding/json, with two exceptions: text has
+// to be UTF-8, and numbers are read as the nearest float32, an order of magnitude
+// faster. It accepts names that come twice in an object; callers check for them.
+//
+// The package imports the standard library only. A [Scanner] belongs to one goroutine.
+// The tests compare every value and every refusal with encoding/json, and every number
+// with strconv (TestNumbersAreRoundedOnce).
 package jsontext

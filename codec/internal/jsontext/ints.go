@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Uint32s reads an array of whole numbers from 0 on and appends them to dst, of which at
-// most limit are possible in all.
+// Uint32s reads an array of whole numbers, 0 or more, and appends them to dst. More
+// than limit numbers in dst are an error.
 func (s *Scanner) Uint32s(dst []uint32, limit int) ([]uint32, error) {
 	err := s.Array(func() error {
 		if len(dst) == limit {

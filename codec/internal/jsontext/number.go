@@ -8,26 +8,26 @@ import (
 	"strconv"
 )
 
-// A NumberError is about a number of an array that is one for JSON, or for Python, but
-// not for a vector. The array is read to its end all the same.
+// A NumberError is about an element of an array that JSON or Python accepts as a
+// number, but that is no number of a vector. The scanner has read the array to its end.
 type NumberError struct {
-	At  int // number of the element, from 0
+	At  int // index of the element
 	Err error
 }
 
 func (e *NumberError) Error() string { return fmt.Sprintf("number %d: %v", e.At, e.Err) }
 func (e *NumberError) Unwrap() error { return e.Err }
 
-// decimal is a number as it is read: the digits of its mantissa, as far as they fit, and
-// its power of ten.
+// decimal is a parsed number: the digits of its mantissa, as far as they fit, and its
+// power of ten.
 type decimal struct {
 	mantissa uint64
 	exponent int
 	negative bool
-	whole    bool // no digit was left out
+	whole    bool // all digits are in mantissa
 }
 
-// number reads a number and returns its text, too.
+// number reads a number. It also returns its text.
 func (s *Scanner) number() (d decimal, text []byte, err error) {
 	s.peek()
 	b, i := s.b, s.at
@@ -35,11 +35,11 @@ func (s *Scanner) number() (d decimal, text []byte, err error) {
 		d.negative = true
 		i++
 	}
-	// In registers, as this is where most of the time goes.
+	// Local variables stay in registers: most of the time is spent here.
 	mantissa, exponent, whole := uint64(0), 0, true
 	first := i
 	for ; i < len(b) && b[i]-'0' <= 9; i++ {
-		if mantissa < 1e18 { // so that another digit fits
+		if mantissa < 1e18 { // room for another digit
 			mantissa = 10*mantissa + uint64(b[i]-'0')
 		} else {
 			whole = false
@@ -88,22 +88,23 @@ func (s *Scanner) number() (d decimal, text []byte, err error) {
 	return d, text, nil
 }
 
-// Number reads a number and returns its text, a part of what is scanned.
+// Number reads a number and returns its text, which aliases the scanned text.
 func (s *Scanner) Number() ([]byte, error) {
 	_, text, err := s.number()
 	return text, err
 }
 
-// powers are the powers of ten that float64 has exactly.
+// powers are the powers of ten that float64 holds exactly.
 var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
 	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// float32 returns the nearest float32, and false where it takes more work to find out.
+// float32 returns the nearest float32. It returns false if finding it takes more work.
 //
-// In float64 the mantissa is rounded once and the product or quotient once more, so that
-// the result is within two units of its last place of the number. Of the 29 bits that
-// float32 does not have, all that matters is on which side of the middle they are: if
-// they are farther from it than that, they are on the side of the number itself.
+// In float64 the mantissa is rounded once, and the product or quotient once more. So
+// the result is within two units of its last place of the number. float32 drops 29 of
+// its bits. Only the side of the middle on which these bits are matters. If they are
+// farther from the middle than two units, they are on the same side as the number
+// itself.
 func (d *decimal) float32() (float32, bool) {
 	if !d.whole {
 		return 0, false
@@ -122,7 +123,7 @@ func (d *decimal) float32() (float32, bool) {
 	if low := math.Float64bits(x) & (1<<29 - 1); low-(middle-4) <= 8 {
 		return 0, false
 	}
-	// Below them, float32 has fewer bits; above, none.
+	// Below these numbers float32 has fewer bits; above them it has no number.
 	if x != 0 && (x < 0x1p-125 || x > math.MaxFloat32) {
 		return 0, false
 	}
@@ -132,8 +133,8 @@ func (d *decimal) float32() (float32, bool) {
 	return float32(x), true
 }
 
-// Float32 reads a number as the nearest float32. A *NumberError says that it is none
-// that is finite, and costs only this value.
+// Float32 reads a number as the nearest float32. A *NumberError says that the value is
+// no finite number; the scanner has read it and can go on.
 func (s *Scanner) Float32() (float32, error) {
 	d, text, err := s.number()
 	if err != nil {
@@ -151,8 +152,7 @@ func (s *Scanner) Float32() (float32, error) {
 
 var nonFinite = [][]byte{[]byte("NaN"), []byte("Infinity"), []byte("-Infinity")}
 
-// noNumber reads a value that is no number. Where there is no value either, the error
-// stays as it is.
+// noNumber reads a value that is no number. If there is no value at all it returns err.
 func (s *Scanner) noNumber(err error) error {
 	for _, w := range nonFinite {
 		if bytes.HasPrefix(s.b[s.at:], w) {
@@ -170,9 +170,10 @@ func (s *Scanner) noNumber(err error) error {
 	return &NumberError{Err: fmt.Errorf("is %v, where a number is expected", kind)}
 }
 
-// Float32s reads an array of numbers as the nearest float32 and appends them to dst, of
-// which at most limit are possible in all. A *NumberError is about the first of them
-// that is none or not finite; the array has been read then, and dst is of no use.
+// Float32s reads an array of numbers as the nearest float32, and appends them to dst.
+// More than limit numbers in dst are an error. A *NumberError is about the first
+// element that is no finite number. The scanner has then read the whole array, and dst
+// is not valid.
 func (s *Scanner) Float32s(dst []float32, limit int) ([]float32, error) {
 	start := len(dst)
 	var bad *NumberError
@@ -199,8 +200,8 @@ func (s *Scanner) Float32s(dst []float32, limit int) ([]float32, error) {
 	return dst, err
 }
 
-// Count reads an array of anything and returns how many values it has. Where it is flat
-// and has no strings, they are not looked at.
+// Count reads an array of anything, and returns the number of its values. It does not
+// look at the values of a flat array without strings.
 func (s *Scanner) Count() (n int, err error) {
 	if s.peek() == '[' {
 		rest := s.b[s.at+1:]

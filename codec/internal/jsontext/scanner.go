@@ -9,24 +9,24 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds how deep values nest, as what scans them recurses.
+// maxDepth bounds the nesting of values, as scanning them recurses.
 const maxDepth = 1000
 
-// A Scanner reads one JSON text from its start to its end. The zero Scanner reads
-// nothing; Reset starts it. It is not safe for concurrent use.
+// A Scanner reads one JSON text from start to end. The zero Scanner reads nothing;
+// Reset starts it. It is not safe for concurrent use.
 type Scanner struct {
-	b     []byte
-	at    int
-	depth int
+	b     []byte // the text, which belongs to the caller
+	at    int    // position of the next byte
+	depth int    // nesting of the current value
 }
 
-// Reset starts with a text, which the scanner keeps until the next Reset.
+// Reset starts with a text. The scanner keeps it until the next Reset.
 func (s *Scanner) Reset(b []byte) { s.b, s.at, s.depth = b, 0, 0 }
 
-// A Kind is what a value starts like.
+// A Kind is the kind of a value by its first byte.
 type Kind byte
 
-// The kinds of values; Invalid is what can start none, such as the end.
+// Kinds of values. Invalid is anything that starts no value, such as the end.
 const (
 	Invalid Kind = iota
 	Object
@@ -41,8 +41,8 @@ func (k Kind) String() string {
 	return [...]string{"no value", "an object", "an array", "a string", "a number", "a bool", "null"}[k]
 }
 
-// Kind says what the next value starts like, and reads nothing but blanks. NaN and the
-// infinities as Python writes them start like numbers.
+// Kind returns the kind of the next value; it reads only blanks. NaN and the infinities
+// as Python writes them are numbers.
 func (s *Scanner) Kind() Kind {
 	switch s.peek() {
 	case '{':
@@ -61,7 +61,8 @@ func (s *Scanner) Kind() Kind {
 	return Invalid
 }
 
-// peek returns the next byte that is no blank, 0 at the end. No value starts with 0.
+// peek returns the next byte that is not blank, or 0 at the end. No value starts with
+// 0.
 func (s *Scanner) peek() byte {
 	if s.at < len(s.b) && s.b[s.at] > ' ' {
 		return s.b[s.at]
@@ -80,7 +81,7 @@ func (s *Scanner) skipBlanks() byte {
 	return 0
 }
 
-// expected is an error that says what should stand where the scanner is.
+// expected returns an error that names what should come here.
 func (s *Scanner) expected(what string) error {
 	if s.at >= len(s.b) {
 		return fmt.Errorf("byte %d: %s is expected where the text ends", s.at, what)
@@ -88,7 +89,7 @@ func (s *Scanner) expected(what string) error {
 	return fmt.Errorf("byte %d: %s is expected, not %s", s.at, what, quote(s.b[s.at:]))
 }
 
-// quote spells the start of what is wrong.
+// quote returns the beginning of the wrong text, quoted.
 func quote(b []byte) string {
 	const most = 20
 	if len(b) > most {
@@ -105,8 +106,8 @@ func (s *Scanner) End() error {
 	return nil
 }
 
-// Object reads an object. member reads the value of each name, which it may keep only
-// as a copy.
+// Object reads an object. It calls member for each name; member reads the value. member
+// must copy the name to keep it.
 func (s *Scanner) Object(member func(name []byte) error) error {
 	return s.list('{', '}', "an object", func() error {
 		if s.peek() != '"' {
@@ -124,7 +125,7 @@ func (s *Scanner) Object(member func(name []byte) error) error {
 	})
 }
 
-// Array reads an array; element reads each of its values.
+// Array reads an array. It calls element for each value; element reads it.
 func (s *Scanner) Array(element func() error) error {
 	return s.list('[', ']', "an array", element)
 }
@@ -163,7 +164,7 @@ func (s *Scanner) String() (string, error) {
 
 var errUTF8 = errors.New("a string is not UTF-8 text: save the file in that encoding")
 
-// text returns the next string, a part of what is scanned where it has no escapes.
+// text returns the next string. Without escapes it aliases the scanned text.
 func (s *Scanner) text() ([]byte, error) {
 	if s.peek() != '"' {
 		return nil, s.expected("a string")
@@ -187,7 +188,7 @@ func (s *Scanner) text() ([]byte, error) {
 	return []byte(text), nil
 }
 
-// stringEnd finds the end of the string that starts here, and says whether it is free of
+// stringEnd finds the end of the string that starts here. plain says that it has no
 // escapes.
 func (s *Scanner) stringEnd() (end int, plain bool, err error) {
 	plain = true
@@ -233,7 +234,7 @@ func (s *Scanner) word(w string) bool {
 	return true
 }
 
-// Skip reads a value of any kind, and checks only that it is one.
+// Skip reads a value of any kind, and only checks that it is one.
 func (s *Scanner) Skip() error {
 	switch s.Kind() {
 	case Object:

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// decode reads a value with the scanner into what encoding/json makes of it, numbers
-// being their text.
+// decode reads a value with the scanner and returns it as encoding/json does, with
+// numbers as text.
 func decode(s *Scanner) (any, error) {
 	switch s.Kind() {
 	case Object:
@@ -75,7 +75,7 @@ func FuzzScanner(f *testing.F) {
 		if err == nil && !reflect.DeepEqual(got, want) {
 			t.Fatalf("%#v, encoding/json has %#v", got, want)
 		}
-		// What is skipped is checked alike.
+		// Skipped values are checked alike.
 		s.Reset(b)
 		skipped := s.Skip()
 		if skipped == nil {
@@ -103,7 +103,7 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// same compares a number with what strconv makes of its text.
+// same compares a number with strconv's result for its text.
 func same(t *testing.T, text string, got float32) {
 	t.Helper()
 	want, err := strconv.ParseFloat(text, 32)
@@ -129,8 +129,8 @@ func read(t *testing.T, text string) float32 {
 	return x
 }
 
-// Every way to write a float32 gives the nearest one, also where it lies between two of
-// them or all but.
+// Every way to write a float32 gives the nearest one, also if the number lies between
+// two of them or almost so.
 func TestNumbersAreRoundedOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	try := func(text string) { same(t, text, read(t, text)) }
@@ -140,7 +140,7 @@ func TestNumbersAreRoundedOnce(t *testing.T) {
 	}
 	for range rounds {
 		bits := random.Uint32() &^ (1 << 31)
-		if random.IntN(2) == 0 { // of the size that features have
+		if random.IntN(2) == 0 { // as large as features are
 			bits = 0x3f800000 + random.Uint32N(1<<25) - 1<<24
 		}
 		x := float64(math.Float32frombits(bits))

@@ -38,8 +38,8 @@ func checkCancelled(ctx context.Context, s backup.Store, n scale) error {
 	})
 }
 
-// A context that ends on the way ends Put without a trace, List, and what reads an
-// object, unless that has been sent already.
+// A context that ends halfway ends List, ends Put without a trace, and ends the reading
+// of an object, unless all of it has been sent already.
 func checkCancelledHalfway(ctx context.Context, s backup.Store, n scale) error {
 	err := leavesAsItWas(ctx, s, func(name string) error {
 		for _, at := range []int64{0, 1, n.parts / 2, n.parts - generatedPeriod} {
@@ -78,7 +78,7 @@ func checkCancelledHalfway(ctx context.Context, s backup.Store, n scale) error {
 	return checkCancelledRead(ctx, s, n)
 }
 
-// A reader whose context ends gives what is there or the error, and nothing else.
+// A reader whose context ends returns stored bytes or the error, and nothing else.
 func checkCancelledRead(ctx context.Context, s backup.Store, n scale) error {
 	if err := s.Put(ctx, "large", &generated{size: n.parts}, n.parts); err != nil {
 		return err
@@ -101,7 +101,7 @@ func checkCancelledRead(ctx context.Context, s backup.Store, n scale) error {
 	return nil
 }
 
-// Who reads while others put finds one of the objects, whole.
+// A reader that runs beside Puts finds one of the objects, whole.
 func checkAtomic(ctx context.Context, s backup.Store, n scale) error {
 	versions := [][]byte{noise(1, 300_000), noise(2, 100_000), noise(3, 1)}
 	if err := put(ctx, s, "x/one", versions[0]); err != nil {
@@ -143,8 +143,8 @@ func checkAtomic(ctx context.Context, s backup.Store, n scale) error {
 	})
 }
 
-// Who has begun to read an object that is replaced reads on in the old one, or gets an
-// error; never some of both.
+// A reader of an object that is replaced meanwhile reads on in the old one, or gets an
+// error; never parts of both.
 func checkReplacedWhileRead(ctx context.Context, s backup.Store, n scale) error {
 	first, second := noise(1, int(n.parts/2)), noise(2, int(n.parts/2))
 	if err := put(ctx, s, "one", first); err != nil {
@@ -172,7 +172,7 @@ func checkReplacedWhileRead(ctx context.Context, s backup.Store, n scale) error 
 	return holds(ctx, s, "one", second)
 }
 
-// Goroutines with objects of their own do not notice each other.
+// Goroutines with objects of their own do not disturb each other.
 func checkConcurrent(ctx context.Context, s backup.Store, n scale) error {
 	err := together(8, func(worker int) error {
 		name := fmt.Sprintf("w/%d/object", worker)
@@ -194,7 +194,7 @@ func checkConcurrent(ctx context.Context, s backup.Store, n scale) error {
 				return err
 			}
 		}
-		// The last one of each stays.
+		// The last object of each goroutine stays.
 		return put(ctx, s, name, nil)
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// A prefix is one of the name and not a folder.
+// A prefix is a prefix of the name, not a folder.
 func checkPrefixes(ctx context.Context, s backup.Store, _ scale) error {
 	all := []string{"backups/1.json", "backups/12.json", "backups-old", "objects/ab/1", "objects/ab/2", "objects/abc", "objects/b"}
 	if err := lists(ctx, s, ""); err != nil {
@@ -39,7 +39,7 @@ func checkPrefixes(ctx context.Context, s backup.Store, _ scale) error {
 	return nil
 }
 
-// An error of the callback ends List, and is its error.
+// An error of the callback ends List, which returns it.
 func checkCallback(ctx context.Context, s backup.Store, _ scale) error {
 	for i := range 5 {
 		if err := put(ctx, s, fmt.Sprintf("x/%d", i), nil); err != nil {
@@ -62,7 +62,7 @@ func checkCallback(ctx context.Context, s backup.Store, _ scale) error {
 	return nil
 }
 
-// Modified is the time of the last Put: what is put again becomes younger.
+// Modified is the time of the last Put: putting an object again makes it younger.
 func checkModified(ctx context.Context, s backup.Store, _ scale) error {
 	modified := func() (backup.Object, error) {
 		all, err := list(ctx, s, "lease")
@@ -81,7 +81,7 @@ func checkModified(ctx context.Context, s backup.Store, _ scale) error {
 	if again, err := modified(); err != nil || !again.Modified.Equal(first.Modified) {
 		return fmt.Errorf("an object that nobody has put again was modified at %v and at %v (error %v)", first.Modified, again.Modified, err)
 	}
-	// The clock of the store may tell no more than seconds.
+	// The clock of the store may show only seconds.
 	for {
 		if err := put(ctx, s, "lease", []byte("1")); err != nil {
 			return fmt.Errorf("until an object that is put again is younger than %v: %w", first.Modified, err)
@@ -99,7 +99,7 @@ func checkModified(ctx context.Context, s backup.Store, _ scale) error {
 	}
 }
 
-// manyNames are in another order as paths of files than as strings.
+// manyNames returns names that sort differently as paths of files and as strings.
 func manyNames(n int) []string {
 	list := make([]string, n)
 	for i := range list {
@@ -141,7 +141,8 @@ func checkMany(ctx context.Context, s backup.Store, n scale) error {
 	return nil
 }
 
-// List finds what is there all the time, whatever others put and delete meanwhile.
+// List finds objects that are there all the time, whatever others put and delete
+// meanwhile.
 func checkListWhileWriting(ctx context.Context, s backup.Store, n scale) error {
 	all := manyNames(n.objects)
 	if err := putMany(ctx, s, all); err != nil {

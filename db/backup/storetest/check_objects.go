@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// Any bytes come back as they were, also if the caller goes on to use his buffer.
+// Any bytes come back unchanged, also if the caller reuses its buffer.
 func checkBytes(ctx context.Context, s backup.Store, _ scale) error {
 	for i, size := range []int{0, 1, 511, 4096, 65537, 1 << 20} {
 		name := fmt.Sprintf("objects/%d", size)
@@ -31,7 +31,7 @@ func checkBytes(ctx context.Context, s backup.Store, _ scale) error {
 	return nil
 }
 
-// An object begins where its reader stands, which need not be its beginning.
+// An object begins at the position of its reader, which need not be 0.
 func checkPosition(ctx context.Context, s backup.Store, _ scale) error {
 	all := noise(1, 100_000)
 	for _, at := range []int64{1, 60_000, 100_000} {
@@ -49,7 +49,7 @@ func checkPosition(ctx context.Context, s backup.Store, _ scale) error {
 	return nil
 }
 
-// Every name that the interface allows is a name of its own.
+// Every name that the interface allows names an object of its own.
 func checkNames(ctx context.Context, s backup.Store, _ scale) error {
 	list := []string{
 		"z", "0", "9", "marker", "a-b", "a.b", "a..b", "-", "--", "1.2.3", "a/b-c", "a-/b", "b/0/c/1/d/2/e",
@@ -70,7 +70,7 @@ func checkNames(ctx context.Context, s backup.Store, _ scale) error {
 	return lists(ctx, s, "", list...)
 }
 
-// Put takes the place of what was there, longer or shorter.
+// Put replaces an object by a longer or shorter one.
 func checkReplace(ctx context.Context, s backup.Store, _ scale) error {
 	for i, size := range []int{1000, 200_000, 10, 0, 300} {
 		want := noise(uint64(i), size)
@@ -84,8 +84,8 @@ func checkReplace(ctx context.Context, s backup.Store, _ scale) error {
 	return lists(ctx, s, "", "backups/one")
 }
 
-// What is not there is told by fs.ErrNotExist, and deleted without an error; also
-// where objects lie under the name.
+// A missing object gives fs.ErrNotExist and is deleted without an error, also if
+// objects have names below it.
 func checkMissing(ctx context.Context, s backup.Store, _ scale) error {
 	missing := func() error {
 		for _, name := range []string{"objects", "objects/a", "objects/ab", "objects/ab/11", "other/x"} {
@@ -110,7 +110,7 @@ func checkMissing(ctx context.Context, s backup.Store, _ scale) error {
 	return holds(ctx, s, "objects/ab/1", []byte("one"))
 }
 
-// Delete deletes one object; the name can be used again.
+// Delete deletes one object. The name can be used again.
 func checkDelete(ctx context.Context, s backup.Store, _ scale) error {
 	for _, name := range []string{"x/1", "x/2", "x/12"} {
 		if err := put(ctx, s, name, []byte(name)); err != nil {
@@ -134,7 +134,7 @@ func checkDelete(ctx context.Context, s backup.Store, _ scale) error {
 			return err
 		}
 	}
-	// The last ones of a folder, if the store has folders.
+	// Delete the last objects of a folder, if the store has folders.
 	for _, name := range []string{"x/1", "x/2", "x/12"} {
 		if err := s.Delete(ctx, name); err != nil {
 			return fmt.Errorf("Delete(%s): %w", name, err)
@@ -175,7 +175,7 @@ func checkLarge(ctx context.Context, s backup.Store, n scale) error {
 	return err
 }
 
-// A Put that has been promised another number of bytes fails and changes nothing.
+// A Put whose reader has another number of bytes fails and changes nothing.
 func checkWrongSize(ctx context.Context, s backup.Store, n scale) error {
 	return leavesAsItWas(ctx, s, func(name string) error {
 		for _, wrong := range []int64{-1000, -1, 1, 1000, n.parts} {
@@ -203,7 +203,7 @@ func checkFailingReader(ctx context.Context, s backup.Store, n scale) error {
 			if fail < n.parts && err == nil {
 				return fmt.Errorf("Put(%s) succeeds although its reader fails after %d of %d bytes", name, fail, n.parts)
 			}
-			// A store need not read on behind the last byte.
+			// A store need not read beyond the last byte.
 			if err == nil {
 				if err := s.Delete(ctx, name); err != nil {
 					return err
@@ -219,8 +219,8 @@ func checkFailingReader(ctx context.Context, s backup.Store, n scale) error {
 
 var before = []byte("what was there before")
 
-// leavesAsItWas runs what must not change anything, on an object that is there and on
-// one that is not.
+// leavesAsItWas runs f, which must change nothing, on an existing object and on a
+// missing one.
 func leavesAsItWas(ctx context.Context, s backup.Store, f func(name string) error) error {
 	if err := put(ctx, s, "there", before); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package storetest tests implementations of backup.Store against what the interface
-// promises, and has one that keeps its objects in memory.
+// Package storetest tests implementations of backup.Store against the promises of the
+// interface. It also has a store that keeps its objects in memory.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) backup.Store {
@@ -11,7 +11,10 @@
 //		})
 //	}
 //
-// Not tested is what a test cannot see: that an object survives a crash of the machine
-// when Put has returned. Nor are two things that no repository does: an object under the
-// name of another one and a slash (a and a/b), and names that the interface rules out.
+// Some promises are beyond a test: that an object survives a crash of the machine once
+// Put has returned. Two things that no repository does are not tested: an object whose
+// name is a folder of another one (a and a/b), and invalid names.
+//
+// The package imports backup, and the tests of backup do not import it.
+// TestMistakesAreFound shows that each check finds the mistake that it is there for.
 package storetest

@@ -15,13 +15,13 @@ import (
 )
 
 // Memory is a backup.Store in memory, for tests. The zero value is empty and ready for
-// use, by several goroutines too.
+// use. It is safe for concurrent use.
 type Memory struct {
-	mu      sync.Mutex
-	objects map[string]stored
+	mu      sync.Mutex        // guards objects
+	objects map[string]stored // by name
 }
 
-// A stored object: the bytes are never changed.
+// stored is an object. Its bytes never change.
 type stored struct {
 	data     []byte
 	modified time.Time
@@ -32,7 +32,7 @@ var _ backup.Store = (*Memory)(nil)
 // Put implements backup.Store.
 func (m *Memory) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
 	var b bytes.Buffer
-	// One more would be too many.
+	// Another byte would be too many.
 	if _, err := io.Copy(&b, io.LimitReader(contextReader{ctx, r}, size+1)); err != nil {
 		return fmt.Errorf("fddhdb: put %s: %w", name, err)
 	}
@@ -102,7 +102,7 @@ func (m *Memory) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// contextReader ends with the context.
+// contextReader reads until the context ends.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -17,7 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// put stores bytes.
+// put stores data under a name.
 func put(ctx context.Context, s backup.Store, name string, data []byte) error {
 	if err := s.Put(ctx, name, bytes.NewReader(data), int64(len(data))); err != nil {
 		return fmt.Errorf("Put(%s) of %d bytes: %w", name, len(data), err)
@@ -75,7 +75,7 @@ func lacks(ctx context.Context, s backup.Store, name string) error {
 	return nil
 }
 
-// list collects what List tells of.
+// list returns the objects that List finds, by name.
 func list(ctx context.Context, s backup.Store, prefix string) (map[string]backup.Object, error) {
 	all := map[string]backup.Object{}
 	err := s.List(ctx, prefix, func(o backup.Object) error {
@@ -132,7 +132,7 @@ func together(n int, f func(worker int) error) error {
 	return errors.Join(errs...)
 }
 
-// noise returns n bytes that do not compress and tell where they are from.
+// noise returns n bytes that do not compress and differ by seed.
 func noise(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	r := rand.NewChaCha8([32]byte{0: byte(seed), 1: byte(seed >> 8), 2: byte(seed >> 16)})
@@ -140,7 +140,8 @@ func noise(seed uint64, n int) []byte {
 	return b
 }
 
-// A generated object is made as it is read, so that a large one needs no memory.
+// generated is a reader that makes an object as it is read, so that a large one needs
+// no memory.
 type generated struct {
 	at, size int64
 	onRead   func(at int64) error

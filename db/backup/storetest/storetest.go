@@ -8,12 +8,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// Run tests stores that open returns, an empty one each time; t is that of a subtest.
-// With -short it leaves out large objects and makes fewer small ones.
+// Run tests the stores that open returns; each must be empty. open gets the t of a
+// subtest. With -short Run leaves out large objects and makes fewer small ones.
 func Run(t *testing.T, open func(t *testing.T) backup.Store) {
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {
-			// A store that does not return must not take the other tests with it.
+			// A store that hangs must not keep other tests from running.
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			if err := c.run(ctx, open(t), scaleOf(testing.Short())); err != nil {
@@ -23,7 +23,7 @@ func Run(t *testing.T, open func(t *testing.T) backup.Store) {
 	}
 }
 
-// A check tests an empty store against one word of the interface.
+// A check tests one promise of the interface on an empty store.
 type check struct {
 	name string
 	run  func(ctx context.Context, s backup.Store, n scale) error
@@ -53,12 +53,12 @@ func checks() []check {
 	}
 }
 
-// scale is how much a check does.
+// scale is the amount of work of a check.
 type scale struct {
 	objects int   // in a store that has many
-	large   int64 // bytes of a large object
+	large   int64 // bytes of an object that stores may cut into parts
 	parts   int64 // bytes of one that stores may cut into parts
-	rounds  int   // of what happens side by side
+	rounds  int   // repetitions of concurrent work
 }
 
 // scaleOf has more objects than a page of S3 lists, and objects that are uploaded in

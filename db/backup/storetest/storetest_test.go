@@ -16,11 +16,11 @@ func TestMemory(t *testing.T) {
 	Run(t, func(*testing.T) backup.Store { return new(Memory) })
 }
 
-// Every mistake that a store could make is found, by the check that is there for it.
+// Every mistake that a store could make is found by its own check.
 func TestMistakesAreFound(t *testing.T) {
 	for _, c := range []struct {
 		mistake string
-		found   string // the check
+		found   string // name of the check
 		store   func() backup.Store
 	}{
 		{"changes a byte", "Bytes", func() backup.Store {
@@ -163,7 +163,7 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// A mistaken store does something else in one of its methods.
+// A mistaken store has another implementation of one of its methods.
 type mistaken struct {
 	Memory
 	name   func(string) string
@@ -218,7 +218,7 @@ func putWhatThereIs(m *mistaken, ctx context.Context, name string, r io.ReadSeek
 	return m.Memory.Put(ctx, name, bytes.NewReader(b), int64(len(b)))
 }
 
-// reopening reads each piece of what is there now.
+// reopening opens the object again for each piece that it reads.
 type reopening struct {
 	m    *Memory
 	ctx  context.Context
@@ -241,16 +241,16 @@ func (r *reopening) Read(p []byte) (int, error) {
 
 func (r *reopening) Close() error { return nil }
 
-// inPlace writes half of an object where the one before was, and then the rest. The first
-// time it waits in between until somebody has looked.
+// inPlace writes an object over the one before, in two halves. The first time it waits
+// in between until someone has looked.
 type inPlace struct {
 	Memory
-	writing sync.Mutex // held by the one that puts
+	writing sync.Mutex // held by the writer
 	waited  bool
-	looked  chan struct{} // while half of an object was there; holds one
+	looked  chan struct{} // half of an object was there; holds one element
 
 	mu   sync.RWMutex
-	half bool // of an object is there
+	half bool // half of an object is there
 }
 
 func (s *inPlace) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
@@ -291,13 +291,13 @@ func (s *inPlace) List(ctx context.Context, prefix string, f func(backup.Object)
 	return s.Memory.List(ctx, prefix, f)
 }
 
-// look tells of half of an object that somebody finds.
+// look signals that someone has found half of an object.
 func (s *inPlace) look() {
 	if !s.half {
 		return
 	}
 	select {
 	case s.looked <- struct{}{}:
-	default: // it is known
+	default: // already signalled
 	}
 }

@@ -108,3 +108,12 @@ func AddRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
 	into.Or(roaring.AddOffset64(l.Added, int64(container)<<16))
 	return nil
 }
+
+// UnionOf returns the rows that have one of the modalities.
+func UnionOf(presence []*roaring.Bitmap, modalities []int) *roaring.Bitmap {
+	rows := roaring.New()
+	for _, t := range modalities {
+		rows.Or(presence[t])
+	}
+	return rows
+}

@@ -1,8 +1,9 @@
-// Package signal tells the program that embeds a database what goes on in it: events by way of
-// a queue, spans, and counts of operations.
+// Package signal sends events, spans and counts of operations to the program that
+// embeds a database. It imports db/event, db/fault and db/internal/work, and knows no
+// database.
 //
-// Its invariant: nobody who tells waits. Whoever holds whatever lock puts an event into the
-// queue; one goroutine, which is there while there are some, hands them on, and Sender.Wait
-// waits for it. A listener that panics or takes its time costs events only, see event_test.go
-// of package db. It imports the events, errors and work that waits, and knows no database.
+// Its invariant: telling never waits. Any goroutine, holding any lock, may put an event
+// into the queue. One goroutine hands events on. It exists while there are some, and
+// Sender.Wait waits for it. A listener that panics or takes its time only loses events:
+// see event_test.go of package db.
 package signal

@@ -8,22 +8,25 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// Latencies are event.Latencies that grow. Safe for concurrent use.
+// Latencies are event.Latencies under construction. They are safe for concurrent use.
 type Latencies struct {
-	sum     atomic.Int64 // nanoseconds
-	buckets [event.LatencyBuckets]atomic.Uint64
+	sum     atomic.Int64                        // nanoseconds
+	buckets [event.LatencyBuckets]atomic.Uint64 // calls by duration; see event.LatencyBound
 }
 
+// Observe counts a call.
 func (l *Latencies) Observe(d time.Duration) {
 	d = max(d, 0)
 	l.sum.Add(int64(d))
-	// How often a microsecond has to be doubled to reach d.
+	// i is how often a microsecond has to be doubled to reach d.
 	i := bits.Len64(uint64(max(d-1, 0) / time.Microsecond))
 	l.buckets[min(i, event.LatencyBuckets-1)].Add(1)
 }
 
+// Since counts a call that began at start and ends now.
 func (l *Latencies) Since(start time.Time) { l.Observe(time.Since(start)) }
 
+// Stats returns the histogram as it is now.
 func (l *Latencies) Stats() (out event.Latencies) {
 	out.Sum = time.Duration(l.sum.Load())
 	for i := range l.buckets {

@@ -12,34 +12,35 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// An Operation is one that goes on: it is in Activity, has a span, and events tell of it.
-// Safe for concurrent use.
+// An Operation is a running operation: Activity lists it, it has a span, and events
+// report it. It is safe for concurrent use.
 type Operation struct {
-	s          *Sender
-	ctx        context.Context
+	s          *Sender         // gets its events
+	ctx        context.Context // of the call, for its values
 	op         event.Op
-	id         uint64
+	id         uint64 // number of the operation
 	collection string
-	background bool // nobody gets its error
+	background bool // its error reaches no caller
 	began      time.Time
-	span       event.Span // nil: nobody asks
+	span       event.Span // nil: there is no tracer
 
-	mu          sync.Mutex
+	mu          sync.Mutex // guards the fields below
 	ended       bool
 	stage       string
 	done, total int64
-	told        time.Time // when progress was
+	told        time.Time // when progress was reported last
 }
 
-// Operations are those that go on, and what has become of the others.
+// Operations are the running operations, and counts of the ended ones.
 type Operations struct {
-	mu     sync.Mutex
-	last   uint64
-	going  []*Operation
-	totals []event.OperationStats // one an Op
+	mu     sync.Mutex             // guards the fields below
+	last   uint64                 // number of the last operation
+	going  []*Operation           // running operations, in order of their begin
+	totals []event.OperationStats // one for each Op
 }
 
-// Begin begins an operation; end must be called. The context is the one to go on with.
+// Begin begins an operation, which the caller ends with End. The caller goes on with
+// the returned context.
 func (s *Sender) Begin(ctx context.Context, op event.Op, collection string) (context.Context, *Operation) {
 	return s.start(ctx, op, collection, s != nil && s.Tracer != nil)
 }
@@ -63,21 +64,23 @@ func (s *Sender) start(ctx context.Context, op event.Op, collection string, trac
 	return ctx, o
 }
 
-// BeginInBackground begins an operation that nobody waits for.
+// BeginInBackground begins an operation that no caller waits for.
 func (s *Sender) BeginInBackground(ctx context.Context, op event.Op, collection string) (context.Context, *Operation) {
 	ctx, o := s.Begin(ctx, op, collection)
 	o.background = true
 	return ctx, o
 }
 
-// BeginUntraced is beginInBackground of what goes on all the time and for nobody: spans of
-// it, each a trace of its own, would only hide others. Events and Activity have it.
+// BeginUntraced is BeginInBackground without a span, for work that goes on all the
+// time: its spans, each a trace of its own, would only hide others. It has events, and
+// Activity lists it.
 func (s *Sender) BeginUntraced(ctx context.Context, op event.Op, collection string) (context.Context, *Operation) {
 	ctx, o := s.start(ctx, op, collection, false)
 	o.background = true
 	return ctx, o
 }
 
+// tell sends an event about the operation.
 func (o *Operation) tell(e event.Event) {
 	e.Op, e.Operation = o.op, o.id
 	e.Name = event.NameOf(e.Op, e.Phase)
@@ -87,10 +90,11 @@ func (o *Operation) tell(e event.Event) {
 	o.s.Tell(o.ctx, e)
 }
 
-// progressEvery is how often events tell of progress.
+// progressEvery is the least interval of events about progress.
 const progressEvery = time.Second
 
-// Progress notes how far it has come. It costs nothing to call often.
+// Progress records the progress of the operation, and reports it now and then. It is
+// cheap to call often.
 func (o *Operation) Progress(stage string, done, total int64) {
 	if o.s == nil {
 		return
@@ -108,8 +112,8 @@ func (o *Operation) Progress(stage string, done, total int64) {
 	}
 }
 
-// Telling returns what notes how far the operation has come, and then tells also, if that
-// is not nil.
+// Telling returns a function that records the progress of the operation and then calls
+// also, if that is not nil.
 func (o *Operation) Telling(also event.Progress) event.Progress {
 	if also == nil {
 		return o.Progress
@@ -120,14 +124,14 @@ func (o *Operation) Telling(also event.Progress) event.Progress {
 	}
 }
 
-// errAbandoned is what has become of an operation in which something has panicked.
+// errAbandoned is the error of an operation that a panic has ended.
 var errAbandoned = errors.New("ended by a panic")
 
-// Abandon ends the operation, unless that has been done.
+// Abandon ends the operation as failed, unless it has ended. It is meant for defer.
 func (o *Operation) Abandon() { o.End(errAbandoned, event.Event{}) }
 
-// End ends the operation, unless that has been done. What has come of it is in e, whose
-// level is that of success: Info by default.
+// End ends the operation, unless it has ended. e has the result; its level is used on
+// success, Info by default.
 func (o *Operation) End(err error, e event.Event) {
 	if o.s == nil {
 		return
@@ -150,14 +154,14 @@ func (o *Operation) End(err error, e event.Event) {
 			e.Level = slog.LevelInfo
 		case o.background:
 			e.Level = slog.LevelError
-		default: // whoever has called hears of it
+		default: // the caller gets the error
 			e.Level = slog.LevelWarn
 		}
 	}
 	o.s.Operations.leave(o, &e, cancelled)
 	if o.span != nil {
 		said := e
-		said.Duration, said.Err = 0, nil // which a span has anyway
+		said.Duration, said.Err = 0, nil // a span has them anyway
 		o.span.End(err, said.Attributes()...)
 	}
 	o.tell(e)
@@ -170,7 +174,7 @@ func (all *Operations) leave(o *Operation, e *event.Event, cancelled bool) {
 	all.Count(o.op, e.Duration, e.Err != nil, cancelled)
 }
 
-// Count adds an operation that has ended.
+// Count counts an operation that has ended.
 func (all *Operations) Count(op event.Op, took time.Duration, failed, cancelled bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -191,7 +195,8 @@ func (all *Operations) Count(op event.Op, took time.Duration, failed, cancelled 
 	t.Duration += took
 }
 
-// Stats returns what goes on, as it has begun, and what has ended.
+// Stats returns the running operations in order of their begin, and the counts of the
+// ended ones.
 func (all *Operations) Stats() (running []event.RunningOperation, ended []event.OperationStats) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

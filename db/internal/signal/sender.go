@@ -11,54 +11,56 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// A Sender tells the program that embeds the database what goes on in it. Events are put
-// into a queue, under any lock, and a goroutine that is there while there are some hands
-// them on: neither a listener nor a logger ever holds up the database.
-// The zero value, and nil, tell nobody. Safe for concurrent use.
+// A Sender sends events to the program that embeds the database. Tell puts an event
+// into a queue, under any lock. A goroutine that exists while there are events hands
+// them on. So neither a listener nor a logger ever holds up the database. The zero
+// value, and nil, send nothing. A Sender is safe for concurrent use.
 type Sender struct {
-	dir      string // set before the first event
-	log      *slog.Logger
-	listener event.Listener
-	Tracer   event.Tracer // makes spans; nil: nobody asks
+	dir      string         // folder of the database; set before the first event
+	log      *slog.Logger   // nil: no log
+	listener event.Listener // nil: no listener
+	Tracer   event.Tracer   // makes spans; nil: none
 
-	mu      sync.Mutex // taken last, under any other lock
-	queue   []queuedEvent
-	idle    *sync.Cond // that nobody hands on anything
-	handing bool
-	deaf    bool // the listener has panicked; of who hands on
-	dropped uint64
+	mu      sync.Mutex    // guards the fields below; taken last, under any other lock
+	queue   []queuedEvent // events to hand on
+	idle    *sync.Cond    // signalled when handing ends
+	handing bool          // a goroutine hands events on
+	deaf    bool          // the listener has panicked; belongs to the goroutine that hands on
+	dropped uint64        // events that found no room
 
-	Operations Operations // that go on, and counts of those that have ended
+	Operations Operations // running operations, and counts of ended ones; has its own lock
 }
 
+// queuedEvent is an event with the context of its call.
 type queuedEvent struct {
 	ctx context.Context
 	e   *event.Event
 }
 
-// MaxQueuedEvents bounds what waits for a listener; below warnings it is half of that.
+// MaxQueuedEvents bounds the queue. Events below warnings get half of it.
 const MaxQueuedEvents = 1024
 
-// NewSender returns a Sender to a logger, a listener and a tracer, each of which may be nil.
+// NewSender returns a Sender to a logger, a listener and a tracer, each of which may be
+// nil.
 func NewSender(log *slog.Logger, listener event.Listener, tracer event.Tracer) *Sender {
 	s := &Sender{log: log, listener: listener, Tracer: tracer}
 	s.idle = sync.NewCond(&s.mu)
 	return s
 }
 
-// About says which database it is, unless that is known.
+// About sets the folder of the database, unless it is set.
 func (s *Sender) About(dir string) {
 	if s.dir == "" {
 		s.dir = dir
 	}
 }
 
-// Heard reports whether anybody wants events of a level.
+// Heard reports whether a logger or listener wants events of a level.
 func (s *Sender) Heard(ctx context.Context, level slog.Level) bool {
 	return s != nil && (s.listener != nil || s.log != nil && s.log.Enabled(ctx, level))
 }
 
-// Tell passes an event on. It does not wait.
+// Tell queues an event. It does not wait.
 func (s *Sender) Tell(ctx context.Context, e event.Event) {
 	if !s.Heard(ctx, e.Level) {
 		return
@@ -70,7 +72,7 @@ func (s *Sender) Tell(ctx context.Context, e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	most := MaxQueuedEvents
-	if e.Level < slog.LevelWarn { // a flood of these leaves room for what matters
+	if e.Level < slog.LevelWarn { // a flood of these leaves room for warnings
 		most /= 2
 	}
 	if len(s.queue) >= most {
@@ -84,17 +86,17 @@ func (s *Sender) Tell(ctx context.Context, e event.Event) {
 	}
 }
 
-// Happened tells of something that comes from no call.
+// Happened sends an event that belongs to no call.
 func (s *Sender) Happened(name event.Name, level slog.Level, e event.Event) {
 	e.Name, e.Level = name, level
 	s.Tell(context.Background(), e)
 }
 
-// handOn hands on what there is.
+// handOn hands on the queued events until there are none.
 func (s *Sender) handOn() {
 	ended := false
 	defer func() {
-		if !ended { // a listener or a handler has ended the goroutine, as t.FailNow does
+		if !ended { // a listener or handler has ended the goroutine, as t.FailNow does
 			go s.handOn()
 		}
 	}()
@@ -113,12 +115,13 @@ func (s *Sender) handOn() {
 	}
 }
 
+// deliver logs an event and calls the listener with it.
 func (s *Sender) deliver(q queuedEvent) {
 	s.write(q)
 	if s.listener == nil || s.deaf {
 		return
 	}
-	err := errListenerGone // unless it returns
+	err := errListenerGone // replaced if the listener returns
 	defer func() {
 		if err == nil {
 			return
@@ -133,12 +136,12 @@ func (s *Sender) deliver(q queuedEvent) {
 
 var errListenerGone = errors.New("the listener has ended its goroutine")
 
-// write logs an event, with the time at which it happened.
+// write logs an event with the time at which it happened.
 func (s *Sender) write(q queuedEvent) {
 	if s.log == nil || !s.log.Enabled(q.ctx, q.e.Level) {
 		return
 	}
-	// A handler that panics has nobody to tell.
+	// A panic of a handler cannot be reported to anyone.
 	_ = work.Safely(func() error {
 		r := slog.NewRecord(q.e.Time, q.e.Level, string(q.e.Name), 0)
 		r.AddAttrs(q.e.Attributes()...)
@@ -146,7 +149,7 @@ func (s *Sender) write(q queuedEvent) {
 	})
 }
 
-// Wait waits until everything has been handed on.
+// Wait waits until all events have been handed on.
 func (s *Sender) Wait() {
 	if s == nil {
 		return
@@ -158,7 +161,7 @@ func (s *Sender) Wait() {
 	}
 }
 
-// Lost returns how many events were dropped.
+// Lost returns the number of dropped events.
 func (s *Sender) Lost() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 
 var typeText = [...]string{"string", "int", "float", "bool"}
 
-// A Schema knows what an expression may name. What its errors say is put behind
+// A Schema knows the names that an expression may use. The text of its errors follows
 // the column.
 type Schema interface {
 	// Field returns the number and type of a field that can be compared.
@@ -28,11 +28,11 @@ type Schema interface {
 	Modality(name string) (id int, err error)
 }
 
-// A Filter is an expression in the terms of a schema. It is immutable and may be
-// evaluated by many goroutines at once.
+// A Filter is an expression resolved against a schema. It is immutable, and goroutines
+// may evaluate it together.
 type Filter struct{ root evaluator }
 
-// Check holds the expression against a schema. The error is an *Error.
+// Check resolves the expression against a schema. The error is an *Error.
 func (e *Expr) Check(s Schema) (*Filter, error) {
 	root, err := check(e.root, s)
 	if err != nil {
@@ -136,7 +136,7 @@ func (t *test) checkField(s Schema) (evaluator, error) {
 	return out, nil
 }
 
-// mismatch is about a literal of the wrong kind.
+// mismatch returns the error of a literal of the wrong kind.
 func (l literal) mismatch(about string) error {
 	about += ", not with "
 	if l.arg > 0 {
@@ -151,8 +151,8 @@ func (l literal) mismatch(about string) error {
 	return &Error{l.column, about + "the number " + shorten(l.text)}
 }
 
-// spans returns the values that a test of numbers admits, as few spans as
-// possible: an IN with a thousand years in a row is one.
+// spans returns the values that a test of numbers admits, as few spans as possible: an
+// IN with a thousand successive years is one span.
 func spans[T int64 | float64](t *test, of func(op, string) []span[T], next func(T) T) []span[T] {
 	var list []span[T]
 	for _, v := range t.values {
@@ -170,14 +170,14 @@ func spans[T int64 | float64](t *test, of func(op, string) []span[T], next func(
 	return out
 }
 
-// A Range is the strings from Lo, by their bytes, up to and without Hi, or with
-// Open all from Lo on.
+// A Range is the strings from Lo, in byte order, to before Hi; or if Open all strings
+// from Lo on.
 type Range struct {
 	Lo, Hi string
 	Open   bool
 }
 
-// Single reports whether only Lo is in the range.
+// Single reports whether the range holds Lo alone.
 func (r Range) Single() bool { return !r.Open && r.Hi == after(r.Lo) }
 
 // after returns the first string after s.

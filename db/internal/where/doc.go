@@ -1,5 +1,6 @@
-// Package where is the language of filters: it parses an expression, holds it
-// against a schema, and finds the rows that it is true of.
+// Package where is the language of filters. It parses an expression, resolves it
+// against a schema, and finds the rows for which it is true. It imports roaring; it
+// does not know where rows and fields are stored.
 //
 //	e, err := where.Parse("label = ? AND NOT (price >= 10 OR has(image))", "cat")
 //	f, err := e.Check(schema) // names become fields, literals ranges of values
@@ -17,8 +18,8 @@
 //	number  = an optional sign, digits with an optional point, an optional exponent
 //	string  = characters in single quotes; a quote in them is written twice
 //
-// AND, OR, NOT, IN, label, has, true and false are keywords, in any case; a field
-// called like one stands in double quotes.
+// AND, OR, NOT, IN, label, has, true and false are keywords, in any case. A field with
+// such a name is written in double quotes.
 //
 // A ? is a placeholder: it stands for the next of the arguments that Parse is given, which
 // is a Go string, number or bool, or behind IN a slice of these, which stands for all its
@@ -26,21 +27,28 @@
 //
 // # Meaning
 //
-// label = 'x' is true of the rows whose set of labels has x, label != 'x' of all
-// others, those without labels among them. has(m) is true of the rows that have
-// modality m. A comparison with a field is false of a row that has no value
-// there, != as well; NOT is true of all live rows of which its operand is false,
-// so that NOT year = 2020 holds for rows without a year and year != 2020 does
-// not. An IN is an = for each of its values, joined by OR.
+// label = 'x' is true for the rows whose set of labels has x. label != 'x' is true for
+// all others, including those without labels. has(m) is true for the rows that have
+// modality m. A comparison with a field is false for a row that has no value there,
+// even with !=. NOT is true for all live rows for which its operand is false: NOT year
+// = 2020 holds for rows without a year, and year != 2020 does not. An IN is an = for
+// each of its values, joined by OR.
 //
-// Strings are ordered by their bytes. Numbers are compared exactly with integer
-// fields: year > 1.5 means year >= 2, and no digits are lost beyond 2^53. A float
-// field holds numbers that were rounded to a float64, and so a literal that it is
-// compared with is rounded likewise; -0 is 0. Booleans know = and != only, and IN.
+// Strings are ordered by their bytes. Numbers are compared exactly with integer fields:
+// year > 1.5 means year >= 2, and no digits are lost beyond 2^53. A float field holds
+// numbers that were rounded to float64, so a literal is rounded in the same way; -0 is
+//  0. Booleans allow only =, != and IN.
 //
 // # Hostile input
 //
-// MaxBytes and MaxDepth bound an expression, and with it the stack of everything
-// that walks over it; MaxArgBytes bounds its arguments. The time to evaluate is at most that of reading, for each
-// comparison, all that is indexed of its field.
+// MaxBytes and MaxDepth bound an expression, and with it the stack of every walk over
+// it. MaxArgBytes bounds its arguments. Evaluating takes at most the time of reading, for each comparison, everything
+// that is indexed for its field.
+//
+// # Proof
+//
+// An Expr and a Filter are immutable; there is no goroutine and no lock. The tests
+// compare every kind of test with its definition (eval_test.go, TestIntegersCompareExactly,
+// TestFloatsCompare, TestMissingValues), and print and parse random expressions
+// (TestPrintedExpressionsParse).
 package where

@@ -2,9 +2,9 @@ package where
 
 import "fmt"
 
-// An Error says what is wrong with an expression, and where.
+// An Error is an error in an expression, with its place.
 type Error struct {
-	Column int // of the first character in question, from 1
+	Column int // of the first wrong character, from 1
 	Reason string
 }
 

@@ -2,8 +2,8 @@ package where
 
 import "github.com/RoaringBitmap/roaring/v2"
 
-// Rows is a set of rows and what is indexed of them. The bitmaps that it returns
-// are only read, so that they may be shared.
+// Rows is a set of rows with its indexes. The bitmaps that it returns are only read, so
+// they may be shared.
 type Rows interface {
 	// Live returns all rows.
 	Live() *roaring.Bitmap
@@ -12,18 +12,17 @@ type Rows interface {
 	// Modality returns the rows that have a modality.
 	Modality(id int) (*roaring.Bitmap, error)
 
-	// Ints, Floats, Strings and Bools return the rows whose value of a field is
-	// there and in the range; lo and hi are in it. They are asked for fields of
-	// that type only. -0 and 0 are one value.
+	// Ints, Floats, Strings and Bools return the rows that have a value of a field in
+	// the range; lo and hi are included. They are called only for fields of their type.
+	// -0 and 0 are one value.
 	Ints(field int, lo, hi int64) (*roaring.Bitmap, error)
 	Floats(field int, lo, hi float64) (*roaring.Bitmap, error)
 	Strings(field int, r Range) (*roaring.Bitmap, error)
 	Bools(field int, value bool) (*roaring.Bitmap, error)
 }
 
-// Eval returns the rows that the filter is true of, in a bitmap of the caller's
-// own. They are a subset of the live rows whatever else rows says. The error is
-// one of rows.
+// Eval returns the rows for which the filter is true, in a bitmap that belongs to the
+// caller. They are live rows, whatever rows returns. The error is one of rows.
 func (f *Filter) Eval(rows Rows) (*roaring.Bitmap, error) {
 	found, err := f.root.eval(rows)
 	if err != nil {
@@ -32,8 +31,8 @@ func (f *Filter) Eval(rows Rows) (*roaring.Bitmap, error) {
 	return roaring.And(found, rows.Live()), nil
 }
 
-// An evaluator finds the rows that a part of a filter is true of. The bitmap may
-// be shared and must not be written to.
+// An evaluator finds the rows for which a part of a filter is true. The bitmap may be
+// shared and must not be written to.
 type evaluator interface {
 	eval(rows Rows) (*roaring.Bitmap, error)
 }
@@ -62,8 +61,8 @@ type (
 	}
 )
 
-// eval stops at the first part that leaves nothing: what is indexed of the others
-// need not be read.
+// eval stops at the first part that leaves no row: the indexes of the other parts need
+// not be read.
 func (e evalAnd) eval(rows Rows) (*roaring.Bitmap, error) {
 	var sum *roaring.Bitmap
 	for i, p := range e.parts {

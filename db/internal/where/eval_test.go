@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anySchema has a field of every name: of strings unless the name begins with i, f
-// or b. Modalities are image and text.
+// anySchema has a field of every name. Its type is string, unless the name begins with
+// i, f or b. Modalities are image and text.
 type anySchema struct{}
 
 func (anySchema) Field(name string) (int, Type, error) {
@@ -39,7 +39,7 @@ func (anySchema) Modality(name string) (int, error) {
 	return 0, errors.New("there are image and text")
 }
 
-// A table is Rows over a list of values, a row each; nil is no row.
+// A table is Rows over a list of values, one a row; nil is no row.
 type table struct {
 	live   *roaring.Bitmap
 	values []any
@@ -155,7 +155,7 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// compares says how a sign, of value against literal, answers each operator.
+// compares returns the result of an operator for the sign of value against literal.
 func compares(op string, sign int) bool {
 	switch op {
 	case "=":
@@ -174,7 +174,7 @@ func compares(op string, sign int) bool {
 
 var ops = []string{"=", "!=", "<", "<=", ">", ">="}
 
-// Comparisons of integers are those of the rational numbers.
+// Integers compare like rational numbers.
 func TestIntegersCompareExactly(t *testing.T) {
 	values := []int64{
 		math.MinInt64, math.MinInt64 + 1, -1<<53 - 1, -1 << 53, -1<<53 + 1, -2, -1, 0, 1, 2, 9, 10, 11,
@@ -215,7 +215,7 @@ func TestIntegersCompareExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		check(t, rapid.StringMatching(`[+-]?([0-9]{1,20}(\.[0-9]{0,5})?|\.[0-9]{1,25})(e[+-]?[0-9]{1,2})?`).Draw(t, "literal"))
 	})
-	// What big.Rat would not get done with.
+	// big.Rat would take too long for these.
 	for literal, want := range map[string][]uint32{
 		"1e999999999999999999999": nil, "-1e999999999999999999999": evaluate(t, "i >= -1e30", rows),
 		"1e-999999999999999999999": evaluate(t, "i > 0", rows), "0e999999999999999999999": evaluate(t, "i > 0", rows),
@@ -228,7 +228,7 @@ func TestIntegersCompareExactly(t *testing.T) {
 	}
 }
 
-// Comparisons of floats are those of Go with the literal as a float64.
+// Floats compare like Go's, with the literal as a float64.
 func TestFloatsCompare(t *testing.T) {
 	negative := math.Copysign(0, -1)
 	values := []float64{
@@ -332,7 +332,7 @@ func TestMissingValues(t *testing.T) {
 	}
 }
 
-// What comes out may be written to, whatever went in.
+// Results may be written to, whatever the filter.
 func TestResultsAreTheirOwn(t *testing.T) {
 	var list []any
 	for i := range 200000 {
@@ -390,7 +390,7 @@ func (b brokenRows) Label(name string) (*roaring.Bitmap, error) {
 	return b.Rows.Label(name)
 }
 
-// An error comes through, unless the part that it is in does not matter.
+// An error comes back, unless its part of the filter does not matter.
 func TestEvalErrors(t *testing.T) {
 	rows := brokenRows{newTable([]any{int64(1)}), errors.New("broken")}
 	for _, s := range []string{
@@ -406,7 +406,7 @@ func TestEvalErrors(t *testing.T) {
 	}
 }
 
-// An IN over many numbers in a row is one look.
+// An IN over many successive numbers is one lookup.
 func TestSpansAreFew(t *testing.T) {
 	var list []string
 	for i := range 1000 {

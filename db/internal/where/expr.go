@@ -7,11 +7,11 @@ type Expr struct{ root node }
 
 // A node is a part of an expression: *and, *or, *not, *has or *test.
 type node interface {
-	// write appends the node as it would be typed.
+	// write appends the node as a user would type it.
 	write(b *strings.Builder)
 }
 
-// An and is true where all of its parts are, an or where one is. They have at
+// An and is true if all of its parts are; an or is true if one part is. Both have at
 // least two parts, none of their own kind.
 type (
 	and struct{ parts []node }
@@ -27,14 +27,14 @@ type has struct {
 
 // A test compares a field, or the labels, with values.
 type test struct {
-	label  bool
-	field  string // where it is not the labels
+	label  bool   // it compares labels, not a field
+	field  string // name of the field
 	op     op
-	values []literal // one, or for IN one or more
+	values []literal // one value, or the values of IN
 	column int
 }
 
-// An op is how a test compares.
+// An op is the operator of a test.
 type op int
 
 const (
@@ -49,10 +49,11 @@ const (
 
 var opText = [...]string{"=", "!=", "<", "<=", ">", ">=", "IN"}
 
-// A literal is a value as it was typed, or as it would be where it is an argument.
+// A literal is a value as the user has typed it, or an argument in the form in which it
+// would be typed.
 type literal struct {
 	kind   literalKind
-	text   string // of a bool: true or false
+	text   string // for a bool true or false
 	column int
 	arg    int // which argument it is, or is a value of, from 1; 0: none
 }
@@ -65,8 +66,8 @@ const (
 	literalBool
 )
 
-// String returns the expression as it could be typed, with the parentheses that
-// it needs, and with values in place of placeholders. Parsing that gives the same expression.
+// String returns the expression as a user could type it, with the parentheses that it
+// needs, and with values in place of placeholders. Parsing it gives the same expression.
 func (e *Expr) String() string {
 	var b strings.Builder
 	e.root.write(&b)
@@ -102,7 +103,7 @@ func (n *not) write(b *strings.Builder) {
 	writeIn(b, n.x, bracket)
 }
 
-// writeIn writes a node, in parentheses where bracket says so.
+// writeIn writes a node, in parentheses if bracket is set.
 func writeIn(b *strings.Builder, n node, bracket bool) {
 	if !bracket {
 		n.write(b)
@@ -153,8 +154,7 @@ func (l literal) write(b *strings.Builder) {
 	}
 }
 
-// writeName writes a name, in double quotes where it could be read as something
-// else.
+// writeName writes a name, in double quotes if it could be read as something else.
 func writeName(b *strings.Builder, name string) {
 	plain := name != "" && !isKeyword(name)
 	for i, r := range name {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A kind is what a token is.
+// A kind is the kind of a token.
 type kind int
 
 const (
@@ -19,15 +19,15 @@ const (
 	tokenSymbol // an operator, a parenthesis, a comma or a placeholder
 )
 
-// A token is one word of an expression. Its text is what it stands for: of
-// strings and quoted names without the quotes.
+// A token is one word of an expression. text is its value: strings and quoted names
+// without their quotes.
 type token struct {
 	kind   kind
 	text   string
 	column int // of its first character, from 1
 }
 
-// is reports whether the token is this symbol or, in any case, this keyword.
+// is reports whether the token is this symbol, or this keyword in any case.
 func (t token) is(word string) bool {
 	switch t.kind {
 	case tokenSymbol:
@@ -38,7 +38,7 @@ func (t token) is(word string) bool {
 	return false
 }
 
-// String says what the token is, for a message.
+// String describes the token for a message.
 func (t token) String() string {
 	switch t.kind {
 	case tokenEnd:
@@ -51,7 +51,7 @@ func (t token) String() string {
 	return shorten(t.text)
 }
 
-// shorten keeps a message readable, and on one line, whatever it quotes.
+// shorten keeps a quoted text in a message readable, and on one line.
 func shorten(s string) string {
 	const most = 40
 	n := 0
@@ -69,10 +69,10 @@ func shorten(s string) string {
 	}, s)
 }
 
-// quote spells a string literal.
+// quote returns s as a string literal.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// keywords cannot be names of fields unless they are quoted.
+// keywords are no names of fields unless they are quoted.
 var keywords = []string{"AND", "OR", "NOT", "IN", "label", "has", "true", "false"}
 
 func isKeyword(s string) bool {
@@ -84,21 +84,21 @@ func isKeyword(s string) bool {
 	return false
 }
 
-// isStart and isPart admit what names of fields are made of.
+// isStart and isPart accept the characters of names of fields.
 func isStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }
 func isPart(r rune) bool  { return isStart(r) || r == '-' || r == '.' || unicode.IsDigit(r) }
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 
-// elsewhere is what other languages write, and what stands for it here.
+// elsewhere are operators of other languages, with the advice for each.
 var elsewhere = map[rune]string{'&': "write AND", '|': "write OR", '!': "write NOT, or != between two values"}
 
-// A lexer cuts an expression, which is valid UTF-8, into tokens.
+// A lexer cuts an expression into tokens. The expression is valid UTF-8.
 type lexer struct {
-	rest   string
-	column int // of the first character of rest
+	rest   string // text that is still to be read
+	column int    // of the first character of rest
 }
 
-// peek returns the next character, 0 at the end.
+// peek returns the next character, or 0 at the end.
 func (l *lexer) peek() rune {
 	if l.rest == "" {
 		return 0
@@ -107,7 +107,7 @@ func (l *lexer) peek() rune {
 	return r
 }
 
-// take consumes n bytes, which end between two characters.
+// take consumes n bytes, which must end at a character.
 func (l *lexer) take(n int) string {
 	s := l.rest[:n]
 	l.rest = l.rest[n:]
@@ -115,7 +115,7 @@ func (l *lexer) take(n int) string {
 	return s
 }
 
-// takeWhile consumes the characters that f admits.
+// takeWhile consumes characters as long as f accepts them.
 func (l *lexer) takeWhile(f func(rune) bool) string {
 	if n := strings.IndexFunc(l.rest, func(r rune) bool { return !f(r) }); n >= 0 {
 		return l.take(n)
@@ -167,8 +167,8 @@ func (l *lexer) next() (token, error) {
 	return t, &Error{t.column, reason}
 }
 
-// quoted consumes what stands in quotes, in which the quote itself is written
-// twice; ok is false where it does not end.
+// quoted consumes a text in quotes, in which the quote itself is written twice. ok is
+// false if the text does not end.
 func (l *lexer) quoted(q byte) (text string, ok bool) {
 	var b strings.Builder
 	for i := 1; i < len(l.rest); i++ {
@@ -187,8 +187,8 @@ func (l *lexer) quoted(q byte) (text string, ok bool) {
 	return "", false
 }
 
-// number consumes a number. It has a digit before the exponent and one in it, and
-// no name sticks to it.
+// number consumes a number. It must have a digit before the exponent and one in it, and
+// no name may follow directly.
 func (l *lexer) number() (string, error) {
 	at, before := l.column, l.rest
 	if r := l.peek(); r == '+' || r == '-' {

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// A bound is where a number as it was typed lies among the integers of 64 bits.
+// A bound is the place of a typed number among the 64-bit integers.
 type bound struct {
-	floor int64 // the greatest integer that is not above it, where it is in range
-	whole bool  // it is that integer
-	out   int   // -1: below all integers of 64 bits; 1: above; 0: in range
+	floor int64 // greatest integer not above the number, if out is 0
+	whole bool  // the number is that integer
+	out   int   // -1: below all 64-bit integers; 1: above all; 0: among them
 }
 
-// integerBound places a number, exactly whatever its digits. The text is what the
-// lexer calls a number.
+// integerBound returns the place of a number, exactly for any digits. text must be a
+// number of the lexer.
 //
-// Without the sign it is 0.D * 10^e for its significant digits D. Then its whole
-// part is the first e digits, which are at most 19 in a number of 64 bits, and it
-// has a fraction if there are more.
+// Let D be its significant digits; without its sign the number is 0.D * 10^e. Its whole
+// part is then the first e digits, at most 19 for a number of 64 bits, and it has a
+// fraction if there are more digits.
 func integerBound(text string) bound {
 	negative := strings.HasPrefix(text, "-")
 	text = strings.TrimLeft(text, "+-")
@@ -37,7 +37,7 @@ func integerBound(text string) bound {
 		return bound{out: 1}
 	}
 	b := bound{whole: e >= 0 && len(digits) <= e}
-	magnitude := uint64(0) // below 10^19, which 64 bits hold
+	magnitude := uint64(0) // below 10^19, which fits into 64 bits
 	for i := range max(e, 0) {
 		magnitude *= 10
 		if i < len(digits) {
@@ -52,15 +52,15 @@ func integerBound(text string) bound {
 	case magnitude > 1<<63 || magnitude == 1<<63 && !b.whole:
 		return bound{out: -1}
 	case b.whole:
-		b.floor = -int64(magnitude) // of 1<<63, whose negative is itself, too
+		b.floor = -int64(magnitude) // also right for 1<<63, which is its own negative
 	default:
 		b.floor = -int64(magnitude) - 1
 	}
 	return b
 }
 
-// parseExponent reads an exponent, which is cut off where no number of MaxBytes
-// could make up for it.
+// parseExponent reads an exponent. It cuts it off where the digits of a number of
+// MaxBytes could not make up for it.
 func parseExponent(s string) int {
 	const most = 10 * MaxBytes
 	n, err := strconv.Atoi(s)
@@ -75,10 +75,10 @@ func parseExponent(s string) int {
 	return max(-most, min(n, most))
 }
 
-// A span is the values from lo to hi, both included; empty where lo is above hi.
+// A span is the values from lo to hi, both included. It is empty if lo is above hi.
 type span[T int64 | float64] struct{ lo, hi T }
 
-// intSpans returns the integers that compare so with a number.
+// intSpans returns the integers for which the comparison with a number is true.
 func intSpans(op op, text string) []span[int64] {
 	const least, most = math.MinInt64, math.MaxInt64
 	b := integerBound(text)
@@ -90,8 +90,8 @@ func intSpans(op op, text string) []span[int64] {
 		}
 		return nil
 	}
-	var under, over []span[int64] // of the integers below and above the number
-	last := b.floor               // of those below
+	var under, over []span[int64] // integers below and above the number
+	last := b.floor               // the last integer below
 	if !b.whole || last > least {
 		if b.whole {
 			last--
@@ -108,8 +108,8 @@ func intSpans(op op, text string) []span[int64] {
 	return chooseSpans(op, under, same, over)
 }
 
-// floatSpans returns the float64s that compare so with a number, which is rounded
-// to the nearest one first, beyond the largest to an infinity.
+// floatSpans returns the float64s for which the comparison with a number is true. The
+// number is rounded to the nearest float64 first, beyond the largest to an infinity.
 func floatSpans(op op, text string) []span[float64] {
 	x, _ := strconv.ParseFloat(text, 64) // the only error is that it is out of range
 	if x == 0 {
@@ -126,11 +126,11 @@ func floatSpans(op op, text string) []span[float64] {
 	return chooseSpans(op, under, []span[float64]{{x, x}}, over)
 }
 
-// nextInt and nextFloat return the value after x, x itself if it is the last.
+// nextInt and nextFloat return the value after x, or x if it is the last.
 func nextInt(x int64) int64       { return max(x, x+1) }
 func nextFloat(x float64) float64 { return math.Nextafter(x, math.Inf(1)) }
 
-// chooseSpans puts together what an operator stands for.
+// chooseSpans joins the spans that an operator admits.
 func chooseSpans[T int64 | float64](op op, under, same, over []span[T]) []span[T] {
 	switch op {
 	case less:

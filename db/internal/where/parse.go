@@ -8,8 +8,8 @@ import (
 
 // Limits on an expression.
 const (
-	MaxBytes = 1 << 16 // length
-	MaxDepth = 100     // parentheses and NOTs inside each other
+	MaxBytes = 1 << 16 // length of an expression
+	MaxDepth = 100     // nesting of parentheses and NOTs
 )
 
 // Parse reads an expression. Each placeholder (?) stands for the next argument, and there
@@ -44,7 +44,7 @@ func Parse(s string, args ...any) (*Expr, error) {
 	return &Expr{root}, nil
 }
 
-// A parser goes down the grammar, one token ahead.
+// A parser descends the grammar recursively. It reads one token ahead.
 type parser struct {
 	lexer    lexer
 	token    token
@@ -58,12 +58,12 @@ func (p *parser) advance() (err error) {
 	return err
 }
 
-// expected says what should stand where the token does.
+// expected returns an error that names what should come here.
 func (p *parser) expected(what string) error {
 	return &Error{p.token.column, fmt.Sprintf("%s is expected, not %v", what, p.token)}
 }
 
-// symbol consumes a symbol that has to stand here.
+// symbol consumes a symbol that must come here.
 func (p *parser) symbol(s, what string) error {
 	if !p.token.is(s) {
 		return p.expected(what)
@@ -71,7 +71,7 @@ func (p *parser) symbol(s, what string) error {
 	return p.advance()
 }
 
-// or reads parts joined by OR. depth counts the parentheses and NOTs around.
+// or reads parts joined by OR. depth counts the parentheses and NOTs around them.
 func (p *parser) or(depth int) (node, error) {
 	n := &or{}
 	for {
@@ -79,7 +79,7 @@ func (p *parser) or(depth int) (node, error) {
 		if err != nil {
 			return nil, err
 		}
-		if inner, ok := x.(*or); ok { // in parentheses, which do not matter
+		if inner, ok := x.(*or); ok { // its parentheses make no difference
 			n.parts = append(n.parts, inner.parts...)
 		} else {
 			n.parts = append(n.parts, x)

@@ -12,8 +12,7 @@ import (
 	_ "github.com/fddhdb/fddhdb/internal/seed"
 )
 
-// The right column is how the expression is printed: with only the parentheses
-// that it needs.
+// The right column is the printed expression, with only the parentheses that it needs.
 func TestParse(t *testing.T) {
 	for _, c := range [][2]string{
 		{`label = 'cat'`, `label = 'cat'`},
@@ -138,7 +137,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// drawNode makes an expression as the parser would leave it.
+// drawNode makes an expression in the form of the parser.
 func drawNode(t *rapid.T, depth int) node {
 	what := rapid.IntRange(0, 5).Draw(t, "node")
 	if depth == 0 {
@@ -193,7 +192,7 @@ func drawNode(t *rapid.T, depth int) node {
 	return &or{parts}
 }
 
-// spell writes a node down without its columns.
+// spell writes a node without its columns.
 func spell(n node) string {
 	list := func(word string, parts []node) string {
 		for _, p := range parts {
@@ -250,7 +249,7 @@ func FuzzParse(f *testing.F) {
 		}
 		printed := e.String()
 		if len(printed) > MaxBytes {
-			return // the blanks that it has gained do not fit
+			return // the added blanks do not fit
 		}
 		again, err := Parse(printed)
 		if err != nil {

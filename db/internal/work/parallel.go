@@ -7,21 +7,21 @@ import (
 	"sync/atomic"
 )
 
-// Parallel calls f with 0 to n-1 on all cores, or on the caller's alone where n
-// is small, until one call fails or the context ends; it returns the first error.
+// Parallel calls f with 0 to n-1 on all cores, until a call fails or the context ends.
+// It returns the first error. For a small n it uses only the caller's goroutine.
 func Parallel(ctx context.Context, n int, f func(i int) error) error {
 	return ParallelBy(ctx, All(), 64, n, f)
 }
 
-// All is how many goroutines work on what somebody waits for.
+// All returns the number of goroutines for work that a caller waits for.
 func All() int { return runtime.GOMAXPROCS(0) }
 
-// Background is how many goroutines work in the background, so that half of the
-// processors, or one of two, are there for searches.
+// Background returns the number of goroutines for work in the background. It leaves
+// half of the processors, or one of two, to searches.
 func Background() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-// ParallelBy is Parallel on so many goroutines, for calls of which one makes run, one
-// after the other, between two looks at the context.
+// ParallelBy is Parallel on at most workers goroutines. A goroutine makes run calls in
+// a row between two checks of the context.
 func ParallelBy(ctx context.Context, workers, run, n int, f func(i int) error) error {
 	workers = min(workers, (n+run-1)/run)
 	var next atomic.Int64

@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// Safely returns a panic of f as an error: what goes on in the background must
-// not take the process down that the database is embedded in.
+// Safely calls f and returns a panic as an error. Background work must not take down
+// the process that embeds the database.
 func Safely(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

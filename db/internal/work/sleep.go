@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// SleepUntil waits until t, or until the context ends, whose error it then returns.
+// SleepUntil waits until t, or until the context ends; then it returns the error of the
+// context.
 func SleepUntil(ctx context.Context, t time.Time) error {
 	timer := time.NewTimer(time.Until(t))
 	defer timer.Stop()

@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// A Task is a part of what several cores do together.
+// A Task is a part of work that several goroutines share.
 type Task func(ctx context.Context) error
 
-// Together runs tasks on so many goroutines, taking them in order, until one fails
-// or the context ends, and returns the first error. A function may wait for one before
-// it. Where one panics the caller does.
+// Together runs tasks on so many goroutines, starting them in order, until one fails or
+// the context ends. It returns the first error. A task may wait for an earlier one. If
+// a task panics Together panics in the caller's goroutine.
 func Together(ctx context.Context, workers int, tasks []Task) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

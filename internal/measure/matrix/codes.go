@@ -14,11 +14,11 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// A cell is a set of codes and the queries for it.
+// A cell is a set of codes with its queries.
 type cell struct {
 	set     synth.CodeSet
 	bits, n int
-	queries int // of each kind
+	queries int // number of queries of each kind
 	seed    uint64
 }
 
@@ -26,7 +26,7 @@ func (c *cell) String() string {
 	return fmt.Sprintf("%s, %d bits, %d items", c.set.Name(), c.bits, c.n)
 }
 
-// codesCommand writes the files of one set.
+// codesCommand writes the files of one cell.
 func codesCommand(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	f := measure.NewFlags("codes", stderr)
 	sets := setList{synth.Uniform}
@@ -52,7 +52,7 @@ func codesCommand(_ context.Context, args []string, stdout, stderr io.Writer) er
 func itemsFile(dir string) string       { return filepath.Join(dir, "items.npy") }
 func queryFile(dir, kind string) string { return filepath.Join(dir, kind+".npy") }
 
-// write makes the files of the cell.
+// write writes the files of the cell into the folder dir.
 func (c *cell) write(dir string) error {
 	items, err := synth.Codes(c.set, c.bits, c.n, c.seed)
 	if err == nil {
@@ -79,7 +79,7 @@ func (c *cell) write(dir string) error {
 		writeCodes(queryFile(dir, both), turns))
 }
 
-// writeCodes writes codes as the .npy of uint8 that fddhdb reads.
+// writeCodes writes codes as a .npy file of uint8, which fddhdb reads.
 func writeCodes(path string, codes codec.Codes) error {
 	f, err := os.Create(path)
 	if err != nil {

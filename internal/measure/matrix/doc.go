@@ -1,5 +1,5 @@
-// Matrix measures searches over the codes of package synth and makes tables and
-// figures of the results, by way of the command line that everybody has:
+// Matrix measures searches over the codes of package synth, and makes tables and
+// figures of the results. It calls the command line, as users have it:
 //
 //	go build -o /tmp/fddhdb ./cmd/fddhdb
 //	cd internal/measure
@@ -8,12 +8,16 @@
 //	go run ./matrix plots -in results.jsonl -dir ../../docs/bench
 //	go run ./matrix codes -set S -bits 128 -n 1000000 -dir /tmp
 //
-// Run makes each set, imports it into a database of its own, which is deleted
-// afterwards, and calls fddhdb bench with three kinds of queries: perturbed members of
-// the set, fresh codes of its distribution, and both in turn. What is in the file of
-// results already is not measured again, so that an interrupted run goes on where it
-// was.
+// Run makes each set, imports it into a new database, and calls fddhdb bench with three
+// kinds of queries: perturbed members of the set, fresh codes of its distribution, and
+// both in turn. Then it deletes the database. It does not measure again what the file
+// of results has, so an interrupted run continues where it was.
 //
-// The file of results has a JSON object a line: set, bits, n and kind, and the fields of
-// fddhdb bench --json; or, where op is "store", what importing and storing the set took.
+// The file of results has one JSON object a line: set, bits, n and kind, and the fields
+// of fddhdb bench --json. A line whose op is "store" says what it took to import and
+// store the set.
+//
+// The program imports codec, codec/vecfile and synth, and not package db: it measures
+// what users run. One process runs at a time. TestRun proves that an interrupted run is
+// continued and measures nothing twice.
 package main

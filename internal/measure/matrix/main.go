@@ -15,7 +15,7 @@ import (
 
 func main() { measure.Main("matrix", command) }
 
-// command runs a command line without the name of the program.
+// command runs a command line. args does not have the name of the program.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	verbs := map[string]func(context.Context, []string, io.Writer, io.Writer) error{
 		"codes": codesCommand, "run": runCommand, "tables": tablesCommand, "plots": plotsCommand,
@@ -26,7 +26,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return verbs[args[0]](ctx, args[1:], stdout, stderr)
 }
 
-// parse reads the flags of a verb, which takes no other arguments.
+// parse reads the flags of a verb. The verb takes no other arguments.
 func parse(f *flag.FlagSet, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (l *setList) Set(s string) error {
 	return nil
 }
 
-// The kinds of queries.
+// These are the kinds of queries.
 const (
 	members = "members" // perturbed items
 	fresh   = "fresh"

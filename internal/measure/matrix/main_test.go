@@ -16,7 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// TestMain lets this program stand in for fddhdb.
+// TestMain lets the test binary stand in for fddhdb.
 func TestMain(m *testing.M) {
 	if log := os.Getenv("MATRIX_FAKE_LOG"); log != "" {
 		if err := fake(log, os.Args[1:]); err != nil {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fake notes its arguments and answers as fddhdb does.
+// fake notes its arguments in the file log and answers like fddhdb.
 func fake(log string, args []string) error {
 	f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
 	if err != nil {
@@ -79,7 +79,7 @@ func fake(log string, args []string) error {
 	return nil
 }
 
-// do runs a command line that has to succeed.
+// do runs a command line. It has to succeed.
 func do(t *testing.T, args ...string) (stdout string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -89,7 +89,7 @@ func do(t *testing.T, args ...string) (stdout string) {
 	return out.String()
 }
 
-// matrixArgs runs a small matrix by the fake.
+// matrixArgs returns the arguments of a small run that calls the fake.
 func matrixArgs(t *testing.T, dir string, more ...string) []string {
 	t.Helper()
 	program, err := os.Executable()
@@ -110,7 +110,8 @@ func lines(t *testing.T, path string) []string {
 	return strings.Split(strings.TrimSpace(string(b)), "\n")
 }
 
-// The files are what fddhdb reads, and the queries those of package synth.
+// The files have the format that fddhdb reads, and the queries are those of package
+// synth.
 func TestCodes(t *testing.T) {
 	dir := t.TempDir()
 	do(t, "codes", "-set", "S", "-bits", "72", "-n", "50", "-queries", "6", "-seed", "3", "-dir", dir)
@@ -133,8 +134,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// Run measures every set with every kind of queries once, takes its folders away, and
-// a second run does what is missing.
+// A run measures every set with every kind of queries once and removes its folders. A
+// second run measures what is missing.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	args := matrixArgs(t, dir, "-sets", "U,S", "-check")
@@ -183,7 +184,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What fails says what fddhdb said, and is not in the results.
+// A failed measurement reports the words of fddhdb, and is not among the results.
 func TestRunFails(t *testing.T) {
 	dir := t.TempDir()
 	args := matrixArgs(t, dir, "-sets", "C")
@@ -222,7 +223,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Where auto loses time is listed, worst first.
+// The table lists the searches in which auto loses time, worst first.
 func TestPlanTable(t *testing.T) {
 	at := func(op string, tier string, r int, us float64) *result {
 		return &result{Set: "U", Bits: 64, N: 1000, Kind: both, Op: op, Tier: tier, Radius: &r, P50: us}
@@ -282,7 +283,7 @@ func TestPlots(t *testing.T) {
 	}
 }
 
-// svgText returns the texts of a figure.
+// svgText returns the texts in a figure.
 func svgText(t *testing.T, path string) []string {
 	t.Helper()
 	f, err := os.Open(path)

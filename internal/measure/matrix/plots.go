@@ -23,7 +23,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// plotsCommand draws the results.
+// plotsCommand draws figures of the results.
 func plotsCommand(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	kinds := kindList{both}
 	f := measure.NewFlags("plots", stderr)
@@ -64,18 +64,18 @@ func plotsCommand(_ context.Context, args []string, stdout, stderr io.Writer) er
 type figure struct {
 	name, title, x string
 	logX           bool
-	ticks          []int // of x
+	ticks          []int // ticks on the x axis
 	lines          []line
 }
 
-// A line is drawn through points in order of x.
+// A line goes through points in ascending order of x.
 type line struct {
 	name   string
 	style  style
 	points plotter.XYs
 }
 
-// A style keeps lines apart without colour, too.
+// A style keeps lines apart, also without colour.
 type style struct {
 	color  color.Color
 	dashes []vg.Length
@@ -83,7 +83,7 @@ type style struct {
 	width  vg.Length
 }
 
-// Colours that most people can tell apart (Okabe and Ito).
+// These are colours that most people can tell apart (Okabe and Ito).
 var (
 	black      = color.RGBA{A: 255}
 	orange     = color.RGBA{230, 159, 0, 255}
@@ -92,8 +92,8 @@ var (
 	vermillion = color.RGBA{213, 94, 0, 255}
 )
 
-// tierStyles are the lines of a figure of one set. Auto is wide and goes first, so
-// that the plan that it follows shows on top of it.
+// tierStyles are the lines of a figure of one set. The line of auto is wide and comes
+// first, so that the line of the plan that it follows shows on top of it.
 var tierStyles = []struct {
 	tier string
 	style
@@ -114,14 +114,14 @@ var setStyles = map[synth.CodeSet]style{
 	synth.Projected: {orange, nil, draw.PyramidGlyph{}, 1.5},
 }
 
-// figures returns time against r and k for each set, and against n for some searches
-// of all; the results are of one kind of queries.
+// figures returns, for each set, figures of time against r and against k; and for some
+// searches figures of all sets against n. The results must have one kind of queries.
 func (l results) figures() []*figure {
 	var figs []*figure
 	for _, p := range l.places() {
 		set, err := synth.ParseCodeSet(p.set)
 		if err != nil {
-			continue // of another program
+			continue // another program wrote it
 		}
 		for _, s := range []struct{ op, name, x string }{{"radius", "within r bits", "r, bits"}, {"knn", "k nearest", "k"}} {
 			fig := &figure{
@@ -154,7 +154,8 @@ func (l results) figures() []*figure {
 			for _, set := range synth.CodeSets() {
 				fig.add(set.Name(), setStyles[set], ns, at(set, auto))
 			}
-			// It reads the same amount whatever the codes are.
+			// The full scan reads the same amount whatever the codes are, so the times
+			// over uniform codes stand for all sets.
 			fig.add(fullscan, tierStyles[len(tierStyles)-1].style, ns, at(synth.Uniform, fullscan))
 			figs = append(figs, fig)
 		}
@@ -168,7 +169,7 @@ func (l results) figures() []*figure {
 	return some
 }
 
-// add adds a line through the results that there are.
+// add adds a line through the existing results.
 func (f *figure) add(name string, s style, xs []int, at func(x int) *result) {
 	ln := line{name: name, style: s}
 	for _, x := range xs {
@@ -181,7 +182,7 @@ func (f *figure) add(name string, s style, xs []int, at func(x int) *result) {
 	}
 }
 
-// The size of a figure; the legend stands beside the plot.
+// These are the sizes of a figure. The legend stands beside the plot.
 const (
 	figureWidth  = 500
 	figureHeight = 300
@@ -189,7 +190,7 @@ const (
 	margin       = 6
 )
 
-// save draws the figure.
+// save writes the figure to path as SVG.
 func (f *figure) save(path string) error {
 	p, legend, err := f.plot()
 	if err != nil {
@@ -215,12 +216,12 @@ func (f *figure) save(path string) error {
 	if err != nil {
 		return err
 	}
-	// Where the font is not installed, the reader shows one like it.
+	// If the font is not installed, the viewer shows a similar one.
 	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
 	return os.WriteFile(path, svg, 0o666)
 }
 
-// plot returns the plot and the legend for beside it.
+// plot returns the plot, and the legend to stand beside it.
 func (f *figure) plot() (*plot.Plot, *plot.Legend, error) {
 	p := plot.New()
 	sans := func(t *font.Font, size vg.Length) { t.Typeface, t.Variant, t.Size = "Liberation", "Sans", size }
@@ -269,7 +270,7 @@ func (f *figure) plot() (*plot.Plot, *plot.Legend, error) {
 	return p, &legend, nil
 }
 
-// decades returns the powers of ten around values.
+// decades returns the powers of ten below and above all values.
 func decades(ys []float64) (least, most float64) {
 	least, most = math.Inf(1), 0
 	for _, y := range ys {
@@ -282,7 +283,7 @@ func decades(ys []float64) (least, most float64) {
 	return least, most
 }
 
-// decadeTicks marks the powers of ten, and their multiples without a label.
+// decadeTicks marks the powers of ten with labels, and their multiples without.
 func decadeTicks(least, most float64) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for x := least; x <= most*1.001; x *= 10 {

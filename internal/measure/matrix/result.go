@@ -10,15 +10,15 @@ import (
 	"slices"
 )
 
-// A result is a line of the file of results.
+// A result is one line of the file of results.
 type result struct {
 	Set  string `json:"set"`
 	Bits int    `json:"bits"`
 	N    int    `json:"n"`
-	Kind string `json:"kind,omitempty"` // of the queries; not where op is "store"
+	Kind string `json:"kind,omitempty"` // kind of the queries; absent if op is "store"
 	Op   string `json:"op"`             // knn, radius, hits, count or store
 
-	// What fddhdb bench measures, in microseconds.
+	// These fields come from fddhdb bench; times are in microseconds.
 	K          *int    `json:"k,omitempty"`
 	Radius     *int    `json:"radius,omitempty"`
 	Tier       string  `json:"tier,omitempty"`
@@ -34,17 +34,17 @@ type result struct {
 	Checked    *int    `json:"checked,omitempty"`
 	Mismatches *int    `json:"mismatches,omitempty"`
 
-	// What storing the set took.
-	Seconds        float64 `json:"seconds,omitempty"` // to import it
+	// These fields say what it took to store the set.
+	Seconds        float64 `json:"seconds,omitempty"` // to import the set
 	ItemsPerSecond float64 `json:"items_per_second,omitempty"`
-	DiskBytes      int64   `json:"disk_bytes,omitempty"` // of the folder
+	DiskBytes      int64   `json:"disk_bytes,omitempty"` // of the folder of the database
 	MemoryBytes    int64   `json:"memory_bytes,omitempty"`
 	DistinctCodes  int     `json:"distinct_codes,omitempty"`
 }
 
 const store = "store"
 
-// param is k or the radius.
+// param returns k or the radius.
 func (r *result) param() int {
 	switch {
 	case r.K != nil:
@@ -55,7 +55,7 @@ func (r *result) param() int {
 	return 0
 }
 
-// A place is a set that was measured.
+// A place is a measured set.
 type place struct {
 	set     string
 	bits, n int
@@ -63,10 +63,10 @@ type place struct {
 
 func (r *result) place() place { return place{r.Set, r.Bits, r.N} }
 
-// results is what a file holds.
+// results is the content of a file of results.
 type results []*result
 
-// readResults reads a file; none is an empty one.
+// readResults reads a file. A missing file has no results.
 func readResults(path string) (results, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +88,8 @@ func readResults(path string) (results, error) {
 	return list, scanner.Err()
 }
 
-// appendResults adds lines in one write, so that an interrupt leaves all or none.
+// appendResults adds lines in one write, so that an interrupt leaves all of them or
+// none.
 func appendResults(path string, list results) error {
 	var b []byte
 	for _, r := range list {
@@ -106,12 +107,13 @@ func appendResults(path string, list results) error {
 	return errors.Join(err, f.Close())
 }
 
-// has says whether a kind of queries of a set was measured; "" asks for its storage.
+// has reports whether the queries of a kind were measured on a set. The kind "" asks
+// for its storage.
 func (l results) has(p place, kind string) bool {
 	return slices.ContainsFunc(l, func(r *result) bool { return r.place() == p && r.Kind == kind })
 }
 
-// filter returns what f admits.
+// filter returns the results for which f is true.
 func (l results) filter(f func(*result) bool) results {
 	var some results
 	for _, r := range l {
@@ -122,7 +124,7 @@ func (l results) filter(f func(*result) bool) results {
 	return some
 }
 
-// find returns a measurement, nil if it was not made.
+// find returns a result, or nil if it was not measured.
 func (l results) find(p place, kind, op string, param int, tier string) *result {
 	for _, r := range l {
 		if r.place() == p && r.Kind == kind && r.Op == op && r.param() == param && r.Tier == tier {
@@ -132,7 +134,8 @@ func (l results) find(p place, kind, op string, param int, tier string) *result 
 	return nil
 }
 
-// distinct returns the values of f, sorted by less or else as they first come.
+// distinct returns the values of f without repetitions, sorted by compare. If compare
+// is nil, they are in the order in which they first occur.
 func distinct[T comparable](l results, f func(*result) T, compare func(a, b T) int) []T {
 	var values []T
 	for _, r := range l {

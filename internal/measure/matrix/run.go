@@ -19,7 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// A matrix is what run measures.
+// A matrix says what run measures.
 type matrix struct {
 	sets      setList
 	bits, n   measure.Ints
@@ -63,7 +63,7 @@ func runCommand(ctx context.Context, args []string, _, stderr io.Writer) error {
 	return m.run(ctx)
 }
 
-// run measures what is not in the results yet.
+// run measures what the results do not have yet.
 func (m *matrix) run(ctx context.Context) error {
 	done, err := readResults(m.out)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *matrix) run(ctx context.Context) error {
 	return nil
 }
 
-// measure stores a set and searches it.
+// measure stores a set and runs the searches with the given kinds of queries.
 func (m *matrix) measure(ctx context.Context, c *cell, kinds []string, done results) (err error) {
 	dir, err := os.MkdirTemp(m.tmp, "matrix-")
 	if err != nil {
@@ -126,7 +126,7 @@ func (m *matrix) measure(ctx context.Context, c *cell, kinds []string, done resu
 	return nil
 }
 
-// store imports the items.
+// store imports the items into a new database.
 func (m *matrix) store(ctx context.Context, c *cell, dir, db string) (*result, error) {
 	if _, err := m.call(ctx, "init", db, "--codes", fmt.Sprint(c.bits)); err != nil {
 		return nil, err
@@ -189,10 +189,10 @@ func (m *matrix) bench(ctx context.Context, c *cell, kind, dir, db string) (resu
 	return list, nil
 }
 
-// call runs a verb and returns what it prints.
+// call runs a verb of fddhdb and returns its output.
 func (m *matrix) call(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, m.fddhdb, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it leaves the database whole
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // on an interrupt, fddhdb leaves the database whole
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -202,7 +202,7 @@ func (m *matrix) call(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// folderBytes adds up the files of a folder.
+// folderBytes returns the total bytes of the files in a folder.
 func folderBytes(dir string) (int64, error) {
 	total := int64(0)
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {

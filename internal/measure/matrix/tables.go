@@ -17,10 +17,10 @@ const (
 	fullscan = "fullscan"
 )
 
-// plans are the tiers that auto chooses from.
+// plans are the tiers among which auto chooses.
 var plans = []string{"scan", "memory", "disk", "blockscan"}
 
-// tablesCommand prints the results as tables in markdown.
+// tablesCommand prints the results as Markdown tables.
 func tablesCommand(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	kinds := kindList{both}
 	f := measure.NewFlags("tables", stderr)
@@ -44,7 +44,7 @@ func tablesCommand(_ context.Context, args []string, stdout, stderr io.Writer) e
 	return nil
 }
 
-// places returns what was measured: larger sets last.
+// places returns the measured sets, larger ones last.
 func (l results) places() []place {
 	rank := func(p place) int { return strings.Index("UCLS", p.set) }
 	return distinct(l, (*result).place, func(a, b place) int {
@@ -56,13 +56,13 @@ func (l results) params(op string) []int {
 	return distinct(l.filter(func(r *result) bool { return r.Op == op }), (*result).param, cmp.Compare)
 }
 
-// kinds returns the kinds of queries that were measured.
+// kinds returns the measured kinds of queries.
 func (l results) kinds() []string {
 	return distinct(l.filter(func(r *result) bool { return r.Op != store }), func(r *result) string { return r.Kind }, nil)
 }
 
-// timeTables prints, for each size, what searches take by themselves, and how many
-// times as long the yardstick takes for the same.
+// timeTables prints one table for each size of a set: the times of searches with the
+// plan auto, and how many times as long the full scan takes for the same.
 func (l results) timeTables(w io.Writer, kinds []string) {
 	type size struct{ n, bits int }
 	var sizes []size
@@ -86,8 +86,8 @@ func (l results) timeTables(w io.Writer, kinds []string) {
 	}
 }
 
-// timeTable prints operations that have a parameter of one name; all results are of
-// one size and one kind of queries.
+// timeTable prints operations whose parameter has one name. All results have one size
+// and one kind of queries.
 func (l results) timeTable(w io.Writer, param string, ops ...string) {
 	params := l.params(ops[0])
 	if len(params) == 0 {
@@ -105,7 +105,7 @@ func (l results) timeTable(w io.Writer, param string, ops ...string) {
 				kind := l[0].Kind
 				a, yard := l.find(p, kind, op, x, auto), l.find(p, kind, op, x, fullscan)
 				if op == "hits" {
-					yard = l.find(p, kind, "radius", x, fullscan) // it has no keys
+					yard = l.find(p, kind, "radius", x, fullscan) // the full scan has no keys, and so no hits
 				}
 				switch {
 				case a == nil:
@@ -122,14 +122,15 @@ func (l results) timeTable(w io.Writer, param string, ops ...string) {
 	t.write(w)
 }
 
-// A choice is a search by auto beside the best plan for it.
+// A choice is a search with auto, beside the fastest plan for it.
 type choice struct {
 	auto, best *result
 }
 
 func (c choice) ratio() float64 { return c.auto.P50 / c.best.P50 }
 
-// choices returns all searches for which auto and plans were measured, worst first.
+// choices returns all searches for which auto and the plans were measured, those with
+// the largest ratio first.
 func (l results) choices() []choice {
 	type search struct {
 		place
@@ -155,7 +156,8 @@ func (l results) choices() []choice {
 	return all
 }
 
-// planTable prints where the planner loses time.
+// planTable prints the searches in which auto takes limit times as long as the best
+// plan, or longer.
 func (l results) planTable(w io.Writer, limit float64) {
 	all := l.choices()
 	if len(all) == 0 {
@@ -184,7 +186,7 @@ func (l results) planTable(w io.Writer, limit float64) {
 	t.write(w)
 }
 
-// crossTable prints from where on scanning is faster than tables.
+// crossTable prints the parameters from which on a scan is faster than the tables.
 func (l results) crossTable(w io.Writer) {
 	pairs := [][2]string{{"memory", "scan"}, {"disk", "blockscan"}, {auto, fullscan}}
 	head := []string{"set", "queries", "bits", "items"}
@@ -215,8 +217,8 @@ func (l results) crossTable(w io.Writer) {
 	t.write(w)
 }
 
-// crossing returns the smallest parameter at which the tier other is faster; ok says
-// that there is something to compare.
+// crossing returns the smallest parameter at which the tier other is faster than tier.
+// ok reports whether both were measured.
 func (l results) crossing(p place, kind, op, tier, other string) (text string, ok bool) {
 	for _, x := range l.params(op) {
 		a, b := l.find(p, kind, op, x, tier), l.find(p, kind, op, x, other)
@@ -234,7 +236,7 @@ func (l results) crossing(p place, kind, op, tier, other string) (text string, o
 	return "", false
 }
 
-// storeTable prints what the sets take.
+// storeTable prints what it took to store the sets.
 func (l results) storeTable(w io.Writer) {
 	stored := l.filter(func(r *result) bool { return r.Op == store })
 	if len(stored) == 0 {
@@ -256,8 +258,8 @@ func (l results) storeTable(w io.Writer) {
 	t.write(w)
 }
 
-// A table in markdown, which is not there without rows; the first text columns are of
-// text, the others of numbers.
+// A table in Markdown. Without rows nothing is printed. The first columns, as many as
+// text says, hold text, the others numbers.
 type table struct {
 	head []string
 	text int
@@ -279,7 +281,7 @@ func (t *table) write(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// micros spells microseconds.
+// micros formats microseconds.
 func micros(x float64) string {
 	switch {
 	case x < 10:
@@ -290,7 +292,7 @@ func micros(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// times spells a ratio.
+// times formats a ratio.
 func times(x float64) string {
 	if x < 10 {
 		return strconv.FormatFloat(x, 'f', 1, 64) + "x"
@@ -298,7 +300,7 @@ func times(x float64) string {
 	return thousands(int(x+.5)) + "x"
 }
 
-// thousands spells a count with commas.
+// thousands formats a count with commas.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

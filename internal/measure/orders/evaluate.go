@@ -13,7 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// The cases.
+// These are the cases.
 const (
 	labelled   = "labelled"
 	unlabelled = "unlabelled"
@@ -22,23 +22,23 @@ const (
 
 var cases = []string{labelled, unlabelled, mixed}
 
-// orders are what is compared.
+// orders are the compared orders.
 var orders = []db.Rerank{db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankFeatures}
 
-// A pair is what one direction has come to in one database.
+// A pair is the result of one direction in one database.
 type pair struct {
 	from, to        string
-	searched, codes int // items and distinct codes
+	searched, codes int // numbers of searched items and of distinct codes
 	by              map[db.Rerank]*figures
 }
 
-// figures are those of one order.
+// figures are the figures of one order.
 type figures struct {
 	ap, p10, p50 float64
 	micros       float64
 }
 
-// evaluate makes the database of a case and measures all directions.
+// evaluate makes the database of the case of and measures all directions.
 func evaluate(ctx context.Context, s *set, of string, seed uint64, bits, most int) (pairs []*pair, err error) {
 	dir, err := os.MkdirTemp("", "orders")
 	if err != nil {
@@ -91,8 +91,8 @@ func evaluate(ctx context.Context, s *set, of string, seed uint64, bits, most in
 	return pairs, nil
 }
 
-// build stores the items, under their numbers as keys, and trains: on all of them, or
-// on the first half before the others come without labels.
+// build stores the items, with their numbers as keys, and trains. It trains on all of
+// them, or with half on the first half, before the others come without labels.
 func (s *set) build(ctx context.Context, d *db.DB, items *part, half bool, opt db.TrainOptions) (*db.Collection, error) {
 	schema := db.Schema{Fields: []db.Field{{Name: "new", Type: db.Bool, Indexed: true}}}
 	for t, name := range s.modalities {
@@ -134,15 +134,15 @@ func (s *set) build(ctx context.Context, d *db.DB, items *part, half bool, opt d
 	return c, put(seen, n, false)
 }
 
-// quality searches for every query. RerankFeatures, which puts a window in order, has
-// no mAP.
+// quality searches for every query. It returns no mAP for RerankFeatures, which puts
+// only a window in order.
 func quality(ctx context.Context, c *db.Collection, q db.Query, vectors [][]float32, wanted, labels [][]string, items int) (*figures, error) {
 	q.K = items
 	if q.Rerank == db.RerankFeatures {
 		q.K = min(50, items)
 	}
 	f := &figures{}
-	const run = 64 // answers are large
+	const run = 64 // queries at once: answers are large
 	for from := 0; from < len(vectors); from += run {
 		to := min(from+run, len(vectors))
 		var queries []db.Query
@@ -172,8 +172,8 @@ func quality(ctx context.Context, c *db.Collection, q db.Query, vectors [][]floa
 	return f, nil
 }
 
-// judge returns the average precision of an answer and the precisions of its first 10
-// and 50.
+// judge returns the average precision of an answer, and the precision of its first 10
+// and of its first 50. relevant says of each hit whether it is relevant.
 func judge(relevant []bool) (ap, p10, p50 float64) {
 	found := 0
 	for i, r := range relevant {
@@ -192,8 +192,8 @@ func judge(relevant []bool) (ap, p10, p50 float64) {
 	return ap / float64(max(found, 1)), p10, p50
 }
 
-// times measures searches for 10, the orders in turn, so that what else goes on in the
-// machine falls on all of them.
+// times measures searches for 10. The orders take turns, so that other work of the
+// machine affects all of them.
 func times(ctx context.Context, c *db.Collection, q db.Query, vectors [][]float32, p *pair) error {
 	taken := map[db.Rerank][]float64{}
 	for i, x := range vectors[:min(200, len(vectors))] {
@@ -203,7 +203,7 @@ func times(ctx context.Context, c *db.Collection, q db.Query, vectors [][]float3
 			if _, err := c.Search(ctx, q); err != nil {
 				return err
 			}
-			if i >= 10 || len(vectors) < 20 { // warm
+			if i >= 10 || len(vectors) < 20 { // the first ones warm the caches
 				taken[order] = append(taken[order], float64(time.Since(start).Nanoseconds())/1000)
 			}
 		}

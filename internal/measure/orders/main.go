@@ -12,7 +12,7 @@ import (
 
 func main() { measure.Main("orders", command) }
 
-// command runs a command line without the name of the program.
+// command runs a command line. args does not have the name of the program.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f := measure.NewFlags("orders", stderr)
 	seeds := f.Int("seeds", 3, "databases of each set and case")

@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// folder writes a generated set; without queries of its own if n is 0.
+// folder writes a generated set, with n queries of its own, or none if n is 0.
 func folder(t *testing.T, n int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a set")

@@ -12,21 +12,21 @@ import (
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
 
-// A set is labelled items, and queries if it has its own.
+// A set has labelled items, and perhaps queries.
 type set struct {
 	modalities []string
 	dims       []int
 	items      part
-	queries    *part
+	queries    *part // nil: there are none
 }
 
-// A part is rows of every modality, and their labels.
+// A part is some rows of every modality, with their labels.
 type part struct {
-	vectors [][][]float32 // by modality
+	vectors [][][]float32 // [modality][row]
 	labels  [][]string
 }
 
-// readSet reads the files of a set. Items without labels are left out.
+// readSet reads the files of a set. It leaves items without labels out.
 func readSet(dir string) (*set, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "train_*.npy"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *set) read(dir, of string) (*part, error) {
 	return p, nil
 }
 
-// pick returns some of the rows.
+// pick returns the given rows.
 func (p *part) pick(rows []int) *part {
 	out := &part{vectors: make([][][]float32, len(p.vectors))}
 	for _, i := range rows {
@@ -102,7 +102,7 @@ func (p *part) pick(rows []int) *part {
 	return out
 }
 
-// split returns the items in an order drawn with the seed, and at most so many queries.
+// split returns the items, and at most most queries, in an order drawn with the seed.
 func (s *set) split(seed uint64, most int) (items, queries *part) {
 	order := rand.New(rand.NewPCG(seed, 9)).Perm(len(s.items.labels))
 	if s.queries == nil {
@@ -117,7 +117,7 @@ func (s *set) split(seed uint64, most int) (items, queries *part) {
 	return items, queries
 }
 
-// labelCount is the number of different labels.
+// labelCount returns the number of different labels.
 func (s *set) labelCount() int {
 	var all []string
 	for _, l := range s.items.labels {

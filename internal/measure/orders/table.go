@@ -15,7 +15,7 @@ func header(w io.Writer) {
 		"us: projection", "asymmetric", "features")
 }
 
-// print writes a row for each direction, means over the runs.
+// print writes a row for each direction, with means over the runs.
 func print(w io.Writer, set, of string, runs [][]*pair) {
 	for i, first := range runs[0] {
 		mean := func(f func(p *pair) float64) (mean, std float64) {
@@ -49,7 +49,7 @@ func print(w io.Writer, set, of string, runs [][]*pair) {
 	}
 }
 
-// share spells a number below 1 without its zero.
+// share formats a number below 1 without its zero.
 func share(x float64) string {
 	s := fmt.Sprintf("%.3f", x)
 	if s[0] == '0' {
@@ -58,5 +58,5 @@ func share(x float64) string {
 	return s
 }
 
-// whole spells a number without a fraction.
+// whole formats a number without a fraction.
 func whole(x float64) string { return fmt.Sprintf("%.0f", x) }

@@ -18,7 +18,7 @@ import (
 
 func main() { measure.Main("traintime", command) }
 
-// command runs a command line without the name of the program.
+// command runs a command line. args does not have the name of the program.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	sizes := measure.Ints{1000, 5000, 10_000, 50_000, 184_000}
 	var c config
@@ -78,7 +78,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return nil
 }
 
-// inProcess measures one number of items in a process of its own.
+// inProcess measures n items in a process of its own.
 func inProcess(ctx context.Context, args []string, n int, stderr io.Writer) (r result, err error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// The data that training is measured on is neither trivial nor hopeless, and
-// noise makes it harder.
+// The data is neither trivial nor hopeless, and noise makes it harder.
 func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -35,7 +34,8 @@ func TestRun(t *testing.T) {
 				t.Errorf("noise %v: %+v", noise, r)
 			}
 		case 1:
-			// More than chance: items of many or of frequent labels come first.
+			// Items with many labels, or with frequent ones, come first, so that mAP
+			// exceeds the chance a little.
 			if max(r.ImageText, r.TextImage) > r.Chance+.2 {
 				t.Errorf("noise %v: %+v", noise, r)
 			}
@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestMain is main where command starts this program again.
+// TestMain is main if command has started the test binary.
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Args, "-one") {
 		main()

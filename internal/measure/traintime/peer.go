@@ -21,15 +21,16 @@ import (
 //go:embed peer.py
 var peerProgram []byte
 
-// A comparison is the time of our training and of the same arithmetic with numpy, by
-// step, in seconds: the medians of some rounds, taken in turns.
+// A comparison has the seconds of each step for our training, and for the same
+// arithmetic in numpy. They are medians over some rounds, in which both sides take
+// turns.
 type comparison struct {
 	Items int
 	Ours  map[string]float64
 	Peer  map[string]float64
 }
 
-// compare takes the time of both sides on the same items, which are in memory.
+// compare times both sides on the same items, which are in memory.
 func compare(ctx context.Context, c config, python string, rounds int) (*comparison, error) {
 	g, err := synth.NewNUSWide(c.Seed, c.Noise)
 	if err != nil {
@@ -72,7 +73,7 @@ func compare(ctx context.Context, c config, python string, rounds int) (*compari
 	return &comparison{c.Items, medians(ours), medians(theirs)}, nil
 }
 
-// writePeerFiles writes what peer.py reads, and peer.py.
+// writePeerFiles writes peer.py and its inputs.
 func writePeerFiles(dir string, data *synth.Data) error {
 	labels := make([][]float32, len(data.Labels))
 	for i, set := range data.Labels {
@@ -89,7 +90,7 @@ func writePeerFiles(dir string, data *synth.Data) error {
 	return os.WriteFile(filepath.Join(dir, "peer.py"), peerProgram, 0o600)
 }
 
-// medians returns the median of each step.
+// medians returns the median of each step over the rounds.
 func medians(rounds []map[string]float64) map[string]float64 {
 	m := map[string]float64{}
 	for step := range rounds[0] {
@@ -119,10 +120,10 @@ func (c *comparison) row(w io.Writer) {
 	measure.Row(w, cells...)
 }
 
-// A memorySource holds its items.
+// A memorySource is a model.Source of items in memory.
 type memorySource struct {
 	data  *synth.Data
-	texts *synth.CSR // nil: those of data
+	texts *synth.CSR // nil: the texts of data
 }
 
 func (s memorySource) Examples(context.Context) iter.Seq2[model.Example, error] {

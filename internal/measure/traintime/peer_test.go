@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Both sides train on the same items and say how long each step took.
+// Both sides train on the same items, and tell the time of each step.
 func TestCompare(t *testing.T) {
 	python := ""
 	for _, p := range []string{"python3", "/usr/bin/python3"} {

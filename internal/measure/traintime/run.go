@@ -17,21 +17,21 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A config says what is trained on.
+// A config describes one training.
 type config struct {
 	Items, Bits, Anchors, Queries int
 	Seed                          uint64
 	Noise                         float64
 	Method                        model.Method
-	Dense                         bool // texts as dense vectors
+	Dense                         bool // texts are dense vectors
 }
 
-// A result is what a training took, and what it is worth.
+// A result has the cost of a training and the quality of the model.
 type result struct {
 	Items     int
 	Seconds   map[string]float64 // by phase
-	Making    float64            // seconds, of the total
-	PeakMiB   float64            // of the process, after training
+	Making    float64            // seconds of the total that items took to make
+	PeakMiB   float64            // peak of the process, after training
 	ImageText float64            // mAP
 	TextImage float64
 	Chance    float64
@@ -57,11 +57,11 @@ func run(ctx context.Context, c config) (*result, error) {
 	return r, r.evaluate(ctx, g, trained.Model, c)
 }
 
-// gamma is the ridge of both modalities.
+// gamma is the ridge parameter of both modalities.
 const gamma = 1e-2
 
-// train trains with everything given, so that nothing is chosen by trying: it is one
-// training that is measured.
+// train gives every option, so that training tries no alternatives: one training is
+// measured.
 func (c config) train(ctx context.Context, src model.Source) (*model.Result, error) {
 	return model.Train(ctx, []model.Modality{
 		{Name: "image", Dim: synth.NUSWideImage},
@@ -75,8 +75,8 @@ func (c config) train(ctx context.Context, src model.Source) (*model.Result, err
 	})
 }
 
-// evaluate ranks the training items, under the codes of their labels, for the
-// items that follow them.
+// evaluate ranks the training items, under the codes of their labels, for the items
+// that follow them.
 func (r *result) evaluate(ctx context.Context, g *synth.NUSWide, m *model.Model, c config) error {
 	if c.Queries == 0 {
 		return nil
@@ -119,14 +119,14 @@ func header(w io.Writer) {
 		"mAP image to text", "text to image", "chance")
 }
 
-// row writes the result as a row of a table.
+// row writes the result as one row of a table.
 func (r *result) row(w io.Writer) {
 	s := r.Seconds
 	cells := []string{strconv.Itoa(r.Items),
 		fmt.Sprintf("%.2f", s["total"]), fmt.Sprintf("%.2f", s["scan"]), fmt.Sprintf("%.3f", s["sweeps"]),
 		fmt.Sprintf("%.2f", s["statistics"]), fmt.Sprintf("%.2f", s["solve"]), fmt.Sprintf("%.2f", r.Making),
 		fmt.Sprintf("%.0f", r.PeakMiB), "", "", ""}
-	if r.Chance > 0 { // there were queries
+	if r.Chance > 0 { // there are queries
 		for i, x := range []float64{r.ImageText, r.TextImage, r.Chance} {
 			cells[8+i] = fmt.Sprintf("%.3f", x)
 		}
@@ -134,12 +134,12 @@ func (r *result) row(w io.Writer) {
 	measure.Row(w, cells...)
 }
 
-// A source makes items as they are read.
+// A source is a model.Source that makes items as they are read.
 type source struct {
 	g      *synth.NUSWide
 	items  int
-	dense  bool // texts
-	making time.Duration
+	dense  bool          // texts are dense vectors
+	making time.Duration // time that items took to make
 }
 
 func (s *source) Examples(context.Context) iter.Seq2[model.Example, error] {
@@ -167,8 +167,8 @@ func (s *source) Examples(context.Context) iter.Seq2[model.Example, error] {
 	}
 }
 
-// peakMemory returns the most bytes that the process has had in memory, or, where
-// the system does not tell, what the Go runtime has obtained from it.
+// peakMemory returns the peak of the process's memory in bytes. If the system does not
+// tell it, it is the memory that the Go runtime has obtained from the system.
 func peakMemory() uint64 {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		var kib uint64

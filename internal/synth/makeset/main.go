@@ -1,18 +1,3 @@
-// Makeset writes a generated set of pairs as files that fddhdb import and experiment
-// read: train_image.npy, train_text.npy, train_labels.npy and the same of queries.
-//
-//	go run ./internal/synth/makeset DIR
-//	go run ./internal/synth/makeset -set multilabel -items 4000 -queries 400 DIR
-//
-// The sets are
-//
-//   - nuswide: of the shape of NUS-WIDE, 500-d pictures, 1,000-d texts, 10 labels that go
-//     together or avoid each other; see synth.NUSWide.
-//   - multilabel: 24 labels, one to four an item, drawn independently, with vectors of 64
-//     and 48 dimensions that are sums of their centres and noise; see synth.Pairs. There
-//     are thousands of label sets, and so of codes.
-//   - pairs: 20 labels, one an item, with two vectors of 128 dimensions; what imports and
-//     backups are measured with. Making a million items takes 1.2 GB of memory.
 package main
 
 import (
@@ -35,7 +20,7 @@ func main() {
 	}
 }
 
-// command runs a command line without the name of the program.
+// command runs a command line. args does not have the name of the program.
 func command(args []string, stderr io.Writer) error {
 	f := flag.NewFlagSet("makeset", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -66,7 +51,7 @@ func command(args []string, stderr io.Writer) error {
 	return write(dir, "query", data.Slice(*items, *items+*queries), labels)
 }
 
-// generate makes a set and says how many labels it has.
+// generate makes a set, and returns how many labels it has.
 func generate(set string, items int, seed uint64) (*synth.Data, int, error) {
 	switch set {
 	case "nuswide":
@@ -89,7 +74,7 @@ func generate(set string, items int, seed uint64) (*synth.Data, int, error) {
 	return nil, 0, fmt.Errorf("there is no set %q: nuswide, multilabel and pairs are possible", set)
 }
 
-// write writes the files of a part of a set.
+// write writes the files of a part ("train" or "query") of a set.
 func write(dir, part string, data *synth.Data, labels int) error {
 	for t, name := range []string{"image", "text"} {
 		if err := vecfile.WriteAll(filepath.Join(dir, part+"_"+name+".npy"), data.Vectors[t]); err != nil {

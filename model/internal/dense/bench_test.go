@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// benchSets reports the speed of f with each set in assembly, and of gonum's way
-// to the same, which takes all cores: compare them with -cpu 1.
+// benchSets reports the speed of f with each set in assembly, and of gonum's way to the
+// same result. gonum takes all cores: compare with -cpu 1.
 func benchSets(b *testing.B, name string, operations float64, f, gonum func()) {
 	run := func(kind string, f func()) {
 		b.Run(name+"/"+kind, func(b *testing.B) {
@@ -50,8 +50,7 @@ func BenchmarkMulNT(b *testing.B) {
 	}
 }
 
-// BenchmarkMulNT64 is that of projections: features in float32, the rest in
-// float64.
+// BenchmarkMulNT64 measures projections: features in float32, the rest in float64.
 func BenchmarkMulNT64(b *testing.B) {
 	rng := rand.New(rand.NewPCG(27, 28))
 	for _, s := range [][3]int{{4096, 800, 128}, {1, 800, 128}} {
@@ -68,7 +67,7 @@ func BenchmarkMulNT64(b *testing.B) {
 	}
 }
 
-// BenchmarkSparseMulNT counts only the operations with what is not zero.
+// BenchmarkSparseMulNT counts only operations with nonzero elements.
 func BenchmarkSparseMulNT(b *testing.B) {
 	rng := rand.New(rand.NewPCG(29, 30))
 	const d, k, nonzero = 1000, 800, 35
@@ -142,8 +141,8 @@ func BenchmarkGaussian(b *testing.B) {
 	}
 }
 
-// BenchmarkEncode is what encoding takes: the features of m items in two
-// modalities, and their projections.
+// BenchmarkEncode measures encoding: the features of m items in two modalities, and
+// their projections.
 func BenchmarkEncode(b *testing.B) {
 	rng := rand.New(rand.NewPCG(37, 38))
 	const k, q = 800, 128

@@ -2,30 +2,31 @@ package dense
 
 import "math"
 
-// cholBlock is how many columns of a factor are computed at a time: whole panels.
+// cholBlock is the number of columns of a factor that are computed at a time: whole
+// panels.
 const cholBlock = 48
 
-// cholRows is how many rows of a block of columns one goroutine takes.
+// cholRows is the number of rows of a block of columns that one goroutine takes.
 const cholRows = 32
 
-// Cholesky replaces a, k x k, symmetric and given by its lower triangle, by the
-// factor L of a = L L': lower triangular, with a positive diagonal. Above the
-// diagonal a may hold anything; afterwards it holds what CholeskySolve needs. It reports
-// false when a is not positive definite, or so little that rounding decides: when
-// no more is left of a number of the diagonal than k times its rounding. Then a is
-// half done.
+// Cholesky replaces a, symmetric and k x k, by the factor L of a = L L': lower
+// triangular, with a positive diagonal. a is given by its lower triangle and may hold
+// anything above the diagonal; afterwards it holds there what CholeskySolve needs. It
+// returns false if a is not positive definite, or so little that rounding decides: if
+// no more is left of a number of the diagonal than k times its rounding. Then a is half
+// done.
 //
-// It costs k^3/3 multiplications, on as many goroutines as workers says, and 1 KB
-// a row. The result is the same, to the last bit, for any number of workers.
+// It costs k^3/3 multiplications, on at most workers goroutines, and 1 KB a row. The
+// result is the same, to the last bit, for any number of workers.
 func Cholesky(a Matrix[float64], workers int) bool {
 	a.check("the matrix to factor")
 	k := a.Cols
 	if a.Rows != k {
 		panic("dense: only square matrices have a Cholesky factor")
 	}
-	// Block by block of columns, each of which first loses what the columns on its
-	// left have of A, in one product (the left-looking algorithm). L_jj L_jj' is left
-	// on the diagonal, and L_ij L_jj' below.
+	// Go over blocks of columns. A block first loses what the columns on its left have
+	// of A, in one product (the left-looking algorithm). That leaves L_jj L_jj' on the
+	// diagonal, and L_ij L_jj' below.
 	for j := 0; j < k; j += cholBlock {
 		end := min(j+cholBlock, k)
 		left := Pack(a.Slice(j, end).columns(0, j))
@@ -51,11 +52,10 @@ func Cholesky(a Matrix[float64], workers int) bool {
 	return true
 }
 
-// CholeskySolve replaces each row b of x by b (L L')^-1, the solution of a system
-// of equations with the matrix that Cholesky factored. It costs k^2
-// multiplications a row, on as many goroutines as workers says, each of which
-// takes rows, and 1 KB a row of L. A row has the same result, to the last bit, for
-// any number of workers and whatever the others are.
+// CholeskySolve replaces each row b of x by b (L L')^-1, the solution of the equations
+// with the matrix that Cholesky factored. It costs k^2 multiplications a row, and 1 KB
+// a row of L. At most workers goroutines share the rows. A row has the same result, to
+// the last bit, for any number of workers and any other rows.
 func CholeskySolve(x, l Matrix[float64], workers int) {
 	x.check("the right sides")
 	l.check("the factor")
@@ -83,15 +83,15 @@ func CholeskySolve(x, l Matrix[float64], workers int) {
 	}
 }
 
-// eachRows calls f with the rows of x, some at a time.
+// eachRows calls f with the rows of x, some rows at a time.
 func eachRows(x Matrix[float64], workers int, f func(rows Matrix[float64])) {
 	parallel(workers, (x.Rows+cholRows-1)/cholRows, func(i int) {
 		f(x.Slice(i*cholRows, min((i+1)*cholRows, x.Rows)))
 	})
 }
 
-// subtractProduct subtracts from columns j to end of x its columns from to to,
-// times the transpose of the matrix b was packed from.
+// subtractProduct subtracts from columns j to end-1 of x the product of its columns
+// from to to-1 with the transpose of the matrix that b was packed from.
 func subtractProduct(x Matrix[float64], j, end, from, to int, b *Packed[float64]) {
 	if from == to {
 		return
@@ -110,8 +110,8 @@ func subtractProduct(x Matrix[float64], j, end, from, to int, b *Packed[float64]
 	}
 }
 
-// multiply replaces columns j to end of x by their product with the transpose of
-// the matrix b was packed from.
+// multiply replaces columns j to end-1 of x by their product with the transpose of the
+// matrix that b was packed from.
 func multiply(x Matrix[float64], j, end int, b *Packed[float64]) {
 	var room [cholRows * cholBlock]float64
 	product := Of(x.Rows, end-j, room[:])
@@ -121,9 +121,8 @@ func multiply(x Matrix[float64], j, end int, b *Packed[float64]) {
 	}
 }
 
-// factor is Cholesky for one block, number by number: scale is what the diagonal
-// was, before anything was taken from it, and eps which part of that has to be
-// left.
+// factor is Cholesky for one block, number by number. scale is the diagonal before
+// anything was subtracted, and eps the share of it that has to be left.
 func factor(a Matrix[float64], scale []float64, eps float64) bool {
 	for i := range a.Rows {
 		row := a.row(i)
@@ -147,12 +146,12 @@ func factor(a Matrix[float64], scale []float64, eps float64) bool {
 }
 
 // invert writes the inverse of a lower triangular matrix, transposed, above its
-// diagonal; that of the diagonal is not written.
+// diagonal. It does not write the diagonal of the inverse.
 func invert(l Matrix[float64]) {
 	var room [cholBlock * cholBlock]float64
 	inv := Of(l.Rows, l.Rows, room[:])
 	for i := range l.Rows {
-		// Row i of L times the inverse is that of the identity.
+		// Row i of L times the inverse is row i of the identity.
 		row, dst := l.row(i), inv.row(i)
 		for p, v := range row[:i] {
 			for j, w := range inv.row(p)[:p+1] {
@@ -169,7 +168,7 @@ func invert(l Matrix[float64]) {
 	}
 }
 
-// inverted returns the inverse that invert has written.
+// inverted returns the inverse that invert has written into l.
 func inverted(l Matrix[float64]) Matrix[float64] {
 	n := l.Rows
 	inv := Of(n, n, make([]float64, n*n))

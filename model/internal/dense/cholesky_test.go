@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// definite returns a positive definite matrix with NaN above the diagonal, and
-// the whole of it.
+// definite returns a positive definite matrix with NaN above the diagonal, and the same
+// matrix whole.
 func definite(rng *rand.Rand, k, gap int, ridge float64) (lower Matrix[float64], whole *mat.SymDense) {
 	x := random[float64](rng, k+3, k, 0)
 	lower = random[float64](rng, k, k, gap)
@@ -66,7 +66,7 @@ func TestCholesky(t *testing.T) {
 					t.Fatalf("k = %d, the solution with %d workers: %v", k, workers, err)
 				}
 			}
-			// A backward error: L L' is the matrix, whatever its condition.
+			// The backward error: L L' is the matrix, whatever its condition.
 			for i := range k {
 				for j := range i + 1 {
 					sum := 0.0

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestExtremeNumbers gives the products denormals, huge numbers, infinities and
-// NaN: a NaN goes to the elements of its own row or column and to nothing between
-// them, and a row is as it is alone.
+// TestExtremeNumbers gives the products denormals, huge numbers, infinities and NaN. A
+// NaN reaches the elements of its own row or column and no others. A row is the same as
+// alone.
 func TestExtremeNumbers(t *testing.T) {
 	eachSet(t, func(t *testing.T) {
 		t.Run("32", func(t *testing.T) { testExtremes[float32](t, 1e-45, math.MaxFloat32) })
@@ -56,7 +56,7 @@ func testExtremes[T Float](t *testing.T, tiny, huge T) {
 }
 
 // TestCholeskySolveIsBackwardStable: x A = b up to rounding, at the borders of blocks
-// and with a matrix near to singular, against the residual and no other solver.
+// and with a nearly singular matrix. It checks the residual, without another solver.
 func TestCholeskySolveIsBackwardStable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(63, 64))
 	eachSet(t, func(t *testing.T) {

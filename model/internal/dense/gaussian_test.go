@@ -12,7 +12,7 @@ func ulps(got float32, want float64) float64 {
 	return math.Abs(float64(got)-want) / math.Ldexp(1, exponent-23)
 }
 
-// TestGaussianExp looks at e^-d over the whole range of d.
+// TestGaussianExp checks e^-d over the whole range of d.
 func TestGaussianExp(t *testing.T) {
 	eachSet(t, func(t *testing.T) {
 		const n = 1000 // and a tail in all sets
@@ -44,7 +44,7 @@ func TestGaussianExp(t *testing.T) {
 
 func TestGaussianSpecial(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	least := math.Float32frombits(math.Float32bits(-expZero)) // the last that is not 0
+	least := math.Float32frombits(math.Float32bits(-expZero)) // the last d with a result above 0
 	eachSet(t, func(t *testing.T) {
 		for _, c := range []struct {
 			dot, norm, y, gamma float32
@@ -90,8 +90,7 @@ func TestGaussianSpecial(t *testing.T) {
 	})
 }
 
-// TestGaussianAlone: an element does not depend on where it is, and dst may be
-// dots.
+// TestGaussianAlone: an element does not depend on its position, and dst may be dots.
 func TestGaussianAlone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	dots, norms := random[float32](rng, 1, 100, 0).Data, random[float32](rng, 1, 100, 0).Data

@@ -2,10 +2,9 @@ package dense
 
 import "unsafe"
 
-// The kernels for machines without others, as fast as those of gonum, and in one
-// order wherever the numbers are in memory. A conversion of each product keeps
-// the compiler from fusing it with the addition in one of them and not in
-// another.
+// Kernels for machines without assembly, as fast as those of gonum. They add in one
+// order wherever the numbers are in memory. Converting each product keeps the compiler
+// from fusing it with the addition in one kernel and not in another.
 
 func tileGeneric[T Float](t *tile) {
 	for i := 0; i < tileRows; i += 2 {
@@ -15,8 +14,8 @@ func tileGeneric[T Float](t *tile) {
 	}
 }
 
-// tile2x3 computes two rows from i on, and three columns from byte j on: what has
-// room in 16 registers.
+// tile2x3 computes two rows from i on, and three columns from byte j on: as many as fit
+// into 16 registers.
 func tile2x3[T Float](t *tile, i, j int) {
 	c0 := (*[3]T)(unsafe.Add(t.c, i*t.stride+j))
 	c1 := (*[3]T)(unsafe.Add(t.c, (i+1)*t.stride+j))
@@ -63,8 +62,8 @@ func rowGeneric[T Float](n int, a, b unsafe.Pointer, panels int, c unsafe.Pointe
 	}
 }
 
-// sparseGeneric multiplies a row that is not empty with panels that are panel
-// bytes apart.
+// sparseGeneric multiplies a row with panels that are panel bytes apart. The row is not
+// empty.
 func sparseGeneric(index []uint32, value []float32, b unsafe.Pointer, panel, panels int, c unsafe.Pointer) {
 	const w = panelBytes / 4
 	for i := range panels {
@@ -79,8 +78,8 @@ func sparseGeneric(index []uint32, value []float32, b unsafe.Pointer, panel, pan
 	}
 }
 
-// widenGeneric copies n rows of a panel's width to dst; those of src are stride
-// numbers apart.
+// widenGeneric copies n rows of a panel's width to dst. Rows of src are stride numbers
+// apart.
 func widenGeneric(n int, dst *float64, src *float32, stride int) {
 	const w = panelBytes / 8
 	for i := range n {

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// A unit of work is unitRows x unitPanels panels of the result at most,
-	// unitRows being a multiple of the panels' width. It takes some hundred
-	// microseconds, and its packed panels are in the second cache.
+	// A unit of work is at most unitRows x unitPanels panels of the result; unitRows is
+	// a multiple of the width of a panel. It takes some hundred microseconds, and its
+	// packed panels fit into the second cache.
 	unitRows   = 96
 	unitPanels = 8
 )
@@ -20,14 +20,13 @@ const (
 //
 //	c[i][j] += x[0][i] x[0][j] + x[1][i] x[1][j] + ... + x[n-1][i] x[n-1][j]
 //
-// for j <= i. Above the diagonal c holds nothing of use afterwards: some elements
-// are computed, others are not. c must not overlap with x, of which nothing is
-// kept.
+// for j <= i. Above the diagonal c holds nothing of use afterwards: some elements are
+// computed, others are not. c must not overlap with x. AddGram keeps neither.
 //
-// It uses at most as many goroutines as workers says, and some 2 k KB of memory,
-// which it keeps for other calls. The products are added to an element in the
-// order of the rows, in float64: the sums are the same, to the last bit, for any
-// number of workers, and however the rows are cut into calls.
+// It uses at most workers goroutines, and about 2 k KB of memory, which it keeps for
+// later calls. The products are added to an element in the order of the rows, in
+// float64: the sums are the same, to the last bit, for any number of workers and
+// however the rows are cut into calls.
 func AddGram[S Float](c Matrix[float64], x Matrix[S], workers int) {
 	if c.Rows != c.Cols {
 		panic(fmt.Sprintf("dense: a Gram matrix of %d x %d", c.Rows, c.Cols))
@@ -40,7 +39,7 @@ func AddGram[S Float](c Matrix[float64], x Matrix[S], workers int) {
 //
 //	c[i][j] += a[0][i] b[0][j] + a[1][i] b[1][j] + ... + a[n-1][i] b[n-1][j].
 //
-// All that is said of AddGram is true of it.
+// Otherwise it is like AddGram.
 func AddTN[R, S Float](c Matrix[float64], a Matrix[R], b Matrix[S], workers int) {
 	addTN(c, a, b, false, workers)
 }
@@ -89,7 +88,7 @@ func addTN[R, S Float](c Matrix[float64], a Matrix[R], b Matrix[S], lower bool, 
 			}
 		})
 		parallel(workers, units, func(unit int) {
-			// The last units of the lower triangle are the largest: begin with them.
+			// The last units of the lower triangle are the largest, so begin with them.
 			unit = units - 1 - unit
 			i, j := unit/across*unitRows, unit%across*unitCols
 			s := borrow[float64]()
@@ -99,8 +98,8 @@ func addTN[R, S Float](c Matrix[float64], a Matrix[R], b Matrix[S], lower bool, 
 	}
 }
 
-// addUnit adds the product of packed panels of n rows to the unit of c whose
-// first element is (i, j), and which ends before column end.
+// addUnit adds the product of packed panels of n rows to the unit of c that begins at
+// element (i, j) and ends before column end.
 func addUnit(c Matrix[float64], left, right []float64, n, i, j, end int, lower bool, s *scratch[float64]) {
 	const bytes = 8
 	w := panelWidth[float64]()
@@ -110,7 +109,7 @@ func addUnit(c Matrix[float64], left, right []float64, n, i, j, end int, lower b
 		t.b = unsafe.Pointer(&right[j*n])
 		top := i
 		if lower {
-			top = max(i, j) // j is a multiple of the tiles' height, as is i
+			top = max(i, j) // a multiple of the height of tiles, as i and j are
 		}
 		for r := top; r < bottom; r += tileRows {
 			t.a = unsafe.Pointer(&left[r/w*w*n+r%w])
@@ -119,8 +118,8 @@ func addUnit(c Matrix[float64], left, right []float64, n, i, j, end int, lower b
 	}
 }
 
-// packPanel copies a panel's width of the columns of x from col on to dst, for
-// the rows from first on that dst has room for. Columns that x lacks are zeros.
+// packPanel copies a panel of x to dst: the columns from col on, and as many rows from
+// first on as dst has room for. Columns that x lacks become zeros.
 func packPanel[S Float](dst []float64, x Matrix[S], first, col int) {
 	w := panelWidth[float64]()
 	rows := len(dst) / w
@@ -138,7 +137,7 @@ func packPanel[S Float](dst []float64, x Matrix[S], first, col int) {
 	}
 }
 
-// A pack is the memory for packed rows.
+// A pack is memory for packed rows.
 type pack struct{ data []float64 }
 
 var packs = sync.Pool{New: func() any { return new(pack) }}
@@ -149,8 +148,8 @@ func (p *pack) grow(n int) {
 	}
 }
 
-// parallel calls f(i) for each i below n, on as many goroutines as workers says
-// or there are calls, and returns when all are done.
+// parallel calls f(i) for each i below n, on at most workers goroutines, and returns
+// when all calls are done.
 func parallel(workers, n int, f func(i int)) {
 	workers = min(workers, n)
 	if workers <= 1 {

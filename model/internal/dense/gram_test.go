@@ -102,8 +102,8 @@ func TestGramOfGonum(t *testing.T) {
 	})
 }
 
-// TestGramOfParts: the sums are the same however the rows are cut into calls,
-// for any number of workers.
+// TestGramOfParts: the sums are the same however the rows are cut into calls, for any
+// number of workers.
 func TestGramOfParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 20))
 	eachSet(t, func(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"unsafe"
 )
 
-// A fence has memory between pages that must not be touched: a kernel that reads
-// or writes one number too many ends the program.
+// A fence is memory between pages that must not be touched: a kernel that reads or
+// writes one number too many ends the program.
 type fence struct {
 	memory []byte
-	end    bool // put slices against the page behind, not that before
+	end    bool // put slices next to the page behind, not the one before
 }
 
 const fencePages = 64
@@ -34,8 +34,8 @@ func newFence(t *testing.T, end bool) *fence {
 	return &fence{memory: memory[page : (fencePages+1)*page], end: end}
 }
 
-// fenced returns n zeros in the memory of the fence, in the place of those
-// before.
+// fenced returns n zeros in the memory of the fence. They replace those of the last
+// call.
 func fenced[T Float | uint32](f *fence, n int) []T {
 	var v T
 	bytes := n * int(unsafe.Sizeof(v))
@@ -58,8 +58,8 @@ func eachFence(t *testing.T, f func(t *testing.T, new func() *fence)) {
 	}
 }
 
-// TestTilesStayInside gives the kernels of products operands that end, or begin,
-// where they may read and write.
+// TestTilesStayInside gives the kernels of products operands that end, or begin, at the
+// edge of what they may touch.
 func TestTilesStayInside(t *testing.T) {
 	eachFence(t, func(t *testing.T, new func() *fence) {
 		t.Run("32", func(t *testing.T) { testTileInside[float32](t, new) })
@@ -129,8 +129,8 @@ func TestGaussianStaysInside(t *testing.T) {
 	})
 }
 
-// TestFunctionsStayInside gives the functions operands of odd shapes: those in
-// assembly must not be given the tails of them.
+// TestFunctionsStayInside gives the functions operands of odd shapes, whose tails the
+// kernels in assembly must not get.
 func TestFunctionsStayInside(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
 	eachFence(t, func(t *testing.T, new func() *fence) {

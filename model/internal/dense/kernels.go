@@ -2,8 +2,8 @@ package dense
 
 import "unsafe"
 
-// A kernelSet is one implementation of the inner loops. active is the fastest
-// that this machine can run, and only tests change it.
+// A kernelSet is one implementation of the inner loops. active is the fastest one that
+// this machine can run. Only tests change it.
 type kernelSet uint8
 
 const (
@@ -19,20 +19,20 @@ func (k kernelSet) String() string {
 	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
 }
 
-// KernelName names the set of kernels that this machine runs: generic, avx2,
-// avx512 or neon.
+// KernelName returns the name of the set of kernels that this machine runs: generic,
+// avx2, avx512 or neon.
 func KernelName() string { return active.String() }
 
-// Every set computes tiles of tileRows rows, and of as many columns as fit in
-// panelBytes: 48 float32 or 24 float64. That is 8x3 registers of 512 bits, what
-// the machine with the most registers can hold; those with fewer go over a tile
-// in parts. One size for all of them gives one layout of packed matrices.
+// Every set computes tiles of tileRows rows, and of as many columns as fit into
+// panelBytes: 48 float32 or 24 float64. That is 8x3 registers of 512 bits, as many as
+// the machine with the most registers holds. Machines with fewer go over a tile in
+// parts. One size for all of them gives one layout of packed matrices.
 const (
 	tileRows   = 8
 	panelBytes = 192
 )
 
-// panelWidth returns how many columns a tile has.
+// panelWidth returns the number of columns of a tile.
 func panelWidth[T Float]() int { return panelBytes / size[T]() }
 
 func size[T Float]() int {
@@ -43,10 +43,9 @@ func size[T Float]() int {
 // deepest is the largest depth of a set.
 const deepest = 256
 
-// depth returns how many columns of a and rows of b the tiles go over at a time.
-// It decides what is in the caches, and nothing else. A kernel that goes over the
-// panel of b in parts needs it in the first cache, which others stream it
-// through.
+// depth returns how many columns of a and rows of b the tiles cover at a time. It
+// decides what is in the caches, and nothing else. A kernel that goes over the panel of
+// b in parts needs the panel in the first cache; other kernels stream it.
 func (k kernelSet) depth() int {
 	if k == avx512 {
 		return deepest
@@ -58,16 +57,15 @@ func (k kernelSet) depth() int {
 //
 //	c[i][j] += a[i][0] b[0][j] + a[i][1] b[1][j] + ... + a[i][n-1] b[n-1][j]
 //
-// in this order, each addition fused with its multiplication (but in the generic
-// set), for tileRows rows i and a panel of columns j; where first is
-// set, c is taken to be 0. All distances are in bytes; those between the numbers
-// of a row of b and of c are the size of a number.
+// in this order, for tileRows rows i and a panel of columns j. Each addition is fused
+// with its multiplication, except in the generic set. If first is set c is taken to be
+// 0. All distances are in bytes. Numbers of one row of b or c follow one another.
 type tile struct {
-	n        int
-	a        unsafe.Pointer
-	row, col int // from a[i][p] to a[i+1][p] and to a[i][p+1]
-	b        unsafe.Pointer
-	c        unsafe.Pointer
-	stride   int // from c[i][j] to c[i+1][j]
-	first    bool
+	n        int            // columns of a and rows of b
+	a        unsafe.Pointer // first number of a
+	row, col int            // from a[i][p] to a[i+1][p] and to a[i][p+1]
+	b        unsafe.Pointer // first number of b: a packed panel
+	c        unsafe.Pointer // first number of c
+	stride   int            // from c[i][j] to c[i+1][j]
+	first    bool           // c is written, not added to
 }

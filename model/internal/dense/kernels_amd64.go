@@ -19,8 +19,8 @@ func kernelSets() []kernelSet {
 	return sets
 }
 
-// The kernels in assembly take pointers to as many numbers as they read and
-// write: whoever calls them has checked that. n and panels are at least 1.
+// The kernels in assembly take pointers to as many numbers as they read and write; the
+// callers check that. n and panels are at least 1.
 
 func (k kernelSet) tile(size int, t *tile) {
 	switch {

@@ -2,8 +2,8 @@ package dense
 
 import "unsafe"
 
-// kernelSets returns the sets that this machine can run, fastest first. Go
-// needs a machine with the vectors of the kernels anyway.
+// kernelSets returns the sets that this machine can run, fastest first. Every machine
+// that Go runs on has the vectors of the kernels.
 func kernelSets() []kernelSet { return []kernelSet{neon, generic} }
 
 // The kernels in assembly follow the rules of kernels_amd64.go. Widening needs no

@@ -8,20 +8,20 @@ import (
 // Float is the type of the elements of a matrix.
 type Float interface{ float32 | float64 }
 
-// A Matrix is a row-major matrix: element (i, j) is Data[i*Stride+j]. Stride is
-// at least Cols, and Data reaches at least to the last element. A matrix may have
-// no rows or no columns, and then needs no data.
+// A Matrix is a row-major matrix: element (i, j) is Data[i*Stride+j]. Stride is at
+// least Cols, and Data reaches at least to the last element. A matrix without rows or
+// columns needs no data.
 type Matrix[T Float] struct {
 	Rows, Cols, Stride int
 	Data               []T
 }
 
-// Of returns the matrix of rows x cols whose rows follow one another in data.
+// Of returns data as a matrix of rows x cols without gaps between the rows.
 func Of[T Float](rows, cols int, data []T) Matrix[T] {
 	return Matrix[T]{Rows: rows, Cols: cols, Stride: cols, Data: data}
 }
 
-// Slice returns rows from <= i < to of m; it shares the data of m.
+// Slice returns rows from <= i < to of m. The result aliases m.
 func (m Matrix[T]) Slice(from, to int) Matrix[T] {
 	if from < 0 || to < from || to > m.Rows {
 		panic(fmt.Sprintf("dense: rows %d to %d of %d", from, to, m.Rows))
@@ -33,7 +33,7 @@ func (m Matrix[T]) Slice(from, to int) Matrix[T] {
 	return m
 }
 
-// columns returns columns from <= j < to of m; it shares the data of m.
+// columns returns columns from <= j < to of m. The result aliases m.
 func (m Matrix[T]) columns(from, to int) Matrix[T] {
 	if m.Rows > 0 && from < m.Cols {
 		m.Data = m.Data[from:]
@@ -49,8 +49,8 @@ func (m Matrix[T]) row(i int) []T {
 	return m.Data[i*m.Stride:][:m.Cols]
 }
 
-// check panics where the numbers of the matrix are not in its data. The kernels
-// in assembly count on it.
+// check panics if numbers of the matrix are missing from its data. The kernels in
+// assembly depend on it.
 func (m Matrix[T]) check(name string) {
 	if m.Rows < 0 || m.Cols < 0 || m.Stride < m.Cols {
 		panic(fmt.Sprintf("dense: %s is %d x %d with a stride of %d", name, m.Rows, m.Cols, m.Stride))
@@ -63,7 +63,7 @@ func (m Matrix[T]) check(name string) {
 	}
 }
 
-// aligned returns n zeros that start with a line of the cache.
+// aligned returns n zeros that start at a line of the cache.
 func aligned[T Float](n int) []T {
 	line := cacheLine / size[T]()
 	x := make([]T, n+line)

@@ -7,29 +7,28 @@ import (
 )
 
 const (
-	// fewRows is up to how many rows are multiplied one by one: each brings all of
-	// b from the cache, but a tile of which fewer rows are used wastes more.
+	// fewRows is the largest number of rows that are multiplied one by one. Each reads
+	// all of b from the cache, but a tile that uses fewer rows wastes more.
 	fewRows = 3
 
-	// blockRows x active.depth() numbers of a are copied to memory, and stay in
-	// the second cache while they are multiplied with all panels; the height is
-	// that of whole tiles.
+	// blockRows x active.depth() numbers of a are copied, and stay in the second cache
+	// while they are multiplied with all panels. blockRows is a multiple of the height
+	// of tiles.
 	blockRows = 128
 
 	cacheLine = 64
 )
 
-// MulNT writes the product of a and the transpose of the matrix b was packed
-// from to c: with a of m x d and b of n x d, c is m x n and
+// MulNT writes the product of a and the transpose of the matrix b was packed from to c.
+// With a of m x d and b of n x d, c is m x n and
 //
 //	c[i][j] = a[i][0] b[j][0] + a[i][1] b[j][1] + ... + a[i][d-1] b[j][d-1]
 //
-// in the precision of c, to which the numbers of a are converted. The products
-// are added in this order, wherever in c the element is: a row has the same
-// result, to the last bit, alone and among others. MulNT uses one goroutine; a
-// caller with several cuts a and c into rows at will. Rows cost least by the
-// hundred; up to three cost most, what it takes to read b. c must not overlap
-// with a, of which nothing is kept.
+// in the precision of c, to which the numbers of a are converted. The products are
+// added in this order wherever the element is in c, so a row has the same result, to
+// the last bit, alone and among others. MulNT uses one goroutine; a caller with several
+// cuts a and c into rows as it likes. Rows cost least by the hundred. Up to three rows
+// cost most: each reads all of b. c must not overlap with a. MulNT keeps neither.
 func MulNT[T, S Float](c Matrix[T], a Matrix[S], b *Packed[T]) {
 	a.check("the left operand")
 	c.check("the product")
@@ -66,8 +65,8 @@ func mulBlock[T, S Float](c Matrix[T], a Matrix[S], b *Packed[T], s *scratch[T])
 	w, bytes, maxDepth := panelWidth[T](), size[T](), active.depth()
 	chunks := (b.cols + maxDepth - 1) / maxDepth
 	depth := (b.cols + chunks - 1) / chunks
-	// A row of the copy takes an odd number of lines of the cache, for those of a
-	// tile to be in different sets of the first cache.
+	// A row of the copy takes an odd number of lines of the cache, so that the rows of
+	// a tile are in different sets of the first cache.
 	line := cacheLine / bytes
 	stride := ((depth+line-1)/line | 1) * line
 	t := tile{row: stride * bytes, col: bytes}
@@ -112,7 +111,7 @@ func row[T Float](x, b []T, panels int, c []T) {
 	active.row(size[T](), len(x), unsafe.Pointer(&x[0]), unsafe.Pointer(&b[0]), panels, unsafe.Pointer(&c[0]))
 }
 
-// convert copies src to dst, which is as long.
+// convert copies src to dst, which has the same length.
 func convert[T, S Float](dst []T, src []S) {
 	if same, ok := any(src).([]T); ok {
 		copy(dst, same)
@@ -124,14 +123,15 @@ func convert[T, S Float](dst []T, src []S) {
 	}
 }
 
-// A scratch is the memory of a product while it is computed.
+// A scratch is the memory of one product while it is computed.
 type scratch[T Float] struct {
-	a    []T
+	a    []T // copied numbers of the left operand
 	edge []T // a tile
 }
 
 var scratches32, scratches64 sync.Pool
 
+// borrow takes a scratch from the pool of its type; giveBack returns it.
 func borrow[T Float]() *scratch[T] {
 	pool := &scratches64
 	if size[T]() == 4 {
@@ -161,8 +161,8 @@ func (s *scratch[T]) grow(n int) {
 	}
 }
 
-// multiply computes the tile whose first element is (i, j) of c, by way of
-// s.edge where c ends within it.
+// multiply computes the tile whose first element is (i, j) of c. If c ends within the
+// tile it goes by way of s.edge.
 func (s *scratch[T]) multiply(t *tile, c Matrix[T], i, j int) {
 	w, bytes := panelWidth[T](), size[T]()
 	if i+tileRows <= c.Rows && j+w <= c.Cols {

@@ -26,9 +26,9 @@ func mulOracle[T, S Float](c Matrix[T], a Matrix[S], b Matrix[T]) {
 	}
 }
 
-// mulShapes are m, d and n of products: all tails of tiles and panels, rows that
-// are computed one by one, one panel, pairs and one more, several blocks of
-// rows, and depths about those that are gone over at a time.
+// mulShapes are m, d and n of products: all tails of tiles and panels, rows that are
+// computed one by one, one panel, pairs and one more, several blocks of rows, and
+// depths around the depth of the kernels.
 func mulShapes() [][3]int {
 	var shapes [][3]int
 	for m := range 2*tileRows + 2 {
@@ -103,7 +103,7 @@ func TestMulNTBound(t *testing.T) {
 	})
 }
 
-// TestSetsAgree: the sets in assembly compute the same bits, on all machines.
+// TestSetsAgree: the sets in assembly compute the same bits on all machines.
 func TestSetsAgree(t *testing.T) {
 	const want = 0x4bcf8fb59b694fe
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -191,7 +191,7 @@ func TestShapesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestSparseMulNT: the bits of the dense product.
+// TestSparseMulNT: the result has the bits of the dense product.
 func TestSparseMulNT(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	eachSet(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestSparseMulNT(t *testing.T) {
 				a, b := random[float32](rng, s[0], s[1], gap), Pack(random[float32](rng, s[2], s[1], gap))
 				sparse := Sparse{Rows: s[0], Cols: s[1], Start: []int{0}}
 				for i := range a.Rows {
-					keep := rng.Float64() // and now and then none
+					keep := rng.Float64() // now and then none
 					for p := range a.row(i) {
 						if rng.Float64() > keep || i == 3 {
 							a.row(i)[p] = 0

@@ -31,8 +31,8 @@ func add[T Float](sum, x, y T) T {
 	if size[T]() == 8 {
 		return T(math.FMA(float64(x), float64(y), float64(sum)))
 	}
-	// The product is exact in float64. Their sum is rounded to odd, so that rounding
-	// it again gives what rounding once would.
+	// The product is exact in float64. The sum is rounded to odd, so that rounding it
+	// again gives the result of rounding once.
 	p, c := float64(x)*float64(y), float64(sum)
 	s := p + c
 	t := s - p
@@ -48,8 +48,7 @@ func add[T Float](sum, x, y T) T {
 	return T(float32(s))
 }
 
-// random returns a matrix with room between the rows and behind them, which is
-// filled with NaN.
+// random returns a matrix with room between and behind its rows, filled with NaN.
 func random[T Float](rng *rand.Rand, rows, cols, gap int) Matrix[T] {
 	m := Matrix[T]{Rows: rows, Cols: cols, Stride: cols + gap, Data: make([]T, rows*(cols+gap)+gap)}
 	for i := range m.Data {
@@ -68,8 +67,8 @@ func clone[T Float](m Matrix[T]) Matrix[T] {
 	return m
 }
 
-// same says where two matrices differ, in the last bit, in what is between their
-// rows or behind them, or where only skip leaves it open.
+// same returns an error that tells where two matrices differ: in the last bit, or in
+// the room between or behind their rows. It ignores elements for which skip is true.
 func same[T Float](got, want Matrix[T], skip func(i, j int) bool) error {
 	for at, v := range want.Data {
 		g := got.Data[at]
@@ -87,7 +86,7 @@ func same[T Float](got, want Matrix[T], skip func(i, j int) bool) error {
 	return nil
 }
 
-// near is same up to a relative error of the largest element.
+// near is same, up to a relative error of the largest element.
 func near[T Float](got, want Matrix[T], eps float64, skip func(i, j int) bool) error {
 	var scale float64
 	for i := range want.Rows {
@@ -108,8 +107,8 @@ func near[T Float](got, want Matrix[T], eps float64, skip func(i, j int) bool) e
 	return nil
 }
 
-// some returns a part of the shapes where the race detector slows the oracles
-// down: it does not see what the kernels do.
+// some returns a part of the shapes if the race detector slows the oracles down. The
+// detector does not see inside the kernels.
 func some[T any](shapes []T) []T {
 	if !raceEnabled {
 		return shapes

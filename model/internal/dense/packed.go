@@ -1,20 +1,19 @@
 package dense
 
-// A Packed is the right operand of a product, in the order in which the kernels
-// read it. It is immutable; goroutines may share it.
+// A Packed is the right operand of a product, in the order in which the kernels read
+// it. It is immutable; goroutines may share it.
 //
-// The rows of the matrix that was packed are cut into panels as wide as a tile.
-// A panel holds, for each column p of the matrix in turn, element p of its rows:
-// element (j, p) is data[j/w*cols*w + p*w + j%w] for a width w. The last panel
-// is filled up with zeros.
+// The rows of the original matrix are cut into panels as wide as a tile. A panel holds
+// element p of its rows for each column p in turn: element (j, p) is data[j/w*cols*w +
+// p*w + j%w] for a width w. The last panel is filled up with zeros.
 type Packed[T Float] struct {
-	rows, cols int
+	rows, cols int // of the original matrix
 	data       []T
 }
 
-// Pack returns b, n x d, as the right operand of MulNT and SparseMulNT: n counts
-// the columns of the product. It copies b, into as much memory and at most 47 d
-// numbers more.
+// Pack returns b, n x d, as the right operand of MulNT and SparseMulNT. n is the number
+// of columns of the product. It copies b, into as much memory and at most 47 d numbers
+// more.
 func Pack[T Float](b Matrix[T]) *Packed[T] {
 	b.check("the matrix to pack")
 	w := panelWidth[T]()
@@ -31,8 +30,8 @@ func Pack[T Float](b Matrix[T]) *Packed[T] {
 	return p
 }
 
-// PackTransposed returns the transpose of b, d x n, as the right operand: MulNT
-// then multiplies with b itself. It is Pack but for that.
+// PackTransposed returns the transpose of b, d x n, as the right operand, so that MulNT
+// multiplies with b itself. Otherwise it is Pack.
 func PackTransposed[T Float](b Matrix[T]) *Packed[T] {
 	b.check("the matrix to pack")
 	w := panelWidth[T]()
@@ -48,7 +47,7 @@ func PackTransposed[T Float](b Matrix[T]) *Packed[T] {
 	return p
 }
 
-// Unpack returns the matrix that was packed, in memory of its own.
+// Unpack returns a copy of the original matrix.
 func (p *Packed[T]) Unpack() Matrix[T] {
 	w := panelWidth[T]()
 	m := Of(p.rows, p.cols, make([]T, p.rows*p.cols))
@@ -63,11 +62,11 @@ func (p *Packed[T]) Unpack() Matrix[T] {
 	return m
 }
 
-// Rows returns how many rows the packed matrix had.
+// Rows returns the number of rows of the original matrix.
 func (p *Packed[T]) Rows() int { return p.rows }
 
-// Cols returns how many columns the packed matrix had.
+// Cols returns the number of columns of the original matrix.
 func (p *Packed[T]) Cols() int { return p.cols }
 
-// panelSize returns how many numbers a panel has.
+// panelSize returns the number of elements of a panel.
 func (p *Packed[T]) panelSize() int { return panelWidth[T]() * p.cols }

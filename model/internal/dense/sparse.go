@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// A Sparse is a matrix of which only the elements that are not zero are stored
-// (CSR): those of row i are Value[e] in column Index[e] for Start[i] <= e <
-// Start[i+1]. Start has Rows+1 ascending elements. Columns of a row may
-// come in any order, and one that comes twice counts twice.
+// A Sparse is a matrix that stores only its nonzero elements (compressed sparse rows).
+// Row i has Value[e] in column Index[e] for Start[i] <= e < Start[i+1]. Start has
+// Rows+1 ascending elements. Columns of a row may come in any order, and a column that
+// comes twice is summed.
 type Sparse struct {
 	Rows, Cols int
 	Start      []int
@@ -16,6 +16,8 @@ type Sparse struct {
 	Value      []float32
 }
 
+// check panics if the slices do not make up a matrix. The kernels in assembly depend on
+// it.
 func (m Sparse) check() {
 	if m.Rows < 0 || m.Cols < 0 || len(m.Start) < m.Rows+1 || len(m.Index) != len(m.Value) {
 		panic(fmt.Sprintf("dense: a sparse matrix of %d x %d with %d starts, %d columns and %d values",
@@ -35,10 +37,9 @@ func (m Sparse) check() {
 	}
 }
 
-// SparseMulNT is MulNT for a sparse left operand. Where the columns of rows
-// ascend and b is finite, the result is that of MulNT for the same matrix, to the
-// last bit. A row costs as many multiplications as it has elements, times the
-// rows of b.
+// SparseMulNT is MulNT for a sparse left operand. If the columns of each row ascend and
+// b is finite, the result is that of MulNT for the same matrix, to the last bit. A row
+// costs as many multiplications as it has elements, times the rows of b.
 func SparseMulNT(c Matrix[float32], a Sparse, b *Packed[float32]) {
 	a.check()
 	c.check("the product")
@@ -52,7 +53,7 @@ func SparseMulNT(c Matrix[float32], a Sparse, b *Packed[float32]) {
 	s := borrow[float32]()
 	defer giveBack(s)
 	w, panel := panelWidth[float32](), b.panelSize()
-	// Two panels at a time, which stay in the cache for all rows.
+	// Take two panels at a time, which stay in the cache for all rows.
 	for j := 0; j < c.Cols; {
 		panels := 1
 		if j+2*w <= c.Cols {

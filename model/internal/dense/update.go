@@ -2,20 +2,20 @@ package dense
 
 import "math"
 
-// CholeskyUpdate turns the factor L of a into that of a + x x', in place; L is a
-// lower triangle, as Cholesky leaves it, and x is spoiled. That costs 2 k^2
-// multiplications where a new factor costs k^3/3. What Cholesky leaves above the
-// diagonal for CholeskySolve does not follow: solve with CholeskySolveRow from then
-// on. The rounding of many updates adds up: factor anew from time to time.
+// CholeskyUpdate turns the factor L of a into that of a + x x', in place. L is a lower
+// triangle, as Cholesky leaves it; x is overwritten. That costs 2 k^2 multiplications;
+// a new factor costs k^3/3. It does not update the part above the diagonal that
+// Cholesky leaves for CholeskySolve, so solve with CholeskySolveRow from then on. The
+// rounding of many updates adds up: factor anew from time to time.
 func CholeskyUpdate(l Matrix[float64], x []float64) {
 	l.check("the factor")
 	k := l.Cols
 	if l.Rows != k || len(x) != k {
 		panic("dense: the vector does not fit the factor")
 	}
-	// Givens rotations bring x' under L to zero, one column of L each. A row takes all
-	// rotations of the columns on its left, then gives its own. Each has to wait for
-	// the one before; four rows at a time keep the machine busy meanwhile.
+	// Givens rotations bring x' under L to zero, one column of L each. A row takes the
+	// rotations of all columns on its left, then makes its own. Each rotation waits for
+	// the one before it, so four rows at a time keep the machine busy.
 	turns := make([]rotation, k)
 	i := 0
 	for ; i+4 <= k; i += 4 {
@@ -36,7 +36,7 @@ func CholeskyUpdate(l Matrix[float64], x []float64) {
 // A rotation takes (l, x) to (l cos + x sin, x cos - l sin).
 type rotation struct{ cos, sin float64 }
 
-// newRotation returns the rotation that takes (*l, x) to a positive *l and zero.
+// newRotation returns the rotation that takes (*l, x) to (a positive number, 0).
 func newRotation(l *float64, x float64) rotation {
 	r := math.Hypot(*l, x)
 	turn := rotation{*l / r, x / r}
@@ -44,7 +44,7 @@ func newRotation(l *float64, x float64) rotation {
 	return turn
 }
 
-// rotate applies rotations to the first numbers of row and to x.
+// rotate applies the rotations to the first numbers of row and to x, and returns x.
 func rotate(row []float64, x float64, turns []rotation) float64 {
 	row = row[:len(turns)]
 	for j, t := range turns {
@@ -73,8 +73,8 @@ func rotateFour(rows *[4][]float64, x *[4]float64, turns []rotation) {
 	x[0], x[1], x[2], x[3] = x0, x1, x2, x3
 }
 
-// CholeskySolveRow is CholeskySolve for one row, without the copy of L that many
-// rows are worth. The two differ in rounding.
+// CholeskySolveRow is CholeskySolve for one row. It does without the copy of L, which
+// pays only for many rows. The two differ in rounding.
 func CholeskySolveRow(x []float64, l Matrix[float64]) {
 	l.check("the factor")
 	k := l.Cols
@@ -95,7 +95,7 @@ func CholeskySolveRow(x []float64, l Matrix[float64]) {
 	}
 }
 
-// dot returns the product of two vectors of one length, in four sums.
+// dot returns the product of two vectors of the same length, in four sums.
 func dot(x, y []float64) float64 {
 	y = y[:len(x)]
 	var s [4]float64

@@ -20,7 +20,7 @@ func gramOf(rng *rand.Rand, n, k int) (a Matrix[float64], x Matrix[float64]) {
 	return a, x
 }
 
-// The factor after updates is that of the sum, from nothing but a multiple of I.
+// The factor after updates is that of the sum, beginning with a multiple of I.
 func TestCholeskyUpdate(t *testing.T) {
 	for _, k := range []int{1, 2, 3, 4, 5, 7, 8, 63, 100, 130} {
 		rng := rand.New(rand.NewPCG(1, uint64(k)))

@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"cmp"
@@ -19,8 +19,8 @@ import (
 // reads it, in collections that have labels or indexed fields.
 
 // indexes reports whether items of the collection can be in any of the sets.
-func (s *collectionState) indexes() bool {
-	if len(s.labels.all()) > 0 {
+func (s *CollectionState) indexes() bool {
+	if len(s.Labels.All()) > 0 {
 		return true
 	}
 	for _, f := range s.Fields {
@@ -35,7 +35,7 @@ func (s *collectionState) indexes() bool {
 // unless the transaction knows them, and returns about how many bytes it takes to take
 // it out of their sets. An item that is damaged can still be replaced and deleted:
 // then the sets themselves are searched for its row.
-func (tx *tx) fetchTerms(s *collectionState, row uint32) (bytes int, err error) {
+func (tx *Tx) fetchTerms(s *CollectionState, row uint32) (bytes int, err error) {
 	at := itemRow{s.ID, row}
 	if it := tx.items[at]; it != nil {
 		return s.TermBytes(it), nil
@@ -47,7 +47,7 @@ func (tx *tx) fetchTerms(s *collectionState, row uint32) (bytes int, err error) 
 	if known {
 		return old.Bytes(), nil
 	}
-	rec, err := record.ReadItem(tx.c.store, s.ID, row)
+	rec, err := record.ReadItem(tx.Committer.Store, s.ID, row)
 	if err == nil {
 		if old, err = s.Descriptor.Terms(rec.Labels, rec.Fields); err != nil {
 			err = fault.Corrupt(err, "item in row %d", row)
@@ -64,11 +64,11 @@ func (tx *tx) fetchTerms(s *collectionState, row uint32) (bytes int, err error) 
 }
 
 // searchTerms finds a row in the sets, reading one container of all of them.
-func (tx *tx) searchTerms(s *collectionState, row uint32) (record.Terms, error) {
+func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) {
 	var out record.Terms
 	container := uint16(row >> 16)
-	for id := range s.labels.all() {
-		rows, err := record.ReadRows(tx.c.store, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
+	for id := range s.Labels.All() {
+		rows, err := record.ReadRows(tx.Committer.Store, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
 		if err != nil {
 			return out, err
 		}
@@ -81,7 +81,7 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (record.Terms, error) 
 			continue
 		}
 		number, any := record.Number{Field: uint16(i)}, false
-		err := record.ForEach(tx.c.store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
+		err := record.ForEach(tx.Committer.Store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
 			l, err := codec.DecodeLayer(b)
 			if err != nil {
 				return fault.Corrupt(err, "rows %x", key)
@@ -113,17 +113,17 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (record.Terms, error) 
 
 // before returns the terms of a row as the transaction leaves it. If it has an item, that
 // has been resolved.
-func (tx *tx) before(s *collectionState, row uint32) record.Terms {
+func (tx *Tx) before(s *CollectionState, row uint32) record.Terms {
 	at := itemRow{s.ID, row}
 	if it := tx.items[at]; it != nil {
-		old, _ := s.Descriptor.Terms(s.labels.lookup(it.Labels), it.Fields) // checked when it came
+		old, _ := s.Descriptor.Terms(s.Labels.Lookup(it.Labels), it.Fields) // checked when it came
 		return old
 	}
 	return tx.terms[at]
 }
 
 // index takes a row out of the sets of the terms before and puts it into those after.
-func (tx *tx) index(s *collectionState, row uint32, before, after record.Terms) {
+func (tx *Tx) index(s *CollectionState, row uint32, before, after record.Terms) {
 	container, low := uint16(row>>16), uint16(row)
 	put := func(key []byte, in bool) {
 		if l := tx.layer(key); in {
@@ -140,35 +140,35 @@ func (tx *tx) index(s *collectionState, row uint32, before, after record.Terms) 
 	}, nil)
 	record.Differences(before.Numbers, after.Numbers, record.Number.Compare, func(v record.Number, in bool) {
 		slices := tx.slicesOf(s, v.Field, container)
-		slices.put(codec.SliceExists, low, in)
-		slices.change(low, v.Image, in)
+		slices.Put(codec.SliceExists, low, in)
+		slices.Change(low, v.Image, in)
 	}, func(old, new record.Number) {
 		slices := tx.slicesOf(s, old.Field, container)
-		slices.change(low, old.Image&^new.Image, false)
-		slices.change(low, new.Image&^old.Image, true)
+		slices.Change(low, old.Image&^new.Image, false)
+		slices.Change(low, new.Image&^old.Image, true)
 	})
 }
 
-// fieldSlices are the changes to the slices of a field in one container; those
+// FieldSlices are the changes to the slices of a field in one container; those
 // without a change are the zero layer.
-type fieldSlices [codec.SliceCount]codec.Layer
+type FieldSlices [codec.SliceCount]codec.Layer
 
 type fieldContainer struct {
 	collection       uint32
 	field, container uint16
 }
 
-func (tx *tx) slicesOf(s *collectionState, field, container uint16) *fieldSlices {
+func (tx *Tx) slicesOf(s *CollectionState, field, container uint16) *FieldSlices {
 	at := fieldContainer{s.ID, field, container}
 	slices := tx.slices[at]
 	if slices == nil {
-		slices = new(fieldSlices)
+		slices = new(FieldSlices)
 		tx.slices[at] = slices
 	}
 	return slices
 }
 
-func (f *fieldSlices) put(slice byte, low uint16, in bool) {
+func (f *FieldSlices) Put(slice byte, low uint16, in bool) {
 	l := &f[slice]
 	if l.Added == nil {
 		*l = codec.NewLayer()
@@ -180,16 +180,16 @@ func (f *fieldSlices) put(slice byte, low uint16, in bool) {
 	}
 }
 
-// change sets or clears the bits of an image.
-func (f *fieldSlices) change(low uint16, image uint64, in bool) {
+// Change sets or clears the bits of an image.
+func (f *FieldSlices) Change(low uint16, image uint64, in bool) {
 	for ; image != 0; image &= image - 1 {
-		f.put(codec.SliceOf(bits.TrailingZeros64(image)), low, in)
+		f.Put(codec.SliceOf(bits.TrailingZeros64(image)), low, in)
 	}
 }
 
 // finishLayers adds to the batch the layers that the transaction has collected.
-func (tx *tx) finishLayers() error {
-	for key, l := range tx.layers {
+func (tx *Tx) finishLayers() error {
+	for key, l := range tx.Layers {
 		if err := tx.finishLayer([]byte(key), l); err != nil {
 			return err
 		}
@@ -208,23 +208,23 @@ func (tx *tx) finishLayers() error {
 	return nil
 }
 
-func (tx *tx) finishLayer(key []byte, l codec.Layer) error {
+func (tx *Tx) finishLayer(key []byte, l codec.Layer) error {
 	b, err := l.Append(nil, false)
 	if err != nil {
 		return err
 	}
-	if tx.c.layers.due(key) {
+	if tx.Committer.layers.due(key) {
 		// What cannot be read now is left to whoever reads it.
 		if whole, err := tx.wholeLayer(key, b); err == nil {
-			return tx.batch.Set(key, whole, nil)
+			return tx.Batch.Set(key, whole, nil)
 		}
 	}
-	return tx.batch.Merge(key, b, nil)
+	return tx.Batch.Merge(key, b, nil)
 }
 
 // wholeLayer returns the sum of a set in the store and a layer.
-func (tx *tx) wholeLayer(key, layer []byte) ([]byte, error) {
-	base, err := record.Get(tx.c.store, key)
+func (tx *Tx) wholeLayer(key, layer []byte) ([]byte, error) {
+	base, err := record.Get(tx.Committer.Store, key)
 	if err != nil {
 		return nil, err
 	}
@@ -241,10 +241,10 @@ func (tx *tx) wholeLayer(key, layer []byte) ([]byte, error) {
 	return m.Finish(true)
 }
 
-// maxLayers is about how many layers of one set may wait to be merged. A filter
+// MaxLayers is about how many layers of one set may wait to be merged. A filter
 // that reads the set merges all that the storage engine has not merged yet, so
 // that a set to which rows come one at a time is written whole now and then.
-const maxLayers = 128
+const MaxLayers = 128
 
 // layerCounts counts the layers that were written since each set was last written
 // whole. There may be a set for every item, as for fields that tell items apart,
@@ -254,7 +254,7 @@ type layerCounts [1 << 12]uint8
 func newLayerCounts() *layerCounts {
 	c := new(layerCounts)
 	for i := range c {
-		c[i] = uint8(37 * i % maxLayers) // the slices of a field are not all due at once
+		c[i] = uint8(37 * i % MaxLayers) // the slices of a field are not all due at once
 	}
 	return c
 }
@@ -268,7 +268,7 @@ func (c *layerCounts) due(key []byte) bool {
 		}
 	}
 	n := &c[crc32.ChecksumIEEE(key)%uint32(len(c))]
-	if *n++; *n < maxLayers {
+	if *n++; *n < MaxLayers {
 		return false
 	}
 	*n = 0

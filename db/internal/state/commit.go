@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// The committer is the one goroutine that changes the database. It takes all
+// The Committer is the one goroutine that changes the database. It takes all
 // waiting requests, assigns rows and code numbers, reads what they replace, and
 // commits one Pebble batch, so that concurrent writers share one sync. Then it
 // publishes the new view and answers.
@@ -27,27 +27,27 @@ import (
 // applied, which only writes to memory and the batch. An error in between those
 // would mean that what is in memory cannot be trusted any more, and the database
 // would fail as after a failed write.
-type committer struct {
-	store    *pebble.DB
-	log      *store.Log
-	admit    func(bytes int64, frees bool) error
+type Committer struct {
+	Store    *pebble.DB
+	Log      *store.Log
+	Admit    func(bytes int64, frees bool) error
 	keepUp   func(frees bool) error // waits until the store may take another commit
 	fullDisk func(error) error      // words that of the operating system
-	tables   func() *store.Tables   // for the next commit
+	Tables   func() *store.Tables   // for the next commit
 	noSync   bool
 	readOnly bool
 	keeper   *store.Keeper // nil: there is none
-	queue    chan *request
+	queue    chan *Request
 	finished chan struct{}
-	current  func(v *view, changed []*collectionView) // makes a view the one that new readers get
-	counters *counters                                // nil where nobody submits
-	last     int                                      // requests of the transaction before
-	hurry    time.Time                                // until when not to yield
+	Current  func(v *View, changed []*CollectionView) // makes a view the one that new readers get
+	Figures  commitFigures
+	last     int       // requests of the transaction before
+	hurry    time.Time // until when not to yield
 
-	states   map[uint32]*collectionState
-	dirty    []*collectionState // that have changed since the last view; those dropped since, too
-	shown    catalogue          // of the last view
-	sequence uint64
+	States   map[uint32]*CollectionState
+	dirty    []*CollectionState // that have changed since the last view; those dropped since, too
+	Shown    Catalogue          // of the last view
+	Sequence uint64
 	edits    map[string]int // of blocks, since each was last written whole
 	layers   *layerCounts
 }
@@ -55,16 +55,16 @@ type committer struct {
 // maxTxBytes bounds the items that share one commit, so that none waits long.
 const maxTxBytes = 64 << 20
 
-// submit hands a request to the committer and waits until it is durable. A
+// Submit hands a request to the committer and waits until it is durable. A
 // context that ends before the committer has taken the request leaves the
 // database as it was; after that the outcome is awaited.
-func (c *committer) submit(ctx context.Context, r *request) error {
+func (c *Committer) Submit(ctx context.Context, r *Request) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	r.done = make(chan struct{})
-	c.counters.waiting.Add(1)
-	defer c.counters.waiting.Add(-1)
+	c.Figures.Waiting.Add(1)
+	defer c.Figures.Waiting.Add(-1)
 	select {
 	case c.queue <- r:
 	case <-ctx.Done():
@@ -74,7 +74,7 @@ func (c *committer) submit(ctx context.Context, r *request) error {
 	return r.err
 }
 
-func (c *committer) run() {
+func (c *Committer) run() {
 	defer close(c.finished)
 	for r := range c.queue {
 		for r != nil {
@@ -85,17 +85,17 @@ func (c *committer) run() {
 
 // commitTx commits first and what waits behind it. It returns a request that
 // it has taken from the queue but not committed, if any.
-func (c *committer) commitTx(first *request) (next *request) {
-	var taken []*request
+func (c *Committer) commitTx(first *Request) (next *Request) {
+	var taken []*Request
 	defer func() {
 		for _, r := range taken {
 			close(r.done)
 		}
 	}()
 	failAll := func(err error) {
-		c.log.Fail(err)
+		c.Log.Fail(err)
 		for _, r := range taken {
-			r.err = c.log.Err()
+			r.err = c.Log.Err()
 		}
 	}
 	defer func() {
@@ -107,21 +107,21 @@ func (c *committer) commitTx(first *request) (next *request) {
 
 	began := time.Now()
 	tx := newTx(c)
-	defer tx.batch.Close()
+	defer tx.Batch.Close()
 	bytes, applied := 0, 0
 	kv := paced{c: c}
 	for r := first; r != nil; {
 		taken = append(taken, r) // before anything can panic, so that it is answered
-		if r.err = c.log.Err(); r.err == nil && r.kind.commits() {
+		if r.err = c.Log.Err(); r.err == nil && r.Kind.commits() {
 			r.err = kv.keepUp(r.frees())
 		}
-		if r.err == nil && c.readOnly && r.kind != requestShows {
+		if r.err == nil && c.readOnly && r.Kind != requestShows {
 			r.err = fault.ErrReadOnly // the caller has better words
 		}
-		if r.err == nil && r.kind == requestWrites {
+		if r.err == nil && r.Kind == requestWrites {
 			var size int
-			if size, r.err = tx.resolve(r); r.err == nil {
-				r.err = c.admit(store.WrittenTwice*int64(bytes+size), r.onlyDeletes())
+			if size, r.err = tx.Resolve(r); r.err == nil {
+				r.err = c.Admit(store.WrittenTwice*int64(bytes+size), r.onlyDeletes())
 			}
 			if r.err == nil {
 				if bytes += size; applied > 0 && bytes > maxTxBytes {
@@ -131,26 +131,26 @@ func (c *committer) commitTx(first *request) (next *request) {
 				}
 			}
 		}
-		if r.err == nil && (r.kind == requestStores || r.kind == requestFrees) {
-			r.err = c.admit(store.WrittenTwice*int64(r.bytes), r.kind == requestFrees)
+		if r.err == nil && (r.Kind == RequestStores || r.Kind == requestFrees) {
+			r.err = c.Admit(store.WrittenTwice*int64(r.bytes), r.Kind == requestFrees)
 		}
 		switch {
 		case r.err != nil:
-		case r.kind != requestWrites:
-			if r.err = r.run(tx); r.err == nil && r.kind.commits() && !tx.empty {
+		case r.Kind != requestWrites:
+			if r.err = r.Run(tx); r.err == nil && r.Kind.commits() && !tx.Empty {
 				applied++
 			}
-			if r.err == nil && r.kind == requestShows {
+			if r.err == nil && r.Kind == requestShows {
 				c.publish()
 			}
 		default:
-			if err := tx.apply(r); err != nil {
+			if err := tx.Apply(r); err != nil {
 				failAll(err)
 				return nil
 			}
 			applied++
 		}
-		if r.kind != requestWrites || bytes > maxTxBytes {
+		if r.Kind != requestWrites || bytes > maxTxBytes {
 			break
 		}
 		if len(taken) < c.last && len(c.queue) == 0 {
@@ -158,7 +158,7 @@ func (c *committer) commitTx(first *request) (next *request) {
 		}
 		select {
 		case r = <-c.queue: // nil once the queue is closed
-			if r != nil && r.kind != requestWrites {
+			if r != nil && r.Kind != requestWrites {
 				next, r = r, nil
 			}
 		default:
@@ -169,19 +169,19 @@ func (c *committer) commitTx(first *request) (next *request) {
 	if applied == 0 {
 		return next
 	}
-	tx.sync = !c.noSync || first.kind != requestWrites
+	tx.sync = !c.noSync || first.Kind != requestWrites
 	if err := tx.commit(); err != nil {
 		failAll(err)
 		return next
 	}
-	c.counters.committed(tx, taken, began)
+	c.Figures.committed(tx, taken, began)
 	return next
 }
 
 // paced waits for the store at most once a transaction for each of two kinds of requests: writes, and
 // requests that free disk space, which wait for less.
 type paced struct {
-	c     *committer
+	c     *Committer
 	asked [2]bool
 	err   [2]error
 }
@@ -201,7 +201,7 @@ func (p *paced) keepUp(frees bool) error {
 // and without them each sync would serve half of the writers in turn. Where others
 // have kept the processors busy for long, it does nothing for a while, so that a
 // commit does not wait for searches.
-func (c *committer) yield() {
+func (c *Committer) yield() {
 	start := time.Now()
 	if start.Before(c.hurry) {
 		return
@@ -213,29 +213,29 @@ func (c *committer) yield() {
 }
 
 // commit writes the transaction to the store and publishes what it changed.
-func (tx *tx) commit() error {
-	c := tx.c
+func (tx *Tx) commit() error {
+	c := tx.Committer
 	if err := tx.finish(); err != nil {
 		return err
 	}
-	if err := tx.batch.Commit(&pebble.WriteOptions{Sync: tx.sync}); err != nil {
+	if err := tx.Batch.Commit(&pebble.WriteOptions{Sync: tx.sync}); err != nil {
 		return err
 	}
-	if err := c.log.Err(); err != nil {
+	if err := c.Log.Err(); err != nil {
 		return err // Pebble has told its logger instead of us
 	}
 	c.committed(tx.sync)
 	return nil
 }
 
-// commitTables has the store take over the tables that tasks make, of about so many bytes, as
+// CommitTables has the store take over the tables that tasks make, of about so many bytes, as
 // one commit. The tables hold the counters of what has changed, and applied makes what is in
 // memory the same. With an error the database is as it was, or has failed.
-func (c *committer) commitTables(ctx context.Context, t *store.Tables, bytes int64, tasks []work.Task, applied func()) error {
+func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int64, tasks []work.Task, applied func()) error {
 	if err := c.keepUp(false); err != nil {
 		return err
 	}
-	if err := c.admit(bytes, false); err != nil {
+	if err := c.Admit(bytes, false); err != nil {
 		return err
 	}
 	if err := t.Take(ctx, tasks...); err != nil {
@@ -248,17 +248,17 @@ func (c *committer) commitTables(ctx context.Context, t *store.Tables, bytes int
 
 // committed ends a commit, in whatever way it came into the store: it counts it, tells the
 // side file of one that is durable, and shows it to readers.
-func (c *committer) committed(durable bool) {
-	c.sequence++
+func (c *Committer) committed(durable bool) {
+	c.Sequence++
 	if durable {
-		c.keeper.Reached(c.sequence)
+		c.keeper.Reached(c.Sequence)
 	}
 	c.publish()
 }
 
-// touch notes that a collection has changed: the next commit stores its counters, and the
+// Touch notes that a collection has changed: the next commit stores its counters, and the
 // next view shows it.
-func (c *committer) touch(s *collectionState) {
+func (c *Committer) Touch(s *CollectionState) {
 	if !s.dirty {
 		s.dirty = true
 		c.dirty = append(c.dirty, s)
@@ -266,25 +266,25 @@ func (c *committer) touch(s *collectionState) {
 }
 
 // publish makes a view of the present state the current one, for as much as collections have changed.
-func (c *committer) publish() {
-	changed := make([]*collectionView, 0, len(c.dirty))
+func (c *Committer) publish() {
+	changed := make([]*CollectionView, 0, len(c.dirty))
 	for _, s := range c.dirty {
-		if c.states[s.ID] == nil {
-			c.shown = c.shown.without(s.ID)
+		if c.States[s.ID] == nil {
+			c.Shown = c.Shown.without(s.ID)
 			continue
 		}
 		changed = append(changed, s.publish())
 	}
-	c.shown = c.shown.with(changed...)
+	c.Shown = c.Shown.With(changed...)
 	clear(c.dirty) // so that what is dropped can go
 	c.dirty = c.dirty[:0]
-	v := &view{snap: c.store.NewSnapshot(), sequence: c.sequence, catalogue: c.shown}
-	v.refs.Store(1)
-	c.current(v, changed)
+	v := &View{Snap: c.Store.NewSnapshot(), Sequence: c.Sequence, Catalogue: c.Shown}
+	v.Refs.Store(1)
+	c.Current(v, changed)
 }
 
 // finish adds to the batch what the transaction has collected on the side.
-func (tx *tx) finish() error {
+func (tx *Tx) finish() error {
 	for key, edit := range tx.blocks {
 		if err := tx.finishBlock([]byte(key), edit); err != nil {
 			return err
@@ -296,23 +296,23 @@ func (tx *tx) finish() error {
 	if err := tx.finishPostings(); err != nil {
 		return err
 	}
-	for _, s := range tx.c.dirty {
-		if tx.c.states[s.ID] == nil {
+	for _, s := range tx.Committer.dirty {
+		if tx.Committer.States[s.ID] == nil {
 			continue
 		}
-		n := s.allCounters()
-		if err := tx.batch.Set(codec.CollectionKey(codec.KindCounters, s.ID), n.Append(nil), nil); err != nil {
+		n := s.AllCounters()
+		if err := tx.Batch.Set(codec.CollectionKey(codec.KindCounters, s.ID), n.Append(nil), nil); err != nil {
 			return err
 		}
-		s.freshRow = n.NextRow
-		for i, sp := range s.spaces {
+		s.FreshRow = n.NextRow
+		for i, sp := range s.Spaces {
 			sp.fresh = false
-			for j, set := range sp.sets {
-				set.freshCode = n.Spaces[i].Sets[j].NextCode
+			for j, set := range sp.Sets {
+				set.FreshCode = n.Spaces[i].Sets[j].NextCode
 			}
 		}
 	}
-	return tx.batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, tx.c.sequence+1), nil)
+	return tx.Batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, tx.Committer.Sequence+1), nil)
 }
 
 // maxEdits is how many edits of one block may wait to be merged. A read merges
@@ -320,16 +320,16 @@ func (tx *tx) finish() error {
 // come one at a time is written whole now and then.
 const maxEdits = 16
 
-func (tx *tx) finishBlock(key []byte, edit *blockEdit) error {
-	edits := tx.c.edits
+func (tx *Tx) finishBlock(key []byte, edit *blockEdit) error {
+	edits := tx.Committer.edits
 	if edit.fresh {
-		return tx.batch.Set(key, edit.Append(nil, true), nil)
+		return tx.Batch.Set(key, edit.Append(nil, true), nil)
 	}
 	if edits[string(key)]++; edits[string(key)] <= maxEdits {
-		return tx.batch.Merge(key, edit.Append(nil, false), nil)
+		return tx.Batch.Merge(key, edit.Append(nil, false), nil)
 	}
 	delete(edits, string(key))
-	base, err := record.Get(tx.c.store, key)
+	base, err := record.Get(tx.Committer.Store, key)
 	if err != nil {
 		return err
 	}
@@ -340,5 +340,5 @@ func (tx *tx) finishBlock(key []byte, edit *blockEdit) error {
 		}
 		edit.Under(b)
 	}
-	return tx.batch.Set(key, edit.Append(nil, true), nil)
+	return tx.Batch.Set(key, edit.Append(nil, true), nil)
 }

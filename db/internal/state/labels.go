@@ -1,23 +1,23 @@
-package db
+package state
 
 import (
 	"slices"
 	"sync"
 )
 
-// labels numbers the labels of a collection by first appearance. Numbers are
+// Labels numbers the labels of a collection by first appearance. Numbers are
 // never reused, so readers of an older state may go on using it. All methods
 // are safe for concurrent use; only the committer adds.
-type labels struct {
+type Labels struct {
 	mu    sync.RWMutex
 	ids   map[string]uint32
 	names []string
 }
 
-func newLabels() *labels { return &labels{ids: map[string]uint32{}} }
+func NewLabels() *Labels { return &Labels{ids: map[string]uint32{}} }
 
-// lookup returns the ids of those names that are known, ascending.
-func (l *labels) lookup(names []string) []uint32 {
+// Lookup returns the ids of those names that are known, ascending.
+func (l *Labels) Lookup(names []string) []uint32 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	var ids []uint32
@@ -30,16 +30,16 @@ func (l *labels) lookup(names []string) []uint32 {
 	return slices.Compact(ids)
 }
 
-// id returns the id of a label.
-func (l *labels) id(name string) (uint32, bool) {
+// ID returns the id of a label.
+func (l *Labels) ID(name string) (uint32, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	id, ok := l.ids[name]
 	return id, ok
 }
 
-// name returns the name of a label.
-func (l *labels) name(id uint32) (string, bool) {
+// Name returns the name of a label.
+func (l *Labels) Name(id uint32) (string, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if int(id) >= len(l.names) {
@@ -48,15 +48,15 @@ func (l *labels) name(id uint32) (string, bool) {
 	return l.names[id], true
 }
 
-// all returns the names by id; the slice must not be written to.
-func (l *labels) all() []string {
+// All returns the names by id; the slice must not be written to.
+func (l *Labels) All() []string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.names[:len(l.names):len(l.names)]
 }
 
-// add returns the id of the name and whether it is new.
-func (l *labels) add(name string) (id uint32, isNew bool) {
+// Add returns the id of the name and whether it is new.
+func (l *Labels) Add(name string) (id uint32, isNew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id, ok := l.ids[name]
@@ -68,5 +68,5 @@ func (l *labels) add(name string) (id uint32, isNew bool) {
 	return id, !ok
 }
 
-// count returns how many there are.
-func (l *labels) count() int { return len(l.all()) }
+// Count returns how many there are.
+func (l *Labels) Count() int { return len(l.All()) }

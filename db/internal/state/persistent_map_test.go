@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"fmt"
@@ -16,26 +16,26 @@ func TestPersistentMapIsAMap(t *testing.T) {
 	}
 	check := func(t *rapid.T, s state) {
 		got := map[string]int{}
-		for key, value := range s.is.all() {
+		for key, value := range s.is.All() {
 			if _, twice := got[key]; twice {
 				t.Fatalf("%q twice", key)
 			}
 			got[key] = value
 		}
 		sum := 0
-		for value := range s.is.values() {
+		for value := range s.is.Values() {
 			sum += value
 		}
 		for key, value := range s.want {
-			if v, found := s.is.get(key); !found || v != value {
+			if v, found := s.is.Get(key); !found || v != value {
 				t.Fatalf("%q: %d, %v, not %d", key, v, found, value)
 			}
 			sum -= value
 		}
-		if !maps.Equal(got, s.want) || s.is.len() != len(s.want) || sum != 0 {
-			t.Fatalf("%d keys: %v, not %v", s.is.len(), got, s.want)
+		if !maps.Equal(got, s.want) || s.is.Len() != len(s.want) || sum != 0 {
+			t.Fatalf("%d keys: %v, not %v", s.is.Len(), got, s.want)
 		}
-		for range s.is.all() {
+		for range s.is.All() {
 			break // an iteration may end early
 		}
 	}
@@ -91,17 +91,17 @@ func TestPersistentMapOfManyKeys(t *testing.T) {
 		}
 	}
 	for i := range uint32(n + 100) {
-		if v, found := m.get(i); found != (i < n && i%3 == 0) || found && v != i {
+		if v, found := m.Get(i); found != (i < n && i%3 == 0) || found && v != i {
 			t.Fatalf("%d: %d, %v", i, v, found)
 		}
-		if v, found := all.get(i); found != (i < n) || found && v != i {
+		if v, found := all.Get(i); found != (i < n) || found && v != i {
 			t.Fatalf("%d of all: %d, %v", i, v, found)
 		}
 	}
 	for i := range uint32(n) {
 		m = m.without(i)
 	}
-	if m.len() != 0 || m.root != nil {
-		t.Errorf("%d keys are left", m.len())
+	if m.Len() != 0 || m.root != nil {
+		t.Errorf("%d keys are left", m.Len())
 	}
 }

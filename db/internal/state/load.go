@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"context"
@@ -22,40 +22,40 @@ import (
 // and until then searches read what they need from the store. Writers of a
 // collection wait for its codes, as they have to know which number a code has.
 
-// loading tells those who need the codes of a set in memory when they are there.
-type loading struct {
-	wanted chan struct{} // somebody waits; holds one
-	done   chan struct{} // closed when the table is there, or cannot be
-	err    error         // set before that
+// Loading tells those who need the codes of a set in memory when they are there.
+type Loading struct {
+	Wanted chan struct{} // somebody waits; holds one
+	Done   chan struct{} // closed when the table is there, or cannot be
+	Err    error         // set before that
 }
 
-func newLoading() *loading {
-	return &loading{wanted: make(chan struct{}, 1), done: make(chan struct{})}
+func NewLoading() *Loading {
+	return &Loading{Wanted: make(chan struct{}, 1), Done: make(chan struct{})}
 }
 
-// wait waits until the codes are in memory.
-func (l *loading) wait(ctx context.Context) error {
+// Wait waits until the codes are in memory.
+func (l *Loading) Wait(ctx context.Context) error {
 	select {
-	case <-l.done:
-		return l.err
+	case <-l.Done:
+		return l.Err
 	default:
 	}
 	select {
-	case l.wanted <- struct{}{}:
+	case l.Wanted <- struct{}{}:
 	default: // it knows
 	}
 	select {
-	case <-l.done:
-		return l.err
+	case <-l.Done:
+		return l.Err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
 // ended reports whether nobody need wait any more.
-func (l *loading) ended() bool {
+func (l *Loading) ended() bool {
 	select {
-	case <-l.done:
+	case <-l.Done:
 		return true
 	default:
 		return false
@@ -64,49 +64,49 @@ func (l *loading) ended() bool {
 
 // damage returns what is wrong with the codes of a set, if loading them has found
 // something: the store could be searched without them, but by what it says.
-func (v *codeSetView) damage() error {
-	if v.loading != nil && v.loading.ended() && errors.Is(v.loading.err, fault.ErrCorrupt) {
-		return v.loading.err
+func (v *CodeSetView) damage() error {
+	if v.Loading != nil && v.Loading.ended() && errors.Is(v.Loading.Err, fault.ErrCorrupt) {
+		return v.Loading.Err
 	}
 	return nil
 }
 
-// loadAtOnce is the number of codes that are loaded before Open returns: it takes
+// LoadAtOnce is the number of codes that are loaded before Open returns: it takes
 // a few milliseconds.
-const loadAtOnce = 10_000
+const LoadAtOnce = 10_000
 
 // loadAfter is how long after opening codes begin to be loaded, unless somebody
 // waits for them: whoever opens a database often searches at once, and the memory
 // that loading takes makes the garbage collector run, on the time of that search.
 const loadAfter = 10 * time.Millisecond
 
-// load loads the codes of all collections that have some, one after the other.
+// Load loads the codes of all collections that have some, one after the other.
 // It works on the first view, as no item of a collection changes before its codes
 // are there.
-func (d *DB) load(ctx context.Context, v *view) {
+func (d *Database) Load(ctx context.Context, v *View) {
 	start, cancel := context.WithTimeout(ctx, loadAfter)
 	defer cancel()
-	for set, cv := range v.sets() {
-		if set.loading == nil || set.table != nil || set.loading.ended() {
+	for set, cv := range v.Sets() {
+		if set.Loading == nil || set.Table != nil || set.Loading.ended() {
 			continue
 		}
 		select {
 		case <-start.Done():
-		case <-set.loading.wanted:
+		case <-set.Loading.Wanted:
 		}
-		octx, op := d.signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
-		bare := set.standing == spaceBuilding || !d.afford(d.current.Load(), set, mih.TableBytes(set.Bits, set.codes))
+		octx, op := d.Signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
+		bare := set.standing == spaceBuilding || !d.afford(d.Current.Load(), set, mih.TableBytes(set.Bits, set.Codes))
 		var w *mih.Writer
 		err := work.Safely(func() (err error) {
-			w, err = loadTable(octx, v.snap, cv, set, bare)
+			w, err = loadTable(octx, v.Snap, cv, set, bare)
 			return err
 		})
 		if err == nil {
-			err = d.committer.show(octx, func() error {
+			err = d.Committer.Show(octx, func() error {
 				// Its collection may have been dropped.
-				if s := d.committer.states[cv.ID]; s != nil && s.holds(set.set) {
-					set.set.table = w
-					d.committer.touch(s)
+				if s := d.Committer.States[cv.ID]; s != nil && s.holds(set.Set) {
+					set.Set.Table = w
+					d.Committer.Touch(s)
 				}
 				return nil
 			})
@@ -114,56 +114,56 @@ func (d *DB) load(ctx context.Context, v *view) {
 		op.End(err, set.event())
 		switch {
 		case err == nil:
-			close(set.loading.done)
+			close(set.Loading.Done)
 		case ctx.Err() != nil:
-			set.loading.err = fault.ErrClosed
-			close(set.loading.done)
+			set.Loading.Err = fault.ErrClosed
+			close(set.Loading.Done)
 		default:
-			notLoaded(set.loading, err)
+			notLoaded(set.Loading, err)
 		}
 	}
 }
 
 // event returns what events say of the codes of a set.
-func (v *codeSetView) event() event.Event {
-	return event.Event{Space: v.Space, Items: int64(v.coded), Attrs: []slog.Attr{slog.Int("codes", v.codes)}}
+func (v *CodeSetView) event() event.Event {
+	return event.Event{Space: v.Space, Items: int64(v.Coded), Attrs: []slog.Attr{slog.Int("codes", v.Codes)}}
 }
 
 // notLoaded tells those who need codes why they cannot have them.
-func notLoaded(l *loading, err error) {
-	l.err = err
-	close(l.done)
+func notLoaded(l *Loading, err error) {
+	l.Err = err
+	close(l.Done)
 }
 
-// loaded waits until the codes of the collection are in memory.
-func (c *Collection) loaded(ctx context.Context) error {
-	var all []*loading
-	err := c.read(func(_ *view, cv *collectionView) error {
-		all = cv.appendLoading(nil)
+// Loaded waits until the codes of the collection are in memory.
+func (c Collection) Loaded(ctx context.Context) error {
+	var all []*Loading
+	err := c.read(func(_ *View, cv *CollectionView) error {
+		all = cv.AppendLoading(nil)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return waitForAll(ctx, all)
+	return WaitForAll(ctx, all)
 }
 
-// appendLoading appends what there is to wait for before the codes of the
+// AppendLoading appends what there is to wait for before the codes of the
 // collection are in memory.
-func (cv *collectionView) appendLoading(dst []*loading) []*loading {
-	for _, sp := range cv.spaces {
-		for _, set := range sp.sets {
-			if set.loading != nil {
-				dst = append(dst, set.loading)
+func (cv *CollectionView) AppendLoading(dst []*Loading) []*Loading {
+	for _, sp := range cv.Spaces {
+		for _, set := range sp.Sets {
+			if set.Loading != nil {
+				dst = append(dst, set.Loading)
 			}
 		}
 	}
 	return dst
 }
 
-func waitForAll(ctx context.Context, all []*loading) error {
+func WaitForAll(ctx context.Context, all []*Loading) error {
 	for _, l := range all {
-		if err := l.wait(ctx); err != nil {
+		if err := l.Wait(ctx); err != nil {
 			return err
 		}
 	}
@@ -176,11 +176,11 @@ const maxRoom = 64 << 20
 
 // loadTable reads the codes of a code set of the collection and which rows carry
 // them, and indexes them unless bare.
-func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *codeSetView, bare bool) (*mih.Writer, error) {
-	q, next := set.Bits, uint32(set.nextCode)
+func loadTable(ctx context.Context, r pebble.Reader, cv *CollectionView, set *CodeSetView, bare bool) (*mih.Writer, error) {
+	q, next := set.Bits, uint32(set.NextCode)
 	// The largest first: after it the others do not make the garbage collector run
 	// again, as they would one by one in a heap that is small yet.
-	room := min(set.codes, maxRoom/codec.CodeEntryBytes(q))
+	room := min(set.Codes, maxRoom/codec.CodeEntryBytes(q))
 	codes := codec.NewCodes(q, room)
 	numbers, rows := make([]uint32, 0, room), make([]uint32, 0, room)
 	code := codec.NewCode(q)
@@ -197,8 +197,8 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 		if err != nil {
 			return fault.Corrupt(err, "code number %d", n)
 		}
-		if have := len(numbers); have == room && have < set.codes {
-			room = min(set.codes, 4*have)
+		if have := len(numbers); have == room && have < set.Codes {
+			room = min(set.Codes, 4*have)
 			codes.Grow(room - have)
 			numbers, rows = slices.Grow(numbers, room-have), slices.Grow(rows, room-have)
 		}
@@ -217,7 +217,7 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 		return nil, fault.Corrupt(err, "codes of collection %q", cv.Name)
 	}
 	add := func(n, row uint32) error {
-		if _, has := w.Table().CodeOf(row); has || uint64(row) >= cv.nextRow || w.Table().Code(n) == nil {
+		if _, has := w.Table().CodeOf(row); has || uint64(row) >= cv.NextRow || w.Table().Code(n) == nil {
 			return fault.Corrupt(fmt.Errorf("row %d has a code already, or one of both is none", row), "rows of code number %d", n)
 		}
 		w.Add(n, row)
@@ -247,9 +247,9 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 	if err != nil {
 		return nil, err
 	}
-	if t := w.Table(); t.Distinct() != set.codes || t.Items() != set.coded || t.Distinct() != len(numbers) {
+	if t := w.Table(); t.Distinct() != set.Codes || t.Items() != set.Coded || t.Distinct() != len(numbers) {
 		return nil, fault.Corrupt(fmt.Errorf("%d codes of %d rows, %d of %d were counted, %d have rows",
-			len(numbers), t.Items(), set.codes, set.coded, t.Distinct()), "codes of collection %q", cv.Name)
+			len(numbers), t.Items(), set.Codes, set.Coded, t.Distinct()), "codes of collection %q", cv.Name)
 	}
 	return w, nil
 }

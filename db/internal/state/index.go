@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"cmp"
@@ -44,7 +44,7 @@ func (a postingChange) samePosting(b postingChange) bool {
 const postingEditBytes = 32
 
 // setPosting adds the number of a code to its postings, or takes it out.
-func (tx *tx) setPosting(set *codeSet, n uint32, c codec.Code, in bool) {
+func (tx *Tx) setPosting(set *CodeSet, n uint32, c codec.Code, in bool) {
 	at := slices.Index(tx.sets, set)
 	if at < 0 {
 		at = len(tx.sets)
@@ -59,7 +59,7 @@ func (tx *tx) setPosting(set *codeSet, n uint32, c codec.Code, in bool) {
 // finishPostings adds the edits of postings to the batch, in the order of their
 // keys: then each is near the one before in the tree that the storage engine puts
 // them into.
-func (tx *tx) finishPostings() error {
+func (tx *Tx) finishPostings() error {
 	slices.SortFunc(tx.postings, postingChange.compare)
 	var key, value []byte
 	var added, deleted []uint32
@@ -81,26 +81,26 @@ func (tx *tx) finishPostings() error {
 		}
 		key = tx.sets[first.set].AppendPosting(key[:0], first.substring, first.value)
 		value = codec.AppendPosting(value[:0], added, deleted)
-		if err := tx.batch.Merge(key, value, nil); err != nil {
+		if err := tx.Batch.Merge(key, value, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setCodes makes enc the codes of the row in all targets of a space; an empty one takes
+// SetCodes makes enc the codes of the row in all targets of a space; an empty one takes
 // away the codes that it has.
-func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc spaces.Encoding) error {
-	had := sp.hasCode(row)
-	for i, set := range sp.sets {
+func (tx *Tx) SetCodes(s *CollectionState, sp *SpaceState, row uint32, enc spaces.Encoding) error {
+	had := sp.HasCode(row)
+	for i, set := range sp.Sets {
 		if err := tx.setCode(s, sp, set, row, enc.In(i)); err != nil {
 			return err
 		}
 	}
-	if has := sp.hasCode(row); has && !had {
-		sp.numbers.Coded++
+	if has := sp.HasCode(row); has && !had {
+		sp.Numbers.Coded++
 	} else if had && !has {
-		sp.numbers.Coded--
+		sp.Numbers.Coded--
 	}
 	if width := sp.ProjectionBytes(); width > 0 {
 		projections := tx.rowBlock(s, sp, sp.Projections(s.ID), codec.KindProjection, row, width)
@@ -114,9 +114,9 @@ func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc space
 }
 
 // setCode makes a code that of the row for one target, or takes it away.
-func (tx *tx) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint32, given spaces.TargetCode) error {
-	old, had := set.table.Table().CodeOf(row)
-	same := had && given.Code != nil && slices.Equal(set.table.Table().Code(old), given.Code)
+func (tx *Tx) setCode(s *CollectionState, sp *SpaceState, set *CodeSet, row uint32, given spaces.TargetCode) error {
+	old, had := set.Table.Table().CodeOf(row)
+	same := had && given.Code != nil && slices.Equal(set.Table.Table().Code(old), given.Code)
 	if had && !same {
 		tx.unlinkCode(set, old, row)
 	}
@@ -125,14 +125,14 @@ func (tx *tx) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint
 	}
 	if given.Code != nil {
 		if !same {
-			n, isNew, err := set.table.Number(given.Code)
+			n, isNew, err := set.Table.Number(given.Code)
 			if err != nil {
 				return err
 			}
 			tx.linkCode(set, n, row, isNew)
 			old = n
 		}
-		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.From, Revision: set.space.Revision}.Append(nil))
+		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.From, Revision: set.In.Revision}.Append(nil))
 	} else if had {
 		rowCodes().Clear(byte(row))
 	}
@@ -140,8 +140,8 @@ func (tx *tx) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint
 }
 
 // linkCode records that a row carries code number n.
-func (tx *tx) linkCode(set *codeSet, n, row uint32, isNew bool) {
-	t := set.table.Table()
+func (tx *Tx) linkCode(set *CodeSet, n, row uint32, isNew bool) {
+	t := set.Table.Table()
 	rows := t.Rows(n)
 	switch {
 	case isNew:
@@ -156,14 +156,14 @@ func (tx *tx) linkCode(set *codeSet, n, row uint32, isNew bool) {
 	default:
 		tx.setCodeRow(set, n, row, true)
 	}
-	set.table.Add(n, row)
+	set.Table.Add(n, row)
 }
 
 // unlinkCode records that a row does not carry code number n any more.
-func (tx *tx) unlinkCode(set *codeSet, n, row uint32) {
-	t := set.table.Table()
+func (tx *Tx) unlinkCode(set *CodeSet, n, row uint32) {
+	t := set.Table.Table()
 	c := t.Code(n)
-	set.table.Remove(n, row)
+	set.Table.Remove(n, row)
 	rows := t.Rows(n)
 	if rows.Len() == 0 {
 		tx.setPosting(set, n, c, false)
@@ -180,24 +180,24 @@ func (tx *tx) unlinkCode(set *codeSet, n, row uint32) {
 }
 
 // rowBlock returns the edit of a block of rows of a space.
-func (tx *tx) rowBlock(s *collectionState, sp *spaceState, k record.CodeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
+func (tx *Tx) rowBlock(s *CollectionState, sp *SpaceState, k record.CodeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
 	first := uint64(row) / codec.BlockRows * codec.BlockRows
-	return tx.block(k.Block(kind, row), width, sp.fresh || first >= s.freshRow)
+	return tx.Block(k.Block(kind, row), width, sp.fresh || first >= s.FreshRow)
 }
 
 // codeBlock returns the edit of the block with code number n.
-func (tx *tx) codeBlock(set *codeSet, n uint32) *codec.BlockEdit {
+func (tx *Tx) codeBlock(set *CodeSet, n uint32) *codec.BlockEdit {
 	first := uint64(n) / codec.BlockRows * codec.BlockRows
-	return tx.block(set.Block(codec.KindCodes, n), codec.CodeEntryBytes(set.Bits), first >= set.freshCode)
+	return tx.Block(set.Block(codec.KindCodes, n), codec.CodeEntryBytes(set.Bits), first >= set.FreshCode)
 }
 
-func (tx *tx) setCodeEntry(set *codeSet, n, row uint32) {
-	tx.codeBlock(set, n).Set(byte(n), codec.AppendCodeEntry(nil, set.table.Table().Code(n), set.Bits, row))
+func (tx *Tx) setCodeEntry(set *CodeSet, n, row uint32) {
+	tx.codeBlock(set, n).Set(byte(n), codec.AppendCodeEntry(nil, set.Table.Table().Code(n), set.Bits, row))
 }
 
 // setCodeRow adds a row to the stored rows of a code that several carry, or
 // takes it out.
-func (tx *tx) setCodeRow(set *codeSet, n, row uint32, in bool) {
+func (tx *Tx) setCodeRow(set *CodeSet, n, row uint32, in bool) {
 	l := tx.layer(set.RowsKey(n, uint16(row>>16)))
 	if in {
 		l.Add(uint16(row))

@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"hash/maphash"
@@ -61,11 +61,11 @@ func (p *triePath[K]) next() uint32 {
 // slot returns where the slot of a bit is, or belongs.
 func (n *trieNode[K, V]) slot(bit uint32) int { return bits.OnesCount32(n.used & (bit - 1)) }
 
-// len returns the number of keys.
-func (m persistentMap[K, V]) len() int { return m.n }
+// Len returns the number of keys.
+func (m persistentMap[K, V]) Len() int { return m.n }
 
-// get returns the value of a key.
-func (m persistentMap[K, V]) get(key K) (value V, found bool) {
+// Get returns the value of a key.
+func (m persistentMap[K, V]) Get(key K) (value V, found bool) {
 	path := triePath[K]{key: key}
 	for n := m.root; n != nil; {
 		bit := path.next()
@@ -134,7 +134,7 @@ func (n *trieNode[K, V]) set(path triePath[K], value V, owned bool) (_ *trieNode
 
 // without returns the map without the key.
 func (m persistentMap[K, V]) without(key K) persistentMap[K, V] {
-	if _, found := m.get(key); found {
+	if _, found := m.Get(key); found {
 		m.root = m.root.without(triePath[K]{key: key})
 		m.n--
 	}
@@ -161,8 +161,8 @@ func (n *trieNode[K, V]) without(path triePath[K]) *trieNode[K, V] {
 	return &trieNode[K, V]{n.used &^ bit, append(slots, n.slots[i+1:]...)}
 }
 
-// all yields the entries in no particular order.
-func (m persistentMap[K, V]) all() iter.Seq2[K, V] {
+// All yields the entries in no particular order.
+func (m persistentMap[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) { m.root.yield(yield) }
 }
 
@@ -180,8 +180,8 @@ func (n *trieNode[K, V]) yield(yield func(K, V) bool) bool {
 	return true
 }
 
-// values yields the values in no particular order.
-func (m persistentMap[K, V]) values() iter.Seq[V] {
+// Values yields the values in no particular order.
+func (m persistentMap[K, V]) Values() iter.Seq[V] {
 	return func(yield func(V) bool) {
 		m.root.yield(func(_ K, value V) bool { return yield(value) })
 	}

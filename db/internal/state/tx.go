@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"encoding/binary"
@@ -17,38 +17,38 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A change is one item to put, merge or delete.
-type change struct {
-	collection uint32
-	kind       changeKind
-	item       *record.Item     // of a delete and an expectation only the key, of addLabels only the labels
-	old        *record.Item     // of an expectation: the item that must be there; nil: none
-	encs       spaces.Encodings // of a put: made by the caller, for the spaces it saw
-	found      bool             // out: the item was there before
+// A Change is one item to put, merge or delete.
+type Change struct {
+	Collection uint32
+	Kind       ChangeKind
+	Item       *record.Item     // of a delete and an expectation only the key, of AddLabels only the labels
+	Old        *record.Item     // of an expectation: the item that must be there; nil: none
+	Encs       spaces.Encodings // of a put: made by the caller, for the spaces it saw
+	Found      bool             // out: the item was there before
 }
 
-type changeKind int
+type ChangeKind int
 
 const (
-	putItem    changeKind = iota
-	mergeItem             // set only what is given
-	deleteItem            // nothing happens where there is none
-	addLabels             // give ids to item.labels, in order
-	expectItem            // go on only if what is stored is old
+	PutItem    ChangeKind = iota
+	MergeItem             // set only what is given
+	DeleteItem            // nothing happens where there is none
+	AddLabels             // give ids to item.labels, in order
+	ExpectItem            // go on only if what is stored is old
 )
 
-// A tx is what one commit writes, while it is being made. Blocks and layers
+// A Tx is what one commit writes, while it is being made. Blocks and layers
 // are collected on the side, one edit each, however many rows they change.
-type tx struct {
-	c        *committer
-	batch    *pebble.Batch
-	empty    bool // an operation says that there is nothing to commit
-	sync     bool
-	blocks   map[string]*blockEdit
-	layers   map[string]codec.Layer
-	slices   map[fieldContainer]*fieldSlices // layers, too
-	postings []postingChange
-	sets     []*codeSet // that these are of
+type Tx struct {
+	Committer *Committer
+	Batch     *pebble.Batch
+	Empty     bool // an operation says that there is nothing to commit
+	sync      bool
+	blocks    map[string]*blockEdit
+	Layers    map[string]codec.Layer
+	slices    map[fieldContainer]*FieldSlices // layers, too
+	postings  []postingChange
+	sets      []*CodeSet // that these are of
 
 	// What the store says, read by resolve, and then what the transaction has made of it.
 	rows  map[itemKey]rowState
@@ -79,20 +79,20 @@ type rowState struct {
 	found bool
 }
 
-func newTx(c *committer) *tx {
-	return &tx{
-		c: c, batch: c.store.NewBatch(),
-		blocks: map[string]*blockEdit{}, layers: map[string]codec.Layer{},
-		slices: map[fieldContainer]*fieldSlices{},
+func newTx(c *Committer) *Tx {
+	return &Tx{
+		Committer: c, Batch: c.Store.NewBatch(),
+		blocks: map[string]*blockEdit{}, Layers: map[string]codec.Layer{},
+		slices: map[fieldContainer]*FieldSlices{},
 		terms:  map[itemRow]record.Terms{}, taught: map[spaceRow]*codec.Departure{},
 		rows: map[itemKey]rowState{}, items: map[itemRow]*record.Item{},
 	}
 }
 
-// resolve reads everything about a request that applying it will need, gives keys
+// Resolve reads everything about a request that applying it will need, gives keys
 // to items that have none, and finds everything that is wrong with it. It changes
 // nothing. It returns about how many bytes the request will write.
-func (tx *tx) resolve(r *request) (bytes int, err error) {
+func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
 	newLabels := map[uint32]uint64{}
 	newRows := map[uint32]uint64{}
 	newCodes := map[uint32]uint64{}
@@ -102,16 +102,16 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 	defer func() {
 		if err != nil { // those that it has taken are free again
 			for id, next := range numbers {
-				tx.c.states[id].counters.NextKey = next
+				tx.Committer.States[id].Counters.NextKey = next
 			}
 		}
 	}()
-	for _, ch := range r.changes {
-		s := tx.c.states[ch.collection]
+	for _, ch := range r.Changes {
+		s := tx.Committer.States[ch.Collection]
 		if s == nil {
-			return 0, fault.NotFound("collection %d", ch.collection)
+			return 0, fault.NotFound("collection %d", ch.Collection)
 		}
-		if ch.kind == expectItem {
+		if ch.Kind == ExpectItem {
 			size, err := tx.expected(s, ch)
 			if err != nil {
 				return 0, err
@@ -119,32 +119,32 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 			bytes += size
 			continue
 		}
-		newLabels[s.ID] += uint64(len(ch.item.Labels))
-		if newLabels[s.ID]+uint64(len(s.labels.all())) > record.MaxRows {
+		newLabels[s.ID] += uint64(len(ch.Item.Labels))
+		if newLabels[s.ID]+uint64(len(s.Labels.All())) > record.MaxRows {
 			return 0, fmt.Errorf("%w: labels of collection %q", fault.ErrFull, s.Name)
 		}
-		bytes += ch.item.Bytes() + s.codeBytes() + s.TermBytes(ch.item)
-		if ch.kind == addLabels {
+		bytes += ch.Item.Bytes() + s.CodeBytes() + s.TermBytes(ch.Item)
+		if ch.Kind == AddLabels {
 			continue
 		}
-		given := ch.item.Key
-		if ch.item.Key == "" {
+		given := ch.Item.Key
+		if ch.Item.Key == "" {
 			if _, taken := numbers[s.ID]; !taken {
-				numbers[s.ID] = s.counters.NextKey
+				numbers[s.ID] = s.Counters.NextKey
 			}
-			if ch.item.Key, err = tx.freeKey(s, there); err != nil {
+			if ch.Item.Key, err = tx.freeKey(s, there); err != nil {
 				return 0, err
 			}
 		}
-		key := itemKey{s.ID, ch.item.Key}
-		st, err := tx.row(s, ch.item.Key) // before the request
+		key := itemKey{s.ID, ch.Item.Key}
+		st, err := tx.row(s, ch.Item.Key) // before the request
 		if err != nil {
 			return 0, err
 		}
 		found, seen := there[key]
 		if !seen {
 			if found = st.found; found {
-				size, err := tx.fetch(s, st.row, ch.kind == mergeItem)
+				size, err := tx.fetch(s, st.row, ch.Kind == MergeItem)
 				if err != nil {
 					return 0, err
 				}
@@ -154,7 +154,7 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 		// Not only where it comes first: a merge of something else may have.
 		if st.found && !taught[key] && (ch.teaches() || s.recodes(st.row)) {
 			taught[key] = true
-			size, err := tx.fetchTaught(s, st.row)
+			size, err := tx.FetchTaught(s, st.row)
 			if err != nil {
 				return 0, err
 			}
@@ -163,22 +163,22 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 		if !s.loaded() {
 			return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
 		}
-		if ch.kind != deleteItem {
+		if ch.Kind != DeleteItem {
 			newCodes[s.ID]++
-			for _, sp := range s.spaces {
-				if err := sp.roomFor(newCodes[s.ID]); err != nil {
+			for _, sp := range s.Spaces {
+				if err := sp.RoomFor(newCodes[s.ID]); err != nil {
 					return 0, fault.Annotate(err, "collection %q", s.Name)
 				}
 			}
 		}
-		there[key] = ch.kind != deleteItem
-		if found || ch.kind == deleteItem {
+		there[key] = ch.Kind != DeleteItem
+		if found || ch.Kind == DeleteItem {
 			continue
 		}
-		if newRows[s.ID]++; newRows[s.ID]+s.counters.NextRow > record.MaxRows {
+		if newRows[s.ID]++; newRows[s.ID]+s.Counters.NextRow > record.MaxRows {
 			return 0, fmt.Errorf("%w: rows of collection %q", fault.ErrFull, s.Name)
 		}
-		if s.CodesOnly() && ch.item.Code == nil {
+		if s.CodesOnly() && ch.Item.Code == nil {
 			return 0, fault.OfItem(given, fault.Invalid("there is no such item to merge with, and a new one needs a code"))
 		}
 	}
@@ -188,19 +188,19 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 	return bytes, nil
 }
 
-// codeBytes estimates what the codes of an item take in the batch.
-func (s *collectionState) codeBytes() int {
+// CodeBytes estimates what the codes of an item take in the batch.
+func (s *CollectionState) CodeBytes() int {
 	bytes := 0
-	for _, sp := range s.spaces {
-		bytes += codesBytes(sp.Bits, len(sp.sets), sp.ProjectionBytes() > 0)
+	for _, sp := range s.Spaces {
+		bytes += CodesBytes(sp.Bits, len(sp.Sets), sp.ProjectionBytes() > 0)
 	}
 	return bytes
 }
 
-// roomFor refuses more new codes than a space has numbers for.
-func (s *spaceState) roomFor(codes uint64) error {
-	for _, set := range s.sets {
-		if codes+uint64(set.table.Table().Next()) >= record.MaxRows-1 {
+// RoomFor refuses more new codes than a space has numbers for.
+func (s *SpaceState) RoomFor(codes uint64) error {
+	for _, set := range s.Sets {
+		if codes+uint64(set.Table.Table().Next()) >= record.MaxRows-1 {
 			return fmt.Errorf("%w: codes of space %d: train again, or export and import", fault.ErrFull, s.ID)
 		}
 	}
@@ -208,12 +208,12 @@ func (s *spaceState) roomFor(codes uint64) error {
 }
 
 // row returns where the item with the key is, as the transaction leaves it.
-func (tx *tx) row(s *collectionState, key string) (rowState, error) {
+func (tx *Tx) row(s *CollectionState, key string) (rowState, error) {
 	k := itemKey{s.ID, key}
 	if st, ok := tx.rows[k]; ok {
 		return st, nil
 	}
-	row, found, err := record.RowOf(tx.c.store, s.ID, key)
+	row, found, err := record.RowOf(tx.Committer.Store, s.ID, key)
 	if err != nil {
 		return rowState{}, err
 	}
@@ -224,7 +224,7 @@ func (tx *tx) row(s *collectionState, key string) (rowState, error) {
 
 // fetch reads the terms of a row, or with whole its item, unless the transaction knows
 // them. It returns about how many bytes they are.
-func (tx *tx) fetch(s *collectionState, row uint32, whole bool) (bytes int, err error) {
+func (tx *Tx) fetch(s *CollectionState, row uint32, whole bool) (bytes int, err error) {
 	if !whole {
 		return tx.fetchTerms(s, row)
 	}
@@ -244,10 +244,10 @@ func (tx *tx) fetch(s *collectionState, row uint32, whole bool) (bytes int, err 
 
 // freeKey returns the next number of the collection's counter that no item has
 // as its key, also counting those that the request has put so far.
-func (tx *tx) freeKey(s *collectionState, there map[itemKey]bool) (string, error) {
-	for s.counters.NextKey < math.MaxUint64 {
-		key := strconv.FormatUint(s.counters.NextKey, 10)
-		s.counters.NextKey++
+func (tx *Tx) freeKey(s *CollectionState, there map[itemKey]bool) (string, error) {
+	for s.Counters.NextKey < math.MaxUint64 {
+		key := strconv.FormatUint(s.Counters.NextKey, 10)
+		s.Counters.NextKey++
 		if left, seen := there[itemKey{s.ID, key}]; seen {
 			if left {
 				continue
@@ -261,21 +261,21 @@ func (tx *tx) freeKey(s *collectionState, there map[itemKey]bool) (string, error
 	return "", fmt.Errorf("%w: automatic keys of collection %q", fault.ErrFull, s.Name)
 }
 
-// apply applies a request that has been resolved. An error would leave the state in
+// Apply applies a request that has been resolved. An error would leave the state in
 // memory undefined; only a batch that cannot grow could be the reason.
-func (tx *tx) apply(r *request) error {
-	for _, ch := range r.changes {
-		if ch.kind == expectItem {
+func (tx *Tx) Apply(r *Request) error {
+	for _, ch := range r.Changes {
+		if ch.Kind == ExpectItem {
 			continue // resolve has seen to it
 		}
-		s := tx.c.states[ch.collection]
-		tx.c.touch(s)
+		s := tx.Committer.States[ch.Collection]
+		tx.Committer.Touch(s)
 		var err error
-		switch ch.kind {
-		case deleteItem:
+		switch ch.Kind {
+		case DeleteItem:
 			err = tx.delete(s, ch)
-		case addLabels:
-			_, err = tx.labelIDs(s, ch.item.Labels)
+		case AddLabels:
+			_, err = tx.labelIDs(s, ch.Item.Labels)
 		default:
 			err = tx.put(s, ch)
 		}
@@ -286,8 +286,8 @@ func (tx *tx) apply(r *request) error {
 	return nil
 }
 
-// block returns the edit of the block under key.
-func (tx *tx) block(key []byte, width int, fresh bool) *codec.BlockEdit {
+// Block returns the edit of the block under key.
+func (tx *Tx) Block(key []byte, width int, fresh bool) *codec.BlockEdit {
 	e := tx.blocks[string(key)]
 	if e == nil {
 		e = &blockEdit{codec.NewBlockEdit(width), fresh}
@@ -297,99 +297,99 @@ func (tx *tx) block(key []byte, width int, fresh bool) *codec.BlockEdit {
 }
 
 // keysBlock returns the edit of the block with the key of a row.
-func (tx *tx) keysBlock(s *collectionState, row uint32) *codec.BlockEdit {
+func (tx *Tx) keysBlock(s *CollectionState, row uint32) *codec.BlockEdit {
 	block := row / codec.BlockRows
-	fresh := uint64(block)*codec.BlockRows >= s.freshRow
-	return tx.block(codec.NumberKey(codec.KindRowKeys, s.ID, block), -1, fresh)
+	fresh := uint64(block)*codec.BlockRows >= s.FreshRow
+	return tx.Block(codec.NumberKey(codec.KindRowKeys, s.ID, block), -1, fresh)
 }
 
 // layer returns the change to the set under key.
-func (tx *tx) layer(key []byte) codec.Layer {
-	l, ok := tx.layers[string(key)]
+func (tx *Tx) layer(key []byte) codec.Layer {
+	l, ok := tx.Layers[string(key)]
 	if !ok {
 		l = codec.NewLayer()
-		tx.layers[string(key)] = l
+		tx.Layers[string(key)] = l
 	}
 	return l
 }
 
 // setRow adds a row to a set of the collection, or takes it out.
-func (tx *tx) setRow(s *collectionState, into *sharedBitmap, set byte, id, row uint32, in bool) {
-	if into.b.Contains(row) == in {
+func (tx *Tx) setRow(s *CollectionState, into *sharedBitmap, set byte, id, row uint32, in bool) {
+	if into.B.Contains(row) == in {
 		return
 	}
 	l := tx.layer(codec.RowsKey(s.ID, set, id, uint16(row>>16)))
 	if in {
-		into.edit().Add(row)
+		into.Edit().Add(row)
 		l.Add(uint16(row))
 	} else {
-		into.edit().Remove(row)
+		into.Edit().Remove(row)
 		l.Delete(uint16(row))
 	}
 }
 
 // touched tells a training and a builder that are going on that the row is not what
 // they have seen.
-func (s *collectionState) touched(row uint32) {
-	if s.changed != nil {
-		s.changed.Add(row)
+func (s *CollectionState) touched(row uint32) {
+	if s.Changed != nil {
+		s.Changed.Add(row)
 	}
-	for _, sp := range s.spaces {
-		if sp.changed != nil {
-			sp.changed.Add(row)
+	for _, sp := range s.Spaces {
+		if sp.Changed != nil {
+			sp.Changed.Add(row)
 		}
 	}
 }
 
-func (tx *tx) delete(s *collectionState, ch *change) error {
-	st, err := tx.row(s, ch.item.Key)
+func (tx *Tx) delete(s *CollectionState, ch *Change) error {
+	st, err := tx.row(s, ch.Item.Key)
 	if err != nil || !st.found {
 		return err
 	}
-	ch.found = true
+	ch.Found = true
 	row := st.row
-	tx.rows[itemKey{s.ID, ch.item.Key}] = rowState{}
+	tx.rows[itemKey{s.ID, ch.Item.Key}] = rowState{}
 	tx.index(s, row, tx.before(s, row), record.Terms{})
 	delete(tx.items, itemRow{s.ID, row})
-	for t := range s.presence {
-		if s.presence[t].b.Contains(row) {
-			if err := tx.batch.Delete(codec.FeatureKey(s.ID, row, uint16(t)), nil); err != nil {
+	for t := range s.Presence {
+		if s.Presence[t].B.Contains(row) {
+			if err := tx.Batch.Delete(codec.FeatureKey(s.ID, row, uint16(t)), nil); err != nil {
 				return err
 			}
-			tx.setRow(s, &s.presence[t], codec.SetModality, uint32(t), row, false)
+			tx.setRow(s, &s.Presence[t], codec.SetModality, uint32(t), row, false)
 		}
 	}
-	tx.setRow(s, &s.live, codec.SetLive, 0, row, false)
+	tx.setRow(s, &s.Live, codec.SetLive, 0, row, false)
 	tx.keysBlock(s, row).Clear(byte(row))
-	for _, sp := range s.spaces {
+	for _, sp := range s.Spaces {
 		if tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {
-			sp.written++
+			sp.Written++
 		}
-		if err := tx.unlearn(sp, row); err != nil {
+		if err := tx.Unlearn(sp, row); err != nil {
 			return err
 		}
-		tx.setOnline(sp, codec.SetPending, row, false)
-		tx.setOnline(sp, codec.SetRecode, row, false)
-		if err := tx.setCodes(s, sp, row, spaces.Encoding{}); err != nil {
+		tx.SetOnline(sp, codec.SetPending, row, false)
+		tx.SetOnline(sp, codec.SetRecode, row, false)
+		if err := tx.SetCodes(s, sp, row, spaces.Encoding{}); err != nil {
 			return err
 		}
 	}
-	s.counters.Items--
+	s.Counters.Items--
 	s.touched(row)
-	if err := tx.batch.Delete(codec.ItemKey(s.ID, ch.item.Key), nil); err != nil {
+	if err := tx.Batch.Delete(codec.ItemKey(s.ID, ch.Item.Key), nil); err != nil {
 		return err
 	}
-	return tx.batch.Delete(codec.NumberKey(codec.KindItem, s.ID, row), nil)
+	return tx.Batch.Delete(codec.NumberKey(codec.KindItem, s.ID, row), nil)
 }
 
-func (tx *tx) put(s *collectionState, ch *change) error {
-	it, encs := ch.item, ch.encs
+func (tx *Tx) put(s *CollectionState, ch *Change) error {
+	it, encs := ch.Item, ch.Encs
 	st, err := tx.row(s, it.Key)
 	if err != nil {
 		return err
 	}
-	ch.found = st.found
-	if ch.kind == mergeItem {
+	ch.Found = st.found
+	if ch.Kind == MergeItem {
 		encs = nil
 		if st.found {
 			it = it.Over(tx.items[itemRow{s.ID, st.row}])
@@ -400,31 +400,31 @@ func (tx *tx) put(s *collectionState, ch *change) error {
 	if st.found {
 		before = tx.before(s, row)
 	} else {
-		row = uint32(s.counters.NextRow)
-		s.counters.NextRow++
-		s.counters.Items++
+		row = uint32(s.Counters.NextRow)
+		s.Counters.NextRow++
+		s.Counters.Items++
 		tx.rows[itemKey{s.ID, it.Key}] = rowState{row, true}
-		tx.setRow(s, &s.live, codec.SetLive, 0, row, true)
+		tx.setRow(s, &s.Live, codec.SetLive, 0, row, true)
 		tx.keysBlock(s, row).Set(byte(row), []byte(it.Key))
-		if err := tx.batch.Set(codec.ItemKey(s.ID, it.Key), binary.BigEndian.AppendUint32(nil, row), nil); err != nil {
+		if err := tx.Batch.Set(codec.ItemKey(s.ID, it.Key), binary.BigEndian.AppendUint32(nil, row), nil); err != nil {
 			return err
 		}
 	}
 	tx.items[itemRow{s.ID, row}] = it
 	s.touched(row)
 
-	for t := range s.presence {
+	for t := range s.Presence {
 		x := it.Vector(t)
 		key := codec.FeatureKey(s.ID, row, uint16(t))
 		if x.Present() {
-			err = tx.batch.Set(key, record.AppendVector(nil, x), nil)
-		} else if s.presence[t].b.Contains(row) {
-			err = tx.batch.Delete(key, nil)
+			err = tx.Batch.Set(key, record.AppendVector(nil, x), nil)
+		} else if s.Presence[t].B.Contains(row) {
+			err = tx.Batch.Delete(key, nil)
 		}
 		if err != nil {
 			return err
 		}
-		tx.setRow(s, &s.presence[t], codec.SetModality, uint32(t), row, x.Present())
+		tx.setRow(s, &s.Presence[t], codec.SetModality, uint32(t), row, x.Present())
 	}
 
 	ids, err := tx.labelIDs(s, it.Labels)
@@ -440,21 +440,21 @@ func (tx *tx) put(s *collectionState, ch *change) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.batch.Set(codec.NumberKey(codec.KindItem, s.ID, row), b, nil); err != nil {
+	if err := tx.Batch.Set(codec.NumberKey(codec.KindItem, s.ID, row), b, nil); err != nil {
 		return err
 	}
-	for _, sp := range s.spaces {
-		if ch.teaches() || sp.recode.b.Contains(row) {
+	for _, sp := range s.Spaces {
+		if ch.teaches() || sp.Recode.B.Contains(row) {
 			learns := sp.LearnsFrom(it)
 			if learns || tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {
-				sp.written++
+				sp.Written++
 			}
-			if err := tx.unlearn(sp, row); err != nil {
+			if err := tx.Unlearn(sp, row); err != nil {
 				return err
 			}
-			tx.setOnline(sp, codec.SetPending, row, learns)
+			tx.SetOnline(sp, codec.SetPending, row, learns)
 		}
-		tx.setOnline(sp, codec.SetRecode, row, false)
+		tx.SetOnline(sp, codec.SetRecode, row, false)
 		enc := encs.Of(sp.Space)
 		if enc == nil { // not encoded yet, or space or revision are new
 			made, err := sp.Encode(it.Vectors, ids, it.Code)
@@ -463,7 +463,7 @@ func (tx *tx) put(s *collectionState, ch *change) error {
 			}
 			enc = &made
 		}
-		if err := tx.setCodes(s, sp, row, *enc); err != nil {
+		if err := tx.SetCodes(s, sp, row, *enc); err != nil {
 			return err
 		}
 	}
@@ -472,12 +472,12 @@ func (tx *tx) put(s *collectionState, ch *change) error {
 
 // labelIDs returns the ids of labels, ascending, giving new ones to those that
 // the collection has not seen.
-func (tx *tx) labelIDs(s *collectionState, labels []string) ([]uint32, error) {
+func (tx *Tx) labelIDs(s *CollectionState, labels []string) ([]uint32, error) {
 	ids := make([]uint32, 0, len(labels))
 	for _, l := range labels {
-		id, isNew := s.labels.add(l)
+		id, isNew := s.Labels.Add(l)
 		if isNew {
-			if err := tx.batch.Set(codec.NumberKey(codec.KindLabel, s.ID, id), []byte(l), nil); err != nil {
+			if err := tx.Batch.Set(codec.NumberKey(codec.KindLabel, s.ID, id), []byte(l), nil); err != nil {
 				return nil, err
 			}
 		}
@@ -488,27 +488,27 @@ func (tx *tx) labelIDs(s *collectionState, labels []string) ([]uint32, error) {
 }
 
 // stored reads back an item that an earlier commit has written.
-func (tx *tx) stored(s *collectionState, row uint32) (*record.Item, error) {
-	rec, err := record.ReadItem(tx.c.store, s.ID, row)
+func (tx *Tx) stored(s *CollectionState, row uint32) (*record.Item, error) {
+	rec, err := record.ReadItem(tx.Committer.Store, s.ID, row)
 	if err != nil {
 		return nil, err
 	}
 	it := &record.Item{Fields: rec.Fields, Payload: rec.Payload}
 	for _, id := range rec.Labels {
-		name, ok := s.labels.name(id)
+		name, ok := s.Labels.Name(id)
 		if !ok {
 			return nil, fault.Corrupt(fmt.Errorf("id %d", id), "label")
 		}
 		it.Labels = append(it.Labels, name)
 	}
 	for t, m := range s.Modalities {
-		if !s.presence[t].b.Contains(row) {
+		if !s.Presence[t].B.Contains(row) {
 			continue
 		}
 		if it.Vectors == nil {
 			it.Vectors = make([]model.Vector, len(s.Modalities))
 		}
-		x, found, err := record.ReadVector(tx.c.store, s.ID, row, t, m)
+		x, found, err := record.ReadVector(tx.Committer.Store, s.ID, row, t, m)
 		if err == nil && !found {
 			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}
@@ -518,10 +518,19 @@ func (tx *tx) stored(s *collectionState, row uint32) (*record.Item, error) {
 		it.Vectors[t] = x
 	}
 	if s.CodesOnly() {
-		t := s.active().sets[0].table.Table()
+		t := s.Active().Sets[0].Table.Table()
 		if n, found := t.CodeOf(row); found {
 			it.Code = slices.Clone(t.Code(n))
 		}
 	}
 	return it, nil
+}
+
+// CodesBytes estimates what the codes of an item take in a space.
+func CodesBytes(bits, targets int, projections bool) int {
+	n := targets * (codec.RowCodeBytes + codec.CodeEntryBytes(bits) + record.Split(bits).Len()*postingEditBytes)
+	if projections {
+		n += codec.ProjectionBytes(bits)
+	}
+	return n
 }

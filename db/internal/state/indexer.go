@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"context"
@@ -18,15 +18,15 @@ import (
 // made to the committer, which shows it with the next view.
 
 // wantIndex asks the indexer to look.
-func (d *DB) wantIndex() {
+func (d *Database) wantIndex() {
 	select {
 	case d.indexWanted <- struct{}{}:
 	default: // it will
 	}
 }
 
-// runIndexer indexes what is due until the context ends.
-func (d *DB) runIndexer(ctx context.Context) {
+// RunIndexer indexes what is due until the context ends.
+func (d *Database) RunIndexer(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -40,28 +40,28 @@ func (d *DB) runIndexer(ctx context.Context) {
 
 // indexOne builds the index of one code set, if one is due, and reports whether it
 // did.
-func (d *DB) indexOne(ctx context.Context) bool {
-	built, err := d.indexAs(ctx, work.Background(), d.due, d.signals.BeginUntraced)
+func (d *Database) indexOne(ctx context.Context) bool {
+	built, err := d.indexAs(ctx, work.Background(), d.Due, d.Signals.BeginUntraced)
 	return built && err == nil
 }
 
-// index runs the first build of tables that choose returns for a code set, on so many
+// Index runs the first build of tables that choose returns for a code set, on so many
 // goroutines, and installs what it has made. Builds go one after the other, as each begins with what the
 // one before has installed.
-func (d *DB) index(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build) (built bool, err error) {
-	return d.indexAs(ctx, workers, choose, d.signals.BeginInBackground)
+func (d *Database) Index(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build) (built bool, err error) {
+	return d.indexAs(ctx, workers, choose, d.Signals.BeginInBackground)
 }
 
 // indexAs is index as an operation that begins in one way or another.
-func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build, begin func(context.Context, event.Op, string) (context.Context, *signal.Operation)) (built bool, err error) {
+func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build, begin func(context.Context, event.Op, string) (context.Context, *signal.Operation)) (built bool, err error) {
 	d.indexing.Lock()
 	defer d.indexing.Unlock()
-	v := d.current.Load()
-	for !v.acquire() {
-		v = d.current.Load()
+	v := d.Current.Load()
+	for !v.Acquire() {
+		v = d.Current.Load()
 	}
-	defer v.release()
-	for set, cv := range v.sets() {
+	defer v.Release()
+	for set, cv := range v.Sets() {
 		b := choose(v, set)
 		if b == nil {
 			continue
@@ -74,11 +74,11 @@ func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeS
 		if err := work.Safely(func() error { return b.Run(ctx) }); err != nil {
 			return false, fault.Annotate(err, "index collection %q", cv.Name)
 		}
-		return true, d.committer.show(ctx, func() error {
+		return true, d.Committer.Show(ctx, func() error {
 			// Its space may have been dropped.
-			if s := d.committer.states[cv.ID]; s != nil && s.holds(set.set) {
-				set.set.table.Install(b)
-				d.committer.touch(s)
+			if s := d.Committer.States[cv.ID]; s != nil && s.holds(set.Set) {
+				set.Set.Table.Install(b)
+				d.Committer.Touch(s)
 			}
 			return nil
 		})
@@ -87,18 +87,18 @@ func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeS
 }
 
 // holds reports whether a code set is still one of the collection's.
-func (s *collectionState) holds(set *codeSet) bool {
-	return slices.ContainsFunc(s.spaces, func(sp *spaceState) bool { return slices.Contains(sp.sets, set) })
+func (s *CollectionState) holds(set *CodeSet) bool {
+	return slices.ContainsFunc(s.Spaces, func(sp *SpaceState) bool { return slices.Contains(sp.Sets, set) })
 }
 
-// sets yields the code sets of all collections, those of active spaces first.
-func (v *view) sets() iter.Seq2[*codeSetView, *collectionView] {
-	return func(yield func(*codeSetView, *collectionView) bool) {
+// Sets yields the code sets of all collections, those of active spaces first.
+func (v *View) Sets() iter.Seq2[*CodeSetView, *CollectionView] {
+	return func(yield func(*CodeSetView, *CollectionView) bool) {
 		for _, standing := range []spaceStanding{spaceActive, spaceStandby, spaceBuilding} {
-			for cv := range v.collections.values() {
-				for i := range cv.spaces {
-					for j := range cv.spaces[i].sets {
-						if set := &cv.spaces[i].sets[j]; set.standing == standing && !yield(set, cv) {
+			for cv := range v.Collections.Values() {
+				for i := range cv.Spaces {
+					for j := range cv.Spaces[i].Sets {
+						if set := &cv.Spaces[i].Sets[j]; set.standing == standing && !yield(set, cv) {
 							return
 						}
 					}

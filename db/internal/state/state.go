@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"encoding/binary"
@@ -13,88 +13,88 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// collectionState is what the committer knows of a collection. Only the
+// CollectionState is what the committer knows of a collection. Only the
 // committer touches it; readers see what it publishes.
-type collectionState struct {
+type CollectionState struct {
 	*record.Descriptor
-	labels   *labels
-	counters codec.Counters // but those of the spaces
-	live     sharedBitmap
-	presence []sharedBitmap
-	spaces   []*spaceState // by ascending id
+	Labels   *Labels
+	Counters codec.Counters // but those of the spaces
+	Live     sharedBitmap
+	Presence []sharedBitmap
+	Spaces   []*SpaceState // by ascending id
 
 	// Blocks from this row on have never been written, so that they need no merging
 	// with what was there.
-	freshRow uint64
+	FreshRow uint64
 
-	// changed collects the rows that were put or deleted since a training took
+	// Changed collects the rows that were put or deleted since a training took
 	// its snapshot; nil while none is going on.
-	changed *roaring.Bitmap
+	Changed *roaring.Bitmap
 
 	dirty bool          // it is in committer.dirty
-	gone  chan struct{} // closed when the collection is dropped
+	Gone  chan struct{} // closed when the collection is dropped
 }
 
 // sharedBitmap is a bitmap that published views may show: it is copied before
 // the first change after that.
 type sharedBitmap struct {
-	b      *roaring.Bitmap
+	B      *roaring.Bitmap
 	shared bool
 }
 
-func (s *sharedBitmap) edit() *roaring.Bitmap {
+func (s *sharedBitmap) Edit() *roaring.Bitmap {
 	if s.shared {
-		s.b, s.shared = s.b.Clone(), false
+		s.B, s.shared = s.B.Clone(), false
 	}
-	return s.b
+	return s.B
 }
 
 func (s *sharedBitmap) publish() *roaring.Bitmap {
 	s.shared = true
-	return s.b
+	return s.B
 }
 
-func newCollectionState(d *record.Descriptor) *collectionState {
-	s := &collectionState{Descriptor: d, labels: newLabels(), live: sharedBitmap{b: roaring.New()}, gone: make(chan struct{})}
+func newCollectionState(d *record.Descriptor) *CollectionState {
+	s := &CollectionState{Descriptor: d, Labels: NewLabels(), Live: sharedBitmap{B: roaring.New()}, Gone: make(chan struct{})}
 	for range d.Modalities {
-		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
+		s.Presence = append(s.Presence, sharedBitmap{B: roaring.New()})
 	}
-	s.counters.NextSpace = 1
+	s.Counters.NextSpace = 1
 	return s
 }
 
 // publish returns the state as readers see it.
-func (s *collectionState) publish() *collectionView {
+func (s *CollectionState) publish() *CollectionView {
 	s.dirty = false
-	v := &collectionView{
+	v := &CollectionView{
 		Descriptor: s.Descriptor,
-		labels:     s.labels,
-		names:      s.labels.all(),
-		items:      int(s.counters.Items),
-		live:       s.live.publish(),
-		nextRow:    s.counters.NextRow,
-		active:     uint32(s.counters.ActiveSpace),
-		previous:   uint32(s.counters.PreviousSpace),
-		gone:       s.gone,
+		Labels:     s.Labels,
+		Names:      s.Labels.All(),
+		Items:      int(s.Counters.Items),
+		Live:       s.Live.publish(),
+		NextRow:    s.Counters.NextRow,
+		Active:     uint32(s.Counters.ActiveSpace),
+		Previous:   uint32(s.Counters.PreviousSpace),
+		Gone:       s.Gone,
 	}
-	for i := range s.presence {
-		v.presence = append(v.presence, s.presence[i].publish())
+	for i := range s.Presence {
+		v.Presence = append(v.Presence, s.Presence[i].publish())
 	}
-	for _, sp := range s.spaces {
-		active := uint64(sp.ID) == s.counters.ActiveSpace
+	for _, sp := range s.Spaces {
+		active := uint64(sp.ID) == s.Counters.ActiveSpace
 		sv := sp.publish(active)
-		v.spaces = append(v.spaces, sv)
-		v.tables.add(sv.sets)
+		v.Spaces = append(v.Spaces, sv)
+		v.tables.Add(sv.Sets)
 		if active {
-			v.spaceView = sv
+			v.SpaceView = sv
 		}
 	}
 	return v
 }
 
 // loadStates reads all collections of the store.
-func loadStates(r pebble.Reader) (map[uint32]*collectionState, error) {
-	states := map[uint32]*collectionState{}
+func loadStates(r pebble.Reader) (map[uint32]*CollectionState, error) {
+	states := map[uint32]*CollectionState{}
 	err := record.ForEach(r, []byte{codec.KindCollection}, func(key, value []byte) error {
 		d, err := record.DecodeDescriptor(value)
 		if err == nil && d.ID != binary.BigEndian.Uint32(key[1:]) {
@@ -109,18 +109,18 @@ func loadStates(r pebble.Reader) (map[uint32]*collectionState, error) {
 	return states, err
 }
 
-func loadState(r pebble.Reader, d *record.Descriptor) (*collectionState, error) {
+func loadState(r pebble.Reader, d *record.Descriptor) (*CollectionState, error) {
 	s := newCollectionState(d)
 	b, err := record.Get(r, codec.CollectionKey(codec.KindCounters, d.ID))
 	if err != nil {
 		return nil, fault.ReadError(err, "counters of collection %q", d.Name)
 	}
-	if s.counters, err = codec.DecodeCounters(b); err != nil {
+	if s.Counters, err = codec.DecodeCounters(b); err != nil {
 		return nil, fault.Corrupt(err, "counters of collection %q", d.Name)
 	}
-	s.freshRow = s.counters.NextRow
+	s.FreshRow = s.Counters.NextRow
 	err = record.ForEach(r, codec.CollectionKey(codec.KindLabel, d.ID), func(key, value []byte) error {
-		id, isNew := s.labels.add(string(value))
+		id, isNew := s.Labels.Add(string(value))
 		if want := codec.LastNumber(key); id != want || !isNew {
 			return fault.Corrupt(fmt.Errorf("%q has id %d", value, id), "label %d", want)
 		}
@@ -135,17 +135,17 @@ func loadState(r pebble.Reader, d *record.Descriptor) (*collectionState, error) 
 			return nil, err
 		}
 	}
-	stored := s.counters.Spaces
-	s.counters.Spaces = nil
+	stored := s.Counters.Spaces
+	s.Counters.Spaces = nil
 	for _, n := range stored {
 		sp, err := loadSpace(r, d, n)
 		if err != nil {
 			return nil, err
 		}
-		s.spaces = append(s.spaces, sp)
+		s.Spaces = append(s.Spaces, sp)
 	}
-	for _, id := range []uint64{s.counters.ActiveSpace, s.counters.PreviousSpace} {
-		if id != 0 && s.spaceByID(uint32(id)) == nil {
+	for _, id := range []uint64{s.Counters.ActiveSpace, s.Counters.PreviousSpace} {
+		if id != 0 && s.SpaceByID(uint32(id)) == nil {
 			return nil, fault.Corrupt(fmt.Errorf("no space %d", id), "counters of collection %q", d.Name)
 		}
 	}
@@ -153,16 +153,16 @@ func loadState(r pebble.Reader, d *record.Descriptor) (*collectionState, error) 
 }
 
 // loadRows reads the sets of rows of one sort that are held in memory.
-func (s *collectionState) loadRows(r pebble.Reader, set byte) error {
+func (s *CollectionState) loadRows(r pebble.Reader, set byte) error {
 	prefix := append(codec.CollectionKey(codec.KindRows, s.ID), set)
 	return record.ForEach(r, prefix, func(key, value []byte) error {
 		_, id, container := codec.RowsKeyParts(key)
 		var into *roaring.Bitmap
 		switch {
 		case set == codec.SetLive && id == 0:
-			into = s.live.b
-		case set == codec.SetModality && int(id) < len(s.presence):
-			into = s.presence[id].b
+			into = s.Live.B
+		case set == codec.SetModality && int(id) < len(s.Presence):
+			into = s.Presence[id].B
 		default:
 			return fault.Corrupt(errors.New("unknown set"), "rows %x", key)
 		}

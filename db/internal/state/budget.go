@@ -1,0 +1,122 @@
+package state
+
+import (
+	"context"
+
+	"github.com/fddhdb/fddhdb/mih"
+)
+
+// What tables of substrings may take in memory (Options.IndexCacheBytes) goes to the
+// code sets of active spaces first. Those of others have what is left: they lose their
+// tables when active ones grow, and get them back when they become active.
+
+// Due returns what there is to build for a code set of a view, nil if nothing.
+func (d *Database) Due(v *View, set *CodeSetView) *mih.Build {
+	if set.Table == nil {
+		return nil
+	}
+	b := set.Table.Build()
+	tables, bare, tail := set.Table.Covered()
+	switch {
+	case set.standing == spaceBuilding:
+		// It grows by blocks, and nobody searches it: its tables are made when it is
+		// complete. But a tail that is too long is slow to grow.
+		if tail < maxBuildingTail {
+			return nil
+		}
+		b.Bare = true
+	case b != nil:
+	case set.standing == spaceActive && bare > 0:
+		if all := set.Table.Rebuild(); d.affords(v, set, all) {
+			return all
+		}
+	case set.standing == spaceStandby && tables > 0 && !d.afford(v, set, set.Table.TableBytes()):
+		b = set.Table.Rebuild()
+		b.Bare = true
+	}
+	return b
+}
+
+// maxBuildingTail is how many codes of a space that is being built are not in segments.
+const maxBuildingTail = 1 << 18
+
+// affords reports whether the tables of a build stay within the budget, with those that
+// other code sets have now and keep.
+func (d *Database) affords(v *View, set *CodeSetView, b *mih.Build) bool {
+	return d.afford(v, set, b.TableBytes()+b.KeptBytes())
+}
+
+// afford reports whether the tables of a code set may take so many bytes.
+func (d *Database) afford(v *View, set *CodeSetView, bytes int) bool {
+	before := v.Tables.all
+	if set.standing == spaceActive {
+		before = v.Tables.active
+	}
+	if set.Table != nil {
+		before -= set.Table.TableBytes() // it is one of these
+	}
+	return int64(before+bytes) <= d.tableBytes
+}
+
+// indexDue reports whether there is something to build for one of the collections.
+func (d *Database) indexDue(v *View, of []*CollectionView) bool {
+	for _, cv := range of {
+		for i := range cv.Spaces {
+			for j := range cv.Spaces[i].Sets {
+				if d.Due(v, &cv.Spaces[i].Sets[j]) != nil {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// TableBytes says what tables of substrings take in memory.
+type TableBytes struct {
+	active int // of active spaces
+	all    int
+}
+
+// Add adds the tables of the code sets of a space.
+func (t *TableBytes) Add(sets []CodeSetView) {
+	for i := range sets {
+		if set := &sets[i]; set.Table != nil {
+			bytes := set.Table.TableBytes()
+			t.all += bytes
+			if set.standing == spaceActive {
+				t.active += bytes
+			}
+		}
+	}
+}
+
+func (t TableBytes) plus(other TableBytes) TableBytes {
+	return TableBytes{t.active + other.active, t.all + other.all}
+}
+
+func (t TableBytes) minus(other TableBytes) TableBytes {
+	return TableBytes{t.active - other.active, t.all - other.all}
+}
+
+// IndexSpace indexes the codes that a space has, on so many goroutines.
+func (d *Database) IndexSpace(ctx context.Context, collection, space uint32, workers int) error {
+	done := map[*CodeSet]bool{}
+	for {
+		built, err := d.Index(ctx, workers, func(v *View, set *CodeSetView) *mih.Build {
+			if set.Collection != collection || set.Space != space || set.Table == nil || done[set.Set] {
+				return nil
+			}
+			done[set.Set] = true
+			if _, bare, _ := set.Table.Covered(); bare > 0 {
+				if all := set.Table.Rebuild(); d.affords(v, set, all) {
+					return all
+				}
+			}
+			return set.Table.Build()
+		})
+		if !built || err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package state
+
+// A Catalogue is all collections as readers see them. It is immutable: with and without
+// return another one, for some 100 bytes a level of its maps.
+type Catalogue struct {
+	Collections persistentMap[uint32, *CollectionView] // by id
+	IDs         persistentMap[string, uint32]          // by name
+	Tables      TableBytes                             // of all collections
+}
+
+// With returns the catalogue with collections, in place of those of the same ids.
+func (c Catalogue) With(changed ...*CollectionView) Catalogue {
+	owned := c.Collections.Len() == 0 // as at opening: what is made here has no readers yet
+	for _, cv := range changed {
+		if old, found := c.Collections.Get(cv.ID); found {
+			c.Tables = c.Tables.minus(old.tables)
+		} else {
+			c.IDs = c.IDs.set(cv.Name, cv.ID, owned) // a name never changes
+		}
+		c.Collections = c.Collections.set(cv.ID, cv, owned)
+		c.Tables = c.Tables.plus(cv.tables)
+	}
+	return c
+}
+
+// without returns the catalogue without a collection.
+func (c Catalogue) without(id uint32) Catalogue {
+	if old, found := c.Collections.Get(id); found {
+		c.IDs = c.IDs.without(old.Name)
+		c.Collections = c.Collections.without(id)
+		c.Tables = c.Tables.minus(old.tables)
+	}
+	return c
+}
+
+// Named returns the collection of a name.
+func (c Catalogue) Named(name string) (*CollectionView, bool) {
+	id, found := c.IDs.Get(name)
+	if !found {
+		return nil, false
+	}
+	return c.Collections.Get(id)
+}

@@ -1,0 +1,96 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+)
+
+// A row that has taught the projections of a space has a lesson there: the codes that
+// it taught. When the row changes or goes, what it has taught becomes a departure in
+// the outbox of the space, with the features that it taught with, for the online step
+// to take it out of the statistics. Both happen in the commit of the write, so that the
+// statistics never lose a row or count one twice.
+
+// Learn records that a row has taught. fresh says that nothing has been written to its
+// block before.
+func (tx *Tx) Learn(sp *SpaceState, row uint32, l codec.Lesson, fresh bool) {
+	tx.Block(codec.LessonsKey(sp.Collection, sp.ID, row), -1, fresh).Set(byte(row), l.Append(nil))
+	sp.Numbers.Taught++
+}
+
+// Depart puts what a row has taught into the outbox.
+func (tx *Tx) Depart(sp *SpaceState, d *codec.Departure) error {
+	key := codec.OutboxKey(sp.Collection, sp.ID, sp.Numbers.NextOutbox)
+	sp.Numbers.NextOutbox++
+	return tx.Batch.Set(key, d.Append(nil), nil)
+}
+
+// teaches reports whether the change is one of what projections learn from, or may be.
+func (ch *Change) teaches() bool {
+	return ch.Kind != MergeItem || ch.Item.Vectors != nil || ch.Item.Labels != nil
+}
+
+// recodes reports whether a row waits for another code in some space: whatever is
+// written to it gives it that, and it has to teach again.
+func (s *CollectionState) recodes(row uint32) bool {
+	return slices.ContainsFunc(s.Spaces, func(sp *SpaceState) bool { return sp.Recode.B.Contains(row) })
+}
+
+// FetchTaught reads what a row has taught, unless the transaction knows it. It returns about
+// how many bytes of the outbox that will be.
+func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error) {
+	for _, sp := range s.Spaces {
+		at := spaceRow{s.ID, sp.ID, row}
+		d, known := tx.taught[at]
+		if !known && sp.Learned != nil {
+			l, found, err := record.ReadLesson(tx.Committer.Store, s.ID, sp.ID, sp.Bits, row)
+			if err != nil {
+				return 0, err
+			}
+			if found {
+				if d, err = record.Departure(tx.Committer.Store, s.Descriptor, sp.Positions, row, l); err != nil {
+					return 0, err
+				}
+			}
+			tx.taught[at] = d
+		}
+		if d != nil {
+			bytes += len(d.Codes)
+			for _, f := range d.Features {
+				bytes += len(f.Record)
+			}
+		}
+	}
+	return bytes, nil
+}
+
+// Unlearn puts what a row has taught, which fetchTaught has read, into the outbox.
+func (tx *Tx) Unlearn(sp *SpaceState, row uint32) error {
+	at := spaceRow{sp.Collection, sp.ID, row}
+	d := tx.taught[at]
+	if d == nil {
+		return nil
+	}
+	tx.taught[at] = nil
+	tx.Block(codec.LessonsKey(sp.Collection, sp.ID, row), -1, false).Clear(byte(row))
+	sp.Numbers.Taught--
+	return tx.Depart(sp, d)
+}
+
+// SetOnline adds a row to a set of the online step, or takes it out.
+func (tx *Tx) SetOnline(sp *SpaceState, set byte, row uint32, in bool) {
+	into := sp.onlineRows(set)
+	if into.B.Contains(row) == in {
+		return
+	}
+	l := tx.layer(codec.OnlineRowsKey(sp.Collection, sp.ID, set, uint16(row>>16)))
+	if in {
+		into.Edit().Add(row)
+		l.Add(uint16(row))
+	} else {
+		into.Edit().Remove(row)
+		l.Delete(uint16(row))
+	}
+}

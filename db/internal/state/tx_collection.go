@@ -1,0 +1,163 @@
+package state
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+)
+
+// CreateCollection makes a collection, and completes its descriptor.
+func (tx *Tx) CreateCollection(d *record.Descriptor) error {
+	c := tx.Committer
+	if _, ok := c.Shown.IDs.Get(d.Name); ok {
+		return fmt.Errorf("%w: collection %q", fault.ErrExists, d.Name)
+	}
+	next := uint32(1)
+	b, err := record.Get(c.Store, codec.DatabaseKey(codec.RecordNextID))
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(b) == 4:
+		next = binary.BigEndian.Uint32(b)
+	case b != nil:
+		return fault.Corrupt(fmt.Errorf("%d bytes", len(b)), "id of the next collection")
+	}
+	if next == record.MaxRows {
+		return fmt.Errorf("%w: collections", fault.ErrFull)
+	}
+	d.ID = next
+	s := newCollectionState(d)
+	value, err := d.Encode()
+	if err != nil {
+		return err
+	}
+	for _, kv := range [][2][]byte{
+		{codec.DatabaseKey(codec.RecordNextID), binary.BigEndian.AppendUint32(nil, next+1)},
+		{codec.NameKey(d.Name), binary.BigEndian.AppendUint32(nil, d.ID)},
+		{codec.CollectionKey(codec.KindCollection, d.ID), value},
+	} {
+		if err := tx.Batch.Set(kv[0], kv[1], nil); err != nil {
+			return err
+		}
+	}
+	if d.CodesOnly() {
+		if err := tx.codesOnlySpace(s); err != nil {
+			return err
+		}
+	}
+	c.States[d.ID] = s
+	c.Touch(s)
+	return nil
+}
+
+// AlterCollection gives a collection another descriptor, which has all that its own has and more.
+func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
+	value, err := d.Encode()
+	if err != nil {
+		return err
+	}
+	reports := make([]json.RawMessage, len(s.Spaces))
+	for i, sp := range s.Spaces {
+		if reports[i], err = spaces.ReadReport(tx.Committer.Store, s.ID, sp.ID); err != nil {
+			return err
+		}
+	}
+	if err := tx.Batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
+		return err
+	}
+	s.Descriptor = d              // views keep theirs
+	for i, sp := range s.Spaces { // which have copies of it
+		if err := tx.WriteDescriptor(s, sp.Space, reports[i]); err != nil {
+			return err
+		}
+	}
+	for range len(d.Modalities) - len(s.Presence) {
+		s.Presence = append(s.Presence, sharedBitmap{B: roaring.New()})
+	}
+	tx.Committer.Touch(s)
+	return nil
+}
+
+// CollectionKinds are the kinds of keys that a collection has besides those of its
+// spaces.
+var CollectionKinds = []byte{
+	codec.KindCollection, codec.KindLabel, codec.KindCounters,
+	codec.KindKey, codec.KindItem, codec.KindFeatures, codec.KindRowKeys,
+	codec.KindRows, codec.KindFieldRows,
+}
+
+// DropCollection deletes a collection and all that is in it. Readers that hold an older view
+// go on seeing it.
+func (tx *Tx) DropCollection(s *CollectionState) error {
+	c := tx.Committer
+	if err := tx.Batch.Delete(codec.NameKey(s.Name), nil); err != nil {
+		return err
+	}
+	for _, kinds := range [][]byte{CollectionKinds, SpaceKinds} {
+		for _, kind := range kinds {
+			prefix := codec.CollectionKey(kind, s.ID)
+			if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
+				return err
+			}
+			maps.DeleteFunc(c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })
+		}
+	}
+	delete(c.States, s.ID)
+	c.Touch(s)
+	return nil
+}
+
+// Sweep looks at the next keys and returns where to go on, nil at the end.
+func (tx *Tx) Sweep(from []byte) (next []byte, err error) {
+	it, err := tx.Committer.Store.NewIter(&pebble.IterOptions{LowerBound: from})
+	if err != nil {
+		return nil, fault.ReadError(err, "keys from %x", from)
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil {
+			err = fault.ReadError(cerr, "keys from %x", from)
+		}
+	}()
+	seen := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if seen++; seen > sweepKeys {
+			return slices.Clone(it.Key()), nil
+		}
+		key := it.Key()
+		if !codec.Merged(key[0]) {
+			// Nothing of this kind is merged: on to the next one.
+			if key[0] == 0xff || !it.SeekGE([]byte{key[0] + 1}) {
+				return nil, nil
+			}
+			key = it.Key()
+			if !codec.Merged(key[0]) {
+				return slices.Clone(key), nil
+			}
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, fault.ReadError(err, "key %x", key)
+		}
+		if codec.EmptySum(key, value) {
+			if err := tx.Batch.Delete(key, nil); err != nil {
+				return nil, err
+			}
+			delete(tx.Committer.edits, string(key))
+		}
+	}
+	return nil, nil
+}
+
+// sweepKeys is how many keys are looked at while writers wait.
+const sweepKeys = 4096

@@ -1,0 +1,42 @@
+package state
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+)
+
+// DeleteItems deletes n items of a collection, whose rows and keys each yields, in this
+// transaction, and returns n.
+func (tx *Tx) DeleteItems(ctx context.Context, s *CollectionState, n int, each func(f func(row uint32, key string) error) error) (int, error) {
+	tooMany := fault.Invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)
+	if n*((&record.Item{}).Bytes()+s.CodeBytes()) > record.MaxBatchBytes { // at least, before anything is read
+		return 0, tooMany
+	}
+	all := &Request{Changes: make([]*Change, 0, n)}
+	err := each(func(row uint32, key string) error {
+		tx.rows[itemKey{s.ID, key}] = rowState{row, true}
+		all.Changes = append(all.Changes, &Change{Collection: s.ID, Kind: DeleteItem, Item: &record.Item{Key: key}})
+		return ctx.Err()
+	})
+	if err != nil {
+		return 0, err
+	}
+	bytes := n * 16 * len(s.Modalities) // features to delete
+	for part := range slices.Chunk(all.Changes, 1024) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		size, err := tx.Resolve(&Request{Changes: part})
+		if err != nil {
+			return 0, err
+		}
+		if bytes += size; bytes > record.MaxBatchBytes {
+			return 0, tooMany
+		}
+	}
+	// An error here could only be that of a batch that is too large.
+	return n, tx.Apply(all)
+}

@@ -1,0 +1,124 @@
+package state
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+)
+
+// Activate makes a space the one that searches use.
+func (tx *Tx) Activate(s *CollectionState, sp *SpaceState) {
+	s.Counters.PreviousSpace, s.Counters.ActiveSpace = s.Counters.ActiveSpace, uint64(sp.ID)
+	tx.Committer.Touch(s)
+}
+
+// DropSpace deletes a space and all that is stored in it. Readers that hold an older view
+// go on seeing it.
+func (tx *Tx) DropSpace(s *CollectionState, sp *SpaceState) error {
+	for _, kind := range SpaceKinds {
+		prefix := codec.NumberKey(kind, s.ID, sp.ID)
+		if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
+			return err
+		}
+	}
+	tx.Committer.forget(s.ID, sp.ID)
+	s.Spaces = slices.DeleteFunc(slices.Clone(s.Spaces), func(other *SpaceState) bool { return other == sp })
+	if s.Counters.PreviousSpace == uint64(sp.ID) {
+		s.Counters.PreviousSpace = 0
+	}
+	tx.Committer.Touch(s)
+	return nil
+}
+
+// SpaceKinds are the kinds of keys that a space has.
+var SpaceKinds = []byte{
+	codec.KindSpace, codec.KindModel, codec.KindStatistics, codec.KindRevision,
+	codec.KindOnlineRows, codec.KindOutbox, codec.KindLessons,
+	codec.KindRowCodes, codec.KindCodes, codec.KindProjection, codec.KindCodeRows, codec.KindSubstring,
+}
+
+// forget forgets what the committer knows of the keys of a space, which goes.
+func (c *Committer) forget(collection, space uint32) {
+	prefixes := make([]string, len(SpaceKinds))
+	for i, kind := range SpaceKinds {
+		prefixes[i] = string(codec.NumberKey(kind, collection, space))
+	}
+	maps.DeleteFunc(c.edits, func(key string, _ int) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
+	})
+}
+
+// WriteRevision stores a revision, and deletes those that need not be kept.
+func (tx *Tx) WriteRevision(sp *SpaceState, d *spaces.RevisionDescriptor, projections []byte) error {
+	if err := tx.WriteRevisionDescriptor(sp, d); err != nil {
+		return err
+	}
+	prefix := codec.RevisionPrefix(sp.Collection, sp.ID, d.Revision)
+	if err := record.WriteChunks(tx.Batch, prefix, 1, projections); err != nil {
+		return err
+	}
+	kept := append(slices.Clone(sp.Revisions), d) // views share the slice
+	loose := 0
+	for i := len(kept) - 1; i >= 0; i-- {
+		if r := kept[i]; r.Pinned || r.Revision == 1 {
+			continue
+		}
+		if loose++; loose <= spaces.Kept {
+			continue
+		}
+		prefix := codec.RevisionPrefix(sp.Collection, sp.ID, kept[i].Revision)
+		if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
+			return err
+		}
+		kept = slices.Delete(kept, i, i+1)
+	}
+	sp.Revisions = kept
+	return nil
+}
+
+func (tx *Tx) WriteRevisionDescriptor(sp *SpaceState, d *spaces.RevisionDescriptor) error {
+	b, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	return tx.Batch.Set(codec.RevisionKey(sp.Collection, sp.ID, d.Revision, 0), b, nil)
+}
+
+// WriteCheckpoint stores the statistics of a learner, which are those of the present
+// revision, in place of those before, with the departures that they need no more.
+func (tx *Tx) WriteCheckpoint(sp *SpaceState, statistics []byte, outbox uint64) error {
+	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindStatistics, sp.Collection, sp.ID), 0, statistics); err != nil {
+		return err
+	}
+	from, to := codec.OutboxKey(sp.Collection, sp.ID, 0), codec.OutboxKey(sp.Collection, sp.ID, outbox)
+	return tx.Batch.DeleteRange(from, to, nil)
+}
+
+// codesOnlySpace makes the one space that a codes-only collection has.
+func (tx *Tx) codesOnlySpace(s *CollectionState) error {
+	sp, err := spaces.New(spaces.Stored{ID: 1, Bits: s.Bits, Created: spaces.Now()}, nil, nil)
+	if err != nil {
+		return err
+	}
+	if err := tx.WriteDescriptor(s, sp, nil); err != nil {
+		return err
+	}
+	s.Spaces = append(s.Spaces, NewSpaceState(s.ID, sp))
+	s.Counters.ActiveSpace, s.Counters.NextSpace = 1, 2
+	return nil
+}
+
+// WriteDescriptor stores the descriptor of a space, with the report of its training and a
+// copy of the descriptor of the collection.
+func (tx *Tx) WriteDescriptor(s *CollectionState, sp *spaces.Space, report json.RawMessage) error {
+	b, err := json.Marshal(spaces.Reported{Stored: sp.Stored, Report: report, Collection: s.Descriptor})
+	if err != nil {
+		return err
+	}
+	return tx.Batch.Set(codec.NumberKey(codec.KindSpace, s.ID, sp.ID), b, nil)
+}

@@ -1,0 +1,141 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+)
+
+// A View is one state of the whole database: what is in memory and a snapshot
+// of the store, taken by the committer at the same point. It is immutable.
+// Readers hold a view for as long as they read and never wait for writers.
+type View struct {
+	Refs     atomic.Int64
+	Snap     *pebble.Snapshot
+	Sequence uint64 // of the last commit
+	Catalogue
+}
+
+// CollectionView is the state of one collection. Everything in it is shared
+// with other views and must not be written to.
+type CollectionView struct {
+	*record.Descriptor
+	Labels   *Labels
+	Names    []string // of the labels, by id, as of this view
+	Items    int
+	Live     *roaring.Bitmap   // rows that have an item
+	Presence []*roaring.Bitmap // by modality: rows that have it
+	NextRow  uint64
+	Spaces   []SpaceView // by ascending id
+	Active   uint32      // of these, the one that searches use, whichever is looked at; 0: none
+	Previous uint32      // that was active before it; 0: none
+	Gone     <-chan struct{}
+	tables   TableBytes // of all its spaces
+
+	// What is looked at: the active space, unless a search names another.
+	SpaceView
+}
+
+// Acquire adds a reference, unless the last one is gone already.
+func (v *View) Acquire() bool {
+	for {
+		n := v.Refs.Load()
+		if n == 0 {
+			return false
+		}
+		if v.Refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Release drops a reference; the last one frees the snapshot.
+func (v *View) Release() {
+	if v.Refs.Add(-1) == 0 {
+		// The only error is that of a snapshot closed twice, which refs rules out.
+		_ = v.Snap.Close()
+	}
+}
+
+// Collection returns the state of a collection by id.
+func (v *View) Collection(id uint32, name string) (*CollectionView, error) {
+	if c, ok := v.Collections.Get(id); ok {
+		return c, nil
+	}
+	return nil, fault.NotFound("collection %q", name)
+}
+
+// SpaceNumber returns a space of the collection, nil where there is none.
+func (cv *CollectionView) SpaceNumber(id uint32) *SpaceView {
+	for i := range cv.Spaces {
+		if cv.Spaces[i].Space.ID == id {
+			return &cv.Spaces[i]
+		}
+	}
+	return nil
+}
+
+// Building returns the space that is being built, nil where there is none.
+func (cv *CollectionView) Building() *SpaceView {
+	for i := range cv.Spaces {
+		if cv.Spaces[i].Numbers.Building {
+			return &cv.Spaces[i]
+		}
+	}
+	return nil
+}
+
+// InSpace returns the collection as it is seen in a space: 0 is the one that it is seen
+// in already, which is the active one unless the handle or the search names another.
+func (cv *CollectionView) InSpace(id uint32) (*CollectionView, error) {
+	if id == 0 || cv.Space != nil && cv.Space.ID == id {
+		return cv, nil
+	}
+	sp := cv.SpaceNumber(id)
+	switch {
+	case sp == nil:
+		return nil, cv.noSpace(id)
+	case sp.Numbers.Building:
+		return nil, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, id, cv.Name)
+	}
+	in := *cv
+	in.SpaceView = *sp
+	return &in, nil
+}
+
+// noSpace is about a space that the collection does not have.
+func (cv *CollectionView) noSpace(id uint32) error {
+	var numbers []string
+	for _, sp := range cv.Spaces {
+		number := fmt.Sprint(sp.Space.ID)
+		if sp.Space.ID == cv.Active {
+			number += " (active)"
+		}
+		numbers = append(numbers, number)
+	}
+	switch len(numbers) {
+	case 0:
+		return fault.NotFound("space %d of collection %q, which has none: it is not trained", id, cv.Name)
+	case 1:
+		return fault.NotFound("space %d of collection %q, which has space %s only", id, cv.Name, numbers[0])
+	}
+	return fault.NotFound("space %d of collection %q, which has the spaces %s", id, cv.Name, strings.Join(numbers, ", "))
+}
+
+// Row returns the row of an item by its key, or ErrNotFound.
+func (cv *CollectionView) Row(r pebble.Reader, key string) (uint32, error) {
+	if len(key) > record.MaxKeyBytes {
+		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d", record.Shortened(key), cv.Name, record.MaxKeyBytes, len(key))
+	}
+	row, found, err := record.RowOf(r, cv.ID, key)
+	if err == nil && !found {
+		err = fault.NotFound("item %q in collection %q", key, cv.Name)
+	}
+	return row, err
+}
