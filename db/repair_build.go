@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -13,15 +16,16 @@ import (
 )
 
 // The last step of making a new store is what a database does that was closed while spaces
-// were being built: it is opened, and builders make the codes of all items.
+// were being built: it is opened, and builders make the codes of all items. Before that
+// transactions put the items into their sets.
 
 // A plan is what is to be made of a collection when the new store is open.
 type plan struct {
-	id       uint32
-	name     string
-	spaces   []uint32    // that are being built
-	activate []uint32    // to become active then, one after the other
-	given    *givenCodes // of a codes-only collection
+	of       *record.Descriptor
+	presence []*roaring.Bitmap // by modality: the rows that have it
+	spaces   []uint32          // that are being built
+	activate []uint32          // to become active then, one after the other
+	given    *givenCodes       // of a codes-only collection
 }
 
 // build opens what has been made as a database, and makes the codes.
@@ -40,7 +44,7 @@ func (r *repairer) build(plans []plan) (err error) {
 		}
 	}()
 	for _, p := range plans {
-		if err := r.buildOne(&Collection{db: d, id: p.id, name: p.name}, &p); err != nil {
+		if err := r.buildOne(&Collection{db: d, id: p.of.ID, name: p.of.Name}, &p); err != nil {
 			return err
 		}
 	}
@@ -58,6 +62,9 @@ func (r *repairer) build(plans []plan) (err error) {
 
 func (r *repairer) buildOne(c *Collection, p *plan) error {
 	if err := c.inside().Loaded(r.ctx); err != nil {
+		return err
+	}
+	if err := r.adopt(c, p); err != nil {
 		return err
 	}
 	if p.given != nil {
@@ -79,6 +86,44 @@ func (r *repairer) buildOne(c *Collection, p *plan) error {
 		}
 	}
 	return nil
+}
+
+// adoptedRows is how many items are put into their sets in one commit.
+const adoptedRows = 1 << 14
+
+// adopt puts all items of a collection into their sets.
+func (r *repairer) adopt(c *Collection, p *plan) error {
+	var rows []uint32
+	var terms []record.Terms
+	done := 0
+	flush := func() error {
+		r.at(done, "collection %s: sets of rows", c.name)
+		err := c.inside().Do(r.ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+			for i, row := range rows {
+				tx.Adopt(s, row, p.presence, terms[i])
+			}
+			tx.Committer.Touch(s)
+			return nil
+		})
+		done += len(rows)
+		rows, terms = rows[:0], terms[:0]
+		return err
+	}
+	err := record.ForEach(c.db.state.Engine.DB, codec.CollectionKey(codec.KindItem, c.id), func(key, value []byte) error {
+		rec, err := codec.DecodeItemRecord(value)
+		if err != nil {
+			return err
+		}
+		t, err := p.of.Terms(rec.Labels, rec.Fields)
+		if rows, terms = append(rows, codec.LastNumber(key)), append(terms, t); err == nil && len(rows) == adoptedRows {
+			err = flush()
+		}
+		return err
+	})
+	if err == nil && len(rows) > 0 {
+		err = flush()
+	}
+	return err
 }
 
 // givenRows is how many given codes are stored in one commit.

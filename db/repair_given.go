@@ -128,6 +128,5 @@ func (c *collectionMender) mendGiven() error {
 	c.counters.ActiveSpace, c.counters.PreviousSpace = 1, 0
 	c.counters.NextSpace = max(c.counters.NextSpace, 2)
 	c.counters.Spaces = []codec.SpaceCounters{{ID: 1, Revision: 1, Sets: []codec.CodeCounters{{View: record.SharedTarget}}}}
-	c.plans = append(c.plans, plan{id: c.ID, name: c.Name, given: c.given})
 	return c.writeSpace(d, nil)
 }

@@ -34,6 +34,7 @@ type collectionMender struct {
 	had      []*roaring.Bitmap // rows that have a modality, as it is stored
 	presence []*roaring.Bitmap // and as features tell
 	given    *givenCodes       // of a codes-only collection
+	plan     plan
 }
 
 // collection mends everything that is stored of a collection but the codes.
@@ -46,7 +47,7 @@ func (m *mender) collection(d *record.Descriptor) error {
 		c.presence, c.had = append(c.presence, roaring.New()), append(c.had, roaring.New())
 	}
 	for _, step := range []func() error{
-		c.readCounters, c.readSets, c.readItems, c.mendLabels, c.mendKeys, c.readGiven, c.mendFeatures, c.makeSets, c.mendSpaces, c.writeCounters,
+		c.readCounters, c.readSets, c.readItems, c.mendLabels, c.mendKeys, c.readGiven, c.mendFeatures, c.mendSpaces, c.conclude,
 	} {
 		if err := errors.Join(m.flush(), m.ctx.Err()); err != nil {
 			return err
@@ -172,7 +173,33 @@ func (c *collectionMender) mendLabels() error {
 			return err
 		}
 	}
+	for id := range c.labelled {
+		if int64(id) >= int64(c.labels) {
+			return c.dropLabels()
+		}
+	}
 	return nil
+}
+
+// dropLabels takes labels out of items of which there is no name, as their numbers are damaged.
+func (c *collectionMender) dropLabels() error {
+	return record.ForEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
+		rec, err := codec.DecodeItemRecord(value)
+		if err != nil {
+			return err
+		}
+		known := slices.DeleteFunc(slices.Clone(rec.Labels), func(id uint32) bool { return int64(id) >= int64(c.labels) })
+		if len(known) == len(rec.Labels) {
+			return nil
+		}
+		c.badItem(codec.LastNumber(key), "it has labels of which there is no name: they are left out")
+		rec.Labels = known
+		b, err := rec.Append(nil)
+		if err != nil {
+			return err
+		}
+		return c.set(key, b)
+	})
 }
 
 // mendFeatures finds the features that can be read.
@@ -202,8 +229,9 @@ func (c *collectionMender) mendFeatures() error {
 	return err
 }
 
-// writeCounters writes the counters; those of spaces are there already.
-func (c *collectionMender) writeCounters() error {
+// conclude writes the counters, in which those of spaces are, and leaves the sets of rows to
+// be made when the store is open.
+func (c *collectionMender) conclude() error {
 	n := &c.counters
 	n.NextRow = max(n.NextRow, c.seen.rows)
 	if !c.items.IsEmpty() {
@@ -211,7 +239,12 @@ func (c *collectionMender) writeCounters() error {
 	}
 	n.NextRow = min(n.NextRow, record.MaxRows)
 	n.NextKey = max(n.NextKey, c.nextKey)
-	n.Items = c.items.GetCardinality()
+	n.Items = 0
+	if err := c.deleteAll(codec.CollectionKey(codec.KindRows, c.ID)); err != nil {
+		return err
+	}
+	c.plan.of, c.plan.presence, c.plan.given = c.Descriptor, c.presence, c.given
+	c.plans = append(c.plans, c.plan)
 	return c.set(c.countersKey(), n.Append(nil))
 }
 

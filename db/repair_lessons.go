@@ -83,6 +83,14 @@ func (s *spaceMender) writeOnlineRows() error {
 	return nil
 }
 
+func (m *mender) writeLayer(key []byte, l codec.Layer) error {
+	b, err := l.Append(nil, true)
+	if err != nil {
+		return err
+	}
+	return m.set(key, b)
+}
+
 // makeStatistics adds up what rows have taught, and stores the descriptor of the space,
 // which says how much that is.
 func (s *spaceMender) makeStatistics() error {

@@ -33,7 +33,6 @@ func (c *collectionMender) mendSpaces() error {
 	}
 	c.counters.NextSpace = max(c.counters.NextSpace, uint64(last)+1)
 	c.counters.Spaces, c.counters.ActiveSpace, c.counters.PreviousSpace = nil, 0, 0
-	p := plan{id: c.ID, name: c.Name}
 	complete, kept := map[uint64]bool{}, map[uint32]bool{}
 	newest, wanted := uint64(0), uint64(0) // wanted: it is to become active when it is complete
 	for _, n := range all {
@@ -47,7 +46,7 @@ func (c *collectionMender) mendSpaces() error {
 			continue
 		}
 		kept[uint32(n.ID)] = true
-		p.spaces = append(p.spaces, uint32(n.ID))
+		c.plan.spaces = append(c.plan.spaces, uint32(n.ID))
 		c.counters.Spaces = append(c.counters.Spaces, n)
 		switch {
 		case !was.Building:
@@ -74,25 +73,27 @@ func (c *collectionMender) mendSpaces() error {
 	}
 	for _, id := range []uint64{previous, active, wanted} {
 		if id != 0 {
-			p.activate = append(p.activate, uint32(id))
+			c.plan.activate = append(c.plan.activate, uint32(id))
 		}
 	}
-	c.plans = append(c.plans, p)
 	return c.dropSpaces(kept)
 }
 
 // storedSpaces returns the counters of the spaces, in ascending order, and where they are
 // lost those of all that anything is stored of.
 func (c *collectionMender) storedSpaces() []codec.SpaceCounters {
-	all := map[uint64]codec.SpaceCounters{}
+	possible := func(id uint64) bool { return id > 0 && id < record.MaxRows-1 }
+	all, whole := map[uint64]codec.SpaceCounters{}, c.counted && !c.lostAny(c.countersKey())
 	for _, n := range c.counters.Spaces {
-		all[n.ID] = n
+		if possible(n.ID) {
+			all[n.ID] = n
+		} else {
+			whole = false
+		}
 	}
-	if !c.counted || c.lostAny(c.countersKey()) {
-		for id := range c.seen.spaces {
-			if _, known := all[uint64(id)]; !known && id > 0 && id < record.MaxRows-1 {
-				all[uint64(id)] = codec.SpaceCounters{ID: uint64(id)}
-			}
+	for id := range c.seen.spaces {
+		if _, known := all[uint64(id)]; !whole && !known && possible(uint64(id)) {
+			all[uint64(id)] = codec.SpaceCounters{ID: uint64(id)}
 		}
 	}
 	out := make([]codec.SpaceCounters, 0, len(all))
@@ -250,14 +251,18 @@ func (s *spaceMender) mendRevisions() error {
 	if err != nil {
 		return err
 	}
-	if !s.known {
+	latest := uint32(0)
+	if s.n.Revision < record.MaxRows-1 { // else it is damaged
+		latest = uint32(s.n.Revision)
+	}
+	if latest == 0 {
 		for revision := range all {
 			if revision < record.MaxRows-1 {
-				s.n.Revision = max(s.n.Revision, uint64(revision))
+				latest = max(latest, revision)
 			}
 		}
 	}
-	latest := uint32(s.n.Revision)
+	s.n.Revision = uint64(latest)
 	oldest := uint32(max(2, int64(latest)-(spaces.Kept-1))) // that has to be there
 	for revision := oldest; revision <= latest; revision++ {
 		all[revision] = true
