@@ -15,7 +15,7 @@ func (h *history) activate(op *Op) error {
 	}
 	number := c.numberOf(op.Space)
 	var want error
-	sp := c.space(number) // of number 0 the active one, of which nothing comes
+	sp := c.space(number) // for number 0 the active space, to which nothing happens
 	if sp == nil {
 		want = db.ErrNotFound
 	}
@@ -63,7 +63,7 @@ func (h *history) dropSpace(op *Op) error {
 	}
 	var want error
 	switch {
-	case number == 0, number == c.active:
+	case number == c.active: // 0 before a training
 		want = db.ErrInvalid
 	case c.space(number) == nil:
 		want = db.ErrNotFound
