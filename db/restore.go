@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/verify"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -69,6 +70,6 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 // verifyWith returns what verifies a folder that nobody has open.
 func verifyWith(cfg *store.Config) copies.Verifier {
 	return func(ctx context.Context, dir string, records event.Progress, found func(report.Finding) error) (*report.Verification, error) {
-		return verifyInFolder(ctx, cfg, dir, verifyOptions{Progress: records}, found)
+		return verify.Folder(ctx, cfg, dir, verify.Options{Progress: records}, found)
 	}
 }
