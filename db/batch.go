@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -14,6 +15,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
+
+// bulkItems is the number of items from which on a batch that only puts new items
+// into one collection is stored as sorted tables, which the store takes over, instead
+// of through its log and memory. With so many both take about as long: a dozen files
+// have to be made durable, one for each kind of key, which costs as much as some
+// thousand items cost the ordinary way. (Tests have less.)
+var bulkItems = 8192
 
 // A Batch collects changes, to any collections of one database, that are
 // committed together: all of them become visible and durable, or none. The items
@@ -134,6 +142,74 @@ func (b *Batch) check(c *Collection, kind state.ChangeKind, item *Item) error {
 	return nil
 }
 
+// addBulk puts an item among the columns of the batch. It reports whether that is
+// where the item belongs.
+func (b *Batch) addBulk(c *Collection, kind state.ChangeKind, item *Item) (bool, error) {
+	if b.bulk == nil {
+		if b.single || len(b.changes) != bulkItems-1 {
+			return false, nil
+		}
+		if b.bulk = bulkOf(c, b.changes); b.bulk == nil {
+			b.single = true
+			return false, nil
+		}
+		b.changes = nil
+	}
+	if kind != state.PutItem || c.id != b.bulk.collection.ID {
+		b.spill()
+		return false, nil
+	}
+	return true, c.read(func(_ *state.View, cv *state.CollectionView) error {
+		k := b.bulk
+		if isPlain(cv.Descriptor, item) {
+			k.addPlain(item.Key, item.Code)
+			b.bytes += record.ItemBytes + len(item.Key) + 8*codec.Words(cv.Bits)
+			return nil
+		}
+		it, err := checkItem(cv.Descriptor, item, false)
+		if err == nil {
+			k.addChecked(it)
+			b.bytes += it.Bytes()
+		}
+		return err
+	})
+}
+
+// bulkOf returns the changes as columns, nil where they do not fit.
+func bulkOf(c *Collection, changes []*state.Change) *bulk {
+	k := newBulk(c.inside())
+	for _, ch := range changes {
+		switch {
+		case ch.Collection != c.id:
+			return nil
+		case ch.Kind == state.AddLabels && k.n == 0:
+			k.register(ch.Item.Labels)
+			k.registrations++
+		case ch.Kind == state.PutItem:
+			k.addChecked(ch.Item)
+		default:
+			return nil
+		}
+	}
+	if k.n == 0 {
+		return nil // only labels: it is not many items
+	}
+	return k
+}
+
+// spill makes changes of the columns.
+func (b *Batch) spill() {
+	k := b.bulk
+	b.bulk, b.single = nil, true
+	if names := k.labels.All(); k.registrations > 0 {
+		b.changes = append(b.changes, &state.Change{Collection: k.collection.ID, Kind: state.AddLabels, Item: &record.Item{Labels: names}})
+	}
+	b.changes = slices.Grow(b.changes, k.n)
+	for i := range k.n {
+		b.changes = append(b.changes, &state.Change{Collection: k.collection.ID, Kind: state.PutItem, Item: k.item(i)})
+	}
+}
+
 // Commit encodes the items, on all cores where there are many, and stores them.
 // Thousands of new items of one collection, and nothing else but labels
 // registered before them, are stored several times faster than the same number of
@@ -199,7 +275,7 @@ func (b *Batch) Keys() []string {
 
 func (b *Batch) commit(ctx context.Context) error {
 	if b.bulk != nil {
-		if err := b.bulk.commit(ctx, int64(b.bytes), nil, nil); !errors.Is(err, errNotBulk) {
+		if err := b.bulk.commit(ctx, bulkCommit{bytes: int64(b.bytes)}); !errors.Is(err, errNotBulk) {
 			return err
 		}
 		if b.bytes > record.MaxBatchBytes {
@@ -274,7 +350,7 @@ func (b *Batch) commitPledged(ctx context.Context) error {
 			err = tx.Committer.Admit(store.WrittenTwice*int64(size), false)
 		}
 		if err == nil {
-			err = b.pledge.give(tx.Committer.Sequence+1, tx.Committer.Log)
+			err = b.pledge.give(tx.Committer.Sequence + 1)
 		}
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
@@ -15,18 +16,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// bulkItems is the number of items from which on a batch that only puts new items
-// into one collection is stored as sorted tables, which the store takes over, instead
-// of through its log and memory. With so many both take about as long: a dozen files
-// have to be made durable, one for each kind of key, which costs as much as some
-// thousand items cost the ordinary way. (Tests have less.)
-var bulkItems = 8192
-
 // A bulk holds new items of one collection column by column, so that millions of them
 // fit into memory. What an item has besides key and code is there too, or is read when
 // it is needed; see extraItems. A batch whose changes do not fit has them one by one.
 type bulk struct {
-	collection *Collection
+	collection state.Collection
 	n          int
 
 	registrations int               // of labels, before the first item
@@ -40,72 +34,13 @@ type bulk struct {
 	columns       []*codeColumn     // of a learned collection, by space
 	scratch       codec.Code
 
-	// temp, if not nil, makes a file for what is long and read once.
-	temp func() (*tempFile, error)
+	// Where what is long and read once is kept meanwhile; nil: in memory.
+	fs  vfs.FS
+	dir string
 }
 
-// addBulk puts an item among the columns of the batch. It reports whether that is
-// where the item belongs.
-func (b *Batch) addBulk(c *Collection, kind state.ChangeKind, item *Item) (bool, error) {
-	if b.bulk == nil {
-		if b.single || len(b.changes) != bulkItems-1 {
-			return false, nil
-		}
-		if b.bulk = bulkOf(c, b.changes); b.bulk == nil {
-			b.single = true
-			return false, nil
-		}
-		b.changes = nil
-	}
-	if kind != state.PutItem || c.id != b.bulk.collection.id {
-		b.spill()
-		return false, nil
-	}
-	return true, c.read(func(_ *state.View, cv *state.CollectionView) error {
-		k := b.bulk
-		if isPlain(cv.Descriptor, item) {
-			k.addPlain(item)
-			b.bytes += record.ItemBytes + len(item.Key) + 8*len(k.scratch)
-			return nil
-		}
-		it, err := checkItem(cv.Descriptor, item, false)
-		if err == nil {
-			k.addChecked(it)
-			b.bytes += it.Bytes()
-		}
-		return err
-	})
-}
-
-// isPlain reports whether an item has nothing but a code, which suits the collection,
-// and a key that can be one.
-func isPlain(d *record.Descriptor, item *Item) bool {
-	return item.isEmpty() && d.CodesOnly() && len(item.Code) == codec.Bytes(d.Bits) && record.CheckKey(item.Key) == nil
-}
-
-func newBulk(c *Collection) *bulk { return &bulk{collection: c, labels: state.NewLabels()} }
-
-// bulkOf returns the changes as columns, nil where they do not fit.
-func bulkOf(c *Collection, changes []*state.Change) *bulk {
-	k := newBulk(c)
-	for _, ch := range changes {
-		switch {
-		case ch.Collection != c.id:
-			return nil
-		case ch.Kind == state.AddLabels && k.n == 0:
-			k.register(ch.Item.Labels)
-			k.registrations++
-		case ch.Kind == state.PutItem:
-			k.addChecked(ch.Item)
-		default:
-			return nil
-		}
-	}
-	if k.n == 0 {
-		return nil // only labels: it is not many items
-	}
-	return k
-}
+// newBulk returns columns without items.
+func newBulk(c state.Collection) *bulk { return &bulk{collection: c, labels: state.NewLabels()} }
 
 // register numbers labels that are not known yet, in this order.
 func (k *bulk) register(names []string) {
@@ -114,13 +49,13 @@ func (k *bulk) register(names []string) {
 	}
 }
 
-// addPlain adds an item that has nothing but a key and a code, see isPlain.
-func (k *bulk) addPlain(item *Item) {
+// addPlain adds an item that has nothing but a key and a code, which it copies.
+func (k *bulk) addPlain(key string, code []byte) {
 	if k.scratch == nil {
-		k.scratch = codec.NewCode(8 * len(item.Code))
+		k.scratch = codec.NewCode(8 * len(code))
 	}
-	k.scratch.SetBytes(item.Code)
-	k.add(item.Key, k.scratch)
+	k.scratch.SetBytes(code)
+	k.add(key, k.scratch)
 	k.keep(nil)
 }
 
@@ -179,23 +114,14 @@ func (k *bulk) add(key string, code codec.Code) {
 	k.n++
 }
 
-// spill makes changes of the columns.
-func (b *Batch) spill() {
-	k := b.bulk
-	b.bulk, b.single = nil, true
-	if names := k.labels.All(); k.registrations > 0 {
-		b.changes = append(b.changes, &state.Change{Collection: k.collection.id, Kind: state.AddLabels, Item: &record.Item{Labels: names}})
+// item returns item i, where all that it has is in memory; it shares that.
+func (k *bulk) item(i int) *record.Item {
+	if k.more != nil && k.more[i] != nil {
+		return k.more[i]
 	}
-	b.changes = slices.Grow(b.changes, k.n)
-	for i := range k.n {
-		it := &record.Item{}
-		if k.more != nil && k.more[i] != nil {
-			it = k.more[i]
-		} else {
-			k.keyAndCode(i, it)
-		}
-		b.changes = append(b.changes, &state.Change{Collection: k.collection.id, Kind: state.PutItem, Item: it})
-	}
+	it := &record.Item{}
+	k.keyAndCode(i, it)
+	return it
 }
 
 // keyAndCode sets those of item i, in the memory of the columns.
@@ -228,31 +154,38 @@ func (k *bulk) allKeys() []string {
 	return keys
 }
 
-// commit stores the items in one commit; pledge, if not nil, is that of Tables. It
-// gives errNotBulk where that has to be done one by one, because some of the items are
-// there already, say; nothing has happened then. bytes are about those of the items.
-func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress event.Progress) error {
-	d := k.collection.db
-	ctx, op := d.state.Signals.Begin(ctx, event.OpBulkLoad, k.collection.name)
+// A bulkCommit says how items are stored.
+type bulkCommit struct {
+	bytes    int64                     // about those of the items
+	promise  func(commit uint64) error // if not nil, hears which commit it will be, before it is
+	withdraw func()                    // hears that it has not come about, after promise
+	progress event.Progress            // may be nil: "encoding" and "storing", in items; 0 of 0 where the number is not known
+}
+
+// commit stores the items in one commit. It gives errNotBulk where they have to be stored
+// one by one, because some of the items are there already, say; nothing has happened then.
+func (k *bulk) commit(ctx context.Context, o bulkCommit) error {
+	d := k.collection.DB
+	ctx, op := d.Signals.Begin(ctx, event.OpBulkLoad, k.collection.Name)
 	defer op.Abandon()
-	err := k.load(ctx, bytes, pledge, op.Telling(progress))
+	err := k.load(ctx, o, op.Telling(o.progress))
 	if errors.Is(err, errNotBulk) {
 		op.End(nil, event.Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.String("outcome", "one by one")}})
 		return err
 	}
-	op.End(err, event.Event{Items: int64(k.n), Bytes: bytes})
+	op.End(err, event.Event{Items: int64(k.n), Bytes: o.bytes})
 	if err == nil {
-		d.state.Committer.Figures.Put.Add(uint64(k.n))
+		d.Committer.Figures.Put.Add(uint64(k.n))
 	}
 	return err
 }
 
-func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress event.Progress) error {
-	d := k.collection.db
-	if err := k.collection.inside().Loaded(ctx); err != nil {
+func (k *bulk) load(ctx context.Context, o bulkCommit, progress event.Progress) error {
+	d := k.collection.DB
+	if err := k.collection.Loaded(ctx); err != nil {
 		return err
 	}
-	if err := d.state.Engine.Admit(bytes, false); err != nil { // before all that work
+	if err := d.Engine.Admit(o.bytes, false); err != nil { // before all that work
 		return err
 	}
 	defer k.dropColumns()
@@ -260,15 +193,12 @@ func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress e
 		return err
 	}
 	progress("storing", 0, 0)
-	return d.state.Committer.Load(ctx, func(tx *state.Tx) error {
-		l := newBulkLoad(tx.Committer, k, bytes)
+	return d.Committer.Load(ctx, func(tx *state.Tx) error {
+		l := newBulkLoad(tx.Committer, k, o.bytes)
 		if l == nil {
 			return errNotBulk
 		}
-		if pledge != nil {
-			l.tables.Promise = func(commit uint64) error { return pledge.give(commit, tx.Committer.Log) }
-			l.tables.Withdraw = func() { pledge.takeBack(tx.Committer.Log) }
-		}
+		l.tables.Promise, l.tables.Withdraw = o.promise, o.withdraw
 		return l.run(ctx)
 	})
 }

@@ -3,11 +3,8 @@ package db
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
@@ -129,7 +126,7 @@ func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) erro
 // committer makes them again where that has changed by then. A codes-only collection has
 // nothing to encode. progress may be nil, see ImportOptions.
 func (k *bulk) encode(ctx context.Context, progress event.Progress) error {
-	return k.collection.read(func(_ *state.View, cv *state.CollectionView) error {
+	return k.collection.Read(func(_ *state.View, cv *state.CollectionView) error {
 		if cv.CodesOnly() {
 			return nil
 		}
@@ -170,11 +167,11 @@ func (k *bulk) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(nam
 		blocks = x.blocks()
 	}
 	c := newCodeColumn(s, k.n, blocks)
-	if k.temp == nil {
+	if k.fs == nil {
 		c.projections = make([][]byte, blocks)
 	} else {
 		var err error
-		if c.file, err = k.temp(); err != nil {
+		if c.file, err = newTempFile(k.fs, k.fs.PathJoin(k.dir, fmt.Sprintf("%d.projections", len(k.columns)+1))); err != nil {
 			return err
 		}
 		c.at = make([]int64, blocks)
@@ -182,11 +179,11 @@ func (k *bulk) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(nam
 	k.columns = append(k.columns, c)
 	var done atomic.Int64
 	var reporting sync.Mutex
-	bufs := sync.Pool{New: func() any { return &encodeBuffer{} }}
+	bufs := sync.Pool{New: func() any { return &encodeBuffer{reader: x.newReader()} }}
 	return work.ParallelBy(ctx, work.All(), 1, blocks, func(block int) error {
 		b := bufs.Get().(*encodeBuffer)
 		defer bufs.Put(b)
-		from, items, err := x.read(block, recordPart|vectorPart, &b.items)
+		from, items, err := b.reader.read(block, recordPart|vectorPart)
 		if err != nil {
 			return err
 		}
@@ -220,69 +217,6 @@ func (k *bulk) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(nam
 
 // An encodeBuffer is scratch memory for the items of a block and their codes.
 type encodeBuffer struct {
-	items itemBuffer
-	encs  []spaces.Encoding
-}
-
-// A tempFile is a file that is appended to by several goroutines, and then read, and that
-// is gone when it is not needed any more.
-type tempFile struct {
-	fs   vfs.FS
-	path string
-
-	mu     sync.Mutex
-	file   vfs.File
-	size   int64
-	reader vfs.File // nil: nobody has read yet
-}
-
-// newTempFile makes the file, which must not be open already.
-func newTempFile(fsys vfs.FS, path string) (*tempFile, error) {
-	f, err := fsys.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return nil, err
-	}
-	return &tempFile{fs: fsys, path: path, file: f}, nil
-}
-
-// append writes b at the end, and returns where that is.
-func (t *tempFile) append(b []byte) (at int64, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(b) == 0 {
-		return t.size, nil
-	}
-	if _, err := t.file.Write(b); err != nil {
-		return 0, err
-	}
-	at = t.size
-	t.size += int64(len(b))
-	return at, nil
-}
-
-// read fills b with what is at a place of the file.
-func (t *tempFile) read(b []byte, at int64) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.reader == nil {
-		f, err := t.fs.Open(t.path)
-		if err != nil {
-			return err
-		}
-		t.reader = f
-	}
-	_, err := t.reader.ReadAt(b, at)
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// remove closes and removes the file; what is left of it is removed with its folder.
-func (t *tempFile) remove() {
-	_ = t.file.Close()
-	if t.reader != nil {
-		_ = t.reader.Close()
-	}
-	_ = t.fs.Remove(t.path)
+	reader extrasReader
+	encs   []spaces.Encoding
 }

@@ -14,10 +14,15 @@ type extraItems interface {
 	// blockOf returns the block that item i is in.
 	blockOf(i int) int
 
+	// newReader returns a reader for one goroutine.
+	newReader() extrasReader
+}
+
+// An extrasReader reads blocks of extraItems.
+type extrasReader interface {
 	// read reads some parts of a block, and returns its first item and its items, without
-	// keys and codes, nil where there is nothing. They are valid until buf is used again.
-	// Several goroutines may read, each with a buf of its own.
-	read(block int, parts itemParts, buf *itemBuffer) (from int, items []*record.Item, err error)
+	// keys and codes, nil where there is nothing. They are valid until it is called again.
+	read(block int, parts itemParts) (from int, items []*record.Item, err error)
 }
 
 // itemParts are parts of items.
@@ -34,10 +39,11 @@ type memoryItems []*record.Item
 // memoryBlock is how many of them are a block.
 const memoryBlock = 1024
 
-func (m memoryItems) blocks() int       { return (len(m) + memoryBlock - 1) / memoryBlock }
-func (m memoryItems) blockOf(i int) int { return i / memoryBlock }
+func (m memoryItems) blocks() int             { return (len(m) + memoryBlock - 1) / memoryBlock }
+func (m memoryItems) blockOf(i int) int       { return i / memoryBlock }
+func (m memoryItems) newReader() extrasReader { return m }
 
-func (m memoryItems) read(block int, _ itemParts, _ *itemBuffer) (from int, items []*record.Item, err error) {
+func (m memoryItems) read(block int, _ itemParts) (from int, items []*record.Item, err error) {
 	from = block * memoryBlock
 	return from, m[from:min(from+memoryBlock, len(m))], nil
 }
@@ -57,7 +63,10 @@ func (k *bulk) extras() extraItems {
 // codes. They are valid until f returns.
 func (k *bulk) each(ctx context.Context, parts itemParts, from, to int, f func(i int, it *record.Item) error) error {
 	x := k.extras()
-	var buf itemBuffer
+	var reader extrasReader
+	if x != nil {
+		reader = x.newReader()
+	}
 	for from < to {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -66,7 +75,7 @@ func (k *bulk) each(ctx context.Context, parts itemParts, from, to int, f func(i
 		end := min(to, from+memoryBlock)
 		if x != nil {
 			var err error
-			if first, items, err = x.read(x.blockOf(from), parts, &buf); err != nil {
+			if first, items, err = reader.read(x.blockOf(from), parts); err != nil {
 				return err
 			}
 			end = min(to, first+len(items))

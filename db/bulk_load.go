@@ -45,7 +45,7 @@ type bulkLoad struct {
 // newBulkLoad returns a load of b in the committer's state; nil where there is no
 // room for it, which the ordinary way has the words for. bytes are those of the items.
 func newBulkLoad(c *state.Committer, b *bulk, bytes int64) *bulkLoad {
-	s := c.States[b.collection.id]
+	s := c.States[b.collection.ID]
 	if s == nil || s.Counters.NextRow+uint64(b.n) > record.MaxRows {
 		return nil
 	}

@@ -155,30 +155,15 @@ func (l *bulkLoad) writeSets(t *store.Stream) error {
 
 // writeSet adds rows to a set of the collection.
 func (l *bulkLoad) writeSet(t *store.Stream, set byte, id uint32, rows *roaring.Bitmap) error {
-	return byContainer(rows, func(container uint16, layer codec.Layer) error {
+	return record.ByContainer(rows, func(container uint16, layer codec.Layer) error {
 		return l.putRows(t, codec.RowsKey(l.s.ID, set, id, container), container, layer)
 	})
-}
-
-// byContainer calls f with the containers of a set of rows, as layers that add them.
-func byContainer(rows *roaring.Bitmap, f func(container uint16, layer codec.Layer) error) error {
-	it := rows.Iterator()
-	for it.HasNext() {
-		layer, container := codec.NewLayer(), uint16(it.PeekNext()>>16)
-		for it.HasNext() && uint16(it.PeekNext()>>16) == container {
-			layer.Added.Add(uint32(uint16(it.Next())))
-		}
-		if err := f(container, layer); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // writePending adds the rows to those that the online steps have not seen.
 func (l *bulkLoad) writePending(t *store.Stream) error {
 	for _, sp := range l.s.Spaces {
-		err := byContainer(l.pending(sp), func(container uint16, layer codec.Layer) error {
+		err := record.ByContainer(l.pending(sp), func(container uint16, layer codec.Layer) error {
 			return l.putRows(t, codec.OnlineRowsKey(l.s.ID, sp.ID, codec.SetPending, container), container, layer)
 		})
 		if err != nil {

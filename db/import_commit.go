@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -72,7 +71,7 @@ func (im *Import) settle() error {
 
 func (im *Import) commit(ctx context.Context) error {
 	d, k := im.c.db, im.k
-	pledge := &pledge{fs: d.opts.FS, dir: im.spool.dir, pledged: pledged{rows: im.rows, items: uint64(k.n)}}
+	pledge := &pledge{log: d.state.Engine.Log, fs: d.opts.FS, dir: im.spool.dir, pledged: pledged{rows: im.rows, items: uint64(k.n)}}
 	err := im.c.read(func(_ *state.View, cv *state.CollectionView) error {
 		im.spool.descriptor = cv.Descriptor // what it may have grown by is in later items
 		return nil
@@ -81,16 +80,11 @@ func (im *Import) commit(ctx context.Context) error {
 		return err
 	}
 	if k.n > 0 {
-		k.staged = nil
+		k.fs, k.dir, k.staged = d.opts.FS, im.spool.dir, nil
 		if im.spool.extras {
 			k.staged = im.spool
 		}
-		temps := 0
-		k.temp = func() (*tempFile, error) {
-			temps++
-			return newTempFile(d.opts.FS, d.opts.FS.PathJoin(im.spool.dir, fmt.Sprintf("%d.projections", temps)))
-		}
-		err := k.commit(ctx, im.Bytes(), pledge, im.opt.Progress)
+		err := k.commit(ctx, bulkCommit{bytes: im.Bytes(), promise: pledge.give, withdraw: pledge.takeBack, progress: im.opt.Progress})
 		if !errors.Is(err, errNotBulk) {
 			return err
 		}

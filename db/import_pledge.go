@@ -19,6 +19,7 @@ import (
 // takes back the pledge of a commit that has not come about, before there can be another
 // of that number.
 type pledge struct {
+	log *store.Log // of the database
 	fs  vfs.FS
 	dir string
 	pledged
@@ -33,29 +34,23 @@ type pledged struct {
 const pledgeBytes = 28
 
 // give writes the pledge for the commit of that number, durably.
-func (p *pledge) give(sequence uint64, log *store.Log) error {
-	if p == nil {
-		return nil
-	}
+func (p *pledge) give(sequence uint64) error {
 	b := binary.LittleEndian.AppendUint64(nil, sequence)
 	b = binary.LittleEndian.AppendUint64(b, p.rows)
 	b = binary.LittleEndian.AppendUint64(b, p.items)
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	err := store.ReplaceFile(p.fs, p.dir, importPledge, b)
 	if err != nil {
-		p.takeBack(log)
+		p.takeBack()
 	}
 	return err
 }
 
 // takeBack removes it. Where that fails so does the database: a later commit would be
 // taken for this one.
-func (p *pledge) takeBack(log *store.Log) {
-	if p == nil {
-		return
-	}
+func (p *pledge) takeBack() {
 	if err := removeFile(p.fs, p.dir, importPledge); err != nil {
-		log.Fail(err)
+		p.log.Fail(err)
 	}
 }
 

@@ -54,7 +54,7 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 // resume reads what has been staged.
 func (im *Import) resume(ctx context.Context) error {
 	d := im.c.db
-	im.k = newBulk(im.c)
+	im.k = newBulk(im.c.inside())
 	var cv *state.CollectionView
 	err := im.c.read(func(_ *state.View, v *state.CollectionView) error {
 		cv = v

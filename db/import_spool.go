@@ -212,7 +212,16 @@ func (s *spool) blockOf(i int) int {
 	return sort.Search(len(s.chunks), func(j int) bool { return s.chunks[j].start > uint64(i) }) - 1
 }
 
-func (s *spool) read(block int, parts itemParts, buf *itemBuffer) (from int, items []*record.Item, err error) {
+func (s *spool) newReader() extrasReader { return &spoolReader{of: s} }
+
+// A spoolReader reads items of a spool, in its own memory.
+type spoolReader struct {
+	of  *spool
+	buf itemBuffer
+}
+
+func (r *spoolReader) read(block int, parts itemParts) (from int, items []*record.Item, err error) {
+	s, buf := r.of, &r.buf
 	ref := &s.chunks[block]
 	items = buf.prepare(int(ref.items))
 	part := func(p int) ([]byte, error) {

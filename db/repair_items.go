@@ -274,7 +274,7 @@ func (c *collectionMender) makeSets() error {
 }
 
 func (c *collectionMender) writeRows(set byte, id uint32, rows *roaring.Bitmap) error {
-	return byContainer(rows, func(container uint16, l codec.Layer) error {
+	return record.ByContainer(rows, func(container uint16, l codec.Layer) error {
 		return c.writeLayer(codec.RowsKey(c.ID, set, id, container), l)
 	})
 }
