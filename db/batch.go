@@ -29,8 +29,8 @@ var bulkItems = 8192
 type Batch struct {
 	db      *DB
 	changes []*state.Change
-	bulk    *bulk // in place of changes, where they are many of one kind
-	single  bool  // they are not
+	columns *bulk // items to put, which come after changes; nil: there are only changes
+	single  bool  // there are only changes, and will be
 	bytes   int
 	pledge  *pledge // nil: there is none
 	err     error
@@ -44,10 +44,11 @@ func (d *DB) NewBatch() *Batch { return &Batch{db: d.orNone()} }
 // Len returns the number of changes in the batch.
 func (b *Batch) Len() int {
 	b = b.orNone()
-	if k := b.bulk; k != nil {
-		return k.n + k.registrations
+	n := len(b.changes)
+	if b.columns != nil {
+		n += b.columns.n
 	}
-	return len(b.changes)
+	return n
 }
 
 // Bytes estimates what the items of the batch take, in bytes; Commit refuses more
@@ -80,7 +81,7 @@ func (b *Batch) add(c *Collection, kind state.ChangeKind, item *Item) error {
 	}
 	if b.err = b.check(c, kind, item); b.err == nil && b.bytes > record.MaxBulkBytes {
 		b.err = fault.Invalid("a batch of more than %d bytes: split it", record.MaxBulkBytes)
-		b.changes, b.bulk = nil, nil
+		b.changes, b.columns = nil, nil
 	}
 	return b.err
 }
@@ -110,105 +111,86 @@ func (b *Batch) check(c *Collection, kind state.ChangeKind, item *Item) error {
 			return err
 		}
 	}
-	if done, err := b.addBulk(c, kind, item); done {
-		return err
-	}
-	ch := &state.Change{Collection: c.id, Kind: kind}
-	err := c.read(func(_ *state.View, cv *state.CollectionView) (err error) {
+	columns := b.columnsFor(c, kind)
+	return c.read(func(_ *state.View, cv *state.CollectionView) error {
 		if err := cv.Changeable(); err != nil {
 			return err
 		}
-		switch kind {
-		case state.DeleteItem:
-			ch.Item = &record.Item{Key: item.Key}
-			return nil
-		case state.AddLabels:
-			ch.Item = &record.Item{Labels: slices.Clone(item.Labels)}
-			for _, l := range item.Labels {
-				if err := record.CheckLabel(l); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		ch.Item, err = checkItem(cv.Descriptor, item, kind == state.MergeItem)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	b.changes = append(b.changes, ch)
-	b.bytes += ch.Item.Bytes()
-	return nil
-}
-
-// addBulk puts an item among the columns of the batch. It reports whether that is
-// where the item belongs.
-func (b *Batch) addBulk(c *Collection, kind state.ChangeKind, item *Item) (bool, error) {
-	if b.bulk == nil {
-		if b.single || len(b.changes) != bulkItems-1 {
-			return false, nil
-		}
-		if b.bulk = bulkOf(c, b.changes); b.bulk == nil {
-			b.single = true
-			return false, nil
-		}
-		b.changes = nil
-	}
-	if kind != state.PutItem || c.id != b.bulk.collection.ID {
-		b.spill()
-		return false, nil
-	}
-	return true, c.read(func(_ *state.View, cv *state.CollectionView) error {
-		k := b.bulk
-		if isPlain(cv.Descriptor, item) {
-			k.addPlain(item.Key, item.Code)
+		if columns != nil && isPlain(cv.Descriptor, item) {
+			columns.addPlain(item.Key, item.Code)
 			b.bytes += record.ItemBytes + len(item.Key) + 8*codec.Words(cv.Bits)
 			return nil
 		}
-		it, err := checkItem(cv.Descriptor, item, false)
-		if err == nil {
-			k.addChecked(it)
-			b.bytes += it.Bytes()
+		it, err := checkChange(cv.Descriptor, kind, item)
+		if err != nil {
+			return err
 		}
-		return err
+		if columns != nil {
+			columns.addChecked(it)
+		} else {
+			b.changes = append(b.changes, &state.Change{Collection: c.id, Kind: kind, Item: it})
+		}
+		b.bytes += it.Bytes()
+		return nil
 	})
 }
 
-// bulkOf returns the changes as columns, nil where they do not fit.
-func bulkOf(c *Collection, changes []*state.Change) *bulk {
-	k := newBulk(c.inside())
-	for _, ch := range changes {
-		switch {
-		case ch.Collection != c.id:
-			return nil
-		case ch.Kind == state.AddLabels && k.n == 0:
-			k.register(ch.Item.Labels)
-			k.registrations++
-		case ch.Kind == state.PutItem:
-			k.addChecked(ch.Item)
-		default:
+// checkChange checks what a change has, and copies it.
+func checkChange(d *record.Descriptor, kind state.ChangeKind, item *Item) (*record.Item, error) {
+	switch kind {
+	case state.DeleteItem:
+		return &record.Item{Key: item.Key}, nil
+	case state.AddLabels:
+		for _, l := range item.Labels {
+			if err := record.CheckLabel(l); err != nil {
+				return nil, err
+			}
+		}
+		return &record.Item{Labels: slices.Clone(item.Labels)}, nil
+	}
+	return checkItem(d, item, kind == state.MergeItem)
+}
+
+// columnsFor returns the columns for an item that is put as long as the batch does nothing
+// else, but for labels that it has registered before, with one collection. Else it returns
+// nil, and the batch has changes one by one from then on.
+func (b *Batch) columnsFor(c *Collection, kind state.ChangeKind) *bulk {
+	switch {
+	case b.single || b.columns == nil && kind == state.AddLabels:
+		return nil
+	case kind != state.PutItem || b.columns != nil && b.columns.collection.ID != c.id:
+		b.spill()
+		return nil
+	case b.columns != nil:
+		return b.columns
+	}
+	columns := newBulk(c.inside())
+	for _, ch := range b.changes {
+		if ch.Collection != c.id {
+			b.spill()
 			return nil
 		}
+		columns.register(ch.Item.Labels)
 	}
-	if k.n == 0 {
-		return nil // only labels: it is not many items
-	}
-	return k
+	b.columns = columns
+	return columns
 }
 
 // spill makes changes of the columns.
 func (b *Batch) spill() {
-	k := b.bulk
-	b.bulk, b.single = nil, true
-	if names := k.labels.All(); k.registrations > 0 {
-		b.changes = append(b.changes, &state.Change{Collection: k.collection.ID, Kind: state.AddLabels, Item: &record.Item{Labels: names}})
+	k := b.columns
+	b.columns, b.single = nil, true
+	if k == nil {
+		return
 	}
 	b.changes = slices.Grow(b.changes, k.n)
 	for i := range k.n {
 		b.changes = append(b.changes, &state.Change{Collection: k.collection.ID, Kind: state.PutItem, Item: k.item(i)})
 	}
 }
+
+// isBulk reports whether the batch is to be stored as sorted tables.
+func (b *Batch) isBulk() bool { return b.columns != nil && b.columns.n >= bulkItems }
 
 // Commit encodes the items, on all cores where there are many, and stores them.
 // Thousands of new items of one collection, and nothing else but labels
@@ -225,7 +207,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 		return fault.Invalid("the batch has been committed")
 	}
 	limit := record.MaxBatchBytes
-	if b.bulk != nil {
+	if b.isBulk() {
 		limit = record.MaxBulkBytes
 	}
 	if b.bytes > limit {
@@ -244,14 +226,6 @@ func (b *Batch) Commit(ctx context.Context) error {
 	return err
 }
 
-// commitOne commits the only change of the batch and returns the key of its item.
-func (b *Batch) commitOne(ctx context.Context) (key string, err error) {
-	if err := b.Commit(ctx); err != nil {
-		return "", err
-	}
-	return b.changes[0].Item.Key, nil
-}
-
 // Keys returns the keys of the items that the batch has put and merged, in the order in
 // which they were added: the given ones, and those that were made for items without key. It
 // returns nil before Commit has returned nil. The slice is the caller's; it costs a string
@@ -261,8 +235,8 @@ func (b *Batch) Keys() []string {
 	if !b.stored {
 		return nil
 	}
-	if b.bulk != nil {
-		return b.bulk.allKeys()
+	if b.columns != nil {
+		return b.columns.allKeys()
 	}
 	var keys []string
 	for _, ch := range b.changes {
@@ -274,16 +248,16 @@ func (b *Batch) Keys() []string {
 }
 
 func (b *Batch) commit(ctx context.Context) error {
-	if b.bulk != nil {
-		if err := b.bulk.commit(ctx, bulkCommit{bytes: int64(b.bytes)}); !errors.Is(err, errNotBulk) {
+	if b.isBulk() {
+		if err := b.columns.commit(ctx, bulkCommit{bytes: int64(b.bytes)}); !errors.Is(err, errNotBulk) {
 			return err
 		}
 		if b.bytes > record.MaxBatchBytes {
 			return fault.Invalid("a batch of %d bytes that does not only put new items into one collection, at most %d are possible: split it",
 				b.bytes, record.MaxBatchBytes)
 		}
-		b.spill()
 	}
+	b.spill()
 	if len(b.changes) == 0 {
 		return ctx.Err()
 	}

@@ -23,16 +23,15 @@ type bulk struct {
 	collection state.Collection
 	n          int
 
-	registrations int               // of labels, before the first item
-	labels        *state.Labels     // registered, and then by first appearance
-	codes         codec.Codes       // of a codes-only collection
-	keys          []string          // empty where automatic, until they are stored; nil while all are
-	firstKey      uint64            // of an automatic key, where keys is nil and all are stored
-	presence      []*roaring.Bitmap // the items that have a modality, by modality
-	more          []*record.Item    // nil where there is nothing but key and code; nil while that holds of all
-	staged        extraItems        // in place of more
-	columns       []*codeColumn     // of a learned collection, by space
-	scratch       codec.Code
+	labels   *state.Labels     // registered, and then by first appearance
+	codes    codec.Codes       // of a codes-only collection
+	keys     []string          // empty where automatic, until they are stored; nil while all are
+	firstKey uint64            // of an automatic key, where keys is nil and all are stored
+	presence []*roaring.Bitmap // the items that have a modality, by modality
+	more     []*record.Item    // nil where there is nothing but key and code; nil while that holds of all
+	staged   extraItems        // in place of more
+	columns  []*codeColumn     // of a learned collection, by space
+	scratch  codec.Code
 
 	// Where what is long and read once is kept meanwhile; nil: in memory.
 	fs  vfs.FS
@@ -71,7 +70,7 @@ func (k *bulk) addChecked(it *record.Item) {
 // keep keeps what the last item has besides key and code, nil where that is nothing.
 func (k *bulk) keep(more *record.Item) {
 	if more != nil && k.more == nil {
-		k.more = make([]*record.Item, k.n-1, max(2*k.n, 2*bulkItems))
+		k.more = make([]*record.Item, k.n-1, 2*k.n)
 	}
 	if k.more != nil {
 		k.more = append(k.more, more)
@@ -101,12 +100,12 @@ func (k *bulk) has(t, i int) {
 func (k *bulk) add(key string, code codec.Code) {
 	if code != nil {
 		if k.codes.Bits() == 0 {
-			k.codes = codec.NewCodes(64*len(code), 2*bulkItems)
+			k.codes = codec.NewCodes(64*len(code), 1)
 		}
 		k.codes.Append(code)
 	}
 	if key != "" && k.keys == nil {
-		k.keys = make([]string, k.n, max(2*k.n, 2*bulkItems))
+		k.keys = make([]string, k.n, 2*k.n+1)
 	}
 	if k.keys != nil {
 		k.keys = append(k.keys, key)
