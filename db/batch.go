@@ -46,7 +46,7 @@ func (b *Batch) Len() int {
 	b = b.orNone()
 	n := len(b.changes)
 	if b.columns != nil {
-		n += b.columns.n
+		n += b.columns.len()
 	}
 	return n
 }
@@ -183,14 +183,14 @@ func (b *Batch) spill() {
 	if k == nil {
 		return
 	}
-	b.changes = slices.Grow(b.changes, k.n)
-	for i := range k.n {
+	b.changes = slices.Grow(b.changes, k.len())
+	for i := range k.len() {
 		b.changes = append(b.changes, &state.Change{Collection: k.collection.ID, Kind: state.PutItem, Item: k.item(i)})
 	}
 }
 
 // isBulk reports whether the batch is to be stored as sorted tables.
-func (b *Batch) isBulk() bool { return b.columns != nil && b.columns.n >= bulkItems }
+func (b *Batch) isBulk() bool { return b.columns != nil && b.columns.len() >= bulkItems }
 
 // Commit encodes the items, on all cores where there are many, and stores them.
 // Thousands of new items of one collection, and nothing else but labels

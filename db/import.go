@@ -133,9 +133,9 @@ func (im *Import) Rows() int { return int(im.orNone().rows) }
 func (im *Import) Items() int {
 	im = im.orNone()
 	if im.pledged {
-		return max(im.k.n, int(im.done.items))
+		return max(im.k.len(), int(im.done.items))
 	}
-	return im.k.n
+	return im.k.len()
 }
 
 // Bytes estimates what the items take, as Batch.Bytes does.

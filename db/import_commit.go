@@ -71,7 +71,7 @@ func (im *Import) settle() error {
 
 func (im *Import) commit(ctx context.Context) error {
 	d, k := im.c.db, im.k
-	pledge := &pledge{log: d.state.Engine.Log, fs: d.opts.FS, dir: im.spool.dir, pledged: pledged{rows: im.rows, items: uint64(k.n)}}
+	pledge := &pledge{log: d.state.Engine.Log, fs: d.opts.FS, dir: im.spool.dir, pledged: pledged{rows: im.rows, items: uint64(k.len())}}
 	err := im.c.read(func(_ *state.View, cv *state.CollectionView) error {
 		im.spool.descriptor = cv.Descriptor // what it may have grown by is in later items
 		return nil
@@ -79,11 +79,12 @@ func (im *Import) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if k.n > 0 {
-		k.fs, k.dir, k.staged = d.opts.FS, im.spool.dir, nil
+	if k.len() > 0 {
+		var extras extraItems
 		if im.spool.extras {
-			k.staged = im.spool
+			extras = im.spool
 		}
+		k.readFrom(extras, d.opts.FS, im.spool.dir)
 		err := k.commit(ctx, bulkCommit{bytes: im.Bytes(), promise: pledge.give, withdraw: pledge.takeBack, progress: im.opt.Progress})
 		if !errors.Is(err, errNotBulk) {
 			return err
@@ -114,7 +115,7 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 		}
 	}
 	k := im.k
-	err := k.each(ctx, recordPart|vectorPart, 0, k.n, func(i int, it *record.Item) error {
+	err := k.each(ctx, recordPart|vectorPart, 0, k.len(), func(i int, it *record.Item) error {
 		if inParts && int64(b.bytes) >= most {
 			if err := b.Commit(ctx); err != nil {
 				return err
@@ -122,7 +123,7 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 			b = im.c.db.NewBatch()
 			b.single = true
 			if im.opt.Progress != nil {
-				im.opt.Progress("storing", int64(i), int64(k.n))
+				im.opt.Progress("storing", int64(i), int64(k.len()))
 			}
 		}
 		own := it.Clone()

@@ -96,7 +96,7 @@ func (im *Import) take(desc *record.Descriptor, h *chunkHeader, parts *[chunkPar
 	if err != nil {
 		return err
 	}
-	k, first, i := im.k, im.k.n, 0
+	k, first, i := im.k, im.k.len(), 0
 	var code codec.Code
 	if bits > 0 {
 		code = codec.NewCode(bits)
