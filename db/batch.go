@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -29,8 +30,8 @@ var bulkItems = 8192
 type Batch struct {
 	db      *DB
 	changes []*state.Change
-	columns *bulk // items to put, which come after changes; nil: there are only changes
-	single  bool  // there are only changes, and will be
+	columns *bulk.Items // items to put, which come after changes; nil: there are only changes
+	single  bool        // there are only changes, and will be
 	bytes   int
 	pledge  *pledge // nil: there is none
 	err     error
@@ -46,7 +47,7 @@ func (b *Batch) Len() int {
 	b = b.orNone()
 	n := len(b.changes)
 	if b.columns != nil {
-		n += b.columns.len()
+		n += b.columns.Len()
 	}
 	return n
 }
@@ -117,7 +118,7 @@ func (b *Batch) check(c *Collection, kind state.ChangeKind, item *Item) error {
 			return err
 		}
 		if columns != nil && isPlain(cv.Descriptor, item) {
-			columns.addPlain(item.Key, item.Code)
+			columns.AddPlain(item.Key, item.Code)
 			b.bytes += record.ItemBytes + len(item.Key) + 8*codec.Words(cv.Bits)
 			return nil
 		}
@@ -126,7 +127,7 @@ func (b *Batch) check(c *Collection, kind state.ChangeKind, item *Item) error {
 			return err
 		}
 		if columns != nil {
-			columns.addChecked(it)
+			columns.Add(it)
 		} else {
 			b.changes = append(b.changes, &state.Change{Collection: c.id, Kind: kind, Item: it})
 		}
@@ -154,23 +155,23 @@ func checkChange(d *record.Descriptor, kind state.ChangeKind, item *Item) (*reco
 // columnsFor returns the columns for an item that is put as long as the batch does nothing
 // else, but for labels that it has registered before, with one collection. Else it returns
 // nil, and the batch has changes one by one from then on.
-func (b *Batch) columnsFor(c *Collection, kind state.ChangeKind) *bulk {
+func (b *Batch) columnsFor(c *Collection, kind state.ChangeKind) *bulk.Items {
 	switch {
 	case b.single || b.columns == nil && kind == state.AddLabels:
 		return nil
-	case kind != state.PutItem || b.columns != nil && b.columns.collection.ID != c.id:
+	case kind != state.PutItem || b.columns != nil && b.columns.Collection.ID != c.id:
 		b.spill()
 		return nil
 	case b.columns != nil:
 		return b.columns
 	}
-	columns := newBulk(c.inside())
+	columns := bulk.New(c.inside())
 	for _, ch := range b.changes {
 		if ch.Collection != c.id {
 			b.spill()
 			return nil
 		}
-		columns.register(ch.Item.Labels)
+		columns.Register(ch.Item.Labels)
 	}
 	b.columns = columns
 	return columns
@@ -183,14 +184,14 @@ func (b *Batch) spill() {
 	if k == nil {
 		return
 	}
-	b.changes = slices.Grow(b.changes, k.len())
-	for i := range k.len() {
-		b.changes = append(b.changes, &state.Change{Collection: k.collection.ID, Kind: state.PutItem, Item: k.item(i)})
+	b.changes = slices.Grow(b.changes, k.Len())
+	for i := range k.Len() {
+		b.changes = append(b.changes, &state.Change{Collection: k.Collection.ID, Kind: state.PutItem, Item: k.Item(i)})
 	}
 }
 
 // isBulk reports whether the batch is to be stored as sorted tables.
-func (b *Batch) isBulk() bool { return b.columns != nil && b.columns.len() >= bulkItems }
+func (b *Batch) isBulk() bool { return b.columns != nil && b.columns.Len() >= bulkItems }
 
 // Commit encodes the items, on all cores where there are many, and stores them.
 // Thousands of new items of one collection, and nothing else but labels
@@ -236,7 +237,7 @@ func (b *Batch) Keys() []string {
 		return nil
 	}
 	if b.columns != nil {
-		return b.columns.allKeys()
+		return b.columns.Keys()
 	}
 	var keys []string
 	for _, ch := range b.changes {
@@ -249,7 +250,7 @@ func (b *Batch) Keys() []string {
 
 func (b *Batch) commit(ctx context.Context) error {
 	if b.isBulk() {
-		if err := b.columns.commit(ctx, bulkCommit{bytes: int64(b.bytes)}); !errors.Is(err, errNotBulk) {
+		if err := b.columns.Commit(ctx, bulk.Options{Bytes: int64(b.bytes)}); !errors.Is(err, bulk.ErrNotBulk) {
 			return err
 		}
 		if b.bytes > record.MaxBatchBytes {

@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -202,7 +203,7 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 		n.Built = uint64(next)
 		switch {
 		case tables:
-			err = storeCodes(ctx, tx.Committer, b.workers, s, sp, n, fresh.rows, fresh.encs)
+			err = bulk.StoreCodes(ctx, tx.Committer, b.workers, s, sp, n, fresh.rows, fresh.encs)
 		case last:
 			err = completeSpace(tx, s, sp, drift)
 		default:

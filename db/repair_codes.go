@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -29,7 +30,7 @@ func (s *spaceMender) mendCodes() error {
 	coded := uint64(0)
 	work := t.Task(func(first *store.Stream) error {
 		stream := func() *store.Stream { return &store.Stream{Ctx: first.Ctx, Tables: t} }
-		projections := newBlockStream(first, s.space.Projections(s.ID).Block(codec.KindProjection, 0), s.space.ProjectionBytes(), 0)
+		projections := bulk.NewBlockStream(first, s.space.Projections(s.ID).Block(codec.KindProjection, 0), s.space.ProjectionBytes(), 0)
 		p := &codePass{spaceMender: s, verifier: verifier, projections: projections}
 		p.named, p.untraced = named, s.known && named.GetCardinality() < s.n.Coded
 		for it := s.items.Iterator(); it.HasNext(); {
@@ -44,7 +45,7 @@ func (s *spaceMender) mendCodes() error {
 		if err := p.flush(); err != nil {
 			return err
 		}
-		if err := projections.flush(); err != nil {
+		if err := projections.Flush(); err != nil {
 			return err
 		}
 		if s.IndexOnly {
@@ -143,7 +144,7 @@ func (s *spaceMender) hasStored(row uint32) bool {
 type codePass struct {
 	*spaceMender
 	verifier    *spaceVerifier
-	projections *blockStream // of the store that is made
+	projections *bulk.BlockStream // of the store that is made
 	coded       uint64
 	named       *roaring.Bitmap // rows that name a code, or that one names
 	untraced    bool            // there were more items with codes
@@ -381,7 +382,7 @@ func (p *codePass) stored(row uint32, projection []byte) error {
 	if projection == nil {
 		return nil
 	}
-	return p.projections.set(row, projection)
+	return p.projections.Set(row, projection)
 }
 
 // uncoded reports whether an item without labels that count has no code because the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
@@ -187,8 +188,8 @@ func (v *targetMender) take(row uint32) {
 func (v *targetMender) write(newStream func() *store.Stream) (n codec.CodeCounters, err error) {
 	n = codec.CodeCounters{View: v.Target, NextCode: v.codes.next}
 	var pairs []uint64 // code number and row
-	blocks := newBlockStream(newStream(), v.Block(codec.KindRowCodes, 0), codec.RowCodeBytes, 0)
-	defer func() { blocks.t.Finish() }()
+	blocks := bulk.NewBlockStream(newStream(), v.Block(codec.KindRowCodes, 0), codec.RowCodeBytes, 0)
+	defer func() { blocks.Stream.Finish() }()
 	var entry []byte
 	v.rows.each(func(row uint32, x *carriedCode) {
 		if x.state == carriedNone || err != nil {
@@ -196,16 +197,16 @@ func (v *targetMender) write(newStream func() *store.Stream) (n codec.CodeCounte
 		}
 		pairs = append(pairs, uint64(x.number)<<32|uint64(row))
 		entry = codec.RowCode{Code: x.number, Provenance: x.from, Revision: x.revision}.Append(entry[:0])
-		err = blocks.set(row, entry)
+		err = blocks.Set(row, entry)
 	})
-	if err = errors.Join(err, blocks.flush()); err != nil {
+	if err = errors.Join(err, blocks.Flush()); err != nil {
 		return n, err
 	}
 	n.Coded = uint64(len(pairs))
 	slices.Sort(pairs)
-	codes := newBlockStream(newStream(), v.Block(codec.KindCodes, 0), codec.CodeEntryBytes(v.Bits), 0)
+	codes := bulk.NewBlockStream(newStream(), v.Block(codec.KindCodes, 0), codec.CodeEntryBytes(v.Bits), 0)
 	many := newStream()
-	defer func() { codes.t.Finish(); many.Finish() }()
+	defer func() { codes.Stream.Finish(); many.Finish() }()
 	var numbers []uint32
 	code := codec.NewCode(v.Bits)
 	for len(pairs) > 0 {
@@ -222,13 +223,13 @@ func (v *targetMender) write(newStream func() *store.Stream) (n codec.CodeCounte
 		}
 		code.SetBytes(v.codes.of(number))
 		entry = codec.AppendCodeEntry(entry[:0], code, v.Bits, row)
-		if err := codes.set(number, entry); err != nil {
+		if err := codes.Set(number, entry); err != nil {
 			return n, err
 		}
 		numbers, pairs = append(numbers, number), pairs[end:]
 	}
 	n.Codes = uint64(len(numbers))
-	if err := codes.flush(); err != nil {
+	if err := codes.Flush(); err != nil {
 		return n, err
 	}
 	return n, v.writePostings(newStream(), numbers)
@@ -242,7 +243,7 @@ func (v *targetMender) writeCarriers(t *store.Stream, pairs []uint64) error {
 			l.Added.Add(uint32(uint16(pairs[0])))
 			pairs = pairs[1:]
 		}
-		if err := putLayer(t, v.CodeKeys.RowsKey(uint32(container>>16), uint16(container)), l, true); err != nil {
+		if err := bulk.PutLayer(t, v.CodeKeys.RowsKey(uint32(container>>16), uint16(container)), l, true); err != nil {
 			return err
 		}
 	}

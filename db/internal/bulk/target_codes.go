@@ -1,4 +1,4 @@
-package db
+package bulk
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// bulkCodes is the part of one target.
-type bulkCodes struct {
+// targetCodes is the part of one target.
+type targetCodes struct {
 	record.CodeKeys
-	of        *bulkSpace
+	of        *spaceCodes
 	at        int // of the target among those of the space
 	table     *mih.Writer
 	before    *mih.Table
@@ -29,7 +29,7 @@ type bulkCodes struct {
 const noCode = 1<<32 - 1
 
 // number puts the codes into the table and keeps their numbers.
-func (k *bulkCodes) number(ctx context.Context) error {
+func (k *targetCodes) number(ctx context.Context) error {
 	t := k.table.Table()
 	numbers := make([]uint32, k.of.codes.len())
 	for i := range numbers {
@@ -59,11 +59,11 @@ func (k *bulkCodes) number(ctx context.Context) error {
 	return nil
 }
 
-func (k *bulkCodes) writeRowCodes(t *store.Stream) error {
+func (k *targetCodes) writeRowCodes(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
-	b := newBlockStream(t, k.Block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
+	b := NewBlockStream(t, k.Block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
 	var entry []byte
 	for i, n := range k.numbers {
 		if n == noCode {
@@ -71,26 +71,26 @@ func (k *bulkCodes) writeRowCodes(t *store.Stream) error {
 		}
 		from := k.of.codes.in(k.at, i).From
 		entry = codec.RowCode{Code: n, Provenance: from, Revision: k.of.space.Revision}.Append(entry[:0])
-		if err := b.set(k.of.row(i), entry); err != nil {
+		if err := b.Set(k.of.row(i), entry); err != nil {
 			return err
 		}
 	}
-	return b.flush()
+	return b.Flush()
 }
 
 // writeCodes writes the new codes with the row that carries each, or with a sign
 // that several do, which also replaces the row of older codes.
-func (k *bulkCodes) writeCodes(t *store.Stream) error {
+func (k *targetCodes) writeCodes(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
 	q, table := k.Bits, k.table.Table()
-	b := newBlockStream(t, k.Block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
+	b := NewBlockStream(t, k.Block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
 	var entry []byte
 	for _, s := range k.singles {
 		n := uint32(s >> 32)
 		entry = codec.AppendCodeEntry(entry[:0], table.Code(n), q, codec.ManyRows)
-		if err := b.set(n, entry); err != nil {
+		if err := b.Set(n, entry); err != nil {
 			return err
 		}
 	}
@@ -102,15 +102,15 @@ func (k *bulkCodes) writeCodes(t *store.Stream) error {
 			}
 		}
 		entry = codec.AppendCodeEntry(entry[:0], table.Code(n), q, row)
-		if err := b.set(n, entry); err != nil {
+		if err := b.Set(n, entry); err != nil {
 			return err
 		}
 	}
-	return b.flush()
+	return b.Flush()
 }
 
 // writeCodeRows writes the rows of the codes that several carry.
-func (k *bulkCodes) writeCodeRows(t *store.Stream) error {
+func (k *targetCodes) writeCodeRows(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (k *bulkCodes) writeCodeRows(t *store.Stream) error {
 		}
 		n := uint32(container >> 16)
 		key := k.RowsKey(n, uint16(container))
-		if err := putLayer(t, key, layer, n >= k.firstCode); err != nil {
+		if err := PutLayer(t, key, layer, n >= k.firstCode); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ func (k *bulkCodes) writeCodeRows(t *store.Stream) error {
 
 // writePostings writes the postings of the new codes for some of the substrings,
 // by sorting the numbers of the codes by substring.
-func (k *bulkCodes) writePostings(t *store.Stream, from, to int) error {
+func (k *targetCodes) writePostings(t *store.Stream, from, to int) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}

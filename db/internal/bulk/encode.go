@@ -1,4 +1,4 @@
-package db
+package bulk
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 // encode makes the codes of the items, under the models that are current now. The
 // committer makes them again where that has changed by then. A codes-only collection has
 // nothing to encode. progress may be nil, see ImportOptions.
-func (k *bulk) encode(ctx context.Context, progress event.Progress) error {
-	return k.collection.Read(func(_ *state.View, cv *state.CollectionView) error {
+func (k *Items) encode(ctx context.Context, progress event.Progress) error {
+	return k.Collection.Read(func(_ *state.View, cv *state.CollectionView) error {
 		if cv.CodesOnly() {
 			return nil
 		}
@@ -32,7 +32,7 @@ func (k *bulk) encode(ctx context.Context, progress event.Progress) error {
 }
 
 // in returns the codes of the items in a space, nil where there are none yet.
-func (k *bulk) in(s *spaces.Space) *codeColumn {
+func (k *Items) in(s *spaces.Space) *codeColumn {
 	for _, column := range k.columns {
 		if column.space == s {
 			return column
@@ -42,7 +42,7 @@ func (k *bulk) in(s *spaces.Space) *codeColumn {
 }
 
 // dropColumns forgets the codes that have been made.
-func (k *bulk) dropColumns() {
+func (k *Items) dropColumns() {
 	for _, column := range k.columns {
 		if column.file != nil {
 			column.file.remove()
@@ -52,11 +52,11 @@ func (k *bulk) dropColumns() {
 }
 
 // encodeFor makes the codes of the items in a space, block by block on all cores.
-func (k *bulk) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(names []string) []uint32, progress event.Progress) error {
+func (k *Items) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(names []string) []uint32, progress event.Progress) error {
 	x := k.extras()
 	blocks := 0
 	if x != nil {
-		blocks = x.blocks()
+		blocks = x.Blocks()
 	}
 	c := newCodeColumn(s, k.n, blocks)
 	if k.fs == nil {
@@ -71,11 +71,11 @@ func (k *bulk) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(nam
 	k.columns = append(k.columns, c)
 	var done atomic.Int64
 	var reporting sync.Mutex
-	bufs := sync.Pool{New: func() any { return &encodeBuffer{reader: x.newReader()} }}
+	bufs := sync.Pool{New: func() any { return &encodeBuffer{reader: x.NewReader()} }}
 	return work.ParallelBy(ctx, work.All(), 1, blocks, func(block int) error {
 		b := bufs.Get().(*encodeBuffer)
 		defer bufs.Put(b)
-		from, items, err := b.reader.read(block, recordPart|vectorPart)
+		from, items, err := b.reader.Read(block, RecordPart|VectorPart)
 		if err != nil {
 			return err
 		}
@@ -109,6 +109,6 @@ func (k *bulk) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(nam
 
 // An encodeBuffer is scratch memory for the items of a block and their codes.
 type encodeBuffer struct {
-	reader extrasReader
+	reader Reader
 	encs   []spaces.Encoding
 }

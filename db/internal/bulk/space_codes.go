@@ -1,4 +1,4 @@
-package db
+package bulk
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// storeCodes stores the codes of many rows, which ascend and none of which has a code in the
+// StoreCodes stores the codes of many rows, which ascend and none of which has a code in the
 // space yet, and the counters n of the space, as one commit of sorted tables. Where it fails
 // nothing has changed.
-func storeCodes(ctx context.Context, c *state.Committer, workers int, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, rows []uint32, encs []spaces.Encoding) (err error) {
+func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, rows []uint32, encs []spaces.Encoding) (err error) {
 	t := c.Tables()
 	t.Workers = workers
-	codes := newBulkSpace(s, sp, func(i int) uint32 { return rows[i] }, madeCodes(encs))
+	codes := newSpaceCodes(s, sp, func(i int) uint32 { return rows[i] }, madeCodes(encs))
 	codes.numbers = n
 	defer func() {
 		if err != nil {
@@ -47,9 +47,9 @@ func storeCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 	})
 }
 
-// bulkSpace writes what is kept of the codes of many rows, none of which has a code in
-// the space yet. It is what tx.setCodes writes for one row after the other.
-type bulkSpace struct {
+// spaceCodes writes what is kept of the codes of many rows, none of which has a code in
+// the space yet. It is what Tx.SetCodes writes for one row after the other.
+type spaceCodes struct {
 	collection uint32
 	space      *spaces.Space
 	row        func(i int) uint32 // ascending
@@ -57,7 +57,7 @@ type bulkSpace struct {
 	freshRow   uint64              // blocks of rows from this on have never been written
 	numbers    codec.SpaceCounters // before
 
-	sets []*bulkCodes // by target
+	sets []*targetCodes // by target
 }
 
 // itemCodes are the codes of many items in one space.
@@ -97,14 +97,14 @@ func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error 
 	return nil
 }
 
-// newBulkSpace begins to give rows their codes in a space.
-func newBulkSpace(s *state.CollectionState, sp *state.SpaceState, row func(i int) uint32, codes itemCodes) *bulkSpace {
-	b := &bulkSpace{
+// newSpaceCodes begins to give rows their codes in a space.
+func newSpaceCodes(s *state.CollectionState, sp *state.SpaceState, row func(i int) uint32, codes itemCodes) *spaceCodes {
+	b := &spaceCodes{
 		collection: s.ID, space: sp.Space, row: row, codes: codes,
 		freshRow: s.FreshRow, numbers: sp.Numbers,
 	}
 	for i, set := range sp.Sets {
-		b.sets = append(b.sets, &bulkCodes{
+		b.sets = append(b.sets, &targetCodes{
 			CodeKeys: set.CodeKeys, of: b, at: i, table: set.Table, before: set.Table.Publish(),
 			freshCode: set.FreshCode, firstCode: set.Table.Table().Next(), numbered: make(chan struct{}),
 		})
@@ -113,14 +113,14 @@ func newBulkSpace(s *state.CollectionState, sp *state.SpaceState, row func(i int
 }
 
 // rollback brings the tables of codes back to what they were.
-func (s *bulkSpace) rollback() {
+func (s *spaceCodes) rollback() {
 	for _, k := range s.sets {
 		k.table.Rollback(k.before)
 	}
 }
 
 // tasks returns what there is to do, for together, on the way to tables.
-func (s *bulkSpace) tasks(t *store.Tables) (number, write []work.Task) {
+func (s *spaceCodes) tasks(t *store.Tables) (number, write []work.Task) {
 	write = append(write, t.Task(s.writeProjections))
 	for _, k := range s.sets {
 		number = append(number, k.number)
@@ -135,7 +135,7 @@ func (s *bulkSpace) tasks(t *store.Tables) (number, write []work.Task) {
 }
 
 // waitNumbered waits until the numbers of all codes are known.
-func (s *bulkSpace) waitNumbered(t *store.Stream) error {
+func (s *spaceCodes) waitNumbered(t *store.Stream) error {
 	for _, k := range s.sets {
 		if err := t.Wait(k.numbered); err != nil {
 			return err
@@ -146,7 +146,7 @@ func (s *bulkSpace) waitNumbered(t *store.Stream) error {
 
 // counters returns the counters of the space with these rows, when the numbers of all
 // codes are known.
-func (s *bulkSpace) counters() codec.SpaceCounters {
+func (s *spaceCodes) counters() codec.SpaceCounters {
 	n := s.numbers
 	n.Revision, n.Sets = uint64(s.space.Revision), nil
 	for i := range s.codes.len() {
@@ -163,14 +163,14 @@ func (s *bulkSpace) counters() codec.SpaceCounters {
 	return n
 }
 
-func (s *bulkSpace) writeProjections(t *store.Stream) error {
+func (s *spaceCodes) writeProjections(t *store.Stream) error {
 	width := s.space.ProjectionBytes()
-	b := newBlockStream(t, s.space.Projections(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
+	b := NewBlockStream(t, s.space.Projections(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
 	if width > 0 {
-		err := s.codes.eachProjection(func(i int, projection []byte) error { return b.set(s.row(i), projection) })
+		err := s.codes.eachProjection(func(i int, projection []byte) error { return b.Set(s.row(i), projection) })
 		if err != nil {
 			return err
 		}
 	}
-	return b.flush()
+	return b.Flush()
 }
