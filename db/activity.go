@@ -177,7 +177,7 @@ func (d *DB) activity() (a Activity) {
 		ItemsPut: done.Put.Load(), ItemsDeleted: done.Deleted.Load(),
 		Waiting: int(done.Waiting.Load()), Commits: done.Commits.Stats(), CommitRequests: done.Requests.Load(),
 		CommitBytes: done.Bytes.Load(), Syncs: done.Syncs.Stats(),
-		Cache: cacheStats(d.opts.disk.Cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
+		Cache: cacheStats(d.opts.disk.Cache), KeyCacheBytes: d.search.Keys.Size.Load(), KeyCacheMisses: d.search.Keys.Misses.Load(),
 		Store:     d.storeStats(),
 		Snapshots: d.pins.count(),
 		Failed:    d.state.Engine.Log.Failed.Load() != nil, DiskFull: d.state.Engine.Reserve.Full.Load(),

@@ -277,7 +277,7 @@ func checkModelsOfAnAlteredCollection(t *testing.T, views model.Views) {
 	unlearned("search", second(c.Search(ctx, from)))
 	unlearned("all", second(c.SearchAll(ctx, []Query{from})))
 	unlearned("radius", second(c.CountRadius(ctx, from, 3)))
-	_, _, err = c.EncodeQuery(from)
+	_, _, err = c.EncodeQuery(ctx, from)
 	unlearned("encode a query", err)
 	_, _, err = c.Encode("image", &Item{Vectors: map[string][]float32{"audio": {1, 0, 0}}})
 	unlearned("encode", err)

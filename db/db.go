@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/mih"
@@ -34,9 +35,8 @@ type DB struct {
 	background sync.WaitGroup
 	stop       context.CancelFunc
 	buildings  buildings
-	stored     mih.StoredCosts
 	pins       pins
-	keys       *keyCache
+	search     search.Tools
 	learners   learners
 	updates    chan struct{} // asks the updater to look; holds one
 	tables     backedUp
@@ -87,7 +87,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	opts.disk.Cache = pebble.NewCache(opts.CacheBytes)
 	opts.disk.Signals.About(dir)
 	d := &DB{
-		dir: dir, opts: opts, lock: lock, keys: newKeyCache(opts.KeyCacheBytes),
+		dir: dir, opts: opts, lock: lock, search: search.Tools{Keys: search.NewKeyCache(opts.KeyCacheBytes), Costs: new(mih.StoredCosts)},
 	}
 	d.counters.opened = time.Now()
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)

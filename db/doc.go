@@ -22,7 +22,9 @@
 // each can have what finds it best.
 //
 // Labels, modalities and indexed fields filter what a search may find
-// (Query.Where, with values in Query.Args); ItemsWhere, CountWhere, CountUpTo and DeleteWhere do without a search.
+// (Query.Where, with values in Query.Args); ItemsWhere, CountWhere, CountUpTo and
+// DeleteWhere do without a search. Items goes through all in the order in which they came,
+// Keys and ItemsByKey go through those of a prefix in the order of keys.
 //
 // Modalities and fields can be added later (Collection.Alter).
 //

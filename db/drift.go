@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -224,9 +225,9 @@ func (m *modalityMeasure) search(ctx context.Context, set *state.CodeSetView, co
 		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.Space)
 	}
 	nearest := make([]int, len(m.rows))
-	groups := (len(m.rows) + maxShared - 1) / maxShared
+	groups := (len(m.rows) + search.MaxShared - 1) / search.MaxShared
 	err := work.ParallelBy(ctx, work.Background(), 1, groups, func(g int) error {
-		from, to := g*maxShared, min((g+1)*maxShared, len(m.rows))
+		from, to := g*search.MaxShared, min((g+1)*search.MaxShared, len(m.rows))
 		return m.searchGroup(ctx, set.Table, nearest, from, to)
 	})
 	for _, d := range nearest {
@@ -237,7 +238,7 @@ func (m *modalityMeasure) search(ctx context.Context, set *state.CodeSetView, co
 	return err
 }
 
-// searchGroup searches for some of the queries at once; the distance is -1 where
+// Group searches for some of the queries at once; the distance is -1 where
 // there is no other item.
 func (m *modalityMeasure) searchGroup(ctx context.Context, t *mih.Table, nearest []int, from, to int) error {
 	var queries []*mih.Query

@@ -46,7 +46,7 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	}
 	d.imports.changed.Add(1)
 	d.changed(ctx, event.CollectionDropped, event.Event{Collection: name})
-	d.keys.clear() // of all collections: what is searched for comes back soon
+	d.search.Keys.Clear() // of all collections: what is searched for comes back soon
 	return nil
 }
 

@@ -1,17 +1,16 @@
 package db
 
 import (
+	"context"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
-
-// errFarAway is about a vector without a direction in code space.
-var errFarAway = fault.Invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")
 
 // Encode returns the code that an item with these features would get without labels,
 // bits/8 bytes, and the real-valued projection whose signs it is: that of the
@@ -49,7 +48,7 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 		}
 		fused, _ := e.Fuse(0, slices.Index(sp.Targets, set.Target))
 		if spaces.IsZero(fused) {
-			return errFarAway
+			return search.ErrFarAway
 		}
 		z = slices.Clone(fused)
 		code = codec.PackSigns(codec.NewCode(sp.Bits), z).AppendBytes(nil, sp.Bits)
@@ -62,28 +61,22 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 // real-valued projection whose signs it is, nil where the query has none: by a code, or
 // by the key of an item without the vector. Query.To matters only to a query by key, and
 // need not be given with others: what a vector is encoded as does not depend on what is
-// searched for.
-func (c *Collection) EncodeQuery(q Query) (code []byte, z []float64, err error) {
+// searched for. By a key it reads the item, as Get does.
+func (c *Collection) EncodeQuery(ctx context.Context, q Query) (code []byte, z []float64, err error) {
 	c = c.orNone()
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
 	err = c.read(func(v *state.View, cv *state.CollectionView) error {
-		if err := q.checkStart(); err != nil {
-			return err
-		}
 		cv, err := cv.InSpace(uint32(q.Space))
 		if err != nil {
 			return err
 		}
-		s := &searcher{v: v, cv: cv}
-		if q.To != "" || q.Key != "" || cv.Space == nil {
-			if s.set, err = cv.CodesFor(q.To); err != nil {
-				return err
-			}
-		}
-		p, err := s.encode(q)
-		if err != nil {
+		var words codec.Code
+		if words, z, err = search.Encode(v, cv, q.inside()); err != nil {
 			return err
 		}
-		code, z = p.code.AppendBytes(nil, cv.Space.Bits), p.z
+		code = words.AppendBytes(nil, cv.Space.Bits)
 		return nil
 	})
 	return code, z, err

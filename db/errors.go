@@ -28,5 +28,6 @@ type (
 	ItemError       = fault.ItemError       // which item an error is about
 	FormatError     = fault.FormatError     // which formats are read, and which was found: an ErrFormat
 	CorruptionError = fault.CorruptionError // which record is damaged, an ErrCorrupt
+	WhereError      = fault.WhereError      // where an expression is wrong, an ErrInvalid
 	DiskFullError   = fault.DiskFullError   // how much room there is and how much is needed, an ErrDiskFull
 )

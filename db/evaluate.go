@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
@@ -45,10 +46,11 @@ type Evaluation struct {
 
 // A Retrieval is how well queries of one modality find items of another.
 type Retrieval struct {
-	From, To string
+	From string `json:"from"`
+	To   string `json:"to"`
 
-	Hamming    model.Metrics // ranked by distance, then row; with the curve by radius
-	Asymmetric model.Metrics // ranked by -z.h, then row
+	Hamming    model.Metrics `json:"hamming"`    // ranked by distance, then row; with the curve by radius
+	Asymmetric model.Metrics `json:"asymmetric"` // ranked by -z.h, then row
 }
 
 // Evaluate measures every ordered pair of modalities, from those that have
@@ -119,7 +121,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*sta
 			return fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.Items)
 		}
 		ids := newLabelIDs(cv.Names)
-		filter, err := matching(ctx, cv, v.Snap, e.Where, e.Args)
+		filter, err := search.Matching(ctx, cv, v.Snap, e.Where, e.Args)
 		if err != nil {
 			return err
 		}
@@ -300,12 +302,12 @@ func (e *evaluated) having(ctx context.Context, cv *state.CollectionView, modali
 
 // projectAll encodes n queries of one modality.
 func projectAll(ctx context.Context, cv *state.CollectionView, v *state.View, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
-	points := make([]*point, n)
-	s := searcher{v: v, cv: cv}
+	points := make([]*search.Point, n)
+	s := search.Searcher{V: v, Cv: cv}
 	err := work.Parallel(ctx, n, func(i int) error {
 		x, err := query(i)
 		if err == nil {
-			points[i], err = s.project(t, x)
+			points[i], err = s.Project(t, x)
 		}
 		if err != nil {
 			err = fmt.Errorf("%w (query %d)", err, i)
@@ -318,8 +320,8 @@ func projectAll(ctx context.Context, cv *state.CollectionView, v *state.View, t,
 		return nil, codes, err
 	}
 	for i, p := range points {
-		z[i] = p.z
-		codes.Append(p.code)
+		z[i] = p.Z
+		codes.Append(p.Code)
 	}
 	return z, codes, nil
 }

@@ -103,7 +103,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 			}
 		}
 		for _, x := range e.Queries[r.From] {
-			code, _, err := c.EncodeQuery(Query{From: r.From, Vector: x})
+			code, _, err := c.EncodeQuery(ctx, Query{From: r.From, Vector: x})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -326,7 +326,7 @@ func TestEventsOfTrouble(t *testing.T) {
 			t.Errorf("%d commits are lost, not %d", a.LostCommits, lost)
 		}
 		if lost > 0 {
-			if _, err := d.AcknowledgeLosses(); err != nil {
+			if _, err := d.AcknowledgeLosses(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/mih"
 )
 
 // An Explain tells how a query was answered.
@@ -33,8 +32,6 @@ type Explain struct {
 	SearchUS  float64 `json:"search_us"`  // finding the codes
 	ResolveUS float64 `json:"resolve_us"` // items of the codes, in order, with keys
 	KeysUS    float64 `json:"keys_us"`    // of ResolveUS, reading the keys
-
-	found mih.Explain
 }
 
 // Explain answers a query as Search does, or within a radius that is not negative
@@ -44,94 +41,46 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 	if q.K == 0 {
 		q.K = defaultK
 	}
-	e := new(Explain)
-	var res *Result
+	var e *Explain
+	res := new(Result)
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		start := time.Now()
-		s, err := c.newSearcher(ctx, v, cv, &q)
+		s, err := search.New(ctx, &c.db.search, v, cv, q.inside())
 		if err != nil {
 			return err
 		}
-		defer s.close()
-		e.EncodeUS = microseconds(time.Since(start))
-		s.explain = e
+		defer s.Close()
+		encode := time.Since(start)
+		s.Explain = new(search.Timings)
 		if radius >= 0 {
-			err = s.within(ctx, radius)
+			err = s.Within(ctx, radius)
 		} else {
-			err = s.nearest(ctx, s.toFind(q.K))
+			err = s.Nearest(ctx, s.ToFind(q.K))
 		}
 		if err != nil {
 			return err
 		}
-		if res, err = s.first(ctx, q.K); err != nil {
+		if err := res.fill(ctx, s, q.K); err != nil {
 			return err
 		}
-		e.found = *s.how()
-		e.found.Substrings = slices.Clone(e.found.Substrings)
-		e.Distinct = s.set.Codes
-		e.Predicted = s.predict(radius)
+		f, t := s.How(), s.Explain
+		e = &Explain{
+			Plan: f.Plan.String(), Substrings: slices.Clone(f.Substrings),
+			Probes: f.Probes, Candidates: f.Candidates, Compared: f.Compared,
+			Scanned: f.Scanned, Tail: f.Tail, Abandoned: f.Abandoned, Codes: f.Found,
+			Hits: len(res.Hits), Distinct: s.Set.Codes, Predicted: map[string]float64{},
+			EncodeUS: microseconds(encode), SearchUS: microseconds(t.Search),
+			ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),
+		}
+		for plan, ns := range s.Predict(radius) {
+			e.Predicted[plan.String()] = ns / 1000
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &e.found
-	e.Plan, e.Substrings = f.Plan.String(), f.Substrings
-	e.Probes, e.Candidates, e.Compared = f.Probes, f.Candidates, f.Compared
-	e.Scanned, e.Tail, e.Abandoned, e.Codes = f.Scanned, f.Tail, f.Abandoned, f.Found
 	return e, res, nil
 }
 
-// predict returns what the plans are predicted to take.
-func (s *searcher) predict(radius int) map[string]float64 {
-	out := map[string]float64{}
-	if t := s.set.Table; t != nil {
-		predicted := t.Predict
-		if s.byScore && radius < 0 {
-			predicted = func(q *mih.Query, _ int) map[Plan]float64 { return t.PredictBest(q) }
-		}
-		for plan, ns := range predicted(s.query(), radius) {
-			out[plan.String()] = ns / 1000
-		}
-	}
-	d := mih.Stored{Split: record.Split(s.set.Bits), Codes: s.set.Codes, Bits: s.set.Bits, Costs: &s.c.db.stored}
-	r := radius
-	if r < 0 {
-		r = d.Split.Len() - 1
-	}
-	postings, scan := d.PredictRadius(r)
-	out[PlanBlockScan.String()] = scan / 1000
-	if !s.byScore || radius >= 0 { // postings find no scores
-		out[PlanDisk.String()] = postings / 1000
-	}
-	return out
-}
-
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
-
-// The methods below do nothing where nobody asks.
-
-func (e *Explain) now() (t time.Time) {
-	if e != nil {
-		t = time.Now()
-	}
-	return t
-}
-
-func (e *Explain) searched(start time.Time) {
-	if e != nil {
-		e.SearchUS = microseconds(time.Since(start))
-	}
-}
-
-func (e *Explain) read(start time.Time) {
-	if e != nil {
-		e.KeysUS += microseconds(time.Since(start))
-	}
-}
-
-func (e *Explain) resolved(start time.Time, hits int) {
-	if e != nil {
-		e.ResolveUS, e.Hits = microseconds(time.Since(start)), hits
-	}
-}

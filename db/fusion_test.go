@@ -18,7 +18,7 @@ func itemProjections(t *testing.T, c *Collection, it *Item) (z [][]float64) {
 	for _, m := range pairsSchema.Modalities {
 		var p []float64
 		if x := it.Vectors[m.Name]; x != nil {
-			_, q, err := c.EncodeQuery(Query{From: m.Name, Vector: x})
+			_, q, err := c.EncodeQuery(ctx, Query{From: m.Name, Vector: x})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
@@ -20,7 +21,7 @@ var (
 	noDB         = newNoDB()
 	noCollection = &Collection{db: noDB}
 	noPin        = &pin{db: noDB}
-	noRuns       = &Runs{s: &searcher{}, pin: noPin}
+	noRuns       = &Runs{s: &search.Searcher{}, pin: noPin}
 	noSnapshot   = &Snapshot{pin: noPin, db: noDB}
 )
 

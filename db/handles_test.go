@@ -33,6 +33,7 @@ var values = []any{
 	(*CorruptionError)(nil), (*DimensionError)(nil), (*DiskFullError)(nil), (*FormatError)(nil), (*ItemError)(nil),
 	(*QueryError)(nil), (*WhereError)(nil), (*Finding)(nil), (*event.Latencies)(nil), (*Loss)(nil), (*Recovery)(nil), (*Rerank)(nil), (*Teacher)(nil),
 	(*backup.File)(nil), (*backup.Finding)(nil), (*backup.Piece)(nil),
+	(*Coded)(nil), (*Hit)(nil), (*Item)(nil), (*Result)(nil), (*Run)(nil), (*TargetCode)(nil), // as JSON
 }
 
 // Whatever is called on a handle that is nil or was not made by this module returns an

@@ -144,7 +144,7 @@ func (im *Import) Bytes() int64 { return int64(im.orNone().bytes) }
 
 // Put checks an item and stages a copy of it. One that cannot be stored gives ErrInvalid,
 // and is no part of the import, which may go on without it. After any other error nothing
-// can be put any more; what is staged is kept.
+// can be put any more; what is staged is kept. Commit makes the keys of items without one.
 func (im *Import) Put(item *Item) error {
 	im = im.orNone()
 	if item == nil {

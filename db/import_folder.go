@@ -134,18 +134,18 @@ type StagedImport struct {
 }
 
 // StagedImports returns the imports that have something staged. It looks at the folder of
-// the database only.
-func (d *DB) StagedImports() ([]StagedImport, error) {
+// the database only: at each file of each of them.
+func (d *DB) StagedImports(ctx context.Context) ([]StagedImport, error) {
 	d = d.orNone()
 	var all []StagedImport
 	err := d.state.Read(func(v *state.View) (err error) {
-		all, err = d.stagedImports(v)
+		all, err = d.stagedImports(ctx, v)
 		return fault.Annotate(err, "staged imports of %s", d.dir)
 	})
 	return all, err
 }
 
-func (d *DB) stagedImports(v *state.View) ([]StagedImport, error) {
+func (d *DB) stagedImports(ctx context.Context, v *state.View) ([]StagedImport, error) {
 	names, err := d.importNames()
 	if err != nil {
 		return nil, err
@@ -153,6 +153,9 @@ func (d *DB) stagedImports(v *state.View) ([]StagedImport, error) {
 	fsys := d.opts.FS
 	var all []StagedImport
 	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if strings.HasSuffix(name, importGone) {
 			continue
 		}
@@ -200,7 +203,7 @@ func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]Stage
 	}
 	var removed []StagedImport
 	err := d.state.Read(func(v *state.View) error {
-		all, err := d.stagedImports(v)
+		all, err := d.stagedImports(ctx, v)
 		for _, im := range all {
 			if err == nil {
 				err = ctx.Err()

@@ -31,6 +31,9 @@ type pledged struct {
 	rows, items uint64 // of the whole import
 }
 
+// castagnoli is the table of CRC-32C.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 const pledgeBytes = 28
 
 // give writes the pledge for the commit of that number, durably.

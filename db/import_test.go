@@ -269,7 +269,7 @@ func TestStagedImports(t *testing.T) {
 	}
 	w.d = mustOpen(t, "db", &Options{FS: w.fs})
 	w.c = mustCollection(t, w.d, "main")
-	staged, err := w.d.StagedImports()
+	staged, err := w.d.StagedImports(ctx)
 	if err != nil || len(staged) != 2 || staged[0].Collection != "main" || staged[0].Bytes == 0 || staged[0].Open || time.Since(staged[0].Touched) > time.Hour {
 		t.Fatalf("%+v, %v", staged, err)
 	}
@@ -321,7 +321,7 @@ func TestCommittedImportIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.reopen()
-		if staged, err := w.d.StagedImports(); err != nil || len(staged) != 1 || !staged[0].Committed {
+		if staged, err := w.d.StagedImports(ctx); err != nil || len(staged) != 1 || !staged[0].Committed {
 			t.Fatalf("%+v, %v", staged, err)
 		}
 		for left := 1; !kept && left >= 0; left-- {
@@ -365,7 +365,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 	mustClose(t, w.d)
 	for _, readOnly := range []bool{true, false} {
 		d := mustOpen(t, "db", &Options{FS: w.fs, ReadOnly: readOnly})
-		if staged, err := d.StagedImports(); err != nil || len(staged) != 1 || staged[0].Committed {
+		if staged, err := d.StagedImports(ctx); err != nil || len(staged) != 1 || staged[0].Committed {
 			t.Errorf("opened for reading only: %v: %+v, %v", readOnly, staged, err)
 		}
 		mustClose(t, d)

@@ -45,7 +45,7 @@ func TestInSpace(t *testing.T) {
 		s.Count, errs[2] = c.CountRadius(ctx, q, 3)
 		s.All, errs[3] = c.SearchAll(ctx, []Query{q, {Key: "k1"}})
 		s.Found, errs[4] = c.Evaluate(ctx, e)
-		s.Code, s.Z, errs[5] = c.EncodeQuery(q)
+		s.Code, s.Z, errs[5] = c.EncodeQuery(ctx, q)
 		s.Item, _, errs[6] = c.Encode("", items[7])
 		s.Stats, errs[7] = c.Stats()
 		_, s.Explain, errs[8] = c.Explain(ctx, q, -1)
@@ -105,7 +105,7 @@ func TestInSpace(t *testing.T) {
 	if r, err := one.Search(ctx, named); err != nil || r.Space != 2 {
 		t.Errorf("space 2 by a handle in space 1: %+v, %v", r, err)
 	}
-	if code, _, err := one.EncodeQuery(named); err != nil || !bytes.Equal(code, second.Code) {
+	if code, _, err := one.EncodeQuery(ctx, named); err != nil || !bytes.Equal(code, second.Code) {
 		t.Errorf("the code of the query in space 2 is %x, %v", code, err)
 	}
 	next := q

@@ -46,11 +46,11 @@ func TestKeysStayWithinTheirBudget(t *testing.T) {
 		}
 		wg.Wait()
 		held := int64(0)
-		for _, k := range d.keys.collections {
-			for _, br := range *k.top.Load() {
+		for _, k := range d.search.Keys.Collections {
+			for _, br := range *k.Top.Load() {
 				for i := range br {
 					if b := br[i].Load(); b != nil {
-						held += b.bytes()
+						held += b.Bytes()
 					}
 				}
 			}
@@ -112,9 +112,9 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	d.keys.clear()
+	d.search.Keys.Clear()
 	for _, row := range []uint32{0, 9, 1 << 20} { // gone, never there
-		if key, err := d.keys.get(now.Snap, c.id, row); !errors.Is(err, ErrCorrupt) {
+		if key, err := d.search.Keys.Get(now.Snap, c.id, row); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("row %d: %q, %v", row, key, err)
 		}
 	}

@@ -1,14 +1,15 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"strconv"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
-	"github.com/fddhdb/fddhdb/mih"
 )
 
 // SearchAll answers queries as Search does, all from the same state of the
@@ -21,11 +22,31 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		// A group of queries is one piece of work: enough of them to share
 		// scans, and enough groups for all cores.
-		group := min(max(len(queries)/(2*runtime.GOMAXPROCS(0)), 1), maxShared)
+		group := min(max(len(queries)/(2*runtime.GOMAXPROCS(0)), 1), search.MaxShared)
 		groups := (len(queries) + group - 1) / group
 		return work.ParallelBy(ctx, work.All(), 1, groups, func(i int) error {
 			from, to := i*group, min((i+1)*group, len(queries))
-			return c.searchGroup(ctx, v, cv, queries[from:to], results[from:to], from)
+			asked := make([]*search.Query, to-from)
+			for j := range asked {
+				q := queries[from+j]
+				q.K = cmp.Or(q.K, defaultK)
+				if err := q.check(); err != nil {
+					return &QueryError{Query: from + j, Err: err}
+				}
+				asked[j] = q.inside()
+			}
+			at, err := search.Group(ctx, &c.db.search, v, cv, asked, func(j int, s *search.Searcher) error {
+				results[from+j] = new(Result)
+				a, err := results[from+j].fillOf(ctx, s, asked[j].K)
+				if err == nil {
+					s.Observe(a)
+				}
+				return err
+			})
+			if err != nil && at >= 0 {
+				err = &QueryError{Query: from + at, Err: err}
+			}
+			return err
 		})
 	})
 	c.db.counters.searchedAll(&call, results, err)
@@ -34,71 +55,6 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 	}
 	return results, nil
 }
-
-// maxShared is the number of queries that share scans: more would not go faster,
-// and take scratch memory.
-const maxShared = 16
-
-// searchGroup answers some queries, of which the first has the number first.
-func (c *Collection) searchGroup(ctx context.Context, v *state.View, cv *state.CollectionView, queries []Query, results []*Result, first int) error {
-	searchers := make([]*searcher, len(queries))
-	defer func() {
-		for _, s := range searchers {
-			if s != nil {
-				s.close()
-			}
-		}
-	}()
-	shared := map[*state.CodeSetView]*sharedScan{}
-	for i := range queries {
-		q := queries[i]
-		if q.K == 0 {
-			q.K = defaultK
-		}
-		s, err := c.newSearcher(ctx, v, cv, &q)
-		if err != nil {
-			return queryError(first+i, err)
-		}
-		searchers[i] = s
-		if mq := s.query(); !s.byScore && !s.usesStore(mq, -1) {
-			scan := shared[s.set]
-			if scan == nil {
-				scan = new(sharedScan)
-				shared[s.set] = scan
-			}
-			scan.searchers, scan.asked, scan.k = append(scan.searchers, s), append(scan.asked, mq), append(scan.k, s.toFind(q.K))
-		} else if err := s.nearest(ctx, s.toFind(q.K)); err != nil {
-			return queryError(first+i, err)
-		}
-	}
-	for set, scan := range shared {
-		found, err := set.Table.NearestEach(ctx, scan.asked, scan.k)
-		if err != nil {
-			return err
-		}
-		for i, s := range scan.searchers {
-			s.matches = found[i]
-		}
-	}
-	for i, s := range searchers {
-		var err error
-		if results[i], err = s.first(ctx, s.q.K); err != nil {
-			return queryError(first+i, err)
-		}
-		s.observe(results[i])
-	}
-	return nil
-}
-
-// A sharedScan is the queries of a group that look at the same codes.
-type sharedScan struct {
-	searchers []*searcher
-	asked     []*mih.Query
-	k         []int
-}
-
-// queryError says which query an error is about.
-func queryError(i int, err error) error { return &QueryError{Query: i, Err: err} }
 
 // A QueryError names the query of SearchAll that an error is about.
 type QueryError struct {

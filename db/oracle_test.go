@@ -294,7 +294,7 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 	if len(stats.Modalities) > 0 && rapid.Bool().Draw(t, "byVector") {
 		q.From, q.Code = "text", nil
 		q.Vector = []float32{1, 0, float32(rapid.IntRange(-2, 2).Draw(t, "x")), 1, 0}
-		if _, z, err = c.EncodeQuery(Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
+		if _, z, err = c.EncodeQuery(ctx, Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
 			// No labelled item had text, or all had the same: then searches say so, too.
 			if _, serr := c.Search(ctx, q); serr == nil || serr.Error() != err.Error() {
 				t.Fatalf("encode says %v, search %v", err, serr)
@@ -304,7 +304,7 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 	}
 	code := q.Code
 	if z != nil {
-		code, _, _ = c.EncodeQuery(Query{From: "text", To: q.To, Vector: q.Vector})
+		code, _, _ = c.EncodeQuery(ctx, Query{From: "text", To: q.To, Vector: q.Vector})
 	}
 	codeOf := func(it *Item) []byte { return codeFor(it, q.To, stats) }
 	distance := func(it *Item) int {

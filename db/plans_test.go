@@ -625,7 +625,7 @@ func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
 	switch pair := drawPair(t); {
 	case pair.Vectors["text"] != nil:
 		q.From, q.Vector = "text", pair.Vectors["text"]
-		if code, z, err = c.EncodeQuery(Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
+		if code, z, err = c.EncodeQuery(ctx, Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
 			return q, nil // the model does not know texts
 		}
 	case len(all) > 0:

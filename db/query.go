@@ -1,22 +1,16 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/cockroachdb/pebble/v2"
-
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/where"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -166,7 +160,7 @@ func ParseRerank(s string) (Rerank, error) {
 	return 0, fault.Invalid("unknown rerank %q: projection, none, asymmetric and features are possible", s)
 }
 
-// A Hit is one item of an answer.
+// A Hit is one item of an answer. A struct that embeds one takes over its MarshalJSON.
 type Hit struct {
 	Key      string
 	Row      uint32
@@ -205,17 +199,19 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	var res *Result
 	hits, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.newSearcher(ctx, v, cv, &q)
+		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
-		defer s.close()
-		if err := s.nearest(ctx, s.toFind(q.K)); err != nil {
+		defer s.Close()
+		if err := s.Nearest(ctx, s.ToFind(q.K)); err != nil {
 			return err
 		}
-		if res, err = s.first(ctx, q.K); err == nil {
-			s.observe(res)
-			hits, plan = len(res.Hits), s.how().Plan
+		found := new(Result)
+		a, err := found.fillOf(ctx, s, q.K)
+		if err == nil {
+			s.Observe(a)
+			res, hits, plan = found, len(found.Hits), s.How().Plan
 		}
 		return err
 	})
@@ -236,13 +232,13 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	var r *Runs
 	total, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.newSearcher(ctx, v, cv, &q)
+		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
-		err = s.within(ctx, radius)
-		total, plan = s.total, s.how().Plan
-		s.close()
+		err = s.Within(ctx, radius)
+		total, plan = s.Total, s.How().Plan
+		s.Close()
 		if err != nil {
 			return err
 		}
@@ -263,291 +259,58 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 	ctx, call := c.db.call(ctx, event.OpCountRadius, c.name)
 	n, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.newSearcher(ctx, v, cv, &q)
+		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
-		defer s.close()
-		n, err = s.count(ctx, radius)
-		plan = s.how().Plan
+		defer s.Close()
+		n, err = s.Count(ctx, radius)
+		plan = s.How().Plan
 		return err
 	})
 	c.db.counters.searched(&call, event.OpCountRadius, plan, n, err)
 	return n, err
 }
 
-// A searcher answers one query from one state of a collection.
-type searcher struct {
-	c      *Collection
-	v      *state.View
-	cv     *state.CollectionView
-	set    *state.CodeSetView // that is searched
-	q      *Query
-	args   string // of q, spelt out
-	p      *point
-	self   uint32          // row of the item that the query starts from, or noRow
-	filter *roaring.Bitmap // rows that may be hits; nil: all that have a code
-	plan   Plan
-	stored *storedCodes // nil until the store is needed
-	after  *position    // where the answer begins; nil: at the start
-	radius int          // negative: none
-
-	matches []codec.Near // codes by distance
-	scored  []mih.Scored // codes by score, in place of these where that is the order
-	byScore bool         // it is
-	total   int          // items that they have
-	found   *mih.Explain // how they were, until close; nil until the first look
-	explain *Explain     // to be filled in, if not nil
-
-	lastRun Run // of the last hit that was yielded
-	lastRow rankedRow
-	rows    []uint32 // scratch
+// check checks what does not depend on the collection.
+func (q *Query) check() error {
+	if !q.Rerank.known() {
+		return fault.Invalid("unknown rerank %v", q.Rerank)
+	}
+	return nil
 }
 
-// noRow is the number of no row.
-const noRow = math.MaxUint32
-
-// newSearcher checks and encodes a query.
-func (c *Collection) newSearcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query) (*searcher, error) {
-	switch {
-	case q.K < 0:
-		return nil, fault.Invalid("k = %d: 1 or more are possible", q.K)
-	case !q.Rerank.known():
-		return nil, fault.Invalid("unknown rerank %v", q.Rerank)
-	case q.Window < 0:
-		return nil, fault.Invalid("window of %d: 1 or more are possible, 0 is the default", q.Window)
-	case q.ExcludeSelf && q.Key == "":
-		return nil, fault.Invalid("exclude self: the query starts from no item, as Key is empty")
-	case q.Plan > PlanBlockScan:
-		return nil, fault.Invalid("unknown plan %d", q.Plan)
+// inside returns the query in the terms of the package that searches.
+func (q *Query) inside() *search.Query {
+	s := &search.Query{
+		From: q.From, To: q.To, Vector: q.Vector, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf,
+		Space: uint32(q.Space), Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK), Order: search.Order(q.Rerank),
+		Window: q.Window, After: q.After, Plan: q.Plan,
 	}
-	if err := ctx.Err(); err != nil { // where there is little to find nobody else looks
+	if q.Sparse != nil {
+		s.IsSparse, s.Index, s.Vector = true, q.Sparse.Index, q.Sparse.Value
+	}
+	return s
+}
+
+// searcher checks and encodes a query.
+func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query) (*search.Searcher, error) {
+	if err := q.check(); err != nil {
 		return nil, err
 	}
-	cv, err := cv.InSpace(uint32(q.Space))
-	if err != nil {
-		return nil, err
-	}
-	s := &searcher{c: c, v: v, cv: cv, q: q, self: noRow, plan: q.Plan, radius: -1}
-	if s.filter, err = filterOf(ctx, cv, v.Snap, q.To, q.Where, q.Args); err != nil {
-		return nil, err
-	}
-	if s.args, err = where.Spell(q.Args); err != nil {
-		return nil, err // one that the expression has not refused before
-	}
-	if s.p, err = s.point(*q); err != nil {
-		s.close()
-		return nil, err
-	}
-	if q.ExcludeSelf {
-		s.exclude(s.self)
-	}
-	switch q.Rerank {
-	case RerankNone:
-		s.p.unit = nil
-	case RerankAsymmetric:
-		s.byScore = s.p.z != nil
-	case RerankFeatures:
-		if err := s.checkFeatures(); err != nil {
-			s.close()
-			return nil, err
-		}
-	}
-	if _, is := s.set.Modality(); is && q.Where == "" && !q.ExcludeSelf {
-		s.filter = nil // the items that have codes for the target are those
-	}
-	if q.After != "" {
-		if s.after, err = s.position(q.After); err != nil {
-			s.close()
-			return nil, err
-		}
-	}
-	if s.plan == PlanFilter && s.filter == nil {
-		s.plan = PlanScan // which then reads the same codes
-	}
-	return s, nil
+	return search.New(ctx, &c.db.search, v, cv, q.inside())
 }
 
-// explains are used again, so that a search need not make one for the sake of its plan.
-var explains = sync.Pool{New: func() any { return new(mih.Explain) }}
-
-// how returns how codes were found, to be filled in.
-func (s *searcher) how() *mih.Explain {
-	if s.found == nil {
-		s.found = explains.Get().(*mih.Explain)
-	}
-	return s.found
-}
-
-// close frees what the searcher has opened in the store.
-func (s *searcher) close() {
-	if s.found != nil {
-		explains.Put(s.found)
-		s.found = nil
-	}
-	if s.stored != nil {
-		_ = s.stored.close() // what it has read, it has checked
-		s.stored = nil
-	}
-}
-
-// filterOf returns the rows that may be hits: those that match where and have the
-// modality to. Nil means all that have a code; a bitmap must not be written to.
-func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to, where string, args []any) (*roaring.Bitmap, error) {
-	var presence *roaring.Bitmap
-	if to != "" {
-		t, err := cv.ModalityOf(to)
-		if err != nil {
-			return nil, err
-		}
-		if cv.Presence[t].GetCardinality() < cv.Live.GetCardinality() {
-			presence = cv.Presence[t]
-		}
-	}
-	rows, err := matching(ctx, cv, r, where, args)
-	switch {
-	case err != nil:
-		return nil, err
-	case rows == nil:
-		return presence, nil
-	case presence != nil:
-		rows.And(presence)
-	}
-	return rows, nil
-}
-
-// exclude takes a row out of those that may be hits.
-func (s *searcher) exclude(row uint32) {
-	rows := s.filter
-	if rows == nil {
-		rows = s.cv.Live
-	}
-	if rows.Contains(row) { // else the answer is the same without
-		s.filter = rows.Clone() // others have it, too
-		s.filter.Remove(row)
-	}
-}
-
-// inStore returns the stored codes, opened for this search.
-func (s *searcher) inStore() *storedCodes {
-	if s.stored == nil {
-		s.stored = newStoredCodes(s.v.Snap, s.set, s.filter)
-	}
-	return s.stored
-}
-
-// usesStore reports whether the codes are to be found in the store: where they
-// are not in memory yet, where that is asked for, and, within a radius, where
-// tables are in the store only and predicted to beat a scan.
-func (s *searcher) usesStore(q *mih.Query, radius int) bool {
-	t := s.set.Table
-	switch {
-	case s.plan == PlanDisk || s.plan == PlanBlockScan || t == nil:
-		return true
-	case s.plan != PlanAuto || radius < 0 || t.Indexed():
-		return false
-	}
-	d := mih.Stored{Split: record.Split(t.Bits()), Codes: s.set.Codes, Bits: t.Bits(), Costs: &s.c.db.stored}
-	postings, _ := d.PredictRadius(radius)
-	return postings < t.PredictRadius(q, radius)
-}
-
-// storedIndex returns the index in the store.
-func (s *searcher) storedIndex() *mih.Stored {
-	set := s.set
-	return &mih.Stored{
-		Split: record.Split(set.Bits), Codes: set.Codes, Bits: set.Bits,
-		Store: s.inStore(), Costs: &s.c.db.stored,
-	}
-}
-
-// storedPlan is the plan among those of the store.
-func (s *searcher) storedPlan() Plan {
-	if s.plan == PlanDisk || s.plan == PlanBlockScan {
-		return s.plan
-	}
-	return PlanAuto
-}
-
-// query returns the query for the table in memory.
-func (s *searcher) query() *mih.Query {
-	q := &mih.Query{Code: s.p.code, Filter: s.filter, Plan: s.plan}
-	if s.after != nil {
-		q.Weight = func(n uint32, distance int) int { return s.after.weight(s, s.set.Table.Rows(n), n, distance) }
-	}
-	return q
-}
-
-// within finds the codes within r bits. What lies before a cursor is among them,
-// as it counts in the total.
-func (s *searcher) within(ctx context.Context, r int) (err error) {
-	start := s.explain.now()
-	s.radius = r
-	q := s.query()
-	q.Weight = nil
-	if s.usesStore(q, r) {
-		s.matches, s.total, err = s.storedIndex().Radius(ctx, s.p.code, r, s.storedPlan(), nil, s.how())
-	} else {
-		s.matches, s.total, err = s.set.Table.Radius(ctx, q, r, nil, s.how())
-	}
-	if err == nil && s.byScore {
-		err = s.score(ctx)
-	}
-	s.explain.searched(start)
+// fill fills a result with the first k hits.
+func (r *Result) fill(ctx context.Context, s *search.Searcher, k int) error {
+	_, err := r.fillOf(ctx, s, k)
 	return err
 }
 
-// count returns how many items are within r bits.
-func (s *searcher) count(ctx context.Context, r int) (int, error) {
-	if q := s.query(); !s.usesStore(q, r) {
-		return s.set.Table.Count(ctx, q, r, s.how())
-	}
-	s.byScore = false // nobody looks at the order
-	err := s.within(ctx, r)
-	return s.total, err
-}
-
-// nearest finds the codes that the k nearest items have, or those with the best
-// scores.
-func (s *searcher) nearest(ctx context.Context, k int) (err error) {
-	start := s.explain.now()
-	q := s.query()
-	inStore := s.usesStore(q, -1)
-	var d *mih.Stored
-	if inStore {
-		d = s.storedIndex()
-		if s.after != nil {
-			s.stored.weigh = func(rows mih.Rows, n uint32, distance int) int { return s.after.weight(s, rows, n, distance) }
-		}
-	}
-	switch {
-	case inStore && s.byScore:
-		s.scored, err = d.Best(ctx, s.p.scorer, k, nil, s.how())
-	case inStore:
-		s.matches, err = d.Nearest(ctx, s.p.code, k, s.storedPlan(), nil, s.how())
-	case s.byScore:
-		s.scored, err = s.set.Table.Best(ctx, q, s.p.scorer, k, nil, s.how())
-	default:
-		s.matches, err = s.set.Table.Nearest(ctx, q, k, nil, s.how())
-	}
-	s.explain.searched(start)
-	return err
-}
-
-// rowsOf returns the rows that carry a code that was found.
-func (s *searcher) rowsOf(n uint32) (mih.Rows, error) {
-	if t := s.set.Table; t != nil {
-		return t.Rows(n), nil
-	}
-	return s.inStore().rows(n)
-}
-
-// codeOf returns the code with a number; it must not be written to.
-func (s *searcher) codeOf(n uint32) (codec.Code, error) {
-	if t := s.set.Table; t != nil {
-		if code := t.Code(n); code != nil {
-			return code, nil
-		}
-	}
-	return s.inStore().codeOf(n)
+// fillOf is fill, and returns what else there is to tell.
+func (r *Result) fillOf(ctx context.Context, s *search.Searcher, k int) (search.Answer, error) {
+	r.Hits = make([]Hit, 0, s.Room(k))
+	a, err := s.First(ctx, k, func(h search.Hit) { r.Hits = append(r.Hits, Hit(h)) })
+	r.Next, r.Total, r.Space, r.Revision = a.Next, a.Total, Space(a.Space), a.Revision
+	return a, err
 }

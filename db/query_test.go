@@ -1,15 +1,12 @@
 package db
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
 	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -127,21 +124,6 @@ func TestProjectionsOrderTheItemsOfACode(t *testing.T) {
 		t.Errorf("the item itself is among its first ten hits in %d of 200 searches by projection and %d without",
 			found[RerankProjection], found[RerankNone])
 	}
-}
-
-func TestFirstRankedIsThePrefixOfTheOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rows := make([]rankedRow, rapid.IntRange(0, 200).Draw(t, "n"))
-		for i := range rows {
-			rows[i] = rankedRow{float32(rapid.IntRange(-3, 3).Draw(t, "cosine")) / 3, uint32(i)}
-		}
-		k := rapid.IntRange(1, 100).Draw(t, "k")
-		want := slices.Clone(rows)
-		slices.SortStableFunc(want, func(a, b rankedRow) int { return cmp.Compare(b.cosine, a.cosine) })
-		if got := firstRanked(rows, k); !slices.Equal(got, want[:min(k, len(want))]) {
-			t.Fatalf("first %d: %v, want %v", k, got, want)
-		}
-	})
 }
 
 func BenchmarkSearch(b *testing.B) {

@@ -143,7 +143,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"restore":     second(c.RestoreRevision(ctx, 1, 1)),
 		"compact":     d.Compact(ctx),
 		"backup":      second(d.Backup(ctx, newMemStore(), BackupOptions{})),
-		"acknowledge": second(d.AcknowledgeLosses()),
+		"acknowledge": second(d.AcknowledgeLosses(ctx)),
 		// And whatever may be forgotten above.
 		"committer": d.state.Committer.Do(ctx, 0, func(*state.Tx) error { return nil }),
 	} {

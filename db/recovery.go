@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -78,9 +79,12 @@ func (d *DB) Recovery() Recovery {
 
 // AcknowledgeLosses forgets the losses in Recovery, durably: for when the database has been
 // restored, or what was lost is known and made good. It returns those that are forgotten,
-// and ErrReadOnly where the database is open for reading only.
-func (d *DB) AcknowledgeLosses() ([]Loss, error) {
+// and ErrReadOnly where the database is open for reading only. It waits for the disk.
+func (d *DB) AcknowledgeLosses(ctx context.Context) ([]Loss, error) {
 	d = d.orNone()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if err := d.writable(); err != nil {
 		return nil, err
 	}

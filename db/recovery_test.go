@@ -209,7 +209,7 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 	if !told(d) || d.Recovery().Missing() != 0 {
 		t.Errorf("%s, and later: %+v", what, d.Recovery())
 	}
-	if gone, err := d.AcknowledgeLosses(); err != nil || len(gone) != count {
+	if gone, err := d.AcknowledgeLosses(ctx); err != nil || len(gone) != count {
 		t.Errorf("%s: acknowledged %v, %v", what, gone, err)
 	}
 	mustClose(t, d)

@@ -43,7 +43,7 @@ func TestAsymmetricOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, z, err := c.EncodeQuery(Query{From: "image", Vector: q.Vector})
+		_, z, err := c.EncodeQuery(ctx, Query{From: "image", Vector: q.Vector})
 		if err != nil {
 			t.Fatal(err)
 		}

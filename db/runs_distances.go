@@ -1,6 +1,10 @@
 package db
 
-import "context"
+import (
+	"context"
+
+	"github.com/fddhdb/fddhdb/db/internal/search"
+)
 
 // Distances returns how many items are at each distance from the query: element d is the
 // number of those at d bits, up to the radius or to the bits of a code, whichever is
@@ -9,33 +13,10 @@ import "context"
 func (r *Runs) Distances(ctx context.Context) ([]int, error) {
 	r = r.orNone()
 	var counts []int
-	err := r.read(func(s *searcher) error {
-		counts = make([]int, min(s.radius, s.set.Bits)+1)
-		looked := 0
-		count := func(number uint32, distance int) error {
-			if looked++; looked%betweenLooks == 0 {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-			}
-			rows, err := s.rowsOf(number)
-			if err != nil {
-				return err
-			}
-			counts[distance] += rows.LenIn(s.filter)
-			return nil
-		}
-		for _, x := range s.matches {
-			if err := count(x.Position(), x.Distance()); err != nil {
-				return err
-			}
-		}
-		for _, x := range s.scored { // in place of matches, by score
-			if err := count(x.Number, x.Distance); err != nil {
-				return err
-			}
-		}
-		return nil
+	err := r.read(func(s *search.Searcher) error {
+		var err error
+		counts, err = s.Distances(ctx)
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -6,13 +6,13 @@ import "github.com/fddhdb/fddhdb/db/internal/record"
 // collection is learned: items bring features and training makes the codes.
 // With Bits instead, items bring their codes.
 type Schema struct {
-	Modalities []Modality
-	Bits       int // codes-only: a multiple of 8 from 8 to 4096; else 0
-	Fields     []Field
+	Modalities []Modality `json:"modalities,omitempty"`
+	Bits       int        `json:"bits,omitempty"` // codes-only: a multiple of 8 from 8 to 4096; else 0
+	Fields     []Field    `json:"fields,omitempty"`
 
 	// IndexOnly says, in schemas that the database returns, that the collection is a copy
 	// without the vectors of its items, see CheckpointOptions.IndexOnly. None is created so.
-	IndexOnly bool
+	IndexOnly bool `json:"index_only,omitempty"`
 }
 
 // A Modality is one kind of features: float32 vectors of Dim dimensions. Those of a

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -373,7 +374,7 @@ func TestSquaredDistance(t *testing.T) {
 	for range 200 {
 		a, as := draw()
 		b, bs := draw()
-		if x, y := squaredDistance(a, b), squaredDistance(as, bs); math.Abs(x-y) > 1e-12 {
+		if x, y := search.SquaredDistance(a, b), search.SquaredDistance(as, bs); math.Abs(x-y) > 1e-12 {
 			t.Fatalf("%v and %v: %g, %g sparse", a, b, x, y)
 		}
 	}

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"sync"
@@ -33,7 +34,7 @@ func (d *DB) stagedNow(v *state.View) ([]StagedImport, error) {
 	fresh := s.known && changes == s.changes &&
 		(!slices.ContainsFunc(s.all, func(im StagedImport) bool { return im.Open }) || time.Since(s.at) < stagedEvery)
 	if !fresh {
-		all, err := d.stagedImports(v)
+		all, err := d.stagedImports(context.Background(), v)
 		if err != nil {
 			return nil, err
 		}

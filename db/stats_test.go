@@ -129,7 +129,7 @@ func TestQueryDistances(t *testing.T) {
 	}
 	stored := allItems(t, c)
 	nearest := func(q Query) int {
-		code, _, err := c.EncodeQuery(q)
+		code, _, err := c.EncodeQuery(ctx, q)
 		if err != nil {
 			t.Fatal(err)
 		}

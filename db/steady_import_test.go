@@ -75,7 +75,7 @@ func (w *steadyImporter) check(t *testing.T, label string, d *DB, least, most [2
 		return counts
 	}
 	counts := count()
-	staged, err := d.StagedImports()
+	staged, err := d.StagedImports(ctx)
 	if err != nil {
 		t.Fatal(label, ": ", err)
 	}

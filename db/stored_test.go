@@ -10,12 +10,13 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // storedNear opens a database of manyCodes and returns its codes as they are found
 // in the store, and where they are in memory.
-func storedNear(t *testing.T, n int) (cold *storedCodes, warm *state.CodeSetView) {
+func storedNear(t *testing.T, n int) (cold *search.StoredCodes, warm *state.CodeSetView) {
 	d := mustOpen(t, "db", &Options{FS: manyCodes(t, n)})
 	c := mustCollection(t, d, "main")
 	if err := c.inside().Loaded(ctx); err != nil {
@@ -32,9 +33,9 @@ func storedNear(t *testing.T, n int) (cold *storedCodes, warm *state.CodeSetView
 	warm = &cv.Sets[0]
 	without := *warm
 	without.Table = nil
-	cold = newStoredCodes(v.Snap, &without, nil)
+	cold = search.NewStoredCodes(v.Snap, &without, nil)
 	t.Cleanup(func() {
-		if err := cold.close(); err != nil {
+		if err := cold.Close(); err != nil {
 			t.Error(err)
 		}
 		done()
@@ -64,7 +65,7 @@ func TestNearInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int{0, 1, minPart, 2*minPart - 1, 2 * minPart, 5*minPart + 3, len(all)} {
+	for _, n := range []int{0, 1, search.MinPart, 2*search.MinPart - 1, 2 * search.MinPart, 5*search.MinPart + 3, len(all)} {
 		for _, r := range []int{0, 20, 64} {
 			numbers := all[len(all)-n:]
 			want := []codec.Near{3}
@@ -80,7 +81,7 @@ func TestNearInParts(t *testing.T) {
 				t.Fatalf("%d of %d codes within %d, want %d: %v", len(got), n, r, len(want), err)
 			}
 			for _, x := range got[1:] {
-				rows, err := s.rows(x.Position())
+				rows, err := s.Rows(x.Position())
 				if a, b := rows.AppendTo(nil, nil), warm.Table.Rows(x.Position()).AppendTo(nil, nil); err != nil || !slices.Equal(a, b) {
 					t.Fatalf("rows %d of code %d, want %d: %v", a, x.Position(), b, err)
 				}
@@ -117,7 +118,7 @@ func TestNearFails(t *testing.T) {
 func TestCodesFarApartAreReadAlone(t *testing.T) {
 	s, warm := storedNear(t, 9000)
 	read := func(step uint32) uint64 {
-		b := record.NewCodeBlocks(s.snap, s.set.CodeKeys)
+		b := record.NewCodeBlocks(s.Snap, s.Set.CodeKeys)
 		for n := uint32(0); n < uint32(warm.NextCode); n += step * codec.BlockRows {
 			if _, _, err := b.Read(n); err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -207,7 +208,7 @@ func (l *learned) foundation(ctx context.Context, v *state.View, cv *state.Colle
 	it := l.set.rows.Iterator()
 	for i := 0; it.HasNext(); i++ {
 		row := it.Next()
-		if i%betweenLooks == 0 {
+		if i%search.BetweenLooks == 0 {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}

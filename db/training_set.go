@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -32,7 +33,7 @@ func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) 
 	s.rows = labelled
 	err = record.ForEach(s.v.Snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
 		row := codec.LastNumber(key)
-		if row%betweenLooks == 0 {
+		if row%search.BetweenLooks == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

@@ -414,7 +414,7 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		if err := w.c.PinRevision(ctx, 0, 3, true); i >= 1 && err != nil {
 			t.Fatal(err)
 		}
-		_, z, err := w.c.EncodeQuery(probe)
+		_, z, err := w.c.EncodeQuery(ctx, probe)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -449,13 +449,13 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, z, err := w.c.EncodeQuery(probe)
+		_, z, err := w.c.EncodeQuery(ctx, probe)
 		if err != nil || to > 1 && !slices.Equal(z, projection[to]) {
 			t.Errorf("revision %d, which is %d again, projects to %v, want %v (%v)", u.Revision, to, z, projection[to], err)
 		}
 		checkStatistics(t, w.c, 0)
 		w.reopen()
-		if _, again, err := w.c.EncodeQuery(probe); err != nil || !slices.Equal(z, again) {
+		if _, again, err := w.c.EncodeQuery(ctx, probe); err != nil || !slices.Equal(z, again) {
 			t.Errorf("after opening again: %v, %v", again, err)
 		}
 		checkStatistics(t, w.c, 0)

@@ -18,8 +18,8 @@ import (
 // is of one format or of the next, whenever it is interrupted, and Upgrade goes on from
 // there. None goes back.
 type Migration struct {
-	To   int    // the format that it leads to
-	What string // it does, in words
+	To   int    `json:"to"`   // the format that it leads to
+	What string `json:"what"` // it does, in words
 }
 
 // migration is what a Migration does: whatever it needs to do before, any number of times,

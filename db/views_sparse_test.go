@@ -158,7 +158,7 @@ func TestEncodeQueryOfViews(t *testing.T) {
 	_, c := openPairs(t)
 	items := viewItems(100, 5)
 	q := Query{From: "text", Vector: items[0].Vectors["text"]}
-	if _, _, err := c.EncodeQuery(q); !errors.Is(err, ErrNoModel) {
+	if _, _, err := c.EncodeQuery(ctx, q); !errors.Is(err, ErrNoModel) {
 		t.Errorf("without a model: %v", err)
 	}
 	putAll(t, c, items)
@@ -166,7 +166,7 @@ func TestEncodeQueryOfViews(t *testing.T) {
 	var codes [][]byte
 	for _, to := range []string{"", "image", "text"} {
 		q.To = to
-		code, z, err := c.EncodeQuery(q)
+		code, z, err := c.EncodeQuery(ctx, q)
 		if err != nil || len(z) != 32 {
 			t.Fatalf("to %q: %v", to, err)
 		}
@@ -180,7 +180,7 @@ func TestEncodeQueryOfViews(t *testing.T) {
 		"by key":         {Key: "k0"},
 		"by nothing":     {},
 	} {
-		if _, _, err := c.EncodeQuery(q); !errors.Is(err, ErrInvalid) {
+		if _, _, err := c.EncodeQuery(ctx, q); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -5,10 +5,10 @@ package model
 // literature. So precision needs no convention for queries that find nothing within a
 // small radius, and recall never falls as the radius grows.
 type RadiusPoint struct {
-	Radius    int
-	Precision float64 // relevant pairs within the radius, over all pairs within it; 0 if there are none
-	Recall    float64 // relevant pairs within the radius, over all relevant pairs; 0 if there are none
-	Retrieved float64 // items within the radius, mean over the queries
+	Radius    int     `json:"radius"`
+	Precision float64 `json:"precision"` // relevant pairs within the radius, over all pairs within it; 0 if there are none
+	Recall    float64 `json:"recall"`    // relevant pairs within the radius, over all relevant pairs; 0 if there are none
+	Retrieved float64 `json:"retrieved"` // items within the radius, mean over the queries
 }
 
 // A TopPoint is the mean precision of the first K of a ranking over the queries. Ties
@@ -17,8 +17,8 @@ type RadiusPoint struct {
 // were stored, unlike Metrics.PrecisionAt. Every query counts K items, so the mean over
 // queries is also the mean over pairs.
 type TopPoint struct {
-	K         int
-	Precision float64
+	K         int     `json:"k"`
+	Precision float64 `json:"precision"`
 }
 
 // topKs are the K of the top points, as used in the literature.

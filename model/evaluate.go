@@ -15,19 +15,19 @@ import (
 // shares a label with the query. A query without a relevant item in the database counts
 // 0 everywhere.
 type Metrics struct {
-	MAP         float64 // mean average precision of the whole ranking, ties by row
-	MAPTie      float64 // MAP expected over random orders of each tie
-	MAPAt       float64 // mean average precision of the first Top, divided by the relevant items among them
-	PrecisionAt float64 // relevant items among the first min(Top, Database), divided by that number
-	RecallAt    float64 // relevant items among the first Top, divided by all relevant items
-	Top         int     // as given to Evaluate
-	Queries     int     // number of queries
-	Database    int     // number of items ranked
+	MAP         float64 `json:"map"`          // mean average precision of the whole ranking, ties by row
+	MAPTie      float64 `json:"map_tie"`      // MAP expected over random orders of each tie
+	MAPAt       float64 `json:"map_at"`       // mean average precision of the first Top, divided by the relevant items among them
+	PrecisionAt float64 `json:"precision_at"` // relevant items among the first min(Top, Database), divided by that number
+	RecallAt    float64 `json:"recall_at"`    // relevant items among the first Top, divided by all relevant items
+	Top         int     `json:"top"`          // as given to Evaluate
+	Queries     int     `json:"queries"`      // number of queries
+	Database    int     `json:"database"`     // number of items ranked
 
 	// Curves cost next to nothing beside the rest. They are nil without queries or
 	// without a database.
-	ByTop    []TopPoint    // for K = 1, 10, 20, 50, 100, 200, 500, 1000, at most Database
-	ByRadius []RadiusPoint // for each radius from 0 to the bits of the codes; of Evaluate only
+	ByTop    []TopPoint    `json:"by_top,omitempty"`    // for K = 1, 10, 20, 50, 100, 200, 500, 1000, at most Database
+	ByRadius []RadiusPoint `json:"by_radius,omitempty"` // for each radius from 0 to the bits of the codes; of Evaluate only
 }
 
 // Evaluate ranks the database by (Hamming distance, row) for each query. Labels are

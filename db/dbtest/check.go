@@ -52,7 +52,7 @@ func (o *Oracle) check(ctx context.Context, q db.Query) error {
 	if err := o.CheckSearch(ctx, q); err != nil {
 		return err
 	}
-	hits, err := o.Hits(q)
+	hits, err := o.Hits(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (o *Oracle) CheckSearch(ctx context.Context, q db.Query) error {
 }
 
 func (o *Oracle) search(ctx context.Context, q db.Query) error {
-	a, err := o.answer(&q)
+	a, err := o.answer(ctx, &q)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (o *Oracle) CheckRadius(ctx context.Context, q db.Query, radius int) error 
 }
 
 func (o *Oracle) within(ctx context.Context, q db.Query, radius int) error {
-	a, err := o.answer(&q)
+	a, err := o.answer(ctx, &q)
 	if err != nil {
 		return err
 	}

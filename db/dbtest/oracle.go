@@ -120,8 +120,8 @@ func (o *Oracle) Items(where string, args ...any) ([]*db.Item, error) {
 // are sorted by (distance, -score), then by (code, row), with the item of q.Key before
 // others of its code. Search sorts the items of one code by db.Query.Rerank. The
 // database only encodes the query.
-func (o *Oracle) Hits(q db.Query) ([]db.Hit, error) {
-	a, err := o.answer(&q)
+func (o *Oracle) Hits(ctx context.Context, q db.Query) ([]db.Hit, error) {
+	a, err := o.answer(ctx, &q)
 	if err != nil {
 		return nil, describe(&q, err)
 	}
@@ -133,14 +133,14 @@ func (o *Oracle) Hits(q db.Query) ([]db.Hit, error) {
 }
 
 // answer returns the answer that a query must have.
-func (o *Oracle) answer(q *db.Query) (*oracle.Answer, error) {
+func (o *Oracle) answer(ctx context.Context, q *db.Query) (*oracle.Answer, error) {
 	switch {
 	case q.After != "":
 		return nil, errors.New("dbtest: an oracle answers queries from the start, not behind a cursor")
 	case q.Space != 0 && q.Space != o.space:
 		return nil, fmt.Errorf("dbtest: the oracle is of space %d: make one of InSpace(%d)", o.space, q.Space)
 	}
-	b, z, err := o.c.EncodeQuery(*q)
+	b, z, err := o.c.EncodeQuery(ctx, *q)
 	if err != nil {
 		return nil, err
 	}

@@ -156,11 +156,11 @@ func TestSearchesOfSnapshotsAndSpaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if hits, err := o.Hits(db.Query{Key: "item 9"}); err != nil || len(hits) != 80 || hits[0].Distance != 0 {
+	if hits, err := o.Hits(t.Context(), db.Query{Key: "item 9"}); err != nil || len(hits) != 80 || hits[0].Distance != 0 {
 		t.Errorf("%d hits, %v", len(hits), err)
 	}
 	for _, q := range []db.Query{{Key: "item 9", Space: 2}, {Key: "item 9", After: "x"}, {Key: "nobody"}, {Key: "item 9", Where: "colour = 1"}} {
-		if _, err := o.Hits(q); err == nil {
+		if _, err := o.Hits(t.Context(), q); err == nil {
 			t.Errorf("%+v is answered", q)
 		}
 		if err := o.CheckRadius(t.Context(), q, 3); err == nil {

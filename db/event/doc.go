@@ -1,6 +1,6 @@
 // Package event has the types by which a database reports its work: events for a
-// Listener or as log lines, spans for a Tracer, and figures about numbers and durations
-// of calls.
+// Listener or as log lines, spans for a Tracer, figures about numbers and durations
+// of calls, and how far a call has come, for a Progress.
 //
 // A listener and a tracer are set in db.Options. A listener is called without any lock
 // of the database: events wait in a queue, and a slow listener only loses events

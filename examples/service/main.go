@@ -45,10 +45,7 @@ func run(ctx context.Context, dir, address string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	c, err := d.Collection("main")
-	if errors.Is(err, db.ErrNotFound) {
-		c, err = d.CreateCollection(ctx, "main", schema)
-	}
+	c, err := d.EnsureCollection(ctx, "main", schema)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 
@@ -81,28 +80,8 @@ func (s *service) search(ctx context.Context, r *http.Request) (any, error) {
 	if q.K > maxHits {
 		return nil, fmt.Errorf("%w: k = %d: at most %d are possible", db.ErrInvalid, q.K, maxHits)
 	}
-	found, err := s.c.Search(ctx, db.Query{From: q.From, To: q.To, Key: q.Key, Where: q.Where, Args: q.Args, After: q.After, Vector: q.Vector, K: q.K})
-	if err != nil {
-		return nil, err
-	}
-	type hit struct {
-		Key      string   `json:"key"`
-		Distance int      `json:"distance"`
-		Score    *float64 `json:"score"` // null if the query is a code
-	}
-	answer := struct {
-		Space db.Space `json:"space"`
-		Hits  []hit    `json:"hits"`
-		Next  string   `json:"next,omitempty"` // "after" in the request for more
-	}{found.Space, []hit{}, found.Next}
-	for _, h := range found.Hits {
-		score := &h.Score
-		if math.IsNaN(h.Score) {
-			score = nil
-		}
-		answer.Hits = append(answer.Hits, hit{h.Key, h.Distance, score})
-	}
-	return answer, nil
+	// The answer is JSON as it is; its "next" is "after" of the request for more.
+	return s.c.Search(ctx, db.Query{From: q.From, To: q.To, Key: q.Key, Where: q.Where, Args: q.Args, After: q.After, Vector: q.Vector, K: q.K})
 }
 
 // train learns a new model from what is stored, while others search and write.

@@ -338,7 +338,7 @@ func (c *copied) checkImports(ctx context.Context, d *db.DB) error {
 	if err != nil {
 		return err
 	}
-	if all, err := d.StagedImports(); err != nil || len(all) > 0 {
+	if all, err := d.StagedImports(ctx); err != nil || len(all) > 0 {
 		return fmt.Errorf("staged imports in a copy: %+v, %v", all, err)
 	}
 	return nil

@@ -195,7 +195,7 @@ func (s *importHistory) look(ctx context.Context, d *db.DB) error {
 	if err != nil {
 		return err
 	}
-	all, err := d.StagedImports()
+	all, err := d.StagedImports(ctx)
 	if err != nil {
 		return err
 	}

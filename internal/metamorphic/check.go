@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -39,6 +40,42 @@ func (h *history) checkWorld(w *world, get func(string) (*db.Collection, error))
 	return nil
 }
 
+// checkKeys goes through the keys of a collection in their order, and those of the items
+// with the first key's first character.
+func (h *history) checkKeys(c *collection, handle *db.Collection) error {
+	want := slices.Sorted(maps.Keys(c.items))
+	var got []string
+	for key, err := range handle.Keys(h.ctx, "") {
+		if err != nil {
+			return err
+		}
+		got = append(got, key)
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("keys %q, want %q", got, want)
+	}
+	if len(want) == 0 {
+		return nil
+	}
+	prefix := want[0][:1]
+	for it, err := range handle.ItemsByKey(h.ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		if len(want) == 0 || it.Key != want[0] {
+			return fmt.Errorf("by key: item %q", it.Key)
+		}
+		if err := c.same(c.space(0), it.Key, it); err != nil {
+			return err
+		}
+		want = want[1:]
+	}
+	if len(want) > 0 && strings.HasPrefix(want[0], prefix) {
+		return fmt.Errorf("by key: item %q is missing", want[0])
+	}
+	return nil
+}
+
 func (h *history) checkCollection(c *collection, handle *db.Collection) error {
 	if n, err := handle.Count(); err != nil || n != len(c.items) {
 		return wrong(err, "%d items counted, want %d", n, len(c.items))
@@ -59,6 +96,9 @@ func (h *history) checkCollection(c *collection, handle *db.Collection) error {
 	}
 	if !slices.Equal(labels, c.labels) {
 		return fmt.Errorf("labels %q, want %q", labels, c.labels)
+	}
+	if err := h.checkKeys(c, handle); err != nil {
+		return err
 	}
 	infos, err := handle.Spaces(h.ctx)
 	if err != nil {

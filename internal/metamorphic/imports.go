@@ -285,7 +285,7 @@ func (h *history) importRemove(op *Op) error {
 
 // checkStaged compares the staged imports with the right ones.
 func (h *history) checkStaged() error {
-	all, err := h.d.StagedImports()
+	all, err := h.d.StagedImports(h.ctx)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (h *history) crashAtCommit(op *Op, st *staging) error {
 
 // stagedNow reports whether an import is staged, and whether it is committed then.
 func (h *history) stagedNow(st *staging) (staged, committed bool, err error) {
-	all, err := h.d.StagedImports()
+	all, err := h.d.StagedImports(h.ctx)
 	for _, s := range all {
 		if s.Collection == st.in && s.Source == st.source {
 			return true, s.Committed, err
@@ -131,6 +131,6 @@ func (h *history) glimpse(st *staging) (staged, committed bool, err error) {
 	if err != nil {
 		return false, false, err
 	}
-	staged, committed, err = (&history{d: d}).stagedNow(st)
+	staged, committed, err = (&history{ctx: h.ctx, d: d}).stagedNow(st)
 	return staged, committed, errors.Join(err, d.Close())
 }

@@ -80,7 +80,7 @@ func (s *question) prepare(query *Query) error {
 	}
 	var want error
 	s.a, want = c.find(query, func(space db.Space, from string, x []float32) ([]byte, []float64, error) {
-		return s.handle.EncodeQuery(db.Query{From: from, Vector: x, Space: space})
+		return s.handle.EncodeQuery(s.h.ctx, db.Query{From: from, Vector: x, Space: space})
 	})
 	if want != nil && !errors.Is(want, db.ErrInvalid) && !errors.Is(want, db.ErrNoModel) && !errors.Is(want, db.ErrNotFound) {
 		return want

@@ -61,10 +61,10 @@ func (h *history) dropSpace(op *Op) error {
 	}
 	var want error
 	switch {
+	case number == c.active: // 0 before a training
+		want = db.ErrInvalid
 	case c.space(number) == nil:
 		want = db.ErrNotFound
-	case number == c.active:
-		want = db.ErrInvalid
 	}
 	in, _ := handle.InSpace(number)
 	if err := expect(handle.DropSpace(h.ctx, number), want); err != nil {

@@ -61,11 +61,11 @@ func (f *fakeTarget) Each(ctx context.Context, visit func(row uint32, key string
 	return nil
 }
 
-func (f *fakeTarget) Code(_ context.Context, q db.Query) ([]byte, error) {
+func (f *fakeTarget) Code(ctx context.Context, q db.Query) ([]byte, error) {
 	if q.Vector == nil {
 		return q.Code, nil
 	}
-	code, _, err := f.c.EncodeQuery(q)
+	code, _, err := f.c.EncodeQuery(ctx, q)
 	return code, err
 }
 

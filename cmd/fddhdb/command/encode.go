@@ -222,7 +222,7 @@ func encodeBlock(ctx context.Context, c *db.Collection, from, to, files string, 
 					return
 				}
 				if from != "" {
-					codes[i], _, errs[i] = c.EncodeQuery(queryOf(from, to, &block[i]))
+					codes[i], _, errs[i] = c.EncodeQuery(ctx, queryOf(from, to, &block[i]))
 				} else {
 					codes[i], _, errs[i] = c.Encode(to, &block[i])
 				}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 )
 
@@ -26,7 +25,7 @@ func TestEncodeIsTheStoredCode(t *testing.T) {
 	must(t, "init", f.db, "--collection", "given", "--codes", "16")
 	must(t, "import", f.db, "--collection", "given", "--codes", out)
 	for _, row := range []string{"0", "1023", "1024", "1499"} {
-		var given, stored jsonform.Item
+		var given, stored itemCode
 		mustJSON(t, &given, "get", f.db, row, "--collection", "given")
 		mustJSON(t, &stored, "put", f.db, "copy", "--vector", "image="+vectorOf(t, f, row, "image"), "--vector", "text="+vectorOf(t, f, row, "text"))
 		if stored.Code != given.Code || stored.CodeFrom != "fused" {

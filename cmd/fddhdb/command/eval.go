@@ -250,16 +250,8 @@ type evalJSON struct {
 	Queries         int     `json:"queries"`
 	Database        int     `json:"database"`
 
-	PRRadius     []radiusJSON `json:"pr_radius,omitempty"`
-	PrecisionTop []topJSON    `json:"precision_top,omitempty"`
-}
-
-// radiusJSON is the form of a model.RadiusPoint.
-type radiusJSON struct {
-	Radius    int     `json:"radius"`
-	Precision float64 `json:"precision"`
-	Recall    float64 `json:"recall"`
-	Retrieved float64 `json:"retrieved"`
+	PRRadius     []model.RadiusPoint `json:"pr_radius,omitempty"`
+	PrecisionTop []topJSON           `json:"precision_top,omitempty"`
 }
 
 // topJSON is the form of a model.TopPoint, for both orders.
@@ -279,9 +271,7 @@ func newEvalJSON(found []db.Retrieval, curves bool) map[string]evalJSON {
 			Top: h.Top, Queries: h.Queries, Database: h.Database,
 		}
 		if curves {
-			for _, p := range h.ByRadius {
-				j.PRRadius = append(j.PRRadius, radiusJSON(p))
-			}
+			j.PRRadius = h.ByRadius
 			for i, p := range h.ByTop {
 				j.PrecisionTop = append(j.PrecisionTop, topJSON{p.K, p.Precision, a.ByTop[i].Precision})
 			}

@@ -1,12 +1,10 @@
 package command
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/codec/itemfile"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
@@ -18,9 +16,13 @@ func itemSink(f *outfile.File, path string, c *db.Collection, schema db.Schema) 
 	if strings.EqualFold(filepath.Ext(path), ".parquet") {
 		return parquetSink(f, path, c, schema)
 	}
-	enc := json.NewEncoder(f)
-	enc.SetEscapeHTML(false)
-	return sink{put: func(it *db.Item) error { return enc.Encode(jsonform.NewItem(it)) }}, nil
+	return sink{put: func(it *db.Item) error {
+		b, err := it.MarshalJSON() // an encoder would go over it again
+		if err == nil {
+			_, err = f.Write(append(b, '\n'))
+		}
+		return err
+	}}, nil
 }
 
 // parquetSink writes the columns that import reads. Of codes it writes only given ones.

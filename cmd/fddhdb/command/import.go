@@ -186,7 +186,7 @@ func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
 		}
 		defer in.Close()
 		l := &loader{importFiles: in, o: o, source: sourceOf(cmd, in, o)}
-		is = !l.isStaged(d)
+		is = !l.isStaged(cmd.Context(), d)
 		return nil
 	})
 	return is || err != nil && !errors.Is(err, db.ErrNotDatabase)

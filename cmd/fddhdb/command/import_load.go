@@ -35,7 +35,7 @@ func (l *loader) loadNew(cmd *cobra.Command, d *db.DB) error {
 		return err
 	}
 	c, err := createCollection(cmd, d, l.o.collection, schema)
-	if errors.Is(err, db.ErrExists) && l.isStaged(d) {
+	if errors.Is(err, db.ErrExists) && l.isStaged(cmd.Context(), d) {
 		c, err = d.Collection(l.o.collection)
 	}
 	if err != nil {

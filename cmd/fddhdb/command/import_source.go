@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -99,8 +100,8 @@ func into(im db.StagedImport) string {
 }
 
 // isStaged reports whether this import was interrupted before.
-func (l *loader) isStaged(d *db.DB) bool {
-	staged, err := d.StagedImports()
+func (l *loader) isStaged(ctx context.Context, d *db.DB) bool {
+	staged, err := d.StagedImports(ctx)
 	return err == nil && l.source != "" && slices.ContainsFunc(staged, func(im db.StagedImport) bool {
 		return im.Collection == l.o.collection && im.Source == l.source
 	})

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -19,11 +20,11 @@ func (e *env) warnOfLosses(dir string, d *db.DB) {
 }
 
 // acknowledge makes a database forget its missing commits.
-func (e *env) acknowledge(dir string) error {
+func (e *env) acknowledge(ctx context.Context, dir string) error {
 	d, closeDB, err := e.open(dir, &db.Options{MustExist: true})
 	if err != nil {
 		return openError(dir, err)
 	}
-	_, err = d.AcknowledgeLosses()
+	_, err = d.AcknowledgeLosses(ctx)
 	return errors.Join(err, closeDB())
 }

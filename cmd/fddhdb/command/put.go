@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -137,7 +136,7 @@ func fieldValues(s db.Schema, given []named) (map[string]any, error) {
 
 // printItemJSON prints an item with everything that it has.
 func (e *env) printItemJSON(it *db.Item) error {
-	if err := e.PrintJSON(jsonform.NewItem(it)); err != nil {
+	if err := e.PrintJSON(it); err != nil {
 		return fmt.Errorf("item %q: %w", it.Key, err)
 	}
 	return nil

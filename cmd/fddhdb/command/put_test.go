@@ -2,8 +2,6 @@ package command
 
 import (
 	"testing"
-
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 )
 
 // In a trained collection put shows where the code comes from.
@@ -19,10 +17,16 @@ func TestPutCode(t *testing.T) {
 		{[]string{"--labels", "never seen", "--vector", "text=1,2,3,4,5"}, "fused"},
 		{nil, ""},
 	} {
-		var got jsonform.Item
+		var got itemCode
 		mustJSON(t, &got, append([]string{"put", f.db, "x"}, c.args...)...)
 		if got.CodeFrom != c.from || (got.Code == "") != (c.from == "") {
 			t.Errorf("%q: code %q from %q, want from %q", c.args, got.Code, got.CodeFrom, c.from)
 		}
 	}
+}
+
+// itemCode is what get and put --json print of the code of an item.
+type itemCode struct {
+	Code     string `json:"code"`
+	CodeFrom string `json:"code_from"`
 }

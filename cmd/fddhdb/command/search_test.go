@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 )
 
 type answer struct {
@@ -43,7 +41,7 @@ func TestSearch(t *testing.T) {
 	if string(byItem.Query) != `"5"` || byItem.Total != nil {
 		t.Errorf("query %s, total %v", byItem.Query, byItem.Total)
 	}
-	var it jsonform.Item
+	var it itemCode
 	mustJSON(t, &it, "get", f.db, "5")
 	var byCode answer
 	mustJSON(t, &byCode, "search", f.db, "--code", it.Code, "--radius", "0")

@@ -28,7 +28,7 @@ func upgradeCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := args[0]
-			out := upgradeJSON{Migrations: []migrationJSON{}, DryRun: dry}
+			out := upgradeJSON{Migrations: []db.Migration{}, DryRun: dry}
 			err := e.whileClosed(dir, func() error {
 				from, pending, err := db.PendingMigrations(cmd.Context(), dir, nil)
 				if err != nil {
@@ -37,7 +37,7 @@ func upgradeCommand(e *env) *cobra.Command {
 				out.From, out.To = from, from
 				step := func(_ string, done, _ int64) {
 					m := pending[done]
-					out.To, out.Migrations = m.To, append(out.Migrations, migrationJSON{m.To, m.What})
+					out.To, out.Migrations = m.To, append(out.Migrations, m)
 					if !o.json {
 						e.Printf("format %d: %s\n", m.To, m.What)
 					}
@@ -73,13 +73,8 @@ func upgradeCommand(e *env) *cobra.Command {
 
 // upgradeJSON is the --json form of upgrade.
 type upgradeJSON struct {
-	From       int             `json:"from"`
-	To         int             `json:"to"`
-	Migrations []migrationJSON `json:"migrations"`
-	DryRun     bool            `json:"dry_run"`
-}
-
-type migrationJSON struct {
-	To   int    `json:"to"`
-	What string `json:"what"`
+	From       int            `json:"from"`
+	To         int            `json:"to"`
+	Migrations []db.Migration `json:"migrations"`
+	DryRun     bool           `json:"dry_run"`
 }

@@ -63,7 +63,7 @@ func verifyCommand(e *env) *cobra.Command {
 			}
 			err = list.finish(v, deep)
 			if acknowledge && (err == nil || errors.Is(err, db.ErrCorrupt)) {
-				err = errors.Join(err, e.acknowledge(args[0]))
+				err = errors.Join(err, e.acknowledge(cmd.Context(), args[0]))
 			}
 			return err
 		},

@@ -2,20 +2,25 @@ package explore
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // itemForm is an item in the form of get and scan, without its payload and, by default,
 // its vectors; and everything that the page can show of it.
 type itemForm struct {
-	jsonform.Item
+	db.Item
+	shownOf
+}
+
+// shownOf is what can be shown of an item.
+type shownOf struct {
 	PayloadBytes int    `json:"payload_bytes,omitempty"`
 	PayloadType  string `json:"payload_type,omitempty"`
 	Picture      string `json:"picture,omitempty"` // path at which it is served
@@ -24,12 +29,13 @@ type itemForm struct {
 }
 
 func newItemForm(at place, it *db.Item) *itemForm {
-	out := &itemForm{Item: jsonform.NewItem(it)}
+	out := &itemForm{Item: *it}
 	out.Payload = nil
 	if out.Modalities == nil {
-		out.Modalities = slices.Sorted(maps.Keys(out.Vectors))
+		out.Modalities = slices.Concat(slices.Collect(maps.Keys(it.Vectors)), slices.Collect(maps.Keys(it.Sparse)))
+		slices.Sort(out.Modalities)
 	}
-	out.Vectors = nil
+	out.Vectors, out.Sparse = nil, nil
 	if len(it.Payload) > 0 {
 		out.PayloadBytes, out.PayloadType = len(it.Payload), sniff(it.Payload)
 		if out.PayloadType == plainText {
@@ -47,6 +53,19 @@ func newItemForm(at place, it *db.Item) *itemForm {
 		out.Picture = "/api/media?" + v.Encode()
 	}
 	return out
+}
+
+// MarshalJSON puts the names of both parts into one object.
+func (f *itemForm) MarshalJSON() ([]byte, error) {
+	item, err := json.Marshal(f.Item)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := json.Marshal(f.shownOf)
+	if err != nil || len(shown) == len("{}") {
+		return item, err
+	}
+	return slices.Concat(item[:len(item)-1], []byte{','}, shown[1:]), nil
 }
 
 // shownText is the length of texts in a list of items.
@@ -104,7 +123,7 @@ func (s *Server) item(ctx context.Context, v url.Values) (any, error) {
 	}
 	out := newItemForm(at, it)
 	if vectors {
-		out.Vectors, out.Modalities = jsonform.NewItem(it).Vectors, it.Modalities
+		out.Vectors, out.Sparse, out.Modalities = it.Vectors, it.Sparse, it.Modalities
 	}
 	return out, nil
 }

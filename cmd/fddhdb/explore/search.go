@@ -60,7 +60,7 @@ func answerSearch(ctx context.Context, c *db.Collection, dq db.Query, q *query) 
 		Search: jsonform.NewSearch(q.name(), r, q.radius >= 0, explain),
 		Space:  r.Space, Revision: r.Revision, TookUS: float64(took.Nanoseconds()) / 1000,
 	}
-	code, _, err := c.EncodeQuery(dq)
+	code, _, err := c.EncodeQuery(ctx, dq)
 	if err != nil {
 		return nil, err
 	}

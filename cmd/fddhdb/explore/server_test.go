@@ -201,3 +201,8 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// UnmarshalJSON undoes MarshalJSON.
+func (f *itemForm) UnmarshalJSON(b []byte) error {
+	return errors.Join(json.Unmarshal(b, &f.Item), json.Unmarshal(b, &f.shownOf))
+}

@@ -1,5 +1,5 @@
-// Package jsonform has the JSON forms in which items and answers leave the program: those of
-// --json, of files of items, and of the API of explore.
+// Package jsonform has the JSON forms in which answers and statistics leave the program: those
+// of --json, and of the API of explore. An item has its own, see db.Item.MarshalJSON.
 //
 // It imports package db for the values, and no other package of the command line. Its types
 // hold no state; a form aliases the value that it was made from.

@@ -34,11 +34,11 @@ func (t collectionTarget) Each(ctx context.Context, f func(row uint32, key strin
 	return nil
 }
 
-func (t collectionTarget) Code(_ context.Context, q db.Query) ([]byte, error) {
+func (t collectionTarget) Code(ctx context.Context, q db.Query) ([]byte, error) {
 	if q.Code != nil {
 		return q.Code, nil
 	}
-	code, _, err := t.c.EncodeQuery(q)
+	code, _, err := t.c.EncodeQuery(ctx, q)
 	return code, err
 }
 
@@ -84,7 +84,7 @@ func (t collectionTier) Parts(ctx context.Context, q *Query, op Op) (Parts, erro
 func (t collectionTier) countParts(ctx context.Context, q *Query, radius int) (parts Parts, err error) {
 	if q.Code == nil {
 		start := time.Now()
-		if _, _, err := t.c.EncodeQuery(q.Query); err != nil {
+		if _, _, err := t.c.EncodeQuery(ctx, q.Query); err != nil {
 			return parts, err
 		}
 		parts.Encode = time.Since(start)

@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"cmp"
@@ -18,14 +18,11 @@ const defaultWindow = 200
 
 // window returns how many of the first items are put in order by their features; 0
 // where that is not the order.
-func (s *searcher) window() int {
-	if s.q.Rerank != RerankFeatures {
+func (s *Searcher) window() int {
+	if s.q.Order != ByFeatures {
 		return 0
 	}
 	k := s.q.K
-	if k == 0 {
-		k = defaultK
-	}
 	if s.q.Window > 0 {
 		return max(s.q.Window, k)
 	}
@@ -33,20 +30,20 @@ func (s *searcher) window() int {
 }
 
 // checkFeatures refuses queries that have no features, or none that an item has.
-func (s *searcher) checkFeatures() error {
+func (s *Searcher) checkFeatures() error {
 	switch {
 	case s.q.After != "":
 		return fault.Invalid("rerank features has no cursors, as items that come or go change which are put in order: ask for more with a larger K")
-	case s.cv.IndexOnly:
-		return s.cv.LacksVectors("to rerank features by: leave it out")
+	case s.Cv.IndexOnly:
+		return s.Cv.LacksVectors("to rerank features by: leave it out")
 	case !s.p.vector.Present():
 		return fault.Invalid("rerank features compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
 	}
 	s.p.vector = record.CloneVector(s.p.vector) // runs are looked at later
-	having := s.cv.Presence[s.p.modality]
+	having := s.Cv.Presence[s.p.modality]
 	if s.filter == nil && having.IsEmpty() || s.filter != nil && !s.filter.IsEmpty() && !s.filter.Intersects(having) {
 		return fault.Invalid("rerank features compares vectors of modality %q, which no item that the query may find has: leave it out, or query by another modality",
-			s.cv.Modalities[s.p.modality].Name)
+			s.Cv.Modalities[s.p.modality].Name)
 	}
 	return nil
 }
@@ -58,9 +55,9 @@ type featured struct {
 	squared float64
 }
 
-// byFeatures yields up to k items, those of the window in the order of their
+// featuresFirst yields up to k items, those of the window in the order of their
 // features.
-func (s *searcher) byFeatures(ctx context.Context, k int) iter.Seq2[Hit, error] {
+func (s *Searcher) featuresFirst(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		var window []featured
 		sorted := false
@@ -101,25 +98,25 @@ func (s *searcher) byFeatures(ctx context.Context, k int) iter.Seq2[Hit, error] 
 	}
 }
 
-// squaredDistance returns how far the features of a row are from those of the query.
-func (s *searcher) squaredDistance(row uint32) (float64, error) {
+// SquaredDistance returns how far the features of a row are from those of the query.
+func (s *Searcher) squaredDistance(row uint32) (float64, error) {
 	t := s.p.modality
-	if !s.cv.Presence[t].Contains(row) {
+	if !s.Cv.Presence[t].Contains(row) {
 		return math.Inf(1), nil
 	}
-	m := s.cv.Modalities[t]
-	x, found, err := record.ReadVector(s.v.Snap, s.cv.ID, row, t, m)
+	m := s.Cv.Modalities[t]
+	x, found, err := record.ReadVector(s.V.Snap, s.Cv.ID, row, t, m)
 	if err == nil && !found {
 		err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 	}
 	if err != nil {
 		return 0, err
 	}
-	return squaredDistance(x, s.p.vector), nil
+	return SquaredDistance(x, s.p.vector), nil
 }
 
-// squaredDistance returns the squared Euclidean distance of two vectors of one form.
-func squaredDistance(x, y model.Vector) (sum float64) {
+// SquaredDistance returns the squared Euclidean distance of two vectors of one form.
+func SquaredDistance(x, y model.Vector) (sum float64) {
 	add := func(d float64) { sum += d * d }
 	if !x.IsSparse() {
 		for j, v := range y.Value {

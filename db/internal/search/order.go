@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 // rank appends to dst the first k rows of a run, behind the cursor, in order of
 // (-cosine, row); in order of rows where there is no cosine. The row that the query
 // starts from comes before the others.
-func (s *searcher) rank(ctx context.Context, dst []rankedRow, r Run, k int) ([]rankedRow, error) {
+func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]rankedRow, error) {
 	set, err := s.rowsOf(r.number)
 	if err != nil {
 		return dst, err
@@ -66,7 +66,7 @@ var first = float32(math.Inf(1))
 
 // putFirst makes the row that the query starts from the first in order, and reports
 // whether it is among some.
-func (s *searcher) putFirst(rows []rankedRow) bool {
+func (s *Searcher) putFirst(rows []rankedRow) bool {
 	if s.self == noRow {
 		return false
 	}
@@ -81,7 +81,7 @@ func (s *searcher) putFirst(rows []rankedRow) bool {
 
 // setCosines fills in the cosines of rows, ascending. A row without features has
 // no projection and counts as orthogonal.
-func (s *searcher) setCosines(ctx context.Context, rows []rankedRow) error {
+func (s *Searcher) setCosines(ctx context.Context, rows []rankedRow) error {
 	for i := 0; i < len(rows); {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -136,9 +136,9 @@ func firstRanked(rows []rankedRow, k int) []rankedRow {
 }
 
 // cosines fills in the cosines of rows that share a block.
-func (s *searcher) cosines(block uint32, rows []rankedRow) error {
-	key := s.cv.Space.Projections(s.cv.ID).Block(codec.KindProjection, block*codec.BlockRows)
-	value, closer, err := s.v.Snap.Get(key)
+func (s *Searcher) cosines(block uint32, rows []rankedRow) error {
+	key := s.Cv.Space.Projections(s.Cv.ID).Block(codec.KindProjection, block*codec.BlockRows)
+	value, closer, err := s.V.Snap.Get(key)
 	if errors.Is(err, fault.ErrMissing) {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (s *searcher) cosines(block uint32, rows []rankedRow) error {
 	}
 	defer closer.Close()
 	b, err := codec.DecodeBlock(value)
-	if err == nil && b.Len() > 0 && b.Width() != s.cv.Space.ProjectionBytes() {
+	if err == nil && b.Len() > 0 && b.Width() != s.Cv.Space.ProjectionBytes() {
 		err = fmt.Errorf("entries of %d bytes", b.Width())
 	}
 	if err != nil {

@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"errors"
@@ -19,17 +19,17 @@ import (
 // value is not ready. Safe for concurrent use.
 type keyCache struct {
 	limit  int64
-	size   atomic.Int64
-	misses atomic.Uint64 // blocks that were read
+	Size   atomic.Int64
+	Misses atomic.Uint64 // blocks that were read
 
 	mu          sync.RWMutex
-	collections map[uint32]*cachedKeys
+	Collections map[uint32]*cachedKeys
 }
 
 // cachedKeys holds the blocks of one collection, in a tree of two levels.
 type cachedKeys struct {
 	mu  sync.Mutex // to grow
-	top atomic.Pointer[[]*cachedBranch]
+	Top atomic.Pointer[[]*cachedBranch]
 }
 
 type cachedBranch [256]atomic.Pointer[cachedBlock]
@@ -48,23 +48,23 @@ func (b *cachedBlock) key(i uint32) string {
 	return b.keys[from:b.ends[i]]
 }
 
-func (b *cachedBlock) bytes() int64 { return int64(len(b.keys)) + 4*codec.BlockRows + 32 }
+func (b *cachedBlock) Bytes() int64 { return int64(len(b.keys)) + 4*codec.BlockRows + 32 }
 
-func newKeyCache(limit int64) *keyCache {
-	return &keyCache{limit: limit, collections: map[uint32]*cachedKeys{}}
+func NewKeyCache(limit int64) *keyCache {
+	return &keyCache{limit: limit, Collections: map[uint32]*cachedKeys{}}
 }
 
-// get returns the key of the item in a row.
-func (c *keyCache) get(r pebble.Reader, collection, row uint32) (string, error) {
+// Get returns the key of the item in a row.
+func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) {
 	c.mu.RLock()
-	k := c.collections[collection]
+	k := c.Collections[collection]
 	c.mu.RUnlock()
 	if k == nil {
 		c.mu.Lock()
-		if k = c.collections[collection]; k == nil {
+		if k = c.Collections[collection]; k == nil {
 			k = new(cachedKeys)
-			k.top.Store(new([]*cachedBranch))
-			c.collections[collection] = k
+			k.Top.Store(new([]*cachedBranch))
+			c.Collections[collection] = k
 		}
 		c.mu.Unlock()
 	}
@@ -76,7 +76,7 @@ func (c *keyCache) get(r pebble.Reader, collection, row uint32) (string, error) 
 			}
 		}
 	}
-	c.misses.Add(1)
+	c.Misses.Add(1)
 	b, err := readKeys(r, collection, block)
 	if err != nil {
 		return "", err
@@ -85,14 +85,14 @@ func (c *keyCache) get(r pebble.Reader, collection, row uint32) (string, error) 
 	if key == "" {
 		return "", fault.Corrupt(errors.New("no such row"), "key of row %d", row)
 	}
-	if c.size.Load()+b.bytes() > c.limit {
-		c.clear()
+	if c.Size.Load()+b.Bytes() > c.limit {
+		c.Clear()
 	}
-	size := b.bytes()
+	size := b.Bytes()
 	if old := k.slot(block, true).Swap(b); old != nil {
-		size -= old.bytes()
+		size -= old.Bytes()
 	}
-	c.size.Add(size)
+	c.Size.Add(size)
 	return key, nil
 }
 
@@ -100,7 +100,7 @@ func (c *keyCache) get(r pebble.Reader, collection, row uint32) (string, error) 
 // is to be made: a row that does not exist must not cost memory.
 func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] {
 	i := int(block / 256)
-	if top := *k.top.Load(); i < len(top) && top[i] != nil {
+	if top := *k.Top.Load(); i < len(top) && top[i] != nil {
 		return &top[i][block%256]
 	}
 	if !grow {
@@ -108,23 +108,23 @@ func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] 
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	top := slices.Clone(*k.top.Load())
+	top := slices.Clone(*k.Top.Load())
 	for i >= len(top) {
 		top = append(top, nil) // of rows that nobody has looked at
 	}
 	if top[i] == nil {
 		top[i] = new(cachedBranch)
-		k.top.Store(&top)
+		k.Top.Store(&top)
 	}
 	return &top[i][block%256]
 }
 
-// clear forgets everything. Blocks come back as fast as they are looked at, so
+// Clear forgets everything. Blocks come back as fast as they are looked at, so
 // that nothing cleverer pays.
-func (c *keyCache) clear() {
+func (c *keyCache) Clear() {
 	c.mu.Lock()
-	clear(c.collections)
-	c.size.Store(0)
+	clear(c.Collections)
+	c.Size.Store(0)
 	c.mu.Unlock()
 }
 

@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type position struct {
 
 // compare tells whether the run comes before the one that the position is in
 // (negative), is that one, or comes after it.
-func (p *position) compare(r Run) int {
+func (p *position) compare(r run) int {
 	switch {
 	case !p.byScore && r.Distance != p.distance:
 		return r.Distance - p.distance
@@ -46,10 +46,10 @@ func (p *position) compare(r Run) int {
 }
 
 // beyond reports whether the whole run has been seen.
-func (p *position) beyond(r Run) bool { return p.compare(r) < 0 }
+func (p *position) beyond(r run) bool { return p.compare(r) < 0 }
 
 // weight returns how many items of a code follow the position.
-func (p *position) weight(s *searcher, rows mih.Rows, n uint32, distance int) int {
+func (p *position) weight(s *Searcher, rows mih.Rows, n uint32, distance int) int {
 	if !p.byScore && distance < p.distance {
 		return 0
 	}
@@ -57,8 +57,8 @@ func (p *position) weight(s *searcher, rows mih.Rows, n uint32, distance int) in
 	if !p.byScore && distance > p.distance || w == 0 {
 		return w
 	}
-	r := Run{Distance: distance, Score: math.NaN(), number: n}
-	if s.p.z != nil {
+	r := run{Distance: distance, Score: math.NaN(), number: n}
+	if s.p.Z != nil {
 		code, err := s.codeOf(n)
 		if err != nil {
 			return w // whoever reads the run meets the error
@@ -88,10 +88,10 @@ const cursorVersion = 1
 // cosine, u32 row; u32 CRC-32C. Little-endian.
 const cursorBytes = 1 + 8 + 3*4 + 2 + 8 + 4 + 4 + 4 + 4
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+var cursorSums = crc32.MakeTable(crc32.Castagnoli)
 
 // cursor returns the cursor behind a row of a run.
-func (s *searcher) cursor(ctx context.Context, run Run, row rankedRow) (string, error) {
+func (s *Searcher) cursor(ctx context.Context, run run, row rankedRow) (string, error) {
 	if s.p.unit != nil {
 		// A row that is the only one of its code has not needed its cosine yet.
 		rows := []rankedRow{row}
@@ -103,30 +103,30 @@ func (s *searcher) cursor(ctx context.Context, run Run, row rankedRow) (string, 
 	}
 	b := []byte{cursorVersion}
 	b = binary.LittleEndian.AppendUint64(b, s.fingerprint())
-	b = binary.LittleEndian.AppendUint32(b, s.cv.ID)
-	b = binary.LittleEndian.AppendUint32(b, s.cv.Space.ID)
-	b = binary.LittleEndian.AppendUint32(b, s.cv.Space.Revision)
+	b = binary.LittleEndian.AppendUint32(b, s.Cv.ID)
+	b = binary.LittleEndian.AppendUint32(b, s.Cv.Space.ID)
+	b = binary.LittleEndian.AppendUint32(b, s.Cv.Space.Revision)
 	b = binary.LittleEndian.AppendUint16(b, uint16(run.Distance))
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(run.Score))
 	b = binary.LittleEndian.AppendUint32(b, run.number)
 	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(row.cosine))
 	b = binary.LittleEndian.AppendUint32(b, row.row)
-	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, cursorSums))
 	return base64.RawURLEncoding.EncodeToString(b), nil
 }
 
 // position reads a cursor.
-func (s *searcher) position(cursor string) (*position, error) {
+func (s *Searcher) position(cursor string) (*position, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion ||
-		crc32.Checksum(b[:cursorBytes-4], castagnoli) != binary.LittleEndian.Uint32(b[cursorBytes-4:]) {
+		crc32.Checksum(b[:cursorBytes-4], cursorSums) != binary.LittleEndian.Uint32(b[cursorBytes-4:]) {
 		return nil, fault.Invalid("cursor %.80q: it is not one that a search has returned", cursor)
 	}
 	switch u32 := binary.LittleEndian.Uint32; {
-	case u32(b[9:]) == s.cv.ID && (u32(b[13:]) != s.cv.Space.ID || u32(b[17:]) != s.cv.Space.Revision):
+	case u32(b[9:]) == s.Cv.ID && (u32(b[13:]) != s.Cv.Space.ID || u32(b[17:]) != s.Cv.Space.Revision):
 		return nil, fault.Invalid("the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
-			u32(b[13:]), u32(b[17:]), s.cv.Space.ID, s.cv.Space.Revision)
-	case u32(b[9:]) != s.cv.ID || binary.LittleEndian.Uint64(b[1:]) != s.fingerprint():
+			u32(b[13:]), u32(b[17:]), s.Cv.Space.ID, s.Cv.Space.Revision)
+	case u32(b[9:]) != s.Cv.ID || binary.LittleEndian.Uint64(b[1:]) != s.fingerprint():
 		return nil, fault.Invalid("the cursor is of another query: a search goes on with the query that it began with")
 	}
 	b = b[21:]
@@ -142,7 +142,7 @@ func (s *searcher) position(cursor string) (*position, error) {
 
 // fingerprint is of what makes a cursor belong to a query: what it starts from,
 // and what decides on the order.
-func (s *searcher) fingerprint() uint64 {
+func (s *Searcher) fingerprint() uint64 {
 	var b []byte
 	for _, part := range []string{s.q.To, s.q.From, s.q.Key, s.q.Where} {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(part))), part...)
@@ -150,14 +150,14 @@ func (s *searcher) fingerprint() uint64 {
 	if s.args != "" { // else the fingerprint is that of before there were any
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(s.args))), s.args...)
 	}
-	b = append(b, byte(s.q.Rerank))
+	b = append(b, byte(s.q.Order))
 	if s.q.ExcludeSelf {
 		b = append(b, 1)
 	}
-	for _, w := range s.p.code {
+	for _, w := range s.p.Code {
 		b = binary.LittleEndian.AppendUint64(b, w)
 	}
-	for _, z := range s.p.z {
+	for _, z := range s.p.Z {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(z))
 	}
 	h := fnv.New64a()

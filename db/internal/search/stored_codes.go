@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// storedCodes is the mih.Store of what Pebble has of a code set: postings, codes,
+// StoredCodes is the mih.Store of what Pebble has of a code set: postings, codes,
 // and the rows that carry them. It answers searches while the codes are being
 // loaded, and where the tables in memory would take too much of it. For one
 // search; close it.
-type storedCodes struct {
-	snap   *pebble.Snapshot
-	set    *state.CodeSetView
+type StoredCodes struct {
+	Snap   *pebble.Snapshot
+	Set    *state.CodeSetView
 	filter *roaring.Bitmap
 	weigh  func(rows mih.Rows, number uint32, distance int) int
 
@@ -32,19 +32,19 @@ type storedCodes struct {
 	carried map[uint32]uint32 // what stands beside the codes that were near
 }
 
-func newStoredCodes(snap *pebble.Snapshot, set *state.CodeSetView, filter *roaring.Bitmap) *storedCodes {
-	return &storedCodes{
-		snap: snap, set: set, filter: filter,
+func NewStoredCodes(snap *pebble.Snapshot, set *state.CodeSetView, filter *roaring.Bitmap) *StoredCodes {
+	return &StoredCodes{
+		Snap: snap, Set: set, filter: filter,
 		blocks: record.NewCodeBlocks(snap, set.CodeKeys), carried: map[uint32]uint32{},
 	}
 }
 
-func (s *storedCodes) close() error { return s.blocks.Close() }
+func (s *StoredCodes) Close() error { return s.blocks.Close() }
 
 // Posting implements mih.Store.
-func (s *storedCodes) Posting(dst []uint32, j int, value uint32) ([]uint32, error) {
-	s.key = s.set.AppendPosting(s.key[:0], uint16(j), value)
-	b, closer, err := s.snap.Get(s.key)
+func (s *StoredCodes) Posting(dst []uint32, j int, value uint32) ([]uint32, error) {
+	s.key = s.Set.AppendPosting(s.key[:0], uint16(j), value)
+	b, closer, err := s.Snap.Get(s.key)
 	if errors.Is(err, fault.ErrMissing) {
 		return dst, nil
 	}
@@ -59,13 +59,13 @@ func (s *storedCodes) Posting(dst []uint32, j int, value uint32) ([]uint32, erro
 	return dst, nil
 }
 
-// minPart is the number of codes that are worth a goroutine: blocks that are not in
+// MinPart is the number of codes that are worth a goroutine: blocks that are not in
 // the cache yet take microseconds each, and so does another iterator.
-const minPart = 64
+const MinPart = 64
 
 // Near implements mih.Store. Codes that are not in memory are read on all cores.
-func (s *storedCodes) Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error) {
-	if t := s.set.Table; t != nil {
+func (s *StoredCodes) Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error) {
+	if t := s.Set.Table; t != nil {
 		for _, n := range numbers {
 			code := t.Code(n)
 			if code == nil {
@@ -77,13 +77,13 @@ func (s *storedCodes) Near(ctx context.Context, dst []codec.Near, query codec.Co
 		}
 		return dst, nil
 	}
-	parts := make([]nearPart, max(1, min(runtime.GOMAXPROCS(0), len(numbers)/minPart)))
+	parts := make([]nearPart, max(1, min(runtime.GOMAXPROCS(0), len(numbers)/MinPart)))
 	err := work.ParallelBy(ctx, work.All(), 1, len(parts), func(i int) error {
 		from, to := i*len(numbers)/len(parts), (i+1)*len(numbers)/len(parts)
 		return work.Safely(func() error {
 			blocks := &s.blocks
 			if i > 0 {
-				other := record.NewCodeBlocks(s.snap, s.set.CodeKeys)
+				other := record.NewCodeBlocks(s.Snap, s.Set.CodeKeys)
 				defer other.Close() // what it has read, it has checked
 				blocks = &other
 			}
@@ -111,7 +111,7 @@ type nearPart struct {
 // read finds what is near among the codes with these numbers.
 func (p *nearPart) read(ctx context.Context, blocks *record.CodeBlocks, query codec.Code, numbers []uint32, r int) error {
 	for i, n := range numbers {
-		if i%minPart == 0 {
+		if i%MinPart == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -128,13 +128,13 @@ func (p *nearPart) read(ctx context.Context, blocks *record.CodeBlocks, query co
 }
 
 // Blocks implements mih.Store.
-func (s *storedCodes) Blocks(f func(numbers []uint32, codes []uint64) error) error {
+func (s *StoredCodes) Blocks(f func(numbers []uint32, codes []uint64) error) error {
 	return s.blocks.Each(f)
 }
 
 // Weight implements mih.Store.
-func (s *storedCodes) Weight(n uint32, distance int) (int, error) {
-	rows, err := s.rows(n)
+func (s *StoredCodes) Weight(n uint32, distance int) (int, error) {
+	rows, err := s.Rows(n)
 	if err != nil {
 		return 0, err
 	}
@@ -144,9 +144,9 @@ func (s *storedCodes) Weight(n uint32, distance int) (int, error) {
 	return rows.LenIn(s.filter), nil
 }
 
-// rows returns the rows that carry a code that was near.
-func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
-	if t := s.set.Table; t != nil {
+// Rows returns the rows that carry a code that was near.
+func (s *StoredCodes) Rows(n uint32) (mih.Rows, error) {
+	if t := s.Set.Table; t != nil {
 		return t.Rows(n), nil
 	}
 	row, known := s.carried[n]
@@ -161,8 +161,8 @@ func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
 		return mih.RowsOf(row), nil
 	}
 	var rows []uint32
-	prefix := s.set.AllRows(n)
-	err := record.ForEach(s.snap, prefix, func(key, value []byte) error {
+	prefix := s.Set.AllRows(n)
+	err := record.ForEach(s.Snap, prefix, func(key, value []byte) error {
 		_, container := codec.CodeRowsKeyParts(key)
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
@@ -181,7 +181,7 @@ func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
 }
 
 // codeOf returns the code with a number; it belongs to the caller.
-func (s *storedCodes) codeOf(n uint32) (codec.Code, error) {
+func (s *StoredCodes) codeOf(n uint32) (codec.Code, error) {
 	code, _, err := s.blocks.Read(n)
 	return append(codec.Code(nil), code...), err
 }

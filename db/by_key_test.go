@@ -1,0 +1,163 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/dbtest"
+)
+
+// collect returns what an iteration yields until its error.
+func collect[T any](all iter.Seq2[T, error]) (got []T, err error) {
+	for x, err := range all {
+		if err != nil {
+			return got, err
+		}
+		got = append(got, x)
+	}
+	return got, nil
+}
+
+// Keys are in the order of their bytes, those with a prefix together, and items come with
+// all that they hold.
+func TestKeysInOrder(t *testing.T) {
+	ctx := t.Context()
+	d := dbtest.Open(t, "", nil)
+	fields := []db.Field{{Name: "n", Type: db.Int}}
+	c := must1[*db.Collection](t)(d.CreateCollection(ctx, "main", db.Schema{Bits: 8, Fields: fields}))
+	other := must1[*db.Collection](t)(d.CreateCollection(ctx, "other", db.Schema{Bits: 8}))
+	keys := []string{"b/2", "a", "b/10", "ü", "b/1", "b", "b0", "\U0010ffff", "B/1", "b/\U0010ffff"}
+	for i, key := range keys {
+		it := &db.Item{Key: key, Code: []byte{byte(i)}, Labels: []string{"l"}, Fields: map[string]any{"n": int64(i)}, Payload: []byte(key)}
+		must1[string](t)(c.Put(ctx, it))
+	}
+	must1[string](t)(other.Put(ctx, &db.Item{Key: "b/3", Code: []byte{9}}))
+	snap := must1[*db.Snapshot](t)(d.Snapshot())
+	defer snap.Close()
+	then := must1[*db.Collection](t)(snap.Collection("main"))
+	must1[int](t)(c.Delete(ctx, "b/10"))
+	now := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return k == "b/10" })
+	for _, test := range []struct {
+		c    *db.Collection
+		keys []string
+	}{{c, now}, {then, keys}} {
+		for _, prefix := range []string{"", "b", "b/", "b/1", "b/\U0010ffff", "ü", "\xc3", "nothing", strings.Repeat("x", db.MaxKeyBytes+1)} {
+			var want []string
+			for _, k := range slices.Sorted(slices.Values(test.keys)) {
+				if strings.HasPrefix(k, prefix) {
+					want = append(want, k)
+				}
+			}
+			got, err := collect(test.c.Keys(ctx, prefix))
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("keys with %.20q: %q, %v; want %q", prefix, got, err, want)
+			}
+			items, err := collect(test.c.ItemsByKey(ctx, prefix))
+			if err != nil || len(items) != len(want) {
+				t.Fatalf("items with %.20q: %d, %v", prefix, len(items), err)
+			}
+			for i, it := range items {
+				if d := cmp.Diff(must1[*db.Item](t)(test.c.Get(ctx, want[i])), it); d != "" {
+					t.Error(d)
+				}
+			}
+		}
+		for _, k := range append(keys, "", "b/3", "never", strings.Repeat("x", db.MaxKeyBytes+1)) {
+			if has, err := test.c.Has(ctx, k); err != nil || has != slices.Contains(test.keys, k) {
+				t.Errorf("has %.20q: %v, %v", k, has, err)
+			}
+		}
+	}
+	// An iteration shows what there was when it began, whatever is written meanwhile.
+	var seen []string
+	for it, err := range c.ItemsByKey(ctx, "b") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(seen) == 0 {
+			must1[string](t)(c.Put(ctx, &db.Item{Key: "b/new", Code: []byte{1}}))
+			must1[int](t)(c.Delete(ctx, "b0"))
+		}
+		if seen = append(seen, it.Key); len(seen) == 4 {
+			break
+		}
+	}
+	if want := []string{"b", "b/1", "b/2", "b/\U0010ffff"}; !slices.Equal(seen, want) {
+		t.Errorf("during writes: %q, want %q", seen, want)
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	_, keysErr := collect(c.Keys(gone, ""))
+	_, itemsErr := collect(c.ItemsByKey(gone, ""))
+	_, hasErr := c.Has(gone, "a")
+	for _, err := range []error{keysErr, itemsErr, hasErr} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+	}
+}
+
+// A program can begin with what it needs, whether or not it was there before.
+func TestEnsureCollection(t *testing.T) {
+	ctx := t.Context()
+	d := dbtest.Open(t, "", nil)
+	schema := db.Schema{
+		Modalities: []db.Modality{{Name: "image", Dim: 4}, {Name: "text", Dim: 9, Sparse: true}},
+		Fields:     []db.Field{{Name: "year", Type: db.Int, Indexed: true}},
+	}
+	var group sync.WaitGroup
+	all := make([]*db.Collection, 8)
+	for i := range all {
+		group.Go(func() {
+			c, err := d.EnsureCollection(ctx, "main", schema)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i)}); err != nil {
+				t.Error(err)
+			}
+			all[i] = c
+		})
+	}
+	group.Wait()
+	if n, err := all[0].Count(); n != len(all) || err != nil {
+		t.Errorf("%d items, %v", n, err)
+	}
+	more := db.Alteration{AddModalities: []db.Modality{{Name: "sound", Dim: 3}}, AddFields: []db.Field{{Name: "title", Type: db.String}}}
+	if err := all[0].Alter(ctx, more); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.EnsureCollection(ctx, "main", schema); err != nil {
+		t.Errorf("with more than is asked for: %v", err)
+	}
+	before := must1[*db.Stats](t)(d.Stats()).Sequence
+	for says, wrong := range map[string]db.Schema{
+		"bring codes of 0 bits, not 8":                                       {Bits: 8},
+		`modality "image" is of dimension 4, not of dimension 5`:             {Modalities: []db.Modality{{Name: "image", Dim: 5}}},
+		`modality "text" is sparse, of dimension 9, not of dimension 9`:      {Modalities: []db.Modality{{Name: "text", Dim: 9}}},
+		`without modality "smell": Alter adds it`:                            {Modalities: []db.Modality{{Name: "image", Dim: 4}, {Name: "smell", Dim: 4}}},
+		`field "year" is of type int, indexed, not of type int, not indexed`: {Modalities: schema.Modalities, Fields: []db.Field{{Name: "year", Type: db.Int}}},
+		`without field "price": Alter adds it`:                               {Modalities: schema.Modalities, Fields: []db.Field{{Name: "price", Type: db.Float}}},
+	} {
+		_, err := d.EnsureCollection(ctx, "main", wrong)
+		if !errors.Is(err, db.ErrExists) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %s", err, says)
+		}
+	}
+	if _, err := d.EnsureCollection(ctx, "bad", db.Schema{Bits: 7}); !errors.Is(err, db.ErrInvalid) {
+		t.Errorf("a schema that cannot be: %v", err)
+	}
+	if after := must1[*db.Stats](t)(d.Stats()).Sequence; after != before {
+		t.Errorf("%d commits", after-before)
+	}
+}

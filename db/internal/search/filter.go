@@ -1,0 +1,143 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/where"
+)
+
+// filterOf returns the rows that may be hits: those that match where and have the
+// modality to. Nil means all that have a code; a bitmap must not be written to.
+func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to, where string, args []any) (*roaring.Bitmap, error) {
+	var presence *roaring.Bitmap
+	if to != "" {
+		t, err := cv.ModalityOf(to)
+		if err != nil {
+			return nil, err
+		}
+		if cv.Presence[t].GetCardinality() < cv.Live.GetCardinality() {
+			presence = cv.Presence[t]
+		}
+	}
+	rows, err := Matching(ctx, cv, r, where, args)
+	switch {
+	case err != nil:
+		return nil, err
+	case rows == nil:
+		return presence, nil
+	case presence != nil:
+		rows.And(presence)
+	}
+	return rows, nil
+}
+
+// Matching returns the rows that match an expression, in a bitmap of the caller's
+// own; nil for the empty one, which all match.
+func Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
+	if expr == "" {
+		return nil, NoArgs(args)
+	}
+	out := roaring.New()
+	err := EachMatching(ctx, cv, r, expr, args, func(container uint16, found *roaring.Bitmap) bool {
+		out.Or(roaring.AddOffset64(found, int64(container)<<16))
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NoArgs refuses arguments where there is no expression: the caller has lost it.
+func NoArgs(args []any) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return &fault.WhereError{Column: 1, Reason: fmt.Sprintf("there is no expression, and %d arguments are given", len(args))}
+}
+
+// EachMatching calls f with the rows that match an expression, container by container in
+// ascending order, the low 16 bits of each; f returns false when it has had enough.
+//
+// It goes through the containers of live rows one by one, so that it needs no more
+// memory than one container of what the expression names, however many rows there
+// are, and what one part of an AND rules out is not looked up for the others.
+func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
+	parsed, err := where.Parse(expr, args...)
+	if err != nil {
+		return whereError(err)
+	}
+	filter, err := parsed.Check(columns{cv})
+	if err != nil {
+		return whereError(err)
+	}
+	rows := &whereRows{ctx: ctx, r: r, cv: cv, slices: map[int]*sliceReader{}}
+	err = rows.eval(filter, f)
+	for _, s := range rows.slices {
+		if cerr := s.it.Close(); err == nil {
+			err = fault.ReadError(cerr, "rows of a field")
+		}
+	}
+	return err
+}
+
+// whereError brings an error about an expression into the terms of this package.
+func whereError(err error) error {
+	var e *where.Error
+	if errors.As(err, &e) {
+		return &fault.WhereError{Column: e.Column, Reason: e.Reason}
+	}
+	return err
+}
+
+// columns are what an expression can name of a collection.
+type columns struct{ *state.CollectionView }
+
+// Field implements where.Schema.
+func (cv columns) Field(name string) (int, where.Type, error) {
+	var indexed []record.Field
+	for _, f := range cv.Fields {
+		if f.Indexed {
+			indexed = append(indexed, f)
+		}
+	}
+	for i, f := range cv.Fields {
+		if f.Name == name && f.Indexed {
+			return i, whereTypes[f.Type], nil
+		}
+	}
+	there := fmt.Sprintf("collection %q has no indexed fields", cv.Name)
+	if len(indexed) > 0 {
+		there = fmt.Sprintf("the indexed fields of collection %q are %s", cv.Name, record.Names(indexed))
+	}
+	if _, err := cv.FieldOf(name); err == nil {
+		return 0, 0, fmt.Errorf("field %q is not indexed: %s", record.Shortened(name), there)
+	}
+	if strings.EqualFold(name, "labels") {
+		return 0, 0, fmt.Errorf("unknown field %q: labels are asked for one at a time, label = 'cat'; %s", name, there)
+	}
+	return 0, 0, fmt.Errorf("unknown field %q: %s", record.Shortened(name), there)
+}
+
+var whereTypes = map[record.FieldType]where.Type{record.String: where.String, record.Int: where.Int, record.Float: where.Float, record.Bool: where.Bool}
+
+// Modality implements where.Schema.
+func (cv columns) Modality(name string) (int, error) {
+	for i, m := range cv.Modalities {
+		if m.Name == name {
+			return i, nil
+		}
+	}
+	if cv.CodesOnly() {
+		return 0, fmt.Errorf("unknown modality %q: the items of collection %q bring codes", record.Shortened(name), cv.Name)
+	}
+	return 0, fmt.Errorf("unknown modality %q: collection %q has %s", record.Shortened(name), cv.Name, record.Names(cv.Modalities))
+}

@@ -1,0 +1,195 @@
+package db_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/dbtest"
+)
+
+// must1 returns what a call that must succeed returns.
+func must1[T any](t *testing.T) func(x T, err error) T {
+	return func(x T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+}
+
+// Whatever the database returns can be encoded as JSON, that of queries by code, which have
+// no scores, too; and its names are those of JSON, not of Go.
+func TestResultsAreJSON(t *testing.T) {
+	ctx := t.Context()
+	d, c := filterable(t)
+	var results []any
+	words := must1[*db.Item](t)(c.Get(ctx, "item 3")).Vectors["text"]
+	code, _, err := c.EncodeQuery(ctx, db.Query{From: "text", Vector: words})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []db.Query{{From: "text", To: "image", Vector: words, K: 3}, {Code: code}, {Code: code, K: 1 << 20}, {Key: "item 1"},
+		{Code: code, Where: "label = 'nobody'"}, {From: "text", Vector: words, Rerank: db.RerankAsymmetric}} {
+		results = append(results, must1[*db.Result](t)(c.Search(ctx, q)))
+		explain, found, err := c.Explain(ctx, q, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, explain, found)
+		runs := must1[*db.Runs](t)(c.SearchRadius(ctx, q, 8))
+		for run, err := range runs.All(ctx) {
+			results = append(results, run, err)
+		}
+		for hit, err := range runs.Hits(ctx) {
+			results = append(results, hit, err)
+		}
+		if err := runs.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for coded, err := range c.Codes(ctx, "") {
+		results = append(results, coded, err)
+		break
+	}
+	e := db.Evaluation{Queries: map[string][][]float32{"text": {words}}, Labels: [][]string{{"it's"}}}
+	results = append(results, must1[[]db.Retrieval](t)(c.Evaluate(ctx, e)))
+	e.Labels = [][]string{{"nobody has it"}} // a query to which nothing is relevant
+	results = append(results, must1[[]db.Retrieval](t)(c.Evaluate(ctx, e)))
+	opt := db.TrainOptions{Activate: true}
+	opt.Bits, opt.Anchors = 16, 20
+	results = append(results, must1[*db.Training](t)(c.Train(ctx, opt)), must1[*db.Reindexing](t)(c.Reindex(ctx, db.ReindexOptions{})))
+	if _, err := c.Put(ctx, &db.Item{Key: "new", Labels: []string{"it's"}, Vectors: map[string][]float32{"text": words}}); err != nil {
+		t.Fatal(err)
+	}
+	results = append(results, must1[*db.Update](t)(c.Update(ctx, db.UpdateOptions{})), must1[[]db.SpaceInfo](t)(c.Spaces(ctx)))
+	im := must1[*db.Import](t)(c.NewImport(ctx, db.ImportOptions{Source: "some file"}))
+	defer im.Close()
+	if err := im.Put(&db.Item{Key: "staged"}); err != nil {
+		t.Fatal(err)
+	}
+	store := must1[backup.Store](t)(backup.Folder(t.TempDir()))
+	results = append(results, must1[*backup.Manifest](t)(d.Backup(ctx, store, db.BackupOptions{})), must1[[]*backup.Manifest](t)(backup.List(ctx, store)),
+		must1[*backup.Verification](t)(backup.Verify(ctx, store, backup.VerifyOptions{}, nil)), must1[*backup.Pruning](t)(backup.Prune(ctx, store, backup.PruneOptions{Keep: 1})))
+	results = append(results, must1[*db.Stats](t)(d.Stats()), must1[*db.CollectionStats](t)(c.Stats()), must1[db.Schema](t)(c.Schema()),
+		must1[*db.Verification](t)(d.Verify(ctx, db.VerifyOptions{}, nil)), d.Recovery(), db.Loss{}, db.Finding{}, db.Repairing{}, db.Migration{})
+	for it, err := range c.Items(ctx) {
+		results = append(results, it, err)
+	}
+	for _, r := range results {
+		if _, err := json.Marshal(r); err != nil {
+			t.Errorf("%T: %v", r, err)
+		}
+		if r != nil {
+			checkNames(t, reflect.TypeOf(r), map[reflect.Type]bool{})
+		}
+	}
+}
+
+// checkNames reports fields that would be encoded under their names in Go.
+func checkNames(t *testing.T, typ reflect.Type, seen map[reflect.Type]bool) {
+	t.Helper()
+	marshaler := reflect.TypeFor[json.Marshaler]()
+	if seen[typ] || typ.Implements(marshaler) {
+		return
+	}
+	seen[typ] = true
+	switch typ.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Array:
+		checkNames(t, typ.Elem(), seen)
+	case reflect.Struct:
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.IsExported() && !f.Anonymous && (name == "" || name != strings.ToLower(name)) {
+				t.Errorf("field %s of %v has the JSON name %q", f.Name, typ, name)
+			}
+			if f.IsExported() && name != "-" {
+				checkNames(t, f.Type, seen)
+			}
+		}
+	}
+}
+
+// The JSON of answers and items is that of the command, and can be read again.
+func TestJSONForms(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{db.Hit{Key: "a", Row: 7, Distance: 2, Score: 1.5}, `{"id":"a","row":7,"distance":2,"score":1.5}`},
+		{db.Hit{Key: "<b>", Score: math.NaN()}, `{"id":"<b>","row":0,"distance":0,"score":null}`},
+		{db.Result{Space: 1, Revision: 2}, `{"hits":[],"next":null,"space":1,"revision":2}`},
+		{db.Result{Hits: []db.Hit{{Key: "a", Score: math.NaN()}}, Next: "AQ", Total: 3, Space: 1, Revision: 1},
+			`{"hits":[{"id":"a","row":0,"distance":0,"score":null}],"next":"AQ","total":3,"space":1,"revision":1}`},
+		{db.Item{Key: "a"}, `{"key":"a","labels":[]}`},
+		{db.Item{
+			Key: "a", Vectors: map[string][]float32{"image": {0.25, 1}}, Sparse: map[string]db.Sparse{"text": {Index: []uint32{3}, Value: []float32{2}}, "tags": {}},
+			Labels: []string{"x"}, Fields: map[string]any{"b": true, "f": 5.0, "n": int64(5), "s": "&"}, Payload: []byte{0, 1}, Code: []byte{0xab}, CodeFrom: "labels",
+		}, `{"key":"a","vectors":{"image":[0.25,1],"tags":{"i":[],"v":[]},"text":{"i":[3],"v":[2]}},"labels":["x"],"fields":{"b":true,"f":5.0,"n":5,"s":"&"},"payload":"AAE=","code":"ab","code_from":"labels"}`},
+		{db.Item{Key: "a", Labels: []string{}, Codes: map[string]db.TargetCode{"text": {Code: []byte{1}, From: "fused"}}, Modalities: []string{"text"}},
+			`{"key":"a","labels":[],"codes":{"text":{"code":"01","from":"fused"}},"modalities":["text"]}`},
+		{db.Run{Distance: 3, Score: math.NaN(), Rows: []uint32{1, 2}}, `{"distance":3,"score":null,"rows":[1,2]}`},
+		{db.Coded{Row: 1, Key: "a", Code: []byte{0xf0}}, `{"row":1,"id":"a","code":"f0"}`},
+	} {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(c.value); err != nil {
+			t.Errorf("%+v: %v", c.value, err)
+			continue
+		}
+		if got := strings.TrimSpace(b.String()); got != c.want {
+			t.Errorf("%+v is\n%s, want\n%s", c.value, got, c.want)
+		}
+		switch c.value.(type) {
+		case db.Run, db.Coded: // of an iteration, which nobody reads again
+			continue
+		}
+		again := reflect.New(reflect.TypeOf(c.value))
+		if err := json.Unmarshal(b.Bytes(), again.Interface()); err != nil {
+			t.Errorf("%s: %v", &b, err)
+		} else if d := cmp.Diff(c.value, again.Elem().Interface(), cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("%s: %s", &b, d)
+		}
+	}
+}
+
+// What is stored can be exported and put into another collection by its JSON.
+func TestItemsAreMovedByJSON(t *testing.T) {
+	d := dbtest.Open(t, "", nil)
+	set := dbtest.Pairs{Modalities: []db.Modality{{Name: "image", Dim: 4}, {Name: "text", Dim: 9, Sparse: true}}, Unlabelled: .3}
+	from := must1[*db.Collection](t)(d.CreateCollection(t.Context(), "from", set.Schema()))
+	to := must1[*db.Collection](t)(d.CreateCollection(t.Context(), "to", set.Schema()))
+	if err := dbtest.Load(t.Context(), d, from, set.Items(0, 50)); err != nil {
+		t.Fatal(err)
+	}
+	for it, err := range from.Items(t.Context()) {
+		b := must1[[]byte](t)(json.Marshal(it))
+		var read db.Item
+		if err != nil || json.Unmarshal(b, &read) != nil {
+			t.Fatalf("%s: %v", b, err)
+		}
+		if _, err := to.Put(t.Context(), &read); err != nil {
+			t.Fatalf("%s: %v", b, err)
+		}
+		stored := must1[*db.Item](t)(to.Get(t.Context(), it.Key))
+		if d := cmp.Diff(it, stored, cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("%s: %s", b, d)
+		}
+	}
+	for _, bad := range []string{`{"key":1}`, `{"key":"a","vectors":{"image":"no"}}`, `{"fields":{"n":[1]}}`, `{"code":"xyz"}`, `[]`} {
+		if err := json.Unmarshal([]byte(bad), new(db.Item)); err == nil {
+			t.Errorf("%s is read", bad)
+		}
+	}
+}
