@@ -43,9 +43,6 @@ type ImportOptions struct {
 	Progress event.Progress
 }
 
-// maxSourceBytes bounds ImportOptions.Source.
-const maxSourceBytes = 1 << 20
-
 // An Import brings many items into a collection in one commit, as a Batch does, but holds
 // them in files meanwhile, in the folder of the database: there may be more of them than
 // fit into memory, and an import that is interrupted, even as its process is killed, goes

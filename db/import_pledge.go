@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"io/fs"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -75,32 +74,4 @@ func readPledge(fsys vfs.FS, dir string) (p pledged, given bool, err error) {
 	p.sequence = binary.LittleEndian.Uint64(b)
 	p.rows, p.items = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 	return p, true, nil
-}
-
-// settleImports takes back the pledges of commits that have not come about.
-func (d *DB) settleImports() error {
-	names, err := d.importNames()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		dir := d.importDir(name)
-		if strings.HasSuffix(name, importGone) {
-			if err := d.opts.FS.RemoveAll(dir); err != nil { // another time: nobody reads it
-				d.importLeft(dir, err)
-			}
-			continue
-		}
-		p, given, err := readPledge(d.opts.FS, dir)
-		if errors.Is(err, fault.ErrCorrupt) {
-			continue // whoever goes on with the import hears of it
-		}
-		if err == nil && given && p.sequence > d.identity.Sequence {
-			err = removeFile(d.opts.FS, dir, importPledge)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
