@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -15,14 +17,21 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
+// bulkItems is the number of items from which on a batch that only puts new items
+// into one collection is stored as sorted tables, which the store takes over, instead
+// of through its log and memory. With so many both take about as long: a dozen files
+// have to be made durable, one for each kind of key, which costs as much as some
+// thousand items cost the ordinary way. (Tests have less.)
+var bulkItems = 8192
+
 // A Batch collects changes, to any collections of one database, that are
 // committed together: all of them become visible and durable, or none. The items
 // are checked and copied when they are added. Not safe for concurrent use.
 type Batch struct {
 	db      *DB
 	changes []*state.Change
-	bulk    *bulk // in place of changes, where they are many of one kind
-	single  bool  // they are not
+	columns *bulk.Items // items to put, which come after changes; nil: there are only changes
+	single  bool        // there are only changes, and will be
 	bytes   int
 	pledge  *pledge // nil: there is none
 	err     error
@@ -36,10 +45,11 @@ func (d *DB) NewBatch() *Batch { return &Batch{db: d.orNone()} }
 // Len returns the number of changes in the batch.
 func (b *Batch) Len() int {
 	b = b.orNone()
-	if k := b.bulk; k != nil {
-		return k.n + k.registrations
+	n := len(b.changes)
+	if b.columns != nil {
+		n += b.columns.Len()
 	}
-	return len(b.changes)
+	return n
 }
 
 // Bytes estimates what the items of the batch take, in bytes; Commit refuses more
@@ -72,7 +82,7 @@ func (b *Batch) add(c *Collection, kind state.ChangeKind, item *Item) error {
 	}
 	if b.err = b.check(c, kind, item); b.err == nil && b.bytes > record.MaxBulkBytes {
 		b.err = fault.Invalid("a batch of more than %d bytes: split it", record.MaxBulkBytes)
-		b.changes, b.bulk = nil, nil
+		b.changes, b.columns = nil, nil
 	}
 	return b.err
 }
@@ -102,37 +112,86 @@ func (b *Batch) check(c *Collection, kind state.ChangeKind, item *Item) error {
 			return err
 		}
 	}
-	if done, err := b.addBulk(c, kind, item); done {
-		return err
-	}
-	ch := &state.Change{Collection: c.id, Kind: kind}
-	err := c.read(func(_ *state.View, cv *state.CollectionView) (err error) {
+	columns := b.columnsFor(c, kind)
+	return c.read(func(_ *state.View, cv *state.CollectionView) error {
 		if err := cv.Changeable(); err != nil {
 			return err
 		}
-		switch kind {
-		case state.DeleteItem:
-			ch.Item = &record.Item{Key: item.Key}
-			return nil
-		case state.AddLabels:
-			ch.Item = &record.Item{Labels: slices.Clone(item.Labels)}
-			for _, l := range item.Labels {
-				if err := record.CheckLabel(l); err != nil {
-					return err
-				}
-			}
+		if columns != nil && isPlain(cv.Descriptor, item) {
+			columns.AddPlain(item.Key, item.Code)
+			b.bytes += record.ItemBytes + len(item.Key) + 8*codec.Words(cv.Bits)
 			return nil
 		}
-		ch.Item, err = checkItem(cv.Descriptor, item, kind == state.MergeItem)
-		return err
+		it, err := checkChange(cv.Descriptor, kind, item)
+		if err != nil {
+			return err
+		}
+		if columns != nil {
+			columns.Add(it)
+		} else {
+			b.changes = append(b.changes, &state.Change{Collection: c.id, Kind: kind, Item: it})
+		}
+		b.bytes += it.Bytes()
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	b.changes = append(b.changes, ch)
-	b.bytes += ch.Item.Bytes()
-	return nil
 }
+
+// checkChange checks what a change has, and copies it.
+func checkChange(d *record.Descriptor, kind state.ChangeKind, item *Item) (*record.Item, error) {
+	switch kind {
+	case state.DeleteItem:
+		return &record.Item{Key: item.Key}, nil
+	case state.AddLabels:
+		for _, l := range item.Labels {
+			if err := record.CheckLabel(l); err != nil {
+				return nil, err
+			}
+		}
+		return &record.Item{Labels: slices.Clone(item.Labels)}, nil
+	}
+	return checkItem(d, item, kind == state.MergeItem)
+}
+
+// columnsFor returns the columns for an item that is put as long as the batch does nothing
+// else, but for labels that it has registered before, with one collection. Else it returns
+// nil, and the batch has changes one by one from then on.
+func (b *Batch) columnsFor(c *Collection, kind state.ChangeKind) *bulk.Items {
+	switch {
+	case b.single || b.columns == nil && kind == state.AddLabels:
+		return nil
+	case kind != state.PutItem || b.columns != nil && b.columns.Collection.ID != c.id:
+		b.spill()
+		return nil
+	case b.columns != nil:
+		return b.columns
+	}
+	columns := bulk.New(c.inside())
+	for _, ch := range b.changes {
+		if ch.Collection != c.id {
+			b.spill()
+			return nil
+		}
+		columns.Register(ch.Item.Labels)
+	}
+	b.columns = columns
+	return columns
+}
+
+// spill makes changes of the columns.
+func (b *Batch) spill() {
+	k := b.columns
+	b.columns, b.single = nil, true
+	if k == nil {
+		return
+	}
+	b.changes = slices.Grow(b.changes, k.Len())
+	for i := range k.Len() {
+		b.changes = append(b.changes, &state.Change{Collection: k.Collection.ID, Kind: state.PutItem, Item: k.Item(i)})
+	}
+}
+
+// isBulk reports whether the batch is to be stored as sorted tables.
+func (b *Batch) isBulk() bool { return b.columns != nil && b.columns.Len() >= bulkItems }
 
 // Commit encodes the items, on all cores where there are many, and stores them.
 // Thousands of new items of one collection, and nothing else but labels
@@ -149,7 +208,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 		return fault.Invalid("the batch has been committed")
 	}
 	limit := record.MaxBatchBytes
-	if b.bulk != nil {
+	if b.isBulk() {
 		limit = record.MaxBulkBytes
 	}
 	if b.bytes > limit {
@@ -168,14 +227,6 @@ func (b *Batch) Commit(ctx context.Context) error {
 	return err
 }
 
-// commitOne commits the only change of the batch and returns the key of its item.
-func (b *Batch) commitOne(ctx context.Context) (key string, err error) {
-	if err := b.Commit(ctx); err != nil {
-		return "", err
-	}
-	return b.changes[0].Item.Key, nil
-}
-
 // Keys returns the keys of the items that the batch has put and merged, in the order in
 // which they were added: the given ones, and those that were made for items without key. It
 // returns nil before Commit has returned nil. The slice is the caller's; it costs a string
@@ -185,8 +236,8 @@ func (b *Batch) Keys() []string {
 	if !b.stored {
 		return nil
 	}
-	if b.bulk != nil {
-		return b.bulk.allKeys()
+	if b.columns != nil {
+		return b.columns.Keys()
 	}
 	var keys []string
 	for _, ch := range b.changes {
@@ -198,16 +249,16 @@ func (b *Batch) Keys() []string {
 }
 
 func (b *Batch) commit(ctx context.Context) error {
-	if b.bulk != nil {
-		if err := b.bulk.commit(ctx, int64(b.bytes), nil, nil); !errors.Is(err, errNotBulk) {
+	if b.isBulk() {
+		if err := b.columns.Commit(ctx, bulk.Options{Bytes: int64(b.bytes)}); !errors.Is(err, bulk.ErrNotBulk) {
 			return err
 		}
 		if b.bytes > record.MaxBatchBytes {
 			return fault.Invalid("a batch of %d bytes that does not only put new items into one collection, at most %d are possible: split it",
 				b.bytes, record.MaxBatchBytes)
 		}
-		b.spill()
 	}
+	b.spill()
 	if len(b.changes) == 0 {
 		return ctx.Err()
 	}
@@ -274,7 +325,7 @@ func (b *Batch) commitPledged(ctx context.Context) error {
 			err = tx.Committer.Admit(store.WrittenTwice*int64(size), false)
 		}
 		if err == nil {
-			err = b.pledge.give(tx.Committer.Sequence+1, tx.Committer.Log)
+			err = b.pledge.give(tx.Committer.Sequence + 1)
 		}
 		if err != nil {
 			return err

@@ -10,9 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -204,7 +204,7 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 		n.Built = uint64(next)
 		switch {
 		case tables:
-			err = storeCodes(ctx, tx.Committer, b.workers, s, sp, n, fresh)
+			err = bulk.StoreCodes(ctx, tx.Committer, b.workers, s, sp, n, fresh.rows, fresh.encs)
 		case last:
 			err = completeSpace(tx, s, sp, drift)
 		default:
@@ -243,41 +243,6 @@ func completeSpace(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState,
 	sp.Changed = nil
 	tx.Committer.Touch(s)
 	return nil
-}
-
-// storeCodes stores the codes of many rows and the counters n of their space, in which none of
-// them has a code yet, as one commit of sorted tables. Where it fails nothing has changed.
-func storeCodes(ctx context.Context, c *state.Committer, workers int, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, block *coded) (err error) {
-	t := c.Tables()
-	t.Workers = workers
-	codes := newBulkSpace(s, sp, func(i int) uint32 { return block.rows[i] }, madeCodes(block.encs))
-	codes.numbers = n
-	defer func() {
-		if err != nil {
-			codes.rollback()
-		}
-	}()
-	first, tasks := codes.tasks(t)
-	tasks = append(tasks, t.Task(func(stream *store.Stream) error {
-		if err := codes.waitNumbered(stream); err != nil {
-			return err
-		}
-		if err := t.WriteSequence(stream); err != nil {
-			return err
-		}
-		all := s.AllCounters()
-		for i, other := range s.Spaces {
-			if other == sp {
-				all.Spaces[i] = codes.counters()
-			}
-		}
-		return stream.Set(codec.CollectionKey(codec.KindCounters, s.ID), all.Append(nil))
-	}))
-	bytes := int64(len(block.rows)) * int64(state.CodesBytes(sp.Bits, len(sp.Sets), true))
-	return c.CommitTables(ctx, t, bytes, append(first, tasks...), func() {
-		sp.TakeOver(codes.counters())
-		c.Touch(s)
-	})
 }
 
 // without returns the codes of the rows that are not stale.

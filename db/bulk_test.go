@@ -210,7 +210,7 @@ func (w *world) put(items []*Item, more ...func(*Batch)) {
 	if err := b.Commit(ctx); err != nil {
 		w.t.Fatal(err)
 	}
-	if b.bulk != nil {
+	if b.columns != nil {
 		w.loads++
 	}
 }

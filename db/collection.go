@@ -88,10 +88,7 @@ func (c *Collection) Labels() ([]string, error) {
 // bit for each row of the collection. An item that replaces another reads that
 // one's record, if the collection has labels or indexed fields.
 func (c *Collection) Put(ctx context.Context, item *Item) (key string, err error) {
-	c = c.orNone()
-	b := c.db.NewBatch()
-	b.Put(c, item)
-	return b.commitOne(ctx)
+	return c.orNone().changeOne(ctx, state.PutItem, item)
 }
 
 // Merge stores what is given of an item and leaves the rest as it is: the
@@ -99,10 +96,20 @@ func (c *Collection) Put(ctx context.Context, item *Item) (key string, err error
 // set. Nil is not set; labels or a payload that are empty and not nil are taken
 // away. Where there is no item with the key, it is Put, whose key it returns, too.
 func (c *Collection) Merge(ctx context.Context, item *Item) (key string, err error) {
-	c = c.orNone()
+	return c.orNone().changeOne(ctx, state.MergeItem, item)
+}
+
+// changeOne commits one change and returns the key of its item.
+func (c *Collection) changeOne(ctx context.Context, kind state.ChangeKind, item *Item) (key string, err error) {
 	b := c.db.NewBatch()
-	b.Merge(c, item)
-	return b.commitOne(ctx)
+	b.single = true // columns are for many
+	if err := b.add(c, kind, item); err != nil {
+		return "", err
+	}
+	if err := b.Commit(ctx); err != nil {
+		return "", err
+	}
+	return b.changes[0].Item.Key, nil
 }
 
 // Delete deletes the items with these keys, all in one commit, and returns how

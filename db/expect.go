@@ -52,10 +52,7 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 	if err := record.CheckWholeKey(key); err != nil {
 		return err
 	}
-	if b.bulk != nil {
-		b.spill()
-	}
-	b.single = true // a bulk load reads nothing that it does not replace
+	b.spill() // a bulk load reads nothing that it does not replace
 	ch := &state.Change{Collection: c.id, Kind: state.ExpectItem, Item: &record.Item{Key: key}}
 	if old != nil {
 		if old.Key != key {

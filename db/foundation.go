@@ -205,7 +205,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *foundation, v *state
 	}
 	f.pending.Or(gone)
 	f.pending.And(s.Having(sp.Positions))
-	err := byContainer(f.pending, func(container uint16, l codec.Layer) error {
+	err := record.ByContainer(f.pending, func(container uint16, l codec.Layer) error {
 		tx.Layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
@@ -42,9 +43,6 @@ type ImportOptions struct {
 	Progress event.Progress
 }
 
-// maxSourceBytes bounds ImportOptions.Source.
-const maxSourceBytes = 1 << 20
-
 // An Import brings many items into a collection in one commit, as a Batch does, but holds
 // them in files meanwhile, in the folder of the database: there may be more of them than
 // fit into memory, and an import that is interrupted, even as its process is killed, goes
@@ -63,7 +61,7 @@ type Import struct {
 	spool   *spool
 	w       *spoolWriter // nil: nothing has been put yet
 	chunk   *chunk       // that is being filled; nil: none
-	k       *bulk
+	k       *bulk.Items
 	named   int         // labels that are in chunks
 	arena   keyArena    // of keys
 	plain   record.Item // scratch
@@ -133,9 +131,9 @@ func (im *Import) Rows() int { return int(im.orNone().rows) }
 func (im *Import) Items() int {
 	im = im.orNone()
 	if im.pledged {
-		return max(im.k.n, int(im.done.items))
+		return max(im.k.Len(), int(im.done.items))
 	}
-	return im.k.n
+	return im.k.Len()
 }
 
 // Bytes estimates what the items take, as Batch.Bytes does.
@@ -168,16 +166,16 @@ func (im *Import) Put(item *Item) error {
 			}
 		}
 		it.Key = im.arena.add(it.Key)
-		im.k.register(it.Labels)
+		im.k.Register(it.Labels)
 		var ids []uint32
 		if len(it.Labels) > 0 {
-			ids = im.k.labels.Lookup(it.Labels)
+			ids = im.k.Labels.Lookup(it.Labels)
 		}
 		im.nameLabels()
 		if err := im.chunk.add(it, bits, ids); err != nil {
 			return err
 		}
-		im.k.addColumns(it)
+		im.k.AddColumns(it)
 		return nil
 	})
 }
@@ -203,7 +201,7 @@ func (im *Import) RegisterLabels(labels []string) error {
 		}
 	}
 	return im.stage(func(*state.CollectionView) error {
-		im.k.register(labels)
+		im.k.Register(labels)
 		im.nameLabels()
 		return nil
 	})
@@ -211,10 +209,10 @@ func (im *Import) RegisterLabels(labels []string) error {
 
 // nameLabels adds labels that are new to the chunk.
 func (im *Import) nameLabels() {
-	if im.k.labels.Count() == im.named {
+	if im.k.Labels.Count() == im.named {
 		return
 	}
-	for _, name := range im.k.labels.All()[im.named:] {
+	for _, name := range im.k.Labels.All()[im.named:] {
 		im.chunk.addLabel(name)
 		im.named++
 	}

@@ -3,9 +3,9 @@ package db
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
@@ -72,7 +72,7 @@ func (im *Import) settle() error {
 
 func (im *Import) commit(ctx context.Context) error {
 	d, k := im.c.db, im.k
-	pledge := &pledge{fs: d.opts.FS, dir: im.spool.dir, pledged: pledged{rows: im.rows, items: uint64(k.n)}}
+	pledge := &pledge{log: d.state.Engine.Log, fs: d.opts.FS, dir: im.spool.dir, pledged: pledged{rows: im.rows, items: uint64(k.Len())}}
 	err := im.c.read(func(_ *state.View, cv *state.CollectionView) error {
 		im.spool.descriptor = cv.Descriptor // what it may have grown by is in later items
 		return nil
@@ -80,18 +80,14 @@ func (im *Import) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if k.n > 0 {
-		k.staged = nil
+	if k.Len() > 0 {
+		var extras bulk.Extras
 		if im.spool.extras {
-			k.staged = im.spool
+			extras = im.spool
 		}
-		temps := 0
-		k.temp = func() (*tempFile, error) {
-			temps++
-			return newTempFile(d.opts.FS, d.opts.FS.PathJoin(im.spool.dir, fmt.Sprintf("%d.projections", temps)))
-		}
-		err := k.commit(ctx, im.Bytes(), pledge, im.opt.Progress)
-		if !errors.Is(err, errNotBulk) {
+		k.ReadFrom(extras, d.opts.FS, im.spool.dir)
+		err := k.Commit(ctx, bulk.Options{Bytes: im.Bytes(), Promise: pledge.give, Withdraw: pledge.takeBack, Progress: im.opt.Progress})
+		if !errors.Is(err, bulk.ErrNotBulk) {
 			return err
 		}
 	}
@@ -114,13 +110,13 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 	}
 	b := im.c.db.NewBatch()
 	b.single = true
-	if names := im.k.labels.All(); len(names) > 0 {
+	if names := im.k.Labels.All(); len(names) > 0 {
 		if err := b.RegisterLabels(im.c, names); err != nil {
 			return err
 		}
 	}
 	k := im.k
-	err := k.each(ctx, recordPart|vectorPart, 0, k.n, func(i int, it *record.Item) error {
+	err := k.Each(ctx, bulk.RecordPart|bulk.VectorPart, 0, k.Len(), func(i int, it *record.Item) error {
 		if inParts && int64(b.bytes) >= most {
 			if err := b.Commit(ctx); err != nil {
 				return err
@@ -128,11 +124,11 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 			b = im.c.db.NewBatch()
 			b.single = true
 			if im.opt.Progress != nil {
-				im.opt.Progress("storing", int64(i), int64(k.n))
+				im.opt.Progress("storing", int64(i), int64(k.Len()))
 			}
 		}
 		own := it.Clone()
-		k.keyAndCode(i, own)
+		k.SetKeyAndCode(i, own)
 		b.changes = append(b.changes, &state.Change{Collection: im.c.id, Kind: state.PutItem, Item: own})
 		b.bytes += own.Bytes()
 		return nil

@@ -333,8 +333,8 @@ func TestDamageBeforeACommit(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := &pledge{fs: mem, dir: dir}
-	if err := p.give(1<<40+1, d.state.Engine.Log); err != nil {
+	p := &pledge{log: d.state.Engine.Log, fs: mem, dir: dir}
+	if err := p.give(1<<40 + 1); err != nil {
 		t.Fatal(err)
 	}
 	testfs.Flip(t, mem, dir+"/"+importPledge, 3)

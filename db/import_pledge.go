@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"io/fs"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -19,6 +18,7 @@ import (
 // takes back the pledge of a commit that has not come about, before there can be another
 // of that number.
 type pledge struct {
+	log *store.Log // of the database
 	fs  vfs.FS
 	dir string
 	pledged
@@ -36,29 +36,23 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 const pledgeBytes = 28
 
 // give writes the pledge for the commit of that number, durably.
-func (p *pledge) give(sequence uint64, log *store.Log) error {
-	if p == nil {
-		return nil
-	}
+func (p *pledge) give(sequence uint64) error {
 	b := binary.LittleEndian.AppendUint64(nil, sequence)
 	b = binary.LittleEndian.AppendUint64(b, p.rows)
 	b = binary.LittleEndian.AppendUint64(b, p.items)
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	err := store.ReplaceFile(p.fs, p.dir, importPledge, b)
 	if err != nil {
-		p.takeBack(log)
+		p.takeBack()
 	}
 	return err
 }
 
 // takeBack removes it. Where that fails so does the database: a later commit would be
 // taken for this one.
-func (p *pledge) takeBack(log *store.Log) {
-	if p == nil {
-		return
-	}
+func (p *pledge) takeBack() {
 	if err := removeFile(p.fs, p.dir, importPledge); err != nil {
-		log.Fail(err)
+		p.log.Fail(err)
 	}
 }
 
@@ -80,32 +74,4 @@ func readPledge(fsys vfs.FS, dir string) (p pledged, given bool, err error) {
 	p.sequence = binary.LittleEndian.Uint64(b)
 	p.rows, p.items = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 	return p, true, nil
-}
-
-// settleImports takes back the pledges of commits that have not come about.
-func (d *DB) settleImports() error {
-	names, err := d.importNames()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		dir := d.importDir(name)
-		if strings.HasSuffix(name, importGone) {
-			if err := d.opts.FS.RemoveAll(dir); err != nil { // another time: nobody reads it
-				d.importLeft(dir, err)
-			}
-			continue
-		}
-		p, given, err := readPledge(d.opts.FS, dir)
-		if errors.Is(err, fault.ErrCorrupt) {
-			continue // whoever goes on with the import hears of it
-		}
-		if err == nil && given && p.sequence > d.identity.Sequence {
-			err = removeFile(d.opts.FS, dir, importPledge)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

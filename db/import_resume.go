@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -54,7 +55,7 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 // resume reads what has been staged.
 func (im *Import) resume(ctx context.Context) error {
 	d := im.c.db
-	im.k = newBulk(im.c)
+	im.k = bulk.New(im.c.inside())
 	var cv *state.CollectionView
 	err := im.c.read(func(_ *state.View, v *state.CollectionView) error {
 		cv = v
@@ -65,10 +66,10 @@ func (im *Import) resume(ctx context.Context) error {
 	}
 	im.spool = &spool{
 		fs: d.opts.FS, dir: d.importDir(im.name),
-		descriptor: cv.Descriptor, labels: im.k.labels,
+		descriptor: cv.Descriptor, labels: im.k.Labels,
 	}
 	err = im.spool.resume(ctx, func(h *chunkHeader, parts *[chunkParts][]byte) error { return im.take(cv.Descriptor, h, parts) })
-	im.named = im.k.labels.Count()
+	im.named = im.k.Labels.Count()
 	im.rows, im.bytes = im.spool.rows, im.spool.bytes
 	return err
 }
@@ -96,21 +97,21 @@ func (im *Import) take(desc *record.Descriptor, h *chunkHeader, parts *[chunkPar
 	if err != nil {
 		return err
 	}
-	k, first, i := im.k, im.k.n, 0
+	k, first, i := im.k, im.k.Len(), 0
 	var code codec.Code
 	if bits > 0 {
 		code = codec.NewCode(bits)
 	}
-	k.register(names)
+	k.Register(names)
 	return errors.Join(
 		h.eachKey(parts[chunkKeys], len(desc.Modalities), func(key []byte) {
 			if bits > 0 {
 				n := codec.Bytes(bits)
 				code.SetBytes(parts[chunkCodes][i*n : (i+1)*n])
 			}
-			k.add(im.arena.add(string(key)), code)
+			k.AddKey(im.arena.add(string(key)), code)
 			i++
-		}, func(i, t int) { k.has(t, first+i) }),
+		}, func(i, t int) { k.SetPresent(t, first+i) }),
 		h.eachSkip(parts[chunkSkips], func(row uint64, why string) {
 			if im.opt.Skipped != nil {
 				im.opt.Skipped(int(h.rows+row), why)

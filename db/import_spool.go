@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -204,15 +205,24 @@ func readAt(file vfs.File, b []byte, at int64) error {
 	return err
 }
 
-// spool is the extraItems of its items.
+// spool is the Extras of its items.
 
-func (s *spool) blocks() int { return len(s.chunks) }
+func (s *spool) Blocks() int { return len(s.chunks) }
 
-func (s *spool) blockOf(i int) int {
+func (s *spool) BlockOf(i int) int {
 	return sort.Search(len(s.chunks), func(j int) bool { return s.chunks[j].start > uint64(i) }) - 1
 }
 
-func (s *spool) read(block int, parts itemParts, buf *itemBuffer) (from int, items []*record.Item, err error) {
+func (s *spool) NewReader() bulk.Reader { return &spoolReader{of: s} }
+
+// A spoolReader reads items of a spool, in its own memory.
+type spoolReader struct {
+	of  *spool
+	buf itemBuffer
+}
+
+func (r *spoolReader) Read(block int, parts bulk.Parts) (from int, items []*record.Item, err error) {
+	s, buf := r.of, &r.buf
 	ref := &s.chunks[block]
 	items = buf.prepare(int(ref.items))
 	part := func(p int) ([]byte, error) {
@@ -220,12 +230,12 @@ func (s *spool) read(block int, parts itemParts, buf *itemBuffer) (from int, ite
 		return buf.parts[p], err
 	}
 	var b []byte
-	if parts&recordPart != 0 && ref.lens[chunkRecords] > 0 {
+	if parts&bulk.RecordPart != 0 && ref.lens[chunkRecords] > 0 {
 		if b, err = part(chunkRecords); err == nil {
 			err = ref.decodeRecords(b, s.descriptor, s.labels.Name, items)
 		}
 	}
-	if err == nil && parts&vectorPart != 0 && ref.lens[chunkVectors] > 0 {
+	if err == nil && parts&bulk.VectorPart != 0 && ref.lens[chunkVectors] > 0 {
 		if b, err = part(chunkVectors); err == nil {
 			err = ref.decodeVectors(b, s.descriptor, items, buf)
 		}

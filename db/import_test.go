@@ -358,8 +358,8 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := &pledge{fs: w.fs, dir: im.spool.dir, pledged: pledged{rows: 20, items: 20}}
-	if err := p.give(w.d.state.Committer.Sequence+1, w.d.state.Engine.Log); err != nil {
+	p := &pledge{log: w.d.state.Engine.Log, fs: w.fs, dir: im.spool.dir, pledged: pledged{rows: 20, items: 20}}
+	if err := p.give(w.d.state.Committer.Sequence + 1); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, w.d)

@@ -80,6 +80,12 @@ func (it *Item) isEmpty() bool {
 	return len(it.Vectors)+len(it.Sparse)+len(it.Labels)+len(it.Fields)+len(it.Payload) == 0
 }
 
+// isPlain reports whether an item has nothing but a code, which suits the collection,
+// and a key that can be one.
+func isPlain(d *record.Descriptor, item *Item) bool {
+	return item.isEmpty() && d.CodesOnly() && len(item.Code) == codec.Bytes(d.Bits) && record.CheckKey(item.Key) == nil
+}
+
 // lookAt is checkItem for as long as the caller leaves the item as it is: the result shares
 // its vectors and payload.
 func lookAt(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) {

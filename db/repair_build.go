@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
@@ -142,7 +143,7 @@ func (r *repairer) storeGiven(c *Collection, g *givenCodes) error {
 			if err := sp.RoomFor(uint64(len(block.rows))); err != nil {
 				return err
 			}
-			return storeCodes(r.ctx, tx.Committer, work.All(), s, sp, sp.Numbers, block)
+			return bulk.StoreCodes(r.ctx, tx.Committer, work.All(), s, sp, sp.Numbers, block.rows, block.encs)
 		})
 		if err != nil {
 			return err

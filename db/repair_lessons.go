@@ -73,7 +73,7 @@ func (s *spaceMender) writeOnlineRows() error {
 		return err
 	}
 	for set, rows := range map[byte]*roaring.Bitmap{codec.SetPending: s.pending, codec.SetRecode: s.recode} {
-		err := byContainer(rows, func(container uint16, l codec.Layer) error {
+		err := record.ByContainer(rows, func(container uint16, l codec.Layer) error {
 			return s.writeLayer(codec.OnlineRowsKey(s.ID, s.id(), set, container), l)
 		})
 		if err != nil {

@@ -170,7 +170,7 @@ func (h *history) load() {
 		}
 	}
 	h.must(b.Commit(ctx))
-	if b.bulk == nil {
+	if b.columns == nil {
 		h.Fatal("that was no bulk load")
 	}
 }

@@ -117,3 +117,18 @@ func UnionOf(presence []*roaring.Bitmap, modalities []int) *roaring.Bitmap {
 	}
 	return rows
 }
+
+// ByContainer calls f with the containers of a set of rows, as layers that add them.
+func ByContainer(rows *roaring.Bitmap, f func(container uint16, layer codec.Layer) error) error {
+	it := rows.Iterator()
+	for it.HasNext() {
+		layer, container := codec.NewLayer(), uint16(it.PeekNext()>>16)
+		for it.HasNext() && uint16(it.PeekNext()>>16) == container {
+			layer.Added.Add(uint32(uint16(it.Next())))
+		}
+		if err := f(container, layer); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -7,9 +7,9 @@ type Collection struct {
 	Name string
 }
 
-// read gives f the state of the collection, and keeps that and the database open as long as f
+// Read gives f the state of the collection, and keeps that and the database open as long as f
 // runs.
-func (c Collection) read(f func(v *View, cv *CollectionView) error) error {
+func (c Collection) Read(f func(v *View, cv *CollectionView) error) error {
 	return c.DB.Read(func(v *View) error {
 		cv, err := v.Collection(c.ID, c.Name)
 		if err != nil {

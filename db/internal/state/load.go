@@ -138,7 +138,7 @@ func notLoaded(l *Loading, err error) {
 // Loaded waits until the codes of the collection are in memory.
 func (c Collection) Loaded(ctx context.Context) error {
 	var all []*Loading
-	err := c.read(func(_ *View, cv *CollectionView) error {
+	err := c.Read(func(_ *View, cv *CollectionView) error {
 		all = cv.AppendLoading(nil)
 		return nil
 	})

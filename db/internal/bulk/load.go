@@ -1,4 +1,4 @@
-package db
+package bulk
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A bulkLoad stores new items of one collection in one commit, as a transaction does, but
+// A load stores new items of one collection in one commit, as a transaction does, but
 // as sorted tables.
 //
 // Everything that the commit holds is in the tables: the items with all that is
@@ -23,15 +23,15 @@ import (
 // tables are made nothing changes in memory but the table of codes, which goes back
 // to what it was where something fails: a full disk, say, costs the load and nothing
 // else. The rest of the state follows when the store has taken the tables.
-type bulkLoad struct {
+type load struct {
 	c      *state.Committer
 	s      *state.CollectionState
-	b      *bulk
+	b      *Items
 	tables *store.Tables
 	bytes  int64 // that these take, about
 
 	firstRow uint32
-	spaces   []*bulkSpace // by space
+	spaces   []*spaceCodes // by space
 	nextKey  uint64
 	counted  bool // the keys are the numbers from firstKey to nextKey
 	firstKey uint64
@@ -42,14 +42,14 @@ type bulkLoad struct {
 	presence []*roaring.Bitmap
 }
 
-// newBulkLoad returns a load of b in the committer's state; nil where there is no
+// newLoad returns a load of b in the committer's state; nil where there is no
 // room for it, which the ordinary way has the words for. bytes are those of the items.
-func newBulkLoad(c *state.Committer, b *bulk, bytes int64) *bulkLoad {
-	s := c.States[b.collection.id]
+func newLoad(c *state.Committer, b *Items, bytes int64) *load {
+	s := c.States[b.Collection.ID]
 	if s == nil || s.Counters.NextRow+uint64(b.n) > record.MaxRows {
 		return nil
 	}
-	l := &bulkLoad{
+	l := &load{
 		c: c, s: s, b: b, tables: c.Tables(), bytes: bytes + int64(b.n)*int64(s.CodeBytes()),
 		firstRow: uint32(s.Counters.NextRow), keyed: make(chan struct{}),
 	}
@@ -61,7 +61,7 @@ func newBulkLoad(c *state.Committer, b *bulk, bytes int64) *bulkLoad {
 }
 
 // run stores the items and shows them.
-func (l *bulkLoad) run(ctx context.Context) (err error) {
+func (l *load) run(ctx context.Context) (err error) {
 	s := l.s
 	for _, sp := range s.Spaces {
 		if sp.Learned != nil && l.b.in(sp.Space) == nil { // space or revision are new
@@ -77,7 +77,7 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 		if sp.Learned != nil {
 			made = l.b.in(sp.Space)
 		}
-		codes := newBulkSpace(s, sp, l.row, made)
+		codes := newSpaceCodes(s, sp, l.row, made)
 		defer func() {
 			if err != nil {
 				codes.rollback()
@@ -94,13 +94,13 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 	}
 	err = l.c.CommitTables(ctx, l.tables, l.bytes, append(first, tasks...), l.applied)
 	if errors.Is(err, mih.ErrFull) {
-		return errNotBulk // the ordinary way has the words for it
+		return ErrNotBulk // the ordinary way has the words for it
 	}
 	return err
 }
 
 // applied brings the state in memory to what has been stored.
-func (l *bulkLoad) applied() {
+func (l *load) applied() {
 	s := l.s
 	n := l.counters()
 	for i, sp := range s.Spaces {
@@ -138,7 +138,7 @@ func (l *bulkLoad) applied() {
 }
 
 // counters returns the counters of the collection after the load.
-func (l *bulkLoad) counters() codec.Counters {
+func (l *load) counters() codec.Counters {
 	n := l.s.Counters
 	n.NextRow += uint64(l.b.n)
 	n.Items += uint64(l.b.n)
@@ -174,15 +174,15 @@ func (n *labelNumbers) id(name string) (uint32, bool) {
 	return n.known.ID(name)
 }
 
-func (l *bulkLoad) numberLabels() {
+func (l *load) numberLabels() {
 	l.labels = labelNumbers{known: l.s.Labels, next: len(l.s.Labels.All()), ids: map[string]uint32{}}
-	for _, name := range l.b.labels.All() {
+	for _, name := range l.b.Labels.All() {
 		l.labels.add(name)
 	}
 }
 
 // labelIDs returns the ids of the labels of an item, ascending.
-func (l *bulkLoad) labelIDs(names []string) []uint32 {
+func (l *load) labelIDs(names []string) []uint32 {
 	if len(names) == 0 {
 		return nil
 	}
@@ -195,12 +195,12 @@ func (l *bulkLoad) labelIDs(names []string) []uint32 {
 }
 
 // pending returns the rows that the online step of a space will look at.
-func (l *bulkLoad) pending(sp *state.SpaceState) *roaring.Bitmap {
+func (l *load) pending(sp *state.SpaceState) *roaring.Bitmap {
 	return record.UnionOf(l.presence, sp.Positions)
 }
 
 // collectPresence finds out which rows have which modality.
-func (l *bulkLoad) collectPresence() {
+func (l *load) collectPresence() {
 	for t := range l.s.Modalities {
 		rows := roaring.New()
 		if t < len(l.b.presence) {

@@ -1,4 +1,4 @@
-package db
+package bulk
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // countKeys gives the items the next numbers of the counter as keys, and reports whether
 // that is possible.
-func (l *bulkLoad) countKeys(ctx context.Context) (bool, error) {
+func (l *load) countKeys(ctx context.Context) (bool, error) {
 	first := l.s.Counters.NextKey
 	if l.b.keys != nil || first > math.MaxUint64-uint64(l.b.n) {
 		return false, nil
@@ -33,7 +33,7 @@ func (l *bulkLoad) countKeys(ctx context.Context) (bool, error) {
 			}
 			taken, err := p.has(key)
 			if taken {
-				free, err = false, errNotBulk // enough is known
+				free, err = false, ErrNotBulk // enough is known
 			}
 			return err
 		})
@@ -49,7 +49,7 @@ func (l *bulkLoad) countKeys(ctx context.Context) (bool, error) {
 }
 
 // writeCountedKeys is writeKeys for the keys of countKeys.
-func (l *bulkLoad) writeCountedKeys(t *store.Stream) error {
+func (l *load) writeCountedKeys(t *store.Stream) error {
 	key := codec.CollectionKey(codec.KindKey, l.s.ID)
 	prefix := len(key)
 	var value [4]byte

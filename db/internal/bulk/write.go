@@ -1,4 +1,4 @@
-package db
+package bulk
 
 import (
 	"encoding/binary"
@@ -16,13 +16,13 @@ import (
 )
 
 // This file writes the keys of a bulk load but those of codes, each kind in ascending
-// order. What they hold is what tx.put writes for one item after the other.
+// order. What they hold is what a Tx writes for one item after the other.
 
-func (l *bulkLoad) row(i int) uint32 { return l.firstRow + uint32(i) }
+func (l *load) row(i int) uint32 { return l.firstRow + uint32(i) }
 
 // writeCounters writes what there is once: the commit sequence, new labels and the
 // counters.
-func (l *bulkLoad) writeCounters(t *store.Stream) error {
+func (l *load) writeCounters(t *store.Stream) error {
 	if err := t.Wait(l.keyed); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (l *bulkLoad) writeCounters(t *store.Stream) error {
 	return t.Set(codec.CollectionKey(codec.KindCounters, l.s.ID), l.counters().Append(nil))
 }
 
-func (l *bulkLoad) writeKeys(t *store.Stream) error {
+func (l *load) writeKeys(t *store.Stream) error {
 	if err := t.Wait(l.keyed); err != nil {
 		return err
 	}
@@ -63,10 +63,10 @@ func (l *bulkLoad) writeKeys(t *store.Stream) error {
 	return nil
 }
 
-func (l *bulkLoad) writeItems(t *store.Stream) error {
+func (l *load) writeItems(t *store.Stream) error {
 	key := codec.NumberKey(codec.KindItem, l.s.ID, 0)
 	var value []byte
-	return l.b.each(t.Ctx, recordPart, 0, l.b.n, func(i int, it *record.Item) (err error) {
+	return l.b.Each(t.Ctx, RecordPart, 0, l.b.n, func(i int, it *record.Item) (err error) {
 		rec := codec.ItemRecord{Labels: l.labelIDs(it.Labels), Fields: it.Fields, Payload: it.Payload}
 		if value, err = rec.Append(value[:0]); err != nil {
 			return err
@@ -76,12 +76,12 @@ func (l *bulkLoad) writeItems(t *store.Stream) error {
 	})
 }
 
-func (l *bulkLoad) writeFeatures(t *store.Stream) error {
+func (l *load) writeFeatures(t *store.Stream) error {
 	if l.b.extras() == nil {
 		return nil
 	}
 	var value []byte
-	return l.b.each(t.Ctx, vectorPart, 0, l.b.n, func(i int, it *record.Item) error {
+	return l.b.Each(t.Ctx, VectorPart, 0, l.b.n, func(i int, it *record.Item) error {
 		for m, x := range it.Vectors {
 			if !x.Present() {
 				continue
@@ -95,11 +95,11 @@ func (l *bulkLoad) writeFeatures(t *store.Stream) error {
 	})
 }
 
-func (l *bulkLoad) writeRowKeys(t *store.Stream) error {
+func (l *load) writeRowKeys(t *store.Stream) error {
 	if err := t.Wait(l.keyed); err != nil {
 		return err
 	}
-	b := newBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.FreshRow)
+	b := NewBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.FreshRow)
 	var entry []byte
 	for i := range l.b.n {
 		if entry = entry[:0]; l.counted {
@@ -107,16 +107,16 @@ func (l *bulkLoad) writeRowKeys(t *store.Stream) error {
 		} else {
 			entry = append(entry, l.keys[i]...)
 		}
-		if err := b.set(l.row(i), entry); err != nil {
+		if err := b.Set(l.row(i), entry); err != nil {
 			return err
 		}
 	}
-	return b.flush()
+	return b.Flush()
 }
 
 // writeSets writes the rows that are live, those that have each modality, and those
 // that have each label.
-func (l *bulkLoad) writeSets(t *store.Stream) error {
+func (l *load) writeSets(t *store.Stream) error {
 	live := roaring.New()
 	live.AddRange(uint64(l.firstRow), uint64(l.firstRow)+uint64(l.b.n))
 	if err := l.writeSet(t, codec.SetLive, 0, live); err != nil {
@@ -127,11 +127,11 @@ func (l *bulkLoad) writeSets(t *store.Stream) error {
 			return err
 		}
 	}
-	if l.b.labels.Count() == 0 {
+	if l.b.Labels.Count() == 0 {
 		return nil
 	}
 	labelled := map[uint32]*roaring.Bitmap{}
-	err := l.b.each(t.Ctx, recordPart, 0, l.b.n, func(i int, it *record.Item) error {
+	err := l.b.Each(t.Ctx, RecordPart, 0, l.b.n, func(i int, it *record.Item) error {
 		for _, id := range l.labelIDs(it.Labels) {
 			rows := labelled[id]
 			if rows == nil {
@@ -154,31 +154,16 @@ func (l *bulkLoad) writeSets(t *store.Stream) error {
 }
 
 // writeSet adds rows to a set of the collection.
-func (l *bulkLoad) writeSet(t *store.Stream, set byte, id uint32, rows *roaring.Bitmap) error {
-	return byContainer(rows, func(container uint16, layer codec.Layer) error {
+func (l *load) writeSet(t *store.Stream, set byte, id uint32, rows *roaring.Bitmap) error {
+	return record.ByContainer(rows, func(container uint16, layer codec.Layer) error {
 		return l.putRows(t, codec.RowsKey(l.s.ID, set, id, container), container, layer)
 	})
 }
 
-// byContainer calls f with the containers of a set of rows, as layers that add them.
-func byContainer(rows *roaring.Bitmap, f func(container uint16, layer codec.Layer) error) error {
-	it := rows.Iterator()
-	for it.HasNext() {
-		layer, container := codec.NewLayer(), uint16(it.PeekNext()>>16)
-		for it.HasNext() && uint16(it.PeekNext()>>16) == container {
-			layer.Added.Add(uint32(uint16(it.Next())))
-		}
-		if err := f(container, layer); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // writePending adds the rows to those that the online steps have not seen.
-func (l *bulkLoad) writePending(t *store.Stream) error {
+func (l *load) writePending(t *store.Stream) error {
 	for _, sp := range l.s.Spaces {
-		err := byContainer(l.pending(sp), func(container uint16, layer codec.Layer) error {
+		err := record.ByContainer(l.pending(sp), func(container uint16, layer codec.Layer) error {
 			return l.putRows(t, codec.OnlineRowsKey(l.s.ID, sp.ID, codec.SetPending, container), container, layer)
 		})
 		if err != nil {
@@ -189,12 +174,12 @@ func (l *bulkLoad) writePending(t *store.Stream) error {
 }
 
 // putRows adds rows of a container to a set of the collection.
-func (l *bulkLoad) putRows(t *store.Stream, key []byte, container uint16, layer codec.Layer) error {
-	return putLayer(t, key, layer, uint64(container)<<16 >= l.s.FreshRow)
+func (l *load) putRows(t *store.Stream, key []byte, container uint16, layer codec.Layer) error {
+	return PutLayer(t, key, layer, uint64(container)<<16 >= l.s.FreshRow)
 }
 
 // writeFields writes the rows of the values of indexed fields.
-func (l *bulkLoad) writeFields(t *store.Stream) error {
+func (l *load) writeFields(t *store.Stream) error {
 	if l.b.extras() == nil {
 		return nil
 	}
@@ -220,13 +205,13 @@ func (l *bulkLoad) writeFields(t *store.Stream) error {
 
 // writeTexts writes the rows of each value of a field of strings that the items from
 // to to-1 have, whose rows are in one container.
-func (l *bulkLoad) writeTexts(t *store.Stream, field, container uint16, from, to int) error {
+func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int) error {
 	type textRow struct {
 		text string
 		low  uint16
 	}
 	var rows []textRow
-	err := l.b.each(t.Ctx, recordPart, from, to, func(i int, it *record.Item) error {
+	err := l.b.Each(t.Ctx, RecordPart, from, to, func(i int, it *record.Item) error {
 		found, err := l.s.Terms(nil, it.Fields)
 		for _, v := range found.Texts {
 			if v.Field == field {
@@ -253,9 +238,9 @@ func (l *bulkLoad) writeTexts(t *store.Stream, field, container uint16, from, to
 }
 
 // writeSlices is writeTexts for the slices of another field.
-func (l *bulkLoad) writeSlices(t *store.Stream, field, container uint16, from, to int) error {
+func (l *load) writeSlices(t *store.Stream, field, container uint16, from, to int) error {
 	var slices state.FieldSlices
-	err := l.b.each(t.Ctx, recordPart, from, to, func(i int, it *record.Item) error {
+	err := l.b.Each(t.Ctx, RecordPart, from, to, func(i int, it *record.Item) error {
 		found, err := l.s.Terms(nil, it.Fields)
 		for _, v := range found.Numbers {
 			if v.Field == field {

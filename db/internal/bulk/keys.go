@@ -1,4 +1,4 @@
-package db
+package bulk
 
 import (
 	"bytes"
@@ -28,10 +28,10 @@ type sortedKey struct {
 // half of the numbers are, each time half as many are hit as the time before.
 const keyRounds = 32
 
-// assignKeys gives keys to the items that have none, as freeKey would one by one,
-// sorts all, and finds out whether they are new: errNotBulk where an item is there
+// assignKeys gives keys to the items that have none, as a Tx would one by one,
+// sorts all, and finds out whether they are new: ErrNotBulk where an item is there
 // already or comes twice.
-func (l *bulkLoad) assignKeys(ctx context.Context) error {
+func (l *load) assignKeys(ctx context.Context) error {
 	if done, err := l.countKeys(ctx); done || err != nil {
 		if done {
 			close(l.keyed)
@@ -41,7 +41,7 @@ func (l *bulkLoad) assignKeys(ctx context.Context) error {
 	taken := map[string]bool{}
 	for range keyRounds {
 		if !l.number(taken) {
-			return errNotBulk
+			return ErrNotBulk
 		}
 		l.sortKeys()
 		before := len(taken)
@@ -56,14 +56,14 @@ func (l *bulkLoad) assignKeys(ctx context.Context) error {
 			return nil
 		}
 	}
-	return errNotBulk
+	return ErrNotBulk
 }
 
 // automatic reports whether item i gets its key from the counter.
-func (l *bulkLoad) automatic(i uint32) bool { return l.b.keys == nil || l.b.keys[i] == "" }
+func (l *load) automatic(i uint32) bool { return l.b.keys == nil || l.b.keys[i] == "" }
 
 // number numbers the items that have no key, leaving out the keys that are taken.
-func (l *bulkLoad) number(taken map[string]bool) bool {
+func (l *load) number(taken map[string]bool) bool {
 	l.nextKey = l.s.Counters.NextKey
 	if l.nextKey > math.MaxUint64-uint64(l.b.n+len(taken)) {
 		return false
@@ -98,7 +98,7 @@ func (l *bulkLoad) number(taken map[string]bool) bool {
 }
 
 // sortKeys puts the items in order of their keys.
-func (l *bulkLoad) sortKeys() {
+func (l *load) sortKeys() {
 	common := l.keys[0]
 	for _, key := range l.keys {
 		n := 0
@@ -126,14 +126,14 @@ func (l *bulkLoad) sortKeys() {
 
 // twins looks for keys that come twice. One that was given before the counter came
 // to it is taken.
-func (l *bulkLoad) twins(taken map[string]bool) error {
+func (l *load) twins(taken map[string]bool) error {
 	for i := range len(l.order) - 1 {
 		a, b := l.order[i], l.order[i+1]
 		if a.head != b.head || l.keys[a.item] != l.keys[b.item] {
 			continue
 		}
 		if l.automatic(a.item) || !l.automatic(b.item) {
-			return errNotBulk
+			return ErrNotBulk
 		}
 		taken[l.keys[b.item]] = true
 	}
@@ -141,7 +141,7 @@ func (l *bulkLoad) twins(taken map[string]bool) error {
 }
 
 // existing looks for the keys in the store, in one pass over those between them.
-func (l *bulkLoad) existing(ctx context.Context, taken map[string]bool) (err error) {
+func (l *load) existing(ctx context.Context, taken map[string]bool) (err error) {
 	if l.s.Counters.Items == 0 {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (l *bulkLoad) existing(ctx context.Context, taken map[string]bool) (err err
 			continue
 		}
 		if !l.automatic(k.item) {
-			return errNotBulk
+			return ErrNotBulk
 		}
 		taken[l.keys[k.item]] = true
 	}
@@ -184,7 +184,7 @@ type keyProbe struct {
 	at     []byte // the key that the iterator stands at
 }
 
-func (l *bulkLoad) newKeyProbe() (*keyProbe, error) {
+func (l *load) newKeyProbe() (*keyProbe, error) {
 	prefix := codec.CollectionKey(codec.KindKey, l.s.ID)
 	it, err := l.c.Store.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {

@@ -1,0 +1,67 @@
+package bulk
+
+import (
+	"encoding/binary"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+)
+
+// A BlockStream packs entries, by ascending number, into the blocks of one kind.
+type BlockStream struct {
+	Stream *store.Stream // that the blocks go to
+	key    []byte
+	width  int
+	fresh  uint64 // blocks of numbers from this on have never been written
+
+	edit  *codec.BlockEdit
+	block uint32
+	room  []byte // of the entries of the block
+	value []byte
+}
+
+// NewBlockStream returns one that writes entries of so many bytes, -1 where that varies, under
+// key, whose last four bytes are the number of a block. Blocks of numbers from fresh on have
+// never been written.
+func NewBlockStream(t *store.Stream, key []byte, width int, fresh uint64) *BlockStream {
+	return &BlockStream{Stream: t, key: key, width: width, fresh: fresh}
+}
+
+// Set copies entry, as the one with number n, which is larger than the last.
+func (b *BlockStream) Set(n uint32, entry []byte) error {
+	if b.edit == nil || n/codec.BlockRows != b.block {
+		if err := b.Flush(); err != nil {
+			return err
+		}
+		b.block, b.edit, b.room = n/codec.BlockRows, codec.NewBlockEdit(b.width), b.room[:0]
+	}
+	from := len(b.room)
+	b.room = append(b.room, entry...)
+	b.edit.Set(byte(n), b.room[from:])
+	return nil
+}
+
+// Flush writes the block that has been collected.
+func (b *BlockStream) Flush() error {
+	if b.edit == nil {
+		return nil
+	}
+	fresh := uint64(b.block)*codec.BlockRows >= b.fresh
+	binary.BigEndian.PutUint32(b.key[len(b.key)-4:], b.block)
+	b.value = b.edit.Append(b.value[:0], fresh)
+	b.edit = nil
+	return b.Stream.Put(b.key, b.value, fresh)
+}
+
+// PutLayer writes rows that are added to a set; fresh says that nothing is stored under key.
+// Neighbours, as rows that come together often are, take a few bytes as a run.
+func PutLayer(t *store.Stream, key []byte, layer codec.Layer, fresh bool) error {
+	if rows := layer.Added; uint64(rows.Maximum()-rows.Minimum())+1 == rows.GetCardinality() {
+		rows.RunOptimize()
+	}
+	value, err := layer.Append(nil, fresh)
+	if err != nil {
+		return err
+	}
+	return t.Put(key, value, fresh)
+}

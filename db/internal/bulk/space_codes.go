@@ -1,0 +1,176 @@
+package bulk
+
+import (
+	"context"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+)
+
+// StoreCodes stores the codes of many rows, which ascend and none of which has a code in the
+// space yet, and the counters n of the space, as one commit of sorted tables. Where it fails
+// nothing has changed.
+func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, rows []uint32, encs []spaces.Encoding) (err error) {
+	t := c.Tables()
+	t.Workers = workers
+	codes := newSpaceCodes(s, sp, func(i int) uint32 { return rows[i] }, madeCodes(encs))
+	codes.numbers = n
+	defer func() {
+		if err != nil {
+			codes.rollback()
+		}
+	}()
+	first, tasks := codes.tasks(t)
+	tasks = append(tasks, t.Task(func(stream *store.Stream) error {
+		if err := codes.waitNumbered(stream); err != nil {
+			return err
+		}
+		if err := t.WriteSequence(stream); err != nil {
+			return err
+		}
+		all := s.AllCounters()
+		for i, other := range s.Spaces {
+			if other == sp {
+				all.Spaces[i] = codes.counters()
+			}
+		}
+		return stream.Set(codec.CollectionKey(codec.KindCounters, s.ID), all.Append(nil))
+	}))
+	bytes := int64(len(rows)) * int64(state.CodesBytes(sp.Bits, len(sp.Sets), true))
+	return c.CommitTables(ctx, t, bytes, append(first, tasks...), func() {
+		sp.TakeOver(codes.counters())
+		c.Touch(s)
+	})
+}
+
+// spaceCodes writes what is kept of the codes of many rows, none of which has a code in
+// the space yet. It is what Tx.SetCodes writes for one row after the other.
+type spaceCodes struct {
+	collection uint32
+	space      *spaces.Space
+	row        func(i int) uint32 // ascending
+	codes      itemCodes
+	freshRow   uint64              // blocks of rows from this on have never been written
+	numbers    codec.SpaceCounters // before
+
+	sets []*targetCodes // by target
+}
+
+// itemCodes are the codes of many items in one space.
+type itemCodes interface {
+	len() int
+
+	// in returns the code of item i for a target, by its position.
+	in(target, i int) spaces.TargetCode
+
+	// eachProjection calls f with the items that have a projection, ascending.
+	eachProjection(f func(i int, projection []byte) error) error
+}
+
+// broughtCodes are those that items bring.
+type broughtCodes struct{ codec.Codes }
+
+func (c broughtCodes) len() int { return c.Len() }
+func (c broughtCodes) in(_, i int) spaces.TargetCode {
+	return spaces.TargetCode{Code: c.At(i), From: codec.ProvenanceGiven}
+}
+func (c broughtCodes) eachProjection(func(int, []byte) error) error { return nil }
+
+// madeCodes are the codes of so many items that there is no need to pack them.
+type madeCodes []spaces.Encoding
+
+func (c madeCodes) len() int                           { return len(c) }
+func (c madeCodes) in(target, i int) spaces.TargetCode { return c[i].In(target) }
+
+func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error {
+	for i, enc := range c {
+		if enc.Projection != nil {
+			if err := f(i, enc.Projection); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// newSpaceCodes begins to give rows their codes in a space.
+func newSpaceCodes(s *state.CollectionState, sp *state.SpaceState, row func(i int) uint32, codes itemCodes) *spaceCodes {
+	b := &spaceCodes{
+		collection: s.ID, space: sp.Space, row: row, codes: codes,
+		freshRow: s.FreshRow, numbers: sp.Numbers,
+	}
+	for i, set := range sp.Sets {
+		b.sets = append(b.sets, &targetCodes{
+			CodeKeys: set.CodeKeys, of: b, at: i, table: set.Table, before: set.Table.Publish(),
+			freshCode: set.FreshCode, firstCode: set.Table.Table().Next(), numbered: make(chan struct{}),
+		})
+	}
+	return b
+}
+
+// rollback brings the tables of codes back to what they were.
+func (s *spaceCodes) rollback() {
+	for _, k := range s.sets {
+		k.table.Rollback(k.before)
+	}
+}
+
+// tasks returns what there is to do, for together, on the way to tables.
+func (s *spaceCodes) tasks(t *store.Tables) (number, write []work.Task) {
+	write = append(write, t.Task(s.writeProjections))
+	for _, k := range s.sets {
+		number = append(number, k.number)
+		m := record.Split(s.space.Bits).Len()
+		parts := min(m, t.Workers)
+		for p := range parts {
+			write = append(write, t.Task(func(s *store.Stream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
+		}
+		write = append(write, t.Task(k.writeCodes), t.Task(k.writeRowCodes), t.Task(k.writeCodeRows))
+	}
+	return number, write
+}
+
+// waitNumbered waits until the numbers of all codes are known.
+func (s *spaceCodes) waitNumbered(t *store.Stream) error {
+	for _, k := range s.sets {
+		if err := t.Wait(k.numbered); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// counters returns the counters of the space with these rows, when the numbers of all
+// codes are known.
+func (s *spaceCodes) counters() codec.SpaceCounters {
+	n := s.numbers
+	n.Revision, n.Sets = uint64(s.space.Revision), nil
+	for i := range s.codes.len() {
+		for v := range s.sets {
+			if s.codes.in(v, i).Code != nil {
+				n.Coded++
+				break
+			}
+		}
+	}
+	for _, k := range s.sets {
+		n.Sets = append(n.Sets, state.CountersOf(k.CodeKeys, k.table))
+	}
+	return n
+}
+
+func (s *spaceCodes) writeProjections(t *store.Stream) error {
+	width := s.space.ProjectionBytes()
+	b := NewBlockStream(t, s.space.Projections(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
+	if width > 0 {
+		err := s.codes.eachProjection(func(i int, projection []byte) error { return b.Set(s.row(i), projection) })
+		if err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}

@@ -1,0 +1,178 @@
+package bulk
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/mih"
+)
+
+// targetCodes is the part of one target.
+type targetCodes struct {
+	record.CodeKeys
+	of        *spaceCodes
+	at        int // of the target among those of the space
+	table     *mih.Writer
+	before    *mih.Table
+	freshCode uint64 // blocks of codes from this number on have never been written
+
+	firstCode uint32        // that is new
+	numbers   []uint32      // of codes, by item
+	singles   []uint64      // codes that one row carried before and several now, and that row
+	numbered  chan struct{} // closed when these are known
+}
+
+// noCode stands for the number of a code where an item has none.
+const noCode = 1<<32 - 1
+
+// number puts the codes into the table and keeps their numbers.
+func (k *targetCodes) number(ctx context.Context) error {
+	t := k.table.Table()
+	numbers := make([]uint32, k.of.codes.len())
+	for i := range numbers {
+		if i%4096 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		c := k.of.codes.in(k.at, i).Code
+		if c == nil {
+			numbers[i] = noCode
+			continue
+		}
+		n, isNew, err := k.table.Number(c)
+		if err != nil {
+			return err
+		}
+		if !isNew && n < k.firstCode && t.Cardinality(n) == 1 {
+			for row := range t.Rows(n).All() {
+				k.singles = append(k.singles, uint64(n)<<32|uint64(row))
+			}
+		}
+		k.table.Add(n, k.of.row(i))
+		numbers[i] = n
+	}
+	slices.Sort(k.singles)
+	k.numbers = numbers
+	close(k.numbered)
+	return nil
+}
+
+func (k *targetCodes) writeRowCodes(t *store.Stream) error {
+	if err := t.Wait(k.numbered); err != nil {
+		return err
+	}
+	b := NewBlockStream(t, k.Block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
+	var entry []byte
+	for i, n := range k.numbers {
+		if n == noCode {
+			continue
+		}
+		from := k.of.codes.in(k.at, i).From
+		entry = codec.RowCode{Code: n, Provenance: from, Revision: k.of.space.Revision}.Append(entry[:0])
+		if err := b.Set(k.of.row(i), entry); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
+
+// writeCodes writes the new codes with the row that carries each, or with a sign
+// that several do, which also replaces the row of older codes.
+func (k *targetCodes) writeCodes(t *store.Stream) error {
+	if err := t.Wait(k.numbered); err != nil {
+		return err
+	}
+	q, table := k.Bits, k.table.Table()
+	b := NewBlockStream(t, k.Block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
+	var entry []byte
+	for _, s := range k.singles {
+		n := uint32(s >> 32)
+		entry = codec.AppendCodeEntry(entry[:0], table.Code(n), q, codec.ManyRows)
+		if err := b.Set(n, entry); err != nil {
+			return err
+		}
+	}
+	for n := k.firstCode; n < table.Next(); n++ {
+		row := uint32(codec.ManyRows)
+		if rows := table.Rows(n); rows.Len() == 1 {
+			for one := range rows.All() {
+				row = one
+			}
+		}
+		entry = codec.AppendCodeEntry(entry[:0], table.Code(n), q, row)
+		if err := b.Set(n, entry); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
+
+// writeCodeRows writes the rows of the codes that several carry.
+func (k *targetCodes) writeCodeRows(t *store.Stream) error {
+	if err := t.Wait(k.numbered); err != nil {
+		return err
+	}
+	table := k.table.Table()
+	pairs := slices.Clone(k.singles) // code number and row
+	for i, n := range k.numbers {
+		if n != noCode && table.Cardinality(n) > 1 {
+			pairs = append(pairs, uint64(n)<<32|uint64(k.of.row(i)))
+		}
+	}
+	slices.Sort(pairs)
+	for len(pairs) > 0 {
+		layer, container := codec.NewLayer(), pairs[0]>>16
+		for len(pairs) > 0 && pairs[0]>>16 == container {
+			layer.Added.Add(uint32(uint16(pairs[0])))
+			pairs = pairs[1:]
+		}
+		n := uint32(container >> 16)
+		key := k.RowsKey(n, uint16(container))
+		if err := PutLayer(t, key, layer, n >= k.firstCode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePostings writes the postings of the new codes for some of the substrings,
+// by sorting the numbers of the codes by substring.
+func (k *targetCodes) writePostings(t *store.Stream, from, to int) error {
+	if err := t.Wait(k.numbered); err != nil {
+		return err
+	}
+	table := k.table.Table()
+	split, count := record.Split(k.Bits), int(table.Next()-k.firstCode)
+	codes := make([]uint16, count)
+	sorted := make([]uint32, count)
+	var key, value []byte
+	for j := from; j < to; j++ {
+		ends := make([]uint32, 1<<split.Width(j)+1)
+		for i := range codes {
+			codes[i] = uint16(split.Of(table.Code(k.firstCode+uint32(i)), j))
+			ends[int(codes[i])+1]++
+		}
+		for v := range len(ends) - 1 {
+			ends[v+1] += ends[v]
+		}
+		for i, v := range codes {
+			sorted[ends[v]] = k.firstCode + uint32(i)
+			ends[v]++
+		}
+		begin := uint32(0)
+		for v, end := range ends[:len(ends)-1] {
+			if begin == end {
+				continue
+			}
+			key = k.AppendPosting(key[:0], uint16(j), uint32(v))
+			value = codec.AppendPosting(value[:0], sorted[begin:end], nil)
+			if err := t.Put(key, value, k.firstCode == 0); err != nil {
+				return err
+			}
+			begin = end
+		}
+	}
+	return nil
+}
