@@ -5,19 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"slices"
-	"strings"
-	"sync"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/store"
-	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // BackupOptions are those of Backup. The zero value backs up the whole database.
@@ -79,7 +72,7 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	ctx, op := d.state.Signals.Begin(ctx, event.OpBackup, opt.Collection)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
-	m, err := d.backup(ctx, to, opt)
+	m, err := d.copier.Backup(ctx, to, copies.BackupOptions(opt))
 	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
 		err = fault.ErrClosed
 	}
@@ -98,119 +91,4 @@ func backupEvent(m *backup.Manifest) event.Event {
 		return event.Event{}
 	}
 	return event.Event{Bytes: m.BytesTotal, Attrs: []slog.Attr{slog.String("id", m.ID), slog.Int64("bytes_new", m.BytesNew)}}
-}
-
-func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {
-	fsys := d.opts.FS
-	dir := fsys.PathJoin(d.dir, store.CheckpointsName, fmt.Sprintf("%016x", rand.Uint64()))
-	defer func() {
-		// If it cannot be removed now, Open does.
-		_ = fsys.RemoveAll(dir)
-	}()
-	if err := fsys.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	about := backup.Manifest{
-		Database: d.UUID(), Format: d.Format(), Collection: opt.Collection, IndexOnly: opt.IndexOnly,
-	}
-	v := d.state.Latest()
-	defer v.Release()
-	x, err := d.newExtract(v, CheckpointOptions{Collection: opt.Collection, IndexOnly: opt.IndexOnly, Progress: opt.Progress})
-	if err != nil {
-		return nil, err
-	}
-	whole := x == nil
-	if whole {
-		var i record.Identity
-		if i, err = d.checkpointStore(ctx, fsys.PathJoin(dir, store.StoreName)); err == nil {
-			err = vfs.Copy(fsys, fsys.PathJoin(d.dir, store.MarkerName), fsys.PathJoin(dir, store.MarkerName))
-		}
-		about.Sequence = i.Sequence
-	} else {
-		about.Sequence = v.Sequence
-		err = work.Safely(func() error { return x.writeFolder(ctx, dir) }) // a panic of who writes tables is passed on
-	}
-	if err != nil {
-		return nil, err
-	}
-	files, err := backupSources(fsys, dir)
-	if err != nil {
-		return nil, err
-	}
-	if whole {
-		d.tables.know(files)
-	}
-	m, err = backup.Create(ctx, to, about, files, backup.CreateOptions{Compress: opt.Compress, Progress: opt.Progress})
-	if err == nil && whole {
-		d.tables.remember(m)
-	}
-	return m, err
-}
-
-// backupSources returns the files of a folder, and of those in it, that make a database: without
-// locks, and without the side file, which tells of what became of one folder.
-func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
-	var all []backup.Source
-	var walk func(path string) error
-	walk = func(path string) error {
-		folder := dir
-		if path != "" {
-			folder = fsys.PathJoin(dir, fsys.PathJoin(strings.Split(path, "/")...))
-		}
-		names, err := fsys.List(folder)
-		if err != nil {
-			return err
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			full, rel := fsys.PathJoin(folder, name), strings.TrimPrefix(path+"/"+name, "/")
-			info, err := fsys.Stat(full)
-			switch {
-			case err != nil:
-				return err
-			case info.IsDir():
-				if err := walk(rel); err != nil {
-					return err
-				}
-			case name == store.LockName, name == store.CommitsName:
-			default:
-				all = append(all, backup.Source{Path: rel, Size: info.Size(), Open: func() (backup.SourceFile, error) {
-					return fsys.Open(full)
-				}})
-			}
-		}
-		return nil
-	}
-	return all, walk("")
-}
-
-// backedUp remembers which pieces the tables of the database are stored as, so that
-// the next backup need not read them. A table never changes, and while a database is open
-// a number is given to one table only. Not so across openings: another folder may
-// have been put in the place of this one meanwhile. So nothing of this is stored.
-type backedUp struct {
-	mu    sync.Mutex
-	files map[string]backup.File // by path: of the last backup of the whole database
-}
-
-// know tells files what they were stored as.
-func (b *backedUp) know(files []backup.Source) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := range files {
-		if f, ok := b.files[files[i].Path]; ok && f.Size == files[i].Size {
-			files[i].Pieces = f.Pieces
-		}
-	}
-}
-
-func (b *backedUp) remember(m *backup.Manifest) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.files = map[string]backup.File{}
-	for _, f := range m.Files {
-		if strings.HasSuffix(f.Path, ".sst") || strings.HasSuffix(f.Path, ".blob") {
-			b.files[f.Path] = f
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -39,12 +40,12 @@ type DB struct {
 	search     search.Tools
 	learners   learners
 	updates    chan struct{} // asks the updater to look; holds one
-	tables     backedUp
 	imports    openImports
 	staged     stagedFigures
 	disk       diskFigure
 
 	identity record.Identity
+	copier   *copies.Copier
 	recovery Recovery
 	keeper   *store.Keeper // of the side file; nil where there is none, or it is only read
 }
@@ -149,6 +150,7 @@ func (d *DB) start(kv *pebble.DB) error {
 	if err := d.state.Open(kv, d.identity.Sequence, d.opts.NoSync, d.opts.ReadOnly); err != nil {
 		return err
 	}
+	d.copier = copies.New(d.state, &d.opts.disk, d.identity, d.opts.ReadOnly)
 	if err := d.takeStock(); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -347,7 +348,7 @@ func TestExtractWhileWriting(t *testing.T) {
 			t.Error(err)
 		}
 		dir := fmt.Sprint("copy", i)
-		if err := d.checkpoint(ctx, snap.pin.v, dir, opt); err != nil {
+		if err := d.copier.Checkpoint(ctx, snap.pin.v, dir, copies.CheckpointOptions(opt)); err != nil {
 			t.Fatal(err)
 		}
 		close(stop)
@@ -427,25 +428,6 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 				t.Errorf("%+v: %s is in the files: %v", opt, s.what, there)
 			}
 		}
-	}
-}
-
-// All kinds of keys that there are are copied, once, in their order.
-func TestExtractedKinds(t *testing.T) {
-	var want, got []byte
-	for kind := range 256 {
-		if err := codec.CheckKey([]byte{byte(kind)}); err == nil || !strings.Contains(err.Error(), "unknown kind") {
-			want = append(want, byte(kind))
-		}
-	}
-	for _, group := range extractedKinds {
-		if !slices.IsSorted(group) {
-			t.Errorf("% x is not ascending", group)
-		}
-		got = append(got, group...)
-	}
-	if slices.Sort(got); !slices.Equal(got, want) {
-		t.Errorf("% x are copied, there are % x", got, want)
 	}
 }
 

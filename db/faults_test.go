@@ -357,7 +357,7 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 	}
 }
 
-// leftByCheckpoint says whether Pebble may have left a folder open, see pebbleCheckpoint.
+// leftByCheckpoint says whether Pebble may have left a folder open, see copies.pebbleCheckpoint.
 func leftByCheckpoint(name string) bool {
 	return strings.HasSuffix(name, "/"+store.CreatingName) || strings.HasPrefix(name, "db/"+store.CheckpointsName+"/") && strings.HasSuffix(name, "/"+store.StoreName)
 }

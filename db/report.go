@@ -10,6 +10,7 @@ type (
 	Distances     = report.Distances
 	Balance       = report.Balance
 	RevisionInfo  = report.RevisionInfo
+	Migration     = report.Migration
 	Finding       = report.Finding
 	Verification  = report.Verification
 )

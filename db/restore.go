@@ -2,24 +2,12 @@ package db
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"path"
-	"runtime"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -47,7 +35,7 @@ type RestoreOptions struct {
 }
 
 // StageVerify is a stage of a restore, for Progress, after backup.StageFetch.
-const StageVerify = "verify"
+const StageVerify = copies.StageVerify
 
 // Restore makes a database of a backup, in a folder that is empty or missing. It is
 // fetched, compared with its SHA-256, synced, and verified as by VerifyFolder before it
@@ -69,7 +57,7 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 	ctx, op := opts.disk.Signals.Begin(ctx, event.OpRestore, "")
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
-	m, err := restore(ctx, from, dir, opts, opt)
+	m, err := copies.Restore(ctx, from, dir, &opts.disk, copies.RestoreOptions(opt), verifyWith(&opts.disk))
 	err = fault.Annotate(err, "restore to %s", dir)
 	op.End(err, backupEvent(m))
 	if err != nil {
@@ -78,249 +66,9 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 	return m, nil
 }
 
-func restore(ctx context.Context, from backup.Store, dir string, opts settings, opt RestoreOptions) (_ *backup.Manifest, err error) {
-	m, err := backup.Find(ctx, from, backup.Choice{ID: opt.ID, Before: opt.Before, Database: opt.Database})
-	if err != nil {
-		return nil, err
+// verifyWith returns what verifies a folder that nobody has open.
+func verifyWith(cfg *store.Config) copies.Verifier {
+	return func(ctx context.Context, dir string, records event.Progress, found func(report.Finding) error) (*report.Verification, error) {
+		return verifyInFolder(ctx, cfg, dir, verifyOptions{Progress: records}, found)
 	}
-	if err := restorable(m); err != nil {
-		return nil, err
-	}
-	r := &restorer{ctx: ctx, fs: opts.FS, opts: &opts, opt: opt, m: m}
-	if err := r.begin(dir); err != nil {
-		return nil, err
-	}
-	if err = r.run(from); err != nil {
-		return nil, errors.Join(err, r.undo())
-	}
-	return m, r.lock.Close()
-}
-
-// restorable checks that a backup is one of a database that this version reads.
-func restorable(m *backup.Manifest) error {
-	if m.Format > record.NewestFormat {
-		return &fault.FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: record.NewestFormat}
-	}
-	marker := false
-	for _, f := range m.Files {
-		folder, name := path.Split(f.Path)
-		switch {
-		case f.Path == store.MarkerName:
-			marker = true
-		case folder != store.StoreName+"/" || name == store.LockName:
-			return fmt.Errorf("%w: backup %s: file %s is not one of a database", backup.ErrDamaged, m.ID, f.Path)
-		}
-	}
-	if !marker {
-		return fmt.Errorf("%w: backup %s: it has no %s", backup.ErrDamaged, m.ID, store.MarkerName)
-	}
-	return nil
-}
-
-// A restorer makes a database in dir. All of it is in dir/restoring until it is known
-// to be sound; then the store is moved, and the marker last. As long as restoring/ is there
-// without a marker, all else in dir is of a restore, too.
-type restorer struct {
-	ctx  context.Context
-	fs   vfs.FS
-	opts *settings
-	opt  RestoreOptions
-	m    *backup.Manifest
-
-	dir    string
-	made   bool // dir was missing
-	lock   io.Closer
-	within string // dir/restoring
-}
-
-// begin takes the folder, and removes what an interrupted restore has left there.
-func (r *restorer) begin(dir string) (err error) {
-	if err := store.Outside(r.fs, dir); err != nil {
-		return err
-	}
-	if err := r.vacant(dir); err != nil {
-		return err
-	}
-	if _, err := r.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		r.made = true
-	}
-	if err := store.MakeDir(r.fs, dir); err != nil {
-		return err
-	}
-	if r.dir, err = store.Canonical(r.fs, dir); err != nil {
-		return err
-	}
-	if r.lock, err = store.LockFolder(r.fs, r.dir); err != nil {
-		return err
-	}
-	r.within = r.fs.PathJoin(r.dir, store.RestoringName)
-	if err := r.vacant(r.dir); err != nil { // another process may have had the lock until now
-		return errors.Join(err, r.lock.Close())
-	}
-	if err := r.clear(); err != nil {
-		return errors.Join(err, r.undo())
-	}
-	return nil
-}
-
-// vacant returns an error unless a database may be restored to a folder.
-func (r *restorer) vacant(dir string) error {
-	names, err := r.fs.List(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		switch {
-		case name == store.LockName || name == store.RestoringName:
-		case (name == store.StoreName || name == store.CommitsName) && slices.Contains(names, store.RestoringName):
-		default:
-			return fmt.Errorf("%w: %s is not empty: restore to a new folder", fault.ErrExists, dir)
-		}
-	}
-	return nil
-}
-
-// clear removes what a restore has put into the folder: the marker first, which makes a
-// database of it, and restoring/ last, which says what the rest is.
-func (r *restorer) clear() error {
-	for _, name := range []string{store.MarkerName, store.StoreName, store.CommitsName, store.RestoringName} {
-		path := r.fs.PathJoin(r.dir, name)
-		if _, err := r.fs.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err := r.fs.RemoveAll(path); err != nil {
-			return err
-		}
-		if err := store.SyncDir(r.fs, r.dir); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// undo leaves the folder as it was.
-func (r *restorer) undo() error {
-	err := r.clear()
-	lock := r.fs.PathJoin(r.dir, store.LockName)
-	if runtime.GOOS == "windows" { // what is open cannot be removed there
-		err = errors.Join(err, r.lock.Close(), r.fs.Remove(lock))
-	} else {
-		err = errors.Join(err, r.fs.Remove(lock), r.lock.Close())
-	}
-	if r.made && err == nil {
-		err = r.fs.Remove(r.dir)
-	}
-	return err
-}
-
-func (r *restorer) run(from backup.Store) error {
-	if err := r.fetch(from); err != nil {
-		return err
-	}
-	if err := r.verify(); err != nil {
-		return err
-	}
-	if err := r.ctx.Err(); err != nil {
-		return context.Cause(r.ctx)
-	}
-	return r.place()
-}
-
-// fetch writes the files of the backup to restoring/.
-func (r *restorer) fetch(from backup.Store) error {
-	if usage, err := r.fs.GetDiskUsage(r.dir); err == nil && uint64(r.m.BytesTotal) > usage.AvailBytes {
-		return fmt.Errorf("%w: %s: backup %s takes %d bytes, %d are free", fault.ErrDiskFull, r.dir, r.m.ID, r.m.BytesTotal, usage.AvailBytes)
-	}
-	if err := r.fs.MkdirAll(r.fs.PathJoin(r.within, store.StoreName), 0o755); err != nil {
-		return err
-	}
-	if err := store.SyncDir(r.fs, r.dir); err != nil {
-		return err
-	}
-	err := backup.Fetch(r.ctx, from, r.m, func(path string) (backup.Target, error) {
-		full := r.fs.PathJoin(r.within, r.fs.PathJoin(strings.Split(path, "/")...))
-		return r.fs.Create(full, vfs.WriteCategoryUnspecified)
-	}, backup.FetchOptions{Progress: r.opt.Progress})
-	if err != nil {
-		return err
-	}
-	if err := store.SyncDir(r.fs, r.fs.PathJoin(r.within, store.StoreName)); err != nil {
-		return err
-	}
-	return store.SyncDir(r.fs, r.within)
-}
-
-// verify checks that restoring/ is a sound database, the one that the backup says, and
-// writes the side file, which is not in backups: it tells of what became of a folder.
-func (r *restorer) verify() error {
-	if _, err := store.ReadMarker(r.fs, r.within); errors.Is(err, fault.ErrNotDatabase) {
-		return fmt.Errorf("%w: backup %s: its %s is not one of a database", backup.ErrDamaged, r.m.ID, store.MarkerName)
-	} else if err != nil {
-		return err
-	}
-	i, err := r.identity()
-	switch {
-	case err != nil:
-		return err
-	case i.Sequence != r.m.Sequence:
-		return fault.Corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.Sequence, r.m.Sequence), "backup %s", r.m.ID)
-	case i.Text() != r.m.Database:
-		return fault.Corrupt(fmt.Errorf("database %q, the backup says %q", i.Text(), r.m.Database), "backup %s", r.m.ID)
-	}
-	if i.Format >= record.FormatIdentity {
-		if err := store.MakeCommits(r.fs, r.within, store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
-			return err
-		}
-	}
-	if r.opt.SkipVerify {
-		return nil
-	}
-	var first *report.Finding
-	opt := verifyOptions{Progress: func(_ string, records, _ int64) { r.opt.Progress(StageVerify, records, 0) }}
-	v, err := verifyInFolder(r.ctx, &r.opts.disk, r.within, opt, func(f report.Finding) error {
-		if first == nil {
-			first = &f
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if first != nil {
-		return fault.Corrupt(fmt.Errorf("%d findings, the first: %s", v.Findings, first), "backup %s", r.m.ID)
-	}
-	return nil
-}
-
-// identity returns what the store in restoring/ says it is.
-func (r *restorer) identity() (i record.Identity, err error) {
-	kv, err := store.OpenToRead(r.fs.PathJoin(r.within, store.StoreName), &r.opts.disk, store.NewLog(r.opts.disk.Signals))
-	if err != nil {
-		if store.MissesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
-			return i, fault.Corrupt(err, "backup %s", r.m.ID)
-		}
-		return i, err
-	}
-	defer func() { err = errors.Join(err, kv.Close()) }()
-	return record.ReadIdentity(kv, "backup "+r.m.ID)
-}
-
-// place makes the database of what is in restoring/.
-func (r *restorer) place() error {
-	for _, name := range []string{store.StoreName, store.CommitsName, store.MarkerName} {
-		if _, err := r.fs.Stat(r.fs.PathJoin(r.within, name)); name == store.CommitsName && errors.Is(err, fs.ErrNotExist) {
-			continue // of a format that has none
-		}
-		if err := r.fs.Rename(r.fs.PathJoin(r.within, name), r.fs.PathJoin(r.dir, name)); err != nil {
-			return err
-		}
-		if err := store.SyncDir(r.fs, r.dir); err != nil {
-			return err
-		}
-	}
-	_ = r.fs.RemoveAll(r.within) // if it cannot be removed now, Open does
-	return nil
 }

@@ -53,7 +53,7 @@ var house = plan{
 
 		// The database.
 		{names{"db"}, names{pebble, roaring}},
-		{names{"db/internal/search"}, names{pebble, roaring}},
+		{names{"db/internal/copies", "db/internal/search"}, names{pebble, roaring}},
 		{names{"db/internal/state"}, names{pebble, roaring}},
 		{names{"db/internal/store"}, names{pebble}},
 		{names{"db/internal/spaces"}, names{pebble}},

@@ -1,4 +1,4 @@
-package db
+package copies
 
 import (
 	"cmp"
@@ -20,12 +20,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// An extract is a part of one state of a database, written as a database of its own: into
-// new tables, which its store takes over. Values are those that reading gives, each under
-// its key once, so that there is nothing of what has been replaced or deleted, nor of
-// what is left out.
+// An extract writes a part of one view as a database of its own: into new tables, which its
+// store ingests. It writes each key once, with the value that reading gives. So its files
+// hold nothing that was replaced or deleted, or that is left out.
 type extract struct {
-	d           *DB
+	c           *Copier
 	v           *state.View
 	collections []*state.CollectionView // by ascending number
 	indexOnly   bool
@@ -37,13 +36,13 @@ type extract struct {
 	done, total int64 // bytes, about
 }
 
-// newExtract returns the extract of a view that the options ask for, nil where that is
-// everything.
-func (d *DB) newExtract(v *state.View, opt CheckpointOptions) (*extract, error) {
-	if opt.Collection == "" && !opt.IndexOnly && !d.opts.ReadOnly {
+// newExtract returns the extract of a view that the options ask for. It returns nil where
+// Pebble's checkpoint does: a copy of everything in a database that is open for writing.
+func (c *Copier) newExtract(v *state.View, opt CheckpointOptions) (*extract, error) {
+	if opt.Collection == "" && !opt.IndexOnly && !c.readOnly {
 		return nil, nil
 	}
-	x := &extract{d: d, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress, identity: d.identity}
+	x := &extract{c: c, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress, identity: c.identity}
 	x.identity.Sequence = v.Sequence
 	if opt.Collection == "" {
 		x.collections = slices.SortedFunc(v.Collections.Values(), func(a, b *state.CollectionView) int { return cmp.Compare(a.ID, b.ID) })
@@ -59,15 +58,15 @@ func (d *DB) newExtract(v *state.View, opt CheckpointOptions) (*extract, error) 
 
 // writeFolder makes a database in a folder that holds nothing.
 func (x *extract) writeFolder(ctx context.Context, dir string) error {
-	fsys := x.d.opts.FS
+	fsys := x.c.cfg.FS
 	tables := &store.Tables{
-		FS: fsys, Dir: fsys.PathJoin(dir, store.IngestName), Opts: store.TableOptions(&x.d.opts.disk), Workers: work.Background(),
+		FS: fsys, Dir: fsys.PathJoin(dir, store.IngestName), Opts: store.TableOptions(x.c.cfg), Workers: work.Background(),
 	}
 	if err := fsys.MkdirAll(tables.Dir, 0o755); err != nil {
 		return err
 	}
 	// The database itself may be on the same disk.
-	x.room = &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: x.d.opts.ReserveBytes}
+	x.room = &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: x.c.cfg.ReserveBytes}
 	var tasks []work.Task
 	for _, group := range x.groups() {
 		tasks = append(tasks, tables.Task(func(s *store.Stream) error { return x.copy(s, group) }))
@@ -90,11 +89,11 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	return err
 }
 
-// storeOf makes a store of tables. Its format is in force from the second time on that
-// it is opened.
+// storeOf makes a store of tables. It opens the store twice, as Pebble takes up the format of a
+// new store only when it is opened again.
 func (x *extract) storeOf(path string, tables []string) error {
-	cfg := x.d.opts.disk
-	cfg.CacheBytes, cfg.Cache = 1<<20, nil // what is made here must not displace what is read there
+	cfg := *x.c.cfg
+	cfg.CacheBytes, cfg.Cache = 1<<20, nil // the blocks written here must not displace others in the cache of the database
 	for _, isNew := range []bool{true, false} {
 		log := store.NewLog(cfg.Signals)
 		kv, err := store.Open(path, &cfg, log, isNew)
@@ -105,7 +104,7 @@ func (x *extract) storeOf(path string, tables []string) error {
 			err = errors.Join(err, kv.Close())
 		}
 		if failed := log.Failed.Load(); failed != nil {
-			err = *failed // the store has not heard of it, or calls it a failed database
+			err = *failed // err is nil, or an ErrFailed, which would be about the open database
 		}
 		if err != nil {
 			return err
@@ -114,17 +113,20 @@ func (x *extract) storeOf(path string, tables []string) error {
 	return nil
 }
 
-// A part is the keys from lo up to and without hi, of which change makes what is written.
+// A part is the keys in [lo, hi). change returns the value to write for a stored one.
 type part struct {
 	lo, hi []byte
 	change func(value []byte) ([]byte, error) // nil: nothing is changed
 }
 
-// partOf is all that begins with a prefix.
+// partOf is all keys that begin with a prefix.
 func partOf(prefix []byte) part { return part{lo: prefix, hi: codec.PrefixEnd(prefix)} }
 
-// extractedKinds are the kinds of keys in groups that tables are made of, side by side;
-// what takes longest comes first.
+// onlyKey is one key.
+func onlyKey(key []byte) part { return part{lo: key, hi: record.KeyAfter(key)} }
+
+// extractedKinds are the kinds of keys, in groups by ascending kind. The groups are written
+// side by side; those that take longest come first.
 var extractedKinds = [][]byte{
 	{codec.KindFeatures},
 	{codec.KindItem},
@@ -140,7 +142,7 @@ var extractedKinds = [][]byte{
 	{codec.KindDatabase, codec.KindName, codec.KindCollection, codec.KindLabel, codec.KindCounters},
 }
 
-// groups returns what is to be copied, each group by ascending keys.
+// groups returns the parts to copy, in groups by ascending keys.
 func (x *extract) groups() [][]part {
 	var groups [][]part
 	for _, kinds := range extractedKinds {
@@ -153,19 +155,18 @@ func (x *extract) groups() [][]part {
 	return groups
 }
 
-// parts returns what is to be copied of a kind, by ascending keys.
+// parts returns the parts to copy of a kind, by ascending keys.
 func (x *extract) parts(kind byte) []part {
 	var parts []part
 	switch kind {
 	case codec.KindDatabase:
 		all, uuid := partOf([]byte{kind}), codec.DatabaseKey(codec.RecordUUID)
-		return []part{{lo: all.lo, hi: uuid},
-			{lo: uuid, hi: record.KeyAfter(uuid), change: func([]byte) ([]byte, error) { return x.identity.UUID[:], nil }},
-			{lo: record.KeyAfter(uuid), hi: all.hi}}
+		own := onlyKey(uuid)
+		own.change = func([]byte) ([]byte, error) { return x.identity.UUID[:], nil }
+		return []part{{lo: all.lo, hi: own.lo}, own, {lo: own.hi, hi: all.hi}}
 	case codec.KindName:
 		for _, cv := range slices.SortedFunc(slices.Values(x.collections), func(a, b *state.CollectionView) int { return cmp.Compare(a.Name, b.Name) }) {
-			key := codec.NameKey(cv.Name)
-			parts = append(parts, part{lo: key, hi: record.KeyAfter(key)})
+			parts = append(parts, onlyKey(codec.NameKey(cv.Name)))
 		}
 		return parts
 	}
@@ -179,8 +180,8 @@ func (x *extract) parts(kind byte) []part {
 	return parts
 }
 
-// indexOnlyParts returns what an index-only copy of a collection has of a kind. A space
-// that is being built is not part of it, as it could not be completed.
+// indexOnlyParts returns the parts of a kind in an index-only copy of a collection. A space
+// that is being built is left out, as the copy could not complete it.
 func indexOnlyParts(cv *state.CollectionView, kind byte) []part {
 	all := partOf(codec.CollectionKey(kind, cv.ID))
 	switch kind {
@@ -211,8 +212,8 @@ func indexOnlyParts(cv *state.CollectionView, kind byte) []part {
 	return parts
 }
 
-// indexOnlyCounters returns the counters of an index-only copy: numbers go on being used
-// up, but nothing has taught.
+// indexOnlyCounters returns the counters of an index-only copy: the next numbers stay, and
+// spaces have learned from nothing.
 func indexOnlyCounters(value []byte) ([]byte, error) {
 	n, err := codec.DecodeCounters(value)
 	if err != nil {
@@ -238,7 +239,7 @@ func indexOnlySpace(value []byte) ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// lookEveryBytes is how many bytes are copied between two looks at the size of a table.
+// lookEveryBytes is the number of bytes copied between two looks at the size of a table.
 const lookEveryBytes = 1 << 20
 
 // copy copies a group into a stream of tables.
@@ -286,14 +287,14 @@ func (x *extract) copy(s *store.Stream, group []part) error {
 // extractStage is the stage that Progress hears of.
 const extractStage = "copy"
 
-// estimate finds out about how much there is to copy.
+// estimate sets the total of bytes that progress reports.
 func (x *extract) estimate(ctx context.Context) error {
 	if x.progress == nil {
 		return nil
 	}
 	for _, group := range x.groups() {
 		for _, p := range group {
-			n, err := x.d.state.Engine.DB.EstimateDiskUsage(p.lo, p.hi)
+			n, err := x.c.db.Engine.DB.EstimateDiskUsage(p.lo, p.hi)
 			if err != nil {
 				return err
 			}
@@ -306,7 +307,7 @@ func (x *extract) estimate(ctx context.Context) error {
 	return nil
 }
 
-// report adds to what has been written.
+// report adds to the bytes that have been written.
 func (x *extract) report(bytes int64) {
 	if x.progress == nil {
 		return
@@ -318,7 +319,7 @@ func (x *extract) report(bytes int64) {
 	x.progress(extractStage, x.done, x.total)
 }
 
-// finished reports the end.
+// finished reports that all bytes are written.
 func (x *extract) finished() {
 	if x.progress != nil {
 		x.progress(extractStage, x.total, x.total)

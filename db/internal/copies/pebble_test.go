@@ -1,4 +1,4 @@
-package db
+package copies
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
@@ -18,8 +19,8 @@ import (
 func copiedLog(t *testing.T) (fsys vfs.FS, path string, keys int, log int64) {
 	t.Helper()
 	fsys = vfs.NewMem()
-	opts := (&Options{FS: fsys}).withDefaults()
-	po := store.PebbleOptions(&opts.disk, &store.Log{}, true)
+	cfg := &store.Config{FS: fsys, CacheBytes: 1 << 20}
+	po := store.PebbleOptions(cfg, &store.Log{}, true)
 	kv, err := pebble.Open("store", po)
 	if err != nil {
 		t.Fatal(err)
@@ -83,11 +84,11 @@ func TestTrimLog(t *testing.T) {
 			t.Errorf("a log of %d bytes was cut to %d, one value has 100,000", before, n)
 		}
 	}
-	if err := trimLog(fsys, "copy", log+1); !errors.Is(err, ErrCorrupt) {
+	if err := trimLog(fsys, "copy", log+1); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("a log that is too short: %v", err)
 	}
-	opts := (&Options{FS: fsys}).withDefaults()
-	kv, err := pebble.Open("copy", store.PebbleOptions(&opts.disk, &store.Log{}, false))
+	cfg := &store.Config{FS: fsys, CacheBytes: 1 << 20}
+	kv, err := pebble.Open("copy", store.PebbleOptions(cfg, &store.Log{}, false))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package db
+package copies
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// logBytes returns how many bytes the log of a store has that nobody writes to; 0 where
-// there is more than one whose commits are not all in tables.
+// logBytes returns the length of the log of a store while nothing is written to it. It
+// returns 0 where commits that are not in tables are in more than one log.
 func logBytes(kv *pebble.DB) int64 {
 	m := kv.Metrics()
 	if m.MemTable.Count != 1 {
@@ -21,9 +21,9 @@ func logBytes(kv *pebble.DB) int64 {
 	return int64(m.WAL.Size)
 }
 
-// trimLog cuts off what is behind the first bytes, which are those in use, in the newest
-// log of a copied store. Pebble writes a new log over an old one, whose rest, as large as
-// the memory for writes, every backup would store.
+// trimLog cuts the newest log of a copied store to its first bytes, which are in use. Pebble
+// writes a new log over an old one. The rest of the old one is as large as the memory for
+// writes, and every backup would store it.
 func trimLog(fsys vfs.FS, dir string, bytes int64) error {
 	logs, err := wal.Scan(wal.Dir{FS: fsys, Dirname: dir})
 	if err != nil || len(logs) == 0 || bytes == 0 {
@@ -47,4 +47,20 @@ func trimLog(fsys vfs.FS, dir string, bytes int64) error {
 		return err
 	}
 	return store.SyncDir(fsys, dir)
+}
+
+// pebbleCheckpoint is pebble.DB.Checkpoint with an error in place of a panic. Pebble panics
+// where it cannot sync the new folder. It holds no lock then, and releases everything but a
+// handle of that folder, which the garbage collector closes.
+func pebbleCheckpoint(kv *pebble.DB, path string) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case error:
+			err = p
+		default:
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return kv.Checkpoint(path, pebble.WithFlushedWAL())
 }

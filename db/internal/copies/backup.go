@@ -1,0 +1,144 @@
+package copies
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+)
+
+// BackupOptions are those of Backup. The zero value backs up the whole database.
+type BackupOptions struct {
+	Collection string // the only one that is backed up; "": all
+	IndexOnly  bool   // as in CheckpointOptions
+	Compress   bool   // with zstd, what that makes smaller
+	Progress   event.Progress
+}
+
+// Backup stores the database in a repository: it makes a checkpoint in the folder checkpoints
+// of the database, stores its files and removes it.
+func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {
+	fsys := c.cfg.FS
+	dir := fsys.PathJoin(c.db.Engine.Dir, store.CheckpointsName, fmt.Sprintf("%016x", rand.Uint64()))
+	defer func() {
+		// If it cannot be removed now, Open does.
+		_ = fsys.RemoveAll(dir)
+	}()
+	if err := fsys.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	about := backup.Manifest{
+		Database: c.identity.Text(), Format: c.identity.Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,
+	}
+	v := c.db.Latest()
+	defer v.Release()
+	x, err := c.newExtract(v, CheckpointOptions{Collection: opt.Collection, IndexOnly: opt.IndexOnly, Progress: opt.Progress})
+	if err != nil {
+		return nil, err
+	}
+	whole := x == nil
+	if whole {
+		var i record.Identity
+		if i, err = c.checkpointStore(ctx, fsys.PathJoin(dir, store.StoreName)); err == nil {
+			err = vfs.Copy(fsys, fsys.PathJoin(c.db.Engine.Dir, store.MarkerName), fsys.PathJoin(dir, store.MarkerName))
+		}
+		about.Sequence = i.Sequence
+	} else {
+		about.Sequence = v.Sequence
+		err = work.Safely(func() error { return x.writeFolder(ctx, dir) }) // tables are written in goroutines whose panics come here
+	}
+	if err != nil {
+		return nil, err
+	}
+	files, err := backupSources(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	if whole {
+		c.tables.know(files)
+	}
+	m, err = backup.Create(ctx, to, about, files, backup.CreateOptions{Compress: opt.Compress, Progress: opt.Progress})
+	if err == nil && whole {
+		c.tables.remember(m)
+	}
+	return m, err
+}
+
+// backupSources returns the files of the database in a folder, those in its folders included.
+// Locks are left out, and the side file, which is about the original folder.
+func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
+	var all []backup.Source
+	var walk func(path string) error
+	walk = func(path string) error {
+		folder := dir
+		if path != "" {
+			folder = fsys.PathJoin(dir, fsys.PathJoin(strings.Split(path, "/")...))
+		}
+		names, err := fsys.List(folder)
+		if err != nil {
+			return err
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			full, rel := fsys.PathJoin(folder, name), strings.TrimPrefix(path+"/"+name, "/")
+			info, err := fsys.Stat(full)
+			switch {
+			case err != nil:
+				return err
+			case info.IsDir():
+				if err := walk(rel); err != nil {
+					return err
+				}
+			case name == store.LockName, name == store.CommitsName:
+			default:
+				all = append(all, backup.Source{Path: rel, Size: info.Size(), Open: func() (backup.SourceFile, error) {
+					return fsys.Open(full)
+				}})
+			}
+		}
+		return nil
+	}
+	return all, walk("")
+}
+
+// backedUp remembers the pieces in which a backup stored the tables of the database, so that
+// the next one need not read these tables. A table never changes, and while a database is
+// open, no two tables get the same number. After it is opened again that is not certain, as
+// somebody may have replaced the folder by another one. So this is in memory only.
+type backedUp struct {
+	mu    sync.Mutex
+	files map[string]backup.File // by path: of the last backup of the whole database
+}
+
+// know sets the pieces of files that the last backup has stored.
+func (b *backedUp) know(files []backup.Source) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range files {
+		if f, ok := b.files[files[i].Path]; ok && f.Size == files[i].Size {
+			files[i].Pieces = f.Pieces
+		}
+	}
+}
+
+// remember keeps the pieces of the tables of a backup.
+func (b *backedUp) remember(m *backup.Manifest) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.files = map[string]backup.File{}
+	for _, f := range m.Files {
+		if strings.HasSuffix(f.Path, ".sst") || strings.HasSuffix(f.Path, ".blob") {
+			b.files[f.Path] = f
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package copies
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
+)
+
+// A migration is a Migration with the code that does it. run first does what it may have to
+// repeat after a crash. Then it changes the store and its format in one batch.
+type migration struct {
+	report.Migration
+	run func(ctx context.Context, u *upgrading) error
+}
+
+// migrations lead from record.MinFormat to record.NewestFormat, one step each.
+var migrations = []migration{
+	{report.Migration{To: record.FormatIdentity, What: "give the database a UUID and the side file " + store.CommitsName}, addIdentity},
+}
+
+// upgrading is a database while it is being upgraded.
+type upgrading struct {
+	fs    vfs.FS
+	dir   string
+	store *pebble.DB
+	record.Identity
+}
+
+// addIdentity gives the database a UUID. It writes the side file before the store has the
+// UUID. If it is interrupted in between, the next attempt takes the UUID from the side file.
+func addIdentity(_ context.Context, u *upgrading) error {
+	next := u.Identity
+	next.Format = record.FormatIdentity
+	side, err := store.ReadCommits(u.fs, u.dir)
+	if next.UUID = side.UUID; err != nil {
+		next.UUID = record.NewUUID()
+	}
+	if err := store.MakeCommits(u.fs, u.dir, store.Commits{UUID: next.UUID, Sequence: next.Sequence}); err != nil {
+		return err
+	}
+	if err := next.Store(u.store); err != nil {
+		return err
+	}
+	u.Identity = next
+	return nil
+}
+
+// Upgrade brings the database in dir, which nobody may have open, to the newest format. It
+// returns the formats before and after. progress, unless nil, is called before each step.
+func Upgrade(ctx context.Context, dir string, cfg *store.Config, progress event.Progress) (from, to int, err error) {
+	err = atDatabase(dir, cfg, false, func(dir string, kv *pebble.DB, log *store.Log) error {
+		u := &upgrading{fs: cfg.FS, dir: dir, store: kv}
+		if u.Identity, err = record.ReadIdentity(kv, dir); err != nil {
+			return err
+		}
+		from, to = u.Format, u.Format
+		all := pending(from)
+		for i, m := range all {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if progress != nil {
+				progress(m.What, int64(i), int64(len(all)))
+			}
+			err := m.run(ctx, u)
+			if failed := log.Err(); failed != nil {
+				err = failed
+			}
+			if err != nil {
+				return fault.Annotate(err, "upgrade %s to format %d", dir, m.To)
+			}
+			to = u.Format
+		}
+		if to > from { // damage to the end of the log is not to undo it unnoticed
+			if err := fault.Annotate(store.FlushAll(ctx, kv, log), "upgrade %s", dir); err != nil {
+				return err
+			}
+		}
+		format, err := store.ReadMarker(cfg.FS, dir)
+		if err == nil && format != u.Format {
+			err = fault.Annotate(store.WriteMarker(cfg.FS, dir, u.Format), "upgrade %s", dir)
+		}
+		return err
+	})
+	return from, to, err
+}
+
+// PendingMigrations returns the format of the database in dir, and the steps that Upgrade
+// would take. It changes nothing.
+func PendingMigrations(dir string, cfg *store.Config) (format int, _ []report.Migration, err error) {
+	var all []report.Migration
+	err = atDatabase(dir, cfg, true, func(dir string, kv *pebble.DB, _ *store.Log) error {
+		i, err := record.ReadIdentity(kv, dir)
+		if err != nil {
+			return err
+		}
+		format = i.Format
+		for _, m := range pending(format) {
+			all = append(all, m.Migration)
+		}
+		return nil
+	})
+	return format, all, err
+}
+
+// pending returns the migrations of a database of a format.
+func pending(format int) []migration { return migrations[format-record.MinFormat:] }
+
+// atDatabase runs f with the store of the database in dir, which nobody may have open.
+func atDatabase(dir string, cfg *store.Config, readOnly bool, f func(dir string, kv *pebble.DB, log *store.Log) error) (err error) {
+	dir, lock, err := store.LockDatabase(cfg.FS, dir, readOnly)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	log := store.NewLog(cfg.Signals)
+	defer func() { err = fault.DiskFullToOpen(dir, err, log.Failed.Load()) }()
+	kv, err := store.OpenDatabase(dir, cfg, log, readOnly)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, fault.Annotate(kv.Close(), "close %s", dir)) }()
+	return f(dir, kv, log)
+}
