@@ -205,7 +205,6 @@ func (s *CollectionState) SpaceByID(id uint32) *SpaceState {
 	return nil
 }
 
-// active returns the space that searches use, nil where there is none.
 // SpaceNamed returns a space by its number, the active one for 0; nil where there is none.
 func (s *CollectionState) SpaceNamed(id uint32) *SpaceState {
 	if id == 0 {
@@ -214,6 +213,7 @@ func (s *CollectionState) SpaceNamed(id uint32) *SpaceState {
 	return s.SpaceByID(id)
 }
 
+// Active returns the space that searches use, nil where there is none.
 func (s *CollectionState) Active() *SpaceState { return s.SpaceByID(uint32(s.Counters.ActiveSpace)) }
 
 // Building returns the space that is being built, nil where there is none.
