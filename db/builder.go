@@ -26,6 +26,7 @@ type builder struct {
 	workers  int
 	rate     int // items a second, at most; 0: no limit
 	progress event.Progress
+	again    bool // the space was complete once: its drift is known
 
 	until      uint64        // rows from this on have come since it began, with codes in the space
 	building   *building     // what others see of it
@@ -124,7 +125,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 		}
 	}
 	var drift *report.Drift
-	if last {
+	if last && !b.again {
 		if drift, err = b.drift(ctx); err != nil {
 			return 0, built, false, err
 		}
@@ -183,7 +184,7 @@ func builtOf(s *state.CollectionState, sp *state.SpaceState) builtSpace {
 
 // store stores the codes of a block of rows; next is the first row behind them. With
 // last, when there are none, the space is complete; drift is that of the items that have
-// taught in it.
+// taught in it, nil where it is not to be stored.
 func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *report.Drift) (built builtSpace, err error) {
 	do := func(f func(tx *state.Tx, s *state.CollectionState) error) error { return b.c.inside().Do(ctx, 0, f) }
 	tables := len(block.rows) >= tableRows
@@ -230,8 +231,10 @@ func txStoreCodes(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, 
 
 // completeSpace ends the building of a space, all of whose rows have their codes.
 func completeSpace(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, drift *report.Drift) error {
-	if err := keepDrift(tx, sp, drift); err != nil {
-		return err
+	if drift != nil {
+		if err := keepDrift(tx, sp, drift); err != nil {
+			return err
+		}
 	}
 	if sp.Numbers.Activate {
 		tx.Activate(s, sp)

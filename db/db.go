@@ -58,8 +58,9 @@ type DB struct {
 // that is open already, here or in another process, ErrLocked. A database of an older
 // format, from MinFormat on, stays what it is: see Upgrade. Where commits are missing that
 // were durable once, Open succeeds and Recovery tells.
-func Open(dir string, options *Options) (*DB, error) {
-	opts := options.withDefaults()
+func Open(dir string, options *Options) (*DB, error) { return open(dir, options.withDefaults()) }
+
+func open(dir string, opts settings) (*DB, error) {
 	fsys := opts.FS
 	exists, creatable, err := store.Inspect(fsys, dir)
 	switch {
@@ -165,13 +166,13 @@ func (d *DB) start(kv *pebble.DB) error {
 	d.state.Stopping = ctx
 	d.background.Go(func() {
 		d.state.Load(ctx, first)
-		if !d.opts.ReadOnly {
+		if !d.opts.ReadOnly && !d.opts.passive {
 			d.background.Go(d.resume(ctx, first))
 		}
 		first.Release()
 		d.state.RunIndexer(ctx)
 	})
-	if !d.opts.ReadOnly {
+	if !d.opts.ReadOnly && !d.opts.passive {
 		d.background.Go(func() { d.keepUpdated(ctx) })
 	}
 	if d.keeper != nil {

@@ -145,7 +145,7 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 		return nil
 	}
 	later := func(lesson codec.Lesson) bool { return uint64(lesson.Revision) > cv.Numbers.Checkpoint }
-	return forEachLesson(ctx, cv, v.Snap, later, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+	return sp.ForEachLesson(ctx, v.Snap, cv.Descriptor, later, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
 		l.ahead += len(items)
 		return fault.Annotate(l.online.Relearn(ctx, items, lessons), "what rows of space %d have taught", sp.ID)
 	})
@@ -208,60 +208,6 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 	}
 	if err == nil {
 		l.outbox = next
-	}
-	return err
-}
-
-// forEachLesson calls f with the rows that have taught and what, those whose lessons
-// are wanted, in order of rows and model.MaxLesson at a time. What it gets is valid
-// until it returns.
-func forEachLesson(ctx context.Context, cv *state.CollectionView, r pebble.Reader, want func(codec.Lesson) bool,
-	f func(rows []uint32, items []model.Example, lessons []model.Lesson) error) error {
-	features, err := record.NewFeatureReader(r, cv.Descriptor, 0)
-	if err != nil {
-		return err
-	}
-	defer features.Close()
-	sp := cv.Space
-	var rows []uint32
-	var items []model.Example
-	var lessons []model.Lesson
-	vectors := make([]model.Vector, len(cv.Modalities))
-	flush := func() error {
-		err := f(rows, items, lessons)
-		rows, items, lessons = rows[:0], items[:0], lessons[:0]
-		return err
-	}
-	err = record.ForEachEntry(r, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
-		stored, err := codec.DecodeLesson(sp.Bits, entry)
-		if err != nil {
-			return fault.Corrupt(err, "lesson of row %d", row)
-		}
-		if !want(stored) {
-			return nil
-		}
-		if err := features.Seek(vectors, row); err != nil {
-			return err
-		}
-		item := sp.Example(vectors, nil)
-		for t := range item.Vectors {
-			item.Vectors[t] = record.CloneVector(item.Vectors[t])
-		}
-		lesson, err := sp.Lesson(stored, item)
-		if err != nil {
-			return fault.Corrupt(err, "lesson of row %d", row)
-		}
-		rows, items, lessons = append(rows, row), append(items, item), append(lessons, lesson)
-		if len(rows) < model.MaxLesson {
-			return nil
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return flush()
-	})
-	if err == nil && len(rows) > 0 {
-		err = flush()
 	}
 	return err
 }

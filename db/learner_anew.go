@@ -59,7 +59,7 @@ func (l *learner) learnAnew(ctx context.Context, v *state.View, cv *state.Collec
 		return err
 	}
 	online.Workers = l.online.Workers
-	err = forEachLesson(ctx, cv, v.Snap, want, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+	err = cv.Space.ForEachLesson(ctx, v.Snap, cv.Descriptor, want, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
 		return online.Relearn(ctx, items, lessons)
 	})
 	if err != nil {

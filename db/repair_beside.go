@@ -47,7 +47,7 @@ func (r *repairer) beside() error {
 // An error is that of reading the side file, what it says being not to be forgotten.
 func (r *repairer) missing(i record.Identity, format string) (side bool, err error) {
 	if r.marked && r.marker > i.Format {
-		r.found(aheadOfStore(r.marker, i.Format))
+		r.found(store.AheadOfStore(r.marker, i.Format))
 		r.marked = false
 	}
 	if i.Format < record.FormatIdentity {
@@ -60,11 +60,11 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 	}
 	told, _ := store.CompareCommits(&i, beside, err, spaces.Now())
 	if told.Problem != "" {
-		r.found(report.Finding{Record: sideFile, Problem: told.Problem + "; whether commits are missing is not known"})
+		r.found(report.Finding{Record: store.SideFile, Problem: told.Problem + "; whether commits are missing is not known"})
 		return true, nil
 	}
 	for _, l := range beside.Losses {
-		r.found(report.Finding{Record: sideFile, Problem: l.String()})
+		r.found(report.Finding{Record: store.SideFile, Problem: l.String()})
 	}
 	if told.Missing() > 0 {
 		r.found(report.Finding{Record: "commits", Problem: fmt.Sprintf(format, told.Found+1, told.Promised)})

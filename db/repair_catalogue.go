@@ -2,6 +2,7 @@ package db
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -161,8 +162,8 @@ func (m *mender) whoami() record.Identity {
 	return i
 }
 
-// descriptor returns that of a collection; where it is lost, what can be concluded, nil
-// if nothing.
+// descriptor returns that of a collection; where it is lost, the copy that the descriptor
+// of a space has, nil if there is none.
 func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descriptor, error) {
 	key := codec.CollectionKey(codec.KindCollection, id)
 	b, err := record.Get(m.store, key)
@@ -180,29 +181,47 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 	if b != nil {
 		why = fault.Problem(err)
 	}
+	if d, err = m.copiedDescriptor(id); err != nil {
+		return nil, err
+	}
+	if d != nil {
+		m.found(about(key, report.Finding{Collection: d.Name, Record: "descriptor", Problem: why + ": that which stands beside a space takes its place, without what a later version may have added"}))
+		return d, refuseIndexOnly(d)
+	}
 	// Something of a collection that is gone may be left, and is no loss.
 	counters, err := record.Get(m.store, codec.CollectionKey(codec.KindCounters, id))
 	if err != nil {
 		return nil, err
 	}
-	_, named := names[id]
+	name, named := names[id]
 	if b == nil && !named && counters == nil && !m.lostAny(key) {
 		return nil, nil
 	}
-	d, err = m.conclude(id, names[id])
-	if err != nil {
-		return nil, err
+	if !named {
+		name = fmt.Sprintf("number %d", id)
 	}
-	if d == nil {
-		m.found(about(key, report.Finding{Collection: fmt.Sprintf("number %d", id), Record: "descriptor", Problem: why + ", and nothing tells what items of the collection hold: all of it is lost"}))
-		return nil, nil
-	}
-	what := fmt.Sprintf("%s: what it said is concluded from the records of the collection, number %d; names that are lost are made up", why, id)
-	if d.IndexOnly {
-		what += "; it is taken for index-only, as there are neither vectors nor anything that learning needs"
-	}
-	m.found(about(key, report.Finding{Collection: d.Name, Record: "descriptor", Problem: what}))
-	return d, nil
+	m.found(about(key, report.Finding{Collection: name, Record: "descriptor", Problem: why + ", and nothing else tells what items of the collection hold: all of it is lost"}))
+	return nil, nil
+}
+
+// copiedDescriptor returns the longest copy of the descriptor of a collection that spaces
+// have: each is as old as what has written it last.
+func (m *mender) copiedDescriptor(id uint32) (latest *record.Descriptor, err error) {
+	size := func(d *record.Descriptor) int { return len(d.Modalities) + len(d.Fields) }
+	err = record.ForEach(m.store, codec.CollectionKey(codec.KindSpace, id), func(_, value []byte) error {
+		var space struct {
+			Collection json.RawMessage `json:"collection"`
+		}
+		if json.Unmarshal(value, &space) != nil {
+			return nil
+		}
+		d, err := record.DecodeDescriptor(space.Collection)
+		if err == nil && d.ID == id && (latest == nil || size(d) >= size(latest)) {
+			latest = d
+		}
+		return nil
+	})
+	return latest, err
 }
 
 // dropCollection deletes everything of a collection.

@@ -2,7 +2,7 @@ package db
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
 	"testing"
 
@@ -155,9 +155,12 @@ func TestCrashesOfARepair(t *testing.T) {
 	between := 0
 	for i, crash := range crashes {
 		p.fs = crash
-		names := list(t, crash, p.dir)
+		names, err := crash.List(p.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
 		switch {
-		case strings.Contains(names, store.RepairedName+"(") && !strings.Contains(names, " "+store.StoreName+"("):
+		case slices.Contains(names, store.RepairedName) && !slices.Contains(names, store.StoreName):
 			between++
 			p.sameStored("opened", p.sound("opened between the stores", nil))
 		case !sampled(i, 4):

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -105,7 +106,7 @@ func (s *damagedStore) list(opts *settings, all wal.Logs, bare bool) error {
 				t := damagedTable{number: uint64(x.FileNum)}
 				t.from, t.to = slices.Clone(x.Smallest.UserKey), slices.Clone(x.Largest.UserKey)
 				if !x.Largest.IsExclusiveSentinel() {
-					t.to = after(t.to)
+					t.to = record.KeyAfter(t.to)
 				}
 				if x.Virtual {
 					t.number, t.lo, t.hi = uint64(x.BackingSSTNum), t.from, t.to

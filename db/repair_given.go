@@ -1,170 +1,59 @@
 package db
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
-	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// givenCodes are the codes of a collection whose items bring them. Nothing makes these
-// again, but much of them is stored twice: rows name codes and codes rows, and postings
-// hold the codes substring by substring.
-type givenCodes struct{ *targetMender }
+// givenCodes are the codes that the items of a codes-only collection have brought. They
+// leave the new store while they are in memory, and come back when it is open.
+type givenCodes struct {
+	rows  []uint32 // ascending
+	codes codec.Codes
+}
 
-// readGiven reads the codes of a codes-only collection; items whose code is lost go.
+// readGiven reads the codes of a codes-only collection, each by the number that its row
+// names. Where that is lost the rows that stand beside codes tell. Items whose code is
+// lost go.
 func (c *collectionMender) readGiven() error {
 	if !c.CodesOnly() {
 		return nil
 	}
 	c.stage("codes")
-	n := codec.SpaceCounters{ID: 1, Revision: 1}
-	for _, stored := range c.counters.Spaces {
-		if stored.ID == 1 {
-			n = stored
+	k := record.CodeKeys{Collection: c.ID, Space: 1, Bits: c.Bits, Target: record.SharedTarget}
+	var of record.ByBlock[uint32] // row -> 1 + the place of its code among these
+	var numbers []uint32
+	all, code := codec.NewCodes(c.Bits, 0), codec.NewCode(c.Bits)
+	err := c.blocks(k.Prefix(codec.KindCodes), func(_ []byte, first uint32, b codec.Block) error {
+		for i := range b.Len() {
+			row, err := codec.DecodeCodeEntry(code, c.Bits, b.Entry(i))
+			if err != nil {
+				continue
+			}
+			numbers = append(numbers, first+uint32(b.Offset(i)))
+			all.Append(code)
+			if row != codec.ManyRows && c.items.Contains(row) {
+				*of.Put(row) = uint32(len(numbers))
+			}
 		}
-	}
-	sp, err := c.givenSpace()
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	v, err := c.readTwice(sp.Keys(c.ID, record.SharedTarget), n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
-	if err != nil {
-		return err
-	}
-	c.given = &givenCodes{v}
-	for it := c.items.Clone().Iterator(); it.HasNext(); {
-		row := it.Next()
-		code, x := v.stored(row)
-		if code != nil {
-			x.from, x.revision = codec.ProvenanceGiven, 1
-			*v.rows.put(row) = x
-			continue
-		}
-		v.take(row)
-		if err := c.loseGiven(row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readTwice reads the codes of a target, and finds those of which part is lost where they
-// are stored again. also is what is known of a row that only a code names.
-func (c *collectionMender) readTwice(k record.CodeKeys, n codec.SpaceCounters, also carriedCode) (*targetMender, error) {
-	claimed := map[uint32]uint32{} // by row
-	claim := func(row, number uint32) {
-		if c.items.Contains(row) {
-			claimed[row] = number
-		}
-	}
-	v, err := c.readCodes(k, n, claim)
-	if err != nil {
-		return nil, err
 	}
 	err = record.ForEach(c.store, k.Prefix(codec.KindCodeRows), func(key, value []byte) error {
 		number, container := codec.CodeRowsKeyParts(key)
-		if l, err := codec.DecodeLayer(value); err == nil {
-			for it := l.Added.Iterator(); it.HasNext(); {
-				claim(uint32(container)<<16|it.Next(), number)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	missing := map[uint32][]uint32{} // rows, by number of a code that is to be found
-	for it := c.items.Iterator(); it.HasNext(); {
-		row := it.Next()
-		x := v.rows.get(row)
-		has := x != nil && x.state != carriedNone
-		number, is := claimed[row]
-		if same, twice := v.codes.same[number]; twice {
-			number = same
-		}
-		switch {
-		case has && v.codes.of(x.number) != nil:
-			if is && number != x.number {
-				c.bad(fmt.Sprintf("code of row %d", row), v.Block(codec.KindRowCodes, row), "the row has code number %d, and number %d is to be that of the row: the first one counts", x.number, number)
-			}
-		case is && v.codes.of(number) != nil:
-			also.number = number
-			*v.rows.put(row) = also
-		case has:
-			missing[x.number] = append(missing[x.number], row)
-		case is:
-			also.number = number
-			*v.rows.put(row) = also
-			missing[number] = append(missing[number], row)
-		}
-	}
-	return v, c.findCodes(v, missing)
-}
-
-// givenSpace returns the one space of a codes-only collection.
-func (c *collectionMender) givenSpace() (*spaces.Space, error) {
-	sp, err := spaces.Read(c.store, c.Descriptor, 1, 1)
-	if err == nil {
-		return sp, nil
-	}
-	d := spaces.Stored{ID: 1, Bits: c.Bits, Created: spaces.Now()}
-	if err := c.writeSpace(d, nil); err != nil {
-		return nil, err
-	}
-	return spaces.New(d, nil, nil)
-}
-
-// findCodes finds codes that are lost by the postings of all their substrings, and
-// gives them to rows.
-func (c *collectionMender) findCodes(v *targetMender, missing map[uint32][]uint32) error {
-	if len(missing) == 0 {
-		return nil
-	}
-	type partial struct {
-		code  codec.Code
-		known []bool // by substring
-		twice bool
-	}
-	bits := v.Bits
-	split := record.Split(bits)
-	found := map[uint32]*partial{}
-	var numbers []uint32
-	err := record.ForEach(c.store, v.Prefix(codec.KindSubstring), func(key, value []byte) (err error) {
-		j, substring := codec.SubstringKeyParts(key)
-		if int(j) >= split.Len() || uint64(substring)>>split.Width(int(j)) != 0 {
+		at, known := slices.BinarySearch(numbers, number)
+		l, err := codec.DecodeLayer(value)
+		if err != nil || !known {
 			return nil
 		}
-		if _, _, err := codec.DecodePosting(value); err != nil {
-			return nil
-		}
-		if numbers, err = codec.AppendPostingCodes(numbers[:0], value); err != nil {
-			return nil
-		}
-		from := 0
-		for i := range int(j) {
-			from += split.Width(i)
-		}
-		for _, n := range numbers {
-			if missing[n] == nil {
-				continue
-			}
-			p := found[n]
-			if p == nil {
-				p = &partial{code: codec.NewCode(bits), known: make([]bool, split.Len())}
-				found[n] = p
-			}
-			p.twice = p.twice || p.known[j]
-			p.known[j] = true
-			for b := range split.Width(int(j)) {
-				if substring>>b&1 == 1 {
-					p.code.Flip(from + b)
-				}
+		for it := l.Added.Iterator(); it.HasNext(); {
+			if row := uint32(container)<<16 | it.Next(); c.items.Contains(row) {
+				*of.Put(row) = uint32(at) + 1
 			}
 		}
 		return nil
@@ -172,14 +61,35 @@ func (c *collectionMender) findCodes(v *targetMender, missing map[uint32][]uint3
 	if err != nil {
 		return err
 	}
-	for _, n := range slices.Sorted(maps.Keys(found)) {
-		p := found[n]
-		if p.twice || slices.Contains(p.known, false) {
-			continue
+	err = c.blocks(k.Prefix(codec.KindRowCodes), func(_ []byte, first uint32, b codec.Block) error {
+		for i := range b.Len() {
+			row := first + uint32(b.Offset(i))
+			rc, err := codec.DecodeRowCode(b.Entry(i))
+			if err != nil || !c.items.Contains(row) {
+				continue
+			}
+			at, known := slices.BinarySearch(numbers, rc.Code)
+			if !known {
+				continue
+			}
+			if also := of.Get(row); also != nil && *also > 0 && *also != uint32(at)+1 {
+				c.badItem(row, "it has code number %d, and number %d is to be that of the row: the first one counts", rc.Code, numbers[*also-1])
+			}
+			*of.Put(row) = uint32(at) + 1
 		}
-		number := v.codes.put(n, p.code.AppendBytes(nil, bits))
-		for _, row := range missing[n] {
-			v.rows.get(row).number = number
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.given = &givenCodes{codes: codec.NewCodes(c.Bits, int(c.items.GetCardinality()))}
+	for it := c.items.Clone().Iterator(); it.HasNext(); {
+		row := it.Next()
+		if at := of.Get(row); at != nil && *at > 0 {
+			c.given.rows = append(c.given.rows, row)
+			c.given.codes.Append(all.At(int(*at) - 1))
+		} else if err := c.loseGiven(row); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -196,36 +106,27 @@ func (c *collectionMender) loseGiven(row uint32) error {
 	if err != nil {
 		return err
 	}
-	c.bad(rowName("item", row), codec.NumberKey(codec.KindItem, c.ID, row), "lost: its code is; its key is %q", key)
+	c.badItem(row, "lost: its code is; its key is %q", key)
 	if err := c.dropItem(row); err != nil {
 		return err
 	}
 	if err := c.delete(codec.ItemKey(c.ID, key)); err != nil {
 		return err
 	}
-	return c.clearBlock(block, -1, byte(row))
+	return c.clearBlock(block, byte(row))
 }
 
-// writeGiven writes the codes of a codes-only collection.
-func (c *collectionMender) writeGiven() (codec.SpaceCounters, error) {
-	n := codec.SpaceCounters{ID: 1, Revision: 1}
-	for _, kind := range state.SpaceKinds {
-		prefix := codec.NumberKey(kind, c.ID, 1)
-		if kind == codec.KindSpace {
-			continue
-		}
-		if err := c.deleteAll(prefix); err != nil {
-			return n, err
-		}
+// mendGiven leaves the one space of a codes-only collection, without codes.
+func (c *collectionMender) mendGiven() error {
+	d := spaces.Stored{ID: 1, Bits: c.Bits, Created: spaces.Now()}
+	if sp, err := spaces.Read(c.store, c.Descriptor, 1, 1); err == nil {
+		d = sp.Stored
 	}
-	if err := c.flush(); err != nil {
-		return n, err
-	}
-	t := c.engine.Tables(0)
-	err := c.take(t, t.Task(func(s *store.Stream) error {
-		set, err := c.given.write(func() *store.Stream { return &store.Stream{Ctx: s.Ctx, Tables: t} })
-		n.Sets, n.Coded = []codec.CodeCounters{set}, set.Coded
+	if err := c.dropSpaces(nil); err != nil {
 		return err
-	}))
-	return n, err
+	}
+	c.counters.ActiveSpace, c.counters.PreviousSpace = 1, 0
+	c.counters.NextSpace = max(c.counters.NextSpace, 2)
+	c.counters.Spaces = []codec.SpaceCounters{{ID: 1, Revision: 1, Sets: []codec.CodeCounters{{View: record.SharedTarget}}}}
+	return c.writeSpace(d, nil)
 }

@@ -11,41 +11,43 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A collectionMender is what is known of the collection that is being mended.
+// A collectionMender is what is known of the collection that is being mended. Each step
+// reads records that nothing else tells, deletes those that cannot be right, and leaves
+// what it has found out to the next.
 type collectionMender struct {
 	*mender
 	*record.Descriptor
 	seen     *seenCollection
 	counters codec.Counters
 	counted  bool // the counters could be read
-
-	labels   int // of which there are names
-	items    *roaring.Bitmap
-	damaged  *roaring.Bitmap // rows whose record cannot be read
-	live     *roaring.Bitmap // as it is stored
-	presence []*roaring.Bitmap
-	had      []*roaring.Bitmap // presence, as it is stored
-	parts    []*roaring.Bitmap // by modality: containers of that which can be read
-	given    *givenCodes       // of a codes-only collection
 	nextKey  uint64
+
+	labels   int               // of which there are names
+	labelled map[uint32]bool   // labels that items have
+	items    *roaring.Bitmap   // rows whose record can be read
+	damaged  *roaring.Bitmap   // rows whose record cannot be read
+	live     *roaring.Bitmap   // as it is stored: it tells of items that are lost
+	had      []*roaring.Bitmap // rows that have a modality, as it is stored
+	presence []*roaring.Bitmap // and as features tell
+	given    *givenCodes       // of a codes-only collection
+	plan     plan
 }
 
-// collection mends everything that is stored of a collection.
+// collection mends everything that is stored of a collection but the codes.
 func (m *mender) collection(d *record.Descriptor) error {
 	c := &collectionMender{
-		mender: m, Descriptor: d, seen: m.collections[d.ID],
+		mender: m, Descriptor: d, seen: m.collections[d.ID], labelled: map[uint32]bool{},
 		items: roaring.New(), damaged: roaring.New(), live: roaring.New(),
 	}
 	for range d.Modalities {
-		c.presence, c.had, c.parts = append(c.presence, roaring.New()), append(c.had, roaring.New()), append(c.parts, roaring.New())
+		c.presence, c.had = append(c.presence, roaring.New()), append(c.had, roaring.New())
 	}
 	for _, step := range []func() error{
-		c.readCounters, c.mendLabels, c.readSets, c.readItems, c.mendKeys, c.readGiven, c.mendFeatures, c.makeSets, c.mendSpaces, c.writeCounters,
+		c.readCounters, c.readSets, c.readItems, c.mendLabels, c.mendKeys, c.readGiven, c.mendFeatures, c.mendSpaces, c.conclude,
 	} {
 		if err := errors.Join(m.flush(), m.ctx.Err()); err != nil {
 			return err
@@ -64,6 +66,11 @@ func (c *collectionMender) bad(what string, key []byte, format string, args ...a
 	c.found(about(key, report.Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}))
 }
 
+// badItem reports something about the item in a row.
+func (c *collectionMender) badItem(row uint32, format string, args ...any) {
+	c.bad(fmt.Sprintf("item in row %d", row), codec.NumberKey(codec.KindItem, c.ID, row), format, args...)
+}
+
 func (c *collectionMender) countersKey() []byte { return codec.CollectionKey(codec.KindCounters, c.ID) }
 
 func (c *collectionMender) readCounters() error {
@@ -75,53 +82,6 @@ func (c *collectionMender) readCounters() error {
 	if c.counted = err == nil; !c.counted {
 		c.counters = codec.Counters{}
 		c.bad("counters", c.countersKey(), "lost: they are made of what there is; which space was the active one is not known")
-	}
-	return nil
-}
-
-// mendLabels makes sure that labels have names, without gaps and different ones.
-func (c *collectionMender) mendLabels() error {
-	names := map[uint32]string{}
-	err := record.ForEach(c.store, codec.CollectionKey(codec.KindLabel, c.ID), func(key, value []byte) error {
-		if record.CheckLabel(string(value)) == nil {
-			names[codec.LastNumber(key)] = string(value)
-		}
-		return c.delete(key)
-	})
-	if err != nil {
-		return err
-	}
-	// Sets say of other labels that there are some.
-	evidence := maps.Clone(names)
-	err = record.ForEach(c.store, append(codec.CollectionKey(codec.KindRows, c.ID), codec.SetLabel), func(key, value []byte) error {
-		_, id, _ := codec.RowsKeyParts(key)
-		if l, err := codec.DecodeLayer(value); err == nil && !l.Added.IsEmpty() {
-			evidence[id] = names[id]
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for i, id := range slices.Sorted(maps.Keys(evidence)) {
-		if int(id) <= 2*i+1024 { // else the number is damaged
-			c.labels = int(id) + 1
-		}
-	}
-	taken := map[string]bool{}
-	for id := range uint32(c.labels) {
-		name := names[id]
-		if name == "" || taken[name] {
-			lost := fmt.Sprintf("lost+found/%d", id)
-			for name = lost; taken[name]; {
-				name += "'"
-			}
-			c.bad(fmt.Sprintf("label %d", id), codec.NumberKey(codec.KindLabel, c.ID, id), "its name is lost: it is named %q", name)
-		}
-		taken[name] = true
-		if err := c.set(codec.NumberKey(codec.KindLabel, c.ID, id), []byte(name)); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -139,14 +99,8 @@ func (c *collectionMender) readSets() error {
 		default:
 			return nil
 		}
-		l, err := codec.DecodeLayer(value)
-		if err != nil {
-			c.lost = c.lost.add(key, after(key))
-			return nil
-		}
-		addContainer(into, l.Added, container)
-		if set == codec.SetModality {
-			c.parts[id].Add(uint32(container))
+		if record.AddRows(into, key, value, container) != nil {
+			c.lost = c.lost.Add(key, record.KeyAfter(key))
 		}
 		return nil
 	})
@@ -157,11 +111,6 @@ func (c *collectionMender) mayLive(row uint32) bool {
 	return c.live.Contains(row) || c.lostAny(codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)))
 }
 
-// values checks values of fields.
-func (c *collectionMender) values(fields []codec.Field) error {
-	return (&collectionVerifier{Descriptor: c.Descriptor}).checkValues(fields)
-}
-
 // readItems finds the rows whose record can be read.
 func (c *collectionMender) readItems() error {
 	c.stage("items")
@@ -169,7 +118,7 @@ func (c *collectionMender) readItems() error {
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err == nil {
-			err = c.values(rec.Fields)
+			err = c.CheckValues(rec.Fields)
 		}
 		if err == nil {
 			_, err = c.Terms(rec.Labels, rec.Fields)
@@ -179,17 +128,10 @@ func (c *collectionMender) readItems() error {
 			return c.delete(key)
 		}
 		c.items.Add(row)
-		known := slices.DeleteFunc(slices.Clone(rec.Labels), func(id uint32) bool { return int64(id) >= int64(c.labels) })
-		if len(known) == len(rec.Labels) {
-			return nil
+		for _, id := range rec.Labels {
+			c.labelled[id] = true
 		}
-		c.bad(rowName("item", row), key, "it has labels of which there is no name: they are left out")
-		rec.Labels = known
-		b, err := rec.Append(nil)
-		if err != nil {
-			return err
-		}
-		return c.set(key, b)
+		return nil
 	})
 }
 
@@ -199,12 +141,70 @@ func (c *collectionMender) dropItem(row uint32) error {
 	return c.delete(codec.NumberKey(codec.KindItem, c.ID, row))
 }
 
+// mendLabels makes sure that labels have names, without gaps and different ones.
+func (c *collectionMender) mendLabels() error {
+	names := map[uint32]string{}
+	err := record.ForEach(c.store, codec.CollectionKey(codec.KindLabel, c.ID), func(key, value []byte) error {
+		if record.CheckLabel(string(value)) == nil {
+			names[codec.LastNumber(key)] = string(value)
+			c.labelled[codec.LastNumber(key)] = true
+		}
+		return c.delete(key)
+	})
+	if err != nil {
+		return err
+	}
+	for i, id := range slices.Sorted(maps.Keys(c.labelled)) {
+		if int64(id) <= 2*int64(i)+1024 { // else the number is damaged
+			c.labels = int(id) + 1
+		}
+	}
+	taken := map[string]bool{}
+	for id := range uint32(c.labels) {
+		key, name := codec.NumberKey(codec.KindLabel, c.ID, id), names[id]
+		if name == "" || taken[name] {
+			for name = fmt.Sprintf("lost+found/%d", id); taken[name]; {
+				name += "'"
+			}
+			c.bad(fmt.Sprintf("label %d", id), key, "its name is lost: it is named %q", name)
+		}
+		taken[name] = true
+		if err := c.set(key, []byte(name)); err != nil {
+			return err
+		}
+	}
+	for id := range c.labelled {
+		if int64(id) >= int64(c.labels) {
+			return c.dropLabels()
+		}
+	}
+	return nil
+}
+
+// dropLabels takes labels out of items of which there is no name, as their numbers are damaged.
+func (c *collectionMender) dropLabels() error {
+	return record.ForEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
+		rec, err := codec.DecodeItemRecord(value)
+		if err != nil {
+			return err
+		}
+		known := slices.DeleteFunc(slices.Clone(rec.Labels), func(id uint32) bool { return int64(id) >= int64(c.labels) })
+		if len(known) == len(rec.Labels) {
+			return nil
+		}
+		c.badItem(codec.LastNumber(key), "it has labels of which there is no name: they are left out")
+		rec.Labels = known
+		b, err := rec.Append(nil)
+		if err != nil {
+			return err
+		}
+		return c.set(key, b)
+	})
+}
+
 // mendFeatures finds the features that can be read.
 func (c *collectionMender) mendFeatures() error {
 	c.stage("features")
-	if c.IndexOnly {
-		return c.keepPresence()
-	}
 	buffers := make([]model.Vector, len(c.Modalities))
 	err := record.ForEach(c.store, codec.CollectionKey(codec.KindFeatures, c.ID), func(key, value []byte) error {
 		row, t := codec.FeatureKeyParts(key)
@@ -223,134 +223,15 @@ func (c *collectionMender) mendFeatures() error {
 		rows.And(c.items)
 		for it := rows.Iterator(); it.HasNext(); {
 			row := it.Next()
-			c.bad((&collectionVerifier{Descriptor: c.Descriptor}).featuresName(row, t), codec.FeatureKey(c.ID, row, uint16(t)), "lost: the item is kept without them")
+			c.bad(fmt.Sprintf("features %q of row %d", c.Modalities[t].Name, row), codec.FeatureKey(c.ID, row, uint16(t)), "lost: the item is kept without them")
 		}
 	}
 	return err
 }
 
-// makeSets makes the sets of rows that have an item, a modality, a label, and a value of
-// an indexed field.
-func (c *collectionMender) makeSets() error {
-	c.stage("sets of rows")
-	if err := c.deleteAll(codec.CollectionKey(codec.KindRows, c.ID)); err != nil {
-		return err
-	}
-	labelled := map[uint32]*roaring.Bitmap{}
-	fields := fieldMaker{c: c, container: -1}
-	err := record.ForEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
-		row := codec.LastNumber(key)
-		rec, err := codec.DecodeItemRecord(value)
-		if err != nil || !c.items.Contains(row) {
-			return err
-		}
-		for _, id := range rec.Labels {
-			rows := labelled[id]
-			if rows == nil {
-				rows = roaring.New()
-				labelled[id] = rows
-			}
-			rows.Add(row)
-		}
-		return fields.add(row, rec)
-	})
-	if err == nil {
-		err = fields.flush()
-	}
-	if err == nil {
-		err = c.writeRows(codec.SetLive, 0, c.items)
-	}
-	for t, rows := range c.presence {
-		if err == nil {
-			err = c.writeRows(codec.SetModality, uint32(t), rows)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(labelled)) {
-		if err == nil {
-			err = c.writeRows(codec.SetLabel, id, labelled[id])
-		}
-	}
-	return err
-}
-
-func (c *collectionMender) writeRows(set byte, id uint32, rows *roaring.Bitmap) error {
-	return record.ByContainer(rows, func(container uint16, l codec.Layer) error {
-		return c.writeLayer(codec.RowsKey(c.ID, set, id, container), l)
-	})
-}
-
-func (m *mender) writeLayer(key []byte, l codec.Layer) error {
-	b, err := l.Append(nil, true)
-	if err != nil {
-		return err
-	}
-	return m.set(key, b)
-}
-
-// A fieldMaker makes the sets of rows of indexed fields, one container after the other.
-type fieldMaker struct {
-	c         *collectionMender
-	container int // -1: none yet
-	texts     map[record.Text]codec.Layer
-	slices    map[uint16]*state.FieldSlices
-}
-
-func (f *fieldMaker) add(row uint32, rec *codec.ItemRecord) error {
-	if int(row>>16) != f.container {
-		if err := f.flush(); err != nil {
-			return err
-		}
-		f.container, f.texts, f.slices = int(row>>16), map[record.Text]codec.Layer{}, map[uint16]*state.FieldSlices{}
-	}
-	t, err := f.c.Terms(nil, rec.Fields)
-	if err != nil {
-		return err
-	}
-	for _, x := range t.Texts {
-		l, has := f.texts[x]
-		if !has {
-			l = codec.NewLayer()
-			f.texts[x] = l
-		}
-		l.Add(uint16(row))
-	}
-	for _, x := range t.Numbers {
-		s := f.slices[x.Field]
-		if s == nil {
-			s = new(state.FieldSlices)
-			f.slices[x.Field] = s
-		}
-		s.Put(codec.SliceExists, uint16(row), true)
-		s.Change(uint16(row), x.Image, true)
-	}
-	return nil
-}
-
-// flush writes the sets of the container.
-func (f *fieldMaker) flush() error {
-	write := func(field uint16, value string, l codec.Layer) error {
-		return f.c.writeLayer(codec.FieldRowsKey(f.c.ID, field, uint16(f.container), value), l)
-	}
-	for _, x := range slices.SortedFunc(maps.Keys(f.texts), record.Text.Compare) {
-		if err := write(x.Field, x.Text, f.texts[x]); err != nil {
-			return err
-		}
-	}
-	for field, layers := range f.slices {
-		for i, l := range layers {
-			if l.Added == nil {
-				continue
-			}
-			if err := write(field, string([]byte{byte(i)}), l); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// writeCounters writes the counters; those of spaces are there already.
-func (c *collectionMender) writeCounters() error {
+// conclude writes the counters, in which those of spaces are, and leaves the sets of rows to
+// be made when the store is open.
+func (c *collectionMender) conclude() error {
 	n := &c.counters
 	n.NextRow = max(n.NextRow, c.seen.rows)
 	if !c.items.IsEmpty() {
@@ -358,14 +239,19 @@ func (c *collectionMender) writeCounters() error {
 	}
 	n.NextRow = min(n.NextRow, record.MaxRows)
 	n.NextKey = max(n.NextKey, c.nextKey)
-	n.Items = c.items.GetCardinality()
+	n.Items = 0
+	if err := c.deleteAll(codec.CollectionKey(codec.KindRows, c.ID)); err != nil {
+		return err
+	}
+	c.plan.of, c.plan.presence, c.plan.given = c.Descriptor, c.presence, c.given
+	c.plans = append(c.plans, c.plan)
 	return c.set(c.countersKey(), n.Append(nil))
 }
 
 // countKey takes note of an automatic key.
 func (c *collectionMender) countKey(key []byte) {
-	if len(key) > 0 && len(key) <= 20 && key[0] >= '0' && key[0] <= '9' {
-		if n, err := strconv.ParseUint(string(key), 10, 64); err == nil && !c.counted && n+1 > 0 {
+	if !c.counted && len(key) > 0 && len(key) <= 20 && key[0] >= '0' && key[0] <= '9' {
+		if n, err := strconv.ParseUint(string(key), 10, 64); err == nil && n+1 > 0 {
 			c.nextKey = max(c.nextKey, n+1)
 		}
 	}

@@ -18,10 +18,10 @@ import (
 type keyMender struct {
 	*collectionMender
 	seed      maphash.Seed
-	keys      byBlock[uint64]   // hash of the key of a row, 0: none
-	keyed     *roaring.Bitmap   // rows that have a key
-	confirmed *roaring.Bitmap   // rows whose key leads to them
-	lostKeys  map[uint32]string // of rows that have no item, by what leads to them
+	keys      record.ByBlock[uint64] // hash of the key of a row, 0: none
+	keyed     *roaring.Bitmap        // rows that have a key
+	confirmed *roaring.Bitmap        // rows whose key leads to them
+	lostKeys  map[uint32]string      // of rows that have no item, by what leads to them
 }
 
 func (k *keyMender) hash(key []byte) uint64 { return maphash.Bytes(k.seed, key) | 1 }
@@ -60,20 +60,17 @@ func (k *keyMender) readKeys() error {
 				k.lostKeys[row] = string(entry)
 				continue
 			}
-			*k.keys.put(row) = k.hash(entry)
+			*k.keys.Put(row) = k.hash(entry)
 			k.keyed.Add(row)
 			k.countKey(entry)
 		}
-		if len(gone) == 0 {
-			return nil
-		}
-		return k.clearBlock(key, -1, gone...)
+		return k.clearBlock(key, gone...)
 	})
 }
 
 // giveKey makes a key that of a row.
 func (k *keyMender) giveKey(row uint32, key []byte) error {
-	*k.keys.put(row) = k.hash(key)
+	*k.keys.Put(row) = k.hash(key)
 	k.keyed.Add(row)
 	k.countKey(key)
 	e := codec.NewBlockEdit(-1)
@@ -81,7 +78,7 @@ func (k *keyMender) giveKey(row uint32, key []byte) error {
 	return k.merge(codec.NumberKey(codec.KindRowKeys, k.ID, row/codec.BlockRows), e.Append(nil, false))
 }
 
-// ReadRows reads the rows of keys. One that is of an item without a key gives it that.
+// readRows reads the rows of keys. One that is of an item without a key gives it that.
 func (k *keyMender) readRows() error {
 	lost, others := map[uint32]string{}, map[uint32]string{}
 	err := record.ForEach(k.store, codec.CollectionKey(codec.KindKey, k.ID), func(key, value []byte) error {
@@ -90,7 +87,7 @@ func (k *keyMender) readRows() error {
 			return k.delete(key)
 		}
 		row := binary.BigEndian.Uint32(value)
-		switch stored := k.keys.get(row); {
+		switch stored := k.keys.Get(row); {
 		case !k.items.Contains(row):
 			if other, both := k.lostKeys[row]; both && other == string(text) || k.damaged.Contains(row) || k.mayLive(row) {
 				lost[row] = string(text)
@@ -111,7 +108,7 @@ func (k *keyMender) readRows() error {
 	}
 	for _, row := range slices.Sorted(maps.Keys(others)) {
 		if !k.confirmed.Contains(row) {
-			k.bad(rowName("item", row), codec.ItemKey(k.ID, others[row]), "the key %q leads to it, and it has another, which it keeps", others[row])
+			k.badItem(row, "the key %q leads to it, and it has another, which it keeps", others[row])
 		}
 	}
 	// An item is lost if two things say that there was one.
@@ -136,7 +133,7 @@ func (k *keyMender) readRows() error {
 		if lost[row] != "" {
 			name = fmt.Sprintf("its key is %q", lost[row])
 		}
-		k.bad(rowName("item", row), codec.NumberKey(codec.KindItem, k.ID, row), "lost: its record is missing or damaged; %s", name)
+		k.badItem(row, "lost: its record is missing or damaged; %s", name)
 	}
 	return nil
 }
@@ -151,7 +148,7 @@ func (k *keyMender) leadBack() error {
 	var rest []keyedRow
 	for it := k.keyed.Iterator(); it.HasNext(); {
 		if row := it.Next(); !k.confirmed.Contains(row) {
-			rest = append(rest, keyedRow{*k.keys.get(row), row})
+			rest = append(rest, keyedRow{*k.keys.Get(row), row})
 		}
 	}
 	slices.SortFunc(rest, func(a, b keyedRow) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(b.row, a.row)) })
@@ -177,7 +174,7 @@ func (k *keyMender) leadBack() error {
 			return err
 		}
 		if twice[x.row] || len(of) == 4 && k.confirmed.Contains(binary.BigEndian.Uint32(of)) {
-			k.bad(rowName("item", x.row), key, "its key %q is that of another item", key[5:])
+			k.badItem(x.row, "its key %q is that of another item", key[5:])
 			k.keyed.Remove(x.row)
 			continue
 		}
@@ -193,9 +190,8 @@ func (k *keyMender) leadBack() error {
 func (k *keyMender) nameRest() error {
 	for it := roaring.AndNot(k.items, k.keyed).Iterator(); it.HasNext(); {
 		row := it.Next()
-		item := codec.NumberKey(codec.KindItem, k.ID, row)
 		if !k.mayLive(row) && !k.lostAny(codec.NumberKey(codec.KindRowKeys, k.ID, row/codec.BlockRows)) {
-			k.bad(rowName("item", row), item, "it has no key and is in no set: it is taken for the rest of one that was deleted, and left out")
+			k.badItem(row, "it has no key and is in no set: it is taken for the rest of one that was deleted, and left out")
 			if err := k.dropItem(row); err != nil {
 				return err
 			}
@@ -212,7 +208,7 @@ func (k *keyMender) nameRest() error {
 			}
 			name += "'"
 		}
-		k.bad(rowName("item", row), item, "its key is lost: it gets the key %q", name)
+		k.badItem(row, "its key is lost: it gets the key %q", name)
 		if err := k.giveKey(row, []byte(name)); err != nil {
 			return err
 		}

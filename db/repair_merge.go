@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -80,7 +81,7 @@ type salvage struct {
 	store *damagedStore
 	found func(report.Finding) // of what cannot be read
 
-	lost      keyRanges // keys of which something could not be read
+	lost      record.KeyRanges // keys of which something could not be read
 	deletions []deletion
 	newest    uint64 // sequence number in any table
 	records   int
@@ -133,7 +134,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		if len(open) == 0 {
 			return nil
 		}
-		if s.records++; s.records%lookEvery == 0 {
+		if s.records++; s.records%salvageLooks == 0 {
 			if err := s.ctx.Err(); err != nil {
 				return err
 			}
@@ -165,7 +166,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		value, err := r.value()
 		if err != nil {
 			s.found(about(key, report.Finding{Record: "record", Problem: fault.Problem(err)}))
-			s.lose(key, after(key))
+			s.lose(key, record.KeyAfter(key))
 			continue
 		}
 		if value != nil {
@@ -176,8 +177,11 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 	}
 }
 
+// salvageLooks is after how many records a salvage looks at the context.
+const salvageLooks = 1024
+
 // lose records that something of the keys from lo up to and without hi is not known.
-func (s *salvage) lose(lo, hi []byte) { s.lost = s.lost.add(lo, hi) }
+func (s *salvage) lose(lo, hi []byte) { s.lost = s.lost.Add(lo, hi) }
 
 // A resolver adds up the versions of a key, the newest first.
 type resolver struct {

@@ -20,7 +20,8 @@ import (
 // Whatever is damaged, and however much: what a repair makes is sound. With -soak it goes on for that long.
 func TestRepairOfRandomDamage(t *testing.T) {
 	longTest(t)
-	patients := []*patient{newPatient(t), indexOnlyPatient(t)}
+	whole := newPatient(t)
+	keys := slices.Sorted(maps.Keys(whole.before.stored))
 	until := time.Now().Add(*soak)
 	rounds, refused, silent := 12, 0, 0
 	first := seed.From(t, 1)
@@ -28,14 +29,15 @@ func TestRepairOfRandomDamage(t *testing.T) {
 	for ; round < rounds || *soak > 0 && time.Now().Before(until); round++ {
 		random := rand.New(rand.NewPCG(first, uint64(round)))
 		what := fmt.Sprintf("seed %d, round %d", first, round)
-		whole := patients[round%len(patients)]
-		keys := slices.Sorted(maps.Keys(whole.before.stored))
 		p := whole.another()
 		for range random.IntN(4) {
 			key := keys[random.IntN(len(keys))]
 			value := []byte(whole.value(key))
 			switch random.IntN(3) {
 			case 0:
+				if firstRevision([]byte(key)) {
+					continue // nothing misses it
+				}
 				value = nil
 			case 1:
 				value = value[:random.IntN(len(value)+1)]
@@ -67,7 +69,6 @@ func TestRepairOfRandomDamage(t *testing.T) {
 				return b
 			})
 		}
-		p.rounding = true
 		switch lost, r := p.repairOrRefuse(); {
 		case r == nil:
 			refused++

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -153,7 +154,7 @@ func (t *tableSource) behind(err error) error {
 		}
 		from := t.lo
 		if len(t.now.key) > 0 {
-			from = after(t.now.key) // older versions of that key are lost, too
+			from = record.KeyAfter(t.now.key) // older versions of that key are lost, too
 		}
 		cause := err
 		if !unreadable(err) { // once more, before it is given up

@@ -100,7 +100,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	later := func(l codec.Lesson) bool { return l.Revision > revision }
 	var gone []uint32
 	u.l.trace()
-	err := forEachLesson(ctx, u.cv, u.v.Snap, later, func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
+	err := u.cv.Space.ForEachLesson(ctx, u.v.Snap, u.cv.Descriptor, later, func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
 		gone = append(gone, rows...)
 		return u.learning(u.l.online.Forget(ctx, items, lessons))
 	})

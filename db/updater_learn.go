@@ -291,7 +291,7 @@ func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Gu
 // model knows, and what.
 func (u *updater) sample(ctx context.Context, step int) (held []model.Example, lessons []model.Lesson, err error) {
 	at := 0
-	err = forEachLesson(ctx, u.cv, u.v.Snap, func(codec.Lesson) bool {
+	err = u.cv.Space.ForEachLesson(ctx, u.v.Snap, u.cv.Descriptor, func(codec.Lesson) bool {
 		at++
 		return at%step == 0
 	}, func(rows []uint32, items []model.Example, taught []model.Lesson) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -58,7 +59,7 @@ type verifier struct {
 	done   report.Verification
 	stage  string
 
-	unread keyRanges // what could not be read
+	unread record.KeyRanges // what could not be read
 	known  map[uint32]*knownCollection
 }
 

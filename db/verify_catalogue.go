@@ -191,7 +191,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	if codec.Merged(kind) || keyKinds[kind] {
 		if len(key) < length {
 			found(report.Finding{Record: "key"}, "%d bytes, keys of kind %02x are longer", len(key), kind)
-			return after(key)
+			return record.KeyAfter(key)
 		}
 	} else {
 		found(report.Finding{Record: "key"}, "of unknown kind %02x; others of that kind are not looked at", kind)

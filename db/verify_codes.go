@@ -22,8 +22,8 @@ type codeVerifier struct {
 	*spaceVerifier
 	record.CodeKeys
 	n     codec.CodeCounters
-	rows  byBlock[carriedCode]
-	codes byBlock[storedCode]
+	rows  record.ByBlock[carriedCode]
+	codes record.ByBlock[storedCode]
 	bytes map[uint32][]byte // of the codes of a block, one after the other
 }
 
@@ -115,7 +115,7 @@ func (c *codeVerifier) readRows() {
 		if rc.Provenance != codec.ProvenanceLabels {
 			c.unlabelled.Add(row)
 		}
-		*c.rows.put(row) = carriedCode{rc.Code, rc.Revision, rc.Provenance, carriedOnce}
+		*c.rows.Put(row) = carriedCode{rc.Code, rc.Revision, rc.Provenance, carriedOnce}
 	})
 	if complete && coded.GetCardinality() != c.n.Coded {
 		c.counter("%d items have a code, it says %d", coded.GetCardinality(), c.n.Coded)
@@ -170,7 +170,7 @@ func (c *codeVerifier) readCodes() {
 			return
 		}
 		distinct++
-		x := c.codes.put(n)
+		x := c.codes.Put(n)
 		x.there, x.many = true, row == codec.ManyRows
 		block := c.bytes[n/codec.BlockRows]
 		if block == nil {
@@ -198,9 +198,9 @@ func (c *codeVerifier) code(into codec.Code, n uint32) codec.Code {
 
 // carries takes note of a row that a code names.
 func (c *codeVerifier) carries(key []byte, n, row uint32) {
-	c.codes.put(n).rows++
+	c.codes.Put(n).rows++
 	block := c.Block(codec.KindRowCodes, row)
-	switch x := c.rows.get(row); {
+	switch x := c.rows.Get(row); {
 	case x == nil || x.state == carriedNone:
 		c.missing(codeName(n), block, "row %d is to carry it, and has no code", row)
 	case x.number != n:
@@ -225,7 +225,7 @@ func (c *codeVerifier) readCarriers() {
 		if l.Added.IsEmpty() {
 			return
 		}
-		if x := c.codes.get(n); x == nil || !x.there {
+		if x := c.codes.Get(n); x == nil || !x.there {
 			c.missing("rows of "+codeName(n), c.Block(codec.KindCodes, n), "there is no such code")
 			return
 		} else if !x.many {
@@ -241,12 +241,12 @@ func (c *codeVerifier) readCarriers() {
 // compare reports codes that are to have several rows and have not, and rows whose code
 // does not name them.
 func (c *codeVerifier) compare() {
-	c.codes.each(func(n uint32, x *storedCode) {
+	c.codes.Each(func(n uint32, x *storedCode) {
 		if prefix := c.AllRows(n); x.many && x.rows < 2 && c.err == nil && !c.lostAny(prefix) {
 			c.bad("rows of "+codeName(n), prefix, "%d, and several are to carry it", x.rows)
 		}
 	})
-	c.rows.each(func(row uint32, x *carriedCode) {
+	c.rows.Each(func(row uint32, x *carriedCode) {
 		if x.state != carriedOnce || c.err != nil || c.lostAny(c.AllRows(x.number)) {
 			return
 		}
@@ -263,7 +263,7 @@ func (c *codeVerifier) distinct() {
 	seed, size := maphash.MakeSeed(), uint32(codec.Bytes(c.CodeKeys.Bits))
 	var all []hashed
 	of := func(n uint32) []byte { return c.bytes[n/codec.BlockRows][n%codec.BlockRows*size:][:size] }
-	c.codes.each(func(n uint32, x *storedCode) {
+	c.codes.Each(func(n uint32, x *storedCode) {
 		if x.there {
 			all = append(all, hashed{maphash.Bytes(seed, of(n)), n})
 		}
@@ -302,7 +302,7 @@ func (c *codeVerifier) checkPostings() {
 				return
 			}
 			for _, n := range numbers {
-				x := c.codes.get(n)
+				x := c.codes.Get(n)
 				switch {
 				case x == nil || !x.there:
 					c.missing(what, c.Block(codec.KindCodes, n), "code number %d is in it, and there is none", n)
@@ -313,7 +313,7 @@ func (c *codeVerifier) checkPostings() {
 				}
 			}
 		})
-		c.codes.each(func(n uint32, x *storedCode) {
+		c.codes.Each(func(n uint32, x *storedCode) {
 			if x.there && x.table != uint16(j)+1 && c.err == nil {
 				substring := split.Of(c.code(code, n), j)
 				c.missing(fmt.Sprintf("posting %d of substring %d", substring, j), c.postingKey(uint16(j), substring), "code number %d is not in it", n)
@@ -345,7 +345,7 @@ func (c *codeVerifier) checkUncoded(target int) {
 		if uint64(row) >= limit {
 			break
 		}
-		if x := c.rows.get(row); x != nil && x.state != carriedNone || c.recode.Contains(row) || !c.live.Contains(row) {
+		if x := c.rows.Get(row); x != nil && x.state != carriedNone || c.recode.Contains(row) || !c.live.Contains(row) {
 			continue
 		}
 		if !c.CodesOnly() && !c.hasCode(row, target) {

@@ -248,7 +248,7 @@ func (c *collectionVerifier) checkItems() {
 		fields.begin(row)
 		rec, err := codec.DecodeItemRecord(value)
 		if err == nil {
-			err = c.checkValues(rec.Fields)
+			err = c.CheckValues(rec.Fields)
 		}
 		var found record.Terms
 		if err == nil {
@@ -299,28 +299,3 @@ func (c *collectionVerifier) untold(row uint32) bool {
 }
 
 func rowName(what string, row uint32) string { return fmt.Sprintf("%s in row %d", what, row) }
-
-// checkValues checks that the values of fields have their types.
-func (c *collectionVerifier) checkValues(fields []codec.Field) error {
-	for _, f := range fields {
-		if int64(f.ID) >= int64(len(c.Fields)) {
-			return fmt.Errorf("field %d of %d", f.ID, len(c.Fields))
-		}
-		typ := record.String
-		switch x := f.Value.(type) {
-		case int64:
-			typ = record.Int
-		case float64:
-			typ = record.Float
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("field %q is %g", c.Fields[f.ID].Name, x)
-			}
-		case bool:
-			typ = record.Bool
-		}
-		if typ != c.Fields[f.ID].Type {
-			return fmt.Errorf("field %q is of type %s, its value of type %s", c.Fields[f.ID].Name, c.Fields[f.ID].Type, typ)
-		}
-	}
-	return nil
-}

@@ -11,9 +11,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// sideFile names the side file in a Finding.
-const sideFile = "side file " + store.CommitsName
-
 // beside compares the marker and the side file with the store.
 func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error) {
 	i, bad := record.ReadIdentity(v.snap, dir)
@@ -21,13 +18,13 @@ func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error
 		return // database has said so
 	}
 	if format, err := store.ReadMarker(fsys, dir); err == nil && format > i.Format {
-		v.found(aheadOfStore(format, i.Format), nil)
+		v.found(store.AheadOfStore(format, i.Format), nil)
 	}
 	if i.Format < record.FormatIdentity {
 		return
 	}
 	found := func(format string, args ...any) {
-		v.found(report.Finding{Record: sideFile, Problem: fmt.Sprintf(format, args...)}, nil)
+		v.found(report.Finding{Record: store.SideFile, Problem: fmt.Sprintf(format, args...)}, nil)
 	}
 	told, _ := store.CompareCommits(&i, side, err, spaces.Now())
 	if told.Problem != "" {
@@ -36,9 +33,4 @@ func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error
 	for _, l := range told.Losses {
 		found("%s", l)
 	}
-}
-
-// aheadOfStore is the finding that the marker names a later format than the store.
-func aheadOfStore(marker, stored int) report.Finding {
-	return report.Finding{Record: "marker " + store.MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", store.OlderStore(marker, stored))}
 }

@@ -67,7 +67,7 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 		row := rows.Next()
 		revision := uint32(0)
 		for _, set := range sets {
-			x := set.rows.get(row)
+			x := set.rows.Get(row)
 			if x == nil || x.state == carriedNone {
 				continue
 			}
@@ -190,7 +190,7 @@ const tieTolerance = 1e-4
 
 // compareCode compares the code of a row with the one that it is to have.
 func (c *codeVerifier) compareCode(row uint32, want spaces.TargetCode, fused []float64) {
-	x := c.rows.get(row)
+	x := c.rows.Get(row)
 	if x == nil || x.state == carriedNone {
 		return // whether it is to have one has been looked at
 	}
@@ -203,7 +203,7 @@ func (c *codeVerifier) compareCode(row uint32, want spaces.TargetCode, fused []f
 		c.bad(what, key, "of provenance %d, not %d", x.from, want.From)
 		return
 	}
-	if stored := c.codes.get(x.number); stored == nil || !stored.there {
+	if stored := c.codes.Get(x.number); stored == nil || !stored.there {
 		return // reported before
 	}
 	code := c.code(codec.NewCode(c.CodeKeys.Bits), x.number)
@@ -285,11 +285,11 @@ func (s *spaceVerifier) recomputeLabels(sets []*codeVerifier, items []*verifiedI
 	for _, it := range items {
 		same := s.Learned.LabelCode(want, it.labels)
 		for _, set := range sets {
-			x := set.rows.get(it.row)
+			x := set.rows.Get(it.row)
 			if x == nil || x.state == carriedNone {
 				continue
 			}
-			stored := set.codes.get(x.number)
+			stored := set.codes.Get(x.number)
 			same = same && x.from == codec.ProvenanceLabels && stored != nil && stored.there && slices.Equal(set.code(code, x.number), want)
 		}
 		if same {

@@ -55,7 +55,7 @@ func (s *spaceVerifier) compareLabels(sets []*codeVerifier, revision *spaces.Spa
 			s.done.CodesUnchecked++
 		}
 		for _, set := range sets {
-			x := set.rows.get(it.row)
+			x := set.rows.Get(it.row)
 			if x == nil || x.state == carriedNone {
 				continue
 			}

@@ -18,7 +18,7 @@ func (c *collectionVerifier) checkKeys() {
 	c.stageAt("keys")
 	seed := maphash.MakeSeed()
 	hash := func(key []byte) uint64 { return maphash.Bytes(seed, key) | 1 }
-	var keys byBlock[uint64] // 0: there is none, or it has been found again
+	var keys record.ByBlock[uint64] // 0: there is none, or it has been found again
 	keyed := roaring.New()
 	c.entries(codec.CollectionKey(codec.KindRowKeys, c.ID), c.about("keys of rows"), func(key []byte, row uint32, entry []byte) {
 		what := fmt.Sprintf("key of row %d", row)
@@ -31,7 +31,7 @@ func (c *collectionVerifier) checkKeys() {
 		if len(entry) == 0 {
 			c.bad(what, key, "it is empty")
 		}
-		*keys.put(row) = hash(entry)
+		*keys.Put(row) = hash(entry)
 		keyed.Add(row)
 	})
 	for row := range c.strayRows(c.live, keyed) {
@@ -45,14 +45,14 @@ func (c *collectionVerifier) checkKeys() {
 			return
 		}
 		row := binary.BigEndian.Uint32(value)
-		stored := keys.get(row)
+		stored := keys.Get(row)
 		if stored == nil || *stored != hash(key[5:]) {
 			c.missing(what, codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows), "it is row %d, which does not have this key", row)
 			return
 		}
 		*stored = 0
 	})
-	keys.each(func(row uint32, left *uint64) {
+	keys.Each(func(row uint32, left *uint64) {
 		if *left == 0 || c.err != nil {
 			return
 		}

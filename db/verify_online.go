@@ -53,7 +53,7 @@ func (s *spaceVerifier) checkLessons() {
 		s.taught.Add(row)
 		l, err := codec.DecodeLesson(s.Bits(), entry)
 		if err == nil {
-			err = s.checkLesson(l)
+			err = s.CheckLesson(l, s.n.Revision)
 		}
 		switch {
 		case err != nil:
@@ -75,18 +75,6 @@ func (s *spaceVerifier) checkLessons() {
 
 // Bits is how many bits the codes of the space have.
 func (s *spaceVerifier) Bits() int { return s.Space.Bits }
-
-// checkLesson checks that a lesson can be one of the space.
-func (s *spaceVerifier) checkLesson(l codec.Lesson) error {
-	codes := len(l.Codes) / codec.Bytes(s.Bits())
-	switch {
-	case l.Revision == 0 || uint64(l.Revision) > s.n.Revision:
-		return fmt.Errorf("of revision %d, the one in use is %d", l.Revision, s.n.Revision)
-	case s.Trained != nil && codes != 1 && codes != len(s.Positions):
-		return fmt.Errorf("%d codes for %d modalities", codes, len(s.Positions))
-	}
-	return nil
-}
 
 // checkOutbox looks at departures, which are numbered without gaps up to the next one.
 func (s *spaceVerifier) checkOutbox() {
@@ -116,7 +104,7 @@ func (s *spaceVerifier) checkOutbox() {
 func (s *spaceVerifier) checkDeparture(value []byte, buffers []model.Vector) error {
 	d, err := codec.DecodeDeparture(s.Bits(), value)
 	if err == nil {
-		err = s.checkLesson(d.Lesson)
+		err = s.CheckLesson(d.Lesson, s.n.Revision)
 	}
 	if err != nil {
 		return err

@@ -6,67 +6,27 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A keyRange is the keys from lo up to and without hi; nil: to the end.
-type keyRange struct{ lo, hi []byte }
-
-// endsAfter reports whether a key is in the range or before it.
-func (r keyRange) endsAfter(key []byte) bool { return r.hi == nil || bytes.Compare(key, r.hi) < 0 }
-
-// keyRanges are ranges that do not overlap, ascending.
-type keyRanges []keyRange
-
-// overlapping returns which of the ranges have keys in common with another one.
-func (rs keyRanges) overlapping(lo, hi []byte) (from, to int) {
-	from = sort.Search(len(rs), func(i int) bool { return rs[i].endsAfter(lo) })
-	to = from + sort.Search(len(rs)-from, func(i int) bool { return hi != nil && bytes.Compare(rs[from+i].lo, hi) >= 0 })
-	return from, to
-}
-
-// has reports whether a key is in one of the ranges.
-func (rs keyRanges) has(key []byte) bool {
-	from, to := rs.overlapping(key, after(key))
-	return from < to
-}
-
-// add adds a range, made one with those that it overlaps.
-func (rs keyRanges) add(lo, hi []byte) keyRanges {
-	from, to := rs.overlapping(lo, hi)
-	sum := keyRange{slices.Clone(lo), slices.Clone(hi)}
-	if from < to {
-		if first := rs[from].lo; bytes.Compare(first, lo) < 0 {
-			sum.lo = first
-		}
-		if last := rs[to-1]; hi != nil && last.endsAfter(hi) {
-			sum.hi = last.hi
-		}
-	}
-	return slices.Replace(rs, from, to, sum)
-}
-
 // lost reports whether a key is one of those that could not be read, so that nothing
 // can be said of what stands under it.
-func (v *verifier) lost(key []byte) bool { return v.unread.has(key) }
+func (v *verifier) lost(key []byte) bool { return v.unread.Has(key) }
 
 // lostAny reports whether any key with the prefix could not be read.
 func (v *verifier) lostAny(prefix []byte) bool {
-	from, to := v.unread.overlapping(prefix, codec.PrefixEnd(prefix))
+	from, to := v.unread.Overlapping(prefix, codec.PrefixEnd(prefix))
 	return from < to
 }
 
 // lose records that what stands under a key is not what it should be.
-func (v *verifier) lose(key []byte) { v.unread = v.unread.add(key, after(key)) }
-
-// after returns the first key behind a key.
-func after(key []byte) []byte { return append(slices.Clone(key), 0) }
+func (v *verifier) lose(key []byte) { v.unread = v.unread.Add(key, record.KeyAfter(key)) }
 
 // lookEvery is after how many keys a walk looks at the context.
 const lookEvery = 1024
@@ -87,7 +47,7 @@ func (v *verifier) walk(lo, hi []byte, about report.Finding, f func(key, value [
 		}
 		prefix, unit := len(commonPrefix(lo, hi)), uint64(1)
 		if last != nil {
-			from = after(last)
+			from = record.KeyAfter(last)
 			unit <<= 8 * max(0, 8-max(1, len(last)-prefix))
 		}
 		from = v.skip(prefix, unit, from, hi, about, err)
@@ -187,7 +147,7 @@ func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.F
 		about.Problem = fmt.Sprintf("cannot be read: %s; the keys from %x up to %x are not looked at", fault.Problem(cause), from, end)
 		v.found(about, from)
 	}
-	v.unread = v.unread.add(from, end)
+	v.unread = v.unread.Add(from, end)
 	return next
 }
 

@@ -1,6 +1,7 @@
 package metamorphic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,20 +14,14 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A damage changes the files of a closed database. It removes only what can be derived
-// from other records. So a repair must bring everything back.
+// A damage is done to the files of a database that is closed. None takes anything away that
+// nothing else says: so a repair must bring everything back.
 type damage struct {
-	kind byte // kind of the deleted records
+	kind byte // of records that are deleted
 	do   func(h *history) error
 
-	// first: the code of an item, or the number of its revision, is lost with it, and the
-	// revision that made the code may not be kept any more. So nothing is lost only if
-	// there is no second revision.
-	first bool
-
-	// features: what is made from features is lost with it. So nothing is lost only if
-	// these are stored, too.
-	features bool
+	// brought: codes that items have brought go with it, and are told by nothing else.
+	brought bool
 }
 
 var damages = map[string]damage{
@@ -36,28 +31,31 @@ var damages = map[string]damage{
 	"manifest":    {do: (*history).spoilManifest},
 	"keys":        {kind: codec.KindKey},
 	"row keys":    {kind: codec.KindRowKeys},
-	"rows":        {kind: codec.KindRows, features: true},
+	"rows":        {kind: codec.KindRows},
 	"field rows":  {kind: codec.KindFieldRows},
-	"codes":       {kind: codec.KindCodes, first: true},
+	"codes":       {kind: codec.KindCodes, brought: true},
 	"code rows":   {kind: codec.KindCodeRows},
 	"substrings":  {kind: codec.KindSubstring},
 	"names":       {kind: codec.KindName},
-	"row codes":   {kind: codec.KindRowCodes, first: true, features: true},
-	"projections": {kind: codec.KindProjection, first: true, features: true},
+	"row codes":   {kind: codec.KindRowCodes},
+	"projections": {kind: codec.KindProjection},
 	"statistics":  {kind: codec.KindStatistics},
 	"outbox":      {kind: codec.KindOutbox},
 	"pending":     {kind: codec.KindOnlineRows},
 }
 
-// repair damages the database, or with Crash the state after a crash, and repairs it.
-// Nothing may be missing then.
+// repair damages the database, or with Crash what a crash would leave of it, and has it
+// repaired: nothing may be missing then.
 func (h *history) repair(op *Op) error {
 	wound, ok := damages[op.Damage]
 	if !ok {
 		return fmt.Errorf("there is no damage %q", op.Damage)
 	}
-	if wound.first && h.revised() || wound.features && h.withoutFeatures() {
-		return errPassed
+	store := wound.kind != 0 || op.Damage == "manifest"
+	for _, c := range h.now.collections {
+		if store && c.indexOnly || wound.brought && c.codesOnly() {
+			return errPassed // it would be refused, or cost items
+		}
 	}
 	before, err := h.probe()
 	if err != nil {
@@ -66,9 +64,12 @@ func (h *history) repair(op *Op) error {
 	if err := h.hurt(op, &wound); err != nil {
 		return err
 	}
-	damaged, err := h.repaired(op)
+	r, err := h.repaired(op)
 	if err != nil {
 		return err
+	}
+	if r.DamagedDir != "" {
+		h.remade()
 	}
 	if err := h.changed(h.now.format); err != nil {
 		return err
@@ -77,19 +78,62 @@ func (h *history) repair(op *Op) error {
 	if err != nil {
 		return err
 	}
+	if r.DamagedDir != "" {
+		inOrderOfKeys(before)
+		inOrderOfKeys(after)
+	}
 	if err := sameAnswers(before, after); err != nil {
 		return err
 	}
-	if !damaged {
+	if !r.Damaged {
 		return errPassed
 	}
 	return nil
 }
 
+// remade takes over that all codes of models have been made again, by the present revision
+// of each space, and that codes which items have brought have got their numbers anew.
+func (h *history) remade() {
+	h.now = h.now.fork()
+	for _, name := range names(h.now) {
+		c := h.now.edit(name)
+		for _, sp := range c.spaces {
+			codes := sp.codes
+			switch {
+			case c.codesOnly():
+				sp.ages, sp.carried, sp.nextAge, sp.codes = map[string]int{}, map[string]int{}, 0, map[string]*coded{}
+				for _, key := range c.order {
+					sp.give(key, codes[key].by[""])
+				}
+			case h.revised(sp):
+				for key, code := range codes {
+					if !code.labelled {
+						codes[key] = &coded{}
+					}
+				}
+			}
+		}
+	}
+}
+
+// inOrderOfKeys puts hits that are equally near in order of their keys, and leaves out those
+// of revisions whose codes may have changed.
+func inOrderOfKeys(answers map[string][]db.Hit) {
+	for what, hits := range answers {
+		if !strings.Contains(what, "revision 1,") {
+			delete(answers, what)
+			continue
+		}
+		slices.SortStableFunc(hits, func(a, b db.Hit) int {
+			return cmp.Or(cmp.Compare(a.Distance, b.Distance), strings.Compare(a.Key, b.Key))
+		})
+	}
+}
+
 // hurt closes the database and damages it.
 func (h *history) hurt(op *Op, wound *damage) error {
 	crash := op.Crash && h.mem != nil && !h.options.NoSync
-	if op.Damage == "manifest" { // without a manifest, all tables in the folder count
+	if op.Damage == "manifest" { // without one, all tables in the folder count
 		if h.options.ReadOnly || crash {
 			return errPassed
 		}
@@ -112,37 +156,17 @@ func (h *history) hurt(op *Op, wound *damage) error {
 	return h.deleteRecords(wound.kind, op.Seed, op.Percent)
 }
 
-// revised reports whether a space may have a second revision.
-func (h *history) revised() bool {
-	for _, c := range h.now.collections {
-		for _, sp := range c.spaces {
-			if h.learns() || sp.free || sp.revision > 1 {
-				return true
-			}
-		}
-	}
-	return false
-}
+// revised reports whether there may be a second revision of a space.
+func (h *history) revised(sp *space) bool { return h.learns() || sp.free || sp.revision > 1 }
 
-// withoutFeatures reports whether a collection is index-only.
-func (h *history) withoutFeatures() bool {
-	for _, c := range h.now.collections {
-		if c.indexOnly {
-			return true
-		}
-	}
-	return false
-}
-
-// repaired repairs the database, sometimes after a dry run. It reports whether anything
-// was damaged.
-func (h *history) repaired(op *Op) (damaged bool, err error) {
+// repaired has the database repaired, sometimes after a trial.
+func (h *history) repaired(op *Op) (*db.Repairing, error) {
 	dir, o := h.dbOptions(h.name)
 	o.ReadOnly = false
 	run := func(dry bool) (*db.Repairing, error) {
 		var lost []string
 		r, err := db.Repair(h.ctx, dir, o, db.RepairOptions{DryRun: dry}, func(f db.Finding) error {
-			if op.Damage != "manifest" || f.Record != "store" { // a finding of the kind store says that the losses are unknown
+			if op.Damage != "manifest" || f.Record != "store" { // which says that nobody knows
 				lost = append(lost, f.String())
 			}
 			return nil
@@ -154,36 +178,37 @@ func (h *history) repaired(op *Op) (damaged bool, err error) {
 	}
 	var trial *db.Repairing
 	if op.Pinned {
+		var err error
 		if trial, err = run(true); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	r, err := run(false)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if op.Damage == "" && r.Damaged || op.Damage != "" && damages[op.Damage].do != nil && !r.Damaged {
-		return false, fmt.Errorf("damaged: %v", r.Damaged)
+		return nil, fmt.Errorf("damaged: %v", r.Damaged)
 	}
 	items := 0
 	for _, c := range h.now.collections {
 		items += len(c.items)
 	}
 	if r.Items != items {
-		return false, fmt.Errorf("%d items after the repair, want %d", r.Items, items)
+		return nil, fmt.Errorf("%d items after the repair, want %d", r.Items, items)
 	}
 	if trial != nil && (trial.Damaged != r.Damaged || trial.Items != r.Items || trial.CodesKept != r.CodesKept || trial.CodesMade != r.CodesMade) {
-		return false, fmt.Errorf("%+v, the trial said %+v", r, trial)
+		return nil, fmt.Errorf("%+v, the trial said %+v", r, trial)
 	}
 	if r.DamagedDir != "" {
-		h.imports = map[source]*staging{} // a repair removes them
+		h.imports = map[source]*staging{} // they go with a repair
 		fsys, dir := h.folder(h.name)
 		err = fsys.RemoveAll(fsys.PathJoin(dir, r.DamagedDir))
 	}
-	return r.Damaged, err
+	return r, err
 }
 
-// deleteRecords deletes the given percentage of the records of a kind.
+// deleteRecords deletes records of a kind, so many of a hundred.
 func (h *history) deleteRecords(kind byte, seed uint64, percent int) error {
 	return h.store(func(s *pebble.DB) error {
 		it, err := s.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
@@ -225,7 +250,7 @@ func (h *history) spoilManifest() error {
 	if len(names) == 0 {
 		return errors.New("there is no manifest")
 	}
-	f, err := fsys.Create(fsys.PathJoin(store, slices.Max(names)), vfs.WriteCategoryUnspecified) // older manifests may be left
+	f, err := fsys.Create(fsys.PathJoin(store, slices.Max(names)), vfs.WriteCategoryUnspecified) // earlier ones may be left
 	if err != nil {
 		return err
 	}

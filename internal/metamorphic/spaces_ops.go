@@ -15,12 +15,14 @@ func (h *history) activate(op *Op) error {
 	}
 	number := c.numberOf(op.Space)
 	var want error
-	if number == 0 || c.space(number) == nil {
+	sp := c.space(number) // for number 0 the active space, to which nothing happens
+	if sp == nil {
 		want = db.ErrNotFound
 	}
 	if err := expect(handle.Activate(h.ctx, number), want); err != nil {
 		return err
 	}
+	number = sp.number
 	return h.activated(op.In, number)
 }
 

@@ -20,16 +20,18 @@ func repairCommand(e *env) *cobra.Command {
 		Long: prose(`
 			Repair makes a sound store of what can be read of a damaged one, also where the
 			database does not open any more. What follows from items, models and what items have
-			taught is made again: keys, sets, counters, indexes, codes. It prints what could
-			not be saved, a line each, and the exit code is then 3. The new store is verified as
-			by verify --deep before it takes the place of the old one; that stays in the folder
-			of the database, as damaged-TIME, until you delete it.
+			taught is made again: keys, sets, counters, indexes, and codes as reindex makes them.
+			It prints what could not be saved, a line each, and the exit code is then 3. The new
+			store is verified as by verify --deep before it takes the place of the old one; that
+			stays in the folder of the database, as damaged-TIME, until you delete it.
 
 			It looks for damage as verify --deep does, and does nothing where that finds
 			nothing. With --deep=false it looks as verify does, which takes less time on a sound
 			database: codes, projections and statistics that do not follow from labels and
 			features are then no damage by themselves. What is made is verified with --deep
 			either way.
+
+			A damaged index-only copy is refused: make it again from its source.
 
 			It needs disk space for a second store. When it is interrupted nothing is lost, and
 			it can be run again. With --dry-run it does everything but the last step, to tell

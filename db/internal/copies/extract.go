@@ -123,7 +123,7 @@ type part struct {
 func partOf(prefix []byte) part { return part{lo: prefix, hi: codec.PrefixEnd(prefix)} }
 
 // onlyKey is one key.
-func onlyKey(key []byte) part { return part{lo: key, hi: append(slices.Clone(key), 0)} }
+func onlyKey(key []byte) part { return part{lo: key, hi: record.KeyAfter(key)} }
 
 // extractedKinds are the kinds of keys, in groups by ascending kind. The groups are written
 // side by side; those that take longest come first.
@@ -233,6 +233,9 @@ func indexOnlySpace(value []byte) ([]byte, error) {
 		return nil, err
 	}
 	d.Statistics = record.Chunked{}
+	if d.Collection != nil {
+		d.Collection = d.Collection.WithoutVectors()
+	}
 	return json.Marshal(d)
 }
 

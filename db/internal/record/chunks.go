@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 

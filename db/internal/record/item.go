@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -186,4 +187,29 @@ func (f *Field) CheckValue(v any) (any, error) {
 		return nil, fault.Invalid("field %q is of type %s, its value is %v of type %T", f.Name, f.Type, v, v)
 	}
 	return v, nil
+}
+
+// CheckValues checks that stored values have the types of their fields.
+func (d *Descriptor) CheckValues(fields []codec.Field) error {
+	for _, f := range fields {
+		if int64(f.ID) >= int64(len(d.Fields)) {
+			return fmt.Errorf("field %d of %d", f.ID, len(d.Fields))
+		}
+		typ := String
+		switch x := f.Value.(type) {
+		case int64:
+			typ = Int
+		case float64:
+			typ = Float
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return fmt.Errorf("field %q is %g", d.Fields[f.ID].Name, x)
+			}
+		case bool:
+			typ = Bool
+		}
+		if typ != d.Fields[f.ID].Type {
+			return fmt.Errorf("field %q is of type %s, its value of type %s", d.Fields[f.ID].Name, d.Fields[f.ID].Type, typ)
+		}
+	}
+	return nil
 }

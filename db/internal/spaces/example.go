@@ -38,6 +38,19 @@ func (s *Space) Lesson(l codec.Lesson, item model.Example) (model.Lesson, error)
 	return out, nil
 }
 
+// CheckLesson checks that a stored lesson can be one of the space, whose latest revision
+// has that number. A space without a model takes lessons of any number of codes.
+func (s *Space) CheckLesson(l codec.Lesson, latest uint64) error {
+	codes := len(l.Codes) / codec.Bytes(s.Bits)
+	switch {
+	case l.Revision == 0 || uint64(l.Revision) > latest:
+		return fmt.Errorf("of revision %d, the one in use is %d", l.Revision, latest)
+	case s.Trained != nil && codes != 1 && codes != len(s.Positions):
+		return fmt.Errorf("%d codes for %d modalities", codes, len(s.Positions))
+	}
+	return nil
+}
+
 // LearnsFrom reports whether an item has something that the projections of the space
 // can learn from.
 func (s *Space) LearnsFrom(it *record.Item) bool {

@@ -41,10 +41,13 @@ type Stored struct {
 	Statistics record.Chunked `json:"statistics"`
 }
 
-// Reported is a descriptor with the report of the training.
+// Reported is a descriptor with the report of the training, and with a copy of the
+// descriptor of the collection, for a repair that finds that one lost. What was written by
+// versions that knew nothing of copies has none, or an old one.
 type Reported struct {
 	Stored
-	Report json.RawMessage `json:"report,omitempty"`
+	Report     json.RawMessage    `json:"report,omitempty"`
+	Collection *record.Descriptor `json:"collection,omitempty"`
 }
 
 // Now is the time as it is stored.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -326,6 +327,19 @@ func (tx *Tx) setRow(s *CollectionState, into *sharedBitmap, set byte, id, row u
 		into.Edit().Remove(row)
 		l.Delete(uint16(row))
 	}
+}
+
+// Adopt puts the row of an item that is stored already, and is in no set yet, into the sets of
+// its terms and of the modalities whose sets it is in.
+func (tx *Tx) Adopt(s *CollectionState, row uint32, presence []*roaring.Bitmap, terms record.Terms) {
+	tx.setRow(s, &s.Live, codec.SetLive, 0, row, true)
+	for t, rows := range presence {
+		if rows.Contains(row) {
+			tx.setRow(s, &s.Presence[t], codec.SetModality, uint32(t), row, true)
+		}
+	}
+	tx.index(s, row, record.Terms{}, terms)
+	s.Counters.Items++
 }
 
 // touched tells a training and a builder that are going on that the row is not what

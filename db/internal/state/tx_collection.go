@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
 // CreateCollection makes a collection, and completes its descriptor.
@@ -65,10 +67,21 @@ func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	if err != nil {
 		return err
 	}
+	reports := make([]json.RawMessage, len(s.Spaces))
+	for i, sp := range s.Spaces {
+		if reports[i], err = spaces.ReadReport(tx.Committer.Store, s.ID, sp.ID); err != nil {
+			return err
+		}
+	}
 	if err := tx.Batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
 		return err
 	}
-	s.Descriptor = d // views keep theirs
+	s.Descriptor = d              // views keep theirs
+	for i, sp := range s.Spaces { // which have copies of it
+		if err := tx.WriteDescriptor(s, sp.Space, reports[i]); err != nil {
+			return err
+		}
+	}
 	for range len(d.Modalities) - len(s.Presence) {
 		s.Presence = append(s.Presence, sharedBitmap{B: roaring.New()})
 	}

@@ -113,9 +113,10 @@ func (tx *Tx) codesOnlySpace(s *CollectionState) error {
 	return nil
 }
 
-// WriteDescriptor stores the descriptor of a space, with the report of its training.
+// WriteDescriptor stores the descriptor of a space, with the report of its training and a
+// copy of the descriptor of the collection.
 func (tx *Tx) WriteDescriptor(s *CollectionState, sp *spaces.Space, report json.RawMessage) error {
-	b, err := json.Marshal(spaces.Reported{Stored: sp.Stored, Report: report})
+	b, err := json.Marshal(spaces.Reported{Stored: sp.Stored, Report: report, Collection: s.Descriptor})
 	if err != nil {
 		return err
 	}

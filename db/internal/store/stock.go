@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A stock says how the commits that are in a store compare with those that were known to be
@@ -79,4 +80,12 @@ func addLoss(losses []Loss, l Loss) []Loss {
 // upgrade writes the store first, and durably.
 func OlderStore(marker, store int) string {
 	return fmt.Sprintf("is of format %d, and the store of format %d: an older copy, or one that has lost its latest commits", marker, store)
+}
+
+// SideFile names the side file in a finding.
+const SideFile = "side file " + CommitsName
+
+// AheadOfStore is the finding that the marker names a later format than the store.
+func AheadOfStore(marker, store int) report.Finding {
+	return report.Finding{Record: "marker " + MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", OlderStore(marker, store))}
 }

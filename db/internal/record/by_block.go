@@ -1,4 +1,4 @@
-package db
+package record
 
 import (
 	"maps"
@@ -7,18 +7,18 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// byBlock holds something for each of many numbers, such as rows, of which whole blocks
+// ByBlock holds something for each of many numbers, such as rows, of which whole blocks
 // may be missing. It takes memory for the blocks that something was put into, whatever
 // their numbers: those may be damaged. The zero value is empty.
-type byBlock[T any] struct {
+type ByBlock[T any] struct {
 	blocks map[uint32]*[codec.BlockRows]T
 	at     uint32 // the last one that was looked at
 	block  *[codec.BlockRows]T
 }
 
-// put returns the place of a number, making one.
-func (p *byBlock[T]) put(n uint32) *T {
-	if x := p.get(n); x != nil {
+// Put returns the place of a number, making one.
+func (p *ByBlock[T]) Put(n uint32) *T {
+	if x := p.Get(n); x != nil {
 		return x
 	}
 	if p.blocks == nil {
@@ -29,8 +29,8 @@ func (p *byBlock[T]) put(n uint32) *T {
 	return &p.block[n%codec.BlockRows]
 }
 
-// get returns the place of a number, nil if its block is missing.
-func (p *byBlock[T]) get(n uint32) *T {
+// Get returns the place of a number, nil if its block is missing.
+func (p *ByBlock[T]) Get(n uint32) *T {
 	if p.block == nil || p.at != n/codec.BlockRows {
 		b := p.blocks[n/codec.BlockRows]
 		if b == nil {
@@ -41,8 +41,8 @@ func (p *byBlock[T]) get(n uint32) *T {
 	return &p.block[n%codec.BlockRows]
 }
 
-// each calls f with all numbers of the blocks, ascending.
-func (p *byBlock[T]) each(f func(n uint32, x *T)) {
+// Each calls f with all numbers of the blocks, ascending.
+func (p *ByBlock[T]) Each(f func(n uint32, x *T)) {
 	for _, block := range slices.Sorted(maps.Keys(p.blocks)) {
 		for i := range p.blocks[block] {
 			f(block*codec.BlockRows+uint32(i), &p.blocks[block][i])

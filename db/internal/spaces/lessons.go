@@ -1,0 +1,65 @@
+package spaces
+
+import (
+	"context"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// ForEachLesson calls f with the rows that have taught and what, those whose lessons
+// are wanted, in order of rows and model.MaxLesson at a time. What it gets is valid
+// until it returns.
+func (s *Space) ForEachLesson(ctx context.Context, r pebble.Reader, d *record.Descriptor, want func(codec.Lesson) bool,
+	f func(rows []uint32, items []model.Example, lessons []model.Lesson) error) error {
+	features, err := record.NewFeatureReader(r, d, 0)
+	if err != nil {
+		return err
+	}
+	defer features.Close()
+	var rows []uint32
+	var items []model.Example
+	var lessons []model.Lesson
+	vectors := make([]model.Vector, len(d.Modalities))
+	flush := func() error {
+		err := f(rows, items, lessons)
+		rows, items, lessons = rows[:0], items[:0], lessons[:0]
+		return err
+	}
+	err = record.ForEachEntry(r, codec.NumberKey(codec.KindLessons, d.ID, s.ID), func(row uint32, entry []byte) error {
+		stored, err := codec.DecodeLesson(s.Bits, entry)
+		if err != nil {
+			return fault.Corrupt(err, "lesson of row %d", row)
+		}
+		if !want(stored) {
+			return nil
+		}
+		if err := features.Seek(vectors, row); err != nil {
+			return err
+		}
+		item := s.Example(vectors, nil)
+		for t := range item.Vectors {
+			item.Vectors[t] = record.CloneVector(item.Vectors[t])
+		}
+		lesson, err := s.Lesson(stored, item)
+		if err != nil {
+			return fault.Corrupt(err, "lesson of row %d", row)
+		}
+		rows, items, lessons = append(rows, row), append(items, item), append(lessons, lesson)
+		if len(rows) < model.MaxLesson {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return flush()
+	})
+	if err == nil && len(rows) > 0 {
+		err = flush()
+	}
+	return err
+}

@@ -1,0 +1,86 @@
+package db
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// The descriptor of a collection stands with its spaces, too, also that of an altered one;
+// without a space all of the collection is lost, and nothing else.
+func TestRepairOfDescriptors(t *testing.T) {
+	p := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
+	d := verified(t, &Options{FS: p.fs})
+	p.dir = d.dir
+	c, err := d.CreateCollection(ctx, "untrained", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, []*Item{{Key: "a", Labels: []string{"b"}}})
+	schemas := map[string]Schema{}
+	for _, name := range []string{"main", "codes"} {
+		c := mustCollection(t, d, name)
+		mustAlter(t, c, Alteration{AddFields: []Field{{"late", Int, true}}})
+		schemas[name] = mustSchema(t, c)
+	}
+	p.before = hold(t, d)
+	mustClose(t, d)
+	for key := range p.before.stored {
+		if key[0] == codec.KindCollection {
+			p.put([]byte(key), nil)
+		}
+	}
+	lost, _ := p.repair(RepairOptions{})
+	for _, f := range lost {
+		if says := map[bool]string{true: "all of it is lost", false: "takes its place"}[f.Collection == "untrained"]; f.Record != "descriptor" || !strings.Contains(f.Problem, says) {
+			t.Errorf("%v", f)
+		}
+	}
+	if len(lost) != len(p.before.items) {
+		t.Errorf("lost %v", lost)
+	}
+	delete(p.before.items, "untrained")
+	p.sound("repaired", nil)
+	d = mustOpen(t, p.dir, p.options())
+	defer mustClose(t, d)
+	for name, want := range schemas {
+		if got := mustSchema(t, mustCollection(t, d, name)); len(got.Fields) != len(want.Fields) || len(got.Modalities) != len(want.Modalities) {
+			t.Errorf("%s: %+v, was %+v", name, got, want)
+		}
+	}
+	if _, err := d.Collection("untrained"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the collection that is lost: %v", err)
+	}
+}
+
+// A space whose building a crash has interrupted is complete after a repair, and the active
+// one if it was to be.
+func TestRepairCompletesSpaces(t *testing.T) {
+	whole := newPatient(t)
+	for _, activate := range []bool{false, true} {
+		p := whole.another()
+		key := codec.CollectionKey(codec.KindCounters, 1)
+		n, err := codec.DecodeCounters([]byte(p.value(string(key))))
+		if err != nil || len(n.Spaces) != 2 {
+			t.Fatal(n, err)
+		}
+		n.ActiveSpace, n.PreviousSpace = 1, 0
+		n.Spaces[1].Building, n.Spaces[1].Activate, n.Spaces[1].Built = true, activate, 10
+		p.put(key, n.Append(nil))
+		p.put(codec.CollectionKey(codec.KindRowKeys, 1), nil)
+		p.put(codec.RowsKey(1, codec.SetLive, 0, 0), nil)
+		if lost, r := p.repair(RepairOptions{}); len(lost) > 0 || !r.Damaged {
+			t.Errorf("%+v, lost %v", r, lost)
+		}
+		h := p.sound("repaired", nil)
+		for i, want := range map[bool][]SpaceState{false: {SpaceActive, SpaceStandby}, true: {SpaceStandby, SpaceActive}}[activate] {
+			if got := h.spaces["main"][i]; got.State != want || got.Previous != (activate && i == 0) || got.Items == 0 {
+				t.Errorf("activate %v: space %d is %+v", activate, i+1, got)
+			}
+		}
+	}
+}
