@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/verify"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -201,8 +202,8 @@ func (r *repairer) look() (items int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, kv.Close()) }()
-	opt := verifyOptions{Deep: !r.opt.Shallow, Progress: r.opt.Progress, StoreOnly: true}
-	v, err := verify(r.ctx, r.opts.FS, r.dir, kv, opt, func(report.Finding) error { return errUnsound })
+	opt := verify.Options{Deep: !r.opt.Shallow, Progress: r.opt.Progress, StoreOnly: true}
+	v, err := verify.Store(r.ctx, r.opts.FS, r.dir, kv, opt, func(report.Finding) error { return errUnsound })
 	if err != nil {
 		return 0, err
 	}
@@ -303,8 +304,8 @@ func (r *repairer) remake() error {
 
 // check verifies what has been made, deeply.
 func (r *repairer) check() error {
-	opt := verifyOptions{Deep: true, Progress: r.opt.Progress, StoreOnly: true}
-	v, err := verifyInFolder(r.ctx, &r.opts.disk, r.path(store.RepairingName), opt, func(f report.Finding) error {
+	opt := verify.Options{Deep: true, Progress: r.opt.Progress, StoreOnly: true}
+	v, err := verify.Folder(r.ctx, &r.opts.disk, r.path(store.RepairingName), opt, func(f report.Finding) error {
 		return fmt.Errorf("fddhdb: repair: what was made is not sound, and nothing was changed: %s (key %s)", f, f.Key)
 	})
 	if err == nil {

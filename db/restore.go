@@ -8,8 +8,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
-	"github.com/fddhdb/fddhdb/db/internal/store"
-	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // RestoreOptions are those of Restore. The zero value means the newest backup.
@@ -57,18 +55,11 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 	ctx, op := opts.disk.Signals.Begin(ctx, event.OpRestore, "")
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
-	m, err := copies.Restore(ctx, from, dir, &opts.disk, copies.RestoreOptions(opt), verifyWith(&opts.disk))
+	m, err := copies.Restore(ctx, from, dir, &opts.disk, copies.RestoreOptions(opt))
 	err = fault.Annotate(err, "restore to %s", dir)
 	op.End(err, backupEvent(m))
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
-}
-
-// verifyWith returns what verifies a folder that nobody has open.
-func verifyWith(cfg *store.Config) copies.Verifier {
-	return func(ctx context.Context, dir string, records event.Progress, found func(report.Finding) error) (*report.Verification, error) {
-		return verifyInFolder(ctx, cfg, dir, verifyOptions{Progress: records}, found)
-	}
 }

@@ -54,6 +54,7 @@ var house = plan{
 		// The database.
 		{names{"db"}, names{pebble, roaring}},
 		{names{"db/internal/bulk", "db/internal/copies", "db/internal/search"}, names{pebble, roaring}},
+		{names{"db/internal/verify"}, names{pebble, roaring}},
 		{names{"db/internal/state"}, names{pebble, roaring}},
 		{names{"db/internal/store"}, names{pebble}},
 		{names{"db/internal/spaces"}, names{pebble}},
@@ -79,6 +80,8 @@ var house = plan{
 			why: "anything of a database may use them"},
 		{of: names{"db/internal/where"}, only: names{},
 			why: "an expression knows fields, not where they are stored"},
+		{of: names{"db/internal/verify"}, never: names{"db/internal/state"},
+			why: "it must not trust what it checks"},
 		{of: names{"db/internal/search"}, never: names{"db/internal/state.Committer", "db/internal/state.Tx"},
 			why: "a search reads a view, and changes nothing"},
 		{of: names{"db/internal/record"}, never: names{"db/internal/work", "db/internal/signal", "db/internal/store"},

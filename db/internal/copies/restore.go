@@ -21,6 +21,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/verify"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -37,13 +38,9 @@ type RestoreOptions struct {
 // StageVerify is the stage of a restore in which the database is verified.
 const StageVerify = "verify"
 
-// A Verifier verifies the database in dir, which no process has open. It calls found with each
-// finding, and records with the number of records that it has read.
-type Verifier func(ctx context.Context, dir string, records event.Progress, found func(report.Finding) error) (*report.Verification, error)
-
 // Restore makes a database of a backup in dir, which is empty or missing. After an error
 // the folder is as it was.
-func Restore(ctx context.Context, from backup.Store, dir string, cfg *store.Config, opt RestoreOptions, verify Verifier) (_ *backup.Manifest, err error) {
+func Restore(ctx context.Context, from backup.Store, dir string, cfg *store.Config, opt RestoreOptions) (_ *backup.Manifest, err error) {
 	m, err := backup.Find(ctx, from, backup.Choice{ID: opt.ID, Before: opt.Before, Database: opt.Database})
 	if err != nil {
 		return nil, err
@@ -51,7 +48,7 @@ func Restore(ctx context.Context, from backup.Store, dir string, cfg *store.Conf
 	if err := restorable(m); err != nil {
 		return nil, err
 	}
-	r := &restorer{ctx: ctx, fs: cfg.FS, cfg: cfg, opt: opt, sound: verify, m: m}
+	r := &restorer{ctx: ctx, fs: cfg.FS, cfg: cfg, opt: opt, m: m}
 	if err := r.begin(dir); err != nil {
 		return nil, err
 	}
@@ -86,12 +83,11 @@ func restorable(m *backup.Manifest) error {
 // to be sound. Then the store is moved, and the marker last, which makes dir a database. While
 // there is restoring/ and no marker, everything in dir comes from a restore.
 type restorer struct {
-	ctx   context.Context
-	fs    vfs.FS
-	cfg   *store.Config
-	opt   RestoreOptions
-	sound Verifier
-	m     *backup.Manifest
+	ctx context.Context
+	fs  vfs.FS
+	cfg *store.Config
+	opt RestoreOptions
+	m   *backup.Manifest
 
 	dir    string
 	made   bool // dir was missing
@@ -255,7 +251,7 @@ func (r *restorer) identify() (record.Identity, error) {
 func (r *restorer) verify() error {
 	var first *report.Finding
 	records := func(_ string, records, _ int64) { r.opt.Progress(StageVerify, records, 0) }
-	v, err := r.sound(r.ctx, r.within, records, func(f report.Finding) error {
+	v, err := verify.Folder(r.ctx, r.cfg, r.within, verify.Options{Progress: records}, func(f report.Finding) error {
 		if first == nil {
 			first = &f
 		}

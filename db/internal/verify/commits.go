@@ -1,4 +1,4 @@
-package db
+package verify
 
 import (
 	"fmt"
