@@ -7,12 +7,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// A BlockStream packs entries, by ascending number, into the blocks of one kind.
-type BlockStream struct {
-	Stream *store.Stream // that the blocks go to
-	key    []byte
-	width  int
-	fresh  uint64 // blocks of numbers from this on have never been written
+// A blockStream packs entries, by ascending number, into the blocks of one kind.
+type blockStream struct {
+	t     *store.Stream // that the blocks go to
+	key   []byte
+	width int
+	fresh uint64 // blocks of numbers from this on have never been written
 
 	edit  *codec.BlockEdit
 	block uint32
@@ -20,17 +20,17 @@ type BlockStream struct {
 	value []byte
 }
 
-// NewBlockStream returns one that writes entries of so many bytes, -1 where that varies, under
+// newBlockStream returns one that writes entries of so many bytes, -1 where that varies, under
 // key, whose last four bytes are the number of a block. Blocks of numbers from fresh on have
 // never been written.
-func NewBlockStream(t *store.Stream, key []byte, width int, fresh uint64) *BlockStream {
-	return &BlockStream{Stream: t, key: key, width: width, fresh: fresh}
+func newBlockStream(t *store.Stream, key []byte, width int, fresh uint64) *blockStream {
+	return &blockStream{t: t, key: key, width: width, fresh: fresh}
 }
 
-// Set copies entry, as the one with number n, which is larger than the last.
-func (b *BlockStream) Set(n uint32, entry []byte) error {
+// set copies entry, as the one with number n, which is larger than the last.
+func (b *blockStream) set(n uint32, entry []byte) error {
 	if b.edit == nil || n/codec.BlockRows != b.block {
-		if err := b.Flush(); err != nil {
+		if err := b.flush(); err != nil {
 			return err
 		}
 		b.block, b.edit, b.room = n/codec.BlockRows, codec.NewBlockEdit(b.width), b.room[:0]
@@ -41,8 +41,8 @@ func (b *BlockStream) Set(n uint32, entry []byte) error {
 	return nil
 }
 
-// Flush writes the block that has been collected.
-func (b *BlockStream) Flush() error {
+// flush writes the block that has been collected.
+func (b *blockStream) flush() error {
 	if b.edit == nil {
 		return nil
 	}
@@ -50,12 +50,12 @@ func (b *BlockStream) Flush() error {
 	binary.BigEndian.PutUint32(b.key[len(b.key)-4:], b.block)
 	b.value = b.edit.Append(b.value[:0], fresh)
 	b.edit = nil
-	return b.Stream.Put(b.key, b.value, fresh)
+	return b.t.Put(b.key, b.value, fresh)
 }
 
-// PutLayer writes rows that are added to a set; fresh says that nothing is stored under key.
+// putLayer writes rows that are added to a set; fresh says that nothing is stored under key.
 // Neighbours, as rows that come together often are, take a few bytes as a run.
-func PutLayer(t *store.Stream, key []byte, layer codec.Layer, fresh bool) error {
+func putLayer(t *store.Stream, key []byte, layer codec.Layer, fresh bool) error {
 	if rows := layer.Added; uint64(rows.Maximum()-rows.Minimum())+1 == rows.GetCardinality() {
 		rows.RunOptimize()
 	}

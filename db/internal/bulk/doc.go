@@ -3,7 +3,6 @@
 //
 //   - Items gathers items column by column, and Commit stores them.
 //   - StoreCodes stores the codes of rows in a space that is being built.
-//   - BlockStream and PutLayer write what is stored in blocks and in sets of rows.
 //
 // Until the store has taken the tables nothing has changed but the tables of codes in memory,
 // and these go back to what they were where something fails: a full disk costs the load and

@@ -165,12 +165,12 @@ func (s *spaceCodes) counters() codec.SpaceCounters {
 
 func (s *spaceCodes) writeProjections(t *store.Stream) error {
 	width := s.space.ProjectionBytes()
-	b := NewBlockStream(t, s.space.Projections(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
+	b := newBlockStream(t, s.space.Projections(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
 	if width > 0 {
-		err := s.codes.eachProjection(func(i int, projection []byte) error { return b.Set(s.row(i), projection) })
+		err := s.codes.eachProjection(func(i int, projection []byte) error { return b.set(s.row(i), projection) })
 		if err != nil {
 			return err
 		}
 	}
-	return b.Flush()
+	return b.flush()
 }

@@ -63,7 +63,7 @@ func (k *targetCodes) writeRowCodes(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
-	b := NewBlockStream(t, k.Block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
+	b := newBlockStream(t, k.Block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
 	var entry []byte
 	for i, n := range k.numbers {
 		if n == noCode {
@@ -71,11 +71,11 @@ func (k *targetCodes) writeRowCodes(t *store.Stream) error {
 		}
 		from := k.of.codes.in(k.at, i).From
 		entry = codec.RowCode{Code: n, Provenance: from, Revision: k.of.space.Revision}.Append(entry[:0])
-		if err := b.Set(k.of.row(i), entry); err != nil {
+		if err := b.set(k.of.row(i), entry); err != nil {
 			return err
 		}
 	}
-	return b.Flush()
+	return b.flush()
 }
 
 // writeCodes writes the new codes with the row that carries each, or with a sign
@@ -85,12 +85,12 @@ func (k *targetCodes) writeCodes(t *store.Stream) error {
 		return err
 	}
 	q, table := k.Bits, k.table.Table()
-	b := NewBlockStream(t, k.Block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
+	b := newBlockStream(t, k.Block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
 	var entry []byte
 	for _, s := range k.singles {
 		n := uint32(s >> 32)
 		entry = codec.AppendCodeEntry(entry[:0], table.Code(n), q, codec.ManyRows)
-		if err := b.Set(n, entry); err != nil {
+		if err := b.set(n, entry); err != nil {
 			return err
 		}
 	}
@@ -102,11 +102,11 @@ func (k *targetCodes) writeCodes(t *store.Stream) error {
 			}
 		}
 		entry = codec.AppendCodeEntry(entry[:0], table.Code(n), q, row)
-		if err := b.Set(n, entry); err != nil {
+		if err := b.set(n, entry); err != nil {
 			return err
 		}
 	}
-	return b.Flush()
+	return b.flush()
 }
 
 // writeCodeRows writes the rows of the codes that several carry.
@@ -130,7 +130,7 @@ func (k *targetCodes) writeCodeRows(t *store.Stream) error {
 		}
 		n := uint32(container >> 16)
 		key := k.RowsKey(n, uint16(container))
-		if err := PutLayer(t, key, layer, n >= k.firstCode); err != nil {
+		if err := putLayer(t, key, layer, n >= k.firstCode); err != nil {
 			return err
 		}
 	}

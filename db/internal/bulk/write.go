@@ -99,7 +99,7 @@ func (l *load) writeRowKeys(t *store.Stream) error {
 	if err := t.Wait(l.keyed); err != nil {
 		return err
 	}
-	b := NewBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.FreshRow)
+	b := newBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.FreshRow)
 	var entry []byte
 	for i := range l.b.n {
 		if entry = entry[:0]; l.counted {
@@ -107,11 +107,11 @@ func (l *load) writeRowKeys(t *store.Stream) error {
 		} else {
 			entry = append(entry, l.keys[i]...)
 		}
-		if err := b.Set(l.row(i), entry); err != nil {
+		if err := b.set(l.row(i), entry); err != nil {
 			return err
 		}
 	}
-	return b.Flush()
+	return b.flush()
 }
 
 // writeSets writes the rows that are live, those that have each modality, and those
@@ -175,7 +175,7 @@ func (l *load) writePending(t *store.Stream) error {
 
 // putRows adds rows of a container to a set of the collection.
 func (l *load) putRows(t *store.Stream, key []byte, container uint16, layer codec.Layer) error {
-	return PutLayer(t, key, layer, uint64(container)<<16 >= l.s.FreshRow)
+	return putLayer(t, key, layer, uint64(container)<<16 >= l.s.FreshRow)
 }
 
 // writeFields writes the rows of the values of indexed fields.
