@@ -28,7 +28,7 @@ type Coded struct {
 func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, error] {
 	c = c.orNone()
 	return func(yield func(Coded, error) bool) {
-		if err := c.inside().Loaded(ctx); err != nil {
+		if err := c.loaded(ctx); err != nil {
 			yield(Coded{}, err)
 			return
 		}

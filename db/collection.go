@@ -47,6 +47,20 @@ func (c *Collection) read(f func(v *state.View, cv *state.CollectionView) error)
 	return c.db.state.Read(inView)
 }
 
+// loaded waits until the codes that the handle shows are in memory. Those of a snapshot are,
+// or will be, also when its collection has been dropped.
+func (c *Collection) loaded(ctx context.Context) error {
+	var all []*state.Loading
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		all = cv.AppendLoading(nil)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return state.WaitForAll(ctx, all)
+}
+
 // writable refuses the collections of snapshots.
 func (c *Collection) writable() error {
 	if c.pin != nil {

@@ -122,6 +122,19 @@ func TestDropCollection(t *testing.T) {
 		}
 	}
 	gone(c)
+	codes := 0
+	for _, err := range then.Codes(ctx, "text") {
+		if err != nil {
+			t.Fatalf("codes of a snapshot: %v", err)
+		}
+		codes++
+	}
+	if codes != len(put) {
+		t.Errorf("%d codes in the snapshot, want %d", codes, len(put))
+	}
+	if _, err := then.Evaluate(ctx, Evaluation{Queries: map[string][][]float32{"image": {put[3].Vectors["image"]}}, Labels: [][]string{put[3].Labels}}); err != nil {
+		t.Errorf("an evaluation in the snapshot: %v", err)
+	}
 	for key := range allKeys(t, d) {
 		if key[0] != codec.KindDatabase && !before[key] {
 			t.Errorf("key %x is left", key)

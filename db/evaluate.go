@@ -106,7 +106,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*sta
 	if e.Top < 0 {
 		return nil, fault.Invalid("top %d: 1 or more are possible", e.Top)
 	}
-	if err := c.inside().Loaded(ctx); err != nil {
+	if err := c.loaded(ctx); err != nil {
 		return nil, err
 	}
 	if len(e.Queries)+len(e.Sparse) == 0 {
