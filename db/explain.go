@@ -45,7 +45,7 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 	res := new(Result)
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		start := time.Now()
-		s, err := search.New(ctx, &c.db.search, v, cv, q.inside())
+		s, err := c.searcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
