@@ -84,7 +84,7 @@ func topLine(points []model.TopPoint) plotter.XYs {
 	return line
 }
 
-// chance returns the precision of a random order: that of all items.
+// chance returns the precision of a random order, which is the precision of all items.
 func chance(r db.Retrieval) float64 {
 	if n := len(r.Hamming.ByRadius); n > 0 {
 		return r.Hamming.ByRadius[n-1].Precision

@@ -177,8 +177,8 @@ func driftNames(s *db.SpaceInfo) []string {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// overallStyle is the style of the residual over all items that have taught, beside
-// that of new items.
+// overallStyle is the style of the residual over all items that have taught. The residual
+// over new items has style s.
 func overallStyle(s CurveStyle) CurveStyle {
 	s.Dashes, s.Glyph, s.Color = []vg.Length{1, 3}, nil, Faint(s.Color)
 	return s
@@ -232,8 +232,8 @@ func (d *driftPanels) add(style CurveStyle, revisions []db.RevisionInfo, modalit
 	return nil
 }
 
-// revisionTicks returns ticks at the revisions, as there is room. The first one is
-// named if it is that of a training or of reindex.
+// revisionTicks returns ticks at the revisions, as there is room. The first
+// revision has a name if a training or a reindex has made it.
 func revisionTicks(revisions []db.RevisionInfo) plot.ConstantTicks {
 	first, last := float64(revisions[0].Revision), float64(revisions[len(revisions)-1].Revision)
 	name := TicksAt([]float64{first})[0]

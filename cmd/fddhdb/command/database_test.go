@@ -24,7 +24,8 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// If f fails withNew removes what it has created, and nothing else.
+// If the function that withNew calls fails, withNew removes the folders that it has created,
+// and nothing else.
 func TestWithNew(t *testing.T) {
 	e, parent := newTestEnv(), t.TempDir()
 	broken := errors.New("broken")

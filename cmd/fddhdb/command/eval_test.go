@@ -84,8 +84,8 @@ func TestEvalAgainstFiles(t *testing.T) {
 	}
 }
 
-// judge ranks rows by (distance, row). It returns average precision, that of the first
-// top, and the precision of the first top.
+// judge ranks rows by (distance, row). It returns the average precision of
+// all rows (ap) and of the first top rows (at), and the precision of the first top rows.
 func judge(items codec.Codes, query codec.Code, rows []int, top int, relevant func(row int) bool) (ap, at, precision float64) {
 	distance := func(row int) int {
 		d := 0

@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// The progress of one operation is shown, and that of others is not.
+// The progress of the operation that is followed is shown; other operations show none.
 func TestProgressOfOperations(t *testing.T) {
 	var out bytes.Buffer
 	p := term.NewProgress(&out)

@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An index-only copy is marked as such. It answers and exports what it has, and errors
-// name what it lacks.
+// Listings say that a copy is index-only. The copy answers searches and exports items without
+// vectors; where a verb needs vectors, the error says that the copy has none.
 func TestIndexOnly(t *testing.T) {
 	f := newFixture(t, 60, false)
 	must(t, "train", f.db, "--bits", "16")

@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// ablation removes the parts of the method one by one: those of this program from the
-// method of train, those of the paper from the published one.
+// ablation removes the parts of the method one by one. Parts that only this program has are
+// removed from the method of train; parts that the paper has, from the published method.
 func ablation() *Kind {
 	return &Kind{
 		Name: "ablation",

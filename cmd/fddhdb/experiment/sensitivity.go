@@ -14,7 +14,8 @@ import (
 //
 //	|H - C Y|^2 + mu |phi_1 - R_1 C Y|^2 + theta |phi_2 - R_2 C Y|^2 + delta |Y|^2
 //
-// Here mu is the weight of the first learned modality, and theta that of all others.
+// Here mu is the weight of the first learned modality. All other modalities have the weight
+// theta.
 func sensitivity() *Kind {
 	return &Kind{
 		Name: "sensitivity",
