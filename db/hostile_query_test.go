@@ -332,6 +332,9 @@ func TestEndedContextEndsEverything(t *testing.T) {
 	}
 	_, _, err = c.Explain(ctx, Query{Key: "k7"}, -1)
 	errs["explain"] = err
+	if res, _ := runs.First(ctx, 3); res != nil {
+		t.Errorf("first: %+v beside an error", res)
+	}
 	_, _, err = c.EvaluateTraining(ctx, TrainOptions{}, one)
 	errs["evaluate training"] = err
 	var e error

@@ -288,7 +288,7 @@ func (q *Query) inside() *search.Query {
 		Window: q.Window, After: q.After, Plan: q.Plan,
 	}
 	if q.Sparse != nil {
-		s.IsSparse, s.Index, s.Vector = true, q.Sparse.Index, q.Sparse.Value
+		s.Sparse, s.Index, s.Value = true, q.Sparse.Index, q.Sparse.Value
 	}
 	return s
 }

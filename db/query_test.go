@@ -33,6 +33,7 @@ func TestSearchRefuses(t *testing.T) {
 		says string
 	}{
 		"nothing":         {Query{}, ErrInvalid, "one of"},
+		"both forms":      {Query{From: "text", Vector: []float32{1}, Sparse: &Sparse{}}, ErrInvalid, "2 are given"},
 		"two things":      {Query{Key: "k1", Code: make([]byte, 8)}, ErrInvalid, "2 are given"},
 		"no from":         {Query{Vector: text}, ErrInvalid, "modality"},
 		"unknown from":    {Query{From: "smell", Vector: text}, ErrInvalid, "image, text"},

@@ -95,7 +95,10 @@ func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
 		res = new(Result)
 		return res.fill(ctx, s, k)
 	})
-	return res, err
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
 }
 
 // read gives f a searcher with the answer, to be used by one goroutine.

@@ -39,7 +39,7 @@ func (s *Searcher) point() (*Point, error) {
 // checkStart checks that a query starts from one thing.
 func (q *Query) checkStart() error {
 	given := 0
-	for _, is := range []bool{q.Vector != nil && !q.IsSparse, q.IsSparse, q.Key != "", q.Code != nil} {
+	for _, is := range []bool{q.Vector != nil, q.Sparse, q.Key != "", q.Code != nil} {
 		if is {
 			given++
 		}
@@ -55,7 +55,7 @@ func (q *Query) checkStart() error {
 func (s *Searcher) encode() (*Point, error) {
 	cv, q := s.Cv, s.q
 	switch {
-	case q.Vector != nil || q.IsSparse:
+	case q.Vector != nil || q.Sparse:
 		if q.From == "" {
 			return nil, fault.Invalid("a query by vector names the modality that the vector is of")
 		}
@@ -144,8 +144,8 @@ func (s *Searcher) Project(t int, x model.Vector) (*Point, error) {
 
 // vector returns the vector that the query starts from, in the form of its modality.
 func (q *Query) vector(m *record.Modality) (model.Vector, error) {
-	if q.IsSparse {
-		return m.OfSparse(q.Index, q.Vector)
+	if q.Sparse {
+		return m.OfSparse(q.Index, q.Value)
 	}
 	return m.OfDense(q.Vector)
 }

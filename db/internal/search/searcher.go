@@ -17,9 +17,10 @@ import (
 // A Query is a query in the terms of this package; db.Query says what its fields mean.
 type Query struct {
 	From, To    string
-	Vector      []float32
-	Index       []uint32 // of a sparse vector, whose values are Vector
-	IsSparse    bool
+	Vector      []float32 // dense; nil: none is given
+	Sparse      bool      // a sparse vector is given: Index and Value
+	Index       []uint32
+	Value       []float32
 	Key         string
 	Code        []byte
 	ExcludeSelf bool
