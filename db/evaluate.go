@@ -44,15 +44,6 @@ type Evaluation struct {
 	Top int
 }
 
-// A Retrieval is how well queries of one modality find items of another.
-type Retrieval struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-
-	Hamming    model.Metrics `json:"hamming"`    // ranked by distance, then row; with the curve by radius
-	Asymmetric model.Metrics `json:"asymmetric"` // ranked by -z.h, then row
-}
-
 // Evaluate measures every ordered pair of modalities, from those that have
 // queries to the others, over the items that have a code and the target
 // modality, by the codes that are searched for that target. A target that the

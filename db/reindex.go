@@ -33,16 +33,6 @@ type ReindexOptions struct {
 	Progress event.Progress
 }
 
-// A Reindexing is what Reindex did.
-type Reindexing struct {
-	Space    Space   `json:"space"`
-	Parent   Space   `json:"parent,omitempty"` // whose projections it has; 0: it was trained
-	Revision uint32  `json:"revision"`
-	Items    int     `json:"items"`  // that have a code in the space
-	Active   bool    `json:"active"` // searches use it now
-	Seconds  float64 `json:"seconds"`
-}
-
 // Reindex makes a new space with the projections that a space has by now, from the
 // stored features of all items: online updates change the codes of later items only, and
 // in the new space all unlabelled items get those that the present projections make

@@ -30,18 +30,6 @@ type TrainOptions struct {
 	Activate bool
 }
 
-// A Training is what Train did.
-type Training struct {
-	Space    Space  `json:"space"`
-	Revision uint32 `json:"revision"`
-	Active   bool   `json:"active"` // searches use it now
-	Items    int    `json:"items"`  // that have a code in the space
-	// LeftOut names modalities that no labelled item has, of which the model
-	// therefore knows nothing.
-	LeftOut []string `json:"left_out,omitempty"`
-	model.Report
-}
-
 // Train learns a model from the labelled items of the collection. It makes a code
 // space of its own, in which it gives every item its code, or with model.ViewsTarget
 // its code for each modality that it has and the model knows. The first space of a

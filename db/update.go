@@ -27,40 +27,6 @@ type UpdateOptions struct {
 	Progress event.Progress
 }
 
-// An Update is what Update did.
-type Update struct {
-	Space      Space  `json:"space"`
-	Revision   uint32 `json:"revision"` // that is in use now
-	Revised    bool   `json:"revised"`  // it is a new one
-	Teacher    string `json:"teacher"`  // that was asked for
-	Items      int    `json:"items"`    // that have taught: Labelled and Unlabelled
-	Labelled   int    `json:"labelled"`
-	Unlabelled int    `json:"unlabelled"`
-	Skipped    int    `json:"skipped"`   // that were looked at and have taught nothing
-	Refused    int    `json:"refused"`   // of these, items without labels that TeacherAuto did not let teach
-	Forgotten  int    `json:"forgotten"` // that had taught, and have changed or gone since
-
-	// Adopted says what was let teach, and by which teacher. Lead is the modality whose
-	// projections have taught, or have been tried, for items without labels; Reason
-	// says, in words, why these were adopted or refused.
-	Adopted Adoption `json:"adopted"`
-	Lead    string   `json:"lead,omitempty"`
-	Reason  string   `json:"reason,omitempty"`
-
-	Grown       []string `json:"grown,omitempty"`        // labels that have got a direction
-	NoDirection []string `json:"no_direction,omitempty"` // that have not, as none was left
-	Recoded     int      `json:"recoded,omitempty"`      // items that have got another code
-
-	Seconds float64 `json:"seconds"`
-}
-
-// An Adoption names the teacher of the items of an update that have taught, as in
-// Teacher.String; it is "" where there were none, or they were refused.
-type Adoption struct {
-	Labelled   string `json:"labelled,omitempty"`   // of items with labels: "labels"
-	Unlabelled string `json:"unlabelled,omitempty"` // of items without: "modality" or "self"
-}
-
 // adoption returns what an updater has adopted.
 func (u *updater) adoption() (a Adoption) {
 	if u.labelled > 0 {
@@ -114,12 +80,12 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	u, err := c.update(ctx, opt)
-	op.End(err, u.event())
+	op.End(err, updateEvent(u))
 	return u, err
 }
 
-// event returns what events say of an update, which may be nil.
-func (u *Update) event() event.Event {
+// updateEvent returns what events say of an update, which may be nil.
+func updateEvent(u *Update) event.Event {
 	if u == nil {
 		return event.Event{}
 	}

@@ -64,7 +64,7 @@ func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Coll
 		u, err = f(c, ctx)
 		return err
 	})
-	op.End(err, u.event())
+	op.End(err, updateEvent(u))
 	if ctx.Err() != nil || d.state.Engine.Log.Err() != nil {
 		return fault.ErrClosed
 	}
