@@ -18,7 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// driftByDefinition computes from the items, one by one, what measureDrift says of those
+// driftByDefinition computes from the items, one by one, what MeasureDrift says of those
 // in rows.
 func driftByDefinition(t *testing.T, cv *state.CollectionView, all []*Item, rows []uint32) *Drift {
 	t.Helper()
@@ -214,7 +214,7 @@ func driftOf(t *testing.T, c *Collection, space uint32, rows []uint32) (d *Drift
 	t.Helper()
 	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
 		if in, err = cv.InSpace(space); err == nil {
-			d, err = measureDrift(ctx, v, in, roaring.BitmapOf(rows...))
+			d, err = MeasureDrift(ctx, v, in, roaring.BitmapOf(rows...))
 		}
 		return err
 	})

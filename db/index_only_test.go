@@ -313,7 +313,7 @@ func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
 		it.Labels = []string{"grown"}
 	}
 	putAll(t, c, items[:20])
-	if err := c.growLabels(ctx, 0, new(Update)); err != nil {
+	if err := c.taught().GrowLabels(ctx, 0, new(Update)); err != nil {
 		t.Fatal(err)
 	}
 	before := sayings(t, c, items, false)
