@@ -39,7 +39,7 @@ func comparedDrift(revisions []*spaces.RevisionDescriptor) []report.RevisionDrif
 }
 
 const (
-	driftItems = 256 // a sample of so many is measured
+	sampledItems = 256 // a sample of so many is measured
 	// Of larger collections it is less, so that no more than driftCompared codes are
 	// compared with queries, some 20 ms, but at least driftLeast items.
 	driftLeast    = 64
@@ -107,7 +107,7 @@ func (m *driftMeasure) sample() int {
 			codes += set.Codes
 		}
 	}
-	return min(max(driftCompared/codes, driftLeast), driftItems)
+	return min(max(driftCompared/codes, driftLeast), sampledItems)
 }
 
 // add reads and projects some items, at most EncodeRun.

@@ -21,7 +21,7 @@ func EvaluateTraining(ctx context.Context, v *state.View, cv *state.CollectionVi
 		if cv.IndexOnly {
 			return nil, nil, cv.LacksVectors("to learn from")
 		}
-		l, err := learn(ctx, v, cv, opt)
+		l, err := trainOn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -234,8 +234,8 @@ func TestVerifyIndexOnly(t *testing.T) {
 	first := func(prefix []byte) (key []byte) {
 		if err := record.ForEach(d.state.Engine.DB, prefix, func(k, _ []byte) error {
 			key = append([]byte{}, k...)
-			return errStopped
-		}); !errors.Is(err, errStopped) {
+			return record.ErrStopped
+		}); !errors.Is(err, record.ErrStopped) {
 			t.Fatal(err)
 		}
 		return key

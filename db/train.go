@@ -32,7 +32,7 @@ func (c lcollection) LTrain(ctx context.Context, opt ltrainOptions) (space uint3
 		return 0, nil, c.dropped(ctx, err)
 	}
 	sp, err := c.found(ctx, true, func(v *state.View, cv *state.CollectionView) (_ *foundation, err error) {
-		l, err := learn(ctx, v, cv, opt)
+		l, err := trainOn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func (c lcollection) completeLeft(ctx context.Context) error {
 	return err
 }
 
-// A lesson of training: what learn has come to.
+// A lesson of training: what training has come to.
 type learned struct {
 	set     *trainingSet
 	result  *model.Result
@@ -87,8 +87,8 @@ type learned struct {
 	leftOut []string
 }
 
-// learn trains on the labelled items of a view.
-func learn(ctx context.Context, v *state.View, cv *state.CollectionView, opt ltrainOptions) (*learned, error) {
+// trainOn trains on the labelled items of a view.
+func trainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt ltrainOptions) (*learned, error) {
 	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
 	var err error
 	if l.leftOut, err = l.set.choose(ctx); err != nil {

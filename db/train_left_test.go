@@ -56,7 +56,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		return tr
 	}
 	leave(func(v *state.View, cv *state.CollectionView) (*foundation, error) {
-		l, err := learn(ctx, v, cv, ltrainOptions(smallTraining))
+		l, err := trainOn(ctx, v, cv, ltrainOptions(smallTraining))
 		if err != nil {
 			return nil, err
 		}
