@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -55,26 +54,17 @@ type ImportOptions struct {
 // and during Commit twice that. Not safe for concurrent use; but others may use the database
 // and the collection.
 type Import struct {
-	c       *Collection
-	opt     ImportOptions
-	name    string // of its folder
-	spool   *spool
-	w       *spoolWriter // nil: nothing has been put yet
-	chunk   *chunk       // that is being filled; nil: none
-	k       *bulk.Items
-	named   int         // labels that are in chunks
-	arena   keyArena    // of keys
-	plain   record.Item // scratch
-	pledged bool        // it has been committed, by an earlier process
-	done    pledged     // what that was, then
-	err     error       // of writing, after which nothing can be put
+	c     *Collection
+	opt   ImportOptions
+	name  string      // of its folder, by which openImports knows it
+	spool *spool      // holds what is staged
+	items *bulk.Items // the columns that the spool fills, for Commit
+	plain record.Item // scratch of Put
 
-	// Of its user alone: the database may close it meanwhile.
-	rows, bytes uint64 // that have been put or skipped, and what the items take
-	ended       bool   // by Commit, Close or Discard
+	// Of the user's goroutine alone: the database may close the import meanwhile.
+	ended bool // by Commit, Close or Discard
 
-	chunkBytes int   // stagedChunkBytes, but in tests
-	oneCommit  int64 // MaxBatchBytes, but in tests
+	oneCommit int64 // MaxBatchBytes; tests set less
 }
 
 // NewImport begins an import into the collection, or goes on with one of the same source
@@ -103,41 +93,55 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 	if err := d.state.Engine.Log.Err(); err != nil { // nobody knows what the last commit was
 		return nil, err
 	}
-	head := importHeader{FDDHDB: "import", Version: importVersion, UUID: d.UUID(), Collection: c.id, Source: opt.Source}
-	im := &Import{c: c, opt: opt, name: head.name(), chunkBytes: stagedChunkBytes, oneCommit: record.MaxBatchBytes}
+	origin := importOrigin{UUID: d.UUID(), Collection: c.id, Source: opt.Source}
+	im := &Import{c: c, opt: opt, name: origin.name(), items: bulk.New(c.inside()), oneCommit: record.MaxBatchBytes}
 	if !d.imports.take(im.name, im) {
 		return nil, fmt.Errorf("%w: an import into collection %q from the same source goes on", fault.ErrBusy, c.name)
 	}
 	_, err := d.RemoveStagedImports(ctx, time.Now().Add(-keptImports))
 	if err == nil {
-		err = im.open(ctx, head)
+		err = im.open(ctx, origin)
 	}
 	if err != nil {
-		if im.spool != nil {
-			im.spool.close()
-		}
 		d.imports.leave(im.name)
 		return nil, fault.Annotate(d.state.Engine.FullDisk(err), "import into collection %q", c.name)
 	}
-	d.imports.changed.Add(1) // whoever has looked since it was taken may not have seen its folder
+	d.imports.changed.Add(1) // who has looked since take may not have seen the folder
 	return im, nil
+}
+
+// open opens the spool.
+func (im *Import) open(ctx context.Context, origin importOrigin) error {
+	desc, err := im.descriptor()
+	if err != nil {
+		return err
+	}
+	d := im.c.db
+	im.spool, err = d.importFolder().open(ctx, origin, spoolOptions{
+		engine: d.state.Engine, descriptor: desc, items: im.items,
+		bytes: im.opt.Bytes, restart: im.opt.Restart, skipped: im.opt.Skipped,
+	})
+	return err
+}
+
+// descriptor returns the descriptor of the collection, as it is now.
+func (im *Import) descriptor() (d *record.Descriptor, err error) {
+	err = im.c.read(func(_ *state.View, cv *state.CollectionView) error {
+		d = cv.Descriptor
+		return nil
+	})
+	return d, err
 }
 
 // Rows returns how many rows have been put or skipped, those before an interruption
 // included: after NewImport it is how many there are to leave out.
-func (im *Import) Rows() int { return int(im.orNone().rows) }
+func (im *Import) Rows() int { return im.orNone().spool.rowCount() }
 
 // Items returns how many items have been put, those before an interruption included.
-func (im *Import) Items() int {
-	im = im.orNone()
-	if im.pledged {
-		return max(im.k.Len(), int(im.done.items))
-	}
-	return im.k.Len()
-}
+func (im *Import) Items() int { return im.orNone().spool.itemCount() }
 
 // Bytes estimates what the items take, as Batch.Bytes does.
-func (im *Import) Bytes() int64 { return int64(im.orNone().bytes) }
+func (im *Import) Bytes() int64 { return im.orNone().spool.byteCount() }
 
 // Put checks an item and stages a copy of it. One that cannot be stored gives ErrInvalid,
 // and is no part of the import, which may go on without it. After any other error nothing
@@ -148,14 +152,10 @@ func (im *Import) Put(item *Item) error {
 		return fault.Invalid("no item")
 	}
 	return im.stage(func(cv *state.CollectionView) error {
-		bits := 0
-		if cv.CodesOnly() {
-			bits = cv.Bits
-		}
 		it := &im.plain
 		if isPlain(cv.Descriptor, item) {
 			if it.Code == nil {
-				it.Code = codec.NewCode(bits)
+				it.Code = codec.NewCode(cv.Bits)
 			}
 			it.Key = item.Key
 			it.Code.SetBytes(item.Code)
@@ -165,18 +165,7 @@ func (im *Import) Put(item *Item) error {
 				return err
 			}
 		}
-		it.Key = im.arena.add(it.Key)
-		im.k.Register(it.Labels)
-		var ids []uint32
-		if len(it.Labels) > 0 {
-			ids = im.k.Labels.Lookup(it.Labels)
-		}
-		im.nameLabels()
-		if err := im.chunk.add(it, bits, ids); err != nil {
-			return err
-		}
-		im.k.AddColumns(it)
-		return nil
+		return im.failure(im.spool.put(it))
 	})
 }
 
@@ -184,11 +173,7 @@ func (im *Import) Put(item *Item) error {
 // is told to whoever goes on after an interruption, up to 1 KiB of it.
 func (im *Import) Skip(why string) error {
 	im = im.orNone()
-	why = strings.ToValidUTF8(why[:min(len(why), maxSkipBytes)], "")
-	return im.stage(func(*state.CollectionView) error {
-		im.chunk.addSkip(why)
-		return nil
-	})
+	return im.stage(func(*state.CollectionView) error { return im.failure(im.spool.skip(why)) })
 }
 
 // RegisterLabels is Batch.RegisterLabels; it comes before the first Put, also where the
@@ -200,57 +185,22 @@ func (im *Import) RegisterLabels(labels []string) error {
 			return err
 		}
 	}
-	return im.stage(func(*state.CollectionView) error {
-		im.k.Register(labels)
-		im.nameLabels()
-		return nil
-	})
+	return im.stage(func(*state.CollectionView) error { return im.failure(im.spool.register(labels)) })
 }
 
-// nameLabels adds labels that are new to the chunk.
-func (im *Import) nameLabels() {
-	if im.k.Labels.Count() == im.named {
-		return
-	}
-	for _, name := range im.k.Labels.All()[im.named:] {
-		im.chunk.addLabel(name)
-		im.named++
-	}
-}
-
-// stage calls f with a chunk to add something to.
+// stage calls f, which stages something, unless nothing can be staged.
 func (im *Import) stage(f func(*state.CollectionView) error) error {
 	if err := im.usable(); err != nil {
 		return err
 	}
-	if im.pledged {
+	if im.spool.committed() {
 		return fault.Invalid("the import has been committed, as an earlier process ended: Commit says so, Discard forgets it")
 	}
 	return im.c.read(func(_ *state.View, cv *state.CollectionView) error {
-		if im.err == nil && im.w == nil {
-			im.w, im.err = im.spool.newWriter(func(bytes int64) error { return im.c.db.state.Engine.Admit(bytes, false) })
+		if err := im.spool.failure(); err != nil {
+			return im.failure(err)
 		}
-		if im.err != nil {
-			return im.failure(im.err)
-		}
-		if im.chunk == nil {
-			im.chunk = <-im.w.free
-			im.chunk.reset(im.spool.rows, im.spool.items)
-		}
-		c := im.chunk
-		rows, bytes := c.items+c.skips, c.bytes
-		if err := f(cv); err != nil {
-			return err
-		}
-		im.rows += uint64(c.items + c.skips - rows)
-		im.bytes += c.bytes - bytes
-		if c.full(im.chunkBytes) {
-			im.flush()
-			if im.err = im.w.failed(); im.err != nil {
-				return im.failure(im.err)
-			}
-		}
-		return nil
+		return f(cv)
 	})
 }
 
@@ -261,25 +211,9 @@ func (im *Import) usable() error {
 	return nil
 }
 
+// failure words the error of staging.
 func (im *Import) failure(err error) error {
 	return fault.Annotate(im.c.db.state.Engine.FullDisk(err), "stage items of collection %q", im.c.name)
-}
-
-// flush hands the chunk to the writer.
-func (im *Import) flush() {
-	c := im.chunk
-	if c == nil {
-		return
-	}
-	im.chunk = nil
-	if c.size() == 0 {
-		im.w.free <- c
-		return
-	}
-	im.spool.rows += uint64(c.items) + uint64(c.skips)
-	im.spool.items += uint64(c.items)
-	im.spool.bytes += c.bytes
-	im.w.chunks <- c
 }
 
 // Close ends the import, and keeps what it has staged for another of the same source to go
@@ -296,18 +230,11 @@ func (im *Import) Close() error {
 		return err // which has closed it
 	}
 	defer d.state.Guard.Leave()
-	err := im.close()
-	return fault.Annotate(d.state.Engine.FullDisk(err), "stage items of collection %q", im.c.name)
+	return im.failure(im.close())
 }
 
-// close makes what is staged durable, and ends it.
 func (im *Import) close() error {
-	err := im.err
-	if im.w != nil && err == nil {
-		im.flush()
-		err = im.w.sync()
-	}
-	im.shut()
+	err := im.spool.close()
 	im.c.db.imports.leave(im.name)
 	return err
 }
@@ -323,18 +250,13 @@ func (im *Import) Discard() error {
 		return err
 	}
 	defer d.state.Guard.Leave()
-	im.ended = true
-	im.shut()
-	err := removeImport(d.opts.FS, d.importDir(im.name))
-	d.imports.leave(im.name)
-	return fault.Annotate(err, "discard an import into collection %q", im.c.name)
+	return fault.Annotate(im.remove(), "discard an import into collection %q", im.c.name)
 }
 
-// shut closes its files.
-func (im *Import) shut() {
-	if im.w != nil {
-		_ = im.w.close() // whoever wants to know of failures has synced
-		im.w = nil
-	}
-	im.spool.close()
+// remove ends the import and removes what is staged.
+func (im *Import) remove() error {
+	im.ended = true
+	err := im.spool.remove()
+	im.c.db.imports.leave(im.name)
+	return err
 }

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func importOnce(c *Collection, items []*Item) error {
 	if err != nil {
 		return err
 	}
-	im.chunkBytes = 100
+	im.spool.chunkBytes = 100
 	for _, it := range items[im.Rows():] {
 		if err = im.Put(it); err != nil {
 			break
@@ -63,7 +64,7 @@ func importLife(fsys vfs.FS, items []*Item) (imported bool, err error) {
 		return false, err
 	}
 	if im, err := c.NewImport(ctx, ImportOptions{Source: "items"}); err == nil {
-		im.chunkBytes = 100
+		im.spool.chunkBytes = 100
 		for _, it := range items[:lifeRows/2] {
 			if im.Put(it) != nil {
 				break
@@ -202,7 +203,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 				})
 			}
 		}
-		given = given || path.Base(op.Path) == importPledge+".tmp"
+		given = given || path.Base(op.Path) == "COMMIT.tmp"
 		if given && op.Kind == errorfs.OpRename && path.Base(path.Dir(op.Path)) == store.ImportsName {
 			imported = true // from here on it may be forgotten, and is not yet acknowledged
 		}
@@ -214,7 +215,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	im := mustImport(t, c, ImportOptions{})
-	im.chunkBytes = 100
+	im.spool.chunkBytes = 100
 	mustStage(t, im, items[:lifeRows/2])
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
@@ -249,13 +250,13 @@ func TestDamageToStagedItems(t *testing.T) {
 			t.Fatal(err)
 		}
 		im := mustImport(t, c, ImportOptions{})
-		im.chunkBytes = 100
+		im.spool.chunkBytes = 100
 		mustStage(t, im, items[:lifeRows/3])
 		if err := im.Close(); err != nil {
 			t.Fatal(err)
 		}
 		im = mustImport(t, c, ImportOptions{})
-		im.chunkBytes = 100
+		im.spool.chunkBytes = 100
 		mustStage(t, im, items[lifeRows/3:lifeRows-10])
 		if err := im.Close(); err != nil {
 			t.Fatal(err)
@@ -288,7 +289,7 @@ func TestDamageToStagedItems(t *testing.T) {
 			im := mustImport(t, mustCollection(t, d, "main"), ImportOptions{})
 			if n := im.Rows(); n > lifeRows-10 || n != im.Items() {
 				t.Fatalf("%s, byte %d: goes on at row %d", name, at, n)
-			} else if n < lifeRows-10 || strings.HasSuffix(name, importHead) { // the end of that line says nothing
+			} else if n < lifeRows-10 || strings.HasSuffix(name, "HEAD") { // the end of that line says nothing
 				fewer++
 			}
 			mustStage(t, im, items[im.Rows():])
@@ -308,6 +309,7 @@ func TestDamageToStagedItems(t *testing.T) {
 // visible; and where it is not known whether it was, nobody guesses.
 func TestDamageBeforeACommit(t *testing.T) {
 	items := lifeItems()
+	items[lifeRows/2].Payload = []byte("to be damaged")
 	mem := vfs.NewMem()
 	d := mustOpen(t, "db", &Options{FS: mem})
 	defer func() { mustClose(t, d) }()
@@ -316,14 +318,14 @@ func TestDamageBeforeACommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	im := mustImport(t, c, ImportOptions{})
-	im.chunkBytes = 100
+	im.spool.chunkBytes = 100
 	mustStage(t, im, items)
 	if err := im.settle(); err != nil {
 		t.Fatal(err)
 	}
-	dir := im.spool.dir
-	ref := im.spool.chunks[3]
-	testfs.Flip(t, mem, ref.file.path, ref.at+ref.offset(chunkRecords)+5)
+	dir := im.spool.dir()
+	staged := dir + "/000001.items"
+	testfs.Flip(t, mem, staged, int64(bytes.Index(testfs.ReadFile(t, mem, staged), items[lifeRows/2].Payload)))
 	if err := im.Commit(ctx); !errors.Is(err, ErrStaged) || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
 		t.Fatal(err)
 	}
@@ -333,11 +335,10 @@ func TestDamageBeforeACommit(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := &pledge{log: d.state.Engine.Log, fs: mem, dir: dir}
-	if err := p.give(1<<40 + 1); err != nil {
+	if err := im.spool.promise(1<<40 + 1); err != nil {
 		t.Fatal(err)
 	}
-	testfs.Flip(t, mem, dir+"/"+importPledge, 3)
+	testfs.Flip(t, mem, dir+"/COMMIT", 3)
 	if err := importOnce(c, items); !errors.Is(err, ErrStaged) {
 		t.Fatal(err)
 	}

@@ -8,64 +8,198 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// Each staged import is a folder in imports/, with these things in it:
+// A importFolder is the folder imports/ of a database. Each staged import has a folder in it,
+// with these files:
 //
-//	HEAD          JSON: what it is an import of, see importHeader
-//	000001.items  what is staged, see spool
-//	COMMIT        from before its commit on: which commit that is, see pledge
+//	HEAD          JSON: a header
+//	000001.items  chunks, one after the other; a file for each session of the import
+//	COMMIT        a promise
 //
-// A folder whose name ends in ".gone" is being removed.
-const (
-	importHead   = "HEAD"
-	importPledge = "COMMIT"
-	importGone   = ".gone"
-)
-
-// importVersion is that of the files of a staged import. Those of another version are
-// staged anew.
-const importVersion = 2
-
-// maxSourceBytes bounds ImportOptions.Source.
-const maxSourceBytes = 1 << 20
-
-// An importHeader says what has been staged.
-type importHeader struct {
-	FDDHDB     string `json:"fddhdb"`
-	Version    int    `json:"version"`
-	UUID       string `json:"uuid,omitempty"` // of the database
-	Collection uint32 `json:"collection"`
-	Source     string `json:"source"`
+// While an import is removed, the name of its folder ends in ".gone". An importFolder has no
+// state besides the files, so goroutines may share it; of the import that one of them has open,
+// the others only look at the header and the sizes.
+type importFolder struct {
+	fs  vfs.FS
+	dir string
 }
 
-// name returns the name of the folder.
-func (h *importHeader) name() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", h.Collection, h.Source))
+// Names of files and folders.
+const (
+	headFile     = "HEAD"
+	promiseFile  = "COMMIT"
+	chunksSuffix = ".items"
+	goneSuffix   = ".gone"
+)
+
+// filesVersion is the version of the files of a staged import. An import that finds files of
+// another version begins anew.
+const filesVersion = 2
+
+// maxSourceBytes bounds importOrigin.source.
+const maxSourceBytes = 1 << 20
+
+// A importOrigin says what an import brings where. An import continues the staged one that has
+// an equal importOrigin.
+type importOrigin struct {
+	UUID       string `json:"uuid,omitempty"` // of the database
+	Collection uint32 `json:"collection"`     // its number
+	Source     string `json:"source"`         // where the items come from, in words of the user
+}
+
+// name returns the name of the folder of the import.
+func (o *importOrigin) name() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", o.Collection, o.Source))
 	return hex.EncodeToString(sum[:12])
 }
 
-func readImportHeader(fsys vfs.FS, dir string) (h importHeader, err error) {
-	b, err := readSmall(fsys, fsys.PathJoin(dir, importHead), 4*maxSourceBytes)
+// A header is the content of HEAD.
+type header struct {
+	FDDHDB  string `json:"fddhdb"` // "import"
+	Version int    `json:"version"`
+	importOrigin
+}
+
+// headerOf returns the header of an import that begins.
+func headerOf(o importOrigin) header { return header{"import", filesVersion, o} }
+
+// stagedFiles are the files of one staged import, seen from outside.
+type stagedFiles struct {
+	importOrigin           // zero if HEAD is missing or not a header
+	bytes        int64     // on disk
+	touched      time.Time // when one of the files was last written
+}
+
+// path returns the folder of an import.
+func (f importFolder) path(name string) string { return f.fs.PathJoin(f.dir, name) }
+
+// names returns the names of the staged imports, in order.
+func (f importFolder) names() ([]string, error) {
+	names, err := f.list()
+	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, goneSuffix) }), err
+}
+
+// list returns what is in the folder, in order.
+func (f importFolder) list() ([]string, error) {
+	names, err := f.fs.List(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// look looks at the files of an import. Files that vanish meanwhile do not count: the import
+// has just ended.
+func (f importFolder) look(name string) (s stagedFiles, err error) {
+	h, err := f.readHeader(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	s.importOrigin = h.importOrigin
+	dir := f.path(name)
+	files, err := f.fs.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	for _, file := range files {
+		if info, err := f.fs.Stat(f.fs.PathJoin(dir, file)); err == nil {
+			s.bytes += info.Size()
+			if t := info.ModTime(); t.After(s.touched) {
+				s.touched = t
+			}
+		}
+	}
+	return s, nil
+}
+
+// readHeader reads the header of an import, zero if the file is not one.
+func (f importFolder) readHeader(name string) (h header, err error) {
+	b, err := readSmall(f.fs, f.fs.PathJoin(f.path(name), headFile), 4*maxSourceBytes)
 	if err == nil && (json.Unmarshal(b, &h) != nil || h.FDDHDB != "import") {
-		return importHeader{}, nil // of none
+		return header{}, nil
 	}
 	return h, err
 }
 
-func (h *importHeader) write(fsys vfs.FS, dir string) error {
+func (f importFolder) writeHeader(name string, h header) error {
 	b, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
-	return store.ReplaceFile(fsys, dir, importHead, append(b, '\n'))
+	return store.ReplaceFile(f.fs, f.path(name), headFile, append(b, '\n'))
 }
 
-// readSmall reads a file of at most so many bytes.
+// remove removes a staged import. A crash leaves all of it, or a folder that tidy removes.
+func (f importFolder) remove(name string) error {
+	dir := f.path(name)
+	gone := dir + goneSuffix
+	if _, err := f.fs.Stat(gone); err == nil {
+		if err := f.fs.RemoveAll(gone); err != nil {
+			return err
+		}
+	}
+	if err := f.fs.Rename(dir, gone); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	return errors.Join(store.SyncDir(f.fs, f.dir), f.fs.RemoveAll(gone))
+}
+
+// removeItems removes the items of a committed import. What stays, the header and the promise,
+// says that the import has been committed. It reports whether there was anything to remove.
+func (f importFolder) removeItems(name string) (any bool, err error) {
+	dir := f.path(name)
+	files, err := f.fs.List(dir)
+	for _, file := range files {
+		if err == nil && file != headFile && file != promiseFile {
+			any, err = true, f.fs.Remove(f.fs.PathJoin(dir, file))
+		}
+	}
+	return any, err
+}
+
+// tidy is for opening a database that has so many commits, before there can be another: it
+// removes the promises of later commits, which have not come about, and folders that are half
+// removed. left hears of such a folder that stays because it cannot be removed.
+func (f importFolder) tidy(commits uint64, left func(dir string, err error)) error {
+	names, err := f.list()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, goneSuffix) {
+			if err := f.fs.RemoveAll(f.path(name)); err != nil {
+				left(f.path(name), err)
+			}
+			continue
+		}
+		p, err := f.promised(name)
+		if errors.Is(err, fault.ErrCorrupt) {
+			continue // open tells of it
+		}
+		if err == nil && p.commit > commits {
+			err = removeFile(f.fs, f.path(name), promiseFile)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readSmall reads a file, at most so many bytes of it.
 func readSmall(fsys vfs.FS, path string, most int64) ([]byte, error) {
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -81,21 +215,4 @@ func removeFile(fsys vfs.FS, dir, name string) error {
 		return err
 	}
 	return store.SyncDir(fsys, dir)
-}
-
-// removeImport removes the folder of a staged import: at once, as far as anybody sees.
-func removeImport(fsys vfs.FS, dir string) error {
-	gone := dir + importGone
-	if _, err := fsys.Stat(gone); err == nil {
-		if err := fsys.RemoveAll(gone); err != nil {
-			return err
-		}
-	}
-	if err := fsys.Rename(dir, gone); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	}
-	return errors.Join(store.SyncDir(fsys, fsys.PathDir(dir)), fsys.RemoveAll(gone))
 }

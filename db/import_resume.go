@@ -4,92 +4,111 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/internal/bulk"
-	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// open makes the folder, or reads what is there.
-func (im *Import) open(ctx context.Context, head importHeader) (err error) {
-	d := im.c.db
-	fsys, dir := d.opts.FS, d.importDir(im.name)
-	found, err := readImportHeader(fsys, dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = removeImport(fsys, dir)
-	case err == nil && (found != head || im.opt.Restart):
-		err = removeImport(fsys, dir)
-	}
+// resume takes the chunks that are staged, up to the first that is damaged or does not follow
+// the one before it. It removes the files behind that, so that their chunks do not follow those
+// of the next session.
+func (s *spool) resume(ctx context.Context, o *spoolOptions) error {
+	fsys, dir := s.folder.fs, s.dir()
+	names, err := fsys.List(dir)
 	if err != nil {
 		return err
 	}
-	if found != head || im.opt.Restart {
-		if err := d.state.Engine.Admit(2*im.opt.Bytes, false); err != nil {
-			return err
+	slices.Sort(names)
+	broken, removed := false, false
+	for _, name := range names {
+		if name == headFile || name == promiseFile {
+			continue
 		}
-		if err := store.MakeDir(fsys, dir); err != nil {
-			return err
+		path := fsys.PathJoin(dir, name)
+		counts := false
+		if strings.HasSuffix(name, chunksSuffix) && !broken {
+			if counts, err = s.scan(ctx, &chunkFile{fs: fsys, path: path}, o); err != nil {
+				return err
+			}
+			broken = !counts
 		}
-		if err := head.write(fsys, dir); err != nil {
-			return err
+		if !counts {
+			if err := fsys.Remove(path); err != nil {
+				return err
+			}
+			removed = true
 		}
 	}
-	if im.done, im.pledged, err = readPledge(fsys, dir); err != nil {
-		return err
-	}
-	if err := im.resume(ctx); err != nil {
-		return err
-	}
-	im.rows = max(im.rows, im.done.rows)
-	if left := im.opt.Bytes - int64(im.spool.bytes); !im.pledged && found == head {
-		return d.state.Engine.Admit(im.opt.Bytes+max(left, 0), false)
+	s.named = s.items.Labels.Count()
+	if removed {
+		return store.SyncDir(fsys, dir)
 	}
 	return nil
 }
 
-// resume reads what has been staged.
-func (im *Import) resume(ctx context.Context) error {
-	d := im.c.db
-	im.k = bulk.New(im.c.inside())
-	var cv *state.CollectionView
-	err := im.c.read(func(_ *state.View, v *state.CollectionView) error {
-		cv = v
-		return nil
-	})
+// scan takes the chunks of a file as long as they follow, and reports whether there was one.
+func (s *spool) scan(ctx context.Context, f *chunkFile, o *spoolOptions) (any bool, err error) {
+	size, err := f.size()
+	defer func() {
+		if !any {
+			f.close()
+		}
+	}()
 	if err != nil {
-		return err
+		return false, err
 	}
-	im.spool = &spool{
-		fs: d.opts.FS, dir: d.importDir(im.name),
-		descriptor: cv.Descriptor, labels: im.k.Labels,
+	header := make([]byte, chunkHeaderBytes)
+	var parts [chunkParts][]byte
+	for at := int64(0); at+chunkHeaderBytes <= size; {
+		if ctx.Err() != nil {
+			return any, context.Cause(ctx)
+		}
+		if err := f.readAt(header, at); err != nil {
+			return any, err
+		}
+		h, err := decodeChunkHeader(header)
+		if err != nil || h.rows != s.rows || h.start != uint64(s.items.Len()) || at+chunkHeaderBytes+h.size() > size {
+			break
+		}
+		ref := chunkRef{h, f, at}
+		for part := range parts {
+			if err = ref.readPart(part, &parts[part]); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			err = s.take(&h, &parts, o)
+		}
+		if errors.Is(err, codec.ErrCorrupt) {
+			break // the user puts its items again, and those that follow
+		}
+		if err != nil {
+			return any, err
+		}
+		if !any {
+			s.files, any = append(s.files, f), true
+		}
+		s.chunks = append(s.chunks, ref)
+		s.rows += uint64(h.items) + uint64(h.skips)
+		s.bytes += h.bytes
+		at += chunkHeaderBytes + h.size()
 	}
-	err = im.spool.resume(ctx, func(h *chunkHeader, parts *[chunkParts][]byte) error { return im.take(cv.Descriptor, h, parts) })
-	im.named = im.k.Labels.Count()
-	im.rows, im.bytes = im.spool.rows, im.spool.bytes
-	return err
+	return any, nil
 }
 
-// take adds the items of a chunk that is read to the columns. An error leaves them as they
-// were.
-func (im *Import) take(desc *record.Descriptor, h *chunkHeader, parts *[chunkParts][]byte) error {
-	bits := 0
-	if desc.CodesOnly() {
-		bits = desc.Bits
-	}
-	if len(parts[chunkCodes]) != int(h.items)*codec.Bytes(bits) {
+// take adds the items of a chunk to the columns. A chunk with an error adds nothing.
+func (s *spool) take(h *chunkHeader, parts *[chunkParts][]byte, o *spoolOptions) error {
+	codeBytes, modalities := codec.Bytes(s.bits), len(o.descriptor.Modalities)
+	if len(parts[chunkCodes]) != int(h.items)*codeBytes {
 		return fmt.Errorf("%w: codes of a chunk", codec.ErrCorrupt)
 	}
-	// First everything is looked at.
-	none := func([]byte) {}
+	// Decode everything once and keep nothing but the labels, to see that there is no error.
 	var names []string
 	err := h.eachLabel(parts[chunkLabels], func(name string) { names = append(names, name) })
 	if err == nil {
-		err = h.eachKey(parts[chunkKeys], len(desc.Modalities), none, func(int, int) {})
+		err = h.eachKey(parts[chunkKeys], modalities, func([]byte) {}, func(int, int) {})
 	}
 	if err == nil {
 		err = h.eachSkip(parts[chunkSkips], func(uint64, string) {})
@@ -97,29 +116,29 @@ func (im *Import) take(desc *record.Descriptor, h *chunkHeader, parts *[chunkPar
 	if err != nil {
 		return err
 	}
-	k, first, i := im.k, im.k.Len(), 0
+	first, i := s.items.Len(), 0
 	var code codec.Code
-	if bits > 0 {
-		code = codec.NewCode(bits)
+	if s.bits > 0 {
+		code = codec.NewCode(s.bits)
 	}
-	k.Register(names)
+	s.items.Register(names)
 	return errors.Join(
-		h.eachKey(parts[chunkKeys], len(desc.Modalities), func(key []byte) {
-			if bits > 0 {
-				n := codec.Bytes(bits)
-				code.SetBytes(parts[chunkCodes][i*n : (i+1)*n])
+		h.eachKey(parts[chunkKeys], modalities, func(key []byte) {
+			if s.bits > 0 {
+				code.SetBytes(parts[chunkCodes][i*codeBytes : (i+1)*codeBytes])
 			}
-			k.AddKey(im.arena.add(string(key)), code)
+			s.items.AddKey(s.keys.add(string(key)), code)
 			i++
-		}, func(i, t int) { k.SetPresent(t, first+i) }),
+		}, func(i, t int) { s.items.SetPresent(t, first+i) }),
 		h.eachSkip(parts[chunkSkips], func(row uint64, why string) {
-			if im.opt.Skipped != nil {
-				im.opt.Skipped(int(h.rows+row), why)
+			if o.skipped != nil {
+				o.skipped(int(h.rows+row), why)
 			}
 		}))
 }
 
-// A keyArena keeps keys side by side, and nothing of what they were cut from.
+// A keyArena holds keys side by side in large pieces of memory: a key that is kept as a part of
+// something larger would keep all of it.
 type keyArena struct{ room strings.Builder }
 
 // add returns a copy of a key.

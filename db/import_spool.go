@@ -3,403 +3,297 @@ package db
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
+	"io/fs"
 	"slices"
-	"sort"
 	"strings"
-	"sync"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// A spool is the files of a staged import: one for each time that it was begun or resumed,
-// of chunks one after the other. A file ends where a chunk is not whole, and the next one
-// goes on there: each chunk says how many rows are before it.
+// A spool holds the items of one import until they are committed: keys, codes, labels and
+// modalities in the columns of a bulk.Items, everything in chunks in the files of a folder. It
+// belongs to one goroutine, save what the methods say. The zero spool holds nothing, and is only
+// asked for numbers.
 type spool struct {
-	fs  vfs.FS
-	dir string
+	// Set by open, constant from then on.
+	folder  importFolder
+	name    string        // of the folder of the import, in folder
+	engine  *store.Engine // of the database
+	bits    int           // of the codes of a codes-only collection; 0: it has none
+	earlier promise       // that an earlier process gave and kept: the import has been committed
 
-	files  []*spoolFile
+	// What has been put and skipped. Put and Skip change these, close does not: the goroutine
+	// that stages may read them while another closes the spool.
+	items *bulk.Items // of the caller of open, who commits them
+	rows  uint64      // items and skipped rows
+	bytes uint64      // that the items are estimated to take in memory, see record.Item.Bytes
+
+	// The way of items into files.
+	chunkBytes int      // a chunk of so many bytes is full; tests set less
+	named      int      // labels of items that are in a chunk
+	keys       keyArena // of items
+	chunk      *chunk   // being filled; nil: none
+	writer     *writer  // nil: nothing has been put in this session
+	err        error    // the first failure of writing, after which nothing can be put
+
+	// The way back. Chunks that the writer has written come here by settle.
+	files  []*chunkFile
 	chunks []chunkRef
-
-	rows, items uint64
-	bytes       uint64 // see chunk
-	extras      bool   // some item has more than key and code
-
-	// What decoding needs.
-	descriptor *record.Descriptor
-	labels     *state.Labels
 }
 
-// A spoolFile is a file of chunks, open for reading once somebody has read.
-type spoolFile struct {
-	path string
-	mu   sync.Mutex
-	file vfs.File
+// spoolOptions say what an import needs of its database and its user.
+type spoolOptions struct {
+	engine     *store.Engine
+	descriptor *record.Descriptor // of the collection, as it is now
+	items      *bulk.Items        // empty; open adds the staged items, put the next
+	bytes      int64              // that all items will take in memory; 0: not known
+	restart    bool               // forget what is staged
+
+	// skipped, unless nil, hears of the rows that earlier sessions have skipped, in order.
+	skipped func(row int, why string)
 }
 
-// A chunkRef is a chunk in a file.
-type chunkRef struct {
-	chunkHeader
-	file *spoolFile
-	at   int64
-}
-
-const (
-	spoolSuffix    = ".items"
-	spoolSyncBytes = 32 << 20 // after so many what is written is made durable
-)
-
-func (f *spoolFile) open(fsys vfs.FS) (vfs.File, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.file == nil {
-		file, err := fsys.Open(f.path)
-		if err != nil {
-			return nil, err
-		}
-		f.file = file
+// open begins an import, or continues the staged one of the same origin. It reads what is
+// staged; where a part of it is damaged, the items from there on are forgotten. Too little
+// space for the items is a DiskFullError, a damaged promise an ErrStaged.
+func (f importFolder) open(ctx context.Context, origin importOrigin, o spoolOptions) (*spool, error) {
+	s := &spool{folder: f, name: origin.name(), engine: o.engine, items: o.items, chunkBytes: chunkBytes}
+	if o.descriptor.CodesOnly() {
+		s.bits = o.descriptor.Bits
 	}
-	return f.file, nil
+	if err := s.open(ctx, headerOf(origin), &o); err != nil {
+		s.closeFiles()
+		return nil, err
+	}
+	return s, nil
 }
 
-// close closes the files that have been read.
-func (s *spool) close() {
-	for _, f := range s.files {
-		if f.file != nil {
-			_ = f.file.Close()
-			f.file = nil
+func (s *spool) open(ctx context.Context, head header, o *spoolOptions) error {
+	found, err := s.folder.readHeader(s.name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	begins := found != head || o.restart
+	if begins {
+		if err := s.begin(head, o.bytes); err != nil {
+			return err
 		}
 	}
+	if s.earlier, err = s.folder.promised(s.name); err != nil {
+		return err
+	}
+	if err := s.resume(ctx, o); err != nil {
+		return err
+	}
+	if begins || s.committed() {
+		return nil
+	}
+	left := max(o.bytes-int64(s.bytes), 0)
+	return s.engine.Admit(left+o.bytes, false)
 }
 
-// add takes note of a chunk that comes next.
-func (s *spool) add(ref chunkRef) {
-	s.chunks = append(s.chunks, ref)
-	s.rows += uint64(ref.items) + uint64(ref.skips)
-	s.items += uint64(ref.items)
-	s.bytes += ref.bytes
-	s.extras = s.extras || ref.lens[chunkRecords]+ref.lens[chunkVectors] > 0
+// begin makes the folder of an import, in place of one that there may be. It wants room for
+// the items twice: in the spool, and in the store.
+func (s *spool) begin(head header, bytes int64) error {
+	if err := s.folder.remove(s.name); err != nil {
+		return err
+	}
+	if err := s.engine.Admit(2*bytes, false); err != nil {
+		return err
+	}
+	if err := store.MakeDir(s.folder.fs, s.dir()); err != nil {
+		return err
+	}
+	return s.folder.writeHeader(s.name, head)
 }
 
-// resume finds the chunks that are there, up to the first that does not follow, and calls
-// found with each and its parts. What is behind that is removed, so that it cannot be
-// taken for what is staged from now on.
-func (s *spool) resume(ctx context.Context, found func(h *chunkHeader, parts *[chunkParts][]byte) error) error {
-	names, err := s.fs.List(s.dir)
+// dir returns the folder of the import.
+func (s *spool) dir() string { return s.folder.path(s.name) }
+
+// committed reports whether an earlier process has committed the import, and ended before it
+// could remove what was staged. Nothing may be put then.
+func (s *spool) committed() bool { return s.earlier.commit > 0 }
+
+// rowCount returns the number of rows that have been put or skipped, in all sessions.
+func (s *spool) rowCount() int { return int(max(s.rows, s.earlier.rows)) }
+
+// itemCount returns the number of items that have been put, in all sessions.
+func (s *spool) itemCount() int {
+	if s.items == nil { // the zero spool
+		return 0
+	}
+	return max(s.items.Len(), int(s.earlier.items))
+}
+
+// byteCount estimates what the items take in memory.
+func (s *spool) byteCount() int64 { return int64(s.bytes) }
+
+// failure returns the failure after which nothing can be put any more; nil: there is none.
+func (s *spool) failure() error { return s.err }
+
+// put stages a copy of an item that suits the collection and has been checked. It changes
+// it.Key to an equal string that the columns can keep.
+func (s *spool) put(it *record.Item) error {
+	c, err := s.filling()
 	if err != nil {
 		return err
 	}
-	slices.Sort(names)
-	var buf [chunkParts][]byte
-	broken, removed := false, false
-	for _, name := range names {
-		if name == importHead || name == importPledge {
-			continue
-		}
-		path := s.fs.PathJoin(s.dir, name)
-		counts := false
-		if strings.HasSuffix(name, spoolSuffix) && !broken {
-			f := &spoolFile{path: path}
-			if counts, err = s.scan(ctx, f, &buf, found); err != nil {
-				s.close()
-				return err
-			}
-			broken = !counts
-		}
-		if !counts {
-			if err := s.fs.Remove(path); err != nil {
-				return err
-			}
-			removed = true
-		}
+	it.Key = s.keys.add(it.Key)
+	s.items.AddColumns(it)
+	s.nameLabels(c)
+	var ids []uint32
+	if len(it.Labels) > 0 {
+		ids = s.items.Labels.Lookup(it.Labels)
 	}
-	if removed {
-		return store.SyncDir(s.fs, s.dir)
+	if s.err = c.add(it, s.bits, ids); s.err != nil {
+		return s.err
 	}
+	bytes := uint64(it.Bytes())
+	c.bytes += bytes
+	s.bytes += bytes
+	s.rows++
+	return s.flushFull()
+}
+
+// skip stages that a row is not an item, and why, up to maxSkipBytes of it.
+func (s *spool) skip(why string) error {
+	c, err := s.filling()
+	if err != nil {
+		return err
+	}
+	c.addSkip(strings.ToValidUTF8(why[:min(len(why), maxSkipBytes)], ""))
+	s.rows++
+	return s.flushFull()
+}
+
+// register numbers labels that are new, in this order.
+func (s *spool) register(labels []string) error {
+	c, err := s.filling()
+	if err != nil {
+		return err
+	}
+	s.items.Register(labels)
+	s.nameLabels(c)
+	return s.flushFull()
+}
+
+// filling returns the chunk that is being filled, a new one where there is none.
+func (s *spool) filling() (*chunk, error) {
+	if s.err == nil && s.writer == nil {
+		s.writer, s.err = s.newWriter()
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	if s.chunk == nil {
+		s.chunk = <-s.writer.free
+		s.chunk.reset(s.rows, uint64(s.items.Len()))
+	}
+	return s.chunk, nil
+}
+
+// nameLabels adds the labels to the chunk that are in none yet.
+func (s *spool) nameLabels(c *chunk) {
+	if s.items.Labels.Count() == s.named {
+		return
+	}
+	for _, name := range s.items.Labels.All()[s.named:] {
+		c.addLabel(name)
+		s.named++
+	}
+}
+
+// flushFull flushes the chunk if it is full. It returns the first failure of writing.
+func (s *spool) flushFull() error {
+	if s.chunk.full(s.chunkBytes) {
+		s.flush()
+		s.err = s.writer.failed()
+	}
+	return s.err
+}
+
+// flush hands the chunk that is being filled to the writer.
+func (s *spool) flush() {
+	c := s.chunk
+	s.chunk = nil
+	switch {
+	case c == nil:
+	case c.size() == 0:
+		s.writer.free <- c
+	default:
+		s.writer.chunks <- c
+	}
+}
+
+// settle makes what has been put durable, and lets the columns read from the files what items
+// have besides, for a commit. d is the descriptor of the collection, no older than any item.
+func (s *spool) settle(d *record.Descriptor) error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.writer != nil {
+		s.flush()
+		if s.err = s.writer.sync(); s.err != nil {
+			return s.err
+		}
+		s.chunks = append(s.chunks, s.writer.written()...)
+	}
+	var rest bulk.Extras // none
+	if slices.ContainsFunc(s.chunks, func(ref chunkRef) bool { return !ref.plain() }) {
+		rest = &extras{s, d}
+	}
+	s.items.ReadFrom(rest, s.folder.fs, s.dir())
 	return nil
 }
 
-// scan reads the chunks of a file, and reports whether there is one that counts.
-func (s *spool) scan(ctx context.Context, f *spoolFile, buf *[chunkParts][]byte, found func(*chunkHeader, *[chunkParts][]byte) error) (any bool, err error) {
-	file, err := f.open(s.fs)
+// promise says durably that the import is the commit of this number, which is to come. Another
+// goroutine may call it while the one of the spool waits.
+func (s *spool) promise(commit uint64) error {
+	p := promise{commit, s.rows, uint64(s.items.Len())}
+	err := store.ReplaceFile(s.folder.fs, s.dir(), promiseFile, p.bytes())
 	if err != nil {
-		return false, err
-	}
-	defer func() {
-		if !any {
-			err = errors.Join(err, file.Close())
-			f.file = nil
-		}
-	}()
-	info, err := file.Stat()
-	if err != nil {
-		return false, err
-	}
-	header := make([]byte, chunkHeaderBytes)
-	for at := int64(0); at+chunkHeaderBytes <= info.Size(); {
-		if ctx.Err() != nil {
-			return any, context.Cause(ctx)
-		}
-		if err := readAt(file, header, at); err != nil {
-			return any, err
-		}
-		h, err := decodeChunkHeader(header)
-		if err != nil || h.rows != s.rows || h.start != s.items || at+chunkHeaderBytes+h.size() > info.Size() {
-			break
-		}
-		ref := chunkRef{h, f, at}
-		for part := range buf {
-			if err = s.readPart(&ref, part, &buf[part]); err != nil {
-				break
-			}
-		}
-		if err == nil {
-			err = found(&h, buf)
-		}
-		if errors.Is(err, codec.ErrCorrupt) {
-			break // it, and what follows, is staged again
-		}
-		if err != nil {
-			return any, err
-		}
-		if !any {
-			s.files, any = append(s.files, f), true
-		}
-		s.add(ref)
-		at += chunkHeaderBytes + h.size()
-	}
-	return any, nil
-}
-
-// readPart reads a part of a chunk into buf.
-func (s *spool) readPart(ref *chunkRef, part int, buf *[]byte) error {
-	file, err := ref.file.open(s.fs)
-	if err != nil {
-		return err
-	}
-	n := int(ref.lens[part])
-	*buf = slices.Grow((*buf)[:0], n)[:n]
-	if err := readAt(file, *buf, ref.at+ref.offset(part)); err != nil {
-		return err
-	}
-	return ref.sound(part, *buf)
-}
-
-func readAt(file vfs.File, b []byte, at int64) error {
-	if len(b) == 0 {
-		return nil
-	}
-	_, err := file.ReadAt(b, at)
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
+		s.withdraw()
 	}
 	return err
 }
 
-// spool is the Extras of its items.
-
-func (s *spool) Blocks() int { return len(s.chunks) }
-
-func (s *spool) BlockOf(i int) int {
-	return sort.Search(len(s.chunks), func(j int) bool { return s.chunks[j].start > uint64(i) }) - 1
-}
-
-func (s *spool) NewReader() bulk.Reader { return &spoolReader{of: s} }
-
-// A spoolReader reads items of a spool, in its own memory.
-type spoolReader struct {
-	of  *spool
-	buf itemBuffer
-}
-
-func (r *spoolReader) Read(block int, parts bulk.Parts) (from int, items []*record.Item, err error) {
-	s, buf := r.of, &r.buf
-	ref := &s.chunks[block]
-	items = buf.prepare(int(ref.items))
-	part := func(p int) ([]byte, error) {
-		err := s.readPart(ref, p, &buf.parts[p])
-		return buf.parts[p], err
-	}
-	var b []byte
-	if parts&bulk.RecordPart != 0 && ref.lens[chunkRecords] > 0 {
-		if b, err = part(chunkRecords); err == nil {
-			err = ref.decodeRecords(b, s.descriptor, s.labels.Name, items)
-		}
-	}
-	if err == nil && parts&bulk.VectorPart != 0 && ref.lens[chunkVectors] > 0 {
-		if b, err = part(chunkVectors); err == nil {
-			err = ref.decodeVectors(b, s.descriptor, items, buf)
-		}
-	}
-	if err != nil {
-		return 0, nil, s.unreadable(err)
-	}
-	return int(ref.start), items, nil
-}
-
-// unreadable says what to do where staged items cannot be read.
-func (s *spool) unreadable(err error) error {
-	if errors.Is(err, codec.ErrCorrupt) {
-		return &stagedDamage{fault.CorruptionError{What: s.dir + ": nothing of it is stored: begin the import again, which stages the damaged ones anew", Err: err}}
-	}
-	return fmt.Errorf("fddhdb: read staged items: %w", err)
-}
-
-// A stagedDamage is an ErrStaged.
-type stagedDamage struct{ fault.CorruptionError }
-
-func (e *stagedDamage) Error() string {
-	return fmt.Sprintf("%v: %s: %v", fault.ErrStaged, e.What, e.Err)
-}
-
-func (e *stagedDamage) Is(target error) bool {
-	return target == fault.ErrStaged || target == fault.ErrCorrupt
-}
-
-// A spoolWriter writes chunks to a new file of a spool, in a goroutine of its own.
-type spoolWriter struct {
-	fs    vfs.FS
-	file  vfs.File
-	of    *spoolFile
-	admit func(bytes int64) error
-
-	chunks chan *chunk   // to be written; nil asks for what is written to be made durable
-	free   chan *chunk   // that have been written
-	synced chan struct{} // answers it
-	ended  chan struct{} // closed when all has been written
-
-	mu   sync.Mutex
-	err  error // the first
-	refs []chunkRef
-}
-
-// newSpoolWriter makes the next file of a spool.
-func (s *spool) newWriter(admit func(bytes int64) error) (*spoolWriter, error) {
-	number := 1
-	if n := len(s.files); n > 0 {
-		_, err := fmt.Sscanf(s.fs.PathBase(s.files[n-1].path), "%d", &number)
-		if err != nil {
-			return nil, err
-		}
-		number++
-	}
-	of := &spoolFile{path: s.fs.PathJoin(s.dir, fmt.Sprintf("%06d%s", number, spoolSuffix))}
-	file, err := s.fs.Create(of.path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return nil, err
-	}
-	if err := store.SyncDir(s.fs, s.dir); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	w := &spoolWriter{
-		fs: s.fs, file: file, of: of, admit: admit,
-		chunks: make(chan *chunk, 1), free: make(chan *chunk, 3),
-		synced: make(chan struct{}), ended: make(chan struct{}),
-	}
-	for range cap(w.free) {
-		w.free <- &chunk{}
-	}
-	s.files = append(s.files, of)
-	go w.run()
-	return w, nil
-}
-
-// run writes what comes.
-func (w *spoolWriter) run() {
-	defer close(w.ended)
-	at, unsynced := int64(0), 0
-	for c := range w.chunks {
-		err := w.failed()
-		if c == nil {
-			if err == nil && unsynced > 0 {
-				unsynced = 0
-				w.fail(w.file.Sync())
-			}
-			w.synced <- struct{}{}
-			continue
-		}
-		if err == nil {
-			err = w.write(c, &at)
-		}
-		if unsynced += c.size(); err == nil && unsynced >= spoolSyncBytes {
-			unsynced = 0
-			err = w.file.Sync()
-		}
-		w.fail(err)
-		w.free <- c
-	}
-	w.fail(w.file.Close())
-}
-
-func (w *spoolWriter) write(c *chunk, at *int64) error {
-	if err := w.admit(int64(c.size())); err != nil {
-		return err
-	}
-	header := c.header()
-	h, err := decodeChunkHeader(header)
-	if err != nil {
-		return err
-	}
-	if _, err := w.file.Write(header); err != nil {
-		return err
-	}
-	for _, part := range c.parts {
-		if len(part) == 0 {
-			continue
-		}
-		if _, err := w.file.Write(part); err != nil {
-			return err
-		}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.refs = append(w.refs, chunkRef{h, w.of, *at})
-	*at += chunkHeaderBytes + h.size()
-	return nil
-}
-
-func (w *spoolWriter) fail(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err == nil {
-		w.err = err
+// withdraw takes the promise back: there is no such commit. If that fails so does the
+// database, since a later commit would be taken for this one. As for promise, another goroutine
+// may call it.
+func (s *spool) withdraw() {
+	if err := removeFile(s.folder.fs, s.dir(), promiseFile); err != nil {
+		s.engine.Log.Fail(err)
 	}
 }
 
-func (w *spoolWriter) failed() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.err
+// close makes what has been put durable, and closes the files. The import can be continued.
+// Another goroutine may call it when none stages any more. It returns the first failure of
+// writing.
+func (s *spool) close() error {
+	err := s.err
+	if s.writer != nil && err == nil {
+		s.flush()
+		err = s.writer.sync()
+	}
+	s.closeFiles()
+	return err
 }
 
-// sync waits until everything is written and durable.
-func (w *spoolWriter) sync() error {
-	w.chunks <- nil
-	<-w.synced
-	return w.failed()
+// remove closes the files and removes the import.
+func (s *spool) remove() error {
+	s.closeFiles()
+	return s.folder.remove(s.name)
 }
 
-// written returns the chunks that have been written since it was called last.
-func (w *spoolWriter) written() []chunkRef {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	refs := w.refs
-	w.refs = nil
-	return refs
-}
-
-// close ends the writing, of what has come so far.
-func (w *spoolWriter) close() error {
-	close(w.chunks)
-	<-w.ended
-	return w.failed()
+// closeFiles ends the writer and closes the files that have been read.
+func (s *spool) closeFiles() {
+	if s.writer != nil {
+		_ = s.writer.close() // close has synced; for remove failures do not matter
+		s.writer = nil
+	}
+	for _, f := range s.files {
+		f.close()
+	}
 }

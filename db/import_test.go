@@ -26,7 +26,7 @@ func mustImport(t testing.TB, c *Collection, opt ImportOptions) *Import {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im.chunkBytes = 500
+	im.spool.chunkBytes = 500
 	return im
 }
 
@@ -275,7 +275,7 @@ func TestStagedImports(t *testing.T) {
 	}
 	next := 0
 	im = mustImport(t, w.c, ImportOptions{Skipped: func(row int, got string) {
-		if want := strings.ToValidUTF8(why(row)[:min(len(why(row)), maxSkipBytes)], ""); row != next || got != want {
+		if want := strings.ToValidUTF8(why(row)[:min(len(why(row)), 1<<10)], ""); row != next || got != want {
 			t.Errorf("row %d, not %d, was skipped: %s", row, next, got)
 		}
 		next += 7
@@ -358,8 +358,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := &pledge{log: w.d.state.Engine.Log, fs: w.fs, dir: im.spool.dir, pledged: pledged{rows: 20, items: 20}}
-	if err := p.give(w.d.state.Committer.Sequence + 1); err != nil {
+	if err := im.spool.promise(w.d.state.Committer.Sequence + 1); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, w.d)
