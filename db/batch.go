@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -33,7 +34,7 @@ type Batch struct {
 	columns *bulk.Items // items to put, which come after changes; nil: there are only changes
 	single  bool        // there are only changes, and will be
 	bytes   int
-	staged  *spool // of the import that the commit completes, to which it is promised; nil: none
+	staged  *spool.Spool // of the import that the commit completes, to which it is promised; nil: none
 	err     error
 	done    bool // Commit has been called
 	stored  bool // and has returned nil
@@ -325,7 +326,7 @@ func (b *Batch) commitPromised(ctx context.Context) error {
 			err = tx.Committer.Admit(store.WrittenTwice*int64(size), false)
 		}
 		if err == nil {
-			err = b.staged.promise(tx.Committer.Sequence + 1)
+			err = b.staged.Promise(tx.Committer.Sequence + 1)
 		}
 		if err != nil {
 			return err

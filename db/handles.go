@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -68,7 +69,7 @@ func (b *Batch) orNone() *Batch {
 // orNone returns an import of its own, as using one changes it.
 func (im *Import) orNone() *Import {
 	if im == nil || im.c == nil {
-		return &Import{c: noCollection, spool: &spool{}}
+		return &Import{c: noCollection, spool: &spool.Spool{}}
 	}
 	return im
 }

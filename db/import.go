@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
@@ -56,10 +57,10 @@ type ImportOptions struct {
 type Import struct {
 	c     *Collection
 	opt   ImportOptions
-	name  string      // of its folder, by which openImports knows it
-	spool *spool      // holds what is staged
-	items *bulk.Items // the columns that the spool fills, for Commit
-	plain record.Item // scratch of Put
+	name  string       // of its folder, by which openImports knows it
+	spool *spool.Spool // holds what is staged
+	items *bulk.Items  // the columns that the spool fills, for Commit
+	plain record.Item  // scratch of Put
 
 	// Of the user's goroutine alone: the database may close the import meanwhile.
 	ended bool // by Commit, Close or Discard
@@ -82,8 +83,8 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
-	if opt.Source == "" || len(opt.Source) > maxSourceBytes || !utf8.ValidString(opt.Source) {
-		return nil, fault.Invalid("the source of an import has 1 to %d bytes of UTF-8", maxSourceBytes)
+	if opt.Source == "" || len(opt.Source) > spool.MaxSourceBytes || !utf8.ValidString(opt.Source) {
+		return nil, fault.Invalid("the source of an import has 1 to %d bytes of UTF-8", spool.MaxSourceBytes)
 	}
 	d := c.db
 	if err := d.state.Guard.Enter(); err != nil {
@@ -93,8 +94,8 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 	if err := d.state.Engine.Log.Err(); err != nil { // nobody knows what the last commit was
 		return nil, err
 	}
-	origin := importOrigin{UUID: d.UUID(), Collection: c.id, Source: opt.Source}
-	im := &Import{c: c, opt: opt, name: origin.name(), items: bulk.New(c.inside()), oneCommit: record.MaxBatchBytes}
+	origin := spool.Origin{UUID: d.UUID(), Collection: c.id, Source: opt.Source}
+	im := &Import{c: c, opt: opt, name: origin.Name(), items: bulk.New(c.inside()), oneCommit: record.MaxBatchBytes}
 	if !d.imports.take(im.name, im) {
 		return nil, fmt.Errorf("%w: an import into collection %q from the same source goes on", fault.ErrBusy, c.name)
 	}
@@ -111,15 +112,15 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 }
 
 // open opens the spool.
-func (im *Import) open(ctx context.Context, origin importOrigin) error {
+func (im *Import) open(ctx context.Context, origin spool.Origin) error {
 	desc, err := im.descriptor()
 	if err != nil {
 		return err
 	}
 	d := im.c.db
-	im.spool, err = d.importFolder().open(ctx, origin, spoolOptions{
-		engine: d.state.Engine, descriptor: desc, items: im.items,
-		bytes: im.opt.Bytes, restart: im.opt.Restart, skipped: im.opt.Skipped,
+	im.spool, err = d.importFolder().Open(ctx, origin, spool.Options{
+		Engine: d.state.Engine, Descriptor: desc, Items: im.items,
+		Bytes: im.opt.Bytes, Restart: im.opt.Restart, Skipped: im.opt.Skipped,
 	})
 	return err
 }
@@ -135,13 +136,13 @@ func (im *Import) descriptor() (d *record.Descriptor, err error) {
 
 // Rows returns how many rows have been put or skipped, those before an interruption
 // included: after NewImport it is how many there are to leave out.
-func (im *Import) Rows() int { return im.orNone().spool.rowCount() }
+func (im *Import) Rows() int { return im.orNone().spool.Rows() }
 
 // Items returns how many items have been put, those before an interruption included.
-func (im *Import) Items() int { return im.orNone().spool.itemCount() }
+func (im *Import) Items() int { return im.orNone().spool.Items() }
 
 // Bytes estimates what the items take, as Batch.Bytes does.
-func (im *Import) Bytes() int64 { return im.orNone().spool.byteCount() }
+func (im *Import) Bytes() int64 { return im.orNone().spool.Bytes() }
 
 // Put checks an item and stages a copy of it. One that cannot be stored gives ErrInvalid,
 // and is no part of the import, which may go on without it. After any other error nothing
@@ -165,7 +166,7 @@ func (im *Import) Put(item *Item) error {
 				return err
 			}
 		}
-		return im.failure(im.spool.put(it))
+		return im.failure(im.spool.Put(it))
 	})
 }
 
@@ -173,7 +174,7 @@ func (im *Import) Put(item *Item) error {
 // is told to whoever goes on after an interruption, up to 1 KiB of it.
 func (im *Import) Skip(why string) error {
 	im = im.orNone()
-	return im.stage(func(*state.CollectionView) error { return im.failure(im.spool.skip(why)) })
+	return im.stage(func(*state.CollectionView) error { return im.failure(im.spool.Skip(why)) })
 }
 
 // RegisterLabels is Batch.RegisterLabels; it comes before the first Put, also where the
@@ -185,7 +186,7 @@ func (im *Import) RegisterLabels(labels []string) error {
 			return err
 		}
 	}
-	return im.stage(func(*state.CollectionView) error { return im.failure(im.spool.register(labels)) })
+	return im.stage(func(*state.CollectionView) error { return im.failure(im.spool.Register(labels)) })
 }
 
 // stage calls f, which stages something, unless nothing can be staged.
@@ -193,11 +194,11 @@ func (im *Import) stage(f func(*state.CollectionView) error) error {
 	if err := im.usable(); err != nil {
 		return err
 	}
-	if im.spool.committed() {
+	if im.spool.Committed() {
 		return fault.Invalid("the import has been committed, as an earlier process ended: Commit says so, Discard forgets it")
 	}
 	return im.c.read(func(_ *state.View, cv *state.CollectionView) error {
-		if err := im.spool.failure(); err != nil {
+		if err := im.spool.Err(); err != nil {
 			return im.failure(err)
 		}
 		return f(cv)
@@ -234,7 +235,7 @@ func (im *Import) Close() error {
 }
 
 func (im *Import) close() error {
-	err := im.spool.close()
+	err := im.spool.Close()
 	im.c.db.imports.leave(im.name)
 	return err
 }
@@ -256,7 +257,7 @@ func (im *Import) Discard() error {
 // remove ends the import and removes what is staged.
 func (im *Import) remove() error {
 	im.ended = true
-	err := im.spool.remove()
+	err := im.spool.Remove()
 	im.c.db.imports.leave(im.name)
 	return err
 }

@@ -31,7 +31,7 @@ func (im *Import) Commit(ctx context.Context) error {
 	if err := d.state.Engine.Log.Err(); err != nil {
 		return err
 	}
-	if !im.spool.committed() {
+	if !im.spool.Committed() {
 		err := im.settle()
 		if err == nil {
 			err = im.commit(ctx)
@@ -41,7 +41,7 @@ func (im *Import) Commit(ctx context.Context) error {
 		}
 	}
 	if err := im.remove(); err != nil {
-		d.importLeft(im.spool.dir(), err)
+		d.importLeft(im.spool.Dir(), err)
 	}
 	return nil
 }
@@ -52,14 +52,14 @@ func (im *Import) settle() error {
 	if err != nil {
 		return err
 	}
-	return im.spool.settle(desc)
+	return im.spool.Settle(desc)
 }
 
 // commit stores the items, in one commit if that is possible.
 func (im *Import) commit(ctx context.Context) error {
 	if im.items.Len() > 0 {
 		err := im.items.Commit(ctx, bulk.Options{
-			Bytes: im.Bytes(), Promise: im.spool.promise, Withdraw: im.spool.withdraw, Progress: im.opt.Progress,
+			Bytes: im.Bytes(), Promise: im.spool.Promise, Withdraw: im.spool.Withdraw, Progress: im.opt.Progress,
 		})
 		if !errors.Is(err, bulk.ErrNotBulk) {
 			return err

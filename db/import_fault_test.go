@@ -36,7 +36,7 @@ func importOnce(c *Collection, items []*Item) error {
 	if err != nil {
 		return err
 	}
-	im.spool.chunkBytes = 100
+	im.spool.ChunkBytes = 100
 	for _, it := range items[im.Rows():] {
 		if err = im.Put(it); err != nil {
 			break
@@ -61,7 +61,7 @@ func importLife(fsys vfs.FS, items []*Item) (imported bool, err error) {
 		return false, err
 	}
 	if im, err := c.NewImport(ctx, ImportOptions{Source: "items"}); err == nil {
-		im.spool.chunkBytes = 100
+		im.spool.ChunkBytes = 100
 		for _, it := range items[:lifeRows/2] {
 			if im.Put(it) != nil {
 				break
@@ -212,7 +212,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	im := mustImport(t, c, ImportOptions{})
-	im.spool.chunkBytes = 100
+	im.spool.ChunkBytes = 100
 	mustStage(t, im, items[:lifeRows/2])
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
@@ -247,13 +247,13 @@ func TestDamageToStagedItems(t *testing.T) {
 			t.Fatal(err)
 		}
 		im := mustImport(t, c, ImportOptions{})
-		im.spool.chunkBytes = 100
+		im.spool.ChunkBytes = 100
 		mustStage(t, im, items[:lifeRows/3])
 		if err := im.Close(); err != nil {
 			t.Fatal(err)
 		}
 		im = mustImport(t, c, ImportOptions{})
-		im.spool.chunkBytes = 100
+		im.spool.ChunkBytes = 100
 		mustStage(t, im, items[lifeRows/3:lifeRows-10])
 		if err := im.Close(); err != nil {
 			t.Fatal(err)
@@ -315,12 +315,12 @@ func TestDamageBeforeACommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	im := mustImport(t, c, ImportOptions{})
-	im.spool.chunkBytes = 100
+	im.spool.ChunkBytes = 100
 	mustStage(t, im, items)
 	if err := im.settle(); err != nil {
 		t.Fatal(err)
 	}
-	dir := im.spool.dir()
+	dir := im.spool.Dir()
 	staged := dir + "/000001.items"
 	testfs.Flip(t, mem, staged, int64(bytes.Index(testfs.ReadFile(t, mem, staged), items[lifeRows/2].Payload)))
 	if err := im.Commit(ctx); !errors.Is(err, ErrStaged) || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
@@ -332,7 +332,7 @@ func TestDamageBeforeACommit(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := im.spool.promise(1<<40 + 1); err != nil {
+	if err := im.spool.Promise(1<<40 + 1); err != nil {
 		t.Fatal(err)
 	}
 	testfs.Flip(t, mem, dir+"/COMMIT", 3)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
@@ -13,9 +14,9 @@ import (
 // keptImports is how long what an interrupted import has staged is kept for it to go on.
 const keptImports = 7 * 24 * time.Hour
 
-// importFolder returns the folder of staged imports.
-func (d *DB) importFolder() importFolder {
-	return importFolder{fs: d.opts.FS, dir: d.opts.FS.PathJoin(d.dir, store.ImportsName)}
+// Folder returns the folder of staged imports.
+func (d *DB) importFolder() spool.Folder {
+	return spool.Folder{FS: d.opts.FS, Dir: d.opts.FS.PathJoin(d.dir, store.ImportsName)}
 }
 
 // A StagedImport is what an import has staged and not removed: it goes on, or was
@@ -45,7 +46,7 @@ func (d *DB) StagedImports(ctx context.Context) ([]StagedImport, error) {
 
 func (d *DB) stagedImports(ctx context.Context, v *state.View) ([]StagedImport, error) {
 	folder := d.importFolder()
-	names, err := folder.names()
+	names, err := folder.Names()
 	if err != nil {
 		return nil, err
 	}
@@ -54,17 +55,17 @@ func (d *DB) stagedImports(ctx context.Context, v *state.View) ([]StagedImport, 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		files, err := folder.look(name)
+		files, err := folder.Look(name)
 		if err != nil {
 			return nil, err
 		}
-		im := StagedImport{Source: files.Source, Bytes: files.bytes, Touched: files.touched, Open: d.imports.has(name), name: name}
+		im := StagedImport{Source: files.Source, Bytes: files.Bytes, Touched: files.Touched, Open: d.imports.has(name), name: name}
 		if !im.Open {
-			p, err := folder.promised(name)
+			p, err := folder.Promised(name)
 			if err != nil && !errors.Is(err, fault.ErrCorrupt) {
 				return nil, err
 			}
-			im.Committed = p.commit > 0 && p.commit <= v.Sequence // a promise that is not kept stays while the database is only read
+			im.Committed = p.Commit > 0 && p.Commit <= v.Sequence // a promise that is not kept stays while the database is only read
 		}
 		if cv, ok := v.Collections.Get(files.Collection); ok {
 			im.Collection = cv.Name
@@ -94,9 +95,9 @@ func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]Stage
 			if err == nil && (im.Collection == "" || im.Touched.Before(before)) && d.imports.take(im.name, nil) {
 				did := true
 				if im.Committed && im.Collection != "" && time.Since(im.Touched) < keptImports {
-					did, err = folder.removeItems(im.name)
+					did, err = folder.RemoveItems(im.name)
 				} else {
-					err = folder.remove(im.name)
+					err = folder.Remove(im.name)
 				}
 				if did && err == nil {
 					removed = append(removed, im)

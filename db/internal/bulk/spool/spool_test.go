@@ -1,4 +1,4 @@
-package db
+package spool
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ import (
 
 // A session is an import of a test that is open.
 type session struct {
-	*spool
+	*Spool
 	items   *bulk.Items
 	skipped map[int]string // by earlier sessions
 }
@@ -31,14 +31,14 @@ func openSession(t *testing.T, fsys vfs.FS, d *record.Descriptor) session {
 	cfg.Room = store.NewReserve(cfg, "db")
 	x := session{items: bulk.New(state.Collection{}), skipped: map[int]string{}}
 	var err error
-	x.spool, err = (importFolder{fsys, "imports"}).open(t.Context(), importOrigin{Source: "s"}, spoolOptions{
-		engine: store.NewEngine(cfg, "db"), descriptor: d, items: x.items,
-		skipped: func(row int, why string) { x.skipped[row] = why },
+	x.Spool, err = (Folder{fsys, "imports"}).Open(t.Context(), Origin{Source: "s"}, Options{
+		Engine: store.NewEngine(cfg, "db"), Descriptor: d, Items: x.items,
+		Skipped: func(row int, why string) { x.skipped[row] = why },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.spool.chunkBytes = 200
+	x.Spool.ChunkBytes = 200
 	return x
 }
 
@@ -61,21 +61,21 @@ func TestSpool(t *testing.T) {
 	const sessions, rows = 3, 25
 	for n := range sessions {
 		x := openSession(t, fsys, d)
-		if x.rowCount() != n*rows || x.itemCount() != n*(rows-1) || len(x.skipped) != n || x.committed() {
-			t.Fatalf("session %d continues at row %d, item %d, skipped %v", n, x.rowCount(), x.itemCount(), x.skipped)
+		if x.Rows() != n*rows || x.Items() != n*(rows-1) || len(x.skipped) != n || x.Committed() {
+			t.Fatalf("session %d continues at row %d, item %d, skipped %v", n, x.Rows(), x.Items(), x.skipped)
 		}
 		for i := range rows {
 			var err error
 			if i == 5 {
-				err = x.skip("bad\xff " + strings.Repeat("x", 2*maxSkipBytes))
+				err = x.Skip("bad\xff " + strings.Repeat("x", 2*maxSkipBytes))
 			} else {
-				err = x.put(item(x.rowCount()))
+				err = x.Put(item(x.Rows()))
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := x.close(); err != nil {
+		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestSpool(t *testing.T) {
 			t.Errorf("row %d was skipped: %s", row, why)
 		}
 	}
-	if err := x.settle(d); err != nil {
+	if err := x.Settle(d); err != nil {
 		t.Fatal(err)
 	}
 	readBack := func() error {
@@ -111,7 +111,7 @@ func TestSpool(t *testing.T) {
 	if err := readBack(); !errors.Is(err, fault.ErrStaged) || !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
 		t.Errorf("a damaged chunk: %v", err)
 	}
-	if err := x.close(); err != nil {
+	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -120,49 +120,49 @@ func TestSpool(t *testing.T) {
 // import that is committed the promise may be all that stays.
 func TestPromise(t *testing.T) {
 	fsys := vfs.NewMem()
-	folder := importFolder{fsys, "imports"}
+	folder := Folder{fsys, "imports"}
 	d := &record.Descriptor{Bits: 16}
 	open := func() session { return openSession(t, fsys, d) }
 	x := open()
 	for i := range 30 {
 		code := codec.NewCode(16)
 		code.SetBytes([]byte{byte(i), 1})
-		if err := x.put(&record.Item{Code: code}); err != nil {
+		if err := x.Put(&record.Item{Code: code}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(x.skip("bad"), x.settle(d), x.promise(8)); err != nil {
+	if err := errors.Join(x.Skip("bad"), x.Settle(d), x.Promise(8)); err != nil {
 		t.Fatal(err)
 	}
-	x.withdraw()
-	if p, err := folder.promised(x.name); err != nil || p != (promise{}) {
+	x.Withdraw()
+	if p, err := folder.Promised(x.name); err != nil || p != (Promise{}) {
 		t.Fatalf("after withdraw: %+v, %v", p, err)
 	}
-	if err := errors.Join(x.promise(8), x.close()); err != nil {
+	if err := errors.Join(x.Promise(8), x.Close()); err != nil {
 		t.Fatal(err)
 	}
 	never := func(dir string, err error) { t.Errorf("%s is left: %v", dir, err) }
-	if err := folder.tidy(8, never); err != nil {
+	if err := folder.Tidy(8, never); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []bool{true, false} {
-		if any, err := folder.removeItems(x.name); err != nil || any != want {
+		if any, err := folder.RemoveItems(x.name); err != nil || any != want {
 			t.Fatalf("removed items: %v, %v", any, err)
 		}
-		if x = open(); !x.committed() || x.rowCount() != 31 || x.itemCount() != 30 {
-			t.Fatalf("committed: %v, row %d, item %d", x.committed(), x.rowCount(), x.itemCount())
+		if x = open(); !x.Committed() || x.Rows() != 31 || x.Items() != 30 {
+			t.Fatalf("committed: %v, row %d, item %d", x.Committed(), x.Rows(), x.Items())
 		}
-		if err := x.close(); err != nil {
+		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := folder.tidy(7, never); err != nil {
+	if err := folder.Tidy(7, never); err != nil {
 		t.Fatal(err)
 	}
-	if x = open(); x.committed() || x.rowCount() != 0 {
-		t.Fatalf("committed: %v, row %d", x.committed(), x.rowCount())
+	if x = open(); x.Committed() || x.Rows() != 0 {
+		t.Fatalf("committed: %v, row %d", x.Committed(), x.Rows())
 	}
-	if err := x.remove(); err != nil {
+	if err := x.Remove(); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := folder.list(); err != nil || len(names) > 0 {

@@ -1,4 +1,4 @@
-package db
+package spool
 
 import (
 	"crypto/sha256"
@@ -18,19 +18,19 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// A importFolder is the folder imports/ of a database. Each staged import has a folder in it,
+// A Folder is the folder imports/ of a database. Each staged import has a folder in it,
 // with these files:
 //
 //	HEAD          JSON: a header
 //	000001.items  chunks, one after the other; a file for each session of the import
 //	COMMIT        a promise
 //
-// While an import is removed, the name of its folder ends in ".gone". An importFolder has no
+// While an import is removed, the name of its folder ends in ".gone". An Folder has no
 // state besides the files, so goroutines may share it; of the import that one of them has open,
 // the others only look at the header and the sizes.
-type importFolder struct {
-	fs  vfs.FS
-	dir string
+type Folder struct {
+	FS  vfs.FS
+	Dir string
 }
 
 // Names of files and folders.
@@ -45,19 +45,19 @@ const (
 // another version begins anew.
 const filesVersion = 2
 
-// maxSourceBytes bounds importOrigin.source.
-const maxSourceBytes = 1 << 20
+// MaxSourceBytes bounds Origin.source.
+const MaxSourceBytes = 1 << 20
 
-// A importOrigin says what an import brings where. An import continues the staged one that has
-// an equal importOrigin.
-type importOrigin struct {
+// A Origin says what an import brings where. An import continues the staged one that has
+// an equal Origin.
+type Origin struct {
 	UUID       string `json:"uuid,omitempty"` // of the database
 	Collection uint32 `json:"collection"`     // its number
 	Source     string `json:"source"`         // where the items come from, in words of the user
 }
 
-// name returns the name of the folder of the import.
-func (o *importOrigin) name() string {
+// Name returns the name of the folder of the import.
+func (o *Origin) Name() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", o.Collection, o.Source))
 	return hex.EncodeToString(sum[:12])
 }
@@ -66,31 +66,31 @@ func (o *importOrigin) name() string {
 type header struct {
 	FDDHDB  string `json:"fddhdb"` // "import"
 	Version int    `json:"version"`
-	importOrigin
+	Origin
 }
 
 // headerOf returns the header of an import that begins.
-func headerOf(o importOrigin) header { return header{"import", filesVersion, o} }
+func headerOf(o Origin) header { return header{"import", filesVersion, o} }
 
-// stagedFiles are the files of one staged import, seen from outside.
-type stagedFiles struct {
-	importOrigin           // zero if HEAD is missing or not a header
-	bytes        int64     // on disk
-	touched      time.Time // when one of the files was last written
+// Files are the files of one staged import, seen from outside.
+type Files struct {
+	Origin            // zero if HEAD is missing or not a header
+	Bytes   int64     // on disk
+	Touched time.Time // when one of the files was last written
 }
 
 // path returns the folder of an import.
-func (f importFolder) path(name string) string { return f.fs.PathJoin(f.dir, name) }
+func (f Folder) path(name string) string { return f.FS.PathJoin(f.Dir, name) }
 
-// names returns the names of the staged imports, in order.
-func (f importFolder) names() ([]string, error) {
+// Names returns the names of the staged imports, in order.
+func (f Folder) Names() ([]string, error) {
 	names, err := f.list()
 	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, goneSuffix) }), err
 }
 
 // list returns what is in the folder, in order.
-func (f importFolder) list() ([]string, error) {
-	names, err := f.fs.List(f.dir)
+func (f Folder) list() ([]string, error) {
+	names, err := f.FS.List(f.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -98,24 +98,24 @@ func (f importFolder) list() ([]string, error) {
 	return names, err
 }
 
-// look looks at the files of an import. Files that vanish meanwhile do not count: the import
+// Look looks at the files of an import. Files that vanish meanwhile do not count: the import
 // has just ended.
-func (f importFolder) look(name string) (s stagedFiles, err error) {
+func (f Folder) Look(name string) (s Files, err error) {
 	h, err := f.readHeader(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
-	s.importOrigin = h.importOrigin
+	s.Origin = h.Origin
 	dir := f.path(name)
-	files, err := f.fs.List(dir)
+	files, err := f.FS.List(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
 	for _, file := range files {
-		if info, err := f.fs.Stat(f.fs.PathJoin(dir, file)); err == nil {
-			s.bytes += info.Size()
-			if t := info.ModTime(); t.After(s.touched) {
-				s.touched = t
+		if info, err := f.FS.Stat(f.FS.PathJoin(dir, file)); err == nil {
+			s.Bytes += info.Size()
+			if t := info.ModTime(); t.After(s.Touched) {
+				s.Touched = t
 			}
 		}
 	}
@@ -123,74 +123,74 @@ func (f importFolder) look(name string) (s stagedFiles, err error) {
 }
 
 // readHeader reads the header of an import, zero if the file is not one.
-func (f importFolder) readHeader(name string) (h header, err error) {
-	b, err := readSmall(f.fs, f.fs.PathJoin(f.path(name), headFile), 4*maxSourceBytes)
+func (f Folder) readHeader(name string) (h header, err error) {
+	b, err := readSmall(f.FS, f.FS.PathJoin(f.path(name), headFile), 4*MaxSourceBytes)
 	if err == nil && (json.Unmarshal(b, &h) != nil || h.FDDHDB != "import") {
 		return header{}, nil
 	}
 	return h, err
 }
 
-func (f importFolder) writeHeader(name string, h header) error {
+func (f Folder) writeHeader(name string, h header) error {
 	b, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
-	return store.ReplaceFile(f.fs, f.path(name), headFile, append(b, '\n'))
+	return store.ReplaceFile(f.FS, f.path(name), headFile, append(b, '\n'))
 }
 
-// remove removes a staged import. A crash leaves all of it, or a folder that tidy removes.
-func (f importFolder) remove(name string) error {
+// Remove removes a staged import. A crash leaves all of it, or a folder that tidy removes.
+func (f Folder) Remove(name string) error {
 	dir := f.path(name)
 	gone := dir + goneSuffix
-	if _, err := f.fs.Stat(gone); err == nil {
-		if err := f.fs.RemoveAll(gone); err != nil {
+	if _, err := f.FS.Stat(gone); err == nil {
+		if err := f.FS.RemoveAll(gone); err != nil {
 			return err
 		}
 	}
-	if err := f.fs.Rename(dir, gone); err != nil {
+	if err := f.FS.Rename(dir, gone); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	}
-	return errors.Join(store.SyncDir(f.fs, f.dir), f.fs.RemoveAll(gone))
+	return errors.Join(store.SyncDir(f.FS, f.Dir), f.FS.RemoveAll(gone))
 }
 
-// removeItems removes the items of a committed import. What stays, the header and the promise,
+// RemoveItems removes the items of a committed import. What stays, the header and the promise,
 // says that the import has been committed. It reports whether there was anything to remove.
-func (f importFolder) removeItems(name string) (any bool, err error) {
+func (f Folder) RemoveItems(name string) (any bool, err error) {
 	dir := f.path(name)
-	files, err := f.fs.List(dir)
+	files, err := f.FS.List(dir)
 	for _, file := range files {
 		if err == nil && file != headFile && file != promiseFile {
-			any, err = true, f.fs.Remove(f.fs.PathJoin(dir, file))
+			any, err = true, f.FS.Remove(f.FS.PathJoin(dir, file))
 		}
 	}
 	return any, err
 }
 
-// tidy is for opening a database that has so many commits, before there can be another: it
+// Tidy is for opening a database that has so many commits, before there can be another: it
 // removes the promises of later commits, which have not come about, and folders that are half
 // removed. left hears of such a folder that stays because it cannot be removed.
-func (f importFolder) tidy(commits uint64, left func(dir string, err error)) error {
+func (f Folder) Tidy(commits uint64, left func(dir string, err error)) error {
 	names, err := f.list()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		if strings.HasSuffix(name, goneSuffix) {
-			if err := f.fs.RemoveAll(f.path(name)); err != nil {
+			if err := f.FS.RemoveAll(f.path(name)); err != nil {
 				left(f.path(name), err)
 			}
 			continue
 		}
-		p, err := f.promised(name)
+		p, err := f.Promised(name)
 		if errors.Is(err, fault.ErrCorrupt) {
 			continue // open tells of it
 		}
-		if err == nil && p.commit > commits {
-			err = removeFile(f.fs, f.path(name), promiseFile)
+		if err == nil && p.Commit > commits {
+			err = removeFile(f.FS, f.path(name), promiseFile)
 		}
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package db
+package spool
 
 import (
 	"context"
@@ -12,17 +12,17 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// A spool holds the items of one import until they are committed: keys, codes, labels and
+// A Spool holds the items of one import until they are committed: keys, codes, labels and
 // modalities in the columns of a bulk.Items, everything in chunks in the files of a folder. It
 // belongs to one goroutine, save what the methods say. The zero spool holds nothing, and is only
 // asked for numbers.
-type spool struct {
+type Spool struct {
 	// Set by open, constant from then on.
-	folder  importFolder
+	folder  Folder
 	name    string        // of the folder of the import, in folder
 	engine  *store.Engine // of the database
 	bits    int           // of the codes of a codes-only collection; 0: it has none
-	earlier promise       // that an earlier process gave and kept: the import has been committed
+	earlier Promise       // that an earlier process gave and kept: the import has been committed
 
 	// What has been put and skipped. Put and Skip change these, close does not: the goroutine
 	// that stages may read them while another closes the spool.
@@ -31,7 +31,7 @@ type spool struct {
 	bytes uint64      // that the items are estimated to take in memory, see record.Item.Bytes
 
 	// The way of items into files.
-	chunkBytes int      // a chunk of so many bytes is full; tests set less
+	ChunkBytes int      // a chunk of so many bytes is full; tests set less
 	named      int      // labels of items that are in a chunk
 	keys       keyArena // of items
 	chunk      *chunk   // being filled; nil: none
@@ -43,25 +43,25 @@ type spool struct {
 	chunks []chunkRef
 }
 
-// spoolOptions say what an import needs of its database and its user.
-type spoolOptions struct {
-	engine     *store.Engine
-	descriptor *record.Descriptor // of the collection, as it is now
-	items      *bulk.Items        // empty; open adds the staged items, put the next
-	bytes      int64              // that all items will take in memory; 0: not known
-	restart    bool               // forget what is staged
+// Options say what an import needs of its database and its user.
+type Options struct {
+	Engine     *store.Engine
+	Descriptor *record.Descriptor // of the collection, as it is now
+	Items      *bulk.Items        // empty; open adds the staged items, put the next
+	Bytes      int64              // that all items will take in memory; 0: not known
+	Restart    bool               // forget what is staged
 
-	// skipped, unless nil, hears of the rows that earlier sessions have skipped, in order.
-	skipped func(row int, why string)
+	// Skipped, unless nil, hears of the rows that earlier sessions have skipped, in order.
+	Skipped func(row int, why string)
 }
 
-// open begins an import, or continues the staged one of the same origin. It reads what is
+// Open begins an import, or continues the staged one of the same origin. It reads what is
 // staged; where a part of it is damaged, the items from there on are forgotten. Too little
 // space for the items is a DiskFullError, a damaged promise an ErrStaged.
-func (f importFolder) open(ctx context.Context, origin importOrigin, o spoolOptions) (*spool, error) {
-	s := &spool{folder: f, name: origin.name(), engine: o.engine, items: o.items, chunkBytes: chunkBytes}
-	if o.descriptor.CodesOnly() {
-		s.bits = o.descriptor.Bits
+func (f Folder) Open(ctx context.Context, origin Origin, o Options) (*Spool, error) {
+	s := &Spool{folder: f, name: origin.Name(), engine: o.Engine, items: o.Items, ChunkBytes: chunkBytes}
+	if o.Descriptor.CodesOnly() {
+		s.bits = o.Descriptor.Bits
 	}
 	if err := s.open(ctx, headerOf(origin), &o); err != nil {
 		s.closeFiles()
@@ -70,72 +70,72 @@ func (f importFolder) open(ctx context.Context, origin importOrigin, o spoolOpti
 	return s, nil
 }
 
-func (s *spool) open(ctx context.Context, head header, o *spoolOptions) error {
+func (s *Spool) open(ctx context.Context, head header, o *Options) error {
 	found, err := s.folder.readHeader(s.name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	begins := found != head || o.restart
+	begins := found != head || o.Restart
 	if begins {
-		if err := s.begin(head, o.bytes); err != nil {
+		if err := s.begin(head, o.Bytes); err != nil {
 			return err
 		}
 	}
-	if s.earlier, err = s.folder.promised(s.name); err != nil {
+	if s.earlier, err = s.folder.Promised(s.name); err != nil {
 		return err
 	}
 	if err := s.resume(ctx, o); err != nil {
 		return err
 	}
-	if begins || s.committed() {
+	if begins || s.Committed() {
 		return nil
 	}
-	left := max(o.bytes-int64(s.bytes), 0)
-	return s.engine.Admit(left+o.bytes, false)
+	left := max(o.Bytes-int64(s.bytes), 0)
+	return s.engine.Admit(left+o.Bytes, false)
 }
 
 // begin makes the folder of an import, in place of one that there may be. It wants room for
 // the items twice: in the spool, and in the store.
-func (s *spool) begin(head header, bytes int64) error {
-	if err := s.folder.remove(s.name); err != nil {
+func (s *Spool) begin(head header, bytes int64) error {
+	if err := s.folder.Remove(s.name); err != nil {
 		return err
 	}
 	if err := s.engine.Admit(2*bytes, false); err != nil {
 		return err
 	}
-	if err := store.MakeDir(s.folder.fs, s.dir()); err != nil {
+	if err := store.MakeDir(s.folder.FS, s.Dir()); err != nil {
 		return err
 	}
 	return s.folder.writeHeader(s.name, head)
 }
 
-// dir returns the folder of the import.
-func (s *spool) dir() string { return s.folder.path(s.name) }
+// Dir returns the folder of the import.
+func (s *Spool) Dir() string { return s.folder.path(s.name) }
 
-// committed reports whether an earlier process has committed the import, and ended before it
+// Committed reports whether an earlier process has committed the import, and ended before it
 // could remove what was staged. Nothing may be put then.
-func (s *spool) committed() bool { return s.earlier.commit > 0 }
+func (s *Spool) Committed() bool { return s.earlier.Commit > 0 }
 
-// rowCount returns the number of rows that have been put or skipped, in all sessions.
-func (s *spool) rowCount() int { return int(max(s.rows, s.earlier.rows)) }
+// Rows returns the number of rows that have been put or skipped, in all sessions.
+func (s *Spool) Rows() int { return int(max(s.rows, s.earlier.Rows)) }
 
-// itemCount returns the number of items that have been put, in all sessions.
-func (s *spool) itemCount() int {
+// Items returns the number of items that have been put, in all sessions.
+func (s *Spool) Items() int {
 	if s.items == nil { // the zero spool
 		return 0
 	}
-	return max(s.items.Len(), int(s.earlier.items))
+	return max(s.items.Len(), int(s.earlier.Items))
 }
 
-// byteCount estimates what the items take in memory.
-func (s *spool) byteCount() int64 { return int64(s.bytes) }
+// Bytes estimates what the items take in memory.
+func (s *Spool) Bytes() int64 { return int64(s.bytes) }
 
-// failure returns the failure after which nothing can be put any more; nil: there is none.
-func (s *spool) failure() error { return s.err }
+// Err returns the failure after which nothing can be put any more; nil: there is none.
+func (s *Spool) Err() error { return s.err }
 
-// put stages a copy of an item that suits the collection and has been checked. It changes
+// Put stages a copy of an item that suits the collection and has been checked. It changes
 // it.Key to an equal string that the columns can keep.
-func (s *spool) put(it *record.Item) error {
+func (s *Spool) Put(it *record.Item) error {
 	c, err := s.filling()
 	if err != nil {
 		return err
@@ -157,8 +157,8 @@ func (s *spool) put(it *record.Item) error {
 	return s.flushFull()
 }
 
-// skip stages that a row is not an item, and why, up to maxSkipBytes of it.
-func (s *spool) skip(why string) error {
+// Skip stages that a row is not an item, and why, up to maxSkipBytes of it.
+func (s *Spool) Skip(why string) error {
 	c, err := s.filling()
 	if err != nil {
 		return err
@@ -168,8 +168,8 @@ func (s *spool) skip(why string) error {
 	return s.flushFull()
 }
 
-// register numbers labels that are new, in this order.
-func (s *spool) register(labels []string) error {
+// Register numbers labels that are new, in this order.
+func (s *Spool) Register(labels []string) error {
 	c, err := s.filling()
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (s *spool) register(labels []string) error {
 }
 
 // filling returns the chunk that is being filled, a new one where there is none.
-func (s *spool) filling() (*chunk, error) {
+func (s *Spool) filling() (*chunk, error) {
 	if s.err == nil && s.writer == nil {
 		s.writer, s.err = s.newWriter()
 	}
@@ -195,7 +195,7 @@ func (s *spool) filling() (*chunk, error) {
 }
 
 // nameLabels adds the labels to the chunk that are in none yet.
-func (s *spool) nameLabels(c *chunk) {
+func (s *Spool) nameLabels(c *chunk) {
 	if s.items.Labels.Count() == s.named {
 		return
 	}
@@ -206,8 +206,8 @@ func (s *spool) nameLabels(c *chunk) {
 }
 
 // flushFull flushes the chunk if it is full. It returns the first failure of writing.
-func (s *spool) flushFull() error {
-	if s.chunk.full(s.chunkBytes) {
+func (s *Spool) flushFull() error {
+	if s.chunk.full(s.ChunkBytes) {
 		s.flush()
 		s.err = s.writer.failed()
 	}
@@ -215,7 +215,7 @@ func (s *spool) flushFull() error {
 }
 
 // flush hands the chunk that is being filled to the writer.
-func (s *spool) flush() {
+func (s *Spool) flush() {
 	c := s.chunk
 	s.chunk = nil
 	switch {
@@ -227,9 +227,9 @@ func (s *spool) flush() {
 	}
 }
 
-// settle makes what has been put durable, and lets the columns read from the files what items
+// Settle makes what has been put durable, and lets the columns read from the files what items
 // have besides, for a commit. d is the descriptor of the collection, no older than any item.
-func (s *spool) settle(d *record.Descriptor) error {
+func (s *Spool) Settle(d *record.Descriptor) error {
 	if s.err != nil {
 		return s.err
 	}
@@ -244,34 +244,34 @@ func (s *spool) settle(d *record.Descriptor) error {
 	if slices.ContainsFunc(s.chunks, func(ref chunkRef) bool { return !ref.plain() }) {
 		rest = &extras{s, d}
 	}
-	s.items.ReadFrom(rest, s.folder.fs, s.dir())
+	s.items.ReadFrom(rest, s.folder.FS, s.Dir())
 	return nil
 }
 
-// promise says durably that the import is the commit of this number, which is to come. Another
+// Promise says durably that the import is the commit of this number, which is to come. Another
 // goroutine may call it while the one of the spool waits.
-func (s *spool) promise(commit uint64) error {
-	p := promise{commit, s.rows, uint64(s.items.Len())}
-	err := store.ReplaceFile(s.folder.fs, s.dir(), promiseFile, p.bytes())
+func (s *Spool) Promise(commit uint64) error {
+	p := Promise{commit, s.rows, uint64(s.items.Len())}
+	err := store.ReplaceFile(s.folder.FS, s.Dir(), promiseFile, p.bytes())
 	if err != nil {
-		s.withdraw()
+		s.Withdraw()
 	}
 	return err
 }
 
-// withdraw takes the promise back: there is no such commit. If that fails so does the
+// Withdraw takes the promise back: there is no such commit. If that fails so does the
 // database, since a later commit would be taken for this one. As for promise, another goroutine
 // may call it.
-func (s *spool) withdraw() {
-	if err := removeFile(s.folder.fs, s.dir(), promiseFile); err != nil {
+func (s *Spool) Withdraw() {
+	if err := removeFile(s.folder.FS, s.Dir(), promiseFile); err != nil {
 		s.engine.Log.Fail(err)
 	}
 }
 
-// close makes what has been put durable, and closes the files. The import can be continued.
+// Close makes what has been put durable, and closes the files. The import can be continued.
 // Another goroutine may call it when none stages any more. It returns the first failure of
 // writing.
-func (s *spool) close() error {
+func (s *Spool) Close() error {
 	err := s.err
 	if s.writer != nil && err == nil {
 		s.flush()
@@ -281,14 +281,14 @@ func (s *spool) close() error {
 	return err
 }
 
-// remove closes the files and removes the import.
-func (s *spool) remove() error {
+// Remove closes the files and removes the import.
+func (s *Spool) Remove() error {
 	s.closeFiles()
-	return s.folder.remove(s.name)
+	return s.folder.Remove(s.name)
 }
 
 // closeFiles ends the writer and closes the files that have been read.
-func (s *spool) closeFiles() {
+func (s *Spool) closeFiles() {
 	if s.writer != nil {
 		_ = s.writer.close() // close has synced; for remove failures do not matter
 		s.writer = nil

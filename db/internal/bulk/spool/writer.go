@@ -1,4 +1,4 @@
-package db
+package spool
 
 import (
 	"errors"
@@ -32,8 +32,8 @@ type writer struct {
 const writerSyncBytes = 32 << 20
 
 // newWriter makes the next file of the spool.
-func (s *spool) newWriter() (*writer, error) {
-	fsys, dir := s.folder.fs, s.dir()
+func (s *Spool) newWriter() (*writer, error) {
+	fsys, dir := s.folder.FS, s.Dir()
 	number := 1
 	if n := len(s.files); n > 0 {
 		if _, err := fmt.Sscanf(fsys.PathBase(s.files[n-1].path), "%d", &number); err != nil {

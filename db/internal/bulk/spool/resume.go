@@ -1,4 +1,4 @@
-package db
+package spool
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 // resume takes the chunks that are staged, up to the first that is damaged or does not follow
 // the one before it. It removes the files behind that, so that their chunks do not follow those
 // of the next session.
-func (s *spool) resume(ctx context.Context, o *spoolOptions) error {
-	fsys, dir := s.folder.fs, s.dir()
+func (s *Spool) resume(ctx context.Context, o *Options) error {
+	fsys, dir := s.folder.FS, s.Dir()
 	names, err := fsys.List(dir)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *spool) resume(ctx context.Context, o *spoolOptions) error {
 }
 
 // scan takes the chunks of a file as long as they follow, and reports whether there was one.
-func (s *spool) scan(ctx context.Context, f *chunkFile, o *spoolOptions) (any bool, err error) {
+func (s *Spool) scan(ctx context.Context, f *chunkFile, o *Options) (any bool, err error) {
 	size, err := f.size()
 	defer func() {
 		if !any {
@@ -99,8 +99,8 @@ func (s *spool) scan(ctx context.Context, f *chunkFile, o *spoolOptions) (any bo
 }
 
 // take adds the items of a chunk to the columns. A chunk with an error adds nothing.
-func (s *spool) take(h *chunkHeader, parts *[chunkParts][]byte, o *spoolOptions) error {
-	codeBytes, modalities := codec.Bytes(s.bits), len(o.descriptor.Modalities)
+func (s *Spool) take(h *chunkHeader, parts *[chunkParts][]byte, o *Options) error {
+	codeBytes, modalities := codec.Bytes(s.bits), len(o.Descriptor.Modalities)
 	if len(parts[chunkCodes]) != int(h.items)*codeBytes {
 		return fmt.Errorf("%w: codes of a chunk", codec.ErrCorrupt)
 	}
@@ -131,8 +131,8 @@ func (s *spool) take(h *chunkHeader, parts *[chunkParts][]byte, o *spoolOptions)
 			i++
 		}, func(i, t int) { s.items.SetPresent(t, first+i) }),
 		h.eachSkip(parts[chunkSkips], func(row uint64, why string) {
-			if o.skipped != nil {
-				o.skipped(int(h.rows+row), why)
+			if o.Skipped != nil {
+				o.Skipped(int(h.rows+row), why)
 			}
 		}))
 }

@@ -1,4 +1,4 @@
-package db
+package spool
 
 import (
 	"errors"
@@ -95,7 +95,7 @@ func (r *chunkRef) readPart(part int, buf *[]byte) error {
 // extras are the items of a spool with what they have besides key and code, for columns. A
 // chunk is a block.
 type extras struct {
-	spool      *spool
+	spool      *Spool
 	descriptor *record.Descriptor
 }
 
@@ -142,18 +142,18 @@ func (r *reader) Read(block int, parts bulk.Parts) (from int, items []*record.It
 // unreadable words the error of a chunk that cannot be read.
 func (x *extras) unreadable(err error) error {
 	if errors.Is(err, codec.ErrCorrupt) {
-		return &stagedDamage{fault.CorruptionError{What: x.spool.dir() + ": nothing of it is stored: begin the import again, which stages the damaged ones anew", Err: err}}
+		return &damage{fault.CorruptionError{What: x.spool.Dir() + ": nothing of it is stored: begin the import again, which stages the damaged ones anew", Err: err}}
 	}
 	return fmt.Errorf("fddhdb: read staged items: %w", err)
 }
 
-// A stagedDamage is an ErrStaged.
-type stagedDamage struct{ fault.CorruptionError }
+// A damage is an ErrStaged.
+type damage struct{ fault.CorruptionError }
 
-func (e *stagedDamage) Error() string {
+func (e *damage) Error() string {
 	return fmt.Sprintf("%v: %s: %v", fault.ErrStaged, e.What, e.Err)
 }
 
-func (e *stagedDamage) Is(target error) bool {
+func (e *damage) Is(target error) bool {
 	return target == fault.ErrStaged || target == fault.ErrCorrupt
 }

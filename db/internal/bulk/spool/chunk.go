@@ -1,4 +1,4 @@
-package db
+package spool
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package db
+package spool
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 )
 
 // A part of a chunk may be anything: it is refused, or its items are such as Put takes.
-func FuzzStagedChunk(f *testing.F) {
+func FuzzChunk(f *testing.F) {
 	d := &record.Descriptor{
 		Modalities: []record.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},
 		Fields:     []record.Field{{Name: "n", Type: record.Int, Indexed: true}, {Name: "s", Type: record.String, Indexed: false}},
