@@ -34,7 +34,7 @@ type Batch struct {
 	columns *bulk.Items // items to put, which come after changes; nil: there are only changes
 	single  bool        // there are only changes, and will be
 	bytes   int
-	staged  *spool.Spool // of the import that the commit completes, to which it is promised; nil: none
+	staged  *spool.Spool // of the import that this batch completes: its commit is promised; nil: none
 	err     error
 	done    bool // Commit has been called
 	stored  bool // and has returned nil
@@ -317,7 +317,8 @@ func (b *Batch) encode(ctx context.Context) error {
 	})
 }
 
-// commitPromised commits the changes alone, after the commit has been promised to the spool.
+// commitPromised commits the changes, without those of other callers, after promising the
+// commit to the spool.
 func (b *Batch) commitPromised(ctx context.Context) error {
 	r := &state.Request{Changes: b.changes}
 	err := b.db.state.Committer.Do(ctx, 0, func(tx *state.Tx) error {

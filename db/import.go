@@ -57,13 +57,14 @@ type ImportOptions struct {
 type Import struct {
 	c     *Collection
 	opt   ImportOptions
-	name  string       // of its folder, by which openImports knows it
-	spool *spool.Spool // holds what is staged
-	items *bulk.Items  // the columns that the spool fills, for Commit
-	plain record.Item  // scratch of Put
+	name  string       // of its folder in openImports
+	spool *spool.Spool // the staged items
+	items *bulk.Items  // the columns of the spool, which Commit stores
+	plain record.Item  // scratch memory of Put
 
-	// Of the user's goroutine alone: the database may close the import meanwhile.
-	ended bool // by Commit, Close or Discard
+	// ended is set by Commit, Close and Discard. Closing the database, which another goroutine
+	// may do, leaves it alone: the goroutine of the user reads it without a lock.
+	ended bool
 
 	oneCommit int64 // MaxBatchBytes; tests set less
 }
@@ -107,11 +108,10 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 		d.imports.leave(im.name)
 		return nil, fault.Annotate(d.state.Engine.FullDisk(err), "import into collection %q", c.name)
 	}
-	d.imports.changed.Add(1) // who has looked since take may not have seen the folder
+	d.imports.changed.Add(1) // figures that were made since take may lack the folder
 	return im, nil
 }
 
-// open opens the spool.
 func (im *Import) open(ctx context.Context, origin spool.Origin) error {
 	desc, err := im.descriptor()
 	if err != nil {
@@ -189,7 +189,7 @@ func (im *Import) RegisterLabels(labels []string) error {
 	return im.stage(func(*state.CollectionView) error { return im.failure(im.spool.Register(labels)) })
 }
 
-// stage calls f, which stages something, unless nothing can be staged.
+// stage calls f, which adds to the spool, unless nothing can be added.
 func (im *Import) stage(f func(*state.CollectionView) error) error {
 	if err := im.usable(); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (im *Import) usable() error {
 	return nil
 }
 
-// failure words the error of staging.
+// failure words an error of the spool; nil stays nil.
 func (im *Import) failure(err error) error {
 	return fault.Annotate(im.c.db.state.Engine.FullDisk(err), "stage items of collection %q", im.c.name)
 }

@@ -46,7 +46,7 @@ func (im *Import) Commit(ctx context.Context) error {
 	return nil
 }
 
-// settle makes what has been put durable, and lets it be read.
+// settle makes the staged items durable and readable.
 func (im *Import) settle() error {
 	desc, err := im.descriptor()
 	if err != nil {
@@ -68,10 +68,10 @@ func (im *Import) commit(ctx context.Context) error {
 	return im.oneByOne(ctx)
 }
 
-// partBytes is about how much is stored in one of several commits.
+// partBytes is about the size of one of several commits.
 const partBytes = 64 << 20
 
-// oneByOne stores the items as a batch does that is no bulk load.
+// oneByOne stores the items by an ordinary batch, or by several of them. The last is promised.
 func (im *Import) oneByOne(ctx context.Context) error {
 	most := im.oneCommit
 	inParts := im.Bytes() > most

@@ -11,10 +11,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// keptImports is how long what an interrupted import has staged is kept for it to go on.
+// keptImports is how long the files of an interrupted import are kept.
 const keptImports = 7 * 24 * time.Hour
 
-// Folder returns the folder of staged imports.
+// importFolder returns the folder of staged imports.
 func (d *DB) importFolder() spool.Folder {
 	return spool.Folder{FS: d.opts.FS, Dir: d.opts.FS.PathJoin(d.dir, store.ImportsName)}
 }

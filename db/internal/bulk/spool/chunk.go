@@ -8,14 +8,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// A chunk holds a few megabytes of items as they are written to a file: a header, and parts
-// that can each be read without the others. docs/FORMAT.md describes the bytes.
+// A chunk holds a few megabytes of items as they are written to a file: a header, and parts that
+// can each be read without the others. docs/FORMAT.md describes the bytes. The goroutine of the
+// Spool fills it, the writer's writes it: see writer.free.
 type chunk struct {
 	rows  uint64 // before the chunk, items and skipped ones
 	start uint64 // items before the chunk
 	items uint32
 	skips uint32 // skipped rows
-	bytes uint64 // that the items are estimated to take in memory; the spool counts them
+	bytes uint64 // an estimate of the memory of the items, which Spool.Put counts
 
 	parts [chunkParts][]byte
 	plain bool // the items have nothing but keys and codes: records and vectors are empty
@@ -32,12 +33,13 @@ const (
 	chunkParts
 )
 
+// Sizes of a chunk, and its first bytes.
 const (
 	chunkMagic       = 0x46494d43 // "CMIF"
 	chunkHeaderBytes = 4 + 4 + 4*8 + chunkParts*8
 
 	chunkBytes = 4 << 20 // a chunk of so many bytes is full
-	chunkItems = 1 << 14 // at most
+	chunkItems = 1 << 14 // a chunk has no more items
 )
 
 // reset empties the chunk, which is to follow so many rows and items. It keeps the memory.
@@ -64,7 +66,7 @@ func (c *chunk) addLabel(name string) {
 	c.parts[chunkLabels] = appendString(c.parts[chunkLabels], name)
 }
 
-// addSkip adds a skipped row.
+// addSkip adds a skipped row with the reason.
 func (c *chunk) addSkip(why string) {
 	at := uint64(c.items) + uint64(c.skips)
 	c.parts[chunkSkips] = appendString(binary.AppendUvarint(c.parts[chunkSkips], at), why)
@@ -126,7 +128,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// putSize writes the length of what follows the four bytes at at into these.
+// putSize writes into the four bytes of b at offset at how many bytes follow them.
 func putSize(b []byte, at int) {
 	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 }

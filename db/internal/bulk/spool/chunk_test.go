@@ -10,7 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A part of a chunk may be anything: it is refused, or its items are such as Put takes.
+// Any bytes as a part of a chunk are refused, or give only what Put may be given.
 func FuzzChunk(f *testing.F) {
 	d := &record.Descriptor{
 		Modalities: []record.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},

@@ -18,19 +18,19 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// A Folder is the folder imports/ of a database. Each staged import has a folder in it,
-// with these files:
+// A Folder is the folder imports/ of a database. Each staged import has a folder in it, with
+// these files:
 //
-//	HEAD          JSON: a header
+//	HEAD          a header
 //	000001.items  chunks, one after the other; a file for each session of the import
-//	COMMIT        a promise
+//	COMMIT        a Promise
 //
-// While an import is removed, the name of its folder ends in ".gone". An Folder has no
-// state besides the files, so goroutines may share it; of the import that one of them has open,
-// the others only look at the header and the sizes.
+// While an import is removed, the name of its folder ends in ".gone". A Folder has no state
+// besides the files, so goroutines may share it. Of an import that is open, others only call
+// Look: reading the promise might keep the import from writing it.
 type Folder struct {
 	FS  vfs.FS
-	Dir string
+	Dir string // its path; it need not exist
 }
 
 // Names of files and folders.
@@ -45,36 +45,36 @@ const (
 // another version begins anew.
 const filesVersion = 2
 
-// MaxSourceBytes bounds Origin.source.
+// MaxSourceBytes is how long Origin.Source may be.
 const MaxSourceBytes = 1 << 20
 
-// A Origin says what an import brings where. An import continues the staged one that has
-// an equal Origin.
+// An Origin says which items an import brings into which collection. An import continues the
+// staged one whose Origin is equal.
 type Origin struct {
 	UUID       string `json:"uuid,omitempty"` // of the database
 	Collection uint32 `json:"collection"`     // its number
-	Source     string `json:"source"`         // where the items come from, in words of the user
+	Source     string `json:"source"`         // any text of the user that identifies the items
 }
 
-// Name returns the name of the folder of the import.
+// Name returns the name of the import's folder, which depends on collection and source alone.
 func (o *Origin) Name() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", o.Collection, o.Source))
 	return hex.EncodeToString(sum[:12])
 }
 
-// A header is the content of HEAD.
+// A header is the content of HEAD, as JSON.
 type header struct {
 	FDDHDB  string `json:"fddhdb"` // "import"
 	Version int    `json:"version"`
 	Origin
 }
 
-// headerOf returns the header of an import that begins.
+// headerOf returns the header that this version writes.
 func headerOf(o Origin) header { return header{"import", filesVersion, o} }
 
-// Files are the files of one staged import, seen from outside.
+// Files describes the files of one staged import.
 type Files struct {
-	Origin            // zero if HEAD is missing or not a header
+	Origin            // zero if HEAD is missing or damaged
 	Bytes   int64     // on disk
 	Touched time.Time // when one of the files was last written
 }
@@ -88,7 +88,7 @@ func (f Folder) Names() ([]string, error) {
 	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, goneSuffix) }), err
 }
 
-// list returns what is in the folder, in order.
+// list returns the names of all folders, in order; none if there is no Folder.
 func (f Folder) list() ([]string, error) {
 	names, err := f.FS.List(f.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,8 +98,8 @@ func (f Folder) list() ([]string, error) {
 	return names, err
 }
 
-// Look looks at the files of an import. Files that vanish meanwhile do not count: the import
-// has just ended.
+// Look describes the files of an import. Files that vanish meanwhile, because the import ends,
+// do not count.
 func (f Folder) Look(name string) (s Files, err error) {
 	h, err := f.readHeader(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +122,7 @@ func (f Folder) Look(name string) (s Files, err error) {
 	return s, nil
 }
 
-// readHeader reads the header of an import, zero if the file is not one.
+// readHeader reads the header of an import. It is zero if the file is damaged.
 func (f Folder) readHeader(name string) (h header, err error) {
 	b, err := readSmall(f.FS, f.FS.PathJoin(f.path(name), headFile), 4*MaxSourceBytes)
 	if err == nil && (json.Unmarshal(b, &h) != nil || h.FDDHDB != "import") {
@@ -131,6 +131,7 @@ func (f Folder) readHeader(name string) (h header, err error) {
 	return h, err
 }
 
+// writeHeader writes the header of an import durably.
 func (f Folder) writeHeader(name string, h header) error {
 	b, err := json.Marshal(h)
 	if err != nil {
@@ -139,7 +140,7 @@ func (f Folder) writeHeader(name string, h header) error {
 	return store.ReplaceFile(f.FS, f.path(name), headFile, append(b, '\n'))
 }
 
-// Remove removes a staged import. A crash leaves all of it, or a folder that tidy removes.
+// Remove removes a staged import. A crash leaves all of it, or a folder that Tidy removes.
 func (f Folder) Remove(name string) error {
 	dir := f.path(name)
 	gone := dir + goneSuffix
@@ -157,8 +158,8 @@ func (f Folder) Remove(name string) error {
 	return errors.Join(store.SyncDir(f.FS, f.Dir), f.FS.RemoveAll(gone))
 }
 
-// RemoveItems removes the items of a committed import. What stays, the header and the promise,
-// says that the import has been committed. It reports whether there was anything to remove.
+// RemoveItems removes the items of a committed import, and reports whether there were any. The
+// header and the promise stay: they say that the import has been committed.
 func (f Folder) RemoveItems(name string) (any bool, err error) {
 	dir := f.path(name)
 	files, err := f.FS.List(dir)
@@ -170,9 +171,9 @@ func (f Folder) RemoveItems(name string) (any bool, err error) {
 	return any, err
 }
 
-// Tidy is for opening a database that has so many commits, before there can be another: it
-// removes the promises of later commits, which have not come about, and folders that are half
-// removed. left hears of such a folder that stays because it cannot be removed.
+// Tidy is called when a database is opened, before anything is committed. commits is the number
+// of its last commit. Tidy removes the promises of later commits, which have not come about, and
+// folders that are half removed; where that fails for a folder, left hears of it.
 func (f Folder) Tidy(commits uint64, left func(dir string, err error)) error {
 	names, err := f.list()
 	if err != nil {
@@ -187,7 +188,7 @@ func (f Folder) Tidy(commits uint64, left func(dir string, err error)) error {
 		}
 		p, err := f.Promised(name)
 		if errors.Is(err, fault.ErrCorrupt) {
-			continue // open tells of it
+			continue // Open tells the user
 		}
 		if err == nil && p.Commit > commits {
 			err = removeFile(f.FS, f.path(name), promiseFile)
@@ -199,7 +200,7 @@ func (f Folder) Tidy(commits uint64, left func(dir string, err error)) error {
 	return nil
 }
 
-// readSmall reads a file, at most so many bytes of it.
+// readSmall reads a file up to most bytes.
 func readSmall(fsys vfs.FS, path string, most int64) ([]byte, error) {
 	f, err := fsys.Open(path)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// A Promise is the content of COMMIT. It is written before an import is committed, and says
-// which commit of the database that will be. After a crash the import has been committed if and
-// only if the database has this commit: whatever opens the database removes the promise of a
-// commit that has not come about (see tidy), before another commit can get its number.
+// A Promise is the content of COMMIT: the number that the commit of the import will have. It is
+// written before that commit. After a crash the import has been committed if and only if the
+// database has a commit of this number: opening the database removes the promise of one that has
+// not come about (see Folder.Tidy), before another commit can get the number.
 type Promise struct {
-	Commit uint64 // its number, from 1 on; 0: there is no promise
-	Rows   uint64 // of the whole import
-	Items  uint64 // likewise
+	Commit uint64 // the number, from 1 on; 0: there is no promise
+	Rows   uint64 // of the whole import, skipped rows included
+	Items  uint64 // of the whole import
 }
 
 // castagnoli is the table of CRC-32C.
@@ -24,6 +24,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const promiseBytes = 28
 
+// bytes returns the content of the file.
 func (p *Promise) bytes() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, p.Commit)
 	b = binary.LittleEndian.AppendUint64(b, p.Rows)
@@ -31,8 +32,8 @@ func (p *Promise) bytes() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// Promised returns the promise of an import, zero if there is none. A damaged one is an
-// ErrStaged.
+// Promised reads the promise of an import. It is zero if there is none; a damaged one gives
+// fault.ErrStaged.
 func (f Folder) Promised(name string) (Promise, error) {
 	path := f.FS.PathJoin(f.path(name), promiseFile)
 	b, err := readSmall(f.FS, path, promiseBytes+1)

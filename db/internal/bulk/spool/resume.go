@@ -11,9 +11,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// resume takes the chunks that are staged, up to the first that is damaged or does not follow
-// the one before it. It removes the files behind that, so that their chunks do not follow those
-// of the next session.
+// resume takes the staged chunks up to the first that is damaged or does not follow the one
+// before it. It removes the files behind that one: otherwise their chunks might follow those of
+// the next session.
 func (s *Spool) resume(ctx context.Context, o *Options) error {
 	fsys, dir := s.folder.FS, s.Dir()
 	names, err := fsys.List(dir)
@@ -48,7 +48,8 @@ func (s *Spool) resume(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// scan takes the chunks of a file as long as they follow, and reports whether there was one.
+// scan takes the chunks of a file as far as each follows the one before it, and reports whether
+// it has taken any.
 func (s *Spool) scan(ctx context.Context, f *chunkFile, o *Options) (any bool, err error) {
 	size, err := f.size()
 	defer func() {
@@ -82,7 +83,7 @@ func (s *Spool) scan(ctx context.Context, f *chunkFile, o *Options) (any bool, e
 			err = s.take(&h, &parts, o)
 		}
 		if errors.Is(err, codec.ErrCorrupt) {
-			break // the user puts its items again, and those that follow
+			break // the user stages its rows again, and those that follow
 		}
 		if err != nil {
 			return any, err
@@ -104,7 +105,7 @@ func (s *Spool) take(h *chunkHeader, parts *[chunkParts][]byte, o *Options) erro
 	if len(parts[chunkCodes]) != int(h.items)*codeBytes {
 		return fmt.Errorf("%w: codes of a chunk", codec.ErrCorrupt)
 	}
-	// Decode everything once and keep nothing but the labels, to see that there is no error.
+	// First decode everything, and keep only the labels: an error must come before any change.
 	var names []string
 	err := h.eachLabel(parts[chunkLabels], func(name string) { names = append(names, name) })
 	if err == nil {
@@ -135,22 +136,4 @@ func (s *Spool) take(h *chunkHeader, parts *[chunkParts][]byte, o *Options) erro
 				o.Skipped(int(h.rows+row), why)
 			}
 		}))
-}
-
-// A keyArena holds keys side by side in large pieces of memory: a key that is kept as a part of
-// something larger would keep all of it.
-type keyArena struct{ room strings.Builder }
-
-// add returns a copy of a key.
-func (a *keyArena) add(key string) string {
-	if key == "" {
-		return ""
-	}
-	if a.room.Cap()-a.room.Len() < len(key) {
-		a.room = strings.Builder{}
-		a.room.Grow(1 << 16)
-	}
-	from := a.room.Len()
-	a.room.WriteString(key)
-	return a.room.String()[from:]
 }

@@ -12,52 +12,57 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// A Spool holds the items of one import until they are committed: keys, codes, labels and
-// modalities in the columns of a bulk.Items, everything in chunks in the files of a folder. It
-// belongs to one goroutine, save what the methods say. The zero spool holds nothing, and is only
-// asked for numbers.
+// A Spool holds the items of one import until they are committed. Their keys, codes, labels and
+// modalities are in memory, in the columns of a bulk.Items; everything is in chunks in files.
+//
+// One goroutine uses a Spool. While it waits for a commit, the committer calls Promise and
+// Withdraw. When no call goes on any more, another goroutine may Close the Spool; the first may
+// still ask Rows, Items, Bytes and Committed then. The zero Spool only answers these.
 type Spool struct {
-	// Set by open, constant from then on.
+	// Set by Open, constant from then on.
 	folder  Folder
-	name    string        // of the folder of the import, in folder
+	name    string        // of the folder of this import, in folder
 	engine  *store.Engine // of the database
-	bits    int           // of the codes of a codes-only collection; 0: it has none
-	earlier Promise       // that an earlier process gave and kept: the import has been committed
+	bits    int           // of the codes of a codes-only collection, otherwise 0
+	earlier Promise       // given and kept by an earlier process; zero: none
 
-	// What has been put and skipped. Put and Skip change these, close does not: the goroutine
-	// that stages may read them while another closes the spool.
-	items *bulk.Items // of the caller of open, who commits them
+	// What is staged. Close does not touch these.
+	items *bulk.Items // the columns, which belong to the caller of Open
 	rows  uint64      // items and skipped rows
-	bytes uint64      // that the items are estimated to take in memory, see record.Item.Bytes
+	bytes uint64      // an estimate of the memory of the items, see record.Item.Bytes
 
-	// The way of items into files.
-	ChunkBytes int      // a chunk of so many bytes is full; tests set less
-	named      int      // labels of items that are in a chunk
-	keys       keyArena // of items
-	chunk      *chunk   // being filled; nil: none
-	writer     *writer  // nil: nothing has been put in this session
-	err        error    // the first failure of writing, after which nothing can be put
+	// From Put to the files.
+	keys   keyArena // the keys in items
+	named  int      // how many labels of items are in chunks
+	chunk  *chunk   // is being filled; nil: none
+	writer *writer  // nil: this session has staged nothing
+	err    error    // the first failure of writing, after which nothing can be staged
 
-	// The way back. Chunks that the writer has written come here by settle.
-	files  []*chunkFile
-	chunks []chunkRef
+	// From the files to a commit. Open and Settle add to these; the readers of a settled Spool
+	// share them.
+	files  []*chunkFile // in order; chunks of the last may be missing in chunks
+	chunks []chunkRef   // in order
+
+	// ChunkBytes is the size from which on a chunk is written. Tests set less.
+	ChunkBytes int
 }
 
-// Options say what an import needs of its database and its user.
+// Options say what Open needs besides the origin of an import.
 type Options struct {
-	Engine     *store.Engine
+	Engine     *store.Engine      // of the database: it admits what is written
 	Descriptor *record.Descriptor // of the collection, as it is now
-	Items      *bulk.Items        // empty; open adds the staged items, put the next
-	Bytes      int64              // that all items will take in memory; 0: not known
-	Restart    bool               // forget what is staged
+	Items      *bulk.Items        // empty columns, to which the Spool adds all items
+	Bytes      int64              // an estimate of the memory of all items; 0: not known
+	Restart    bool               // begin anew: forget what is staged
 
-	// Skipped, unless nil, hears of the rows that earlier sessions have skipped, in order.
+	// Skipped, unless nil, is called with the rows that earlier sessions have skipped, in order.
 	Skipped func(row int, why string)
 }
 
-// Open begins an import, or continues the staged one of the same origin. It reads what is
-// staged; where a part of it is damaged, the items from there on are forgotten. Too little
-// space for the items is a DiskFullError, a damaged promise an ErrStaged.
+// Open begins an import, or continues the staged one of the same origin: it reads all of that
+// once. If a part is damaged, the rows from there on are forgotten, and the caller puts them
+// again. Too little space for Options.Bytes gives a fault.DiskFullError, a damaged promise
+// fault.ErrStaged.
 func (f Folder) Open(ctx context.Context, origin Origin, o Options) (*Spool, error) {
 	s := &Spool{folder: f, name: origin.Name(), engine: o.Engine, items: o.Items, ChunkBytes: chunkBytes}
 	if o.Descriptor.CodesOnly() {
@@ -90,12 +95,12 @@ func (s *Spool) open(ctx context.Context, head header, o *Options) error {
 	if begins || s.Committed() {
 		return nil
 	}
-	left := max(o.Bytes-int64(s.bytes), 0)
+	left := max(o.Bytes-int64(s.bytes), 0) // to be staged, and then all to be stored
 	return s.engine.Admit(left+o.Bytes, false)
 }
 
-// begin makes the folder of an import, in place of one that there may be. It wants room for
-// the items twice: in the spool, and in the store.
+// begin makes the folder of the import anew. It wants room for the items twice: in the folder,
+// and in the store.
 func (s *Spool) begin(head header, bytes int64) error {
 	if err := s.folder.Remove(s.name); err != nil {
 		return err
@@ -112,29 +117,30 @@ func (s *Spool) begin(head header, bytes int64) error {
 // Dir returns the folder of the import.
 func (s *Spool) Dir() string { return s.folder.path(s.name) }
 
-// Committed reports whether an earlier process has committed the import, and ended before it
-// could remove what was staged. Nothing may be put then.
+// Committed reports whether an earlier process has committed the import and ended before it
+// removed the files. Nothing may be staged then.
 func (s *Spool) Committed() bool { return s.earlier.Commit > 0 }
 
-// Rows returns the number of rows that have been put or skipped, in all sessions.
+// Rows returns the number of rows that all sessions have put and skipped.
 func (s *Spool) Rows() int { return int(max(s.rows, s.earlier.Rows)) }
 
-// Items returns the number of items that have been put, in all sessions.
+// Items returns the number of items that all sessions have put.
 func (s *Spool) Items() int {
-	if s.items == nil { // the zero spool
+	if s.items == nil { // the zero Spool
 		return 0
 	}
 	return max(s.items.Len(), int(s.earlier.Items))
 }
 
-// Bytes estimates what the items take in memory.
+// Bytes returns an estimate of the memory of the staged items.
 func (s *Spool) Bytes() int64 { return int64(s.bytes) }
 
-// Err returns the failure after which nothing can be put any more; nil: there is none.
+// Err returns the first failure of writing, or nil. Nothing can be staged after it.
 func (s *Spool) Err() error { return s.err }
 
-// Put stages a copy of an item that suits the collection and has been checked. It changes
-// it.Key to an equal string that the columns can keep.
+// Put stages a copy of an item, which has been checked against the descriptor of the
+// collection. It replaces it.Key by an equal string that the columns keep. An error is a failure
+// of writing: see Err.
 func (s *Spool) Put(it *record.Item) error {
 	c, err := s.filling()
 	if err != nil {
@@ -157,7 +163,7 @@ func (s *Spool) Put(it *record.Item) error {
 	return s.flushFull()
 }
 
-// Skip stages that a row is not an item, and why, up to maxSkipBytes of it.
+// Skip stages that a row is not an item, and the reason, up to 1 KiB of it. For errors see Put.
 func (s *Spool) Skip(why string) error {
 	c, err := s.filling()
 	if err != nil {
@@ -168,7 +174,7 @@ func (s *Spool) Skip(why string) error {
 	return s.flushFull()
 }
 
-// Register numbers labels that are new, in this order.
+// Register gives numbers to new labels, in this order. For errors see Put.
 func (s *Spool) Register(labels []string) error {
 	c, err := s.filling()
 	if err != nil {
@@ -194,7 +200,7 @@ func (s *Spool) filling() (*chunk, error) {
 	return s.chunk, nil
 }
 
-// nameLabels adds the labels to the chunk that are in none yet.
+// nameLabels adds to the chunk the labels that are in none yet.
 func (s *Spool) nameLabels(c *chunk) {
 	if s.items.Labels.Count() == s.named {
 		return
@@ -205,7 +211,7 @@ func (s *Spool) nameLabels(c *chunk) {
 	}
 }
 
-// flushFull flushes the chunk if it is full. It returns the first failure of writing.
+// flushFull flushes the chunk if it is full. It returns the failure that is known by then.
 func (s *Spool) flushFull() error {
 	if s.chunk.full(s.ChunkBytes) {
 		s.flush()
@@ -227,8 +233,9 @@ func (s *Spool) flush() {
 	}
 }
 
-// Settle makes what has been put durable, and lets the columns read from the files what items
-// have besides, for a commit. d is the descriptor of the collection, no older than any item.
+// Settle makes all staged rows durable and readable: it lets the columns read labels, fields,
+// payloads and vectors from the files, which a commit of the columns needs. d is the descriptor
+// of the collection; it is at least as new as the one of the last item.
 func (s *Spool) Settle(d *record.Descriptor) error {
 	if s.err != nil {
 		return s.err
@@ -248,8 +255,8 @@ func (s *Spool) Settle(d *record.Descriptor) error {
 	return nil
 }
 
-// Promise says durably that the import is the commit of this number, which is to come. Another
-// goroutine may call it while the one of the spool waits.
+// Promise writes durably that the next commit, which has this number, is the import. An error
+// means that nothing is promised.
 func (s *Spool) Promise(commit uint64) error {
 	p := Promise{commit, s.rows, uint64(s.items.Len())}
 	err := store.ReplaceFile(s.folder.FS, s.Dir(), promiseFile, p.bytes())
@@ -259,18 +266,16 @@ func (s *Spool) Promise(commit uint64) error {
 	return err
 }
 
-// Withdraw takes the promise back: there is no such commit. If that fails so does the
-// database, since a later commit would be taken for this one. As for promise, another goroutine
-// may call it.
+// Withdraw removes the promise, because the commit has not come about. If that fails, the
+// database fails: otherwise the promise would name a later commit.
 func (s *Spool) Withdraw() {
 	if err := removeFile(s.folder.FS, s.Dir(), promiseFile); err != nil {
 		s.engine.Log.Fail(err)
 	}
 }
 
-// Close makes what has been put durable, and closes the files. The import can be continued.
-// Another goroutine may call it when none stages any more. It returns the first failure of
-// writing.
+// Close makes all staged rows durable and closes the files, so that another Open continues the
+// import. It returns the first failure of writing.
 func (s *Spool) Close() error {
 	err := s.err
 	if s.writer != nil && err == nil {
@@ -281,7 +286,7 @@ func (s *Spool) Close() error {
 	return err
 }
 
-// Remove closes the files and removes the import.
+// Remove closes the files and removes them: the import has been committed, or is given up.
 func (s *Spool) Remove() error {
 	s.closeFiles()
 	return s.folder.Remove(s.name)
@@ -290,7 +295,7 @@ func (s *Spool) Remove() error {
 // closeFiles ends the writer and closes the files that have been read.
 func (s *Spool) closeFiles() {
 	if s.writer != nil {
-		_ = s.writer.close() // close has synced; for remove failures do not matter
+		_ = s.writer.close() // Close has synced before; Remove needs nothing of the file
 		s.writer = nil
 	}
 	for _, f := range s.files {

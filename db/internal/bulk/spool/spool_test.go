@@ -18,7 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A session is an import of a test that is open.
+// A session is an open Spool of a test.
 type session struct {
 	*Spool
 	items   *bulk.Items
@@ -42,8 +42,8 @@ func openSession(t *testing.T, fsys vfs.FS, d *record.Descriptor) session {
 	return x
 }
 
-// What several sessions have put and skipped is read back as it was, and what is damaged by
-// then is an error that says what to do.
+// The rows of several sessions are read back as they were, and a chunk that is damaged meanwhile
+// gives an error with the remedy.
 func TestSpool(t *testing.T) {
 	d := &record.Descriptor{
 		Modalities: []record.Modality{{Name: "image", Dim: 3}},
@@ -116,8 +116,8 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// A promise is kept when the database has the commit, and goes with tidy when it has not. Of an
-// import that is committed the promise may be all that stays.
+// Tidy leaves the promise of a commit that the database has, and removes the others. The promise
+// says that an import is committed also when its items have been removed.
 func TestPromise(t *testing.T) {
 	fsys := vfs.NewMem()
 	folder := Folder{fsys, "imports"}

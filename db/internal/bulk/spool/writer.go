@@ -10,20 +10,21 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// A writer writes chunks to a new file of a spool. Its goroutine, which run is, ends with
-// close.
+// A writer writes chunks to a new file of a Spool, in a goroutine of its own: see run. The
+// goroutine of the Spool fills chunks, hands them over, and ends it by close.
 type writer struct {
-	// Set by newWriter, constant from then on.
-	engine *store.Engine
-	file   vfs.File   // of the goroutine
-	of     *chunkFile // the same file, for reading
+	engine *store.Engine // admits each chunk
+	file   vfs.File      // for run alone
+	of     *chunkFile    // the same file, for reading
 
-	chunks chan *chunk   // to write; nil asks to make what is written durable
-	free   chan *chunk   // written, to be filled again; never blocks the goroutine
-	synced chan struct{} // answers nil
-	ended  chan struct{} // closed by the goroutine at its end
+	// A chunk goes from free to the goroutine of the Spool, by chunks to run, and back to free,
+	// which has room for all of them: run never waits for it.
+	chunks chan *chunk   // to be written; nil asks for a sync
+	free   chan *chunk   // to be filled
+	synced chan struct{} // run answers a nil
+	ended  chan struct{} // run closes it at its end
 
-	mu   sync.Mutex // guards these
+	mu   sync.Mutex // guards the fields below
 	err  error      // the first failure
 	refs []chunkRef // written since the last call of written
 }
@@ -31,7 +32,7 @@ type writer struct {
 // writerSyncBytes is how much is written before it is made durable.
 const writerSyncBytes = 32 << 20
 
-// newWriter makes the next file of the spool.
+// newWriter makes the next file of the Spool, and starts its writer.
 func (s *Spool) newWriter() (*writer, error) {
 	fsys, dir := s.folder.FS, s.Dir()
 	number := 1
@@ -62,7 +63,7 @@ func (s *Spool) newWriter() (*writer, error) {
 	return w, nil
 }
 
-// run writes the chunks that come. After a failure it only gives them back.
+// run writes chunks until close. After a failure it only gives them back.
 func (w *writer) run() {
 	defer close(w.ended)
 	at, unsynced := int64(0), 0
@@ -89,7 +90,7 @@ func (w *writer) run() {
 	w.fail(w.file.Close())
 }
 
-// write writes a chunk, whose header is at the offset at.
+// write writes a chunk at the offset at, and moves at behind it.
 func (w *writer) write(c *chunk, at *int64) error {
 	if err := w.engine.Admit(int64(c.size()), false); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (w *writer) write(c *chunk, at *int64) error {
 	return nil
 }
 
-// fail keeps the first failure; nil is none.
+// fail keeps err if it is the first failure; nil is none.
 func (w *writer) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,14 +127,14 @@ func (w *writer) fail(err error) {
 	}
 }
 
-// failed returns the first failure; nil: there is none.
+// failed returns the first failure, or nil.
 func (w *writer) failed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-// sync waits until the chunks that were handed over are durable.
+// sync waits until all chunks that were handed over are durable.
 func (w *writer) sync() error {
 	w.chunks <- nil
 	<-w.synced
@@ -149,7 +150,7 @@ func (w *writer) written() []chunkRef {
 	return refs
 }
 
-// close writes the chunks that were handed over, and ends the goroutine.
+// close writes the chunks that were handed over and ends the goroutine. It does not sync.
 func (w *writer) close() error {
 	close(w.chunks)
 	<-w.ended
