@@ -5,7 +5,21 @@
 // record, models and the codes that they give by package spaces. Folder and Locked open a store
 // for reading only; Store looks at one that is open, while others read and write.
 //
-// What is wrong is a Finding, and no error; what follows from something that cannot be read is
-// left out. A verification runs in the goroutine of its caller, with helpers that it waits for.
+// What is wrong is a Finding, and no error. One damaged record is one finding, as far as
+// possible: what follows from something that cannot be read is left out. Two rules see to
+// that. Whatever cannot be read or decoded is noted (lose, skip); and before something is
+// reported as missing, or as contradicting a record, that record must not be among the noted
+// ones (missing, lost, untold).
+//
+// The order of the checks is that of Store: tables, the database, the catalogue, then each
+// collection with its keys, items, features and spaces, and last the keys that belong to none
+// of these. A check reads each record once, by ascending key, and keeps what the other side of
+// a comparison needs: bitmaps of rows, hashes of keys, codes. db.Verify says how much memory
+// that takes.
+//
+// Verifiers are embedded in each other: verifier, collectionVerifier, spaceVerifier,
+// codeVerifier. Each has its own bad, missing and about, which say in findings what it looks
+// at. A verification runs in the goroutine of its caller, with helpers that it waits for.
+//
 // db/verify_damage_test.go damages each kind of record; db/verify_sound_test.go expects nothing.
 package verify

@@ -10,7 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// checkOnline looks at the sets of rows of the online step.
+// checkOnline reads the sets of rows that the updater works from, pending and recode, and
+// checks that their rows have items, and pending ones features that the model knows.
 func (s *spaceVerifier) checkOnline() {
 	s.stageIn("what rows have taught", s.spaceID())
 	names := [...]string{codec.SetPending: "rows that the online step has not seen", codec.SetRecode: "rows to be coded again"}
@@ -45,7 +46,8 @@ func (s *spaceVerifier) checkOnline() {
 	}
 }
 
-// checkLessons looks at what rows have taught.
+// checkLessons reads what rows have taught, and checks that each lesson is possible, and is of
+// a row that has features and has been looked at by the updater. pending must be known.
 func (s *spaceVerifier) checkLessons() {
 	prefix := s.prefix(codec.KindLessons)
 	complete := s.entries(prefix, s.about("lessons"), func(key []byte, row uint32, entry []byte) {
@@ -73,10 +75,12 @@ func (s *spaceVerifier) checkLessons() {
 	}
 }
 
-// Bits is how many bits the codes of the space have.
+// Bits returns the length of the codes of the space. Both descriptors that are embedded have a
+// field of that name.
 func (s *spaceVerifier) Bits() int { return s.Space.Bits }
 
-// checkOutbox looks at departures, which are numbered without gaps up to the next one.
+// checkOutbox looks at departures, which are numbered without gaps up to the next one. The
+// first ones may be gone, as a checkpoint deletes those that it has taken in.
 func (s *spaceVerifier) checkOutbox() {
 	prefix := s.prefix(codec.KindOutbox)
 	expected, any := uint64(0), false
@@ -101,6 +105,7 @@ func (s *spaceVerifier) checkOutbox() {
 	}
 }
 
+// checkDeparture decodes a departure, and its features into buffers, by modality.
 func (s *spaceVerifier) checkDeparture(value []byte, buffers []model.Vector) error {
 	d, err := codec.DecodeDeparture(s.Bits(), value)
 	if err == nil {
