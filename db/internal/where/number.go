@@ -78,7 +78,8 @@ func parseExponent(s string) int {
 // A span is the values from lo to hi, both included. It is empty if lo is above hi.
 type span[T int64 | float64] struct{ lo, hi T }
 
-// intSpans returns the integers for which the comparison with a number is true.
+// intSpans returns the integers for which the comparison with a typed number is true: the
+// number need not be an integer, nor fit into 64 bits. For IN it is that of =.
 func intSpans(op op, text string) []span[int64] {
 	const least, most = math.MinInt64, math.MaxInt64
 	b := integerBound(text)
@@ -130,7 +131,8 @@ func floatSpans(op op, text string) []span[float64] {
 func nextInt(x int64) int64       { return max(x, x+1) }
 func nextFloat(x float64) float64 { return math.Nextafter(x, math.Inf(1)) }
 
-// chooseSpans joins the spans that an operator admits.
+// chooseSpans joins the spans that an operator admits: of the values under a number, the same
+// as it, and over it. IN is =.
 func chooseSpans[T int64 | float64](op op, under, same, over []span[T]) []span[T] {
 	switch op {
 	case less:
