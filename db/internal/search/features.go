@@ -13,14 +13,14 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// defaultWindow is the number of items that ByFeatures puts in order if the query does
+// defaultWindow is the number of items that byFeatures puts in order if the query does
 // not say and K is small.
 const defaultWindow = 200
 
 // window returns how many of the first items are put in order by their features, 0 for
 // any other order. It is never less than K, and by default at least twice K.
 func (s *Searcher) window() int {
-	if s.q.Order != ByFeatures {
+	if s.q.Order != byFeatures {
 		return 0
 	}
 	k := s.q.K
@@ -30,7 +30,7 @@ func (s *Searcher) window() int {
 	return max(defaultWindow, k, min(k, math.MaxInt/2)*2)
 }
 
-// checkFeatures refuses queries ByFeatures that make no sense: with a cursor, without a
+// checkFeatures refuses queries byFeatures that make no sense: with a cursor, without a
 // vector, or by a modality that no item has which may be a hit. It copies the vector, as
 // Runs outlive the call that the caller's slices were given to.
 func (s *Searcher) checkFeatures() error {
@@ -119,14 +119,14 @@ func (s *Searcher) squaredDistance(row uint32) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return SquaredDistance(x, s.p.vector), nil
+	return squaredDistance(x, s.p.vector), nil
 }
 
-// SquaredDistance returns the squared Euclidean distance of two vectors, both dense and
+// squaredDistance returns the squared Euclidean distance of two vectors, both dense and
 // of the same length, or both sparse. It adds up in float64, by ascending dimension, and
 // leaves out dimensions that are zero in both: the dense and the sparse form of the same
 // vectors have the same distance.
-func SquaredDistance(x, y model.Vector) (sum float64) {
+func squaredDistance(x, y model.Vector) (sum float64) {
 	add := func(d float64) { sum += d * d }
 	if !x.IsSparse() {
 		for j, v := range y.Value {

@@ -14,7 +14,7 @@ import (
 
 // rank appends to dst the first k rows of a run that pass the filter and follow the
 // cursor. Their order is (-cosine, row), or row alone if the query has no projection or
-// the order is ByCode. The row that the query starts from comes first.
+// the order is byCode. The row that the query starts from comes first.
 //
 // With cosines it reads the projections of all rows of the run, a block of 256 rows at a
 // time. Without, and without a filter or cursor, it looks at k rows only: a run may be

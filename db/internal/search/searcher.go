@@ -48,9 +48,9 @@ type Order int
 // Orders. All end with the row, so that no two items are equal.
 const (
 	byProjection Order = iota // distance, score of the code, age of the code, cosine; the default
-	ByCode                    // the same without the cosine
-	ByScore                   // score of the code whatever its distance, age of the code, cosine
-	ByFeatures                // byProjection, and the first of these by the distance of their vectors
+	byCode                    // the same without the cosine
+	byScore                   // score of the code whatever its distance, age of the code, cosine
+	byFeatures                // byProjection, and the first of these by the distance of their vectors
 )
 
 // Tools are shared by all searches of a database, and are safe for concurrent use.
@@ -93,7 +93,7 @@ type Searcher struct {
 	// or once Within has sorted its codes by score; then matches is empty.
 	matches []codec.Near // by distance; in no order within one distance
 	scored  []mih.Scored // in the order of mih.Scored.Compare
-	byScore bool         // the order is ByScore, and the query has a projection to score with
+	byScore bool         // the order is byScore, and the query has a projection to score with
 
 	Total   int          // items of the codes within the radius; 0 after Nearest
 	found   *mih.Explain // from the pool explains; nil before How and after Close
@@ -148,11 +148,11 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 		s.exclude(s.self)
 	}
 	switch q.Order {
-	case ByCode:
+	case byCode:
 		s.p.unit = nil
-	case ByScore:
+	case byScore:
 		s.byScore = s.p.Z != nil
-	case ByFeatures:
+	case byFeatures:
 		if err := s.checkFeatures(); err != nil {
 			s.Close()
 			return nil, err

@@ -2,8 +2,8 @@
 // more than one place, both ways.
 //
 // It never imports package state: it must not trust what it checks. Records are read by package
-// record, models and the codes that they give by package spaces. Folder and Locked open a store
-// for reading only; Store looks at one that is open, while others read and write.
+// record, models and the codes that they give by package spaces. Folder opens a store for
+// reading only; Store looks at one that is open, while others read and write.
 //
 // What is wrong is a Finding, and no error. One damaged record is one finding, as far as
 // possible: what follows from something that cannot be read is left out. Two rules see to
@@ -13,7 +13,7 @@
 //
 // The order of the checks is that of Store: tables, the database, the catalogue, then each
 // collection with its keys, items, features and spaces, and last the keys that belong to none
-// of these. A check reads each record once, by ascending key, and keeps what the other side of
+// of these. A check goes through its records once, by ascending key, and keeps what the other side of
 // a comparison needs: bitmaps of rows, hashes of keys, codes. db.Verify says how much memory
 // that takes.
 //

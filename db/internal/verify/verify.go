@@ -38,11 +38,11 @@ func Folder(ctx context.Context, cfg *store.Config, dir string, opt Options, fou
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	return Locked(ctx, cfg, dir, opt, found)
+	return locked(ctx, cfg, dir, opt, found)
 }
 
-// Locked is Folder for a folder that the caller has locked, by its canonical path.
-func Locked(ctx context.Context, cfg *store.Config, dir string, opt Options, found func(report.Finding) error) (_ *report.Verification, err error) {
+// locked is Folder for a folder that the caller has locked, by its canonical path.
+func locked(ctx context.Context, cfg *store.Config, dir string, opt Options, found func(report.Finding) error) (_ *report.Verification, err error) {
 	kv, err := store.OpenDatabase(dir, cfg, store.NewLog(cfg.Signals), true)
 	if errors.Is(err, fault.ErrCorrupt) {
 		return &report.Verification{Findings: 1}, found(report.Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + fault.Problem(errors.Unwrap(err))})
