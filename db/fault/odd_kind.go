@@ -11,7 +11,7 @@ import (
 // is damage: a codec.ErrCorrupt.
 type KindError struct {
 	Path   string
-	Found  fs.FileMode // its type
+	Found  fs.FileMode // type of what is there; other bits do not count
 	Folder bool        // a folder belongs there, not a file
 }
 
@@ -26,6 +26,7 @@ func (e *KindError) Error() string {
 // Is makes errors.Is(err, codec.ErrCorrupt) true.
 func (e *KindError) Is(target error) bool { return target == codec.ErrCorrupt }
 
+// kindName spells the type of a file for a message.
 func kindName(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeDir != 0:
