@@ -130,10 +130,10 @@ func (l *load) sortKeys() {
 	})
 }
 
-// twins looks for keys that two items have. Of two that brought the same key the second
-// would replace the first, which is no load of new items. The same is true of an automatic
-// key that a later item brings. But an automatic key that an earlier item has brought is
-// taken: the counter passes over it.
+// twins looks for keys that two items have, which stand beside each other in order. Of two
+// that brought the same key the second would replace the first, which is no load of new
+// items. The same is true of an automatic key that a later item brings. But an automatic key
+// that an earlier item has brought is taken: the counter passes over it.
 func (l *load) twins(taken map[string]bool) error {
 	for i := range len(l.order) - 1 {
 		a, b := l.order[i], l.order[i+1]

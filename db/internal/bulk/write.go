@@ -20,6 +20,17 @@ import (
 // are those that a Tx would write for one item after the other. Keys that can be in the
 // store already, such as layers and blocks that other rows share, are merged; all others
 // are set.
+//
+//	writeKeys      row of each key              codec.KindKey
+//	writeRowKeys   key of each row, in blocks   codec.KindRowKeys
+//	writeItems     labels, fields, payload      codec.KindItem
+//	writeFeatures  vectors                      codec.KindFeatures
+//	writeSets      live, modalities, labels     codec.KindRows
+//	writeFields    values of indexed fields     codec.KindFieldRows
+//	writePending   rows for the updater         codec.KindOnlineRows
+//	writeCounters  sequence, labels, counters   codec.KindDatabase, KindLabel, KindCounters
+//
+// spaceCodes and targetCodes write the rest: projections, codes, their rows and postings.
 
 // row returns the row of item i.
 func (l *load) row(i int) uint32 { return l.firstRow + uint32(i) }

@@ -81,6 +81,7 @@ func (p *position) weight(s *Searcher, rows mih.Rows, n uint32, distance int) in
 	case c > 0:
 		return w
 	}
+	// This is the code of the position: the rows of it that rank leaves are those behind.
 	if !p.counted {
 		ranked, err := s.rank(context.Background(), nil, r, math.MaxInt)
 		if err != nil {

@@ -116,7 +116,7 @@ func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 				return
 			}
 		}
-		var shell []run
+		var shell []run // the codes of one distance
 		for i := 0; i < len(s.matches); {
 			if err := ctx.Err(); err != nil {
 				yield(run{}, err)

@@ -187,6 +187,8 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 		f.Problem = fmt.Sprintf(format, args...)
 		v.found(f, key)
 	}
+	// Behind the kind stand 4 bytes of the collection, in records of spaces 4 of the space, and
+	// in records of codes one of the target.
 	kind := key[0]
 	length := 0
 	switch {

@@ -17,8 +17,16 @@ import (
 )
 
 // A codeVerifier looks at one code set: the codes of one target of a space. Four kinds of
-// records must agree: the code number of each row, the codes by number, the rows of each code,
-// and the postings. It holds the first two in memory, and stays until the space is done.
+// records must agree:
+//
+//   - codes of rows: by row, the number of its code, and what that was made of;
+//   - codes: by number, the bits, and beside them the one row that carries the code, or
+//     codec.ManyRows;
+//   - rows of codes: by number and container, the rows of a code that several carry;
+//   - postings: by substring and value, the numbers of the codes that have it.
+//
+// A code whose last row has gone is deleted, so each stored code has a row. The verifier holds
+// the first two in memory, and stays until the space is done.
 type codeVerifier struct {
 	*spaceVerifier
 	record.CodeKeys                             // keys of the code set
@@ -39,8 +47,8 @@ type carriedCode struct {
 // What is known of the code of a row. The zero value is that of a row that was never put.
 const (
 	carriedNone  = iota // the row has no code
-	carriedOnce         // the row names a code
-	carriedTwice        // and the code names the row
+	carriedOnce         // the row names a code, which has not named the row yet
+	carriedTwice        // and the code names the row: the two agree
 )
 
 // A storedCode is what is known of a code besides its bits.

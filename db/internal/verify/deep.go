@@ -189,7 +189,8 @@ func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got 
 }
 
 // tieTolerance bounds numbers of a projection whose sign may depend on the order in which they
-// were summed, as a part of the largest number.
+// were summed, as a part of the largest number: kernels for other processors sum in another
+// order.
 const tieTolerance = 1e-4
 
 // compareCode compares the code of a row with the code that encoding gives, and where the two

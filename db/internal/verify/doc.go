@@ -17,6 +17,27 @@
 // a comparison needs: bitmaps of rows, hashes of keys, codes. db.Verify says how much memory
 // that takes.
 //
+// What is compared with what; both ways unless one is named:
+//
+//	descriptors of collections      names of collections
+//	live rows                       items; keys of rows; the number of items in the counters
+//	keys of rows                    rows of keys
+//	rows of each modality           feature records
+//	rows of each label              labels of items
+//	rows of values of fields        values in items
+//	codes of rows                   rows of codes
+//	codes                           postings of all substrings; codes differ from each other
+//	items that should have a code   codes of rows (that way only)
+//	codes made of features          projections (that way only)
+//	lessons                         rows that the updater has not seen: none is both
+//	counters of a space             numbers of codes, of rows with codes, of lessons
+//	marker and side file            format and commits of the store
+//
+// and with Options.Deep
+//
+//	codes and projections           what the model makes of labels and features
+//	statistics                      sum of lessons and departures
+//
 // Verifiers are embedded in each other: verifier, collectionVerifier, spaceVerifier,
 // codeVerifier. Each has its own bad, missing and about, which say in findings what it looks
 // at. A verification runs in the goroutine of its caller, with helpers that it waits for.

@@ -115,6 +115,8 @@ func (f *fieldVerifier) item(row uint32, t record.Terms) {
 			f.c.bad(f.name(int(x.Field), x.Text), f.key(int(x.Field), row, x.Text), "row %d is not in it, and its item says so", row)
 		}
 	}
+	// A number is in slice 0, which says that there is one, and in the slice of each bit of its
+	// image that is set (codec/slices.go).
 	for _, x := range t.Numbers {
 		var not []byte // slices in which it is not
 		take := func(slice byte) {

@@ -15,6 +15,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// All reading of many keys goes through walk. Pebble ends an iteration at a block that it
+// cannot read, and at a value that it cannot merge, and does not say how far the damage
+// reaches. walk goes on behind it, so that one damaged block hides only its own keys, and
+// notes the range, so that nothing in it is called missing.
+
 // lost reports whether a key could not be read, or had a value that could not be decoded.
 // Nothing can be said of what stands under it then, and that it cannot be is reported.
 func (v *verifier) lost(key []byte) bool { return v.unread.Has(key) }

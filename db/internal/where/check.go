@@ -158,8 +158,10 @@ func (l literal) mismatch(about string) error {
 	return &Error{l.column, about + "the number " + shorten(l.text)}
 }
 
-// spans returns the values that a test of numbers admits, as few spans as possible: an
-// IN with a thousand successive years is one span.
+// spans returns the values that a test of numbers admits, as few spans as possible and
+// ascending: an IN with a thousand successive years is one span. of returns the spans of one
+// value under an operator, next the value after another: spans that touch are joined, as each
+// costs a comparison of bit slices.
 func spans[T int64 | float64](t *test, of func(op, string) []span[T], next func(T) T) []span[T] {
 	var list []span[T]
 	for _, v := range t.values {

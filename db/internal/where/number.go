@@ -6,6 +6,11 @@ import (
 	"strings"
 )
 
+// Numbers stay text until it is known what they are compared with. An integer field is
+// compared exactly: integerBound places any number, of any length and with a fraction, among
+// the integers. A float field holds float64s, so the number is rounded to one. In both cases
+// a test becomes spans that have exactly the values for which it is true.
+
 // A bound is the place of a typed number among the 64-bit integers.
 type bound struct {
 	floor int64 // greatest integer not above the number, if out is 0
