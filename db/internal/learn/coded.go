@@ -1,4 +1,4 @@
-package db
+package learn
 
 import (
 	"context"
@@ -22,8 +22,8 @@ type coded struct {
 	teaches []bool // by row, where that matters: it has what projections learn from
 }
 
-// encodeBlock is how many items are read while those before them are encoded.
-const encodeBlock = 1024
+// EncodeBlock is how many items are read while those before them are encoded.
+const EncodeBlock = 1024
 
 // encodeRows makes the codes in a space of the items of a view in the rows from from up
 // to and without until, up to limit of them, while it reads the next ones; 0 is no limit. Reading takes one of the
@@ -80,7 +80,7 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 	}
 	err := record.ForEachItem(v.Snap, cv.Descriptor, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
 		if uint64(row) >= until {
-			return errStopped
+			return record.ErrStopped
 		}
 		own := make([]model.Vector, len(x))
 		for t := range x {
@@ -88,17 +88,17 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 		}
 		rows, vectors, labels = append(rows, row), append(vectors, own), append(labels, rec.Labels)
 		n := len(out.rows) + len(rows)
-		if len(rows) == encodeBlock || n == limit {
+		if len(rows) == EncodeBlock || n == limit {
 			if err := flush(); err != nil {
 				return err
 			}
 		}
 		if n == limit {
-			return errStopped
+			return record.ErrStopped
 		}
 		return nil
 	})
-	if err == nil || errors.Is(err, errStopped) {
+	if err == nil || errors.Is(err, record.ErrStopped) {
 		err = flush()
 	}
 	if err == nil {

@@ -1,4 +1,4 @@
-package db
+package learn
 
 import (
 	"cmp"
@@ -50,10 +50,9 @@ func reindexBytes(cv *state.CollectionView) int64 {
 
 func clampedBytes(x float64) int64 { return int64(min(x, math.MaxInt64/4)) }
 
-// hasRoom refuses work on a collection for which there is no room; what it stores is
-// estimated from the present state.
-func (c *Collection) hasRoom(estimate func(*state.CollectionView) int64) error {
-	return c.read(func(_ *state.View, cv *state.CollectionView) error {
-		return c.db.state.Engine.Admit(estimate(cv), false)
+// RoomToTrain refuses a training for whose results there is no room on the disk.
+func (c Collection) RoomToTrain(opt TrainOptions) error {
+	return c.Read(func(_ *state.View, cv *state.CollectionView) error {
+		return c.DB.Engine.Admit(trainingBytes(cv, opt), false)
 	})
 }

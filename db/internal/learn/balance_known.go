@@ -1,4 +1,4 @@
-package db
+package learn
 
 import (
 	"slices"
@@ -15,8 +15,8 @@ const (
 	balancePatience = 1000 // times as long as it took, it is what is known
 )
 
-// presentBalance is balance, or of many codes what it was a moment ago.
-func presentBalance(cv *state.CollectionView) *report.Balance {
+// PresentBalance is balance, or of many codes what it was a moment ago.
+func PresentBalance(cv *state.CollectionView) *report.Balance {
 	codes := 0
 	for i := range cv.Sets {
 		if cv.Sets[i].Table == nil {
@@ -25,7 +25,7 @@ func presentBalance(cv *state.CollectionView) *report.Balance {
 		codes += cv.Sets[i].Codes
 	}
 	if codes <= balancedAtOnce {
-		return balanceIn(cv, maxBalanced)
+		return BalanceIn(cv, maxBalanced)
 	}
 	known := cv.Balances
 	isOf := func(b *state.MeasuredBalance) bool {
@@ -47,7 +47,7 @@ func presentBalance(cv *state.CollectionView) *report.Balance {
 		return copyOf(last.Balance)
 	}
 	start := time.Now()
-	b := &state.MeasuredBalance{Balance: balanceIn(cv, maxBalanced)}
+	b := &state.MeasuredBalance{Balance: BalanceIn(cv, maxBalanced)}
 	for i := range cv.Sets {
 		b.Tables = append(b.Tables, weak.Make(cv.Sets[i].Table))
 	}

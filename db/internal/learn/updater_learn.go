@@ -1,4 +1,4 @@
-package db
+package learn
 
 import (
 	"context"
@@ -28,13 +28,13 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	n := int(unlabelled.GetCardinality())
 	u.waiting, u.skipped = unlabelled, n
 	unlabelled = firstRows(unlabelled, maxUpdateRows)
-	waits := teacher == TeacherAuto && n < 2*u.l.refused
-	tries := n > 0 && (teacher == TeacherModality || teacher == TeacherAuto && !waits)
+	waits := teacher == Auto && n < 2*u.l.refused
+	tries := n > 0 && (teacher == Modality || teacher == Auto && !waits)
 	if waits && n > 0 {
 		u.refused = n
 		u.reason = fmt.Sprintf("they are tried again when there are %d: %d without labels were refused, now there are %d", 2*u.l.refused, u.l.refused, n)
 	}
-	if labelled.IsEmpty() && !tries && teacher != TeacherSelf {
+	if labelled.IsEmpty() && !tries && teacher != Self {
 		return nil
 	}
 	// Of what came: those without labels may have been there for long.
@@ -42,11 +42,11 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	if came.IsEmpty() {
 		came = unlabelled
 	}
-	if u.drift, err = measureDrift(ctx, u.v, u.cv, came); err != nil {
+	if u.drift, err = MeasureDrift(ctx, u.v, u.cv, came); err != nil {
 		return err
 	}
 	u.total = int(labelled.GetCardinality())
-	if teacher == TeacherSelf || tries && teacher != TeacherAuto {
+	if teacher == Self || tries && teacher != Auto {
 		u.total += n
 	}
 	held := roaring.New()
@@ -68,7 +68,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 		return err
 	}
 	switch {
-	case teacher == TeacherSelf:
+	case teacher == Self:
 		u.waiting, u.skipped = roaring.New(), 0
 		return u.teach(ctx, unlabelled, model.TeacherSelf, 0)
 	case adopt:
@@ -85,15 +85,15 @@ const (
 	// maxUpdateRows bounds how many labelled and how many other items one update looks
 	// at, and so its commit.
 	maxUpdateRows = 1 << 20
-	// manyPending is from how many pending rows on those with labels are found by the
+	// ManyPending is from how many pending rows on those with labels are found by the
 	// sets of labels, and not by their records: those that are refused stay pending.
-	manyPending = 1 << 14
+	ManyPending = 1 << 14
 )
 
 // partition returns the pending rows with labels that the model knows, and the others.
 func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.Bitmap, err error) {
 	pending, m := u.cv.Pending, u.cv.Space.Learned
-	if pending.GetCardinality() > manyPending {
+	if pending.GetCardinality() > ManyPending {
 		known := roaring.New()
 		prefix := append(codec.CollectionKey(codec.KindRows, u.cv.ID), codec.SetLabel)
 		err = record.ForEach(u.v.Snap, prefix, func(key, value []byte) error {
@@ -153,7 +153,7 @@ func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, tea
 	}
 	lead = guard.Lead()
 	u.lead = u.cv.Modalities[u.cv.Space.Positions[lead]].Name
-	if teacher == TeacherModality {
+	if teacher == Modality {
 		return lead, true, nil
 	}
 	tried, done := evenly(unlabelled, triedItems), 0

@@ -1,4 +1,4 @@
-package db
+package learn
 
 import (
 	"context"
@@ -46,9 +46,6 @@ func (l *learner) shrunk() bool {
 	}
 	return false
 }
-
-// everything is any lesson.
-func everything(codec.Lesson) bool { return true }
 
 // learnAnew accumulates the statistics from what rows of the view have taught by the
 // lessons that are wanted, which is what they are.

@@ -1,4 +1,4 @@
-package db
+package learn
 
 import (
 	"math"
@@ -49,10 +49,10 @@ func (b *bitCounts) balance() *report.Balance {
 // many items of more.
 const maxBalanced = 100_000
 
-// balanceIn measures the codes of all items, over all targets, or of a sample of limit items
+// BalanceIn measures the codes of all items, over all targets, or of a sample of limit items
 // where there are more codes than that; nil where there are none, or they are not in
 // memory yet.
-func balanceIn(cv *state.CollectionView, limit int) *report.Balance {
+func BalanceIn(cv *state.CollectionView, limit int) *report.Balance {
 	if cv.Space == nil {
 		return nil
 	}

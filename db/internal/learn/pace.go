@@ -1,4 +1,4 @@
-package db
+package learn
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 // Blocks of many rows are stored as tables, those of few in a batch: tables cost a dozen
 // files that have to be made durable, a batch some microseconds a row.
 const (
-	blockRows = 16 << 10 // without a limit
-	tableRows = 4 << 10  // from here on as tables
+	BlockRows = 16 << 10 // without a limit
+	TableRows = 4 << 10  // from here on as tables
 	batchRows = 1 << 10  // of a block that is not
 )
 
@@ -21,9 +21,9 @@ const (
 // tables.
 func blockSize(rate int) int {
 	switch {
-	case rate == 0 || rate >= 2*blockRows:
-		return blockRows
-	case rate >= 2*tableRows:
+	case rate == 0 || rate >= 2*BlockRows:
+		return BlockRows
+	case rate >= 2*TableRows:
 		return rate / 2
 	}
 	return min(max(rate/10, 1), batchRows)

@@ -1,4 +1,4 @@
-package db
+package learn
 
 import (
 	"fmt"
