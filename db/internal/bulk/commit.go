@@ -17,7 +17,7 @@ type Options struct {
 	// the tables are durable and before the store takes them. An error of it ends the load.
 	// Withdraw is called if the store has refused the tables after that. Both run in the
 	// committer. Whether a promised commit has happened is in the store: an import that was
-	// interrupted in between compares (see db/import_pledge.go).
+	// interrupted in between compares its commit sequence with the promised number.
 	Promise  func(commit uint64) error
 	Withdraw func() // may be nil
 

@@ -162,7 +162,7 @@ func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 }
 
 // BetweenLooks is the number of items, or codes, between two checks of the context.
-// Training loops of package db use it too.
+// Loops of package learn use it too.
 const BetweenLooks = 256
 
 // byCode is Hits for every order but that of features: runs in order, and the rows of

@@ -63,7 +63,7 @@ type Tools struct {
 // which calls Nearest or Within once, then reads the answer, and then calls Close. All
 // calls Nearest itself, as often as it needs more codes.
 //
-// evaluate.go of package db also uses a Searcher with nothing but V and Cv, for Project.
+// Package learn also uses a Searcher with nothing but V and Cv, for Project.
 type Searcher struct {
 	// What New has made of the query. It does not change afterwards, except that All
 	// moves after forward.
