@@ -115,7 +115,7 @@ func (l *load) run(ctx context.Context) (err error) {
 // cannot fail.
 func (l *load) applied() {
 	s := l.s
-	n := l.counters()
+	n := l.counters() // the same as writeCounters has stored
 	for i, sp := range s.Spaces {
 		sp.TakeOver(n.Spaces[i])
 		if rows := l.pending(sp); !rows.IsEmpty() {
@@ -130,6 +130,8 @@ func (l *load) applied() {
 	}
 	from, to := uint64(l.firstRow), s.Counters.NextRow
 	s.Live.Edit().AddRange(from, to)
+	// A training, builder or updater that is running has a view without these rows. It learns
+	// from Changed that they are not as it has seen them.
 	if s.Changed != nil {
 		s.Changed.AddRange(from, to)
 	}

@@ -132,6 +132,8 @@ func (k *targetCodes) writeCodeRows(t *store.Stream) error {
 			pairs = append(pairs, uint64(n)<<32|uint64(k.of.row(i)))
 		}
 	}
+	// Sorted pairs are in the order of the keys: by code number, and then by the container of
+	// the row, which pair >> 16 has together.
 	slices.Sort(pairs)
 	for len(pairs) > 0 {
 		layer, container := codec.NewLayer(), pairs[0]>>16
@@ -162,6 +164,8 @@ func (k *targetCodes) writePostings(t *store.Stream, from, to int) error {
 	sorted := make([]uint32, count)
 	var key, value []byte
 	for j := from; j < to; j++ {
+		// ends[v+1] counts the codes with value v, then ends[v] is where they begin in sorted,
+		// and at last where they end.
 		ends := make([]uint32, 1<<split.Width(j)+1)
 		for i := range codes {
 			codes[i] = uint16(split.Of(table.Code(k.firstCode+uint32(i)), j))

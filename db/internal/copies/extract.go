@@ -267,6 +267,7 @@ func (x *extract) copy(s *store.Stream, group []part) error {
 	copied, reported := 0, uint64(0)
 	for _, p := range group {
 		err := record.ForEachIn(x.v.Snap, p.lo, p.hi, func(key, value []byte) error {
+			// value is the sum of all edits under the key, which is written as one.
 			if codec.Merged(key[0]) && codec.EmptySum(key, value) {
 				return nil
 			}

@@ -146,6 +146,7 @@ func (r *restorer) vacant(dir string) error {
 		return err
 	}
 	for _, name := range names {
+		// With a marker the folder is a database, also while restoring/ is there.
 		switch {
 		case name == store.LockName || name == store.RestoringName:
 		case (name == store.StoreName || name == store.CommitsName) && slices.Contains(names, store.RestoringName):

@@ -128,7 +128,7 @@ func (s *Searcher) squaredDistance(row uint32) (float64, error) {
 // vectors have the same distance.
 func squaredDistance(x, y model.Vector) (sum float64) {
 	add := func(d float64) { sum += d * d }
-	if !x.IsSparse() {
+	if !x.IsSparse() { // nor is y
 		for j, v := range y.Value {
 			add(float64(x.Value[j]) - float64(v))
 		}

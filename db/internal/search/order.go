@@ -24,6 +24,8 @@ func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]r
 	if err != nil {
 		return dst, err
 	}
+	// A run that the cursor stands in is ranked as a whole, with cosines, and then cut: the
+	// position has the cosine of an item.
 	resumes := s.after != nil && s.after.compare(r) == 0
 	if s.p.unit == nil && !resumes && set.Len() > k && s.filter == nil {
 		if s.self != noRow && set.Contains(s.self) {

@@ -129,6 +129,8 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if err := ctx.Err(); err != nil { // a search of few codes does not check it again
 		return nil, err
 	}
+	// The order of what follows matters: point sets the row that exclude takes out, and the
+	// code set; a cursor is compared with a fingerprint of the point.
 	cv, err := cv.InSpace(q.Space)
 	if err != nil {
 		return nil, err
@@ -150,7 +152,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	switch q.Order {
 	case byCode:
 		s.p.unit = nil
-	case byScore:
+	case byScore: // without a projection distances give the scores, and so the same order
 		s.byScore = s.p.Z != nil
 	case byFeatures:
 		if err := s.checkFeatures(); err != nil {

@@ -95,6 +95,8 @@ func (s *StoredCodes) Near(ctx context.Context, dst []codec.Near, query codec.Co
 		}
 		return dst, nil
 	}
+	// Numbers ascend, so parts that follow each other are in different blocks but at their
+	// borders. The first part uses the iterator of s, and leaves it open for Rows.
 	parts := make([]nearPart, max(1, min(runtime.GOMAXPROCS(0), len(numbers)/MinPart)))
 	err := work.ParallelBy(ctx, work.All(), 1, len(parts), func(i int) error {
 		from, to := i*len(numbers)/len(parts), (i+1)*len(numbers)/len(parts)

@@ -116,6 +116,7 @@ func (v *verifier) catalogue() []*record.Descriptor {
 			found(d.Name, "name of the collection", name, "missing")
 		}
 	})
+	// The other way round: each name leads to a descriptor of that name.
 	for name, id := range ids {
 		key := codec.CollectionKey(codec.KindCollection, id)
 		if d := all[id]; (d == nil || d.Name != name) && !v.lost(key) {

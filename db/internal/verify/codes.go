@@ -174,6 +174,8 @@ func (c *codeVerifier) readCodes() {
 	q, distinct := c.CodeKeys.Bits, uint64(0)
 	size := codec.Bytes(q)
 	code := codec.NewCode(q)
+	// An entry of the right length counts as a code even if something is wrong with it, so
+	// that rows and postings which name it are no further findings.
 	complete := c.entries(c.prefix(codec.KindCodes), c.about("codes"), func(key []byte, n uint32, entry []byte) {
 		row, err := codec.DecodeCodeEntry(code, q, entry)
 		if err == nil && uint64(n) >= c.n.NextCode {

@@ -67,6 +67,7 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 	}
 	for rows := s.coded.Iterator(); rows.HasNext() && s.err == nil; {
 		row := rows.Next()
+		// The codes of a row in all targets are written together, with one revision.
 		revision := uint32(0)
 		for _, set := range sets {
 			x := set.rows.Get(row)

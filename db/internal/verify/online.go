@@ -14,6 +14,8 @@ import (
 // checks that their rows have items, and pending ones features that the model knows.
 func (s *spaceVerifier) checkOnline() {
 	s.stageIn("what rows have taught", s.spaceID())
+	// Pending rows have changed since the updater looked at them last. Rows to be coded again
+	// have codes that are not those of their labels yet.
 	names := [...]string{codec.SetPending: "rows that the online step has not seen", codec.SetRecode: "rows to be coded again"}
 	sets := [...]*roaring.Bitmap{codec.SetPending: s.pending, codec.SetRecode: s.recode}
 	s.walkPrefix(s.prefix(codec.KindOnlineRows), s.about("rows of the online step"), func(key, value []byte) {

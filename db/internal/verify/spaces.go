@@ -111,7 +111,8 @@ func (s *spaceVerifier) readSpace() bool {
 		return true
 	}
 	s.badIn(id, "space", key, "%s", fault.Problem(err))
-	// Codes can be looked at if the descriptor says what they are.
+	// Codes can be looked at if the descriptor says how long they are, and of which targets.
+	// spaces.Read does more than that, so the descriptor is read once more.
 	b, err := record.Get(s.snap, key)
 	var d spaces.Stored
 	if err == nil {
@@ -238,9 +239,11 @@ func (s *spaceVerifier) checkChunks() {
 // checkRevisions looks at the revisions that are kept: each can be read and names a parent
 // before it, and the latest spaces.Kept are there. With Deep it keeps their models.
 func (s *spaceVerifier) checkRevisions() {
+	// Under a revision stand its descriptor, as number 0, and the chunks of its model from 1
+	// on. Revision 1 has no chunks, as its model is that of the space.
 	type stored struct {
-		first  bool // its descriptor is there
-		chunks uint32
+		first  bool   // its descriptor is there
+		chunks uint32 // number of the last chunk
 	}
 	all := map[uint32]*stored{}
 	var order []uint32
@@ -285,7 +288,7 @@ func (s *spaceVerifier) checkRevisions() {
 			}
 			continue
 		}
-		if s.opt.Deep {
+		if s.opt.Deep { // else one model after the other is forgotten
 			s.kept[revision] = s.Revised(revision, m)
 		}
 	}
