@@ -21,6 +21,7 @@ type DiskFullError struct {
 	closed bool // the database could not be opened, so nothing can be deleted
 }
 
+// Error says which disk is full, how much space is missing if that is known, and what to do.
 func (e *DiskFullError) Error() string {
 	advice := "make room on that disk, or delete items or drop a collection"
 	if e.closed || e.Dir == "" {

@@ -42,6 +42,7 @@ type DimensionError struct {
 	Got, Want int    // numbers of the vector, and of the modality
 }
 
+// Error names the modality and both lengths.
 func (e *DimensionError) Error() string {
 	return fmt.Sprintf("%v: modality %q has %d dimensions, the vector has %d", ErrInvalid, e.Modality, e.Want, e.Got)
 }
@@ -57,6 +58,7 @@ type FormatError struct {
 	Found, Supported int    // Supported is the newest format that can be read
 }
 
+// Error names the folder and the record, if they are set, and both formats.
 func (e *FormatError) Error() string {
 	var parts []string
 	for _, part := range []string{e.Dir, e.What} {
@@ -77,6 +79,7 @@ type CorruptionError struct {
 	Err  error  // what is wrong with it, mostly an error of its decoder
 }
 
+// Error names the record and what is wrong with it, without what Pebble adds for machines.
 func (e *CorruptionError) Error() string {
 	return strings.ReplaceAll(fmt.Sprintf("%v: %s: %v", ErrCorrupt, e.What, e.Err), detailCarrier, "")
 }
@@ -167,6 +170,7 @@ type ItemError struct {
 	Err error  // the error itself
 }
 
+// Error puts the key behind the text of the error, which begins with the prefix.
 func (e *ItemError) Error() string { return e.Err.Error() + " (item " + e.Key + ")" }
 
 // Unwrap returns the error without the item.
@@ -178,6 +182,7 @@ func Problem(err error) string {
 	return plainProblem.Replace(err.Error())
 }
 
+// plainProblem takes away what Problem leaves out.
 var plainProblem = strings.NewReplacer(
 	ErrCorrupt.Error()+": ", "", ErrInvalid.Error()+": ", "", codec.ErrCorrupt.Error()+": ", "",
 	ErrMissing.Error(), "missing", detailCarrier, "", // from the storage engine

@@ -15,6 +15,7 @@ type KindError struct {
 	Folder bool        // a folder belongs there, not a file
 }
 
+// Error says what is there and what belongs there. It has no prefix: Annotate wraps it.
 func (e *KindError) Error() string {
 	want := "a file"
 	if e.Folder {

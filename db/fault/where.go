@@ -11,6 +11,7 @@ type WhereError struct {
 	Reason string // what is wrong there
 }
 
+// Error names the column and what is wrong there.
 func (e *WhereError) Error() string {
 	return fmt.Sprintf("%v: where: column %d: %s", ErrInvalid, e.Column, e.Reason)
 }

@@ -54,8 +54,9 @@ func (k *Items) dropColumns() {
 
 // encodeFor makes the codes of the items in a space, block by block on all cores, and adds
 // them as a column. labelIDs returns the numbers of labels; it is called from several
-// goroutines. progress may be nil; it is called by one goroutine at a time, and skipped
-// rather than waited for. An error of an item is a fault.ItemError if its key is known.
+// goroutines. progress may be nil. It is called by one goroutine at a time; a goroutine that
+// finds it busy does not wait, so that it need not hear of the last items. An error of an item
+// is a fault.ItemError if its key is known.
 func (k *Items) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(names []string) []uint32, progress event.Progress) error {
 	x := k.extras()
 	blocks := 0

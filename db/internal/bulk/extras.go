@@ -46,10 +46,12 @@ type memoryItems []*record.Item
 // memoryBlock is the number of items in a block of memoryItems.
 const memoryBlock = 1024
 
+// These methods implement Extras.
 func (m memoryItems) Blocks() int       { return (len(m) + memoryBlock - 1) / memoryBlock }
 func (m memoryItems) BlockOf(i int) int { return i / memoryBlock }
 func (m memoryItems) NewReader() Reader { return m }
 
+// Read implements Reader. The items alias m.
 func (m memoryItems) Read(block int, _ Parts) (from int, items []*record.Item, err error) {
 	from = block * memoryBlock
 	return from, m[from:min(from+memoryBlock, len(m))], nil

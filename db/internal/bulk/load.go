@@ -25,11 +25,11 @@ import (
 // to what they were if something fails: a full disk, say, costs the load and nothing
 // else. The rest of the state follows in applied, once the store has taken the tables.
 type load struct {
-	c      *state.Committer
+	c      *state.Committer       // that runs the load
 	s      *state.CollectionState // of the collection; tasks only read it
 	b      *Items                 // what is stored; tasks only read it
-	tables *store.Tables
-	bytes  int64 // estimate of what the tables take
+	tables *store.Tables          // the commit
+	bytes  int64                  // estimate of what the tables take
 
 	firstRow uint32        // row of item 0; item i gets row firstRow+i
 	spaces   []*spaceCodes // codes of the items, one for each space of s, in the same order

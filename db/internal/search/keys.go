@@ -26,7 +26,7 @@ import (
 // NewKeyCache makes one; the zero value is not ready.
 type keyCache struct {
 	limit  int64         // bytes that blocks may take
-	Size   atomic.Int64  // bytes of the blocks; roughly, while others call Clear
+	Size   atomic.Int64  // bytes of the blocks, roughly; see Clear
 	Misses atomic.Uint64 // blocks that were read from the store
 
 	mu          sync.RWMutex           // guards the map, not what is in it
@@ -140,8 +140,9 @@ func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] 
 
 // Clear forgets all blocks. Package db calls it when a collection is dropped, to free its
 // keys; numbers of collections are not used again. Blocks come back as fast as they are
-// looked at, so nothing cleverer pays. A Get that runs meanwhile may put a block into the
-// old tree, where it is lost and still counted in Size until the next Clear.
+// looked at, so nothing cleverer pays. A Get that has begun before, also the one that calls
+// Clear because the cache is full, puts its block into the old tree, where it is lost and
+// still counted in Size until the next Clear.
 func (c *keyCache) Clear() {
 	c.mu.Lock()
 	clear(c.Collections)

@@ -20,7 +20,7 @@ const (
 )
 
 // A token is one word of an expression. text is its value: strings and quoted names
-// without their quotes.
+// without their quotes, all else as it stands in the expression.
 type token struct {
 	kind   kind
 	text   string
