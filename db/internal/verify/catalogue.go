@@ -85,7 +85,7 @@ func (v *verifier) catalogue() []*record.Descriptor {
 		v.found(report.Finding{Collection: name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 	}
 	v.at("names of collections")
-	ids := map[string]uint32{}
+	ids := map[string]uint32{} // by name
 	v.walkPrefix([]byte{codec.KindName}, report.Finding{Record: "names of collections"}, func(key, value []byte) {
 		name := string(key[1:])
 		if len(value) != 4 {

@@ -85,6 +85,7 @@ func (n *or) write(b *strings.Builder) {
 	}
 }
 
+// write puts an or in parentheses, as AND binds closer.
 func (n *and) write(b *strings.Builder) {
 	for i, p := range n.parts {
 		if i > 0 {
@@ -95,6 +96,7 @@ func (n *and) write(b *strings.Builder) {
 	}
 }
 
+// write puts an or and an and in parentheses, as NOT binds closest.
 func (n *not) write(b *strings.Builder) {
 	b.WriteString("NOT ")
 	bracket := false
