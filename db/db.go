@@ -166,13 +166,13 @@ func (d *DB) start(kv *pebble.DB) error {
 	d.state.Stopping = ctx
 	d.background.Go(func() {
 		d.state.Load(ctx, first)
-		if !d.opts.ReadOnly && !d.opts.passive {
+		if !d.opts.ReadOnly {
 			d.background.Go(d.learning.Resume(ctx, first))
 		}
 		first.Release()
 		d.state.RunIndexer(ctx)
 	})
-	if !d.opts.ReadOnly && !d.opts.passive {
+	if !d.opts.ReadOnly {
 		d.background.Go(func() { d.learning.KeepUpdated(ctx) })
 	}
 	if d.keeper != nil {
