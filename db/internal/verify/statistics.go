@@ -42,8 +42,8 @@ func (s *spaceVerifier) checkStatistics() {
 			err = sum.add(l, vectors)
 		}
 	}
-	// checkLessons and checkOutbox have reported records that cannot be decoded. An error that
-	// comes up here is one of the sum: the first ends it, and is the one finding.
+	// An error means that there is no sum to compare with. It becomes the finding about the
+	// statistics.
 	s.entries(s.prefix(codec.KindLessons), s.about("lessons"), func(_ []byte, row uint32, entry []byte) {
 		if l, lerr := codec.DecodeLesson(s.Bits(), entry); lerr != nil {
 			err = lerr
