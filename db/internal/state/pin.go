@@ -1,36 +1,30 @@
-package db
+package state
 
 import (
 	"sync"
 
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// A pin keeps a view readable beyond the call that took it, for a Snapshot or for
-// Runs. It ends when it is released, at the latest when the database is closed.
-type pin struct {
-	db         *DB
-	v          *state.View // nil once it is released; changes under pins.mu
-	prev, next *pin
+// A Pin keeps a view readable beyond the call that took it, for a snapshot or for runs. It
+// ends when it is released, at the latest when the database is closed. Safe for concurrent
+// use.
+type Pin struct {
+	db         *Database
+	v          *View // nil once it is released; changes under pins.mu
+	prev, next *Pin  // in the list; under pins.mu
 }
 
 // pins are those that have not been released.
 type pins struct {
 	mu   sync.Mutex
-	head *pin
+	head *Pin
 	n    int
 }
 
-func (l *pins) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.n
-}
-
-// pin takes over a reference to a view.
-func (d *DB) pin(v *state.View) *pin {
-	p := &pin{db: d, v: v}
+// Pin takes over a reference to a view.
+func (d *Database) Pin(v *View) *Pin {
+	p := &Pin{db: d, v: v}
 	d.pins.mu.Lock()
 	defer d.pins.mu.Unlock()
 	if p.next = d.pins.head; p.next != nil {
@@ -41,8 +35,15 @@ func (d *DB) pin(v *state.View) *pin {
 	return p
 }
 
-// release ends the pin; it reports whether it had not ended before.
-func (p *pin) release() bool {
+// Pinned returns how many pins have not been released.
+func (d *Database) Pinned() int {
+	d.pins.mu.Lock()
+	defer d.pins.mu.Unlock()
+	return d.pins.n
+}
+
+// Release ends the pin; it reports whether it had not ended before.
+func (p *Pin) Release() bool {
 	l := &p.db.pins
 	l.mu.Lock()
 	defer l.mu.Unlock() // until the view is released, as Close goes on when the list is empty
@@ -63,12 +64,12 @@ func (p *pin) release() bool {
 	return v != nil
 }
 
-// read gives f the view, and keeps it and the database open while f runs.
-func (p *pin) read(f func(v *state.View) error) error {
-	if err := p.db.state.Guard.Enter(); err != nil {
+// Read gives f the view, and keeps it and the database open while f runs.
+func (p *Pin) Read(f func(v *View) error) error {
+	if err := p.db.Guard.Enter(); err != nil {
 		return err
 	}
-	defer p.db.state.Guard.Leave()
+	defer p.db.Guard.Leave()
 	p.db.pins.mu.Lock()
 	v := p.v
 	if v != nil {
@@ -91,6 +92,6 @@ func (l *pins) releaseAll() {
 		if p == nil {
 			return
 		}
-		p.release()
+		p.Release()
 	}
 }
