@@ -15,8 +15,8 @@ import (
 // into a queue, under any lock. A goroutine that exists while there are events hands
 // them on, in the order in which they came. So neither a listener nor a logger ever holds
 // up the database. The zero value sends nothing, nor does a nil Sender, of which only
-// Begin and its kin, Heard, Tell, Happened and Wait may be called. A Sender is safe for
-// concurrent use.
+// Begin and its kin, Heard, Tell, Happened and Wait may be called. But for About a Sender is
+// safe for concurrent use.
 type Sender struct {
 	dir      string         // folder of the database; set before the first event
 	log      *slog.Logger   // nil: no log
