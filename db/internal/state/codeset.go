@@ -18,7 +18,7 @@ import (
 // it; readers see what it publishes.
 type CodeSet struct {
 	record.CodeKeys
-	In      *spaces.Space      // in its latest revision
+	in      *spaces.Space      // in its latest revision
 	Table   *mih.Writer        // nil while it is being loaded; nothing is written meanwhile
 	loading *Loading           // nil where there is nothing to load
 	stored  codec.CodeCounters // in the store, while there is no table
@@ -30,7 +30,7 @@ type CodeSet struct {
 
 // newCodeSet returns a set with no codes in it.
 func newCodeSet(sp *spaces.Space, k record.CodeKeys) *CodeSet {
-	return &CodeSet{CodeKeys: k, In: sp, Table: mih.NewWriter(k.Bits)}
+	return &CodeSet{CodeKeys: k, in: sp, Table: mih.NewWriter(k.Bits)}
 }
 
 // counters returns how many codes there are.
@@ -56,7 +56,7 @@ type CodeSetView struct {
 	Codes    int // that some item has
 	Coded    int // items that have a code
 	Table    *mih.Table
-	Loading  *Loading
+	loading  *Loading
 	standing spaceStanding // of the space
 	Set      *CodeSet      // to tell it from others; only the committer looks into it
 }
@@ -65,7 +65,7 @@ func (s *CodeSet) publish(standing spaceStanding) CodeSetView {
 	n := s.counters()
 	v := CodeSetView{
 		CodeKeys: s.CodeKeys, NextCode: n.NextCode, Codes: int(n.Codes), Coded: int(n.Coded),
-		Loading: s.loading, standing: standing, Set: s,
+		loading: s.loading, standing: standing, Set: s,
 	}
 	if s.Table != nil {
 		v.Table = s.Table.Publish()

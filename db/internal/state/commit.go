@@ -39,7 +39,7 @@ type Committer struct {
 	keeper   *store.Keeper // nil: there is none
 	queue    chan *Request
 	finished chan struct{}
-	Current  func(v *View, changed []*CollectionView) // makes a view the one that new readers get
+	current  func(v *View, changed []*CollectionView) // makes a view the one that new readers get
 	Figures  commitFigures
 	last     int       // requests of the transaction before
 	hurry    time.Time // until when not to yield
@@ -112,13 +112,13 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 	kv := paced{c: c}
 	for r := first; r != nil; {
 		taken = append(taken, r) // before anything can panic, so that it is answered
-		if r.err = c.Log.Err(); r.err == nil && r.Kind.commits() {
+		if r.err = c.Log.Err(); r.err == nil && r.kind.commits() {
 			r.err = kv.keepUp(r.frees())
 		}
-		if r.err == nil && c.readOnly && r.Kind != requestShows {
+		if r.err == nil && c.readOnly && r.kind != requestShows {
 			r.err = fault.ErrReadOnly // the caller has better words
 		}
-		if r.err == nil && r.Kind == requestWrites {
+		if r.err == nil && r.kind == requestWrites {
 			var size int
 			if size, r.err = tx.Resolve(r); r.err == nil {
 				r.err = c.Admit(store.WrittenTwice*int64(bytes+size), r.onlyDeletes())
@@ -131,16 +131,16 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 				}
 			}
 		}
-		if r.err == nil && (r.Kind == RequestStores || r.Kind == requestFrees) {
-			r.err = c.Admit(store.WrittenTwice*int64(r.bytes), r.Kind == requestFrees)
+		if r.err == nil && (r.kind == requestStores || r.kind == requestFrees) {
+			r.err = c.Admit(store.WrittenTwice*int64(r.bytes), r.kind == requestFrees)
 		}
 		switch {
 		case r.err != nil:
-		case r.Kind != requestWrites:
-			if r.err = r.Run(tx); r.err == nil && r.Kind.commits() && !tx.Empty {
+		case r.kind != requestWrites:
+			if r.err = r.run(tx); r.err == nil && r.kind.commits() && !tx.Empty {
 				applied++
 			}
-			if r.err == nil && r.Kind == requestShows {
+			if r.err == nil && r.kind == requestShows {
 				c.publish()
 			}
 		default:
@@ -150,7 +150,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 			}
 			applied++
 		}
-		if r.Kind != requestWrites || bytes > maxTxBytes {
+		if r.kind != requestWrites || bytes > maxTxBytes {
 			break
 		}
 		if len(taken) < c.last && len(c.queue) == 0 {
@@ -158,7 +158,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 		}
 		select {
 		case r = <-c.queue: // nil once the queue is closed
-			if r != nil && r.Kind != requestWrites {
+			if r != nil && r.kind != requestWrites {
 				next, r = r, nil
 			}
 		default:
@@ -169,7 +169,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 	if applied == 0 {
 		return next
 	}
-	tx.sync = !c.noSync || first.Kind != requestWrites
+	tx.sync = !c.noSync || first.kind != requestWrites
 	if err := tx.commit(); err != nil {
 		failAll(err)
 		return next
@@ -280,7 +280,7 @@ func (c *Committer) publish() {
 	c.dirty = c.dirty[:0]
 	v := &View{Snap: c.Store.NewSnapshot(), Sequence: c.Sequence, Catalogue: c.Shown}
 	v.Refs.Store(1)
-	c.Current(v, changed)
+	c.current(v, changed)
 }
 
 // finish adds to the batch what the transaction has collected on the side.

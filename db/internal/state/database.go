@@ -52,7 +52,7 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 		Store: kv, Log: d.Engine.Log, Admit: d.Engine.Admit, keepUp: d.Engine.KeepUp, fullDisk: d.Engine.FullDisk,
 		noSync: noSync, readOnly: readOnly, Sequence: sequence,
 		queue: make(chan *Request, 64), finished: make(chan struct{}),
-		Current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
+		current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
 	c.Tables = func() *store.Tables { return d.Engine.Tables(c.Sequence) }
 	if c.States, err = loadStates(kv); err != nil {

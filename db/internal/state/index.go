@@ -132,7 +132,7 @@ func (tx *Tx) setCode(s *CollectionState, sp *SpaceState, set *CodeSet, row uint
 			tx.linkCode(set, n, row, isNew)
 			old = n
 		}
-		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.From, Revision: set.In.Revision}.Append(nil))
+		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.From, Revision: set.in.Revision}.Append(nil))
 	} else if had {
 		rowCodes().Clear(byte(row))
 	}

@@ -16,13 +16,13 @@ import (
 // Learn records that a row has taught. fresh says that nothing has been written to its
 // block before.
 func (tx *Tx) Learn(sp *SpaceState, row uint32, l codec.Lesson, fresh bool) {
-	tx.Block(codec.LessonsKey(sp.Collection, sp.ID, row), -1, fresh).Set(byte(row), l.Append(nil))
+	tx.Block(codec.LessonsKey(sp.collection, sp.ID, row), -1, fresh).Set(byte(row), l.Append(nil))
 	sp.Numbers.Taught++
 }
 
 // Depart puts what a row has taught into the outbox.
 func (tx *Tx) Depart(sp *SpaceState, d *codec.Departure) error {
-	key := codec.OutboxKey(sp.Collection, sp.ID, sp.Numbers.NextOutbox)
+	key := codec.OutboxKey(sp.collection, sp.ID, sp.Numbers.NextOutbox)
 	sp.Numbers.NextOutbox++
 	return tx.Batch.Set(key, d.Append(nil), nil)
 }
@@ -68,13 +68,13 @@ func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error)
 
 // Unlearn puts what a row has taught, which fetchTaught has read, into the outbox.
 func (tx *Tx) Unlearn(sp *SpaceState, row uint32) error {
-	at := spaceRow{sp.Collection, sp.ID, row}
+	at := spaceRow{sp.collection, sp.ID, row}
 	d := tx.taught[at]
 	if d == nil {
 		return nil
 	}
 	tx.taught[at] = nil
-	tx.Block(codec.LessonsKey(sp.Collection, sp.ID, row), -1, false).Clear(byte(row))
+	tx.Block(codec.LessonsKey(sp.collection, sp.ID, row), -1, false).Clear(byte(row))
 	sp.Numbers.Taught--
 	return tx.Depart(sp, d)
 }
@@ -85,7 +85,7 @@ func (tx *Tx) SetOnline(sp *SpaceState, set byte, row uint32, in bool) {
 	if into.B.Contains(row) == in {
 		return
 	}
-	l := tx.layer(codec.OnlineRowsKey(sp.Collection, sp.ID, set, uint16(row>>16)))
+	l := tx.layer(codec.OnlineRowsKey(sp.collection, sp.ID, set, uint16(row>>16)))
 	if in {
 		into.Edit().Add(row)
 		l.Add(uint16(row))

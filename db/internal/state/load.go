@@ -24,29 +24,29 @@ import (
 
 // Loading tells those who need the codes of a set in memory when they are there.
 type Loading struct {
-	Wanted chan struct{} // somebody waits; holds one
-	Done   chan struct{} // closed when the table is there, or cannot be
-	Err    error         // set before that
+	wanted chan struct{} // somebody waits; holds one
+	done   chan struct{} // closed when the table is there, or cannot be
+	err    error         // set before that
 }
 
-func NewLoading() *Loading {
-	return &Loading{Wanted: make(chan struct{}, 1), Done: make(chan struct{})}
+func newLoading() *Loading {
+	return &Loading{wanted: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // Wait waits until the codes are in memory.
-func (l *Loading) Wait(ctx context.Context) error {
+func (l *Loading) wait(ctx context.Context) error {
 	select {
-	case <-l.Done:
-		return l.Err
+	case <-l.done:
+		return l.err
 	default:
 	}
 	select {
-	case l.Wanted <- struct{}{}:
+	case l.wanted <- struct{}{}:
 	default: // it knows
 	}
 	select {
-	case <-l.Done:
-		return l.Err
+	case <-l.done:
+		return l.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -55,7 +55,7 @@ func (l *Loading) Wait(ctx context.Context) error {
 // ended reports whether nobody need wait any more.
 func (l *Loading) ended() bool {
 	select {
-	case <-l.Done:
+	case <-l.done:
 		return true
 	default:
 		return false
@@ -65,8 +65,8 @@ func (l *Loading) ended() bool {
 // damage returns what is wrong with the codes of a set, if loading them has found
 // something: the store could be searched without them, but by what it says.
 func (v *CodeSetView) damage() error {
-	if v.Loading != nil && v.Loading.ended() && errors.Is(v.Loading.Err, fault.ErrCorrupt) {
-		return v.Loading.Err
+	if v.loading != nil && v.loading.ended() && errors.Is(v.loading.err, fault.ErrCorrupt) {
+		return v.loading.err
 	}
 	return nil
 }
@@ -87,12 +87,12 @@ func (d *Database) Load(ctx context.Context, v *View) {
 	start, cancel := context.WithTimeout(ctx, loadAfter)
 	defer cancel()
 	for set, cv := range v.Sets() {
-		if set.Loading == nil || set.Table != nil || set.Loading.ended() {
+		if set.loading == nil || set.Table != nil || set.loading.ended() {
 			continue
 		}
 		select {
 		case <-start.Done():
-		case <-set.Loading.Wanted:
+		case <-set.loading.wanted:
 		}
 		octx, op := d.Signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
 		bare := set.standing == spaceBuilding || !d.afford(d.Current.Load(), set, mih.TableBytes(set.Bits, set.Codes))
@@ -114,12 +114,12 @@ func (d *Database) Load(ctx context.Context, v *View) {
 		op.End(err, set.event())
 		switch {
 		case err == nil:
-			close(set.Loading.Done)
+			close(set.loading.done)
 		case ctx.Err() != nil:
-			set.Loading.Err = fault.ErrClosed
-			close(set.Loading.Done)
+			set.loading.err = fault.ErrClosed
+			close(set.loading.done)
 		default:
-			notLoaded(set.Loading, err)
+			notLoaded(set.loading, err)
 		}
 	}
 }
@@ -131,8 +131,8 @@ func (v *CodeSetView) event() event.Event {
 
 // notLoaded tells those who need codes why they cannot have them.
 func notLoaded(l *Loading, err error) {
-	l.Err = err
-	close(l.Done)
+	l.err = err
+	close(l.done)
 }
 
 // Loaded waits until the codes of the collection are in memory.
@@ -153,8 +153,8 @@ func (c Collection) Loaded(ctx context.Context) error {
 func (cv *CollectionView) AppendLoading(dst []*Loading) []*Loading {
 	for _, sp := range cv.Spaces {
 		for _, set := range sp.Sets {
-			if set.Loading != nil {
-				dst = append(dst, set.Loading)
+			if set.loading != nil {
+				dst = append(dst, set.loading)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func (cv *CollectionView) AppendLoading(dst []*Loading) []*Loading {
 
 func WaitForAll(ctx context.Context, all []*Loading) error {
 	for _, l := range all {
-		if err := l.Wait(ctx); err != nil {
+		if err := l.wait(ctx); err != nil {
 			return err
 		}
 	}

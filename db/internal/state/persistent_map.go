@@ -84,11 +84,6 @@ func (m persistentMap[K, V]) Get(key K) (value V, found bool) {
 	return value, false
 }
 
-// with returns the map with a value for the key, in place of the one it has, if any.
-func (m persistentMap[K, V]) with(key K, value V) persistentMap[K, V] {
-	return m.set(key, value, false)
-}
-
 // set is with, which with owned changes the nodes of m: nobody else may have seen m.
 func (m persistentMap[K, V]) set(key K, value V, owned bool) persistentMap[K, V] {
 	root, added := m.root.set(triePath[K]{key: key}, value, owned)

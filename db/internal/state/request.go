@@ -10,9 +10,9 @@ import (
 // A Request is what one caller asks of the committer: changes, which share a commit with those
 // of others, or an operation that it runs alone.
 type Request struct {
-	Kind    requestKind
+	kind    requestKind
 	Changes []*Change       // of requestWrites
-	Run     func(*Tx) error // of the others
+	run     func(*Tx) error // of the others
 	bytes   int             // of RequestStores: that the operation stores, about, where they may be many
 
 	err  error
@@ -25,7 +25,7 @@ type requestKind byte
 
 const (
 	requestWrites requestKind = iota // changes
-	RequestStores                    // an operation in a commit of its own
+	requestStores                    // an operation in a commit of its own
 	requestFrees                     // one that frees disk space later: less room has to be left for it
 	requestLoads                     // one that hands the store whole tables, and asks for room itself, see commitTables
 	requestLooks                     // one that stores nothing, and changes nothing that readers see
@@ -37,38 +37,38 @@ func (k requestKind) commits() bool { return k <= requestFrees }
 
 // onlyDeletes reports whether a list of changes leaves less than there was.
 func (r *Request) onlyDeletes() bool {
-	return r.Kind == requestWrites && !slices.ContainsFunc(r.Changes, func(ch *Change) bool { return ch.Kind != DeleteItem })
+	return r.kind == requestWrites && !slices.ContainsFunc(r.Changes, func(ch *Change) bool { return ch.Kind != DeleteItem })
 }
 
 // frees reports whether the request frees disk space, later.
-func (r *Request) frees() bool { return r.Kind == requestFrees || r.onlyDeletes() }
+func (r *Request) frees() bool { return r.kind == requestFrees || r.onlyDeletes() }
 
 // Do runs f alone and commits what it writes, about so many bytes where that may be many.
 // The commit is durable when do returns, whatever Options.NoSync says. An error of f has to
 // come before its first change. Where f sets tx.empty there is no commit.
 func (c *Committer) Do(ctx context.Context, bytes int, f func(*Tx) error) error {
-	return c.Submit(ctx, &Request{Kind: RequestStores, bytes: bytes, Run: f})
+	return c.Submit(ctx, &Request{kind: requestStores, bytes: bytes, run: f})
 }
 
 // Free is do for what frees disk space, which is possible on a full disk.
 func (c *Committer) Free(ctx context.Context, f func(*Tx) error) error {
-	return c.Submit(ctx, &Request{Kind: requestFrees, Run: f})
+	return c.Submit(ctx, &Request{kind: requestFrees, run: f})
 }
 
 // Load runs f alone, which commits by commitTables.
 func (c *Committer) Load(ctx context.Context, f func(*Tx) error) error {
-	return c.Submit(ctx, &Request{Kind: requestLoads, Run: f})
+	return c.Submit(ctx, &Request{kind: requestLoads, run: f})
 }
 
 // Look runs f between two commits. It may read and change what only the committer knows.
 func (c *Committer) Look(ctx context.Context, f func() error) error {
-	return c.Submit(ctx, &Request{Kind: requestLooks, Run: func(*Tx) error { return f() }})
+	return c.Submit(ctx, &Request{kind: requestLooks, run: func(*Tx) error { return f() }})
 }
 
 // Show runs f between two commits, and shows readers what it has changed, of which nothing is
 // stored: tables of codes in memory, say.
 func (c *Committer) Show(ctx context.Context, f func() error) error {
-	return c.Submit(ctx, &Request{Kind: requestShows, Run: func(*Tx) error { return f() }})
+	return c.Submit(ctx, &Request{kind: requestShows, run: func(*Tx) error { return f() }})
 }
 
 // Do is committer.do with the state of the collection.

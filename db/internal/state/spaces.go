@@ -21,7 +21,7 @@ import (
 // readers see what it publishes.
 type SpaceState struct {
 	*spaces.Space // as its latest revision has it
-	Collection    uint32
+	collection    uint32
 	Numbers       codec.SpaceCounters // but revision and sets
 	Sets          []*CodeSet          // of its targets
 	Pending       sharedBitmap        // rows that the online step has not seen
@@ -49,7 +49,7 @@ type SpaceState struct {
 // NewSpaceState returns the state of a space without codes.
 func NewSpaceState(collection uint32, sp *spaces.Space) *SpaceState {
 	s := &SpaceState{
-		Space: sp, Collection: collection, Numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
+		Space: sp, collection: collection, Numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
 		distances: make(histogram, sp.Bits+1), balance: new(knownBalance),
 		Pending: sharedBitmap{B: roaring.New()}, Recode: sharedBitmap{B: roaring.New()},
 	}
@@ -132,7 +132,7 @@ func (s *SpaceState) TakeOver(n codec.SpaceCounters) {
 func (s *SpaceState) Revise(sp *spaces.Space) {
 	s.Space = sp
 	for _, set := range s.Sets {
-		set.In = sp
+		set.in = sp
 	}
 }
 
@@ -166,7 +166,7 @@ func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*S
 		if n.Sets[i].View != set.Target {
 			return nil, fault.Corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.Target), "counters of collection %q", d.Name)
 		}
-		set.Table, set.stored, set.loading, set.FreshCode = nil, n.Sets[i], NewLoading(), n.Sets[i].NextCode
+		set.Table, set.stored, set.loading, set.FreshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
 	}
 	if s.Revisions, err = spaces.ReadRevisions(r, d.ID, sp.ID); err != nil {
 		return nil, err

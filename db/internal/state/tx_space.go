@@ -58,7 +58,7 @@ func (tx *Tx) WriteRevision(sp *SpaceState, d *spaces.RevisionDescriptor, projec
 	if err := tx.WriteRevisionDescriptor(sp, d); err != nil {
 		return err
 	}
-	prefix := codec.RevisionPrefix(sp.Collection, sp.ID, d.Revision)
+	prefix := codec.RevisionPrefix(sp.collection, sp.ID, d.Revision)
 	if err := record.WriteChunks(tx.Batch, prefix, 1, projections); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (tx *Tx) WriteRevision(sp *SpaceState, d *spaces.RevisionDescriptor, projec
 		if loose++; loose <= spaces.Kept {
 			continue
 		}
-		prefix := codec.RevisionPrefix(sp.Collection, sp.ID, kept[i].Revision)
+		prefix := codec.RevisionPrefix(sp.collection, sp.ID, kept[i].Revision)
 		if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 			return err
 		}
@@ -86,16 +86,16 @@ func (tx *Tx) WriteRevisionDescriptor(sp *SpaceState, d *spaces.RevisionDescript
 	if err != nil {
 		return err
 	}
-	return tx.Batch.Set(codec.RevisionKey(sp.Collection, sp.ID, d.Revision, 0), b, nil)
+	return tx.Batch.Set(codec.RevisionKey(sp.collection, sp.ID, d.Revision, 0), b, nil)
 }
 
 // WriteCheckpoint stores the statistics of a learner, which are those of the present
 // revision, in place of those before, with the departures that they need no more.
 func (tx *Tx) WriteCheckpoint(sp *SpaceState, statistics []byte, outbox uint64) error {
-	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindStatistics, sp.Collection, sp.ID), 0, statistics); err != nil {
+	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindStatistics, sp.collection, sp.ID), 0, statistics); err != nil {
 		return err
 	}
-	from, to := codec.OutboxKey(sp.Collection, sp.ID, 0), codec.OutboxKey(sp.Collection, sp.ID, outbox)
+	from, to := codec.OutboxKey(sp.collection, sp.ID, 0), codec.OutboxKey(sp.collection, sp.ID, outbox)
 	return tx.Batch.DeleteRange(from, to, nil)
 }
 

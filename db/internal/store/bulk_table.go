@@ -43,7 +43,7 @@ type Tables struct {
 }
 
 // NewTables returns tables for a store of the database in dir that has so many commits.
-func NewTables(kv *pebble.DB, log *Log, cfg *Config, dir string, sequence uint64) *Tables {
+func newTables(kv *pebble.DB, log *Log, cfg *Config, dir string, sequence uint64) *Tables {
 	return &Tables{
 		store: kv, log: log, sequence: sequence,
 		FS: &failFS{FS: cfg.FS, log: log, room: cfg.Room}, Dir: cfg.FS.PathJoin(dir, IngestName),
@@ -149,7 +149,7 @@ func (t *Tables) create() (*sstable.Writer, error) {
 // A Stream writes ascending keys into one table after the other.
 type Stream struct {
 	Ctx    context.Context
-	Tables *Tables
+	tables *Tables
 	W      *sstable.Writer
 	keys   int
 }
@@ -179,7 +179,7 @@ func (s *Stream) Put(key, value []byte, fresh bool) error {
 // open begins a table, unless one is being written.
 func (s *Stream) open() (err error) {
 	if s.W == nil {
-		s.W, err = s.Tables.create()
+		s.W, err = s.tables.create()
 	}
 	return err
 }
@@ -187,7 +187,7 @@ func (s *Stream) open() (err error) {
 // Finish ends the table that is being written.
 func (s *Stream) Finish() {
 	if s.W != nil {
-		s.Tables.close(s.W)
+		s.tables.close(s.W)
 		s.W = nil
 	}
 }
@@ -196,7 +196,7 @@ func (s *Stream) Finish() {
 // keys between those of each other.
 func (t *Tables) Task(f func(*Stream) error) work.Task {
 	return func(ctx context.Context) error {
-		s := &Stream{Ctx: ctx, Tables: t}
+		s := &Stream{Ctx: ctx, tables: t}
 		err := f(s)
 		s.Finish() // after an error, too: there is no other way to close its file
 		return err

@@ -48,7 +48,7 @@ const (
 	ImportsName     = "imports"
 )
 
-type Marker struct {
+type marker struct {
 	FDDHDB string `json:"fddhdb"`
 	Format int    `json:"format"`
 }
@@ -125,7 +125,7 @@ func ReadMarker(fsys vfs.FS, dir string) (format int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("fddhdb: open %s: %w", dir, err)
 	}
-	var m Marker
+	var m marker
 	if err := json.Unmarshal(b, &m); err != nil || m.FDDHDB != "database" {
 		return 0, fmt.Errorf("%w: %s: its file %s is not ours", fault.ErrNotDatabase, dir, MarkerName)
 	}
@@ -204,7 +204,7 @@ func furnish(fsys vfs.FS, dir string, i *record.Identity) error {
 }
 
 func WriteMarker(fsys vfs.FS, dir string, format int) error {
-	b, err := json.Marshal(Marker{FDDHDB: "database", Format: format})
+	b, err := json.Marshal(marker{FDDHDB: "database", Format: format})
 	if err != nil {
 		return err
 	}

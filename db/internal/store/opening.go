@@ -171,7 +171,7 @@ func (o *opening) file(f vfs.File, err error) (vfs.File, error) {
 		return f, nil
 	}
 	own := &openingFile{file: f}
-	if own.k, err = o.keep(Closer(own.shut)); err != nil {
+	if own.k, err = o.keep(closer(own.shut)); err != nil {
 		return nil, err
 	}
 	return own, nil

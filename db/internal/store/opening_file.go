@@ -19,9 +19,9 @@ type openingFile struct {
 	closed bool
 }
 
-type Closer func() error
+type closer func() error
 
-func (c Closer) Close() error { return c() }
+func (c closer) Close() error { return c() }
 
 func (f *openingFile) Close() error { return f.k.Close() }
 

@@ -143,7 +143,7 @@ func NewEngine(cfg *Config, dir string) *Engine {
 
 // Tables returns tables for the store when it has so many commits.
 func (e *Engine) Tables(sequence uint64) *Tables {
-	return NewTables(e.DB, e.Log, e.cfg, e.Dir, sequence)
+	return newTables(e.DB, e.Log, e.cfg, e.Dir, sequence)
 }
 
 // Make makes an empty store. Pebble writes the first log of a new store
