@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A fileID tells files of a machine apart.
+// A fileID tells files of a machine apart, whatever their names are: device and inode number.
 type fileID struct{ device, number uint64 }
 
 // DiskBytes returns what a file takes on disk, or a folder with all that is in it, as du
@@ -41,7 +41,8 @@ func diskBytesOnce(fsys vfs.FS, path string, seen map[fileID]bool) int64 {
 	return bytes
 }
 
-// plainSize is taken where no blocks are told of.
+// plainSize returns what a file takes where the file system tells of no blocks: its length,
+// and nothing for a folder.
 func plainSize(info fs.FileInfo) int64 {
 	if info.IsDir() {
 		return 0

@@ -26,9 +26,9 @@ import (
 // failed rest here before they begin a table; see tableTrouble.
 type failFS struct {
 	vfs.FS
-	log  *Log
-	dir  string
-	room *Reserve // what tables leave; nil: nothing
+	log  *Log     // takes the first failure, and says whether there was one
+	dir  string   // of the store; "": any file may be vital
+	room *Reserve // what tables leave free; nil: nothing
 }
 
 // vital reports whether a file decides what is in the store. Tables do not: one that
@@ -59,7 +59,8 @@ func (f *failFS) change(vital bool, do func() error) error {
 	return nil
 }
 
-// file opens a file for writing.
+// file opens a file for writing. A vital one that cannot be opened becomes a file in memory
+// that nobody reads.
 func (f *failFS) file(name string, open func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
 	vital := f.vital(name)
@@ -98,11 +99,12 @@ func (f *failFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) 
 	return file, err
 }
 
-// A roomyFile is a table that leaves room for files that decide what is in the store.
+// A roomyFile is a table that is written as long as that leaves room for the vital files: see
+// Reserve.admitTable. When there is none Write fails as on a full disk, which Pebble copes with.
 type roomyFile struct {
 	vfs.File
 	room  *Reserve
-	flush bool
+	flush bool // it is made of a memtable: it may take nearly all, as the log can be deleted after it
 }
 
 func (f *roomyFile) Write(p []byte) (int, error) {
@@ -135,6 +137,7 @@ func (f *failFS) Remove(name string) error {
 	return f.FS.Remove(name)
 }
 
+// RemoveAll is Remove for folders.
 func (f *failFS) RemoveAll(name string) error {
 	if f.log.Failed.Load() != nil {
 		return nil
@@ -142,6 +145,7 @@ func (f *failFS) RemoveAll(name string) error {
 	return f.FS.RemoveAll(name)
 }
 
+// Rename and Link are changes to the file of the new name.
 func (f *failFS) Rename(oldname, newname string) error {
 	return f.change(f.vital(newname), func() error { return f.FS.Rename(oldname, newname) })
 }
@@ -150,20 +154,24 @@ func (f *failFS) Link(oldname, newname string) error {
 	return f.change(f.vital(newname), func() error { return f.FS.Link(oldname, newname) })
 }
 
+// A failFile is a file that Pebble has opened for writing. Each change to a vital one goes
+// through failFS.change: after the first failure of any it does nothing, and says that all is
+// well.
 type failFile struct {
 	vfs.File
 	fs    *failFS
-	vital bool
+	vital bool // it decides what is in the store
 
 	// Of a log, which one goroutine writes to.
 	preallocates bool
 	size         int64 // written
-	allocated    int64 // at least, ahead of that
+	allocated    int64 // until where disk space has been asked for, in bytes from the start of the file
 }
 
 // change makes a change to the file.
 func (f *failFile) change(do func() error) error { return f.fs.change(f.vital, do) }
 
+// Write says that it has written all of p whenever Pebble is to see no failure.
 func (f *failFile) Write(p []byte) (int, error) {
 	n := len(p)
 	f.grow(int64(n))
@@ -189,6 +197,8 @@ func (f *failFile) WriteAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
+// Sync and its kin: what they would make durable may be lost, but Log.Err keeps the committer
+// from acknowledging it.
 func (f *failFile) Sync() error     { return f.change(f.File.Sync) }
 func (f *failFile) SyncData() error { return f.change(f.File.SyncData) }
 

@@ -15,8 +15,8 @@ import (
 // backupsName is the file that makes a folder a repository of backups.
 const backupsName = "fddhdb-backups.json"
 
-// Foreign says what a folder holds that is no database of ours, and in which none may be
-// created.
+// Foreign returns the error, an ErrNotDatabase, for a folder that holds something else than a
+// database, and in which none may be created. It names what the folder seems to hold.
 func Foreign(fsys vfs.FS, dir string) error {
 	return fmt.Errorf("%w: %s holds something else%s", fault.ErrNotDatabase, dir, resembling(fsys, dir))
 }

@@ -22,8 +22,11 @@ const (
 	noLimit       = 1 << 10 // of Pebble's, in either of these
 )
 
-// KeepUp waits until the store may take another commit. What frees disk space does not wait
-// for compactions.
+// KeepUp waits until the store may take another commit, as a rule not at all: then it costs
+// the look at a few numbers. frees says that the commit will free disk space: it does not wait
+// for compactions, which may need space themselves. An error says why waiting would be in
+// vain: an ErrDiskFull, an ErrCorrupt, the failure of the database, or another error of the
+// disk. Only the committer calls it: progress wakes one.
 func (e *Engine) KeepUp(frees bool) error {
 	if f := e.Log.Work.Look(e.DB); f != nil && f.slow(frees) == "" {
 		return nil
@@ -84,7 +87,7 @@ func (f *Figures) slow(frees bool) string {
 	return ""
 }
 
-// resumed tells that writers go on.
+// resumed tells that writers go on, after they have waited since began.
 func (l *Log) resumed(began time.Time) {
 	took := time.Since(began)
 	l.Work.Stalled.Store(false)
@@ -92,7 +95,7 @@ func (l *Log) resumed(began time.Time) {
 	l.signals.Happened(event.Resumed, slog.LevelInfo, event.Event{Duration: took})
 }
 
-// progressed wakes keepUp: a flush or a compaction has ended, in one way or another.
+// progressed wakes KeepUp: a flush or a compaction has ended, in one way or another.
 func (l *Log) progressed() {
 	select {
 	case l.progress <- struct{}{}:

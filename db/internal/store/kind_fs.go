@@ -15,7 +15,9 @@ import (
 // looked at, the file system below tells. All of db reads and writes through one.
 type kindFS struct{ vfs.FS }
 
-// WithKinds puts a kindFS in front of a file system, unless it is one.
+// WithKinds puts a kindFS in front of a file system, unless it is one. Package db does that
+// with Options.FS before anything else, so that a pipe, a device, or a folder in the place of
+// a file is a *fault.KindError wherever it is met.
 func WithKinds(fsys vfs.FS) vfs.FS {
 	if _, is := fsys.(kindFS); is {
 		return fsys
@@ -61,6 +63,9 @@ func (f kindFS) folder(path string) error {
 	}
 	return nil
 }
+
+// Open and the methods below refuse what is of the wrong kind, and else are those of the file
+// system.
 
 func (f kindFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	if err := f.file(name); err != nil {

@@ -23,8 +23,12 @@ const (
 	incompleteName   = "INCOMPLETE"
 )
 
-// NewFolder makes a folder that is there whole and durable, or not at all. make fills it,
-// while it has its other name and is locked.
+// NewFolder makes a folder that is there whole and durable, or not at all, such as a
+// checkpoint. make fills it at path, where it has its other name and is locked; what make
+// leaves must be durable, NewFolder renames it then. dir must not be there yet (ErrExists),
+// nor be inside of a database (ErrInvalid). When make fails, or panics, the folder is removed;
+// what a process that has been killed has left there the next attempt clears away, by the same
+// name.
 func NewFolder(fsys vfs.FS, dir string, make func(path string) error) error {
 	dir = filepath.Clean(dir)
 	if err := Outside(fsys, dir); err != nil {

@@ -12,19 +12,22 @@ import (
 // of other file systems need not, so it waits for calls that are going on, and those that
 // come afterwards fail.
 type openingFile struct {
-	k *kept
+	k *kept // by which it is closed, once
 
-	mu     sync.RWMutex // for writing, to close
+	mu     sync.RWMutex // held for reading by each call that is going on, for writing to close
 	file   vfs.File
 	closed bool
 }
 
+// A closer is a function as an io.Closer.
 type closer func() error
 
 func (c closer) Close() error { return c() }
 
+// Close is that of the user of the file. opening.close may have been before it.
 func (f *openingFile) Close() error { return f.k.Close() }
 
+// shut closes the file itself, when no call is going on.
 func (f *openingFile) shut() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,10 +15,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// ReadFS keeps Pebble from changing anything, where it is to read only. It would make a
-// lock of its own; that of the folder is there already.
+// ReadFS is a file system in which nothing can be changed: such calls fail with
+// fs.ErrPermission. Pebble gets it where it is to read only. It would make a lock of its own,
+// which is a change: that of the folder is there already, so Lock does nothing.
 type ReadFS struct{ vfs.FS }
 
+// noLock is a lock that locks nothing.
 type noLock struct{}
 
 func (noLock) Close() error { return nil }
@@ -64,7 +66,9 @@ func checkStoreFormat(fsys vfs.FS, dir, store string) error {
 	return nil
 }
 
-// OpenDatabase opens the store of a database, for reading only or not.
+// OpenDatabase opens the store of the database in dir, wherever an interrupted repair has left
+// it (Path), to read only or to write. The folder is locked. Files that are missing or have
+// another length are an ErrCorrupt, a newer format of Pebble's is a *fault.FormatError.
 func OpenDatabase(dir string, cfg *Config, logger *Log, readOnly bool) (*pebble.DB, error) {
 	path := Path(cfg.FS, dir)
 	if err := checkStoreFormat(cfg.FS, dir, path); err != nil {
@@ -93,7 +97,8 @@ func otherOptions(err error) bool {
 	return errors.As(err, &elsewhere) || strings.Contains(err.Error(), " name from file ")
 }
 
-// OpenToRead opens a store and changes nothing.
+// OpenToRead opens the store at path and changes nothing on disk. What the log has comes into
+// memory. The error is Pebble's, not worded yet.
 func OpenToRead(path string, cfg *Config, logger *Log) (*pebble.DB, error) {
 	po := PebbleOptions(cfg, logger, false)
 	po.FS, po.ReadOnly = ReadFS{cfg.FS}, true

@@ -18,8 +18,8 @@ const (
 	DamagedPrefix = "damaged-"
 )
 
-// FinishRepair puts a store that has been repaired in its place where an interrupted
-// repair has left none there. The folder is locked.
+// FinishRepair puts a store that has been repaired in its place, durably, where an interrupted
+// repair has left none there. The folder is locked to write. Mostly it does nothing.
 func FinishRepair(fsys vfs.FS, dir string) error {
 	store, repaired := fsys.PathJoin(dir, StoreName), fsys.PathJoin(dir, RepairedName)
 	for path, wanted := range map[string]bool{store: false, repaired: true} {
@@ -37,8 +37,9 @@ func FinishRepair(fsys vfs.FS, dir string) error {
 	return SyncDir(fsys, dir)
 }
 
-// Path returns where the store of a database is: where a repair was interrupted in its
-// last step, and nobody has opened the database to write since, not in its place yet.
+// Path returns where the store of a database is. That is store/, but where a repair was
+// interrupted in its last step and nobody has opened the database to write since, it is
+// repaired/.
 func Path(fsys vfs.FS, dir string) string {
 	path, repaired := fsys.PathJoin(dir, StoreName), fsys.PathJoin(dir, RepairedName)
 	if _, err := fsys.Stat(path); !errors.Is(err, fs.ErrNotExist) {

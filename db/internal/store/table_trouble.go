@@ -17,10 +17,10 @@ import (
 // An attempt counts as a whole: one that has written three tables and finds no room for
 // the fourth has failed. The zero value knows of no failure. Safe for concurrent use.
 type tableTrouble struct {
-	mu    sync.Mutex
-	fails int // one after the other
-	last  error
-	until time.Time // when the next attempt may begin
+	mu    sync.Mutex // guards the fields below
+	fails int        // one after the other
+	last  error      // of the latest attempt; nil: it has succeeded
+	until time.Time  // when the next attempt may begin
 }
 
 const (
@@ -68,9 +68,10 @@ func (t *tableTrouble) first() error {
 	return t.last
 }
 
-// Admit refuses a write of about so many bytes if there is no room for it: see reserve. Where
-// the disk, though there may be room, takes no tables, nothing is written until it does, but
-// what frees space.
+// Admit refuses a write of about so many bytes if there is no room for it, see Reserve.Admit,
+// which it calls. Where the disk, though there may be room, takes no tables, nothing is
+// written until it does, but what frees space. It never waits for anything but the disk's
+// answer how much is free.
 func (e *Engine) Admit(bytes int64, frees bool) error {
 	if err := e.Log.flushes.err(); err != nil && !frees {
 		return e.behind("what is in memory cannot be written into tables", err)

@@ -11,11 +11,11 @@ import (
 // again, so that there would be no end of open files.
 type tableFile struct {
 	vfs.File
-	mu  sync.Mutex
-	err error // after which it is closed
+	mu  sync.Mutex // guards err, and is held for the calls that may set it
+	err error      // the first one, by which it was closed; nil: none
 }
 
-// table makes a tableFile of what has been opened.
+// table makes a tableFile of a file that has been opened.
 func table(f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
@@ -23,6 +23,7 @@ func table(f vfs.File, err error) (vfs.File, error) {
 	return &tableFile{File: f}, nil
 }
 
+// do does op, and closes the file for good if that fails. Later calls get the same error.
 func (f *tableFile) do(op func() error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
