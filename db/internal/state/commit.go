@@ -27,37 +27,48 @@ import (
 // applied, which only writes to memory and the batch. An error in between those
 // would mean that what is in memory cannot be trusted any more, and the database
 // would fail as after a failed write.
+//
+// Submit and what calls it (Do, Free, Load, Look, Show) may be called by any goroutine but the
+// committer. All else here runs in the committer, or before Run starts it and after End has
+// waited for it.
 type Committer struct {
+	// The store and its helpers; set by Database.Open and not changed.
 	Store    *pebble.DB
-	Log      *store.Log
-	Admit    func(bytes int64, frees bool) error
-	keepUp   func(frees bool) error // waits until the store may take another commit
-	fullDisk func(error) error      // words that of the operating system
-	Tables   func() *store.Tables   // for the next commit
-	noSync   bool
-	readOnly bool
-	keeper   *store.Keeper // nil: there is none
-	queue    chan *Request
-	finished chan struct{}
-	current  func(v *View, changed []*CollectionView) // makes a view the one that new readers get
-	Figures  commitFigures
-	last     int       // requests of the transaction before
-	hurry    time.Time // until when not to yield
+	Log      *store.Log                               // after its first failure every request is refused
+	Admit    func(bytes int64, frees bool) error      // Engine.Admit: is there room on the disk?
+	keepUp   func(frees bool) error                   // Engine.KeepUp: waits until the store may take another commit
+	fullDisk func(error) error                        // Engine.FullDisk: words an error of the operating system
+	Tables   func() *store.Tables                     // for the next commit; tables for CommitTables
+	noSync   bool                                     // Options.NoSync: writes need not be durable when they are answered
+	readOnly bool                                     // only requests that store nothing are taken
+	keeper   *store.Keeper                            // hears of durable commits; nil: there is none. Set by Run
+	current  func(v *View, changed []*CollectionView) // Database.setCurrent: makes v the view that new readers get
 
-	States   map[uint32]*CollectionState
-	dirty    []*CollectionState // that have changed since the last view; those dropped since, too
-	Shown    Catalogue          // of the last view
-	Sequence uint64
-	edits    map[string]int // of blocks, since each was last written whole
-	layers   *layerCounts
+	queue    chan *Request // from Submit; End closes it
+	finished chan struct{} // closed when the committer has ended
+	Figures  commitFigures // for db.Activity; any goroutine may read them
+
+	last  int       // requests of the transaction before: so many may come again at once, see yield
+	hurry time.Time // until when not to yield
+
+	// What is in memory. Only the committer touches it.
+	States   map[uint32]*CollectionState // all collections, by id
+	dirty    []*CollectionState          // changed since the last view, each once (Touch); also those dropped since
+	Shown    Catalogue                   // of the last view
+	Sequence uint64                      // number of the last commit
+	edits    map[string]int              // by key of a block: edits since it was last written whole, see maxEdits
+	layers   *layerCounts                // likewise of sets of rows, see MaxLayers
 }
 
-// maxTxBytes bounds the items that share one commit, so that none waits long.
+// maxTxBytes bounds the bytes of the items that share one commit, so that none waits long. A
+// single request may be larger.
 const maxTxBytes = 64 << 20
 
-// Submit hands a request to the committer and waits until it is durable. A
-// context that ends before the committer has taken the request leaves the
-// database as it was; after that the outcome is awaited.
+// Submit hands a request to the committer and waits until it is committed and readers see it;
+// durably, but for writes under NoSync. A context that ends before the committer has taken the
+// request leaves the database as it was; after that the outcome is awaited, whatever the
+// context. The request is the committer's until Submit returns. The queue must be open:
+// callers hold Database.Guard.
 func (c *Committer) Submit(ctx context.Context, r *Request) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -74,6 +85,7 @@ func (c *Committer) Submit(ctx context.Context, r *Request) error {
 	return r.err
 }
 
+// run is the committer: it takes requests until End closes the queue.
 func (c *Committer) run() {
 	defer close(c.finished)
 	for r := range c.queue {
@@ -83,8 +95,13 @@ func (c *Committer) run() {
 	}
 }
 
-// commitTx commits first and what waits behind it. It returns a request that
-// it has taken from the queue but not committed, if any.
+// commitTx commits first, and in the same transaction the writes that wait behind it. It
+// answers all of them, but for one request that it has taken from the queue and that does not
+// go with the others: that it returns, to be the first of the next transaction.
+//
+// Operations, which are all requests but writes, run alone: as first, and nothing joins them.
+// A write whose Resolve or Admit fails is answered with its error, and the others go on. An
+// error after that, or a panic, fails the database, and all of them get ErrFailed.
 func (c *Committer) commitTx(first *Request) (next *Request) {
 	var taken []*Request
 	defer func() {
@@ -178,14 +195,15 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 	return next
 }
 
-// paced waits for the store at most once a transaction for each of two kinds of requests: writes, and
-// requests that free disk space, which wait for less.
+// paced waits for the store at most once a transaction for each of two kinds of requests:
+// writes, and requests that free disk space, which wait for less.
 type paced struct {
 	c     *Committer
 	asked [2]bool
 	err   [2]error
 }
 
+// keepUp is Committer.keepUp, or its answer to this kind of request in this transaction.
 func (p *paced) keepUp(frees bool) error {
 	i := 0
 	if frees {
@@ -212,7 +230,8 @@ func (c *Committer) yield() {
 	}
 }
 
-// commit writes the transaction to the store and publishes what it changed.
+// commit writes the transaction to the store, in one batch with one sync, and publishes what
+// it changed. After an error nobody knows what the store has: the caller fails the database.
 func (tx *Tx) commit() error {
 	c := tx.Committer
 	if err := tx.finish(); err != nil {
@@ -229,8 +248,11 @@ func (tx *Tx) commit() error {
 }
 
 // CommitTables has the store take over the tables that tasks make, of about so many bytes, as
-// one commit. The tables hold the counters of what has changed, and applied makes what is in
-// memory the same. With an error the database is as it was, or has failed.
+// one commit: that is how an operation of Load commits. The tables have to hold all that a Tx
+// would write: the records, the counters of the collections that have changed (AllCounters)
+// and the sequence (Tables.WriteSequence). applied then brings what is in memory to the same,
+// calls Touch, and cannot fail. With an error applied has not been called, and the store is as
+// it was, or the database has failed.
 func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int64, tasks []work.Task, applied func()) error {
 	if err := c.keepUp(false); err != nil {
 		return err
@@ -246,8 +268,8 @@ func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int
 	return nil
 }
 
-// committed ends a commit, in whatever way it came into the store: it counts it, tells the
-// side file of one that is durable, and shows it to readers.
+// committed is the one place that ends a commit, in whatever way it came into the store: it
+// counts the commit, tells the side file if it is durable, and shows it to readers.
 func (c *Committer) committed(durable bool) {
 	c.Sequence++
 	if durable {
@@ -256,8 +278,9 @@ func (c *Committer) committed(durable bool) {
 	c.publish()
 }
 
-// Touch notes that a collection has changed: the next commit stores its counters, and the
-// next view shows it.
+// Touch notes that a collection has changed: the commit under way stores its counters, and the
+// next view shows it. A request that changes a CollectionState, or a SpaceState or CodeSet of
+// it, has to call it, or readers go on seeing what was before.
 func (c *Committer) Touch(s *CollectionState) {
 	if !s.dirty {
 		s.dirty = true
@@ -265,7 +288,8 @@ func (c *Committer) Touch(s *CollectionState) {
 	}
 }
 
-// publish makes a view of the present state the current one, for as much as collections have changed.
+// publish makes a view of the present state the current one. It costs a snapshot of the store,
+// and CollectionView and paths in the catalogue for those collections that have changed.
 func (c *Committer) publish() {
 	changed := make([]*CollectionView, 0, len(c.dirty))
 	for _, s := range c.dirty {
@@ -283,7 +307,8 @@ func (c *Committer) publish() {
 	c.current(v, changed)
 }
 
-// finish adds to the batch what the transaction has collected on the side.
+// finish adds to the batch what the transaction has collected on the side: blocks, layers,
+// postings, the counters of all collections that have changed, and the number of the commit.
 func (tx *Tx) finish() error {
 	for key, edit := range tx.blocks {
 		if err := tx.finishBlock([]byte(key), edit); err != nil {
@@ -320,6 +345,8 @@ func (tx *Tx) finish() error {
 // come one at a time is written whole now and then.
 const maxEdits = 16
 
+// finishBlock adds the edit of a block to the batch: as the whole block where it is fresh or
+// maxEdits have been merged into it, else as an edit that Pebble merges.
 func (tx *Tx) finishBlock(key []byte, edit *blockEdit) error {
 	edits := tx.Committer.edits
 	if edit.fresh {

@@ -10,13 +10,14 @@ import (
 // Calls that begin after Close has are refused rather than made to wait, so that
 // a call made inside another cannot deadlock with Close.
 type guard struct {
-	mu     sync.Mutex
-	calls  int
+	mu     sync.Mutex    // guards the fields below; held for moments
+	calls  int           // that have entered and not left
 	closed error         // that calls get; nil while it is open
-	idle   chan struct{} // closed when the last call has gone, after close
+	idle   chan struct{} // made by Close; closed when the last call has left after that
 }
 
-// Enter counts a call, which must leave; an error says why it must not go on.
+// Enter counts a call, which must Leave. With an error, mostly ErrClosed, it does not count
+// and must not go on. It never waits.
 func (g *guard) Enter() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -26,6 +27,7 @@ func (g *guard) Enter() error {
 	return g.closed
 }
 
+// Leave is the end of a call that has entered.
 func (g *guard) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -34,15 +36,16 @@ func (g *guard) Leave() {
 	}
 }
 
-// Calls returns how many calls are going on.
+// Calls returns how many calls are going on, for tests that wait until some are.
 func (g *guard) Calls() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.calls
 }
 
-// Close keeps new calls out and waits for the others; an error if it was closed
-// already.
+// Close keeps new calls out and waits until all others have left. A second Close gives the
+// error that calls get, and waits for nobody. A call must not close the guard that it has
+// entered.
 func (g *guard) Close() error {
 	g.mu.Lock()
 	if err := g.closed; err != nil {

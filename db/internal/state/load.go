@@ -22,18 +22,21 @@ import (
 // and until then searches read what they need from the store. Writers of a
 // collection wait for its codes, as they have to know which number a code has.
 
-// Loading tells those who need the codes of a set in memory when they are there.
+// A Loading is the loading of one code set after opening, for those who wait for it. Whoever
+// loads the codes ends it once; it is safe for concurrent use.
 type Loading struct {
-	wanted chan struct{} // somebody waits; holds one
-	done   chan struct{} // closed when the table is there, or cannot be
-	err    error         // set before that
+	wanted chan struct{} // says that somebody waits, so that loading begins at once; holds one
+	done   chan struct{} // closed when the next view has the table, or it cannot be loaded
+	err    error         // why it cannot be; set before done is closed, and read after
 }
 
+// newLoading returns a loading that has not begun.
 func newLoading() *Loading {
 	return &Loading{wanted: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// Wait waits until the codes are in memory.
+// wait waits until the codes are in memory, and the present view has them. The error says why
+// they cannot be: damage, a failure to read, ErrClosed; or it is that of the context.
 func (l *Loading) wait(ctx context.Context) error {
 	select {
 	case <-l.done:
@@ -62,8 +65,9 @@ func (l *Loading) ended() bool {
 	}
 }
 
-// damage returns what is wrong with the codes of a set, if loading them has found
-// something: the store could be searched without them, but by what it says.
+// damage returns the error of loading the codes of a set, if that has found damage. Searches
+// refuse the set then: the store could answer them without the table, but from the same
+// damaged records.
 func (v *CodeSetView) damage() error {
 	if v.loading != nil && v.loading.ended() && errors.Is(v.loading.err, fault.ErrCorrupt) {
 		return v.loading.err
@@ -80,9 +84,11 @@ const LoadAtOnce = 10_000
 // that loading takes makes the garbage collector run, on the time of that search.
 const loadAfter = 10 * time.Millisecond
 
-// Load loads the codes of all collections that have some, one after the other.
-// It works on the first view, as no item of a collection changes before its codes
-// are there.
+// Load loads the codes of all code sets that Open has left, one after the other, those of
+// active spaces first, and has the committer show each. v is the first view: it is still right
+// for these codes, as no item of a collection changes before its codes are there. It returns
+// when all are loaded or have failed, or the context has ended, which those who wait hear as
+// ErrClosed.
 func (d *Database) Load(ctx context.Context, v *View) {
 	start, cancel := context.WithTimeout(ctx, loadAfter)
 	defer cancel()
@@ -124,18 +130,19 @@ func (d *Database) Load(ctx context.Context, v *View) {
 	}
 }
 
-// event returns what events say of the codes of a set.
+// event returns what events of loading and indexing say of a code set.
 func (v *CodeSetView) event() event.Event {
 	return event.Event{Space: v.Space, Items: int64(v.Coded), Attrs: []slog.Attr{slog.Int("codes", v.Codes)}}
 }
 
-// notLoaded tells those who need codes why they cannot have them.
+// notLoaded ends a loading that has failed.
 func notLoaded(l *Loading, err error) {
 	l.err = err
 	close(l.done)
 }
 
-// Loaded waits until the codes of the collection are in memory.
+// Loaded waits until the codes of the collection are in memory, in all spaces. Writers call it
+// before they submit a request. Once they are, it costs a look at the view.
 func (c Collection) Loaded(ctx context.Context) error {
 	var all []*Loading
 	err := c.Read(func(_ *View, cv *CollectionView) error {
@@ -148,8 +155,9 @@ func (c Collection) Loaded(ctx context.Context) error {
 	return WaitForAll(ctx, all)
 }
 
-// AppendLoading appends what there is to wait for before the codes of the
-// collection are in memory.
+// AppendLoading appends the loadings to wait for before the codes of the collection are in
+// memory, also those that have ended. Wait for them without holding a view, which would keep
+// the old state of the store.
 func (cv *CollectionView) AppendLoading(dst []*Loading) []*Loading {
 	for _, sp := range cv.Spaces {
 		for _, set := range sp.Sets {
@@ -161,6 +169,7 @@ func (cv *CollectionView) AppendLoading(dst []*Loading) []*Loading {
 	return dst
 }
 
+// WaitForAll waits until all of these loadings have ended, or for the first error.
 func WaitForAll(ctx context.Context, all []*Loading) error {
 	for _, l := range all {
 		if err := l.wait(ctx); err != nil {
@@ -174,8 +183,11 @@ func WaitForAll(ctx context.Context, all []*Loading) error {
 // of before they have been read.
 const maxRoom = 64 << 20
 
-// loadTable reads the codes of a code set of the collection and which rows carry
-// them, and indexes them unless bare.
+// loadTable reads the codes of a code set of the collection and which rows carry them, and
+// indexes them, without tables of substrings if bare. All that it reads is checked against the
+// counters in set and cv: a number, a row or a count that does not fit is an ErrCorrupt.
+// Before any code has been read it takes no more memory than maxRoom, as the counters
+// themselves may be damaged.
 func loadTable(ctx context.Context, r pebble.Reader, cv *CollectionView, set *CodeSetView, bare bool) (*mih.Writer, error) {
 	q, next := set.Bits, uint32(set.NextCode)
 	// The largest first: after it the others do not make the garbage collector run

@@ -16,7 +16,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// CreateCollection makes a collection, and completes its descriptor.
+// CreateCollection makes a collection with the schema d, which it gives an id and keeps. d has
+// passed Check. In a codes-only collection it makes the one space, too. With an error, such as
+// ErrExists for the name, the transaction is not to be committed.
 func (tx *Tx) CreateCollection(d *record.Descriptor) error {
 	c := tx.Committer
 	if _, ok := c.Shown.IDs.Get(d.Name); ok {
@@ -61,7 +63,9 @@ func (tx *Tx) CreateCollection(d *record.Descriptor) error {
 	return nil
 }
 
-// AlterCollection gives a collection another descriptor, which has all that its own has and more.
+// AlterCollection gives a collection the descriptor d, which has all that its own has, in the
+// same order, and more modalities or fields behind it. Items stay as they are. Views keep the
+// descriptor that they have.
 func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	value, err := d.Encode()
 	if err != nil {
@@ -118,7 +122,10 @@ func (tx *Tx) DropCollection(s *CollectionState) error {
 	return nil
 }
 
-// Sweep looks at the next keys and returns where to go on, nil at the end.
+// Sweep deletes records whose edits have added up to nothing: blocks without entries, sets
+// without rows, postings without codes. It looks at up to sweepKeys keys of the store, from a
+// key on, and returns where to go on; nil at the end. The store forgets them with the next
+// compaction.
 func (tx *Tx) Sweep(from []byte) (next []byte, err error) {
 	it, err := tx.Committer.Store.NewIter(&pebble.IterOptions{LowerBound: from})
 	if err != nil {
