@@ -56,7 +56,7 @@ func (k CodeKeys) RowsKey(n uint32, container uint16) []byte {
 	return codec.CodeRowsKey(k.Collection, k.Space, k.Target, n, container)
 }
 
-// AllRows returns the prefix of all RowsKeys of code number n.
+// AllRows returns the prefix of all keys that RowsKey gives for code number n.
 func (k CodeKeys) AllRows(n uint32) []byte {
 	return codec.CodeRowsPrefix(k.Collection, k.Space, k.Target, n)
 }

@@ -35,7 +35,7 @@ type Identity struct {
 
 	// Sequence is the number of the last commit, 0 before the first. Every commit stores its
 	// number together with what it changes. Opening compares it with the side file
-	// (CompareCommits).
+	// (store.CompareCommits).
 	Sequence uint64
 }
 
