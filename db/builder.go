@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -21,7 +22,7 @@ import (
 // have touched since it took its view. How far it has got is stored with each block, and
 // where it ends early, another one goes on from there.
 type builder struct {
-	c        *Collection
+	c        lcollection
 	space    uint32
 	workers  int
 	rate     int // items a second, at most; 0: no limit
@@ -46,11 +47,11 @@ func (b builtSpace) event() event.Event {
 	return event.Event{Space: b.Space, Revision: b.Revision, Items: int64(b.Items), Attrs: []slog.Attr{slog.Bool("active", b.Active)}}
 }
 
-// unbuilt is what the event says of a space, 0 for none, whose building has failed: whether
+// Unbuilt is what the event says of a space, 0 for none, whose building has failed: whether
 // it stays as far as it has got, for Reindex or the next Open to go on with.
-func (c *Collection) unbuilt(space uint32) event.Event {
+func (c lcollection) Unbuilt(space uint32) event.Event {
 	e := event.Event{Space: space}
-	if cv, ok := c.db.state.Current.Load().Collections.Get(c.id); ok {
+	if cv, ok := c.DB.Current.Load().Collections.Get(c.ID); ok {
 		if sp := cv.SpaceNumber(space); sp != nil && sp.Numbers.Building {
 			e.Attrs = []slog.Attr{slog.Bool("resumes", true)}
 		}
@@ -63,7 +64,7 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 	defer func() {
 		// Whatever became of the context. Rows of a space that is complete are recorded
 		// for others.
-		_ = b.c.inside().Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
+		_ = b.c.Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
 			if sp, err := b.spaceIn(s); err == nil && sp.Numbers.Building {
 				sp.Changed = nil
 				sp.Left = sp.Left || sp.Parent == 0 // a reindexing is there for somebody to go on with
@@ -91,7 +92,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 		return 0, built, true, err
 	}
 	defer v.Release()
-	cv, err := v.Collection(b.c.id, b.c.name)
+	cv, err := v.Collection(b.c.ID, b.c.Name)
 	if err != nil {
 		return 0, built, false, err
 	}
@@ -120,7 +121,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	// What takes the place of another is indexed before: searches are not to be slower
 	// for a while.
 	if last && cv.Space != nil && cv.Items >= indexFirstItems {
-		if err := b.c.db.state.IndexSpace(ctx, b.c.id, b.space, b.workers); err != nil {
+		if err := b.c.DB.IndexSpace(ctx, b.c.ID, b.space, b.workers); err != nil {
 			return 0, built, false, err
 		}
 	}
@@ -160,7 +161,7 @@ func (b *builder) spaceIn(s *state.CollectionState) (*state.SpaceState, error) {
 // begin returns the view to encode; from then on the committer records the rows that
 // change. The view is nil where somebody else has completed the space.
 func (b *builder) begin(ctx context.Context) (v *state.View, built builtSpace, err error) {
-	err = b.c.inside().Look(ctx, func(s *state.CollectionState) error {
+	err = b.c.Look(ctx, func(s *state.CollectionState) error {
 		sp, err := b.spaceIn(s)
 		if err != nil {
 			return err
@@ -170,7 +171,7 @@ func (b *builder) begin(ctx context.Context) (v *state.View, built builtSpace, e
 			return nil
 		}
 		sp.Changed = roaring.New()
-		v = b.c.db.state.Current.Load() // only the committer replaces it
+		v = b.c.DB.Current.Load() // only the committer replaces it
 		v.Acquire()
 		return nil
 	})
@@ -186,10 +187,10 @@ func builtOf(s *state.CollectionState, sp *state.SpaceState) builtSpace {
 // last, when there are none, the space is complete; drift is that of the items that have
 // taught in it, nil where it is not to be stored.
 func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *report.Drift) (built builtSpace, err error) {
-	do := func(f func(tx *state.Tx, s *state.CollectionState) error) error { return b.c.inside().Do(ctx, 0, f) }
+	do := func(f func(tx *state.Tx, s *state.CollectionState) error) error { return b.c.Do(ctx, 0, f) }
 	tables := len(block.rows) >= tableRows
 	if tables {
-		do = func(f func(tx *state.Tx, s *state.CollectionState) error) error { return b.c.inside().Load(ctx, f) }
+		do = func(f func(tx *state.Tx, s *state.CollectionState) error) error { return b.c.Load(ctx, f) }
 	}
 	err = do(func(tx *state.Tx, s *state.CollectionState) error {
 		sp, err := b.spaceIn(s)
@@ -254,4 +255,12 @@ func (c *coded) without(stale func(row uint32) bool) *coded {
 		}
 	}
 	return out
+}
+
+// Rebuild gives all items their codes in a space that is being built and was complete once,
+// and returns how many have one then.
+func (c lcollection) Rebuild(ctx context.Context, space uint32, progress event.Progress) (int, error) {
+	b := &builder{c: c, space: space, workers: work.All(), progress: progress, again: true}
+	built, err := b.run(ctx)
+	return built.Items, err
 }

@@ -61,9 +61,9 @@ var errEnded = errors.New("building a space has ended early")
 // gives up. It ends early with the context, and with ErrNotFound when the space has been
 // dropped.
 func (b *builder) run(ctx context.Context) (builtSpace, error) {
-	key := spaceKey{b.c.id, b.space}
+	key := spaceKey{b.c.ID, b.space}
 	for {
-		one, mine := b.c.db.buildings.claim(key)
+		one, mine := b.c.in.buildings.claim(key)
 		if mine {
 			return b.work(ctx, key, one)
 		}
@@ -79,7 +79,7 @@ func (b *builder) run(ctx context.Context) (builtSpace, error) {
 // work builds the space while others may wait.
 func (b *builder) work(ctx context.Context, key spaceKey, one *building) (builtSpace, error) {
 	one.err = errEnded // if a callback panics, too
-	defer b.c.db.buildings.end(key, one)
+	defer b.c.in.buildings.end(key, one)
 	one.rate.Store(int64(b.rate))
 	b.building = one
 	built, err := b.build(ctx)

@@ -80,7 +80,7 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 	}
 	err := record.ForEachItem(v.Snap, cv.Descriptor, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
 		if uint64(row) >= until {
-			return errStopped
+			return record.ErrStopped
 		}
 		own := make([]model.Vector, len(x))
 		for t := range x {
@@ -94,11 +94,11 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 			}
 		}
 		if n == limit {
-			return errStopped
+			return record.ErrStopped
 		}
 		return nil
 	})
-	if err == nil || errors.Is(err, errStopped) {
+	if err == nil || errors.Is(err, record.ErrStopped) {
 		err = flush()
 	}
 	if err == nil {

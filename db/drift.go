@@ -39,19 +39,19 @@ func comparedDrift(revisions []*spaces.RevisionDescriptor) []report.RevisionDrif
 }
 
 const (
-	driftItems = 256 // a sample of so many is measured
+	sampledItems = 256 // a sample of so many is measured
 	// Of larger collections it is less, so that no more than driftCompared codes are
 	// compared with queries, some 20 ms, but at least driftLeast items.
 	driftLeast    = 64
 	driftCompared = 32 << 20
 )
 
-// measureDrift measures how far items are from the model of a space, cv being the
+// MeasureDrift measures how far items are from the model of a space, cv being the
 // collection as seen in it, whose codes have to be in memory. Of the rows a sample is
 // read that is spread over them evenly; those that have no item are left out. Nil says
 // that nothing can be measured: the space has no model, or no item a modality that it
 // knows. The time is some tens of milliseconds, on half of the processors.
-func measureDrift(ctx context.Context, v *state.View, cv *state.CollectionView, rows *roaring.Bitmap) (*report.Drift, error) {
+func MeasureDrift(ctx context.Context, v *state.View, cv *state.CollectionView, rows *roaring.Bitmap) (*report.Drift, error) {
 	if cv.Space == nil || cv.Space.Learned == nil {
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func measureDrift(ctx context.Context, v *state.View, cv *state.CollectionView, 
 	return m.drift(ctx)
 }
 
-// A driftMeasure is what measureDrift knows of the items so far.
+// A driftMeasure is what MeasureDrift knows of the items so far.
 type driftMeasure struct {
 	cv         *state.CollectionView
 	items      int
@@ -107,7 +107,7 @@ func (m *driftMeasure) sample() int {
 			codes += set.Codes
 		}
 	}
-	return min(max(driftCompared/codes, driftLeast), driftItems)
+	return min(max(driftCompared/codes, driftLeast), sampledItems)
 }
 
 // add reads and projects some items, at most EncodeRun.

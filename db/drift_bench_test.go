@@ -48,7 +48,7 @@ func BenchmarkDrift(b *testing.B) {
 			cv, _ := v.Collections.Get(c.id)
 			b.Run("measure", func(b *testing.B) {
 				for b.Loop() {
-					if _, err := measureDrift(ctx, v, cv, cv.Live); err != nil {
+					if _, err := MeasureDrift(ctx, v, cv, cv.Live); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -7,8 +7,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// driftQueries is how many queries there have to be for their mean to tell something.
-const driftQueries = 16
+// leastQueries is how many queries there have to be for their mean to tell something.
+const leastQueries = 16
 
 // A retrievalMeasure says how well labelled items find each other by one modality. Every
 // second one makes a query, the others are what is searched, by the codes of their labels;
@@ -63,7 +63,7 @@ func (r *retrievalMeasure) mean(ctx context.Context) (*float64, error) {
 		sum += m.MAPTie * float64(m.Queries)
 		n += m.Queries
 	}
-	if n < driftQueries {
+	if n < leastQueries {
 		return nil, nil
 	}
 	mean := sum / float64(n)

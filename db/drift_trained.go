@@ -13,9 +13,9 @@ import (
 // drift measures the items that have taught in the space when all have their codes:
 // those with features that wait for nothing.
 func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
-	v := b.c.db.state.Latest()
+	v := b.c.DB.Latest()
 	defer v.Release()
-	cv, err := v.Collection(b.c.id, b.c.name)
+	cv, err := v.Collection(b.c.ID, b.c.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
 	in.SpaceView = *sp
 	taught := record.UnionOf(cv.Presence, sp.Space.Positions)
 	taught.AndNot(sp.Pending)
-	d, err := measureDrift(ctx, v, &in, taught)
+	d, err := MeasureDrift(ctx, v, &in, taught)
 	if d != nil {
 		d.Trained = true
 	}

@@ -14,55 +14,24 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// An Evaluation measures retrieval with queries whose labels are known.
-type Evaluation struct {
-	// Queries holds the features of the queries by modality: as many rows each,
-	// and row i of every modality belonging to query i.
-	// Sparse holds those that come as sparse vectors; a modality is in one of the
-	// two, whichever form it is of.
-	Queries map[string][][]float32
-	Sparse  map[string][]Sparse
-
-	// Labels holds the labels of each query. An item is relevant to a query if
-	// they have a label in common.
-	Labels [][]string
-
-	// Truth, if not nil, holds the labels of all items of the collection in
-	// database order, to be used for scoring instead of the stored ones.
-	Truth [][]string
-
-	// Where, if not empty, restricts the items that are ranked to those that match
-	// the expression, see Query.Where. Truth is about all of them nevertheless.
-	// Args are the values of its placeholders, see Query.Args.
-	Where string
-	Args  []any
-
-	// Top is the N of the figures that look at the first N hits; 50 if 0.
-	Top int
+// A levaluation is db.Evaluation. It changes neither it nor what it holds.
+type levaluation struct {
+	Queries map[string][][]float32    // dense, by modality
+	Sparse  map[string][]model.Vector // by modality
+	Labels  [][]string                // by query
+	Truth   [][]string                // by item; nil: the labels that are stored
+	Where   string
+	Args    []any
+	Top     int
 }
 
-// A Retrieval is how well queries of one modality find items of another.
-type Retrieval struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-
-	Hamming    model.Metrics `json:"hamming"`    // ranked by distance, then row; with the curve by radius
-	Asymmetric model.Metrics `json:"asymmetric"` // ranked by -z.h, then row
-}
-
-// Evaluate measures every ordered pair of modalities, from those that have
-// queries to the others, over the items that have a code and the target
-// modality, by the codes that are searched for that target. A target that the
-// model knows nothing of is left out where each has codes of its own. Where the model
-// knows one modality only, the pair of that with itself is measured, too. The
-// time is that of a full ranking of the collection a query; the curves of the metrics
-// add nothing that can be measured.
-func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
-	c = c.orNone()
-	return c.evaluate(ctx, e, func(v *state.View, cv *state.CollectionView) (*state.CollectionView, rowCodes, error) {
+// Evaluate measures queries in the space that cv looks at, by the codes that are stored.
+func Evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, e *levaluation) ([]report.Retrieval, error) {
+	return e.evaluate(ctx, v, cv, func(v *state.View, cv *state.CollectionView) (*state.CollectionView, rowCodes, error) {
 		if cv.Space == nil {
 			return nil, nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
 		}
@@ -98,85 +67,79 @@ func storedRowCodes(cv *state.CollectionView, v *state.View) rowCodes {
 	}
 }
 
-// evaluate measures in the space, and with the codes, that a function gives a view.
-func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*state.View, *state.CollectionView) (*state.CollectionView, rowCodes, error)) ([]Retrieval, error) {
+// evaluate measures the queries in the space, and with the codes, that a function gives a view.
+func (e *levaluation) evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, space func(*state.View, *state.CollectionView) (*state.CollectionView, rowCodes, error)) ([]report.Retrieval, error) {
 	if e.Top == 0 {
 		e.Top = 50
 	}
 	if e.Top < 0 {
 		return nil, fault.Invalid("top %d: 1 or more are possible", e.Top)
 	}
-	if err := c.loaded(ctx); err != nil {
-		return nil, err
-	}
 	if len(e.Queries)+len(e.Sparse) == 0 {
 		return nil, fault.Invalid("no queries to evaluate")
 	}
-	var out []Retrieval
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		if err := e.check(cv); err != nil {
-			return err
+	if err := e.check(cv); err != nil {
+		return nil, err
+	}
+	if e.Truth != nil && len(e.Truth) != cv.Items {
+		return nil, fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.Items)
+	}
+	ids := newLabelIDs(cv.Names)
+	filter, err := search.Matching(ctx, cv, v.Snap, e.Where, e.Args)
+	if err != nil {
+		return nil, err
+	}
+	cv, codes, err := space(v, cv)
+	if err != nil {
+		return nil, err
+	}
+	var out []report.Retrieval
+	database, err := readEvaluated(ctx, v, cv, e.Truth, ids, filter, codes)
+	if err != nil {
+		return nil, err
+	}
+	queryLabels := ids.sets(e.Labels)
+	for from, m := range cv.Modalities {
+		dense, isDense := e.Queries[m.Name]
+		sparse, isSparse := e.Sparse[m.Name]
+		if !isDense && !isSparse {
+			continue
 		}
-		if e.Truth != nil && len(e.Truth) != cv.Items {
-			return fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.Items)
-		}
-		ids := newLabelIDs(cv.Names)
-		filter, err := search.Matching(ctx, cv, v.Snap, e.Where, e.Args)
+		z, codes, err := projectAll(ctx, cv, v, from, len(e.Labels), func(i int) (model.Vector, error) {
+			if isSparse {
+				return cv.Modalities[from].OfSparse(sparse[i].Index, sparse[i].Value)
+			}
+			return cv.Modalities[from].OfDense(dense[i])
+		})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		cv, codes, err := space(v, cv)
-		if err != nil {
-			return err
-		}
-		database, err := readEvaluated(ctx, v, cv, e.Truth, ids, filter, codes)
-		if err != nil {
-			return err
-		}
-		queryLabels := ids.sets(e.Labels)
-		for from, m := range cv.Modalities {
-			dense, isDense := e.Queries[m.Name]
-			sparse, isSparse := e.Sparse[m.Name]
-			if !isDense && !isSparse {
+		for to, target := range cv.Modalities {
+			if from == to && len(cv.Space.Positions) > 1 {
 				continue
 			}
-			z, codes, err := projectAll(ctx, cv, v, from, len(e.Labels), func(i int) (model.Vector, error) {
-				if isSparse {
-					return vectorOf(&cv.Modalities[from], nil, &sparse[i])
-				}
-				return vectorOf(&cv.Modalities[from], dense[i], nil)
-			})
+			r := report.Retrieval{From: m.Name, To: target.Name}
+			items, err := database.having(ctx, cv, to)
+			if errors.Is(err, fault.ErrNoModel) {
+				continue // there are no codes for this target
+			}
 			if err != nil {
-				return err
+				return nil, err
 			}
-			for to, target := range cv.Modalities {
-				if from == to && len(cv.Space.Positions) > 1 {
-					continue
-				}
-				r := Retrieval{From: m.Name, To: target.Name}
-				items, err := database.having(ctx, cv, to)
-				if errors.Is(err, fault.ErrNoModel) {
-					continue // there are no codes for this target
-				}
-				if err != nil {
-					return err
-				}
-				if r.Hamming, err = model.Evaluate(ctx, items.codes, items.labels, codes, queryLabels, e.Top); err != nil {
-					return err
-				}
-				if r.Asymmetric, err = model.EvaluateAsymmetric(ctx, items.codes, items.labels, z, queryLabels, e.Top); err != nil {
-					return err
-				}
-				out = append(out, r)
+			if r.Hamming, err = model.Evaluate(ctx, items.codes, items.labels, codes, queryLabels, e.Top); err != nil {
+				return nil, err
 			}
+			if r.Asymmetric, err = model.EvaluateAsymmetric(ctx, items.codes, items.labels, z, queryLabels, e.Top); err != nil {
+				return nil, err
+			}
+			out = append(out, r)
 		}
-		return nil
-	})
-	return out, err
+	}
+	return out, nil
 }
 
 // check holds the queries against the collection and the labels.
-func (e *Evaluation) check(cv *state.CollectionView) error {
+func (e *levaluation) check(cv *state.CollectionView) error {
 	check := func(name string, queries int) error {
 		if _, err := cv.ModalityOf(name); err != nil {
 			return err

@@ -6,35 +6,22 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// EvaluateTraining says what Train with these options followed by Evaluate would,
-// without storing anything: it learns a model from the labelled items, gives every
-// item the code that it would get, and measures the queries against these codes. The
-// model in use, if there is one, and its codes stay as they are. The Training has no
-// space and no revision; its Items are those that would have a code.
-//
-// It is how settings are compared. It works on one view of the collection, also on
-// that of a snapshot, whatever is written meanwhile, and several may run at a time.
-// Time and memory are those of Train without its commit, and of Evaluate: some
-// 150 + bits bytes an item. Errors are those of both; a cancelled context ends it
-// soon.
-func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e Evaluation) (*Training, []Retrieval, error) {
-	c = c.orNone()
-	if opt.Rows < 0 {
-		return nil, nil, fault.Invalid("train on %d rows", opt.Rows)
-	}
-	var t *Training
-	found, err := c.evaluate(ctx, e, func(v *state.View, cv *state.CollectionView) (*state.CollectionView, rowCodes, error) {
+// EvaluateTraining trains on a view and measures queries by the codes that all items would
+// get, without storing anything.
+func EvaluateTraining(ctx context.Context, v *state.View, cv *state.CollectionView, opt ltrainOptions, e *levaluation) (*report.Training, []report.Retrieval, error) {
+	var t *report.Training
+	found, err := e.evaluate(ctx, v, cv, func(v *state.View, cv *state.CollectionView) (*state.CollectionView, rowCodes, error) {
 		if cv.IndexOnly {
 			return nil, nil, cv.LacksVectors("to learn from")
 		}
-		l, err := learn(ctx, v, cv, opt)
+		l, err := trainOn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -62,8 +49,8 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 }
 
 // training is what learning has come to.
-func (c *coded) training(result *model.Result, leftOut []string) *Training {
-	t := &Training{Report: result.Report, LeftOut: leftOut}
+func (c *coded) training(result *model.Result, leftOut []string) *report.Training {
+	t := &report.Training{Report: result.Report, LeftOut: leftOut}
 	for _, e := range c.encs {
 		if e.HasCode() {
 			t.Items++

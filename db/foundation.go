@@ -57,7 +57,7 @@ func (f *foundation) bytes() int {
 // found makes a new space, which is to be built then: lay says on what, from a view on
 // which it may work for long. If it fails, or the context ends, the collection is as it
 // was. With replace the new space takes the place of one that a training has left unbuilt.
-func (c *Collection) found(ctx context.Context, replace bool, lay func(v *state.View, cv *state.CollectionView) (*foundation, error)) (*spaces.Space, error) {
+func (c lcollection) found(ctx context.Context, replace bool, lay func(v *state.View, cv *state.CollectionView) (*foundation, error)) (*spaces.Space, error) {
 	v, err := c.beginFounding(ctx, replace)
 	if err != nil {
 		return nil, err
@@ -71,12 +71,12 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *state.
 		// The committer has to forget about it, whatever became of the context, and if
 		// a callback has panicked, too. There is nothing to be done about a database
 		// that has failed.
-		_ = c.inside().Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
+		_ = c.Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
 			s.Changed = nil
 			return nil
 		})
 	}()
-	cv, err := v.Collection(c.id, c.name)
+	cv, err := v.Collection(c.ID, c.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -84,21 +84,21 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *state.
 	if err != nil {
 		return nil, err
 	}
-	err = c.inside().Do(ctx, f.bytes(), func(tx *state.Tx, s *state.CollectionState) error { return createSpace(tx, s, f, v, cv) })
+	err = c.Do(ctx, f.bytes(), func(tx *state.Tx, s *state.CollectionState) error { return createSpace(tx, s, f, v, cv) })
 	if err != nil {
 		return nil, err
 	}
 	founded = true
 	if f.replaced != 0 {
-		c.db.learners.remove(learnerKey{c.id, f.replaced})
-		c.db.changed(ctx, event.SpaceDropped, event.Event{Collection: c.name, Space: f.replaced})
+		c.in.learners.remove(learnerKey{c.ID, f.replaced})
+		c.DB.Signals.Tell(ctx, event.Event{Name: event.SpaceDropped, Collection: c.Name, Space: f.replaced})
 	}
 	return f.space, nil
 }
 
 // abandon drops a space that is still being built, whatever became of the context.
-func (c *Collection) abandon(ctx context.Context, space uint32) {
-	_ = c.inside().Free(context.WithoutCancel(ctx), func(tx *state.Tx, s *state.CollectionState) error {
+func (c lcollection) abandon(ctx context.Context, space uint32) {
+	_ = c.Free(context.WithoutCancel(ctx), func(tx *state.Tx, s *state.CollectionState) error {
 		if sp := s.SpaceByID(space); sp != nil && sp.Numbers.Building {
 			return tx.DropSpace(s, sp)
 		}
@@ -108,9 +108,9 @@ func (c *Collection) abandon(ctx context.Context, space uint32) {
 
 // beginFounding returns the view to found a space on; from then on the committer
 // records the rows that change.
-func (c *Collection) beginFounding(ctx context.Context, replace bool) (*state.View, error) {
+func (c lcollection) beginFounding(ctx context.Context, replace bool) (*state.View, error) {
 	var v *state.View
-	err := c.inside().Look(ctx, func(s *state.CollectionState) error {
+	err := c.Look(ctx, func(s *state.CollectionState) error {
 		switch {
 		case s.CodesOnly():
 			return fault.Invalid("collection %q has no model: its items bring their codes", s.Name)
@@ -121,7 +121,7 @@ func (c *Collection) beginFounding(ctx context.Context, replace bool) (*state.Vi
 			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, sp.ID)
 		}
 		s.Changed = roaring.New()
-		v = c.db.state.Current.Load() // only the committer replaces it
+		v = c.DB.Current.Load() // only the committer replaces it
 		v.Acquire()
 		return nil
 	})

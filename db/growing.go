@@ -13,18 +13,19 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// growLabels gives labels that items carry and the model of a space does not know a
+// GrowLabels gives labels that items carry and the model of a space does not know a
 // direction in the code space, each its own, in one commit: a revision that knows them,
 // and the rows whose codes that changes. recode then gives these their codes.
-func (c *Collection) growLabels(ctx context.Context, space uint32, out *Update) error {
+func (c lcollection) GrowLabels(ctx context.Context, space uint32, out *report.Update) error {
 	return c.revise(ctx, space, func(u *updater) error {
-		out.Space, out.Revision = Space(u.cv.Space.ID), u.cv.Space.Revision
+		out.Space, out.Revision = report.Space(u.cv.Space.ID), u.cv.Space.Revision
 		known := u.cv.Space.Learned.Labels()
 		if u.l.shrunk() { // the statistics are about to be stored
-			if err := u.l.learnAnew(ctx, u.v, u.cv, everything); err != nil {
+			if err := u.l.learnAnew(ctx, u.v, u.cv, nil); err != nil {
 				return err
 			}
 		}
@@ -98,10 +99,10 @@ const recodedRows = 1024
 // recode gives the rows of a space whose codes have to be made again their codes, block
 // after block, and returns how many they were. What they have taught by the code before
 // goes to the outbox, and they teach again. Where it ends early, another call goes on.
-func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error) {
+func (c lcollection) recode(ctx context.Context, space uint32) (n int, err error) {
 	for {
 		var block *coded
-		err := c.read(func(v *state.View, cv *state.CollectionView) error {
+		err := c.Read(func(v *state.View, cv *state.CollectionView) error {
 			if cv.CodesOnly() {
 				return nil // refused later, with the words for it
 			}
@@ -116,7 +117,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 		if err != nil || block == nil {
 			return n, err
 		}
-		err = c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+		err = c.Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 			sp := s.SpaceByID(space)
 			if sp == nil {
 				return fault.NotFound("space %d of collection %q", space, s.Name)

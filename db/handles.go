@@ -27,7 +27,9 @@ var (
 
 func newNoDB() *DB {
 	opts := (*Options)(nil).withDefaults()
-	return &DB{opts: opts, stop: func() {}, state: state.None(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}
+	d := &DB{opts: opts, stop: func() {}, state: state.None(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}
+	d.learning = NewLearning(d.state, 0, 0)
+	return d
 }
 
 func (d *DB) orNone() *DB {

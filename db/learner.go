@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
@@ -86,7 +87,7 @@ func (l *learners) remove(key learnerKey) {
 
 // learner returns the learner of the space that cv looks at, up to date with the view
 // and locked until it is released.
-func (d *DB) learner(ctx context.Context, v *state.View, cv *state.CollectionView) (*learner, error) {
+func (d *learning) learner(ctx context.Context, v *state.View, cv *state.CollectionView) (*learner, error) {
 	l, err := d.learners.get(ctx, learnerKey{cv.ID, cv.Space.ID})
 	if err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (l *learner) catchUp(ctx context.Context, v *state.View, cv *state.Collecti
 	if err := l.takeOut(ctx, v.Snap, cv, uint32(learned)); err != nil || !l.cancelled() {
 		return err
 	}
-	return l.learnAnew(ctx, v, cv, everything)
+	return l.learnAnew(ctx, v, cv, nil)
 }
 
 // load reads the checkpoint and adds the lessons after it.
@@ -135,7 +136,7 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 		return fault.Corrupt(err, "%s", what)
 	}
 	i := len(cv.Revisions) - 1
-	if restored := i >= 0 && cv.Revisions[i].Teacher == teacherRestored; restored || sp.Parent != 0 && sp.Revision == 1 {
+	if restored := i >= 0 && cv.Revisions[i].Teacher == spaces.Restored; restored || sp.Parent != 0 && sp.Revision == 1 {
 		l.online.Refit() // the statistics have gone on since these projections
 	}
 	l.online.Workers = work.Background()
@@ -216,9 +217,9 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 // learned anew at worst when the database is opened after a crash.
 const checkpointItems = 10_000
 
-// checkpointAll stores the statistics of all learners that are ahead of what is
+// Checkpoint stores the statistics of all learners that are ahead of what is
 // stored. It is for Close: nobody works with them.
-func (d *DB) checkpointAll() {
+func (d *learning) Checkpoint() {
 	d.learners.mu.Lock()
 	defer d.learners.mu.Unlock()
 	for key, l := range d.learners.of {
@@ -230,7 +231,7 @@ func (d *DB) checkpointAll() {
 			if err != nil {
 				return err
 			}
-			return d.state.Committer.Do(context.Background(), len(statistics), func(tx *state.Tx) error {
+			return d.State.Committer.Do(context.Background(), len(statistics), func(tx *state.Tx) error {
 				s := tx.Committer.States[key.collection]
 				if s == nil {
 					return nil
@@ -247,8 +248,8 @@ func (d *DB) checkpointAll() {
 				return nil
 			})
 		})
-		if err != nil && d.state.Engine.Log.Err() == nil {
-			d.state.Signals.Happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
+		if err != nil && d.State.Engine.Log.Err() == nil {
+			d.State.Signals.Happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
 		}
 	}
 }

@@ -47,9 +47,6 @@ func (l *learner) shrunk() bool {
 	return false
 }
 
-// everything is any lesson.
-func everything(codec.Lesson) bool { return true }
-
 // learnAnew accumulates the statistics from what rows of the view have taught by the
 // lessons that are wanted, which is what they are.
 func (l *learner) learnAnew(ctx context.Context, v *state.View, cv *state.CollectionView, want func(codec.Lesson) bool) error {

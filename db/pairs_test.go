@@ -125,3 +125,6 @@ func equalItems(t testing.TB, want, got []*Item) {
 		}
 	}
 }
+
+// taught returns the collection as those see it who let it learn.
+func (c *Collection) taught() lcollection { return c.db.learning.Of(c.inside()) }

@@ -78,7 +78,7 @@ func statistics(t testing.TB, c *Collection, space uint32) (b []byte) {
 	t.Helper()
 	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
 		if cv, err = cv.InSpace(space); err == nil {
-			b, err = c.db.presentStatistics(ctx, v, cv)
+			b, err = c.db.learning.Statistics(ctx, v, cv)
 		}
 		return err
 	})
@@ -335,7 +335,7 @@ func TestWritesWhileFounding(t *testing.T) {
 	defer mustClose(t, d)
 	changed := *items[0]
 	changed.Labels = items[3].Labels
-	sp, err := c.found(ctx, false, func(v *state.View, cv *state.CollectionView) (*foundation, error) {
+	sp, err := c.taught().found(ctx, false, func(v *state.View, cv *state.CollectionView) (*foundation, error) {
 		if _, err := c.Put(ctx, &changed); err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +348,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		if _, err := c.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrBusy) {
 			t.Errorf("a reindexing meanwhile: %v", err)
 		}
-		return d.refound(ctx, v, cv, true)
+		return d.learning.refound(ctx, v, cv, true)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -74,12 +74,11 @@ func (r *repairer) buildOne(c *Collection, p *plan) error {
 	}
 	for _, id := range p.spaces {
 		stage := fmt.Sprintf("collection %s: codes of space %d", c.name, id)
-		b := &builder{c: c, space: id, workers: work.All(), again: true, progress: func(_ string, done, _ int64) { r.at(int(done), "%s", stage) }}
-		built, err := b.run(r.ctx)
+		items, err := c.db.learning.Of(c.inside()).Rebuild(r.ctx, id, func(_ string, done, _ int64) { r.at(int(done), "%s", stage) })
 		if err != nil {
 			return err
 		}
-		r.done.CodesMade += built.Items
+		r.done.CodesMade += items
 	}
 	for _, id := range p.activate {
 		if err := c.Activate(r.ctx, Space(id)); err != nil {
@@ -134,16 +133,17 @@ const givenRows = 1 << 16
 func (r *repairer) storeGiven(c *Collection, g *givenCodes) error {
 	for from := 0; from < len(g.rows); from += givenRows {
 		r.at(from, "collection %s: codes", c.name)
-		block := &coded{rows: g.rows[from:min(from+givenRows, len(g.rows))]}
-		for i := range block.rows {
-			block.encs = append(block.encs, spaces.Encoding{First: spaces.TargetCode{Code: g.codes.At(from + i), From: codec.ProvenanceGiven}})
+		rows := g.rows[from:min(from+givenRows, len(g.rows))]
+		var encs []spaces.Encoding
+		for i := range rows {
+			encs = append(encs, spaces.Encoding{First: spaces.TargetCode{Code: g.codes.At(from + i), From: codec.ProvenanceGiven}})
 		}
 		err := c.inside().Load(r.ctx, func(tx *state.Tx, s *state.CollectionState) error {
 			sp := s.Active()
-			if err := sp.RoomFor(uint64(len(block.rows))); err != nil {
+			if err := sp.RoomFor(uint64(len(rows))); err != nil {
 				return err
 			}
-			return bulk.StoreCodes(r.ctx, tx.Committer, work.All(), s, sp, sp.Numbers, block.rows, block.encs)
+			return bulk.StoreCodes(r.ctx, tx.Committer, work.All(), s, sp, sp.Numbers, rows, encs)
 		})
 		if err != nil {
 			return err

@@ -100,7 +100,7 @@ func (s *spaceMender) makeStatistics() error {
 		return err
 	}
 	online.Workers = work.All()
-	err = s.space.ForEachLesson(s.ctx, s.store, s.Descriptor, everything, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+	err = s.space.ForEachLesson(s.ctx, s.store, s.Descriptor, nil, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
 		return online.Relearn(s.ctx, items, lessons)
 	})
 	if err != nil {

@@ -317,7 +317,7 @@ func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 		return err
 	}
 	s.space = s.first.Revised(revision, s.space.Learned)
-	d.Created, d.Parent, d.Teacher, d.Model = spaces.Now(), before, teacherRestored, record.ChunksOf(projections)
+	d.Created, d.Parent, d.Teacher, d.Model = spaces.Now(), before, spaces.Restored, record.ChunksOf(projections)
 	return s.writeRevision(d, projections)
 }
 

@@ -13,4 +13,10 @@ type (
 	Migration     = report.Migration
 	Finding       = report.Finding
 	Verification  = report.Verification
+	Space         = report.Space
+	Training      = report.Training
+	Update        = report.Update
+	Adoption      = report.Adoption
+	Reindexing    = report.Reindexing
+	Retrieval     = report.Retrieval
 )

@@ -15,7 +15,7 @@ import (
 
 // trainingBytes estimates what a training stores: the model, its statistics, what the
 // items have taught and their codes. Options that are impossible are left to the training.
-func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
+func trainingBytes(cv *state.CollectionView, opt ltrainOptions) int64 {
 	bits := cmp.Or(opt.Bits, model.DefaultBits)
 	if codec.CheckBits(bits) != nil || opt.Anchors < 0 {
 		return 0
@@ -50,10 +50,9 @@ func reindexBytes(cv *state.CollectionView) int64 {
 
 func clampedBytes(x float64) int64 { return int64(min(x, math.MaxInt64/4)) }
 
-// hasRoom refuses work on a collection for which there is no room; what it stores is
-// estimated from the present state.
-func (c *Collection) hasRoom(estimate func(*state.CollectionView) int64) error {
-	return c.read(func(_ *state.View, cv *state.CollectionView) error {
-		return c.db.state.Engine.Admit(estimate(cv), false)
+// RoomToTrain refuses a training for whose results there is no room on the disk.
+func (c lcollection) RoomToTrain(opt ltrainOptions) error {
+	return c.Read(func(_ *state.View, cv *state.CollectionView) error {
+		return c.DB.Engine.Admit(trainingBytes(cv, opt), false)
 	})
 }

@@ -10,69 +10,21 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// PinRevision keeps a revision of a space, however many come after it, or no longer. Unless pinned, the first one and the latest eight are kept. A
-// revision that is not there any more gives ErrNotFound, a collection without a trained
-// space ErrNoModel.
-func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint32, pinned bool) error {
-	c = c.orNone()
-	number := c.spaceOr(space)
-	return c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
-		sp := s.SpaceNamed(number)
-		switch {
-		case sp == nil && number == 0:
-			return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)
-		case sp == nil:
-			return fault.NotFound("space %d of collection %q", number, s.Name)
-		}
-		i := slices.IndexFunc(sp.Revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision })
-		if i < 0 {
-			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, s.Name)
-		}
-		d := *sp.Revisions[i]
-		d.Pinned = pinned
-		if err := tx.WriteRevisionDescriptor(sp, &d); err != nil {
-			return err
-		}
-		sp.Revisions = slices.Clone(sp.Revisions) // views share the slice
-		sp.Revisions[i] = &d
-		tx.Committer.Touch(s)
-		return nil
-	})
-}
-
-// teacherRestored stands in place of a teacher where a revision has the projections of
-// an earlier one.
-const teacherRestored = "restored"
-
-// RestoreRevision makes the projections of a revision that is kept those of a new
-// revision of the space. What rows have taught since is taken
-// out of what was learned; they do not teach again unless they are written again, or by
-// training, nor if a later revision is restored in turn. Labels that have got a direction since cannot be taken back (ErrInvalid). A
-// revision that is not there any more gives ErrNotFound; ErrBusy if what has been
-// taught is being overwritten all the time.
-func (c *Collection) RestoreRevision(ctx context.Context, space Space, revision uint32) (*Update, error) {
-	c = c.orNone()
-	if err := c.db.state.Guard.Enter(); err != nil {
-		return nil, err
-	}
-	defer c.db.state.Guard.Leave()
-	if err := c.changeable(); err != nil {
-		return nil, err
-	}
-	if err := c.inside().Loaded(ctx); err != nil {
-		return nil, err
-	}
+// LRestore makes the projections of a revision that is kept those of a new one; 0 is the
+// active space.
+func (c lcollection) LRestore(ctx context.Context, space, revision uint32) (*report.Update, error) {
 	start := time.Now()
-	out := &Update{Teacher: teacherRestored}
-	err := c.revise(ctx, c.spaceOr(space), func(u *updater) error {
+	out := &report.Update{Teacher: spaces.Restored}
+	err := c.revise(ctx, space, func(u *updater) error {
 		sp := u.cv.Space
 		if revision != 1 && !slices.ContainsFunc(u.cv.Revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision }) {
 			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)
 		}
-		if out.Space, out.Revision = Space(sp.ID), sp.Revision; revision == sp.Revision {
+		if out.Space, out.Revision = report.Space(sp.ID), sp.Revision; revision == sp.Revision {
 			return nil
 		}
 		m, err := spaces.ReadRevision(u.v.Snap, u.cv.ID, sp, revision)
@@ -124,7 +76,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 		return u.learning(err)
 	}
 	next := sp.Revised(sp.Revision+1, m)
-	u.parent, u.teacherName = revision, teacherRestored
+	u.parent, u.teacherName = revision, spaces.Restored
 	d, err := u.descriptor(m, next.Revision, projections)
 	if err != nil {
 		return err

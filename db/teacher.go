@@ -2,48 +2,29 @@ package db
 
 import (
 	"fmt"
-	"slices"
-	"strings"
-
-	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// A Teacher says what the projections learn from in an update.
-type Teacher int
+// A lteacher says what the projections learn from in an update; db.Teacher says what each does.
+type lteacher int
 
-// Teachers. Labelled items, those with a label that the model knows, teach the code of
-// their labels in every case. They differ in what items without labels do.
+// The teachers, in the order of their names.
 const (
-	// TeacherAuto tries what they would teach with TeacherModality, on a copy, and
-	// lets them only if retrieval of labelled items that are held back for that is
-	// better for it. Once refused, they are tried again when there are twice as many,
-	// or when the database has been opened again.
-	TeacherAuto Teacher = iota
-	// TeacherLabels: nothing.
-	TeacherLabels
-	// TeacherModality: the projection of the modality that finds labelled items best
-	// gives the code that the others learn, and it itself.
-	TeacherModality
-	// TeacherSelf: each modality learns the code that its own projection gives, as in
-	// the paper.
-	TeacherSelf
+	teachAuto lteacher = iota
+	teachLabels
+	teachModality
+	teachSelf
 )
 
-var teacherNames = [...]string{"auto", "labels", "modality", "self"}
+// TeacherNames are the names of the teachers, by their numbers.
+var TeacherNames = [...]string{"auto", "labels", "modality", "self"}
 
-func (t Teacher) known() bool { return t >= 0 && int(t) < len(teacherNames) }
-
-func (t Teacher) String() string {
-	if t.known() {
-		return teacherNames[t]
+// String returns the name of the teacher.
+func (t lteacher) String() string {
+	if t.Known() {
+		return TeacherNames[t]
 	}
 	return fmt.Sprintf("Teacher(%d)", int(t))
 }
 
-// ParseTeacher returns the teacher of that name.
-func ParseTeacher(s string) (Teacher, error) {
-	if i := slices.Index(teacherNames[:], strings.ToLower(s)); i >= 0 {
-		return Teacher(i), nil
-	}
-	return 0, fault.Invalid("unknown teacher %q: auto, labels, modality and self are possible", s)
-}
+// Known reports whether there is such a teacher.
+func (t lteacher) Known() bool { return t >= 0 && int(t) < len(TeacherNames) }

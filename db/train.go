@@ -3,107 +3,40 @@ package db
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// TrainOptions say how to train. Zero values mean the defaults of the model.
-type TrainOptions struct {
+// A ltrainOptions is db.TrainOptions.
+type ltrainOptions struct {
 	model.Options
-
-	// Rows, if positive, trains on the first so many labelled items only. All
-	// items get codes.
-	Rows int
-
-	// Activate makes the space of the new model the active one as soon as all items
-	// have codes in it. The first training always does.
+	Rows     int
 	Activate bool
 }
 
-// A Training is what Train did.
-type Training struct {
-	Space    Space  `json:"space"`
-	Revision uint32 `json:"revision"`
-	Active   bool   `json:"active"` // searches use it now
-	Items    int    `json:"items"`  // that have a code in the space
-	// LeftOut names modalities that no labelled item has, of which the model
-	// therefore knows nothing.
-	LeftOut []string `json:"left_out,omitempty"`
-	model.Report
-}
-
-// Train learns a model from the labelled items of the collection. It makes a code
-// space of its own, in which it gives every item its code, or with model.ViewsTarget
-// its code for each modality that it has and the model knows. The first space of a
-// collection becomes the active one, which searches use; later ones stand by, unless
-// TrainOptions.Activate says otherwise: they can be searched by name (Query.Space), and
-// Activate makes one of them the active one. A failure or a cancelled context leaves
-// everything as it was; if the process ends after the model has been learned, the space
-// is completed after the next Open, or replaced by the next Train if that comes first.
-//
-// Readers and writers go on while it runs; what is written meanwhile gets its code in
-// the new space, too. Writers wait while the space begins, some 200 ms for 500,000
-// labelled items, and for each block of codes that is stored, some tens of
-// milliseconds. Memory: some 20 MB for a block, bits/8 + 32 bytes a labelled item, and
-// what model.Train takes; where that is more than there is, nothing begins, and the error
-// also wraps a *model.MemoryError. A second training of the collection at the same time,
-// or one while another space is being built, gives ErrBusy; one that cannot work with
-// what is stored gives an ErrInvalid that also wraps the error of model.Train.
-func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
-	c = c.orNone()
-	if err := c.db.state.Guard.Enter(); err != nil {
-		return nil, err
-	}
-	defer c.db.state.Guard.Leave()
-	if opt.Rows < 0 {
-		return nil, fault.Invalid("train on %d rows", opt.Rows)
-	}
-	if err := c.changeable(); err != nil {
-		return nil, err
-	}
-	if err := c.inside().Loaded(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.hasRoom(func(cv *state.CollectionView) int64 { return trainingBytes(cv, opt) }); err != nil {
-		return nil, err
-	}
-	ctx, op := c.db.state.Signals.Begin(ctx, event.OpTrain, c.name)
-	defer op.Abandon()
-	opt.Progress = op.Telling(opt.Progress)
-	space, t, err := c.train(ctx, opt)
-	e := c.unbuilt(space)
-	if err == nil {
-		e = event.Event{Space: uint32(t.Space), Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
-			slog.Int("bits", t.Bits), slog.Int("train_items", t.TrainItems), slog.Bool("active", t.Active),
-		}}
-	}
-	op.End(err, e)
-	return t, err
-}
-
-// train returns the space, too, where it comes to one.
-func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32, t *Training, err error) {
+// LTrain learns a model from the labelled items, and gives all items their codes by it. It
+// returns the space, too, where it comes to one.
+func (c lcollection) LTrain(ctx context.Context, opt ltrainOptions) (space uint32, t *report.Training, err error) {
 	ctx, stop := c.untilDropped(ctx)
 	defer stop()
 	if err := c.completeLeft(ctx); err != nil {
 		return 0, nil, c.dropped(ctx, err)
 	}
 	sp, err := c.found(ctx, true, func(v *state.View, cv *state.CollectionView) (_ *foundation, err error) {
-		l, err := learn(ctx, v, cv, opt)
+		l, err := trainOn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, err
 		}
-		t = &Training{Report: l.result.Report, LeftOut: l.leftOut}
+		t = &report.Training{Report: l.result.Report, LeftOut: l.leftOut}
 		return l.foundation(ctx, v, cv, opt.Activate)
 	})
 	if err != nil {
@@ -121,7 +54,7 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32,
 		return sp.ID, nil, c.dropped(ctx, err)
 	}
 	complete = true
-	t.Space, t.Revision, t.Items, t.Active = Space(built.Space), built.Revision, built.Items, built.Active
+	t.Space, t.Revision, t.Items, t.Active = report.Space(built.Space), built.Revision, built.Items, built.Active
 	seconds, commit := t.Report.Seconds, b.committing.Seconds()
 	seconds["encode"], seconds["commit"] = time.Since(start).Seconds()-commit, commit
 	seconds["total"] += time.Since(start).Seconds()
@@ -130,9 +63,9 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32,
 
 // completeLeft completes a reindexing that an earlier process was at when it ended. A training
 // is not completed: its space goes when the new one is there.
-func (c *Collection) completeLeft(ctx context.Context) error {
+func (c lcollection) completeLeft(ctx context.Context) error {
 	var space uint32
-	err := c.inside().Look(ctx, func(s *state.CollectionState) error {
+	err := c.Look(ctx, func(s *state.CollectionState) error {
 		if sp := s.Building(); sp != nil && sp.Left && sp.Parent != 0 {
 			space = sp.ID
 		}
@@ -146,7 +79,7 @@ func (c *Collection) completeLeft(ctx context.Context) error {
 	return err
 }
 
-// A lesson of training: what learn has come to.
+// A lesson of training: what training has come to.
 type learned struct {
 	set     *trainingSet
 	result  *model.Result
@@ -154,8 +87,8 @@ type learned struct {
 	leftOut []string
 }
 
-// learn trains on the labelled items of a view.
-func learn(ctx context.Context, v *state.View, cv *state.CollectionView, opt TrainOptions) (*learned, error) {
+// trainOn trains on the labelled items of a view.
+func trainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt ltrainOptions) (*learned, error) {
 	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
 	var err error
 	if l.leftOut, err = l.set.choose(ctx); err != nil {

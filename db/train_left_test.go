@@ -16,7 +16,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	putAll(t, c, items)
 	leave := func(lay func(v *state.View, cv *state.CollectionView) (*foundation, error)) uint32 {
 		t.Helper()
-		sp, err := c.found(ctx, true, lay)
+		sp, err := c.taught().found(ctx, true, lay)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		return tr
 	}
 	leave(func(v *state.View, cv *state.CollectionView) (*foundation, error) {
-		l, err := learn(ctx, v, cv, smallTraining)
+		l, err := trainOn(ctx, v, cv, ltrainOptions(smallTraining))
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		t.Errorf("spaces %v", ids)
 	}
 	leave(func(v *state.View, cv *state.CollectionView) (*foundation, error) {
-		return c.db.refound(ctx, v, cv, true)
+		return c.db.learning.refound(ctx, v, cv, true)
 	})
 	if tr := train(); tr.Space != 4 || tr.Active {
 		t.Errorf("%+v", tr)

@@ -46,11 +46,11 @@ func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) 
 			labelled.Add(row)
 		}
 		if s.limit > 0 && labelled.GetCardinality() == uint64(s.limit) {
-			return errStopped
+			return record.ErrStopped
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errStopped) {
+	if err != nil && !errors.Is(err, record.ErrStopped) {
 		return nil, err
 	}
 	for t, m := range s.cv.Modalities {
@@ -66,9 +66,6 @@ func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) 
 	return leftOut, nil
 }
 
-// errStopped ends a walk whose caller has had enough.
-var errStopped = errors.New("stopped")
-
 func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
 		n := 0
@@ -81,14 +78,14 @@ func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, err
 				chosen[i] = vectors[t]
 			}
 			if !yield(model.Example{Vectors: chosen, Labels: rec.Labels}, nil) {
-				return errStopped
+				return record.ErrStopped
 			}
 			if n++; n == s.limit {
-				return errStopped
+				return record.ErrStopped
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errStopped) {
+		if err != nil && !errors.Is(err, record.ErrStopped) {
 			s.err = err
 			yield(model.Example{}, err)
 		}

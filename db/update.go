@@ -7,119 +7,27 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/event"
-	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// UpdateOptions say what an update is to do. The zero value updates the active space
-// with TeacherAuto.
-type UpdateOptions struct {
-	Space   Space
-	Teacher Teacher
-
-	// GrowLabels gives labels that training has never seen a direction in the code
-	// space first, and the items that carry them another code, by which they then
-	// teach. There are as many directions left as bits exceed the labels.
-	GrowLabels bool
-
-	// Progress is called from Update's goroutine after each block of items, in the stages
-	// "try" while those without labels are tried on a copy, "learn" while items teach.
-	Progress event.Progress
-}
-
-// An Update is what Update did.
-type Update struct {
-	Space      Space  `json:"space"`
-	Revision   uint32 `json:"revision"` // that is in use now
-	Revised    bool   `json:"revised"`  // it is a new one
-	Teacher    string `json:"teacher"`  // that was asked for
-	Items      int    `json:"items"`    // that have taught: Labelled and Unlabelled
-	Labelled   int    `json:"labelled"`
-	Unlabelled int    `json:"unlabelled"`
-	Skipped    int    `json:"skipped"`   // that were looked at and have taught nothing
-	Refused    int    `json:"refused"`   // of these, items without labels that TeacherAuto did not let teach
-	Forgotten  int    `json:"forgotten"` // that had taught, and have changed or gone since
-
-	// Adopted says what was let teach, and by which teacher. Lead is the modality whose
-	// projections have taught, or have been tried, for items without labels; Reason
-	// says, in words, why these were adopted or refused.
-	Adopted Adoption `json:"adopted"`
-	Lead    string   `json:"lead,omitempty"`
-	Reason  string   `json:"reason,omitempty"`
-
-	Grown       []string `json:"grown,omitempty"`        // labels that have got a direction
-	NoDirection []string `json:"no_direction,omitempty"` // that have not, as none was left
-	Recoded     int      `json:"recoded,omitempty"`      // items that have got another code
-
-	Seconds float64 `json:"seconds"`
-}
-
-// An Adoption names the teacher of the items of an update that have taught, as in
-// Teacher.String; it is "" where there were none, or they were refused.
-type Adoption struct {
-	Labelled   string `json:"labelled,omitempty"`   // of items with labels: "labels"
-	Unlabelled string `json:"unlabelled,omitempty"` // of items without: "modality" or "self"
-}
-
 // adoption returns what an updater has adopted.
-func (u *updater) adoption() (a Adoption) {
+func (u *updater) adoption() (a report.Adoption) {
 	if u.labelled > 0 {
-		a.Labelled = TeacherLabels.String()
+		a.Labelled = teachLabels.String()
 	}
 	switch {
 	case u.unlabelled == 0:
 	case u.lead == "":
-		a.Unlabelled = TeacherSelf.String()
+		a.Unlabelled = teachSelf.String()
 	default:
-		a.Unlabelled = TeacherModality.String()
+		a.Unlabelled = teachModality.String()
 	}
 	return a
 }
 
-// Update carries on the learning of a space's projections with the items that have
-// been written since it was trained, or last updated: the online step of FDDH (Liu,
-// Wang, Cheung 2021, eqs. 22-24). That makes a new revision of the space, in one commit.
-// Codes that items have stay as they are and remain comparable; queries, and items
-// that are put from then on, are encoded by the new projections. Items that have
-// taught and then changed or gone are taken out of what was learned, so that it is, but
-// for rounding, what the items that are there now have taught. A modality that nothing is
-// left of keeps its projection until something teaches it.
-//
-// Readers and writers go on while it runs, on half of the processors; writers wait for
-// the commit. With 800 anchors, 128 bits and two modalities of 128 dimensions an item
-// costs half a millisecond where a hundred come at a time, the revision included, and
-// less where more do. The first update of a space after Open reads the statistics, which
-// stay in memory with their factors, 16 k (k+q) bytes a modality. It looks at a million
-// pending items at most: call it again for more. Updates of one space wait for each
-// other. A space that is being built gives ErrBusy, a codes-only collection ErrInvalid,
-// one without a model ErrNoModel. With an error, or when the context ends early, the
-// revision is what it was, or the one that labels have grown in.
-func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
-	c = c.orNone()
-	if err := c.db.state.Guard.Enter(); err != nil {
-		return nil, err
-	}
-	defer c.db.state.Guard.Leave()
-	if !opt.Teacher.known() {
-		return nil, fault.Invalid("unknown teacher %v", opt.Teacher)
-	}
-	if err := c.changeable(); err != nil {
-		return nil, err
-	}
-	if err := c.inside().Loaded(ctx); err != nil {
-		return nil, err
-	}
-	opt.Space = Space(c.spaceOr(opt.Space))
-	ctx, op := c.db.state.Signals.Begin(ctx, event.OpUpdate, c.name)
-	defer op.Abandon()
-	opt.Progress = op.Telling(opt.Progress)
-	u, err := c.update(ctx, opt)
-	op.End(err, u.event())
-	return u, err
-}
-
-// event returns what events say of an update, which may be nil.
-func (u *Update) event() event.Event {
+// UpdateEvent returns what events say of an update, which may be nil.
+func UpdateEvent(u *report.Update) event.Event {
 	if u == nil {
 		return event.Event{}
 	}
@@ -128,13 +36,22 @@ func (u *Update) event() event.Event {
 	}}
 }
 
-func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, error) {
+// An lupdateOptions is db.UpdateOptions; 0 is the active space.
+type lupdateOptions struct {
+	Space      uint32
+	Teacher    lteacher
+	GrowLabels bool
+	Progress   event.Progress
+}
+
+// LUpdate lets the pending items of a space teach, with what labels and codes ask for before.
+func (c lcollection) LUpdate(ctx context.Context, opt lupdateOptions) (*report.Update, error) {
 	start := time.Now()
-	out := &Update{Teacher: opt.Teacher.String()}
+	out := &report.Update{Teacher: opt.Teacher.String()}
 	if opt.Space == 0 { // it stays this one, whatever is activated meanwhile
-		err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
 			if cv.Space != nil {
-				opt.Space = Space(cv.Space.ID)
+				opt.Space = cv.Space.ID
 			}
 			return nil
 		})
@@ -143,17 +60,17 @@ func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, er
 		}
 	}
 	if opt.GrowLabels {
-		if err := c.growLabels(ctx, uint32(opt.Space), out); err != nil {
+		if err := c.GrowLabels(ctx, opt.Space, out); err != nil {
 			return nil, err
 		}
 	}
-	recoded, err := c.recode(ctx, uint32(opt.Space))
+	recoded, err := c.recode(ctx, opt.Space)
 	if err != nil {
 		return nil, err
 	}
 	out.Recoded = recoded
-	err = c.revise(ctx, uint32(opt.Space), func(u *updater) error {
-		out.Space, out.Revision = Space(u.cv.Space.ID), u.cv.Space.Revision
+	err = c.revise(ctx, opt.Space, func(u *updater) error {
+		out.Space, out.Revision = report.Space(u.cv.Space.ID), u.cv.Space.Revision
 		u.progress = opt.Progress
 		if err := u.learn(ctx, opt.Teacher); err != nil {
 			return err

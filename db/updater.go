@@ -16,7 +16,7 @@ import (
 
 // An updater makes one revision of a space.
 type updater struct {
-	c        *Collection
+	c        lcollection
 	v        *state.View
 	cv       *state.CollectionView // as seen in the space
 	l        *learner
@@ -48,7 +48,7 @@ type updater struct {
 // revise runs f with an updater of a space: it has a view, and the learner is up to
 // date with it. Rows that change from then on are recorded. Where f fails, the learner
 // forgets what it has learned.
-func (c *Collection) revise(ctx context.Context, space uint32, f func(*updater) error) error {
+func (c lcollection) revise(ctx context.Context, space uint32, f func(*updater) error) error {
 	v, id, err := c.beginRevision(ctx, space)
 	if err != nil {
 		return err
@@ -56,21 +56,21 @@ func (c *Collection) revise(ctx context.Context, space uint32, f func(*updater) 
 	defer v.Release()
 	defer func() {
 		// Whatever became of the context.
-		_ = c.inside().Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
+		_ = c.Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
 			if sp := s.SpaceByID(id); sp != nil {
 				sp.Changed = nil
 			}
 			return nil
 		})
 	}()
-	cv, err := v.Collection(c.id, c.name)
+	cv, err := v.Collection(c.ID, c.Name)
 	if err != nil {
 		return err
 	}
 	if cv, err = cv.InSpace(id); err != nil {
 		return err
 	}
-	l, err := c.db.learner(ctx, v, cv)
+	l, err := c.in.learner(ctx, v, cv)
 	if err != nil {
 		return err
 	}
@@ -92,12 +92,12 @@ func (c *Collection) revise(ctx context.Context, space uint32, f func(*updater) 
 
 // beginRevision returns the view to learn from and the number of the space; from then
 // on the committer records the rows that change.
-func (c *Collection) beginRevision(ctx context.Context, space uint32) (*state.View, uint32, error) {
+func (c lcollection) beginRevision(ctx context.Context, space uint32) (*state.View, uint32, error) {
 	var v *state.View
 	for {
 		busy := false
 		// It is shown that what was written so far is being looked at.
-		err := c.inside().Show(ctx, func(s *state.CollectionState) error {
+		err := c.Show(ctx, func(s *state.CollectionState) error {
 			sp := s.SpaceByID(space)
 			if space == 0 {
 				sp = s.Active()
@@ -117,8 +117,8 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*state.Vi
 				return nil
 			}
 			sp.Changed, sp.Written = roaring.New(), 0
-			c.db.state.Committer.Touch(s)
-			v = c.db.state.Current.Load() // only the committer replaces it
+			c.DB.Committer.Touch(s)
+			v = c.DB.Current.Load() // only the committer replaces it
 			v.Acquire()
 			return nil
 		})
@@ -126,7 +126,7 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*state.Vi
 			return v, space, err
 		}
 		// Another update goes on; it has the learner until it has ended.
-		l, err := c.db.learners.get(ctx, learnerKey{c.id, space})
+		l, err := c.in.learners.get(ctx, learnerKey{c.ID, space})
 		if err != nil {
 			return nil, 0, err
 		}

@@ -104,7 +104,7 @@ func (u *updater) commit(ctx context.Context) error {
 // inSpace runs f, which stores about so many bytes, in the committer, alone, with the space,
 // which must be as it was.
 func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error) error {
-	return u.c.inside().Do(ctx, bytes, func(tx *state.Tx, s *state.CollectionState) error {
+	return u.c.Do(ctx, bytes, func(tx *state.Tx, s *state.CollectionState) error {
 		sp := s.SpaceByID(u.cv.Space.ID)
 		if sp == nil {
 			return fault.NotFound("space %d of collection %q, which was being updated", u.cv.Space.ID, s.Name)

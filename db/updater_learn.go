@@ -18,7 +18,7 @@ import (
 // learn lets the pending items teach. What those without labels would teach, once
 // refused, is tried again only when they have doubled: of many tries with nearly the
 // same items one would be adopted by luck, and each takes as long as all of them.
-func (u *updater) learn(ctx context.Context, teacher Teacher) error {
+func (u *updater) learn(ctx context.Context, teacher lteacher) error {
 	u.teacherName = teacher.String()
 	u.outliers = newOutliers(u.cv.Space.Learned, u.l.online.Statistics())
 	labelled, unlabelled, err := u.partition(ctx)
@@ -28,13 +28,13 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	n := int(unlabelled.GetCardinality())
 	u.waiting, u.skipped = unlabelled, n
 	unlabelled = firstRows(unlabelled, maxUpdateRows)
-	waits := teacher == TeacherAuto && n < 2*u.l.refused
-	tries := n > 0 && (teacher == TeacherModality || teacher == TeacherAuto && !waits)
+	waits := teacher == teachAuto && n < 2*u.l.refused
+	tries := n > 0 && (teacher == teachModality || teacher == teachAuto && !waits)
 	if waits && n > 0 {
 		u.refused = n
 		u.reason = fmt.Sprintf("they are tried again when there are %d: %d without labels were refused, now there are %d", 2*u.l.refused, u.l.refused, n)
 	}
-	if labelled.IsEmpty() && !tries && teacher != TeacherSelf {
+	if labelled.IsEmpty() && !tries && teacher != teachSelf {
 		return nil
 	}
 	// Of what came: those without labels may have been there for long.
@@ -42,11 +42,11 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	if came.IsEmpty() {
 		came = unlabelled
 	}
-	if u.drift, err = measureDrift(ctx, u.v, u.cv, came); err != nil {
+	if u.drift, err = MeasureDrift(ctx, u.v, u.cv, came); err != nil {
 		return err
 	}
 	u.total = int(labelled.GetCardinality())
-	if teacher == TeacherSelf || tries && teacher != TeacherAuto {
+	if teacher == teachSelf || tries && teacher != teachAuto {
 		u.total += n
 	}
 	held := roaring.New()
@@ -68,7 +68,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 		return err
 	}
 	switch {
-	case teacher == TeacherSelf:
+	case teacher == teachSelf:
 		u.waiting, u.skipped = roaring.New(), 0
 		return u.teach(ctx, unlabelled, model.TeacherSelf, 0)
 	case adopt:
@@ -146,14 +146,14 @@ const (
 
 // try finds the modality that is to teach those without labels, and says whether to let
 // it.
-func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, teacher Teacher) (lead int, adopt bool, err error) {
+func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, teacher lteacher) (lead int, adopt bool, err error) {
 	guard, err := u.guard(ctx, held)
 	if err != nil {
 		return 0, false, err
 	}
 	lead = guard.Lead()
 	u.lead = u.cv.Modalities[u.cv.Space.Positions[lead]].Name
-	if teacher == TeacherModality {
+	if teacher == teachModality {
 		return lead, true, nil
 	}
 	tried, done := evenly(unlabelled, triedItems), 0

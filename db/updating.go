@@ -9,26 +9,27 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // One goroutine a database updates the active spaces of its collections as items come,
 // if Options say so, and finishes what an update before a crash has begun.
 
 // updateDue reports whether enough has been written to one of the collections.
-func (d *DB) updateDue(changed []*state.CollectionView) bool {
-	return d.opts.UpdateItems > 0 && slices.ContainsFunc(changed, func(cv *state.CollectionView) bool { return cv.Written >= d.opts.UpdateItems })
+func (d *learning) updateDue(changed []*state.CollectionView) bool {
+	return d.Items > 0 && slices.ContainsFunc(changed, func(cv *state.CollectionView) bool { return cv.Written >= d.Items })
 }
 
-// keepUpdated does it until the context ends.
-func (d *DB) keepUpdated(ctx context.Context) {
+// KeepUpdated does it until the context ends.
+func (d *learning) KeepUpdated(ctx context.Context) {
 	for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return toRecode(cv) }) {
-		if d.updateInBackground(ctx, c, (*Collection).recodeAll) != nil {
+		if d.updateInBackground(ctx, c, lcollection.recodeAll) != nil {
 			return
 		}
 	}
 	var tick <-chan time.Time
-	if d.opts.UpdateInterval > 0 {
-		ticker := time.NewTicker(d.opts.UpdateInterval)
+	if d.Interval > 0 {
+		ticker := time.NewTicker(d.Interval)
 		defer ticker.Stop()
 		tick = ticker.C
 	}
@@ -38,12 +39,12 @@ func (d *DB) keepUpdated(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick:
-		case <-d.updates:
-			least = d.opts.UpdateItems
+		case <-d.wanted:
+			least = d.Items
 		}
 		for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return cv.Written >= least }) {
-			err := d.updateInBackground(ctx, c, func(c *Collection, ctx context.Context) (*Update, error) {
-				return c.update(ctx, UpdateOptions{})
+			err := d.updateInBackground(ctx, c, func(c lcollection, ctx context.Context) (*report.Update, error) {
+				return c.LUpdate(ctx, lupdateOptions{})
 			})
 			if err != nil {
 				return
@@ -54,30 +55,30 @@ func (d *DB) keepUpdated(ctx context.Context) {
 
 // updateInBackground calls f with a collection. It returns an error when there is no sense
 // in going on.
-func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Collection, context.Context) (*Update, error)) error {
-	ctx, op := d.state.Signals.BeginInBackground(ctx, event.OpUpdate, c.name)
-	var u *Update
+func (d *learning) updateInBackground(ctx context.Context, c lcollection, f func(lcollection, context.Context) (*report.Update, error)) error {
+	ctx, op := d.State.Signals.BeginInBackground(ctx, event.OpUpdate, c.Name)
+	var u *report.Update
 	err := work.Safely(func() (err error) {
-		if err := c.inside().Loaded(ctx); err != nil {
+		if err := c.Loaded(ctx); err != nil {
 			return err
 		}
 		u, err = f(c, ctx)
 		return err
 	})
-	op.End(err, u.event())
-	if ctx.Err() != nil || d.state.Engine.Log.Err() != nil {
+	op.End(err, UpdateEvent(u))
+	if ctx.Err() != nil || d.State.Engine.Log.Err() != nil {
 		return fault.ErrClosed
 	}
 	return nil
 }
 
 // collectionsNow returns the collections whose present state is wanted.
-func (d *DB) collectionsNow(want func(*state.CollectionView) bool) (all []*Collection) {
-	v := d.state.Latest()
+func (d *learning) collectionsNow(want func(*state.CollectionView) bool) (all []lcollection) {
+	v := d.State.Latest()
 	defer v.Release()
 	for cv := range v.Collections.Values() {
 		if want(cv) {
-			all = append(all, &Collection{db: d, id: cv.ID, name: cv.Name})
+			all = append(all, d.Of(state.Collection{DB: d.State, ID: cv.ID, Name: cv.Name}))
 		}
 	}
 	return all
@@ -94,9 +95,9 @@ func toRecode(cv *state.CollectionView) bool {
 }
 
 // recodeAll recodes what waits in all spaces.
-func (c *Collection) recodeAll(ctx context.Context) (*Update, error) {
+func (c lcollection) recodeAll(ctx context.Context) (*report.Update, error) {
 	var spaces []uint32
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
 		for _, sp := range cv.Spaces {
 			if !sp.Recode.IsEmpty() {
 				spaces = append(spaces, sp.Space.ID)

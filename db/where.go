@@ -34,12 +34,12 @@ func (c *Collection) ItemsWhere(ctx context.Context, where string, args ...any) 
 				case ctx.Err() != nil:
 					return ctx.Err()
 				case !yield(it, nil):
-					return errStopped
+					return record.ErrStopped
 				}
 				return nil
 			})
 		})
-		if err != nil && !errors.Is(err, errStopped) {
+		if err != nil && !errors.Is(err, record.ErrStopped) {
 			yield(nil, err)
 		}
 	}

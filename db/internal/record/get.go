@@ -24,6 +24,10 @@ func Get(r pebble.Reader, key []byte) ([]byte, error) {
 	return b, closer.Close()
 }
 
+// ErrStopped is what f of a walk, such as ForEach, returns to end it early. The walk returns
+// it as it is; the caller, who knows that nothing is wrong, takes it for success.
+var ErrStopped = errors.New("stopped")
+
 // ForEach calls f with every key that starts with prefix and its value, in order of keys. Both
 // are memory of the iterator, valid until f returns. Each key has passed codec.CheckKey, so
 // that f may take it apart. An error of f ends the iteration and is returned as it is.

@@ -14,10 +14,10 @@ import (
 // ForEachLesson calls f with the rows of the space that have taught, in ascending order and up
 // to model.MaxLesson of them at a time: items[i] is what rows[i] has now, and lessons[i] what
 // it taught. Rows whose stored lesson want refuses are left out; want is called with each, and
-// must not keep it. The slices are used again after f returns, but not what they point to. A
-// row that has a lesson also has the features that it taught with: a write that changes these
-// moves the lesson to the outbox. The memory is that of one chunk of items. It ends early with
-// the context.
+// must not keep it. Nil wants all. The slices are used again after f returns, but not what
+// they point to. A row that has a lesson also has the features that it taught with: a write
+// that changes these moves the lesson to the outbox. The memory is that of one chunk of items.
+// It ends early with the context.
 func (s *Space) ForEachLesson(ctx context.Context, r pebble.Reader, d *record.Descriptor, want func(codec.Lesson) bool,
 	f func(rows []uint32, items []model.Example, lessons []model.Lesson) error) error {
 	features, err := record.NewFeatureReader(r, d, 0)
@@ -39,7 +39,7 @@ func (s *Space) ForEachLesson(ctx context.Context, r pebble.Reader, d *record.De
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
 		}
-		if !want(stored) {
+		if want != nil && !want(stored) {
 			return nil
 		}
 		if err := features.Seek(vectors, row); err != nil {

@@ -23,6 +23,10 @@ type RevisionDescriptor struct {
 	Outbox              uint64         `json:"outbox"`         // departures before this number are out of the projections
 }
 
+// Restored is the RevisionInfo.Teacher of a revision that nobody has taught, as it has the
+// projections of an earlier one.
+const Restored = "restored"
+
 // ReadRevision reads the model of a revision of a space, which is that of training with other
 // projections. s may be any revision of the space. A revision that is not stored is an
 // ErrCorrupt: ask for one of ReadRevisions.

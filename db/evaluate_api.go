@@ -1,0 +1,100 @@
+package db
+
+import (
+	"context"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// An Evaluation measures retrieval with queries whose labels are known.
+type Evaluation struct {
+	// Queries holds the features of the queries by modality: as many rows each,
+	// and row i of every modality belonging to query i.
+	// Sparse holds those that come as sparse vectors; a modality is in one of the
+	// two, whichever form it is of.
+	Queries map[string][][]float32
+	Sparse  map[string][]Sparse
+
+	// Labels holds the labels of each query. An item is relevant to a query if
+	// they have a label in common.
+	Labels [][]string
+
+	// Truth, if not nil, holds the labels of all items of the collection in
+	// database order, to be used for scoring instead of the stored ones.
+	Truth [][]string
+
+	// Where, if not empty, restricts the items that are ranked to those that match
+	// the expression, see Query.Where. Truth is about all of them nevertheless.
+	// Args are the values of its placeholders, see Query.Args.
+	Where string
+	Args  []any
+
+	// Top is the N of the figures that look at the first N hits; 50 if 0.
+	Top int
+}
+
+// Evaluate measures every ordered pair of modalities, from those that have
+// queries to the others, over the items that have a code and the target
+// modality, by the codes that are searched for that target. A target that the
+// model knows nothing of is left out where each has codes of its own. Where the model
+// knows one modality only, the pair of that with itself is measured, too. The
+// time is that of a full ranking of the collection a query; the curves of the metrics
+// add nothing that can be measured.
+func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
+	var out []Retrieval
+	err := c.orNone().readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+		out, err = Evaluate(ctx, v, cv, e.inside())
+		return err
+	})
+	return out, err
+}
+
+// EvaluateTraining says what Train with these options followed by Evaluate would,
+// without storing anything: it learns a model from the labelled items, gives every
+// item the code that it would get, and measures the queries against these codes. The
+// model in use, if there is one, and its codes stay as they are. The Training has no
+// space and no revision; its Items are those that would have a code.
+//
+// It is how settings are compared. It works on one view of the collection, also on
+// that of a snapshot, whatever is written meanwhile, and several may run at a time.
+// Time and memory are those of Train without its commit, and of Evaluate: some
+// 150 + bits bytes an item. Errors are those of both; a cancelled context ends it
+// soon.
+func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e Evaluation) (*Training, []Retrieval, error) {
+	if opt.Rows < 0 {
+		return nil, nil, fault.Invalid("train on %d rows", opt.Rows)
+	}
+	var t *Training
+	var found []Retrieval
+	err := c.orNone().readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+		t, found, err = EvaluateTraining(ctx, v, cv, ltrainOptions(opt), e.inside())
+		return err
+	})
+	return t, found, err
+}
+
+// readLoaded gives f the state that the handle shows, when its codes are in memory.
+func (c *Collection) readLoaded(ctx context.Context, f func(v *state.View, cv *state.CollectionView) error) error {
+	if err := c.loaded(ctx); err != nil {
+		return err
+	}
+	return c.read(f)
+}
+
+// inside returns the evaluation for those inside the database.
+func (e *Evaluation) inside() *levaluation {
+	in := &levaluation{Queries: e.Queries, Labels: e.Labels, Truth: e.Truth, Where: e.Where, Args: e.Args, Top: e.Top}
+	for name, vectors := range e.Sparse {
+		if in.Sparse == nil {
+			in.Sparse = map[string][]model.Vector{}
+		}
+		own := make([]model.Vector, len(vectors))
+		for i, x := range vectors {
+			own[i] = model.Vector(x)
+		}
+		in.Sparse[name] = own
+	}
+	return in
+}
