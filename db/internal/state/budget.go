@@ -6,9 +6,11 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// What tables of substrings may take in memory (Options.IndexCacheBytes) goes to the
-// code sets of active spaces first. Those of others have what is left: they lose their
-// tables when active ones grow, and get them back when they become active.
+// What tables of substrings may take in memory (Options.IndexCacheBytes) goes to the code sets
+// of active spaces first. Those of others have what is left: they lose their tables when
+// active ones grow, and get them back when they become active. Without tables a set is
+// searched by scans and by its postings in the store. Codes and their rows are in memory in
+// any case.
 
 // Due returns what there is to build for a code set of a view, nil if nothing: a segment of
 // its tail, tables for segments that have none but could, or segments without tables where
@@ -62,7 +64,7 @@ func (d *Database) afford(v *View, set *CodeSetView, bytes int) bool {
 	return int64(before+bytes) <= d.tableBytes
 }
 
-// indexDue reports whether there is something to build for one of the collections.
+// indexDue reports whether there is something to build for one of the collections of a view.
 func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 	for _, cv := range of {
 		for i := range cv.Spaces {

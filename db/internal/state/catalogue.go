@@ -34,7 +34,7 @@ func (c Catalogue) without(id uint32) Catalogue {
 	return c
 }
 
-// Named returns the collection of a name.
+// Named returns the collection with a name, and whether there is one.
 func (c Catalogue) Named(name string) (*CollectionView, bool) {
 	id, found := c.IDs.Get(name)
 	if !found {

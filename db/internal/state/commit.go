@@ -103,7 +103,7 @@ func (c *Committer) run() {
 // A write whose Resolve or Admit fails is answered with its error, and the others go on. An
 // error after that, or a panic, fails the database, and all of them get ErrFailed.
 func (c *Committer) commitTx(first *Request) (next *Request) {
-	var taken []*Request
+	var taken []*Request // to be answered when this returns
 	defer func() {
 		for _, r := range taken {
 			close(r.done)
@@ -125,7 +125,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 	began := time.Now()
 	tx := newTx(c)
 	defer tx.Batch.Close()
-	bytes, applied := 0, 0
+	bytes, applied := 0, 0 // estimated bytes of writes; requests that have written to tx
 	kv := paced{c: c}
 	for r := first; r != nil; {
 		taken = append(taken, r) // before anything can panic, so that it is answered
@@ -133,7 +133,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 			r.err = kv.keepUp(r.frees())
 		}
 		if r.err == nil && c.readOnly && r.kind != requestShows {
-			r.err = fault.ErrReadOnly // the caller has better words
+			r.err = fault.ErrReadOnly // package db words it before it comes to this
 		}
 		if r.err == nil && r.kind == requestWrites {
 			var size int
@@ -170,6 +170,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 		if r.kind != requestWrites || bytes > maxTxBytes {
 			break
 		}
+		// Those who were answered together mostly come again: give them the time to queue.
 		if len(taken) < c.last && len(c.queue) == 0 {
 			c.yield()
 		}
@@ -183,9 +184,10 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 		}
 	}
 	c.last = len(taken)
-	if applied == 0 {
+	if applied == 0 { // all were refused, or the operation has committed by itself or not at all
 		return next
 	}
+	// Operations are always synced, whatever Options.NoSync says.
 	tx.sync = !c.noSync || first.kind != requestWrites
 	if err := tx.commit(); err != nil {
 		failAll(err)
@@ -199,8 +201,8 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 // writes, and requests that free disk space, which wait for less.
 type paced struct {
 	c     *Committer
-	asked [2]bool
-	err   [2]error
+	asked [2]bool  // by kind: 1 for requests that free space
+	err   [2]error // the answer, where asked
 }
 
 // keepUp is Committer.keepUp, or its answer to this kind of request in this transaction.
@@ -215,10 +217,10 @@ func (p *paced) keepUp(frees bool) error {
 	return p.err[i]
 }
 
-// yield lets those run who have just been answered: many will write again at once,
-// and without them each sync would serve half of the writers in turn. Where others
-// have kept the processors busy for long, it does nothing for a while, so that a
-// commit does not wait for searches.
+// yield lets the goroutines run that have just been answered. Many of them write again at
+// once, and without them each sync would serve half of the writers in turn. If yielding takes
+// more than a millisecond, as others keep the processors busy, it does nothing for sixteen
+// times as long, so that commits do not wait for searches.
 func (c *Committer) yield() {
 	start := time.Now()
 	if start.Before(c.hurry) {
@@ -288,8 +290,10 @@ func (c *Committer) Touch(s *CollectionState) {
 	}
 }
 
-// publish makes a view of the present state the current one. It costs a snapshot of the store,
-// and CollectionView and paths in the catalogue for those collections that have changed.
+// publish makes a view of the present state the current one. As no other goroutine writes to
+// the store, the snapshot that it takes is of the same commit as what is in memory. It costs
+// that snapshot, and for each collection that has changed a CollectionView and a path in the
+// maps of the catalogue.
 func (c *Committer) publish() {
 	changed := make([]*CollectionView, 0, len(c.dirty))
 	for _, s := range c.dirty {
@@ -309,6 +313,7 @@ func (c *Committer) publish() {
 
 // finish adds to the batch what the transaction has collected on the side: blocks, layers,
 // postings, the counters of all collections that have changed, and the number of the commit.
+// All of it is then in the one batch, so that a crash leaves all of the commit or nothing.
 func (tx *Tx) finish() error {
 	for key, edit := range tx.blocks {
 		if err := tx.finishBlock([]byte(key), edit); err != nil {
@@ -340,9 +345,10 @@ func (tx *Tx) finish() error {
 	return tx.Batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, tx.Committer.Sequence+1), nil)
 }
 
-// maxEdits is how many edits of one block may wait to be merged. A read merges
-// all that the storage engine has not merged yet, so that a block to which items
-// come one at a time is written whole now and then.
+// maxEdits is how many edits of one block may wait to be merged. A read merges all that the
+// storage engine has not merged yet, so that a block to which items come one at a time is
+// written whole now and then. Committer.edits counts them, with an entry for each block that
+// has been edited and not written whole; it begins empty after opening.
 const maxEdits = 16
 
 // finishBlock adds the edit of a block to the batch: as the whole block where it is fresh or

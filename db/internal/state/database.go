@@ -170,7 +170,7 @@ func (d *Database) Acquire() (v *View, done func(), err error) {
 // Latest returns the current view with a reference, to be released. The caller has entered
 // Guard, or runs in the background between Run and End. It never waits.
 func (d *Database) Latest() *View {
-	for {
+	for { // again only where the committer has replaced the view between the two calls
 		if v := d.Current.Load(); v.Acquire() {
 			return v
 		}

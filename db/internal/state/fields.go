@@ -111,8 +111,8 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 	return out, nil
 }
 
-// before returns the terms of a row as the transaction leaves it. If it has an item, that
-// has been resolved.
+// before returns the terms of a row as the transaction leaves it so far, by what Resolve has
+// read. The row has an item.
 func (tx *Tx) before(s *CollectionState, row uint32) record.Terms {
 	at := itemRow{s.ID, row}
 	if it := tx.items[at]; it != nil {
@@ -230,7 +230,8 @@ func (tx *Tx) finishLayer(key []byte, l codec.Layer) error {
 	return tx.Batch.Merge(key, b, nil)
 }
 
-// wholeLayer returns the sum of a set in the store and a layer.
+// wholeLayer returns the sum of the set that is in the store under key and a layer, as it is
+// stored whole.
 func (tx *Tx) wholeLayer(key, layer []byte) ([]byte, error) {
 	base, err := record.Get(tx.Committer.Store, key)
 	if err != nil {

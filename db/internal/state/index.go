@@ -47,7 +47,9 @@ func (a postingChange) samePosting(b postingChange) bool {
 // postingEditBytes estimates what one edit takes in a batch.
 const postingEditBytes = 32
 
-// setPosting adds the number of a code to its postings, or takes it out.
+// setPosting adds the number of a code to its postings, one for each substring of c, or takes
+// it out. Codes enter their postings when the first row gets them and leave with the last, so
+// that most writes, whose codes are there already, touch no posting.
 func (tx *Tx) setPosting(set *CodeSet, n uint32, c codec.Code, in bool) {
 	at := slices.Index(tx.sets, set)
 	if at < 0 {
@@ -197,7 +199,7 @@ func (tx *Tx) rowBlock(s *CollectionState, sp *SpaceState, k record.CodeKeys, ki
 	return tx.Block(k.Block(kind, row), width, sp.fresh || first >= s.FreshRow)
 }
 
-// codeBlock returns the edit of the block with code number n.
+// codeBlock returns the edit of the block that has, or is to have, code number n.
 func (tx *Tx) codeBlock(set *CodeSet, n uint32) *codec.BlockEdit {
 	first := uint64(n) / codec.BlockRows * codec.BlockRows
 	return tx.Block(set.Block(codec.KindCodes, n), codec.CodeEntryBytes(set.Bits), first >= set.FreshCode)

@@ -77,7 +77,8 @@ func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, 
 			return false, fault.Annotate(err, "index collection %q", cv.Name)
 		}
 		return true, d.Committer.Show(ctx, func() error {
-			// Its space may have been dropped.
+			// The space may have been dropped meanwhile. If not, nobody else has installed a
+			// build of this set since v, as indexing is held.
 			if s := d.Committer.States[cv.ID]; s != nil && s.holds(set.Set) {
 				set.Set.Table.Install(b)
 				d.Committer.Touch(s)

@@ -18,7 +18,8 @@ type Labels struct {
 // NewLabels returns a numbering without labels.
 func NewLabels() *Labels { return &Labels{ids: map[string]uint32{}} }
 
-// Lookup returns the ids of those names that are known, ascending.
+// Lookup returns the ids of those names that are known, ascending and each once, in a slice of
+// the caller's own.
 func (l *Labels) Lookup(names []string) []uint32 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

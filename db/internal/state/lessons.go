@@ -7,11 +7,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// A row that has taught the projections of a space has a lesson there: the codes that
-// it taught. When the row changes or goes, what it has taught becomes a departure in
-// the outbox of the space, with the features that it taught with, for the online step
-// to take it out of the statistics. Both happen in the commit of the write, so that the
-// statistics never lose a row or count one twice.
+// A row that has taught the projections of a space has a lesson there: the codes that it
+// taught. When the row changes or goes, what it has taught becomes a departure in the outbox
+// of the space, with the features that it taught with, for the online step to take it out of
+// the statistics. Both happen in the commit of the write, so that the statistics never lose a
+// row or count one twice: at any commit they are those that are stored, with the lessons of
+// later revisions, without the departures whose lessons they had. db/update_test.go holds it
+// against statistics that are made anew, and so does a deep Verify.
 
 // Learn records that a row has taught the lesson l in a space, in which it has none yet. fresh
 // says that nothing has been written to its block before. The caller calls Touch.

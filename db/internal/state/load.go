@@ -75,13 +75,13 @@ func (v *CodeSetView) damage() error {
 	return nil
 }
 
-// LoadAtOnce is the number of codes that are loaded before Open returns: it takes
-// a few milliseconds.
+// LoadAtOnce is up to how many code numbers a code set may have used to be loaded before Open
+// returns: that takes a few milliseconds.
 const LoadAtOnce = 10_000
 
-// loadAfter is how long after opening codes begin to be loaded, unless somebody
-// waits for them: whoever opens a database often searches at once, and the memory
-// that loading takes makes the garbage collector run, on the time of that search.
+// loadAfter is how long after opening codes begin to be loaded, unless somebody waits for
+// them. A program that opens a database often searches at once, and the memory that loading
+// takes makes the garbage collector run, on the time of that search.
 const loadAfter = 10 * time.Millisecond
 
 // Load loads the codes of all code sets that Open has left, one after the other, those of

@@ -140,7 +140,9 @@ func (m persistentMap[K, V]) without(key K) persistentMap[K, V] {
 	return m
 }
 
-// without returns a node without the key, which it has; nil where nothing is left.
+// without returns a node without the key, which must be below it; nil where nothing is left. A
+// node below that is left with one entry gives way to the entry, so that the trie is as if the
+// key had never been.
 func (n *trieNode[K, V]) without(path triePath[K]) *trieNode[K, V] {
 	bit := path.next()
 	i := n.slot(bit)

@@ -16,6 +16,14 @@ import (
 // A collection has one active space, which searches use unless told otherwise, and may
 // have others: one that is being built, and those that stand by. Every write keeps all
 // of them current, so that activating one is a matter of one commit.
+//
+// The life of a space: a training or a reindexing founds it, in one commit, with its model and
+// with what rows have taught it, and with no codes (Numbers.Building). A builder gives codes
+// to the rows that were there, block by block, and Numbers.Built is the row that it has come
+// to; rows that are written meanwhile get theirs from the write (Tx.put). When all rows have
+// codes Building ends, and the space stands by or becomes active (Tx.Activate). Updates revise
+// it (SpaceState.Revise), until Tx.DropSpace deletes it. The one space of a codes-only
+// collection is there from the beginning and never changes.
 
 // A SpaceState is what the committer knows of a space. Only the committer touches it;
 // readers see what it publishes.

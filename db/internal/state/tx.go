@@ -114,6 +114,7 @@ func newTx(c *Committer) *Tx {
 // It costs a look-up of each key, and of each item that is there what it has to know of it:
 // its terms, or all of it for a merge, and what it has taught.
 func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
+	// What the request may add to each collection at the most: the numbers must not run out.
 	newLabels := map[uint32]uint64{}
 	newRows := map[uint32]uint64{}
 	newCodes := map[uint32]uint64{}
@@ -266,8 +267,9 @@ func (tx *Tx) fetch(s *CollectionState, row uint32, whole bool) (bytes int, err 
 	return it.Bytes() + s.TermBytes(it), nil
 }
 
-// freeKey returns the next number of the collection's counter that no item has
-// as its key, also counting those that the request has put so far.
+// freeKey returns, as a key, the next number of the collection's counter that no item has as
+// its key, also counting those that the request has put so far (there). Numbers that it passes
+// over are not tried again.
 func (tx *Tx) freeKey(s *CollectionState, there map[itemKey]bool) (string, error) {
 	for s.Counters.NextKey < math.MaxUint64 {
 		key := strconv.FormatUint(s.Counters.NextKey, 10)
@@ -324,14 +326,14 @@ func (tx *Tx) Block(key []byte, width int, fresh bool) *codec.BlockEdit {
 	return e.BlockEdit
 }
 
-// keysBlock returns the edit of the block with the key of a row.
+// keysBlock returns the edit of the block that has, or is to have, the key of the item of a row.
 func (tx *Tx) keysBlock(s *CollectionState, row uint32) *codec.BlockEdit {
 	block := row / codec.BlockRows
 	fresh := uint64(block)*codec.BlockRows >= s.FreshRow
 	return tx.Block(codec.NumberKey(codec.KindRowKeys, s.ID, block), -1, fresh)
 }
 
-// layer returns the change to the set under key.
+// layer returns the change of this transaction to the set of rows under key, to be changed.
 func (tx *Tx) layer(key []byte) codec.Layer {
 	l, ok := tx.Layers[string(key)]
 	if !ok {
@@ -341,7 +343,8 @@ func (tx *Tx) layer(key []byte) codec.Layer {
 	return l
 }
 
-// setRow adds a row to a set of the collection, or takes it out.
+// setRow adds a row to a set of the collection, in memory (into) and in the store (set and
+// id), or takes it out. A row that is in it already, or is not, costs nothing.
 func (tx *Tx) setRow(s *CollectionState, into *sharedBitmap, set byte, id, row uint32, in bool) {
 	if into.B.Contains(row) == in {
 		return
@@ -371,8 +374,8 @@ func (tx *Tx) Adopt(s *CollectionState, row uint32, presence []*roaring.Bitmap, 
 	s.Counters.Items++
 }
 
-// touched tells a training and a builder that are going on that the row is not what
-// they have seen.
+// touched tells a training, a builder and an update that are going on that the row is not what
+// their views have.
 func (s *CollectionState) touched(row uint32) {
 	if s.Changed != nil {
 		s.Changed.Add(row)

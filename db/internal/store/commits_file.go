@@ -16,10 +16,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// The file COMMITS, beside the store, says which commits are known to be durable. Damage
+// The side file COMMITS, beside the store, says which commits are known to be durable. Damage
 // in the last block of the store's log cannot be told from the torn end that a crash
-// leaves: the store comes up without the latest commits and sees nothing wrong. With this
-// file Open does.
+// leaves: the store comes up without the latest commits and sees nothing wrong. By this
+// file opening sees that they are missing.
 //
 // It has two slots of one record each, which are written in turn and in place, so that a
 // crash while one is written leaves the other. Of a slot, all numbers little-endian:

@@ -115,8 +115,10 @@ func isStore(fsys vfs.FS, path string) (bool, error) {
 	}), nil
 }
 
-// ReadMarker returns the format that the marker names, which is that of the store, or
-// that before an upgrade which was interrupted at its very end.
+// ReadMarker returns the format that the marker of dir names. It is the format of the store,
+// or an older one if an upgrade was interrupted at its very end. A file that is not ours is an
+// ErrNotDatabase, a newer format a *fault.FormatError; a marker that is missing is an error of
+// the file system.
 func ReadMarker(fsys vfs.FS, dir string) (format int, err error) {
 	f, err := fsys.Open(fsys.PathJoin(dir, MarkerName))
 	var odd *fault.KindError
@@ -198,8 +200,8 @@ func Outside(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// furnish writes what stands beside the store of a database: the side file, unless there is
-// one that can tell something, and the marker.
+// furnish makes the files beside a store that make it a database: the side file, unless the
+// one that is there is of this database, and then the marker.
 func furnish(fsys vfs.FS, dir string, i *record.Identity) error {
 	if i.Format >= record.FormatIdentity {
 		if side, err := ReadCommits(fsys, dir); err != nil || side.UUID != i.UUID {
@@ -298,9 +300,9 @@ func LockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
 	return nil, fmt.Errorf("fddhdb: lock %s: %w", dir, err)
 }
 
-// lockHeld reports whether somebody else has the lock: EAGAIN of fcntl (EACCES
-// on some systems, where it is not the error of opening the file), a sharing
-// violation on Windows, or the words of Pebble's list of the locks of this process.
+// lockHeld reports whether an error of taking a lock says that somebody else has it: EAGAIN of
+// fcntl (EACCES on some systems, where it is not the error of opening the file), a sharing
+// violation on Windows, or the words of Pebble's own list of the locks of this process.
 func lockHeld(err error) bool {
 	const sharingViolation = syscall.Errno(32)
 	var number syscall.Errno
@@ -315,9 +317,9 @@ func lockHeld(err error) bool {
 		(runtime.GOOS == "windows" && number == sharingViolation)
 }
 
-// Canonical returns the one path of an existing folder, however it was spelt:
-// the locks of this process are known by path. Only the file system of the
-// operating system has more than one.
+// Canonical returns the one absolute path of an existing folder, without links, however it was
+// spelt: the locks of this process are known by their path (lockTable). File systems other
+// than that of the operating system have one spelling only.
 func Canonical(fsys vfs.FS, dir string) (string, error) {
 	if !onDisk(fsys) {
 		return dir, nil

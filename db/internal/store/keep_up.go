@@ -9,11 +9,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// Writers must not be faster than flushes and compactions for long. Pebble makes them wait
-// inside a commit or an ingestion, where nothing can end the wait: for ever, where no flush
-// succeeds as the disk is full, or no compaction as a table is damaged. So its own limits are
-// out of reach, and the committer waits here, before it takes up a request; where waiting
-// is in vain the request is refused.
+// Writers must not be faster than flushes and compactions for long. Pebble would make them
+// wait inside a commit or an ingestion, where nothing can end the wait: for ever, if no flush
+// succeeds because the disk is full, or no compaction because a table is damaged. So Pebble's
+// own limits are set out of reach (noLimit), and the committer waits here, before it takes up
+// a request. Where waiting is in vain it refuses the request.
 const (
 	maxMemtables = 3 * memtableBytes // bytes of all: one that is written to, and two that are flushed
 	maxSublevels = 12                // runs of tables in level 0, all of which a read may have to look at
@@ -75,7 +75,7 @@ const (
 	slowCompactions = "tables wait to be compacted"
 )
 
-// slow returns why writers have to wait, or "". What frees disk space does not wait for
+// slow returns why writers have to wait, or "". A commit that frees disk space does not wait for
 // compactions.
 func (f *Figures) slow(frees bool) string {
 	switch {

@@ -142,8 +142,8 @@ func (k *Keeper) write(next Commits) (err error) {
 	return nil
 }
 
-// report logs the first failure of a row. The database goes on: what is missing from the
-// file is that it could tell of a loss.
+// report logs the first failure of a row. The database goes on: all that is lost is that the
+// file could tell of missing commits. The caller has Mu.
 func (k *Keeper) report(err error) {
 	if err != nil && !k.failed {
 		k.signals.Happened(event.CommitsUnkept, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("file", CommitsName)}})

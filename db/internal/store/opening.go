@@ -15,11 +15,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// An opening is the file system of a store while Pebble opens it, and knows what is open
-// of it, because Pebble leaves files open where it fails, and does not always return:
-// what its logs hold it writes into tables, and where that fails, as no table can be
-// written, or as one that was taken over cannot be read, it tries again for ever,
-// without a pause. Then it is given up: its files are closed, and it gets no other ones.
+// An opening is the file system of a store while Pebble opens it. It knows which files are
+// open, because Pebble leaves files open where it fails, and does not always return: it writes
+// into tables what its logs hold, and where no table can be written, or a table that was taken
+// over cannot be read, it tries again for ever, without a pause. Then the opening is given up:
+// its files are closed, and Pebble gets no others.
 //
 // It stays in front of the file system for as long as the store is open, but once done it
 // opens files without keeping them.
@@ -88,7 +88,9 @@ func OpenPebble(path string, po *pebble.Options, log *Log) (*pebble.DB, error) {
 	return kv, nil
 }
 
-// trouble hears of what fails in the background, in the goroutine that it fails in.
+// trouble is Pebble's BackgroundError: it is called in the goroutine in which a flush or a
+// compaction has failed. While the store is being opened it makes that goroutine wait, longer
+// each time, and after openingTries ends it, so that OpenPebble gives up.
 func (o *opening) trouble(err error) {
 	select {
 	case o.log.trouble <- struct{}{}:
@@ -208,9 +210,9 @@ func (o *opening) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return o.file(table(summed(name, file, err)))
 }
 
-// List lists a folder. At the end of opening that is to find what is obsolete; where it
-// fails, Pebble would take down what compactions are working with, and these panic. So it
-// does not hear of it, and the store fails.
+// List lists a folder. Pebble does that last, to find obsolete files. If it failed then,
+// Pebble would take down the store under compactions that are going on, and these panic. So
+// Pebble sees an empty folder, and the store has failed (Log.Fail), which Open looks at.
 func (o *opening) List(dir string) ([]string, error) {
 	names, err := o.FS.List(dir)
 	if err == nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// An openingFile is a file that an opening may close under whoever uses it: compactions go
-// on for a while where opening fails late. Files of an operating system bear that, those
-// of other file systems need not, so it waits for calls that are going on, and those that
-// come afterwards fail.
+// An openingFile is a file that opening.close may close while it is in use: compactions go on
+// for a while where opening fails late. Files of an operating system bear that; those of other
+// file systems need not. So closing waits for calls that are going on, and later calls get
+// fs.ErrClosed.
 type openingFile struct {
 	k *kept // by which it is closed, once
 

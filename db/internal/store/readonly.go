@@ -90,8 +90,8 @@ func OpenDatabase(dir string, cfg *Config, logger *Log, readOnly bool) (*pebble.
 	return nil, fault.ReadError(err, "store in %s", dir)
 }
 
-// otherOptions reports whether the file of a store's options has other names in it than
-// stores of fddhdb have: Pebble looks at it without a checksum.
+// otherOptions reports whether pebble.Open has failed because the file of the store's options
+// names another merger or the like. As that file has no checksum, a damaged one looks so.
 func otherOptions(err error) bool {
 	var elsewhere pebble.ErrMissingWALRecoveryDir
 	return errors.As(err, &elsewhere) || strings.Contains(err.Error(), " name from file ")
@@ -105,9 +105,10 @@ func OpenToRead(path string, cfg *Config, logger *Log) (*pebble.DB, error) {
 	return OpenPebble(path, po, logger)
 }
 
-// lockShared takes the lock that keeps writers out and lets other readers in, where that
-// can be done without changing anything: where there is no lock file nobody has the
-// database open, and where it cannot be opened nobody here can write.
+// lockShared takes the lock that keeps writers out and lets other readers in, if that can be
+// done without changing anything. Without a lock file nobody has the database open. Where the
+// file cannot be opened for want of permission nobody here can write; and a file system that
+// knows no locks protects nobody. Then it returns a lock that locks nothing.
 func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
 	path := fsys.PathJoin(dir, LockName)
 	switch info, err := fsys.Stat(path); {
@@ -121,7 +122,7 @@ func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
 	if onDisk(fsys) {
 		l, err = shareLock(path)
 	} else {
-		l, err = fsys.Lock(path) // whoever brings a file system of their own gets what it has
+		l, err = fsys.Lock(path) // a file system of the caller's may know no shared locks
 	}
 	switch {
 	case err == nil:

@@ -7,11 +7,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A repair makes a new store in repairing/. When that is complete it becomes repaired/,
-// in one step; then store/ becomes damaged-TIME/, and repaired/ becomes store/. So
-// there is either a store or a repaired one, and mostly both: where there is no store,
-// the repaired one takes its place, whoever comes upon it. Where there is one, that
-// counts.
+// A repair makes a new store in repairing/. When that is complete it is renamed to repaired/,
+// in one step; then store/ becomes damaged-TIME/, and repaired/ becomes store/. So at any
+// moment there is a store/, or a repaired/, or both. Where there is a store/, it counts. Where
+// there is none, the process that opens the database next finishes the renaming
+// (FinishRepair).
 const (
 	RepairingName = "repairing"
 	RepairedName  = "repaired"

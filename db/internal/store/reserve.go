@@ -15,12 +15,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
-// What is written is refused while it is the caller's, so that the storage engine never
-// meets a full disk in its log, after which the database could not go on. The reserve is
-// for what the engine writes of itself. On top of it, room is kept for the tables of what the
-// log has: they are written later, by opening at the latest, which could not succeed without.
+// A write that would fill the disk is refused before it begins. So Pebble never meets a full
+// disk in its log, after which the database could not go on. The reserve is space that is kept
+// free for what Pebble writes of itself. On top of it, room is kept for the tables of what
+// only the log has: they are written later, by the next opening at the latest, which could not
+// succeed without that room.
 //
-// Tables may take of the reserve, but not all: a database that cannot write its log and its
+// Tables may take some of the reserve, but not all: a database that cannot write its log and its
 // manifest any more fails, and cannot be opened even to delete something.
 const (
 	maxReserve     = 256 << 20   // bytes of the reserve, by default
@@ -102,7 +103,7 @@ func (r *Reserve) Admit(bytes int64, frees bool) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	later := func() int64 { // what frees space is not to wait for tables of what came before
+	later := func() int64 { // for the tables of what the log has; what frees space need not leave that
 		if frees {
 			return 0
 		}
@@ -117,9 +118,9 @@ func (r *Reserve) Admit(bytes int64, frees bool) error {
 	return nil
 }
 
-// admitTable refuses to write so many bytes of a table where that would leave too little for
-// the log and the manifest. The error is what the operating system says of a full disk. It
-// takes no lock: see short.
+// admitTable refuses to write so many bytes of a table if that would leave too little for the
+// log and the manifest. flush says that the table is one of a memtable. The error is ENOSPC,
+// as of the operating system. It takes no lock: see short.
 func (r *Reserve) admitTable(bytes int64, flush bool) error {
 	if r == nil || r.Want < 0 {
 		return nil
@@ -138,8 +139,8 @@ func (r *Reserve) admitTable(bytes int64, flush bool) error {
 // plentyFree is how much is free on a disk that is not short of room.
 const plentyFree = 32 * maxAhead
 
-// short reports whether the disk is short of room. It takes no lock, as the store asks while
-// it holds its own, which measure wants.
+// short reports whether the disk is short of room. It takes no lock: the store asks while it
+// holds its own lock, and measure asks the store with mu held.
 func (r *Reserve) short() bool {
 	if r == nil || r.Want < 0 {
 		return false
@@ -148,8 +149,8 @@ func (r *Reserve) short() bool {
 	return free < keep+plentyFree
 }
 
-// look asks the file system what is free, and returns also what is to stay so. One that
-// does not know has no end.
+// look asks the file system how much is free, and returns also how much of that to keep free.
+// A file system that does not know has room without end.
 func (r *Reserve) look() (free, keep int64) {
 	usage, err := r.FS.GetDiskUsage(r.Path)
 	if err != nil { // it is being made
@@ -206,7 +207,8 @@ func (r *Reserve) kept(frees bool) int64 {
 	return r.keep
 }
 
-// trustedFor returns how long it takes to write so many bytes at the least.
+// trustedFor returns how long a measurement counts that leaves a margin of so many bytes: as
+// long as it takes at least to write them, and at most maxUnmeasured.
 func trustedFor(margin int64) time.Duration {
 	if margin >= bytesPerSecond {
 		return maxUnmeasured

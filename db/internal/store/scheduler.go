@@ -28,8 +28,8 @@ type scheduler struct {
 	closed  bool       // no more compactions may begin
 }
 
-// lookAgain is how often the scheduler asks the store how many compactions it wants: some
-// of what that depends on changes without a word.
+// lookAgain is how often the scheduler asks the store whether it wants to compact. That
+// depends on some things that change without a call.
 const lookAgain = 100 * time.Millisecond
 
 // newScheduler returns the scheduler of one store, which has not been opened yet.
@@ -43,8 +43,8 @@ func (s *scheduler) Register(_ int, store pebble.DBForCompaction) {
 	s.stopped.Go(s.run)
 }
 
-// Unregister ends that, and returns when the store is not called any more. Where opening
-// the store is given up nobody else calls it; a second call does nothing.
+// Unregister ends scheduling, and returns when the store is not called any more. Pebble calls
+// it when the store is closed, OpenPebble when opening has failed. A second call does nothing.
 func (s *scheduler) Unregister() {
 	s.mu.Lock()
 	if !s.closed {

@@ -68,7 +68,8 @@ func CompareCommits(i *record.Identity, side Commits, err error, now time.Time) 
 	return s, next
 }
 
-// addLoss adds a loss; where there is no room for it the two oldest become one.
+// addLoss returns the losses with another one. Where these are more than maxLosses the two
+// oldest become one, which covers all commits from the first to the last of both.
 func addLoss(losses []Loss, l Loss) []Loss {
 	all := append(slices.Clone(losses), l)
 	if len(all) > maxLosses {
@@ -78,8 +79,8 @@ func addLoss(losses []Loss, l Loss) []Loss {
 	return all
 }
 
-// OlderStore says in words that the marker names a later format than the store has. An
-// upgrade writes the store first, and durably.
+// OlderStore says in words that the marker names a later format than the store has. No
+// interrupted upgrade leaves that, as an upgrade writes the store first, and durably.
 func OlderStore(marker, store int) string {
 	return fmt.Sprintf("is of format %d, and the store of format %d: an older copy, or one that has lost its latest commits", marker, store)
 }

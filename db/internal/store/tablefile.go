@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A tableFile is closed as soon as it cannot be written or asked for its size, for then
-// Pebble forgets it, and not always closes it. It writes a table that fails again and
-// again, so that there would be no end of open files.
+// A tableFile is closed as soon as a write or a question for its size fails, because Pebble
+// then forgets the file without always closing it. As Pebble tries to write a table again and
+// again, open files would become more and more otherwise.
 type tableFile struct {
 	vfs.File
 	mu  sync.Mutex // guards err, and is held for the calls that may set it
