@@ -27,7 +27,7 @@ func (cv *CollectionView) CodesFor(to string) (*CodeSetView, error) {
 			return nil, err
 		}
 	}
-	if cv.Space.Targets[0] == record.SharedTarget {
+	if cv.Space.Targets[0] == record.SharedTarget { // then it is the only one
 		return &cv.Sets[0], cv.Sets[0].damage()
 	}
 	if t < 0 {

@@ -60,7 +60,7 @@ func (p *triePath[K]) next() uint32 {
 	return bit
 }
 
-// slot returns where the slot of a bit is, or belongs.
+// slot returns the place in slots of the slot of a bit, or the place where it belongs.
 func (n *trieNode[K, V]) slot(bit uint32) int { return bits.OnesCount32(n.used & (bit - 1)) }
 
 // Len returns the number of keys.

@@ -139,7 +139,7 @@ func loadState(r pebble.Reader, d *record.Descriptor) (*CollectionState, error) 
 	if err != nil {
 		return nil, err
 	}
-	// The sets of labels and fields stay in the store.
+	// The sets of labels and fields stay in the store: filters read what they need.
 	for _, set := range []byte{codec.SetLive, codec.SetModality} {
 		if err := s.loadRows(r, set); err != nil {
 			return nil, err
@@ -162,7 +162,8 @@ func loadState(r pebble.Reader, d *record.Descriptor) (*CollectionState, error) 
 	return s, nil
 }
 
-// loadRows reads the sets of rows of one sort that are held in memory.
+// loadRows reads the sets of rows of one sort that are held in memory: codec.SetLive or
+// codec.SetModality.
 func (s *CollectionState) loadRows(r pebble.Reader, set byte) error {
 	prefix := append(codec.CollectionKey(codec.KindRows, s.ID), set)
 	return record.ForEach(r, prefix, func(key, value []byte) error {

@@ -18,6 +18,21 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// The records of an item are written here, in put and delete, one item after the other, and by
+// package bulk for many new items at once:
+//
+//	codec.KindKey, KindRowKeys   from its key to its row and back
+//	KindItem, KindFeatures       what it is: labels, fields and payload; a vector for each modality
+//	KindRows, KindFieldRows      the sets of rows that it is in: live, modalities, labels, values of fields
+//	KindRowCodes, KindCodes,     its codes, for each target of each space (SetCodes)
+//	KindCodeRows, KindSubstring
+//	KindProjection               its projection in each space (SetCodes)
+//	KindLessons, KindOutbox,     what it has taught and has to teach each space (Unlearn, SetOnline)
+//	KindOnlineRows
+//
+// A new kind of record belongs into both, into CollectionKinds or SpaceKinds, and into what
+// copies, verifies and repairs a database.
+
 // A Change is one item to put, merge or delete, or a condition that the changes after it
 // depend on. It belongs to a Request; the committer sets Item.Key where that is "", and Found.
 type Change struct {
@@ -128,7 +143,7 @@ func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
 			}
 		}
 	}()
-	for _, ch := range r.Changes {
+	for _, ch := range r.Changes { // in order: each depends on what those before it leave
 		s := tx.Committer.States[ch.Collection]
 		if s == nil {
 			return 0, fault.NotFound("collection %d", ch.Collection)
@@ -173,7 +188,8 @@ func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
 				bytes += size
 			}
 		}
-		// Not only where it comes first: a merge of something else may have.
+		// Not only with the first change of the key: that may have been a merge that teaches
+		// nothing, of the payload say.
 		if st.found && !taught[key] && (ch.teaches() || s.recodes(st.row)) {
 			taught[key] = true
 			size, err := tx.FetchTaught(s, st.row)
@@ -448,7 +464,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 			it = it.Over(tx.items[itemRow{s.ID, st.row}])
 		}
 	}
-	row := st.row
+	row := st.row // an overwrite keeps the row, a new item gets one that none has had
 	var before record.Terms
 	if st.found {
 		before = tx.before(s, row)
@@ -466,6 +482,8 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 	tx.items[itemRow{s.ID, row}] = it
 	s.touched(row)
 
+	// Presence says which features the store has, so that nothing is read to find what to
+	// delete.
 	for t := range s.Presence {
 		x := it.Vector(t)
 		key := codec.FeatureKey(s.ID, row, uint16(t))
@@ -497,6 +515,8 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		return err
 	}
 	for _, sp := range s.Spaces {
+		// What the row has taught departs with the features that are replaced, and what it is
+		// now waits for the next update.
 		if ch.teaches() || sp.Recode.B.Contains(row) {
 			learns := sp.LearnsFrom(it)
 			if learns || tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {

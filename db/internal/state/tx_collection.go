@@ -80,6 +80,8 @@ func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	if err := tx.Batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
 		return err
 	}
+	// Blocks and records of items need not change: their modalities and fields are numbered by
+	// position.
 	s.Descriptor = d              // views keep theirs
 	for i, sp := range s.Spaces { // which have copies of it
 		if err := tx.WriteDescriptor(s, sp.Space, reports[i]); err != nil {
@@ -101,8 +103,9 @@ var CollectionKinds = []byte{
 	codec.KindRows, codec.KindFieldRows,
 }
 
-// DropCollection deletes a collection and all that is in it. Readers that hold an older view
-// go on seeing it.
+// DropCollection deletes a collection and all that is in it: a deletion of a range for each
+// kind of its keys, however many there are. Readers that hold an older view go on seeing it.
+// The caller closes s.Gone, when it is committed. The id is not used again.
 func (tx *Tx) DropCollection(s *CollectionState) error {
 	c := tx.Committer
 	if err := tx.Batch.Delete(codec.NameKey(s.Name), nil); err != nil {
@@ -136,6 +139,7 @@ func (tx *Tx) Sweep(from []byte) (next []byte, err error) {
 			err = fault.ReadError(cerr, "keys from %x", from)
 		}
 	}()
+	// Kinds that are not merged are passed over with one seek each.
 	seen := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		if seen++; seen > sweepKeys {

@@ -26,6 +26,8 @@ func (tx *Tx) DeleteItems(ctx context.Context, s *CollectionState, n int, each f
 	if err != nil {
 		return 0, err
 	}
+	// In parts, so that the context is asked now and then; all are resolved before one is
+	// applied.
 	bytes := n * 16 * len(s.Modalities) // features to delete
 	for part := range slices.Chunk(all.Changes, 1024) {
 		if err := ctx.Err(); err != nil {
