@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -31,7 +32,7 @@ type DB struct {
 	lock     io.Closer
 	opened   uint64 // commit sequence then
 	state    *state.Database
-	learning *learning
+	learning *learn.Database
 
 	// What goes on in the background: loading and indexing.
 	background sync.WaitGroup
@@ -92,7 +93,7 @@ func open(dir string, opts settings) (*DB, error) {
 	d.counters.opened = time.Now()
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
 	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
-	d.learning = NewLearning(d.state, opts.UpdateItems, opts.UpdateInterval)
+	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
 	if err := d.open(exists); err != nil {
 		opts.disk.Cache.Unref()
 		err = errors.Join(fault.DiskFullToOpen(dir, err, d.state.Engine.Log.Failed.Load()), lock.Close())
@@ -165,13 +166,13 @@ func (d *DB) start(kv *pebble.DB) error {
 	d.state.Stopping = ctx
 	d.background.Go(func() {
 		d.state.Load(ctx, first)
-		if !d.opts.ReadOnly && !d.opts.passive {
+		if !d.opts.ReadOnly {
 			d.background.Go(d.learning.Resume(ctx, first))
 		}
 		first.Release()
 		d.state.RunIndexer(ctx)
 	})
-	if !d.opts.ReadOnly && !d.opts.passive {
+	if !d.opts.ReadOnly {
 		d.background.Go(func() { d.learning.KeepUpdated(ctx) })
 	}
 	if d.keeper != nil {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -217,7 +218,7 @@ func driftOf(t *testing.T, c *Collection, space uint32, rows []uint32) (d *Drift
 	t.Helper()
 	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
 		if in, err = cv.InSpace(space); err == nil {
-			d, err = MeasureDrift(ctx, v, in, roaring.BitmapOf(rows...))
+			d, err = learn.MeasureDrift(ctx, v, in, roaring.BitmapOf(rows...))
 		}
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -28,7 +29,7 @@ var (
 func newNoDB() *DB {
 	opts := (*Options)(nil).withDefaults()
 	d := &DB{opts: opts, stop: func() {}, state: state.None(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}
-	d.learning = NewLearning(d.state, 0, 0)
+	d.learning = learn.New(d.state, 0, 0)
 	return d
 }
 

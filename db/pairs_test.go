@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -127,4 +128,4 @@ func equalItems(t testing.TB, want, got []*Item) {
 }
 
 // taught returns the collection as those see it who let it learn.
-func (c *Collection) taught() lcollection { return c.db.learning.Of(c.inside()) }
+func (c *Collection) taught() learn.Collection { return c.db.learning.Of(c.inside()) }

@@ -2,157 +2,69 @@ package db
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/spaces"
-	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/work"
-	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 )
 
-// A lreindexOptions is db.ReindexOptions; 0 is the active space.
-type lreindexOptions struct {
-	Space    uint32
+// ReindexOptions say what to reindex and how. Zero values are the defaults given here.
+type ReindexOptions struct {
+	// Space is the space whose projections make the codes of the new one. Where a space
+	// of the collection is being built, ActiveSpace and its own number stand for that one,
+	// which is completed.
+	Space Space
+
+	// Activate makes the new space the active one as soon as it is complete.
 	Activate bool
-	Rate     int
+
+	// Rate, if positive, is how many items a second get their codes at most.
+	Rate int
+
+	// Progress hears how many of all items have been looked at, in the stage "encode",
+	// from Reindex's goroutine.
 	Progress event.Progress
 }
 
-// LReindex builds a new space with the projections of another, or completes the one that is
-// being built. It returns the space, too, where it comes to one.
-func (c lcollection) LReindex(ctx context.Context, opt lreindexOptions) (uint32, *report.Reindexing, error) {
-	start := time.Now()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.DB.Stopping, func() { cancel(fault.ErrClosed) })()
-	space, err := c.reindexed(ctx, opt)
+// Reindex makes a new space with the projections that a space has by now, from the
+// stored features of all items: online updates change the codes of later items only, and
+// in the new space all unlabelled items get those that the present projections make
+// (the P of eq. 24 of Liu, Wang and Cheung 2021). Labelled items keep the
+// codes of their labels. The new space goes on learning where the other one stands. It
+// stands by, for searches that name it (Query.Space) and for Activate, unless
+// ReindexOptions.Activate says otherwise.
+//
+// Readers and writers go on. What is written meanwhile gets its codes in the new space,
+// too; writers wait for each block of codes that is stored, of some tens of
+// milliseconds. It works on half of GOMAXPROCS. Memory: some 20 MB for a block, and
+// bits/8 + 32 bytes for each item that has taught. Disk: the codes of all items once
+// more; DropSpace gives them back.
+//
+// Progress is durable. When the context ends, or the process, or Close comes, which
+// gives ErrClosed, the space stays as far as it has got, and every write keeps it
+// current: Reindex goes on with it, or the next Open does, in the background. Reindex
+// then waits for whoever builds it, and a Rate that is given holds for that one. DropSpace
+// gives it up; Reindex then returns ErrNotFound. The error is ErrNoModel for a collection
+// without a trained space, ErrBusy while another training begins or another space than
+// the one named is being built, ErrInvalid for a codes-only collection.
+func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
+	in, leave, err := c.orNone().learning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if opt.Rate < 0 {
+		return nil, fault.Invalid("reindex %d items a second", opt.Rate)
+	}
+	ctx, op := in.DB.Signals.Begin(ctx, event.OpReindex, in.Name)
+	defer op.Abandon()
+	space, r, err := in.Reindex(ctx, learn.ReindexOptions{
+		Space: c.spaceOr(opt.Space), Activate: opt.Activate, Rate: opt.Rate, Progress: op.Telling(opt.Progress),
+	})
+	e := in.Unbuilt(space)
 	if err == nil {
-		var built builtSpace
-		b := &builder{c: c, space: space, workers: work.Background(), rate: opt.Rate, progress: opt.Progress}
-		if built, err = b.run(ctx); err == nil {
-			return space, &report.Reindexing{
-				Space: report.Space(built.Space), Parent: report.Space(built.Parent), Revision: built.Revision,
-				Items: built.Items, Active: built.Active, Seconds: time.Since(start).Seconds(),
-			}, nil
-		}
+		e = learn.ReindexEvent(r)
 	}
-	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
-		err = fault.ErrClosed
-	}
-	return space, nil, err
-}
-
-// reindexed returns the space that is to be built: one that is being built already, or
-// a new one.
-func (c lcollection) reindexed(ctx context.Context, opt lreindexOptions) (uint32, error) {
-	building := uint32(0)
-	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
-		if sp := cv.Building(); sp != nil && (opt.Space == 0 || opt.Space == sp.Space.ID) {
-			building = sp.Space.ID
-		}
-		return nil
-	})
-	if err == nil && building != 0 {
-		err = c.takeOver(ctx, building)
-	}
-	if err == nil && building != 0 && opt.Activate {
-		err = c.activateBuilt(ctx, building)
-	}
-	if err != nil || building != 0 {
-		return building, err
-	}
-	sp, err := c.found(ctx, false, func(v *state.View, cv *state.CollectionView) (*foundation, error) {
-		if cv.Space == nil {
-			return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
-		}
-		cv, err := cv.InSpace(opt.Space)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.DB.Engine.Admit(reindexBytes(cv), false); err != nil {
-			return nil, err
-		}
-		return c.in.refound(ctx, v, cv, opt.Activate)
-	})
-	if err != nil {
-		return 0, err
-	}
-	return sp.ID, nil
-}
-
-// takeOver makes a space that an earlier process has left behind one that somebody wants.
-func (c lcollection) takeOver(ctx context.Context, space uint32) error {
-	return c.Look(ctx, func(s *state.CollectionState) error {
-		if sp := s.SpaceByID(space); sp != nil {
-			sp.Left = false
-		}
-		return nil
-	})
-}
-
-// activateBuilt makes a space the active one as soon as it is complete.
-func (c lcollection) activateBuilt(ctx context.Context, space uint32) error {
-	return c.Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
-		sp := s.SpaceByID(space)
-		switch {
-		case sp == nil:
-			return fault.NotFound("space %d of collection %q, which was being built", space, s.Name)
-		case sp.Numbers.Building:
-			sp.Numbers.Activate = true
-			tx.Committer.Touch(s)
-		case sp != s.Active():
-			tx.Activate(s, sp)
-		}
-		return nil
-	})
-}
-
-// refound returns what a space begins with that goes on from the present revision of
-// another, which cv looks at.
-func (d *learning) refound(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*foundation, error) {
-	sp := cv.Space
-	f := &foundation{activate: activate, pending: cv.Pending.Clone(), relearn: cv.Recode}
-	var err error
-	if f.space, err = spaces.New(spaces.Stored{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions); err != nil {
-		return nil, err
-	}
-	if f.model, err = sp.Learned.MarshalBinary(); err != nil {
-		return nil, err
-	}
-	if f.statistics, err = d.Statistics(ctx, v, cv); err != nil {
-		return nil, err
-	}
-	if f.report, err = spaces.ReadReport(v.Snap, cv.ID, sp.ID); err != nil {
-		return nil, err
-	}
-	err = record.ForEachEntry(v.Snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
-		l, err := codec.DecodeLesson(sp.Bits, entry)
-		if err != nil {
-			return fault.Corrupt(err, "lesson of row %d", row)
-		}
-		f.taught(row, l.Codes)
-		return ctx.Err()
-	})
-	return f, err
-}
-
-// Statistics returns the statistics of all that the rows of a space have taught.
-func (d *learning) Statistics(ctx context.Context, v *state.View, cv *state.CollectionView) ([]byte, error) {
-	l, err := d.learner(ctx, v, cv)
-	if err != nil {
-		return nil, err
-	}
-	defer l.release()
-	return l.online.Statistics().MarshalBinary()
-}
-
-// ReindexEvent returns what events say of a reindexing.
-func ReindexEvent(r *report.Reindexing) event.Event {
-	return builtSpace{Space: uint32(r.Space), Revision: r.Revision, Items: r.Items, Active: r.Active}.event()
+	op.End(err, e)
+	return r, err
 }

@@ -14,7 +14,7 @@ import (
 
 // beside mends what stands beside a sound store: the marker, and the side file.
 func (r *repairer) beside() error {
-	kv, err := store.OpenToRead(r.path(r.storeName()), &r.opts.disk, store.NewLog(r.opts.disk.Signals))
+	kv, err := store.OpenToRead(r.path(r.storeName()), r.disk, store.NewLog(r.disk.Signals))
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 		return false, nil
 	}
 	before := r.done.Findings
-	beside, err := store.ReadCommits(r.opts.FS, r.dir)
+	beside, err := store.ReadCommits(r.disk.FS, r.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
 		return false, err
 	}
@@ -77,12 +77,12 @@ func (r *repairer) acknowledge(i record.Identity) error {
 	if i.Format < record.FormatIdentity {
 		return nil
 	}
-	return store.MakeCommits(r.opts.FS, r.dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence})
+	return store.MakeCommits(r.disk.FS, r.dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence})
 }
 
 // mark writes the marker of the database, and keeps what is there in its place.
 func (r *repairer) mark(format int) error {
-	_, err := r.opts.FS.Stat(r.path(store.MarkerName))
+	_, err := r.disk.FS.Stat(r.path(store.MarkerName))
 	if err == nil {
 		name, err := r.freeName()
 		if err != nil {
@@ -94,5 +94,5 @@ func (r *repairer) mark(format int) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return store.WriteMarker(r.opts.FS, r.dir, format)
+	return store.WriteMarker(r.disk.FS, r.dir, format)
 }

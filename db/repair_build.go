@@ -1,13 +1,16 @@
 package db
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
@@ -29,59 +32,76 @@ type plan struct {
 	given    *givenCodes       // of a codes-only collection
 }
 
-// build opens what has been made as a database, and makes the codes.
+// build opens what has been made as a database is opened, but for what runs there in the
+// background, and makes the codes.
 func (r *repairer) build(plans []plan) (err error) {
-	opts := r.opts
-	opts.disk.Signals = signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)
-	opts.ReadOnly, opts.NoSync, opts.passive = false, true, true // Close makes all of it durable
-	opts.IndexCacheBytes, opts.ReserveBytes, opts.disk.ReserveBytes = -1, -1, -1
-	d, err := open(r.path(store.RepairingName), opts)
+	disk, dir := *r.disk, r.path(store.RepairingName)
+	disk.Signals = signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)
+	disk.ReserveBytes = -1
+	disk.Room = store.NewReserve(&disk, dir)
+	disk.Cache = pebble.NewCache(disk.CacheBytes)
+	defer disk.Cache.Unref()
+	d := state.New(store.NewEngine(&disk, dir), disk.Signals, -1, nil)
+	kv, err := store.OpenDatabase(dir, &disk, d.Engine.Log, false)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if cerr := d.Close(); err == nil { // else it is what that has led to
-			err = cerr
-		}
+		err = cmp.Or(err, kv.Close(), d.Engine.Log.Err())
 	}()
+	if err := d.Open(kv, r.identity.Sequence, true, false); err != nil { // made durable as a whole
+		return err
+	}
+	d.Stopping = r.ctx
+	first := d.Run(nil)
+	defer d.End()
+	d.Load(r.ctx, first)
+	first.Release()
+	learning := learn.New(d, 0, 0)
 	for _, p := range plans {
-		if err := r.buildOne(&Collection{db: d, id: p.of.ID, name: p.of.Name}, &p); err != nil {
+		if err := r.buildOne(learning.Of(state.Collection{DB: d, ID: p.of.ID, Name: p.of.Name}), &p); err != nil {
 			return err
 		}
 	}
 	// So that nothing waits to be deleted that is in the way of the next repair.
 	r.at(0, "compacting")
-	if err := d.state.Engine.FlushAll(r.ctx); err != nil {
+	if err := d.Engine.FlushAll(r.ctx); err != nil {
 		return err
 	}
-	if err := d.state.Engine.Rewrite(r.ctx, []byte{0}, []byte{0xff}); err != nil {
+	if err := d.Engine.Rewrite(r.ctx, []byte{0}, []byte{0xff}); err != nil {
 		return err
 	}
-	r.identity.Sequence = d.state.Current.Load().Sequence
+	r.identity.Sequence = d.Current.Load().Sequence
 	return nil
 }
 
-func (r *repairer) buildOne(c *Collection, p *plan) error {
-	if err := c.inside().Loaded(r.ctx); err != nil {
+func (r *repairer) buildOne(c learn.Collection, p *plan) error {
+	if err := c.Loaded(r.ctx); err != nil {
 		return err
 	}
-	if err := r.adopt(c, p); err != nil {
+	if err := r.adopt(c.Collection, p); err != nil {
 		return err
 	}
 	if p.given != nil {
 		r.done.CodesKept += len(p.given.rows)
-		return r.storeGiven(c, p.given)
+		return r.storeGiven(c.Collection, p.given)
 	}
 	for _, id := range p.spaces {
-		stage := fmt.Sprintf("collection %s: codes of space %d", c.name, id)
-		items, err := c.db.learning.Of(c.inside()).Rebuild(r.ctx, id, func(_ string, done, _ int64) { r.at(int(done), "%s", stage) })
+		stage := fmt.Sprintf("collection %s: codes of space %d", c.Name, id)
+		items, err := c.Rebuild(r.ctx, id, func(_ string, done, _ int64) { r.at(int(done), "%s", stage) })
 		if err != nil {
 			return err
 		}
 		r.done.CodesMade += items
 	}
 	for _, id := range p.activate {
-		if err := c.Activate(r.ctx, Space(id)); err != nil {
+		err := c.Do(r.ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+			if sp := s.SpaceByID(id); sp != s.Active() {
+				tx.Activate(s, sp)
+			}
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -92,13 +112,13 @@ func (r *repairer) buildOne(c *Collection, p *plan) error {
 const adoptedRows = 1 << 14
 
 // adopt puts all items of a collection into their sets.
-func (r *repairer) adopt(c *Collection, p *plan) error {
+func (r *repairer) adopt(c state.Collection, p *plan) error {
 	var rows []uint32
 	var terms []record.Terms
 	done := 0
 	flush := func() error {
-		r.at(done, "collection %s: sets of rows", c.name)
-		err := c.inside().Do(r.ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+		r.at(done, "collection %s: sets of rows", c.Name)
+		err := c.Do(r.ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 			for i, row := range rows {
 				tx.Adopt(s, row, p.presence, terms[i])
 			}
@@ -109,7 +129,7 @@ func (r *repairer) adopt(c *Collection, p *plan) error {
 		rows, terms = rows[:0], terms[:0]
 		return err
 	}
-	err := record.ForEach(c.db.state.Engine.DB, codec.CollectionKey(codec.KindItem, c.id), func(key, value []byte) error {
+	err := record.ForEach(c.DB.Engine.DB, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {
 			return err
@@ -130,15 +150,15 @@ func (r *repairer) adopt(c *Collection, p *plan) error {
 const givenRows = 1 << 16
 
 // storeGiven gives the items of a codes-only collection their codes back.
-func (r *repairer) storeGiven(c *Collection, g *givenCodes) error {
+func (r *repairer) storeGiven(c state.Collection, g *givenCodes) error {
 	for from := 0; from < len(g.rows); from += givenRows {
-		r.at(from, "collection %s: codes", c.name)
+		r.at(from, "collection %s: codes", c.Name)
 		rows := g.rows[from:min(from+givenRows, len(g.rows))]
 		var encs []spaces.Encoding
 		for i := range rows {
 			encs = append(encs, spaces.Encoding{First: spaces.TargetCode{Code: g.codes.At(from + i), From: codec.ProvenanceGiven}})
 		}
-		err := c.inside().Load(r.ctx, func(tx *state.Tx, s *state.CollectionState) error {
+		err := c.Load(r.ctx, func(tx *state.Tx, s *state.CollectionState) error {
 			sp := s.Active()
 			if err := sp.RoomFor(uint64(len(rows))); err != nil {
 				return err

@@ -100,7 +100,7 @@ func (m *mender) database(next uint32) error {
 		return err
 	}
 	i := m.whoami()
-	side, err := store.ReadCommits(m.opts.FS, m.dir)
+	side, err := store.ReadCommits(m.disk.FS, m.dir)
 	sideKnown := err == nil && side.UUID == i.UUID
 	if len(b) != 8 {
 		// Each commit has taken one of the numbers of the storage engine, or more; those
@@ -142,7 +142,7 @@ func (m *mender) database(next uint32) error {
 // file has the UUID, too, and only databases of its format have either.
 func (m *mender) whoami() record.Identity {
 	i := record.Identity{Format: m.format, UUID: m.uuid}
-	side, err := store.ReadCommits(m.opts.FS, m.dir)
+	side, err := store.ReadCommits(m.disk.FS, m.dir)
 	if i.UUID == (record.Identity{}).UUID && err == nil {
 		i.UUID = side.UUID
 	}

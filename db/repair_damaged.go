@@ -44,28 +44,28 @@ func (t *damagedTable) name() string { return fmt.Sprintf("table %06d.sst", t.nu
 
 // openDamaged finds out which tables and logs a store has: those that its manifest
 // names, or where that cannot be read all that are there. why says what is wrong then.
-func openDamaged(ctx context.Context, opts *settings, dir string) (s *damagedStore, why error, err error) {
-	s = &damagedStore{fs: opts.FS, dir: dir}
-	po := store.PebbleOptions(&opts.disk, store.NewLog(opts.disk.Signals), false) // for its form
+func openDamaged(ctx context.Context, disk *store.Config, dir string) (s *damagedStore, why error, err error) {
+	s = &damagedStore{fs: disk.FS, dir: dir}
+	po := store.PebbleOptions(disk, store.NewLog(disk.Signals), false) // for its form
 	po.EnsureDefaults()
 	s.reader = po.MakeReaderOptions()
-	all, err := wal.Scan(wal.Dir{FS: opts.FS, Dirname: dir})
+	all, err := wal.Scan(wal.Dir{FS: disk.FS, Dirname: dir})
 	if err != nil {
 		return nil, nil, fault.Annotate(err, "read %s", dir)
 	}
 	for range 2 { // once more, before it is given up
-		if why = s.list(opts, all, false); why == nil {
+		if why = s.list(disk, all, false); why == nil {
 			return s, nil, nil
 		}
 		// A log that is damaged keeps a store from opening, too.
-		if err := s.list(opts, all, true); err == nil {
+		if err := s.list(disk, all, true); err == nil {
 			return s, nil, nil
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	names, err := opts.FS.List(dir)
+	names, err := disk.FS.List(dir)
 	if err != nil {
 		return nil, nil, fault.Annotate(err, "read %s", dir)
 	}
@@ -73,7 +73,7 @@ func openDamaged(ctx context.Context, opts *settings, dir string) (s *damagedSto
 	for _, name := range names {
 		if digits, is := strings.CutSuffix(name, ".sst"); is {
 			if number, err := strconv.ParseUint(digits, 10, 64); err == nil {
-				s.tables = append(s.tables, damagedTable{number: number, path: opts.FS.PathJoin(dir, name)})
+				s.tables = append(s.tables, damagedTable{number: number, path: disk.FS.PathJoin(dir, name)})
 			}
 		}
 	}
@@ -82,11 +82,11 @@ func openDamaged(ctx context.Context, opts *settings, dir string) (s *damagedSto
 
 // list opens the store for reading to learn which tables and logs count. With bare it
 // does so without logs: those that the store began to read count, with all later ones.
-func (s *damagedStore) list(opts *settings, all wal.Logs, bare bool) error {
-	fsys := &listingFS{FS: store.ReadFS{FS: opts.FS}, bare: bare}
+func (s *damagedStore) list(disk *store.Config, all wal.Logs, bare bool) error {
+	fsys := &listingFS{FS: store.ReadFS{FS: disk.FS}, bare: bare}
 	return work.Safely(func() error {
-		log := store.NewLog(opts.disk.Signals)
-		po := store.PebbleOptions(&opts.disk, log, false)
+		log := store.NewLog(disk.Signals)
+		po := store.PebbleOptions(disk, log, false)
 		po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true
 		kv, err := store.OpenPebble(s.dir, po, log)
 		if first := fsys.first(); !bare && first >= 0 { // whether or not it could be read

@@ -39,18 +39,18 @@ type seenCollection struct {
 
 // open makes the new store.
 func (m *mender) open() error {
-	fsys := m.opts.FS
+	fsys := m.disk.FS
 	dir := m.path(store.RepairingName)
 	if err := store.MakeDir(fsys, dir); err != nil {
 		return err
 	}
-	m.engine = store.NewEngine(&m.opts.disk, dir)
+	m.engine = store.NewEngine(m.disk, dir)
 	path := fsys.PathJoin(dir, store.StoreName)
 	var err error
 	if _, err = m.engine.Make(path); err != nil {
 		return err
 	}
-	if m.store, err = store.Open(path, &m.opts.disk, m.engine.Log, false); err != nil {
+	if m.store, err = store.Open(path, m.disk, m.engine.Log, false); err != nil {
 		return err
 	}
 	m.engine.DB = m.store
@@ -70,11 +70,11 @@ func (m *mender) close() error {
 func (m *mender) furnish() error {
 	dir := m.path(store.RepairingName)
 	if i := m.identity; i.Format >= record.FormatIdentity {
-		if err := store.MakeCommits(m.opts.FS, dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
+		if err := store.MakeCommits(m.disk.FS, dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
 			return err
 		}
 	}
-	return store.WriteMarker(m.opts.FS, dir, m.identity.Format)
+	return store.WriteMarker(m.disk.FS, dir, m.identity.Format)
 }
 
 // take has the new store take tables over.

@@ -11,7 +11,7 @@ import (
 
 // replace puts the new store in the place of the old one.
 func (r *repairer) replace() error {
-	fsys := r.opts.FS
+	fsys := r.disk.FS
 	made := fsys.PathJoin(r.path(store.RepairingName), store.StoreName)
 	if err := store.SyncDir(fsys, made); err != nil {
 		return err
@@ -44,10 +44,10 @@ func (r *repairer) replace() error {
 }
 
 func (r *repairer) rename(from, to string) error {
-	if err := r.opts.FS.Rename(from, to); err != nil {
+	if err := r.disk.FS.Rename(from, to); err != nil {
 		return err
 	}
-	return store.SyncDir(r.opts.FS, r.dir)
+	return store.SyncDir(r.disk.FS, r.dir)
 }
 
 // freeName returns a name for the damaged store that is not there yet.
@@ -55,7 +55,7 @@ func (r *repairer) freeName() (string, error) {
 	base := store.DamagedPrefix + time.Now().UTC().Format("20060102T150405Z")
 	name := base
 	for i := 2; ; i++ {
-		_, err := r.opts.FS.Stat(r.path(name))
+		_, err := r.disk.FS.Stat(r.path(name))
 		if errors.Is(err, fs.ErrNotExist) {
 			return name, nil
 		}

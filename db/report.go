@@ -13,6 +13,7 @@ type (
 	Migration     = report.Migration
 	Finding       = report.Finding
 	Verification  = report.Verification
+	Repairing     = report.Repairing
 	Space         = report.Space
 	Training      = report.Training
 	Update        = report.Update

@@ -2,176 +2,84 @@ package db
 
 import (
 	"context"
-	"encoding/json"
-	"time"
+	"log/slog"
 
-	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/search"
-	"github.com/fddhdb/fddhdb/db/internal/spaces"
-	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/work"
-	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A ltrainOptions is db.TrainOptions.
-type ltrainOptions struct {
+// TrainOptions say how to train. Zero values mean the defaults of the model.
+type TrainOptions struct {
 	model.Options
-	Rows     int
+
+	// Rows, if positive, trains on the first so many labelled items only. All
+	// items get codes.
+	Rows int
+
+	// Activate makes the space of the new model the active one as soon as all items
+	// have codes in it. The first training always does.
 	Activate bool
 }
 
-// LTrain learns a model from the labelled items, and gives all items their codes by it. It
-// returns the space, too, where it comes to one.
-func (c lcollection) LTrain(ctx context.Context, opt ltrainOptions) (space uint32, t *report.Training, err error) {
-	ctx, stop := c.untilDropped(ctx)
-	defer stop()
-	if err := c.completeLeft(ctx); err != nil {
-		return 0, nil, c.dropped(ctx, err)
-	}
-	sp, err := c.found(ctx, true, func(v *state.View, cv *state.CollectionView) (_ *foundation, err error) {
-		l, err := trainOn(ctx, v, cv, opt)
-		if err != nil {
-			return nil, err
-		}
-		t = &report.Training{Report: l.result.Report, LeftOut: l.leftOut}
-		return l.foundation(ctx, v, cv, opt.Activate)
-	})
-	if err != nil {
-		return 0, nil, c.dropped(ctx, err)
-	}
-	start, complete := time.Now(), false
-	defer func() {
-		if !complete { // and if a callback has panicked, too
-			c.abandon(ctx, sp.ID)
-		}
-	}()
-	b := &builder{c: c, space: sp.ID, workers: work.All(), progress: opt.Progress}
-	built, err := b.run(ctx)
-	if err != nil {
-		return sp.ID, nil, c.dropped(ctx, err)
-	}
-	complete = true
-	t.Space, t.Revision, t.Items, t.Active = report.Space(built.Space), built.Revision, built.Items, built.Active
-	seconds, commit := t.Report.Seconds, b.committing.Seconds()
-	seconds["encode"], seconds["commit"] = time.Since(start).Seconds()-commit, commit
-	seconds["total"] += time.Since(start).Seconds()
-	return sp.ID, t, nil
-}
-
-// completeLeft completes a reindexing that an earlier process was at when it ended. A training
-// is not completed: its space goes when the new one is there.
-func (c lcollection) completeLeft(ctx context.Context) error {
-	var space uint32
-	err := c.Look(ctx, func(s *state.CollectionState) error {
-		if sp := s.Building(); sp != nil && sp.Left && sp.Parent != 0 {
-			space = sp.ID
-		}
-		return nil
-	})
-	if err != nil || space == 0 {
-		return err
-	}
-	b := &builder{c: c, space: space, workers: work.All()}
-	_, err = b.run(ctx)
-	return err
-}
-
-// A lesson of training: what training has come to.
-type learned struct {
-	set     *trainingSet
-	result  *model.Result
-	space   *spaces.Space // without a number
-	leftOut []string
-}
-
-// trainOn trains on the labelled items of a view.
-func trainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt ltrainOptions) (*learned, error) {
-	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
-	var err error
-	if l.leftOut, err = l.set.choose(ctx); err != nil {
-		return nil, err
-	}
-	if opt.Views == model.ViewsTarget {
-		if _, err := spaces.TargetsOf(l.set.modalities); err != nil {
-			return nil, err
-		}
-	}
-	modalities := make([]model.Modality, len(l.set.modalities))
-	for i, t := range l.set.modalities {
-		modalities[i] = model.Modality(cv.Modalities[t])
-	}
-	l.result, err = model.Train(ctx, modalities, l.set, opt.Options)
-	switch {
-	case l.set.err != nil:
-		return nil, l.set.err // of the store, not of what is stored
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err != nil:
-		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
-	}
-	l.space, err = spaces.New(spaces.Stored{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
-	return l, err
-}
-
-// foundation returns what the space of the model begins with.
-func (l *learned) foundation(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*foundation, error) {
-	f := &foundation{space: l.space, activate: activate, pending: record.UnionOf(cv.Presence, l.set.modalities)}
-	var err error
-	if f.model, err = l.result.Model.MarshalBinary(); err != nil {
-		return nil, err
-	}
-	if f.statistics, err = l.result.Statistics.MarshalBinary(); err != nil {
-		return nil, err
-	}
-	if f.report, err = json.Marshal(l.result.Report); err != nil {
-		return nil, err
-	}
-	residuals, err := l.result.Model.Residual(l.result.Statistics)
+// Train learns a model from the labelled items of the collection. It makes a code
+// space of its own, in which it gives every item its code, or with model.ViewsTarget
+// its code for each modality that it has and the model knows. The first space of a
+// collection becomes the active one, which searches use; later ones stand by, unless
+// TrainOptions.Activate says otherwise: they can be searched by name (Query.Space), and
+// Activate makes one of them the active one. A failure or a cancelled context leaves
+// everything as it was; if the process ends after the model has been learned, the space
+// is completed after the next Open, or replaced by the next Train if that comes first.
+//
+// Readers and writers go on while it runs; what is written meanwhile gets its code in
+// the new space, too. Writers wait while the space begins, some 200 ms for 500,000
+// labelled items, and for each block of codes that is stored, some tens of
+// milliseconds. Memory: some 20 MB for a block, bits/8 + 32 bytes a labelled item, and
+// what model.Train takes; where that is more than there is, nothing begins, and the error
+// also wraps a *model.MemoryError. A second training of the collection at the same time,
+// or one while another space is being built, gives ErrBusy; one that cannot work with
+// what is stored gives an ErrInvalid that also wraps the error of model.Train.
+func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
+	in, leave, err := c.orNone().learning(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f.revision.Residual = map[string]float64{}
-	for i, t := range l.set.modalities {
-		f.revision.Residual[cv.Modalities[t].Name] = residuals[i]
+	defer leave()
+	if opt.Rows < 0 {
+		return nil, fault.Invalid("train on %d rows", opt.Rows)
 	}
-	var codes []byte
-	it := l.set.rows.Iterator()
-	for i := 0; it.HasNext(); i++ {
-		row := it.Next()
-		if i%search.BetweenLooks == 0 {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-		}
-		if !f.pending.Contains(row) {
-			continue // labels alone teach nothing
-		}
-		rec, err := record.ReadItem(v.Snap, cv.ID, row)
-		if err != nil {
-			return nil, err
-		}
-		if codes = appendLesson(codes[:0], l.result.Lesson(i, rec.Labels), l.space.Bits); len(codes) == 0 {
-			continue
-		}
-		f.taught(row, codes)
-		f.pending.Remove(row)
+	if err := in.RoomToTrain(learn.TrainOptions(opt)); err != nil {
+		return nil, err
 	}
-	f.revision.Items, f.revision.Labelled = len(f.rows), len(f.rows)
-	return f, nil
+	ctx, op := in.DB.Signals.Begin(ctx, event.OpTrain, in.Name)
+	defer op.Abandon()
+	opt.Progress = op.Telling(opt.Progress)
+	space, t, err := in.Train(ctx, learn.TrainOptions(opt))
+	e := in.Unbuilt(space)
+	if err == nil {
+		e = event.Event{Space: uint32(t.Space), Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
+			slog.Int("bits", t.Bits), slog.Int("train_items", t.TrainItems), slog.Bool("active", t.Active),
+		}}
+	}
+	op.End(err, e)
+	return t, err
 }
 
-// appendLesson appends the codes that an item has taught as they are stored, zero
-// where there is none.
-func appendLesson(dst []byte, lesson model.Lesson, bits int) []byte {
-	for _, code := range lesson {
-		if code == nil {
-			dst = append(dst, make([]byte, codec.Bytes(bits))...)
-			continue
-		}
-		dst = code.AppendBytes(dst, bits)
+// learning returns the collection as one that may learn now: it can be written to, and its
+// codes are in memory. leave must be called when that has ended.
+func (c *Collection) learning(ctx context.Context) (in learn.Collection, leave func(), err error) {
+	guard := &c.db.state.Guard
+	if err := guard.Enter(); err != nil {
+		return in, nil, err
 	}
-	return dst
+	err = c.changeable()
+	if err == nil {
+		err = c.inside().Loaded(ctx)
+	}
+	if err != nil {
+		guard.Leave()
+		return in, nil, err
+	}
+	return c.db.learning.Of(c.inside()), guard.Leave, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -544,7 +545,7 @@ func TestUpdateAfterRestoring(t *testing.T) {
 func TestUpdateOfMany(t *testing.T) {
 	longTest(t)
 	_, c := openPairs(t)
-	items := pairs(manyPending+2000, synth.Config{Seed: 11})
+	items := pairs(learn.ManyPending+2000, synth.Config{Seed: 11})
 	putAll(t, c, items[:1000])
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	want := 0

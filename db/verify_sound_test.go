@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -31,7 +32,7 @@ func TestVerifyBulkAndSparse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := bags(t, 3, tableRows+500)
+	items := bags(t, 3, learn.TableRows+500)
 	for i, it := range items {
 		it.Fields = map[string]any{"n": i * i, "s": fmt.Sprint(i)}
 	}
