@@ -40,7 +40,7 @@ type Committer struct {
 	fullDisk func(error) error                        // Engine.FullDisk: words an error of the operating system
 	Tables   func() *store.Tables                     // for the next commit; tables for CommitTables
 	noSync   bool                                     // Options.NoSync: writes need not be durable when they are answered
-	readOnly bool                                     // only requests that store nothing are taken
+	readOnly bool                                     // only Show is possible
 	keeper   *store.Keeper                            // hears of durable commits; nil: there is none. Set by Run
 	current  func(v *View, changed []*CollectionView) // Database.setCurrent: makes v the view that new readers get
 
@@ -68,7 +68,7 @@ const maxTxBytes = 64 << 20
 // durably, but for writes under NoSync. A context that ends before the committer has taken the
 // request leaves the database as it was; after that the outcome is awaited, whatever the
 // context. The request is the committer's until Submit returns. The queue must be open:
-// callers hold Database.Guard.
+// callers have entered Database.Guard, or end before End.
 func (c *Committer) Submit(ctx context.Context, r *Request) error {
 	if err := ctx.Err(); err != nil {
 		return err

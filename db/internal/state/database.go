@@ -31,7 +31,7 @@ type Database struct {
 
 	Guard guard // counts calls, see Acquire
 
-	// Stopping ends when Close begins: whoever works for long and holds Guard gives up then.
+	// Stopping ends when Close begins: a long call that has entered Guard gives up then.
 	// Package db sets it before Open returns.
 	Stopping context.Context
 
@@ -88,7 +88,8 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 }
 
 // loadFew loads those code sets of a collection that have at most LoadAtOnce numbers. Codes
-// that are damaged are no error here: they concern those who need them, whom Loading tells.
+// that are damaged are no error here: they concern those who need these codes, and whom
+// Loading tells.
 func (d *Database) loadFew(r pebble.Reader, s *CollectionState, cv *CollectionView) (err error) {
 	for i, sp := range s.Spaces {
 		for j, set := range sp.Sets {

@@ -6,9 +6,9 @@ import (
 )
 
 // Labels numbers the labels of a collection by first appearance: the ids are 0, 1, 2 and so
-// on. Numbers are never used again, so that all views share one Labels: a view of before a
-// label was added does not know its id from any record, and CollectionView.Names says how many
-// there were. All methods are safe for concurrent use; only the committer adds.
+// on. Numbers are never used again, so that all views share one Labels: no record of an older
+// view has the id of a later label, and CollectionView.Names has the labels of the view. All
+// methods are safe for concurrent use; only the committer adds.
 type Labels struct {
 	mu    sync.RWMutex      // guards the fields below
 	ids   map[string]uint32 // by name

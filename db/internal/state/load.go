@@ -22,8 +22,8 @@ import (
 // and until then searches read what they need from the store. Writers of a
 // collection wait for its codes, as they have to know which number a code has.
 
-// A Loading is the loading of one code set after opening, for those who wait for it. Whoever
-// loads the codes ends it once; it is safe for concurrent use.
+// A Loading is the loading of one code set after opening, for those who wait for it. The
+// goroutine that loads the codes ends it, once. Safe for concurrent use.
 type Loading struct {
 	wanted chan struct{} // says that somebody waits, so that loading begins at once; holds one
 	done   chan struct{} // closed when the next view has the table, or it cannot be loaded
@@ -75,8 +75,8 @@ func (v *CodeSetView) damage() error {
 	return nil
 }
 
-// LoadAtOnce is up to how many code numbers a code set may have used to be loaded before Open
-// returns: that takes a few milliseconds.
+// LoadAtOnce bounds the code sets that are loaded before Open returns: those that have given
+// out at most so many code numbers. That takes a few milliseconds.
 const LoadAtOnce = 10_000
 
 // loadAfter is how long after opening codes begin to be loaded, unless somebody waits for

@@ -52,7 +52,7 @@ func (r *Request) frees() bool { return r.kind == requestFrees || r.onlyDeletes(
 // Tx, and calls Touch. An error of f has to come before its first change, and is returned as
 // it is; a panic fails the database. Where f sets Tx.Empty there is no commit. The commit is
 // durable when Do returns, whatever Options.NoSync says, and readers see it. Until f returns
-// no other request is taken up, so f reads what it needs before.
+// no other request is taken up: a long f keeps all writers waiting.
 func (c *Committer) Do(ctx context.Context, bytes int, f func(*Tx) error) error {
 	return c.Submit(ctx, &Request{kind: requestStores, bytes: bytes, run: f})
 }

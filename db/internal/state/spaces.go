@@ -108,9 +108,9 @@ type SpaceView struct {
 type spaceStanding byte
 
 const (
-	spaceStandby  spaceStanding = iota // who asks for it
-	spaceActive                        // everybody
-	spaceBuilding                      // nobody yet
+	spaceStandby  spaceStanding = iota // those that name it
+	spaceActive                        // all that name no other
+	spaceBuilding                      // none yet
 )
 
 // publish returns the space as readers see it; active says that it is the active one of the
@@ -157,8 +157,8 @@ func (s *SpaceState) TakeOver(n codec.SpaceCounters) {
 	s.fresh = false
 }
 
-// Revise makes sp, another revision of the space, the latest. What it needs in the store is
-// for the caller to write in the same request, who also calls Touch.
+// Revise makes sp, another revision of the space, the latest. The caller stores the revision
+// in the same request, and calls Touch.
 func (s *SpaceState) Revise(sp *spaces.Space) {
 	s.Space = sp
 	for _, set := range s.Sets {
