@@ -218,7 +218,10 @@ func FuzzDescriptors(f *testing.F) {
 		}
 		mem := vfs.NewMem()
 		writeFile(t, mem, store.MarkerName, b)
-		var m store.Marker
+		var m struct {
+			FDDHDB string
+			Format int
+		}
 		ours := json.Unmarshal(b, &m) == nil && m.FDDHDB == "database"
 		switch format, err := store.ReadMarker(mem, ""); {
 		case err == nil:

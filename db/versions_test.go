@@ -139,7 +139,7 @@ func TestNewDatabaseIsOfTheNewestFormat(t *testing.T) {
 	closer.Close()
 	uuid := d.UUID()
 	mustClose(t, d)
-	var m store.Marker
+	var m struct{ Format int }
 	text, err := os.ReadFile(filepath.Join(dir, store.MarkerName))
 	if err == nil {
 		err = json.Unmarshal(text, &m)
