@@ -1,9 +1,25 @@
 package metamorphic
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
 )
+
+// Programs vary every option of a database, save those that are about how it is opened or
+// about what hears of it.
+func TestEveryOptionIsTried(t *testing.T) {
+	left := []string{"MustExist", "UpdateInterval", "ReserveBytes", "Logger", "EventListener", "Tracer", "FS"}
+	tried := reflect.TypeFor[Options]()
+	for option := range reflect.TypeFor[db.Options]().Fields() {
+		if _, has := tried.FieldByName(option.Name); has == slices.Contains(left, option.Name) {
+			t.Errorf("option %s: programs vary it: %v", option.Name, has)
+		}
+	}
+}
 
 // The text of a program gives the same program again, and so does its seed.
 func TestProgramsAreTheirText(t *testing.T) {

@@ -83,7 +83,7 @@ func newTestEnv() *env {
 // TestContract checks verbs and flags against the table of the contract.
 func TestContract(t *testing.T) {
 	root := rootCommand(newTestEnv())
-	for verb, flags := range map[string]string{
+	contract := map[string]string{
 		"init":        "collection json modality codes field",
 		"import":      "collection json vectors codes labels label-names ids fields merge on-error dry-run init",
 		"put":         "collection json vector labels field",
@@ -117,7 +117,13 @@ func TestContract(t *testing.T) {
 		"repair":      "json dry-run",
 		"upgrade":     "json dry-run",
 		"explore":     "collection json address open encoder encoder-lines encoder-timeout",
-	} {
+	}
+	for _, verb := range shell.VerbNames(root) {
+		if _, has := contract[verb]; !has && verb != "help" && verb != "completion" {
+			t.Errorf("verb %s is not in the contract", verb)
+		}
+	}
+	for verb, flags := range contract {
 		cmd, rest, err := root.Find([]string{verb})
 		if err != nil || len(rest) > 0 || cmd.Name() != verb {
 			t.Errorf("there is no verb %s", verb)
@@ -135,6 +141,29 @@ func TestContract(t *testing.T) {
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion", "bash"}); err != nil || cmd.Name() != "bash" {
 		t.Error("there is no verb completion")
+	}
+}
+
+// TestVerbsAreDocumented checks that docs/SHELL.md has every verb in its table.
+func TestVerbsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "SHELL.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if cell, _, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " |"); isRow && strings.HasPrefix(line, "| `") {
+			for i, part := range strings.Split(cell, "`") {
+				if words := strings.Fields(part); i%2 == 1 && len(words) > 0 {
+					documented[words[0]] = true
+				}
+			}
+		}
+	}
+	for _, verb := range shell.VerbNames(rootCommand(newTestEnv())) {
+		if !documented[verb] && verb != "help" {
+			t.Errorf("docs/SHELL.md does not have the verb %s", verb)
+		}
 	}
 }
 
