@@ -11,6 +11,10 @@
 // at any point all of it is there, or nothing (TestEveryFailedChangeAroundABulkLoad,
 // TestCrashesAroundABulkLoad).
 //
+// Tables avoid the log, the memory tables and most compactions of the store. Sorting the keys
+// costs nothing extra: it is needed to write them, and shows in one pass that none of them is
+// stored already. Postings come from counting sorts.
+//
 // Goroutines: Items belong to the goroutine that adds to them and commits them. Commit encodes
 // on all cores, and then makes the tables, in the committer and in goroutines that end before
 // it does; only the committer changes the tables of codes and the state.
