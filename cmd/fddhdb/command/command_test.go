@@ -144,27 +144,45 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestVerbsAreDocumented checks that docs/SHELL.md has every verb in its table.
+// TestVerbsAreDocumented checks that docs/SHELL.md has every verb in its table, and in the
+// one of JSON every verb with --json.
 func TestVerbsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "SHELL.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	documented := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		if cell, _, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " |"); isRow && strings.HasPrefix(line, "| `") {
-			for i, part := range strings.Split(cell, "`") {
-				if words := strings.Fields(part); i%2 == 1 && len(words) > 0 {
-					documented[words[0]] = true
-				}
+	verbs, fields := verbsInTable(string(text), "## Verbs\n"), verbsInTable(string(text), "## What scripts may rely on\n")
+	for _, cmd := range rootCommand(newTestEnv()).Commands() {
+		if verb := cmd.Name(); verb != "help" {
+			if !verbs[verb] {
+				t.Errorf("the table of verbs in docs/SHELL.md does not have %s", verb)
+			}
+			if cmd.Flags().Lookup("json") != nil && !fields[verb] {
+				t.Errorf("the table of JSON in docs/SHELL.md does not have %s", verb)
 			}
 		}
 	}
-	for _, verb := range shell.VerbNames(rootCommand(newTestEnv())) {
-		if !documented[verb] && verb != "help" {
-			t.Errorf("docs/SHELL.md does not have the verb %s", verb)
+}
+
+// verbsInTable returns the first words that stand as code in the first cells of the tables of
+// a section.
+func verbsInTable(text, heading string) map[string]bool {
+	_, section, _ := strings.Cut(text, heading)
+	section, _, _ = strings.Cut(section, "\n## ")
+	verbs := map[string]bool{}
+	for line := range strings.Lines(section) {
+		row, is := strings.CutPrefix(line, "| ")
+		if !is {
+			continue
+		}
+		cell, _, _ := strings.Cut(row, " |")
+		for i, part := range strings.Split(cell, "`") {
+			if words := strings.Fields(part); i%2 == 1 && len(words) > 0 {
+				verbs[words[0]] = true
+			}
 		}
 	}
+	return verbs
 }
 
 // TestHelp checks that every verb has a help text whose lines fit, and that it accepts
