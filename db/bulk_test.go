@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -669,7 +670,7 @@ func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
 }
 
 func trainManyAndFew(t *testing.T, views model.Views) {
-	items := pairs(tableRows+300, synth.Config{Seed: 5})
+	items := pairs(learn.TableRows+300, synth.Config{Seed: 5})
 	for i, it := range items {
 		if i%9 == 3 {
 			it.Vectors, it.Labels = nil, nil // no code
@@ -679,7 +680,7 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 		}
 	}
 	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 200}
-	few := items[:tableRows-100]
+	few := items[:learn.TableRows-100]
 	many, some := newWorld(t, pairsSchema, true), newWorld(t, pairsSchema, true)
 	many.put(few)
 	many.put(items[len(few):])
@@ -714,8 +715,8 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 func TestWritesDuringATrainingOfMany(t *testing.T) {
 	longTest(t)
 	w := newWorld(t, pairsSchema, true)
-	items := pairs(tableRows+60, synth.Config{Seed: 6})
-	w.put(items[:tableRows+50])
+	items := pairs(learn.TableRows+60, synth.Config{Seed: 6})
+	w.put(items[:learn.TableRows+50])
 	replaced := *items[77]
 	replaced.Labels = items[78].Labels
 	wrote := false
@@ -723,14 +724,14 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 	opt.Progress = func(stage string, _, _ int64) {
 		if stage == "encode" && !wrote {
 			wrote = true
-			w.put([]*Item{&replaced, items[tableRows+55]})
+			w.put([]*Item{&replaced, items[learn.TableRows+55]})
 			if n, err := w.c.Delete(ctx, "k3", "k4", "k3999"); n != 3 || err != nil {
 				t.Error(n, err)
 			}
 		}
 	}
 	tr := mustTrain(t, w.c, opt)
-	if !wrote || tr.Items != tableRows+48 {
+	if !wrote || tr.Items != learn.TableRows+48 {
 		t.Fatalf("%d items", tr.Items)
 	}
 	for range 2 {
@@ -771,7 +772,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(tableRows, synth.Config{}))
+	putAll(t, c, pairs(learn.TableRows, synth.Config{}))
 	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: model.ViewsTarget}, Rows: 100}
 	for _, space := range []Space{2, 4} { // numbers are not used twice
 		before := allItems(t, c)
@@ -781,7 +782,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 		}
 		broken = false
 		equalItems(t, before, allItems(t, c))
-		if tr := mustTrain(t, c, opt); tr.Space != space || tr.Items != tableRows {
+		if tr := mustTrain(t, c, opt); tr.Space != space || tr.Items != learn.TableRows {
 			t.Errorf("%+v", tr)
 		}
 	}

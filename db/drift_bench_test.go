@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -48,7 +49,7 @@ func BenchmarkDrift(b *testing.B) {
 			cv, _ := v.Collections.Get(c.id)
 			b.Run("measure", func(b *testing.B) {
 				for b.Loop() {
-					if _, err := measureDrift(ctx, v, cv, cv.Live); err != nil {
+					if _, err := learn.MeasureDrift(ctx, v, cv, cv.Live); err != nil {
 						b.Fatal(err)
 					}
 				}

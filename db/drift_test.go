@@ -12,13 +12,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// driftByDefinition computes from the items, one by one, what measureDrift says of those
+// driftByDefinition computes from the items, one by one, what MeasureDrift says of those
 // in rows.
 func driftByDefinition(t *testing.T, cv *state.CollectionView, all []*Item, rows []uint32) *Drift {
 	t.Helper()
@@ -189,6 +190,9 @@ func mapByDefinition(t *testing.T, m *model.Model, at int, name string, cv *stat
 	return &mean
 }
 
+// How large a sample is at most, and from how many queries on their mean is told.
+const driftItems, driftQueries = 256, 16
+
 // summaryOf sums up distances by sorting them.
 func summaryOf(distances []int) *Distances {
 	n := len(distances)
@@ -214,7 +218,7 @@ func driftOf(t *testing.T, c *Collection, space uint32, rows []uint32) (d *Drift
 	t.Helper()
 	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
 		if in, err = cv.InSpace(space); err == nil {
-			d, err = measureDrift(ctx, v, in, roaring.BitmapOf(rows...))
+			d, err = learn.MeasureDrift(ctx, v, in, roaring.BitmapOf(rows...))
 		}
 		return err
 	})
@@ -412,57 +416,4 @@ func TestDistancesOf(t *testing.T) {
 			t.Fatal(diff)
 		}
 	})
-}
-
-func TestEvenly(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		all := rapid.SliceOfDistinct(rapid.Uint32Range(0, 200_000), rapid.ID).Draw(t, "rows")
-		if len(all) > 0 && rapid.Bool().Draw(t, "a run") {
-			for i := range uint32(9000) {
-				all = append(all, 300_000+i)
-			}
-		}
-		n := rapid.IntRange(1, 300).Draw(t, "n")
-		rows := roaring.BitmapOf(all...)
-		sorted := rows.ToArray()
-		want := sorted
-		if len(sorted) > n {
-			want = nil
-			for i := range n {
-				want = append(want, sorted[i*len(sorted)/n])
-			}
-		}
-		if got := evenly(rows, n).ToArray(); !slices.Equal(got, want) {
-			t.Fatalf("%d of %d rows: %v, want %v", n, len(sorted), got, want)
-		}
-	})
-}
-
-// Stats compare the latest items that were measured with the first that came, if any did
-// before, and else with those of the training.
-func TestComparedDrift(t *testing.T) {
-	revision := func(n uint32, d *Drift) *spaces.RevisionDescriptor {
-		return &spaces.RevisionDescriptor{RevisionInfo: RevisionInfo{Revision: n, Drift: d}}
-	}
-	trained, came := &Drift{Trained: true}, &Drift{Items: 1}
-	for _, c := range []struct {
-		revisions []*spaces.RevisionDescriptor
-		want      []uint32
-	}{
-		{nil, nil},
-		{[]*spaces.RevisionDescriptor{revision(1, nil), revision(2, nil)}, nil},
-		{[]*spaces.RevisionDescriptor{revision(1, trained)}, []uint32{1}},
-		{[]*spaces.RevisionDescriptor{revision(1, nil), revision(2, came)}, []uint32{2}},
-		{[]*spaces.RevisionDescriptor{revision(1, trained), revision(2, nil), revision(3, came)}, []uint32{1, 3}},
-		{[]*spaces.RevisionDescriptor{revision(1, trained), revision(2, came), revision(3, came), revision(4, came), revision(5, nil)}, []uint32{2, 4}},
-		{[]*spaces.RevisionDescriptor{revision(4, came), revision(5, came), revision(6, came)}, []uint32{4, 6}},
-	} {
-		var got []uint32
-		for _, d := range comparedDrift(c.revisions) {
-			got = append(got, d.Revision)
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%d revisions: %d, want %d", len(c.revisions), got, c.want)
-		}
-	}
 }

@@ -234,8 +234,8 @@ func TestVerifyIndexOnly(t *testing.T) {
 	first := func(prefix []byte) (key []byte) {
 		if err := record.ForEach(d.state.Engine.DB, prefix, func(k, _ []byte) error {
 			key = append([]byte{}, k...)
-			return errStopped
-		}); !errors.Is(err, errStopped) {
+			return record.ErrStopped
+		}); !errors.Is(err, record.ErrStopped) {
 			t.Fatal(err)
 		}
 		return key
@@ -313,7 +313,7 @@ func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
 		it.Labels = []string{"grown"}
 	}
 	putAll(t, c, items[:20])
-	if err := c.growLabels(ctx, 0, new(Update)); err != nil {
+	if err := c.taught().GrowLabels(ctx, 0, new(Update)); err != nil {
 		t.Fatal(err)
 	}
 	before := sayings(t, c, items, false)

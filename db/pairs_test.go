@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -125,3 +126,6 @@ func equalItems(t testing.TB, want, got []*Item) {
 		}
 	}
 }
+
+// taught returns the collection as those see it who let it learn.
+func (c *Collection) taught() learn.Collection { return c.db.learning.Of(c.inside()) }

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
@@ -78,7 +79,7 @@ func statistics(t testing.TB, c *Collection, space uint32) (b []byte) {
 	t.Helper()
 	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
 		if cv, err = cv.InSpace(space); err == nil {
-			b, err = c.db.presentStatistics(ctx, v, cv)
+			b, err = c.db.learning.Statistics(ctx, v, cv)
 		}
 		return err
 	})
@@ -335,7 +336,7 @@ func TestWritesWhileFounding(t *testing.T) {
 	defer mustClose(t, d)
 	changed := *items[0]
 	changed.Labels = items[3].Labels
-	sp, err := c.found(ctx, false, func(v *state.View, cv *state.CollectionView) (*foundation, error) {
+	sp, err := c.taught().Found(ctx, false, func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
 		if _, err := c.Put(ctx, &changed); err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +349,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		if _, err := c.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrBusy) {
 			t.Errorf("a reindexing meanwhile: %v", err)
 		}
-		return d.refound(ctx, v, cv, true)
+		return d.learning.Refound(ctx, v, cv, true)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -596,7 +597,7 @@ func TestCrashesWhileReindexing(t *testing.T) {
 	t.Run("batches", func(t *testing.T) { crashesWhileReindexing(t, 120, ReindexOptions{Activate: true, Rate: 400}, 1) })
 	t.Run("tables", func(t *testing.T) {
 		longTest(t)
-		crashesWhileReindexing(t, tableRows+2000, ReindexOptions{Activate: true, Rate: 2 * tableRows}, 5)
+		crashesWhileReindexing(t, learn.TableRows+2000, ReindexOptions{Activate: true, Rate: 2 * learn.TableRows}, 5)
 	})
 }
 
@@ -705,10 +706,10 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 // Tables and batches come to the same.
 func TestReindexByTablesIsAsByBatches(t *testing.T) {
 	longTest(t)
-	items := mixedPairs(2*tableRows+300, 10)
+	items := mixedPairs(2*learn.TableRows+300, 10)
 	var worlds []*DB
 	var all []*Collection
-	for _, rate := range []int{0, 2 * tableRows, 2*tableRows - 1} {
+	for _, rate := range []int{0, 2 * learn.TableRows, 2*learn.TableRows - 1} {
 		d, c, byLabels := revisedWorld(t, items, nil)
 		r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Rate: rate})
 		if err != nil || !r.Active {

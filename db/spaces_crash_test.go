@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
@@ -500,7 +501,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
-	items := viewItems(blockRows+300, 5)
+	items := viewItems(learn.BlockRows+300, 5)
 	if err := l.put(items); err != nil {
 		t.Fatal(err)
 	}
@@ -511,7 +512,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 			return
 		}
 		c.begin(0, fmt.Sprintf("%d items encoded", done), 29)
-		if done == 10*encodeBlock { // in the second block
+		if done == 10*learn.EncodeBlock { // in the second block
 			if err := l.put(items[done-2 : done+2]); err != nil { // one that was, and one that is not encoded yet
 				t.Error(err)
 			}

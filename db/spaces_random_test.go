@@ -15,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
@@ -160,7 +161,7 @@ func (h *history) write(changes int) {
 // load puts so many new items that they are stored as tables.
 func (h *history) load() {
 	b := h.d.NewBatch()
-	for i := range tableRows {
+	for i := range learn.TableRows {
 		it := h.item()
 		it.Key = fmt.Sprintf("b%d-%d", len(h.log), i)
 		h.must(b.Put(h.c, it))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -96,10 +97,10 @@ func TestBalanceOfASample(t *testing.T) {
 		}
 		want := balanceOf(sampled)
 		want.Sampled = 100
-		if diff := cmp.Diff(want, balanceIn(cv, 100), nearly); diff != "" || want.ConstantBits != 1 {
+		if diff := cmp.Diff(want, learn.BalanceIn(cv, 100), nearly); diff != "" || want.ConstantBits != 1 {
 			t.Errorf("of 100: %s", diff)
 		}
-		if diff := cmp.Diff(balanceOf(all), balanceIn(cv, len(items)), nearly); diff != "" {
+		if diff := cmp.Diff(balanceOf(all), learn.BalanceIn(cv, len(items)), nearly); diff != "" {
 			t.Errorf("of all: %s", diff)
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -14,9 +15,9 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	items := mixedPairs(200, 4)
 	_, c := openPairs(t)
 	putAll(t, c, items)
-	leave := func(lay func(v *state.View, cv *state.CollectionView) (*foundation, error)) uint32 {
+	leave := func(lay func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error)) uint32 {
 		t.Helper()
-		sp, err := c.found(ctx, true, lay)
+		sp, err := c.taught().Found(ctx, true, lay)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,12 +56,12 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		}
 		return tr
 	}
-	leave(func(v *state.View, cv *state.CollectionView) (*foundation, error) {
-		l, err := learn(ctx, v, cv, smallTraining)
+	leave(func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
+		l, err := learn.TrainOn(ctx, v, cv, learn.TrainOptions(smallTraining))
 		if err != nil {
 			return nil, err
 		}
-		return l.foundation(ctx, v, cv, false)
+		return l.Foundation(ctx, v, cv, false)
 	})
 	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: -8}}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("an impossible training: %v", err)
@@ -79,8 +80,8 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	if ids := spaces(); len(ids) != 1 || ids[0] != 2 {
 		t.Errorf("spaces %v", ids)
 	}
-	leave(func(v *state.View, cv *state.CollectionView) (*foundation, error) {
-		return c.db.refound(ctx, v, cv, true)
+	leave(func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
+		return c.db.learning.Refound(ctx, v, cv, true)
 	})
 	if tr := train(); tr.Space != 4 || tr.Active {
 		t.Errorf("%+v", tr)

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -27,6 +29,15 @@ func mustUpdate(t testing.TB, c *Collection, opt UpdateOptions) *Update {
 	return u
 }
 
+// presentStatistics returns the statistics of a space as the online step has them.
+func presentStatistics(ctx context.Context, c *Collection, v *state.View, cv *state.CollectionView) (*model.Statistics, error) {
+	b, err := c.db.learning.Statistics(ctx, v, cv)
+	if err != nil {
+		return nil, err
+	}
+	return model.UnmarshalStatistics(b)
+}
+
 // statisticsOf returns the statistics of a space as the online step has them, and those
 // that its rows have taught, accumulated anew from what is stored.
 func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.Statistics) {
@@ -36,12 +47,9 @@ func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.S
 		if err != nil {
 			return err
 		}
-		l, err := c.db.learner(ctx, v, cv)
-		if err != nil {
+		if got, err = presentStatistics(ctx, c, v, cv); err != nil {
 			return err
 		}
-		defer l.release()
-		got = l.online.Statistics().Clone()
 		o, err := model.NewOnline(cv.Space.Learned, model.NewStatistics(cv.Space.Learned))
 		if err != nil {
 			return err
@@ -200,23 +208,24 @@ func TestWritesDuringAnUpdate(t *testing.T) {
 	putAll(t, c, items[:100])
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	putAll(t, c, items[100:200])
-	err := c.revise(ctx, 0, func(u *updater) error {
-		if err := u.learn(ctx, TeacherAuto); err != nil {
-			return err
+	written := false
+	u := mustUpdate(t, c, UpdateOptions{Progress: func(stage string, done, total int64) {
+		if written || stage != "learn" || done != 100 {
+			return
 		}
+		written = true // all have been learned, and nothing is stored yet
 		changed := *items[150]
 		changed.Vectors = items[250].Vectors
 		putAll(t, c, []*Item{&changed, items[201]})
 		if _, err := c.Delete(ctx, "k20", "k160"); err != nil {
 			t.Error(err)
 		}
-		return u.commit(ctx)
-	})
-	if err != nil {
-		t.Fatal(err)
+	}})
+	if u.Items != 100 || !written {
+		t.Fatalf("%+v", u)
 	}
 	checkStatistics(t, c, 0)
-	u := mustUpdate(t, c, UpdateOptions{})
+	u = mustUpdate(t, c, UpdateOptions{})
 	if u.Revision != 3 || u.Items != 2 || u.Forgotten != 3 {
 		t.Errorf("%+v", u)
 	}
@@ -507,12 +516,11 @@ func TestUpdateAfterRestoring(t *testing.T) {
 	putAll(t, c, items[250:])
 	mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		l, err := c.db.learner(ctx, v, cv)
+		statistics, err := presentStatistics(ctx, c, v, cv)
 		if err != nil {
 			return err
 		}
-		defer l.release()
-		want, err := cv.Space.Learned.Refit(l.online.Statistics(), nil)
+		want, err := cv.Space.Learned.Refit(statistics, nil)
 		if err != nil {
 			return err
 		}
@@ -537,7 +545,7 @@ func TestUpdateAfterRestoring(t *testing.T) {
 func TestUpdateOfMany(t *testing.T) {
 	longTest(t)
 	_, c := openPairs(t)
-	items := pairs(manyPending+2000, synth.Config{Seed: 11})
+	items := pairs(learn.ManyPending+2000, synth.Config{Seed: 11})
 	putAll(t, c, items[:1000])
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	want := 0

@@ -10,6 +10,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -28,7 +32,7 @@ func TestVerifyBulkAndSparse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := bags(t, 3, tableRows+500)
+	items := bags(t, 3, learn.TableRows+500)
 	for i, it := range items {
 		it.Fields = map[string]any{"n": i * i, "s": fmt.Sprint(i)}
 	}
@@ -145,7 +149,7 @@ func TestVerifyRevisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSound(t, d, "a revision put back")
-	if err := c.growLabels(ctx, 0, &Update{}); err != nil {
+	if err := c.taught().GrowLabels(ctx, 0, &Update{}); err != nil {
 		t.Fatal(err)
 	}
 	checkSound(t, d, "rows wait for another code")
@@ -235,13 +239,26 @@ func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
 	}
 	for space := Space(1); space <= 2; space++ {
 		mustUpdate(t, c, UpdateOptions{Space: space, Teacher: TeacherLabels}) // all that has taught is gone
-		err := c.revise(ctx, uint32(space), func(u *updater) error {
-			m := u.cv.Space.Learned
+		err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+			sp := s.SpaceByID(uint32(space))
+			m := sp.Learned
 			nothing, err := m.Refit(model.NewStatistics(m), nil)
 			if err != nil {
 				return err
 			}
-			return u.restore(ctx, nothing, u.revision)
+			projections, err := nothing.MarshalRevision(sp.Trained)
+			if err != nil {
+				return err
+			}
+			next := sp.Revised(sp.Revision+1, nothing)
+			d := &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Outbox: sp.Numbers.NextOutbox}
+			d.Revision, d.Parent, d.Created, d.Teacher = next.Revision, sp.Revision, spaces.Now(), spaces.Restored
+			if err := tx.WriteRevision(sp, d, projections); err != nil {
+				return err
+			}
+			sp.Revise(next)
+			tx.Committer.Touch(s)
+			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
