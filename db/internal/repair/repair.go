@@ -27,7 +27,7 @@ type Options struct {
 	Progress event.Progress
 }
 
-// RepairFolder makes a sound database of a damaged one that nobody has open; see db.Repair.
+// Folder makes a sound database of a damaged one that nobody has open; see db.Repair.
 // It calls found with what could not be saved.
 func Folder(ctx context.Context, disk *store.Config, dir string, opt Options, found func(report.Finding) error) (_ *report.Repairing, err error) {
 	start := time.Now()
