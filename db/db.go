@@ -37,7 +37,6 @@ type DB struct {
 	// What goes on in the background: loading and indexing.
 	background sync.WaitGroup
 	stop       context.CancelFunc
-	pins       pins
 	search     search.Tools
 	imports    openImports
 	staged     stagedFigures
@@ -195,9 +194,12 @@ func (d *DB) Close() error {
 	if !d.opts.ReadOnly {
 		d.learning.Checkpoint()
 	}
-	d.pins.releaseAll()
 	d.state.End()
-	d.flush()
+	// Damage at the end of a log cannot be told from what a crash leaves, so none is left that
+	// counts. Where no tables can be written, the log keeps it.
+	if d.state.Committer.Sequence != d.opened && d.state.Engine.Log.Failed.Load() == nil { // else opening has done it
+		_ = d.state.Engine.FlushAll(context.Background())
+	}
 	err := d.state.Engine.DB.Close()
 	if failed := d.state.Engine.Log.Err(); failed != nil {
 		err = errors.Join(failed, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -348,7 +349,7 @@ func TestExtractWhileWriting(t *testing.T) {
 			t.Error(err)
 		}
 		dir := fmt.Sprint("copy", i)
-		if err := d.copier.Checkpoint(ctx, snap.pin.v, dir, copies.CheckpointOptions(opt)); err != nil {
+		if err := snap.pin.Read(func(v *state.View) error { return d.copier.Checkpoint(ctx, v, dir, copies.CheckpointOptions(opt)) }); err != nil {
 			t.Fatal(err)
 		}
 		close(stop)

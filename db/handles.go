@@ -21,7 +21,7 @@ var errNoHandle = fault.Invalid("the handle is nil or empty: use those that Open
 var (
 	noDB         = newNoDB()
 	noCollection = &Collection{db: noDB}
-	noPin        = &pin{db: noDB}
+	noPin        = noDB.state.Pin(nil)
 	noRuns       = &Runs{s: &search.Searcher{}, pin: noPin}
 	noSnapshot   = &Snapshot{pin: noPin, db: noDB}
 )

@@ -110,8 +110,8 @@ func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
 		}
 		v.Catalogue = v.Catalogue.With(&without)
 	}
-	p := d.pin(v)
-	return &Collection{db: d, id: c.id, name: c.name, pin: p}, func() { p.release() }
+	p := d.state.Pin(v)
+	return &Collection{db: d, id: c.id, name: c.name, pin: p}, func() { p.Release() }
 }
 
 var allPlans = []Plan{PlanAuto, PlanMemory, PlanScan, PlanFilter, PlanDisk, PlanBlockScan}
