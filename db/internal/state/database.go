@@ -30,7 +30,7 @@ type Database struct {
 	Current atomic.Pointer[View]
 
 	Guard guard // counts calls, see Acquire
-	pins  pins  // views that snapshots and runs keep, see Pin
+	pins  pins  // views that snapshots and runs keep, see Pin; released by End
 
 	// Stopping ends when Close begins: a long call that has entered Guard gives up then.
 	// Package db sets it before Open returns.

@@ -28,7 +28,7 @@ import (
 //	store/   Pebble
 //	ingest/  tables of a bulk load, while one is going on
 //	checkpoints/  what a backup reads, while one is going on
-//	imports/      what imports have staged that are not committed, see db/import_folder.go
+//	imports/      what imports have staged that are not committed, see package bulk/spool
 //	restoring/    what a restore has fetched, until the marker is written
 //
 // and where it has been repaired what repaired.go names.
