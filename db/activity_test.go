@@ -209,7 +209,7 @@ func TestStatsReadNoDisk(t *testing.T) {
 	}
 	putAll(t, c, pairs(60, synth.Config{}))
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
-	if err := d.state.Engine.FlushAll(ctx); err != nil {
+	if err := State(d).Engine.FlushAll(ctx); err != nil {
 		t.Fatal(err)
 	}
 	mustStats(t, d)
@@ -336,7 +336,7 @@ func TestTracer(t *testing.T) {
 			continue
 		}
 		ops = append(ops, string(call.Op)+" "+s.inside[i])
-		if call.Dir != d.dir {
+		if call.Dir != State(d).Engine.Dir {
 			t.Errorf("%+v", call)
 		}
 	}

@@ -42,7 +42,7 @@ var alterSteps = []func(c *Collection) error{
 	func(c *Collection) error {
 		return c.Alter(ctx, Alteration{AddFields: []Field{{Name: "note", Type: String}, {Name: "rank", Type: Int, Indexed: true}}})
 	},
-	func(c *Collection) error { return c.db.Close() },
+	func(c *Collection) error { return Of(c).Close() },
 }
 
 // alterBase fills and trains a collection.

@@ -113,7 +113,7 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 // atRest waits until the store has nothing to compact any more.
 func atRest(d *DB) {
 	for quiet := 0; quiet < 20; quiet++ {
-		if m := d.state.Engine.DB.Metrics(); m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 {
+		if m := State(d).Engine.DB.Metrics(); m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 {
 			quiet = 0
 		}
 		time.Sleep(100 * time.Millisecond)

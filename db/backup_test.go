@@ -108,8 +108,8 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := restored(t, repo, RestoreOptions{ID: m.ID})
-		if r.state.Committer.Sequence != m.Sequence || r.UUID() != d.UUID() {
-			t.Errorf("backup %d: commit sequence %d of %d", i, r.state.Committer.Sequence, m.Sequence)
+		if State(r).Committer.Sequence != m.Sequence || r.UUID() != d.UUID() {
+			t.Errorf("backup %d: commit sequence %d of %d", i, State(r).Committer.Sequence, m.Sequence)
 		}
 		if i == 0 { // it has no codes to ask for
 			if n, _ := mustCollection(t, r, "main").Count(); n != 200 {
@@ -222,7 +222,7 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	busy.Wait()
 	soundRepository(t, repo)
 	mustClose(t, d)
-	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.CheckpointsName, store.StoreName) {
+	if got := listing(t, State(d).Engine.Dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.CheckpointsName, store.StoreName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
@@ -231,12 +231,12 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 func TestLeftoversOfBackupsGo(t *testing.T) {
 	d, _ := openPairs(t)
 	mustClose(t, d)
-	left := filepath.Join(d.dir, store.CheckpointsName, "0123", store.StoreName)
+	left := filepath.Join(State(d).Engine.Dir, store.CheckpointsName, "0123", store.StoreName)
 	if err := os.MkdirAll(left, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, mustOpen(t, d.dir, nil))
-	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.StoreName) {
+	mustClose(t, mustOpen(t, State(d).Engine.Dir, nil))
+	if got := listing(t, State(d).Engine.Dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.StoreName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
@@ -258,7 +258,7 @@ func TestRestoreRefuses(t *testing.T) {
 		want error
 	}{
 		"a folder of something else": {full, RestoreOptions{}, ErrExists},
-		"the database itself":        {d.dir, RestoreOptions{}, ErrExists},
+		"the database itself":        {State(d).Engine.Dir, RestoreOptions{}, ErrExists},
 		"an unknown id":              {dir, RestoreOptions{ID: "1999"}, backup.ErrNotFound},
 		"an ambiguous id":            {dir, RestoreOptions{ID: "2"}, backup.ErrInvalid},
 		"an early time":              {dir, RestoreOptions{Before: first.Time.Add(-time.Second)}, backup.ErrNotFound},

@@ -75,7 +75,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 	check("active", "false", "true")
 	mustClose(t, d)
 	d, c = world(budget)
-	if err := d.waitForCodes(context.Background()); err != nil {
+	if err := WaitForCodes(d, context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	check("opened again", "false", "true")

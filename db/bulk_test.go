@@ -32,7 +32,7 @@ import (
 func contents(t testing.TB, d *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := record.ForEach(d.state.Engine.DB, nil, func(key, value []byte) error {
+	err := record.ForEach(State(d).Engine.DB, nil, func(key, value []byte) error {
 		kind := key[0]
 		switch {
 		case bytes.Equal(key, codec.DatabaseKey(codec.RecordUUID)):
@@ -195,7 +195,9 @@ func (w *world) reopen() {
 func (w *world) put(items []*Item, more ...func(*Batch)) {
 	w.t.Helper()
 	b := w.d.NewBatch()
-	b.single = w.single
+	if w.single {
+		PutSingly(b)
+	}
 	for _, f := range more {
 		f(b)
 	}
@@ -210,7 +212,7 @@ func (w *world) put(items []*Item, more ...func(*Batch)) {
 	if err := b.Commit(ctx); err != nil {
 		w.t.Fatal(err)
 	}
-	if b.columns != nil {
+	if IsColumns(b) {
 		w.loads++
 	}
 }
@@ -383,7 +385,9 @@ func TestBatchesThatAreNoBulkLoad(t *testing.T) {
 				}
 				for _, late := range []bool{false, true} {
 					b := w.d.NewBatch()
-					b.single = w.single
+					if w.single {
+						PutSingly(b)
+					}
 					for i, it := range items {
 						if err := b.Put(w.c, it); err != nil {
 							t.Fatal(err)
@@ -669,7 +673,7 @@ func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
 }
 
 func trainManyAndFew(t *testing.T, views model.Views) {
-	items := pairs(tableRows+300, synth.Config{Seed: 5})
+	items := pairs(TableRows+300, synth.Config{Seed: 5})
 	for i, it := range items {
 		if i%9 == 3 {
 			it.Vectors, it.Labels = nil, nil // no code
@@ -679,7 +683,7 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 		}
 	}
 	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 200}
-	few := items[:tableRows-100]
+	few := items[:TableRows-100]
 	many, some := newWorld(t, pairsSchema, true), newWorld(t, pairsSchema, true)
 	many.put(few)
 	many.put(items[len(few):])
@@ -714,8 +718,8 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 func TestWritesDuringATrainingOfMany(t *testing.T) {
 	longTest(t)
 	w := newWorld(t, pairsSchema, true)
-	items := pairs(tableRows+60, synth.Config{Seed: 6})
-	w.put(items[:tableRows+50])
+	items := pairs(TableRows+60, synth.Config{Seed: 6})
+	w.put(items[:TableRows+50])
 	replaced := *items[77]
 	replaced.Labels = items[78].Labels
 	wrote := false
@@ -723,14 +727,14 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 	opt.Progress = func(stage string, _, _ int64) {
 		if stage == "encode" && !wrote {
 			wrote = true
-			w.put([]*Item{&replaced, items[tableRows+55]})
+			w.put([]*Item{&replaced, items[TableRows+55]})
 			if n, err := w.c.Delete(ctx, "k3", "k4", "k3999"); n != 3 || err != nil {
 				t.Error(n, err)
 			}
 		}
 	}
 	tr := mustTrain(t, w.c, opt)
-	if !wrote || tr.Items != tableRows+48 {
+	if !wrote || tr.Items != TableRows+48 {
 		t.Fatalf("%d items", tr.Items)
 	}
 	for range 2 {
@@ -771,7 +775,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(tableRows, synth.Config{}))
+	putAll(t, c, pairs(TableRows, synth.Config{}))
 	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: model.ViewsTarget}, Rows: 100}
 	for _, space := range []Space{2, 4} { // numbers are not used twice
 		before := allItems(t, c)
@@ -781,7 +785,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 		}
 		broken = false
 		equalItems(t, before, allItems(t, c))
-		if tr := mustTrain(t, c, opt); tr.Space != space || tr.Items != tableRows {
+		if tr := mustTrain(t, c, opt); tr.Space != space || tr.Items != TableRows {
 			t.Errorf("%+v", tr)
 		}
 	}

@@ -378,7 +378,7 @@ func TestCheckpointRefuses(t *testing.T) {
 		t.Errorf("%v, and at the same time %v", err, second)
 	}
 	checkCopy(t, mem, "busy", "of two at a time")
-	d.state.Engine.Log.Fail(errors.New("the disk is gone"))
+	State(d).Engine.Log.Fail(errors.New("the disk is gone"))
 	for what, opt := range checkpoints {
 		if err := d.Checkpoint(ctx, "late", opt); !errors.Is(err, ErrFailed) {
 			t.Errorf("%s of a failed database: %v", what, err)

@@ -33,7 +33,7 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	index := func() (postings int) {
-		for key := range d.storeKeys(t) {
+		for key := range storeKeys(t, d) {
 			if key[0] == codec.KindSubstring || key[0] == codec.KindCodes {
 				postings++
 			}

@@ -46,7 +46,7 @@ func TestCountUpTo(t *testing.T) {
 	if _, err := c.CountUpTo(ctx, 1, "year = 1"); !errors.Is(err, ErrInvalid) {
 		t.Error(err)
 	}
-	if err := d.state.Engine.DB.Set(codec.RowsKey(c.id, codec.SetLabel, 0, 1), []byte("damage"), nil); err != nil {
+	if err := State(d).Engine.DB.Set(codec.RowsKey(Inside(c).ID, codec.SetLabel, 0, 1), []byte("damage"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Put(ctx, &Item{Key: "0", Code: []byte{1}}); err != nil { // so that it is seen

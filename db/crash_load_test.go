@@ -139,7 +139,7 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 			case k < 8:
 				err = cs[0].DropSpace(ctx, Space(1+r.IntN(int(work.Load())+1)))
 			case k < 9:
-				_, err = d.state.Engine.DB.AsyncFlush()
+				_, err = State(d).Engine.DB.AsyncFlush()
 			default:
 				err = d.Compact(ctx)
 			}

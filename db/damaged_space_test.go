@@ -31,9 +31,9 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key := range d.storeKeys(t) {
+	for key := range storeKeys(t, d) {
 		if kind := key[0]; kind == codec.KindCodes && key[8] == 1 { // of the first space
-			if err := d.state.Engine.DB.Delete(key, nil); err != nil {
+			if err := State(d).Engine.DB.Delete(key, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -42,7 +42,7 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 
 	d = mustOpen(t, dir, nil)
 	defer d.Close()
-	c, other = mustCollection(t, d, "main"), mustCollection(t, d, other.name)
+	c, other = mustCollection(t, d, "main"), mustCollection(t, d, Inside(other).Name)
 	if got, err := c.Search(ctx, Query{Key: "k7"}); err != nil || len(got.Hits) != len(want.Hits) || got.Hits[3].Key != want.Hits[3].Key {
 		t.Errorf("in the space that is whole: %+v, %v", got, err)
 	}

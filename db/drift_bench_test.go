@@ -40,15 +40,15 @@ func BenchmarkDrift(b *testing.B) {
 			if err := d.WaitForIndex(ctx); err != nil {
 				b.Fatal(err)
 			}
-			v, done, err := d.state.Acquire()
+			v, done, err := State(d).Acquire()
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer done()
-			cv, _ := v.Collections.Get(c.id)
+			cv, _ := v.Collections.Get(Inside(c).ID)
 			b.Run("measure", func(b *testing.B) {
 				for b.Loop() {
-					if _, err := measureDrift(ctx, v, cv, cv.Live); err != nil {
+					if _, err := MeasureDrift(ctx, v, cv, cv.Live); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -56,7 +56,7 @@ func BenchmarkDrift(b *testing.B) {
 			})
 			b.Run("stats", func(b *testing.B) {
 				for b.Loop() {
-					collectionStats(cv)
+					StatsOf(cv)
 				}
 			})
 		})

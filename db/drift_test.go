@@ -182,7 +182,7 @@ func mapByDefinition(t *testing.T, m *model.Model, at int, name string, cv *stat
 			queries++
 		}
 	}
-	if queries < driftQueries {
+	if queries < DriftQueries {
 		return nil
 	}
 	mean := sum / float64(queries)
@@ -212,9 +212,9 @@ var nearly = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9
 // driftOf measures rows of a collection in a space.
 func driftOf(t *testing.T, c *Collection, space uint32, rows []uint32) (d *Drift, in *state.CollectionView) {
 	t.Helper()
-	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
+	err := Read(c, func(v *state.View, cv *state.CollectionView) (err error) {
 		if in, err = cv.InSpace(space); err == nil {
-			d, err = measureDrift(ctx, v, in, roaring.BitmapOf(rows...))
+			d, err = MeasureDrift(ctx, v, in, roaring.BitmapOf(rows...))
 		}
 		return err
 	})
@@ -320,13 +320,13 @@ func TestDriftOfASample(t *testing.T) {
 	for i := range 900 {
 		rows = append(rows, uint32(100+i))
 	}
-	for i := range driftItems {
-		sample = append(sample, rows[i*900/driftItems])
+	for i := range DriftItems {
+		sample = append(sample, rows[i*900/DriftItems])
 	}
 	got, _ := driftOf(t, c, 0, rows)
 	want, _ := driftOf(t, c, 0, sample)
 	again, _ := driftOf(t, c, 0, rows)
-	if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(got, again) || got.Items != driftItems {
+	if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(got, again) || got.Items != DriftItems {
 		t.Errorf("%+v, %+v and %+v", got, want, again)
 	}
 }
@@ -378,8 +378,8 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 		}
 	}
 	mustClose(t, d)
-	c = mustCollection(t, mustOpen(t, d.dir, nil), "main")
-	defer c.db.Close()
+	c = mustCollection(t, mustOpen(t, State(d).Engine.Dir, nil), "main")
+	defer Of(c).Close()
 	if diff := cmp.Diff(revisions, spacesOf(t, c)[0].Revisions); diff != "" {
 		t.Error("reopened:", diff)
 	}
@@ -432,7 +432,7 @@ func TestEvenly(t *testing.T) {
 				want = append(want, sorted[i*len(sorted)/n])
 			}
 		}
-		if got := evenly(rows, n).ToArray(); !slices.Equal(got, want) {
+		if got := Evenly(rows, n).ToArray(); !slices.Equal(got, want) {
 			t.Fatalf("%d of %d rows: %v, want %v", n, len(sorted), got, want)
 		}
 	})
@@ -458,7 +458,7 @@ func TestComparedDrift(t *testing.T) {
 		{[]*spaces.RevisionDescriptor{revision(4, came), revision(5, came), revision(6, came)}, []uint32{4, 6}},
 	} {
 		var got []uint32
-		for _, d := range comparedDrift(c.revisions) {
+		for _, d := range ComparedDrift(c.revisions) {
 			got = append(got, d.Revision)
 		}
 		if !slices.Equal(got, c.want) {

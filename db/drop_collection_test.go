@@ -19,7 +19,7 @@ import (
 func allKeys(t testing.TB, d *DB) map[string]bool {
 	t.Helper()
 	keys := map[string]bool{}
-	if err := record.ForEach(d.state.Engine.DB, nil, func(key, _ []byte) error {
+	if err := record.ForEach(State(d).Engine.DB, nil, func(key, _ []byte) error {
 		keys[string(key)] = true
 		return nil
 	}); err != nil {

@@ -115,7 +115,7 @@ func TestEvents(t *testing.T) {
 	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 7}}); err == nil {
 		t.Fatal("trained with 7 bits")
 	}
-	if _, err := Restore(ctx, repo, "again", &Options{FS: d.opts.FS, EventListener: h.listen}, RestoreOptions{}); err != nil {
+	if _, err := Restore(ctx, repo, "again", &Options{FS: OptionsOf(d).FS, EventListener: h.listen}, RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.DropCollection(ctx, "main"); err != nil {
@@ -157,7 +157,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
-	if e := h.of("fddhdb.backup.done")[0]; attrOf(e, "id").String() != m.ID || attrOf(e, "bytes_new").Int64() != m.BytesNew || e.Dir != d.dir {
+	if e := h.of("fddhdb.backup.done")[0]; attrOf(e, "id").String() != m.ID || attrOf(e, "bytes_new").Int64() != m.BytesNew || e.Dir != State(d).Engine.Dir {
 		t.Errorf("%+v", e)
 	}
 	if e := h.of("fddhdb.train.failed")[0]; !errors.Is(e.Err, context.Canceled) {
@@ -247,7 +247,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		if i >= signal.MaxQueuedEvents {
 			level = slog.LevelError
 		}
-		d.state.Signals.Happened("test", level, event.Event{Items: int64(i)})
+		State(d).Signals.Happened("test", level, event.Event{Items: int64(i)})
 	}
 	if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
@@ -257,7 +257,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		t.Errorf("%d events were dropped", n)
 	}
 	close(goOn)
-	d.state.Signals.Wait()
+	State(d).Signals.Wait()
 	if !slices.Equal(found, []string{"main"}) {
 		t.Errorf("the listener found %v", found)
 	}
@@ -351,7 +351,7 @@ func TestEventsOfTrouble(t *testing.T) {
 	t.Run("disk full without a reserve", func(t *testing.T) {
 		d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), ReserveBytes: -1})
 		defer mustClose(t, d)
-		_ = d.state.Engine.FullDisk(syscall.ENOSPC) // as a bulk load says
+		_ = State(d).Engine.FullDisk(syscall.ENOSPC) // as a bulk load says
 		if !mustStats(t, d).Activity.DiskFull {
 			t.Error("it is not full")
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -190,10 +189,10 @@ func sameRecords(t testing.TB, was, is *DB, collections []string) {
 	t.Helper()
 	records := func(d *DB) map[string]string {
 		all := map[string]string{}
-		if err := record.ForEach(d.state.Engine.DB, nil, func(key, value []byte) error {
+		if err := record.ForEach(State(d).Engine.DB, nil, func(key, value []byte) error {
 			wanted := key[0] == codec.KindDatabase || key[0] == codec.KindName && slices.Contains(collections, string(key[1:]))
 			for _, name := range collections {
-				wanted = wanted || key[0] > codec.KindName && binary.BigEndian.Uint32(key[1:]) == mustCollection(t, was, name).id
+				wanted = wanted || key[0] > codec.KindName && binary.BigEndian.Uint32(key[1:]) == Inside(mustCollection(t, was, name)).ID
 			}
 			if bytes.Equal(key, codec.DatabaseKey(codec.RecordUUID)) {
 				return nil // it has one of its own
@@ -277,11 +276,11 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 				sameRecords(t, d, is, want)
 			}
 			// What comes gets the numbers that it would have got.
-			if s := is.state.Current.Load().Sequence; s != d.state.Current.Load().Sequence {
-				t.Errorf("commit %d, not %d", s, d.state.Current.Load().Sequence)
+			if s := State(is).Current.Load().Sequence; s != State(d).Current.Load().Sequence {
+				t.Errorf("commit %d, not %d", s, State(d).Current.Load().Sequence)
 			}
 			other, err := is.CreateCollection(ctx, "other", Schema{Bits: 8})
-			if err != nil || other.id != 4 {
+			if err != nil || Inside(other).ID != 4 {
 				t.Fatalf("%+v, %v", other, err)
 			}
 			for _, name := range want {
@@ -297,8 +296,8 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 					mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
 				}
 				next := mustCollection(t, d, name)
-				a, _ := is.state.Current.Load().Collections.Get(c.id)
-				if b, _ := d.state.Current.Load().Collections.Get(next.id); a.Active != 1 && a.Active != b.Active+1 && a.Active != b.Active+2 {
+				a, _ := State(is).Current.Load().Collections.Get(Inside(c).ID)
+				if b, _ := State(d).Current.Load().Collections.Get(Inside(next).ID); a.Active != 1 && a.Active != b.Active+1 && a.Active != b.Active+2 {
 					t.Errorf("%s: space %d after %d", name, a.Active, b.Active)
 				}
 			}
@@ -348,7 +347,7 @@ func TestExtractWhileWriting(t *testing.T) {
 			t.Error(err)
 		}
 		dir := fmt.Sprint("copy", i)
-		if err := d.copier.Checkpoint(ctx, snap.pin.v, dir, copies.CheckpointOptions(opt)); err != nil {
+		if err := CheckpointOf(ctx, d, snap, dir, opt); err != nil {
 			t.Fatal(err)
 		}
 		close(stop)
@@ -568,7 +567,7 @@ func TestCheckpointOfACheckpoint(t *testing.T) {
 		again := mustOpen(t, name, &Options{FS: fsys})
 		want, got := map[string]string{}, map[string]string{}
 		for d, into := range map[*DB]map[string]string{once: want, again: got} {
-			if err := record.ForEach(d.state.Engine.DB, nil, func(key, value []byte) error {
+			if err := record.ForEach(State(d).Engine.DB, nil, func(key, value []byte) error {
 				into[string(key)] = string(value)
 				return nil
 			}); err != nil {

@@ -161,7 +161,7 @@ func faultyBase(t *testing.T) (closed, crashed *vfs.MemFS) {
 		second(l.c.Train(ctx, tinyTraining(2, model.ViewsTarget))),
 		l.c.Activate(ctx, 2),
 		second(l.c.Update(ctx, UpdateOptions{Teacher: TeacherLabels})),
-		l.d.state.Engine.DB.Flush(),
+		State(l.d).Engine.DB.Flush(),
 		l.put(items[55:66]),
 	} {
 		if err != nil {
@@ -194,7 +194,7 @@ func faultyCases(t *testing.T) []faultyCase {
 			if err := l.put(items[70:75]); err != nil {
 				return err
 			}
-			flushed, err := l.d.state.Engine.DB.AsyncFlush()
+			flushed, err := State(l.d).Engine.DB.AsyncFlush()
 			if err == nil {
 				select {
 				case <-flushed:

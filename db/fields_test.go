@@ -116,11 +116,11 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 	}
 	damage := [][]byte{[]byte("damage"), wrongType, unknownField, []byte("damage"), nil}
 	for row, b := range damage {
-		key := codec.NumberKey(codec.KindItem, c.id, uint32(row))
+		key := codec.NumberKey(codec.KindItem, Inside(c).ID, uint32(row))
 		if b == nil {
-			err = d.state.Engine.DB.Delete(key, nil)
+			err = State(d).Engine.DB.Delete(key, nil)
 		} else {
-			err = d.state.Engine.DB.Set(key, b, nil)
+			err = State(d).Engine.DB.Set(key, b, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -158,12 +158,12 @@ func TestDamagedSetFailsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range [][]byte{
-		codec.RowsKey(c.id, codec.SetLabel, 0, 0),
-		codec.FieldRowsKey(c.id, 1, 0, string([]byte{codec.SliceExists})),
-		codec.FieldRowsKey(c.id, 3, 0, "x"),
-		codec.FieldRowsKey(c.id, 5, 0, "\x00\x00"), // no slice
+		codec.RowsKey(Inside(c).ID, codec.SetLabel, 0, 0),
+		codec.FieldRowsKey(Inside(c).ID, 1, 0, string([]byte{codec.SliceExists})),
+		codec.FieldRowsKey(Inside(c).ID, 3, 0, "x"),
+		codec.FieldRowsKey(Inside(c).ID, 5, 0, "\x00\x00"), // no slice
 	} {
-		if err := d.state.Engine.DB.Set(key, []byte("damage"), nil); err != nil {
+		if err := State(d).Engine.DB.Set(key, []byte("damage"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -21,7 +21,7 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 	d := mustOpen(t, own, nil)
 	mustClose(t, d)
 	other := t.TempDir()
-	kv, err := pebble.Open(other, &pebble.Options{Logger: store.NewLog(d.opts.disk.Signals)})
+	kv, err := pebble.Open(other, &pebble.Options{Logger: store.NewLog(State(d).Signals)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 			}
 			putAll(t, c1, pairs(40, synth.Config{}))
 			mustTrain(t, c1, TrainOptions{})
-			b, err := record.Get(d.state.Engine.DB, c.key)
+			b, err := record.Get(State(d).Engine.DB, c.key)
 			if err != nil || b == nil {
 				t.Fatal(b, err)
 			}

@@ -58,12 +58,12 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 	c, codes := hostile(t)
 	const each = 1 << 10 // bytes an item
 	for _, k := range []int{1 << 31, math.MaxInt - 1, math.MaxInt} {
-		for r := range rerankNames {
+		for r := RerankProjection; r <= RerankFeatures; r++ {
 			for _, where := range []string{"", "year >= 0"} {
 				costs(t, "search", 4<<20, func() {
-					res, err := c.Search(ctx, Query{Key: "k7", From: "text", To: "image", K: k, Window: k, Where: where, Rerank: Rerank(r)})
+					res, err := c.Search(ctx, Query{Key: "k7", From: "text", To: "image", K: k, Window: k, Where: where, Rerank: r})
 					if err != nil || len(res.Hits) != 200 || res.Next != "" {
-						t.Errorf("k = %d, %v: %v", k, Rerank(r), err)
+						t.Errorf("k = %d, %v: %v", k, r, err)
 					}
 				})
 			}
@@ -218,8 +218,8 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		for name, err := range map[string]error{
 			"get":        second(c.Get(ctx, long)),
 			"search":     second(c.Search(ctx, Query{Key: long})),
-			"collection": second(c.db.Collection(long)),
-			"drop":       c.db.DropCollection(ctx, long),
+			"collection": second(Of(c).Collection(long)),
+			"drop":       Of(c).DropCollection(ctx, long),
 		} {
 			if !errors.Is(err, ErrNotFound) || len(err.Error()) > 1<<10 {
 				t.Errorf("%s: %.300v", name, err)
@@ -242,9 +242,9 @@ func TestLargestVectors(t *testing.T) {
 		for i := range v {
 			v[i] = x
 		}
-		for r := range rerankNames {
-			if _, err := c.Search(ctx, Query{From: "text", Vector: v, Rerank: Rerank(r)}); err != nil && !errors.Is(err, ErrInvalid) {
-				t.Errorf("%g, %v: %v", x, Rerank(r), err)
+		for r := RerankProjection; r <= RerankFeatures; r++ {
+			if _, err := c.Search(ctx, Query{From: "text", Vector: v, Rerank: r}); err != nil && !errors.Is(err, ErrInvalid) {
+				t.Errorf("%g, %v: %v", x, r, err)
 			}
 		}
 		item := &Item{Key: fmt.Sprint(x), Labels: []string{"c0"}, Vectors: map[string][]float32{"text": v}}
@@ -291,7 +291,7 @@ func TestOptionsOfAnySize(t *testing.T) {
 // A context that has ended ends everything that takes one.
 func TestEndedContextEndsEverything(t *testing.T) {
 	c, _ := hostile(t)
-	d := c.db
+	d := Of(c)
 	runs, err := c.SearchRadius(ctx, Query{Key: "k7"}, 32)
 	if err != nil {
 		t.Fatal(err)

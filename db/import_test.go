@@ -26,7 +26,7 @@ func mustImport(t testing.TB, c *Collection, opt ImportOptions) *Import {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im.chunkBytes = 500
+	SetChunkBytes(im, 500)
 	return im
 }
 
@@ -90,7 +90,7 @@ func TestImportIsAsOneByOne(t *testing.T) {
 		if it.Key = fmt.Sprint("f", i*7919%1000); i%3 == 0 {
 			it.Key = ""
 		}
-		if i%10 == 0 || it.isEmpty() {
+		if i%10 == 0 || len(it.Vectors) == 0 && len(it.Labels) == 0 {
 			it.Payload = []byte(fmt.Sprint("payload", i))
 		}
 	}
@@ -159,7 +159,7 @@ func TestImportThatReplaces(t *testing.T) {
 		items := codeItems(90, 16, 2, prefixed("k"))
 		items = append(items, &Item{Key: "k5", Code: []byte{7, 7}}, &Item{Code: []byte{1, 2}})
 		im := mustImport(t, w.c, ImportOptions{InParts: parts})
-		im.oneCommit = 2000
+		SetOneCommit(im, 2000)
 		mustStage(t, im, items)
 		err := im.Commit(ctx)
 		if !parts {
@@ -169,7 +169,7 @@ func TestImportThatReplaces(t *testing.T) {
 			if n := len(allItems(t, w.c)); n != 50 {
 				t.Fatalf("%d items after a commit that was refused", n)
 			}
-			im.oneCommit = MaxBatchBytes
+			SetOneCommit(im, MaxBatchBytes)
 			err = im.Commit(ctx)
 		}
 		if err != nil {
@@ -196,12 +196,12 @@ func TestImportThatReplacesIsOneCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustStage(t, im, items)
-	im.oneCommit = im.Bytes()
-	before := w.d.state.Committer.Sequence
+	SetOneCommit(im, im.Bytes())
+	before := State(w.d).Committer.Sequence
 	if err := im.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if n := w.d.state.Committer.Sequence - before; n != 1 {
+	if n := State(w.d).Committer.Sequence - before; n != 1 {
 		t.Errorf("%d commits", n)
 	}
 }
@@ -275,7 +275,7 @@ func TestStagedImports(t *testing.T) {
 	}
 	next := 0
 	im = mustImport(t, w.c, ImportOptions{Skipped: func(row int, got string) {
-		if want := strings.ToValidUTF8(why(row)[:min(len(why(row)), maxSkipBytes)], ""); row != next || got != want {
+		if want := strings.ToValidUTF8(why(row)[:min(len(why(row)), MaxSkipBytes)], ""); row != next || got != want {
 			t.Errorf("row %d, not %d, was skipped: %s", row, next, got)
 		}
 		next += 7
@@ -317,7 +317,7 @@ func TestCommittedImportIsRemembered(t *testing.T) {
 		if err := im.Skip("bad"); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(im.settle(), im.commit(ctx)); err != nil {
+		if err := CommitAndKeep(ctx, im); err != nil {
 			t.Fatal(err)
 		}
 		w.reopen()
@@ -358,8 +358,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := &pledge{log: w.d.state.Engine.Log, fs: w.fs, dir: im.spool.dir, pledged: pledged{rows: 20, items: 20}}
-	if err := p.give(w.d.state.Committer.Sequence + 1); err != nil {
+	if err := Pledge(im, 20, State(w.d).Committer.Sequence+1); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, w.d)
@@ -374,7 +373,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 
 func TestImportRefuses(t *testing.T) {
 	w := newWorld(t, Schema{Bits: 16}, true)
-	for what, source := range map[string]string{"empty": "", "long": strings.Repeat("x", maxSourceBytes+1), "noise": "\xff"} {
+	for what, source := range map[string]string{"empty": "", "long": strings.Repeat("x", MaxSourceBytes+1), "noise": "\xff"} {
 		if _, err := w.c.NewImport(ctx, ImportOptions{Source: source}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}

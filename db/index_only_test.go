@@ -184,7 +184,7 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 	d, _ := openForCheckpoints(t, fsys)
 	defer d.Close()
 	is := indexOnlyOf(t, d, &Options{FS: fsys})
-	b, err := record.Get(is.state.Engine.DB, codec.CollectionKey(codec.KindCollection, 1))
+	b, err := record.Get(State(is).Engine.DB, codec.CollectionKey(codec.KindCollection, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,17 +225,18 @@ func TestVerifyIndexOnly(t *testing.T) {
 		t.Errorf("%+v, of the whole %+v; %+v", v, whole, s)
 	}
 	copied := func(key []byte) []byte {
-		b, err := record.Get(d.state.Engine.DB, key)
+		b, err := record.Get(State(d).Engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v", key, err)
 		}
 		return b
 	}
+	found := errors.New("found")
 	first := func(prefix []byte) (key []byte) {
-		if err := record.ForEach(d.state.Engine.DB, prefix, func(k, _ []byte) error {
+		if err := record.ForEach(State(d).Engine.DB, prefix, func(k, _ []byte) error {
 			key = append([]byte{}, k...)
-			return errStopped
-		}); !errors.Is(err, errStopped) {
+			return found
+		}); !errors.Is(err, found) {
 			t.Fatal(err)
 		}
 		return key
@@ -261,14 +262,14 @@ func TestVerifyIndexOnly(t *testing.T) {
 		"labels":     {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil), "of labels, and it has none"},
 		"code":       {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}), "it is not that of its labels"},
 	} {
-		before, err := record.Get(is.state.Engine.DB, c.key)
+		before, err := record.Get(State(is).Engine.DB, c.key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.value == nil {
 			c.value = copied(c.key)
 		}
-		if err := is.state.Engine.DB.Set(c.key, c.value, nil); err != nil {
+		if err := State(is).Engine.DB.Set(c.key, c.value, nil); err != nil {
 			t.Fatal(err)
 		}
 		all, _ := findings(t, is, VerifyOptions{Deep: true})
@@ -280,9 +281,9 @@ func TestVerifyIndexOnly(t *testing.T) {
 			t.Errorf("%s: %v", what, all)
 		}
 		if before == nil {
-			err = is.state.Engine.DB.Delete(c.key, nil)
+			err = State(is).Engine.DB.Delete(c.key, nil)
 		} else {
-			err = is.state.Engine.DB.Set(c.key, before, pebble.Sync)
+			err = State(is).Engine.DB.Set(c.key, before, pebble.Sync)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -313,7 +314,7 @@ func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
 		it.Labels = []string{"grown"}
 	}
 	putAll(t, c, items[:20])
-	if err := c.growLabels(ctx, 0, new(Update)); err != nil {
+	if err := GrowLabels(c, ctx, 0, new(Update)); err != nil {
 		t.Fatal(err)
 	}
 	before := sayings(t, c, items, false)

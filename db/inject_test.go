@@ -80,7 +80,7 @@ func life(fsys vfs.FS, items []*Item) (there, unknown []string, trained bool) {
 				_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5, Views: model.ViewsTarget}})
 				trained = err == nil
 			}
-			d.state.Engine.DB.AsyncFlush() // so that tables and manifests are written, too
+			State(d).Engine.DB.AsyncFlush() // so that tables and manifests are written, too
 		}
 		d.Close()
 	}
@@ -213,14 +213,14 @@ func TestFailedReadFailsAlone(t *testing.T) {
 func TestDamagedItemFailsAlone(t *testing.T) {
 	d, c := openPairs(t)
 	putAll(t, c, pairs(3, synth.Config{}))
-	for it := range d.storeKeys(t) {
+	for it := range storeKeys(t, d) {
 		if it[0] == 0x11 && it[8] == 1 { // the item record of row 1
-			if err := d.state.Engine.DB.Set(it, []byte("damage"), nil); err != nil {
+			if err := State(d).Engine.DB.Set(it, []byte("damage"), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if it[0] == 0x12 && it[8] == 2 { // the features of row 2
-			if err := d.state.Engine.DB.Delete(it, nil); err != nil {
+			if err := State(d).Engine.DB.Delete(it, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -248,7 +248,7 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 	for what, broken := range map[string]func(*Collection) *state.Request{
 		"resolving": func(c *Collection) *state.Request {
-			return &state.Request{Changes: []*state.Change{{Collection: c.id}}} // no item
+			return &state.Request{Changes: []*state.Change{{Collection: Inside(c).ID}}} // no item
 		},
 		"exclusive": func(*Collection) *state.Request {
 			return &state.Request{Kind: state.RequestStores, Run: func(*state.Tx) error { panic("mine") }}
@@ -256,7 +256,7 @@ func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 	} {
 		d, c := openPairs(t)
 		putAll(t, c, pairs(3, synth.Config{}))
-		if err := d.state.Committer.Submit(ctx, broken(c)); !errors.Is(err, ErrFailed) {
+		if err := State(d).Committer.Submit(ctx, broken(c)); !errors.Is(err, ErrFailed) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
@@ -272,9 +272,9 @@ func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 }
 
 // storeKeys yields the keys of the store.
-func (d *DB) storeKeys(t *testing.T) func(yield func([]byte) bool) {
+func storeKeys(t *testing.T, d *DB) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
-		it, err := d.state.Engine.DB.NewIter(nil)
+		it, err := State(d).Engine.DB.NewIter(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

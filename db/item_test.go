@@ -251,7 +251,7 @@ func TestItemsWithNothing(t *testing.T) {
 // too.
 func TestKeysOfManyItems(t *testing.T) {
 	_, c := openCodes(t)
-	d := c.db
+	d := Of(c)
 	n := bulkItems + 10
 	for _, given := range []bool{false, true} { // an item with a key makes the difference
 		b := d.NewBatch()

@@ -104,7 +104,7 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := d.state.Engine.FlushAll(ctx); err != nil {
+		if err := State(d).Engine.FlushAll(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 		} else if err != nil || i > 100 {
 			t.Fatal(i, err)
 		}
-		if err := d.state.Engine.FlushAll(ctx); err != nil {
+		if err := State(d).Engine.FlushAll(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -46,7 +46,7 @@ func TestKeysStayWithinTheirBudget(t *testing.T) {
 		}
 		wg.Wait()
 		held := int64(0)
-		for _, k := range d.search.Keys.Collections {
+		for _, k := range SearchTools(d).Keys.Collections {
 			for _, br := range *k.Top.Load() {
 				for i := range br {
 					if b := br[i].Load(); b != nil {
@@ -107,14 +107,14 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 			t.Errorf("in the snapshot: %s", got)
 		}
 	}
-	now, release, err := d.state.Acquire()
+	now, release, err := State(d).Acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	d.search.Keys.Clear()
+	SearchTools(d).Keys.Clear()
 	for _, row := range []uint32{0, 9, 1 << 20} { // gone, never there
-		if key, err := d.search.Keys.Get(now.Snap, c.id, row); !errors.Is(err, ErrCorrupt) {
+		if key, err := SearchTools(d).Keys.Get(now.Snap, Inside(c).ID, row); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("row %d: %q, %v", row, key, err)
 		}
 	}

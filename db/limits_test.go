@@ -102,7 +102,7 @@ func TestLimitsOfItems(t *testing.T) {
 func TestBatchEndsAtTheLimit(t *testing.T) {
 	d, c := openCodes(t)
 	b := d.NewBatch()
-	b.bytes = MaxBulkBytes
+	HoldBytes(b, MaxBulkBytes)
 	for range 2 {
 		if err := b.Put(c, &Item{Code: []byte{1, 2}}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "split it") {
 			t.Error(err)
@@ -131,11 +131,11 @@ func TestLimitsOfBatches(t *testing.T) {
 		if items == bulkItems {
 			limit = MaxBulkBytes
 		}
-		b.bytes = limit + 1 // gigabytes are too many for a test
+		HoldBytes(b, limit+1) // gigabytes are too many for a test
 		if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "split it") {
 			t.Errorf("%d items: %v", items, err)
 		}
-		b.bytes, b.done = limit, false
+		HoldBytes(b, limit)
 		if err := b.Commit(ctx); err != nil {
 			t.Errorf("%d items: %v", items, err)
 		}

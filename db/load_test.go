@@ -125,7 +125,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 			})
 		}
 		writers.Wait()
-		if err := c.inside().Loaded(ctx); err != nil {
+		if err := Inside(c).Loaded(ctx); err != nil {
 			t.Fatal(err)
 		}
 		checkNear(t, c, code, counts)
@@ -230,7 +230,7 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	waiting, closed := make(chan error), make(chan error)
 	go func() { waiting <- second(c.Put(ctx, &Item{Key: "late", Code: codeAt(1)})) }()
 	go func() { waiting <- d.Compact(ctx) }()
-	for d.guardCalls() < 2 {
+	for guardCalls(d) < 2 {
 		runtime.Gosched()
 	}
 	go func() { closed <- d.Close() }()
@@ -251,10 +251,10 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	}
 }
 
-func (d *DB) guardCalls() int {
-	d.state.Guard.Mu.Lock()
-	defer d.state.Guard.Mu.Unlock()
-	return d.state.Guard.Calls
+func guardCalls(d *DB) int {
+	State(d).Guard.Mu.Lock()
+	defer State(d).Guard.Mu.Unlock()
+	return State(d).Guard.Calls
 }
 
 // Where the codes cannot be loaded, writers hear why, and readers go on.
@@ -297,22 +297,22 @@ func TestDamagedIndexIsReported(t *testing.T) {
 		open   bool // found when the codes are loaded, at the latest: nothing searches or writes them then
 	}{
 		"a posting names a missing code": {codec.KindSubstring, func(d *DB, key []byte) error {
-			return d.state.Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
+			return State(d).Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
 		}, false},
 		"a posting names a huge number": {codec.KindSubstring, func(d *DB, key []byte) error {
-			return d.state.Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
+			return State(d).Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
 		}, false},
-		"a posting is garbage":            {codec.KindSubstring, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, false},
-		"a posting is empty":              {codec.KindSubstring, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, nil, nil) }, false},
-		"a block of codes is missing":     {codec.KindCodes, func(d *DB, key []byte) error { return d.state.Engine.DB.Delete(key, nil) }, true},
-		"a block of codes is garbage":     {codec.KindCodes, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, true},
+		"a posting is garbage":            {codec.KindSubstring, func(d *DB, key []byte) error { return State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"a posting is empty":              {codec.KindSubstring, func(d *DB, key []byte) error { return State(d).Engine.DB.Set(key, nil, nil) }, false},
+		"a block of codes is missing":     {codec.KindCodes, func(d *DB, key []byte) error { return State(d).Engine.DB.Delete(key, nil) }, true},
+		"a block of codes is garbage":     {codec.KindCodes, func(d *DB, key []byte) error { return State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, true},
 		"a block of codes is narrow":      {codec.KindCodes, func(d *DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
-		"rows of a code are garbage":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, true},
-		"rows of a code are missing":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.Engine.DB.Delete(key, nil) }, true},
-		"rows of a code have no item":     {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, strange, nil) }, true},
-		"keys of rows are missing":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.state.Engine.DB.Delete(key, nil) }, false},
-		"keys of rows are garbage":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, false},
-		"a block of row codes is garbage": {codec.KindRowCodes, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"rows of a code are garbage":      {codec.KindCodeRows, func(d *DB, key []byte) error { return State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, true},
+		"rows of a code are missing":      {codec.KindCodeRows, func(d *DB, key []byte) error { return State(d).Engine.DB.Delete(key, nil) }, true},
+		"rows of a code have no item":     {codec.KindCodeRows, func(d *DB, key []byte) error { return State(d).Engine.DB.Set(key, strange, nil) }, true},
+		"keys of rows are missing":        {codec.KindRowKeys, func(d *DB, key []byte) error { return State(d).Engine.DB.Delete(key, nil) }, false},
+		"keys of rows are garbage":        {codec.KindRowKeys, func(d *DB, key []byte) error { return State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"a block of row codes is garbage": {codec.KindRowCodes, func(d *DB, key []byte) error { return State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := vfs.NewMem()
@@ -327,7 +327,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 			}
 			putAll(t, c, items)
 			damaged := 0
-			for key := range d.storeKeys(t) {
+			for key := range storeKeys(t, d) {
 				if key[0] == tc.kind {
 					if err := tc.damage(d, key); err != nil {
 						t.Fatal(err)
@@ -376,7 +376,7 @@ func setBlock(d *DB, key, entry []byte) error {
 	for i := range 8 {
 		e.Set(byte(i), entry)
 	}
-	return d.state.Engine.DB.Set(key, e.Append(nil, true), nil)
+	return State(d).Engine.DB.Set(key, e.Append(nil, true), nil)
 }
 
 // damagedUses asks for everything, by every plan.

@@ -51,7 +51,7 @@ func BenchmarkOpen(b *testing.B) {
 				took("open", start)
 				c := mustCollection(b, d, "main")
 				if loading {
-					for set := range d.state.Current.Load().Sets() {
+					for set := range State(d).Current.Load().Sets() {
 						set.Loading.Wanted <- struct{}{}
 					}
 				}

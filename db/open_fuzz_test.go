@@ -25,7 +25,7 @@ type stranger struct {
 func newStranger(t testing.TB) *stranger {
 	mem := vfs.NewCrashableMem()
 	d := verified(t, &Options{FS: mem})
-	s := &stranger{mem: mem, dir: d.dir, all: records(t, d)}
+	s := &stranger{mem: mem, dir: State(d).Engine.Dir, all: records(t, d)}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func (s *stranger) lie(r keyValue, how byte, at int, x byte) keyValue {
 	if kind := key[0]; (kind == codec.KindModel || kind == codec.KindStatistics) && len(b) > 4 {
 		// A checksum keeps nobody from lying.
 		end := len(b) - 4
-		binary.LittleEndian.PutUint32(b[end:], crc32.Checksum(b[:end], castagnoli))
+		binary.LittleEndian.PutUint32(b[end:], crc32.Checksum(b[:end], crc32.MakeTable(crc32.Castagnoli)))
 	}
 	return keyValue{key, b}
 }
@@ -82,8 +82,8 @@ func (s *stranger) lie(r keyValue, how byte, at int, x byte) keyValue {
 // bytes each, and how many bytes they hold.
 func (s *stranger) with(t testing.TB, changes []byte) (fsys vfs.FS, bytes int) {
 	mem := s.mem.CrashClone(vfs.CrashCloneCfg{})
-	opts := (&Options{FS: mem}).withDefaults()
-	kv, err := store.Open(mem.PathJoin(s.dir, store.StoreName), &opts.disk, store.NewLog(nil), false)
+	cfg := StoreConfig(&Options{FS: mem})
+	kv, err := store.Open(mem.PathJoin(s.dir, store.StoreName), cfg, store.NewLog(nil), false)
 	if err != nil {
 		t.Fatal(err)
 	}

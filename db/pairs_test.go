@@ -78,7 +78,7 @@ func pairs(n int, cfg synth.Config) []*Item {
 
 func putAll(t testing.TB, c *Collection, items []*Item) {
 	t.Helper()
-	b := c.db.NewBatch()
+	b := Of(c).NewBatch()
 	for _, it := range items {
 		if err := b.Put(c, it); err != nil {
 			t.Fatal(err)

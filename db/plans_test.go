@@ -99,8 +99,8 @@ func (l *ledger) answer(code []byte) []Hit {
 // coldCollection returns the present state of a collection as it is when a large
 // database has just been opened: its codes are not in memory.
 func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
-	now := d.state.Current.Load()
-	v := &state.View{Snap: d.state.Engine.DB.NewSnapshot(), Sequence: now.Sequence}
+	now := State(d).Current.Load()
+	v := &state.View{Snap: State(d).Engine.DB.NewSnapshot(), Sequence: now.Sequence}
 	v.Refs.Store(1)
 	for cv := range now.Collections.Values() {
 		without := *cv
@@ -110,8 +110,7 @@ func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
 		}
 		v.Catalogue = v.Catalogue.With(&without)
 	}
-	p := d.pin(v)
-	return &Collection{db: d, id: c.id, name: c.name, pin: p}, func() { p.release() }
+	return AtView(c, v)
 }
 
 var allPlans = []Plan{PlanAuto, PlanMemory, PlanScan, PlanFilter, PlanDisk, PlanBlockScan}
@@ -300,7 +299,7 @@ func checkPages(t *rapid.T, c *Collection, q Query, radius int, want []Hit) {
 func forceBuild(t *rapid.T, d *DB) {
 	done := map[*state.CodeSet]bool{}
 	for built, err := true, error(nil); built; {
-		built, err = d.state.Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
+		built, err = State(d).Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
 			if set.Table == nil || done[set.Set] {
 				return nil
 			}

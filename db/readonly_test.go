@@ -145,7 +145,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"backup":      second(d.Backup(ctx, newMemStore(), BackupOptions{})),
 		"acknowledge": second(d.AcknowledgeLosses(ctx)),
 		// And whatever may be forgotten above.
-		"committer": d.state.Committer.Do(ctx, 0, func(*state.Tx) error { return nil }),
+		"committer": State(d).Committer.Do(ctx, 0, func(*state.Tx) error { return nil }),
 	} {
 		if !errors.Is(err, ErrReadOnly) || strings.Count(err.Error(), "fddhdb:") != 1 {
 			t.Errorf("%s: %v", what, err)
@@ -291,7 +291,7 @@ func BenchmarkOpenToRead(b *testing.B) {
 		putAll(b, c, items[i:i+1000])
 	}
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
-	if err := d.state.Engine.DB.Flush(); err != nil { // nothing is left in the log
+	if err := State(d).Engine.DB.Flush(); err != nil { // nothing is left in the log
 		b.Fatal(err)
 	}
 	mustClose(b, d)

@@ -106,15 +106,15 @@ func resealed(b []byte) []byte {
 	}
 	b = bytes.Clone(b)
 	n := len(b) - 4
-	binary.LittleEndian.PutUint32(b[n:], crc32.Checksum(b[:n], castagnoli))
+	binary.LittleEndian.PutUint32(b[n:], crc32.Checksum(b[:n], crc32.MakeTable(crc32.Castagnoli)))
 	return b
 }
 
 // writeRecord writes a record into the store of a closed database.
 func writeRecord(t testing.TB, fsys vfs.FS, key, value []byte) {
 	t.Helper()
-	opts := (&Options{FS: fsys}).withDefaults()
-	kv, err := store.Open(fsys.PathJoin("db", store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
+	cfg := StoreConfig(&Options{FS: fsys})
+	kv, err := store.Open(fsys.PathJoin("db", store.StoreName), cfg, store.NewLog(cfg.Signals), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 // again; a marker of others is none of ours.
 func FuzzDescriptors(f *testing.F) {
 	for _, schema := range []Schema{pairsSchema, {Bits: 16}} {
-		b, err := (&record.Descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: storedModalities(schema.Modalities), Fields: storedFields(schema.Fields)}).Encode()
+		b, err := (&record.Descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: StoredModalities(schema.Modalities), Fields: StoredFields(schema.Fields)}).Encode()
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
 	mem := vfs.NewMem()
 	opts.FS = mem
 	d := mustOpen(t, "db", &opts)
-	d.keeper.Mu.Lock() // so that it keeps nothing by itself, however long this takes
+	Keeper(d).Mu.Lock() // so that it keeps nothing by itself, however long this takes
 	c, err := d.CreateCollection(ctx, "main", numbersSchema)
 	if err != nil {
 		t.Fatal(err)
@@ -40,14 +40,14 @@ func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
 			t.Fatal(err)
 		}
 		if i+1 == known {
-			d.keeper.Mu.Unlock()
-			d.keeper.Keep()
-			d.keeper.Mu.Lock()
+			Keeper(d).Mu.Unlock()
+			Keeper(d).Keep()
+			Keeper(d).Mu.Lock()
 		}
 	}
 	left := vfs.NewMem()
 	copyFolder(t, mem, left, "db")
-	d.keeper.Mu.Unlock()
+	Keeper(d).Mu.Unlock()
 	mustClose(t, d)
 	return left
 }
@@ -239,7 +239,7 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 			if _, err := c.Put(ctx, numbered(i)); err != nil {
 				t.Fatal(err)
 			}
-			d.keeper.Keep()
+			Keeper(d).Keep()
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})
 			side, err := store.ReadCommits(crash, "db")
 			if want := uint64(i + 2); err != nil || (!noSync && side.Sequence != want) || (noSync && side.Sequence != 1) {

@@ -115,25 +115,25 @@ func reindexOnce(b *testing.B, d *DB, c *Collection, queries *synth.Data, all, b
 		group.Go(func() { put, searched = putAndSearch(b, during, c, queries) })
 	}
 	start := time.Now()
-	sp, err := c.reindexed(ctx, ReindexOptions{})
+	sp, err := BeginReindex(c, ctx, ReindexOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	begun := time.Now()
-	builder := &builder{c: c, space: sp, workers: work.Background()}
+	workers := work.Background()
 	if all {
-		builder.workers = work.All()
+		workers = work.All()
 	}
-	built, err := builder.run(ctx)
+	items, committing, err := BuildSpace(c, ctx, sp, workers)
 	if err != nil {
 		b.Fatal(err)
 	}
 	took := time.Since(start)
 	stop()
 	group.Wait()
-	b.ReportMetric(float64(built.Items)/took.Seconds(), "items/s")
+	b.ReportMetric(float64(items)/took.Seconds(), "items/s")
 	b.ReportMetric(begun.Sub(start).Seconds(), "s/foundation")
-	b.ReportMetric(builder.committing.Seconds(), "s/commit")
+	b.ReportMetric(committing.Seconds(), "s/commit")
 	if busy {
 		reportTimes(b, "put", put)
 		reportTimes(b, "search", searched)

@@ -44,7 +44,7 @@ func mixedPairs(n int, seed uint64) []*Item {
 // inSpace returns the collection as it is seen in a space.
 func inSpace(t testing.TB, c *Collection, space uint32) (cv *state.CollectionView) {
 	t.Helper()
-	err := c.read(func(_ *state.View, now *state.CollectionView) (err error) {
+	err := Read(c, func(_ *state.View, now *state.CollectionView) (err error) {
 		cv, err = now.InSpace(space)
 		return err
 	})
@@ -76,9 +76,9 @@ func revise(t testing.TB, c *Collection) {
 // statistics returns what the rows of a space have taught by now.
 func statistics(t testing.TB, c *Collection, space uint32) (b []byte) {
 	t.Helper()
-	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
+	err := Read(c, func(v *state.View, cv *state.CollectionView) (err error) {
 		if cv, err = cv.InSpace(space); err == nil {
-			b, err = c.db.presentStatistics(ctx, v, cv)
+			b, err = PresentStatistics(Of(c), ctx, v, cv)
 		}
 		return err
 	})
@@ -228,7 +228,7 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 		}
 		checkReindexed(t, c, items, byLabels)
 		mustClose(t, d)
-		d = mustOpen(t, d.dir, nil)
+		d = mustOpen(t, State(d).Engine.Dir, nil)
 		c = mustCollection(t, d, "main")
 	}
 	if back, err := c.Rollback(ctx); err != nil || back != 1 {
@@ -322,7 +322,7 @@ func TestWritesWhileReindexing(t *testing.T) {
 		}
 		checkReindexed(t, c, items, byLabels)
 		mustClose(t, d)
-		d = mustOpen(t, "db", &d.opts.Options)
+		d = mustOpen(t, "db", OptionsOf(d))
 		checkReindexed(t, mustCollection(t, d, "main"), items, byLabels)
 		mustClose(t, d)
 	}
@@ -335,7 +335,7 @@ func TestWritesWhileFounding(t *testing.T) {
 	defer mustClose(t, d)
 	changed := *items[0]
 	changed.Labels = items[3].Labels
-	sp, err := c.found(ctx, false, func(v *state.View, cv *state.CollectionView) (*foundation, error) {
+	sp, err := Found(c, ctx, false, func(v *state.View, cv *state.CollectionView) (*Foundation, error) {
 		if _, err := c.Put(ctx, &changed); err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +348,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		if _, err := c.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrBusy) {
 			t.Errorf("a reindexing meanwhile: %v", err)
 		}
-		return d.refound(ctx, v, cv, true)
+		return Refound(d, ctx, v, cv, true)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -365,7 +365,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		t.Errorf("%+v and %+v", one.Numbers, two.Numbers)
 	}
 	outbox := func(space uint32) (lessons []string) {
-		err := record.ForEach(d.state.Engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
+		err := record.ForEach(State(d).Engine.DB, codec.NumberKey(codec.KindOutbox, Inside(c).ID, space), func(_, value []byte) error {
 			departed, err := codec.DecodeDeparture(32, value)
 			if err == nil {
 				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))
@@ -488,10 +488,10 @@ func TestReindexTogether(t *testing.T) {
 	if err := <-second; !errors.Is(err, ErrNotFound) {
 		t.Errorf("the second: %v", err)
 	}
-	if err := c.db.state.Engine.DB.Flush(); err != nil {
+	if err := State(Of(c)).Engine.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for key := range contents(t, c.db) {
+	for key := range contents(t, Of(c)) {
 		if kind := key[0]; kind >= codec.KindSpace && kind <= codec.KindSubstring && key[8] == 3 {
 			t.Fatalf("key %x of a space that is dropped", key)
 		}
@@ -536,7 +536,7 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if err := d.state.Engine.DB.Set(codec.NumberKey(codec.KindItem, c.id, 200), []byte("damage"), pebble.Sync); err != nil {
+	if err := State(d).Engine.DB.Set(codec.NumberKey(codec.KindItem, Inside(c).ID, 200), []byte("damage"), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, d)
@@ -596,7 +596,7 @@ func TestCrashesWhileReindexing(t *testing.T) {
 	t.Run("batches", func(t *testing.T) { crashesWhileReindexing(t, 120, ReindexOptions{Activate: true, Rate: 400}, 1) })
 	t.Run("tables", func(t *testing.T) {
 		longTest(t)
-		crashesWhileReindexing(t, tableRows+2000, ReindexOptions{Activate: true, Rate: 2 * tableRows}, 5)
+		crashesWhileReindexing(t, TableRows+2000, ReindexOptions{Activate: true, Rate: 2 * TableRows}, 5)
 	})
 }
 
@@ -705,10 +705,10 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 // Tables and batches come to the same.
 func TestReindexByTablesIsAsByBatches(t *testing.T) {
 	longTest(t)
-	items := mixedPairs(2*tableRows+300, 10)
+	items := mixedPairs(2*TableRows+300, 10)
 	var worlds []*DB
 	var all []*Collection
-	for _, rate := range []int{0, 2 * tableRows, 2*tableRows - 1} {
+	for _, rate := range []int{0, 2 * TableRows, 2*TableRows - 1} {
 		d, c, byLabels := revisedWorld(t, items, nil)
 		r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Rate: rate})
 		if err != nil || !r.Active {

@@ -15,7 +15,7 @@ import (
 func TestRepairOfDescriptors(t *testing.T) {
 	p := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
 	d := verified(t, &Options{FS: p.fs})
-	p.dir = d.dir
+	p.dir = State(d).Engine.Dir
 	c, err := d.CreateCollection(ctx, "untrained", pairsSchema)
 	if err != nil {
 		t.Fatal(err)

@@ -250,7 +250,7 @@ func TestRepairOfLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 100 {
-			if err := d.state.Engine.DB.Flush(); err != nil {
+			if err := State(d).Engine.DB.Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}

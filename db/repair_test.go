@@ -46,10 +46,10 @@ func hold(t testing.TB, d *DB) *held {
 	for _, name := range names {
 		c := mustCollection(t, d, name)
 		h.items[name], h.rows[name], h.spaces[name] = map[string]*Item{}, map[string]uint32{}, mustSpaces(t, c)
-		h.given[c.id] = mustSchema(t, c).Bits > 0
+		h.given[Inside(c).ID] = mustSchema(t, c).Bits > 0
 		for _, it := range allItems(t, c) {
 			h.items[name][it.Key] = it
-			row, _, err := record.RowOf(d.state.Engine.DB, c.id, it.Key)
+			row, _, err := record.RowOf(State(d).Engine.DB, Inside(c).ID, it.Key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +84,7 @@ func newPatient(t testing.TB) *patient {
 		it.Code, it.Codes = nil, nil
 	}
 	putAll(t, c, items[:3]) // so that not everything is in tables of the lowest level
-	p.dir = d.dir
+	p.dir = State(d).Engine.Dir
 	mustClose(t, d) // which stores statistics
 	d = mustOpen(t, p.dir, p.options())
 	p.before = hold(t, d)
@@ -108,8 +108,8 @@ func (p *patient) options() *Options { return &Options{FS: p.fs, MustExist: true
 // store opens the store of the database and no more.
 func (p *patient) store(f func(kv *pebble.DB)) {
 	p.t.Helper()
-	opts := p.options().withDefaults()
-	kv, err := store.Open(p.fs.PathJoin(p.dir, store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
+	cfg := StoreConfig(p.options())
+	kv, err := store.Open(p.fs.PathJoin(p.dir, store.StoreName), cfg, store.NewLog(cfg.Signals), false)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -264,15 +264,11 @@ func TestRepairKeepsEverything(t *testing.T) {
 // remake repairs a database whatever Verify says.
 func (p *patient) remake() {
 	p.t.Helper()
-	opts := p.options().withDefaults()
-	r := &repairer{ctx: ctx, opts: opts, dir: p.dir, marked: true, report: func(f Finding) error {
+	err := Remake(ctx, p.dir, p.options(), func(f Finding) error {
 		p.t.Errorf("lost: %v (%s)", f, f.Key)
 		return nil
-	}}
-	if err := r.remake(); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := r.replace(); err != nil {
+	})
+	if err != nil {
 		p.t.Fatal(err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // tell makes the disk say that so much is free, and the database look at once.
 func tell(disk *testfs.SmallDisk, d *DB, free int64) {
 	disk.Set(func() { disk.Usage = vfs.DiskUsage{AvailBytes: uint64(free), TotalBytes: 1 << 40} })
-	d.state.Engine.Reserve.LookAgain()
+	State(d).Engine.Reserve.LookAgain()
 }
 
 func TestReserveIsKept(t *testing.T) {

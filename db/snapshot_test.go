@@ -302,8 +302,8 @@ func TestSearchesDuringEverything(t *testing.T) {
 		return d.Compact(ctx)
 	})
 	write(func(int) error {
-		return second(d.state.Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
-			if set.Collection != codes.id {
+		return second(State(d).Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
+			if set.Collection != Inside(codes).ID {
 				return nil
 			}
 			return set.Table.Rebuild()

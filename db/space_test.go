@@ -39,7 +39,7 @@ func TestEncodeAllIsEncode(t *testing.T) {
 			vectors[i] = []model.Vector{model.Dense([]float32{1e30, 0, 0, 0, 0, 0, 0, 0})} // far from all
 		}
 	}
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+	err := Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		s := cv.Space
 		encs := make([]spaces.Encoding, n)
 		encode := func(ctx context.Context) error {

@@ -63,9 +63,9 @@ func (k *spaceCheck) checkStatistics(c record.Chunked) error {
 	}
 	for t := range got {
 		g, w := got[t], want[t]
-		if da, db := difference(g.a, w.a), difference(g.b, w.b); g.n != w.n || da > 1e-9 || db > 1e-9 {
+		if da, dab := difference(g.a, w.a), difference(g.b, w.b); g.n != w.n || da > 1e-9 || dab > 1e-9 {
 			return fmt.Errorf("modality %d of the model: %d items, %d have taught; A is off by %.3g, B by %.3g (checkpoint %d, %d lessons, %d in the outbox)",
-				t, g.n, w.n, da, db, k.n.Checkpoint, len(k.lessons), len(k.outbox))
+				t, g.n, w.n, da, dab, k.n.Checkpoint, len(k.lessons), len(k.outbox))
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ var looks int
 // inconsistency returns the first thing that checkSpaces, or, of one in eight, Verify does
 // not like.
 func inconsistency(d *DB) error {
-	v, done, err := d.state.Acquire()
+	v, done, err := State(d).Acquire()
 	if err != nil {
 		return err
 	}
@@ -400,11 +400,11 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 	w.reopen() // so that every key has its value whole
 	checkSpaces(t, w.d)
 	noticed, n := map[byte]int{}, 0
-	for key := range w.d.storeKeys(t) {
+	for key := range storeKeys(t, w.d) {
 		if n++; !sampled(n, 3) {
 			continue
 		}
-		value, err := record.Get(w.d.state.Engine.DB, key)
+		value, err := record.Get(State(w.d).Engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,16 +412,16 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 			continue
 		}
 		look := func() error {
-			err := w.d.state.Committer.Show(ctx, func() error { return nil })
+			err := State(w.d).Committer.Show(ctx, func() error { return nil })
 			return errors.Join(err, inconsistency(w.d))
 		}
-		if err := w.d.state.Engine.DB.Delete(key, nil); err != nil {
+		if err := State(w.d).Engine.DB.Delete(key, nil); err != nil {
 			t.Fatal(err)
 		}
 		if look() == nil {
 			t.Errorf("key %x is gone, and nobody notices", key)
 		}
-		if err := w.d.state.Engine.DB.Set(key, value, nil); err != nil {
+		if err := State(w.d).Engine.DB.Set(key, value, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := look(); err != nil {

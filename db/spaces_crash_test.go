@@ -105,7 +105,7 @@ func (l *spacesLife) steps() []lifeStep {
 				return errors.Join(b.Delete(l.c, "k1"), b.Delete(l.c, "k37"), b.Merge(l.c, &Item{Key: "k2", Labels: items[5].Labels}))
 			})
 		}},
-		{"flush", func() error { _, err := l.d.state.Engine.DB.AsyncFlush(); return err }},
+		{"flush", func() error { _, err := State(l.d).Engine.DB.AsyncFlush(); return err }},
 		{"activate", func() error { return l.c.Activate(ctx, 2) }},
 		{"put new labels", put(44, 54, "new")},
 		{"grow labels", update(0, TeacherSelf, true)},
@@ -144,7 +144,7 @@ func stateOf(d *DB) (s lifeState, err error) {
 	} else if err != nil {
 		return s, err
 	}
-	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
+	err = Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		s.items = cv.Items
 		if cv.Space != nil {
 			s.active = cv.Space.ID
@@ -269,7 +269,7 @@ func checkAfter(t *testing.T, what string, fsys vfs.FS, possible func(lifeState)
 // complete waits for whoever completes a space whose building was interrupted.
 func complete(c *Collection) error {
 	for {
-		s, err := stateOf(c.db)
+		s, err := stateOf(Of(c))
 		if err != nil || s.building == 0 {
 			return err
 		}
@@ -474,7 +474,7 @@ func TestEveryFailedReadAroundSpaces(t *testing.T) {
 		l := &spacesLife{fs: errorfs.Wrap(mem, fail), cache: 1}
 		states, err := l.lead(t, func(int, string) {
 			if l.d != nil {
-				_ = l.d.state.Engine.DB.Flush() // so that it is read from tables
+				_ = State(l.d).Engine.DB.Flush() // so that it is read from tables
 			}
 		})
 		_ = l.close()
@@ -500,7 +500,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
-	items := viewItems(blockRows+300, 5)
+	items := viewItems(BlockRows+300, 5)
 	if err := l.put(items); err != nil {
 		t.Fatal(err)
 	}
@@ -511,7 +511,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 			return
 		}
 		c.begin(0, fmt.Sprintf("%d items encoded", done), 29)
-		if done == 10*encodeBlock { // in the second block
+		if done == 10*EncodeBlock { // in the second block
 			if err := l.put(items[done-2 : done+2]); err != nil { // one that was, and one that is not encoded yet
 				t.Error(err)
 			}
@@ -532,7 +532,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	for _, cr := range c.crashes {
 		d := mustOpen(t, "db", &Options{FS: cr.fs})
 		main := mustCollection(t, d, "main")
-		cv, _ := d.state.Current.Load().Collections.Get(main.id)
+		cv, _ := State(d).Current.Load().Collections.Get(Inside(main).ID)
 		for _, s := range cv.Spaces {
 			if s.Numbers.Building {
 				resumed[s.Numbers.Built]++

@@ -108,7 +108,7 @@ func TestSpaces(t *testing.T) {
 	if !slices.Equal(all[1].Views, []string{"image", "text"}) || all[1].Items != second.Items {
 		t.Errorf("%+v", all[1])
 	}
-	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
+	err = Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		for i, tr := range []*Training{first, second} {
 			sp := cv.SpaceNumber(uint32(i + 1)).Space
 			b, err := sp.Learned.MarshalBinary()
@@ -157,7 +157,7 @@ func TestSpaces(t *testing.T) {
 	}
 	before.Close()
 	mustClose(t, d)
-	d = mustOpen(t, d.dir, nil)
+	d = mustOpen(t, State(d).Engine.Dir, nil)
 	defer d.Close()
 	c = mustCollection(t, d, "main")
 	if diff := cmp.Diff(all, spacesOf(t, c)); diff != "" {
@@ -213,7 +213,7 @@ func TestRevisionInfos(t *testing.T) {
 			sum >>= 8
 		}
 	}
-	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+	err := Inside(c).Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 		for i := 1; i < 3; i++ {
 			d := &spaces.RevisionDescriptor{RevisionInfo: want[i], Model: record.ChunksOf(frames[i])}
 			if err := tx.WriteRevision(s.SpaceByID(1), d, frames[i]); err != nil {
@@ -234,7 +234,7 @@ func TestRevisionInfos(t *testing.T) {
 	}
 	// A frame whose last chunk has fewer bytes than a checksum.
 	short := append(make([]byte, record.ChunkBytes-2), 0x44, 0x33, 0x22, 0x11)
-	kv := c.db.state.Engine.DB
+	kv := State(Of(c)).Engine.DB
 	for i := range uint32(2) {
 		from, to := int(i)*record.ChunkBytes, min(int(i+1)*record.ChunkBytes, len(short))
 		if err := kv.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync); err != nil {
@@ -260,10 +260,10 @@ func TestRevisionInfos(t *testing.T) {
 			return tx.Batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte("{"), nil)
 		},
 	} {
-		if err := c.inside().Do(ctx, 0, change); err != nil {
+		if err := Inside(c).Do(ctx, 0, change); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := spaces.ReadRevisions(kv, c.id, 1); !errors.Is(err, ErrCorrupt) {
+		if _, err := spaces.ReadRevisions(kv, Inside(c).ID, 1); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -160,7 +160,7 @@ func (h *history) write(changes int) {
 // load puts so many new items that they are stored as tables.
 func (h *history) load() {
 	b := h.d.NewBatch()
-	for i := range tableRows {
+	for i := range TableRows {
 		it := h.item()
 		it.Key = fmt.Sprintf("b%d-%d", len(h.log), i)
 		h.must(b.Put(h.c, it))
@@ -170,7 +170,7 @@ func (h *history) load() {
 		}
 	}
 	h.must(b.Commit(ctx))
-	if b.columns == nil {
+	if !IsColumns(b) {
 		h.Fatal("that was no bulk load")
 	}
 }
@@ -484,7 +484,7 @@ func sameItem(a, b *Item) bool {
 
 // checkSearch compares the answers in a space with a linear scan over its codes.
 func (h *history) checkSearch(c *Collection, space Space) {
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+	err := Read(c, func(v *state.View, cv *state.CollectionView) error {
 		in, err := cv.InSpace(uint32(space))
 		if err != nil {
 			return err
@@ -527,7 +527,7 @@ func (h *history) check() {
 	checkSpaces(h, h.d)
 	h.checkItems(h.c, &h.o)
 	h.checkSchema(h.c, h.schema, &h.o)
-	h.must(h.c.read(func(_ *state.View, cv *state.CollectionView) error {
+	h.must(Read(h.c, func(_ *state.View, cv *state.CollectionView) error {
 		var ids []Space
 		for _, sp := range cv.Spaces {
 			ids = append(ids, Space(sp.Space.ID))

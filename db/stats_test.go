@@ -86,7 +86,7 @@ func TestBalanceOfASample(t *testing.T) {
 		t.Fatal(err)
 	}
 	items = append(items[1:7], items[8:]...)
-	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
+	err = Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		var sampled, all [][]byte
 		for i := range 100 {
 			sampled = append(sampled, items[i*len(items)/100].Code)
@@ -96,10 +96,10 @@ func TestBalanceOfASample(t *testing.T) {
 		}
 		want := balanceOf(sampled)
 		want.Sampled = 100
-		if diff := cmp.Diff(want, balanceIn(cv, 100), nearly); diff != "" || want.ConstantBits != 1 {
+		if diff := cmp.Diff(want, BalanceIn(cv, 100), nearly); diff != "" || want.ConstantBits != 1 {
 			t.Errorf("of 100: %s", diff)
 		}
-		if diff := cmp.Diff(balanceOf(all), balanceIn(cv, len(items)), nearly); diff != "" {
+		if diff := cmp.Diff(balanceOf(all), BalanceIn(cv, len(items)), nearly); diff != "" {
 			t.Errorf("of all: %s", diff)
 		}
 		return nil
@@ -195,7 +195,7 @@ func TestQueryDistances(t *testing.T) {
 	}
 	check("in space 2 again")
 	mustClose(t, d)
-	d = mustOpen(t, d.dir, nil)
+	d = mustOpen(t, State(d).Engine.Dir, nil)
 	defer d.Close()
 	if s := statsOf(t, mustCollection(t, d, "main")); s.QueryDistances != nil {
 		t.Errorf("reopened: %+v", s.QueryDistances)

@@ -19,14 +19,14 @@ import (
 func storedNear(t *testing.T, n int) (cold *search.StoredCodes, warm *state.CodeSetView) {
 	d := mustOpen(t, "db", &Options{FS: manyCodes(t, n)})
 	c := mustCollection(t, d, "main")
-	if err := c.inside().Loaded(ctx); err != nil {
+	if err := Inside(c).Loaded(ctx); err != nil {
 		t.Fatal(err)
 	}
-	v, done, err := d.state.Acquire()
+	v, done, err := State(d).Acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cv, err := v.Collection(c.id, c.name)
+	cv, err := v.Collection(Inside(c).ID, Inside(c).Name)
 	if err != nil {
 		t.Fatal(err)
 	}

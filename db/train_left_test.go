@@ -14,16 +14,16 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	items := mixedPairs(200, 4)
 	_, c := openPairs(t)
 	putAll(t, c, items)
-	leave := func(lay func(v *state.View, cv *state.CollectionView) (*foundation, error)) uint32 {
+	leave := func(lay func(v *state.View, cv *state.CollectionView) (*Foundation, error)) uint32 {
 		t.Helper()
-		sp, err := c.found(ctx, true, lay)
+		sp, err := Found(c, ctx, true, lay)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, ErrBusy) {
 			t.Errorf("beside a call that builds: %v", err)
 		}
-		err = c.inside().Look(ctx, func(s *state.CollectionState) error { // as opening does
+		err = Inside(c).Look(ctx, func(s *state.CollectionState) error { // as opening does
 			s.SpaceByID(sp.ID).Left = true
 			return nil
 		})
@@ -33,7 +33,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		return sp.ID
 	}
 	spaces := func() (ids []uint32) {
-		err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		err := Read(c, func(_ *state.View, cv *state.CollectionView) error {
 			for i := range cv.Spaces {
 				if sp := &cv.Spaces[i]; sp.Numbers.Building {
 					t.Errorf("space %d is being built", sp.Space.ID)
@@ -55,17 +55,13 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		}
 		return tr
 	}
-	leave(func(v *state.View, cv *state.CollectionView) (*foundation, error) {
-		l, err := learn(ctx, v, cv, smallTraining)
-		if err != nil {
-			return nil, err
-		}
-		return l.foundation(ctx, v, cv, false)
+	leave(func(v *state.View, cv *state.CollectionView) (*Foundation, error) {
+		return Train(ctx, v, cv, smallTraining)
 	})
 	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: -8}}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("an impossible training: %v", err)
 	}
-	if err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+	if err := Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		if cv.Building() == nil {
 			t.Error("an impossible training has dropped what was left")
 		}
@@ -79,8 +75,8 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	if ids := spaces(); len(ids) != 1 || ids[0] != 2 {
 		t.Errorf("spaces %v", ids)
 	}
-	leave(func(v *state.View, cv *state.CollectionView) (*foundation, error) {
-		return c.db.refound(ctx, v, cv, true)
+	leave(func(v *state.View, cv *state.CollectionView) (*Foundation, error) {
+		return Refound(Of(c), ctx, v, cv, true)
 	})
 	if tr := train(); tr.Space != 4 || tr.Active {
 		t.Errorf("%+v", tr)

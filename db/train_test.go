@@ -123,7 +123,7 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 		t.Errorf("search from an item without a code: %v", err)
 	}
 	mustClose(t, d)
-	d = mustOpen(t, d.dir, nil)
+	d = mustOpen(t, State(d).Engine.Dir, nil)
 	defer d.Close()
 	c = mustCollection(t, d, "main")
 	equalItems(t, items, allItems(t, c))
@@ -188,7 +188,7 @@ func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
 			t.Errorf("%+v, %v", it, err)
 		}
 		mustClose(t, d)
-		d = mustOpen(t, d.dir, nil)
+		d = mustOpen(t, State(d).Engine.Dir, nil)
 		c = mustCollection(t, d, "main")
 	}
 	mustClose(t, d)

@@ -31,17 +31,17 @@ func mustUpdate(t testing.TB, c *Collection, opt UpdateOptions) *Update {
 // that its rows have taught, accumulated anew from what is stored.
 func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.Statistics) {
 	t.Helper()
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+	err := Read(c, func(v *state.View, cv *state.CollectionView) error {
 		cv, err := cv.InSpace(space)
 		if err != nil {
 			return err
 		}
-		l, err := c.db.learner(ctx, v, cv)
+		l, err := LearnerOf(Of(c), ctx, v, cv)
 		if err != nil {
 			return err
 		}
-		defer l.release()
-		got = l.online.Statistics().Clone()
+		defer l.Release()
+		got = l.Online().Statistics().Clone()
 		o, err := model.NewOnline(cv.Space.Learned, model.NewStatistics(cv.Space.Learned))
 		if err != nil {
 			return err
@@ -200,8 +200,8 @@ func TestWritesDuringAnUpdate(t *testing.T) {
 	putAll(t, c, items[:100])
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	putAll(t, c, items[100:200])
-	err := c.revise(ctx, 0, func(u *updater) error {
-		if err := u.learn(ctx, TeacherAuto); err != nil {
+	err := Revise(c, ctx, 0, func(u *Updater) error {
+		if err := u.Learn(ctx, TeacherAuto); err != nil {
 			return err
 		}
 		changed := *items[150]
@@ -210,7 +210,7 @@ func TestWritesDuringAnUpdate(t *testing.T) {
 		if _, err := c.Delete(ctx, "k20", "k160"); err != nil {
 			t.Error(err)
 		}
-		return u.commit(ctx)
+		return u.Commit(ctx)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -421,7 +421,7 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		projection[u.Revision] = z
 	}
 	kept := func() (all []uint32) {
-		err := w.c.read(func(_ *state.View, cv *state.CollectionView) error {
+		err := Read(w.c, func(_ *state.View, cv *state.CollectionView) error {
 			for _, d := range cv.Revisions {
 				if d.Revision > 1 {
 					all = append(all, d.Revision)
@@ -506,13 +506,13 @@ func TestUpdateAfterRestoring(t *testing.T) {
 	}
 	putAll(t, c, items[250:])
 	mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		l, err := c.db.learner(ctx, v, cv)
+	err := Read(c, func(v *state.View, cv *state.CollectionView) error {
+		l, err := LearnerOf(Of(c), ctx, v, cv)
 		if err != nil {
 			return err
 		}
-		defer l.release()
-		want, err := cv.Space.Learned.Refit(l.online.Statistics(), nil)
+		defer l.Release()
+		want, err := cv.Space.Learned.Refit(l.Online().Statistics(), nil)
 		if err != nil {
 			return err
 		}
@@ -537,7 +537,7 @@ func TestUpdateAfterRestoring(t *testing.T) {
 func TestUpdateOfMany(t *testing.T) {
 	longTest(t)
 	_, c := openPairs(t)
-	items := pairs(manyPending+2000, synth.Config{Seed: 11})
+	items := pairs(ManyPending+2000, synth.Config{Seed: 11})
 	putAll(t, c, items[:1000])
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	want := 0

@@ -76,7 +76,7 @@ func TestWhatStartsAnUpdate(t *testing.T) {
 // An update that has nothing to store is not repeated because others write.
 func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 	_, c := openPairs(t)
-	other, err := c.db.CreateCollection(ctx, "other", pairsSchema)
+	other, err := Of(c).CreateCollection(ctx, "other", pairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 	}
 	putAll(t, c, items[100:200])
 	written := func() (n int) {
-		if err := c.read(func(_ *state.View, cv *state.CollectionView) error { n = cv.Written; return nil }); err != nil {
+		if err := Read(c, func(_ *state.View, cv *state.CollectionView) error { n = cv.Written; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return n

@@ -22,7 +22,7 @@ type keyValue struct{ key, value []byte }
 // records returns everything that is stored.
 func records(t testing.TB, d *DB) []keyValue {
 	t.Helper()
-	it, err := d.state.Engine.DB.NewIter(nil)
+	it, err := State(d).Engine.DB.NewIter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,9 +37,9 @@ func records(t testing.TB, d *DB) []keyValue {
 // put stores a record, or with a nil value deletes it, behind the back of the database.
 func (r keyValue) put(t testing.TB, d *DB) {
 	t.Helper()
-	err := d.state.Engine.DB.Delete(r.key, pebble.NoSync)
+	err := State(d).Engine.DB.Delete(r.key, pebble.NoSync)
 	if r.value != nil {
-		err = d.state.Engine.DB.Set(r.key, r.value, pebble.NoSync)
+		err = State(d).Engine.DB.Set(r.key, r.value, pebble.NoSync)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func (r keyValue) put(t testing.TB, d *DB) {
 func departureCounts(t *testing.T, d *DB, r keyValue) bool {
 	t.Helper()
 	in, space := binary.BigEndian.Uint32(r.key[1:]), binary.BigEndian.Uint32(r.key[5:])
-	v := d.state.Latest()
+	v := State(d).Latest()
 	defer v.Release()
 	cv, _ := v.Collections.Get(in)
 	for _, sp := range cv.Spaces {
@@ -157,12 +157,12 @@ func firstRevision(key []byte) bool {
 func TestVerifyNamesDamage(t *testing.T) {
 	longTest(t)
 	d := verified(t, nil)
-	id := mustCollection(t, d, "main").id
-	v, _ := d.state.Current.Load().Collections.Get(id)
+	id := Inside(mustCollection(t, d, "main")).ID
+	v, _ := State(d).Current.Load().Collections.Get(id)
 	active, other := v.Spaces[1].Space, v.Spaces[0].Space
 	row := uint32(25)
 	get := func(key []byte) []byte {
-		b, err := record.Get(d.state.Engine.DB, key)
+		b, err := record.Get(State(d).Engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v, %v", key, b, err)
 		}
@@ -326,7 +326,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 			if c.key == nil {
 				t.Fatal("there is no such record")
 			}
-			before, closer, err := d.state.Engine.DB.Get(c.key)
+			before, closer, err := State(d).Engine.DB.Get(c.key)
 			r := keyValue{key: c.key}
 			if err == nil {
 				r.value = slices.Clone(before)

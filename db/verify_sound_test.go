@@ -28,7 +28,7 @@ func TestVerifyBulkAndSparse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := bags(t, 3, tableRows+500)
+	items := bags(t, 3, TableRows+500)
 	for i, it := range items {
 		it.Fields = map[string]any{"n": i * i, "s": fmt.Sprint(i)}
 	}
@@ -145,7 +145,7 @@ func TestVerifyRevisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSound(t, d, "a revision put back")
-	if err := c.growLabels(ctx, 0, &Update{}); err != nil {
+	if err := GrowLabels(c, ctx, 0, &Update{}); err != nil {
 		t.Fatal(err)
 	}
 	checkSound(t, d, "rows wait for another code")
@@ -235,15 +235,7 @@ func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
 	}
 	for space := Space(1); space <= 2; space++ {
 		mustUpdate(t, c, UpdateOptions{Space: space, Teacher: TeacherLabels}) // all that has taught is gone
-		err := c.revise(ctx, uint32(space), func(u *updater) error {
-			m := u.cv.Space.Learned
-			nothing, err := m.Refit(model.NewStatistics(m), nil)
-			if err != nil {
-				return err
-			}
-			return u.restore(ctx, nothing, u.revision)
-		})
-		if err != nil {
+		if err := Unlearn(c, ctx, space); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -128,7 +128,7 @@ func TestVerifyFindsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSound(t, d, "compacted")
-	dir := d.dir
+	dir := State(d).Engine.Dir
 	mustClose(t, d)
 	d = mustOpen(t, dir, nil)
 	defer d.Close()

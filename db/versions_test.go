@@ -132,7 +132,7 @@ func TestNewDatabaseIsOfTheNewestFormat(t *testing.T) {
 	if d.Format() != NewestFormat || !regexp.MustCompile(`^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`).MatchString(d.UUID()) {
 		t.Errorf("format %d, UUID %q", d.Format(), d.UUID())
 	}
-	b, closer, err := d.state.Engine.DB.Get([]byte{0, 0})
+	b, closer, err := State(d).Engine.DB.Get([]byte{0, 0})
 	if err != nil || binary.BigEndian.Uint32(b) != NewestFormat {
 		t.Errorf("%x, %v", b, err)
 	}

@@ -108,7 +108,7 @@ type fataler interface {
 // checkCodes compares the codes of items with what the model makes of them.
 func checkCodes(t fataler, c *Collection, items []*Item) {
 	t.Helper()
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+	err := Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		if cv.Space == nil || cv.CodesOnly() {
 			return nil
 		}
@@ -135,7 +135,7 @@ func checkCodes(t fataler, c *Collection, items []*Item) {
 				coded++
 			}
 		}
-		if s := collectionStats(cv); s.CodedItems != coded {
+		if s := StatsOf(cv); s.CodedItems != coded {
 			return fmt.Errorf("%d items have a code, %d are reported", coded, s.CodedItems)
 		}
 		return nil
@@ -577,7 +577,7 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 	w.reopen()
 	same("at once")
 	w.put([]*Item{{Key: "far", Vectors: map[string][]float32{"text": {9, 9, 9, 9, 9}}}})
-	for set := range w.d.state.Current.Load().Sets() {
+	for set := range State(w.d).Current.Load().Sets() {
 		if set.Table == nil {
 			t.Errorf("view %d was not waited for", set.Target)
 		}
@@ -659,8 +659,8 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 		putAll(t, c, viewItems(60, 6))
 		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}})
 		want := allItems(t, c)
-		key := codec.CollectionKey(codec.KindCounters, c.id)
-		b, err := record.Get(d.state.Engine.DB, key)
+		key := codec.CollectionKey(codec.KindCounters, Inside(c).ID)
+		b, err := record.Get(State(d).Engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -690,15 +690,16 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 			"no views":      {change(func(s *codec.SpaceCounters) { s.Sets = nil }), false},
 			"a view more":   {change(func(s *codec.SpaceCounters) { s.Sets = append(s.Sets, codec.CodeCounters{View: 77}) }), false},
 		} {
-			opts := (&Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}).withDefaults()
-			kv, err := store.Open(opts.FS.PathJoin("db", store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
+			opts := &Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}
+			cfg := StoreConfig(opts)
+			kv, err := store.Open(opts.FS.PathJoin("db", store.StoreName), cfg, store.NewLog(cfg.Signals), false)
 			if err == nil {
 				err = errors.Join(kv.Set(key, tc.value, pebble.Sync), kv.Close())
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := Open("db", &opts.Options)
+			d, err := Open("db", opts)
 			if !tc.good {
 				if !errors.Is(err, ErrCorrupt) {
 					t.Errorf("%v, %s: %v", views, what, err)

@@ -1,0 +1,198 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db/internal/copies"
+	"github.com/fddhdb/fddhdb/db/internal/search"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// This is all that tests of package db_test use of what package db keeps to itself.
+
+// State returns all that goes on in an open database.
+func State(d *DB) *state.Database { return d.state }
+
+// Of returns the database of a collection.
+func Of(c *Collection) *DB { return c.db }
+
+// Inside returns a collection for those inside the database.
+func Inside(c *Collection) state.Collection { return c.inside() }
+
+// Read gives f the state of a collection, as it is seen in the space of the handle.
+func Read(c *Collection, f func(v *state.View, cv *state.CollectionView) error) error {
+	return c.read(f)
+}
+
+// AtView returns the collection as it is in v, until it is released.
+func AtView(c *Collection, v *state.View) (at *Collection, release func()) {
+	p := c.db.pin(v)
+	return &Collection{db: c.db, id: c.id, name: c.name, pin: p}, func() { p.release() }
+}
+
+// OptionsOf returns the options that a database was opened with, and the defaults.
+func OptionsOf(d *DB) *Options { return &d.opts.Options }
+
+// StoreConfig returns how a database with these options opens its store.
+func StoreConfig(o *Options) *store.Config {
+	s := o.withDefaults()
+	return &s.disk
+}
+
+// Keeper returns who keeps the side file.
+func Keeper(d *DB) *store.Keeper { return d.keeper }
+
+// SearchTools returns what searches share.
+func SearchTools(d *DB) *search.Tools { return &d.search }
+
+// WaitForCodes waits until the codes of all collections are in memory.
+func WaitForCodes(d *DB, ctx context.Context) error { return d.waitForCodes(ctx) }
+
+// CheckpointOf makes a checkpoint of the moment of a snapshot.
+func CheckpointOf(ctx context.Context, d *DB, s *Snapshot, dir string, opt CheckpointOptions) error {
+	return d.copier.Checkpoint(ctx, s.pin.v, dir, copies.CheckpointOptions(opt))
+}
+
+// Figures of a state in memory.
+var (
+	BalanceIn = balanceIn
+	StatsOf   = collectionStats
+)
+
+// Stored forms of parts of a schema.
+var (
+	StoredFields     = storedFields
+	StoredModalities = storedModalities
+)
+
+// SetBulkItems sets from how many new items on a batch is stored as tables.
+func SetBulkItems(n int) { bulkItems = n }
+
+// PutSingly makes a batch store its items one by one, however many they are.
+func PutSingly(b *Batch) { b.single = true }
+
+// IsColumns reports whether a batch has nothing but new items of one collection.
+func IsColumns(b *Batch) bool { return b.columns != nil }
+
+// HoldBytes makes a batch, also one whose commit was refused, believe that it holds n bytes.
+func HoldBytes(b *Batch, n int) { b.bytes, b.done = n, false }
+
+// Sizes of blocks in which a space is built.
+const (
+	BlockRows   = blockRows
+	EncodeBlock = encodeBlock
+	TableRows   = tableRows
+)
+
+// Imports.
+const (
+	ImportHead     = importHead
+	ImportPledge   = importPledge
+	MaxSkipBytes   = maxSkipBytes
+	MaxSourceBytes = maxSourceBytes
+)
+
+// SetChunkBytes makes the chunks of an import small.
+func SetChunkBytes(im *Import, n int) { im.chunkBytes = n }
+
+// SetOneCommit sets how many bytes an import that replaces items commits at once.
+func SetOneCommit(im *Import, n int64) { im.oneCommit = n }
+
+// CommitAndKeep commits an import, and does not remove what was staged.
+func CommitAndKeep(ctx context.Context, im *Import) error {
+	return errors.Join(im.settle(), im.commit(ctx))
+}
+
+// Pledge writes down that so many rows, all of them items, will be committed as sequence.
+func Pledge(im *Import, rows, sequence uint64) error {
+	p := &pledge{log: im.c.db.state.Engine.Log, fs: im.c.db.opts.FS, dir: im.spool.dir, pledged: pledged{rows: rows, items: rows}}
+	return p.give(sequence)
+}
+
+// StagedRecords returns the folder of an import, and where the records of a chunk begin.
+func StagedRecords(im *Import, chunk int) (dir, file string, at int64, err error) {
+	if err := im.settle(); err != nil {
+		return "", "", 0, err
+	}
+	c := im.spool.chunks[chunk]
+	return im.spool.dir, c.file.path, c.at + c.offset(chunkRecords), nil
+}
+
+// What learns.
+type (
+	Foundation = foundation
+	Updater    = updater
+)
+
+var (
+	ComparedDrift = comparedDrift
+	Evenly        = evenly
+	MeasureDrift  = measureDrift
+)
+
+const (
+	DriftItems   = driftItems
+	DriftQueries = driftQueries
+	ManyPending  = manyPending
+)
+
+var (
+	BeginReindex      = (*Collection).reindexed
+	Found             = (*Collection).found
+	GrowLabels        = (*Collection).growLabels
+	LearnerOf         = (*DB).learner
+	PresentStatistics = (*DB).presentStatistics
+	Refound           = (*DB).refound
+	Revise            = (*Collection).revise
+)
+
+func (l *learner) Release()              { l.release() }
+func (l *learner) Online() *model.Online { return l.online }
+
+func (u *updater) Learn(ctx context.Context, t Teacher) error { return u.learn(ctx, t) }
+func (u *updater) Commit(ctx context.Context) error           { return u.commit(ctx) }
+
+// Train trains on the labelled items of a view.
+func Train(ctx context.Context, v *state.View, cv *state.CollectionView, opt TrainOptions) (*Foundation, error) {
+	l, err := learn(ctx, v, cv, opt)
+	if err != nil {
+		return nil, err
+	}
+	return l.foundation(ctx, v, cv, false)
+}
+
+// BuildSpace fills a space, and tells how many items have a code, and how long commits took.
+func BuildSpace(c *Collection, ctx context.Context, space uint32, workers int) (items int, committing time.Duration, err error) {
+	b := &builder{c: c, space: space, workers: workers}
+	built, err := b.run(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	return built.Items, b.committing, nil
+}
+
+// Unlearn stores a model of a space that has learned from nothing, as its present revision.
+func Unlearn(c *Collection, ctx context.Context, space Space) error {
+	return c.revise(ctx, uint32(space), func(u *updater) error {
+		m := u.cv.Space.Learned
+		nothing, err := m.Refit(model.NewStatistics(m), nil)
+		if err != nil {
+			return err
+		}
+		return u.restore(ctx, nothing, u.revision)
+	})
+}
+
+// Remake repairs a database whatever Verify says.
+func Remake(ctx context.Context, dir string, o *Options, found func(report.Finding) error) error {
+	r := &repairer{ctx: ctx, opts: o.withDefaults(), dir: dir, marked: true, report: found}
+	if err := r.remake(); err != nil {
+		return err
+	}
+	return r.replace()
+}
