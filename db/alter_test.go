@@ -29,15 +29,6 @@ func mustAlter(t testing.TB, c *Collection, a Alteration) {
 	}
 }
 
-func mustSchema(t testing.TB, c *Collection) Schema {
-	t.Helper()
-	s, err := c.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // sounds gives items vectors of audio that tell their classes.
 func sounds(items []*Item) {
 	for i, it := range items {
@@ -221,15 +212,6 @@ func TestAlterRefuses(t *testing.T) {
 	if len(mustSchema(t, mustCollection(t, d, "main")).Modalities) != MaxModalities {
 		t.Error("not as many as were added")
 	}
-}
-
-func mustStats(t testing.TB, d *DB) *Stats {
-	t.Helper()
-	s, err := d.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 // A model goes on with the modalities that it knows, and the next training learns the

@@ -2,24 +2,8 @@ package db
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
-
-	"github.com/fddhdb/fddhdb/codec"
 )
-
-// randomCodes returns n codes of so many bits.
-func randomCodes(n, bits int, seed uint64) [][]byte {
-	r := rand.New(rand.NewPCG(seed, 0))
-	codes := make([][]byte, n)
-	for i := range codes {
-		codes[i] = make([]byte, codec.Bytes(bits))
-		for j := range codes[i] {
-			codes[i][j] = byte(r.Uint32())
-		}
-	}
-	return codes
-}
 
 // BenchmarkBulkLoad stores items with codes and automatic keys in one batch of a new
 // collection.

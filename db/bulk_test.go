@@ -239,22 +239,6 @@ func bothWays(t *testing.T, schema Schema, loads int, history func(w *world)) {
 	}
 }
 
-// codeItems makes items with codes of which several have the same, of 16 bits or more.
-func codeItems(n, bits int, seed uint64, key func(i int) string) []*Item {
-	codes := randomCodes(n, bits, seed)
-	items := make([]*Item, n)
-	for i := range items {
-		items[i] = &Item{Code: codes[i]}
-		if i%5 == 0 {
-			items[i].Code = codes[i/100] // some many times
-		}
-		if key != nil {
-			items[i].Key = key(i)
-		}
-	}
-	return items
-}
-
 func prefixed(p string) func(int) string {
 	return func(i int) string { return fmt.Sprintf("%s%d", p, i) }
 }
@@ -788,14 +772,5 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 		if tr := mustTrain(t, c, opt); tr.Space != space || tr.Items != TableRows {
 			t.Errorf("%+v", tr)
 		}
-	}
-}
-
-// longTest skips in short runs, which are those with the race detector, what is slow with
-// it and runs few goroutines, or many items; make race runs it.
-func longTest(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes long")
 	}
 }

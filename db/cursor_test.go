@@ -19,18 +19,6 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// openCoded opens a database in memory with a codes-only collection "main".
-func openCoded(t testing.TB, bits int) (*DB, *Collection) {
-	t.Helper()
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
-	t.Cleanup(func() { _ = d.Close() })
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: bits})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, c
-}
-
 // pages reads an answer to its end, k hits at a time, and calls between after
 // each page.
 func pages(c *Collection, q Query, k int, between func()) ([]Hit, error) {

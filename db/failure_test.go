@@ -241,8 +241,6 @@ func TestClosedDatabase(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
-
 // Pebble reports a failed write of its log by ending the process. Ours refuses
 // writes from then on, serves reads, and recovers what it had acknowledged.
 func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
@@ -448,14 +446,4 @@ func many(items []*Item) {
 	for i, it := range items {
 		it.Labels = []string{fmt.Sprint(2 * i), fmt.Sprint(2*i + 1)}
 	}
-}
-
-func openCodes(t testing.TB) (*DB, *Collection) {
-	t.Helper()
-	d, _ := openPairs(t)
-	c, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, c
 }

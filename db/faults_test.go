@@ -2,7 +2,6 @@ package db
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -21,12 +20,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/model"
 )
-
-var everyFault = flag.Bool("everyfault", false, "let every single file operation fail in turn, not a sample; likewise crashes and damage")
-
-// sampled reports whether the k-th of what is tried in turn (failures, crashes, damage) is
-// tried now: with -everyfault all are, otherwise one of n.
-func sampled(k, n int) bool { return *everyFault || k%n == 0 }
 
 // openFiles counts what is open of a file system, by name.
 type openFiles struct {
@@ -373,8 +366,7 @@ func stride(k int) int {
 	return k / 10
 }
 
-func isWrite(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }
-func isRead(op errorfs.Op) bool  { return op.Kind.ReadOrWrite() == errorfs.OpIsRead }
+func isRead(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsRead }
 
 // stateIn opens what is there, and closes it.
 func stateIn(t *testing.T, fsys vfs.FS) lifeState {

@@ -2,7 +2,6 @@ package db
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -13,46 +12,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
-
-// failOnce injects a failure: into the k-th operation of a kind, by default of those that
-// change the file system; and into all after it, if forever.
-type failOnce struct {
-	k       int
-	on      func(errorfs.Op) bool
-	forever bool
-	off     atomic.Bool // operations neither fail nor count
-
-	mu    sync.Mutex
-	fired bool
-}
-
-var errInjected = errors.New("injected")
-
-func (f *failOnce) MaybeError(op errorfs.Op) error {
-	on := f.on
-	if on == nil {
-		on = isWrite
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.off.Load() || f.fired && !f.forever || !on(op) {
-		return nil
-	}
-	if f.k--; f.k < 0 {
-		f.fired = true
-		return errInjected
-	}
-	return nil
-}
-
-func (f *failOnce) String() string { return "fail once" }
-
-// hit reports whether anything has failed.
-func (f *failOnce) hit() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.fired
-}
 
 // life is what a database goes through while a change to its files fails: it
 // is made, filled, trained, closed, opened and written to. It returns the keys that were

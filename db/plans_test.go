@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"math/bits"
 	"slices"
@@ -113,8 +112,6 @@ func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
 	return AtView(c, v)
 }
 
-var allPlans = []Plan{PlanAuto, PlanMemory, PlanScan, PlanFilter, PlanDisk, PlanBlockScan}
-
 func sameHits(a, b []Hit) bool {
 	return slices.EqualFunc(a, b, func(x, y Hit) bool {
 		return x.Key == y.Key && x.Row == y.Row && x.Distance == y.Distance &&
@@ -124,17 +121,6 @@ func sameHits(a, b []Hit) bool {
 
 func within(hits []Hit, r int) []Hit {
 	return slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool { return h.Distance > r })
-}
-
-func collect(seq iter.Seq2[Hit, error]) ([]Hit, error) {
-	var hits []Hit
-	for h, err := range seq {
-		if err != nil {
-			return hits, err
-		}
-		hits = append(hits, h)
-	}
-	return hits, nil
 }
 
 // checkAnswers asks for the neighbours of q in every way and compares the answers

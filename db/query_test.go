@@ -150,16 +150,6 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// firstWithin returns the first q.K items within a radius.
-func firstWithin(c *Collection, q Query, radius int) (*Result, error) {
-	runs, err := c.SearchRadius(ctx, q, radius)
-	if err != nil {
-		return nil, err
-	}
-	defer runs.Close()
-	return runs.First(ctx, q.K)
-}
-
 // The largest number of items is as good as any.
 func TestLargestK(t *testing.T) {
 	d := mustOpen(t, t.TempDir(), nil)

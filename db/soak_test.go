@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -18,8 +17,6 @@ import (
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
-
-var soak = flag.Duration("soak", 0, "for how long to go on with what else is short, or left out")
 
 // A soakSample is what a process holds at some time.
 type soakSample struct {

@@ -277,33 +277,6 @@ func complete(c *Collection) error {
 	}
 }
 
-// A crashFS can be cloned at any time. vfs.MemFS takes the lock that cloning waits for
-// twice in these two: a clone that comes between would wait for ever.
-type crashFS struct {
-	*vfs.MemFS
-	mu sync.Mutex
-}
-
-func newCrashFS() *crashFS { return &crashFS{MemFS: vfs.NewCrashableMem()} }
-
-func (f *crashFS) Link(oldname, newname string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.MemFS.Link(oldname, newname)
-}
-
-func (f *crashFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.MemFS.ReuseForWrite(oldname, newname, c)
-}
-
-func (f *crashFS) CrashClone(cfg vfs.CrashCloneCfg) *vfs.MemFS {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.MemFS.CrashClone(cfg)
-}
-
 // A crash is a file system after a crash.
 type crash struct {
 	what string

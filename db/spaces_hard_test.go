@@ -12,14 +12,6 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// tinyTraining is one whose space is small: what follows from it is checked often.
-func tinyTraining(seed uint64, views model.Views) TrainOptions {
-	return TrainOptions{Options: model.Options{
-		Bits: 16, Anchors: 6, Seed: seed, Views: views, Fusion: model.Fusion{Rule: model.FusionSum},
-		Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}, Sweeps: 1,
-	}}
-}
-
 // One batch may touch a row that has taught several times: first so that it goes on
 // teaching, then not.
 func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {

@@ -2,7 +2,6 @@ package db
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"reflect"
@@ -61,35 +60,6 @@ func (w *twin) same(what string, f func(c *Collection) (any, error)) any {
 		w.t.Fatalf("%s: sparse and dense differ:\n%s", what, diff)
 	}
 	return a
-}
-
-// bags makes items with texts of words, sparse.
-func bags(t testing.TB, seed uint64, n int) []*Item {
-	t.Helper()
-	g, err := synth.NewNUSWide(seed, .3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	items := make([]*Item, n)
-	for i := range items {
-		it := &Item{Key: fmt.Sprintf("k%d", i), Sparse: map[string]Sparse{}, Vectors: map[string][]float32{}}
-		var image [synth.NUSWideImage]float32
-		g.Image(image[:], i)
-		it.Vectors["image"] = image[:6:6]
-		if i%7 != 3 {
-			words, counts := g.AppendText(nil, nil, i)
-			it.Sparse["text"] = Sparse{words, counts}
-		}
-		for _, l := range g.AppendLabels(nil, i) {
-			it.Labels = append(it.Labels, fmt.Sprint("label", l))
-		}
-		if i%5 == 4 {
-			it.Labels = nil
-		}
-		items[i] = it
-	}
-	items[1].Sparse["text"] = Sparse{} // no words
-	return items
 }
 
 // filled returns an item with its text in a dense vector.

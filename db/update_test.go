@@ -18,15 +18,6 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-func mustUpdate(t testing.TB, c *Collection, opt UpdateOptions) *Update {
-	t.Helper()
-	u, err := c.Update(ctx, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
 // statisticsOf returns the statistics of a space as the online step has them, and those
 // that its rows have taught, accumulated anew from what is stored.
 func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.Statistics) {

@@ -192,29 +192,6 @@ func drawTarget(t *rapid.T, c *Collection, s *CollectionStats, q Query) string {
 	return rapid.SampledFrom(targets).Draw(t, "target")
 }
 
-// viewItems are labelled and unlabelled, and lack what may be missing.
-func viewItems(n int, seed uint64) []*Item {
-	items := pairs(n, synth.Config{Classes: 4, Noise: 2, Seed: seed})
-	for i, it := range items {
-		if i%2 == 1 {
-			it.Labels = nil
-		}
-		switch i % 7 {
-		case 3:
-			delete(it.Vectors, "text")
-		case 5:
-			delete(it.Vectors, "image")
-		case 6:
-			if i%3 == 0 {
-				it.Vectors = nil
-			}
-		}
-	}
-	return items
-}
-
-var viewsTraining = TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Seed: 1, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionTarget}}}
-
 // checkViews compares all that a collection says with the definition.
 func checkViews(t *testing.T, d *DB, c *Collection) {
 	t.Helper()

@@ -1,0 +1,23 @@
+package db
+
+import (
+	"flag"
+	"testing"
+)
+
+// longTest skips in short runs, which are those with the race detector, what is slow with
+// it and runs few goroutines, or many items; make race runs it.
+func longTest(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+}
+
+var everyFault = flag.Bool("everyfault", false, "let every single file operation fail in turn, not a sample; likewise crashes and damage")
+
+// sampled reports whether the k-th of what is tried in turn (failures, crashes, damage) is
+// tried now: with -everyfault all are, otherwise one of n.
+func sampled(k, n int) bool { return *everyFault || k%n == 0 }
+
+var soak = flag.Duration("soak", 0, "for how long to go on with what else is short, or left out")
