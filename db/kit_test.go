@@ -1,14 +1,17 @@
-package db
+package db_test
 
 import (
 	"context"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 var ctx = context.Background()
 
 // putAll puts items into a collection, in one commit.
-func putAll(t testing.TB, c *Collection, items []*Item) {
+func putAll(t testing.TB, c *db.Collection, items []*db.Item) {
 	t.Helper()
-	putAllIn(t, Of(c), c, items)
+	dbkit.PutAll(t, db.Of(c), c, items)
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"cmp"
@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	_ "github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
@@ -24,11 +26,11 @@ import (
 // codes; what the database says is compared with it after every few random
 // operations.
 type oracle struct {
-	items map[string]*Item
+	items map[string]*db.Item
 	order []string // by first put
 }
 
-func (o *oracle) put(it *Item) {
+func (o *oracle) put(it *db.Item) {
 	if o.items[it.Key] == nil {
 		o.order = append(o.order, it.Key)
 	}
@@ -44,7 +46,7 @@ func (o *oracle) delete(key string) bool {
 	return true
 }
 
-func (o *oracle) merge(it *Item) {
+func (o *oracle) merge(it *db.Item) {
 	old := o.items[it.Key]
 	if old == nil {
 		o.put(it)
@@ -76,15 +78,15 @@ func (o *oracle) merge(it *Item) {
 	o.put(&m)
 }
 
-func drawItem(t *rapid.T, codesOnly, partial bool) *Item {
-	it := &Item{Key: fmt.Sprintf("k%d", rapid.IntRange(0, 12).Draw(t, "key"))}
+func drawItem(t *rapid.T, codesOnly, partial bool) *db.Item {
+	it := &db.Item{Key: fmt.Sprintf("k%d", rapid.IntRange(0, 12).Draw(t, "key"))}
 	if codesOnly {
 		if !partial || rapid.Bool().Draw(t, "hasCode") {
 			// Few different codes, so that they are shared.
 			it.Code = []byte{rapid.SampledFrom([]byte{0, 1, 3, 255}).Draw(t, "code"), 7}
 		}
 	} else {
-		for _, m := range pairsSchema.Modalities {
+		for _, m := range dbkit.PairsSchema.Modalities {
 			if rapid.IntRange(0, 3).Draw(t, "has "+m.Name) == 0 {
 				continue
 			}
@@ -113,7 +115,7 @@ func drawItem(t *rapid.T, codesOnly, partial bool) *Item {
 }
 
 func TestRandomOperationsAgainstTheOracle(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, codesOnly := range []bool{false, true} {
 		t.Run(fmt.Sprintf("codesOnly=%v", codesOnly), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkRandomOperations(t, codesOnly) })
@@ -122,12 +124,12 @@ func TestRandomOperationsAgainstTheOracle(t *testing.T) {
 }
 
 // sparseOrDense returns an item with its text in either form.
-func sparseOrDense(t *rapid.T, it *Item) *Item {
+func sparseOrDense(t *rapid.T, it *db.Item) *db.Item {
 	x, ok := it.Vectors["text"]
 	if !ok || rapid.Bool().Draw(t, "dense") {
 		return it
 	}
-	out, s := *it, Sparse{}
+	out, s := *it, db.Sparse{}
 	out.Vectors = maps.Clone(it.Vectors)
 	delete(out.Vectors, "text")
 	for j, v := range x {
@@ -135,32 +137,32 @@ func sparseOrDense(t *rapid.T, it *Item) *Item {
 			s.Index, s.Value = append(s.Index, uint32(j)), append(s.Value, v)
 		}
 	}
-	out.Sparse = map[string]Sparse{"text": s}
+	out.Sparse = map[string]db.Sparse{"text": s}
 	return &out
 }
 
 // dense returns an item of the database with all vectors dense, as the oracle has it.
-func dense(it *Item) *Item {
+func dense(it *db.Item) *db.Item {
 	if x, ok := it.Sparse["text"]; ok {
 		out := *it
 		out.Vectors, out.Sparse = maps.Clone(it.Vectors), nil
 		if out.Vectors == nil {
 			out.Vectors = map[string][]float32{}
 		}
-		out.Vectors["text"] = record.Expand(model.Vector(x), pairsSchema.Modalities[1].Dim)
+		out.Vectors["text"] = record.Expand(model.Vector(x), dbkit.PairsSchema.Modalities[1].Dim)
 		return &out
 	}
 	return it
 }
 
 func checkRandomOperations(t *rapid.T, codesOnly bool) {
-	opts := &Options{FS: vfs.NewMem()}
-	d, err := Open("db", opts)
+	opts := &db.Options{FS: vfs.NewMem()}
+	d, err := db.Open("db", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { d.Close() }()
-	schema := pairsSchema
+	schema := dbkit.PairsSchema
 	if codesOnly {
 		schema.Modalities, schema.Bits = nil, 16
 	} else {
@@ -171,7 +173,7 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &oracle{items: map[string]*Item{}}
+	o := &oracle{items: map[string]*db.Item{}}
 	trained := codesOnly
 	for range rapid.IntRange(1, 25).Draw(t, "steps") {
 		switch op := rapid.IntRange(0, 9).Draw(t, "op"); {
@@ -220,7 +222,7 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 				t.Fatal(err)
 			}
 		case op == 7 && !codesOnly:
-			opt := TrainOptions{Options: model.Options{Bits: 16, Seed: uint64(rapid.IntRange(0, 3).Draw(t, "seed"))}}
+			opt := db.TrainOptions{Options: model.Options{Bits: 16, Seed: uint64(rapid.IntRange(0, 3).Draw(t, "seed"))}}
 			opt.Views, opt.Fusion = drawViews(t)
 			if _, err := c.Train(ctx, opt); err == nil {
 				trained = true
@@ -229,7 +231,7 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 			if err := d.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if d, err = Open("db", opts); err != nil {
+			if d, err = db.Open("db", opts); err != nil {
 				t.Fatal(err)
 			}
 			if c, err = d.Collection("main"); err != nil {
@@ -242,9 +244,9 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 }
 
 // checkAgainst compares everything that can be read with the oracle.
-func checkAgainst(t *rapid.T, c *Collection, o *oracle, trained bool) {
-	ignoreCode := cmpopts.IgnoreFields(Item{}, "CodeFrom", "Code", "Codes")
-	var items []*Item
+func checkAgainst(t *rapid.T, c *db.Collection, o *oracle, trained bool) {
+	ignoreCode := cmpopts.IgnoreFields(db.Item{}, "CodeFrom", "Code", "Codes")
+	var items []*db.Item
 	for it, err := range c.Items(ctx) {
 		if err != nil {
 			t.Fatal(err)
@@ -277,12 +279,12 @@ func checkAgainst(t *rapid.T, c *Collection, o *oracle, trained bool) {
 }
 
 // checkSearches compares answers with a linear scan over the items.
-func checkSearches(t *rapid.T, c *Collection, items []*Item) {
+func checkSearches(t *rapid.T, c *db.Collection, items []*db.Item) {
 	stats, err := c.Stats()
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := Query{K: rapid.IntRange(1, 15).Draw(t, "k"), Code: make([]byte, stats.Bits/8)}
+	q := db.Query{K: rapid.IntRange(1, 15).Draw(t, "k"), Code: make([]byte, stats.Bits/8)}
 	q.Code[0] = rapid.Byte().Draw(t, "query")
 	if len(stats.Modalities) > 0 && rapid.Bool().Draw(t, "to") {
 		q.To = "image"
@@ -294,7 +296,7 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 	if len(stats.Modalities) > 0 && rapid.Bool().Draw(t, "byVector") {
 		q.From, q.Code = "text", nil
 		q.Vector = []float32{1, 0, float32(rapid.IntRange(-2, 2).Draw(t, "x")), 1, 0}
-		if _, z, err = c.EncodeQuery(ctx, Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
+		if _, z, err = c.EncodeQuery(ctx, db.Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
 			// No labelled item had text, or all had the same: then searches say so, too.
 			if _, serr := c.Search(ctx, q); serr == nil || serr.Error() != err.Error() {
 				t.Fatalf("encode says %v, search %v", err, serr)
@@ -304,17 +306,17 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 	}
 	code := q.Code
 	if z != nil {
-		code, _, _ = c.EncodeQuery(ctx, Query{From: "text", To: q.To, Vector: q.Vector})
+		code, _, _ = c.EncodeQuery(ctx, db.Query{From: "text", To: q.To, Vector: q.Vector})
 	}
-	codeOf := func(it *Item) []byte { return codeFor(it, q.To, stats) }
-	distance := func(it *Item) int {
+	codeOf := func(it *db.Item) []byte { return codeFor(it, q.To, stats) }
+	distance := func(it *db.Item) int {
 		n := 0
 		for i := range code {
 			n += bits.OnesCount8(code[i] ^ codeOf(it)[i])
 		}
 		return n
 	}
-	eligible := map[string]*Item{}
+	eligible := map[string]*db.Item{}
 	codes := map[string]bool{}
 	for _, it := range items {
 		if it.Code != nil && it.CodeFrom == "" {
@@ -339,7 +341,7 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 
 	radius := rapid.IntRange(0, 16).Draw(t, "radius")
 	for _, r := range []int{-1, radius} {
-		var res *Result
+		var res *db.Result
 		within := 0
 		for _, it := range eligible {
 			if r < 0 || distance(it) <= r {
@@ -348,7 +350,7 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 		}
 		if r < 0 {
 			res, err = c.Search(ctx, q)
-		} else if res, err = firstWithin(c, q, r); err == nil && res.Total != within {
+		} else if res, err = dbkit.FirstWithin(c, q, r); err == nil && res.Total != within {
 			t.Fatalf("radius %d: total %d, want %d", r, res.Total, within)
 		}
 		if err != nil {

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"cmp"
@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
@@ -79,16 +81,16 @@ func (l *ledger) delete(key string) {
 }
 
 // answer returns all items in the order of a query by code.
-func (l *ledger) answer(code []byte) []Hit {
-	var hits []Hit
+func (l *ledger) answer(code []byte) []db.Hit {
+	var hits []db.Hit
 	for key, row := range l.keys {
 		d := 0
 		for i, b := range []byte(l.codes[row]) {
 			d += bits.OnesCount8(b ^ code[i])
 		}
-		hits = append(hits, Hit{Key: key, Row: uint32(row), Distance: d, Score: math.NaN()})
+		hits = append(hits, db.Hit{Key: key, Row: uint32(row), Distance: d, Score: math.NaN()})
 	}
-	slices.SortFunc(hits, func(a, b Hit) int {
+	slices.SortFunc(hits, func(a, b db.Hit) int {
 		return cmp.Or(cmp.Compare(a.Distance, b.Distance),
 			cmp.Compare(l.ages[l.codes[int(a.Row)]], l.ages[l.codes[int(b.Row)]]), cmp.Compare(a.Row, b.Row))
 	})
@@ -97,9 +99,9 @@ func (l *ledger) answer(code []byte) []Hit {
 
 // coldCollection returns the present state of a collection as it is when a large
 // database has just been opened: its codes are not in memory.
-func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
-	now := State(d).Current.Load()
-	v := &state.View{Snap: State(d).Engine.DB.NewSnapshot(), Sequence: now.Sequence}
+func coldCollection(d *db.DB, c *db.Collection) (cold *db.Collection, release func()) {
+	now := db.State(d).Current.Load()
+	v := &state.View{Snap: db.State(d).Engine.DB.NewSnapshot(), Sequence: now.Sequence}
 	v.Refs.Store(1)
 	for cv := range now.Collections.Values() {
 		without := *cv
@@ -109,24 +111,24 @@ func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
 		}
 		v.Catalogue = v.Catalogue.With(&without)
 	}
-	return AtView(c, v)
+	return db.AtView(c, v)
 }
 
-func sameHits(a, b []Hit) bool {
-	return slices.EqualFunc(a, b, func(x, y Hit) bool {
+func sameHits(a, b []db.Hit) bool {
+	return slices.EqualFunc(a, b, func(x, y db.Hit) bool {
 		return x.Key == y.Key && x.Row == y.Row && x.Distance == y.Distance &&
 			(x.Score == y.Score || math.IsNaN(x.Score) && math.IsNaN(y.Score))
 	})
 }
 
-func within(hits []Hit, r int) []Hit {
-	return slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool { return h.Distance > r })
+func within(hits []db.Hit, r int) []db.Hit {
+	return slices.DeleteFunc(slices.Clone(hits), func(h db.Hit) bool { return h.Distance > r })
 }
 
 // checkAnswers asks for the neighbours of q in every way and compares the answers
 // with want, all of them in order.
-func checkAnswers(t *rapid.T, c *Collection, q Query, want []Hit) {
-	fail := func(what string, plan Plan, got, want []Hit, err error) {
+func checkAnswers(t *rapid.T, c *db.Collection, q db.Query, want []db.Hit) {
+	fail := func(what string, plan db.Plan, got, want []db.Hit, err error) {
 		t.Helper()
 		t.Fatalf("%s, plan %v: %v\n got %v\nwant %v", what, plan, err, got, want)
 	}
@@ -141,10 +143,10 @@ func checkAnswers(t *rapid.T, c *Collection, q Query, want []Hit) {
 	}
 	near := within(want, r)
 	all := k
-	for _, plan := range allPlans {
+	for _, plan := range dbkit.AllPlans {
 		q.Plan, q.K, k = plan, all, all
 		// To know that there are no more, lookups would have to try every value.
-		exhausts := plan != PlanDisk || s.Bits <= 8
+		exhausts := plan != db.PlanDisk || s.Bits <= 8
 		if !exhausts {
 			if len(want) == 0 {
 				continue
@@ -174,7 +176,7 @@ func checkAnswers(t *rapid.T, c *Collection, q Query, want []Hit) {
 		if !exhausts {
 			continue
 		}
-		hits, err := collect(c.Neighbors(ctx, q))
+		hits, err := dbkit.Collect(c.Neighbors(ctx, q))
 		if err != nil || !sameHits(hits, want) {
 			fail("neighbours", plan, hits, want, err)
 		}
@@ -195,14 +197,14 @@ func checkAnswers(t *rapid.T, c *Collection, q Query, want []Hit) {
 	checkPages(t, c, q, r, near)
 }
 
-func hitsOf(r *Result) []Hit {
+func hitsOf(r *db.Result) []db.Hit {
 	if r == nil {
 		return nil
 	}
 	return r.Hits
 }
 
-func checkRuns(t *rapid.T, c *Collection, q Query, r int, want []Hit) {
+func checkRuns(t *rapid.T, c *db.Collection, q db.Query, r int, want []db.Hit) {
 	runs, err := c.SearchRadius(ctx, q, r)
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +214,7 @@ func checkRuns(t *rapid.T, c *Collection, q Query, r int, want []Hit) {
 		t.Fatalf("plan %v: %d within %d, want %d", q.Plan, runs.Total(), r, len(want))
 	}
 	for range 2 { // they can be read again
-		hits, err := collect(runs.Hits(ctx))
+		hits, err := dbkit.Collect(runs.Hits(ctx))
 		if err != nil || !sameHits(hits, want) {
 			t.Fatalf("plan %v: hits of the runs within %d: %v, want %v: %v", q.Plan, r, hits, want, err)
 		}
@@ -250,19 +252,19 @@ func checkRuns(t *rapid.T, c *Collection, q Query, r int, want []Hit) {
 }
 
 // checkPages reads the answer by pages of random sizes, each by another plan.
-func checkPages(t *rapid.T, c *Collection, q Query, radius int, want []Hit) {
+func checkPages(t *rapid.T, c *db.Collection, q db.Query, radius int, want []db.Hit) {
 	for at := 0; ; {
 		q.K = rapid.IntRange(1, 12).Draw(t, "page")
-		q.Plan = rapid.SampledFrom(allPlans).Draw(t, "plan")
-		if q.Plan == PlanDisk && radius < 0 && at+q.K > len(want)/2 {
-			q.Plan = PlanAuto // see checkAnswers
+		q.Plan = rapid.SampledFrom(dbkit.AllPlans).Draw(t, "plan")
+		if q.Plan == db.PlanDisk && radius < 0 && at+q.K > len(want)/2 {
+			q.Plan = db.PlanAuto // see checkAnswers
 		}
-		var res *Result
+		var res *db.Result
 		var err error
 		if radius < 0 {
 			res, err = c.Search(ctx, q)
 		} else {
-			res, err = firstWithin(c, q, radius)
+			res, err = dbkit.FirstWithin(c, q, radius)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -282,10 +284,10 @@ func checkPages(t *rapid.T, c *Collection, q Query, radius int, want []Hit) {
 }
 
 // forceBuild indexes all codes, as happens by itself when they are many.
-func forceBuild(t *rapid.T, d *DB) {
+func forceBuild(t *rapid.T, d *db.DB) {
 	done := map[*state.CodeSet]bool{}
 	for built, err := true, error(nil); built; {
-		built, err = State(d).Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
+		built, err = db.State(d).Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
 			if set.Table == nil || done[set.Set] {
 				return nil
 			}
@@ -300,11 +302,11 @@ func forceBuild(t *rapid.T, d *DB) {
 
 // moment is a state that was, and what is expected of it.
 type moment struct {
-	snapshot *Snapshot
-	c, cold  *Collection
+	snapshot *db.Snapshot
+	c, cold  *db.Collection
 	release  func()
 	code     []byte
-	want     []Hit
+	want     []db.Hit
 }
 
 func (m *moment) close(t *rapid.T) {
@@ -315,7 +317,7 @@ func (m *moment) close(t *rapid.T) {
 }
 
 func TestAllPlansAgreeWithTheDefinition(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, q := range []int{8, 64, 136} {
 		t.Run(fmt.Sprint(q, " bits"), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkHistory(t, q) })
@@ -338,13 +340,13 @@ func drawCode(t *rapid.T, q int) []byte {
 }
 
 func checkHistory(t *rapid.T, q int) {
-	opts := &Options{FS: vfs.NewMem()}
-	d, err := Open("db", opts)
+	opts := &db.Options{FS: vfs.NewMem()}
+	d, err := db.Open("db", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: q})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: q})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,13 +357,13 @@ func checkHistory(t *rapid.T, q int) {
 		switch rapid.SampledFrom([]string{"put", "batch", "batch", "merge", "delete", "build", "compact", "reopen", "moment"}).Draw(t, "op") {
 		case "put":
 			k, code := key(), drawCode(t, q)
-			if _, err := c.Put(ctx, &Item{Key: k, Code: code}); err != nil {
+			if _, err := c.Put(ctx, &db.Item{Key: k, Code: code}); err != nil {
 				t.Fatal(err)
 			}
 			l.put(k, code)
 		case "merge":
 			k, code := key(), drawCode(t, q)
-			if _, err := c.Merge(ctx, &Item{Key: k, Code: code}); err != nil {
+			if _, err := c.Merge(ctx, &db.Item{Key: k, Code: code}); err != nil {
 				t.Fatal(err)
 			}
 			l.put(k, code)
@@ -381,11 +383,11 @@ func checkHistory(t *rapid.T, q int) {
 					b.Delete(c, k)
 					l.delete(k)
 				case 1:
-					b.Put(c, &Item{Key: k, Code: same})
+					b.Put(c, &db.Item{Key: k, Code: same})
 					l.put(k, same)
 				default:
 					code := drawCode(t, q)
-					b.Put(c, &Item{Key: k, Code: code})
+					b.Put(c, &db.Item{Key: k, Code: code})
 					l.put(k, code)
 				}
 			}
@@ -403,7 +405,7 @@ func checkHistory(t *rapid.T, q int) {
 				t.Fatal(err)
 			}
 			for _, m := range moments {
-				if _, err := m.c.Search(ctx, Query{Code: m.code}); !errors.Is(err, ErrClosed) {
+				if _, err := m.c.Search(ctx, db.Query{Code: m.code}); !errors.Is(err, db.ErrClosed) {
 					t.Fatalf("a snapshot of a closed database: %v", err)
 				}
 			}
@@ -413,7 +415,7 @@ func checkHistory(t *rapid.T, q int) {
 			} else {
 				opts.IndexCacheBytes = 0
 			}
-			if d, err = Open("db", opts); err != nil {
+			if d, err = db.Open("db", opts); err != nil {
 				t.Fatal(err)
 			}
 			if c, err = d.Collection("main"); err != nil {
@@ -432,27 +434,27 @@ func checkHistory(t *rapid.T, q int) {
 			moments = append(moments, m)
 		}
 	}
-	query := Query{Code: drawCode(t, q)}
+	query := db.Query{Code: drawCode(t, q)}
 	want := l.answer(query.Code)
 	checkAnswers(t, c, query, want)
 	if len(want) > 0 { // by the key of an item: its code
 		k := want[rapid.IntRange(0, len(want)-1).Draw(t, "by key")].Key
 		byKey := l.answer([]byte(l.codes[l.keys[k]]))
-		i := slices.IndexFunc(byKey, func(h Hit) bool { return h.Key == k })
+		i := slices.IndexFunc(byKey, func(h db.Hit) bool { return h.Key == k })
 		itself := byKey[i]
 		byKey = slices.Delete(byKey, i, i+1)
 		exclude := rapid.Bool().Draw(t, "exclude")
 		if !exclude { // it is the first with its code, which is the nearest
 			byKey = slices.Insert(byKey, 0, itself)
 		}
-		checkAnswers(t, c, Query{Key: k, ExcludeSelf: exclude}, byKey)
+		checkAnswers(t, c, db.Query{Key: k, ExcludeSelf: exclude}, byKey)
 	}
 	cold, release := coldCollection(d, c)
 	checkAnswers(t, cold, query, want)
 	release()
 	for _, m := range moments {
-		checkAnswers(t, m.c, Query{Code: m.code}, m.want)
-		checkAnswers(t, m.cold, Query{Code: m.code}, m.want)
+		checkAnswers(t, m.c, db.Query{Code: m.code}, m.want)
+		checkAnswers(t, m.cold, db.Query{Code: m.code}, m.want)
 		m.close(t)
 	}
 }
@@ -461,15 +463,15 @@ func checkHistory(t *rapid.T, q int) {
 // here does not compute: all ways must agree on one order, and that must have the
 // right items at the right distances, and the scores that Encode implies.
 func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	rapid.Check(t, func(t *rapid.T) {
-		opts := &Options{FS: vfs.NewMem()}
-		d, err := Open("db", opts)
+		opts := &db.Options{FS: vfs.NewMem()}
+		d, err := db.Open("db", opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = d.Close() }()
-		c, err := d.CreateCollection(ctx, "main", pairsSchema)
+		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -492,7 +494,7 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 			case "train":
 				opt := model.Options{Bits: 8, Anchors: 4, Seed: 1}
 				opt.Views, opt.Fusion = drawViews(t)
-				_, err := c.Train(ctx, TrainOptions{Options: opt})
+				_, err := c.Train(ctx, db.TrainOptions{Options: opt})
 				trained = trained || err == nil
 			case "build":
 				forceBuild(t, d)
@@ -508,7 +510,7 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 				if err := d.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if d, err = Open("db", opts); err != nil {
+				if d, err = db.Open("db", opts); err != nil {
 					t.Fatal(err)
 				}
 				if c, err = d.Collection("main"); err != nil {
@@ -556,10 +558,10 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 	})
 }
 
-func drawPair(t *rapid.T) *Item {
-	it := &Item{Key: fmt.Sprintf("k%d", rapid.IntRange(0, 50).Draw(t, "key")), Vectors: map[string][]float32{}}
+func drawPair(t *rapid.T) *db.Item {
+	it := &db.Item{Key: fmt.Sprintf("k%d", rapid.IntRange(0, 50).Draw(t, "key")), Vectors: map[string][]float32{}}
 	class := rapid.IntRange(0, 2).Draw(t, "class")
-	for _, m := range pairsSchema.Modalities {
+	for _, m := range dbkit.PairsSchema.Modalities {
 		if rapid.IntRange(0, 4).Draw(t, "lacks") == 0 {
 			continue
 		}
@@ -579,8 +581,8 @@ func drawPair(t *rapid.T) *Item {
 
 // learnedAnswer draws a query and returns it with the whole answer, which it
 // checks.
-func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
-	q := Query{Rerank: rapid.SampledFrom([]Rerank{RerankProjection, RerankNone, RerankAsymmetric, RerankAsymmetric}).Draw(t, "rerank"),
+func learnedAnswer(t *rapid.T, c *db.Collection) (db.Query, []db.Hit) {
+	q := db.Query{Rerank: rapid.SampledFrom([]db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankAsymmetric}).Draw(t, "rerank"),
 		To: rapid.SampledFrom([]string{"", "image", "text"}).Draw(t, "to")}
 	stats, err := c.Stats()
 	if err != nil {
@@ -589,10 +591,10 @@ func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
 	if q.To = drawTarget(t, c, stats, q); len(stats.Views) > 0 && q.To == "" {
 		return q, nil // the model knows another target only
 	}
-	codeOf := func(it *Item) []byte { return codeFor(it, q.To, stats) }
-	items := map[string]*Item{}
+	codeOf := func(it *db.Item) []byte { return codeFor(it, q.To, stats) }
+	items := map[string]*db.Item{}
 	coded := 0
-	var all []*Item
+	var all []*db.Item
 	for it, err := range c.Items(ctx) {
 		if err != nil {
 			t.Fatal(err)
@@ -610,12 +612,12 @@ func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
 	switch pair := drawPair(t); {
 	case pair.Vectors["text"] != nil:
 		q.From, q.Vector = "text", pair.Vectors["text"]
-		if code, z, err = c.EncodeQuery(ctx, Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
+		if code, z, err = c.EncodeQuery(ctx, db.Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
 			return q, nil // the model does not know texts
 		}
 	case len(all) > 0:
 		q.Key = all[rapid.IntRange(0, len(all)-1).Draw(t, "by key")].Key
-		it := all[slices.IndexFunc(all, func(it *Item) bool { return it.Key == q.Key })]
+		it := all[slices.IndexFunc(all, func(it *db.Item) bool { return it.Key == q.Key })]
 		code = codeOf(it)
 		for _, v := range stats.Views { // in its place, what the item has elsewhere
 			if code == nil {
@@ -652,7 +654,7 @@ func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
 		if i > 0 {
 			last := res.Hits[i-1]
 			wrong := last.Distance > d || last.Distance == d && last.Score < h.Score
-			if q.Rerank == RerankAsymmetric && z != nil {
+			if q.Rerank == db.RerankAsymmetric && z != nil {
 				wrong = last.Score < h.Score
 			}
 			if wrong {

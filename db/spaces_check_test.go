@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"encoding/binary"
@@ -12,6 +12,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
@@ -21,7 +23,7 @@ import (
 // of collections and their spaces with what has to follow from the items, the models
 // and the counters. For that it uses the encodings of values, and nothing that the
 // database holds in memory, which then has to say the same.
-func checkSpaces(t fataler, d *DB) {
+func checkSpaces(t fataler, d *db.DB) {
 	t.Helper()
 	if err := inconsistency(d); err != nil {
 		t.Fatal(err)
@@ -33,8 +35,8 @@ var looks int
 
 // inconsistency returns the first thing that checkSpaces, or, of one in eight, Verify does
 // not like.
-func inconsistency(d *DB) error {
-	v, done, err := State(d).Acquire()
+func inconsistency(d *db.DB) error {
+	v, done, err := db.State(d).Acquire()
 	if err != nil {
 		return err
 	}
@@ -77,8 +79,8 @@ func inconsistency(d *DB) error {
 	}
 	var first error
 	unreadable := false // in a test that makes reading fail
-	_, err = d.Verify(ctx, VerifyOptions{Deep: true}, func(f Finding) error {
-		unreadable = unreadable || strings.Contains(f.Problem, errInjected.Error())
+	_, err = d.Verify(ctx, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
+		unreadable = unreadable || strings.Contains(f.Problem, dbkit.ErrInjected.Error())
 		if first == nil {
 			first = errors.New(f.String())
 		}
@@ -387,12 +389,12 @@ func (c *storedCollection) checkItems(d *record.Descriptor, n codec.Counters) er
 
 // Whatever is taken away of a collection and its spaces, checkSpaces notices.
 func TestChecksOfSpacesNotice(t *testing.T) {
-	longTest(t)
-	w := newWorld(t, pairsSchema, true)
-	items := viewItems(60, 2)
+	dbkit.LongTest(t)
+	w := newWorld(t, dbkit.PairsSchema, true)
+	items := dbkit.ViewItems(60, 2)
 	w.put(items[:50])
-	mustTrain(t, w.c, tinyTraining(1, model.ViewsTarget))
-	mustTrain(t, w.c, tinyTraining(2, model.ViewsShared))
+	dbkit.MustTrain(t, w.c, dbkit.TinyTraining(1, model.ViewsTarget))
+	dbkit.MustTrain(t, w.c, dbkit.TinyTraining(2, model.ViewsShared))
 	w.put(items[45:])
 	if _, err := w.c.Delete(ctx, "k2", "k4"); err != nil {
 		t.Fatal(err)
@@ -401,10 +403,10 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 	checkSpaces(t, w.d)
 	noticed, n := map[byte]int{}, 0
 	for key := range storeKeys(t, w.d) {
-		if n++; !sampled(n, 3) {
+		if n++; !dbkit.Sampled(n, 3) {
 			continue
 		}
-		value, err := record.Get(State(w.d).Engine.DB, key)
+		value, err := record.Get(db.State(w.d).Engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,16 +414,16 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 			continue
 		}
 		look := func() error {
-			err := State(w.d).Committer.Show(ctx, func() error { return nil })
+			err := db.State(w.d).Committer.Show(ctx, func() error { return nil })
 			return errors.Join(err, inconsistency(w.d))
 		}
-		if err := State(w.d).Engine.DB.Delete(key, nil); err != nil {
+		if err := db.State(w.d).Engine.DB.Delete(key, nil); err != nil {
 			t.Fatal(err)
 		}
 		if look() == nil {
 			t.Errorf("key %x is gone, and nobody notices", key)
 		}
-		if err := State(w.d).Engine.DB.Set(key, value, nil); err != nil {
+		if err := db.State(w.d).Engine.DB.Set(key, value, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := look(); err != nil {

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -16,12 +18,12 @@ import (
 // and built, and snapshots look at what was there before.
 
 // added returns the modalities and fields that have been added to the schema.
-func (h *history) added() ([]Modality, []Field) {
-	return h.schema.Modalities[len(pairsSchema.Modalities):], h.schema.Fields[len(pairsSchema.Fields):]
+func (h *history) added() ([]db.Modality, []db.Field) {
+	return h.schema.Modalities[len(dbkit.PairsSchema.Modalities):], h.schema.Fields[len(dbkit.PairsSchema.Fields):]
 }
 
 // addTo gives an item some of what has been added, in maps of its own.
-func (h *history) addTo(it *Item) {
+func (h *history) addTo(it *db.Item) {
 	modalities, fields := h.added()
 	it.Vectors, it.Fields = maps.Clone(it.Vectors), maps.Clone(it.Fields)
 	for _, m := range modalities {
@@ -50,22 +52,22 @@ func (h *history) addTo(it *Item) {
 
 // alter adds modalities and fields, or what cannot be added.
 func (h *history) alter() string {
-	var a Alteration
+	var a db.Alteration
 	want := error(nil)
 	switch modalities, fields := h.added(); h.r.IntN(6) {
 	case 0:
-		a.AddFields, want = []Field{{Name: "new", Type: Int}, {Name: "text", Type: Int}}, ErrExists
+		a.AddFields, want = []db.Field{{Name: "new", Type: db.Int}, {Name: "text", Type: db.Int}}, db.ErrExists
 	case 1:
-		a.AddModalities, want = []Modality{{Name: "m", Dim: 3}, {Name: "m", Dim: 4}}, ErrInvalid
+		a.AddModalities, want = []db.Modality{{Name: "m", Dim: 3}, {Name: "m", Dim: 4}}, db.ErrInvalid
 	default:
 		if len(modalities) < 3 && h.r.IntN(2) == 0 {
-			a.AddModalities = []Modality{{Name: fmt.Sprint("added", len(modalities)), Dim: 2 + len(modalities)}}
+			a.AddModalities = []db.Modality{{Name: fmt.Sprint("added", len(modalities)), Dim: 2 + len(modalities)}}
 		}
 		if len(fields) < 5 {
-			a.AddFields = []Field{{Name: fmt.Sprint("field", len(fields)), Type: Int, Indexed: len(fields)%2 == 0}}
+			a.AddFields = []db.Field{{Name: fmt.Sprint("field", len(fields)), Type: db.Int, Indexed: len(fields)%2 == 0}}
 		}
 		if len(a.AddModalities)+len(a.AddFields) == 0 {
-			want = ErrInvalid
+			want = db.ErrInvalid
 		}
 	}
 	err := h.c.Alter(ctx, a)
@@ -82,8 +84,8 @@ func (h *history) alter() string {
 
 // training is tinyTraining that does not try maps for what has been added, of which there
 // may be little.
-func (h *history) training(views model.Views) TrainOptions {
-	opt := tinyTraining(uint64(h.r.IntN(4)), views)
+func (h *history) training(views model.Views) db.TrainOptions {
+	opt := dbkit.TinyTraining(uint64(h.r.IntN(4)), views)
 	modalities, _ := h.added()
 	for _, m := range modalities {
 		for _, it := range h.o.items {
@@ -96,12 +98,12 @@ func (h *history) training(views model.Views) TrainOptions {
 }
 
 // checkSchema compares the schema, and what filters find by what has been added.
-func (h *history) checkSchema(c *Collection, want Schema, o *oracle) {
+func (h *history) checkSchema(c *db.Collection, want db.Schema, o *oracle) {
 	schema, err := c.Schema()
 	if h.must(err); gocmp.Diff(want, schema, cmpopts.EquateEmpty()) != "" {
 		h.Fatal("schema: ", gocmp.Diff(want, schema, cmpopts.EquateEmpty()))
 	}
-	count := func(where string, match func(*Item) bool) {
+	count := func(where string, match func(*db.Item) bool) {
 		items := 0
 		for _, it := range o.items {
 			if match(it) {
@@ -113,11 +115,11 @@ func (h *history) checkSchema(c *Collection, want Schema, o *oracle) {
 		}
 	}
 	for _, m := range want.Modalities {
-		count("has("+m.Name+")", func(it *Item) bool { return it.Vectors[m.Name] != nil })
+		count("has("+m.Name+")", func(it *db.Item) bool { return it.Vectors[m.Name] != nil })
 	}
 	for _, f := range want.Fields {
 		if f.Indexed && f.Name != "year" {
-			count(f.Name+" >= 2", func(it *Item) bool { x, has := it.Fields[f.Name]; return has && x.(int) >= 2 })
+			count(f.Name+" >= 2", func(it *db.Item) bool { x, has := it.Fields[f.Name]; return has && x.(int) >= 2 })
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"cmp"
@@ -15,6 +15,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
@@ -27,27 +29,27 @@ type history struct {
 	t     testing.TB
 	seed  uint64
 	r     *rand.Rand
-	opts  *Options
-	d     *DB
-	c     *Collection
+	opts  *db.Options
+	d     *db.DB
+	c     *db.Collection
 	bulk  bool // thousands of items come once
-	items []*Item
+	items []*db.Item
 
-	schema           Schema // pairsSchema, and what has been added
+	schema           db.Schema // pairsSchema, and what has been added
 	o                oracle
-	spaces           []Space // complete ones, ascending
-	last             Space   // the largest number of a space that was ever seen
-	active, previous Space
+	spaces           []db.Space // complete ones, ascending
+	last             db.Space   // the largest number of a space that was ever seen
+	active, previous db.Space
 	snapshots        []*pastState
 	log              []string
 }
 
 // A pastState is a snapshot, and what it has to show.
 type pastState struct {
-	snap   *Snapshot
+	snap   *db.Snapshot
 	o      oracle
-	schema Schema
-	active Space
+	schema db.Schema
+	active db.Space
 	codes  map[string][]byte // of the active space, by key and target
 }
 
@@ -71,15 +73,15 @@ func (h *history) must(err error) {
 
 func newHistory(t testing.TB, seed uint64, bulk bool) *history {
 	h := &history{
-		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 7)), opts: &Options{FS: vfs.NewMem()}, bulk: bulk,
-		schema: pairsSchema, o: oracle{items: map[string]*Item{}}, items: viewItems(300, seed),
+		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 7)), opts: &db.Options{FS: vfs.NewMem()}, bulk: bulk,
+		schema: dbkit.PairsSchema, o: oracle{items: map[string]*db.Item{}}, items: dbkit.ViewItems(300, seed),
 	}
 	if seed%4 == 3 {
 		h.opts.UpdateItems = 10
 	}
-	h.d = mustOpen(t, "db", h.opts)
+	h.d = dbkit.MustOpen(t, "db", h.opts)
 	var err error
-	h.c, err = h.d.CreateCollection(ctx, "main", pairsSchema)
+	h.c, err = h.d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	h.must(err)
 	b := h.d.NewBatch()
 	for i := range h.r.IntN(50) { // mostly enough to train on
@@ -95,7 +97,7 @@ func (h *history) key() string { return fmt.Sprint("k", h.r.IntN(70)) }
 
 // item returns what an item may be like, under any key; seldom with a label that no
 // training has seen.
-func (h *history) item() *Item {
+func (h *history) item() *db.Item {
 	it := *h.items[h.r.IntN(len(h.items))]
 	it.Key = h.key()
 	switch h.r.IntN(12) {
@@ -113,8 +115,8 @@ func (h *history) item() *Item {
 }
 
 // partial returns what an item is merged with.
-func (h *history) partial() *Item {
-	it := &Item{Key: h.key()}
+func (h *history) partial() *db.Item {
+	it := &db.Item{Key: h.key()}
 	full := h.item()
 	switch h.r.IntN(5) {
 	case 0:
@@ -160,7 +162,7 @@ func (h *history) write(changes int) {
 // load puts so many new items that they are stored as tables.
 func (h *history) load() {
 	b := h.d.NewBatch()
-	for i := range TableRows {
+	for i := range db.TableRows {
 		it := h.item()
 		it.Key = fmt.Sprintf("b%d-%d", len(h.log), i)
 		h.must(b.Put(h.c, it))
@@ -170,7 +172,7 @@ func (h *history) load() {
 		}
 	}
 	h.must(b.Commit(ctx))
-	if !IsColumns(b) {
+	if !db.IsColumns(b) {
 		h.Fatal("that was no bulk load")
 	}
 }
@@ -215,7 +217,7 @@ func (h *history) train() string {
 		if tr.Active {
 			h.previous, h.active = h.active, tr.Space
 		}
-	case errors.Is(err, context.Canceled) && stop || errors.Is(err, ErrInvalid):
+	case errors.Is(err, context.Canceled) && stop || errors.Is(err, db.ErrInvalid):
 	default:
 		h.Fatal(what)
 	}
@@ -224,7 +226,7 @@ func (h *history) train() string {
 
 // reindex makes a space of the projections of another, while others write.
 func (h *history) reindex() string {
-	opt := ReindexOptions{Activate: h.r.IntN(2) == 0}
+	opt := db.ReindexOptions{Activate: h.r.IntN(2) == 0}
 	if len(h.spaces) > 0 && h.r.IntN(2) == 0 {
 		opt.Space = h.spaces[h.r.IntN(len(h.spaces))]
 	}
@@ -236,7 +238,7 @@ func (h *history) reindex() string {
 	}
 	re, err := h.c.Reindex(ctx, opt)
 	what := fmt.Sprintf("reindex %d, activate %v, %v", opt.Space, opt.Activate, err)
-	if h.active == 0 && opt.Space == 0 && errors.Is(err, ErrNoModel) {
+	if h.active == 0 && opt.Space == 0 && errors.Is(err, db.ErrNoModel) {
 		return what
 	}
 	if err != nil || re.Space <= h.last || re.Active != opt.Activate {
@@ -252,7 +254,7 @@ func (h *history) reindex() string {
 
 // update lets a space learn, while others write.
 func (h *history) update() string {
-	opt := UpdateOptions{Teacher: Teacher(h.r.IntN(4)), GrowLabels: h.r.IntN(3) == 0}
+	opt := db.UpdateOptions{Teacher: db.Teacher(h.r.IntN(4)), GrowLabels: h.r.IntN(3) == 0}
 	if len(h.spaces) > 0 && h.r.IntN(2) == 0 {
 		opt.Space = h.spaces[h.r.IntN(len(h.spaces))]
 	}
@@ -278,7 +280,7 @@ func (h *history) update() string {
 		err := <-result
 		what += fmt.Sprint(", ", err)
 		switch {
-		case err == nil, stop && errors.Is(err, context.Canceled), h.active == 0 && opt.Space == 0 && errors.Is(err, ErrNoModel):
+		case err == nil, stop && errors.Is(err, context.Canceled), h.active == 0 && opt.Space == 0 && errors.Is(err, db.ErrNoModel):
 		default:
 			h.Fatal(what)
 		}
@@ -292,7 +294,7 @@ func (h *history) revision() string {
 	if h.r.IntN(2) == 0 {
 		err := h.c.PinRevision(ctx, 0, revision, h.r.IntN(2) == 0)
 		switch {
-		case err == nil, errors.Is(err, ErrNotFound), h.active == 0 && errors.Is(err, ErrNoModel):
+		case err == nil, errors.Is(err, db.ErrNotFound), h.active == 0 && errors.Is(err, db.ErrNoModel):
 		default:
 			h.Fatal(err)
 		}
@@ -300,9 +302,9 @@ func (h *history) revision() string {
 	}
 	_, err := h.c.RestoreRevision(ctx, 0, revision)
 	switch {
-	case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid): // it knows too few labels
-	case h.active == 0 && errors.Is(err, ErrNoModel):
-	case h.opts.UpdateItems > 0 && errors.Is(err, ErrBusy):
+	case err == nil, errors.Is(err, db.ErrNotFound), errors.Is(err, db.ErrInvalid): // it knows too few labels
+	case h.active == 0 && errors.Is(err, db.ErrNoModel):
+	case h.opts.UpdateItems > 0 && errors.Is(err, db.ErrBusy):
 	default:
 		h.Fatal("restore ", revision, ": ", err)
 	}
@@ -311,9 +313,9 @@ func (h *history) revision() string {
 
 // one does one thing.
 func (h *history) one() string {
-	some := func() Space { // or one that there is not
+	some := func() db.Space { // or one that there is not
 		if len(h.spaces) == 0 || h.r.IntN(10) == 0 {
-			return h.last + 1 + Space(h.r.IntN(2))
+			return h.last + 1 + db.Space(h.r.IntN(2))
 		}
 		return h.spaces[h.r.IntN(len(h.spaces))]
 	}
@@ -330,7 +332,7 @@ func (h *history) one() string {
 		return fmt.Sprintf("write %d", n)
 	case op < 18:
 		it := h.item()
-		h.must(second(h.c.Put(ctx, it)))
+		h.must(dbkit.Second(h.c.Put(ctx, it)))
 		h.o.put(it)
 		return "put " + it.Key
 	case op < 20:
@@ -348,7 +350,7 @@ func (h *history) one() string {
 		id := some()
 		var want error
 		if !slices.Contains(h.spaces, id) {
-			want = ErrNotFound
+			want = db.ErrNotFound
 		} else if id != h.active {
 			h.active, h.previous = id, h.active
 		}
@@ -356,7 +358,7 @@ func (h *history) one() string {
 	case op < 31:
 		id, err := h.c.Rollback(ctx)
 		if h.previous == 0 {
-			return expect(err, ErrInvalid, "rollback")
+			return expect(err, db.ErrInvalid, "rollback")
 		}
 		h.active, h.previous = h.previous, h.active
 		if id != h.active {
@@ -368,11 +370,11 @@ func (h *history) one() string {
 		var want error
 		switch {
 		case !slices.Contains(h.spaces, id):
-			want = ErrNotFound
+			want = db.ErrNotFound
 		case id == h.active:
-			want = ErrInvalid
+			want = db.ErrInvalid
 		default:
-			h.spaces = slices.DeleteFunc(h.spaces, func(s Space) bool { return s == id })
+			h.spaces = slices.DeleteFunc(h.spaces, func(s db.Space) bool { return s == id })
 			if h.previous == id {
 				h.previous = 0
 			}
@@ -407,7 +409,7 @@ func (h *history) reopen() {
 	h.snapshots = nil
 	h.must(h.d.Close())
 	var err error
-	h.d, err = Open("db", h.opts)
+	h.d, err = db.Open("db", h.opts)
 	h.must(err)
 	h.c, err = h.d.Collection("main")
 	h.must(err)
@@ -427,7 +429,7 @@ func (h *history) snapshot() {
 }
 
 // codes returns the codes of the active space.
-func (h *history) codes(c *Collection) map[string][]byte {
+func (h *history) codes(c *db.Collection) map[string][]byte {
 	codes := map[string][]byte{}
 	for it, err := range c.Items(ctx) {
 		h.must(err)
@@ -454,7 +456,7 @@ func (h *history) checkPast(s *pastState) {
 	h.must(s.snap.Close())
 }
 
-func (h *history) checkItems(c *Collection, o *oracle) {
+func (h *history) checkItems(c *db.Collection, o *oracle) {
 	at := 0
 	for it, err := range c.Items(ctx) {
 		h.must(err)
@@ -463,7 +465,7 @@ func (h *history) checkItems(c *Collection, o *oracle) {
 		}
 		want := *o.items[o.order[at]]
 		at++
-		ignore := cmpopts.IgnoreFields(Item{}, "CodeFrom", "Code", "Codes")
+		ignore := cmpopts.IgnoreFields(db.Item{}, "CodeFrom", "Code", "Codes")
 		if !sameItem(&want, it) {
 			h.Fatal(gocmp.Diff(&want, it, ignore, cmpopts.EquateEmpty(), cmpopts.SortSlices(cmp.Less[string])))
 		}
@@ -475,16 +477,16 @@ func (h *history) checkItems(c *Collection, o *oracle) {
 
 // sameItem is what cmp.Diff says, sooner, where thousands of items are compared; ints
 // come back as int64.
-func sameItem(a, b *Item) bool {
-	fields := func(it *Item) string { return fmt.Sprint(it.Fields) }
+func sameItem(a, b *db.Item) bool {
+	fields := func(it *db.Item) string { return fmt.Sprint(it.Fields) }
 	sorted := func(x []string) []string { return slices.Compact(slices.Sorted(slices.Values(x))) }
 	return a.Key == b.Key && maps.EqualFunc(a.Vectors, b.Vectors, slices.Equal[[]float32]) && string(a.Payload) == string(b.Payload) &&
 		fields(a) == fields(b) && slices.Equal(sorted(a.Labels), sorted(b.Labels))
 }
 
 // checkSearch compares the answers in a space with a linear scan over its codes.
-func (h *history) checkSearch(c *Collection, space Space) {
-	err := Read(c, func(v *state.View, cv *state.CollectionView) error {
+func (h *history) checkSearch(c *db.Collection, space db.Space) {
+	err := db.Read(c, func(v *state.View, cv *state.CollectionView) error {
 		in, err := cv.InSpace(uint32(space))
 		if err != nil {
 			return err
@@ -494,9 +496,9 @@ func (h *history) checkSearch(c *Collection, space Space) {
 			if t, is := set.Modality(); is {
 				to = in.Modalities[t].Name
 			}
-			q := Query{Space: space, To: to, Code: randomCodes(1, set.Bits, h.r.Uint64())[0], K: 20_000}
+			q := db.Query{Space: space, To: to, Code: dbkit.RandomCodes(1, set.Bits, h.r.Uint64())[0], K: 20_000}
 			radius := h.r.IntN(8)
-			res, err := firstWithin(c, q, radius)
+			res, err := dbkit.FirstWithin(c, q, radius)
 			if err != nil {
 				return err
 			}
@@ -527,10 +529,10 @@ func (h *history) check() {
 	checkSpaces(h, h.d)
 	h.checkItems(h.c, &h.o)
 	h.checkSchema(h.c, h.schema, &h.o)
-	h.must(Read(h.c, func(_ *state.View, cv *state.CollectionView) error {
-		var ids []Space
+	h.must(db.Read(h.c, func(_ *state.View, cv *state.CollectionView) error {
+		var ids []db.Space
 		for _, sp := range cv.Spaces {
-			ids = append(ids, Space(sp.Space.ID))
+			ids = append(ids, db.Space(sp.Space.ID))
 			if sp.Numbers.Building {
 				return fmt.Errorf("space %d is being built", sp.Space.ID)
 			}
@@ -572,14 +574,14 @@ func TestRandomHistoriesOfSpaces(t *testing.T) {
 	}
 	start := time.Now()
 	first := seed.From(t, 0)
-	for s := first; s < first+runs || time.Since(start) < *soak; s++ {
-		bulk := *soak > 0 && s%10 == 0
+	for s := first; s < first+runs || time.Since(start) < *dbkit.Soak; s++ {
+		bulk := *dbkit.Soak > 0 && s%10 == 0
 		newHistory(t, s, bulk).run(80)
 	}
 }
 
 // The same with thousands of items at once.
 func TestRandomHistoriesOfSpacesWithABulkLoad(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	newHistory(t, seed.From(t, 1000), true).run(40)
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -21,13 +23,13 @@ import (
 // an item: whoever draws the one writes down the other.
 type filterCase struct {
 	text  string
-	match func(*Item) bool
+	match func(*db.Item) bool
 }
 
-var filterSchema = Schema{
-	Modalities: []Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 1}},
-	Fields: []Field{
-		{"note", String, false}, {"n", Int, true}, {"x", Float, true}, {"s", String, true}, {"b", Bool, true}, {"and", Int, true}, {"t", String, true},
+var filterSchema = db.Schema{
+	Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 1}},
+	Fields: []db.Field{
+		{"note", db.String, false}, {"n", db.Int, true}, {"x", db.Float, true}, {"s", db.String, true}, {"b", db.Bool, true}, {"and", db.Int, true}, {"t", db.String, true},
 	},
 }
 
@@ -43,12 +45,12 @@ var (
 	}
 	filterStrings = []string{
 		"", "\x00", "A", "a", "a\x00", "a\x00b", "aa", "b", "it's", `"`, "two\nlines", "\xc2\xa0", "ä", "\U0001F600",
-		strings.Repeat("z", MaxIndexedBytes), strings.Repeat("z", MaxIndexedBytes-1),
+		strings.Repeat("z", db.MaxIndexedBytes), strings.Repeat("z", db.MaxIndexedBytes-1),
 	}
 )
 
-func drawFilterItem(t *rapid.T, codesOnly bool) *Item {
-	it := &Item{Key: fmt.Sprintf("k%d", rapid.IntRange(0, 15).Draw(t, "key"))}
+func drawFilterItem(t *rapid.T, codesOnly bool) *db.Item {
+	it := &db.Item{Key: fmt.Sprintf("k%d", rapid.IntRange(0, 15).Draw(t, "key"))}
 	has := func(what string) bool { return rapid.IntRange(0, 2).Draw(t, what) > 0 }
 	if codesOnly {
 		it.Code = []byte{rapid.Byte().Draw(t, "code"), 7}
@@ -143,20 +145,20 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) filterCase {
 	switch what {
 	case 0:
 		if codesOnly {
-			return filterCase{"label != 'a'", func(it *Item) bool { return !slices.Contains(it.Labels, "a") }}
+			return filterCase{"label != 'a'", func(it *db.Item) bool { return !slices.Contains(it.Labels, "a") }}
 		}
 		m := rapid.SampledFrom([]string{"image", "text"}).Draw(t, "modality")
-		return filterCase{"has(" + m + ")", func(it *Item) bool { return it.Vectors[m] != nil }}
+		return filterCase{"has(" + m + ")", func(it *db.Item) bool { return it.Vectors[m] != nil }}
 	case 1, 2:
 		l := rapid.SampledFrom(append(slices.Clone(filterLabels), "unknown")).Draw(t, "label")
 		other := rapid.SampledFrom(filterLabels).Draw(t, "other label")
 		switch rapid.IntRange(0, 2).Draw(t, "label op") {
 		case 0:
-			return filterCase{"label = " + quoted(l), func(it *Item) bool { return slices.Contains(it.Labels, l) }}
+			return filterCase{"label = " + quoted(l), func(it *db.Item) bool { return slices.Contains(it.Labels, l) }}
 		case 1:
-			return filterCase{"label != " + quoted(l), func(it *Item) bool { return !slices.Contains(it.Labels, l) }}
+			return filterCase{"label != " + quoted(l), func(it *db.Item) bool { return !slices.Contains(it.Labels, l) }}
 		}
-		return filterCase{"label IN (" + quoted(l) + "," + quoted(other) + ")", func(it *Item) bool {
+		return filterCase{"label IN (" + quoted(l) + "," + quoted(other) + ")", func(it *db.Item) bool {
 			return slices.Contains(it.Labels, l) || slices.Contains(it.Labels, other)
 		}}
 	case 3, 4, 5, 6:
@@ -168,7 +170,7 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) filterCase {
 		lit := drawLiteral(t, field)
 		if rapid.IntRange(0, 4).Draw(t, "in") == 0 {
 			other := drawLiteral(t, field)
-			return filterCase{name + " in (" + lit.text + " , " + other.text + ")", func(it *Item) bool {
+			return filterCase{name + " in (" + lit.text + " , " + other.text + ")", func(it *db.Item) bool {
 				v, ok := it.Fields[field]
 				return ok && (lit.compare(v) == 0 || other.compare(v) == 0)
 			}}
@@ -178,25 +180,25 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) filterCase {
 			ops = []string{"=", "!=", "<", "<=", ">", ">="}
 		}
 		op := rapid.SampledFrom(ops).Draw(t, "op")
-		return filterCase{name + op + lit.text, func(it *Item) bool {
+		return filterCase{name + op + lit.text, func(it *db.Item) bool {
 			v, ok := it.Fields[field]
 			return ok && filterOps[op](lit.compare(v))
 		}}
 	case 7:
 		x := drawFilter(t, depth-1, codesOnly)
-		return filterCase{"NOT (" + x.text + ")", func(it *Item) bool { return !x.match(it) }}
+		return filterCase{"NOT (" + x.text + ")", func(it *db.Item) bool { return !x.match(it) }}
 	}
 	a, b := drawFilter(t, depth-1, codesOnly), drawFilter(t, depth-1, codesOnly)
 	if what == 8 {
-		return filterCase{"(" + a.text + ") and (" + b.text + ")", func(it *Item) bool { return a.match(it) && b.match(it) }}
+		return filterCase{"(" + a.text + ") and (" + b.text + ")", func(it *db.Item) bool { return a.match(it) && b.match(it) }}
 	}
-	return filterCase{"(" + a.text + ") OR (" + b.text + ")", func(it *Item) bool { return a.match(it) || b.match(it) }}
+	return filterCase{"(" + a.text + ") OR (" + b.text + ")", func(it *db.Item) bool { return a.match(it) || b.match(it) }}
 }
 
 // Whatever was put, merged, deleted and reopened, filters find what a look at every
 // item finds.
 func TestFiltersAgainstTheOracle(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, codesOnly := range []bool{false, true} {
 		t.Run(fmt.Sprintf("codesOnly=%v", codesOnly), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkFilters(t, codesOnly) })
@@ -205,8 +207,8 @@ func TestFiltersAgainstTheOracle(t *testing.T) {
 }
 
 func checkFilters(t *rapid.T, codesOnly bool) {
-	opts := &Options{FS: vfs.NewMem(), NoSync: true}
-	d, err := Open("db", opts)
+	opts := &db.Options{FS: vfs.NewMem(), NoSync: true}
+	d, err := db.Open("db", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +221,7 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &oracle{items: map[string]*Item{}}
+	o := &oracle{items: map[string]*db.Item{}}
 	for range rapid.IntRange(1, 12).Draw(t, "steps") {
 		switch op := rapid.IntRange(0, 9).Draw(t, "op"); {
 		case op <= 6: // a batch may touch a key several times
@@ -257,7 +259,7 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 			if err := d.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if d, err = Open("db", opts); err != nil {
+			if d, err = db.Open("db", opts); err != nil {
 				t.Fatal(err)
 			}
 			if c, err = d.Collection("main"); err != nil {
@@ -270,7 +272,7 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 	}
 }
 
-func checkFilter(t *rapid.T, c *Collection, o *oracle, f filterCase, codesOnly bool) {
+func checkFilter(t *rapid.T, c *db.Collection, o *oracle, f filterCase, codesOnly bool) {
 	var want []string
 	for _, key := range o.order {
 		if f.match(o.items[key]) {
@@ -300,7 +302,7 @@ func checkFilter(t *rapid.T, c *Collection, o *oracle, f filterCase, codesOnly b
 	if !codesOnly {
 		return
 	}
-	q := Query{Code: []byte{rapid.Byte().Draw(t, "query"), 7}, K: rapid.IntRange(1, 10).Draw(t, "k"), Where: f.text}
+	q := db.Query{Code: []byte{rapid.Byte().Draw(t, "query"), 7}, K: rapid.IntRange(1, 10).Draw(t, "k"), Where: f.text}
 	var distances []int
 	for _, key := range want {
 		distances = append(distances, bits.OnesCount8(o.items[key].Code[0]^q.Code[0]))
@@ -309,13 +311,13 @@ func checkFilter(t *rapid.T, c *Collection, o *oracle, f filterCase, codesOnly b
 	radius := rapid.IntRange(0, 8).Draw(t, "radius")
 	within, _ := slices.BinarySearch(distances, radius+1)
 	for _, r := range []int{-1, radius} {
-		var res *Result
+		var res *db.Result
 		var err error
 		expect := distances[:min(q.K, len(distances))]
 		if r < 0 {
 			res, err = c.Search(ctx, q)
 		} else {
-			res, err = firstWithin(c, q, r)
+			res, err = dbkit.FirstWithin(c, q, r)
 			expect = distances[:min(q.K, within)]
 		}
 		if err != nil {
@@ -338,13 +340,13 @@ func checkFilter(t *rapid.T, c *Collection, o *oracle, f filterCase, codesOnly b
 // Sets of rows are cut into containers of 65,536; this goes over several, some
 // of which lack what others have.
 func TestFiltersOverManyContainers(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	n := 70_000 // more than the rows of one container
-	if *everyFault {
+	if *dbkit.EveryFault {
 		n = 150_000 // of two
 	}
-	opts := &Options{FS: vfs.NewMem(), NoSync: true}
-	d := mustOpen(t, "db", opts)
+	opts := &db.Options{FS: vfs.NewMem(), NoSync: true}
+	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
 	schema := filterSchema
 	schema.Modalities, schema.Bits = nil, 8
@@ -353,9 +355,9 @@ func TestFiltersOverManyContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := seed.Rand(t, 1, 2)
-	items := make([]*Item, n) // by row; nil: deleted
-	draw := func(i int) *Item {
-		it := &Item{Key: fmt.Sprint("k", i), Code: []byte{byte(r.IntN(256))}, Fields: map[string]any{}}
+	items := make([]*db.Item, n) // by row; nil: deleted
+	draw := func(i int) *db.Item {
+		it := &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(r.IntN(256))}, Fields: map[string]any{}}
 		for j, l := range filterLabels {
 			if r.IntN(3+100*j) == 0 {
 				it.Labels = append(it.Labels, l)
@@ -376,7 +378,7 @@ func TestFiltersOverManyContainers(t *testing.T) {
 		it.Fields["and"] = int64(i % 4)
 		return it
 	}
-	commit := func(b *Batch) {
+	commit := func(b *db.Batch) {
 		if err := b.Commit(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -404,9 +406,9 @@ func TestFiltersOverManyContainers(t *testing.T) {
 			}
 		}
 		commit(b)
-		mustClose(t, d)
-		d = mustOpen(t, "db", opts)
-		c = mustCollection(t, d, "main")
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", opts)
+		c = dbkit.MustCollection(t, d, "main")
 	}
 	count := func(f filterCase) (n int) {
 		for _, it := range items {
@@ -425,15 +427,15 @@ func TestFiltersOverManyContainers(t *testing.T) {
 		if err != nil || got != want {
 			t.Fatalf("%s: %d, %v, want %d", f.text, got, err, want)
 		}
-		res, err := firstWithin(c, Query{Code: []byte{7}, Where: f.text, K: 5}, 8)
+		res, err := dbkit.FirstWithin(c, db.Query{Code: []byte{7}, Where: f.text, K: 5}, 8)
 		if err != nil || res.Total != want || len(res.Hits) != min(5, want) {
 			t.Fatalf("%s: %+v, %v, want %d", f.text, res, err, want)
 		}
 	}
-	f := filterCase{`"and" IN (1, 2) OR label = 'a'`, func(it *Item) bool {
+	f := filterCase{`"and" IN (1, 2) OR label = 'a'`, func(it *db.Item) bool {
 		return it.Fields["and"] == int64(1) || it.Fields["and"] == int64(2) || slices.Contains(it.Labels, "a")
 	}}
-	before := count(filterCase{match: func(*Item) bool { return true }})
+	before := count(filterCase{match: func(*db.Item) bool { return true }})
 	deleted, err := c.DeleteWhere(ctx, f.text)
 	if err != nil || deleted != count(f) {
 		t.Fatalf("deleted %d, %v, want %d", deleted, err, count(f))

@@ -1,4 +1,4 @@
-package db
+package dbkit
 
 import (
 	"fmt"
@@ -9,24 +9,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-var pairsSchema = Schema{
-	Modalities: []Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}},
-	Fields:     []Field{{"year", Int, true}, {"title", String, false}, {"price", Float, false}, {"new", Bool, false}},
+// PairsSchema is of items that have an image, a text and some fields.
+var PairsSchema = db.Schema{
+	Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}},
+	Fields: []db.Field{
+		{Name: "year", Type: db.Int, Indexed: true}, {Name: "title", Type: db.String},
+		{Name: "price", Type: db.Float}, {Name: "new", Type: db.Bool},
+	},
 }
 
-// pairs makes labelled items for pairsSchema.
-func pairs(n int, cfg synth.Config) []*Item {
+// Pairs makes labelled items for PairsSchema.
+func Pairs(n int, cfg synth.Config) []*db.Item {
 	cfg.Items, cfg.Dims = n, []int{8, 5}
 	data := synth.Pairs(cfg)
-	items := make([]*Item, n)
+	items := make([]*db.Item, n)
 	for i := range items {
-		it := &Item{Key: fmt.Sprintf("k%d", i), Vectors: map[string][]float32{}}
+		it := &db.Item{Key: fmt.Sprintf("k%d", i), Vectors: map[string][]float32{}}
 		for t, x := range data.Item(i) {
 			if x != nil {
-				it.Vectors[pairsSchema.Modalities[t].Name] = x
+				it.Vectors[PairsSchema.Modalities[t].Name] = x
 			}
 		}
 		for _, l := range data.Labels[i] {
@@ -37,9 +42,9 @@ func pairs(n int, cfg synth.Config) []*Item {
 	return items
 }
 
-// viewItems are labelled and unlabelled, and lack what may be missing.
-func viewItems(n int, seed uint64) []*Item {
-	items := pairs(n, synth.Config{Classes: 4, Noise: 2, Seed: seed})
+// ViewItems makes items for PairsSchema. They are labelled and unlabelled, and lack what may be missing.
+func ViewItems(n int, seed uint64) []*db.Item {
+	items := Pairs(n, synth.Config{Classes: 4, Noise: 2, Seed: seed})
 	for i, it := range items {
 		if i%2 == 1 {
 			it.Labels = nil
@@ -58,22 +63,22 @@ func viewItems(n int, seed uint64) []*Item {
 	return items
 }
 
-// bags makes items with texts of words, sparse.
-func bags(t testing.TB, seed uint64, n int) []*Item {
+// Bags makes items whose texts are sparse: they count words.
+func Bags(t testing.TB, seed uint64, n int) []*db.Item {
 	t.Helper()
 	g, err := synth.NewNUSWide(seed, .3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := make([]*Item, n)
+	items := make([]*db.Item, n)
 	for i := range items {
-		it := &Item{Key: fmt.Sprintf("k%d", i), Sparse: map[string]Sparse{}, Vectors: map[string][]float32{}}
+		it := &db.Item{Key: fmt.Sprintf("k%d", i), Sparse: map[string]db.Sparse{}, Vectors: map[string][]float32{}}
 		var image [synth.NUSWideImage]float32
 		g.Image(image[:], i)
 		it.Vectors["image"] = image[:6:6]
 		if i%7 != 3 {
 			words, counts := g.AppendText(nil, nil, i)
-			it.Sparse["text"] = Sparse{words, counts}
+			it.Sparse["text"] = db.Sparse{Index: words, Value: counts}
 		}
 		for _, l := range g.AppendLabels(nil, i) {
 			it.Labels = append(it.Labels, fmt.Sprint("label", l))
@@ -83,16 +88,16 @@ func bags(t testing.TB, seed uint64, n int) []*Item {
 		}
 		items[i] = it
 	}
-	items[1].Sparse["text"] = Sparse{} // no words
+	items[1].Sparse["text"] = db.Sparse{} // no words
 	return items
 }
 
-// codeItems makes items with codes of which several have the same, of 16 bits or more.
-func codeItems(n, bits int, seed uint64, key func(i int) string) []*Item {
-	codes := randomCodes(n, bits, seed)
-	items := make([]*Item, n)
+// CodeItems makes items with codes of which several have the same, of 16 bits or more.
+func CodeItems(n, bits int, seed uint64, key func(i int) string) []*db.Item {
+	codes := RandomCodes(n, bits, seed)
+	items := make([]*db.Item, n)
 	for i := range items {
-		items[i] = &Item{Code: codes[i]}
+		items[i] = &db.Item{Code: codes[i]}
 		if i%5 == 0 {
 			items[i].Code = codes[i/100] // some many times
 		}
@@ -103,8 +108,8 @@ func codeItems(n, bits int, seed uint64, key func(i int) string) []*Item {
 	return items
 }
 
-// randomCodes returns n codes of so many bits.
-func randomCodes(n, bits int, seed uint64) [][]byte {
+// RandomCodes returns n codes of so many bits.
+func RandomCodes(n, bits int, seed uint64) [][]byte {
 	r := rand.New(rand.NewPCG(seed, 0))
 	codes := make([][]byte, n)
 	for i := range codes {
@@ -116,8 +121,8 @@ func randomCodes(n, bits int, seed uint64) [][]byte {
 	return codes
 }
 
-// putAllIn puts items into a collection of d, in one commit.
-func putAllIn(t testing.TB, d *DB, c *Collection, items []*Item) {
+// PutAll puts items into a collection of d, in one commit.
+func PutAll(t testing.TB, d *db.DB, c *db.Collection, items []*db.Item) {
 	t.Helper()
 	b := d.NewBatch()
 	for _, it := range items {
@@ -130,9 +135,10 @@ func putAllIn(t testing.TB, d *DB, c *Collection, items []*Item) {
 	}
 }
 
-func allItems(t testing.TB, c *Collection) []*Item {
+// AllItems returns all items of a collection, in the order of the database.
+func AllItems(t testing.TB, c *db.Collection) []*db.Item {
 	t.Helper()
-	var items []*Item
+	var items []*db.Item
 	for it, err := range c.Items(ctx) {
 		if err != nil {
 			t.Fatal(err)
@@ -142,9 +148,9 @@ func allItems(t testing.TB, c *Collection) []*Item {
 	return items
 }
 
-// equalItems compares items. (package cmp takes a hundred times as long, which matters for
+// EqualItems compares items. (package cmp takes a hundred times as long, which matters for
 // tens of thousands: it is only asked what is different.)
-func equalItems(t testing.TB, want, got []*Item) {
+func EqualItems(t testing.TB, want, got []*db.Item) {
 	t.Helper()
 	if len(want) != len(got) {
 		t.Fatalf("%d items, not %d", len(got), len(want))
