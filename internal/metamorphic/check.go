@@ -15,7 +15,11 @@ func (h *history) checkAll(*Op) error {
 	if err := h.checkWorld(h.now, h.d.Collection); err != nil {
 		return err
 	}
-	return h.checkStaged()
+	err := h.checkStaged()
+	if err == nil && h.under != nil {
+		err = h.under(h.d)
+	}
+	return err
 }
 
 // checkWorld compares a state of the database with a world. get returns its

@@ -67,6 +67,7 @@ type history struct {
 	mem     *memory // nil: the database is in dir
 	name    string  // folder of the database
 	d       *db.DB
+	under   func(*db.DB) error // looks at a database that is as the model says; nil: nothing does
 
 	now  *world
 	past []*world // worlds to which a crash may lead back, oldest first
@@ -94,13 +95,19 @@ var errPassed = errors.New("passed over")
 // Run runs a program in a temporary folder, which it removes. The error is a *Failure,
 // or comes from the preparation.
 func Run(p *Program) (counts Counts, err error) {
+	return RunUnder(p, nil)
+}
+
+// RunUnder is Run with another check: look is called with the database after it has been
+// compared with the model, at each operation that does so.
+func RunUnder(p *Program, look func(*db.DB) error) (counts Counts, err error) {
 	dir, err := os.MkdirTemp("", "metamorphic-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	h := &history{
-		options: p.Options, dir: dir, name: "db", now: &world{collections: map[string]*collection{}, format: db.NewestFormat},
+		under: look, options: p.Options, dir: dir, name: "db", now: &world{collections: map[string]*collection{}, format: db.NewestFormat},
 		snapshots: map[string]*moment{}, cursors: map[string]*place{}, counts: Counts{},
 		backups: map[string]*kept{}, copies: map[string]*duplicate{}, imports: map[source]*staging{},
 	}
