@@ -23,6 +23,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -145,7 +146,7 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 					}
 					return res
 				}
-				if x, y := ask(a), ask(b); !sameHits(x.Hits, y.Hits) || x.Total != y.Total {
+				if x, y := ask(a), ask(b); !oracle.SameHits(x.Hits, y.Hits) || x.Total != y.Total {
 					t.Fatalf("plan %v, radius %d: %v and %v", plan, r, x.Hits, y.Hits)
 				}
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -72,7 +73,7 @@ func TestPagesOfLearnedCodesAreTheWholeAnswer(t *testing.T) {
 			t.Fatalf("%d hits, %v", len(want.Hits), err)
 		}
 		for _, k := range []int{1, 2, 7, 59, 60} {
-			if got, err := pages(c, q, k, func() {}); err != nil || !sameHits(got, want.Hits) {
+			if got, err := pages(c, q, k, func() {}); err != nil || !oracle.SameHits(got, want.Hits) {
 				t.Errorf("pages of %d: %v, %v\nwant %v", k, got, err, want.Hits)
 			}
 		}

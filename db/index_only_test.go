@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -97,7 +98,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	byKey, err := c.Search(ctx, db.Query{Key: "k5", From: "image", To: "text", K: 9})
-	if err != nil || !sameHits(byCode.Hits, byKey.Hits) {
+	if err != nil || !oracle.SameHits(byCode.Hits, byKey.Hits) {
 		t.Errorf("by key: %+v, %v", byKey, err)
 	}
 	if _, err := c.Search(ctx, db.Query{Key: "k5", From: "sound", To: "text"}); !errors.Is(err, db.ErrInvalid) {

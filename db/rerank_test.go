@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -65,7 +66,7 @@ func TestAsymmetricOrder(t *testing.T) {
 		// definition, are the answer; codes of one score are apart by rounding only.
 		want := slices.Clone(byDistance.Hits)
 		slices.SortStableFunc(want, func(a, b db.Hit) int {
-			return cmp.Compare(dot(z, codes[b.Key]), dot(z, codes[a.Key]))
+			return cmp.Compare(oracle.Score(z, string(codes[b.Key])), oracle.Score(z, string(codes[a.Key])))
 		})
 		for i := range want {
 			if g, w := got.Hits[i], want[i]; g != w && math.Abs(g.Score-w.Score) > 1e-9 {
@@ -124,26 +125,26 @@ func TestFeaturesOrderTheWindow(t *testing.T) {
 			}
 			q.Rerank, q.Window, q.K = db.RerankFeatures, window, k
 			res, err := c.Search(ctx, q)
-			if err != nil || !sameHits(res.Hits, want[:k]) || res.Next != "" {
+			if err != nil || !oracle.SameHits(res.Hits, want[:k]) || res.Next != "" {
 				t.Fatalf("window %d, k = %d: %v", window, k, err)
 			}
-			if _, res, err = c.Explain(ctx, q, -1); err != nil || !sameHits(res.Hits, want[:k]) {
+			if _, res, err = c.Explain(ctx, q, -1); err != nil || !oracle.SameHits(res.Hits, want[:k]) {
 				t.Fatalf("window %d, k = %d: explained: %v", window, k, err)
 			}
 			hits, err := dbkit.Collect(c.Neighbors(ctx, q))
-			if err != nil || !sameHits(hits, want) {
+			if err != nil || !oracle.SameHits(hits, want) {
 				t.Fatalf("window %d, k = %d: neighbours: %v", window, k, err)
 			}
 			const radius = 14
 			near := featuredAnswer(within(plain.Hits, radius), size, vectors["k7"], vectors)
-			if res, err = dbkit.FirstWithin(c, q, radius); err != nil || !sameHits(res.Hits, near[:min(k, len(near))]) || res.Total != len(near) || res.Next != "" {
+			if res, err = dbkit.FirstWithin(c, q, radius); err != nil || !oracle.SameHits(res.Hits, near[:min(k, len(near))]) || res.Total != len(near) || res.Next != "" {
 				t.Fatalf("window %d, k = %d: within: %v", window, k, err)
 			}
 			runs, err := c.SearchRadius(ctx, q, radius)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if hits, err = dbkit.Collect(runs.Hits(ctx)); err != nil || !sameHits(hits, near) {
+			if hits, err = dbkit.Collect(runs.Hits(ctx)); err != nil || !oracle.SameHits(hits, near) {
 				t.Fatalf("window %d, k = %d: runs: %v", window, k, err)
 			}
 			runs.Close()
@@ -198,7 +199,7 @@ func TestAsymmetricByCodeAndCursors(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.Rerank = db.RerankAsymmetric
-	if got, err := c.Search(ctx, q); err != nil || !sameHits(got.Hits, want.Hits) {
+	if got, err := c.Search(ctx, q); err != nil || !oracle.SameHits(got.Hits, want.Hits) {
 		t.Errorf("by code: %v", err)
 	}
 	q = db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankAsymmetric}

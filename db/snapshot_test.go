@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
@@ -218,7 +219,7 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for range 5 {
-					if got, err := dbkit.Collect(runs.Hits(ctx)); err != nil || !sameHits(got, want) {
+					if got, err := dbkit.Collect(runs.Hits(ctx)); err != nil || !oracle.SameHits(got, want) {
 						t.Errorf("plan %v: %d hits, want %d, %v", plan, len(got), len(want), err)
 					}
 					rows := 0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -99,7 +100,7 @@ func TestSparseViews(t *testing.T) {
 						}
 						q.After, q.K = "", 120
 						all, err := c.Search(ctx, q)
-						if err != nil || !sameHits(all.Hits, found) {
+						if err != nil || !oracle.SameHits(all.Hits, found) {
 							return nil, fmt.Errorf("pages differ from the whole: %w", err)
 						}
 						return found, nil

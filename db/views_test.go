@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -290,7 +291,7 @@ func checkViews(t *testing.T, d *db.DB, c *db.Collection) {
 		t.Fatal(err)
 	}
 	for i := range all {
-		if !sameHits(all[i].Hits, answers[i].Hits) {
+		if !oracle.SameHits(all[i].Hits, answers[i].Hits) {
 			t.Fatalf("query %d to %q has other answers among others", i, queries[i].To)
 		}
 	}
@@ -444,7 +445,7 @@ func TestTargetsMustBeNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	byCode, err := c.Search(ctx, db.Query{To: "text", Code: it.Codes["image"].Code, K: 3})
-	if err != nil || !sameHits(res.Hits, byCode.Hits) {
+	if err != nil || !oracle.SameHits(res.Hits, byCode.Hits) {
 		t.Errorf("%+v and %+v, %v", res.Hits, byCode.Hits, err)
 	}
 	// A cursor goes on in the view that it comes from.
@@ -548,7 +549,7 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 	same := func(when string) {
 		t.Helper()
 		for i, q := range queries {
-			if got, err := w.c.Search(ctx, q); err != nil || !sameHits(got.Hits, want[i].Hits) {
+			if got, err := w.c.Search(ctx, q); err != nil || !oracle.SameHits(got.Hits, want[i].Hits) {
 				t.Errorf("%s: query %d: %v, not %v, %v", when, i, got, want[i], err)
 			}
 		}
