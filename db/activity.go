@@ -1,18 +1,13 @@
 package db
 
 import (
-	"errors"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/db/event"
-	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
 // Activity is what a database has done since it was opened, and what it is doing. Counts
@@ -81,92 +76,6 @@ type LastBackup struct {
 	BytesNew   int64     `json:"bytes_new"`
 }
 
-// searchOps are the calls that Activity.Searches tells of by plan.
-var searchOps = [...]event.Op{event.OpSearch, event.OpSearchRadius, event.OpCountRadius}
-
-const plans = PlanBlockScan + 1
-
-// counters are what Activity is made of. Safe for concurrent use.
-type counters struct {
-	opened       time.Time
-	searches     [len(searchOps)][plans]signal.Latencies
-	searchAll    signal.Latencies
-	searchErrors atomic.Uint64
-	hits         atomic.Uint64
-
-	writes      signal.Latencies
-	writeErrors atomic.Uint64
-	conflicts   atomic.Uint64
-
-	lost       atomic.Uint64 // commits
-	lastBackup atomic.Pointer[LastBackup]
-}
-
-// searched counts a search that has ended, and ends its span.
-func (c *counters) searched(cl *call, op event.Op, plan Plan, hits int, err error) {
-	switch {
-	case err != nil:
-		c.searchErrors.Add(1)
-	case op == event.OpSearch:
-		c.searches[0][plan].Observe(cl.took())
-		c.hits.Add(uint64(hits))
-	case op == event.OpSearchRadius:
-		c.searches[1][plan].Observe(cl.took())
-	default:
-		c.searches[2][plan].Observe(cl.took())
-	}
-	if cl.span != nil {
-		if err != nil {
-			cl.span.End(err)
-			return
-		}
-		cl.span.End(nil, slog.String("plan", plan.String()), slog.Int("hits", hits))
-	}
-}
-
-// searchedAll is searched for many queries.
-func (c *counters) searchedAll(cl *call, results []*Result, err error) {
-	hits := 0
-	if err != nil {
-		c.searchErrors.Add(1)
-	} else {
-		c.searchAll.Observe(cl.took())
-		for _, r := range results {
-			hits += len(r.Hits)
-		}
-		c.hits.Add(uint64(hits))
-	}
-	if cl.span != nil {
-		cl.span.End(err, slog.Int("queries", len(results)), slog.Int("hits", hits))
-	}
-}
-
-// iterated is searched for an iteration, whose time is that of whoever reads it.
-func (c *counters) iterated(cl *call, hits int, err error) {
-	c.hits.Add(uint64(hits))
-	if err != nil {
-		c.searchErrors.Add(1)
-	}
-	if cl.span != nil {
-		cl.span.End(err, slog.Int("hits", hits))
-	}
-}
-
-// wrote counts a write that has ended, and ends its span.
-func (c *counters) wrote(cl *call, changes int, err error) {
-	if err != nil {
-		c.writeErrors.Add(1)
-		if errors.Is(err, fault.ErrConflict) {
-			c.conflicts.Add(1)
-		}
-	} else {
-		c.writes.Observe(cl.took())
-	}
-	if cl.span != nil {
-		cl.span.End(err, slog.Int("changes", changes))
-	}
-}
-
 // activity returns what has been counted.
 func (d *DB) activity() (a Activity) {
 	c, done := &d.counters, &d.state.Committer.Figures
@@ -179,7 +88,7 @@ func (d *DB) activity() (a Activity) {
 		CommitBytes: done.Bytes.Load(), Syncs: done.Syncs.Stats(),
 		Cache: cacheStats(d.opts.disk.Cache), KeyCacheBytes: d.search.Keys.Size.Load(), KeyCacheMisses: d.search.Keys.Misses.Load(),
 		Store:     d.storeStats(),
-		Snapshots: d.pins.count(),
+		Snapshots: d.state.Pinned(),
 		Failed:    d.state.Engine.Log.Failed.Load() != nil, DiskFull: d.state.Engine.Reserve.Full.Load(),
 		FreeBytes: d.state.Engine.Reserve.Found.Load(), ReserveBytes: d.state.Engine.Reserve.Left.Load(),
 		LostCommits: c.lost.Load(), EventsDropped: d.state.Signals.Lost(),

@@ -219,7 +219,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 	}
 	defer b.db.state.Guard.Leave()
 	b.done = true
-	ctx, call := b.db.call(ctx, event.OpWrite, "")
+	ctx, call := b.db.state.Signals.Call(ctx, event.OpWrite, "")
 	n := b.Len()
 	err := b.commit(ctx)
 	b.stored = err == nil

@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -662,7 +663,7 @@ func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
 }
 
 func trainManyAndFew(t *testing.T, views model.Views) {
-	items := dbkit.Pairs(db.TableRows+300, synth.Config{Seed: 5})
+	items := dbkit.Pairs(learn.TableRows+300, synth.Config{Seed: 5})
 	for i, it := range items {
 		if i%9 == 3 {
 			it.Vectors, it.Labels = nil, nil // no code
@@ -672,7 +673,7 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 		}
 	}
 	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 200}
-	few := items[:db.TableRows-100]
+	few := items[:learn.TableRows-100]
 	many, some := newWorld(t, dbkit.PairsSchema, true), newWorld(t, dbkit.PairsSchema, true)
 	many.put(few)
 	many.put(items[len(few):])
@@ -707,8 +708,8 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 func TestWritesDuringATrainingOfMany(t *testing.T) {
 	dbkit.LongTest(t)
 	w := newWorld(t, dbkit.PairsSchema, true)
-	items := dbkit.Pairs(db.TableRows+60, synth.Config{Seed: 6})
-	w.put(items[:db.TableRows+50])
+	items := dbkit.Pairs(learn.TableRows+60, synth.Config{Seed: 6})
+	w.put(items[:learn.TableRows+50])
 	replaced := *items[77]
 	replaced.Labels = items[78].Labels
 	wrote := false
@@ -716,14 +717,14 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 	opt.Progress = func(stage string, _, _ int64) {
 		if stage == "encode" && !wrote {
 			wrote = true
-			w.put([]*db.Item{&replaced, items[db.TableRows+55]})
+			w.put([]*db.Item{&replaced, items[learn.TableRows+55]})
 			if n, err := w.c.Delete(ctx, "k3", "k4", "k3999"); n != 3 || err != nil {
 				t.Error(n, err)
 			}
 		}
 	}
 	tr := dbkit.MustTrain(t, w.c, opt)
-	if !wrote || tr.Items != db.TableRows+48 {
+	if !wrote || tr.Items != learn.TableRows+48 {
 		t.Fatalf("%d items", tr.Items)
 	}
 	for range 2 {
@@ -764,7 +765,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, dbkit.Pairs(db.TableRows, synth.Config{}))
+	putAll(t, c, dbkit.Pairs(learn.TableRows, synth.Config{}))
 	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: model.ViewsTarget}, Rows: 100}
 	for _, space := range []db.Space{2, 4} { // numbers are not used twice
 		before := dbkit.AllItems(t, c)
@@ -774,7 +775,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 		}
 		broken = false
 		dbkit.EqualItems(t, before, dbkit.AllItems(t, c))
-		if tr := dbkit.MustTrain(t, c, opt); tr.Space != space || tr.Items != db.TableRows {
+		if tr := dbkit.MustTrain(t, c, opt); tr.Space != space || tr.Items != learn.TableRows {
 			t.Errorf("%+v", tr)
 		}
 	}

@@ -40,7 +40,7 @@ func (c *Collection) Keys(ctx context.Context, prefix string) iter.Seq2[string, 
 		err := c.read(func(v *state.View, cv *state.CollectionView) error {
 			return eachKey(ctx, v, cv, prefix, func(_ uint32, key string) bool { return yield(key, nil) })
 		})
-		if err != nil && !errors.Is(err, errStopped) {
+		if err != nil && !errors.Is(err, record.ErrStopped) {
 			yield("", err)
 		}
 	}
@@ -69,14 +69,14 @@ func (c *Collection) ItemsByKey(ctx context.Context, prefix string) iter.Seq2[*I
 			}
 			return err
 		})
-		if err != nil && !errors.Is(err, errStopped) {
+		if err != nil && !errors.Is(err, record.ErrStopped) {
 			yield(nil, err)
 		}
 	}
 }
 
 // eachKey calls f with the keys that begin with prefix and the rows of their items, in the
-// order of the keys. It gives errStopped when f returns false.
+// order of the keys. It gives record.ErrStopped when f returns false.
 func eachKey(ctx context.Context, v *state.View, cv *state.CollectionView, prefix string, f func(row uint32, key string) bool) error {
 	from := len(codec.ItemKey(cv.ID, ""))
 	return record.ForEach(v.Snap, codec.ItemKey(cv.ID, prefix), func(key, value []byte) error {
@@ -87,7 +87,7 @@ func eachKey(ctx context.Context, v *state.View, cv *state.CollectionView, prefi
 			return fault.Corrupt(fmt.Errorf("%d bytes", len(value)), "row of item %q", key[from:])
 		}
 		if !f(binary.BigEndian.Uint32(value), string(key[from:])) {
-			return errStopped
+			return record.ErrStopped
 		}
 		return nil
 	})

@@ -66,12 +66,12 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 				}
 				b = code.AppendBytes(b[:0], set.Bits)
 				if !yield(Coded{row, string(entry), b}, nil) {
-					return errStopped
+					return record.ErrStopped
 				}
 				return nil
 			})
 		})
-		if err != nil && !errors.Is(err, errStopped) {
+		if err != nil && !errors.Is(err, record.ErrStopped) {
 			yield(Coded{}, err)
 		}
 	}

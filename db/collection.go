@@ -16,7 +16,7 @@ type Collection struct {
 	db   *DB
 	id   uint32
 	name string
-	pin  *pin // of a snapshot; nil: the present state
+	pin  *state.Pin // of a snapshot; nil: the present state
 
 	space uint32 // that it is looked at in; 0: the active one
 }
@@ -42,7 +42,7 @@ func (c *Collection) read(f func(v *state.View, cv *state.CollectionView) error)
 		return f(v, cv)
 	}
 	if c.pin != nil {
-		return c.pin.read(inView)
+		return c.pin.Read(inView)
 	}
 	return c.db.state.Read(inView)
 }
@@ -67,6 +67,21 @@ func (c *Collection) writable() error {
 		return fmt.Errorf("%w: collection %q of a snapshot", fault.ErrReadOnly, c.name)
 	}
 	return c.db.writable()
+}
+
+// changeable is writable for changes of items, and of what is learned from them: an
+// index-only copy has nothing to encode them by.
+func (c *Collection) changeable() error {
+	if err := c.writable(); err != nil {
+		return err
+	}
+	return c.db.state.Read(func(v *state.View) error {
+		cv, err := v.Collection(c.id, c.name)
+		if err != nil {
+			return err
+		}
+		return cv.Changeable()
+	})
 }
 
 // Schema returns what items of the collection may hold.

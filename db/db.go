@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -31,15 +32,12 @@ type DB struct {
 	lock     io.Closer
 	opened   uint64 // commit sequence then
 	state    *state.Database
+	learning *learn.Database
 
 	// What goes on in the background: loading and indexing.
 	background sync.WaitGroup
 	stop       context.CancelFunc
-	buildings  buildings
-	pins       pins
 	search     search.Tools
-	learners   learners
-	updates    chan struct{} // asks the updater to look; holds one
 	imports    openImports
 	staged     stagedFigures
 	disk       diskFigure
@@ -93,7 +91,8 @@ func open(dir string, opts settings) (*DB, error) {
 	}
 	d.counters.opened = time.Now()
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
-	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, d.wantUpdate)
+	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
+	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
 	if err := d.open(exists); err != nil {
 		opts.disk.Cache.Unref()
 		err = errors.Join(fault.DiskFullToOpen(dir, err, d.state.Engine.Log.Failed.Load()), lock.Close())
@@ -159,36 +158,26 @@ func (d *DB) start(kv *pebble.DB) error {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
-	d.opened, d.updates = d.identity.Sequence, make(chan struct{}, 1)
+	d.opened = d.identity.Sequence
 	first := d.state.Run(d.keeper)
 	var ctx context.Context
 	ctx, d.stop = context.WithCancel(context.Background())
 	d.state.Stopping = ctx
 	d.background.Go(func() {
 		d.state.Load(ctx, first)
-		if !d.opts.ReadOnly && !d.opts.passive {
-			d.background.Go(d.resume(ctx, first))
+		if !d.opts.ReadOnly {
+			d.background.Go(d.learning.Resume(ctx, first))
 		}
 		first.Release()
 		d.state.RunIndexer(ctx)
 	})
-	if !d.opts.ReadOnly && !d.opts.passive {
-		d.background.Go(func() { d.keepUpdated(ctx) })
+	if !d.opts.ReadOnly {
+		d.background.Go(func() { d.learning.KeepUpdated(ctx) })
 	}
 	if d.keeper != nil {
 		d.background.Go(func() { d.keeper.Run(ctx) })
 	}
 	return nil
-}
-
-// wantUpdate asks the updater to look, if one of the collections has something to learn from.
-func (d *DB) wantUpdate(changed []*state.CollectionView) {
-	if d.updateDue(changed) {
-		select {
-		case d.updates <- struct{}{}:
-		default: // it will look
-		}
-	}
 }
 
 // Close waits for the calls that are going on, makes everything durable, writes what is
@@ -203,11 +192,14 @@ func (d *DB) Close() error {
 	d.background.Wait()
 	importing := d.closeImports()
 	if !d.opts.ReadOnly {
-		d.checkpointAll()
+		d.learning.Checkpoint()
 	}
-	d.pins.releaseAll()
 	d.state.End()
-	d.flush()
+	// Damage at the end of a log cannot be told from what a crash leaves, so none is left that
+	// counts. Where no tables can be written, the log keeps it.
+	if d.state.Committer.Sequence != d.opened && d.state.Engine.Log.Failed.Load() == nil { // else opening has done it
+		_ = d.state.Engine.FlushAll(context.Background())
+	}
 	err := d.state.Engine.DB.Close()
 	if failed := d.state.Engine.Log.Err(); failed != nil {
 		err = errors.Join(failed, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -50,7 +51,7 @@ func BenchmarkDrift(b *testing.B) {
 			cv, _ := v.Collections.Get(db.Inside(c).ID)
 			b.Run("measure", func(b *testing.B) {
 				for b.Loop() {
-					if _, err := db.MeasureDrift(ctx, v, cv, cv.Live); err != nil {
+					if _, err := learn.MeasureDrift(ctx, v, cv, cv.Live); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -14,13 +14,14 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// driftByDefinition computes from the items, one by one, what measureDrift says of those
+// driftByDefinition computes from the items, one by one, what MeasureDrift says of those
 // in rows.
 func driftByDefinition(t *testing.T, cv *state.CollectionView, all []*db.Item, rows []uint32) *db.Drift {
 	t.Helper()
@@ -184,12 +185,15 @@ func mapByDefinition(t *testing.T, m *model.Model, at int, name string, cv *stat
 			queries++
 		}
 	}
-	if queries < db.DriftQueries {
+	if queries < driftQueries {
 		return nil
 	}
 	mean := sum / float64(queries)
 	return &mean
 }
+
+// How large a sample is at most, and from how many queries on their mean is told.
+const driftItems, driftQueries = 256, 16
 
 // summaryOf sums up distances by sorting them.
 func summaryOf(distances []int) *db.Distances {
@@ -216,7 +220,7 @@ func driftOf(t *testing.T, c *db.Collection, space uint32, rows []uint32) (d *db
 	t.Helper()
 	err := db.Read(c, func(v *state.View, cv *state.CollectionView) (err error) {
 		if in, err = cv.InSpace(space); err == nil {
-			d, err = db.MeasureDrift(ctx, v, in, roaring.BitmapOf(rows...))
+			d, err = learn.MeasureDrift(ctx, v, in, roaring.BitmapOf(rows...))
 		}
 		return err
 	})
@@ -322,13 +326,13 @@ func TestDriftOfASample(t *testing.T) {
 	for i := range 900 {
 		rows = append(rows, uint32(100+i))
 	}
-	for i := range db.DriftItems {
-		sample = append(sample, rows[i*900/db.DriftItems])
+	for i := range driftItems {
+		sample = append(sample, rows[i*900/driftItems])
 	}
 	got, _ := driftOf(t, c, 0, rows)
 	want, _ := driftOf(t, c, 0, sample)
 	again, _ := driftOf(t, c, 0, rows)
-	if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(got, again) || got.Items != db.DriftItems {
+	if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(got, again) || got.Items != driftItems {
 		t.Errorf("%+v, %+v and %+v", got, want, again)
 	}
 }
@@ -414,57 +418,4 @@ func TestDistancesOf(t *testing.T) {
 			t.Fatal(diff)
 		}
 	})
-}
-
-func TestEvenly(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		all := rapid.SliceOfDistinct(rapid.Uint32Range(0, 200_000), rapid.ID).Draw(t, "rows")
-		if len(all) > 0 && rapid.Bool().Draw(t, "a run") {
-			for i := range uint32(9000) {
-				all = append(all, 300_000+i)
-			}
-		}
-		n := rapid.IntRange(1, 300).Draw(t, "n")
-		rows := roaring.BitmapOf(all...)
-		sorted := rows.ToArray()
-		want := sorted
-		if len(sorted) > n {
-			want = nil
-			for i := range n {
-				want = append(want, sorted[i*len(sorted)/n])
-			}
-		}
-		if got := db.Evenly(rows, n).ToArray(); !slices.Equal(got, want) {
-			t.Fatalf("%d of %d rows: %v, want %v", n, len(sorted), got, want)
-		}
-	})
-}
-
-// Stats compare the latest items that were measured with the first that came, if any did
-// before, and else with those of the training.
-func TestComparedDrift(t *testing.T) {
-	revision := func(n uint32, d *db.Drift) *spaces.RevisionDescriptor {
-		return &spaces.RevisionDescriptor{RevisionInfo: db.RevisionInfo{Revision: n, Drift: d}}
-	}
-	trained, came := &db.Drift{Trained: true}, &db.Drift{Items: 1}
-	for _, c := range []struct {
-		revisions []*spaces.RevisionDescriptor
-		want      []uint32
-	}{
-		{nil, nil},
-		{[]*spaces.RevisionDescriptor{revision(1, nil), revision(2, nil)}, nil},
-		{[]*spaces.RevisionDescriptor{revision(1, trained)}, []uint32{1}},
-		{[]*spaces.RevisionDescriptor{revision(1, nil), revision(2, came)}, []uint32{2}},
-		{[]*spaces.RevisionDescriptor{revision(1, trained), revision(2, nil), revision(3, came)}, []uint32{1, 3}},
-		{[]*spaces.RevisionDescriptor{revision(1, trained), revision(2, came), revision(3, came), revision(4, came), revision(5, nil)}, []uint32{2, 4}},
-		{[]*spaces.RevisionDescriptor{revision(4, came), revision(5, came), revision(6, came)}, []uint32{4, 6}},
-	} {
-		var got []uint32
-		for _, d := range db.ComparedDrift(c.revisions) {
-			got = append(got, d.Revision)
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%d revisions: %d, want %d", len(c.revisions), got, c.want)
-		}
-	}
 }

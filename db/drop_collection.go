@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"errors"
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -42,43 +41,10 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	}
 	close(dropped.Gone)
 	for _, sp := range dropped.Spaces {
-		d.learners.remove(learnerKey{dropped.ID, sp.ID})
+		d.learning.Dropped(dropped.ID, sp.ID)
 	}
 	d.imports.changed.Add(1)
 	d.changed(ctx, event.CollectionDropped, event.Event{Collection: name})
 	d.search.Keys.Clear() // of all collections: what is searched for comes back soon
 	return nil
-}
-
-// errDropped is why what works on a collection for long is told to end.
-var errDropped = errors.New("collection dropped")
-
-// untilDropped returns a context that also ends when the collection is dropped; stop
-// frees what it takes.
-func (c *Collection) untilDropped(ctx context.Context) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var gone <-chan struct{}
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
-		gone = cv.Gone
-		return nil
-	})
-	if err != nil {
-		return ctx, func() { cancel(nil) } // what is done next finds out
-	}
-	go func() {
-		select {
-		case <-gone:
-			cancel(errDropped)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil) }
-}
-
-// dropped words the error of what has ended because the collection was dropped.
-func (c *Collection) dropped(ctx context.Context, err error) error {
-	if err != nil && context.Cause(ctx) == errDropped {
-		return fault.NotFound("collection %q: it has been dropped", c.name)
-	}
-	return err
 }

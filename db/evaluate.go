@@ -2,18 +2,10 @@ package db
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/search"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -44,15 +36,6 @@ type Evaluation struct {
 	Top int
 }
 
-// A Retrieval is how well queries of one modality find items of another.
-type Retrieval struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-
-	Hamming    model.Metrics `json:"hamming"`    // ranked by distance, then row; with the curve by radius
-	Asymmetric model.Metrics `json:"asymmetric"` // ranked by -z.h, then row
-}
-
 // Evaluate measures every ordered pair of modalities, from those that have
 // queries to the others, over the items that have a code and the target
 // modality, by the codes that are searched for that target. A target that the
@@ -61,267 +44,58 @@ type Retrieval struct {
 // time is that of a full ranking of the collection a query; the curves of the metrics
 // add nothing that can be measured.
 func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
-	c = c.orNone()
-	return c.evaluate(ctx, e, func(v *state.View, cv *state.CollectionView) (*state.CollectionView, rowCodes, error) {
-		if cv.Space == nil {
-			return nil, nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
-		}
-		return cv, storedRowCodes(cv, v), nil
-	})
-}
-
-// rowCodes calls f with the rows that have a code by which searches for a target find
-// them, ascending, and with the codes. ErrNoModel says that there are none for it.
-type rowCodes func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error
-
-// storedRowCodes reads what is stored.
-func storedRowCodes(cv *state.CollectionView, v *state.View) rowCodes {
-	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
-		set, err := cv.CodesFor(cv.Modalities[target].Name)
-		if err != nil {
-			return err
-		}
-		return record.ForEachEntry(v.Snap, set.Prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			rc, err := codec.DecodeRowCode(entry)
-			if err != nil {
-				return fault.Corrupt(err, "code of row %d", row)
-			}
-			code, err := set.CodeOf(v.Snap, rc.Code, row)
-			if err != nil {
-				return err
-			}
-			return f(row, code)
-		})
-	}
-}
-
-// evaluate measures in the space, and with the codes, that a function gives a view.
-func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*state.View, *state.CollectionView) (*state.CollectionView, rowCodes, error)) ([]Retrieval, error) {
-	if e.Top == 0 {
-		e.Top = 50
-	}
-	if e.Top < 0 {
-		return nil, fault.Invalid("top %d: 1 or more are possible", e.Top)
-	}
-	if err := c.loaded(ctx); err != nil {
-		return nil, err
-	}
-	if len(e.Queries)+len(e.Sparse) == 0 {
-		return nil, fault.Invalid("no queries to evaluate")
-	}
 	var out []Retrieval
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		if err := e.check(cv); err != nil {
-			return err
-		}
-		if e.Truth != nil && len(e.Truth) != cv.Items {
-			return fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.Items)
-		}
-		ids := newLabelIDs(cv.Names)
-		filter, err := search.Matching(ctx, cv, v.Snap, e.Where, e.Args)
-		if err != nil {
-			return err
-		}
-		cv, codes, err := space(v, cv)
-		if err != nil {
-			return err
-		}
-		database, err := readEvaluated(ctx, v, cv, e.Truth, ids, filter, codes)
-		if err != nil {
-			return err
-		}
-		queryLabels := ids.sets(e.Labels)
-		for from, m := range cv.Modalities {
-			dense, isDense := e.Queries[m.Name]
-			sparse, isSparse := e.Sparse[m.Name]
-			if !isDense && !isSparse {
-				continue
-			}
-			z, codes, err := projectAll(ctx, cv, v, from, len(e.Labels), func(i int) (model.Vector, error) {
-				if isSparse {
-					return vectorOf(&cv.Modalities[from], nil, &sparse[i])
-				}
-				return vectorOf(&cv.Modalities[from], dense[i], nil)
-			})
-			if err != nil {
-				return err
-			}
-			for to, target := range cv.Modalities {
-				if from == to && len(cv.Space.Positions) > 1 {
-					continue
-				}
-				r := Retrieval{From: m.Name, To: target.Name}
-				items, err := database.having(ctx, cv, to)
-				if errors.Is(err, fault.ErrNoModel) {
-					continue // there are no codes for this target
-				}
-				if err != nil {
-					return err
-				}
-				if r.Hamming, err = model.Evaluate(ctx, items.codes, items.labels, codes, queryLabels, e.Top); err != nil {
-					return err
-				}
-				if r.Asymmetric, err = model.EvaluateAsymmetric(ctx, items.codes, items.labels, z, queryLabels, e.Top); err != nil {
-					return err
-				}
-				out = append(out, r)
-			}
-		}
-		return nil
-	})
-	return out, err
-}
-
-// check holds the queries against the collection and the labels.
-func (e *Evaluation) check(cv *state.CollectionView) error {
-	check := func(name string, queries int) error {
-		if _, err := cv.ModalityOf(name); err != nil {
-			return err
-		}
-		if queries != len(e.Labels) {
-			return fault.Invalid("%d queries of modality %q, labels of %d", queries, name, len(e.Labels))
-		}
-		return nil
-	}
-	for name, vectors := range e.Queries {
-		if err := check(name, len(vectors)); err != nil {
-			return err
-		}
-	}
-	for name, vectors := range e.Sparse {
-		if err := check(name, len(vectors)); err != nil {
-			return err
-		}
-		if _, both := e.Queries[name]; both {
-			return fault.Invalid("modality %q: there are dense and sparse queries of it", name)
-		}
-	}
-	return nil
-}
-
-// labelIDs numbers the names of labels, those of the collection as it does and
-// others after them.
-type labelIDs map[string]uint32
-
-func newLabelIDs(names []string) labelIDs {
-	ids := labelIDs{}
-	for i, name := range names {
-		ids[name] = uint32(i)
-	}
-	return ids
-}
-
-// sets returns the ids of the labels in each list, ascending and distinct.
-func (l labelIDs) sets(lists [][]string) [][]uint32 {
-	out := make([][]uint32, len(lists))
-	for i, list := range lists {
-		for _, name := range list {
-			id, ok := l[name]
-			if !ok {
-				id = uint32(len(l))
-				l[name] = id
-			}
-			out[i] = append(out[i], id)
-		}
-		slices.Sort(out[i])
-		out[i] = slices.Compact(out[i])
-	}
-	return out
-}
-
-// evaluated is the items of a collection that are ranked, in database order, and what
-// has been read of their codes.
-type evaluated struct {
-	rows   []uint32
-	labels [][]uint32
-	codes  rowCodes
-	ranked []*ranked // by target modality; nil until it is asked for
-}
-
-// ranked is the items that have a code and a modality.
-type ranked struct {
-	codes  codec.Codes
-	labels [][]uint32
-}
-
-// readEvaluated reads the items in filter; nil holds all items.
-func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView, truth [][]string, ids labelIDs, filter *roaring.Bitmap, codes rowCodes) (*evaluated, error) {
-	given := ids.sets(truth)
-	out := &evaluated{codes: codes, ranked: make([]*ranked, len(cv.Modalities))}
-	at := 0
-	err := record.ForEach(v.Snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		row := codec.LastNumber(key)
-		rec, err := codec.DecodeItemRecord(value)
-		if err != nil {
-			return fault.Corrupt(err, "item in row %d", row)
-		}
-		labels := rec.Labels
-		if truth != nil {
-			labels = given[at]
-		}
-		at++
-		if filter == nil || filter.Contains(row) {
-			out.rows, out.labels = append(out.rows, row), append(out.labels, labels)
-		}
-		return nil
-	})
-	return out, err
-}
-
-// having returns the items that have a modality, with the codes by which they are
-// found in searches for it.
-func (e *evaluated) having(ctx context.Context, cv *state.CollectionView, modality int) (*ranked, error) {
-	if e.ranked[modality] != nil {
-		return e.ranked[modality], nil
-	}
-	out := &ranked{codes: codec.NewCodes(cv.Space.Bits, 0)}
-	at := 0
-	err := e.codes(ctx, modality, func(row uint32, code codec.Code) error {
-		for at < len(e.rows) && e.rows[at] < row {
-			at++
-		}
-		if at == len(e.rows) || e.rows[at] != row || !cv.Presence[modality].Contains(row) {
-			return nil
-		}
-		out.codes.Append(code)
-		out.labels = append(out.labels, e.labels[at])
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	e.ranked[modality] = out
-	return out, nil
-}
-
-// projectAll encodes n queries of one modality.
-func projectAll(ctx context.Context, cv *state.CollectionView, v *state.View, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
-	points := make([]*search.Point, n)
-	s := search.Searcher{V: v, Cv: cv}
-	err := work.Parallel(ctx, n, func(i int) error {
-		x, err := query(i)
-		if err == nil {
-			points[i], err = s.Project(t, x)
-		}
-		if err != nil {
-			err = fmt.Errorf("%w (query %d)", err, i)
-		}
+	err := c.orNone().readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+		out, err = learn.Evaluate(ctx, v, cv, e.inside())
 		return err
 	})
-	codes := codec.NewCodes(cv.Space.Bits, len(points))
-	z := make([][]float64, len(points))
-	if err != nil {
-		return nil, codes, err
+	return out, err
+}
+
+// EvaluateTraining says what Train with these options followed by Evaluate would,
+// without storing anything: it learns a model from the labelled items, gives every
+// item the code that it would get, and measures the queries against these codes. The
+// model in use, if there is one, and its codes stay as they are. The Training has no
+// space and no revision; its Items are those that would have a code.
+//
+// It is how settings are compared. It works on one view of the collection, also on
+// that of a snapshot, whatever is written meanwhile, and several may run at a time.
+// Time and memory are those of Train without its commit, and of Evaluate: some
+// 150 + bits bytes an item. Errors are those of both; a cancelled context ends it
+// soon.
+func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e Evaluation) (*Training, []Retrieval, error) {
+	if opt.Rows < 0 {
+		return nil, nil, fault.Invalid("train on %d rows", opt.Rows)
 	}
-	for i, p := range points {
-		z[i] = p.Z
-		codes.Append(p.Code)
+	var t *Training
+	var found []Retrieval
+	err := c.orNone().readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+		t, found, err = learn.EvaluateTraining(ctx, v, cv, learn.TrainOptions(opt), e.inside())
+		return err
+	})
+	return t, found, err
+}
+
+// readLoaded gives f the state that the handle shows, when its codes are in memory.
+func (c *Collection) readLoaded(ctx context.Context, f func(v *state.View, cv *state.CollectionView) error) error {
+	if err := c.loaded(ctx); err != nil {
+		return err
 	}
-	return z, codes, nil
+	return c.read(f)
+}
+
+// inside returns the evaluation for those inside the database.
+func (e *Evaluation) inside() *learn.Evaluation {
+	in := &learn.Evaluation{Queries: e.Queries, Labels: e.Labels, Truth: e.Truth, Where: e.Where, Args: e.Args, Top: e.Top}
+	for name, vectors := range e.Sparse {
+		if in.Sparse == nil {
+			in.Sparse = map[string][]model.Vector{}
+		}
+		own := make([]model.Vector, len(vectors))
+		for i, x := range vectors {
+			own[i] = model.Vector(x)
+		}
+		in.Sparse[name] = own
+	}
+	return in
 }

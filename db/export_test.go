@@ -3,20 +3,21 @@ package db
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/fddhdb/fddhdb/db/internal/copies"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
-	"github.com/fddhdb/fddhdb/db/report"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // This is all that tests of package db_test use of what package db keeps to itself.
 
 // State returns all that goes on in an open database.
 func State(d *DB) *state.Database { return d.state }
+
+// Learning returns how a database learns.
+func Learning(d *DB) *learn.Database { return d.learning }
 
 // Of returns the database of a collection.
 func Of(c *Collection) *DB { return c.db }
@@ -31,8 +32,8 @@ func Read(c *Collection, f func(v *state.View, cv *state.CollectionView) error) 
 
 // AtView returns the collection as it is in v, until it is released.
 func AtView(c *Collection, v *state.View) (at *Collection, release func()) {
-	p := c.db.pin(v)
-	return &Collection{db: c.db, id: c.id, name: c.name, pin: p}, func() { p.release() }
+	p := c.db.state.Pin(v)
+	return &Collection{db: c.db, id: c.id, name: c.name, pin: p}, func() { p.Release() }
 }
 
 // OptionsOf returns the options that a database was opened with, and the defaults.
@@ -55,14 +56,11 @@ func WaitForCodes(d *DB, ctx context.Context) error { return d.waitForCodes(ctx)
 
 // CheckpointOf makes a checkpoint of the moment of a snapshot.
 func CheckpointOf(ctx context.Context, d *DB, s *Snapshot, dir string, opt CheckpointOptions) error {
-	return d.copier.Checkpoint(ctx, s.pin.v, dir, copies.CheckpointOptions(opt))
+	return s.pin.Read(func(v *state.View) error { return d.copier.Checkpoint(ctx, v, dir, copies.CheckpointOptions(opt)) })
 }
 
-// Figures of a state in memory.
-var (
-	BalanceIn = balanceIn
-	StatsOf   = collectionStats
-)
+// StatsOf returns the figures of a state in memory.
+var StatsOf = collectionStats
 
 // Stored forms of parts of a schema.
 var (
@@ -81,13 +79,6 @@ func IsColumns(b *Batch) bool { return b.columns != nil }
 
 // HoldBytes makes a batch, also one whose commit was refused, believe that it holds n bytes.
 func HoldBytes(b *Batch, n int) { b.bytes, b.done = n, false }
-
-// Sizes of blocks in which a space is built.
-const (
-	BlockRows   = blockRows
-	EncodeBlock = encodeBlock
-	TableRows   = tableRows
-)
 
 // Imports.
 const (
@@ -121,78 +112,4 @@ func StagedRecords(im *Import, chunk int) (dir, file string, at int64, err error
 	}
 	c := im.spool.chunks[chunk]
 	return im.spool.dir, c.file.path, c.at + c.offset(chunkRecords), nil
-}
-
-// What learns.
-type (
-	Foundation = foundation
-	Updater    = updater
-)
-
-var (
-	ComparedDrift = comparedDrift
-	Evenly        = evenly
-	MeasureDrift  = measureDrift
-)
-
-const (
-	DriftItems   = driftItems
-	DriftQueries = driftQueries
-	ManyPending  = manyPending
-)
-
-var (
-	BeginReindex      = (*Collection).reindexed
-	Found             = (*Collection).found
-	GrowLabels        = (*Collection).growLabels
-	LearnerOf         = (*DB).learner
-	PresentStatistics = (*DB).presentStatistics
-	Refound           = (*DB).refound
-	Revise            = (*Collection).revise
-)
-
-func (l *learner) Release()              { l.release() }
-func (l *learner) Online() *model.Online { return l.online }
-
-func (u *updater) Learn(ctx context.Context, t Teacher) error { return u.learn(ctx, t) }
-func (u *updater) Commit(ctx context.Context) error           { return u.commit(ctx) }
-
-// Train trains on the labelled items of a view.
-func Train(ctx context.Context, v *state.View, cv *state.CollectionView, opt TrainOptions) (*Foundation, error) {
-	l, err := learn(ctx, v, cv, opt)
-	if err != nil {
-		return nil, err
-	}
-	return l.foundation(ctx, v, cv, false)
-}
-
-// BuildSpace fills a space, and tells how many items have a code, and how long commits took.
-func BuildSpace(c *Collection, ctx context.Context, space uint32, workers int) (items int, committing time.Duration, err error) {
-	b := &builder{c: c, space: space, workers: workers}
-	built, err := b.run(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	return built.Items, b.committing, nil
-}
-
-// Unlearn stores a model of a space that has learned from nothing, as its present revision.
-func Unlearn(c *Collection, ctx context.Context, space Space) error {
-	return c.revise(ctx, uint32(space), func(u *updater) error {
-		m := u.cv.Space.Learned
-		nothing, err := m.Refit(model.NewStatistics(m), nil)
-		if err != nil {
-			return err
-		}
-		return u.restore(ctx, nothing, u.revision)
-	})
-}
-
-// Remake repairs a database whatever Verify says.
-func Remake(ctx context.Context, dir string, o *Options, found func(report.Finding) error) error {
-	r := &repairer{ctx: ctx, opts: o.withDefaults(), dir: dir, marked: true, report: found}
-	if err := r.remake(); err != nil {
-		return err
-	}
-	return r.replace()
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -20,14 +21,16 @@ var errNoHandle = fault.Invalid("the handle is nil or empty: use those that Open
 var (
 	noDB         = newNoDB()
 	noCollection = &Collection{db: noDB}
-	noPin        = &pin{db: noDB}
+	noPin        = noDB.state.Pin(nil)
 	noRuns       = &Runs{s: &search.Searcher{}, pin: noPin}
 	noSnapshot   = &Snapshot{pin: noPin, db: noDB}
 )
 
 func newNoDB() *DB {
 	opts := (*Options)(nil).withDefaults()
-	return &DB{opts: opts, stop: func() {}, state: state.None(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}
+	d := &DB{opts: opts, stop: func() {}, state: state.None(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}
+	d.learning = learn.New(d.state, 0, 0)
+	return d
 }
 
 func (d *DB) orNone() *DB {

@@ -6,12 +6,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// A Space names a code space of a collection, by its number: the first one of a collection
-// is 1, and no number is used again. All calls, options and results name spaces so. 0,
-// ActiveSpace, stands for the space of the handle: the active one, whichever that is at the
-// time of the call, or the one of Collection.InSpace.
-type Space uint32
-
 // ActiveSpace is the space that searches use; of a handle that InSpace has returned, it is
 // the space of the handle.
 const ActiveSpace Space = 0

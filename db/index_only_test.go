@@ -234,12 +234,11 @@ func TestVerifyIndexOnly(t *testing.T) {
 		}
 		return b
 	}
-	found := errors.New("found")
 	first := func(prefix []byte) (key []byte) {
 		if err := record.ForEach(db.State(d).Engine.DB, prefix, func(k, _ []byte) error {
 			key = append([]byte{}, k...)
-			return found
-		}); !errors.Is(err, found) {
+			return record.ErrStopped
+		}); !errors.Is(err, record.ErrStopped) {
 			t.Fatal(err)
 		}
 		return key
@@ -317,7 +316,7 @@ func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
 		it.Labels = []string{"grown"}
 	}
 	putAll(t, c, items[:20])
-	if err := db.GrowLabels(c, ctx, 0, new(db.Update)); err != nil {
+	if err := taught(c).GrowLabels(ctx, 0, new(db.Update)); err != nil {
 		t.Fatal(err)
 	}
 	before := sayings(t, c, items, false)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 )
 
 var ctx = context.Background()
@@ -15,3 +16,6 @@ func putAll(t testing.TB, c *db.Collection, items []*db.Item) {
 	t.Helper()
 	dbkit.PutAll(t, db.Of(c), c, items)
 }
+
+// taught returns the collection as those see it who let it learn.
+func taught(c *db.Collection) learn.Collection { return db.Learning(db.Of(c)).Of(db.Inside(c)) }

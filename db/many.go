@@ -17,7 +17,7 @@ import (
 // ends it and says which query it is about.
 func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result, error) {
 	c = c.orNone()
-	ctx, call := c.db.call(ctx, event.OpSearchAll, c.name)
+	ctx, call := c.db.state.Signals.Call(ctx, event.OpSearchAll, c.name)
 	results := make([]*Result, len(queries))
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		// A group of queries is one piece of work: enough of them to share

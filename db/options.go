@@ -80,10 +80,6 @@ type Options struct {
 type settings struct {
 	Options
 	disk store.Config
-
-	// passive: nobody goes on with the building of spaces, nor updates any, unless asked to. It
-	// is for a repair, which builds the spaces of the database that it has made.
-	passive bool
 }
 
 func (o *Options) withDefaults() settings {

@@ -195,7 +195,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	if q.K == 0 {
 		q.K = defaultK
 	}
-	ctx, call := c.db.call(ctx, event.OpSearch, c.name)
+	ctx, call := c.db.state.Signals.Call(ctx, event.OpSearch, c.name)
 	var res *Result
 	hits, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
@@ -228,7 +228,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	if radius < 0 {
 		return nil, fault.Invalid("radius %d: 0 or more bits are possible", radius)
 	}
-	ctx, call := c.db.call(ctx, event.OpSearchRadius, c.name)
+	ctx, call := c.db.state.Signals.Call(ctx, event.OpSearchRadius, c.name)
 	var r *Runs
 	total, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
@@ -243,7 +243,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 			return err
 		}
 		v.Acquire()
-		r = &Runs{s: s, pin: c.db.pin(v)}
+		r = &Runs{s: s, pin: c.db.state.Pin(v)}
 		return nil
 	})
 	c.db.counters.searched(&call, event.OpSearchRadius, plan, total, err)
@@ -256,7 +256,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 	if radius < 0 {
 		return 0, fault.Invalid("radius %d: 0 or more bits are possible", radius)
 	}
-	ctx, call := c.db.call(ctx, event.OpCountRadius, c.name)
+	ctx, call := c.db.state.Signals.Call(ctx, event.OpCountRadius, c.name)
 	n, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		s, err := c.searcher(ctx, v, cv, &q)

@@ -2,17 +2,10 @@ package db
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/spaces"
-	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 )
 
 // ReindexOptions say what to reindex and how. Zero values are the defaults given here.
@@ -31,16 +24,6 @@ type ReindexOptions struct {
 	// Progress hears how many of all items have been looked at, in the stage "encode",
 	// from Reindex's goroutine.
 	Progress event.Progress
-}
-
-// A Reindexing is what Reindex did.
-type Reindexing struct {
-	Space    Space   `json:"space"`
-	Parent   Space   `json:"parent,omitempty"` // whose projections it has; 0: it was trained
-	Revision uint32  `json:"revision"`
-	Items    int     `json:"items"`  // that have a code in the space
-	Active   bool    `json:"active"` // searches use it now
-	Seconds  float64 `json:"seconds"`
 }
 
 // Reindex makes a new space with the projections that a space has by now, from the
@@ -65,156 +48,23 @@ type Reindexing struct {
 // without a trained space, ErrBusy while another training begins or another space than
 // the one named is being built, ErrInvalid for a codes-only collection.
 func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
-	c = c.orNone()
-	if err := c.db.state.Guard.Enter(); err != nil {
+	in, leave, err := c.orNone().learning(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer c.db.state.Guard.Leave()
+	defer leave()
 	if opt.Rate < 0 {
 		return nil, fault.Invalid("reindex %d items a second", opt.Rate)
 	}
-	if err := c.changeable(); err != nil {
-		return nil, err
-	}
-	if err := c.inside().Loaded(ctx); err != nil {
-		return nil, err
-	}
-	ctx, op := c.db.state.Signals.Begin(ctx, event.OpReindex, c.name)
+	ctx, op := in.DB.Signals.Begin(ctx, event.OpReindex, in.Name)
 	defer op.Abandon()
-	opt.Progress = op.Telling(opt.Progress)
-	space, r, err := c.reindex(ctx, opt)
-	e := c.unbuilt(space)
+	space, r, err := in.Reindex(ctx, learn.ReindexOptions{
+		Space: c.spaceOr(opt.Space), Activate: opt.Activate, Rate: opt.Rate, Progress: op.Telling(opt.Progress),
+	})
+	e := in.Unbuilt(space)
 	if err == nil {
-		e = builtSpace{Space: uint32(r.Space), Revision: r.Revision, Items: r.Items, Active: r.Active}.event()
+		e = learn.ReindexEvent(r)
 	}
 	op.End(err, e)
 	return r, err
-}
-
-// reindex returns the space, too, where it comes to one.
-func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *Reindexing, error) {
-	start := time.Now()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.db.state.Stopping, func() { cancel(fault.ErrClosed) })()
-	opt.Space = Space(c.spaceOr(opt.Space))
-	space, err := c.reindexed(ctx, opt)
-	if err == nil {
-		var built builtSpace
-		b := &builder{c: c, space: space, workers: work.Background(), rate: opt.Rate, progress: opt.Progress}
-		if built, err = b.run(ctx); err == nil {
-			return space, &Reindexing{
-				Space: Space(built.Space), Parent: Space(built.Parent), Revision: built.Revision,
-				Items: built.Items, Active: built.Active, Seconds: time.Since(start).Seconds(),
-			}, nil
-		}
-	}
-	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
-		err = fault.ErrClosed
-	}
-	return space, nil, err
-}
-
-// reindexed returns the space that is to be built: one that is being built already, or
-// a new one.
-func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, error) {
-	building := uint32(0)
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
-		if sp := cv.Building(); sp != nil && (opt.Space == 0 || uint32(opt.Space) == sp.Space.ID) {
-			building = sp.Space.ID
-		}
-		return nil
-	})
-	if err == nil && building != 0 {
-		err = c.takeOver(ctx, building)
-	}
-	if err == nil && building != 0 && opt.Activate {
-		err = c.activateBuilt(ctx, building)
-	}
-	if err != nil || building != 0 {
-		return building, err
-	}
-	sp, err := c.found(ctx, false, func(v *state.View, cv *state.CollectionView) (*foundation, error) {
-		if cv.Space == nil {
-			return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
-		}
-		cv, err := cv.InSpace(uint32(opt.Space))
-		if err != nil {
-			return nil, err
-		}
-		if err := c.db.state.Engine.Admit(reindexBytes(cv), false); err != nil {
-			return nil, err
-		}
-		return c.db.refound(ctx, v, cv, opt.Activate)
-	})
-	if err != nil {
-		return 0, err
-	}
-	return sp.ID, nil
-}
-
-// takeOver makes a space that an earlier process has left behind one that somebody wants.
-func (c *Collection) takeOver(ctx context.Context, space uint32) error {
-	return c.inside().Look(ctx, func(s *state.CollectionState) error {
-		if sp := s.SpaceByID(space); sp != nil {
-			sp.Left = false
-		}
-		return nil
-	})
-}
-
-// activateBuilt makes a space the active one as soon as it is complete.
-func (c *Collection) activateBuilt(ctx context.Context, space uint32) error {
-	return c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
-		sp := s.SpaceByID(space)
-		switch {
-		case sp == nil:
-			return fault.NotFound("space %d of collection %q, which was being built", space, s.Name)
-		case sp.Numbers.Building:
-			sp.Numbers.Activate = true
-			tx.Committer.Touch(s)
-		case sp != s.Active():
-			tx.Activate(s, sp)
-		}
-		return nil
-	})
-}
-
-// refound returns what a space begins with that goes on from the present revision of
-// another, which cv looks at.
-func (d *DB) refound(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*foundation, error) {
-	sp := cv.Space
-	f := &foundation{activate: activate, pending: cv.Pending.Clone(), relearn: cv.Recode}
-	var err error
-	if f.space, err = spaces.New(spaces.Stored{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions); err != nil {
-		return nil, err
-	}
-	if f.model, err = sp.Learned.MarshalBinary(); err != nil {
-		return nil, err
-	}
-	if f.statistics, err = d.presentStatistics(ctx, v, cv); err != nil {
-		return nil, err
-	}
-	if f.report, err = spaces.ReadReport(v.Snap, cv.ID, sp.ID); err != nil {
-		return nil, err
-	}
-	err = record.ForEachEntry(v.Snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
-		l, err := codec.DecodeLesson(sp.Bits, entry)
-		if err != nil {
-			return fault.Corrupt(err, "lesson of row %d", row)
-		}
-		f.taught(row, l.Codes)
-		return ctx.Err()
-	})
-	return f, err
-}
-
-// presentStatistics returns the statistics of all that the rows of a space have taught.
-func (d *DB) presentStatistics(ctx context.Context, v *state.View, cv *state.CollectionView) ([]byte, error) {
-	l, err := d.learner(ctx, v, cv)
-	if err != nil {
-		return nil, err
-	}
-	defer l.release()
-	return l.online.Statistics().MarshalBinary()
 }

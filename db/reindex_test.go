@@ -21,6 +21,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
@@ -80,7 +81,7 @@ func statistics(t testing.TB, c *db.Collection, space uint32) (b []byte) {
 	t.Helper()
 	err := db.Read(c, func(v *state.View, cv *state.CollectionView) (err error) {
 		if cv, err = cv.InSpace(space); err == nil {
-			b, err = db.PresentStatistics(db.Of(c), ctx, v, cv)
+			b, err = db.Learning(db.Of(c)).Statistics(ctx, v, cv)
 		}
 		return err
 	})
@@ -337,7 +338,7 @@ func TestWritesWhileFounding(t *testing.T) {
 	defer dbkit.MustClose(t, d)
 	changed := *items[0]
 	changed.Labels = items[3].Labels
-	sp, err := db.Found(c, ctx, false, func(v *state.View, cv *state.CollectionView) (*db.Foundation, error) {
+	sp, err := taught(c).Found(ctx, false, func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
 		if _, err := c.Put(ctx, &changed); err != nil {
 			t.Fatal(err)
 		}
@@ -350,7 +351,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		if _, err := c.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrBusy) {
 			t.Errorf("a reindexing meanwhile: %v", err)
 		}
-		return db.Refound(d, ctx, v, cv, true)
+		return db.Learning(d).Refound(ctx, v, cv, true)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -598,7 +599,7 @@ func TestCrashesWhileReindexing(t *testing.T) {
 	t.Run("batches", func(t *testing.T) { crashesWhileReindexing(t, 120, db.ReindexOptions{Activate: true, Rate: 400}, 1) })
 	t.Run("tables", func(t *testing.T) {
 		dbkit.LongTest(t)
-		crashesWhileReindexing(t, db.TableRows+2000, db.ReindexOptions{Activate: true, Rate: 2 * db.TableRows}, 5)
+		crashesWhileReindexing(t, learn.TableRows+2000, db.ReindexOptions{Activate: true, Rate: 2 * learn.TableRows}, 5)
 	})
 }
 
@@ -707,10 +708,10 @@ func crashesWhileReindexing(t *testing.T, n int, opt db.ReindexOptions, every in
 // Tables and batches come to the same.
 func TestReindexByTablesIsAsByBatches(t *testing.T) {
 	dbkit.LongTest(t)
-	items := mixedPairs(2*db.TableRows+300, 10)
+	items := mixedPairs(2*learn.TableRows+300, 10)
 	var worlds []*db.DB
 	var all []*db.Collection
-	for _, rate := range []int{0, 2 * db.TableRows, 2*db.TableRows - 1} {
+	for _, rate := range []int{0, 2 * learn.TableRows, 2*learn.TableRows - 1} {
 		d, c, byLabels := revisedWorld(t, items, nil)
 		r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true, Rate: rate})
 		if err != nil || !r.Active {

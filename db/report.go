@@ -13,4 +13,11 @@ type (
 	Migration     = report.Migration
 	Finding       = report.Finding
 	Verification  = report.Verification
+	Repairing     = report.Repairing
+	Space         = report.Space
+	Training      = report.Training
+	Update        = report.Update
+	Adoption      = report.Adoption
+	Reindexing    = report.Reindexing
+	Retrieval     = report.Retrieval
 )

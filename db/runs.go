@@ -17,7 +17,7 @@ import (
 // nobody closes it meanwhile.
 type Runs struct {
 	s   *search.Searcher
-	pin *pin
+	pin *state.Pin
 }
 
 // A Run is all hits that share one code.
@@ -34,7 +34,7 @@ func (r *Runs) Total() int { return r.orNone().s.Total }
 // Close frees what the runs hold. A second call returns ErrClosed.
 func (r *Runs) Close() error {
 	r = r.orNone()
-	if !r.pin.release() {
+	if !r.pin.Release() {
 		return fault.ErrClosed
 	}
 	return nil
@@ -103,7 +103,7 @@ func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
 
 // read gives f a searcher with the answer, to be used by one goroutine.
 func (r *Runs) read(f func(s *search.Searcher) error) error {
-	return r.pin.read(func(*state.View) error {
+	return r.pin.Read(func(*state.View) error {
 		s := r.s.Again()
 		defer s.Close()
 		return f(s)
@@ -117,7 +117,7 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 	c = c.orNone()
 	return func(yield func(Hit, error) bool) {
 		stopped, hits := false, 0
-		ctx, call := c.db.call(ctx, event.OpNeighbors, c.name)
+		ctx, call := c.db.state.Signals.Call(ctx, event.OpNeighbors, c.name)
 		var err error
 		defer func() { c.db.counters.iterated(&call, hits, err) }() // if whoever reads panics, too
 		err = c.read(func(v *state.View, cv *state.CollectionView) error {

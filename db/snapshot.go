@@ -10,7 +10,7 @@ import (
 // not change; writing to them gives ErrReadOnly. Close it when it is no longer
 // needed, as it keeps disk space and memory of what has been replaced since.
 type Snapshot struct {
-	pin *pin
+	pin *state.Pin
 	db  *DB
 }
 
@@ -23,14 +23,14 @@ func (d *DB) Snapshot() (*Snapshot, error) {
 	}
 	defer done()
 	v.Acquire()
-	return &Snapshot{d.pin(v), d}, nil
+	return &Snapshot{d.state.Pin(v), d}, nil
 }
 
 // Collection returns the collection of that name as it was, or ErrNotFound.
 func (s *Snapshot) Collection(name string) (*Collection, error) {
 	s = s.orNone()
 	var c *Collection
-	err := s.pin.read(func(v *state.View) error {
+	err := s.pin.Read(func(v *state.View) error {
 		id, ok := v.IDs.Get(name)
 		if !ok {
 			return fault.NotFound("collection %q", name)
@@ -45,7 +45,7 @@ func (s *Snapshot) Collection(name string) (*Collection, error) {
 // does a second call.
 func (s *Snapshot) Close() error {
 	s = s.orNone()
-	if !s.pin.release() {
+	if !s.pin.Release() {
 		return fault.ErrClosed
 	}
 	return nil

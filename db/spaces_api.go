@@ -77,7 +77,7 @@ func (c *Collection) DropSpace(ctx context.Context, space Space) error {
 		return tx.DropSpace(s, sp)
 	})
 	if err == nil {
-		c.db.learners.remove(learnerKey{c.id, number})
+		c.db.learning.Dropped(c.id, number)
 		c.db.changed(ctx, event.SpaceDropped, event.Event{Collection: c.name, Space: number})
 	}
 	return err

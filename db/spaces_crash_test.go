@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
@@ -483,7 +484,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
-	items := dbkit.ViewItems(db.BlockRows+300, 5)
+	items := dbkit.ViewItems(learn.BlockRows+300, 5)
 	if err := l.put(items); err != nil {
 		t.Fatal(err)
 	}
@@ -494,7 +495,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 			return
 		}
 		c.begin(0, fmt.Sprintf("%d items encoded", done), 29)
-		if done == 10*db.EncodeBlock { // in the second block
+		if done == 10*learn.EncodeBlock { // in the second block
 			if err := l.put(items[done-2 : done+2]); err != nil { // one that was, and one that is not encoded yet
 				t.Error(err)
 			}

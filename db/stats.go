@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -162,10 +163,10 @@ func collectionStats(cv *state.CollectionView) CollectionStats {
 		s.CodedItems = cv.Coded
 		s.Taught, s.Pending = int(cv.Numbers.Taught), int(cv.Pending.GetCardinality())
 		s.QueryDistances = cv.Distances.Report()
-		if b := presentBalance(cv); b != nil {
+		if b := learn.PresentBalance(cv); b != nil {
 			s.Balance, s.BitBalance, s.ConstantBits, s.Sampled = b, b.BitBalance, b.ConstantBits, b.Sampled
 		}
-		s.Drift = comparedDrift(cv.Revisions)
+		s.Drift = learn.ComparedDrift(cv.Revisions)
 	}
 	for i := range cv.Sets {
 		set := &cv.Sets[i]

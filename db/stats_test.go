@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -98,10 +99,10 @@ func TestBalanceOfASample(t *testing.T) {
 		}
 		want := balanceOf(sampled)
 		want.Sampled = 100
-		if diff := cmp.Diff(want, db.BalanceIn(cv, 100), nearly); diff != "" || want.ConstantBits != 1 {
+		if diff := cmp.Diff(want, learn.BalanceIn(cv, 100), nearly); diff != "" || want.ConstantBits != 1 {
 			t.Errorf("of 100: %s", diff)
 		}
-		if diff := cmp.Diff(balanceOf(all), db.BalanceIn(cv, len(items)), nearly); diff != "" {
+		if diff := cmp.Diff(balanceOf(all), learn.BalanceIn(cv, len(items)), nearly); diff != "" {
 			t.Errorf("of all: %s", diff)
 		}
 		return nil

@@ -1,11 +1,11 @@
 package db
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 )
 
 // A Teacher says what the projections learn from in an update.
@@ -29,20 +29,12 @@ const (
 	TeacherSelf
 )
 
-var teacherNames = [...]string{"auto", "labels", "modality", "self"}
-
-func (t Teacher) known() bool { return t >= 0 && int(t) < len(teacherNames) }
-
-func (t Teacher) String() string {
-	if t.known() {
-		return teacherNames[t]
-	}
-	return fmt.Sprintf("Teacher(%d)", int(t))
-}
+// String returns the name of the teacher.
+func (t Teacher) String() string { return learn.Teacher(t).String() }
 
 // ParseTeacher returns the teacher of that name.
 func ParseTeacher(s string) (Teacher, error) {
-	if i := slices.Index(teacherNames[:], strings.ToLower(s)); i >= 0 {
+	if i := slices.Index(learn.TeacherNames[:], strings.ToLower(s)); i >= 0 {
 		return Teacher(i), nil
 	}
 	return 0, fault.Invalid("unknown teacher %q: auto, labels, modality and self are possible", s)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -16,9 +17,9 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	items := mixedPairs(200, 4)
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, items)
-	leave := func(lay func(v *state.View, cv *state.CollectionView) (*db.Foundation, error)) uint32 {
+	leave := func(lay func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error)) uint32 {
 		t.Helper()
-		sp, err := db.Found(c, ctx, true, lay)
+		sp, err := taught(c).Found(ctx, true, lay)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +58,12 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		}
 		return tr
 	}
-	leave(func(v *state.View, cv *state.CollectionView) (*db.Foundation, error) {
-		return db.Train(ctx, v, cv, smallTraining)
+	leave(func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
+		l, err := learn.TrainOn(ctx, v, cv, learn.TrainOptions(smallTraining))
+		if err != nil {
+			return nil, err
+		}
+		return l.Foundation(ctx, v, cv, false)
 	})
 	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: -8}}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("an impossible training: %v", err)
@@ -77,8 +82,8 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	if ids := spaces(); len(ids) != 1 || ids[0] != 2 {
 		t.Errorf("spaces %v", ids)
 	}
-	leave(func(v *state.View, cv *state.CollectionView) (*db.Foundation, error) {
-		return db.Refound(db.Of(c), ctx, v, cv, true)
+	leave(func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
+		return db.Learning(db.Of(c)).Refound(ctx, v, cv, true)
 	})
 	if tr := train(); tr.Space != 4 || tr.Active {
 		t.Errorf("%+v", tr)

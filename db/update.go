@@ -2,13 +2,10 @@ package db
 
 import (
 	"context"
-	"log/slog"
-	"strings"
-	"time"
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 )
 
 // UpdateOptions say what an update is to do. The zero value updates the active space
@@ -25,55 +22,6 @@ type UpdateOptions struct {
 	// Progress is called from Update's goroutine after each block of items, in the stages
 	// "try" while those without labels are tried on a copy, "learn" while items teach.
 	Progress event.Progress
-}
-
-// An Update is what Update did.
-type Update struct {
-	Space      Space  `json:"space"`
-	Revision   uint32 `json:"revision"` // that is in use now
-	Revised    bool   `json:"revised"`  // it is a new one
-	Teacher    string `json:"teacher"`  // that was asked for
-	Items      int    `json:"items"`    // that have taught: Labelled and Unlabelled
-	Labelled   int    `json:"labelled"`
-	Unlabelled int    `json:"unlabelled"`
-	Skipped    int    `json:"skipped"`   // that were looked at and have taught nothing
-	Refused    int    `json:"refused"`   // of these, items without labels that TeacherAuto did not let teach
-	Forgotten  int    `json:"forgotten"` // that had taught, and have changed or gone since
-
-	// Adopted says what was let teach, and by which teacher. Lead is the modality whose
-	// projections have taught, or have been tried, for items without labels; Reason
-	// says, in words, why these were adopted or refused.
-	Adopted Adoption `json:"adopted"`
-	Lead    string   `json:"lead,omitempty"`
-	Reason  string   `json:"reason,omitempty"`
-
-	Grown       []string `json:"grown,omitempty"`        // labels that have got a direction
-	NoDirection []string `json:"no_direction,omitempty"` // that have not, as none was left
-	Recoded     int      `json:"recoded,omitempty"`      // items that have got another code
-
-	Seconds float64 `json:"seconds"`
-}
-
-// An Adoption names the teacher of the items of an update that have taught, as in
-// Teacher.String; it is "" where there were none, or they were refused.
-type Adoption struct {
-	Labelled   string `json:"labelled,omitempty"`   // of items with labels: "labels"
-	Unlabelled string `json:"unlabelled,omitempty"` // of items without: "modality" or "self"
-}
-
-// adoption returns what an updater has adopted.
-func (u *updater) adoption() (a Adoption) {
-	if u.labelled > 0 {
-		a.Labelled = TeacherLabels.String()
-	}
-	switch {
-	case u.unlabelled == 0:
-	case u.lead == "":
-		a.Unlabelled = TeacherSelf.String()
-	default:
-		a.Unlabelled = TeacherModality.String()
-	}
-	return a
 }
 
 // Update carries on the learning of a space's projections with the items that have
@@ -95,84 +43,19 @@ func (u *updater) adoption() (a Adoption) {
 // one without a model ErrNoModel. With an error, or when the context ends early, the
 // revision is what it was, or the one that labels have grown in.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
-	c = c.orNone()
-	if err := c.db.state.Guard.Enter(); err != nil {
+	in, leave, err := c.orNone().learning(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer c.db.state.Guard.Leave()
-	if !opt.Teacher.known() {
+	defer leave()
+	if !learn.Teacher(opt.Teacher).Known() {
 		return nil, fault.Invalid("unknown teacher %v", opt.Teacher)
 	}
-	if err := c.changeable(); err != nil {
-		return nil, err
-	}
-	if err := c.inside().Loaded(ctx); err != nil {
-		return nil, err
-	}
-	opt.Space = Space(c.spaceOr(opt.Space))
-	ctx, op := c.db.state.Signals.Begin(ctx, event.OpUpdate, c.name)
+	ctx, op := in.DB.Signals.Begin(ctx, event.OpUpdate, in.Name)
 	defer op.Abandon()
-	opt.Progress = op.Telling(opt.Progress)
-	u, err := c.update(ctx, opt)
-	op.End(err, u.event())
-	return u, err
-}
-
-// event returns what events say of an update, which may be nil.
-func (u *Update) event() event.Event {
-	if u == nil {
-		return event.Event{}
-	}
-	return event.Event{Space: uint32(u.Space), Revision: u.Revision, Items: int64(u.Items), Attrs: []slog.Attr{
-		slog.Int("labelled", u.Labelled), slog.Int("unlabelled", u.Unlabelled), slog.Int("refused", u.Refused), slog.Bool("revised", u.Revised),
-	}}
-}
-
-func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, error) {
-	start := time.Now()
-	out := &Update{Teacher: opt.Teacher.String()}
-	if opt.Space == 0 { // it stays this one, whatever is activated meanwhile
-		err := c.read(func(_ *state.View, cv *state.CollectionView) error {
-			if cv.Space != nil {
-				opt.Space = Space(cv.Space.ID)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if opt.GrowLabels {
-		if err := c.growLabels(ctx, uint32(opt.Space), out); err != nil {
-			return nil, err
-		}
-	}
-	recoded, err := c.recode(ctx, uint32(opt.Space))
-	if err != nil {
-		return nil, err
-	}
-	out.Recoded = recoded
-	err = c.revise(ctx, uint32(opt.Space), func(u *updater) error {
-		out.Space, out.Revision = Space(u.cv.Space.ID), u.cv.Space.Revision
-		u.progress = opt.Progress
-		if err := u.learn(ctx, opt.Teacher); err != nil {
-			return err
-		}
-		if n := int(u.left.GetCardinality()); n > 0 {
-			u.skipped += n - int(u.left.AndCardinality(u.waiting))
-			u.reason = strings.TrimPrefix(u.reason+"; "+tooLong(n), "; ")
-		}
-		err := u.commit(ctx)
-		out.Revision, out.Revised = u.revision, out.Revised || u.revision != u.cv.Space.Revision
-		out.Labelled, out.Unlabelled, out.Skipped, out.Refused = u.labelled, u.unlabelled, u.skipped, u.refused
-		out.Forgotten += u.forgotten // others have gone with the revision in which labels have grown
-		out.Items = u.labelled + u.unlabelled
-		out.Adopted, out.Lead, out.Reason = u.adoption(), u.lead, u.reason
-		return err
+	u, err := in.Update(ctx, learn.UpdateOptions{
+		Space: c.spaceOr(opt.Space), Teacher: learn.Teacher(opt.Teacher), GrowLabels: opt.GrowLabels, Progress: op.Telling(opt.Progress),
 	})
-	if err != nil {
-		return nil, err
-	}
-	out.Seconds = time.Since(start).Seconds()
-	return out, nil
+	op.End(err, learn.UpdateEvent(u))
+	return u, err
 }

@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,11 +15,21 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
+
+// presentStatistics returns the statistics of a space as the online step has them.
+func presentStatistics(ctx context.Context, c *db.Collection, v *state.View, cv *state.CollectionView) (*model.Statistics, error) {
+	b, err := db.Learning(db.Of(c)).Statistics(ctx, v, cv)
+	if err != nil {
+		return nil, err
+	}
+	return model.UnmarshalStatistics(b)
+}
 
 // statisticsOf returns the statistics of a space as the online step has them, and those
 // that its rows have taught, accumulated anew from what is stored.
@@ -29,12 +40,9 @@ func statisticsOf(t testing.TB, c *db.Collection, space uint32) (got, want *mode
 		if err != nil {
 			return err
 		}
-		l, err := db.LearnerOf(db.Of(c), ctx, v, cv)
-		if err != nil {
+		if got, err = presentStatistics(ctx, c, v, cv); err != nil {
 			return err
 		}
-		defer l.Release()
-		got = l.Online().Statistics().Clone()
 		o, err := model.NewOnline(cv.Space.Learned, model.NewStatistics(cv.Space.Learned))
 		if err != nil {
 			return err
@@ -193,23 +201,24 @@ func TestWritesDuringAnUpdate(t *testing.T) {
 	putAll(t, c, items[:100])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	putAll(t, c, items[100:200])
-	err := db.Revise(c, ctx, 0, func(u *db.Updater) error {
-		if err := u.Learn(ctx, db.TeacherAuto); err != nil {
-			return err
+	written := false
+	u := dbkit.MustUpdate(t, c, db.UpdateOptions{Progress: func(stage string, done, total int64) {
+		if written || stage != "learn" || done != 100 {
+			return
 		}
+		written = true // all have been learned, and nothing is stored yet
 		changed := *items[150]
 		changed.Vectors = items[250].Vectors
 		putAll(t, c, []*db.Item{&changed, items[201]})
 		if _, err := c.Delete(ctx, "k20", "k160"); err != nil {
 			t.Error(err)
 		}
-		return u.Commit(ctx)
-	})
-	if err != nil {
-		t.Fatal(err)
+	}})
+	if u.Items != 100 || !written {
+		t.Fatalf("%+v", u)
 	}
 	checkStatistics(t, c, 0)
-	u := dbkit.MustUpdate(t, c, db.UpdateOptions{})
+	u = dbkit.MustUpdate(t, c, db.UpdateOptions{})
 	if u.Revision != 3 || u.Items != 2 || u.Forgotten != 3 {
 		t.Errorf("%+v", u)
 	}
@@ -500,12 +509,11 @@ func TestUpdateAfterRestoring(t *testing.T) {
 	putAll(t, c, items[250:])
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
 	err := db.Read(c, func(v *state.View, cv *state.CollectionView) error {
-		l, err := db.LearnerOf(db.Of(c), ctx, v, cv)
+		statistics, err := presentStatistics(ctx, c, v, cv)
 		if err != nil {
 			return err
 		}
-		defer l.Release()
-		want, err := cv.Space.Learned.Refit(l.Online().Statistics(), nil)
+		want, err := cv.Space.Learned.Refit(statistics, nil)
 		if err != nil {
 			return err
 		}
@@ -530,7 +538,7 @@ func TestUpdateAfterRestoring(t *testing.T) {
 func TestUpdateOfMany(t *testing.T) {
 	dbkit.LongTest(t)
 	_, c := dbkit.OpenPairs(t)
-	items := dbkit.Pairs(db.ManyPending+2000, synth.Config{Seed: 11})
+	items := dbkit.Pairs(learn.ManyPending+2000, synth.Config{Seed: 11})
 	putAll(t, c, items[:1000])
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	want := 0

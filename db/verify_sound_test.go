@@ -12,6 +12,10 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -30,7 +34,7 @@ func TestVerifyBulkAndSparse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := dbkit.Bags(t, 3, db.TableRows+500)
+	items := dbkit.Bags(t, 3, learn.TableRows+500)
 	for i, it := range items {
 		it.Fields = map[string]any{"n": i * i, "s": fmt.Sprint(i)}
 	}
@@ -147,7 +151,7 @@ func TestVerifyRevisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	dbkit.CheckSound(t, d, "a revision put back")
-	if err := db.GrowLabels(c, ctx, 0, &db.Update{}); err != nil {
+	if err := taught(c).GrowLabels(ctx, 0, &db.Update{}); err != nil {
 		t.Fatal(err)
 	}
 	dbkit.CheckSound(t, d, "rows wait for another code")
@@ -237,7 +241,28 @@ func withoutCode(t testing.TB, d *db.DB) (*db.Collection, *db.Item) {
 	}
 	for space := db.Space(1); space <= 2; space++ {
 		dbkit.MustUpdate(t, c, db.UpdateOptions{Space: space, Teacher: db.TeacherLabels}) // all that has taught is gone
-		if err := db.Unlearn(c, ctx, space); err != nil {
+		err := db.Inside(c).Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+			sp := s.SpaceByID(uint32(space))
+			m := sp.Learned
+			nothing, err := m.Refit(model.NewStatistics(m), nil)
+			if err != nil {
+				return err
+			}
+			projections, err := nothing.MarshalRevision(sp.Trained)
+			if err != nil {
+				return err
+			}
+			next := sp.Revised(sp.Revision+1, nothing)
+			d := &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Outbox: sp.Numbers.NextOutbox}
+			d.Revision, d.Parent, d.Created, d.Teacher = next.Revision, sp.Revision, spaces.Now(), spaces.Restored
+			if err := tx.WriteRevision(sp, d, projections); err != nil {
+				return err
+			}
+			sp.Revise(next)
+			tx.Committer.Touch(s)
+			return nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

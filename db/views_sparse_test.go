@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -23,7 +24,7 @@ func TestSparseViews(t *testing.T) {
 	}
 	dir := t.TempDir()
 	w := openTwin(t, dir)
-	items := dbkit.Bags(t, 4, 2*db.TableRows+10)
+	items := dbkit.Bags(t, 4, 2*learn.TableRows+10)
 	load := func(items []*db.Item) {
 		b := w.d.NewBatch()
 		for _, it := range items {
@@ -44,7 +45,7 @@ func TestSparseViews(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	load(items[:db.TableRows])
+	load(items[:learn.TableRows])
 	opt := db.TrainOptions{Rows: 500, Options: model.Options{
 		Bits: 16, Anchors: 40, Views: model.ViewsTarget,
 		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
@@ -58,7 +59,7 @@ func TestSparseViews(t *testing.T) {
 		}
 		return tr.Items, nil
 	})
-	load(items[db.TableRows:])
+	load(items[learn.TableRows:])
 	check := func(sparse, dense *db.Collection) {
 		t.Helper()
 		v := *w
@@ -72,7 +73,7 @@ func TestSparseViews(t *testing.T) {
 					}
 					all = append(all, fmt.Sprintf("%s %x", x.Key, x.Code))
 				}
-				if len(all) < db.TableRows {
+				if len(all) < learn.TableRows {
 					return nil, fmt.Errorf("%d codes", len(all))
 				}
 				return all, nil
@@ -111,7 +112,7 @@ func TestSparseViews(t *testing.T) {
 	}
 	check(w.sparse, w.dense)
 	keys := func(c *db.Collection) (got []db.Item) {
-		for _, key := range []string{"k1", "k3", "k4", fmt.Sprint("k", db.TableRows+4)} {
+		for _, key := range []string{"k1", "k3", "k4", fmt.Sprint("k", learn.TableRows+4)} {
 			it, err := c.Get(ctx, key)
 			if err != nil {
 				t.Fatal(err)

@@ -34,12 +34,12 @@ func (c *Collection) ItemsWhere(ctx context.Context, where string, args ...any) 
 				case ctx.Err() != nil:
 					return ctx.Err()
 				case !yield(it, nil):
-					return errStopped
+					return record.ErrStopped
 				}
 				return nil
 			})
 		})
-		if err != nil && !errors.Is(err, errStopped) {
+		if err != nil && !errors.Is(err, record.ErrStopped) {
 			yield(nil, err)
 		}
 	}
@@ -105,7 +105,7 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any)
 	if err := c.inside().Loaded(ctx); err != nil {
 		return 0, err
 	}
-	ctx, call := c.db.call(ctx, event.OpWrite, c.name)
+	ctx, call := c.db.state.Signals.Call(ctx, event.OpWrite, c.name)
 	n := 0
 	err := c.inside().Free(ctx, func(tx *state.Tx, s *state.CollectionState) (err error) {
 		n, err = deleteWhere(ctx, tx, c.db.state.Current.Load(), s, where, args)

@@ -22,6 +22,9 @@ func Get(r pebble.Reader, key []byte) ([]byte, error) {
 	return b, closer.Close()
 }
 
+// ErrStopped ends a walk whose caller has had enough; the caller takes it for success.
+var ErrStopped = errors.New("stopped")
+
 // ForEach calls f with every key that starts with prefix and its value, which f
 // must not keep.
 func ForEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) error {

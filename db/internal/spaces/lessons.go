@@ -12,7 +12,7 @@ import (
 )
 
 // ForEachLesson calls f with the rows that have taught and what, those whose lessons
-// are wanted, in order of rows and model.MaxLesson at a time. What it gets is valid
+// are wanted (nil: all), in order of rows and model.MaxLesson at a time. What it gets is valid
 // until it returns.
 func (s *Space) ForEachLesson(ctx context.Context, r pebble.Reader, d *record.Descriptor, want func(codec.Lesson) bool,
 	f func(rows []uint32, items []model.Example, lessons []model.Lesson) error) error {
@@ -35,7 +35,7 @@ func (s *Space) ForEachLesson(ctx context.Context, r pebble.Reader, d *record.De
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
 		}
-		if !want(stored) {
+		if want != nil && !want(stored) {
 			return nil
 		}
 		if err := features.Seek(vectors, row); err != nil {

@@ -22,6 +22,9 @@ type RevisionDescriptor struct {
 	Outbox              uint64         `json:"outbox"`         // departures before this number are out of the projections
 }
 
+// Restored stands in place of a teacher where a revision has the projections of an earlier one.
+const Restored = "restored"
+
 // ReadRevision reads the model of a revision of a space.
 func ReadRevision(r pebble.Reader, collection uint32, s *Space, revision uint32) (*model.Model, error) {
 	if revision == 1 {

@@ -24,6 +24,8 @@ type Database struct {
 	Current   atomic.Pointer[View]
 	Guard     guard
 
+	pins pins // views that snapshots and runs keep
+
 	// Stopping ends when Close begins.
 	Stopping context.Context
 
@@ -104,8 +106,9 @@ func (d *Database) Run(keeper *store.Keeper) (first *View) {
 	return first
 }
 
-// End ends the committer, when nothing is asked of it any more, and lets go of the view.
+// End ends the committer, when nothing is asked of it any more, and lets go of all views.
 func (d *Database) End() {
+	d.pins.releaseAll()
 	close(d.Committer.queue)
 	<-d.Committer.finished
 	d.Current.Load().Release()

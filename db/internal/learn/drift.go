@@ -1,0 +1,266 @@
+package learn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/mih"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// ComparedDrift returns the drift of the revision that has the latest, and before it that
+// with which it is to be compared.
+func ComparedDrift(revisions []*spaces.RevisionDescriptor) []report.RevisionDrift {
+	var measured []report.RevisionDrift
+	for _, r := range revisions {
+		if r.Drift != nil {
+			measured = append(measured, report.RevisionDrift{Revision: r.Revision, Drift: *r.Drift})
+		}
+	}
+	if n := len(measured); n > 2 {
+		first := measured[0]
+		if first.Trained {
+			first = measured[1]
+		}
+		measured = []report.RevisionDrift{first, measured[n-1]}
+	}
+	return measured
+}
+
+const (
+	sampledItems = 256 // a sample of so many is measured
+	// Of larger collections it is less, so that no more than driftCompared codes are
+	// compared with queries, some 20 ms, but at least driftLeast items.
+	driftLeast    = 64
+	driftCompared = 32 << 20
+)
+
+// MeasureDrift measures how far items are from the model of a space, cv being the
+// collection as seen in it, whose codes have to be in memory. Of the rows a sample is
+// read that is spread over them evenly; those that have no item are left out. Nil says
+// that nothing can be measured: the space has no model, or no item a modality that it
+// knows. The time is some tens of milliseconds, on half of the processors.
+func MeasureDrift(ctx context.Context, v *state.View, cv *state.CollectionView, rows *roaring.Bitmap) (*report.Drift, error) {
+	if cv.Space == nil || cv.Space.Learned == nil {
+		return nil, nil
+	}
+	m := newDriftMeasure(cv)
+	for run := range slices.Chunk(evenly(rows, m.sample()).ToArray(), spaces.EncodeRun) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := m.add(v, run); err != nil {
+			return nil, err
+		}
+	}
+	return m.drift(ctx)
+}
+
+// A driftMeasure is what MeasureDrift knows of the items so far.
+type driftMeasure struct {
+	cv         *state.CollectionView
+	items      int
+	modalities []modalityMeasure // by modality of the model
+}
+
+type modalityMeasure struct {
+	report.ModalityDrift
+	t       int                  // of the collection
+	sets    []*state.CodeSetView // that queries look into
+	squares float64              // sum of (h - z)^2
+	bits    bitCounts
+	codes   codec.Codes // of those that are not far
+	rows    []uint32    // likewise
+	finds   retrievalMeasure
+}
+
+func newDriftMeasure(cv *state.CollectionView) *driftMeasure {
+	m := &driftMeasure{cv: cv}
+	for _, t := range cv.Space.Positions {
+		of := modalityMeasure{t: t, bits: newBitCounts(cv.Space.Bits), codes: codec.NewCodes(cv.Space.Bits, 0), finds: newRetrievalMeasure(cv.Space.Bits)}
+		for i := range cv.Sets {
+			if target, is := cv.Sets[i].Modality(); !is || target != t || len(cv.Sets) == 1 {
+				of.sets = append(of.sets, &cv.Sets[i])
+			}
+		}
+		m.modalities = append(m.modalities, of)
+	}
+	return m
+}
+
+// sample returns how many items to measure.
+func (m *driftMeasure) sample() int {
+	codes := 1
+	for _, of := range m.modalities {
+		for _, set := range of.sets {
+			codes += set.Codes
+		}
+	}
+	return min(max(driftCompared/codes, driftLeast), sampledItems)
+}
+
+// add reads and projects some items, at most EncodeRun.
+func (m *driftMeasure) add(v *state.View, rows []uint32) error {
+	cv := m.cv
+	sp := cv.Space
+	e := sp.Encoders.Get().(*spaces.Encoder)
+	defer sp.Encoders.Put(e)
+	var vectors [][]model.Vector
+	var labels [][]uint32
+	var read []uint32
+	for _, row := range rows {
+		if !cv.Live.Contains(row) {
+			continue
+		}
+		rec, err := record.ReadItem(v.Snap, cv.ID, row)
+		if err != nil {
+			return err
+		}
+		x := make([]model.Vector, len(cv.Modalities))
+		found := false
+		for _, t := range sp.Positions {
+			has := false
+			if x[t], has, err = record.ReadVector(v.Snap, cv.ID, row, t, cv.Modalities[t]); err != nil {
+				return err
+			}
+			found = found || has
+		}
+		if found {
+			vectors, labels, read = append(vectors, x), append(labels, rec.Labels), append(read, row)
+		}
+	}
+	if at, err := e.Project(vectors); err != nil {
+		return fmt.Errorf("fddhdb: measure row %d: %w", read[at], err)
+	}
+	h := codec.NewCode(sp.Bits)
+	for i, row := range read {
+		m.items++
+		labelled := sp.Learned.LabelCode(h, labels[i])
+		for t := range m.modalities {
+			z := e.Parts[i*len(m.modalities)+t]
+			if z == nil {
+				continue
+			}
+			of := &m.modalities[t]
+			of.Items++
+			if labelled {
+				of.Labelled++
+				of.squares += squares(h, z)
+			}
+			if spaces.IsZero(z) {
+				of.Far++
+				continue
+			}
+			code := codec.PackSigns(codec.NewCode(sp.Bits), z)
+			of.bits.add(code, 1)
+			of.codes.Append(code)
+			of.rows = append(of.rows, row)
+			if labelled {
+				of.finds.add(code, h, labels[i])
+			}
+		}
+	}
+	return nil
+}
+
+// squares returns |h - z|^2, h being +-1.
+func squares(h codec.Code, z []float64) (sum float64) {
+	for j, x := range z {
+		if h[j/64]>>(j%64)&1 == 1 {
+			x--
+		} else {
+			x++
+		}
+		sum += x * x
+	}
+	return sum
+}
+
+// drift returns what the items that were added amount to.
+func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
+	if m.items == 0 {
+		return nil, nil
+	}
+	d := &report.Drift{Items: m.items, Modalities: map[string]report.ModalityDrift{}}
+	for i := range m.modalities {
+		of := &m.modalities[i]
+		if of.Items == 0 {
+			continue
+		}
+		if of.Labelled > 0 {
+			residual := of.squares / float64(of.Labelled*m.cv.Space.Bits)
+			of.Residual = &residual
+		}
+		spaces.SetBalance(&of.ModalityDrift, of.bits.balance())
+		var err error
+		if of.MAP, err = of.finds.mean(ctx); err != nil {
+			return nil, err
+		}
+		counts := make([]int64, m.cv.Space.Bits+1)
+		for _, set := range of.sets {
+			if err := of.search(ctx, set, counts); err != nil {
+				return nil, err
+			}
+		}
+		of.Nearest = state.DistancesOf(counts)
+		d.Modalities[m.cv.Modalities[of.t].Name] = of.ModalityDrift
+	}
+	return d, nil
+}
+
+// search looks for the nearest code to each query and counts the distances.
+func (m *modalityMeasure) search(ctx context.Context, set *state.CodeSetView, counts []int64) error {
+	if set.Table == nil {
+		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.Space)
+	}
+	nearest := make([]int, len(m.rows))
+	groups := (len(m.rows) + search.MaxShared - 1) / search.MaxShared
+	err := work.ParallelBy(ctx, work.Background(), 1, groups, func(g int) error {
+		from, to := g*search.MaxShared, min((g+1)*search.MaxShared, len(m.rows))
+		return m.searchGroup(ctx, set.Table, nearest, from, to)
+	})
+	for _, d := range nearest {
+		if err == nil && d >= 0 {
+			counts[d]++
+		}
+	}
+	return err
+}
+
+// Group searches for some of the queries at once; the distance is -1 where
+// there is no other item.
+func (m *modalityMeasure) searchGroup(ctx context.Context, t *mih.Table, nearest []int, from, to int) error {
+	var queries []*mih.Query
+	var k []int
+	for i := from; i < to; i++ {
+		// Two items: one of them is another than the one that is the query.
+		queries, k = append(queries, &mih.Query{Code: m.codes.At(i)}), append(k, 2)
+	}
+	found, err := t.NearestEach(ctx, queries, k)
+	if err != nil {
+		return err
+	}
+	for i, near := range found {
+		own, has := t.CodeOf(m.rows[from+i])
+		alone := has && t.Cardinality(own) == 1
+		nearest[from+i] = -1
+		for _, x := range near {
+			if !alone || x.Position() != own {
+				nearest[from+i] = x.Distance()
+				break
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package learn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Restore makes the projections of a revision that is kept those of a new one; 0 is the
+// active space.
+func (c Collection) Restore(ctx context.Context, space, revision uint32) (*report.Update, error) {
+	start := time.Now()
+	out := &report.Update{Teacher: spaces.Restored}
+	err := c.revise(ctx, space, func(u *updater) error {
+		sp := u.cv.Space
+		if revision != 1 && !slices.ContainsFunc(u.cv.Revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision }) {
+			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)
+		}
+		if out.Space, out.Revision = report.Space(sp.ID), sp.Revision; revision == sp.Revision {
+			return nil
+		}
+		m, err := spaces.ReadRevision(u.v.Snap, u.cv.ID, sp, revision)
+		if err != nil {
+			return err
+		}
+		if m.Fingerprint() != sp.Learned.Fingerprint() {
+			return fault.Invalid("revision %d of space %d knows fewer labels than the present one, whose codes items have: train again", revision, sp.ID)
+		}
+		if err := u.restore(ctx, m, revision); err != nil {
+			return err
+		}
+		out.Revision, out.Revised, out.Forgotten = u.revision, true, u.forgotten
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Seconds = time.Since(start).Seconds()
+	return out, nil
+}
+
+// restore makes a revision with the projections of another one.
+func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) error {
+	later := func(l codec.Lesson) bool { return l.Revision > revision }
+	var gone []uint32
+	u.l.trace()
+	err := u.cv.Space.ForEachLesson(ctx, u.v.Snap, u.cv.Descriptor, later, func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
+		gone = append(gone, rows...)
+		return u.learning(u.l.online.Forget(ctx, items, lessons))
+	})
+	if err != nil {
+		return err
+	}
+	u.forgotten += len(gone)
+	sp := u.cv.Space
+	if u.l.shrunk() {
+		earlier := func(l codec.Lesson) bool { return !later(l) }
+		if err := u.l.learnAnew(ctx, u.v, u.cv, earlier); err != nil {
+			return err
+		}
+	}
+	statistics, err := u.l.online.Statistics().MarshalBinary()
+	if err != nil {
+		return u.learning(err)
+	}
+	projections, err := m.MarshalRevision(sp.Trained)
+	if err != nil {
+		return u.learning(err)
+	}
+	next := sp.Revised(sp.Revision+1, m)
+	u.parent, u.teacherName = revision, spaces.Restored
+	d, err := u.descriptor(m, next.Revision, projections)
+	if err != nil {
+		return err
+	}
+	err = u.inSpace(ctx, len(projections)+len(statistics), func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
+		for _, row := range gone {
+			if sp.Changed.Contains(row) {
+				return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
+			}
+		}
+		if err := tx.WriteRevision(sp, d, projections); err != nil {
+			return err
+		}
+		if err := tx.WriteCheckpoint(sp, statistics, u.l.outbox); err != nil {
+			return err
+		}
+		for _, row := range gone {
+			tx.Block(codec.LessonsKey(s.ID, sp.ID, row), -1, false).Clear(byte(row))
+		}
+		sp.Numbers.Taught -= uint64(len(gone))
+		sp.Numbers.Checkpoint = uint64(next.Revision)
+		sp.Revise(next)
+		tx.Committer.Touch(s)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	u.revision = next.Revision
+	u.l.forget() // its projections are not those of its statistics
+	return nil
+}

@@ -1,0 +1,177 @@
+package learn
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A TrainOptions is db.TrainOptions.
+type TrainOptions struct {
+	model.Options
+	Rows     int
+	Activate bool
+}
+
+// Train learns a model from the labelled items, and gives all items their codes by it. It
+// returns the space, too, where it comes to one.
+func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, t *report.Training, err error) {
+	ctx, stop := c.untilDropped(ctx)
+	defer stop()
+	if err := c.completeLeft(ctx); err != nil {
+		return 0, nil, c.dropped(ctx, err)
+	}
+	sp, err := c.Found(ctx, true, func(v *state.View, cv *state.CollectionView) (_ *Foundation, err error) {
+		l, err := TrainOn(ctx, v, cv, opt)
+		if err != nil {
+			return nil, err
+		}
+		t = &report.Training{Report: l.result.Report, LeftOut: l.leftOut}
+		return l.Foundation(ctx, v, cv, opt.Activate)
+	})
+	if err != nil {
+		return 0, nil, c.dropped(ctx, err)
+	}
+	start, complete := time.Now(), false
+	defer func() {
+		if !complete { // and if a callback has panicked, too
+			c.abandon(ctx, sp.ID)
+		}
+	}()
+	b := &builder{c: c, space: sp.ID, workers: work.All(), progress: opt.Progress}
+	built, err := b.run(ctx)
+	if err != nil {
+		return sp.ID, nil, c.dropped(ctx, err)
+	}
+	complete = true
+	t.Space, t.Revision, t.Items, t.Active = report.Space(built.Space), built.Revision, built.Items, built.Active
+	seconds, commit := t.Report.Seconds, b.committing.Seconds()
+	seconds["encode"], seconds["commit"] = time.Since(start).Seconds()-commit, commit
+	seconds["total"] += time.Since(start).Seconds()
+	return sp.ID, t, nil
+}
+
+// completeLeft completes a reindexing that an earlier process was at when it ended. A training
+// is not completed: its space goes when the new one is there.
+func (c Collection) completeLeft(ctx context.Context) error {
+	var space uint32
+	err := c.Look(ctx, func(s *state.CollectionState) error {
+		if sp := s.Building(); sp != nil && sp.Left && sp.Parent != 0 {
+			space = sp.ID
+		}
+		return nil
+	})
+	if err != nil || space == 0 {
+		return err
+	}
+	b := &builder{c: c, space: space, workers: work.All()}
+	_, err = b.run(ctx)
+	return err
+}
+
+// A lesson of training: what training has come to.
+type learned struct {
+	set     *trainingSet
+	result  *model.Result
+	space   *spaces.Space // without a number
+	leftOut []string
+}
+
+// TrainOn trains on the labelled items of a view.
+func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt TrainOptions) (*learned, error) {
+	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
+	var err error
+	if l.leftOut, err = l.set.choose(ctx); err != nil {
+		return nil, err
+	}
+	if opt.Views == model.ViewsTarget {
+		if _, err := spaces.TargetsOf(l.set.modalities); err != nil {
+			return nil, err
+		}
+	}
+	modalities := make([]model.Modality, len(l.set.modalities))
+	for i, t := range l.set.modalities {
+		modalities[i] = model.Modality(cv.Modalities[t])
+	}
+	l.result, err = model.Train(ctx, modalities, l.set, opt.Options)
+	switch {
+	case l.set.err != nil:
+		return nil, l.set.err // of the store, not of what is stored
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
+	}
+	l.space, err = spaces.New(spaces.Stored{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
+	return l, err
+}
+
+// Foundation returns what the space of the model begins with.
+func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*Foundation, error) {
+	f := &Foundation{space: l.space, activate: activate, pending: record.UnionOf(cv.Presence, l.set.modalities)}
+	var err error
+	if f.model, err = l.result.Model.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	if f.statistics, err = l.result.Statistics.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	if f.report, err = json.Marshal(l.result.Report); err != nil {
+		return nil, err
+	}
+	residuals, err := l.result.Model.Residual(l.result.Statistics)
+	if err != nil {
+		return nil, err
+	}
+	f.revision.Residual = map[string]float64{}
+	for i, t := range l.set.modalities {
+		f.revision.Residual[cv.Modalities[t].Name] = residuals[i]
+	}
+	var codes []byte
+	it := l.set.rows.Iterator()
+	for i := 0; it.HasNext(); i++ {
+		row := it.Next()
+		if i%search.BetweenLooks == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		if !f.pending.Contains(row) {
+			continue // labels alone teach nothing
+		}
+		rec, err := record.ReadItem(v.Snap, cv.ID, row)
+		if err != nil {
+			return nil, err
+		}
+		if codes = appendLesson(codes[:0], l.result.Lesson(i, rec.Labels), l.space.Bits); len(codes) == 0 {
+			continue
+		}
+		f.taught(row, codes)
+		f.pending.Remove(row)
+	}
+	f.revision.Items, f.revision.Labelled = len(f.rows), len(f.rows)
+	return f, nil
+}
+
+// appendLesson appends the codes that an item has taught as they are stored, zero
+// where there is none.
+func appendLesson(dst []byte, lesson model.Lesson, bits int) []byte {
+	for _, code := range lesson {
+		if code == nil {
+			dst = append(dst, make([]byte, codec.Bytes(bits))...)
+			continue
+		}
+		dst = code.AppendBytes(dst, bits)
+	}
+	return dst
+}

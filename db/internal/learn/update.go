@@ -1,0 +1,95 @@
+package learn
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
+)
+
+// adoption returns what an updater has adopted.
+func (u *updater) adoption() (a report.Adoption) {
+	if u.labelled > 0 {
+		a.Labelled = Labels.String()
+	}
+	switch {
+	case u.unlabelled == 0:
+	case u.lead == "":
+		a.Unlabelled = Self.String()
+	default:
+		a.Unlabelled = Modality.String()
+	}
+	return a
+}
+
+// UpdateEvent returns what events say of an update, which may be nil.
+func UpdateEvent(u *report.Update) event.Event {
+	if u == nil {
+		return event.Event{}
+	}
+	return event.Event{Space: uint32(u.Space), Revision: u.Revision, Items: int64(u.Items), Attrs: []slog.Attr{
+		slog.Int("labelled", u.Labelled), slog.Int("unlabelled", u.Unlabelled), slog.Int("refused", u.Refused), slog.Bool("revised", u.Revised),
+	}}
+}
+
+// An UpdateOptions is db.UpdateOptions; 0 is the active space.
+type UpdateOptions struct {
+	Space      uint32
+	Teacher    Teacher
+	GrowLabels bool
+	Progress   event.Progress
+}
+
+// Update lets the pending items of a space teach, with what labels and codes ask for before.
+func (c Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Update, error) {
+	start := time.Now()
+	out := &report.Update{Teacher: opt.Teacher.String()}
+	if opt.Space == 0 { // it stays this one, whatever is activated meanwhile
+		err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
+			if cv.Space != nil {
+				opt.Space = cv.Space.ID
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if opt.GrowLabels {
+		if err := c.GrowLabels(ctx, opt.Space, out); err != nil {
+			return nil, err
+		}
+	}
+	recoded, err := c.recode(ctx, opt.Space)
+	if err != nil {
+		return nil, err
+	}
+	out.Recoded = recoded
+	err = c.revise(ctx, opt.Space, func(u *updater) error {
+		out.Space, out.Revision = report.Space(u.cv.Space.ID), u.cv.Space.Revision
+		u.progress = opt.Progress
+		if err := u.learn(ctx, opt.Teacher); err != nil {
+			return err
+		}
+		if n := int(u.left.GetCardinality()); n > 0 {
+			u.skipped += n - int(u.left.AndCardinality(u.waiting))
+			u.reason = strings.TrimPrefix(u.reason+"; "+tooLong(n), "; ")
+		}
+		err := u.commit(ctx)
+		out.Revision, out.Revised = u.revision, out.Revised || u.revision != u.cv.Space.Revision
+		out.Labelled, out.Unlabelled, out.Skipped, out.Refused = u.labelled, u.unlabelled, u.skipped, u.refused
+		out.Forgotten += u.forgotten // others have gone with the revision in which labels have grown
+		out.Items = u.labelled + u.unlabelled
+		out.Adopted, out.Lead, out.Reason = u.adoption(), u.lead, u.reason
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Seconds = time.Since(start).Seconds()
+	return out, nil
+}

@@ -1,0 +1,167 @@
+package learn
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// This file makes what was learned a revision.
+
+// commit makes what was learned a revision, and stores what taught it.
+func (u *updater) commit(ctx context.Context) error {
+	changes := len(u.rows) > 0 || u.forgotten > 0 || u.checkpoint
+	if !changes && u.seen.IsEmpty() {
+		return nil
+	}
+	var next *spaces.Space
+	var d *spaces.RevisionDescriptor
+	var projections, statistics []byte
+	if changes {
+		m, err := u.l.online.Revision()
+		if err != nil {
+			return u.learning(err)
+		}
+		sp := u.cv.Space
+		next = sp.Revised(sp.Revision+1, m)
+		if projections, err = m.MarshalRevision(sp.Trained); err != nil {
+			return u.learning(err)
+		}
+		if d, err = u.descriptor(m, next.Revision, projections); err != nil {
+			return err
+		}
+		u.l.ahead += len(u.rows)
+		if u.checkpoint = u.checkpoint || u.l.ahead >= checkpointItems && !u.l.shrunk(); u.checkpoint {
+			if statistics, err = u.l.online.Statistics().MarshalBinary(); err != nil {
+				return u.learning(err)
+			}
+		}
+	}
+	bytes := len(projections) + len(statistics) + len(u.rows)*(5+codec.Bytes(u.cv.Space.Bits))
+	err := u.inSpace(ctx, bytes, func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
+		if next == nil {
+			notPending(tx, sp, u.seen)
+			tx.Committer.Touch(s)
+			return nil
+		}
+		if next.Revision == record.MaxRows {
+			return fmt.Errorf("%w: revisions of space %d", fault.ErrFull, sp.ID)
+		}
+		departures, err := u.departures(sp)
+		if err != nil {
+			return err
+		}
+		recode, err := carriers(tx.Committer.Store, s.ID, u.recode)
+		if err != nil {
+			return err
+		}
+		if err := tx.WriteRevision(sp, d, projections); err != nil {
+			return err
+		}
+		if statistics != nil {
+			if err := tx.WriteCheckpoint(sp, statistics, u.l.outbox); err != nil {
+				return err
+			}
+			sp.Numbers.Checkpoint = uint64(next.Revision)
+		}
+		for i, row := range u.rows {
+			if departures[row] == nil {
+				tx.Learn(sp, row, codec.Lesson{Revision: next.Revision, Codes: u.lessons[i]}, false)
+				continue
+			}
+			if err := tx.Depart(sp, departures[row]); err != nil {
+				return err
+			}
+		}
+		notPending(tx, sp, u.seen)
+		for it := recode.Iterator(); it.HasNext(); {
+			tx.SetOnline(sp, codec.SetRecode, it.Next(), true)
+		}
+		sp.Revise(next)
+		tx.Committer.Touch(s)
+		return nil
+	})
+	if err != nil || next == nil {
+		return err
+	}
+	u.revision = next.Revision
+	u.l.revision, u.l.forgotten = next.Revision, 0
+	if statistics != nil {
+		u.l.ahead = 0
+	}
+	return nil
+}
+
+// inSpace runs f, which stores about so many bytes, in the committer, alone, with the space,
+// which must be as it was.
+func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error) error {
+	return u.c.Do(ctx, bytes, func(tx *state.Tx, s *state.CollectionState) error {
+		sp := s.SpaceByID(u.cv.Space.ID)
+		if sp == nil {
+			return fault.NotFound("space %d of collection %q, which was being updated", u.cv.Space.ID, s.Name)
+		}
+		if sp.Space != u.cv.Space {
+			return fmt.Errorf("%w: space %d of collection %q has got another revision meanwhile", fault.ErrBusy, sp.ID, s.Name)
+		}
+		return f(tx, s, sp)
+	})
+}
+
+// departures returns what rows have just taught that have changed since: it has to be
+// taken out again.
+func (u *updater) departures(sp *state.SpaceState) (map[uint32]*codec.Departure, error) {
+	out := map[uint32]*codec.Departure{}
+	bytes := 0
+	for i, row := range u.rows {
+		if !sp.Changed.Contains(row) {
+			continue
+		}
+		if bytes > record.MaxBatchBytes {
+			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
+		}
+		l := codec.Lesson{Revision: sp.Revision + 1, Codes: u.lessons[i]}
+		d, err := record.Departure(u.v.Snap, u.cv.Descriptor, sp.Positions, row, l)
+		if err != nil {
+			return nil, err
+		}
+		out[row] = d
+		bytes += d.Bytes()
+	}
+	return out, nil
+}
+
+// notPending takes rows from the pending ones, but those that have changed since the
+// updater took its view.
+func notPending(tx *state.Tx, sp *state.SpaceState, seen *roaring.Bitmap) {
+	it := roaring.AndNot(seen, sp.Changed).Iterator()
+	for it.HasNext() {
+		tx.SetOnline(sp, codec.SetPending, it.Next(), false)
+	}
+}
+
+// descriptor describes the revision.
+func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte) (*spaces.RevisionDescriptor, error) {
+	residuals, err := m.Residual(u.l.online.Statistics())
+	if err != nil {
+		return nil, u.learning(err)
+	}
+	d := &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Outbox: u.l.outbox, RevisionInfo: report.RevisionInfo{
+		Revision: revision, Parent: u.parent, Created: spaces.Now(),
+		Teacher: u.teacherName, Lead: u.lead, Reason: u.reason,
+		Items: u.labelled + u.unlabelled, Labelled: u.labelled, Unlabelled: u.unlabelled, Forgotten: u.forgotten,
+		Residual: map[string]float64{}, Drift: u.drift,
+	}}
+	for i, t := range u.cv.Space.Positions {
+		d.Residual[u.cv.Modalities[t].Name] = residuals[i]
+	}
+	return d, nil
+}

@@ -1,0 +1,114 @@
+package learn
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
+)
+
+// One goroutine a database updates the active spaces of its collections as items come,
+// if Options say so, and finishes what an update before a crash has begun.
+
+// updateDue reports whether enough has been written to one of the collections.
+func (d *Database) updateDue(changed []*state.CollectionView) bool {
+	return d.Items > 0 && slices.ContainsFunc(changed, func(cv *state.CollectionView) bool { return cv.Written >= d.Items })
+}
+
+// KeepUpdated does it until the context ends.
+func (d *Database) KeepUpdated(ctx context.Context) {
+	for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return toRecode(cv) }) {
+		if d.updateInBackground(ctx, c, Collection.recodeAll) != nil {
+			return
+		}
+	}
+	var tick <-chan time.Time
+	if d.Interval > 0 {
+		ticker := time.NewTicker(d.Interval)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		least := 1
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+		case <-d.wanted:
+			least = d.Items
+		}
+		for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return cv.Written >= least }) {
+			err := d.updateInBackground(ctx, c, func(c Collection, ctx context.Context) (*report.Update, error) {
+				return c.Update(ctx, UpdateOptions{})
+			})
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// updateInBackground calls f with a collection. It returns an error when there is no sense
+// in going on.
+func (d *Database) updateInBackground(ctx context.Context, c Collection, f func(Collection, context.Context) (*report.Update, error)) error {
+	ctx, op := d.State.Signals.BeginInBackground(ctx, event.OpUpdate, c.Name)
+	var u *report.Update
+	err := work.Safely(func() (err error) {
+		if err := c.Loaded(ctx); err != nil {
+			return err
+		}
+		u, err = f(c, ctx)
+		return err
+	})
+	op.End(err, UpdateEvent(u))
+	if ctx.Err() != nil || d.State.Engine.Log.Err() != nil {
+		return fault.ErrClosed
+	}
+	return nil
+}
+
+// collectionsNow returns the collections whose present state is wanted.
+func (d *Database) collectionsNow(want func(*state.CollectionView) bool) (all []Collection) {
+	v := d.State.Latest()
+	defer v.Release()
+	for cv := range v.Collections.Values() {
+		if want(cv) {
+			all = append(all, d.Of(state.Collection{DB: d.State, ID: cv.ID, Name: cv.Name}))
+		}
+	}
+	return all
+}
+
+// toRecode reports whether rows of some space wait for another code.
+func toRecode(cv *state.CollectionView) bool {
+	for _, sp := range cv.Spaces {
+		if !cv.IndexOnly && !sp.Recode.IsEmpty() {
+			return true
+		}
+	}
+	return false
+}
+
+// recodeAll recodes what waits in all spaces.
+func (c Collection) recodeAll(ctx context.Context) (*report.Update, error) {
+	var spaces []uint32
+	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
+		for _, sp := range cv.Spaces {
+			if !sp.Recode.IsEmpty() {
+				spaces = append(spaces, sp.Space.ID)
+			}
+		}
+		return nil
+	})
+	for _, id := range spaces {
+		if err == nil {
+			_, err = c.recode(ctx, id)
+		}
+	}
+	return nil, err
+}

@@ -1,0 +1,173 @@
+package repair
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+)
+
+// The last step of making a new store is what a database does that was closed while spaces
+// were being built: it is opened, and builders make the codes of all items. Before that
+// transactions put the items into their sets.
+
+// A plan is what is to be made of a collection when the new store is open.
+type plan struct {
+	of       *record.Descriptor
+	presence []*roaring.Bitmap // by modality: the rows that have it
+	spaces   []uint32          // that are being built
+	activate []uint32          // to become active then, one after the other
+	given    *givenCodes       // of a codes-only collection
+}
+
+// build opens what has been made as a database is opened, but for what runs there in the
+// background, and makes the codes.
+func (r *repairer) build(plans []plan) (err error) {
+	disk, dir := *r.disk, r.path(store.RepairingName)
+	disk.Signals = signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)
+	disk.ReserveBytes = -1
+	disk.Room = store.NewReserve(&disk, dir)
+	disk.Cache = pebble.NewCache(disk.CacheBytes)
+	defer disk.Cache.Unref()
+	d := state.New(store.NewEngine(&disk, dir), disk.Signals, -1, nil)
+	kv, err := store.OpenDatabase(dir, &disk, d.Engine.Log, false)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = cmp.Or(err, kv.Close(), d.Engine.Log.Err())
+	}()
+	if err := d.Open(kv, r.identity.Sequence, true, false); err != nil { // made durable as a whole
+		return err
+	}
+	d.Stopping = r.ctx
+	first := d.Run(nil)
+	defer d.End()
+	d.Load(r.ctx, first)
+	first.Release()
+	learning := learn.New(d, 0, 0)
+	for _, p := range plans {
+		if err := r.buildOne(learning.Of(state.Collection{DB: d, ID: p.of.ID, Name: p.of.Name}), &p); err != nil {
+			return err
+		}
+	}
+	// So that nothing waits to be deleted that is in the way of the next repair.
+	r.at(0, "compacting")
+	if err := d.Engine.FlushAll(r.ctx); err != nil {
+		return err
+	}
+	if err := d.Engine.Rewrite(r.ctx, []byte{0}, []byte{0xff}); err != nil {
+		return err
+	}
+	r.identity.Sequence = d.Current.Load().Sequence
+	return nil
+}
+
+func (r *repairer) buildOne(c learn.Collection, p *plan) error {
+	if err := c.Loaded(r.ctx); err != nil {
+		return err
+	}
+	if err := r.adopt(c.Collection, p); err != nil {
+		return err
+	}
+	if p.given != nil {
+		r.done.CodesKept += len(p.given.rows)
+		return r.storeGiven(c.Collection, p.given)
+	}
+	for _, id := range p.spaces {
+		stage := fmt.Sprintf("collection %s: codes of space %d", c.Name, id)
+		items, err := c.Rebuild(r.ctx, id, func(_ string, done, _ int64) { r.at(int(done), "%s", stage) })
+		if err != nil {
+			return err
+		}
+		r.done.CodesMade += items
+	}
+	for _, id := range p.activate {
+		err := c.Do(r.ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+			if sp := s.SpaceByID(id); sp != s.Active() {
+				tx.Activate(s, sp)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adoptedRows is how many items are put into their sets in one commit.
+const adoptedRows = 1 << 14
+
+// adopt puts all items of a collection into their sets.
+func (r *repairer) adopt(c state.Collection, p *plan) error {
+	var rows []uint32
+	var terms []record.Terms
+	done := 0
+	flush := func() error {
+		r.at(done, "collection %s: sets of rows", c.Name)
+		err := c.Do(r.ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+			for i, row := range rows {
+				tx.Adopt(s, row, p.presence, terms[i])
+			}
+			tx.Committer.Touch(s)
+			return nil
+		})
+		done += len(rows)
+		rows, terms = rows[:0], terms[:0]
+		return err
+	}
+	err := record.ForEach(c.DB.Engine.DB, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
+		rec, err := codec.DecodeItemRecord(value)
+		if err != nil {
+			return err
+		}
+		t, err := p.of.Terms(rec.Labels, rec.Fields)
+		if rows, terms = append(rows, codec.LastNumber(key)), append(terms, t); err == nil && len(rows) == adoptedRows {
+			err = flush()
+		}
+		return err
+	})
+	if err == nil && len(rows) > 0 {
+		err = flush()
+	}
+	return err
+}
+
+// givenRows is how many given codes are stored in one commit.
+const givenRows = 1 << 16
+
+// storeGiven gives the items of a codes-only collection their codes back.
+func (r *repairer) storeGiven(c state.Collection, g *givenCodes) error {
+	for from := 0; from < len(g.rows); from += givenRows {
+		r.at(from, "collection %s: codes", c.Name)
+		rows := g.rows[from:min(from+givenRows, len(g.rows))]
+		var encs []spaces.Encoding
+		for i := range rows {
+			encs = append(encs, spaces.Encoding{First: spaces.TargetCode{Code: g.codes.At(from + i), From: codec.ProvenanceGiven}})
+		}
+		err := c.Load(r.ctx, func(tx *state.Tx, s *state.CollectionState) error {
+			sp := s.Active()
+			if err := sp.RoomFor(uint64(len(rows))); err != nil {
+				return err
+			}
+			return bulk.StoreCodes(r.ctx, tx.Committer, work.All(), s, sp, sp.Numbers, rows, encs)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

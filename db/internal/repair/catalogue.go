@@ -1,0 +1,237 @@
+package repair
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
+)
+
+// mend makes what has been put into the new store sound.
+func (m *mender) mend() error {
+	m.at(0, "collections")
+	all, err := m.catalogue()
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if err := m.collection(d); err != nil {
+			return err
+		}
+	}
+	return m.flush()
+}
+
+// catalogue mends names and descriptors of collections, and the records of the
+// database, and returns the collections by number. What belongs to none goes.
+func (m *mender) catalogue() ([]*record.Descriptor, error) {
+	names := map[uint32]string{}
+	next := uint32(1)
+	err := record.ForEach(m.store, []byte{codec.KindName}, func(key, value []byte) error {
+		if len(value) == 4 && record.CheckName("collection", string(key[1:])) == nil {
+			names[binary.BigEndian.Uint32(value)] = string(key[1:])
+		}
+		return m.delete(key) // and written again below
+	})
+	if err != nil {
+		return nil, err
+	}
+	taken := map[string]bool{}
+	var all []*record.Descriptor
+	for _, id := range slices.Sorted(maps.Keys(m.collections)) {
+		d, err := m.descriptor(id, names)
+		if err != nil {
+			return nil, err
+		}
+		if d == nil {
+			if err := m.dropCollection(id); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if id < record.MaxRows-1 {
+			next = max(next, id+1)
+		}
+		if name := d.Name; taken[name] {
+			for i := id; taken[d.Name]; i++ {
+				d.Name = fmt.Sprintf("%.200s-%d", name, i)
+			}
+			m.found(report.Finding{Collection: d.Name, Record: "descriptor", Problem: fmt.Sprintf("another collection is named %q, too: this one is renamed", name)})
+		}
+		taken[d.Name] = true
+		all = append(all, d)
+	}
+	for _, d := range all {
+		b, err := d.Encode()
+		if err == nil {
+			err = m.set(codec.CollectionKey(codec.KindCollection, d.ID), b)
+		}
+		if err == nil {
+			err = m.set(codec.NameKey(d.Name), binary.BigEndian.AppendUint32(nil, d.ID))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := m.database(next); err != nil {
+		return nil, err
+	}
+	return all, m.flush()
+}
+
+// database mends the records of the database, of which the number of the next collection
+// is at least next.
+func (m *mender) database(next uint32) error {
+	if b, err := record.Get(m.store, codec.DatabaseKey(codec.RecordNextID)); err != nil {
+		return err
+	} else if len(b) == 4 {
+		next = max(next, binary.BigEndian.Uint32(b))
+	}
+	b, err := record.Get(m.store, codec.DatabaseKey(codec.RecordSequence))
+	if err != nil {
+		return err
+	}
+	i := m.whoami()
+	side, err := store.ReadCommits(m.disk.FS, m.dir)
+	sideKnown := err == nil && side.UUID == i.UUID
+	if len(b) != 8 {
+		// Each commit has taken one of the numbers of the storage engine, or more; those
+		// before a database was copied into tables of its own stand in the side file.
+		next := m.newest
+		if sideKnown {
+			next = max(next, side.Sequence)
+		}
+		b = binary.BigEndian.AppendUint64(nil, next)
+		m.found(about(codec.DatabaseKey(codec.RecordSequence), report.Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}))
+	}
+	i.Sequence = binary.BigEndian.Uint64(b)
+	if _, err := m.missing(i, "of %d to %d, the latest, some or all is missing"); err != nil {
+		return err
+	}
+	m.identity = i
+	want := map[byte][]byte{
+		codec.RecordFormat: binary.BigEndian.AppendUint32(nil, uint32(i.Format)), codec.RecordSequence: b,
+		codec.RecordNextID: binary.BigEndian.AppendUint32(nil, next),
+	}
+	if i.Format >= record.FormatIdentity {
+		want[codec.RecordUUID] = i.UUID[:]
+	}
+	err = record.ForEach(m.store, []byte{codec.KindDatabase}, func(key, _ []byte) error {
+		if want[key[1]] == nil {
+			return m.delete(key)
+		}
+		return nil
+	})
+	for kind, value := range want {
+		if err == nil {
+			err = m.set(codec.DatabaseKey(kind), value)
+		}
+	}
+	return err
+}
+
+// whoami returns format and UUID of the database, or what can be concluded: the side
+// file has the UUID, too, and only databases of its format have either.
+func (m *mender) whoami() record.Identity {
+	i := record.Identity{Format: m.format, UUID: m.uuid}
+	side, err := store.ReadCommits(m.disk.FS, m.dir)
+	if i.UUID == (record.Identity{}).UUID && err == nil {
+		i.UUID = side.UUID
+	}
+	known := i.UUID != (record.Identity{}).UUID
+	switch {
+	case i.Format >= record.MinFormat:
+	case known:
+		i.Format = record.FormatIdentity
+	default:
+		i.Format = record.FormatFirst
+		m.found(about(codec.DatabaseKey(codec.RecordFormat), report.Finding{Record: "format", Problem: "lost: it is taken for the first, as there is no UUID"}))
+	}
+	if i.Format >= record.FormatIdentity && !known {
+		i.UUID = record.NewUUID()
+		m.found(about(codec.DatabaseKey(codec.RecordUUID), report.Finding{Record: "UUID", Problem: "lost: the database has got a new one"}))
+	}
+	return i
+}
+
+// descriptor returns that of a collection; where it is lost, the copy that the descriptor
+// of a space has, nil if there is none.
+func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descriptor, error) {
+	key := codec.CollectionKey(codec.KindCollection, id)
+	b, err := record.Get(m.store, key)
+	if err != nil {
+		return nil, err
+	}
+	d, err := record.DecodeDescriptor(b)
+	if err == nil && d.ID != id {
+		err = fmt.Errorf("it is of number %d", d.ID)
+	}
+	if err == nil {
+		return d, nil
+	}
+	why := "missing"
+	if b != nil {
+		why = fault.Problem(err)
+	}
+	if d, err = m.copiedDescriptor(id); err != nil {
+		return nil, err
+	}
+	if d != nil {
+		m.found(about(key, report.Finding{Collection: d.Name, Record: "descriptor", Problem: why + ": that which stands beside a space takes its place, without what a later version may have added"}))
+		return d, refuseIndexOnly(d)
+	}
+	// Something of a collection that is gone may be left, and is no loss.
+	counters, err := record.Get(m.store, codec.CollectionKey(codec.KindCounters, id))
+	if err != nil {
+		return nil, err
+	}
+	name, named := names[id]
+	if b == nil && !named && counters == nil && !m.lostAny(key) {
+		return nil, nil
+	}
+	if !named {
+		name = fmt.Sprintf("number %d", id)
+	}
+	m.found(about(key, report.Finding{Collection: name, Record: "descriptor", Problem: why + ", and nothing else tells what items of the collection hold: all of it is lost"}))
+	return nil, nil
+}
+
+// copiedDescriptor returns the longest copy of the descriptor of a collection that spaces
+// have: each is as old as what has written it last.
+func (m *mender) copiedDescriptor(id uint32) (latest *record.Descriptor, err error) {
+	size := func(d *record.Descriptor) int { return len(d.Modalities) + len(d.Fields) }
+	err = record.ForEach(m.store, codec.CollectionKey(codec.KindSpace, id), func(_, value []byte) error {
+		var space struct {
+			Collection json.RawMessage `json:"collection"`
+		}
+		if json.Unmarshal(value, &space) != nil {
+			return nil
+		}
+		d, err := record.DecodeDescriptor(space.Collection)
+		if err == nil && d.ID == id && (latest == nil || size(d) >= size(latest)) {
+			latest = d
+		}
+		return nil
+	})
+	return latest, err
+}
+
+// dropCollection deletes everything of a collection.
+func (m *mender) dropCollection(id uint32) error {
+	for _, kinds := range [][]byte{state.CollectionKinds, state.SpaceKinds} {
+		for _, kind := range kinds {
+			if err := m.deleteAll(codec.CollectionKey(kind, id)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

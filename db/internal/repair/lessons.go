@@ -1,0 +1,120 @@
+package repair
+
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Of what rows have taught, lessons and the features of their rows are copied. Statistics
+// are their sum: they are added up again, and what has departed is in them no more, so that
+// the outbox is empty.
+
+// mendLessons reads what rows have taught. Rows of which something is lost are to teach
+// again.
+func (s *spaceMender) mendLessons() error {
+	if err := s.readOnlineRows(); err != nil {
+		return err
+	}
+	learnable, prefix, lost := record.UnionOf(s.presence, s.space.Positions), s.prefix(codec.KindLessons), false
+	err := s.blocks(prefix, func(key []byte, first uint32, b codec.Block) error {
+		var gone []byte
+		for i := range b.Len() {
+			row := first + uint32(b.Offset(i))
+			l, err := codec.DecodeLesson(s.space.Bits, b.Entry(i))
+			if err == nil {
+				err = s.space.CheckLesson(l, s.n.Revision)
+			}
+			if err == nil && learnable.Contains(row) {
+				s.taught.Add(row)
+				continue
+			}
+			gone = append(gone, b.Offset(i))
+			lost = lost || s.items.Contains(row)
+		}
+		return s.clearBlock(key, gone...)
+	})
+	if err != nil {
+		return err
+	}
+	if lost || s.lostAny(prefix) || s.known && s.taught.GetCardinality() < s.n.Taught {
+		s.bad("statistics", s.prefix(codec.KindStatistics), "what some rows had taught is lost: they are made again of what %d rows have taught, and others are to teach again", s.taught.GetCardinality())
+		s.pending.Or(learnable)
+	} else if s.lostAny(s.prefix(codec.KindOnlineRows)) {
+		s.pending.Or(learnable)
+	}
+	s.pending.And(learnable)
+	s.pending.AndNot(s.taught)
+	s.recode.And(s.items)
+	s.n.Taught = s.taught.GetCardinality()
+	return s.writeOnlineRows()
+}
+
+// readOnlineRows reads the sets of rows of the online step, as far as they can be.
+func (s *spaceMender) readOnlineRows() error {
+	sets := map[byte]*roaring.Bitmap{codec.SetPending: s.pending, codec.SetRecode: s.recode}
+	return record.ForEach(s.store, s.prefix(codec.KindOnlineRows), func(key, value []byte) error {
+		set, container := codec.OnlineRowsKeyParts(key)
+		if rows := sets[set]; rows != nil && record.AddRows(rows, key, value, container) != nil {
+			s.lost = s.lost.Add(key, record.KeyAfter(key))
+		}
+		return nil
+	})
+}
+
+// writeOnlineRows writes the sets of rows of the online step. Rows that wait for another
+// code get it as all do, but what they have taught is taken out of the statistics when
+// their turn comes.
+func (s *spaceMender) writeOnlineRows() error {
+	if err := s.deleteAll(s.prefix(codec.KindOnlineRows)); err != nil {
+		return err
+	}
+	for set, rows := range map[byte]*roaring.Bitmap{codec.SetPending: s.pending, codec.SetRecode: s.recode} {
+		err := record.ByContainer(rows, func(container uint16, l codec.Layer) error {
+			return s.writeLayer(codec.OnlineRowsKey(s.ID, s.id(), set, container), l)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mender) writeLayer(key []byte, l codec.Layer) error {
+	b, err := l.Append(nil, true)
+	if err != nil {
+		return err
+	}
+	return m.set(key, b)
+}
+
+// makeStatistics adds up what rows have taught, and stores the descriptor of the space,
+// which says how much that is.
+func (s *spaceMender) makeStatistics() error {
+	m := s.space.Learned
+	online, err := model.NewOnline(m, model.NewStatistics(m))
+	if err != nil {
+		return err
+	}
+	online.Workers = work.All()
+	err = s.space.ForEachLesson(s.ctx, s.store, s.Descriptor, nil, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+		return online.Relearn(s.ctx, items, lessons)
+	})
+	if err != nil {
+		return err
+	}
+	b, err := online.Statistics().MarshalBinary()
+	if err != nil {
+		return err
+	}
+	if err := s.written(record.WriteChunks(s.batch, s.prefix(codec.KindStatistics), 0, b)); err != nil {
+		return err
+	}
+	s.n.Checkpoint = s.n.Revision
+	d := s.first.Stored
+	d.Statistics = record.ChunksOf(b)
+	return s.writeSpace(d, s.report)
+}

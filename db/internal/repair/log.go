@@ -1,0 +1,128 @@
+package repair
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/wal"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
+)
+
+// readLogs reads what stands in the logs of the store and has not been written to
+// tables yet: as much as its memory tables held. Where a log is damaged what follows in
+// it is lost; the next one is read nevertheless.
+func (s *salvage) readLogs() ([]source, error) {
+	m := &memorySource{}
+	var out []source
+	logs := s.store.logs
+	for i, log := range logs {
+		one, tables := &memorySource{}, []source(nil)
+		read := func() error { return s.readLog(log, one, &tables) }
+		err := work.Safely(read)
+		if err != nil && !errors.Is(err, errTorn) && !unreadable(err) { // once more, before it is given up
+			one, tables = &memorySource{}, nil
+			err = work.Safely(read)
+		}
+		m.versions, out = append(m.versions, one.versions...), append(out, tables...)
+		// The end of the last log may have been written when the process ended.
+		if err == nil || errors.Is(err, errTorn) && i == len(logs)-1 {
+			continue
+		}
+		if s.ctx.Err() != nil {
+			return nil, s.ctx.Err()
+		}
+		s.found(report.Finding{Record: fmt.Sprintf("log %06d", uint64(log.Num)), Problem: "what follows in it cannot be read, and is lost: " + fault.Problem(err)})
+	}
+	m.sort()
+	return append(out, m), nil
+}
+
+var errTorn = errors.New("it ends in the middle of a write")
+
+// readLog reads one log into m; tables that it names as ingested become sources.
+func (s *salvage) readLog(log wal.LogicalLog, m *memorySource, out *[]source) error {
+	r := log.OpenForRead()
+	defer r.Close()
+	for {
+		record, _, err := r.NextRecord()
+		var repr []byte
+		if err == nil {
+			repr, err = io.ReadAll(record)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return errTorn
+		case err != nil:
+			return err
+		}
+		if err := s.readBatch(repr, uint64(log.Num), m, out); err != nil {
+			return err
+		}
+	}
+}
+
+// readBatch reads one write: all of it, or nothing.
+func (s *salvage) readBatch(repr []byte, log uint64, m *memorySource, out *[]source) error {
+	header, ok := batchrepr.ReadHeader(repr)
+	if !ok {
+		return errors.New("a write without a header")
+	}
+	if !s.store.listed && uint64(header.SeqNum) <= s.newest {
+		return nil // it stands in the tables, perhaps under newer things that have no number any more
+	}
+	seq := uint64(header.SeqNum)
+	var versions []version
+	var deletions []deletion
+	var tables []*tableSource
+	reader := batchrepr.Read(repr)
+	for {
+		kind, key, value, ok, err := reader.Next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		switch kind {
+		case pebble.InternalKeyKindLogData:
+			continue // it has no number
+		case pebble.InternalKeyKindRangeDelete:
+			deletions = append(deletions, deletion{slices.Clone(key), slices.Clone(value), seq})
+		case pebble.InternalKeyKindIngestSST:
+			number, n := binary.Uvarint(key)
+			if n <= 0 {
+				return errors.New("a table without a number")
+			}
+			f := damagedTable{number: number, path: s.store.fs.PathJoin(s.store.dir, fmt.Sprintf("%06d.sst", number))}
+			f.transforms.SyntheticSeqNum = sstable.SyntheticSeqNum(seq)
+			tables = append(tables, &tableSource{salvage: s, damagedTable: &f})
+		default:
+			versions = append(versions, version{slices.Clone(key), seq, math.MaxUint64, kind, slices.Clone(value)})
+		}
+		seq++
+	}
+	m.versions = append(m.versions, versions...)
+	s.deletions = append(s.deletions, deletions...)
+	for _, t := range tables {
+		if !s.store.listed {
+			break // it is among those that are there
+		}
+		if err := t.begin(); err != nil {
+			return err
+		}
+		*out = append(*out, t)
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package repair
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
+)
+
+// A mender makes a sound store of what has been read of a damaged one.
+type mender struct {
+	*repairer
+	engine *store.Engine // of the new store
+	store  *pebble.DB
+	batch  *pebble.Batch
+
+	format      int                    // of the database; below MinFormat: not known
+	uuid        [record.UUIDBytes]byte // likewise; zero: not known, or there is none
+	lost        record.KeyRanges       // keys of which something could not be read
+	newest      uint64                 // sequence number of the storage engine
+	collections map[uint32]*seenCollection
+	plans       []plan // what is to be made when the new store can be opened as a database
+}
+
+// A seenCollection is what the keys say that there is of a collection.
+type seenCollection struct {
+	rows    uint64 // one more than the last that was seen
+	spaces  map[uint32]bool
+	learned bool // its descriptor says that models give the codes
+}
+
+// open makes the new store.
+func (m *mender) open() error {
+	fsys := m.disk.FS
+	dir := m.path(store.RepairingName)
+	if err := store.MakeDir(fsys, dir); err != nil {
+		return err
+	}
+	m.engine = store.NewEngine(m.disk, dir)
+	path := fsys.PathJoin(dir, store.StoreName)
+	var err error
+	if _, err = m.engine.Make(path); err != nil {
+		return err
+	}
+	if m.store, err = store.Open(path, m.disk, m.engine.Log, false); err != nil {
+		return err
+	}
+	m.engine.DB = m.store
+	m.batch = m.store.NewBatch()
+	return nil
+}
+
+// close closes the store, which makes all of it durable.
+func (m *mender) close() error {
+	if m.store == nil {
+		return nil
+	}
+	return errors.Join(m.batch.Close(), m.store.Close(), m.engine.Log.Err())
+}
+
+// furnish makes the folder of the new store a database.
+func (m *mender) furnish() error {
+	dir := m.path(store.RepairingName)
+	if i := m.identity; i.Format >= record.FormatIdentity {
+		if err := store.MakeCommits(m.disk.FS, dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
+			return err
+		}
+	}
+	return store.WriteMarker(m.disk.FS, dir, m.identity.Format)
+}
+
+// take has the new store take tables over.
+func (m *mender) take(t *store.Tables, work work.Task) error {
+	if err := m.engine.KeepUp(false); err != nil {
+		return err
+	}
+	if err := t.Take(m.ctx, work); err != nil {
+		return fault.Annotate(m.engine.FullDisk(err), "bulk load")
+	}
+	return nil
+}
+
+// salvage puts what can be read of the damaged store into the new one, but for what follows
+// from other records.
+func (m *mender) salvage(s *salvage) error {
+	m.at(0, "reading tables")
+	t := m.engine.Tables(0)
+	ours := m.marked
+	work := t.Task(func(stream *store.Stream) error {
+		return s.each(func(key, value []byte) error {
+			if m.err != nil {
+				return m.err
+			}
+			if s.records%salvageLooks == 0 {
+				m.at(s.records, "reading tables")
+			}
+			if err := codec.CheckKey(key); err != nil {
+				m.found(about(key, report.Finding{Record: "key", Problem: fault.Problem(err) + ": it is left out"}))
+				return nil
+			}
+			switch kind := key[0]; kind {
+			case codec.KindDatabase:
+				if key[1] == codec.RecordFormat && len(value) == 4 {
+					if f := binary.BigEndian.Uint32(value); f > record.NewestFormat {
+						return &fault.FormatError{Dir: m.dir, Found: int(f), Supported: record.NewestFormat}
+					}
+					ours, m.format = true, int(binary.BigEndian.Uint32(value))
+				}
+				if key[1] == codec.RecordUUID && len(value) == record.UUIDBytes {
+					m.uuid = [record.UUIDBytes]byte(value)
+				}
+			case codec.KindName:
+			default:
+				ours = ours || kind == codec.KindCollection
+				if wanted, err := m.see(key, value); !wanted || err != nil {
+					return err
+				}
+			}
+			if len(value) > 0 && codec.EmptySum(key, value) {
+				return nil
+			}
+			return stream.Set(key, value)
+		})
+	})
+	if err := m.take(t, work); err != nil {
+		return err
+	}
+	if !ours {
+		return fmt.Errorf("%w: %s: its store is not ours, or nothing of it can be read", fault.ErrNotDatabase, m.dir)
+	}
+	m.lost, m.newest = s.lost, s.newest
+	return m.err
+}
+
+// see takes note of what a record says that there is, and reports whether the record is
+// needed: those are not that follow from others.
+func (m *mender) see(key, value []byte) (wanted bool, err error) {
+	id := binary.BigEndian.Uint32(key[1:])
+	c := m.collections[id]
+	if c == nil {
+		c = &seenCollection{spaces: map[uint32]bool{}}
+		m.collections[id] = c
+	}
+	kind := key[0]
+	if kind >= codec.KindSpace && kind <= codec.KindSubstring {
+		c.spaces[binary.BigEndian.Uint32(key[5:])] = true
+	}
+	switch kind {
+	case codec.KindCollection: // the first of the collection
+		if d, err := record.DecodeDescriptor(value); err == nil {
+			c.learned = !d.CodesOnly()
+			return true, refuseIndexOnly(d)
+		}
+	case codec.KindItem, codec.KindFeatures:
+		c.rows = max(c.rows, uint64(binary.BigEndian.Uint32(key[5:]))+1)
+	case codec.KindKey:
+		if len(value) == 4 {
+			c.rows = max(c.rows, uint64(binary.BigEndian.Uint32(value))+1)
+		}
+	case codec.KindRows:
+		return key[5] != codec.SetLabel, nil
+	case codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows:
+		return !c.learned, nil
+	case codec.KindStatistics, codec.KindOutbox, codec.KindProjection, codec.KindSubstring, codec.KindFieldRows:
+		return false, nil
+	}
+	return true, nil
+}
+
+// lostAny reports whether something under keys with a prefix could not be read.
+func (m *mender) lostAny(prefix []byte) bool {
+	from, to := m.lost.Overlapping(prefix, codec.PrefixEnd(prefix))
+	return from < to
+}
+
+// An indexOnlyError refuses the repair of an index-only copy. It is an ErrCorrupt.
+type indexOnlyError struct{ collection string }
+
+func refuseIndexOnly(d *record.Descriptor) error {
+	if d.IndexOnly {
+		return &indexOnlyError{d.Name}
+	}
+	return nil
+}
+
+func (e *indexOnlyError) Error() string {
+	return fmt.Sprintf("fddhdb: collection %q is an index-only copy, which is damaged: nothing in it tells what its codes are made of, so make it again from its source; nothing has been changed", e.collection)
+}
+
+// Advised says that the text itself names what to do, for the command.
+func (e *indexOnlyError) Advised() {}
+
+func (e *indexOnlyError) Is(target error) bool { return target == fault.ErrCorrupt }
+
+// mendBytes is how large a batch of changes to the new store gets.
+const mendBytes = 4 << 20
+
+func (m *mender) written(err error) error {
+	if err == nil && m.batch.Len() > mendBytes {
+		err = m.flush()
+	}
+	return err
+}
+
+func (m *mender) set(key, value []byte) error { return m.written(m.batch.Set(key, value, nil)) }
+func (m *mender) delete(key []byte) error     { return m.written(m.batch.Delete(key, nil)) }
+func (m *mender) merge(key, value []byte) error {
+	return m.written(m.batch.Merge(key, value, nil))
+}
+
+// deleteAll deletes all keys with a prefix.
+func (m *mender) deleteAll(prefix []byte) error {
+	return m.written(m.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil))
+}
+
+// flush applies the changes.
+func (m *mender) flush() error {
+	if err := errors.Join(m.err, m.ctx.Err()); err != nil {
+		return err
+	}
+	err := m.engine.KeepUp(false)
+	if err == nil {
+		err = m.batch.Commit(pebble.NoSync)
+	}
+	if err == nil {
+		err = m.engine.Log.Err()
+	}
+	if err == nil {
+		err = m.batch.Close()
+		m.batch = m.store.NewBatch()
+	}
+	return err
+}
+
+// clearBlock takes entries out of a block, whose entries differ in length.
+func (m *mender) clearBlock(key []byte, offsets ...byte) error {
+	if len(offsets) == 0 {
+		return nil
+	}
+	e := codec.NewBlockEdit(-1)
+	for _, o := range offsets {
+		e.Clear(o)
+	}
+	return m.merge(key, e.Append(nil, false))
+}
+
+// blocks calls f with all blocks under a prefix that can be decoded, and deletes others.
+func (m *mender) blocks(prefix []byte, f func(key []byte, first uint32, b codec.Block) error) error {
+	return record.ForEach(m.store, prefix, func(key, value []byte) error {
+		b, err := codec.DecodeBlock(value)
+		n := codec.LastNumber(key)
+		if err != nil || n > (1<<32-1)/codec.BlockRows {
+			m.lost = m.lost.Add(key, record.KeyAfter(key))
+			return m.delete(key)
+		}
+		return f(key, n*codec.BlockRows, b)
+	})
+}

@@ -1,0 +1,335 @@
+package repair
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// mendSpaces mends all spaces and completes the counters by what there is of them. Each is
+// left as one that is being built and has no codes yet.
+func (c *collectionMender) mendSpaces() error {
+	if c.CodesOnly() {
+		return c.mendGiven()
+	}
+	all, active, previous := c.storedSpaces(), c.counters.ActiveSpace, c.counters.PreviousSpace
+	last := uint32(0)
+	for id := range c.seen.spaces {
+		if id < record.MaxRows-1 {
+			last = max(last, id)
+		}
+	}
+	c.counters.NextSpace = max(c.counters.NextSpace, uint64(last)+1)
+	c.counters.Spaces, c.counters.ActiveSpace, c.counters.PreviousSpace = nil, 0, 0
+	complete, kept := map[uint64]bool{}, map[uint32]bool{}
+	newest, wanted := uint64(0), uint64(0) // wanted: it is to become active when it is complete
+	for _, n := range all {
+		c.counters.NextSpace = max(c.counters.NextSpace, n.ID+1)
+		was := n
+		n, ok, err := c.mendSpace(n)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		kept[uint32(n.ID)] = true
+		c.plan.spaces = append(c.plan.spaces, uint32(n.ID))
+		c.counters.Spaces = append(c.counters.Spaces, n)
+		switch {
+		case !was.Building:
+			complete[n.ID], newest = true, max(newest, n.ID)
+		case was.Activate:
+			wanted = n.ID
+		}
+	}
+	if !complete[previous] || previous == active {
+		previous = 0
+	}
+	if !complete[active] {
+		was := active
+		if active = newest; previous != 0 {
+			active, previous = previous, 0
+		}
+		if was != 0 || active != 0 && c.counted {
+			now := "there is none now"
+			if active != 0 {
+				now = fmt.Sprintf("space %d is now", active)
+			}
+			c.bad("counters", c.countersKey(), "the active space was %d: %s", was, now)
+		}
+	}
+	for _, id := range []uint64{previous, active, wanted} {
+		if id != 0 {
+			c.plan.activate = append(c.plan.activate, uint32(id))
+		}
+	}
+	return c.dropSpaces(kept)
+}
+
+// storedSpaces returns the counters of the spaces, in ascending order, and where they are
+// lost those of all that anything is stored of.
+func (c *collectionMender) storedSpaces() []codec.SpaceCounters {
+	possible := func(id uint64) bool { return id > 0 && id < record.MaxRows-1 }
+	all, whole := map[uint64]codec.SpaceCounters{}, c.counted && !c.lostAny(c.countersKey())
+	for _, n := range c.counters.Spaces {
+		if possible(n.ID) {
+			all[n.ID] = n
+		} else {
+			whole = false
+		}
+	}
+	for id := range c.seen.spaces {
+		if _, known := all[uint64(id)]; !whole && !known && possible(uint64(id)) {
+			all[uint64(id)] = codec.SpaceCounters{ID: uint64(id)}
+		}
+	}
+	out := make([]codec.SpaceCounters, 0, len(all))
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[id])
+	}
+	return out
+}
+
+// dropSpaces deletes everything of the spaces that are not kept: they are lost, or left over
+// from some that were dropped.
+func (c *collectionMender) dropSpaces(kept map[uint32]bool) error {
+	for id := range c.seen.spaces {
+		if kept[id] {
+			continue
+		}
+		for _, kind := range state.SpaceKinds {
+			if err := c.deleteAll(codec.NumberKey(kind, c.ID, id)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeSpace stores the descriptor of a space, with a copy of that of the collection.
+func (c *collectionMender) writeSpace(d spaces.Stored, report json.RawMessage) error {
+	b, err := json.Marshal(spaces.Reported{Stored: d, Report: report, Collection: c.Descriptor})
+	if err != nil {
+		return err
+	}
+	return c.set(codec.NumberKey(codec.KindSpace, c.ID, d.ID), b)
+}
+
+// A spaceMender is what is known of the learned space that is being mended.
+type spaceMender struct {
+	*collectionMender
+	n      codec.SpaceCounters
+	known  bool            // they were stored
+	first  *spaces.Space   // as it was trained
+	space  *spaces.Space   // as its present revision has it
+	report json.RawMessage // of its training
+
+	taught, pending, recode *roaring.Bitmap
+}
+
+func (s *spaceMender) id() uint32              { return uint32(s.n.ID) }
+func (s *spaceMender) prefix(kind byte) []byte { return codec.NumberKey(kind, s.ID, s.id()) }
+
+func (s *spaceMender) bad(what string, key []byte, format string, args ...any) {
+	s.found(about(key, report.Finding{Collection: s.Name, Space: s.id(), Record: what, Problem: fmt.Sprintf(format, args...)}))
+}
+
+// mendSpace mends a learned space; kept is false where it is lost.
+func (c *collectionMender) mendSpace(n codec.SpaceCounters) (_ codec.SpaceCounters, kept bool, err error) {
+	c.stage(fmt.Sprintf("space %d", n.ID))
+	s := &spaceMender{
+		collectionMender: c, n: n, known: n.Revision > 0,
+		taught: roaring.New(), pending: roaring.New(), recode: roaring.New(),
+	}
+	for _, step := range []func() error{s.readModel, s.mendRevisions, s.mendLessons, s.makeStatistics} {
+		err := step()
+		if errors.Is(err, errNoModel) {
+			return n, false, nil
+		}
+		if err == nil {
+			err = c.flush()
+		}
+		if err != nil {
+			return n, false, err
+		}
+	}
+	for _, kind := range []byte{codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows} { // copied where the descriptor was lost
+		if err := c.deleteAll(s.prefix(kind)); err != nil {
+			return n, false, err
+		}
+	}
+	s.n.Building, s.n.Activate, s.n.Built, s.n.Coded, s.n.Sets = true, false, 0, 0, nil
+	for _, target := range s.space.Targets {
+		s.n.Sets = append(s.n.Sets, codec.CodeCounters{View: target})
+	}
+	return s.n, true, nil
+}
+
+var errNoModel = errors.New("no model")
+
+// readModel reads descriptor and model of the space. Where the descriptor is lost the
+// model says what stood there.
+func (s *spaceMender) readModel() error {
+	key := s.prefix(codec.KindSpace)
+	b, err := record.Get(s.store, key)
+	if err != nil {
+		return err
+	}
+	var stored spaces.Reported
+	decoded := json.Unmarshal(b, &stored) == nil && stored.Version == 0 && stored.ID == s.id()
+	if decoded {
+		s.report = stored.Report
+	} else {
+		stored.Stored = spaces.Stored{ID: s.id(), Created: spaces.Now()}
+	}
+	if s.first, err = spaces.Read(s.store, s.Descriptor, s.id(), 1); err != nil {
+		whole := s.storedChunks()
+		var told error
+		if s.first, told = s.conclude(stored.Stored, whole); told != nil {
+			if b != nil || s.known || s.lostAny(key) || whole != nil {
+				s.bad("space", key, "its model is lost: the space is dropped, with its codes; items stay: %s", fault.Problem(err))
+			}
+			return errNoModel
+		}
+		if !decoded {
+			s.bad("space", key, "its descriptor is lost, and with it when and how it was trained: the model tells the rest")
+		}
+	}
+	s.space = s.first
+	prefix := s.prefix(codec.KindModel)
+	return s.written(s.batch.DeleteRange(codec.ChunkKey(codec.KindModel, s.ID, s.id(), s.first.Model.Chunks), codec.PrefixEnd(prefix), nil))
+}
+
+// storedChunks puts the chunks of a model together, as many as there are.
+func (s *spaceMender) storedChunks() []byte {
+	var b []byte
+	for i := uint32(0); ; i++ {
+		chunk, err := record.Get(s.store, codec.ChunkKey(codec.KindModel, s.ID, s.id(), i))
+		if err != nil || chunk == nil {
+			return b
+		}
+		b = append(b, chunk...)
+	}
+}
+
+// conclude makes the space of what its model says.
+func (s *spaceMender) conclude(d spaces.Stored, b []byte) (*spaces.Space, error) {
+	m, err := model.Unmarshal(b)
+	if err != nil {
+		return nil, err
+	}
+	modalities, err := s.Match(m)
+	if err != nil {
+		return nil, err
+	}
+	d.Bits, d.Model = m.Bits(), record.ChunksOf(b)
+	return spaces.New(d, m, modalities)
+}
+
+// mendRevisions makes sure that all revisions are there that have to be. One that is
+// lost has the projections of the one before it.
+func (s *spaceMender) mendRevisions() error {
+	all := map[uint32]bool{1: true}
+	err := record.ForEach(s.store, s.prefix(codec.KindRevision), func(key, _ []byte) error {
+		revision, _ := codec.RevisionKeyParts(key)
+		all[revision] = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	latest := uint32(0)
+	if s.n.Revision < record.MaxRows-1 { // else it is damaged
+		latest = uint32(s.n.Revision)
+	}
+	if latest == 0 {
+		for revision := range all {
+			if revision < record.MaxRows-1 {
+				latest = max(latest, revision)
+			}
+		}
+	}
+	s.n.Revision = uint64(latest)
+	oldest := uint32(max(2, int64(latest)-(spaces.Kept-1))) // that has to be there
+	for revision := oldest; revision <= latest; revision++ {
+		all[revision] = true
+	}
+	for _, revision := range slices.Sorted(maps.Keys(all)) {
+		if revision == 0 || revision > latest {
+			err = s.deleteAll(codec.RevisionPrefix(s.ID, s.id(), revision))
+		} else {
+			err = s.mendRevision(revision, revision == 1 || revision >= oldest)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mendRevision mends a revision, and makes it the present one.
+func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
+	d, err := spaces.ReadRevisionDescriptor(s.store, s.ID, s.id(), revision)
+	var m *model.Model
+	if err == nil {
+		m, err = spaces.ReadRevision(s.store, s.ID, s.first, revision)
+	}
+	if err == nil {
+		s.space = s.first.Revised(revision, m)
+		s.n.NextOutbox = max(s.n.NextOutbox, d.Outbox)
+		from, end := codec.RevisionKey(s.ID, s.id(), revision, d.Model.Chunks+1), codec.PrefixEnd(codec.RevisionPrefix(s.ID, s.id(), revision))
+		if err := s.written(s.batch.DeleteRange(from, end, nil)); err != nil || d.Parent < revision || revision == 1 {
+			return err
+		}
+		d.Parent = revision - 1
+		return s.writeRevision(d, nil)
+	}
+	what, key := fmt.Sprintf("revision %d", revision), codec.RevisionKey(s.ID, s.id(), revision, 0)
+	if derr := s.deleteAll(codec.RevisionPrefix(s.ID, s.id(), revision)); derr != nil {
+		return derr
+	}
+	if !needed {
+		s.bad(what, key, "lost: %s", fault.Problem(err))
+		return nil
+	}
+	d = &spaces.RevisionDescriptor{RevisionInfo: report.RevisionInfo{Revision: revision, Created: s.first.Created}}
+	if revision == 1 {
+		s.bad(what, key, "its descriptor is lost, and with it how far items were from it")
+		return s.writeRevision(d, nil)
+	}
+	before := s.space.Revision
+	s.bad(what, key, "lost: it has the projections of revision %d now: %s", before, fault.Problem(err))
+	projections, err := s.space.Learned.MarshalRevision(s.first.Learned)
+	if err != nil {
+		return err
+	}
+	s.space = s.first.Revised(revision, s.space.Learned)
+	d.Created, d.Parent, d.Teacher, d.Model = spaces.Now(), before, spaces.Restored, record.ChunksOf(projections)
+	return s.writeRevision(d, projections)
+}
+
+// writeRevision stores the descriptor of a revision, and its projections where these are
+// new.
+func (s *spaceMender) writeRevision(d *spaces.RevisionDescriptor, projections []byte) error {
+	b, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	if err := s.set(codec.RevisionKey(s.ID, s.id(), d.Revision, 0), b); err != nil {
+		return err
+	}
+	return s.written(record.WriteChunks(s.batch, codec.RevisionPrefix(s.ID, s.id(), d.Revision), 1, projections))
+}

@@ -1,0 +1,67 @@
+package repair
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db/internal/store"
+)
+
+// replace puts the new store in the place of the old one.
+func (r *repairer) replace() error {
+	fsys := r.disk.FS
+	made := fsys.PathJoin(r.path(store.RepairingName), store.StoreName)
+	if err := store.SyncDir(fsys, made); err != nil {
+		return err
+	}
+	if err := r.rename(made, r.path(store.RepairedName)); err != nil {
+		return err
+	}
+	if !r.marked { // before there is a moment without a store
+		if err := r.mark(r.identity.Format); err != nil {
+			return err
+		}
+	}
+	to, err := r.freeName()
+	if err != nil {
+		return err
+	}
+	if err := r.rename(r.path(store.StoreName), r.path(to)); err != nil {
+		return err
+	}
+	r.done.DamagedDir = to
+	if err := store.FinishRepair(fsys, r.dir); err != nil {
+		return err
+	}
+	// What imports have staged is staged again: which of them had been committed was to be
+	// told by the commits of the store.
+	if err := fsys.RemoveAll(r.path(store.ImportsName)); err != nil {
+		return err
+	}
+	return r.acknowledge(r.identity) // if that is not done now, opening reports it again
+}
+
+func (r *repairer) rename(from, to string) error {
+	if err := r.disk.FS.Rename(from, to); err != nil {
+		return err
+	}
+	return store.SyncDir(r.disk.FS, r.dir)
+}
+
+// freeName returns a name for the damaged store that is not there yet.
+func (r *repairer) freeName() (string, error) {
+	base := store.DamagedPrefix + time.Now().UTC().Format("20060102T150405Z")
+	name := base
+	for i := 2; ; i++ {
+		_, err := r.disk.FS.Stat(r.path(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		name = fmt.Sprintf("%s-%d", base, i)
+	}
+}

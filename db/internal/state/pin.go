@@ -1,0 +1,97 @@
+package state
+
+import (
+	"sync"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+)
+
+// A Pin keeps a view readable beyond the call that took it, for a snapshot or for runs. It
+// ends when it is released, at the latest when the database is closed. Safe for concurrent
+// use.
+type Pin struct {
+	db         *Database
+	v          *View // nil once it is released; changes under pins.mu
+	prev, next *Pin  // in the list; under pins.mu
+}
+
+// pins are those that have not been released.
+type pins struct {
+	mu   sync.Mutex
+	head *Pin
+	n    int
+}
+
+// Pin takes over a reference to a view.
+func (d *Database) Pin(v *View) *Pin {
+	p := &Pin{db: d, v: v}
+	d.pins.mu.Lock()
+	defer d.pins.mu.Unlock()
+	if p.next = d.pins.head; p.next != nil {
+		p.next.prev = p
+	}
+	d.pins.head = p
+	d.pins.n++
+	return p
+}
+
+// Pinned returns how many pins have not been released.
+func (d *Database) Pinned() int {
+	d.pins.mu.Lock()
+	defer d.pins.mu.Unlock()
+	return d.pins.n
+}
+
+// Release ends the pin; it reports whether it had not ended before.
+func (p *Pin) Release() bool {
+	l := &p.db.pins
+	l.mu.Lock()
+	defer l.mu.Unlock() // until the view is released, as Close goes on when the list is empty
+	v := p.v
+	if v != nil {
+		p.v = nil
+		l.n--
+		if p.prev != nil {
+			p.prev.next = p.next
+		} else {
+			l.head = p.next
+		}
+		if p.next != nil {
+			p.next.prev = p.prev
+		}
+		v.Release()
+	}
+	return v != nil
+}
+
+// Read gives f the view, and keeps it and the database open while f runs.
+func (p *Pin) Read(f func(v *View) error) error {
+	if err := p.db.Guard.Enter(); err != nil {
+		return err
+	}
+	defer p.db.Guard.Leave()
+	p.db.pins.mu.Lock()
+	v := p.v
+	if v != nil {
+		v.Acquire()
+	}
+	p.db.pins.mu.Unlock()
+	if v == nil {
+		return fault.ErrClosed
+	}
+	defer v.Release()
+	return f(v)
+}
+
+// releaseAll ends all pins, when nobody reads any more.
+func (l *pins) releaseAll() {
+	for {
+		l.mu.Lock()
+		p := l.head
+		l.mu.Unlock()
+		if p == nil {
+			return
+		}
+		p.Release()
+	}
+}

@@ -1,0 +1,74 @@
+package report
+
+import "github.com/fddhdb/fddhdb/model"
+
+// A Space names a code space of a collection, by its number: the first one of a collection
+// is 1, and no number is used again. All calls, options and results name spaces so. 0,
+// ActiveSpace, stands for the space of the handle: the active one, whichever that is at the
+// time of the call, or the one of Collection.InSpace.
+type Space uint32
+
+// A Training is what Train did.
+type Training struct {
+	Space    Space  `json:"space"`
+	Revision uint32 `json:"revision"`
+	Active   bool   `json:"active"` // searches use it now
+	Items    int    `json:"items"`  // that have a code in the space
+	// LeftOut names modalities that no labelled item has, of which the model
+	// therefore knows nothing.
+	LeftOut []string `json:"left_out,omitempty"`
+	model.Report
+}
+
+// An Update is what Update did.
+type Update struct {
+	Space      Space  `json:"space"`
+	Revision   uint32 `json:"revision"` // that is in use now
+	Revised    bool   `json:"revised"`  // it is a new one
+	Teacher    string `json:"teacher"`  // that was asked for
+	Items      int    `json:"items"`    // that have taught: Labelled and Unlabelled
+	Labelled   int    `json:"labelled"`
+	Unlabelled int    `json:"unlabelled"`
+	Skipped    int    `json:"skipped"`   // that were looked at and have taught nothing
+	Refused    int    `json:"refused"`   // of these, items without labels that TeacherAuto did not let teach
+	Forgotten  int    `json:"forgotten"` // that had taught, and have changed or gone since
+
+	// Adopted says what was let teach, and by which teacher. Lead is the modality whose
+	// projections have taught, or have been tried, for items without labels; Reason
+	// says, in words, why these were adopted or refused.
+	Adopted Adoption `json:"adopted"`
+	Lead    string   `json:"lead,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
+
+	Grown       []string `json:"grown,omitempty"`        // labels that have got a direction
+	NoDirection []string `json:"no_direction,omitempty"` // that have not, as none was left
+	Recoded     int      `json:"recoded,omitempty"`      // items that have got another code
+
+	Seconds float64 `json:"seconds"`
+}
+
+// An Adoption names the teacher of the items of an update that have taught, as in
+// Teacher.String; it is "" where there were none, or they were refused.
+type Adoption struct {
+	Labelled   string `json:"labelled,omitempty"`   // of items with labels: "labels"
+	Unlabelled string `json:"unlabelled,omitempty"` // of items without: "modality" or "self"
+}
+
+// A Reindexing is what Reindex did.
+type Reindexing struct {
+	Space    Space   `json:"space"`
+	Parent   Space   `json:"parent,omitempty"` // whose projections it has; 0: it was trained
+	Revision uint32  `json:"revision"`
+	Items    int     `json:"items"`  // that have a code in the space
+	Active   bool    `json:"active"` // searches use it now
+	Seconds  float64 `json:"seconds"`
+}
+
+// A Retrieval is how well queries of one modality find items of another.
+type Retrieval struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+
+	Hamming    model.Metrics `json:"hamming"`    // ranked by distance, then row; with the curve by radius
+	Asymmetric model.Metrics `json:"asymmetric"` // ranked by -z.h, then row
+}
