@@ -3,12 +3,14 @@ package db_test
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/bits"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,11 +64,11 @@ func contents(t testing.TB, d *db.DB) map[string]string {
 			return err
 		case codec.Merged(kind):
 			b, err := codec.DecodeBlock(value)
-			var s strings.Builder
+			var s []byte
 			for i := range b.Len() {
-				fmt.Fprintf(&s, "%d: %x\n", b.Offset(i), b.Entry(i))
+				s = append(hex.AppendEncode(append(strconv.AppendInt(s, int64(b.Offset(i)), 10), ": "...), b.Entry(i)), '\n')
 			}
-			all[string(key)] = s.String()
+			all[string(key)] = string(s)
 			return err
 		}
 		all[string(key)] = string(value)

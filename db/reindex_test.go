@@ -711,8 +711,17 @@ func TestReindexByTablesIsAsByBatches(t *testing.T) {
 	items := mixedPairs(2*learn.TableRows+300, 10)
 	var worlds []*db.DB
 	var all []*db.Collection
+	origin := vfs.NewMem()
+	first, _, byLabels := revisedWorld(t, items, &db.Options{FS: origin})
+	dbkit.MustClose(t, first)
 	for _, rate := range []int{0, 2 * learn.TableRows, 2*learn.TableRows - 1} {
-		d, c, byLabels := revisedWorld(t, items, nil)
+		mem := vfs.NewMem()
+		if _, err := vfs.Clone(origin, mem, "db", "db"); err != nil {
+			t.Fatal(err)
+		}
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+		defer d.Close()
+		c := dbkit.MustCollection(t, d, "main")
 		r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true, Rate: rate})
 		if err != nil || !r.Active {
 			t.Fatalf("%+v, %v", r, err)

@@ -13,14 +13,14 @@ import (
 // the model, every space has the codes that its model gives to the items, and the statistics
 // of what they have taught, and what is in memory is what is stored.
 func TestRandomHistoriesOfSpaces(t *testing.T) {
-	runs := uint64(6)
+	runs := uint64(4)
 	if testing.Short() {
 		runs = 2
 	}
 	start, counts := time.Now(), metamorphic.Counts{}
 	first := seed.From(t, 0)
 	for s := first; s < first+runs || time.Since(start) < *dbkit.Soak; s++ {
-		bulk := !testing.Short() && s%6 == 5
+		bulk := !testing.Short() && s%4 == 2
 		p := metamorphic.Generate(s, metamorphic.Profile{Ops: 100, Spaces: true, Lanes: s%2 == 1, Bulk: bulk})
 		n, err := metamorphic.RunUnder(p, inconsistency)
 		if counts.Add(n); err != nil {
