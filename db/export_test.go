@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/search"
@@ -80,16 +81,11 @@ func IsColumns(b *Batch) bool { return b.columns != nil }
 // HoldBytes makes a batch, also one whose commit was refused, believe that it holds n bytes.
 func HoldBytes(b *Batch, n int) { b.bytes, b.done = n, false }
 
-// Imports.
-const (
-	ImportHead     = importHead
-	ImportPledge   = importPledge
-	MaxSkipBytes   = maxSkipBytes
-	MaxSourceBytes = maxSourceBytes
-)
+// Spool returns what an import has staged.
+func Spool(im *Import) *spool.Spool { return im.spool }
 
-// SetChunkBytes makes the chunks of an import small.
-func SetChunkBytes(im *Import, n int) { im.chunkBytes = n }
+// Settle makes what an import has staged durable.
+func Settle(im *Import) error { return im.settle() }
 
 // SetOneCommit sets how many bytes an import that replaces items commits at once.
 func SetOneCommit(im *Import, n int64) { im.oneCommit = n }
@@ -97,19 +93,4 @@ func SetOneCommit(im *Import, n int64) { im.oneCommit = n }
 // CommitAndKeep commits an import, and does not remove what was staged.
 func CommitAndKeep(ctx context.Context, im *Import) error {
 	return errors.Join(im.settle(), im.commit(ctx))
-}
-
-// Pledge writes down that so many rows, all of them items, will be committed as sequence.
-func Pledge(im *Import, rows, sequence uint64) error {
-	p := &pledge{log: im.c.db.state.Engine.Log, fs: im.c.db.opts.FS, dir: im.spool.dir, pledged: pledged{rows: rows, items: rows}}
-	return p.give(sequence)
-}
-
-// StagedRecords returns the folder of an import, and where the records of a chunk begin.
-func StagedRecords(im *Import, chunk int) (dir, file string, at int64, err error) {
-	if err := im.settle(); err != nil {
-		return "", "", 0, err
-	}
-	c := im.spool.chunks[chunk]
-	return im.spool.dir, c.file.path, c.at + c.offset(chunkRecords), nil
 }

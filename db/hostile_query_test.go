@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -267,9 +268,13 @@ func TestOptionsOfAnySize(t *testing.T) {
 	for _, n := range []int64{math.MinInt64, -1, 1, math.MaxInt64} {
 		mem := vfs.NewMem()
 		for range 2 {
-			d, err := db.Open("db", &db.Options{
-				FS: mem, CacheBytes: n, IndexCacheBytes: n, KeyCacheBytes: n, ReserveBytes: n, UpdateItems: int(n),
-			})
+			opts := &db.Options{FS: mem}
+			for _, field := range reflect.ValueOf(opts).Elem().Fields() {
+				if field.CanInt() {
+					field.SetInt(n)
+				}
+			}
+			d, err := db.Open("db", opts)
 			if err != nil {
 				t.Fatalf("%d: %v", n, err)
 			}

@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path"
@@ -37,7 +38,7 @@ func importOnce(c *db.Collection, items []*db.Item) error {
 	if err != nil {
 		return err
 	}
-	db.SetChunkBytes(im, 100)
+	db.Spool(im).ChunkBytes = 100
 	for _, it := range items[im.Rows():] {
 		if err = im.Put(it); err != nil {
 			break
@@ -62,7 +63,7 @@ func importLife(fsys vfs.FS, items []*db.Item) (imported bool, err error) {
 		return false, err
 	}
 	if im, err := c.NewImport(ctx, db.ImportOptions{Source: "items"}); err == nil {
-		db.SetChunkBytes(im, 100)
+		db.Spool(im).ChunkBytes = 100
 		for _, it := range items[:lifeRows/2] {
 			if im.Put(it) != nil {
 				break
@@ -201,7 +202,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 				})
 			}
 		}
-		given = given || path.Base(op.Path) == db.ImportPledge+".tmp"
+		given = given || path.Base(op.Path) == "COMMIT.tmp"
 		if given && op.Kind == errorfs.OpRename && path.Base(path.Dir(op.Path)) == store.ImportsName {
 			imported = true // from here on it may be forgotten, and is not yet acknowledged
 		}
@@ -213,7 +214,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	im := mustImport(t, c, db.ImportOptions{})
-	db.SetChunkBytes(im, 100)
+	db.Spool(im).ChunkBytes = 100
 	mustStage(t, im, items[:lifeRows/2])
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
@@ -248,13 +249,13 @@ func TestDamageToStagedItems(t *testing.T) {
 			t.Fatal(err)
 		}
 		im := mustImport(t, c, db.ImportOptions{})
-		db.SetChunkBytes(im, 100)
+		db.Spool(im).ChunkBytes = 100
 		mustStage(t, im, items[:lifeRows/3])
 		if err := im.Close(); err != nil {
 			t.Fatal(err)
 		}
 		im = mustImport(t, c, db.ImportOptions{})
-		db.SetChunkBytes(im, 100)
+		db.Spool(im).ChunkBytes = 100
 		mustStage(t, im, items[lifeRows/3:lifeRows-10])
 		if err := im.Close(); err != nil {
 			t.Fatal(err)
@@ -287,7 +288,7 @@ func TestDamageToStagedItems(t *testing.T) {
 			im := mustImport(t, dbkit.MustCollection(t, d, "main"), db.ImportOptions{})
 			if n := im.Rows(); n > lifeRows-10 || n != im.Items() {
 				t.Fatalf("%s, byte %d: goes on at row %d", name, at, n)
-			} else if n < lifeRows-10 || strings.HasSuffix(name, db.ImportHead) { // the end of that line says nothing
+			} else if n < lifeRows-10 || strings.HasSuffix(name, "HEAD") { // the end of that line says nothing
 				fewer++
 			}
 			mustStage(t, im, items[im.Rows():])
@@ -307,6 +308,7 @@ func TestDamageToStagedItems(t *testing.T) {
 // visible; and where it is not known whether it was, nobody guesses.
 func TestDamageBeforeACommit(t *testing.T) {
 	items := lifeItems()
+	items[lifeRows/2].Payload = []byte("to be damaged")
 	mem := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer func() { dbkit.MustClose(t, d) }()
@@ -315,13 +317,14 @@ func TestDamageBeforeACommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	im := mustImport(t, c, db.ImportOptions{})
-	db.SetChunkBytes(im, 100)
+	db.Spool(im).ChunkBytes = 100
 	mustStage(t, im, items)
-	dir, file, at, err := db.StagedRecords(im, 3)
-	if err != nil {
+	if err := db.Settle(im); err != nil {
 		t.Fatal(err)
 	}
-	testfs.Flip(t, mem, file, at+5)
+	dir := db.Spool(im).Dir()
+	staged := dir + "/000001.items"
+	testfs.Flip(t, mem, staged, int64(bytes.Index(testfs.ReadFile(t, mem, staged), items[lifeRows/2].Payload)))
 	if err := im.Commit(ctx); !errors.Is(err, db.ErrStaged) || !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
 		t.Fatal(err)
 	}
@@ -331,10 +334,10 @@ func TestDamageBeforeACommit(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Pledge(im, 0, 1<<40+1); err != nil {
+	if err := db.Spool(im).Promise(1<<40 + 1); err != nil {
 		t.Fatal(err)
 	}
-	testfs.Flip(t, mem, dir+"/"+db.ImportPledge, 3)
+	testfs.Flip(t, mem, dir+"/COMMIT", 3)
 	if err := importOnce(c, items); !errors.Is(err, db.ErrStaged) {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -28,7 +29,7 @@ func mustImport(t testing.TB, c *db.Collection, opt db.ImportOptions) *db.Import
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.SetChunkBytes(im, 500)
+	db.Spool(im).ChunkBytes = 500
 	return im
 }
 
@@ -277,7 +278,7 @@ func TestStagedImports(t *testing.T) {
 	}
 	next := 0
 	im = mustImport(t, w.c, db.ImportOptions{Skipped: func(row int, got string) {
-		if want := strings.ToValidUTF8(why(row)[:min(len(why(row)), db.MaxSkipBytes)], ""); row != next || got != want {
+		if want := strings.ToValidUTF8(why(row)[:min(len(why(row)), 1<<10)], ""); row != next || got != want {
 			t.Errorf("row %d, not %d, was skipped: %s", row, next, got)
 		}
 		next += 7
@@ -360,7 +361,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Pledge(im, 20, db.State(w.d).Committer.Sequence+1); err != nil {
+	if err := db.Spool(im).Promise(db.State(w.d).Committer.Sequence + 1); err != nil {
 		t.Fatal(err)
 	}
 	dbkit.MustClose(t, w.d)
@@ -375,7 +376,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 
 func TestImportRefuses(t *testing.T) {
 	w := newWorld(t, db.Schema{Bits: 16}, true)
-	for what, source := range map[string]string{"empty": "", "long": strings.Repeat("x", db.MaxSourceBytes+1), "noise": "\xff"} {
+	for what, source := range map[string]string{"empty": "", "long": strings.Repeat("x", spool.MaxSourceBytes+1), "noise": "\xff"} {
 		if _, err := w.c.NewImport(ctx, db.ImportOptions{Source: source}); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -207,17 +207,17 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 
 // A panic in the committer is answered like a failed write, and nobody waits for ever.
 func TestPanicInTheCommitterIsAnswered(t *testing.T) {
-	for what, broken := range map[string]func(*db.Collection) *state.Request{
-		"resolving": func(c *db.Collection) *state.Request {
-			return &state.Request{Changes: []*state.Change{{Collection: db.Inside(c).ID}}} // no item
+	for what, broken := range map[string]func(*db.Collection) error{
+		"resolving": func(c *db.Collection) error {
+			return db.State(db.Of(c)).Committer.Submit(ctx, &state.Request{Changes: []*state.Change{{Collection: db.Inside(c).ID}}}) // no item
 		},
-		"exclusive": func(*db.Collection) *state.Request {
-			return &state.Request{Kind: state.RequestStores, Run: func(*state.Tx) error { panic("mine") }}
+		"exclusive": func(c *db.Collection) error {
+			return db.State(db.Of(c)).Committer.Do(ctx, 0, func(*state.Tx) error { panic("mine") })
 		},
 	} {
 		d, c := dbkit.OpenPairs(t)
 		putAll(t, c, dbkit.Pairs(3, synth.Config{}))
-		if err := db.State(d).Committer.Submit(ctx, broken(c)); !errors.Is(err, db.ErrFailed) {
+		if err := broken(c); !errors.Is(err, db.ErrFailed) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.Is(err, db.ErrFailed) {

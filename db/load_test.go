@@ -208,31 +208,13 @@ func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
 	dbkit.MustClose(t, d)
 }
 
-// Loading, which leaves the first moments after opening to searches, hears of those
-// who wait for it, be they one or many.
-func TestLoadingHearsOfWaiters(t *testing.T) {
-	l := state.NewLoading()
-	waiting := make(chan error)
-	for range 3 {
-		go func() { waiting <- l.Wait(ctx) }()
-	}
-	<-l.Wanted
-	l.Err = dbkit.ErrInjected
-	close(l.Done)
-	for range 3 {
-		if err := <-waiting; !errors.Is(err, dbkit.ErrInjected) {
-			t.Error(err)
-		}
-	}
-}
-
 func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	d, b := openLoading(t)
 	c := dbkit.MustCollection(t, d, "main")
 	waiting, closed := make(chan error), make(chan error)
 	go func() { waiting <- dbkit.Second(c.Put(ctx, &db.Item{Key: "late", Code: codeAt(1)})) }()
 	go func() { waiting <- d.Compact(ctx) }()
-	for guardCalls(d) < 2 {
+	for db.State(d).Guard.Calls() < 2 {
 		runtime.Gosched()
 	}
 	go func() { closed <- d.Close() }()
@@ -251,12 +233,6 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
-}
-
-func guardCalls(d *db.DB) int {
-	db.State(d).Guard.Mu.Lock()
-	defer db.State(d).Guard.Mu.Unlock()
-	return db.State(d).Guard.Calls
 }
 
 // Where the codes cannot be loaded, writers hear why, and readers go on.

@@ -53,9 +53,7 @@ func BenchmarkOpen(b *testing.B) {
 				took("open", start)
 				c := dbkit.MustCollection(b, d, "main")
 				if loading {
-					for set := range db.State(d).Current.Load().Sets() {
-						set.Loading.Wanted <- struct{}{}
-					}
+					go db.Inside(c).Loaded(ctx) // which makes loading begin at once
 				}
 				asked := time.Now()
 				runs, err := c.SearchRadius(ctx, db.Query{Code: members.At(i%1000).AppendBytes(nil, 128), Plan: db.PlanDisk}, 8)

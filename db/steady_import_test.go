@@ -55,7 +55,7 @@ func importSome(c *db.Collection, n int64, to int) error {
 	if err != nil {
 		return err
 	}
-	db.SetChunkBytes(im, 300)
+	db.Spool(im).ChunkBytes = 300
 	for i := im.Rows(); i < to && err == nil; i++ {
 		err = im.Put(&db.Item{Code: []byte{byte(i), byte(n)}, Payload: []byte(fmt.Sprint(n))})
 	}
@@ -123,7 +123,7 @@ func importAgain(ctx context.Context, c *db.Collection, r *rand.Rand) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, im.Close()) }()
-	db.SetChunkBytes(im, 4000)
+	db.Spool(im).ChunkBytes = 4000
 	to, first := 1000, r.IntN(500)
 	if r.IntN(3) == 0 {
 		to = im.Rows() + r.IntN(300)

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // A Foundation is what a new space begins with: a model, its statistics, and what each
@@ -46,6 +47,19 @@ func (f *Foundation) taught(row uint32, codes []byte) {
 		f.known[string(own)] = own
 	}
 	f.rows, f.lessons = append(f.rows, row), append(f.lessons, own)
+}
+
+// appendLesson appends the codes that an item has taught as they are stored, zero
+// where there is none.
+func appendLesson(dst []byte, lesson model.Lesson, bits int) []byte {
+	for _, code := range lesson {
+		if code == nil {
+			dst = append(dst, make([]byte, codec.Bytes(bits))...)
+			continue
+		}
+		dst = code.AppendBytes(dst, bits)
+	}
+	return dst
 }
 
 // bytes returns about how many bytes the foundation takes.

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -67,30 +64,6 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 		out.Revision, out.Revised, out.Forgotten = u.revision, err == nil, u.forgotten
 		return err
 	})
-}
-
-// labelRows returns the rows that carry a label.
-func labelRows(r pebble.Reader, collection, id uint32) (*roaring.Bitmap, error) {
-	rows := roaring.New()
-	prefix := codec.RowsPrefix(collection, codec.SetLabel, id)
-	err := record.ForEach(r, prefix, func(key, value []byte) error {
-		_, _, container := codec.RowsKeyParts(key)
-		return record.AddRows(rows, key, value, container)
-	})
-	return rows, err
-}
-
-// carriers returns the rows that carry one of the labels.
-func carriers(r pebble.Reader, collection uint32, labels []uint32) (*roaring.Bitmap, error) {
-	all := roaring.New()
-	for _, id := range labels {
-		rows, err := labelRows(r, collection, id)
-		if err != nil {
-			return nil, err
-		}
-		all.Or(rows)
-	}
-	return all, nil
 }
 
 // recodedRows is how many rows get another code in one commit.
@@ -154,18 +127,6 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 			return n, err
 		}
 	}
-}
-
-// firstRows returns the first rows of a set, which is itself where it has no more.
-func firstRows(set *roaring.Bitmap, limit int) *roaring.Bitmap {
-	if set.GetCardinality() <= uint64(limit) {
-		return set
-	}
-	first := roaring.New()
-	for it := set.Iterator(); it.HasNext() && limit > 0; limit-- {
-		first.Add(it.Next())
-	}
-	return first
 }
 
 // encodeSome makes the codes of some rows.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
@@ -161,17 +160,4 @@ func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.Colle
 	}
 	f.revision.Items, f.revision.Labelled = len(f.rows), len(f.rows)
 	return f, nil
-}
-
-// appendLesson appends the codes that an item has taught as they are stored, zero
-// where there is none.
-func appendLesson(dst []byte, lesson model.Lesson, bits int) []byte {
-	for _, code := range lesson {
-		if code == nil {
-			dst = append(dst, make([]byte, codec.Bytes(bits))...)
-			continue
-		}
-		dst = code.AppendBytes(dst, bits)
-	}
-	return dst
 }

@@ -122,20 +122,6 @@ func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.
 	return labelled, unlabelled, err
 }
 
-// evenly returns up to limit rows of a set, spread evenly.
-func evenly(set *roaring.Bitmap, limit int) *roaring.Bitmap {
-	n := int(set.GetCardinality())
-	if n <= limit {
-		return set.Clone()
-	}
-	some := roaring.New()
-	for i := range limit {
-		row, _ := set.Select(uint32(i * n / limit)) // there are so many
-		some.Add(row)
-	}
-	return some
-}
-
 const (
 	// heldItems is up to how many labelled items are held back to judge by what others
 	// would teach.

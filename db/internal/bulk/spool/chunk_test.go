@@ -1,17 +1,17 @@
-package db
+package spool
 
 import (
-	"cmp"
 	"errors"
-	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/model"
 )
 
-// A part of a chunk may be anything: it is refused, or its items are such as Put takes.
-func FuzzStagedChunk(f *testing.F) {
+// Any bytes as a part of a chunk are refused, or give only what Put may be given.
+func FuzzChunk(f *testing.F) {
 	d := &record.Descriptor{
 		Modalities: []record.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},
 		Fields:     []record.Field{{Name: "n", Type: record.Int, Indexed: true}, {Name: "s", Type: record.String, Indexed: false}},
@@ -23,16 +23,12 @@ func FuzzStagedChunk(f *testing.F) {
 	c.reset(0, 0)
 	c.addLabel("a")
 	c.addLabel("b")
-	for _, it := range []*Item{
-		{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3}}, Labels: []string{"b", "a"}, Payload: []byte("p")},
-		{Sparse: map[string]Sparse{"words": {Index: []uint32{1, 8}, Value: []float32{3, 4}}}, Fields: map[string]any{"n": 7, "s": "x"}},
+	for _, it := range []*record.Item{
+		{Key: "k", Vectors: []model.Vector{model.Dense([]float32{1, 2, 3}), {}}, Labels: []string{"b", "a"}, Payload: []byte("p")},
+		{Vectors: []model.Vector{{}, model.Sparse([]uint32{1, 8}, []float32{3, 4})}, Fields: []codec.Field{{ID: 0, Value: int64(7)}, {ID: 1, Value: "x"}}},
 		{Payload: []byte("alone")},
 	} {
-		checked, err := checkItem(d, it, false)
-		if err != nil {
-			f.Fatal(err)
-		}
-		if err := c.add(checked, 0, l.Lookup(checked.Labels)); err != nil {
+		if err := c.add(it, 0, l.Lookup(it.Labels)); err != nil {
 			f.Fatal(err)
 		}
 	}
@@ -51,17 +47,17 @@ func FuzzStagedChunk(f *testing.F) {
 		if err := h.sound(p, b); err != nil {
 			t.Fatal(err)
 		}
-		check := func(it *Item) {
-			it.Key = cmp.Or(it.Key, "k") // what it has besides is in other parts
-			if _, err := checkItem(d, it, false); err != nil {
-				t.Errorf("part %d: %v is not for Put: %v", p, it, err)
+		check := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Errorf("part %d has what is not for Put: %v", p, err)
 			}
 		}
 		switch p {
 		case chunkLabels:
-			_ = h.eachLabel(b, func(name string) { check(&Item{Labels: []string{name}}) })
+			_ = h.eachLabel(b, func(name string) { check(record.CheckLabel(name)) })
 		case chunkKeys:
-			_ = h.eachKey(b, 2, func(key []byte) { check(&Item{Key: string(key), Payload: []byte("p")}) }, func(i, m int) {
+			_ = h.eachKey(b, 2, func(key []byte) { check(record.CheckKey(string(key))) }, func(i, m int) {
 				if i >= 3 || m >= 2 {
 					t.Errorf("item %d has modality %d", i, m)
 				}
@@ -84,21 +80,25 @@ func FuzzStagedChunk(f *testing.F) {
 				return
 			}
 			for _, it := range items {
-				out := &Item{Key: "k", Labels: it.Labels, Payload: it.Payload, Vectors: map[string][]float32{}, Sparse: map[string]Sparse{}, Fields: map[string]any{}}
+				for _, label := range it.Labels {
+					check(record.CheckLabel(label))
+				}
 				for _, field := range it.Fields {
-					out.Fields[d.Fields[field.ID].Name] = field.Value
+					_, err := d.Fields[field.ID].CheckValue(field.Value)
+					check(err)
 				}
 				for m, x := range it.Vectors {
-					if x.IsSparse() {
-						out.Sparse[d.Modalities[m].Name] = Sparse{x.Index, x.Value}
-					} else if x.Present() {
-						out.Vectors[d.Modalities[m].Name] = x.Value
+					switch {
+					case x.IsSparse():
+						_, err = d.Modalities[m].OfSparse(x.Index, x.Value)
+					case x.Present():
+						_, err = d.Modalities[m].OfDense(x.Value)
 					}
+					check(err)
 				}
-				check(out)
 			}
 		}
-		if _, err := decodeChunkHeader(b); err != nil && !errors.Is(err, ErrCorrupt) && !strings.Contains(err.Error(), "corrupt") {
+		if _, err := decodeChunkHeader(b); err != nil && !errors.Is(err, codec.ErrCorrupt) {
 			t.Error(err)
 		}
 	})

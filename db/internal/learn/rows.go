@@ -1,0 +1,60 @@
+package learn
+
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+)
+
+// Rows of a collection, chosen to be learned from.
+
+// evenly returns up to limit rows of a set, spread evenly.
+func evenly(set *roaring.Bitmap, limit int) *roaring.Bitmap {
+	n := int(set.GetCardinality())
+	if n <= limit {
+		return set.Clone()
+	}
+	some := roaring.New()
+	for i := range limit {
+		row, _ := set.Select(uint32(i * n / limit)) // there are so many
+		some.Add(row)
+	}
+	return some
+}
+
+// firstRows returns the first rows of a set, which is itself where it has no more.
+func firstRows(set *roaring.Bitmap, limit int) *roaring.Bitmap {
+	if set.GetCardinality() <= uint64(limit) {
+		return set
+	}
+	first := roaring.New()
+	for it := set.Iterator(); it.HasNext() && limit > 0; limit-- {
+		first.Add(it.Next())
+	}
+	return first
+}
+
+// labelRows returns the rows that carry a label.
+func labelRows(r pebble.Reader, collection, id uint32) (*roaring.Bitmap, error) {
+	rows := roaring.New()
+	prefix := codec.RowsPrefix(collection, codec.SetLabel, id)
+	err := record.ForEach(r, prefix, func(key, value []byte) error {
+		_, _, container := codec.RowsKeyParts(key)
+		return record.AddRows(rows, key, value, container)
+	})
+	return rows, err
+}
+
+// carriers returns the rows that carry one of the labels.
+func carriers(r pebble.Reader, collection uint32, labels []uint32) (*roaring.Bitmap, error) {
+	all := roaring.New()
+	for _, id := range labels {
+		rows, err := labelRows(r, collection, id)
+		if err != nil {
+			return nil, err
+		}
+		all.Or(rows)
+	}
+	return all, nil
+}
