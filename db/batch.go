@@ -30,14 +30,14 @@ var bulkItems = 8192
 // are checked and copied when they are added. Not safe for concurrent use.
 type Batch struct {
 	db      *DB
-	changes []*state.Change
-	columns *bulk.Items // items to put, which come after changes; nil: there are only changes
-	single  bool        // there are only changes, and will be
-	bytes   int
-	staged  *spool.Spool // of the import that this batch completes: its commit is promised; nil: none
-	err     error
-	done    bool // Commit has been called
-	stored  bool // and has returned nil
+	changes []*state.Change // in the order in which they were added; the batch owns their items
+	columns *bulk.Items     // items to put, which come after changes; nil: there are only changes
+	single  bool            // there are only changes, and will be
+	bytes   int             // see Bytes
+	staged  *spool.Spool    // of the import that this batch completes: its commit is promised; nil: none
+	err     error           // the first one of add; Commit returns it
+	done    bool            // Commit has been called
+	stored  bool            // and has returned nil
 }
 
 // NewBatch returns an empty batch.
@@ -76,6 +76,8 @@ func (b *Batch) RegisterLabels(c *Collection, labels []string) error {
 	return b.add(c, state.AddLabels, &Item{Labels: labels})
 }
 
+// add checks and copies an item, and adds the change. The first error stays: every later call
+// returns it, and Commit.
 func (b *Batch) add(c *Collection, kind state.ChangeKind, item *Item) error {
 	b = b.orNone()
 	if b.err != nil {
@@ -101,6 +103,7 @@ func (b *Batch) usable(c *Collection) error {
 	return c.writable()
 }
 
+// check adds a change, or a row to the columns, if the item may be stored.
 func (b *Batch) check(c *Collection, kind state.ChangeKind, item *Item) error {
 	if err := b.usable(c); err != nil {
 		return err
@@ -249,6 +252,8 @@ func (b *Batch) Keys() []string {
 	return keys
 }
 
+// commit decides how the batch is stored: as sorted tables, if it has nothing but many new
+// items of one collection, or through the committer.
 func (b *Batch) commit(ctx context.Context) error {
 	if b.isBulk() {
 		if err := b.columns.Commit(ctx, bulk.Options{Bytes: int64(b.bytes)}); !errors.Is(err, bulk.ErrNotBulk) {

@@ -12,12 +12,11 @@ import (
 // A Collection is a handle on one collection of a database; it costs nothing to
 // keep. All methods are safe for concurrent use.
 type Collection struct {
-	db   *DB
-	id   uint32
-	name string
-	pin  *state.Pin // of a snapshot; nil: the present state
-
-	space uint32 // that it is looked at in; 0: the active one
+	db    *DB
+	id    uint32     // of the collection; never used again, also when it is dropped
+	name  string     // for errors
+	pin   *state.Pin // of a snapshot, which owns it; nil: the handle shows the present state
+	space uint32     // that it is looked at in, see InSpace; 0: the active one
 }
 
 // Name returns the name of the collection.

@@ -34,6 +34,7 @@ func (d *DB) Compact(ctx context.Context) error {
 	return err
 }
 
+// compact is Compact without its event.
 func (d *DB) compact(ctx context.Context, progress event.Progress) error {
 	progress("sweep", 0, 0)
 	if err := d.sweep(ctx); err != nil {

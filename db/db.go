@@ -26,26 +26,30 @@ import (
 // A DB is an open database. All methods are safe for concurrent use and return
 // ErrClosed after Close.
 type DB struct {
-	dir      string
-	opts     settings
-	counters counters
-	lock     io.Closer
-	opened   uint64 // commit sequence then
-	state    *state.Database
-	learning *learn.Database
+	// Set by Open, and not changed after it.
+	dir      string          // canonical path of the folder
+	opts     settings        // of Open, with defaults
+	lock     io.Closer       // of the folder; Close gives it back
+	opened   uint64          // commit sequence when it was opened
+	identity record.Identity // format, UUID and sequence, as the store had them then
+	recovery Recovery        // what Open found; the losses since then are in keeper
+	stop     context.CancelFunc
 
-	// What goes on in the background: loading and indexing.
+	state    *state.Database // store, committer, views: all that changes goes through it
+	learning *learn.Database // learners and builders of its spaces
+	copier   *copies.Copier  // makes checkpoints and backups
+	keeper   *store.Keeper   // of the side file; nil where there is none, or it is only read
+
+	// background has the goroutines that Open starts: loading and indexing, updating,
+	// completing spaces, the keeper. They end after stop; Close waits for them.
 	background sync.WaitGroup
-	stop       context.CancelFunc
-	search     search.Tools
-	imports    openImports
-	staged     stagedFigures
-	disk       diskFigure
 
-	identity record.Identity
-	copier   *copies.Copier
-	recovery Recovery
-	keeper   *store.Keeper // of the side file; nil where there is none, or it is only read
+	// Each of these has a lock of its own, or atomics.
+	counters counters      // calls that have ended, for Activity
+	search   search.Tools  // what searches share: keys that were read, measured costs
+	imports  openImports   // staged imports that go on
+	staged   stagedFigures // of all staged imports, for Stats
+	disk     diskFigure    // bytes of the folder, for Stats
 }
 
 // Open opens the database in the folder dir, creating one where there is none
@@ -58,6 +62,8 @@ type DB struct {
 // were durable once, Open succeeds and Recovery tells.
 func Open(dir string, options *Options) (*DB, error) { return open(dir, options.withDefaults()) }
 
+// open makes the folder if it has to, locks it, and starts the database. After an error the
+// folder is not locked.
 func open(dir string, opts settings) (*DB, error) {
 	fsys := opts.FS
 	exists, creatable, err := store.Inspect(fsys, dir)
@@ -106,6 +112,8 @@ func open(dir string, opts settings) (*DB, error) {
 	return d, nil
 }
 
+// open makes the store if there is none, tidies the folder, opens the store and starts what
+// runs. The folder is locked.
 func (d *DB) open(exists bool) error {
 	if !exists {
 		// Look again, as another process may have had the lock until now.

@@ -26,6 +26,7 @@ var (
 	noSnapshot   = &Snapshot{pin: noPin, db: noDB}
 )
 
+// newNoDB returns a database that has never been open, for handles that are none.
 func newNoDB() *DB {
 	opts := (*Options)(nil).withDefaults()
 	d := &DB{opts: opts, stop: func() {}, state: state.None(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}

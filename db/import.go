@@ -112,6 +112,8 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 	return im, nil
 }
 
+// open begins or continues the spool of the import, for the descriptor that the collection has
+// now.
 func (im *Import) open(ctx context.Context, origin spool.Origin) error {
 	desc, err := im.descriptor()
 	if err != nil {

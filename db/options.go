@@ -82,6 +82,8 @@ type settings struct {
 	disk store.Config
 }
 
+// withDefaults returns the options, which may be nil, with their defaults, and a sender of
+// events made from them.
 func (o *Options) withDefaults() settings {
 	var out settings
 	if o != nil {

@@ -123,6 +123,7 @@ func itemOf(cv *state.CollectionView, r pebble.Reader, parts itemSource, row uin
 	return it, nil
 }
 
+// provenanceName returns what Item.CodeFrom says: "labels", "fused", "given", or a modality.
 func provenanceName(cv *state.CollectionView, p codec.Provenance) string {
 	switch {
 	case p == codec.ProvenanceLabels:
@@ -137,6 +138,7 @@ func provenanceName(cv *state.CollectionView, p codec.Provenance) string {
 	return fmt.Sprintf("unknown (%d)", p)
 }
 
+// labelNames returns the names of labels that are stored by their ids.
 func labelNames(cv *state.CollectionView, ids []uint32) ([]string, error) {
 	var out []string
 	for _, id := range ids {

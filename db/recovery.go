@@ -145,6 +145,7 @@ func (d *DB) takeStock() error {
 	return nil
 }
 
+// commitsUnknown tells that the side file does not say what was durable.
 func (d *DB) commitsUnknown() {
 	d.state.Signals.Happened(event.CommitsUnknown, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("problem", d.recovery.Problem)}})
 }

@@ -81,6 +81,7 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 	return all, nil
 }
 
+// spaceInfo describes one space of a view; it reads the report of its training.
 func spaceInfo(cv *state.CollectionView, r pebble.Reader, sv *state.SpaceView) (*SpaceInfo, error) {
 	sp := sv.Space
 	info := &SpaceInfo{

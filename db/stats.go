@@ -148,6 +148,8 @@ func (c *Collection) Stats() (*CollectionStats, error) {
 	return &s, err
 }
 
+// collectionStats returns the figures of a view of a collection. All are kept or counted in
+// memory; nothing is read from the store.
 func collectionStats(cv *state.CollectionView) CollectionStats {
 	s := CollectionStats{
 		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.Items, Labels: len(cv.Names), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
