@@ -23,40 +23,31 @@ import (
 // changed since the view departs in this very commit. Errors: ErrBusy, ErrNotFound, ErrFull; the
 // caller then has to forget the learner.
 func (u *updater) commit(ctx context.Context) error {
-	changes := len(u.rows) > 0 || u.forgotten > 0 || u.checkpoint
-	if !changes && u.seen.IsEmpty() {
+	if len(u.rows) == 0 && u.forgotten == 0 && !u.checkpoint {
 		return nil
 	}
-	var next *spaces.Space
-	var d *spaces.RevisionDescriptor
-	var projections, statistics []byte
-	if changes {
-		m, err := u.l.online.Revision()
-		if err != nil {
+	m, err := u.l.online.Revision()
+	if err != nil {
+		return u.learning(err)
+	}
+	next := u.cv.Space.Revised(u.cv.Space.Revision+1, m)
+	projections, err := m.MarshalRevision(u.cv.Space.Trained)
+	if err != nil {
+		return u.learning(err)
+	}
+	d, err := u.descriptor(m, next.Revision, projections)
+	if err != nil {
+		return err
+	}
+	var statistics []byte // nil: no checkpoint is due
+	u.l.ahead += len(u.rows)
+	if u.checkpoint || u.l.ahead >= checkpointItems && !u.l.shrunk() {
+		if statistics, err = u.l.online.Statistics().MarshalBinary(); err != nil {
 			return u.learning(err)
-		}
-		sp := u.cv.Space
-		next = sp.Revised(sp.Revision+1, m)
-		if projections, err = m.MarshalRevision(sp.Trained); err != nil {
-			return u.learning(err)
-		}
-		if d, err = u.descriptor(m, next.Revision, projections); err != nil {
-			return err
-		}
-		u.l.ahead += len(u.rows)
-		if u.checkpoint = u.checkpoint || u.l.ahead >= checkpointItems && !u.l.shrunk(); u.checkpoint {
-			if statistics, err = u.l.online.Statistics().MarshalBinary(); err != nil {
-				return u.learning(err)
-			}
 		}
 	}
 	bytes := len(projections) + len(statistics) + len(u.rows)*(5+codec.Bytes(u.cv.Space.Bits))
-	err := u.inSpace(ctx, bytes, func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
-		if next == nil {
-			notPending(tx, sp, u.seen)
-			tx.Committer.Touch(s)
-			return nil
-		}
+	err = u.inSpace(ctx, bytes, func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
 		if next.Revision == record.MaxRows {
 			return fmt.Errorf("%w: revisions of space %d", fault.ErrFull, sp.ID)
 		}
@@ -94,7 +85,7 @@ func (u *updater) commit(ctx context.Context) error {
 		tx.Committer.Touch(s)
 		return nil
 	})
-	if err != nil || next == nil {
+	if err != nil {
 		return err
 	}
 	u.revision = next.Revision
