@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -33,7 +34,7 @@ type Batch struct {
 	columns *bulk.Items // items to put, which come after changes; nil: there are only changes
 	single  bool        // there are only changes, and will be
 	bytes   int
-	pledge  *pledge // nil: there is none
+	staged  *spool.Spool // of the import that this batch completes: its commit is promised; nil: none
 	err     error
 	done    bool // Commit has been called
 	stored  bool // and has returned nil
@@ -268,8 +269,8 @@ func (b *Batch) commit(ctx context.Context) error {
 	if err := b.encode(ctx); err != nil {
 		return err
 	}
-	if b.pledge != nil {
-		return b.commitPledged(ctx)
+	if b.staged != nil {
+		return b.commitPromised(ctx)
 	}
 	return b.db.state.Committer.Submit(ctx, &state.Request{Changes: b.changes})
 }
@@ -316,8 +317,9 @@ func (b *Batch) encode(ctx context.Context) error {
 	})
 }
 
-// commitPledged commits the changes by themselves, after the pledge has been given.
-func (b *Batch) commitPledged(ctx context.Context) error {
+// commitPromised commits the changes, without those of other callers, after promising the
+// commit to the spool.
+func (b *Batch) commitPromised(ctx context.Context) error {
 	r := &state.Request{Changes: b.changes}
 	err := b.db.state.Committer.Do(ctx, 0, func(tx *state.Tx) error {
 		size, err := tx.Resolve(r)
@@ -325,7 +327,7 @@ func (b *Batch) commitPledged(ctx context.Context) error {
 			err = tx.Committer.Admit(store.WrittenTwice*int64(size), false)
 		}
 		if err == nil {
-			err = b.pledge.give(tx.Committer.Sequence + 1)
+			err = b.staged.Promise(tx.Committer.Sequence + 1)
 		}
 		if err != nil {
 			return err

@@ -249,7 +249,7 @@ func TestCursorOfSomethingElse(t *testing.T) {
 	flipped[20] ^= 1
 	later := slices.Clone(raw)
 	binary.LittleEndian.PutUint32(later[17:], 9) // another revision
-	binary.LittleEndian.PutUint32(later[len(later)-4:], crc32.Checksum(later[:len(later)-4], castagnoli))
+	binary.LittleEndian.PutUint32(later[len(later)-4:], crc32.Checksum(later[:len(later)-4], crc32c))
 	for name, tc := range map[string]struct {
 		c     *Collection
 		q     Query
@@ -328,7 +328,7 @@ func FuzzCursor(f *testing.F) {
 		if cursor == "" { // a place that nobody was at
 			b := slices.Clone(good)
 			copy(b[21:len(b)-4], place)
-			binary.LittleEndian.PutUint32(b[len(b)-4:], crc32.Checksum(b[:len(b)-4], castagnoli))
+			binary.LittleEndian.PutUint32(b[len(b)-4:], crc32.Checksum(b[:len(b)-4], crc32c))
 			cursor = base64.RawURLEncoding.EncodeToString(b)
 		}
 		for _, plan := range []Plan{PlanMemory, PlanScan, PlanBlockScan} {

@@ -154,7 +154,7 @@ func (d *DB) start(kv *pebble.DB) error {
 		return err
 	}
 	if !d.opts.ReadOnly {
-		if err := d.settleImports(); err != nil {
+		if err := d.importFolder().Tidy(d.identity.Sequence, d.importLeft); err != nil {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}

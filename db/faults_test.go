@@ -91,7 +91,18 @@ func (o *openFiles) Lock(name string) (io.Closer, error) {
 		return nil, err
 	}
 	o.count(name, 1)
-	return store.Closer(func() error { o.count(name, -1); return l.Close() }), nil
+	return &countedLock{l, o, name}, nil
+}
+
+type countedLock struct {
+	io.Closer
+	o    *openFiles
+	name string
+}
+
+func (l *countedLock) Close() error {
+	l.o.count(l.name, -1)
+	return l.Closer.Close()
 }
 
 type countedFile struct {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/bulk"
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -72,7 +72,7 @@ func (b *Batch) orNone() *Batch {
 // orNone returns an import of its own, as using one changes it.
 func (im *Import) orNone() *Import {
 	if im == nil || im.c == nil {
-		return &Import{c: noCollection, k: &bulk.Items{}, err: errNoHandle}
+		return &Import{c: noCollection, spool: &spool.Spool{}}
 	}
 	return im
 }

@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
@@ -55,26 +55,18 @@ type ImportOptions struct {
 // and during Commit twice that. Not safe for concurrent use; but others may use the database
 // and the collection.
 type Import struct {
-	c       *Collection
-	opt     ImportOptions
-	name    string // of its folder
-	spool   *spool
-	w       *spoolWriter // nil: nothing has been put yet
-	chunk   *chunk       // that is being filled; nil: none
-	k       *bulk.Items
-	named   int         // labels that are in chunks
-	arena   keyArena    // of keys
-	plain   record.Item // scratch
-	pledged bool        // it has been committed, by an earlier process
-	done    pledged     // what that was, then
-	err     error       // of writing, after which nothing can be put
+	c     *Collection
+	opt   ImportOptions
+	name  string       // of its folder in openImports
+	spool *spool.Spool // the staged items
+	items *bulk.Items  // the columns of the spool, which Commit stores
+	plain record.Item  // scratch memory of Put
 
-	// Of its user alone: the database may close it meanwhile.
-	rows, bytes uint64 // that have been put or skipped, and what the items take
-	ended       bool   // by Commit, Close or Discard
+	// ended is set by Commit, Close and Discard. Closing the database, which another goroutine
+	// may do, leaves it alone: the goroutine of the user reads it without a lock.
+	ended bool
 
-	chunkBytes int   // stagedChunkBytes, but in tests
-	oneCommit  int64 // MaxBatchBytes, but in tests
+	oneCommit int64 // MaxBatchBytes; tests set less
 }
 
 // NewImport begins an import into the collection, or goes on with one of the same source
@@ -92,8 +84,8 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
-	if opt.Source == "" || len(opt.Source) > maxSourceBytes || !utf8.ValidString(opt.Source) {
-		return nil, fault.Invalid("the source of an import has 1 to %d bytes of UTF-8", maxSourceBytes)
+	if opt.Source == "" || len(opt.Source) > spool.MaxSourceBytes || !utf8.ValidString(opt.Source) {
+		return nil, fault.Invalid("the source of an import has 1 to %d bytes of UTF-8", spool.MaxSourceBytes)
 	}
 	d := c.db
 	if err := d.state.Guard.Enter(); err != nil {
@@ -103,41 +95,54 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 	if err := d.state.Engine.Log.Err(); err != nil { // nobody knows what the last commit was
 		return nil, err
 	}
-	head := importHeader{FDDHDB: "import", Version: importVersion, UUID: d.UUID(), Collection: c.id, Source: opt.Source}
-	im := &Import{c: c, opt: opt, name: head.name(), chunkBytes: stagedChunkBytes, oneCommit: record.MaxBatchBytes}
+	origin := spool.Origin{UUID: d.UUID(), Collection: c.id, Source: opt.Source}
+	im := &Import{c: c, opt: opt, name: origin.Name(), items: bulk.New(c.inside()), oneCommit: record.MaxBatchBytes}
 	if !d.imports.take(im.name, im) {
 		return nil, fmt.Errorf("%w: an import into collection %q from the same source goes on", fault.ErrBusy, c.name)
 	}
 	_, err := d.RemoveStagedImports(ctx, time.Now().Add(-keptImports))
 	if err == nil {
-		err = im.open(ctx, head)
+		err = im.open(ctx, origin)
 	}
 	if err != nil {
-		if im.spool != nil {
-			im.spool.close()
-		}
 		d.imports.leave(im.name)
 		return nil, fault.Annotate(d.state.Engine.FullDisk(err), "import into collection %q", c.name)
 	}
-	d.imports.changed.Add(1) // whoever has looked since it was taken may not have seen its folder
+	d.imports.changed.Add(1) // figures that were made since take may lack the folder
 	return im, nil
+}
+
+func (im *Import) open(ctx context.Context, origin spool.Origin) error {
+	desc, err := im.descriptor()
+	if err != nil {
+		return err
+	}
+	d := im.c.db
+	im.spool, err = d.importFolder().Open(ctx, origin, spool.Options{
+		Engine: d.state.Engine, Descriptor: desc, Items: im.items,
+		Bytes: im.opt.Bytes, Restart: im.opt.Restart, Skipped: im.opt.Skipped,
+	})
+	return err
+}
+
+// descriptor returns the descriptor of the collection, as it is now.
+func (im *Import) descriptor() (d *record.Descriptor, err error) {
+	err = im.c.read(func(_ *state.View, cv *state.CollectionView) error {
+		d = cv.Descriptor
+		return nil
+	})
+	return d, err
 }
 
 // Rows returns how many rows have been put or skipped, those before an interruption
 // included: after NewImport it is how many there are to leave out.
-func (im *Import) Rows() int { return int(im.orNone().rows) }
+func (im *Import) Rows() int { return im.orNone().spool.Rows() }
 
 // Items returns how many items have been put, those before an interruption included.
-func (im *Import) Items() int {
-	im = im.orNone()
-	if im.pledged {
-		return max(im.k.Len(), int(im.done.items))
-	}
-	return im.k.Len()
-}
+func (im *Import) Items() int { return im.orNone().spool.Items() }
 
 // Bytes estimates what the items take, as Batch.Bytes does.
-func (im *Import) Bytes() int64 { return int64(im.orNone().bytes) }
+func (im *Import) Bytes() int64 { return im.orNone().spool.Bytes() }
 
 // Put checks an item and stages a copy of it. One that cannot be stored gives ErrInvalid,
 // and is no part of the import, which may go on without it. After any other error nothing
@@ -148,14 +153,10 @@ func (im *Import) Put(item *Item) error {
 		return fault.Invalid("no item")
 	}
 	return im.stage(func(cv *state.CollectionView) error {
-		bits := 0
-		if cv.CodesOnly() {
-			bits = cv.Bits
-		}
 		it := &im.plain
 		if isPlain(cv.Descriptor, item) {
 			if it.Code == nil {
-				it.Code = codec.NewCode(bits)
+				it.Code = codec.NewCode(cv.Bits)
 			}
 			it.Key = item.Key
 			it.Code.SetBytes(item.Code)
@@ -165,18 +166,7 @@ func (im *Import) Put(item *Item) error {
 				return err
 			}
 		}
-		it.Key = im.arena.add(it.Key)
-		im.k.Register(it.Labels)
-		var ids []uint32
-		if len(it.Labels) > 0 {
-			ids = im.k.Labels.Lookup(it.Labels)
-		}
-		im.nameLabels()
-		if err := im.chunk.add(it, bits, ids); err != nil {
-			return err
-		}
-		im.k.AddColumns(it)
-		return nil
+		return im.failure(im.spool.Put(it))
 	})
 }
 
@@ -184,11 +174,7 @@ func (im *Import) Put(item *Item) error {
 // is told to whoever goes on after an interruption, up to 1 KiB of it.
 func (im *Import) Skip(why string) error {
 	im = im.orNone()
-	why = strings.ToValidUTF8(why[:min(len(why), maxSkipBytes)], "")
-	return im.stage(func(*state.CollectionView) error {
-		im.chunk.addSkip(why)
-		return nil
-	})
+	return im.stage(func(*state.CollectionView) error { return im.failure(im.spool.Skip(why)) })
 }
 
 // RegisterLabels is Batch.RegisterLabels; it comes before the first Put, also where the
@@ -200,57 +186,22 @@ func (im *Import) RegisterLabels(labels []string) error {
 			return err
 		}
 	}
-	return im.stage(func(*state.CollectionView) error {
-		im.k.Register(labels)
-		im.nameLabels()
-		return nil
-	})
+	return im.stage(func(*state.CollectionView) error { return im.failure(im.spool.Register(labels)) })
 }
 
-// nameLabels adds labels that are new to the chunk.
-func (im *Import) nameLabels() {
-	if im.k.Labels.Count() == im.named {
-		return
-	}
-	for _, name := range im.k.Labels.All()[im.named:] {
-		im.chunk.addLabel(name)
-		im.named++
-	}
-}
-
-// stage calls f with a chunk to add something to.
+// stage calls f, which adds to the spool, unless nothing can be added.
 func (im *Import) stage(f func(*state.CollectionView) error) error {
 	if err := im.usable(); err != nil {
 		return err
 	}
-	if im.pledged {
+	if im.spool.Committed() {
 		return fault.Invalid("the import has been committed, as an earlier process ended: Commit says so, Discard forgets it")
 	}
 	return im.c.read(func(_ *state.View, cv *state.CollectionView) error {
-		if im.err == nil && im.w == nil {
-			im.w, im.err = im.spool.newWriter(func(bytes int64) error { return im.c.db.state.Engine.Admit(bytes, false) })
+		if err := im.spool.Err(); err != nil {
+			return im.failure(err)
 		}
-		if im.err != nil {
-			return im.failure(im.err)
-		}
-		if im.chunk == nil {
-			im.chunk = <-im.w.free
-			im.chunk.reset(im.spool.rows, im.spool.items)
-		}
-		c := im.chunk
-		rows, bytes := c.items+c.skips, c.bytes
-		if err := f(cv); err != nil {
-			return err
-		}
-		im.rows += uint64(c.items + c.skips - rows)
-		im.bytes += c.bytes - bytes
-		if c.full(im.chunkBytes) {
-			im.flush()
-			if im.err = im.w.failed(); im.err != nil {
-				return im.failure(im.err)
-			}
-		}
-		return nil
+		return f(cv)
 	})
 }
 
@@ -261,25 +212,9 @@ func (im *Import) usable() error {
 	return nil
 }
 
+// failure words an error of the spool; nil stays nil.
 func (im *Import) failure(err error) error {
 	return fault.Annotate(im.c.db.state.Engine.FullDisk(err), "stage items of collection %q", im.c.name)
-}
-
-// flush hands the chunk to the writer.
-func (im *Import) flush() {
-	c := im.chunk
-	if c == nil {
-		return
-	}
-	im.chunk = nil
-	if c.size() == 0 {
-		im.w.free <- c
-		return
-	}
-	im.spool.rows += uint64(c.items) + uint64(c.skips)
-	im.spool.items += uint64(c.items)
-	im.spool.bytes += c.bytes
-	im.w.chunks <- c
 }
 
 // Close ends the import, and keeps what it has staged for another of the same source to go
@@ -296,18 +231,11 @@ func (im *Import) Close() error {
 		return err // which has closed it
 	}
 	defer d.state.Guard.Leave()
-	err := im.close()
-	return fault.Annotate(d.state.Engine.FullDisk(err), "stage items of collection %q", im.c.name)
+	return im.failure(im.close())
 }
 
-// close makes what is staged durable, and ends it.
 func (im *Import) close() error {
-	err := im.err
-	if im.w != nil && err == nil {
-		im.flush()
-		err = im.w.sync()
-	}
-	im.shut()
+	err := im.spool.Close()
 	im.c.db.imports.leave(im.name)
 	return err
 }
@@ -323,18 +251,13 @@ func (im *Import) Discard() error {
 		return err
 	}
 	defer d.state.Guard.Leave()
-	im.ended = true
-	im.shut()
-	err := removeImport(d.opts.FS, d.importDir(im.name))
-	d.imports.leave(im.name)
-	return fault.Annotate(err, "discard an import into collection %q", im.c.name)
+	return fault.Annotate(im.remove(), "discard an import into collection %q", im.c.name)
 }
 
-// shut closes its files.
-func (im *Import) shut() {
-	if im.w != nil {
-		_ = im.w.close() // whoever wants to know of failures has synced
-		im.w = nil
-	}
-	im.spool.close()
+// remove ends the import and removes what is staged.
+func (im *Import) remove() error {
+	im.ended = true
+	err := im.spool.Remove()
+	im.c.db.imports.leave(im.name)
+	return err
 }

@@ -31,7 +31,7 @@ func (im *Import) Commit(ctx context.Context) error {
 	if err := d.state.Engine.Log.Err(); err != nil {
 		return err
 	}
-	if !im.pledged {
+	if !im.spool.Committed() {
 		err := im.settle()
 		if err == nil {
 			err = im.commit(ctx)
@@ -39,66 +39,40 @@ func (im *Import) Commit(ctx context.Context) error {
 		if err != nil {
 			return fault.Annotate(d.state.Engine.FullDisk(err), "import into collection %q", im.c.name)
 		}
-		im.pledged = true
 	}
-	im.ended = true
-	im.shut()
-	d.imports.leave(im.name)
-	if err := removeImport(d.opts.FS, d.importDir(im.name)); err != nil {
-		d.importLeft(d.importDir(im.name), err)
+	if err := im.remove(); err != nil {
+		d.importLeft(im.spool.Dir(), err)
 	}
-	d.imports.changed.Add(1)
 	return nil
 }
 
-// settle makes what has been put durable, and lets it be read.
+// settle makes the staged items durable and readable.
 func (im *Import) settle() error {
-	if im.err != nil {
-		return im.err
-	}
-	if im.w == nil {
-		return nil
-	}
-	im.flush()
-	if im.err = im.w.sync(); im.err != nil {
-		return im.err
-	}
-	for _, ref := range im.w.written() {
-		im.spool.chunks = append(im.spool.chunks, ref)
-		im.spool.extras = im.spool.extras || ref.lens[chunkRecords]+ref.lens[chunkVectors] > 0
-	}
-	return nil
-}
-
-func (im *Import) commit(ctx context.Context) error {
-	d, k := im.c.db, im.k
-	pledge := &pledge{log: d.state.Engine.Log, fs: d.opts.FS, dir: im.spool.dir, pledged: pledged{rows: im.rows, items: uint64(k.Len())}}
-	err := im.c.read(func(_ *state.View, cv *state.CollectionView) error {
-		im.spool.descriptor = cv.Descriptor // what it may have grown by is in later items
-		return nil
-	})
+	desc, err := im.descriptor()
 	if err != nil {
 		return err
 	}
-	if k.Len() > 0 {
-		var extras bulk.Extras
-		if im.spool.extras {
-			extras = im.spool
-		}
-		k.ReadFrom(extras, d.opts.FS, im.spool.dir)
-		err := k.Commit(ctx, bulk.Options{Bytes: im.Bytes(), Promise: pledge.give, Withdraw: pledge.takeBack, Progress: im.opt.Progress})
+	return im.spool.Settle(desc)
+}
+
+// commit stores the items, in one commit if that is possible.
+func (im *Import) commit(ctx context.Context) error {
+	if im.items.Len() > 0 {
+		err := im.items.Commit(ctx, bulk.Options{
+			Bytes: im.Bytes(), Promise: im.spool.Promise, Withdraw: im.spool.Withdraw, Progress: im.opt.Progress,
+		})
 		if !errors.Is(err, bulk.ErrNotBulk) {
 			return err
 		}
 	}
-	return im.oneByOne(ctx, pledge)
+	return im.oneByOne(ctx)
 }
 
-// partBytes is about how much is stored in one of several commits.
+// partBytes is about the size of one of several commits.
 const partBytes = 64 << 20
 
-// oneByOne stores the items as a batch does that is no bulk load.
-func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
+// oneByOne stores the items by an ordinary batch, or by several of them. The last is promised.
+func (im *Import) oneByOne(ctx context.Context) error {
 	most := im.oneCommit
 	inParts := im.Bytes() > most
 	if inParts {
@@ -110,12 +84,12 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 	}
 	b := im.c.db.NewBatch()
 	b.single = true
-	if names := im.k.Labels.All(); len(names) > 0 {
+	if names := im.items.Labels.All(); len(names) > 0 {
 		if err := b.RegisterLabels(im.c, names); err != nil {
 			return err
 		}
 	}
-	k := im.k
+	k := im.items
 	err := k.Each(ctx, bulk.RecordPart|bulk.VectorPart, 0, k.Len(), func(i int, it *record.Item) error {
 		if inParts && int64(b.bytes) >= most {
 			if err := b.Commit(ctx); err != nil {
@@ -136,6 +110,6 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 	if err != nil {
 		return err
 	}
-	b.pledge = pledge
+	b.staged = im.spool
 	return b.Commit(ctx)
 }

@@ -1,7 +1,7 @@
 package db
 
 import (
-	"cmp"
+	"bytes"
 	"errors"
 	"fmt"
 	"path"
@@ -12,8 +12,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/testfs"
@@ -38,7 +36,7 @@ func importOnce(c *Collection, items []*Item) error {
 	if err != nil {
 		return err
 	}
-	im.chunkBytes = 100
+	im.spool.ChunkBytes = 100
 	for _, it := range items[im.Rows():] {
 		if err = im.Put(it); err != nil {
 			break
@@ -63,7 +61,7 @@ func importLife(fsys vfs.FS, items []*Item) (imported bool, err error) {
 		return false, err
 	}
 	if im, err := c.NewImport(ctx, ImportOptions{Source: "items"}); err == nil {
-		im.chunkBytes = 100
+		im.spool.ChunkBytes = 100
 		for _, it := range items[:lifeRows/2] {
 			if im.Put(it) != nil {
 				break
@@ -202,7 +200,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 				})
 			}
 		}
-		given = given || path.Base(op.Path) == importPledge+".tmp"
+		given = given || path.Base(op.Path) == "COMMIT.tmp"
 		if given && op.Kind == errorfs.OpRename && path.Base(path.Dir(op.Path)) == store.ImportsName {
 			imported = true // from here on it may be forgotten, and is not yet acknowledged
 		}
@@ -214,7 +212,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	im := mustImport(t, c, ImportOptions{})
-	im.chunkBytes = 100
+	im.spool.ChunkBytes = 100
 	mustStage(t, im, items[:lifeRows/2])
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
@@ -249,13 +247,13 @@ func TestDamageToStagedItems(t *testing.T) {
 			t.Fatal(err)
 		}
 		im := mustImport(t, c, ImportOptions{})
-		im.chunkBytes = 100
+		im.spool.ChunkBytes = 100
 		mustStage(t, im, items[:lifeRows/3])
 		if err := im.Close(); err != nil {
 			t.Fatal(err)
 		}
 		im = mustImport(t, c, ImportOptions{})
-		im.chunkBytes = 100
+		im.spool.ChunkBytes = 100
 		mustStage(t, im, items[lifeRows/3:lifeRows-10])
 		if err := im.Close(); err != nil {
 			t.Fatal(err)
@@ -288,7 +286,7 @@ func TestDamageToStagedItems(t *testing.T) {
 			im := mustImport(t, mustCollection(t, d, "main"), ImportOptions{})
 			if n := im.Rows(); n > lifeRows-10 || n != im.Items() {
 				t.Fatalf("%s, byte %d: goes on at row %d", name, at, n)
-			} else if n < lifeRows-10 || strings.HasSuffix(name, importHead) { // the end of that line says nothing
+			} else if n < lifeRows-10 || strings.HasSuffix(name, "HEAD") { // the end of that line says nothing
 				fewer++
 			}
 			mustStage(t, im, items[im.Rows():])
@@ -308,6 +306,7 @@ func TestDamageToStagedItems(t *testing.T) {
 // visible; and where it is not known whether it was, nobody guesses.
 func TestDamageBeforeACommit(t *testing.T) {
 	items := lifeItems()
+	items[lifeRows/2].Payload = []byte("to be damaged")
 	mem := vfs.NewMem()
 	d := mustOpen(t, "db", &Options{FS: mem})
 	defer func() { mustClose(t, d) }()
@@ -316,14 +315,14 @@ func TestDamageBeforeACommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	im := mustImport(t, c, ImportOptions{})
-	im.chunkBytes = 100
+	im.spool.ChunkBytes = 100
 	mustStage(t, im, items)
 	if err := im.settle(); err != nil {
 		t.Fatal(err)
 	}
-	dir := im.spool.dir
-	ref := im.spool.chunks[3]
-	testfs.Flip(t, mem, ref.file.path, ref.at+ref.offset(chunkRecords)+5)
+	dir := im.spool.Dir()
+	staged := dir + "/000001.items"
+	testfs.Flip(t, mem, staged, int64(bytes.Index(testfs.ReadFile(t, mem, staged), items[lifeRows/2].Payload)))
 	if err := im.Commit(ctx); !errors.Is(err, ErrStaged) || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
 		t.Fatal(err)
 	}
@@ -333,11 +332,10 @@ func TestDamageBeforeACommit(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := &pledge{log: d.state.Engine.Log, fs: mem, dir: dir}
-	if err := p.give(1<<40 + 1); err != nil {
+	if err := im.spool.Promise(1<<40 + 1); err != nil {
 		t.Fatal(err)
 	}
-	testfs.Flip(t, mem, dir+"/"+importPledge, 3)
+	testfs.Flip(t, mem, dir+"/COMMIT", 3)
 	if err := importOnce(c, items); !errors.Is(err, ErrStaged) {
 		t.Fatal(err)
 	}
@@ -346,100 +344,6 @@ func TestDamageBeforeACommit(t *testing.T) {
 	if err := im.Commit(ctx); err != nil || len(allItems(t, c)) != lifeRows {
 		t.Fatal(err)
 	}
-}
-
-// A part of a chunk may be anything: it is refused, or its items are such as Put takes.
-func FuzzStagedChunk(f *testing.F) {
-	d := &record.Descriptor{
-		Modalities: []record.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},
-		Fields:     []record.Field{{Name: "n", Type: record.Int, Indexed: true}, {Name: "s", Type: record.String, Indexed: false}},
-	}
-	l := state.NewLabels()
-	l.Add("a")
-	l.Add("b")
-	var c chunk
-	c.reset(0, 0)
-	c.addLabel("a")
-	c.addLabel("b")
-	for _, it := range []*Item{
-		{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3}}, Labels: []string{"b", "a"}, Payload: []byte("p")},
-		{Sparse: map[string]Sparse{"words": {Index: []uint32{1, 8}, Value: []float32{3, 4}}}, Fields: map[string]any{"n": 7, "s": "x"}},
-		{Payload: []byte("alone")},
-	} {
-		checked, err := checkItem(d, it, false)
-		if err != nil {
-			f.Fatal(err)
-		}
-		if err := c.add(checked, 0, l.Lookup(checked.Labels)); err != nil {
-			f.Fatal(err)
-		}
-	}
-	c.addSkip("why")
-	for part, b := range c.parts {
-		f.Add(byte(part), b)
-	}
-	f.Fuzz(func(t *testing.T, part byte, b []byte) {
-		damaged := c
-		p := int(part) % chunkParts
-		damaged.parts[p] = b
-		h, err := decodeChunkHeader(damaged.header())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := h.sound(p, b); err != nil {
-			t.Fatal(err)
-		}
-		check := func(it *Item) {
-			it.Key = cmp.Or(it.Key, "k") // what it has besides is in other parts
-			if _, err := checkItem(d, it, false); err != nil {
-				t.Errorf("part %d: %v is not for Put: %v", p, it, err)
-			}
-		}
-		switch p {
-		case chunkLabels:
-			_ = h.eachLabel(b, func(name string) { check(&Item{Labels: []string{name}}) })
-		case chunkKeys:
-			_ = h.eachKey(b, 2, func(key []byte) { check(&Item{Key: string(key), Payload: []byte("p")}) }, func(i, m int) {
-				if i >= 3 || m >= 2 {
-					t.Errorf("item %d has modality %d", i, m)
-				}
-			})
-		case chunkSkips:
-			_ = h.eachSkip(b, func(row uint64, _ string) {
-				if row > 3 {
-					t.Errorf("row %d", row)
-				}
-			})
-		case chunkRecords, chunkVectors:
-			var buf itemBuffer
-			items := buf.prepare(3)
-			if p == chunkRecords {
-				err = h.decodeRecords(b, d, l.Name, items)
-			} else {
-				err = h.decodeVectors(b, d, items, &buf)
-			}
-			if err != nil {
-				return
-			}
-			for _, it := range items {
-				out := &Item{Key: "k", Labels: it.Labels, Payload: it.Payload, Vectors: map[string][]float32{}, Sparse: map[string]Sparse{}, Fields: map[string]any{}}
-				for _, field := range it.Fields {
-					out.Fields[d.Fields[field.ID].Name] = field.Value
-				}
-				for m, x := range it.Vectors {
-					if x.IsSparse() {
-						out.Sparse[d.Modalities[m].Name] = Sparse{x.Index, x.Value}
-					} else if x.Present() {
-						out.Vectors[d.Modalities[m].Name] = x.Value
-					}
-				}
-				check(out)
-			}
-		}
-		if _, err := decodeChunkHeader(b); err != nil && !errors.Is(err, ErrCorrupt) && !strings.Contains(err.Error(), "corrupt") {
-			t.Error(err)
-		}
-	})
 }
 
 // An import for which there is no room is refused before it begins; one that fills the disk

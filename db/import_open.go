@@ -6,15 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// openImports are the imports of a database that go on, by the names of their folders.
+// openImports knows the folders of staged imports that are in use. The zero value knows none.
+// Safe for concurrent use.
 type openImports struct {
-	mu  sync.Mutex
-	all map[string]*Import
+	mu  sync.Mutex         // guards all
+	all map[string]*Import // by the name of the folder; nil while one is being removed
 
-	changed atomic.Uint64 // counts what becomes of staged imports
+	changed atomic.Uint64 // counts changes of staged imports, for figures that are kept
 }
 
-// take notes that somebody works with a folder, unless somebody does already.
+// take reserves the folder of an import: for im, or where it is nil for removing the folder. It
+// reports false if the folder is reserved already.
 func (o *openImports) take(name string, im *Import) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -29,6 +31,7 @@ func (o *openImports) take(name string, im *Import) bool {
 	return true
 }
 
+// leave gives the folder back.
 func (o *openImports) leave(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -36,6 +39,7 @@ func (o *openImports) leave(name string) {
 	o.changed.Add(1)
 }
 
+// has reports whether the folder is reserved.
 func (o *openImports) has(name string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,7 +47,8 @@ func (o *openImports) has(name string) bool {
 	return ok
 }
 
-// closeImports closes the imports that go on when the database is closed.
+// closeImports closes the imports that are open when the database is closed. No other method
+// of an import works any more.
 func (d *DB) closeImports() error {
 	d.imports.mu.Lock()
 	var open []*Import

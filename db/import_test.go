@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -26,7 +27,7 @@ func mustImport(t testing.TB, c *Collection, opt ImportOptions) *Import {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im.chunkBytes = 500
+	im.spool.ChunkBytes = 500
 	return im
 }
 
@@ -275,7 +276,7 @@ func TestStagedImports(t *testing.T) {
 	}
 	next := 0
 	im = mustImport(t, w.c, ImportOptions{Skipped: func(row int, got string) {
-		if want := strings.ToValidUTF8(why(row)[:min(len(why(row)), maxSkipBytes)], ""); row != next || got != want {
+		if want := strings.ToValidUTF8(why(row)[:min(len(why(row)), 1<<10)], ""); row != next || got != want {
 			t.Errorf("row %d, not %d, was skipped: %s", row, next, got)
 		}
 		next += 7
@@ -358,8 +359,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := &pledge{log: w.d.state.Engine.Log, fs: w.fs, dir: im.spool.dir, pledged: pledged{rows: 20, items: 20}}
-	if err := p.give(w.d.state.Committer.Sequence + 1); err != nil {
+	if err := im.spool.Promise(w.d.state.Committer.Sequence + 1); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, w.d)
@@ -374,7 +374,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 
 func TestImportRefuses(t *testing.T) {
 	w := newWorld(t, Schema{Bits: 16}, true)
-	for what, source := range map[string]string{"empty": "", "long": strings.Repeat("x", maxSourceBytes+1), "noise": "\xff"} {
+	for what, source := range map[string]string{"empty": "", "long": strings.Repeat("x", spool.MaxSourceBytes+1), "noise": "\xff"} {
 		if _, err := w.c.NewImport(ctx, ImportOptions{Source: source}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}

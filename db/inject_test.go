@@ -246,17 +246,17 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 
 // A panic in the committer is answered like a failed write, and nobody waits for ever.
 func TestPanicInTheCommitterIsAnswered(t *testing.T) {
-	for what, broken := range map[string]func(*Collection) *state.Request{
-		"resolving": func(c *Collection) *state.Request {
-			return &state.Request{Changes: []*state.Change{{Collection: c.id}}} // no item
+	for what, broken := range map[string]func(*Collection) error{
+		"resolving": func(c *Collection) error {
+			return c.db.state.Committer.Submit(ctx, &state.Request{Changes: []*state.Change{{Collection: c.id}}}) // no item
 		},
-		"exclusive": func(*Collection) *state.Request {
-			return &state.Request{Kind: state.RequestStores, Run: func(*state.Tx) error { panic("mine") }}
+		"exclusive": func(c *Collection) error {
+			return c.db.state.Committer.Do(ctx, 0, func(*state.Tx) error { panic("mine") })
 		},
 	} {
 		d, c := openPairs(t)
 		putAll(t, c, pairs(3, synth.Config{}))
-		if err := d.state.Committer.Submit(ctx, broken(c)); !errors.Is(err, ErrFailed) {
+		if err := broken(c); !errors.Is(err, ErrFailed) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {

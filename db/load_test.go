@@ -206,31 +206,13 @@ func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
 	mustClose(t, d)
 }
 
-// Loading, which leaves the first moments after opening to searches, hears of those
-// who wait for it, be they one or many.
-func TestLoadingHearsOfWaiters(t *testing.T) {
-	l := state.NewLoading()
-	waiting := make(chan error)
-	for range 3 {
-		go func() { waiting <- l.Wait(ctx) }()
-	}
-	<-l.Wanted
-	l.Err = errInjected
-	close(l.Done)
-	for range 3 {
-		if err := <-waiting; !errors.Is(err, errInjected) {
-			t.Error(err)
-		}
-	}
-}
-
 func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	d, b := openLoading(t)
 	c := mustCollection(t, d, "main")
 	waiting, closed := make(chan error), make(chan error)
 	go func() { waiting <- second(c.Put(ctx, &Item{Key: "late", Code: codeAt(1)})) }()
 	go func() { waiting <- d.Compact(ctx) }()
-	for d.guardCalls() < 2 {
+	for d.state.Guard.Calls() < 2 {
 		runtime.Gosched()
 	}
 	go func() { closed <- d.Close() }()
@@ -249,12 +231,6 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
-}
-
-func (d *DB) guardCalls() int {
-	d.state.Guard.Mu.Lock()
-	defer d.state.Guard.Mu.Unlock()
-	return d.state.Guard.Calls
 }
 
 // Where the codes cannot be loaded, writers hear why, and readers go on.

@@ -73,7 +73,7 @@ func (s *stranger) lie(r keyValue, how byte, at int, x byte) keyValue {
 	if kind := key[0]; (kind == codec.KindModel || kind == codec.KindStatistics) && len(b) > 4 {
 		// A checksum keeps nobody from lying.
 		end := len(b) - 4
-		binary.LittleEndian.PutUint32(b[end:], crc32.Checksum(b[:end], castagnoli))
+		binary.LittleEndian.PutUint32(b[end:], crc32.Checksum(b[:end], crc32c))
 	}
 	return keyValue{key, b}
 }

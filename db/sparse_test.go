@@ -14,7 +14,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -356,26 +355,5 @@ func TestSparseFeatureOfAnotherForm(t *testing.T) {
 	}
 	if err := n.DecodeVector(&v, codec.AppendSparseFeatures(nil, nil, nil)); !errors.Is(err, codec.ErrCorrupt) {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestSquaredDistance(t *testing.T) {
-	rng := seed.Rand(t, 3, 4)
-	draw := func() (model.Vector, model.Vector) {
-		dense, sparse := model.Dense(make([]float32, 12)), model.Sparse(nil, nil)
-		for j := range dense.Value {
-			if rng.IntN(3) == 0 {
-				dense.Value[j] = rng.Float32()
-				sparse.Index, sparse.Value = append(sparse.Index, uint32(j)), append(sparse.Value, dense.Value[j])
-			}
-		}
-		return dense, sparse
-	}
-	for range 200 {
-		a, as := draw()
-		b, bs := draw()
-		if x, y := search.SquaredDistance(a, b), search.SquaredDistance(as, bs); math.Abs(x-y) > 1e-12 {
-			t.Fatalf("%v and %v: %g, %g sparse", a, b, x, y)
-		}
 	}
 }

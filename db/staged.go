@@ -43,7 +43,7 @@ func (d *DB) stagedNow(v *state.View) ([]StagedImport, error) {
 	return slices.Clone(s.all), nil
 }
 
-// importLeft tells that what was staged could not be removed; the next Open tries again.
+// importLeft tells that the folder of an import could not be removed; the next Open tries again.
 func (d *DB) importLeft(dir string, err error) {
 	d.state.Signals.Happened(event.ImportLeft, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("folder", dir)}})
 }

@@ -52,7 +52,7 @@ func importSome(c *Collection, n int64, to int) error {
 	if err != nil {
 		return err
 	}
-	im.chunkBytes = 300
+	im.spool.ChunkBytes = 300
 	for i := im.Rows(); i < to && err == nil; i++ {
 		err = im.Put(&Item{Code: []byte{byte(i), byte(n)}, Payload: []byte(fmt.Sprint(n))})
 	}
@@ -120,7 +120,7 @@ func importAgain(ctx context.Context, c *Collection, r *rand.Rand) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, im.Close()) }()
-	im.chunkBytes = 4000
+	im.spool.ChunkBytes = 4000
 	to, first := 1000, r.IntN(500)
 	if r.IntN(3) == 0 {
 		to = im.Rows() + r.IntN(300)

@@ -24,30 +24,35 @@ type Listener func(ctx context.Context, e *Event)
 // are zero. Options.Logger gets the same events: the name is the message, and the
 // fields are attributes with the names that are given here in quotes.
 type Event struct {
-	Name  Name       // never changes; "fddhdb.OP.PHASE" for an Op
-	Time  time.Time  // when it happened
+	Name  Name       // one of the constants, or NameOf an Op and a Phase
+	Time  time.Time  // when it happened, which is before the listener is called
 	Level slog.Level // level for Options.Logger
 
+	// What an operation is doing. A flush or compaction of the store has only events of its
+	// end, and no number.
 	Op        Op     // the operation; "" for an incident
-	Phase     Phase  // step of the Op
+	Phase     Phase  // step of the Op; "" for an incident
 	Operation uint64 // number of the Op since the database was opened, the same from begin to end; "operation"
 
+	// What the event is about.
 	Dir        string // folder of the database; "dir"
-	Collection string // "collection"; "" if it is about the whole database
-	Space      uint32 // "space"
-	Revision   uint32 // "revision"
+	Collection string // name of the collection; "collection"; "" if it is about the whole database
+	Space      uint32 // number of the space; "space"; 0 if it is about none
+	Revision   uint32 // revision of the space; "revision"; 0 if it is about none
 
+	// How far an operation is (PhaseProgress; see Progress), or what it has done (PhaseDone).
 	Stage       string        // stage of a running Op; "stage"
 	Done, Total int64         // progress within the stage; "done", "total"
 	Items       int64         // number of items; "items"
 	Bytes       int64         // number of bytes; "bytes"
 	Duration    time.Duration // duration of an ended Op; "duration"
-	Err         error         // "error"
+	Err         error         // why an Op has failed, or what has happened; "error"; nil if it is no failure
 
-	Attrs []slog.Attr // further attributes; do not write to them
+	Attrs []slog.Attr // further attributes, which docs/OPERATIONS.md names; do not write to them
 }
 
-// A Name identifies the kind of an event.
+// A Name identifies the kind of an event. Names do not change between versions, so that
+// programs may compare them.
 type Name string
 
 // A Phase is a step of an Op.
@@ -122,10 +127,12 @@ const (
 	ListenerPanicked  Name = "fddhdb.listener.panicked" // the listener is not called any more
 )
 
-// NameOf returns the name of the events of an Op.
+// NameOf returns the name of the events of an Op in a Phase, such as fddhdb.train.done.
 func NameOf(op Op, p Phase) Name { return "fddhdb." + Name(op) + "." + Name(p) }
 
-// Attributes returns the log attributes of an event.
+// Attributes returns the attributes with which Options.Logger logs the event: its fields that
+// are not zero, under the names in quotes, and Attrs; done and total only, but always, of
+// PhaseProgress. Name, Time, Level, Op and Phase are not among them. The slice is the caller's.
 func (e *Event) Attributes() []slog.Attr {
 	all := make([]slog.Attr, 0, 12+len(e.Attrs))
 	text := func(key, value string) {

@@ -28,7 +28,7 @@ type Call struct {
 
 // A Span ends with its call.
 type Span interface {
-	// End is called once, with the error of the call, and with attributes of its
-	// result. It must not keep the attributes.
+	// End is called once, with the error of the call, nil if it has succeeded, and with
+	// attributes of its result. It must not keep the attributes.
 	End(err error, attrs ...slog.Attr)
 }

@@ -21,6 +21,7 @@ type DiskFullError struct {
 	closed bool // the database could not be opened, so nothing can be deleted
 }
 
+// Error says which disk is full, how much space is missing if that is known, and what to do.
 func (e *DiskFullError) Error() string {
 	advice := "make room on that disk, or delete items or drop a collection"
 	if e.closed || e.Dir == "" {
@@ -49,6 +50,7 @@ func (e *DiskFullError) Is(target error) bool { return target == ErrDiskFull }
 // Unwrap returns the error of the operating system, if there is one.
 func (e *DiskFullError) Unwrap() error { return e.Err }
 
+// mebibytes spells a number of bytes for a message.
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // IsDiskFull reports whether an error of the operating system says that a disk, or a quota, is
@@ -63,8 +65,9 @@ func DiskFullAnew(err error) bool {
 	return IsDiskFull(err) && !errors.Is(err, ErrDiskFull) && !errors.Is(err, ErrFailed)
 }
 
-// DiskFullElsewhere returns a DiskFullError for such an error, if the disk need not be
-// that of the database.
+// DiskFullElsewhere returns a DiskFullError for an error that says that a disk is full, of an
+// operation that also writes to other disks than that of the database, such as a checkpoint.
+// Other errors, and nil, come back as they are.
 func DiskFullElsewhere(err error) error {
 	if !DiskFullAnew(err) {
 		return err
@@ -72,9 +75,10 @@ func DiskFullElsewhere(err error) error {
 	return &DiskFullError{Err: err}
 }
 
-// DiskFullToOpen returns a DiskFullError for such an error of opening the database in
-// dir: no database has failed yet, and there is nothing to delete from. failure is the
-// error of its store, if it has one.
+// DiskFullToOpen returns a DiskFullError for an error of opening the database in dir that says
+// that a disk is full, and any other error as it is. The advice is to make room, as there is no
+// open database to delete from. failure is the first vital failure of the store, nil if there
+// is none; it replaces err, which may only follow from it.
 func DiskFullToOpen(dir string, err error, failure *error) error {
 	if !IsDiskFull(err) || errors.Is(err, ErrDiskFull) {
 		return err

@@ -7,6 +7,11 @@
 // An error is worded once, where the record, the file or the argument is known:
 // Annotate does not change an error that is worded.
 //
+// Which function makes an error: Invalid for a mistake of the caller, NotFound for a name or
+// key that there is none of, Corrupt for bytes that were read and make no sense, ReadError for
+// a failed read, which may be any of damage, a missing record and a failing disk, Annotate for
+// all else that comes from below.
+//
 // The package imports the packages below a database, whose errors it translates. It
 // holds no state.
 package fault

@@ -31,17 +31,18 @@ var (
 	ErrDiskFull    = errors.New("fddhdb: disk is full")              // nothing was changed; writes go on when there is space
 )
 
-// Invalid returns an error that wraps ErrInvalid.
+// Invalid returns an error that wraps ErrInvalid, and what %w in the format stands for.
 func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
 // A DimensionError is about a vector of the wrong length. It is an ErrInvalid.
 type DimensionError struct {
-	Modality  string
-	Got, Want int
+	Modality  string // name
+	Got, Want int    // numbers of the vector, and of the modality
 }
 
+// Error names the modality and both lengths.
 func (e *DimensionError) Error() string {
 	return fmt.Sprintf("%v: modality %q has %d dimensions, the vector has %d", ErrInvalid, e.Modality, e.Want, e.Got)
 }
@@ -57,6 +58,7 @@ type FormatError struct {
 	Found, Supported int    // Supported is the newest format that can be read
 }
 
+// Error names the folder and the record, if they are set, and both formats.
 func (e *FormatError) Error() string {
 	var parts []string
 	for _, part := range []string{e.Dir, e.What} {
@@ -74,14 +76,16 @@ func (e *FormatError) Is(target error) bool { return target == ErrFormat }
 // A CorruptionError names a damaged record. It is an ErrCorrupt.
 type CorruptionError struct {
 	What string // the record in words
-	Err  error
+	Err  error  // what is wrong with it, mostly an error of its decoder
 }
 
+// Error names the record and what is wrong with it, without what Pebble adds for machines.
 func (e *CorruptionError) Error() string {
 	return strings.ReplaceAll(fmt.Sprintf("%v: %s: %v", ErrCorrupt, e.What, e.Err), detailCarrier, "")
 }
 
-// detailCarrier is the end of the texts of Pebble's errors about damage.
+// detailCarrier is what Pebble puts at the end of the text of an error about damage. It tells
+// a user nothing.
 const detailCarrier = "\n<corruption detail carrier>"
 
 // Is makes errors.Is(err, ErrCorrupt) true.
@@ -90,8 +94,8 @@ func (e *CorruptionError) Is(target error) bool { return target == ErrCorrupt }
 // Unwrap returns the error of the decoder.
 func (e *CorruptionError) Unwrap() error { return e.Err }
 
-// Annotate adds the operation to an error, unless it is an error of this package, which
-// names it already. Anything but a file in the place of a file is damage.
+// Annotate adds the operation to an error from below, and the prefix. An error that begins
+// with the prefix is worded already and stays as it is, as does nil. A KindError is damage.
 func Annotate(err error, format string, args ...any) error {
 	if err == nil || strings.HasPrefix(err.Error(), "fddhdb: ") {
 		return err
@@ -102,8 +106,10 @@ func Annotate(err error, format string, args ...any) error {
 	return fmt.Errorf("fddhdb: %s: %w", fmt.Sprintf(format, args...), err)
 }
 
-// ReadError returns the error of reading a record. It is damage if Pebble or the merger
-// says so, or if a required record is missing. Otherwise the disk has failed.
+// ReadError returns the error of reading a record, which the format names; nil for nil. It is
+// damage if Pebble or the merger says so, or if the record is missing: callers that can do
+// without ask for ErrMissing first. Otherwise the disk has failed. A CorruptionError stays as
+// it is.
 func ReadError(err error, format string, args ...any) error {
 	var known *CorruptionError
 	if err == nil || errors.As(err, &known) {
@@ -115,8 +121,9 @@ func ReadError(err error, format string, args ...any) error {
 	return Annotate(err, "read "+format, args...)
 }
 
-// Corrupt returns the error of a record that is damaged, or that a newer version has
-// written.
+// Corrupt returns the error of a record, which the format names, that cannot be decoded: a
+// CorruptionError, or a FormatError if err says that a newer version has written it. err is
+// not nil.
 func Corrupt(err error, format string, args ...any) error {
 	if newer := newerRecord(err); newer != nil {
 		newer.What = fmt.Sprintf(format, args...)
@@ -134,8 +141,8 @@ func NotFound(format string, args ...any) error {
 // ErrNotFound.
 var ErrMissing = pebble.ErrNotFound
 
-// newerRecord returns the error of a record with an unknown, newer version; nil if err
-// is about anything else.
+// newerRecord returns the error of a record with an unknown, newer version, whose What the
+// caller fills in; nil if err is about anything else.
 func newerRecord(err error) *FormatError {
 	var record *codec.VersionError
 	var frame *model.FormatError
@@ -148,7 +155,8 @@ func newerRecord(err error) *FormatError {
 	return nil
 }
 
-// OfItem adds the key of an item to an error.
+// OfItem adds the key of an item to an error, which is not nil. An item without a key has the
+// error as it is.
 func OfItem(key string, err error) error {
 	if key == "" {
 		return err
@@ -156,22 +164,25 @@ func OfItem(key string, err error) error {
 	return &ItemError{Key: key, Err: err}
 }
 
-// An ItemError names the item of an error.
+// An ItemError names the item of an error, in calls with several items.
 type ItemError struct {
-	Key string
-	Err error
+	Key string // of the item
+	Err error  // the error itself
 }
 
+// Error puts the key behind the text of the error, which begins with the prefix.
 func (e *ItemError) Error() string { return e.Err.Error() + " (item " + e.Key + ")" }
 
 // Unwrap returns the error without the item.
 func (e *ItemError) Unwrap() error { return e.Err }
 
-// Problem returns the text of an error for a finding.
+// Problem returns the text of an error for report.Finding.Problem: without prefixes and the
+// texts of sentinels, as the finding itself says that something is damaged.
 func Problem(err error) string {
 	return plainProblem.Replace(err.Error())
 }
 
+// plainProblem takes away what Problem leaves out.
 var plainProblem = strings.NewReplacer(
 	ErrCorrupt.Error()+": ", "", ErrInvalid.Error()+": ", "", codec.ErrCorrupt.Error()+": ", "",
 	ErrMissing.Error(), "missing", detailCarrier, "", // from the storage engine

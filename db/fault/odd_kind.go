@@ -11,10 +11,11 @@ import (
 // is damage: a codec.ErrCorrupt.
 type KindError struct {
 	Path   string
-	Found  fs.FileMode // its type
+	Found  fs.FileMode // type of what is there; other bits do not count
 	Folder bool        // a folder belongs there, not a file
 }
 
+// Error says what is there and what belongs there. It has no prefix: Annotate wraps it.
 func (e *KindError) Error() string {
 	want := "a file"
 	if e.Folder {
@@ -26,6 +27,7 @@ func (e *KindError) Error() string {
 // Is makes errors.Is(err, codec.ErrCorrupt) true.
 func (e *KindError) Is(target error) bool { return target == codec.ErrCorrupt }
 
+// kindName spells the type of a file for a message.
 func kindName(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeDir != 0:

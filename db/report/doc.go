@@ -1,4 +1,5 @@
-// Package report is what calls of a database tell: structs of figures, with the names that
-// they have in JSON. They have no behaviour, and belong to whoever gets them. The package db
-// names all of them again.
+// Package report has the structs that calls of a database return as reports, with their names
+// in JSON. They have no behaviour, belong to the caller who gets them, and do not change
+// afterwards. Package db declares all of them again, as aliases; they stand here so that the
+// packages below db can fill them in.
 package report

@@ -8,47 +8,50 @@ import "github.com/fddhdb/fddhdb/model"
 // time of the call, or the one of Collection.InSpace.
 type Space uint32
 
-// A Training is what Train did.
+// A Training is what Train did. A training that was only evaluated has made no space: then
+// Space and Revision are 0.
 type Training struct {
-	Space    Space  `json:"space"`
-	Revision uint32 `json:"revision"`
-	Active   bool   `json:"active"` // searches use it now
-	Items    int    `json:"items"`  // that have a code in the space
-	// LeftOut names modalities that no labelled item has, of which the model
-	// therefore knows nothing.
+	Space    Space  `json:"space"`    // that the training has made
+	Revision uint32 `json:"revision"` // of the space
+	Active   bool   `json:"active"`   // searches use the space now
+	Items    int    `json:"items"`    // items that have a code in the space
+	// LeftOut names modalities that no labelled item has, so that the model knows nothing
+	// of them.
 	LeftOut []string `json:"left_out,omitempty"`
 	model.Report
 }
 
 // An Update is what Update did.
 type Update struct {
-	Space      Space  `json:"space"`
-	Revision   uint32 `json:"revision"` // that is in use now
-	Revised    bool   `json:"revised"`  // it is a new one
-	Teacher    string `json:"teacher"`  // that was asked for
-	Items      int    `json:"items"`    // that have taught: Labelled and Unlabelled
-	Labelled   int    `json:"labelled"`
-	Unlabelled int    `json:"unlabelled"`
-	Skipped    int    `json:"skipped"`   // that were looked at and have taught nothing
-	Refused    int    `json:"refused"`   // of these, items without labels that TeacherAuto did not let teach
-	Forgotten  int    `json:"forgotten"` // that had taught, and have changed or gone since
+	Space    Space  `json:"space"`
+	Revision uint32 `json:"revision"` // that is in use after the update
+	Revised  bool   `json:"revised"`  // the update has made a revision
+	Teacher  string `json:"teacher"`  // that was asked for, as in Teacher.String
 
-	// Adopted says what was let teach, and by which teacher. Lead is the modality whose
-	// projections have taught, or have been tried, for items without labels; Reason
+	// Numbers of items.
+	Items      int `json:"items"`      // that have taught: Labelled and Unlabelled
+	Labelled   int `json:"labelled"`   // that have taught with labels that the model knows
+	Unlabelled int `json:"unlabelled"` // that have taught without such labels
+	Skipped    int `json:"skipped"`    // that were looked at and have taught nothing
+	Refused    int `json:"refused"`    // of these, items without labels that TeacherAuto did not let teach
+	Forgotten  int `json:"forgotten"`  // that had taught, and have changed or gone since
+
+	// Adopted says which items were let teach, and by which teacher. Lead is the modality
+	// whose projections have taught, or have been tried, for items without labels; Reason
 	// says, in words, why these were adopted or refused.
 	Adopted Adoption `json:"adopted"`
 	Lead    string   `json:"lead,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
 
 	Grown       []string `json:"grown,omitempty"`        // labels that have got a direction
-	NoDirection []string `json:"no_direction,omitempty"` // that have not, as none was left
+	NoDirection []string `json:"no_direction,omitempty"` // labels that have got none, as none was left
 	Recoded     int      `json:"recoded,omitempty"`      // items that have got another code
 
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"seconds"` // how long it took
 }
 
 // An Adoption names the teacher of the items of an update that have taught, as in
-// Teacher.String; it is "" where there were none, or they were refused.
+// Teacher.String; it is "" if there were none, or they were refused.
 type Adoption struct {
 	Labelled   string `json:"labelled,omitempty"`   // of items with labels: "labels"
 	Unlabelled string `json:"unlabelled,omitempty"` // of items without: "modality" or "self"
@@ -56,18 +59,18 @@ type Adoption struct {
 
 // A Reindexing is what Reindex did.
 type Reindexing struct {
-	Space    Space   `json:"space"`
-	Parent   Space   `json:"parent,omitempty"` // whose projections it has; 0: it was trained
-	Revision uint32  `json:"revision"`
-	Items    int     `json:"items"`  // that have a code in the space
-	Active   bool    `json:"active"` // searches use it now
-	Seconds  float64 `json:"seconds"`
+	Space    Space   `json:"space"`            // that it has made
+	Parent   Space   `json:"parent,omitempty"` // space whose projections it has; 0: it was trained
+	Revision uint32  `json:"revision"`         // of Space
+	Items    int     `json:"items"`            // items that have a code in the space
+	Active   bool    `json:"active"`           // searches use the space now
+	Seconds  float64 `json:"seconds"`          // how long it took
 }
 
 // A Retrieval is how well queries of one modality find items of another.
 type Retrieval struct {
-	From string `json:"from"`
-	To   string `json:"to"`
+	From string `json:"from"` // name of the modality of the queries
+	To   string `json:"to"`   // name of the modality of the items
 
 	Hamming    model.Metrics `json:"hamming"`    // ranked by distance, then row; with the curve by radius
 	Asymmetric model.Metrics `json:"asymmetric"` // ranked by -z.h, then row

@@ -4,11 +4,11 @@ import "fmt"
 
 // A Finding is something that is wrong with what is stored.
 type Finding struct {
-	Collection string `json:"collection,omitempty"` // its name, or its number where that has none
-	Space      uint32 `json:"space,omitempty"`
-	Record     string `json:"record"`        // in words
-	Key        string `json:"key,omitempty"` // of the record in the store, in hex; see docs/FORMAT.md
-	Problem    string `json:"problem"`
+	Collection string `json:"collection,omitempty"` // name, or "number N" if the name is not known; "": it is about no collection
+	Space      uint32 `json:"space,omitempty"`      // number; 0: it is about no space
+	Record     string `json:"record"`               // the record, in words
+	Key        string `json:"key,omitempty"`        // of the record in the store, in hex, see docs/FORMAT.md; "": it has none
+	Problem    string `json:"problem"`              // what is wrong, in words
 }
 
 // String returns the finding on one line. Names that are stored stand in it as they are.
@@ -23,12 +23,17 @@ func (f Finding) String() string {
 	return s
 }
 
-// A Verification says what was looked at.
+// A Verification says how much was looked at, and how many findings there were.
 type Verification struct {
-	Findings       int     `json:"-"`
-	Records        int     `json:"records"`         // keys of the store that were read
-	Items          int     `json:"items"`           // of all collections
-	CodesChecked   int     `json:"codes_checked"`   // that were made again; with Deep
-	CodesUnchecked int     `json:"codes_unchecked"` // whose revision is not kept, or whose item cannot be read or, not being labelled, is in an index-only collection; with Deep
-	Seconds        float64 `json:"seconds"`
+	Findings int `json:"-"`       // findings that were reported one by one
+	Records  int `json:"records"` // keys of the store that were read; one that is read twice counts twice
+	Items    int `json:"items"`   // live items of all collections that could be looked at
+
+	// With Deep, the items whose codes were made again and compared, and the others. A code
+	// cannot be made again if its revision is not kept, if its item cannot be read, or if the
+	// item is in an index-only collection and has no label that the model knows.
+	CodesChecked   int `json:"codes_checked"`
+	CodesUnchecked int `json:"codes_unchecked"`
+
+	Seconds float64 `json:"seconds"` // how long it took
 }

@@ -54,7 +54,7 @@ var house = plan{
 		// The database.
 		{names{"db"}, names{pebble, roaring}},
 		{names{"db/internal/repair"}, names{pebble, roaring}},
-		{names{"db/internal/learn"}, names{pebble, roaring}},
+		{names{"db/internal/bulk/spool", "db/internal/learn"}, names{pebble, roaring}},
 		{names{"db/internal/bulk", "db/internal/copies", "db/internal/search"}, names{pebble, roaring}},
 		{names{"db/internal/verify"}, names{pebble, roaring}},
 		{names{"db/internal/state"}, names{pebble, roaring}},

@@ -7,27 +7,30 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// A blockStream packs entries, by ascending number, into the blocks of one kind.
+// A blockStream packs entries, by ascending number, into blocks of 256 numbers, and writes
+// each block when it is complete. A block that may be in the store already is written as an
+// edit, which the store merges with it.
 type blockStream struct {
-	t     *store.Stream // that the blocks go to
-	key   []byte
-	width int
-	fresh uint64 // blocks of numbers from this on have never been written
+	t     *store.Stream // gets the blocks
+	key   []byte        // of the current block; its last four bytes are the number of the block
+	width int           // bytes of an entry; -1: they vary
+	fresh uint64        // a block whose first number is fresh or more has never been written
 
-	edit  *codec.BlockEdit
-	block uint32
-	room  []byte // of the entries of the block
-	value []byte
+	edit  *codec.BlockEdit // entries of the current block; nil before the first, and after flush
+	block uint32           // number of the current block
+	room  []byte           // memory of its entries
+	value []byte           // scratch memory: the encoded block
 }
 
-// newBlockStream returns one that writes entries of so many bytes, -1 where that varies, under
-// key, whose last four bytes are the number of a block. Blocks of numbers from fresh on have
-// never been written.
+// newBlockStream returns a stream of entries of width bytes, -1 if that varies. It takes
+// over key, whose last four bytes are the number of a block. Blocks of numbers from fresh
+// on have never been written.
 func newBlockStream(t *store.Stream, key []byte, width int, fresh uint64) *blockStream {
 	return &blockStream{t: t, key: key, width: width, fresh: fresh}
 }
 
-// set copies entry, as the one with number n, which is larger than the last.
+// set copies entry, the entry with number n, which is larger than the last. It writes the
+// block before, if n begins another. After the last entry the caller calls flush.
 func (b *blockStream) set(n uint32, entry []byte) error {
 	if b.edit == nil || n/codec.BlockRows != b.block {
 		if err := b.flush(); err != nil {
@@ -41,7 +44,7 @@ func (b *blockStream) set(n uint32, entry []byte) error {
 	return nil
 }
 
-// flush writes the block that has been collected.
+// flush writes the current block, if there is one.
 func (b *blockStream) flush() error {
 	if b.edit == nil {
 		return nil
@@ -54,7 +57,8 @@ func (b *blockStream) flush() error {
 }
 
 // putLayer writes rows that are added to a set; fresh says that nothing is stored under key.
-// Neighbours, as rows that come together often are, take a few bytes as a run.
+// Rows that come together often are neighbours without a gap: as a run they take a few
+// bytes. It may change the form of layer.Added.
 func putLayer(t *store.Stream, key []byte, layer codec.Layer, fresh bool) error {
 	if rows := layer.Added; uint64(rows.Maximum()-rows.Minimum())+1 == rows.GetCardinality() {
 		rows.RunOptimize()

@@ -5,28 +5,36 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// A codeColumn holds the codes of the items of a bulk in one space, packed, and their
-// projections, in memory or in a file.
+// A codeColumn is the itemCodes that Commit makes for one space: the codes of all items,
+// packed, and their projections, in memory or in a file. Goroutines that encode different
+// blocks set it at the same time, without a lock: each writes the elements of its own
+// block. When all are done it is only read.
 type codeColumn struct {
-	space   *spaces.Space
-	targets []targetColumn
+	space   *spaces.Space  // a revision of a space; another revision needs another column
+	targets []targetColumn // by position of the target in the space
 
-	projected   []bool // the items that have a projection
-	starts      []int  // first item of each block
+	projected []bool // by item: it has a projection
+	starts    []int  // by block of the extras: its first item
+
+	// The projections of a block stand one behind the other, without those of items that
+	// have none: in projections, by block, or in file, from at[block] on.
 	projections [][]byte
-	file        *tempFile // in place of projections
-	at          []int64   // where those of a block are in the file
+	file        *tempFile // nil: projections has them; belongs to the column
+	at          []int64   // bytes
 }
 
-// A targetColumn holds the codes of one target.
+// A targetColumn holds the codes of one target, by item. The code of an item without one is
+// zero and not to be read.
 type targetColumn struct {
 	codes codec.Codes
-	from  []codec.Provenance // noProvenance where there is no code
+	from  []codec.Provenance // noProvenance if the item has no code
 }
 
-// noProvenance is that of an item without a code.
+// noProvenance marks an item without a code. It is the provenance of no code.
 const noProvenance codec.Provenance = 0
 
+// newCodeColumn returns a column for n items in so many blocks. The caller sets either
+// projections, or file and at.
 func newCodeColumn(s *spaces.Space, n, blocks int) *codeColumn {
 	c := &codeColumn{space: s, projected: make([]bool, n), starts: make([]int, blocks)}
 	for range s.Targets {
@@ -37,7 +45,8 @@ func newCodeColumn(s *spaces.Space, n, blocks int) *codeColumn {
 	return c
 }
 
-// set sets the codes of the items of a block.
+// set copies the encodings of the items of a block, the first of which is item from. Each
+// block is set once.
 func (c *codeColumn) set(block, from int, encs []spaces.Encoding) error {
 	c.starts[block] = from
 	var all []byte
@@ -62,8 +71,10 @@ func (c *codeColumn) set(block, from int, encs []spaces.Encoding) error {
 	return err
 }
 
+// len implements itemCodes.
 func (c *codeColumn) len() int { return len(c.projected) }
 
+// in implements itemCodes. The code aliases the column.
 func (c *codeColumn) in(target, i int) spaces.TargetCode {
 	v := &c.targets[target]
 	if v.from[i] == noProvenance {
@@ -72,6 +83,8 @@ func (c *codeColumn) in(target, i int) spaces.TargetCode {
 	return spaces.TargetCode{Code: v.codes.At(i), From: v.from[i]}
 }
 
+// eachProjection implements itemCodes. It holds the projections of one block at a time if
+// they are in a file.
 func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) error {
 	width := c.space.ProjectionBytes()
 	var buf []byte

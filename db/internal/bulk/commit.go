@@ -9,16 +9,29 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// Options say how items are stored.
+// Options say how Commit stores items.
 type Options struct {
-	Bytes    int64                     // that the items take, about
-	Promise  func(commit uint64) error // if not nil, hears which commit it will be, before it is
-	Withdraw func()                    // hears that it has not come about, after promise
-	Progress event.Progress            // may be nil: "encoding" and "storing", in items; 0 of 0 where the number is not known
+	Bytes int64 // estimate of what the items take; asked of the reserve, and told in events
+
+	// Promise, if not nil, is called with the number that the commit is going to have, after
+	// the tables are durable and before the store takes them. An error of it ends the load.
+	// Withdraw is called if the store has refused the tables after that. Both run in the
+	// committer. Whether a promised commit has happened is in the store: an import that was
+	// interrupted in between compares its commit sequence with the promised number.
+	Promise  func(commit uint64) error
+	Withdraw func() // may be nil
+
+	Progress event.Progress // may be nil; stages "encoding", in items, and "storing", 0 of 0
 }
 
-// Commit stores the items in one commit. It gives ErrNotBulk where they have to be stored
-// one by one, because some of the items are there already, say; nothing has happened then.
+// Commit stores the items in one commit, which is durable when it returns. It returns
+// ErrNotBulk if they have to be stored one by one, for example because some of them are
+// there already; then nothing has happened. With another error the database is as it was,
+// or has failed (fault.ErrFailed). Once it has returned nil the items must not be added to
+// or committed again; Keys tells their keys.
+//
+// It waits until the codes of the collection are in memory, encodes on all cores, and then
+// keeps the committer busy, and other writers waiting, until the tables are stored.
 func (k *Items) Commit(ctx context.Context, o Options) error {
 	d := k.Collection.DB
 	ctx, op := d.Signals.Begin(ctx, event.OpBulkLoad, k.Collection.Name)
@@ -35,12 +48,13 @@ func (k *Items) Commit(ctx context.Context, o Options) error {
 	return err
 }
 
+// load is Commit without the events.
 func (k *Items) load(ctx context.Context, o Options, progress event.Progress) error {
 	d := k.Collection.DB
 	if err := k.Collection.Loaded(ctx); err != nil {
 		return err
 	}
-	if err := d.Engine.Admit(o.Bytes, false); err != nil { // before all that work
+	if err := d.Engine.Admit(o.Bytes, false); err != nil { // CommitTables asks again, but encoding takes long
 		return err
 	}
 	defer k.dropColumns()
@@ -58,5 +72,6 @@ func (k *Items) load(ctx context.Context, o Options, progress event.Progress) er
 	})
 }
 
-// ErrNotBulk says that items have to be stored one by one.
+// ErrNotBulk says that items cannot be stored as a load and have to be stored one by one.
+// The caller does so; no user sees it.
 var ErrNotBulk = errors.New("not a bulk load")

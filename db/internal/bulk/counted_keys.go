@@ -10,11 +10,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// Where no item brings a key and none of the next numbers is in use, the keys are these
-// numbers: they need not be kept, nor sorted.
+// If no item brings a key, and none of the next numbers is in use, the keys are these
+// numbers. They need not be kept or sorted: eachDecimal makes them in the order of their
+// bytes. That is the usual case of an import without keys, of any number of items.
 
 // countKeys gives the items the next numbers of the counter as keys, and reports whether
-// that is possible.
+// that is possible. If it is not, assignKeys goes the other way.
 func (l *load) countKeys(ctx context.Context) (bool, error) {
 	first := l.s.Counters.NextKey
 	if l.b.keys != nil || first > math.MaxUint64-uint64(l.b.n) {
@@ -33,7 +34,7 @@ func (l *load) countKeys(ctx context.Context) (bool, error) {
 			}
 			taken, err := p.has(key)
 			if taken {
-				free, err = false, ErrNotBulk // enough is known
+				free, err = false, ErrNotBulk // ends the loop; the caller does not see this error
 			}
 			return err
 		})
@@ -60,11 +61,13 @@ func (l *load) writeCountedKeys(t *store.Stream) error {
 	})
 }
 
-// eachDecimal calls f with the numbers from from to to-1, and how they are written, in the
-// order of the bytes of that.
+// eachDecimal calls f with the numbers from from to to-1 and their decimal digits, in the
+// byte order of the digits: 1, 10, 11, 2. f must not keep the digits. An error of f ends
+// it. It walks the tree of prefixes depth first, and leaves out branches without a number
+// in the range, so the cost is in proportion to the number of calls.
 func eachDecimal(from, to uint64, f func(digits []byte, n uint64) error) error {
 	var buf [20]byte
-	// below visits n, and the numbers that begin with its digits.
+	// below visits n, and then the longer numbers that begin with its digits.
 	var below func(n uint64) error
 	below = func(n uint64) error {
 		if n >= from {
@@ -76,7 +79,7 @@ func eachDecimal(from, to uint64, f func(digits []byte, n uint64) error) error {
 			return nil
 		}
 		for d := range uint64(10) {
-			next := 10*n + d // no more than to, or a few beyond it
+			next := 10*n + d // 10*n is at most to-1, so that only adding d can overflow
 			if next < n || next >= to {
 				break
 			}
@@ -98,14 +101,15 @@ func eachDecimal(from, to uint64, f func(digits []byte, n uint64) error) error {
 	return nil
 }
 
-// reaches reports whether n, which is less than to, or a number that begins with its digits
-// is from from on and less than to.
+// reaches reports whether n, or a longer number that begins with its digits, is at least
+// from and less than to. n is less than to. Numbers with k more digits than n are those
+// from n*10^k to n*10^k + 10^k-1: low and high are the ends of this range.
 func reaches(n, from, to uint64) bool {
 	for low, high := n, n; ; {
 		if high >= from {
 			return true
 		}
-		if n == 0 || low > (to-1)/10 { // those with more digits are too large
+		if n == 0 || low > (to-1)/10 { // longer numbers are not less than to, and none begins with 0
 			return false
 		}
 		low *= 10

@@ -4,16 +4,22 @@
 //   - Items gathers items column by column, and Commit stores them.
 //   - StoreCodes stores the codes of rows in a space that is being built.
 //
+// Commit encodes the items first, outside the committer. Then a load (load.go) runs as one
+// request of the committer: it gives keys (keys.go), numbers labels and codes
+// (target_codes.go), and writes each kind of record into tables of its own (write.go,
+// space_codes.go). What a load cannot do, such as replacing an item, is ErrNotBulk.
+//
 // Until the store has taken the tables nothing has changed but the tables of codes in memory,
-// and these go back to what they were where something fails: a full disk costs the load and
+// and these go back to what they were if something fails: a full disk costs the load and
 // nothing else. What is stored is, key by key, what a transaction would have stored item by
 // item (TestBulkLoadOfCodesIsAsOneByOne and its neighbours in package db), and after a failure
 // at any point all of it is there, or nothing (TestEveryFailedChangeAroundABulkLoad,
 // TestCrashesAroundABulkLoad).
 //
 // Goroutines: Items belong to the goroutine that adds to them and commits them. Commit encodes
-// on all cores, and then makes the tables, in the committer and in goroutines that end before
-// it does; only the committer changes the tables of codes and the state.
+// on all cores. The tables are made in the committer's goroutine and in others, which end
+// before the request does. Each table of codes is changed by one task, while the committer
+// waits; all other state changes in the committer alone. No lock is held meanwhile.
 //
 // The package may import state and what is below it, never db.
 package bulk

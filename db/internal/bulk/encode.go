@@ -14,9 +14,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// encode makes the codes of the items, under the models that are current now. The
-// committer makes them again where that has changed by then. A codes-only collection has
-// nothing to encode. progress may be nil, see ImportOptions.
+// encode makes the codes of the items in all spaces, by the revisions of now. If a space
+// has another revision when the load runs, load.run encodes again for that space. A
+// collection of given codes has nothing to encode. progress is not nil.
 func (k *Items) encode(ctx context.Context, progress event.Progress) error {
 	return k.Collection.Read(func(_ *state.View, cv *state.CollectionView) error {
 		if cv.CodesOnly() {
@@ -31,7 +31,8 @@ func (k *Items) encode(ctx context.Context, progress event.Progress) error {
 	})
 }
 
-// in returns the codes of the items in a space, nil where there are none yet.
+// in returns the codes of the items in a space, nil if there are none. Another revision is
+// another *spaces.Space.
 func (k *Items) in(s *spaces.Space) *codeColumn {
 	for _, column := range k.columns {
 		if column.space == s {
@@ -41,7 +42,7 @@ func (k *Items) in(s *spaces.Space) *codeColumn {
 	return nil
 }
 
-// dropColumns forgets the codes that have been made.
+// dropColumns forgets the codes that have been made, and removes their files.
 func (k *Items) dropColumns() {
 	for _, column := range k.columns {
 		if column.file != nil {
@@ -51,7 +52,11 @@ func (k *Items) dropColumns() {
 	k.columns = nil
 }
 
-// encodeFor makes the codes of the items in a space, block by block on all cores.
+// encodeFor makes the codes of the items in a space, block by block on all cores, and adds
+// them as a column. labelIDs returns the numbers of labels; it is called from several
+// goroutines. progress may be nil. It is called by one goroutine at a time; a goroutine that
+// finds it busy does not wait, so that it need not hear of the last items. An error of an item
+// is a fault.ItemError if its key is known.
 func (k *Items) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(names []string) []uint32, progress event.Progress) error {
 	x := k.extras()
 	blocks := 0
@@ -107,7 +112,7 @@ func (k *Items) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(na
 	})
 }
 
-// An encodeBuffer is scratch memory for the items of a block and their codes.
+// An encodeBuffer is what one goroutine of encodeFor uses again for each of its blocks.
 type encodeBuffer struct {
 	reader Reader
 	encs   []spaces.Encoding

@@ -6,26 +6,31 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// Extras are the items of a bulk with what they have besides key and code: in memory,
-// or where they are read from. They come in blocks.
+// Extras are what the items of a load have besides key and code. They come in blocks of
+// consecutive items, because a block of an import is a piece of a file. Items in memory
+// have one implementation here, staged imports of package db the other. Extras do not
+// change while Commit runs, and several goroutines use them.
 type Extras interface {
-	Blocks() int // how many there are
+	Blocks() int // number of blocks; block 0 begins with item 0
 
-	// BlockOf returns the block that item i is in.
+	// BlockOf returns the number of the block that item i is in.
 	BlockOf(i int) int
 
-	// NewReader returns a reader for one goroutine.
+	// NewReader returns a reader for one goroutine. It need not be closed.
 	NewReader() Reader
 }
 
-// A Reader reads blocks of Extras.
+// A Reader reads blocks of Extras, for one goroutine.
 type Reader interface {
-	// Read reads some parts of a block, and returns its first item and its items, without
-	// keys and codes, nil where there is nothing. They are valid until it is called again.
+	// Read reads some parts of a block. It returns the number of the block's first item, and
+	// its items; an item that has none of the parts may be nil. Keys, codes and parts that
+	// were not asked for may be missing. The items are valid until Read is called again, and
+	// must not be changed.
 	Read(block int, parts Parts) (from int, items []*record.Item, err error)
 }
 
-// Parts are parts of items, as a set of bits.
+// Parts is a set of parts of items, a bit each. Readers leave the others out, if that
+// saves reading.
 type Parts int
 
 // The parts of an item besides key and code.
@@ -34,22 +39,25 @@ const (
 	VectorPart                   // features
 )
 
-// memoryItems are Extras in memory.
+// memoryItems implements Extras, and Reader, for items in memory: by number, nil for items
+// without extras. Read returns whole items, which stay valid.
 type memoryItems []*record.Item
 
-// memoryBlock is how many of them are a block.
+// memoryBlock is the number of items in a block of memoryItems.
 const memoryBlock = 1024
 
+// These methods implement Extras.
 func (m memoryItems) Blocks() int       { return (len(m) + memoryBlock - 1) / memoryBlock }
 func (m memoryItems) BlockOf(i int) int { return i / memoryBlock }
 func (m memoryItems) NewReader() Reader { return m }
 
+// Read implements Reader. The items alias m.
 func (m memoryItems) Read(block int, _ Parts) (from int, items []*record.Item, err error) {
 	from = block * memoryBlock
 	return from, m[from:min(from+memoryBlock, len(m))], nil
 }
 
-// extras returns what the items have besides key and code, nil where that is nothing.
+// extras returns what the items have besides key and code, nil if no item has anything.
 func (k *Items) extras() Extras {
 	switch {
 	case k.staged != nil:
@@ -60,8 +68,10 @@ func (k *Items) extras() Extras {
 	return nil
 }
 
-// Each calls f with the items from to to-1, of which it has the parts, without keys and
-// codes. They are valid until f returns.
+// Each calls f with the items from to to-1, in order, with at least these parts. Keys and
+// codes may be missing. An item is valid until f returns, and must not be changed. An
+// error of f ends it; so does the end of ctx, whose cause it returns. Several goroutines
+// may call it at once.
 func (k *Items) Each(ctx context.Context, parts Parts, from, to int, f func(i int, it *record.Item) error) error {
 	x := k.extras()
 	var reader Reader
@@ -94,5 +104,5 @@ func (k *Items) Each(ctx context.Context, parts Parts, from, to int, f func(i in
 	return nil
 }
 
-// noExtras is an item that has nothing but key and code; it is not to be changed.
+// noExtras is what Each hands on for an item without extras.
 var noExtras record.Item

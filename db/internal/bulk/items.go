@@ -13,28 +13,39 @@ import (
 )
 
 // Items holds new items of one collection column by column, so that millions of them fit
-// into memory. What an item has besides key and code is there too, or is read when it is
-// needed; see Extras. Not safe for concurrent use.
+// into memory: an item with nothing but an automatic key and a code takes no more bytes
+// than its code. What an item has besides key and code is in memory too, or is read when it
+// is needed; see Extras.
+//
+// An item has a number here, its position from 0. Commit gives the items rows in this
+// order. Items are not safe for concurrent use; while Commit runs, its goroutines only
+// read them.
 type Items struct {
-	Collection state.Collection
-	n          int
+	Collection state.Collection // that the items are for
+	n          int              // number of items
 
-	Labels   *state.Labels     // registered, and then by first appearance
-	codes    codec.Codes       // of a codes-only collection
-	keys     []string          // empty where automatic, until they are stored; nil while all are
-	firstKey uint64            // of an automatic key, where keys is nil and all are stored
-	presence []*roaring.Bitmap // the items that have a modality, by modality
-	more     []*record.Item    // nil where there is nothing but key and code; nil while that holds of all
-	staged   Extras            // in place of more
-	columns  []*codeColumn     // of a learned collection, by space
-	scratch  codec.Code
+	Labels *state.Labels // of the items: those that were registered, then by first appearance
+	codes  codec.Codes   // by item, in a collection of given codes; empty in others
 
-	// Where what is long and read once is kept meanwhile; nil: in memory.
+	// keys has the key of each item, "" for an automatic one. It is nil while all are
+	// automatic. Once Commit has stored the items it has all keys, or is nil and the keys
+	// are the numbers from firstKey on; of an import, neither is used.
+	keys     []string
+	firstKey uint64
+
+	presence []*roaring.Bitmap // by modality: items that have it; shorter if no item has the last ones
+	more     []*record.Item    // by item, nil if it has nothing but key and code; nil while that is so of all
+	staged   Extras            // is read in place of more; nil: more counts
+	columns  []*codeColumn     // codes that Commit has made, one for each space with a model; nil outside Commit
+	scratch  codec.Code        // of AddPlain
+
+	// Projections wait in files of the folder dir until they are stored. A nil fs keeps
+	// them in memory.
 	fs  vfs.FS
 	dir string
 }
 
-// New returns columns without items.
+// New returns Items of a collection, without any item yet.
 func New(c state.Collection) *Items {
 	return &Items{Collection: c, Labels: state.NewLabels()}
 }
@@ -42,14 +53,15 @@ func New(c state.Collection) *Items {
 // Len returns the number of items.
 func (k *Items) Len() int { return k.n }
 
-// ReadFrom says that what the items have besides key and code is read from x, nil where they
-// have nothing else. Commit keeps long intermediate results in files of the folder dir, which
-// it removes.
+// ReadFrom says that the rest of the items, besides key and code, is read from x; nil means
+// that there is no rest. Commit keeps projections in files of the folder dir of fs, and
+// removes the files. The items have been added with AddColumns or AddKey.
 func (k *Items) ReadFrom(x Extras, fs vfs.FS, dir string) {
 	k.staged, k.fs, k.dir = x, fs, dir
 }
 
-// Register numbers labels that are not known yet, in this order.
+// Register notes labels in this order, which decides on their numbers. Labels that were
+// registered before stay where they are.
 func (k *Items) Register(names []string) {
 	for _, name := range names {
 		k.Labels.Add(name)
@@ -75,7 +87,8 @@ func (k *Items) Add(it *record.Item) {
 	k.keep(it)
 }
 
-// keep keeps what the last item has besides key and code, nil where that is nothing.
+// keep keeps the last item for what it has besides key and code; nil if it has nothing
+// else.
 func (k *Items) keep(more *record.Item) {
 	if more != nil && k.more == nil {
 		k.more = make([]*record.Item, k.n-1, 2*k.n)
@@ -85,8 +98,8 @@ func (k *Items) keep(more *record.Item) {
 	}
 }
 
-// AddColumns adds the key, code, labels and modalities of an item; the rest comes from the
-// Extras of ReadFrom.
+// AddColumns adds the key, code, labels and modalities of an item, and does not keep it.
+// The rest comes from the Extras of ReadFrom.
 func (k *Items) AddColumns(it *record.Item) {
 	k.Register(it.Labels)
 	for t, x := range it.Vectors {
@@ -105,8 +118,9 @@ func (k *Items) SetPresent(t, i int) {
 	k.presence[t].Add(uint32(i))
 }
 
-// AddKey adds an item with a key, "" for an automatic one, and a code, nil where it brings
-// none. It copies the code.
+// AddKey adds an item with a key, "" for an automatic one, and a code, nil if it brings
+// none, and nothing else. It copies the code. All items of a collection bring codes, or
+// none does.
 func (k *Items) AddKey(key string, code codec.Code) {
 	if code != nil {
 		if k.codes.Bits() == 0 {
@@ -123,8 +137,8 @@ func (k *Items) AddKey(key string, code codec.Code) {
 	k.n++
 }
 
-// Item returns item i, where the extras are in memory. It shares their memory and that of the
-// columns.
+// Item returns item i, if the extras are in memory. It shares their memory and that of the
+// columns: do not change it. Batch uses it when its items do not become a bulk load.
 func (k *Items) Item(i int) *record.Item {
 	if k.more != nil && k.more[i] != nil {
 		return k.more[i]
@@ -134,8 +148,8 @@ func (k *Items) Item(i int) *record.Item {
 	return it
 }
 
-// SetKeyAndCode gives it the key and the code of item i. The code shares the memory of the
-// columns.
+// SetKeyAndCode sets the key and the code of it to those of item i, and leaves alone what
+// item i does not have. The code shares the memory of the columns.
 func (k *Items) SetKeyAndCode(i int, it *record.Item) {
 	if k.keys != nil {
 		it.Key = k.keys[i]
@@ -153,7 +167,8 @@ func (k *Items) key(i int) string {
 	return k.keys[i]
 }
 
-// Keys returns the keys of all items after Commit has stored them. The slice is the caller's.
+// Keys returns the keys of all items, by number, once Commit has stored them. The slice is
+// the caller's. It is not for items that ReadFrom was called for.
 func (k *Items) Keys() []string {
 	if k.keys != nil {
 		return slices.Clone(k.keys)

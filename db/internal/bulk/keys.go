@@ -17,20 +17,25 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// sortedKey is an item in order of keys: eight bytes of its key decide most
-// comparisons without a look at the key.
+// A sortedKey is an item in the order of keys. Eight bytes of its key decide most
+// comparisons without a look at the key itself.
 type sortedKey struct {
-	head uint64 // of the key, after what all keys begin with
-	item uint32
+	head uint64 // of the key, big-endian, behind the prefix that all keys share; padded with 0
+	item uint32 // number of the item
 }
 
-// keyRounds is how often automatic keys are numbered because some are taken: where
-// half of the numbers are, each time half as many are hit as the time before.
+// keyRounds bounds how often automatic keys are numbered again because some of them are
+// taken. If half of the numbers are in use, each round hits half as many as the round
+// before.
 const keyRounds = 32
 
-// assignKeys gives keys to the items that have none, as a Tx would one by one,
-// sorts all, and finds out whether they are new: ErrNotBulk where an item is there
-// already or comes twice.
+// assignKeys is the task that gives keys to the items that have none, sorts all keys, and
+// finds out whether all are new. It returns ErrNotBulk if an item is stored already, or
+// comes twice.
+//
+// The keys must be those that a Tx would give to one item after the other: the next number
+// that no item has as its key. So it numbers all, looks which numbers are taken, by stored
+// items or by items of the load itself, and numbers again around these, until none is.
 func (l *load) assignKeys(ctx context.Context) error {
 	if done, err := l.countKeys(ctx); done || err != nil {
 		if done {
@@ -62,7 +67,8 @@ func (l *load) assignKeys(ctx context.Context) error {
 // automatic reports whether item i gets its key from the counter.
 func (l *load) automatic(i uint32) bool { return l.b.keys == nil || l.b.keys[i] == "" }
 
-// number numbers the items that have no key, leaving out the keys that are taken.
+// number gives the items without a key the next numbers, and leaves out those that are
+// taken. It returns false if the counter would overflow.
 func (l *load) number(taken map[string]bool) bool {
 	l.nextKey = l.s.Counters.NextKey
 	if l.nextKey > math.MaxUint64-uint64(l.b.n+len(taken)) {
@@ -74,7 +80,7 @@ func (l *load) number(taken map[string]bool) bool {
 			l.keys = make([]string, l.b.n)
 		}
 	}
-	var digits strings.Builder // keys are parts of its strings
+	var digits strings.Builder // keys are parts of its strings, 64 KiB each, to save allocations
 	var buf [20]byte
 	for i := range l.keys {
 		if !l.automatic(uint32(i)) {
@@ -97,7 +103,7 @@ func (l *load) number(taken map[string]bool) bool {
 	return true
 }
 
-// sortKeys puts the items in order of their keys.
+// sortKeys makes order: the items by key, and by number where keys are equal.
 func (l *load) sortKeys() {
 	common := l.keys[0]
 	for _, key := range l.keys {
@@ -124,8 +130,10 @@ func (l *load) sortKeys() {
 	})
 }
 
-// twins looks for keys that come twice. One that was given before the counter came
-// to it is taken.
+// twins looks for keys that two items have, which stand beside each other in order. Of two
+// that brought the same key the second would replace the first, which is no load of new
+// items. The same is true of an automatic key that a later item brings. But an automatic key
+// that an earlier item has brought is taken: the counter passes over it.
 func (l *load) twins(taken map[string]bool) error {
 	for i := range len(l.order) - 1 {
 		a, b := l.order[i], l.order[i+1]
@@ -140,7 +148,8 @@ func (l *load) twins(taken map[string]bool) error {
 	return nil
 }
 
-// existing looks for the keys in the store, in one pass over those between them.
+// existing looks the sorted keys up in the store, with one iterator that goes forward. A
+// key that is there is taken if it is automatic; else the load is none of new items.
 func (l *load) existing(ctx context.Context, taken map[string]bool) (err error) {
 	if l.s.Counters.Items == 0 {
 		return nil
@@ -173,17 +182,21 @@ func (l *load) existing(ctx context.Context, taken map[string]bool) (err error) 
 	return nil
 }
 
-// A keyProbe looks for ascending keys of items of a collection.
+// A keyProbe tells which of many ascending keys are keys of items of a collection. Where
+// the new keys lie between two stored ones, one seek answers for all of them. It is for
+// one goroutine, which closes it.
 type keyProbe struct {
-	it     *pebble.Iterator
-	name   string // of the collection
-	prefix int
-	sought []byte
-	begun  bool
-	end    bool
-	at     []byte // the key that the iterator stands at
+	it     *pebble.Iterator // over the keys of the collection, in the store and not in a view
+	name   string           // of the collection, for errors
+	prefix int              // length of what stands before the key of an item in the store
+	sought []byte           // scratch memory: the prefix, and the key that was sought last
+	begun  bool             // it has been sought once, so that at counts
+	end    bool             // no stored key is greater than or equal to the last one sought
+	at     []byte           // stored key that the iterator stands at, in its memory
 }
 
+// newKeyProbe opens a probe of the keys that are stored. The committer waits for the load,
+// so nothing is added meanwhile.
 func (l *load) newKeyProbe() (*keyProbe, error) {
 	prefix := codec.CollectionKey(codec.KindKey, l.s.ID)
 	it, err := l.c.Store.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
@@ -193,13 +206,14 @@ func (l *load) newKeyProbe() (*keyProbe, error) {
 	return &keyProbe{it: it, name: l.s.Name, prefix: len(prefix), sought: slices.Clone(prefix)}, nil
 }
 
-// has reports whether there is an item with the key, which is no less than that before.
+// has reports whether an item has the key, which is no less than the key of the call
+// before. At the end of the keys it does not know whether reading has failed; close does.
 func (p *keyProbe) has(key []byte) (bool, error) {
 	if !p.end && (!p.begun || bytes.Compare(p.at, key) < 0) {
 		p.begun = true
 		p.sought = append(p.sought[:p.prefix], key...)
 		if !p.it.SeekGE(p.sought) {
-			p.end = true // or it cannot be read, as closing it tells
+			p.end = true // or reading has failed, which close returns
 			return false, nil
 		}
 		if p.at = p.it.Key()[p.prefix:]; len(p.at) == 0 {
@@ -209,6 +223,7 @@ func (p *keyProbe) has(key []byte) (bool, error) {
 	return !p.end && bytes.Equal(p.at, key), nil
 }
 
+// close closes the iterator, and returns the error that has ended it, if one did.
 func (p *keyProbe) close() error {
 	return fault.ReadError(p.it.Close(), "keys of collection %q", p.name)
 }

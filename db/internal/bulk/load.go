@@ -16,34 +16,40 @@ import (
 )
 
 // A load stores new items of one collection in one commit, as a transaction does, but
-// as sorted tables.
+// as sorted tables. It lives for one request of the committer, and belongs to its
+// goroutine, but for the fields that say otherwise.
 //
 // Everything that the commit holds is in the tables: the items with all that is
 // kept of their codes, new labels, the counters and the commit sequence. While the
-// tables are made nothing changes in memory but the table of codes, which goes back
-// to what it was where something fails: a full disk, say, costs the load and nothing
-// else. The rest of the state follows when the store has taken the tables.
+// tables are made nothing changes in memory but the tables of codes, which go back
+// to what they were if something fails: a full disk, say, costs the load and nothing
+// else. The rest of the state follows in applied, once the store has taken the tables.
 type load struct {
-	c      *state.Committer
-	s      *state.CollectionState
-	b      *Items
-	tables *store.Tables
-	bytes  int64 // that these take, about
+	c      *state.Committer       // that runs the load
+	s      *state.CollectionState // of the collection; tasks only read it
+	b      *Items                 // what is stored; tasks only read it
+	tables *store.Tables          // the commit
+	bytes  int64                  // estimate of what the tables take
 
-	firstRow uint32
-	spaces   []*spaceCodes // by space
-	nextKey  uint64
-	counted  bool // the keys are the numbers from firstKey to nextKey
-	firstKey uint64
-	keys     []string      // by item
-	order    []sortedKey   // the items by key
-	keyed    chan struct{} // closed when these are known
-	labels   labelNumbers
-	presence []*roaring.Bitmap
+	firstRow uint32        // row of item 0; item i gets row firstRow+i
+	spaces   []*spaceCodes // codes of the items, one for each space of s, in the same order
+
+	// The task assignKeys sets these and then closes keyed. Other tasks wait for keyed
+	// before they read them.
+	nextKey  uint64      // counter of automatic keys after the load
+	counted  bool        // the keys are the numbers from firstKey to nextKey-1; keys and order are nil
+	firstKey uint64      // key of item 0; set if counted
+	keys     []string    // by item
+	order    []sortedKey // the items by key
+	keyed    chan struct{}
+
+	labels   labelNumbers      // numbers of labels; complete before the tasks begin
+	presence []*roaring.Bitmap // by modality: new rows that have it; complete before the tasks begin
 }
 
-// newLoad returns a load of b in the committer's state; nil where there is no
-// room for it, which the ordinary way has the words for. bytes are those of the items.
+// newLoad returns a load of b, and numbers its labels. It returns nil if there are not
+// enough rows or numbers of labels left: storing the items one by one returns the error for
+// that. bytes is an estimate of the items alone.
 func newLoad(c *state.Committer, b *Items, bytes int64) *load {
 	s := c.States[b.Collection.ID]
 	if s == nil || s.Counters.NextRow+uint64(b.n) > record.MaxRows {
@@ -60,11 +66,16 @@ func newLoad(c *state.Committer, b *Items, bytes int64) *load {
 	return l
 }
 
-// run stores the items and shows them.
+// run stores the items and shows them to readers.
+//
+// The tasks that number things, first, stand before those that wait for numbers. Together
+// starts tasks in order, so a task that waits always waits for one that runs or is done,
+// however few workers there are. Each of the others writes keys of kinds of its own, or a
+// range of them, as tables must not overlap.
 func (l *load) run(ctx context.Context) (err error) {
 	s := l.s
 	for _, sp := range s.Spaces {
-		if sp.Learned != nil && l.b.in(sp.Space) == nil { // space or revision are new
+		if sp.Learned != nil && l.b.in(sp.Space) == nil { // the space or its revision has come since encode
 			if err := l.b.encodeFor(ctx, sp.Space, l.labelIDs, nil); err != nil {
 				return err
 			}
@@ -94,15 +105,17 @@ func (l *load) run(ctx context.Context) (err error) {
 	}
 	err = l.c.CommitTables(ctx, l.tables, l.bytes, append(first, tasks...), l.applied)
 	if errors.Is(err, mih.ErrFull) {
-		return ErrNotBulk // the ordinary way has the words for it
+		return ErrNotBulk // storing the items one by one returns the error for that
 	}
 	return err
 }
 
-// applied brings the state in memory to what has been stored.
+// applied brings the state in memory to what the tables hold. The tables of codes are
+// there already. It runs in the committer, between taking the tables and publishing, and
+// cannot fail.
 func (l *load) applied() {
 	s := l.s
-	n := l.counters()
+	n := l.counters() // the same as writeCounters has stored
 	for i, sp := range s.Spaces {
 		sp.TakeOver(n.Spaces[i])
 		if rows := l.pending(sp); !rows.IsEmpty() {
@@ -117,6 +130,8 @@ func (l *load) applied() {
 	}
 	from, to := uint64(l.firstRow), s.Counters.NextRow
 	s.Live.Edit().AddRange(from, to)
+	// A training, builder or updater that is running has a view without these rows. It learns
+	// from Changed that they are not as it has seen them.
 	if s.Changed != nil {
 		s.Changed.AddRange(from, to)
 	}
@@ -131,13 +146,14 @@ func (l *load) applied() {
 		}
 	}
 	s.FreshRow = to
-	if l.b.firstKey = l.firstKey; l.b.staged == nil { // of an import nobody asks for keys
+	if l.b.firstKey = l.firstKey; l.b.staged == nil { // Keys of an import is never called
 		l.b.keys = l.keys
 	}
 	l.c.Touch(s)
 }
 
-// counters returns the counters of the collection after the load.
+// counters returns the counters of the collection after the load. The keys and the
+// numbers of codes must be known.
 func (l *load) counters() codec.Counters {
 	n := l.s.Counters
 	n.NextRow += uint64(l.b.n)
@@ -149,17 +165,19 @@ func (l *load) counters() codec.Counters {
 	return n
 }
 
-// labelNumbers numbers labels that the collection does not have yet, without telling
-// anybody.
+// labelNumbers gives numbers to labels that the collection does not have yet, without
+// changing the collection: a load that fails leaves no label behind.
 type labelNumbers struct {
-	known *state.Labels
-	next  int
-	ids   map[string]uint32
-	names []string
+	known *state.Labels     // of the collection; not written to
+	next  int               // number of the first new label
+	ids   map[string]uint32 // of the new labels, by name
+	names []string          // new labels, in order of their numbers
 }
 
+// count returns the number of labels, the new ones included.
 func (n *labelNumbers) count() int { return n.next + len(n.names) }
 
+// add gives a label the next number, unless it has one.
 func (n *labelNumbers) add(name string) {
 	if _, ok := n.id(name); !ok {
 		n.ids[name] = uint32(n.count())
@@ -167,6 +185,7 @@ func (n *labelNumbers) add(name string) {
 	}
 }
 
+// id returns the number of a label, if it has one.
 func (n *labelNumbers) id(name string) (uint32, bool) {
 	if id, ok := n.ids[name]; ok {
 		return id, true
@@ -174,6 +193,7 @@ func (n *labelNumbers) id(name string) (uint32, bool) {
 	return n.known.ID(name)
 }
 
+// numberLabels numbers all labels of the items, in the order of Items.Labels.
 func (l *load) numberLabels() {
 	l.labels = labelNumbers{known: l.s.Labels, next: len(l.s.Labels.All()), ids: map[string]uint32{}}
 	for _, name := range l.b.Labels.All() {
@@ -181,7 +201,8 @@ func (l *load) numberLabels() {
 	}
 }
 
-// labelIDs returns the ids of the labels of an item, ascending.
+// labelIDs returns the numbers of the labels of an item, ascending, in a new slice. Tasks
+// call it at the same time.
 func (l *load) labelIDs(names []string) []uint32 {
 	if len(names) == 0 {
 		return nil
@@ -194,12 +215,14 @@ func (l *load) labelIDs(names []string) []uint32 {
 	return ids
 }
 
-// pending returns the rows that the online step of a space will look at.
+// pending returns the new rows that the updater of a space has to look at: those that
+// have one of the modalities of its model. The bitmap is the caller's.
 func (l *load) pending(sp *state.SpaceState) *roaring.Bitmap {
 	return record.UnionOf(l.presence, sp.Positions)
 }
 
-// collectPresence finds out which rows have which modality.
+// collectPresence turns the items that have each modality into rows, for all modalities
+// of the collection, also those that no item has.
 func (l *load) collectPresence() {
 	for t := range l.s.Modalities {
 		rows := roaring.New()

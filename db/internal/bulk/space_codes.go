@@ -11,9 +11,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// StoreCodes stores the codes of many rows, which ascend and none of which has a code in the
-// space yet, and the counters n of the space, as one commit of sorted tables. Where it fails
-// nothing has changed.
+// StoreCodes stores the codes of many rows in a space as one commit of sorted tables. The
+// rows ascend, encs has their encodings, and none of them has a code in the space yet. n is
+// what the counters of the space are before these codes, with what else the caller wants to
+// change, such as how far a builder has got; Coded and the counters of code sets follow
+// from the codes.
+//
+// It runs in the committer, inside a request of Load, and makes the tables on so many
+// workers. If it fails nothing has changed, or the database has failed. rows and encs stay
+// the caller's.
 func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, rows []uint32, encs []spaces.Encoding) (err error) {
 	t := c.Tables()
 	t.Workers = workers
@@ -47,31 +53,35 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 	})
 }
 
-// spaceCodes writes what is kept of the codes of many rows, none of which has a code in
-// the space yet. It is what Tx.SetCodes writes for one row after the other.
+// spaceCodes writes what is kept of the codes of many rows in a space, in which none of
+// them has a code yet: what Tx.SetCodes writes for one row after the other. A load has one
+// for each space, StoreCodes has one. But for sets, nothing changes while tasks use it.
 type spaceCodes struct {
 	collection uint32
-	space      *spaces.Space
-	row        func(i int) uint32 // ascending
-	codes      itemCodes
-	freshRow   uint64              // blocks of rows from this on have never been written
-	numbers    codec.SpaceCounters // before
+	space      *spaces.Space       // revision that the codes are of
+	row        func(i int) uint32  // row of item i; ascending
+	codes      itemCodes           // by item
+	freshRow   uint64              // a block whose first row is freshRow or more has never been written
+	numbers    codec.SpaceCounters // before these codes
 
-	sets []*targetCodes // by target
+	sets []*targetCodes // by position of the target in the space
 }
 
-// itemCodes are the codes of many items in one space.
+// itemCodes are the codes of many items in one space, by number of the item. Several
+// goroutines read them at once; what they return is not to be changed.
 type itemCodes interface {
-	len() int
+	len() int // number of items
 
-	// in returns the code of item i for a target, by its position.
+	// in returns the code of item i for the target at a position of the space. Its Code is
+	// nil if the item has none.
 	in(target, i int) spaces.TargetCode
 
-	// eachProjection calls f with the items that have a projection, ascending.
+	// eachProjection calls f with the items that have a projection, ascending, and the
+	// stored form of it, which f must not keep. An error of f ends it.
 	eachProjection(f func(i int, projection []byte) error) error
 }
 
-// broughtCodes are those that items bring.
+// broughtCodes are codes that items bring, in a collection of given codes.
 type broughtCodes struct{ codec.Codes }
 
 func (c broughtCodes) len() int { return c.Len() }
@@ -80,7 +90,8 @@ func (c broughtCodes) in(_, i int) spaces.TargetCode {
 }
 func (c broughtCodes) eachProjection(func(int, []byte) error) error { return nil }
 
-// madeCodes are the codes of so many items that there is no need to pack them.
+// madeCodes are the encodings of a block of a builder, which is small enough to keep them
+// as they are.
 type madeCodes []spaces.Encoding
 
 func (c madeCodes) len() int                           { return len(c) }
@@ -97,7 +108,9 @@ func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error 
 	return nil
 }
 
-// newSpaceCodes begins to give rows their codes in a space.
+// newSpaceCodes begins to give rows their codes in a space, whose codes are in memory. It
+// publishes the tables of codes, so that rollback has something to go back to. The caller
+// calls rollback if the commit fails.
 func newSpaceCodes(s *state.CollectionState, sp *state.SpaceState, row func(i int) uint32, codes itemCodes) *spaceCodes {
 	b := &spaceCodes{
 		collection: s.ID, space: sp.Space, row: row, codes: codes,
@@ -112,14 +125,16 @@ func newSpaceCodes(s *state.CollectionState, sp *state.SpaceState, row func(i in
 	return b
 }
 
-// rollback brings the tables of codes back to what they were.
+// rollback brings the tables of codes back to what newSpaceCodes found. No task may run.
 func (s *spaceCodes) rollback() {
 	for _, k := range s.sets {
 		k.table.Rollback(k.before)
 	}
 }
 
-// tasks returns what there is to do, for together, on the way to tables.
+// tasks returns the tasks that number codes, and those that write tables. The latter wait
+// for the former, which therefore have to be started first. Postings are split by
+// substrings among the workers.
 func (s *spaceCodes) tasks(t *store.Tables) (number, write []work.Task) {
 	write = append(write, t.Task(s.writeProjections))
 	for _, k := range s.sets {
@@ -134,7 +149,7 @@ func (s *spaceCodes) tasks(t *store.Tables) (number, write []work.Task) {
 	return number, write
 }
 
-// waitNumbered waits until the numbers of all codes are known.
+// waitNumbered waits until the codes of all targets have numbers, or the load has ended.
 func (s *spaceCodes) waitNumbered(t *store.Stream) error {
 	for _, k := range s.sets {
 		if err := t.Wait(k.numbered); err != nil {
@@ -144,8 +159,8 @@ func (s *spaceCodes) waitNumbered(t *store.Stream) error {
 	return nil
 }
 
-// counters returns the counters of the space with these rows, when the numbers of all
-// codes are known.
+// counters returns the counters of the space with these rows. The numbers of all codes
+// must be known; see waitNumbered.
 func (s *spaceCodes) counters() codec.SpaceCounters {
 	n := s.numbers
 	n.Revision, n.Sets = uint64(s.space.Revision), nil
@@ -163,6 +178,7 @@ func (s *spaceCodes) counters() codec.SpaceCounters {
 	return n
 }
 
+// writeProjections writes the projection of each row, which all targets share, in blocks.
 func (s *spaceCodes) writeProjections(t *store.Stream) error {
 	width := s.space.ProjectionBytes()
 	b := newBlockStream(t, s.space.Projections(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)

@@ -10,25 +10,33 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// targetCodes is the part of one target.
+// targetCodes is the part of spaceCodes for one target, that is for one code set. The task
+// number changes the table of codes; the other tasks wait for it and only read.
 type targetCodes struct {
-	record.CodeKeys
-	of        *spaceCodes
-	at        int // of the target among those of the space
-	table     *mih.Writer
-	before    *mih.Table
-	freshCode uint64 // blocks of codes from this number on have never been written
+	record.CodeKeys             // keys of the code set in the store
+	of              *spaceCodes // that it is a part of
+	at              int         // position of the target in the space
 
-	firstCode uint32        // that is new
-	numbers   []uint32      // of codes, by item
-	singles   []uint64      // codes that one row carried before and several now, and that row
-	numbered  chan struct{} // closed when these are known
+	table     *mih.Writer // of the code set; changed by number, and by rollback
+	before    *mih.Table  // what table was before, for rollback
+	freshCode uint64      // a block whose first code number is freshCode or more has never been written
+	firstCode uint32      // number of the first new code
+
+	// number sets these and then closes numbered.
+	numbers  []uint32 // by item: number of its code, or noCode
+	singles  []uint64 // code number << 32 | row: older codes that this one row carried before, and now others too; ascending
+	numbered chan struct{}
 }
 
-// noCode stands for the number of a code where an item has none.
+// noCode stands for the number of a code if an item has none. No code has this number.
 const noCode = 1<<32 - 1
 
-// number puts the codes into the table and keeps their numbers.
+// number is the task that adds the rows to the table of codes, in memory, and keeps the
+// number of each item's code. New codes get numbers in the order of the items, as a
+// transaction would give them. The error is mih.ErrFull, or the end of ctx.
+//
+// The codes in singles change their form in the store: the row that stood beside the code
+// moves to a layer, and codec.ManyRows takes its place.
 func (k *targetCodes) number(ctx context.Context) error {
 	t := k.table.Table()
 	numbers := make([]uint32, k.of.codes.len())
@@ -59,6 +67,7 @@ func (k *targetCodes) number(ctx context.Context) error {
 	return nil
 }
 
+// writeRowCodes writes the number of each row's code, in blocks by row.
 func (k *targetCodes) writeRowCodes(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
@@ -78,8 +87,8 @@ func (k *targetCodes) writeRowCodes(t *store.Stream) error {
 	return b.flush()
 }
 
-// writeCodes writes the new codes with the row that carries each, or with a sign
-// that several do, which also replaces the row of older codes.
+// writeCodes writes the new codes, in blocks by number. Beside a code stands the row that
+// carries it, or codec.ManyRows. It also writes the singles, which had their row there.
 func (k *targetCodes) writeCodes(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
@@ -109,18 +118,22 @@ func (k *targetCodes) writeCodes(t *store.Stream) error {
 	return b.flush()
 }
 
-// writeCodeRows writes the rows of the codes that several carry.
+// writeCodeRows writes the rows of the codes that several rows carry, a layer for each code
+// and container: the new rows, and the first row of each of the singles, which has not been
+// in a layer yet.
 func (k *targetCodes) writeCodeRows(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
 	table := k.table.Table()
-	pairs := slices.Clone(k.singles) // code number and row
+	pairs := slices.Clone(k.singles) // code number << 32 | row
 	for i, n := range k.numbers {
 		if n != noCode && table.Cardinality(n) > 1 {
 			pairs = append(pairs, uint64(n)<<32|uint64(k.of.row(i)))
 		}
 	}
+	// Sorted pairs are in the order of the keys: by code number, and then by the container of
+	// the row, which pair >> 16 has together.
 	slices.Sort(pairs)
 	for len(pairs) > 0 {
 		layer, container := codec.NewLayer(), pairs[0]>>16
@@ -137,8 +150,10 @@ func (k *targetCodes) writeCodeRows(t *store.Stream) error {
 	return nil
 }
 
-// writePostings writes the postings of the new codes for some of the substrings,
-// by sorting the numbers of the codes by substring.
+// writePostings writes the postings of the new codes for the substrings from to to-1: for
+// each value of a substring the numbers of the codes that have it. It sorts the codes by
+// value with a counting sort, in 6 bytes a code and 4 bytes for each value, of which there
+// are at most 65,536. Codes that were there have their postings.
 func (k *targetCodes) writePostings(t *store.Stream, from, to int) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
@@ -149,6 +164,8 @@ func (k *targetCodes) writePostings(t *store.Stream, from, to int) error {
 	sorted := make([]uint32, count)
 	var key, value []byte
 	for j := from; j < to; j++ {
+		// ends[v+1] counts the codes with value v, then ends[v] is where they begin in sorted,
+		// and at last where they end.
 		ends := make([]uint32, 1<<split.Width(j)+1)
 		for i := range codes {
 			codes[i] = uint16(split.Of(table.Code(k.firstCode+uint32(i)), j))

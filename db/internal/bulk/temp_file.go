@@ -7,19 +7,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A tempFile is a file that is appended to by several goroutines, and then read, and that
-// is gone when it is not needed any more.
+// A tempFile is a file for projections that wait to be stored. Several goroutines append to
+// it; when they are done it is read, and then removed. It is never made durable.
 type tempFile struct {
 	fs   vfs.FS
 	path string
 
-	mu     sync.Mutex
-	file   vfs.File
-	size   int64
-	reader vfs.File // nil: nobody has read yet
+	mu     sync.Mutex // guards the fields below, and keeps appended pieces apart
+	file   vfs.File   // for appending
+	size   int64      // bytes appended
+	reader vfs.File   // for reading; nil before the first read
 }
 
-// newTempFile makes the file, which must not be open already.
+// newTempFile makes the file, and replaces one that a crash has left there.
 func newTempFile(fsys vfs.FS, path string) (*tempFile, error) {
 	f, err := fsys.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -28,7 +28,7 @@ func newTempFile(fsys vfs.FS, path string) (*tempFile, error) {
 	return &tempFile{fs: fsys, path: path, file: f}, nil
 }
 
-// append writes b at the end, and returns where that is.
+// append writes b at the end, and returns the offset of its first byte.
 func (t *tempFile) append(b []byte) (at int64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,7 +43,7 @@ func (t *tempFile) append(b []byte) (at int64, err error) {
 	return at, nil
 }
 
-// read fills b with what is at a place of the file.
+// read fills b with the bytes from offset at. A file that is shorter is an error.
 func (t *tempFile) read(b []byte, at int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,8 @@ func (t *tempFile) read(b []byte, at int64) error {
 	return err
 }
 
-// remove closes and removes the file; what is left of it is removed with its folder.
+// remove closes and removes the file. Errors are ignored: the folder, which is that of the
+// import, is removed as a whole later.
 func (t *tempFile) remove() {
 	_ = t.file.Close()
 	if t.reader != nil {

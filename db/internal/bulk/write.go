@@ -15,13 +15,28 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// This file writes the keys of a bulk load but those of codes, each kind in ascending
-// order. What they hold is what a Tx writes for one item after the other.
+// This file writes all records of a bulk load but those of codes. Each method is a task
+// with a stream of its own and writes one kind of record, by ascending key. The records
+// are those that a Tx would write for one item after the other. Keys that can be in the
+// store already, such as layers and blocks that other rows share, are merged; all others
+// are set.
+//
+//	writeKeys      row of each key              codec.KindKey
+//	writeRowKeys   key of each row, in blocks   codec.KindRowKeys
+//	writeItems     labels, fields, payload      codec.KindItem
+//	writeFeatures  vectors                      codec.KindFeatures
+//	writeSets      live, modalities, labels     codec.KindRows
+//	writeFields    values of indexed fields     codec.KindFieldRows
+//	writePending   rows for the updater         codec.KindOnlineRows
+//	writeCounters  sequence, labels, counters   codec.KindDatabase, KindLabel, KindCounters
+//
+// spaceCodes and targetCodes write the rest: projections, codes, their rows and postings.
 
+// row returns the row of item i.
 func (l *load) row(i int) uint32 { return l.firstRow + uint32(i) }
 
-// writeCounters writes what there is once: the commit sequence, new labels and the
-// counters.
+// writeCounters writes what a commit has once: its sequence, the new labels, and the
+// counters, which need the keys and the numbers of codes.
 func (l *load) writeCounters(t *store.Stream) error {
 	if err := t.Wait(l.keyed); err != nil {
 		return err
@@ -43,6 +58,7 @@ func (l *load) writeCounters(t *store.Stream) error {
 	return t.Set(codec.CollectionKey(codec.KindCounters, l.s.ID), l.counters().Append(nil))
 }
 
+// writeKeys writes the row of each key.
 func (l *load) writeKeys(t *store.Stream) error {
 	if err := t.Wait(l.keyed); err != nil {
 		return err
@@ -63,6 +79,8 @@ func (l *load) writeKeys(t *store.Stream) error {
 	return nil
 }
 
+// writeItems writes an item record for each row, also if it has no labels, fields or
+// payload.
 func (l *load) writeItems(t *store.Stream) error {
 	key := codec.NumberKey(codec.KindItem, l.s.ID, 0)
 	var value []byte
@@ -76,6 +94,7 @@ func (l *load) writeItems(t *store.Stream) error {
 	})
 }
 
+// writeFeatures writes the vectors, by row and then by modality.
 func (l *load) writeFeatures(t *store.Stream) error {
 	if l.b.extras() == nil {
 		return nil
@@ -95,6 +114,7 @@ func (l *load) writeFeatures(t *store.Stream) error {
 	})
 }
 
+// writeRowKeys writes the key of each row, in blocks: the reverse of writeKeys.
 func (l *load) writeRowKeys(t *store.Stream) error {
 	if err := t.Wait(l.keyed); err != nil {
 		return err
@@ -114,8 +134,8 @@ func (l *load) writeRowKeys(t *store.Stream) error {
 	return b.flush()
 }
 
-// writeSets writes the rows that are live, those that have each modality, and those
-// that have each label.
+// writeSets adds the rows to the sets of live rows, of each modality and of each label. It
+// holds the rows of all labels in memory, as bitmaps.
 func (l *load) writeSets(t *store.Stream) error {
 	live := roaring.New()
 	live.AddRange(uint64(l.firstRow), uint64(l.firstRow)+uint64(l.b.n))
@@ -153,14 +173,15 @@ func (l *load) writeSets(t *store.Stream) error {
 	return nil
 }
 
-// writeSet adds rows to a set of the collection.
+// writeSet adds rows to the set of a kind (codec.SetLive and its kin) with an id, a layer
+// for each container.
 func (l *load) writeSet(t *store.Stream, set byte, id uint32, rows *roaring.Bitmap) error {
 	return record.ByContainer(rows, func(container uint16, layer codec.Layer) error {
 		return l.putRows(t, codec.RowsKey(l.s.ID, set, id, container), container, layer)
 	})
 }
 
-// writePending adds the rows to those that the online steps have not seen.
+// writePending adds the rows to those that the updater of each space has not looked at.
 func (l *load) writePending(t *store.Stream) error {
 	for _, sp := range l.s.Spaces {
 		err := record.ByContainer(l.pending(sp), func(container uint16, layer codec.Layer) error {
@@ -173,12 +194,15 @@ func (l *load) writePending(t *store.Stream) error {
 	return nil
 }
 
-// putRows adds rows of a container to a set of the collection.
+// putRows adds rows of a container to the set under key. A container in which no row was
+// ever used has no layer yet, so there is nothing to merge with.
 func (l *load) putRows(t *store.Stream, key []byte, container uint16, layer codec.Layer) error {
 	return putLayer(t, key, layer, uint64(container)<<16 >= l.s.FreshRow)
 }
 
-// writeFields writes the rows of the values of indexed fields.
+// writeFields writes the rows of each value of the indexed fields. Keys ascend by field,
+// container and value, so it reads the records again for each field, and holds the values
+// of one field in one container at a time.
 func (l *load) writeFields(t *store.Stream) error {
 	if l.b.extras() == nil {
 		return nil
@@ -203,8 +227,8 @@ func (l *load) writeFields(t *store.Stream) error {
 	return nil
 }
 
-// writeTexts writes the rows of each value of a field of strings that the items from
-// to to-1 have, whose rows are in one container.
+// writeTexts writes the rows of each value of a string field among the items from to to-1,
+// all of whose rows are in the container.
 func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int) error {
 	type textRow struct {
 		text string
@@ -237,7 +261,7 @@ func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int
 	return nil
 }
 
-// writeSlices is writeTexts for the slices of another field.
+// writeSlices is writeTexts for a field of numbers or bools, which is bit-sliced.
 func (l *load) writeSlices(t *store.Stream, field, container uint16, from, to int) error {
 	var slices state.FieldSlices
 	err := l.b.Each(t.Ctx, RecordPart, from, to, func(i int, it *record.Item) error {

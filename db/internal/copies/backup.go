@@ -17,16 +17,22 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// BackupOptions are those of Backup. The zero value backs up the whole database.
+// BackupOptions say what Backup stores, and how. The zero value backs up the whole database.
+// The fields are those of db.BackupOptions, which is converted to this type.
 type BackupOptions struct {
-	Collection string // the only one that is backed up; "": all
-	IndexOnly  bool   // as in CheckpointOptions
-	Compress   bool   // with zstd, what that makes smaller
-	Progress   event.Progress
+	Collection string         // name of the only collection to back up; "": all
+	IndexOnly  bool           // as in CheckpointOptions
+	Compress   bool           // with zstd, pieces that this makes smaller
+	Progress   event.Progress // stages "copy", of an extract, and those of backup.Create, in bytes
 }
 
-// Backup stores the database in a repository: it makes a checkpoint in the folder checkpoints
-// of the database, stores its files and removes it.
+// Backup stores the database in a repository, and returns the manifest of the backup. It
+// makes a checkpoint or an extract in a folder of its own below checkpoints/ of the
+// database, stores its files and removes it, also after an error. Several may run at once.
+//
+// The database must have a UUID (record.FormatIdentity), by which backups are told apart.
+// Unlike an extract of Checkpoint, a backup of a part keeps this UUID; the manifest says
+// what it is a part of. The caller adds to errors what they are about.
 func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {
 	fsys := c.cfg.FS
 	dir := fsys.PathJoin(c.db.Engine.Dir, store.CheckpointsName, fmt.Sprintf("%016x", rand.Uint64()))
@@ -55,7 +61,8 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 		about.Sequence = i.Sequence
 	} else {
 		about.Sequence = v.Sequence
-		err = work.Safely(func() error { return x.writeFolder(ctx, dir) }) // tables are written in goroutines whose panics come here
+		// Panics of the goroutines that write tables come here, and must not end the process.
+		err = work.Safely(func() error { return x.writeFolder(ctx, dir) })
 	}
 	if err != nil {
 		return nil, err
@@ -74,8 +81,9 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 	return m, err
 }
 
-// backupSources returns the files of the database in a folder, those in its folders included.
-// Locks are left out, and the side file, which is about the original folder.
+// backupSources returns the files of the database in a folder, and in folders below it, in
+// a fixed order and with paths relative to dir. It leaves out locks and the side file,
+// which is about the original folder: a restore makes a new one.
 func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 	var all []backup.Source
 	var walk func(path string) error
@@ -114,13 +122,17 @@ func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 // backedUp remembers the pieces in which a backup stored the tables of the database, so that
 // the next one need not read these tables. A table never changes, and while a database is
 // open, no two tables get the same number. After it is opened again that is not certain, as
-// somebody may have replaced the folder by another one. So this is in memory only.
+// somebody may have replaced the folder by another one. So this is in memory only, and
+// extracts, whose tables have numbers of their own, are no part of it.
+//
+// What it remembers need not be in the repository of the next backup: backup.Create looks
+// for each piece, and reads the table if it is missing.
 type backedUp struct {
-	mu    sync.Mutex
-	files map[string]backup.File // by path: of the last backup of the whole database
+	mu    sync.Mutex             // guards files; held alone
+	files map[string]backup.File // tables of the last complete backup of the whole database, by path in the backup
 }
 
-// know sets the pieces of files that the last backup has stored.
+// know fills in the pieces of files that the last backup has stored.
 func (b *backedUp) know(files []backup.Source) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +143,8 @@ func (b *backedUp) know(files []backup.Source) {
 	}
 }
 
-// remember keeps the pieces of the tables of a backup.
+// remember keeps the pieces of the tables of a backup, and forgets those of the backup
+// before.
 func (b *backedUp) remember(m *backup.Manifest) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

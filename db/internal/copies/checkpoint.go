@@ -10,15 +10,23 @@ import (
 )
 
 // CheckpointOptions say which part of a database is copied. The zero value is everything.
+// The fields are those of db.CheckpointOptions, which is converted to this type.
 type CheckpointOptions struct {
-	Collection string         // the only one that is copied; "": all
-	IndexOnly  bool           // vectors, and all that only learning needs, are left out
-	Progress   event.Progress // hears of bytes where not everything is copied; may be nil
+	Collection string         // name of the only collection to copy; "": all
+	IndexOnly  bool           // leave out vectors and all that only learning needs
+	Progress   event.Progress // of an extract: bytes, of about so many, in the stage "copy"; may be nil
 }
 
-// Checkpoint writes a view into the folder dir, which must not exist yet. A copy of everything
-// has all commits until now, those after the view too, except where the database is
-// read-only. One that leaves something out has a UUID of its own.
+// Checkpoint makes a database in the folder dir, which must not exist yet. The caller holds
+// a reference to the view v.
+//
+// A copy of everything is Pebble's checkpoint: it has all commits until now, also those
+// after the view, the UUID of this database, and links to its tables. In a read-only
+// database it is an extract, of the view. A copy that leaves something out is always an
+// extract, has a UUID of its own and shares nothing. See db.Checkpoint for what each costs.
+//
+// dir is there when the copy is complete and durable, or not at all. The caller adds to
+// errors what they are about.
 func (c *Copier) Checkpoint(ctx context.Context, v *state.View, dir string, opt CheckpointOptions) error {
 	if err := c.db.Engine.Log.Err(); err != nil {
 		return err
@@ -28,7 +36,7 @@ func (c *Copier) Checkpoint(ctx context.Context, v *state.View, dir string, opt 
 		return err
 	}
 	if x != nil && (opt.Collection != "" || opt.IndexOnly) && c.identity.Format >= record.FormatIdentity {
-		x.identity.UUID = record.NewUUID() // it is another database: its backups must not pass for those of this one
+		x.identity.UUID = record.NewUUID() // its backups must not pass for backups of this database
 	}
 	return store.NewFolder(c.cfg.FS, dir, func(path string) error {
 		if x != nil {
@@ -39,15 +47,19 @@ func (c *Copier) Checkpoint(ctx context.Context, v *state.View, dir string, opt 
 }
 
 // checkpointStore makes a store at path with everything that this one has at one moment, and
-// returns its identity. Pebble decides which tables to take before it copies its log. Tables
-// that are ingested in between would be missing, while a later commit is there. So it runs in
-// the committer, which does nothing else meanwhile.
+// returns its identity. path must not exist, and the folder above it must.
+//
+// Pebble decides which tables to take before it copies its log. Tables that are ingested in
+// between would be missing, while a later commit is there. So the checkpoint runs in the
+// committer, which does nothing else meanwhile: writers wait, readers do not. The flush
+// before it, and cutting the log after it, do not need the committer.
 func (c *Copier) checkpointStore(ctx context.Context, path string) (record.Identity, error) {
 	i := c.identity
 	if err := c.db.Engine.Log.Err(); err != nil {
 		return i, err
 	}
-	// Otherwise the next backup would store in tables again what this one stores as log.
+	// What is only in the log now would be stored twice: as a log now, and as tables by the
+	// next backup.
 	if err := c.db.Engine.FlushAll(ctx); err != nil {
 		return i, err
 	}
@@ -60,7 +72,7 @@ func (c *Copier) checkpointStore(ctx context.Context, path string) (record.Ident
 		err := pebbleCheckpoint(c.db.Engine.DB, path)
 		log = logBytes(c.db.Engine.DB)
 		if failed := c.db.Engine.Log.Err(); failed != nil {
-			return failed // the store has gone on without its files
+			return failed // after a vital failure the copy may lack commits
 		}
 		return err
 	})
@@ -73,9 +85,9 @@ func (c *Copier) checkpointStore(ctx context.Context, path string) (record.Ident
 	return i, err
 }
 
-// roomToCopy returns an error if there is no room for a checkpoint at path. It needs room
-// where the file system has no hard links, as tables are copied there. The folder above path
-// exists.
+// roomToCopy returns an error if a checkpoint at path would leave less free space than the
+// reserve. If a hard link from the database can be made there, tables are linked and need
+// no room; else all of the store is copied. The folder above path exists.
 func (c *Copier) roomToCopy(path string) error {
 	fsys := c.cfg.FS
 	link := path + ".link"

@@ -8,16 +8,17 @@ import (
 
 // A Copier copies an open database: into a new folder, or into a repository of backups. A
 // database has one, as it remembers the tables that the last backup stored. It is safe for
-// concurrent use. The caller keeps the database open during a call.
+// concurrent use. The caller keeps the database open during a call. But for tables its
+// fields never change.
 type Copier struct {
-	db       *state.Database
+	db       *state.Database // belongs to the caller
 	cfg      *store.Config   // of the open database; copies are on its file system, too
-	identity record.Identity // when it was opened: the sequence has risen since then
-	readOnly bool            // a copy of everything is an extract then, as a checkpoint would flush
-	tables   backedUp
+	identity record.Identity // of the database as it was opened: Sequence has grown since then
+	readOnly bool            // a copy of everything is then an extract, as Pebble's checkpoint would write to the store
+	tables   backedUp        // what Backup remembers; has its own lock
 }
 
-// New returns the Copier of a database whose state has been opened.
+// New returns the Copier of a database whose state has been opened. It keeps cfg.
 func New(db *state.Database, cfg *store.Config, i record.Identity, readOnly bool) *Copier {
 	return &Copier{db: db, cfg: cfg, identity: i, readOnly: readOnly}
 }

@@ -23,21 +23,25 @@ import (
 // An extract writes a part of one view as a database of its own: into new tables, which its
 // store ingests. It writes each key once, with the value that reading gives. So its files
 // hold nothing that was replaced or deleted, or that is left out.
+//
+// What is left out must leave the rest sound, as verify sees it. Numbers of collections,
+// rows, codes and spaces stay what they are.
 type extract struct {
-	c           *Copier
-	v           *state.View
-	collections []*state.CollectionView // by ascending number
-	indexOnly   bool
-	identity    record.Identity // of what is written
-	room        *store.Reserve  // where it is written
+	c           *Copier                 // of the database that is copied
+	v           *state.View             // the caller holds a reference to it
+	collections []*state.CollectionView // that are copied, by ascending number
+	indexOnly   bool                    // see indexOnlyParts
+	identity    record.Identity         // of the copy
+	room        *store.Reserve          // of the disk that the copy is on; set by writeFolder
 
-	progress    event.Progress
-	reporting   sync.Mutex
-	done, total int64 // bytes, about
+	progress    event.Progress // may be nil
+	reporting   sync.Mutex     // guards done and total once tables are written, and calls of progress; held alone
+	done, total int64          // bytes of tables, written and estimated; total grows if done passes it
 }
 
-// newExtract returns the extract of a view that the options ask for. It returns nil where
-// Pebble's checkpoint does: a copy of everything in a database that is open for writing.
+// newExtract returns the extract of a view that the options ask for. It returns nil if
+// Pebble's checkpoint will do: for a copy of everything of a database that is open for
+// writing. A collection that the view lacks is fault.ErrNotFound.
 func (c *Copier) newExtract(v *state.View, opt CheckpointOptions) (*extract, error) {
 	if opt.Collection == "" && !opt.IndexOnly && !c.readOnly {
 		return nil, nil
@@ -56,7 +60,10 @@ func (c *Copier) newExtract(v *state.View, opt CheckpointOptions) (*extract, err
 	return x, nil
 }
 
-// writeFolder makes a database in a folder that holds nothing.
+// writeFolder makes a database in the folder dir, which exists and holds nothing, or what
+// store.NewFolder puts there. It writes tables on half of the processors, as searches go on
+// meanwhile. What it leaves behind after an error, the caller removes. A panic of a
+// goroutine that writes comes up here.
 func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	fsys := x.c.cfg.FS
 	tables := &store.Tables{
@@ -89,8 +96,8 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	return err
 }
 
-// storeOf makes a store of tables. It opens the store twice, as Pebble takes up the format of a
-// new store only when it is opened again.
+// storeOf makes a store at path that has these tables and nothing else. It opens the store
+// twice, as Pebble takes up the format of a new store only when it is opened again.
 func (x *extract) storeOf(path string, tables []string) error {
 	cfg := *x.c.cfg
 	cfg.CacheBytes, cfg.Cache = 1<<20, nil // the blocks written here must not displace others in the cache of the database
@@ -113,20 +120,24 @@ func (x *extract) storeOf(path string, tables []string) error {
 	return nil
 }
 
-// A part is the keys in [lo, hi). change returns the value to write for a stored one.
+// A part is a range of keys to copy, [lo, hi).
 type part struct {
 	lo, hi []byte
-	change func(value []byte) ([]byte, error) // nil: nothing is changed
+
+	// change returns the value to write for a stored value, which it must not change or
+	// keep. nil copies values as they are. An error is about damage.
+	change func(value []byte) ([]byte, error)
 }
 
-// partOf is all keys that begin with a prefix.
+// partOf returns all keys that begin with a prefix.
 func partOf(prefix []byte) part { return part{lo: prefix, hi: codec.PrefixEnd(prefix)} }
 
-// onlyKey is one key.
+// onlyKey returns one key.
 func onlyKey(key []byte) part { return part{lo: key, hi: record.KeyAfter(key)} }
 
-// extractedKinds are the kinds of keys, in groups by ascending kind. The groups are written
-// side by side; those that take longest come first.
+// extractedKinds are all kinds of keys (TestExtractedKinds), in groups. Each group is a task
+// with tables of its own. Tables must not overlap: the kinds of a group ascend, and no other
+// group has a kind between them. Groups that take longest come first.
 var extractedKinds = [][]byte{
 	{codec.KindFeatures},
 	{codec.KindItem},
@@ -142,7 +153,7 @@ var extractedKinds = [][]byte{
 	{codec.KindDatabase, codec.KindName, codec.KindCollection, codec.KindLabel, codec.KindCounters},
 }
 
-// groups returns the parts to copy, in groups by ascending keys.
+// groups returns the parts to copy, in the groups of extractedKinds, each by ascending keys.
 func (x *extract) groups() [][]part {
 	var groups [][]part
 	for _, kinds := range extractedKinds {
@@ -155,7 +166,9 @@ func (x *extract) groups() [][]part {
 	return groups
 }
 
-// parts returns the parts to copy of a kind, by ascending keys.
+// parts returns the parts of a kind to copy, by ascending keys: of the database itself
+// everything, with the UUID of the copy; the names of the collections, which are keys of
+// their own; and what begins with the number of a collection.
 func (x *extract) parts(kind byte) []part {
 	var parts []part
 	switch kind {
@@ -180,8 +193,11 @@ func (x *extract) parts(kind byte) []part {
 	return parts
 }
 
-// indexOnlyParts returns the parts of a kind in an index-only copy of a collection. A space
-// that is being built is left out, as the copy could not complete it.
+// indexOnlyParts returns the parts of a kind in an index-only copy of a collection with
+// modalities. It leaves out features, statistics, lessons and outboxes, which only learning
+// needs, and whatever would promise them: statistics in descriptors, counters of lessons,
+// rows that wait for the updater. A space that is being built is left out, as the copy could
+// not complete it without features.
 func indexOnlyParts(cv *state.CollectionView, kind byte) []part {
 	all := partOf(codec.CollectionKey(kind, cv.ID))
 	switch kind {
@@ -204,7 +220,7 @@ func indexOnlyParts(cv *state.CollectionView, kind byte) []part {
 		switch kind {
 		case codec.KindSpace:
 			p.change = indexOnlySpace
-		case codec.KindOnlineRows: // rows that wait for another code go on doing so
+		case codec.KindOnlineRows: // rows whose code is not that of their labels yet stay such
 			p = partOf(append(codec.NumberKey(kind, cv.ID, sp.Space.ID), codec.SetRecode))
 		}
 		parts = append(parts, p)
@@ -226,7 +242,8 @@ func indexOnlyCounters(value []byte) ([]byte, error) {
 	return n.Append(nil), nil
 }
 
-// indexOnlySpace returns the descriptor of a space without statistics.
+// indexOnlySpace returns the descriptor of a space without statistics, and without vectors in
+// the copy of the collection's descriptor that it holds.
 func indexOnlySpace(value []byte) ([]byte, error) {
 	var d spaces.Reported
 	if err := json.Unmarshal(value, &d); err != nil {
@@ -239,15 +256,18 @@ func indexOnlySpace(value []byte) ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// lookEveryBytes is the number of bytes copied between two looks at the size of a table.
+// lookEveryBytes is the number of bytes that are copied between two checks of free space and
+// of the size of the table.
 const lookEveryBytes = 1 << 20
 
-// copy copies a group into a stream of tables.
+// copy is the task that copies a group into a stream of tables. Merged values that sum up to
+// nothing are left out: their key is one that a compaction would delete.
 func (x *extract) copy(s *store.Stream, group []part) error {
 	var table *sstable.Writer
 	copied, reported := 0, uint64(0)
 	for _, p := range group {
 		err := record.ForEachIn(x.v.Snap, p.lo, p.hi, func(key, value []byte) error {
+			// value is the sum of all edits under the key, which is written as one.
 			if codec.Merged(key[0]) && codec.EmptySum(key, value) {
 				return nil
 			}
@@ -272,7 +292,7 @@ func (x *extract) copy(s *store.Stream, group []part) error {
 			}
 			size := table.Raw().EstimatedSize()
 			x.report(int64(size - reported))
-			if reported = size; size >= store.TableBytes { // the stream looks after many keys, however long their values
+			if reported = size; size >= store.TableBytes { // the stream itself looks only every 512 keys
 				s.Finish()
 			}
 			return nil
@@ -284,10 +304,11 @@ func (x *extract) copy(s *store.Stream, group []part) error {
 	return nil
 }
 
-// extractStage is the stage that Progress hears of.
+// extractStage is the stage of progress of an extract.
 const extractStage = "copy"
 
-// estimate sets the total of bytes that progress reports.
+// estimate sets the total that progress reports, from what Pebble estimates the parts to take
+// in its own tables. It does nothing if nobody listens.
 func (x *extract) estimate(ctx context.Context) error {
 	if x.progress == nil {
 		return nil
@@ -307,7 +328,7 @@ func (x *extract) estimate(ctx context.Context) error {
 	return nil
 }
 
-// report adds to the bytes that have been written.
+// report adds to the bytes that have been written, and tells progress. Tasks call it.
 func (x *extract) report(bytes int64) {
 	if x.progress == nil {
 		return
@@ -319,7 +340,7 @@ func (x *extract) report(bytes int64) {
 	x.progress(extractStage, x.done, x.total)
 }
 
-// finished reports that all bytes are written.
+// finished reports that all bytes are written. No task runs any more.
 func (x *extract) finished() {
 	if x.progress != nil {
 		x.progress(extractStage, x.total, x.total)

@@ -26,20 +26,24 @@ import (
 )
 
 // RestoreOptions say which backup is restored, and whether it is verified. Without ID, Before
-// and Database that is the newest one.
+// and Database that is the newest backup; see backup.Find. The fields are those of
+// db.RestoreOptions, which is converted to this type.
 type RestoreOptions struct {
-	ID         string    // of the backup, or the beginning of it
-	Before     time.Time // the newest that did not begin later; zero: any
-	Database   string    // UUID of the database that it is of; "": there is only one
-	SkipVerify bool
-	Progress   event.Progress // hears backup.StageFetch and StageVerify; must not be nil
+	ID         string         // of the backup, or the beginning of its id
+	Before     time.Time      // take the newest backup that did not begin later; zero: any
+	Database   string         // UUID of the database that was backed up; "": all backups are of one
+	SkipVerify bool           // compare files with their SHA-256 only
+	Progress   event.Progress // hears backup.StageFetch, in bytes, and StageVerify, in records; must not be nil
 }
 
 // StageVerify is the stage of a restore in which the database is verified.
 const StageVerify = "verify"
 
-// Restore makes a database of a backup in dir, which is empty or missing. After an error
-// the folder is as it was.
+// Restore makes a database of a backup in dir, which is empty or missing, and returns the
+// manifest of the backup. The files are fetched, synced and verified before dir becomes a
+// database. After an error the folder is as it was, or the error also says why it could not
+// be cleared. After a crash it is no database, and Restore can be called again. It holds
+// the lock of the folder meanwhile. The caller adds to errors what they are about.
 func Restore(ctx context.Context, from backup.Store, dir string, cfg *store.Config, opt RestoreOptions) (_ *backup.Manifest, err error) {
 	m, err := backup.Find(ctx, from, backup.Choice{ID: opt.ID, Before: opt.Before, Database: opt.Database})
 	if err != nil {
@@ -58,7 +62,9 @@ func Restore(ctx context.Context, from backup.Store, dir string, cfg *store.Conf
 	return m, r.lock.Close()
 }
 
-// restorable checks that a backup is one of a database that this version reads.
+// restorable checks the manifest of a backup: it is of a database in a format that this
+// version reads, and has a marker and files of the store and no others. So no path in it
+// leads out of the folder, or to a lock.
 func restorable(m *backup.Manifest) error {
 	if m.Format > record.NewestFormat {
 		return &fault.FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: record.NewestFormat}
@@ -81,21 +87,24 @@ func restorable(m *backup.Manifest) error {
 
 // A restorer makes a database in dir. All its files are in dir/restoring until they are known
 // to be sound. Then the store is moved, and the marker last, which makes dir a database. While
-// there is restoring/ and no marker, everything in dir comes from a restore.
+// there is restoring/ and no marker, everything in dir but the lock comes from a restore, and
+// may be removed by the next one. It is for one goroutine and one call of Restore.
 type restorer struct {
 	ctx context.Context
-	fs  vfs.FS
-	cfg *store.Config
-	opt RestoreOptions
-	m   *backup.Manifest
+	fs  vfs.FS           // of the new database
+	cfg *store.Config    // of the new database
+	opt RestoreOptions   // of the call
+	m   *backup.Manifest // of the backup; checked by restorable
 
-	dir    string
-	made   bool // dir was missing
-	lock   io.Closer
-	within string // dir/restoring
+	// begin sets these.
+	dir    string    // canonical path of the folder
+	made   bool      // the folder was missing, so that undo removes it
+	lock   io.Closer // of the folder; closed by undo or at the end of Restore
+	within string    // dir/restoring
 }
 
-// begin takes the folder, and removes what an interrupted restore has left there.
+// begin locks the folder, makes it if it is missing, and removes what an interrupted restore
+// has left there. After an error nothing is locked.
 func (r *restorer) begin(dir string) (err error) {
 	if err := store.Outside(r.fs, dir); err != nil {
 		return err
@@ -125,7 +134,9 @@ func (r *restorer) begin(dir string) (err error) {
 	return nil
 }
 
-// vacant returns an error unless a database may be restored to a folder.
+// vacant returns fault.ErrExists unless a database may be restored to a folder: it is missing
+// or empty, or has nothing but what an interrupted restore has left. A store or a side file
+// is such a rest only while restoring/ is there.
 func (r *restorer) vacant(dir string) error {
 	names, err := r.fs.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,6 +146,7 @@ func (r *restorer) vacant(dir string) error {
 		return err
 	}
 	for _, name := range names {
+		// With a marker the folder is a database, also while restoring/ is there.
 		switch {
 		case name == store.LockName || name == store.RestoringName:
 		case (name == store.StoreName || name == store.CommitsName) && slices.Contains(names, store.RestoringName):
@@ -163,7 +175,7 @@ func (r *restorer) clear() error {
 	return nil
 }
 
-// undo leaves the folder as it was.
+// undo leaves the folder as it was before begin, and closes the lock.
 func (r *restorer) undo() error {
 	err := r.clear()
 	lock := r.fs.PathJoin(r.dir, store.LockName)
@@ -178,7 +190,8 @@ func (r *restorer) undo() error {
 	return err
 }
 
-// run fetches the backup, looks at it and makes it the database.
+// run fetches the backup, checks it, verifies it unless SkipVerify says not to, and makes it
+// the database. After an error the caller calls undo.
 func (r *restorer) run(from backup.Store) error {
 	if err := r.fetch(from); err != nil {
 		return err
@@ -204,7 +217,8 @@ func (r *restorer) run(from backup.Store) error {
 	return r.place()
 }
 
-// fetch writes the files of the backup to restoring/.
+// fetch writes the files of the backup to restoring/, durably. backup.Fetch checks each
+// piece and syncs the files.
 func (r *restorer) fetch(from backup.Store) error {
 	if usage, err := r.fs.GetDiskUsage(r.dir); err == nil && uint64(r.m.BytesTotal) > usage.AvailBytes {
 		return fmt.Errorf("%w: %s: backup %s takes %d bytes, %d are free", fault.ErrDiskFull, r.dir, r.m.ID, r.m.BytesTotal, usage.AvailBytes)
@@ -228,8 +242,8 @@ func (r *restorer) fetch(from backup.Store) error {
 	return store.SyncDir(r.fs, r.within)
 }
 
-// identify checks that restoring/ is the database that the manifest names, and returns its
-// identity.
+// identify checks that restoring/ is the database that the manifest names, at the commit that
+// it names, and returns its identity.
 func (r *restorer) identify() (record.Identity, error) {
 	if _, err := store.ReadMarker(r.fs, r.within); errors.Is(err, fault.ErrNotDatabase) {
 		return record.Identity{}, fmt.Errorf("%w: backup %s: its %s is not one of a database", backup.ErrDamaged, r.m.ID, store.MarkerName)
@@ -247,7 +261,8 @@ func (r *restorer) identify() (record.Identity, error) {
 	return i, err
 }
 
-// verify checks that the database in restoring/ is sound.
+// verify checks that the database in restoring/ is sound. One that is not is
+// fault.ErrCorrupt, with the first finding.
 func (r *restorer) verify() error {
 	var first *report.Finding
 	records := func(_ string, records, _ int64) { r.opt.Progress(StageVerify, records, 0) }
@@ -266,7 +281,7 @@ func (r *restorer) verify() error {
 	return nil
 }
 
-// identity reads the identity in the store in restoring/.
+// identity opens the store in restoring/ for reading, and reads its identity.
 func (r *restorer) identity() (i record.Identity, err error) {
 	kv, err := store.OpenToRead(r.fs.PathJoin(r.within, store.StoreName), r.cfg, store.NewLog(r.cfg.Signals))
 	if err != nil {
@@ -279,7 +294,9 @@ func (r *restorer) identity() (i record.Identity, err error) {
 	return record.ReadIdentity(kv, "backup "+r.m.ID)
 }
 
-// place moves the files in restoring/ to the folder, the marker last.
+// place moves the files in restoring/ to the folder, each durably before the next, the marker
+// last. Once the marker is there dir is a database; an error after that makes undo remove it
+// again.
 func (r *restorer) place() error {
 	for _, name := range []string{store.StoreName, store.CommitsName, store.MarkerName} {
 		if _, err := r.fs.Stat(r.fs.PathJoin(r.within, name)); name == store.CommitsName && errors.Is(err, fs.ErrNotExist) {

@@ -13,24 +13,26 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A migration is a Migration with the code that does it. run first does what it may have to
-// repeat after a crash. Then it changes the store and its format in one batch.
+// A migration is a report.Migration with the code that does it. run first does what it can
+// repeat after a crash. Then it changes the store and the format that the store says in one
+// durable batch, and sets the identity of u to what it is then. So the store is always of one
+// format or of the next.
 type migration struct {
 	report.Migration
 	run func(ctx context.Context, u *upgrading) error
 }
 
-// migrations lead from record.MinFormat to record.NewestFormat, one step each.
+// migrations lead from record.MinFormat to record.NewestFormat, one step each, in order.
 var migrations = []migration{
 	{report.Migration{To: record.FormatIdentity, What: "give the database a UUID and the side file " + store.CommitsName}, addIdentity},
 }
 
-// upgrading is a database while it is being upgraded.
+// upgrading is a database while it is being upgraded. Nobody else has it open.
 type upgrading struct {
-	fs    vfs.FS
-	dir   string
-	store *pebble.DB
-	record.Identity
+	fs              vfs.FS
+	dir             string     // canonical path of the folder
+	store           *pebble.DB // open for writing; belongs to atDatabase
+	record.Identity            // as it is in the store now; migrations change it
 }
 
 // addIdentity gives the database a UUID. It writes the side file before the store has the
@@ -52,8 +54,14 @@ func addIdentity(_ context.Context, u *upgrading) error {
 	return nil
 }
 
-// Upgrade brings the database in dir, which nobody may have open, to the newest format. It
-// returns the formats before and after. progress, unless nil, is called before each step.
+// Upgrade brings the database in dir, which nobody may have open, to the newest format, and
+// locks it meanwhile. It returns the formats before and after; after an error, those of the
+// steps that are complete. progress, unless nil, is called before each step, with what it
+// does as the stage, and how many of the steps are done.
+//
+// The format in the store counts. The marker repeats it, to keep older versions from opening
+// the store, and is written last. If a crash leaves it behind, opening the database, or
+// Upgrade, writes it again.
 func Upgrade(ctx context.Context, dir string, cfg *store.Config, progress event.Progress) (from, to int, err error) {
 	err = atDatabase(dir, cfg, false, func(dir string, kv *pebble.DB, log *store.Log) error {
 		u := &upgrading{fs: cfg.FS, dir: dir, store: kv}
@@ -78,7 +86,9 @@ func Upgrade(ctx context.Context, dir string, cfg *store.Config, progress event.
 			}
 			to = u.Format
 		}
-		if to > from { // damage to the end of the log is not to undo it unnoticed
+		if to > from {
+			// In a table the new format cannot be lost unnoticed, as the end of a log can, where
+			// damage looks like a crash.
 			if err := fault.Annotate(store.FlushAll(ctx, kv, log), "upgrade %s", dir); err != nil {
 				return err
 			}
@@ -93,7 +103,7 @@ func Upgrade(ctx context.Context, dir string, cfg *store.Config, progress event.
 }
 
 // PendingMigrations returns the format of the database in dir, and the steps that Upgrade
-// would take. It changes nothing.
+// would take, in order. It opens the store for reading and changes nothing.
 func PendingMigrations(dir string, cfg *store.Config) (format int, _ []report.Migration, err error) {
 	var all []report.Migration
 	err = atDatabase(dir, cfg, true, func(dir string, kv *pebble.DB, _ *store.Log) error {
@@ -110,10 +120,13 @@ func PendingMigrations(dir string, cfg *store.Config) (format int, _ []report.Mi
 	return format, all, err
 }
 
-// pending returns the migrations of a database of a format.
+// pending returns the migrations that a database of a format has before it. The format is
+// one that this version reads.
 func pending(format int) []migration { return migrations[format-record.MinFormat:] }
 
-// atDatabase runs f with the store of the database in dir, which nobody may have open.
+// atDatabase runs f with the store of the database in dir, which nobody may have open, and
+// with the canonical path of dir. It locks the folder and opens the store, and undoes both
+// afterwards. A full disk is a fault.DiskFullError.
 func atDatabase(dir string, cfg *store.Config, readOnly bool, f func(dir string, kv *pebble.DB, log *store.Log) error) (err error) {
 	dir, lock, err := store.LockDatabase(cfg.FS, dir, readOnly)
 	if err != nil {

@@ -9,23 +9,30 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// CodeBlocks reads the codes of a code set from their blocks in the store. For one
-// goroutine; close it.
+// CodeBlocks reads the codes of one code set from their blocks in the store: by number (Read),
+// or all of them (Each). A block of codec.BlockRows codes is decoded once for all numbers of
+// it that are asked for in a row, so numbers should come in ascending order. It is for one
+// goroutine. Close it.
 type CodeBlocks struct {
-	snap *pebble.Snapshot
-	set  CodeKeys
+	snap *pebble.Snapshot // the caller's, who keeps it open
+	set  CodeKeys         // where the codes are
 
-	key   []byte
-	It    *pebble.Iterator // over the blocks; nil before it is needed
-	block codec.Block      // that it stands at
-	at    uint32           // its number + 1
-	code  codec.Code
+	key  []byte           // of the block that is looked for; scratch memory
+	It   *pebble.Iterator // over the blocks; nil before it is needed. Exported for tests, which count what it reads
+	code codec.Code       // that Read has returned; scratch memory
+
+	// The block that It stands at, in memory of the iterator's: it is gone when It moves.
+	block codec.Block
+	at    uint32 // its number + 1; 0: none
 }
 
+// NewCodeBlocks returns a reader of the codes of a set as they are in a snapshot. It reads
+// nothing yet.
 func NewCodeBlocks(snap *pebble.Snapshot, set CodeKeys) CodeBlocks {
 	return CodeBlocks{snap: snap, set: set, code: codec.NewCode(set.Bits)}
 }
 
+// Close closes the iterator. Codes that Read has returned stay what they are.
 func (b *CodeBlocks) Close() error {
 	if b.It == nil {
 		return nil
@@ -33,7 +40,7 @@ func (b *CodeBlocks) Close() error {
 	return b.It.Close()
 }
 
-// iterator returns the iterator over the blocks.
+// iterator returns It, which it makes when it is needed first.
 func (b *CodeBlocks) iterator() (*pebble.Iterator, error) {
 	if b.It != nil {
 		return b.It, nil
@@ -47,8 +54,9 @@ func (b *CodeBlocks) iterator() (*pebble.Iterator, error) {
 	return it, nil
 }
 
-// Read returns the code with a number, in memory that the next call takes, and
-// what stands beside it.
+// Read returns the code with number n, and the row that carries it, or codec.ManyRows where
+// several do. The next call of Read or Each overwrites the code. A number that is not stored
+// is an ErrCorrupt: the caller has it from a record that says that it is.
 func (b *CodeBlocks) Read(n uint32) (codec.Code, uint32, error) {
 	if block := n / codec.BlockRows; b.at != block+1 {
 		it, err := b.iterator()
@@ -81,7 +89,7 @@ func (b *CodeBlocks) Read(n uint32) (codec.Code, uint32, error) {
 	return b.code, row, nil
 }
 
-// decode decodes the block at which the iterator stands, in whose memory it is.
+// decode makes block the one at which the iterator stands. It aliases memory of the iterator.
 func (b *CodeBlocks) decode(it *pebble.Iterator) error {
 	b.at = 0
 	value, err := it.ValueAndErr()
@@ -98,7 +106,9 @@ func (b *CodeBlocks) decode(it *pebble.Iterator) error {
 	return nil
 }
 
-// Each calls f with all codes, packed, and their numbers, a block at a time.
+// Each calls f with all codes of the set and their numbers, ascending, a block at a time:
+// codes are packed, codec.Words(bits) words each, in the order of numbers. Both slices are
+// overwritten after f returns. An error of f ends the iteration and is returned.
 func (b *CodeBlocks) Each(f func(numbers []uint32, codes []uint64) error) error {
 	it, err := b.iterator()
 	if err != nil {

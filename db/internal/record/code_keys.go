@@ -10,53 +10,65 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// SharedTarget is the target of a space that has one, whatever is searched for.
+// A target says what a code is searched for: one modality, or anything. It is a byte in the
+// keys of a code set.
+
+// SharedTarget is the one target of a space whose codes all searches share.
 const SharedTarget = 0
 
-// TargetOf returns the target that a modality of the collection is.
+// TargetOf returns the target for modality t of the collection, which is at most
+// MaxTargetModality.
 func TargetOf(t int) byte { return byte(t + 1) }
 
-// MaxTargetModality is the last modality of a collection that can be a target.
+// MaxTargetModality is the last modality of a collection that can be a target, as a target is
+// a byte and 0 is SharedTarget.
 const MaxTargetModality = 254
 
-// CodeKeys says where a code set stands in the store.
+// CodeKeys says where one code set stands in the store. A code set is the codes of one target
+// of a space: blocks from row to code number, blocks from code number to code, the rows of
+// codes that several carry, and postings of substrings. It is a value of 24 bytes, free to
+// copy and to compare.
 type CodeKeys struct {
-	Collection, Space uint32
-	Bits              int  // of a code
-	Target            byte // SharedTarget, or that of a target
+	Collection, Space uint32 // ids
+	Bits              int    // of a code
+	Target            byte   // SharedTarget, or TargetOf a modality
 }
 
-// Modality returns the modality of the collection that the items of the set have;
-// there is none for the shared target.
+// Modality returns the target modality, which all items of the set have, by its position in the
+// collection. is says whether there is one: there is none for SharedTarget.
 func (k CodeKeys) Modality() (t int, is bool) { return int(k.Target) - 1, k.Target != SharedTarget }
 
-// Prefix returns what the keys of a kind begin with.
+// Prefix returns the prefix of all keys of a kind that belong to the set.
 func (k CodeKeys) Prefix(kind byte) []byte {
 	return append(codec.NumberKey(kind, k.Collection, k.Space), k.Target)
 }
 
-// Block returns the key of the block of a kind that holds the number n.
+// Block returns the key of the block that holds number n: a row where the kind is
+// codec.KindRowCodes or codec.KindProjection, a code number where it is codec.KindCodes.
 func (k CodeKeys) Block(kind byte, n uint32) []byte {
 	return codec.SpaceBlockKey(kind, k.Collection, k.Space, k.Target, n/codec.BlockRows)
 }
 
-// RowsKey returns the key of the rows of a container that carry a code which several
-// RowsKey do.
+// RowsKey returns the key of a layer: the rows of a container (row >> 16) that carry code
+// number n. Only codes that several rows carry have such layers; else the row stands beside
+// the code.
 func (k CodeKeys) RowsKey(n uint32, container uint16) []byte {
 	return codec.CodeRowsKey(k.Collection, k.Space, k.Target, n, container)
 }
 
-// AllRows returns the prefix of these keys.
+// AllRows returns the prefix of all keys that RowsKey gives for code number n.
 func (k CodeKeys) AllRows(n uint32) []byte {
 	return codec.CodeRowsPrefix(k.Collection, k.Space, k.Target, n)
 }
 
-// AppendPosting appends the key of a posting.
+// AppendPosting appends the key of the posting of all codes whose substring with this number,
+// in the cut of Split, has this value. With 16 bytes of room in dst it does not allocate.
 func (k CodeKeys) AppendPosting(dst []byte, substring uint16, value uint32) []byte {
 	return codec.AppendSubstringKey(dst, k.Collection, k.Space, k.Target, substring, value)
 }
 
-// RowCode returns what code a row has; found is false where it has none.
+// RowCode returns which code a row has, where the code comes from, and which revision made it.
+// found is false where the row has no code in the set. It reads one block of 256 rows.
 func (k CodeKeys) RowCode(r pebble.Reader, row uint32) (rc codec.RowCode, found bool, err error) {
 	err = BlockEntry(r, k.Block(codec.KindRowCodes, row), row, func(entry []byte) error {
 		found = true
@@ -68,7 +80,8 @@ func (k CodeKeys) RowCode(r pebble.Reader, row uint32) (rc codec.RowCode, found 
 	return rc, found && err == nil, err
 }
 
-// Code returns the code with a number, which is the caller's, and that stands in a row.
+// Code returns the code with number n, in memory of the caller's own. A number that is not
+// stored is an ErrCorrupt. row, which carries the code, is there for the words of errors only.
 func (k CodeKeys) Code(r pebble.Reader, n, row uint32) (codec.Code, error) {
 	code, found := codec.NewCode(k.Bits), false
 	err := BlockEntry(r, k.Block(codec.KindCodes, n), n, func(entry []byte) error {
@@ -85,7 +98,8 @@ func (k CodeKeys) Code(r pebble.Reader, n, row uint32) (codec.Code, error) {
 	return code, nil
 }
 
-// Split returns how codes of q bits are cut for the stored postings: into
-// 16 bits each, whatever their number, as postings cannot be cut anew when a
-// collection grows. With a million codes a posting has some 15 numbers.
+// Split returns how codes of q bits are cut into substrings for the stored postings: into the
+// fewest that have at most 16 bits. That does not depend on how many codes there are, as
+// postings cannot be cut anew when a collection grows. With a million codes a posting has some
+// 15 numbers. The cut is part of the stored format. Tables in memory (mih) are cut otherwise.
 func Split(q int) mih.Split { return mih.NewSplit(q, (q+15)/16) }

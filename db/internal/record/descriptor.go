@@ -11,21 +11,26 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Descriptor is what is stored of a collection. Modalities and fields are
-// known by their position, which never changes.
+// A Descriptor is the schema of a collection as it is stored, in JSON: under
+// codec.KindCollection, and as a copy in the descriptor of each space (spaces.Reported), for a
+// repair that finds the first one lost. Records name modalities and fields by their position
+// here, so positions never change: both lists only grow. Once a collection has a descriptor
+// nothing writes to it: an alteration makes another one, and views keep theirs.
 type Descriptor struct {
-	Version    int        `json:"version"`
-	ID         uint32     `json:"id"`
-	Name       string     `json:"name"`
-	Bits       int        `json:"bits,omitempty"`
-	Modalities []Modality `json:"modalities,omitempty"`
-	Fields     []Field    `json:"fields,omitempty"`
-	IndexOnly  bool       `json:"index_only,omitempty"` // version 1, which nothing else has
+	Version    int        `json:"version"`              // DescriptorVersion, or VersionIndexOnly
+	ID         uint32     `json:"id"`                   // in the keys of all records of the collection; never used again
+	Name       string     `json:"name"`                 // unique in the database, see CheckName; never changes
+	Bits       int        `json:"bits,omitempty"`       // of the codes that items bring; 0: codes are learned from vectors
+	Modalities []Modality `json:"modalities,omitempty"` // none if Bits is given, else at least one
+	Fields     []Field    `json:"fields,omitempty"`     // names are unique among modalities and fields together
+	IndexOnly  bool       `json:"index_only,omitempty"` // vectors were left out when the database was copied; see WithoutVectors
 }
 
+// CodesOnly reports whether items bring their codes and have no vectors.
 func (d *Descriptor) CodesOnly() bool { return d.Bits != 0 }
 
-// ModalityOf returns the position of a modality.
+// ModalityOf returns the position of the modality with a name. One that is not there is an
+// ErrInvalid that lists those that are.
 func (d *Descriptor) ModalityOf(name string) (int, error) {
 	for i, m := range d.Modalities {
 		if m.Name == name {
@@ -38,6 +43,8 @@ func (d *Descriptor) ModalityOf(name string) (int, error) {
 	return 0, fault.Invalid("unknown modality %q: collection %q has %s", Shortened(name), d.Name, Names(d.Modalities))
 }
 
+// FieldOf returns the position of the field with a name, which is its codec.Field.ID. One that
+// is not there is an ErrInvalid that lists those that are.
 func (d *Descriptor) FieldOf(name string) (int, error) {
 	for i, f := range d.Fields {
 		if f.Name == name {
@@ -50,6 +57,7 @@ func (d *Descriptor) FieldOf(name string) (int, error) {
 	return 0, fault.Invalid("unknown field %q: collection %q has %s", Shortened(name), d.Name, Names(d.Fields))
 }
 
+// Names lists the names of modalities or fields for the text of an error.
 func Names[T Modality | Field](list []T) string {
 	s := ""
 	for i, x := range list {
@@ -66,9 +74,12 @@ func Names[T Modality | Field](list []T) string {
 	return s
 }
 
+// Encode returns the descriptor in the form in which DecodeDescriptor reads it.
 func (d *Descriptor) Encode() ([]byte, error) { return json.Marshal(d) }
 
-// Check checks that a collection can be so: all but its name and version.
+// Check reports why there can be no collection with this schema, as an ErrInvalid: limits,
+// names that clash, both vectors and codes or neither. It leaves out Name, which CheckName is
+// for, and Version.
 func (d *Descriptor) Check() error {
 	switch {
 	case d.Bits != 0 && d.IndexOnly:
@@ -119,8 +130,9 @@ func (d *Descriptor) Check() error {
 	return nil
 }
 
-// CheckName admits letters, digits, '_', '-' and '.', so that names can stand
-// unquoted in expressions and in flags such as NAME=FILE.
+// CheckName checks the name of a collection, modality or field; what says in words of which.
+// It admits letters, digits, '_', '-' and '.', so that names can stand unquoted in expressions
+// and in flags such as NAME=FILE.
 func CheckName(what, name string) error {
 	if name == "" || len(name) > MaxNameBytes || !utf8.ValidString(name) {
 		return fault.Invalid("%s name %q: 1 to %d bytes of UTF-8 are possible", what, Shortened(name), MaxNameBytes)
@@ -134,6 +146,9 @@ func CheckName(what, name string) error {
 	return nil
 }
 
+// DecodeDescriptor reads and checks a stored descriptor. A version that only newer programs
+// know is a *codec.VersionError. All other errors are for the caller to word, as damage of the
+// record that held b.
 func DecodeDescriptor(b []byte) (*Descriptor, error) {
 	d := new(Descriptor)
 	if err := json.Unmarshal(b, d); err != nil {
@@ -154,12 +169,13 @@ func DecodeDescriptor(b []byte) (*Descriptor, error) {
 // write would need the features; its spaces can be activated and dropped. Its descriptor has
 // a version of its own, so that what knows nothing of such collections does not open them.
 
-// VersionIndexOnly is the version of the descriptor of an index-only collection, that of
-// all others being 0.
+// VersionIndexOnly is the version of the descriptor of an index-only collection. That of all
+// others is DescriptorVersion. So a version of fddhdb that knows no index-only collections
+// refuses them instead of looking for vectors that are not there.
 const VersionIndexOnly = 1
 
-// checkVersion checks that the version of a descriptor is known, and that of what it
-// describes.
+// checkVersion checks that the version is known, and that it is VersionIndexOnly exactly where
+// IndexOnly is set.
 func (d *Descriptor) checkVersion() error {
 	switch {
 	case d.Version > VersionIndexOnly:
@@ -172,8 +188,9 @@ func (d *Descriptor) checkVersion() error {
 	return nil
 }
 
-// WithoutVectors returns the descriptor of an index-only copy. Collections of given codes have
-// nothing that could be left out.
+// WithoutVectors returns the descriptor that the collection has in an index-only copy of the
+// database. A collection whose items bring codes has no vectors to leave out: then it is d
+// itself.
 func (d *Descriptor) WithoutVectors() *Descriptor {
 	if d.CodesOnly() {
 		return d
@@ -183,7 +200,9 @@ func (d *Descriptor) WithoutVectors() *Descriptor {
 	return &only
 }
 
-// Changeable refuses changes of items, and of what is learned from them.
+// Changeable returns an ErrReadOnly if the collection is index-only: its items, and what is
+// learned from them, cannot change, as that takes vectors. Activating and dropping spaces is
+// possible all the same.
 func (d *Descriptor) Changeable() error {
 	if !d.IndexOnly {
 		return nil
@@ -192,12 +211,15 @@ func (d *Descriptor) Changeable() error {
 		fault.ErrReadOnly, d.Name)
 }
 
-// LacksVectors is about vectors of items of an index-only collection that are asked for.
+// LacksVectors returns the error of a call that wants vectors of items from an index-only
+// collection. what says in words what for.
 func (d *Descriptor) LacksVectors(what string) error {
 	return fault.Invalid("collection %q is index-only: its items have no vectors %s", d.Name, what)
 }
 
-// Match finds the modalities of a model among those of a collection.
+// Match returns for each modality of a model its position in the collection. They match by
+// name, and have to have the same dimensions and form. The caller words the error: it is about
+// a stored model that is damaged, or about one that a user has brought.
 func (d *Descriptor) Match(m *model.Model) ([]int, error) {
 	var positions []int
 	for _, mod := range m.Modalities() {

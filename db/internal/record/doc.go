@@ -1,6 +1,21 @@
 // Package record is what a database stores: a type for each kind of record, functions that
 // read one through a pebble.Reader, and functions that write one.
 //
-// All of it are functions of bytes and a reader. There is no goroutine here, no lock and no
-// clock, so that whoever reads a record, a search, a verification or a repair, reads it alike.
+// package codec has the bytes: keys, blocks, layers and entries. This package knows what they
+// mean in a database: that a collection has a Descriptor, that an Item lies in several records,
+// that codes are numbered and stand in blocks (CodeKeys, CodeBlocks), and which sets of rows
+// an item is in (Terms).
+//
+// Everything is a function of bytes and a reader. There is no goroutine here, no lock and no
+// clock, and nothing is cached between calls, so that a search on a snapshot, the committer, a
+// verification and a repair all read a record in the same way. Iterating types (FeatureReader,
+// CodeBlocks, ByBlock) belong to one goroutine; all others are plain values.
+//
+// Errors of reading are those of db/fault: a record that is damaged, or missing where it has
+// to be there, gives an ErrCorrupt that names it; a failure of the disk does not. Errors of
+// checking what a user has given are ErrInvalid. Formats are pinned by db/versions_test.go and
+// db/golden_test.go; db/records_fuzz_test.go feeds the decoders damaged bytes.
+//
+// It imports codec, model and mih for their types, db/fault, and of Pebble the reader and
+// writer.
 package record

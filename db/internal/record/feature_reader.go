@@ -10,16 +10,18 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// FeatureReader reads the features of rows in ascending order, in one pass over
-// the store.
+// FeatureReader reads the features of rows in ascending order, in one pass over the store.
+// Vectors are decoded into buffers that are used again for each row, so a pass over a million
+// items allocates a few vectors. It is for one goroutine. Close it.
 type FeatureReader struct {
 	collection uint32
-	it         *pebble.Iterator
-	valid      bool
+	it         *pebble.Iterator // at the first feature record that has not been read
+	valid      bool             // it stands at a record, and not at the end or after an error
 	modalities []Modality
-	buffers    []model.Vector
+	buffers    []model.Vector // by modality: the one read last; Hand takes it out
 }
 
+// NewFeatureReader returns a reader that stands before row from. It keeps the modalities of d.
 func NewFeatureReader(r pebble.Reader, d *Descriptor, from uint32) (*FeatureReader, error) {
 	end := codec.PrefixEnd(codec.CollectionKey(codec.KindFeatures, d.ID))
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: codec.FeatureKey(d.ID, from, 0), UpperBound: end})
@@ -32,9 +34,14 @@ func NewFeatureReader(r pebble.Reader, d *Descriptor, from uint32) (*FeatureRead
 	}, nil
 }
 
+// Close closes the iterator. Vectors that were handed over stay what they are.
 func (f *FeatureReader) Close() error { return f.it.Close() }
 
-// Seek is read where rows in between are not wanted.
+// Seek fills vectors, one for each modality of the collection, with the features of the row,
+// and the zero Vector where the row lacks one. Rows have to ascend from call to call. Rows in
+// between are skipped by a seek of the iterator. The vectors are valid until the next call,
+// but for those that Hand makes the caller's. A row without an item simply has no features:
+// that is for the caller to know.
 func (f *FeatureReader) Seek(vectors []model.Vector, row uint32) error {
 	if f.valid {
 		if at, _ := codec.FeatureKeyParts(f.it.Key()); at < row {
@@ -44,8 +51,7 @@ func (f *FeatureReader) Seek(vectors []model.Vector, row uint32) error {
 	return f.read(vectors, row)
 }
 
-// read fills vectors with the features of the row, the zero Vector where it lacks one.
-// They are valid until the next call.
+// read is Seek for the next rows: it steps over records in between one by one.
 func (f *FeatureReader) read(vectors []model.Vector, row uint32) error {
 	clear(vectors)
 	for ; f.valid; f.valid = f.it.Next() {
@@ -74,11 +80,13 @@ func (f *FeatureReader) read(vectors []model.Vector, row uint32) error {
 	return fault.ReadError(f.it.Error(), "features of row %d", row)
 }
 
-// Hand makes the features of a modality that were read last the caller's.
+// Hand makes the vector of modality t that was read last the caller's: the next row gets
+// another buffer.
 func (f *FeatureReader) Hand(t int) { f.buffers[t] = model.Vector{} }
 
-// ForEachItem calls f with every item from a row on, in order of rows; its vectors are
-// valid until f returns.
+// ForEachItem calls f with every item from row from on, in order of rows, in one pass over
+// item records and features side by side. vectors has one for each modality of the collection,
+// the zero Vector where the item lacks it, and is valid until f returns. rec is f's own.
 func ForEachItem(r pebble.Reader, d *Descriptor, from uint32, f func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error) error {
 	features, err := NewFeatureReader(r, d, from)
 	if err != nil {

@@ -9,7 +9,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// Get reads a value and copies it; nil where there is none.
+// Get returns a copy of a value; nil and no error where there is none. An empty value is not
+// nil. The error is Pebble's: the caller, who knows which record it is, words it with
+// fault.ReadError.
 func Get(r pebble.Reader, key []byte) ([]byte, error) {
 	value, closer, err := r.Get(key)
 	if errors.Is(err, fault.ErrMissing) {
@@ -22,16 +24,19 @@ func Get(r pebble.Reader, key []byte) ([]byte, error) {
 	return b, closer.Close()
 }
 
-// ErrStopped ends a walk whose caller has had enough; the caller takes it for success.
+// ErrStopped is what f of a walk, such as ForEach, returns to end it early. The walk returns
+// it as it is; the caller, who knows that nothing is wrong, takes it for success.
 var ErrStopped = errors.New("stopped")
 
-// ForEach calls f with every key that starts with prefix and its value, which f
-// must not keep.
+// ForEach calls f with every key that starts with prefix and its value, in order of keys. Both
+// are memory of the iterator, valid until f returns. Each key has passed codec.CheckKey, so
+// that f may take it apart. An error of f ends the iteration and is returned as it is.
 func ForEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) error {
 	return ForEachIn(r, prefix, codec.PrefixEnd(prefix), f)
 }
 
-// ForEachIn is ForEach for the keys from lo up to and without hi.
+// ForEachIn is ForEach for the keys from lo up to, but without, hi; a nil hi is the end of the
+// store.
 func ForEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
@@ -54,8 +59,9 @@ func ForEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) 
 	return err
 }
 
-// ForEachEntry calls f with every entry of the blocks under prefix and its
-// number: block * 256 + offset.
+// ForEachEntry calls f with every entry of the blocks under prefix, and with its number: a row
+// or a code number, block * codec.BlockRows + offset. Numbers ascend as long as prefix is that
+// of one kind of one space or target. The entry is valid until f returns.
 func ForEachEntry(r pebble.Reader, prefix []byte, f func(n uint32, entry []byte) error) error {
 	return ForEach(r, prefix, func(key, value []byte) error {
 		b, err := codec.DecodeBlock(value)

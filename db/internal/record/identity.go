@@ -12,9 +12,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// Formats of a database. The package db tells users what each of them brought. To change
-// anything that is stored, add a constant and a migration; a released format is not changed
-// any more.
+// Formats of a database, which package db exports again and explains to users. A released
+// format is never changed: to change anything that is stored, add a constant here and a
+// migration in copies.Upgrade. A format that a later program does not know is refused, see
+// fault.FormatError.
 const (
 	FormatFirst    = 0
 	FormatIdentity = 1
@@ -26,13 +27,19 @@ const (
 // UUIDBytes is the length of the UUID of a database.
 const UUIDBytes = 16
 
-// An Identity is what a store says of the database as a whole.
+// An Identity is what a store says of the database as a whole: the records of
+// codec.KindDatabase.
 type Identity struct {
-	Format   int
-	UUID     [UUIDBytes]byte // zero before FormatIdentity
-	Sequence uint64          // commits so far
+	Format int             // from MinFormat to NewestFormat
+	UUID   [UUIDBytes]byte // zero before FormatIdentity; a whole copy of a database keeps it
+
+	// Sequence is the number of the last commit, 0 before the first. Every commit stores its
+	// number together with what it changes. Opening compares it with the side file
+	// (store.CompareCommits).
+	Sequence uint64
 }
 
+// Text returns the UUID as 32 hexadecimal digits, "" in a format that has none.
 func (i *Identity) Text() string {
 	if i.Format < FormatIdentity {
 		return ""
@@ -47,7 +54,8 @@ func NewUUID() (id [UUIDBytes]byte) {
 	return id
 }
 
-// Store stores format and UUID, durably, in one step.
+// Store stores format and UUID, durably, in one step. The sequence is not stored here: it
+// belongs into the batch of each commit.
 func (i *Identity) Store(kv *pebble.DB) error {
 	b := kv.NewBatch()
 	defer b.Close()
@@ -62,7 +70,8 @@ func (i *Identity) Store(kv *pebble.DB) error {
 	return b.Commit(pebble.Sync)
 }
 
-// ReadIdentity reads what a store says of the database in dir.
+// ReadIdentity reads what a store says of the database in dir, the folder that errors name. A
+// newer format is a *fault.FormatError; a format or UUID that is missing is an ErrCorrupt.
 func ReadIdentity(r pebble.Reader, dir string) (i Identity, err error) {
 	read := func(kind byte, what string, size int) (b []byte) {
 		if err == nil {
@@ -100,10 +109,13 @@ func ReadIdentity(r pebble.Reader, dir string) (i Identity, err error) {
 	return i, nil
 }
 
-// DescriptorVersion is that of the descriptors in JSON: of collections, spaces and
-// revisions.
+// DescriptorVersion is the version of descriptors in JSON: of collections (but see
+// VersionIndexOnly), spaces and revisions. A field that old programs may ignore needs no new
+// version.
 const DescriptorVersion = 0
 
+// CheckDescriptorVersion checks the version of the descriptor of a space or a revision. A
+// newer one is a *codec.VersionError, which fault.Corrupt turns into "use a newer program".
 func CheckDescriptorVersion(found int) error {
 	switch {
 	case found > DescriptorVersion:

@@ -12,21 +12,29 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Item is an item in the terms of its collection. What it points to is its
-// own, safe to keep.
+// An Item is an item in the terms of its collection: names are resolved to positions, values
+// are checked, vectors have the form of their modality. Package db makes it of a db.Item, and
+// clones what the caller could change while it is in use. From then on nothing writes to it,
+// but for an automatic key, and it may be shared and kept.
+//
+// In a merge nil means "not given", so that what is stored stays; an empty list of labels or
+// an empty payload that is not nil takes away what is there.
 type Item struct {
-	Key     string
-	Vectors []model.Vector // by modality, in its form, see vector; nil: none
-	Code    codec.Code     // codes-only; nil where absent
-	Labels  []string       // distinct
-	Fields  []codec.Field
+	Key     string         // "": the committer gives it the next automatic one, see state.Tx.Resolve
+	Vectors []model.Vector // by modality; the zero Vector: none. Nil, or shorter than the modalities: none there
+	Code    codec.Code     // in a codes-only collection; nil: none given
+	Labels  []string       // distinct, in any order
+	Fields  []codec.Field  // ascending by ID, each once
 	Payload []byte
 }
 
-// ItemBytes is what an item takes besides what it holds.
+// ItemBytes is what an item takes in a batch, about, besides what it holds: keys and the ends
+// of records.
 const ItemBytes = 64
 
-// Bytes estimates what storing the item takes.
+// Bytes estimates how many bytes storing the item takes, without its codes and without the
+// sets of rows that it enters (Descriptor.TermBytes). Limits on batches and the reserve of
+// disk space count by it.
 func (it *Item) Bytes() int {
 	n := ItemBytes + len(it.Key) + len(it.Payload) + 8*len(it.Code)
 	for _, v := range it.Vectors {
@@ -42,8 +50,10 @@ func (it *Item) Bytes() int {
 	return n
 }
 
-// Over returns the item old with what is given in it replaced. Either may have been
-// checked before modalities were added.
+// Over returns what a merge of it into old makes: old, with the vectors, code, labels, fields
+// and payload that it gives replaced. Vectors are replaced modality by modality and fields
+// field by field, labels as a whole. The result aliases both, and neither is changed. Either
+// may have been checked before modalities were added, and so have fewer vectors.
 func (it *Item) Over(old *Item) *Item {
 	out := *old
 	out.Key = it.Key
@@ -77,8 +87,8 @@ func (it *Item) Over(old *Item) *Item {
 	return &out
 }
 
-// Equal reports whether two items are the same, but for their keys and the order of their
-// labels, bit for bit.
+// Equal reports whether two items are the same, bit for bit, so that 0 and -0 differ. Keys and
+// the order of labels do not count, nor whether a list is nil or empty.
 func (it *Item) Equal(other *Item) bool {
 	sorted := func(labels []string) []string { return slices.Sorted(slices.Values(labels)) }
 	bits := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
@@ -94,8 +104,8 @@ func (it *Item) Equal(other *Item) bool {
 		slices.EqualFunc(it.Fields, other.Fields, sameField) && bytes.Equal(it.Payload, other.Payload)
 }
 
-// Vector returns the vector of a modality, the zero Vector where it is absent, or was
-// added to the collection after the item was checked.
+// Vector returns the vector of modality t, which aliases the item; the zero Vector where it is
+// absent, also because the modality was added to the collection after the item was checked.
 func (it *Item) Vector(t int) model.Vector {
 	if t < len(it.Vectors) {
 		return it.Vectors[t]
@@ -103,6 +113,7 @@ func (it *Item) Vector(t int) model.Vector {
 	return model.Vector{}
 }
 
+// sameField reports whether two fields are the same. Floats are compared bit for bit.
 func sameField(a, b codec.Field) bool {
 	x, ok := a.Value.(float64)
 	if !ok {
@@ -112,12 +123,13 @@ func sameField(a, b codec.Field) bool {
 	return ok && a.ID == b.ID && math.Float64bits(x) == math.Float64bits(y)
 }
 
-// IsPlain reports whether there is nothing but key and code.
+// IsPlain reports whether the item has nothing but a key and a code. Bulk loads of such items
+// need no memory beyond the two.
 func (it *Item) IsPlain() bool {
 	return it.Vectors == nil && len(it.Labels)+len(it.Fields)+len(it.Payload) == 0
 }
 
-// Clone returns a copy that shares nothing that may change.
+// Clone returns a copy that shares no slice with the item.
 func (it *Item) Clone() *Item {
 	own := *it
 	own.Vectors = slices.Clone(it.Vectors)
@@ -129,7 +141,8 @@ func (it *Item) Clone() *Item {
 	return &own
 }
 
-// Shortened returns the start of a text that may be of any length, for a message.
+// Shortened returns a text that may be of any length, cut to 40 bytes and "..." for the words
+// of an error. It may cut a character in two: print it with %q.
 func Shortened(s string) string {
 	const most = 40
 	if len(s) > most {
@@ -138,6 +151,8 @@ func Shortened(s string) string {
 	return s
 }
 
+// CheckKey checks the key of an item that is to be put. "" is possible: it asks for an
+// automatic key.
 func CheckKey(key string) error {
 	if len(key) > MaxKeyBytes || !utf8.ValidString(key) {
 		return fault.Invalid("key %q: 1 to %d bytes of UTF-8 are possible", Shortened(key), MaxKeyBytes)
@@ -153,6 +168,7 @@ func CheckWholeKey(key string) error {
 	return CheckKey(key)
 }
 
+// CheckLabel checks one label of an item.
 func CheckLabel(l string) error {
 	if l == "" || len(l) > MaxLabelBytes || !utf8.ValidString(l) {
 		return fault.Invalid("label %q: 1 to %d bytes of UTF-8 are possible", Shortened(l), MaxLabelBytes)
@@ -160,6 +176,9 @@ func CheckLabel(l string) error {
 	return nil
 }
 
+// CheckValue checks a value that a user gives for the field, and returns it as it is stored:
+// an int becomes an int64, all others stay as they are. A wrong type, a float that is no
+// number, or a string that is too long is an ErrInvalid.
 func (f *Field) CheckValue(v any) (any, error) {
 	ok := false
 	switch x := v.(type) {
@@ -189,7 +208,8 @@ func (f *Field) CheckValue(v any) (any, error) {
 	return v, nil
 }
 
-// CheckValues checks that stored values have the types of their fields.
+// CheckValues checks that stored values have the types of their fields, but not how long they
+// are. The caller words the error as damage.
 func (d *Descriptor) CheckValues(fields []codec.Field) error {
 	for _, f := range fields {
 		if int64(f.ID) >= int64(len(d.Fields)) {

@@ -9,7 +9,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// Departure returns what a row has taught, with the features that r has of it.
+// Departure returns the record for the outbox of a space: the lesson l that a row has taught,
+// with the features that r has of it in the given modalities (positions in the collection, in
+// any order). r has to be of the time when the row taught, as the departure takes out what
+// these features put in.
 func Departure(r pebble.Reader, d *Descriptor, modalities []int, row uint32, l codec.Lesson) (*codec.Departure, error) {
 	out := &codec.Departure{Lesson: l}
 	for _, t := range slices.Sorted(slices.Values(modalities)) {
@@ -24,7 +27,8 @@ func Departure(r pebble.Reader, d *Descriptor, modalities []int, row uint32, l c
 	return out, nil
 }
 
-// ReadLesson returns what a row has taught in a space; found is false where it has not.
+// ReadLesson returns what a row has taught in a space whose codes have so many bits, in memory
+// of the caller's own; found is false where it has taught nothing.
 func ReadLesson(r pebble.Reader, collection, space uint32, bits int, row uint32) (l codec.Lesson, found bool, err error) {
 	err = BlockEntry(r, codec.LessonsKey(collection, space, row), row, func(entry []byte) error {
 		found = true

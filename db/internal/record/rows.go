@@ -13,7 +13,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// RowOf returns the row of the item with this key; found is false where there is none.
+// RowOf returns the row of the item with this key; found is false where there is none. It is
+// one look-up by key, which the bloom filters of the store make cheap for keys that are not
+// there.
 func RowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bool, err error) {
 	value, closer, err := r.Get(codec.ItemKey(collection, key))
 	if errors.Is(err, fault.ErrMissing) {
@@ -29,8 +31,9 @@ func RowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bo
 	return binary.BigEndian.Uint32(value), true, nil
 }
 
-// BlockEntry calls f with the entry of a row in the block stored under key; it
-// is not called where there is none. The entry must not be kept.
+// BlockEntry calls f with the entry of a number, a row or a code number, in the block stored
+// under key, and returns its error. Where there is no entry, or no block, f is not called and
+// the error is nil. The entry is memory of the store, valid until f returns.
 func BlockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) error) error {
 	value, closer, err := r.Get(key)
 	if errors.Is(err, fault.ErrMissing) {
@@ -50,7 +53,8 @@ func BlockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) er
 	return nil
 }
 
-// ReadItem reads the item record of a row.
+// ReadItem reads the item record of a row: labels, fields and payload, in memory of the
+// caller's own. The row must have an item: a record that is missing is an ErrCorrupt.
 func ReadItem(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error) {
 	value, closer, err := r.Get(codec.NumberKey(codec.KindItem, collection, row))
 	if err != nil {
@@ -64,8 +68,8 @@ func ReadItem(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error
 	return rec, nil
 }
 
-// ReadVector reads the features of one modality of a row; found is false where
-// the item lacks it.
+// ReadVector reads the features of one modality of a row, in memory of the caller's own; found
+// is false where the item lacks it. m is the modality at that position of the descriptor.
 func ReadVector(r pebble.Reader, collection, row uint32, modality int, m Modality) (x model.Vector, found bool, err error) {
 	value, closer, err := r.Get(codec.FeatureKey(collection, row, uint16(modality)))
 	if errors.Is(err, fault.ErrMissing) {
@@ -81,8 +85,8 @@ func ReadVector(r pebble.Reader, collection, row uint32, modality int, m Modalit
 	return x, true, nil
 }
 
-// ReadRows reads one container of a set: the low 16 bits of its rows, in a bitmap
-// of the caller's own.
+// ReadRows reads one container of a stored set of rows, the layer under key: the low 16 bits
+// of its rows, in a bitmap of the caller's own. It is empty where the store has none.
 func ReadRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
 	value, closer, err := r.Get(key)
 	if errors.Is(err, fault.ErrMissing) {
@@ -99,7 +103,8 @@ func ReadRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
 	return l.Added, nil
 }
 
-// AddRows adds the rows of a stored layer, which are of a container.
+// AddRows adds to a bitmap the rows of a stored layer, which are those of a container: value
+// has their low 16 bits. key is there for the words of errors.
 func AddRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
 	l, err := codec.DecodeLayer(value)
 	if err != nil {
@@ -109,7 +114,8 @@ func AddRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
 	return nil
 }
 
-// UnionOf returns the rows that have one of the modalities.
+// UnionOf returns the rows that have at least one of the modalities, in a bitmap of the
+// caller's own. presence has the rows by modality.
 func UnionOf(presence []*roaring.Bitmap, modalities []int) *roaring.Bitmap {
 	rows := roaring.New()
 	for _, t := range modalities {
@@ -118,7 +124,8 @@ func UnionOf(presence []*roaring.Bitmap, modalities []int) *roaring.Bitmap {
 	return rows
 }
 
-// ByContainer calls f with the containers of a set of rows, as layers that add them.
+// ByContainer cuts a set of rows into the layers that store it: it calls f with each container
+// that has rows, ascending, and a layer that adds their low 16 bits, which is f's own.
 func ByContainer(rows *roaring.Bitmap, f func(container uint16, layer codec.Layer) error) error {
 	it := rows.Iterator()
 	for it.HasNext() {

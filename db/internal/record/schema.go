@@ -1,16 +1,18 @@
 package record
 
-// A Modality is one kind of features of a collection: float32 vectors of Dim dimensions.
+// A Modality is one kind of features of a collection: float32 vectors of Dim dimensions. It is
+// stored in the Descriptor, and package db exports it: the JSON names are a promise to both.
 type Modality struct {
-	Name   string `json:"name"`
-	Dim    int    `json:"dim"`
+	Name   string `json:"name"`             // see CheckName
+	Dim    int    `json:"dim"`              // 1 to MaxDim; never changes
 	Sparse bool   `json:"sparse,omitempty"` // stored and computed with as the numbers that are not 0
 }
 
-// A Field is a typed attribute of the items of a collection.
+// A Field is a typed attribute of the items of a collection. An item has one value of it or
+// none.
 type Field struct {
-	Name    string    `json:"name"`
-	Type    FieldType `json:"type"`
+	Name    string    `json:"name"`              // see CheckName
+	Type    FieldType `json:"type"`              // never changes
 	Indexed bool      `json:"indexed,omitempty"` // filters can use it
 }
 

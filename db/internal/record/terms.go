@@ -8,23 +8,28 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// Terms are what a row is found by: the sets that it is in.
+// Terms are what filters find a row by: the stored sets of rows that it is in. To replace or
+// delete an item the committer needs its old terms, as each set has to lose the row
+// (state.Tx.index).
 type Terms struct {
-	Labels  []uint32 // ids, ascending
-	Texts   []Text   // of indexed fields of strings, ascending
-	Numbers []Number // of other indexed fields, ascending
+	Labels  []uint32 // ids, ascending: a set of rows for each
+	Texts   []Text   // of indexed fields of strings, ascending: a set of rows for each value
+	Numbers []Number // of other indexed fields, ascending: bit-sliced sets, see codec/slices.go
 }
 
+// A Text is the value of an indexed field of strings.
 type Text struct {
-	Field uint16
+	Field uint16 // position in the collection
 	Text  string
 }
 
+// A Number is the value of an indexed field of integers, floats or booleans.
 type Number struct {
-	Field uint16
-	Image uint64
+	Field uint16 // position in the collection
+	Image uint64 // codec.IntImage and its like: 64 bits in the order of the values
 }
 
+// Compare orders by field, then by text.
 func (a Text) Compare(b Text) int {
 	if a.Field != b.Field {
 		return cmp.Compare(a.Field, b.Field)
@@ -32,10 +37,13 @@ func (a Text) Compare(b Text) int {
 	return strings.Compare(a.Text, b.Text)
 }
 
+// Compare orders by field alone, as an item has one value of each: so Differences sees a value
+// that has changed as one in both lists.
 func (a Number) Compare(b Number) int { return cmp.Compare(a.Field, b.Field) }
 
-// Terms returns those of an item with these labels and fields, both ascending. The
-// error is about values that no item of the collection can have.
+// Terms returns the terms of an item with these labels (ids) and fields, both ascending.
+// Labels are aliased. The error is about values that no item of the collection can have; where
+// the item was stored, the caller words it as damage.
 func (d *Descriptor) Terms(labels []uint32, fields []codec.Field) (Terms, error) {
 	out := Terms{Labels: labels}
 	for _, f := range fields {
@@ -83,7 +91,8 @@ func (x *Terms) Bytes() int {
 	return n
 }
 
-// TermBytes estimates the same for an item; its labels it counts itself.
+// TermBytes estimates what Terms.Bytes does, for the terms of an item without its labels, which
+// Item.Bytes has counted.
 func (d *Descriptor) TermBytes(it *Item) int {
 	n := 0
 	for _, f := range it.Fields {
@@ -95,8 +104,10 @@ func (d *Descriptor) TermBytes(it *Item) int {
 	return n
 }
 
-// Differences walks over two ascending lists: it calls one with what is only in before
-// or, with in, only in after, and both with what is in both.
+// Differences walks over two lists that ascend by order. It calls one with each element that
+// is in one list only, where in says whether that is after, and both, unless nil, with each
+// pair that order takes for equal. The sets of rows of an item are changed by no more than
+// this.
 func Differences[T any](before, after []T, order func(a, b T) int, one func(x T, in bool), both func(old, new T)) {
 	for len(before) > 0 || len(after) > 0 {
 		c := 0

@@ -10,7 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// OfDense returns a dense vector of the modality in its form; it may share the memory.
+// OfDense checks a vector that a user gives as one number for each dimension, and returns it
+// in the form of the modality. The result aliases dense if the modality is dense too. A wrong
+// length is a *fault.DimensionError, a number that is not finite an ErrInvalid.
 func (m *Modality) OfDense(dense []float32) (model.Vector, error) {
 	if err := m.checkDense(dense); err != nil {
 		return model.Vector{}, err
@@ -27,7 +29,9 @@ func (m *Modality) OfDense(dense []float32) (model.Vector, error) {
 	return v, nil
 }
 
-// OfSparse returns a sparse vector of the modality in its form; it may share the memory.
+// OfSparse checks a vector that a user gives by its numbers that are not 0, and returns it in
+// the form of the modality. Zeros are left out. The result may alias index and value, if the
+// modality is sparse too. Errors are ErrInvalid.
 func (m *Modality) OfSparse(index []uint32, value []float32) (model.Vector, error) {
 	if err := m.checkSparse(index, value); err != nil {
 		return model.Vector{}, err
@@ -79,7 +83,7 @@ func (m *Modality) checkSparse(index []uint32, value []float32) error {
 	return nil
 }
 
-// Expand returns a sparse vector with a number for each dimension.
+// Expand returns a new slice with a number for each dimension of a sparse vector.
 func Expand(v model.Vector, dim int) []float32 {
 	x := make([]float32, dim)
 	for e, j := range v.Index {
@@ -88,12 +92,12 @@ func Expand(v model.Vector, dim int) []float32 {
 	return x
 }
 
-// CloneVector returns a copy that shares nothing.
+// CloneVector returns a copy that shares no memory with v.
 func CloneVector(v model.Vector) model.Vector {
 	return model.Vector{Index: slices.Clone(v.Index), Value: slices.Clone(v.Value)}
 }
 
-// AppendVector appends the record of a vector.
+// AppendVector appends the feature record of a vector, which has the form of its modality.
 func AppendVector(dst []byte, v model.Vector) []byte {
 	if v.IsSparse() {
 		return codec.AppendSparseFeatures(dst, v.Index, v.Value)
@@ -101,8 +105,9 @@ func AppendVector(dst []byte, v model.Vector) []byte {
 	return codec.AppendFeatures(dst, v.Value)
 }
 
-// DecodeVector reads the record of a vector of the modality into v, whose memory it
-// uses again.
+// DecodeVector reads the feature record of a vector of the modality into v. It uses the slices
+// of v again where they are large enough, and keeps nothing of b. The error wraps
+// codec.ErrCorrupt; what is in v is then undefined.
 func (m *Modality) DecodeVector(v *model.Vector, b []byte) (err error) {
 	if m.Sparse {
 		if v.Index == nil {

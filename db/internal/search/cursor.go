@@ -12,23 +12,27 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A position is a place in the order of the hits of a query: behind an item of a
-// code. It is what a cursor holds, besides what tells whether it belongs to the
-// query.
+// A position is a place in the order of hits: just behind an item, or behind all items
+// of a code. A cursor is a position and a fingerprint of the query.
+//
+// A position is a place in the order and not a number of hits. So an answer goes on at
+// the right place if items came or went since, also if the item of the position itself
+// is gone: whatever compares greater follows.
 type position struct {
-	byScore  bool // whatever the distance
-	distance int
+	byScore  bool    // the order is by score; distance is not compared
+	distance int     // of the code, in bits
 	score    float64 // of the code; NaN for a query by code
 	number   uint32  // of the code
-	cosine   float32 // of the item
-	row      uint32
+	cosine   float32 // of the item; first for the item that the query starts from
+	row      uint32  // of the item
 
-	left    int // items of the code that follow, once counted
-	counted bool
+	left    int  // items of the code that follow the position; set if counted
+	counted bool // left is known
 }
 
-// compare tells whether the run comes before the one that the position is in
-// (negative), is that one, or comes after it.
+// compare returns where the run is: before the run of the position (negative), that run
+// itself (0), or after it (positive). A NaN score is neither greater nor less, so that
+// queries by code go on to the number.
 func (p *position) compare(r run) int {
 	switch {
 	case !p.byScore && r.Distance != p.distance:
@@ -45,10 +49,16 @@ func (p *position) compare(r run) int {
 	return 0
 }
 
-// beyond reports whether the whole run has been seen.
+// beyond reports whether the whole run is before the run of the position.
 func (p *position) beyond(r run) bool { return p.compare(r) < 0 }
 
-// weight returns how many items of a code follow the position.
+// weight returns how many of the rows, which carry code number n at that distance, pass
+// the filter and follow the position. It is a Weight of mih.Query: codes count by what
+// follows the cursor, so that a search finds as many codes as k further items need.
+//
+// Only the code of the position itself needs to be ranked, once in a search. If a read
+// fails, all rows count: the search may find less than it should, but reading the answer
+// meets the same error and returns it.
 func (p *position) weight(s *Searcher, rows mih.Rows, n uint32, distance int) int {
 	if !p.byScore && distance < p.distance {
 		return 0
@@ -61,7 +71,7 @@ func (p *position) weight(s *Searcher, rows mih.Rows, n uint32, distance int) in
 	if s.p.Z != nil {
 		code, err := s.codeOf(n)
 		if err != nil {
-			return w // whoever reads the run meets the error
+			return w // reading the run meets the error
 		}
 		r.Score = s.p.scorer.Score(code)
 	}
@@ -71,6 +81,7 @@ func (p *position) weight(s *Searcher, rows mih.Rows, n uint32, distance int) in
 	case c > 0:
 		return w
 	}
+	// This is the code of the position: the rows of it that rank leaves are those behind.
 	if !p.counted {
 		ranked, err := s.rank(context.Background(), nil, r, math.MaxInt)
 		if err != nil {
@@ -81,19 +92,31 @@ func (p *position) weight(s *Searcher, rows mih.Rows, n uint32, distance int) in
 	return p.left
 }
 
+// cursorVersion is the first byte of a cursor. Another layout gets another number, so
+// that old cursors are refused and not misread.
 const cursorVersion = 1
 
-// A cursor is, in base64 for addresses: byte 1; u64 fingerprint of the query, u32
-// collection, space and revision; u16 distance, u64 score, u32 number, u32
-// cosine, u32 row; u32 CRC-32C. Little-endian.
+// cursorBytes is the length of a cursor before it becomes base64, in the alphabet for
+// URLs and without padding:
+//
+//	u8  cursorVersion
+//	u64 fingerprint of the query
+//	u32 collection, u32 space, u32 revision
+//	u16 distance, u64 score, u32 number, all of the code
+//	u32 cosine, u32 row, both of the item
+//	u32 CRC-32C of all before
+//
+// Numbers are little-endian, floats their IEEE bits. Programs keep cursors, even when the
+// database is closed in between.
 const cursorBytes = 1 + 8 + 3*4 + 2 + 8 + 4 + 4 + 4 + 4
 
 var cursorSums = crc32.MakeTable(crc32.Castagnoli)
 
-// cursor returns the cursor behind a row of a run.
+// cursor returns the cursor behind a row of a run. It may read the projection of the row.
 func (s *Searcher) cursor(ctx context.Context, run run, row rankedRow) (string, error) {
 	if s.p.unit != nil {
-		// A row that is the only one of its code has not needed its cosine yet.
+		// rank does not read the cosine of a row that is the only one of its code. The
+		// cursor needs it, as other rows may get that code before it is used.
 		rows := []rankedRow{row}
 		if err := s.setCosines(ctx, rows); err != nil {
 			return "", err
@@ -115,7 +138,10 @@ func (s *Searcher) cursor(ctx context.Context, run run, row rankedRow) (string, 
 	return base64.RawURLEncoding.EncodeToString(b), nil
 }
 
-// position reads a cursor.
+// position reads a cursor, which may come from anybody: the checksum finds accidents, and
+// a forged position only makes the answer begin elsewhere. A cursor of another query,
+// space or revision is fault.ErrInvalid, because codes and scores of another revision
+// have another order.
 func (s *Searcher) position(cursor string) (*position, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion ||
@@ -140,14 +166,16 @@ func (s *Searcher) position(cursor string) (*position, error) {
 	}, nil
 }
 
-// fingerprint is of what makes a cursor belong to a query: what it starts from,
-// and what decides on the order.
+// fingerprint is a hash of what a query must have in common with the query that its
+// cursor comes from: start, filter and order. K, Plan and Window may differ. New has set
+// p before, so that the code and projection count, not the way in which they were given.
+// It is stored in cursors and must not change.
 func (s *Searcher) fingerprint() uint64 {
 	var b []byte
 	for _, part := range []string{s.q.To, s.q.From, s.q.Key, s.q.Where} {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(part))), part...)
 	}
-	if s.args != "" { // else the fingerprint is that of before there were any
+	if s.args != "" { // without arguments the fingerprint is as it was before there were any
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(s.args))), s.args...)
 	}
 	b = append(b, byte(s.q.Order))

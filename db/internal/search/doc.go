@@ -1,9 +1,17 @@
-// Package search answers one query from one state of a collection: it filters, chooses a plan,
-// finds codes, and puts the items of these in order.
+// Package search answers one query from one view of a collection. New checks the query,
+// evaluates its filter (filter.go) and encodes it (point.go). Nearest or Within finds
+// codes, in memory or in the store (searcher.go). First, Hits, All and EachRun turn codes
+// into items, in order (runs.go, order.go, features.go).
 //
-// It is exact: no item outside an answer is nearer than one inside, by every plan
-// (db/query_test.go and db/plans_test.go compare with a linear scan). It reads a View and
-// knows nothing of what changes one. A Searcher is for one goroutine; Again gives another.
+// It is exact: no item outside an answer is nearer than one inside, whatever the plan
+// (db/query_test.go and db/plans_test.go compare with a linear scan). The proof has two
+// halves. Package mih returns all codes of each distance, or of each score, that it
+// returns any of; so whatever it leaves out comes later in the order. And runs and rank
+// sort codes, and the rows of a code, by a total order, which does not depend on the plan.
+//
+// It imports state only to read views, and knows nothing of the committer. The caller
+// holds the view, with a reference, for as long as it uses a Searcher. A Searcher is for
+// one goroutine; Again gives another one with the same answer. Tools are shared by all.
 //
 // The path of a hit has no interface call and no allocation of its own.
 package search

@@ -7,14 +7,15 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// Timings are how long the parts of a search took. The methods do nothing where nobody asks:
-// a nil *timings.
+// Timings are how long the parts of a search took, for db.Explain. The methods of a nil
+// *Timings do nothing and do not read the clock, so that other searches pay nothing.
 type Timings struct {
 	Search  time.Duration // finding the codes
 	Resolve time.Duration // items of the codes, in order, with keys
 	Keys    time.Duration // of Resolve, reading the keys
 }
 
+// now returns the start of a part, for the methods below.
 func (t *Timings) now() (start time.Time) {
 	if t != nil {
 		start = time.Now()
@@ -40,7 +41,10 @@ func (t *Timings) resolved(start time.Time) {
 	}
 }
 
-// Predict returns what the plans are predicted to take, in nanoseconds.
+// Predict returns the predicted time of each plan that can answer the query, in
+// nanoseconds. A negative radius means a k-NN search, of which only the first lookups can
+// be predicted: in the store those of a radius that takes one lookup for each substring.
+// Plans in memory are missing while codes are being loaded.
 func (s *Searcher) Predict(radius int) map[mih.Plan]float64 {
 	out := map[mih.Plan]float64{}
 	if t := s.Set.Table; t != nil {

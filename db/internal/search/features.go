@@ -13,13 +13,14 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// defaultWindow is the least number of items that RerankFeatures puts in order.
+// defaultWindow is the number of items that byFeatures puts in order if the query does
+// not say and K is small.
 const defaultWindow = 200
 
-// window returns how many of the first items are put in order by their features; 0
-// where that is not the order.
+// window returns how many of the first items are put in order by their features, 0 for
+// any other order. It is never less than K, and by default at least twice K.
 func (s *Searcher) window() int {
-	if s.q.Order != ByFeatures {
+	if s.q.Order != byFeatures {
 		return 0
 	}
 	k := s.q.K
@@ -29,7 +30,9 @@ func (s *Searcher) window() int {
 	return max(defaultWindow, k, min(k, math.MaxInt/2)*2)
 }
 
-// checkFeatures refuses queries that have no features, or none that an item has.
+// checkFeatures refuses queries byFeatures that make no sense: with a cursor, without a
+// vector, or by a modality that no item has which may be a hit. It copies the vector, as
+// Runs outlive the call that the caller's slices were given to.
 func (s *Searcher) checkFeatures() error {
 	switch {
 	case s.q.After != "":
@@ -39,7 +42,7 @@ func (s *Searcher) checkFeatures() error {
 	case !s.p.vector.Present():
 		return fault.Invalid("rerank features compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
 	}
-	s.p.vector = record.CloneVector(s.p.vector) // runs are looked at later
+	s.p.vector = record.CloneVector(s.p.vector)
 	having := s.Cv.Presence[s.p.modality]
 	if s.filter == nil && having.IsEmpty() || s.filter != nil && !s.filter.IsEmpty() && !s.filter.Intersects(having) {
 		return fault.Invalid("rerank features compares vectors of modality %q, which no item that the query may find has: leave it out, or query by another modality",
@@ -48,20 +51,22 @@ func (s *Searcher) checkFeatures() error {
 	return nil
 }
 
-// A featured hit is one with the squared distance of its features from those of
-// the query, infinite where it has none.
+// A featured hit is a hit of the window with the squared Euclidean distance of its vector
+// from that of the query.
 type featured struct {
 	Hit
-	squared float64
+	squared float64 // +Inf if the item lacks the modality, so that it comes last
 }
 
-// featuresFirst yields up to k items, those of the window in the order of their
-// features.
+// featuresFirst yields up to k items. The first window of them, in the order of byCode,
+// come sorted by features, once all are read; the sort is stable, so that equal distances
+// stay as they were. The others follow as byCode has them. A hit of the window costs the
+// reading of a vector.
 func (s *Searcher) featuresFirst(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		var window []featured
 		sorted := false
-		// give yields the window, and reports whether more are wanted.
+		// give sorts and yields the window, and reports whether the caller wants more.
 		give := func() bool {
 			slices.SortStableFunc(window, func(a, b featured) int { return cmp.Compare(a.squared, b.squared) })
 			sorted = true
@@ -98,7 +103,9 @@ func (s *Searcher) featuresFirst(ctx context.Context, k int) iter.Seq2[Hit, erro
 	}
 }
 
-// SquaredDistance returns how far the features of a row are from those of the query.
+// squaredDistance returns the squared Euclidean distance from the vector of a row to that
+// of the query, +Inf if the item lacks the modality. A vector that must be there and is
+// not is fault.ErrCorrupt.
 func (s *Searcher) squaredDistance(row uint32) (float64, error) {
 	t := s.p.modality
 	if !s.Cv.Presence[t].Contains(row) {
@@ -112,13 +119,16 @@ func (s *Searcher) squaredDistance(row uint32) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return SquaredDistance(x, s.p.vector), nil
+	return squaredDistance(x, s.p.vector), nil
 }
 
-// SquaredDistance returns the squared Euclidean distance of two vectors of one form.
-func SquaredDistance(x, y model.Vector) (sum float64) {
+// squaredDistance returns the squared Euclidean distance of two vectors, both dense and
+// of the same length, or both sparse. It adds up in float64, by ascending dimension, and
+// leaves out dimensions that are zero in both: the dense and the sparse form of the same
+// vectors have the same distance.
+func squaredDistance(x, y model.Vector) (sum float64) {
 	add := func(d float64) { sum += d * d }
-	if !x.IsSparse() {
+	if !x.IsSparse() { // nor is y
 		for j, v := range y.Value {
 			add(float64(x.Value[j]) - float64(v))
 		}

@@ -14,8 +14,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/where"
 )
 
-// filterOf returns the rows that may be hits: those that match where and have the
-// modality to. Nil means all that have a code; a bitmap must not be written to.
+// filterOf returns the rows that may be hits: those that match the expression where and
+// have the modality to. Nil means all rows that have a code, which saves intersecting
+// with them. The bitmap may be that of the view: it must not be written to.
 func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to, where string, args []any) (*roaring.Bitmap, error) {
 	var presence *roaring.Bitmap
 	if to != "" {
@@ -39,8 +40,9 @@ func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to
 	return rows, nil
 }
 
-// Matching returns the rows that match an expression, in a bitmap of the caller's
-// own; nil for the empty one, which all match.
+// Matching returns the rows of live items that match an expression, in a bitmap of the
+// caller's own; nil for the empty expression, which all items match. Args are the values
+// of its placeholders. A mistake in either is a *fault.WhereError.
 func Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
 	if expr == "" {
 		return nil, NoArgs(args)
@@ -56,7 +58,8 @@ func Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, ex
 	return out, nil
 }
 
-// NoArgs refuses arguments where there is no expression: the caller has lost it.
+// NoArgs returns an error if there are arguments. It is called when the expression is
+// empty: then the caller meant one and has lost it, and would get all items.
 func NoArgs(args []any) error {
 	if len(args) == 0 {
 		return nil
@@ -64,12 +67,14 @@ func NoArgs(args []any) error {
 	return &fault.WhereError{Column: 1, Reason: fmt.Sprintf("there is no expression, and %d arguments are given", len(args))}
 }
 
-// EachMatching calls f with the rows that match an expression, container by container in
-// ascending order, the low 16 bits of each; f returns false when it has had enough.
+// EachMatching calls f with the rows of live items that match an expression, a container
+// of 65,536 rows at a time, in ascending order. found has the low 16 bits of each row,
+// may be empty, and belongs to f. EachMatching stops when f returns false.
 //
-// It goes through the containers of live rows one by one, so that it needs no more
-// memory than one container of what the expression names, however many rows there
-// are, and what one part of an AND rules out is not looked up for the others.
+// An expression is evaluated container by container for two reasons. It needs no more
+// memory than one container of each set that the expression names, however many rows
+// there are. And if one part of an AND leaves no row of a container, the other parts are
+// not read for it. r must read the snapshot of the view that cv is of.
 func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
 	parsed, err := where.Parse(expr, args...)
 	if err != nil {
@@ -89,7 +94,8 @@ func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader
 	return err
 }
 
-// whereError brings an error about an expression into the terms of this package.
+// whereError turns a where.Error, which knows nothing of databases, into the public
+// fault.WhereError. Other errors stay as they are.
 func whereError(err error) error {
 	var e *where.Error
 	if errors.As(err, &e) {
@@ -98,10 +104,11 @@ func whereError(err error) error {
 	return err
 }
 
-// columns are what an expression can name of a collection.
+// columns is a collection as where.Schema: it tells which names an expression may use.
+// Its errors list the names that there are.
 type columns struct{ *state.CollectionView }
 
-// Field implements where.Schema.
+// Field implements where.Schema. Only indexed fields can be compared with.
 func (cv columns) Field(name string) (int, where.Type, error) {
 	var indexed []record.Field
 	for _, f := range cv.Fields {
@@ -127,9 +134,11 @@ func (cv columns) Field(name string) (int, where.Type, error) {
 	return 0, 0, fmt.Errorf("unknown field %q: %s", record.Shortened(name), there)
 }
 
+// whereTypes has the type in expressions of each type of fields.
 var whereTypes = map[record.FieldType]where.Type{record.String: where.String, record.Int: where.Int, record.Float: where.Float, record.Bool: where.Bool}
 
-// Modality implements where.Schema.
+// Modality implements where.Schema. The words differ from those of ModalityOf, as the
+// error gets a column of the expression.
 func (cv columns) Modality(name string) (int, error) {
 	for i, m := range cv.Modalities {
 		if m.Name == name {

@@ -14,18 +14,20 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/where"
 )
 
-// whereRows is one container of a collection after another, as where.Rows: the
-// numbers in its bitmaps are the low 16 bits of rows.
+// whereRows implements where.Rows for one container of a collection after the other. The
+// numbers in its bitmaps are the low 16 bits of rows. Its methods, except Live, check ctx.
 type whereRows struct {
-	ctx       context.Context
-	r         pebble.Reader
-	cv        *state.CollectionView
-	container uint16
-	live      *roaring.Bitmap
-	slices    map[int]*sliceReader // by field
+	ctx context.Context
+	r   pebble.Reader // the snapshot of the view
+	cv  *state.CollectionView
+
+	container uint16               // container that is evaluated: row >> 16
+	live      *roaring.Bitmap      // its rows that have an item
+	slices    map[int]*sliceReader // by field, made when first asked for; EachMatching closes them
 }
 
-// eval evaluates the filter container by container, until f returns false.
+// eval evaluates the filter for each container that has live rows, in ascending order,
+// until f returns false. An error, or the end, leaves the slice readers open.
 func (w *whereRows) eval(filter *where.Filter, f func(container uint16, found *roaring.Bitmap) bool) error {
 	for it := w.cv.Live.Iterator(); it.HasNext(); {
 		w.container = uint16(it.PeekNext() >> 16)
@@ -39,7 +41,8 @@ func (w *whereRows) eval(filter *where.Filter, f func(container uint16, found *r
 	return nil
 }
 
-// part returns the container of a set of rows.
+// part returns the rows of a set that are in the container, as low 16 bits in a bitmap of
+// their own. Its cost is that of the container, not that of the set.
 func (w *whereRows) part(rows *roaring.Bitmap) *roaring.Bitmap {
 	from := uint64(w.container) << 16
 	all := roaring.New()
@@ -48,12 +51,16 @@ func (w *whereRows) part(rows *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.AddOffset64(all, -int64(from))
 }
 
+// Live implements where.Rows.
 func (w *whereRows) Live() *roaring.Bitmap { return w.live }
 
+// Modality implements where.Rows. Presence is in memory, so it reads nothing.
 func (w *whereRows) Modality(id int) (*roaring.Bitmap, error) {
 	return w.part(w.cv.Presence[id]), w.ctx.Err()
 }
 
+// Label implements where.Rows. It reads one layer of the store; a label that no item ever
+// had has no rows.
 func (w *whereRows) Label(name string) (*roaring.Bitmap, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
@@ -65,6 +72,9 @@ func (w *whereRows) Label(name string) (*roaring.Bitmap, error) {
 	return record.ReadRows(w.r, codec.RowsKey(w.cv.ID, codec.SetLabel, ids[0], w.container))
 }
 
+// Strings implements where.Rows. Each value of a string field has a layer of rows, and
+// the keys of one container stand in byte order of the values: a range of values is a
+// range of keys, all of which it reads.
 func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
@@ -95,19 +105,24 @@ func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 	return out, err
 }
 
+// Ints implements where.Rows.
 func (w *whereRows) Ints(field int, lo, hi int64) (*roaring.Bitmap, error) {
 	return w.between(field, codec.IntImage(lo), codec.IntImage(hi))
 }
 
+// Floats implements where.Rows.
 func (w *whereRows) Floats(field int, lo, hi float64) (*roaring.Bitmap, error) {
 	return w.between(field, codec.FloatImage(lo), codec.FloatImage(hi))
 }
 
+// Bools implements where.Rows.
 func (w *whereRows) Bools(field int, value bool) (*roaring.Bitmap, error) {
 	x := codec.BoolImage(value)
 	return w.between(field, x, x)
 }
 
+// between returns the rows of the container whose value in a bit-sliced field has an
+// image from lo to hi, both included. See codec.Between: it reads at most 65 slices.
 func (w *whereRows) between(field int, lo, hi uint64) (*roaring.Bitmap, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
@@ -130,20 +145,26 @@ func (w *whereRows) between(field int, lo, hi uint64) (*roaring.Bitmap, error) {
 	}, lo, hi)
 }
 
-// A sliceReader reads the slices of a field, container by container, of each as
-// far as it is asked.
+// A sliceReader reads the slices of a bit-sliced field, container by container. The
+// slices of a container stand one behind the other, from the highest bit down, and a
+// comparison asks for them in this order and often stops early. So the reader goes
+// forward with one iterator, and keeps what it has read for the next comparison with the
+// field in the same container. It holds up to 65 containers of 8 KiB.
 type sliceReader struct {
-	it         *pebble.Iterator
+	it         *pebble.Iterator // over the slices of the field in all containers; EachMatching closes it
 	collection uint32
 	field      uint16
-	container  uint16
-	begun      bool // container is set
-	valid      bool // the iterator is at a slice of the container that is not read yet
-	read       int  // slices before it are in slices
-	slices     [codec.SliceCount]*codec.Container
-	free       []*codec.Container
+
+	container uint16 // container that is read; set if begun
+	begun     bool   // seek has been called
+	valid     bool   // the iterator stands at a slice that is not in slices; see slice
+	read      int    // slices with a smaller number have been read: they are in slices, or do not exist
+
+	slices [codec.SliceCount]*codec.Container // of the container; nil: not read, or there is none
+	free   []*codec.Container                 // memory of containers before, to use again
 }
 
+// newSliceReader returns a reader that stands nowhere yet.
 func newSliceReader(r pebble.Reader, collection uint32, field int) (*sliceReader, error) {
 	prefix := codec.FieldRowsKey(collection, uint16(field), 0, "")
 	prefix = prefix[:len(prefix)-2] // without the container
@@ -154,7 +175,8 @@ func newSliceReader(r pebble.Reader, collection uint32, field int) (*sliceReader
 	return &sliceReader{it: it, collection: collection, field: uint16(field)}, nil
 }
 
-// seek goes to a container, or stays there.
+// seek goes to a container. If the reader is there already, it keeps what it has read.
+// Slices of the container before become invalid.
 func (s *sliceReader) seek(container uint16) {
 	if s.begun && s.container == container {
 		return
@@ -168,12 +190,13 @@ func (s *sliceReader) seek(container uint16) {
 	s.valid = s.it.SeekGE(codec.FieldRowsKey(s.collection, s.field, container, ""))
 }
 
-// slice returns a slice of the container, nil where it has none. It is valid until
-// the reader seeks another.
+// slice returns slice number n of the container, nil if there is none, which means that
+// no row has the bit. It reads on until it has seen a slice with the number n or a
+// greater one. The slice must not be written to, and is valid until seek goes elsewhere.
 func (s *sliceReader) slice(n byte) (*codec.Container, error) {
 	for s.read <= int(n) {
 		if !s.valid {
-			// Nothing more: the container, or the field, is at its end.
+			// The container, or the field, has ended: there are no other slices.
 			if err := s.it.Error(); err != nil {
 				return nil, fault.ReadError(err, "rows of field %d", s.field)
 			}

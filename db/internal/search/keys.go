@@ -12,34 +12,47 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// keyCache holds keys of items in memory, by row, as searches find them: reading
-// one from the store takes longer than finding ten codes. A row is given to one
-// item only, once, so that what it says is true in every state of the database in
-// which the row has an item; a block that lacks a row is read again. The zero
-// value is not ready. Safe for concurrent use.
+// A keyCache holds keys of items in memory, by row. Reading one from the store takes
+// longer than finding ten codes, and every hit needs one.
+//
+// Nothing invalidates it. A row is given to one item only, once, and keeps its key as
+// long as it has an item. So a key that is cached is right in every view in which the row
+// has an item, in snapshots too. A cached block may lack a row, because it was read when
+// the row was not there yet, or was gone: then it is read again, from the view of the
+// search, and replaces the block. Readers of old and new views may replace each other's
+// blocks; each gets the keys that it asks for.
+//
+// It is safe for concurrent use: a hit takes a read lock and follows two atomic pointers.
+// NewKeyCache makes one; the zero value is not ready.
 type keyCache struct {
-	limit  int64
-	Size   atomic.Int64
-	Misses atomic.Uint64 // blocks that were read
+	limit  int64         // bytes that blocks may take
+	Size   atomic.Int64  // bytes of the blocks, roughly; see Clear
+	Misses atomic.Uint64 // blocks that were read from the store
 
-	mu          sync.RWMutex
-	Collections map[uint32]*cachedKeys
+	mu          sync.RWMutex           // guards the map, not what is in it
+	Collections map[uint32]*cachedKeys // by number of the collection
 }
 
-// cachedKeys holds the blocks of one collection, in a tree of two levels.
+// cachedKeys has the blocks of one collection, in a tree of two levels: branch i has the
+// blocks i*256 to i*256+255, that is 65,536 rows. The top grows with the highest row that
+// was looked at.
 type cachedKeys struct {
-	mu  sync.Mutex // to grow
-	Top atomic.Pointer[[]*cachedBranch]
+	mu  sync.Mutex                      // held while the top is replaced
+	Top atomic.Pointer[[]*cachedBranch] // by branch, nil where nothing was looked at; the slice never changes
 }
 
+// A cachedBranch is 256 blocks, nil where none is cached.
 type cachedBranch [256]atomic.Pointer[cachedBlock]
 
-// cachedBlock is the keys of 256 rows: that of row i from ends[i-1] to ends[i].
+// A cachedBlock has the keys of 256 rows. It never changes. The key of row i goes from
+// ends[i-1] to ends[i], of row 0 from 0; it is empty if the row has no item. Hits share
+// the memory of keys.
 type cachedBlock struct {
 	keys string
 	ends [codec.BlockRows]uint32
 }
 
+// key returns the key of row i of the block, "" if that has no item.
 func (b *cachedBlock) key(i uint32) string {
 	from := uint32(0)
 	if i > 0 {
@@ -48,13 +61,18 @@ func (b *cachedBlock) key(i uint32) string {
 	return b.keys[from:b.ends[i]]
 }
 
+// Bytes returns about how much memory the block takes.
 func (b *cachedBlock) Bytes() int64 { return int64(len(b.keys)) + 4*codec.BlockRows + 32 }
 
+// NewKeyCache returns an empty cache of at most limit bytes, or a little more while
+// several goroutines fill it. It does not count the tree, 2 KiB for 65,536 rows.
 func NewKeyCache(limit int64) *keyCache {
 	return &keyCache{limit: limit, Collections: map[uint32]*cachedKeys{}}
 }
 
-// Get returns the key of the item in a row.
+// Get returns the key of the item in a row, which has one in the state that r reads; a
+// row without an item is fault.ErrCorrupt. What is not cached it reads from r, with the
+// keys of the other rows of the block. When the cache is full it is cleared first.
 func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) {
 	c.mu.RLock()
 	k := c.Collections[collection]
@@ -96,8 +114,9 @@ func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) 
 	return key, nil
 }
 
-// slot returns where a block belongs, nil if there is no room for it yet and none
-// is to be made: a row that does not exist must not cost memory.
+// slot returns the place of a block. If its branch is not there slot makes it, if grow is
+// set, or returns nil. Get grows the tree only after it has found the row in the store,
+// so that a damaged posting, which names a row that does not exist, costs no memory.
 func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] {
 	i := int(block / 256)
 	if top := *k.Top.Load(); i < len(top) && top[i] != nil {
@@ -119,8 +138,11 @@ func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] 
 	return &top[i][block%256]
 }
 
-// Clear forgets everything. Blocks come back as fast as they are looked at, so
-// that nothing cleverer pays.
+// Clear forgets all blocks. Package db calls it when a collection is dropped, to free its
+// keys; numbers of collections are not used again. Blocks come back as fast as they are
+// looked at, so nothing cleverer pays. A Get that has begun before, also the one that calls
+// Clear because the cache is full, puts its block into the old tree, where it is lost and
+// still counted in Size until the next Clear.
 func (c *keyCache) Clear() {
 	c.mu.Lock()
 	clear(c.Collections)
@@ -128,7 +150,8 @@ func (c *keyCache) Clear() {
 	c.mu.Unlock()
 }
 
-// readKeys reads the keys of a block of rows from the store.
+// readKeys reads the keys of a block of rows from the store. A block that is not there
+// has no keys.
 func readKeys(r pebble.Reader, collection, block uint32) (*cachedBlock, error) {
 	key := codec.NumberKey(codec.KindRowKeys, collection, block)
 	value, closer, err := r.Get(key)

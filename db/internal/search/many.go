@@ -7,13 +7,18 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// MaxShared is the number of queries that share scans: more would not go faster,
-// and take scratch memory.
+// MaxShared is the largest number of queries that share a scan. More would not go faster
+// and would take scratch memory.
 const MaxShared = 16
 
-// Group answers some queries, at most MaxShared, of which those that scan by distance
-// share the scan. done gets the searcher of each, which has found its codes. at is the query
-// that an error is about, -1 where it is about all.
+// Group finds the codes of the K nearest items for each query, at most MaxShared of them.
+// Queries by distance over the same codes in memory share one scan, where they need one,
+// which reads each code once for all. Queries by score, or in the store, go alone.
+//
+// Once all codes are found it calls done with each query's number and its searcher, in
+// order, which done reads and does not keep. It runs in the caller's goroutine: the caller
+// gives each goroutine a group. The first error ends it. at is the number of the query
+// that the error is about, -1 if it is about all.
 func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, queries []*Query, done func(i int, s *Searcher) error) (at int, err error) {
 	searchers := make([]*Searcher, len(queries))
 	defer func() {
@@ -59,9 +64,10 @@ func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.Collectio
 	return -1, nil
 }
 
-// A sharedScan is the queries of a group that look at the same codes.
+// A sharedScan has the queries of a group over one code set. The three slices go
+// together.
 type sharedScan struct {
-	searchers []*Searcher
-	asked     []*mih.Query
-	k         []int
+	searchers []*Searcher  // get the codes
+	asked     []*mih.Query // query of each
+	k         []int        // items to find for each
 }

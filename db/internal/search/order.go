@@ -12,14 +12,20 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// rank appends to dst the first k rows of a run, behind the cursor, in order of
-// (-cosine, row); in order of rows where there is no cosine. The row that the query
-// starts from comes before the others.
+// rank appends to dst the first k rows of a run that pass the filter and follow the
+// cursor. Their order is (-cosine, row), or row alone if the query has no projection or
+// the order is byCode. The row that the query starts from comes first.
+//
+// With cosines it reads the projections of all rows of the run, a block of 256 rows at a
+// time. Without, and without a filter or cursor, it looks at k rows only: a run may be
+// all items of a collection.
 func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]rankedRow, error) {
 	set, err := s.rowsOf(r.number)
 	if err != nil {
 		return dst, err
 	}
+	// A run that the cursor stands in is ranked as a whole, with cosines, and then cut: the
+	// position has the cosine of an item.
 	resumes := s.after != nil && s.after.compare(r) == 0
 	if s.p.unit == nil && !resumes && set.Len() > k && s.filter == nil {
 		if s.self != noRow && set.Contains(s.self) {
@@ -60,12 +66,13 @@ func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]r
 	return firstRanked(ranked, k), nil
 }
 
-// first is the cosine, so to speak, of the row that the query starts from: it is before
-// all others, and in a cursor tells that it has been seen.
+// first stands in for the cosine of the row that the query starts from. It is greater
+// than every cosine, so that this row comes before the others of its run. In a cursor it
+// says that the cursor stands behind that row.
 var first = float32(math.Inf(1))
 
-// putFirst makes the row that the query starts from the first in order, and reports
-// whether it is among some.
+// putFirst gives the row that the query starts from the cosine first, and reports whether
+// it is among rows.
 func (s *Searcher) putFirst(rows []rankedRow) bool {
 	if s.self == noRow {
 		return false
@@ -79,8 +86,8 @@ func (s *Searcher) putFirst(rows []rankedRow) bool {
 	return false
 }
 
-// setCosines fills in the cosines of rows, ascending. A row without features has
-// no projection and counts as orthogonal.
+// setCosines fills in the cosines of rows, which ascend by row. A row without features
+// has no projection: its cosine stays 0, as if it were orthogonal to the query.
 func (s *Searcher) setCosines(ctx context.Context, rows []rankedRow) error {
 	for i := 0; i < len(rows); {
 		if err := ctx.Err(); err != nil {
@@ -99,11 +106,14 @@ func (s *Searcher) setCosines(ctx context.Context, rows []rankedRow) error {
 	return nil
 }
 
+// A rankedRow is a row of a run with what decides on its place there.
 type rankedRow struct {
-	cosine float32
+	cosine float32 // between the projections of query and item; first for the item of the query; 0: not read, or none
 	row    uint32
 }
 
+// compare orders by (-cosine, row). No two rows of a run are equal, and no cosine is NaN
+// (see cosines), so the order is total.
 func (a rankedRow) compare(b rankedRow) int {
 	if a.cosine != b.cosine {
 		return cmp.Compare(b.cosine, a.cosine)
@@ -111,9 +121,10 @@ func (a rankedRow) compare(b rankedRow) int {
 	return cmp.Compare(a.row, b.row)
 }
 
-// firstRanked returns the first k of the rows in order, in the same memory. For a
-// small k it inserts into the list of the best so far, which is cheaper than
-// sorting because few of many rows get in.
+// firstRanked returns the first k of the rows in order, in the memory of rows, which it
+// reorders. For a small k it inserts into the list of the best so far. That is cheaper
+// than sorting, as few of many rows get in. The list never reaches beyond the row that
+// the loop is at, so no row is overwritten before it has been read.
 func firstRanked(rows []rankedRow, k int) []rankedRow {
 	const small = 64
 	if k > small || len(rows) <= k {
@@ -135,7 +146,9 @@ func firstRanked(rows []rankedRow, k int) []rankedRow {
 	return best
 }
 
-// cosines fills in the cosines of rows that share a block.
+// cosines fills in the cosines of rows of one block, with one read of the store. A block
+// that is not there has no projections. Entries of another length, and entries whose
+// product with the query is not a number, are fault.ErrCorrupt.
 func (s *Searcher) cosines(block uint32, rows []rankedRow) error {
 	key := s.Cv.Space.Projections(s.Cv.ID).Block(codec.KindProjection, block*codec.BlockRows)
 	value, closer, err := s.V.Snap.Get(key)

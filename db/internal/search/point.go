@@ -12,18 +12,20 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Point is a query in the terms of a space.
+// A Point is where a query stands in a space: its code, and its projection if it starts
+// from a vector. A query by the features of a stored item has a projection too; one by a
+// code, or by the stored code of an item, has none. Several goroutines may read a Point.
 type Point struct {
-	Code codec.Code
-	Z    []float64 // projection; nil for a query by code
-	unit []float32 // z at length 1, to order the items of one code by; nil: do not
+	Code codec.Code // signs of Z, or the code that was given; do not write to it
+	Z    []float64  // projection, one number a bit; nil for a query by code
+	unit []float32  // Z divided by its length, for cosines; nil: no order by cosines
 
-	scorer   *mih.Scorer  // of z
-	modality int          // that z comes from
-	vector   model.Vector // likewise, in the form of the modality
+	scorer   *mih.Scorer  // of Z; nil if that is
+	modality int          // number of the modality of vector, in the collection
+	vector   model.Vector // that Z is the projection of, in the form of the modality; it may alias the query
 }
 
-// point finds out which codes a query is for, and encodes it.
+// point sets the code set that the query searches, and encodes the query.
 func (s *Searcher) point() (*Point, error) {
 	q := s.q
 	if err := q.checkStart(); err != nil {
@@ -36,7 +38,8 @@ func (s *Searcher) point() (*Point, error) {
 	return s.encode()
 }
 
-// checkStart checks that a query starts from one thing.
+// checkStart checks that exactly one of a vector, a key and a code is given. A slice that
+// is empty and not nil counts as given.
 func (q *Query) checkStart() error {
 	given := 0
 	for _, is := range []bool{q.Vector != nil, q.Sparse, q.Key != "", q.Code != nil} {
@@ -50,8 +53,10 @@ func (q *Query) checkStart() error {
 	return nil
 }
 
-// encode is point once it is known which codes are searched; only a query by key needs
-// to know.
+// encode makes the Point of a query. A query by key takes, in this order: the projection
+// of the stored vector of modality From, if From is given and the item has one; the code
+// of the item in Set; its code in the first other set that has one. It needs Set, and
+// sets self. Other queries need neither.
 func (s *Searcher) encode() (*Point, error) {
 	cv, q := s.Cv, s.q
 	switch {
@@ -77,6 +82,7 @@ func (s *Searcher) encode() (*Point, error) {
 		p.Code.SetBytes(q.Code)
 		return p, nil
 	}
+	// A query by key.
 	row, err := cv.Row(s.V.Snap, q.Key)
 	if err != nil {
 		return nil, err
@@ -111,7 +117,11 @@ func (s *Searcher) encode() (*Point, error) {
 	return &Point{Code: code}, nil
 }
 
-// Project encodes a vector of modality t as a query.
+// Project encodes a vector of modality number t of the collection as a query. x is in the
+// form of the modality, and the Point keeps it. It needs only Cv, with a space, and takes
+// its scratch memory from that space: several goroutines may call it at once. A modality
+// that the model does not know is fault.ErrNoModel, a vector whose projection is zero
+// ErrFarAway.
 func (s *Searcher) Project(t int, x model.Vector) (*Point, error) {
 	sp := s.Cv.Space
 	e := sp.Encoders.Get().(*spaces.Encoder)
@@ -150,8 +160,10 @@ func (q *Query) vector(m *record.Modality) (model.Vector, error) {
 	return m.OfDense(q.Vector)
 }
 
-// Encode returns the code that a query starts from, and the projection whose signs it
-// is, nil where there is none.
+// Encode returns the code that New would search for, and its projection, nil for a query
+// by code. Both are the caller's to read; the code may be shared with the view. It does
+// not search, so To may stay empty if there is a code set for each target, unless the
+// query is by key.
 func Encode(v *state.View, cv *state.CollectionView, q *Query) (codec.Code, []float64, error) {
 	if err := q.checkStart(); err != nil {
 		return nil, nil, err
@@ -170,5 +182,6 @@ func Encode(v *state.View, cv *state.CollectionView, q *Query) (codec.Code, []fl
 	return p.Code, p.Z, nil
 }
 
-// ErrFarAway is about a vector without a direction in code space.
+// ErrFarAway is a fault.ErrInvalid: the projection of a vector is zero, so that it has no
+// signs. That happens to vectors for which all kernels vanish.
 var ErrFarAway = fault.Invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")

@@ -11,34 +11,36 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A Hit is one item of an answer; db.Hit says what its fields mean.
+// A Hit is one item of an answer. It has the fields of db.Hit, to which it is converted.
 type Hit struct {
-	Key      string
-	Row      uint32
-	Distance int
-	Score    float64
+	Key      string  // of the item; it may share memory with the key cache
+	Row      uint32  // of the item
+	Distance int     // Hamming distance from the query, in bits
+	Score    float64 // z . h for a query with a projection z and a code h as +-1; else NaN
 }
 
-// A run is all hits that share one code.
+// A run is all hits that share one code. An answer is a sequence of runs, and the rows
+// and keys of a run are read only when the caller reaches it.
 type run struct {
-	Distance int
+	Distance int      // Hamming distance of the code from the query, in bits
 	Score    float64  // of the code; NaN for a query by code
-	Rows     []uint32 // of the items, ascending; only as eachRun yields it
+	Rows     []uint32 // ascending, of the caller's own; nil unless EachRun yields the run
 
-	number uint32
+	number uint32 // of the code; the smaller, the older the code
 }
 
-// An Answer says what there is to tell of hits besides these.
+// An Answer is what First returns besides the hits.
 type Answer struct {
-	Next     string // cursor; empty at the end
-	Total    int    // of a search by radius
-	Hits     int
-	Nearest  int // the least distance of a hit
-	Space    uint32
-	Revision uint32
+	Next     string // cursor behind the last hit; "": nothing follows, or the order has no cursors
+	Total    int    // of a search by radius; else 0
+	Hits     int    // hits that were added
+	Nearest  int    // least distance of a hit, in bits; meaningless without hits
+	Space    uint32 // space of the codes
+	Revision uint32 // of that space
 }
 
-// rowsIn returns the rows of a run, behind the cursor, ascending.
+// rowsIn returns the rows of a run that pass the filter and follow the cursor, ascending,
+// in a slice of the caller's own.
 func (s *Searcher) rowsIn(ctx context.Context, r run) ([]uint32, error) {
 	if s.after == nil || s.after.compare(r) != 0 {
 		rows, err := s.rowsOf(r.number)
@@ -53,8 +55,10 @@ func (s *Searcher) rowsIn(ctx context.Context, r run) ([]uint32, error) {
 	return rows, err
 }
 
-// behind returns the place behind all codes that were found, nil if there are none:
-// the codes of the last distance, or of the last score, were complete.
+// behind returns the position behind all codes that were found, nil if there are none.
+// The codes of the last distance, or of the last score, were found completely, so all
+// others come later. No code has the number MaxUint32, and no score is less than -Inf:
+// the position is behind every run with that score, or at that distance.
 func (s *Searcher) behind() *position {
 	switch {
 	case len(s.scored) > 0:
@@ -67,9 +71,10 @@ func (s *Searcher) behind() *position {
 	return nil
 }
 
-// score puts the codes that were found in the order of their scores.
+// score turns matches into scored: the codes within a radius, by score. It reads every
+// code that was found.
 func (s *Searcher) score(ctx context.Context) error {
-	if s.Set.Table == nil { // codes of one block after the other
+	if s.Set.Table == nil { // by number, so that each block of codes is read once
 		slices.SortFunc(s.matches, func(a, b codec.Near) int { return cmp.Compare(a.Position(), b.Position()) })
 	}
 	s.scored = make([]mih.Scored, len(s.matches))
@@ -90,9 +95,10 @@ func (s *Searcher) score(ctx context.Context) error {
 	return nil
 }
 
-// runs yields the codes that were found, behind the cursor, by (distance, -score,
-// number) or (-score, number). In the former case scores and order are computed a
-// distance at a time, as nobody may look at the later ones.
+// runs yields the codes that were found as runs without rows, in order: by (distance,
+// -score, number), or by (-score, number) if scored has them. It leaves out runs before
+// the cursor. By distance it computes scores, and sorts, one distance at a time, because
+// the caller may stop early. An error is yielded last.
 func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
 		for i, x := range s.scored {
@@ -110,7 +116,7 @@ func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 				return
 			}
 		}
-		var shell []run
+		var shell []run // the codes of one distance
 		for i := 0; i < len(s.matches); {
 			if err := ctx.Err(); err != nil {
 				yield(run{}, err)
@@ -145,7 +151,9 @@ func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 	}
 }
 
-// Hits yields up to k items in order.
+// Hits yields the first k items of the answer, in order, and fewer if fewer were found.
+// k is 1 or more. An error is yielded last, with an empty Hit. A hit costs the reading of
+// its key, and the first hit of a run the projections of all its rows.
 func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	if s.window() > 0 && s.after == nil {
 		return s.featuresFirst(ctx, k)
@@ -153,10 +161,12 @@ func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return s.byCode(ctx, k)
 }
 
-// BetweenLooks is how many items, or codes, are looked at between two looks at the context.
+// BetweenLooks is the number of items, or codes, between two checks of the context.
+// Loops of package learn use it too.
 const BetweenLooks = 256
 
-// byCode yields up to k items in the order of their codes.
+// byCode is Hits for every order but that of features: runs in order, and the rows of
+// each as rank has them. It remembers the place of the last hit for a cursor.
 func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		fail := func(err error) { yield(Hit{}, err) }
@@ -195,8 +205,13 @@ func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	}
 }
 
-// First calls add with the first k hits and returns what there is to tell of them, with a
-// cursor behind them.
+// First calls add with the first k hits, in order, and returns what else there is to tell,
+// with a cursor if more hits follow. Before it the caller has called Within, or Nearest
+// with ToFind(k). If it returns an error some hits may have been added, and the Answer
+// is zero.
+//
+// It knows that more hits follow in one of two ways. Either it looked for one more and
+// saw it; or the number of hits is known beforehand (see ToFind and size).
 func (s *Searcher) First(ctx context.Context, k int, add func(Hit)) (Answer, error) {
 	start := s.Explain.now()
 	a := Answer{Space: s.Cv.Space.ID, Revision: s.Cv.Space.Revision, Total: s.Total}
@@ -229,7 +244,8 @@ func (s *Searcher) First(ctx context.Context, k int, add func(Hit)) (Answer, err
 	return a, nil
 }
 
-// Room returns for how many hits to set memory aside, where k are asked for.
+// Room returns a capacity for the slice of the first k hits: no more than there can be,
+// nor than 65,536, as k may be any number and filters may leave few.
 func (s *Searcher) Room(k int) int {
 	if s.radius >= 0 {
 		k = min(k, s.Total)
@@ -237,7 +253,8 @@ func (s *Searcher) Room(k int) int {
 	return min(k, s.Set.Coded, 1<<16)
 }
 
-// EachRun yields the runs with their rows, behind the cursor.
+// EachRun yields the runs behind the cursor, in order, with their rows; of the run that
+// the cursor is in, the rows that follow. It reads no keys. An error is yielded last.
 func (s *Searcher) EachRun(ctx context.Context) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
 		for r, err := range s.runs(ctx) {
@@ -251,7 +268,10 @@ func (s *Searcher) EachRun(ctx context.Context) iter.Seq2[run, error] {
 	}
 }
 
-// All yields all hits, nearest first, looking for codes as far as it is asked to.
+// All yields all hits in order, and searches for codes as it goes: those of 32 items
+// first, then, behind these, of four times as many, and so on. So the caller pays about
+// as much as a search for what it has read, and may stop at any hit. It calls Nearest
+// itself, and moves the cursor of the searcher. An error is yielded last.
 func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		for k := max(32, s.window()); ; k *= 4 {
@@ -273,16 +293,23 @@ func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 	}
 }
 
-// Again returns a searcher with the same answer, for another goroutine; close it.
+// Again returns a searcher with the same answer, for another goroutine, which closes it.
+// Both share the codes that were found and the query, which neither changes, and the
+// view, to which the caller holds a reference. Do not call Nearest or Within on either.
+// s may be closed before, and has to be if somebody has called How.
 func (s *Searcher) Again() *Searcher {
 	own := *s
 	own.stored, own.rows = nil, nil
 	return &own
 }
 
-// ToFind returns how many items to look for, for the first k and to know whether
-// more follow: one more, where size does not tell; or all that are put in order by
-// their features.
+// ToFind returns for how many items Nearest has to find the codes, so that First can
+// return k hits and tell whether more follow. That is k if size is the number of all hits,
+// as then size tells; else k+1. For the order by features it is the window, if that is
+// more.
+//
+// size is exact within a radius, and without a filter. With a filter it is exact if every
+// item has a code. Behind a cursor it is not.
 func (s *Searcher) ToFind(k int) int {
 	if w := s.window(); w > 0 {
 		return max(k, w)
@@ -293,8 +320,8 @@ func (s *Searcher) ToFind(k int) int {
 	return k
 }
 
-// size returns how many items the answer could have, without an end, if all items
-// have a code.
+// size returns how many items the answer has if nothing ends it, from its start and not
+// from the cursor. With a filter it counts items without a code too.
 func (s *Searcher) size() int {
 	switch {
 	case s.radius >= 0:
@@ -305,7 +332,9 @@ func (s *Searcher) size() int {
 	return s.Set.Coded
 }
 
-// Distances returns how many items are at each distance, see Runs.Distances.
+// Distances returns how many items are at each distance within the radius of Within:
+// element d counts those at d bits. It reads the rows of every code that was found, and
+// no item; items before the cursor count. The slice is the caller's.
 func (s *Searcher) Distances(ctx context.Context) ([]int, error) {
 	counts := make([]int, min(s.radius, s.Set.Bits)+1)
 	looked := 0
@@ -335,8 +364,9 @@ func (s *Searcher) Distances(ctx context.Context) ([]int, error) {
 	return counts, nil
 }
 
-// Observe counts an answer among the figures of its space, unless it goes on behind a cursor
-// or starts from an item, which finds itself.
+// Observe counts the distance of the nearest hit in the histogram of the space, which is
+// atomic and shared by all views. It leaves out answers behind a cursor, and queries by
+// key, which mostly find the item itself at distance 0.
 func (s *Searcher) Observe(a Answer) {
 	if a.Hits == 0 || s.q.After != "" || s.q.Key != "" {
 		return

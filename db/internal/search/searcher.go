@@ -14,74 +14,107 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A Query is a query in the terms of this package; db.Query says what its fields mean.
+// A Query is db.Query with its defaults filled in, whose comments say more about each
+// field. Its slices belong to the caller of New. A Searcher reads them as long as it
+// lives, and does not change them; only the vector of a query ordered by features is
+// copied.
 type Query struct {
-	From, To    string
-	Vector      []float32 // dense; nil: none is given
-	Sparse      bool      // a sparse vector is given: Index and Value
-	Index       []uint32
-	Value       []float32
-	Key         string
-	Code        []byte
-	ExcludeSelf bool
-	Space       uint32
-	Where       string
-	Args        []any
-	K           int
-	Order       Order
-	Window      int
-	After       string
-	Plan        mih.Plan
+	From, To string // names of modalities, of the vector and of the items to find; "": any
+
+	// A query starts from exactly one of Vector, Index and Value, Key, and Code.
+	Vector []float32 // dense; nil: none is given
+	Sparse bool      // a sparse vector is given: Index and Value
+	Index  []uint32  // dimensions, ascending
+	Value  []float32 // Value[i] stands at Index[i]
+	Key    string    // of a stored item; "": none is given
+	Code   []byte    // bits/8 bytes; nil: none is given
+
+	ExcludeSelf bool   // leave the item of Key out; an error without Key
+	Space       uint32 // number of the space; 0: the one that the view is seen in
+	Where       string // filter expression; "": no filter
+	Args        []any  // values of the placeholders in Where
+
+	K      int      // items wanted; Nearest and First have parameters of their own
+	Order  Order    // of the answer
+	Window int      // items to put in order by features; 0: the default
+	After  string   // cursor of an answer to the same query; "": from the start
+	Plan   mih.Plan // PlanAuto unless a plan is forced
 }
 
-// An Order is the order of an answer; db.Rerank says what each is.
+// An Order is the order of an answer. The constants have the values of db.Rerank, which
+// is converted to an Order.
 type Order int
 
+// Orders. All end with the row, so that no two items are equal.
 const (
-	byProjection Order = iota
-	ByCode
-	ByScore
-	ByFeatures
+	byProjection Order = iota // distance, score of the code, age of the code, cosine; the default
+	byCode                    // the same without the cosine
+	byScore                   // score of the code whatever its distance, age of the code, cosine
+	byFeatures                // byProjection, and the first of these by the distance of their vectors
 )
 
-// Tools are what searches of a database share.
+// Tools are shared by all searches of a database, and are safe for concurrent use.
 type Tools struct {
-	Keys  *keyCache
-	Costs *mih.StoredCosts // of reading codes from the store, as they are learned
+	Keys  *keyCache        // keys of items, by row
+	Costs *mih.StoredCosts // times of reading codes from the store; searches learn and use them
 }
 
-// A Searcher answers one query from one state of a collection.
+// A Searcher answers one query from one view of a collection. It is for one goroutine,
+// which calls Nearest or Within once, then reads the answer, and then calls Close. All
+// calls Nearest itself, as often as it needs more codes.
+//
+// Package learn also uses a Searcher with nothing but V and Cv, for Project.
 type Searcher struct {
-	tools  *Tools
-	V      *state.View
-	Cv     *state.CollectionView
-	Set    *state.CodeSetView // that is searched
-	q      *Query
-	args   string // of q, spelt out
-	p      *Point
-	self   uint32          // row of the item that the query starts from, or noRow
-	filter *roaring.Bitmap // rows that may be hits; nil: all that have a code
-	plan   mih.Plan
-	stored *StoredCodes // nil until the store is needed
-	after  *position    // where the answer begins; nil: at the start
-	radius int          // negative: none
+	// What New has made of the query. It does not change afterwards, except that All
+	// moves after forward.
+	tools *Tools
+	V     *state.View           // the caller holds a reference to it
+	Cv    *state.CollectionView // of V, seen in the space that the query names
+	Set   *state.CodeSetView    // code set that is searched; belongs to Cv
+	q     *Query                // belongs to the caller
+	args  string                // q.Args spelt out, for the fingerprint of cursors
+	p     *Point                // the query, encoded
+	self  uint32                // row of the item that the query starts from, or noRow
 
-	matches []codec.Near // codes by distance
-	scored  []mih.Scored // codes by score, in place of these where that is the order
-	byScore bool         // it is
-	Total   int          // items that they have
-	found   *mih.Explain // how they were, until close; nil until the first look
-	Explain *Timings     // to be filled in, if not nil
+	// filter is the set of rows that may be hits; nil admits all rows that have a code.
+	// It may be shared with the view and with other searches: nobody writes to it.
+	filter *roaring.Bitmap
 
-	lastRun run // of the last hit that was yielded
-	lastRow rankedRow
-	rows    []uint32 // scratch
+	plan mih.Plan // q.Plan, or what does the same for this query
+
+	// stored reads codes from the store for this searcher alone, and has iterators open.
+	// It is nil until the store is needed, and again after Close.
+	stored *StoredCodes
+
+	after  *position // the answer begins behind it; nil: at the start
+	radius int       // of Within, in bits; negative: Nearest was called, or nothing yet
+
+	// The codes that were found, in one of two forms. scored is used if byScore is set,
+	// or once Within has sorted its codes by score; then matches is empty.
+	matches []codec.Near // by distance; in no order within one distance
+	scored  []mih.Scored // in the order of mih.Scored.Compare
+	byScore bool         // the order is byScore, and the query has a projection to score with
+
+	Total   int          // items of the codes within the radius; 0 after Nearest
+	found   *mih.Explain // from the pool explains; nil before How and after Close
+	Explain *Timings     // to be filled in by calls; nil: do not measure
+
+	lastRun run       // run of the hit that was yielded last; a cursor is made of it
+	lastRow rankedRow // the row of that hit in this run
+	rows    []uint32  // scratch memory of rank
 }
 
-// noRow is the number of no row.
+// noRow is the number of no row. 2^32-1 rows are possible, numbered from 0.
 const noRow = math.MaxUint32
 
-// New checks and encodes a query.
+// New returns a searcher for a query to the collection cv of the view v. The caller
+// holds a reference to v until it has closed the searcher. The filter is evaluated
+// here, which reads the store; codes are not looked for yet.
+//
+// Mistakes in the query are fault.ErrInvalid, those in its expression a fault.WhereError.
+// A collection or modality without a model is fault.ErrNoModel; a space that is being
+// built fault.ErrBusy; an unknown key or space fault.ErrNotFound. If ctx has ended, its
+// error comes back as it is.
 func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q *Query) (*Searcher, error) {
 	switch {
 	case q.K < 0:
@@ -93,9 +126,11 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	case q.Plan > mih.PlanBlockScan:
 		return nil, fault.Invalid("unknown plan %d", q.Plan)
 	}
-	if err := ctx.Err(); err != nil { // where there is little to find nobody else looks
+	if err := ctx.Err(); err != nil { // a search of few codes does not check it again
 		return nil, err
 	}
+	// The order of what follows matters: point sets the row that exclude takes out, and the
+	// code set; a cursor is compared with a fingerprint of the point.
 	cv, err := cv.InSpace(q.Space)
 	if err != nil {
 		return nil, err
@@ -115,18 +150,20 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 		s.exclude(s.self)
 	}
 	switch q.Order {
-	case ByCode:
+	case byCode:
 		s.p.unit = nil
-	case ByScore:
+	case byScore: // without a projection distances give the scores, and so the same order
 		s.byScore = s.p.Z != nil
-	case ByFeatures:
+	case byFeatures:
 		if err := s.checkFeatures(); err != nil {
 			s.Close()
 			return nil, err
 		}
 	}
 	if _, is := s.Set.Modality(); is && q.Where == "" && !q.ExcludeSelf {
-		s.filter = nil // the items that have codes for the target are those
+		// The filter is the presence of the target modality. An item without the
+		// modality has no code in this set, so the filter would change nothing.
+		s.filter = nil
 	}
 	if q.After != "" {
 		if s.after, err = s.position(q.After); err != nil {
@@ -140,10 +177,12 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	return s, nil
 }
 
-// explains are used again, so that a search need not make one for the sake of its plan.
+// explains has used Explains. Every search fills one in, as its plan is counted, and few
+// callers look at the rest.
 var explains = sync.Pool{New: func() any { return new(mih.Explain) }}
 
-// How returns how codes were found, to be filled in.
+// How returns the Explain that Nearest, Within and Count fill in. It belongs to the
+// searcher: after Close it may be that of another search, so copy what is to be kept.
 func (s *Searcher) How() *mih.Explain {
 	if s.found == nil {
 		s.found = explains.Get().(*mih.Explain)
@@ -151,7 +190,9 @@ func (s *Searcher) How() *mih.Explain {
 	return s.found
 }
 
-// Close frees what the searcher has opened in the store.
+// Close frees what the searcher has opened in the store, and the Explain. The codes that
+// were found stay: a closed searcher can be read through Again. Closing it twice is
+// harmless.
 func (s *Searcher) Close() {
 	if s.found != nil {
 		explains.Put(s.found)
@@ -163,7 +204,8 @@ func (s *Searcher) Close() {
 	}
 }
 
-// exclude takes a row out of those that may be hits.
+// exclude takes a row out of the filter. Without a filter it makes one of all live rows,
+// which costs a copy of their bitmap.
 func (s *Searcher) exclude(row uint32) {
 	rows := s.filter
 	if rows == nil {
@@ -175,7 +217,8 @@ func (s *Searcher) exclude(row uint32) {
 	}
 }
 
-// inStore returns the stored codes, opened for this search.
+// inStore returns the reader of stored codes, which Close closes. It opens nothing in
+// the store before it is used.
 func (s *Searcher) inStore() *StoredCodes {
 	if s.stored == nil {
 		s.stored = NewStoredCodes(s.V.Snap, s.Set, s.filter)
@@ -183,9 +226,13 @@ func (s *Searcher) inStore() *StoredCodes {
 	return s.stored
 }
 
-// usesStore reports whether the codes are to be found in the store: where they
-// are not in memory yet, where that is asked for, and, within a radius, where
-// tables are in the store only and predicted to beat a scan.
+// usesStore reports whether to look for codes in the store and not in memory. That is so
+//   - if the plan asks for it;
+//   - if the codes are not in memory yet, whatever the plan is;
+//   - within a radius, if some segments have no tables in memory and postings are
+//     predicted to be faster than scanning them.
+//
+// A negative radius means a k-NN search, which scans segments without tables.
 func (s *Searcher) usesStore(q *mih.Query, radius int) bool {
 	t := s.Set.Table
 	switch {
@@ -199,7 +246,7 @@ func (s *Searcher) usesStore(q *mih.Query, radius int) bool {
 	return postings < t.PredictRadius(q, radius)
 }
 
-// storedIndex returns the index in the store.
+// storedIndex returns the index over the postings and codes in the store.
 func (s *Searcher) storedIndex() *mih.Stored {
 	set := s.Set
 	return &mih.Stored{
@@ -208,7 +255,8 @@ func (s *Searcher) storedIndex() *mih.Stored {
 	}
 }
 
-// storedPlan is the plan among those of the store.
+// storedPlan returns the plan for a search in the store. Plans for memory, which come
+// here while codes are being loaded, become PlanAuto.
 func (s *Searcher) storedPlan() mih.Plan {
 	if s.plan == mih.PlanDisk || s.plan == mih.PlanBlockScan {
 		return s.plan
@@ -216,7 +264,8 @@ func (s *Searcher) storedPlan() mih.Plan {
 	return mih.PlanAuto
 }
 
-// query returns the query for the table in memory.
+// query returns the query for the table in memory. Behind a cursor a code weighs as many
+// items as follow the cursor, so that the table goes on until it has k of those.
 func (s *Searcher) query() *mih.Query {
 	q := &mih.Query{Code: s.p.Code, Filter: s.filter, Plan: s.plan}
 	if s.after != nil {
@@ -225,8 +274,8 @@ func (s *Searcher) query() *mih.Query {
 	return q
 }
 
-// Within finds the codes within r bits. What lies before a cursor is among them,
-// as it counts in the total.
+// Within finds the codes within r bits, and sets Total. Codes before a cursor are found
+// too, as they count in the total; reading the answer leaves them out.
 func (s *Searcher) Within(ctx context.Context, r int) (err error) {
 	start := s.Explain.now()
 	s.radius = r
@@ -244,7 +293,8 @@ func (s *Searcher) Within(ctx context.Context, r int) (err error) {
 	return err
 }
 
-// Count returns how many items are within r bits.
+// Count returns how many items are within r bits. In memory it adds up the weights of
+// codes and keeps none; in the store it is Within.
 func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
 	if q := s.query(); !s.usesStore(q, r) {
 		return s.Set.Table.Count(ctx, q, r, s.How())
@@ -254,8 +304,10 @@ func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
 	return s.Total, err
 }
 
-// Nearest finds the codes that the k nearest items have, or those with the best
-// scores.
+// Nearest finds the codes of the k nearest items behind the cursor, or of those with the
+// best scores. All codes of the last distance, or of the last score, are among them, so
+// there may be many more than k items. Where fewer than k items follow it finds the codes
+// of all. It replaces what the call before has found.
 func (s *Searcher) Nearest(ctx context.Context, k int) (err error) {
 	start := s.Explain.now()
 	q := s.query()
@@ -281,7 +333,8 @@ func (s *Searcher) Nearest(ctx context.Context, k int) (err error) {
 	return err
 }
 
-// rowsOf returns the rows that carry a code that was found.
+// rowsOf returns the rows that carry code number n, which was found. Filter and cursor
+// are not applied.
 func (s *Searcher) rowsOf(n uint32) (mih.Rows, error) {
 	if t := s.Set.Table; t != nil {
 		return t.Rows(n), nil
@@ -289,7 +342,8 @@ func (s *Searcher) rowsOf(n uint32) (mih.Rows, error) {
 	return s.inStore().Rows(n)
 }
 
-// codeOf returns the code with a number; it must not be written to.
+// codeOf returns code number n, from the table in memory if that has it, else from the
+// store. It must not be written to.
 func (s *Searcher) codeOf(n uint32) (codec.Code, error) {
 	if t := s.Set.Table; t != nil {
 		if code := t.Code(n); code != nil {

@@ -6,4 +6,8 @@
 // into the queue. One goroutine hands events on. It exists while there are some, and
 // Sender.Wait waits for it. A listener that panics or takes its time only loses events:
 // see event_test.go of package db.
+//
+// Locks: Sender.mu guards the queue, Operations.mu the lists, Operation.mu the progress of
+// one operation. Operation.mu may be taken under Operations.mu; no other is taken under one
+// of them, and no listener, logger or tracer is called under any.
 package signal

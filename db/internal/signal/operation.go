@@ -12,39 +12,50 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// An Operation is a running operation: Activity lists it, it has a span, and events
-// report it. It is safe for concurrent use.
+// An Operation is something that takes long, such as a training: Activity lists it while it
+// runs, it has a span, and events report its begin, progress and end. Its methods are safe
+// for concurrent use. One of a nil Sender reports nothing.
+//
+// The usual form is
+//
+//	ctx, op := signals.Begin(ctx, event.OpTrain, name)
+//	defer op.Abandon()
+//	...
+//	op.End(err, event.Event{Items: n})
 type Operation struct {
-	s          *Sender         // gets its events
-	ctx        context.Context // of the call, for its values
-	op         event.Op
-	id         uint64 // number of the operation
-	collection string
-	background bool // its error reaches no caller
+	s          *Sender         // gets its events; nil: nobody does
+	ctx        context.Context // that Begin returned: for its values, and to tell a cancelled operation
+	op         event.Op        // kind of the operation
+	id         uint64          // number of the operation, from 1, since the database was opened
+	collection string          // name; "": it is about the whole database
+	background bool            // its error reaches no caller, so that the event of a failure is an error and not a warning
 	began      time.Time
-	span       event.Span // nil: there is no tracer
+	span       event.Span // nil: there is no tracer, or it has no span
 
 	mu          sync.Mutex // guards the fields below
-	ended       bool
-	stage       string
+	ended       bool       // End has been called
+	stage       string     // last progress; "" before the first
 	done, total int64
-	told        time.Time // when progress was reported last
+	told        time.Time // when an event last reported progress
 }
 
-// Operations are the running operations, and counts of the ended ones.
+// Operations are the running operations, and counts of the ended ones. The zero value is
+// empty. A Sender has one; the store has another for its flushes and compactions, of which
+// it uses the counts alone.
 type Operations struct {
 	mu     sync.Mutex             // guards the fields below
 	last   uint64                 // number of the last operation
 	going  []*Operation           // running operations, in order of their begin
-	totals []event.OperationStats // one for each Op
+	totals []event.OperationStats // one for each Op of which one has ended
 }
 
-// Begin begins an operation, which the caller ends with End. The caller goes on with
-// the returned context.
+// Begin begins an operation of a collection, "" for the whole database. The caller goes on
+// with the returned context, which has the span, and ends the operation with End.
 func (s *Sender) Begin(ctx context.Context, op event.Op, collection string) (context.Context, *Operation) {
 	return s.start(ctx, op, collection, s != nil && s.Tracer != nil)
 }
 
+// start is Begin, with a span if traced.
 func (s *Sender) start(ctx context.Context, op event.Op, collection string, traced bool) (context.Context, *Operation) {
 	o := &Operation{s: s, op: op, collection: collection, began: time.Now()}
 	if s == nil {
@@ -64,7 +75,8 @@ func (s *Sender) start(ctx context.Context, op event.Op, collection string, trac
 	return ctx, o
 }
 
-// BeginInBackground begins an operation that no caller waits for.
+// BeginInBackground is Begin for an operation that no caller waits for: if it fails, the
+// event is all that anybody hears of it.
 func (s *Sender) BeginInBackground(ctx context.Context, op event.Op, collection string) (context.Context, *Operation) {
 	ctx, o := s.Begin(ctx, op, collection)
 	o.background = true
@@ -93,8 +105,9 @@ func (o *Operation) tell(e event.Event) {
 // progressEvery is the least interval of events about progress.
 const progressEvery = time.Second
 
-// Progress records the progress of the operation, and reports it now and then. It is
-// cheap to call often.
+// Progress records the progress of the operation for Activity, and sends an event when the
+// stage has changed or a second has passed. It does not wait, and is cheap to call often. It
+// is an event.Progress.
 func (o *Operation) Progress(stage string, done, total int64) {
 	if o.s == nil {
 		return
@@ -127,11 +140,15 @@ func (o *Operation) Telling(also event.Progress) event.Progress {
 // errAbandoned is the error of an operation that a panic has ended.
 var errAbandoned = errors.New("ended by a panic")
 
-// Abandon ends the operation as failed, unless it has ended. It is meant for defer.
+// Abandon ends the operation as failed, unless it has ended. Deferred right after Begin, it
+// ends an operation whose code has panicked; the panic goes on.
 func (o *Operation) Abandon() { o.End(errAbandoned, event.Event{}) }
 
-// End ends the operation, unless it has ended. e has the result; its level is used on
-// success, Info by default.
+// End ends the operation, unless it has ended: it leaves Activity, is counted, its span ends,
+// and an event reports it. e has the result, such as Items; End fills in the rest. The level
+// of e is used on success, Info by default. With an error the level is that of a warning, or
+// of an error if no caller gets it. An operation that its context or Close has ended is
+// counted as cancelled, and reported at level Info.
 func (o *Operation) End(err error, e event.Event) {
 	if o.s == nil {
 		return
@@ -167,6 +184,7 @@ func (o *Operation) End(err error, e event.Event) {
 	o.tell(e)
 }
 
+// leave takes an operation from the running ones, and counts it.
 func (all *Operations) leave(o *Operation, e *event.Event, cancelled bool) {
 	all.mu.Lock()
 	all.going = slices.DeleteFunc(all.going, func(other *Operation) bool { return other == o })
@@ -174,7 +192,8 @@ func (all *Operations) leave(o *Operation, e *event.Event, cancelled bool) {
 	all.Count(o.op, e.Duration, e.Err != nil, cancelled)
 }
 
-// Count counts an operation that has ended.
+// Count counts an operation that has ended, under its kind. A cancelled one does not count as
+// failed.
 func (all *Operations) Count(op event.Op, took time.Duration, failed, cancelled bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -196,7 +215,7 @@ func (all *Operations) Count(op event.Op, took time.Duration, failed, cancelled 
 }
 
 // Stats returns the running operations in order of their begin, and the counts of the
-// ended ones.
+// ended ones, in the order in which kinds have first ended. The slices are the caller's.
 func (all *Operations) Stats() (running []event.RunningOperation, ended []event.OperationStats) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

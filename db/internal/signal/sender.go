@@ -13,13 +13,15 @@ import (
 
 // A Sender sends events to the program that embeds the database. Tell puts an event
 // into a queue, under any lock. A goroutine that exists while there are events hands
-// them on. So neither a listener nor a logger ever holds up the database. The zero
-// value, and nil, send nothing. A Sender is safe for concurrent use.
+// them on, in the order in which they came. So neither a listener nor a logger ever holds
+// up the database. The zero value sends nothing, nor does a nil Sender, of which only
+// Begin and its kin, Heard, Tell, Happened and Wait may be called. But for About a Sender is
+// safe for concurrent use.
 type Sender struct {
 	dir      string         // folder of the database; set before the first event
 	log      *slog.Logger   // nil: no log
 	listener event.Listener // nil: no listener
-	Tracer   event.Tracer   // makes spans; nil: none
+	Tracer   event.Tracer   // makes spans, in the goroutine of the call; nil: there are none
 
 	mu      sync.Mutex    // guards the fields below; taken last, under any other lock
 	queue   []queuedEvent // events to hand on
@@ -31,7 +33,7 @@ type Sender struct {
 	Operations Operations // running operations, and counts of ended ones; has its own lock
 }
 
-// queuedEvent is an event with the context of its call.
+// A queuedEvent is an event with the context of its call.
 type queuedEvent struct {
 	ctx context.Context
 	e   *event.Event
@@ -48,19 +50,23 @@ func NewSender(log *slog.Logger, listener event.Listener, tracer event.Tracer) *
 	return s
 }
 
-// About sets the folder of the database, unless it is set.
+// About sets the folder that events name, unless it is set. It must come before the first
+// event, as nothing guards it.
 func (s *Sender) About(dir string) {
 	if s.dir == "" {
 		s.dir = dir
 	}
 }
 
-// Heard reports whether a logger or listener wants events of a level.
+// Heard reports whether a logger or listener wants events of a level. Callers ask if making
+// an event costs something.
 func (s *Sender) Heard(ctx context.Context, level slog.Level) bool {
 	return s != nil && (s.listener != nil || s.log != nil && s.log.Enabled(ctx, level))
 }
 
-// Tell queues an event. It does not wait.
+// Tell queues an event, and fills in its folder, and its time if it has none. It does not
+// wait, and may be called under any lock. If the queue is full the event is dropped and
+// counted. ctx is handed on for its values. The Attrs of e must not be changed afterwards.
 func (s *Sender) Tell(ctx context.Context, e event.Event) {
 	if !s.Heard(ctx, e.Level) {
 		return
@@ -92,7 +98,8 @@ func (s *Sender) Happened(name event.Name, level slog.Level, e event.Event) {
 	s.Tell(context.Background(), e)
 }
 
-// handOn hands on the queued events until there are none.
+// handOn hands on the queued events until there are none, and then ends. At any time at most
+// one goroutine runs it, which handing says.
 func (s *Sender) handOn() {
 	ended := false
 	defer func() {
@@ -115,7 +122,8 @@ func (s *Sender) handOn() {
 	}
 }
 
-// deliver logs an event and calls the listener with it.
+// deliver logs an event and calls the listener with it. A listener that panics, or ends its
+// goroutine, is not called again; an event in the log says so.
 func (s *Sender) deliver(q queuedEvent) {
 	s.write(q)
 	if s.listener == nil || s.deaf {
@@ -136,7 +144,8 @@ func (s *Sender) deliver(q queuedEvent) {
 
 var errListenerGone = errors.New("the listener has ended its goroutine")
 
-// write logs an event with the time at which it happened.
+// write logs an event with the time at which it happened. It calls the handler directly, as
+// the methods of slog.Logger would log the time of now.
 func (s *Sender) write(q queuedEvent) {
 	if s.log == nil || !s.log.Enabled(q.ctx, q.e.Level) {
 		return
@@ -149,7 +158,8 @@ func (s *Sender) write(q queuedEvent) {
 	})
 }
 
-// Wait waits until all events have been handed on.
+// Wait waits until all events have been handed on, also those that come meanwhile. A listener
+// must not call it.
 func (s *Sender) Wait() {
 	if s == nil {
 		return
@@ -161,7 +171,7 @@ func (s *Sender) Wait() {
 	}
 }
 
-// Lost returns the number of dropped events.
+// Lost returns the number of events that were dropped because the queue was full.
 func (s *Sender) Lost() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

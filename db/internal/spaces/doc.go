@@ -3,7 +3,15 @@
 // is read from the store and never changes; revisions of a space have the codes of label
 // sets in common and differ in the projections.
 //
-// Encode and EncodeAll are functions of a space and an item, whoever calls them: a write, a
-// bulk load, a builder, or a verification that makes the codes again. All methods are safe
-// for concurrent use; encoders are scratch memory of one goroutine, from a pool.
+// The invariant: the codes of an item are a function of the Space, its vectors, the ids of its
+// labels and the code that it brings, and of nothing else. Every writer calls Encode or
+// EncodeAll: a put, a bulk load, a builder, an update. So a verification that calls them again
+// gets the same codes, bit for bit (db/internal/verify/deep.go; db/space_test.go has one
+// against many at a time).
+//
+// All methods of a Space are safe for concurrent use. An Encoder is scratch memory for one
+// goroutine, taken from Space.Encoders. No goroutine outlives a call.
+//
+// It imports record and what that imports, model for the mathematics, db/report for the public
+// part of a revision's descriptor, and work to encode on several goroutines.
 package spaces

@@ -10,28 +10,39 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Encoder is scratch memory for the projections of one goroutine.
+// An Encoder is the scratch memory in which one goroutine makes projections and codes. Take
+// one from Space.Encoders and put it back. Project fills it for up to EncodeRun items; Fuse
+// and Space.EncodingOf then read what it has projected, until the next Project.
 type Encoder struct {
 	*model.Encoder
-	modalities []int       // of the collection, by modality of the model
-	zs         []float64   // of the items of project, by modality
-	Parts      [][]float64 // of item i and modality t of the model: i len(modalities) + t; nil where there is none
-	fused      []float64
-	total      []float64
+	modalities []int     // Space.Positions: position in the collection, by modality of the model
+	zs         []float64 // memory of Parts: for each modality, the projections of the items that have it
+
+	// Parts has the projection of item i of Project in modality t of the model at
+	// i*len(Space.Positions) + t: one number for each bit, or nil where the item lacks the
+	// modality.
+	Parts [][]float64
+
+	fused []float64 // result of Fuse, one number for each bit
+	total []float64 // result of sum, one number for each bit
 }
 
-// An Encoding is the codes of an item in one space.
+// An Encoding is the codes of an item in one space. Its slices may be shared with other
+// encodings and are not written to. First and Rest are apart as almost all spaces have one
+// target: then a put allocates no list.
 type Encoding struct {
-	Space      *Space
-	First      TargetCode   // in the first target, mostly the only one
-	Rest       []TargetCode // in the others
-	Projection []byte       // the sum of the projections; nil: no features
+	Space      *Space       // the revision that made it; codes of another revision may differ
+	First      TargetCode   // for Space.Targets[0]
+	Rest       []TargetCode // for Space.Targets[1:]; nil: no codes there
+	Projection []byte       // codec.AppendProjection of the sum of the projections; nil: no features
 }
 
 // Encodings are those of an item in several spaces.
 type Encodings []Encoding
 
-// Of returns the encoding in a space, nil where there is none.
+// Of returns the encoding that this revision of a space has made, nil where there is none. It
+// compares pointers, so that a caller with an encoding of an earlier revision finds none and
+// encodes again.
 func (e Encodings) Of(s *Space) *Encoding {
 	for i := range e {
 		if e[i].Space == s {
@@ -43,11 +54,12 @@ func (e Encodings) Of(s *Space) *Encoding {
 
 // A TargetCode is the code of an item for one target, and where it comes from.
 type TargetCode struct {
-	Code codec.Code // nil: none
-	From codec.Provenance
+	Code codec.Code       // nil: none, so searches for the target do not find the item
+	From codec.Provenance // labels, a projection, or the user; nothing where Code is nil
 }
 
-// In returns the code for a target, by its position.
+// In returns the code for Space.Targets[v], the zero TargetCode where the item has none. The
+// zero Encoding, of an item that is deleted, has none for any v.
 func (e *Encoding) In(v int) TargetCode {
 	switch {
 	case v == 0:
@@ -58,6 +70,7 @@ func (e *Encoding) In(v int) TargetCode {
 	return TargetCode{} // of an item that goes
 }
 
+// set sets the code for Space.Targets[v].
 func (e *Encoding) set(v int, c TargetCode) {
 	if v == 0 {
 		e.First = c
@@ -74,14 +87,17 @@ func (e *Encoding) HasCode() bool {
 	return e.First.Code != nil || slices.ContainsFunc(e.Rest, func(c TargetCode) bool { return c.Code != nil })
 }
 
-// Position returns the modality of the model that a modality of the collection is.
+// Position returns which modality of the model modality t of the collection is, and whether
+// the model knows it.
 func (e *Encoder) Position(t int) (int, bool) {
 	i := slices.Index(e.modalities, t)
 	return i, i >= 0
 }
 
-// Project makes the projections of the features of items that the model knows, by
-// modality of the collection. at is the item of an error.
+// Project makes the projections of up to EncodeRun items, each given as its vectors by
+// modality of the collection, in all modalities that the model knows. The results are Parts,
+// valid until the next call. A matrix product over many items costs a fraction of what they
+// cost one by one. An error is about items[at], such as a number that is not finite.
 func (e *Encoder) Project(items [][]model.Vector) (at int, err error) {
 	q, n := e.Model().Bits(), len(e.modalities)
 	if need := len(items) * n * q; len(e.zs) < need {
@@ -114,18 +130,20 @@ func (e *Encoder) Project(items [][]model.Vector) (at int, err error) {
 	return 0, nil
 }
 
-// Fuse returns what an item of project, without labels, is stored as for a target, in
-// scratch memory (model.Fuse), and the modality of the model that made it alone
-// because of the weights, else -1. Where the item has no features that the model
-// knows, or they are so far from all that it has learned from that nothing is left of
-// the kernel, that is zero and has no signs.
+// Fuse returns the fused projection of an item of the last Project for Space.Targets[target],
+// one number for each bit, in scratch memory that the next Fuse overwrites: its signs are the
+// code of an item without known labels (see model.Model.Fuse). only is the modality of the
+// model that made it alone because of the weights, else -1. Where the item has no features
+// that the model knows, or they are so far from all that it has learned from that nothing is
+// left of the kernel, z is zero and has no signs.
 func (e *Encoder) Fuse(item, target int) (z []float64, only int) {
 	n := len(e.modalities)
 	only = e.Model().Fuse(e.fused, target, e.Parts[item*n:(item+1)*n])
 	return e.fused, only
 }
 
-// sum returns the sum of the projections of an item of project, in scratch memory.
+// sum returns the plain sum of the projections of an item of the last Project, in scratch
+// memory.
 func (e *Encoder) sum(item int) []float64 {
 	clear(e.total)
 	n := len(e.modalities)
@@ -137,17 +155,20 @@ func (e *Encoder) sum(item int) []float64 {
 	return e.total
 }
 
+// IsZero reports whether a projection is zero in all bits, and so has no direction.
 func IsZero(z []float64) bool {
 	return !slices.ContainsFunc(z, func(x float64) bool { return x != 0 })
 }
 
-// Has reports whether an item has a modality of the collection.
+// Has reports whether an item with these vectors has modality t of the collection.
 func Has(vectors []model.Vector, t int) bool { return t < len(vectors) && vectors[t].Present() }
 
-// Encode gives an item its codes: sgn(C y) where a label is known, else the signs of
-// its fused projection for each target, if that says anything. For a target modality only
-// items that have it get a code, as no others are found there. given is the code
-// that an item of a codes-only collection brings.
+// Encode gives an item its codes: sgn(C y) where the model knows one of its labels, whatever
+// its vectors are, else the signs of its fused projection for each target, if that is not
+// zero. For a target modality only items that have it get a code, as no others are found
+// there. vectors are by modality of the collection, labelIDs ascend. given is the code that an
+// item of a codes-only collection brings, which the encoding aliases; spaces with a model
+// ignore it. An error is that of model, about a vector.
 func (s *Space) Encode(vectors []model.Vector, labelIDs []uint32, given codec.Code) (Encoding, error) {
 	if s.Learned == nil {
 		return Encoding{Space: s, First: TargetCode{given, codec.ProvenanceGiven}}, nil
@@ -160,7 +181,8 @@ func (s *Space) Encode(vectors []model.Vector, labelIDs []uint32, given codec.Co
 	return s.EncodingOf(e, 0, vectors, labelIDs), nil
 }
 
-// EncodingOf is encode for an item that the encoder has projected.
+// EncodingOf is Encode for one of the items of the encoder's last Project, which were these
+// vectors. The result shares nothing with the encoder.
 func (s *Space) EncodingOf(e *Encoder, item int, vectors []model.Vector, labelIDs []uint32) Encoding {
 	enc := Encoding{Space: s}
 	if sum := e.sum(item); !IsZero(sum) {
@@ -193,12 +215,14 @@ func (s *Space) EncodingOf(e *Encoder, item int, vectors []model.Vector, labelID
 	return enc
 }
 
-// EncodeRun is how many items are encoded together, at a fraction of what they
-// would cost one by one.
+// EncodeRun is how many items an Encoder projects together at most.
 const EncodeRun = 64
 
-// EncodeAll is encode for many items of a space with a model: encs[i]
-// becomes the encoding of what item(i) returns. failed names the item in an error.
+// EncodeAll is Encode for many items of a space, which must have a model, on up to so many
+// goroutines: encs[i] becomes the encoding of the vectors and label ids that item(i) returns.
+// item is called once for each i, from any of the goroutines, and what it returns must stay as
+// it is until EncodeAll returns. failed makes the error to return of the number of an item and
+// what is wrong with it. It ends early with the context.
 func (s *Space) EncodeAll(ctx context.Context, workers int, encs []Encoding, item func(i int) (vectors []model.Vector, labelIDs []uint32), failed func(i int, err error) error) error {
 	runs := (len(encs) + EncodeRun - 1) / EncodeRun
 	return work.ParallelBy(ctx, workers, 1, runs, func(run int) error {

@@ -9,7 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Example returns an item as the model of the space takes it.
+// Example returns an item as the model of the space takes it to learn from: vectors are by
+// modality of the collection, labels are ids, ascending. It aliases both.
 func (s *Space) Example(vectors []model.Vector, labels []uint32) model.Example {
 	ex := model.Example{Vectors: make([]model.Vector, len(s.Positions)), Labels: labels}
 	for i, t := range s.Positions {
@@ -20,7 +21,9 @@ func (s *Space) Example(vectors []model.Vector, labels []uint32) model.Example {
 	return ex
 }
 
-// Lesson returns what an item has taught from how it is stored.
+// Lesson returns a stored lesson in the form that model takes to forget or repeat it. item is
+// what taught it: where it taught a code for each modality, those that it lacks have none. An
+// error says that the stored bytes cannot be a lesson of this space.
 func (s *Space) Lesson(l codec.Lesson, item model.Example) (model.Lesson, error) {
 	size := codec.Bytes(s.Bits)
 	codes := len(l.Codes) / size
@@ -38,8 +41,9 @@ func (s *Space) Lesson(l codec.Lesson, item model.Example) (model.Lesson, error)
 	return out, nil
 }
 
-// CheckLesson checks that a stored lesson can be one of the space, whose latest revision
-// has that number. A space without a model takes lessons of any number of codes.
+// CheckLesson checks that a stored lesson can be one of the space, whose latest revision has
+// the number latest. In a space without a model any number of codes will do. The caller words
+// the error as damage.
 func (s *Space) CheckLesson(l codec.Lesson, latest uint64) error {
 	codes := len(l.Codes) / codec.Bytes(s.Bits)
 	switch {
@@ -51,8 +55,8 @@ func (s *Space) CheckLesson(l codec.Lesson, latest uint64) error {
 	return nil
 }
 
-// LearnsFrom reports whether an item has something that the projections of the space
-// can learn from.
+// LearnsFrom reports whether the projections of the space can learn from an item: whether it
+// has a modality that the model knows.
 func (s *Space) LearnsFrom(it *record.Item) bool {
 	return slices.ContainsFunc(s.Positions, func(t int) bool { return Has(it.Vectors, t) })
 }

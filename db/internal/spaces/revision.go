@@ -13,19 +13,23 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// RevisionDescriptor is what is stored of a revision of a space besides its
-// projections. It is immutable.
+// A RevisionDescriptor is what is stored, in JSON, of a revision of a space besides its
+// projections, in chunk 0 of the revision. Views and the committer share it: to change it, for
+// a pin say, store a copy that differs and replace the pointer.
 type RevisionDescriptor struct {
-	Version             int            `json:"version"`
-	report.RevisionInfo                // but Bytes and Checksum, which its chunks have
-	Model               record.Chunked `json:"model,omitzero"` // zero of revision 1, whose model is that of the space
+	Version             int            `json:"version"` // record.DescriptorVersion
+	report.RevisionInfo                // without Bytes and Checksum, which follow from Model and its chunks
+	Model               record.Chunked `json:"model,omitzero"` // of the projections; zero of revision 1, whose model is that of the space
 	Outbox              uint64         `json:"outbox"`         // departures before this number are out of the projections
 }
 
-// Restored stands in place of a teacher where a revision has the projections of an earlier one.
+// Restored is the RevisionInfo.Teacher of a revision that nobody has taught, as it has the
+// projections of an earlier one.
 const Restored = "restored"
 
-// ReadRevision reads the model of a revision of a space.
+// ReadRevision reads the model of a revision of a space, which is that of training with other
+// projections. s may be any revision of the space. A revision that is not stored is an
+// ErrCorrupt: ask for one of ReadRevisions.
 func ReadRevision(r pebble.Reader, collection uint32, s *Space, revision uint32) (*model.Model, error) {
 	if revision == 1 {
 		return s.Trained, nil
@@ -46,6 +50,7 @@ func ReadRevision(r pebble.Reader, collection uint32, s *Space, revision uint32)
 	return m, nil
 }
 
+// ReadRevisionDescriptor reads the descriptor of a revision, which has to be there.
 func ReadRevisionDescriptor(r pebble.Reader, collection, space, revision uint32) (*RevisionDescriptor, error) {
 	b, err := record.Get(r, codec.RevisionKey(collection, space, revision, 0))
 	if err == nil && b == nil {
@@ -73,15 +78,16 @@ func ReadRevisionDescriptor(r pebble.Reader, collection, space, revision uint32)
 	return d, nil
 }
 
-// SetBalance sets Balance, which may be nil, and the fields that follow from it.
+// SetBalance sets m.Balance, which may be nil, and the fields that repeat it: JSON has it only
+// once.
 func SetBalance(m *report.ModalityDrift, b *report.Balance) {
 	if m.Balance = b; b != nil {
 		m.BitBalance, m.ConstantBits, m.Sampled = b.BitBalance, b.ConstantBits, b.Sampled
 	}
 }
 
-// ReadRevisions reads the descriptors of the revisions of a space, and not their
-// projections.
+// ReadRevisions reads the descriptors of all stored revisions of a space, ascending, without
+// their projections, which it seeks past.
 func ReadRevisions(r pebble.Reader, collection, space uint32) (all []*RevisionDescriptor, err error) {
 	prefix := codec.NumberKey(codec.KindRevision, collection, space)
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
@@ -108,6 +114,7 @@ func ReadRevisions(r pebble.Reader, collection, space uint32) (all []*RevisionDe
 	return all, nil
 }
 
-// Kept is how many revisions are kept besides the first one and those that are
-// pinned, the present one included.
+// Kept is how many revisions of a space are kept, the present one included, besides the first
+// one and those that are pinned. state.Tx.WriteRevision deletes the others; verification
+// expects these.
 const Kept = 8

@@ -15,46 +15,49 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Space is what gives items their codes: a trained model, or in a codes-only
-// collection the fact that they bring them. This is one revision of it, which is
-// immutable: revisions have the code of a label set in common, and differ in the
-// projections.
+// A Space is what gives items their codes: a trained model, or in a codes-only collection the
+// fact that they bring them. This is one revision of it: revisions have the code of a label
+// set in common, and differ in the projections. Once it is in use nothing in it changes, so
+// that the committer, views and encodings share one *Space; a pointer stands for the revision
+// (see Encodings.Of).
 type Space struct {
 	Stored
-	Revision  uint32
+
+	Revision  uint32       // from 1, as it was trained
 	Trained   *model.Model // of revision 1; nil in a codes-only collection
-	Learned   *model.Model // of this one
-	Positions []int        // of the collection, by modality of the model
-	Targets   []byte       // ascending
-	Encoders  sync.Pool    // of *encoder
+	Learned   *model.Model // of this revision, the same as Trained in revision 1; nil in a codes-only collection
+	Positions []int        // positions in the collection, by modality of the model; nil in a codes-only collection
+	Targets   []byte       // ascending: record.SharedTarget alone, or those of all modalities of the model
+	Encoders  sync.Pool    // of *Encoder, with the matrices of Learned; unused in a codes-only collection
 }
 
-// Stored is what is stored of a space besides its matrices.
+// Stored is the descriptor of a space: what is stored, in JSON, besides its matrices.
 type Stored struct {
-	Version    int            `json:"version"`
-	ID         uint32         `json:"id"`
+	Version    int            `json:"version"`          // record.DescriptorVersion
+	ID         uint32         `json:"id"`               // unique in the collection, from 1; never used again
 	Parent     uint32         `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
-	Bits       int            `json:"bits"`
-	Views      []int          `json:"views,omitempty"` // the targets; absent: the shared one
-	Created    time.Time      `json:"created"`
-	Model      record.Chunked `json:"model"`
-	Statistics record.Chunked `json:"statistics"`
+	Bits       int            `json:"bits"`             // of a code
+	Views      []int          `json:"views,omitempty"`  // Targets, as numbers; absent: the shared one
+	Created    time.Time      `json:"created"`          // see Now
+	Model      record.Chunked `json:"model"`            // revision 1; zero in a codes-only collection
+	Statistics record.Chunked `json:"statistics"`       // what has taught it; later checkpoints have the same length
 }
 
-// Reported is a descriptor with the report of the training, and with a copy of the
-// descriptor of the collection, for a repair that finds that one lost. What was written by
-// versions that knew nothing of copies has none, or an old one.
+// Reported is a Stored as it lies in the store, with the report of the training, and with a
+// copy of the descriptor of the collection, for a repair that finds that one lost. What was
+// written by versions that knew nothing of copies has none, or an old one.
 type Reported struct {
 	Stored
-	Report     json.RawMessage    `json:"report,omitempty"`
-	Collection *record.Descriptor `json:"collection,omitempty"`
+	Report     json.RawMessage    `json:"report,omitempty"`     // a model.Report, see ReadReport
+	Collection *record.Descriptor `json:"collection,omitempty"` // as of the last write of this record
 }
 
-// Now is the time as it is stored.
+// Now is the time as it is stored: in UTC, in milliseconds.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// New returns the first revision of the space of a model, nil for none, and
-// completes its descriptor. modalities says which of the collection's each of the model's is.
+// New returns revision 1 of the space of a model, or with m nil the space of a codes-only
+// collection. It sets Views of the descriptor by the model. modalities has the position in the
+// collection of each modality of the model (Descriptor.Match). An error is that of TargetsOf.
 func New(d Stored, m *model.Model, modalities []int) (*Space, error) {
 	s := &Space{Stored: d, Revision: 1, Trained: m, Learned: m, Positions: modalities, Targets: []byte{record.SharedTarget}}
 	if m == nil {
@@ -74,7 +77,8 @@ func New(d Stored, m *model.Model, modalities []int) (*Space, error) {
 	return s, nil
 }
 
-// Revised returns the space with another revision.
+// Revised returns another revision of the space, whose model is m. It shares all but the
+// projections.
 func (s *Space) Revised(revision uint32, m *model.Model) *Space {
 	r := &Space{
 		Stored: s.Stored, Revision: revision,
@@ -84,6 +88,7 @@ func (s *Space) Revised(revision uint32, m *model.Model) *Space {
 	return r
 }
 
+// newEncoder makes what Encoders hold.
 func (s *Space) newEncoder() any {
 	return &Encoder{
 		Encoder: s.Learned.NewEncoder(), modalities: s.Positions,
@@ -91,7 +96,8 @@ func (s *Space) newEncoder() any {
 	}
 }
 
-// TargetsOf returns the targets that modalities of a collection are.
+// TargetsOf returns the target of each of these modalities of a collection. A modality beyond
+// record.MaxTargetModality is an ErrInvalid.
 func TargetsOf(modalities []int) ([]byte, error) {
 	var targets []byte
 	for _, t := range modalities {
@@ -104,8 +110,10 @@ func TargetsOf(modalities []int) ([]byte, error) {
 	return targets, nil
 }
 
-// Read reads a space of a collection, with the model of a revision, from the
-// store.
+// Read reads revision revision of space id of a collection, with its model. Everything is
+// checked against the descriptor c: bits, modalities, targets. A space that is missing or does
+// not fit is an ErrCorrupt, as the counters of the collection name it. It costs as much as
+// decoding one or two models.
 func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, error) {
 	value, closer, err := r.Get(codec.NumberKey(codec.KindSpace, c.ID, id))
 	if err != nil {
@@ -163,9 +171,9 @@ func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, e
 	return s.Revised(revision, m), nil
 }
 
-// Projections says where the fused projections of a collection stand: once,
-// whatever the targets, as they put in order what shares a code, for which all that
-// is known of an item counts.
+// Projections says where the stored projections of items stand. There is one of an item,
+// whatever the targets: it puts items that share a code in order, for which all that is known
+// of an item counts.
 func (s *Space) Projections(collection uint32) record.CodeKeys {
 	return s.Keys(collection, record.SharedTarget)
 }
@@ -184,7 +192,8 @@ func (s *Space) ProjectionBytes() int {
 	return codec.ProjectionBytes(s.Bits)
 }
 
-// ReadReport reads the report of the training of a space, nil where there is none.
+// ReadReport reads the report of the training of a space, in JSON as it was stored; nil where
+// there is none. Read leaves it out, as it may be long.
 func ReadReport(r pebble.Reader, collection, space uint32) (json.RawMessage, error) {
 	b, err := record.Get(r, codec.NumberKey(codec.KindSpace, collection, space))
 	if err == nil && b == nil {

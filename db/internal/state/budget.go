@@ -6,11 +6,15 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// What tables of substrings may take in memory (Options.IndexCacheBytes) goes to the
-// code sets of active spaces first. Those of others have what is left: they lose their
-// tables when active ones grow, and get them back when they become active.
+// What tables of substrings may take in memory (Options.IndexCacheBytes) goes to the code sets
+// of active spaces first. Those of others have what is left: they lose their tables when
+// active ones grow, and get them back when they become active. Without tables a set is
+// searched by scans and by its postings in the store. Codes and their rows are in memory in
+// any case.
 
-// Due returns what there is to build for a code set of a view, nil if nothing.
+// Due returns what there is to build for a code set of a view, nil if nothing: a segment of
+// its tail, tables for segments that have none but could, or segments without tables where
+// others need the memory.
 func (d *Database) Due(v *View, set *CodeSetView) *mih.Build {
 	if set.Table == nil {
 		return nil
@@ -37,16 +41,18 @@ func (d *Database) Due(v *View, set *CodeSetView) *mih.Build {
 	return b
 }
 
-// maxBuildingTail is how many codes of a space that is being built are not in segments.
+// maxBuildingTail is how many codes of a space that is being built may be in the tail, and not
+// in segments.
 const maxBuildingTail = 1 << 18
 
-// affords reports whether the tables of a build stay within the budget, with those that
-// other code sets have now and keep.
+// affords reports whether the tables of a build stay within the budget, together with those
+// that the set keeps and those of the other sets that come before it.
 func (d *Database) affords(v *View, set *CodeSetView, b *mih.Build) bool {
 	return d.afford(v, set, b.TableBytes()+b.KeptBytes())
 }
 
-// afford reports whether the tables of a code set may take so many bytes.
+// afford reports whether the tables of a code set may take so many bytes. Sets of active
+// spaces come before all others, so that for these only the tables of active spaces count.
 func (d *Database) afford(v *View, set *CodeSetView, bytes int) bool {
 	before := v.Tables.all
 	if set.standing == spaceActive {
@@ -58,7 +64,7 @@ func (d *Database) afford(v *View, set *CodeSetView, bytes int) bool {
 	return int64(before+bytes) <= d.tableBytes
 }
 
-// indexDue reports whether there is something to build for one of the collections.
+// indexDue reports whether there is something to build for one of the collections of a view.
 func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 	for _, cv := range of {
 		for i := range cv.Spaces {
@@ -72,13 +78,14 @@ func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 	return false
 }
 
-// TableBytes says what tables of substrings take in memory.
+// TableBytes says how many bytes tables of substrings take in memory: of a collection, or of all
+// (Catalogue.Tables), where With and without keep the sum.
 type TableBytes struct {
 	active int // of active spaces
-	all    int
+	all    int // of all spaces
 }
 
-// Add adds the tables of the code sets of a space.
+// Add adds the tables of some code sets.
 func (t *TableBytes) Add(sets []CodeSetView) {
 	for i := range sets {
 		if set := &sets[i]; set.Table != nil {
@@ -99,7 +106,10 @@ func (t TableBytes) minus(other TableBytes) TableBytes {
 	return TableBytes{t.active - other.active, t.all - other.all}
 }
 
-// IndexSpace indexes the codes that a space has, on so many goroutines.
+// IndexSpace makes segments of all codes that a space has now, with tables as far as the
+// budget goes, on up to workers goroutines, one build after the other. Each code set is looked
+// at once, so that it ends however many codes come meanwhile. A space that has been dropped,
+// or is not loaded, has nothing to build.
 func (d *Database) IndexSpace(ctx context.Context, collection, space uint32, workers int) error {
 	done := map[*CodeSet]bool{}
 	for {

@@ -1,14 +1,15 @@
 package state
 
-// A Catalogue is all collections as readers see them. It is immutable: with and without
-// return another one, for some 100 bytes a level of its maps.
+// A Catalogue is all collections as readers see them. It is immutable: With and without return
+// another one, for some 100 bytes a level of its maps. Both maps have the same collections.
 type Catalogue struct {
 	Collections persistentMap[uint32, *CollectionView] // by id
 	IDs         persistentMap[string, uint32]          // by name
-	Tables      TableBytes                             // of all collections
+	Tables      TableBytes                             // the sum of CollectionView.tables
 }
 
-// With returns the catalogue with collections, in place of those of the same ids.
+// With returns the catalogue with these collections, in place of those with the same ids. Ids
+// and names never change, nor does another collection get them.
 func (c Catalogue) With(changed ...*CollectionView) Catalogue {
 	owned := c.Collections.Len() == 0 // as at opening: what is made here has no readers yet
 	for _, cv := range changed {
@@ -23,7 +24,7 @@ func (c Catalogue) With(changed ...*CollectionView) Catalogue {
 	return c
 }
 
-// without returns the catalogue without a collection.
+// without returns the catalogue without a collection, which need not be there.
 func (c Catalogue) without(id uint32) Catalogue {
 	if old, found := c.Collections.Get(id); found {
 		c.IDs = c.IDs.without(old.Name)
@@ -33,7 +34,7 @@ func (c Catalogue) without(id uint32) Catalogue {
 	return c
 }
 
-// Named returns the collection of a name.
+// Named returns the collection with a name, and whether there is one.
 func (c Catalogue) Named(name string) (*CollectionView, bool) {
 	id, found := c.IDs.Get(name)
 	if !found {

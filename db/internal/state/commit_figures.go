@@ -8,18 +8,19 @@ import (
 )
 
 // commitFigures are what the committer has done since opening. Safe for concurrent use.
+// Commits of tables count in Put at most.
 type commitFigures struct {
-	Put     atomic.Uint64 // items
-	Deleted atomic.Uint64
+	Put     atomic.Uint64 // items that were put or merged
+	Deleted atomic.Uint64 // items that were there
 
-	Waiting  atomic.Int64 // requests
-	Commits  signal.Latencies
-	Requests atomic.Uint64
-	Bytes    atomic.Uint64
-	Syncs    signal.Latencies
+	Waiting  atomic.Int64     // requests that were submitted and are not answered
+	Commits  signal.Latencies // from the first request to the view
+	Requests atomic.Uint64    // that were committed
+	Bytes    atomic.Uint64    // of their batches
+	Syncs    signal.Latencies // how long commits have waited for the disk
 }
 
-// Changed counts what a commit has made of items.
+// Changed counts the items that a committed request has put and deleted.
 func (c *commitFigures) Changed(r *Request) {
 	for _, ch := range r.Changes {
 		switch ch.Kind {
@@ -33,7 +34,8 @@ func (c *commitFigures) Changed(r *Request) {
 	}
 }
 
-// committed counts a commit of some requests that began at a time.
+// committed counts a commit that was begun at a time and of which taken are the requests, also
+// those that were refused.
 func (c *commitFigures) committed(tx *Tx, taken []*Request, began time.Time) {
 	c.Commits.Since(began)
 	c.Bytes.Add(uint64(tx.Batch.Len()))

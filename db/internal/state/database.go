@@ -14,47 +14,63 @@ import (
 )
 
 // A Database is what goes on in an open database: its store, the committer, the view that
-// new readers get, and the indexer. Safe for concurrent use.
+// new readers get, and the indexer. Safe for concurrent use, from Run to End.
+//
+// Package db makes it with New, opens the store, and calls Open and Run. To close, it ends
+// what runs in the background, closes Guard, which waits for all calls, and calls End.
 type Database struct {
-	Engine     *store.Engine
-	Signals    *signal.Sender
-	tableBytes int64 // of memory that tables of substrings may take (Options.IndexCacheBytes)
+	Engine     *store.Engine  // Engine.DB is set by Open
+	Signals    *signal.Sender // hears of operations and events
+	tableBytes int64          // of memory that tables of substrings may take (Options.IndexCacheBytes); negative: none
 
-	Committer *Committer
-	Current   atomic.Pointer[View]
-	Guard     guard
+	Committer *Committer // made by Open; it runs from Run to End
 
-	pins pins // views that snapshots and runs keep
+	// Current is the view that new readers get. Only the committer replaces it (setCurrent),
+	// so in a request it stays. Elsewhere take a reference with Latest, or with Acquire.
+	Current atomic.Pointer[View]
 
-	// Stopping ends when Close begins.
+	Guard guard // counts calls, see Acquire
+
+	pins pins // views that snapshots and runs keep; released by End
+
+	// Stopping ends when Close begins: a long call that has entered Guard gives up then.
+	// Package db sets it before Open returns.
 	Stopping context.Context
 
-	// changed, unless nil, hears which collections a new view shows otherwise than the one before.
+	// changed, unless nil, hears which collections a new view shows otherwise than the one
+	// before. It is called in the committer, and must not wait.
 	changed func([]*CollectionView)
 
 	indexWanted chan struct{} // asks the indexer to look; holds one
-	indexing    sync.Mutex    // held while an index is made, until it is installed
+
+	// indexing is held while an index is made, until the committer has installed it: each
+	// build begins with what the one before has installed. The committer never takes it.
+	indexing sync.Mutex
 }
 
-// New returns a database whose store is to be opened. TableBytes bounds what tables of
+// New returns a database whose store is to be opened. tableBytes bounds what tables of
 // substrings take in memory. changed, unless nil, hears which collections a new view shows
 // otherwise than the one before; it must not wait.
 func New(engine *store.Engine, signals *signal.Sender, tableBytes int64, changed func([]*CollectionView)) *Database {
 	return &Database{Engine: engine, Signals: signals, tableBytes: tableBytes, changed: changed, indexWanted: make(chan struct{}, 1)}
 }
 
-// None returns one that refuses all calls with an error.
+// None returns a database that refuses all calls with err: that of a handle which nobody has
+// opened.
 func None(engine *store.Engine, signals *signal.Sender, err error) *Database {
 	return &Database{Engine: engine, Signals: signals, Guard: guard{closed: err}}
 }
 
-// Open reads the state of an open store, which has had so many commits.
+// Open reads the state of the store kv, whose last commit has the number sequence, and loads
+// the codes of code sets that have few. It starts nothing: until Run nobody else may use the
+// database. It costs as much as reading all models, live rows and labels. An error leaves kv
+// to the caller.
 func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (err error) {
 	c := &Committer{
 		Store: kv, Log: d.Engine.Log, Admit: d.Engine.Admit, keepUp: d.Engine.KeepUp, fullDisk: d.Engine.FullDisk,
 		noSync: noSync, readOnly: readOnly, Sequence: sequence,
 		queue: make(chan *Request, 64), finished: make(chan struct{}),
-		Current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
+		current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
 	c.Tables = func() *store.Tables { return d.Engine.Tables(c.Sequence) }
 	if c.States, err = loadStates(kv); err != nil {
@@ -73,7 +89,9 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 	return nil
 }
 
-// loadFew loads the codes of the sets of a collection that have few.
+// loadFew loads those code sets of a collection that have at most LoadAtOnce numbers. Codes
+// that are damaged are no error here: they concern those who need these codes, and whom
+// Loading tells.
 func (d *Database) loadFew(r pebble.Reader, s *CollectionState, cv *CollectionView) (err error) {
 	for i, sp := range s.Spaces {
 		for j, set := range sp.Sets {
@@ -96,8 +114,8 @@ func (d *Database) loadFew(r pebble.Reader, s *CollectionState, cv *CollectionVi
 	return nil
 }
 
-// Run starts the committer, which tells keeper, if not nil, what is durable. It returns the
-// first view, which must be released.
+// Run starts the committer, which tells keeper, if not nil, what is durable. It publishes the
+// first view and returns it, to be released.
 func (d *Database) Run(keeper *store.Keeper) (first *View) {
 	d.Committer.keeper = keeper
 	d.Committer.publish()
@@ -106,7 +124,8 @@ func (d *Database) Run(keeper *store.Keeper) (first *View) {
 	return first
 }
 
-// End ends the committer, when nothing is asked of it any more, and lets go of all views.
+// End ends the committer, and lets go of all views. No request may come any more: all
+// calls and all background work that makes any have ended. The store stays open.
 func (d *Database) End() {
 	d.pins.releaseAll()
 	close(d.Committer.queue)
@@ -114,7 +133,9 @@ func (d *Database) End() {
 	d.Current.Load().Release()
 }
 
-// setCurrent makes v the view that new readers get, in which some collections have changed.
+// setCurrent makes v the view that new readers get, takes over its reference, and drops that
+// of the view before. changed are the collections that have changed in it. It runs in the
+// committer.
 func (d *Database) setCurrent(v *View, changed []*CollectionView) {
 	old := d.Current.Swap(v)
 	if old != nil {
@@ -130,7 +151,7 @@ func (d *Database) setCurrent(v *View, changed []*CollectionView) {
 }
 
 // Read gives f the current view, and keeps it and the database open for as long
-// as f runs.
+// as f runs. The error is ErrClosed, or that of f.
 func (d *Database) Read(f func(v *View) error) error {
 	v, done, err := d.Acquire()
 	if err != nil {
@@ -140,8 +161,8 @@ func (d *Database) Read(f func(v *View) error) error {
 	return f(v)
 }
 
-// Acquire returns the current view; done must be called when it is not needed
-// any more.
+// Acquire returns the current view, and keeps the database open. done must be called once,
+// when the view is not needed any more: Close waits for that. The error is ErrClosed.
 func (d *Database) Acquire() (v *View, done func(), err error) {
 	if err := d.Guard.Enter(); err != nil {
 		return nil, nil, err
@@ -150,10 +171,10 @@ func (d *Database) Acquire() (v *View, done func(), err error) {
 	return v, func() { v.Release(); d.Guard.Leave() }, nil
 }
 
-// Latest returns the current view for whoever keeps the database open already; it must
-// be released.
+// Latest returns the current view with a reference, to be released. The caller has entered
+// Guard, or runs in the background between Run and End. It never waits.
 func (d *Database) Latest() *View {
-	for {
+	for { // again only where the committer has replaced the view between the two calls
 		if v := d.Current.Load(); v.Acquire() {
 			return v
 		}

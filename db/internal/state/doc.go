@@ -5,14 +5,32 @@
 //   - A request is applied whole or not at all: it is resolved first, which reads and finds all
 //     that can be wrong, and then applied, which only writes to memory and the batch.
 //   - Committer.committed is the one end of a commit: sequence, side file, view.
-//   - A View is one state of everything, with a snapshot of the store. It never changes; who
-//     has acquired it releases it.
+//   - A View is one state of everything, with a snapshot of the store. It never changes. Each
+//     Acquire is followed by a Release.
 //   - Database holds these with the store, the indexer, which makes tables of codes, and the
 //     loading of codes after opening.
+//
+// Everything comes in pairs: a state, which the committer owns and changes, and a view of it,
+// which readers share: CollectionState and CollectionView, SpaceState and SpaceView, CodeSet
+// and CodeSetView. A publish method makes the second of the first. They share bitmaps, tables,
+// descriptors and models; the committer copies a bitmap before it changes one that a view
+// shows (sharedBitmap), and mih.Writer does the same for tables.
+//
+// To follow one write: Committer.Submit, commitTx, Tx.Resolve, Tx.Apply, Tx.put, Tx.SetCodes,
+// Tx.commit, Committer.committed, Committer.publish, Database.setCurrent. To follow one read:
+// Database.Acquire, View.Collection, CollectionView.InSpace, CollectionView.CodesFor.
 //
 // Goroutines: Run starts the committer and End ends it; Load and RunIndexer run in one that
 // the caller starts, and end with their context.
 //
-// Locks: Guard.mu, Labels.mu and Database.indexing are each held alone. What is handed to
-// Committer.Do and its kin runs in the committer: it must not call these again.
+// Locks: guard.mu and Labels.mu are each held alone, for moments. Database.indexing is held
+// while an index is made, and while the committer shows it. What is handed to Committer.Do and
+// its kin runs in the committer: it must not call these again, nor wait for anyone who does.
+//
+// Invariants and their tests: requests whole or not at all, db/faults_test.go and
+// db/inject_test.go; what is in memory is what is in the store, db/spaces_check_test.go; views
+// that stay as they are, db/spaces_concurrent_test.go, under the race detector.
+//
+// It imports store, spaces and record, and no room that reads views or writes tables: those
+// import it.
 package state

@@ -15,7 +15,7 @@ import (
 // field of strings, and slices for the other indexed fields, all cut into
 // containers of 65,536 rows (codec/key.go, codec/slices.go). Every write that
 // changes what an item says changes the sets, in the same batch. For that it has
-// to know what the item said before, which only the old record tells: resolve
+// to know what the item said before, which only the old record tells: Resolve
 // reads it, in collections that have labels or indexed fields.
 
 // indexes reports whether items of the collection can be in any of the sets.
@@ -111,8 +111,8 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 	return out, nil
 }
 
-// before returns the terms of a row as the transaction leaves it. If it has an item, that
-// has been resolved.
+// before returns the terms of a row as the transaction leaves it so far, by what Resolve has
+// read. The row has an item.
 func (tx *Tx) before(s *CollectionState, row uint32) record.Terms {
 	at := itemRow{s.ID, row}
 	if it := tx.items[at]; it != nil {
@@ -122,7 +122,8 @@ func (tx *Tx) before(s *CollectionState, row uint32) record.Terms {
 	return tx.terms[at]
 }
 
-// index takes a row out of the sets of the terms before and puts it into those after.
+// index takes a row out of the sets of the terms before and puts it into those after. Sets of
+// terms that are the same are not touched.
 func (tx *Tx) index(s *CollectionState, row uint32, before, after record.Terms) {
 	container, low := uint16(row>>16), uint16(row)
 	put := func(key []byte, in bool) {
@@ -149,15 +150,18 @@ func (tx *Tx) index(s *CollectionState, row uint32, before, after record.Terms) 
 	})
 }
 
-// FieldSlices are the changes to the slices of a field in one container; those
-// without a change are the zero layer.
+// FieldSlices are the changes to the bit slices of an indexed field in one container of rows,
+// by slice (codec/slices.go). Slices without a change are the zero Layer, which has no
+// bitmaps. The zero value is ready.
 type FieldSlices [codec.SliceCount]codec.Layer
 
+// A fieldContainer is where such changes belong.
 type fieldContainer struct {
-	collection       uint32
-	field, container uint16
+	collection       uint32 // id
+	field, container uint16 // position of the field; row >> 16
 }
 
+// slicesOf returns the changes of this transaction to the slices of a field in a container.
 func (tx *Tx) slicesOf(s *CollectionState, field, container uint16) *FieldSlices {
 	at := fieldContainer{s.ID, field, container}
 	slices := tx.slices[at]
@@ -168,6 +172,7 @@ func (tx *Tx) slicesOf(s *CollectionState, field, container uint16) *FieldSlices
 	return slices
 }
 
+// Put puts a row, given by its low 16 bits, into a slice, or takes it out.
 func (f *FieldSlices) Put(slice byte, low uint16, in bool) {
 	l := &f[slice]
 	if l.Added == nil {
@@ -180,7 +185,8 @@ func (f *FieldSlices) Put(slice byte, low uint16, in bool) {
 	}
 }
 
-// Change sets or clears the bits of an image.
+// Change puts a row, given by its low 16 bits, into the slices of all bits that are set in
+// image, or takes it out of them. Other slices stay as they are.
 func (f *FieldSlices) Change(low uint16, image uint64, in bool) {
 	for ; image != 0; image &= image - 1 {
 		f.Put(codec.SliceOf(bits.TrailingZeros64(image)), low, in)
@@ -208,6 +214,8 @@ func (tx *Tx) finishLayers() error {
 	return nil
 }
 
+// finishLayer adds the change l to the set under key to the batch: as a layer that Pebble
+// merges, or now and then with all that is there (see MaxLayers).
 func (tx *Tx) finishLayer(key []byte, l codec.Layer) error {
 	b, err := l.Append(nil, false)
 	if err != nil {
@@ -222,7 +230,8 @@ func (tx *Tx) finishLayer(key []byte, l codec.Layer) error {
 	return tx.Batch.Merge(key, b, nil)
 }
 
-// wholeLayer returns the sum of a set in the store and a layer.
+// wholeLayer returns the sum of the set that is in the store under key and a layer, as it is
+// stored whole.
 func (tx *Tx) wholeLayer(key, layer []byte) ([]byte, error) {
 	base, err := record.Get(tx.Committer.Store, key)
 	if err != nil {
@@ -248,9 +257,10 @@ const MaxLayers = 128
 
 // layerCounts counts the layers that were written since each set was last written
 // whole. There may be a set for every item, as for fields that tell items apart,
-// so sets share counters; what comes of it is that some are written whole earlier.
+// so sets share counters, by a hash of their keys: some are written whole earlier for that.
 type layerCounts [1 << 12]uint8
 
+// newLayerCounts returns counters that are spread between 0 and MaxLayers.
 func newLayerCounts() *layerCounts {
 	c := new(layerCounts)
 	for i := range c {

@@ -10,11 +10,13 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A histogram counts the distances from the queries of a space to their nearest hits,
-// from 0 to the number of bits. The revisions of the space share it.
+// A histogram counts the distances from the queries of a space to their nearest hits, at the
+// place of the distance, from 0 to the number of bits. Searches count with one atomic addition
+// each. The revisions and views of the space share it; it begins empty when the database is
+// opened.
 type histogram []atomic.Int64
 
-// Report sums the counts up.
+// Report sums the counts up as they are now; nil where there were no queries.
 func (h histogram) Report() *report.Distances {
 	var few [257]int64
 	counts := few[:0]
@@ -24,7 +26,7 @@ func (h histogram) Report() *report.Distances {
 	return DistancesOf(counts)
 }
 
-// DistancesOf sums up how many queries there were by distance; nil for none.
+// DistancesOf sums up counts[d] queries at each distance d; nil where there were none.
 func DistancesOf(counts []int64) *report.Distances {
 	n, sum := int64(0), int64(0)
 	for d, count := range counts {
@@ -46,16 +48,16 @@ func DistancesOf(counts []int64) *report.Distances {
 	}
 }
 
-// A knownBalance is the last balance of the codes of a space, so that Stats costs little
-// however often it is called. All revisions of the space have one.
+// A knownBalance is the last balance of the codes of a space that was measured, so that Stats
+// costs little however often it is called. All revisions and views of a space share one.
 type knownBalance struct {
-	Measuring sync.Mutex
-	Last      atomic.Pointer[MeasuredBalance]
+	Measuring sync.Mutex                      // held while a balance is measured
+	Last      atomic.Pointer[MeasuredBalance] // nil: none yet
 }
 
-// MeasuredBalance is a balance and what it is of.
+// A MeasuredBalance is a balance, and the tables of codes that it is of. It does not change.
 type MeasuredBalance struct {
-	Tables  []weak.Pointer[mih.Table] // that it must not keep
+	Tables  []weak.Pointer[mih.Table] // weak, so that it keeps no old table in memory
 	Balance *report.Balance
-	Until   time.Time // when it is worth the time to measure another one
+	Until   time.Time // before it another one is not worth the time, though the codes have changed
 }

@@ -10,43 +10,53 @@ import (
 // Calls that begin after Close has are refused rather than made to wait, so that
 // a call made inside another cannot deadlock with Close.
 type guard struct {
-	Mu     sync.Mutex
-	Calls  int
+	mu     sync.Mutex    // guards the fields below; held for moments
+	calls  int           // that have entered and not left
 	closed error         // that calls get; nil while it is open
-	idle   chan struct{} // closed when the last call has gone, after close
+	idle   chan struct{} // made by Close; closed when the last call has left after that
 }
 
-// Enter counts a call, which must leave; an error says why it must not go on.
+// Enter counts a call, which must Leave. With an error, mostly ErrClosed, it does not count
+// and must not go on. It never waits.
 func (g *guard) Enter() error {
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.closed == nil {
-		g.Calls++
+		g.calls++
 	}
 	return g.closed
 }
 
+// Leave is the end of a call that has entered.
 func (g *guard) Leave() {
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
-	if g.Calls--; g.Calls == 0 && g.closed != nil {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.calls--; g.calls == 0 && g.closed != nil {
 		close(g.idle)
 	}
 }
 
-// Close keeps new calls out and waits for the others; an error if it was closed
-// already.
+// Calls returns how many calls are going on, for tests that wait until some are.
+func (g *guard) Calls() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.calls
+}
+
+// Close keeps new calls out and waits until all others have left. A second Close gives the
+// error that calls get, and waits for nobody. A call must not close the guard that it has
+// entered.
 func (g *guard) Close() error {
-	g.Mu.Lock()
+	g.mu.Lock()
 	if err := g.closed; err != nil {
-		g.Mu.Unlock()
+		g.mu.Unlock()
 		return err
 	}
 	g.closed, g.idle = fault.ErrClosed, make(chan struct{})
-	if g.Calls == 0 {
+	if g.calls == 0 {
 		close(g.idle)
 	}
-	g.Mu.Unlock()
+	g.mu.Unlock()
 	<-g.idle
 	return nil
 }

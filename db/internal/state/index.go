@@ -9,16 +9,20 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// This file keeps what is stored of a code set in step with the table in memory:
-// which code a row has, the codes, which rows carry each, and the postings of their
-// substrings.
+// This file keeps the records of a code set in step with its table in memory: which code a row
+// has, the codes, which rows carry each, and the postings of their substrings. Each change is
+// made in both at once, so that the table is always what the store will be after the commit.
+// bulk.targetCodes writes the same records for many rows; db/spaces_check_test.go and Verify
+// compare all of them.
 
-// A postingChange adds the number of a code to a posting of a code set, or takes it
-// out.
+// A postingChange adds the number of a code to a posting of a code set, or takes it out. It
+// takes 16 bytes, as a code has one for each substring and a transaction may have millions.
 type postingChange struct {
-	set, value, n uint32 // set: its place in tx.sets
-	substring     uint16
-	out           bool
+	set       uint32 // its place in Tx.sets
+	value     uint32 // of the substring
+	n         uint32 // number of the code
+	substring uint16 // number of the substring in the cut of record.Split
+	out       bool   // takes the number out
 }
 
 // compare orders changes by the posting and then by the number, those of one set as
@@ -43,7 +47,9 @@ func (a postingChange) samePosting(b postingChange) bool {
 // postingEditBytes estimates what one edit takes in a batch.
 const postingEditBytes = 32
 
-// setPosting adds the number of a code to its postings, or takes it out.
+// setPosting adds the number of a code to its postings, one for each substring of c, or takes
+// it out. Codes enter their postings when the first row gets them and leave with the last, so
+// that most writes, whose codes are there already, touch no posting.
 func (tx *Tx) setPosting(set *CodeSet, n uint32, c codec.Code, in bool) {
 	at := slices.Index(tx.sets, set)
 	if at < 0 {
@@ -88,8 +94,10 @@ func (tx *Tx) finishPostings() error {
 	return nil
 }
 
-// SetCodes makes enc the codes of the row in all targets of a space; an empty one takes
-// away the codes that it has.
+// SetCodes makes enc the codes of the row in all targets of a space, and its stored
+// projection; the zero Encoding takes away the codes that it has. It changes tables, the batch
+// and the numbers of the space; the caller calls Touch. The codes of the collection must be
+// loaded, and RoomFor has to have admitted a new code: then there is no error.
 func (tx *Tx) SetCodes(s *CollectionState, sp *SpaceState, row uint32, enc spaces.Encoding) error {
 	had := sp.HasCode(row)
 	for i, set := range sp.Sets {
@@ -113,7 +121,8 @@ func (tx *Tx) SetCodes(s *CollectionState, sp *SpaceState, row uint32, enc space
 	return nil
 }
 
-// setCode makes a code that of the row for one target, or takes it away.
+// setCode makes given the code of the row for one target, or takes the code away where given
+// has none. A code that stays the same is marked with the present provenance and revision.
 func (tx *Tx) setCode(s *CollectionState, sp *SpaceState, set *CodeSet, row uint32, given spaces.TargetCode) error {
 	old, had := set.Table.Table().CodeOf(row)
 	same := had && given.Code != nil && slices.Equal(set.Table.Table().Code(old), given.Code)
@@ -132,14 +141,16 @@ func (tx *Tx) setCode(s *CollectionState, sp *SpaceState, set *CodeSet, row uint
 			tx.linkCode(set, n, row, isNew)
 			old = n
 		}
-		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.From, Revision: set.In.Revision}.Append(nil))
+		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.From, Revision: set.in.Revision}.Append(nil))
 	} else if had {
 		rowCodes().Clear(byte(row))
 	}
 	return nil
 }
 
-// linkCode records that a row carries code number n.
+// linkCode records that a row carries code number n, which isNew says that no row has carried
+// before. The row stands beside the code as long as it is the only one; with a second one both
+// move to layers of rows.
 func (tx *Tx) linkCode(set *CodeSet, n, row uint32, isNew bool) {
 	t := set.Table.Table()
 	rows := t.Rows(n)
@@ -159,7 +170,9 @@ func (tx *Tx) linkCode(set *CodeSet, n, row uint32, isNew bool) {
 	set.Table.Add(n, row)
 }
 
-// unlinkCode records that a row does not carry code number n any more.
+// unlinkCode records that a row does not carry code number n any more. A code that no row
+// carries loses its postings and its number for ever; one row that is left moves back beside
+// the code.
 func (tx *Tx) unlinkCode(set *CodeSet, n, row uint32) {
 	t := set.Table.Table()
 	c := t.Code(n)
@@ -179,18 +192,20 @@ func (tx *Tx) unlinkCode(set *CodeSet, n, row uint32) {
 	}
 }
 
-// rowBlock returns the edit of a block of rows of a space.
+// rowBlock returns the edit of the block of a kind of the space that holds a row. Entries have
+// width bytes.
 func (tx *Tx) rowBlock(s *CollectionState, sp *SpaceState, k record.CodeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
 	first := uint64(row) / codec.BlockRows * codec.BlockRows
 	return tx.Block(k.Block(kind, row), width, sp.fresh || first >= s.FreshRow)
 }
 
-// codeBlock returns the edit of the block with code number n.
+// codeBlock returns the edit of the block that has, or is to have, code number n.
 func (tx *Tx) codeBlock(set *CodeSet, n uint32) *codec.BlockEdit {
 	first := uint64(n) / codec.BlockRows * codec.BlockRows
 	return tx.Block(set.Block(codec.KindCodes, n), codec.CodeEntryBytes(set.Bits), first >= set.FreshCode)
 }
 
+// setCodeEntry writes the entry of code number n, with the row that stands beside it.
 func (tx *Tx) setCodeEntry(set *CodeSet, n, row uint32) {
 	tx.codeBlock(set, n).Set(byte(n), codec.AppendCodeEntry(nil, set.Table.Table().Code(n), set.Bits, row))
 }

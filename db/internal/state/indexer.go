@@ -17,7 +17,7 @@ import (
 // looked. It works on a view, so that nobody waits for it, and hands what it has
 // made to the committer, which shows it with the next view.
 
-// wantIndex asks the indexer to look.
+// wantIndex asks the indexer to look, now or when it has done what it is at.
 func (d *Database) wantIndex() {
 	select {
 	case d.indexWanted <- struct{}{}:
@@ -25,7 +25,8 @@ func (d *Database) wantIndex() {
 	}
 }
 
-// RunIndexer indexes what is due until the context ends.
+// RunIndexer indexes what is due, on half of the processors, until the context ends. A build
+// that fails is told as an event, and is due again when the collection changes next.
 func (d *Database) RunIndexer(ctx context.Context) {
 	for {
 		select {
@@ -38,21 +39,22 @@ func (d *Database) RunIndexer(ctx context.Context) {
 	}
 }
 
-// indexOne builds the index of one code set, if one is due, and reports whether it
-// did.
+// indexOne runs one build that is due, and reports whether it did: then there may be another.
 func (d *Database) indexOne(ctx context.Context) bool {
 	built, err := d.indexAs(ctx, work.Background(), d.Due, d.Signals.BeginUntraced)
 	return built && err == nil
 }
 
-// Index runs the first build of tables that choose returns for a code set, on so many
-// goroutines, and installs what it has made. Builds go one after the other, as each begins with what the
-// one before has installed.
+// Index runs one build on so many goroutines, and installs what it has made, so that the next
+// view shows it: the first build that choose returns for a code set of the present view, those
+// of active spaces first. choose returns nil for a set with nothing to build. built is false
+// where there is nothing for any set. Builds wait for each other, as each begins with what the
+// one before has installed; readers and writers do not wait.
 func (d *Database) Index(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build) (built bool, err error) {
 	return d.indexAs(ctx, workers, choose, d.Signals.BeginInBackground)
 }
 
-// indexAs is index as an operation that begins in one way or another.
+// indexAs is Index, as an operation that begin has begun: one of the methods of signal.Sender.
 func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, *CodeSetView) *mih.Build, begin func(context.Context, event.Op, string) (context.Context, *signal.Operation)) (built bool, err error) {
 	d.indexing.Lock()
 	defer d.indexing.Unlock()
@@ -75,7 +77,8 @@ func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, 
 			return false, fault.Annotate(err, "index collection %q", cv.Name)
 		}
 		return true, d.Committer.Show(ctx, func() error {
-			// Its space may have been dropped.
+			// The space may have been dropped meanwhile. If not, nobody else has installed a
+			// build of this set since v, as indexing is held.
 			if s := d.Committer.States[cv.ID]; s != nil && s.holds(set.Set) {
 				set.Set.Table.Install(b)
 				d.Committer.Touch(s)
@@ -86,7 +89,7 @@ func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, 
 	return false, nil
 }
 
-// holds reports whether a code set is still one of the collection's.
+// holds reports whether a code set is still in one of the spaces of the collection.
 func (s *CollectionState) holds(set *CodeSet) bool {
 	return slices.ContainsFunc(s.Spaces, func(sp *SpaceState) bool { return slices.Contains(sp.Sets, set) })
 }

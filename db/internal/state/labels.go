@@ -5,18 +5,21 @@ import (
 	"sync"
 )
 
-// Labels numbers the labels of a collection by first appearance. Numbers are
-// never reused, so readers of an older state may go on using it. All methods
-// are safe for concurrent use; only the committer adds.
+// Labels numbers the labels of a collection by first appearance: the ids are 0, 1, 2 and so
+// on. Numbers are never used again, so that all views share one Labels: no record of an older
+// view has the id of a later label, and CollectionView.Names has the labels of the view. All
+// methods are safe for concurrent use; only the committer adds.
 type Labels struct {
-	mu    sync.RWMutex
-	ids   map[string]uint32
-	names []string
+	mu    sync.RWMutex      // guards the fields below
+	ids   map[string]uint32 // by name
+	names []string          // by id; only appended to, so that All may share it
 }
 
+// NewLabels returns a numbering without labels.
 func NewLabels() *Labels { return &Labels{ids: map[string]uint32{}} }
 
-// Lookup returns the ids of those names that are known, ascending.
+// Lookup returns the ids of those names that are known, ascending and each once, in a slice of
+// the caller's own.
 func (l *Labels) Lookup(names []string) []uint32 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -30,7 +33,7 @@ func (l *Labels) Lookup(names []string) []uint32 {
 	return slices.Compact(ids)
 }
 
-// ID returns the id of a label.
+// ID returns the id of a label, and whether it has one.
 func (l *Labels) ID(name string) (uint32, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -38,7 +41,7 @@ func (l *Labels) ID(name string) (uint32, bool) {
 	return id, ok
 }
 
-// Name returns the name of a label.
+// Name returns the name of the label with an id, and whether there is one.
 func (l *Labels) Name(id uint32) (string, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -48,14 +51,15 @@ func (l *Labels) Name(id uint32) (string, bool) {
 	return l.names[id], true
 }
 
-// All returns the names by id; the slice must not be written to.
+// All returns the names by id, as of now; the slice is shared and must not be written to.
 func (l *Labels) All() []string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.names[:len(l.names):len(l.names)]
 }
 
-// Add returns the id of the name and whether it is new.
+// Add returns the id of the name, which it gives it if it has none, and whether it is new.
+// Only the committer calls it, and stores the new label in the same commit.
 func (l *Labels) Add(name string) (id uint32, isNew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,31 +22,34 @@ import (
 // and until then searches read what they need from the store. Writers of a
 // collection wait for its codes, as they have to know which number a code has.
 
-// Loading tells those who need the codes of a set in memory when they are there.
+// A Loading is the loading of one code set after opening, for those who wait for it. The
+// goroutine that loads the codes ends it, once. Safe for concurrent use.
 type Loading struct {
-	Wanted chan struct{} // somebody waits; holds one
-	Done   chan struct{} // closed when the table is there, or cannot be
-	Err    error         // set before that
+	wanted chan struct{} // says that somebody waits, so that loading begins at once; holds one
+	done   chan struct{} // closed when the next view has the table, or it cannot be loaded
+	err    error         // why it cannot be; set before done is closed, and read after
 }
 
-func NewLoading() *Loading {
-	return &Loading{Wanted: make(chan struct{}, 1), Done: make(chan struct{})}
+// newLoading returns a loading that has not begun.
+func newLoading() *Loading {
+	return &Loading{wanted: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// Wait waits until the codes are in memory.
-func (l *Loading) Wait(ctx context.Context) error {
+// wait waits until the codes are in memory, and the present view has them. The error says why
+// they cannot be: damage, a failure to read, ErrClosed; or it is that of the context.
+func (l *Loading) wait(ctx context.Context) error {
 	select {
-	case <-l.Done:
-		return l.Err
+	case <-l.done:
+		return l.err
 	default:
 	}
 	select {
-	case l.Wanted <- struct{}{}:
+	case l.wanted <- struct{}{}:
 	default: // it knows
 	}
 	select {
-	case <-l.Done:
-		return l.Err
+	case <-l.done:
+		return l.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -55,44 +58,47 @@ func (l *Loading) Wait(ctx context.Context) error {
 // ended reports whether nobody need wait any more.
 func (l *Loading) ended() bool {
 	select {
-	case <-l.Done:
+	case <-l.done:
 		return true
 	default:
 		return false
 	}
 }
 
-// damage returns what is wrong with the codes of a set, if loading them has found
-// something: the store could be searched without them, but by what it says.
+// damage returns the error of loading the codes of a set, if that has found damage. Searches
+// refuse the set then: the store could answer them without the table, but from the same
+// damaged records.
 func (v *CodeSetView) damage() error {
-	if v.Loading != nil && v.Loading.ended() && errors.Is(v.Loading.Err, fault.ErrCorrupt) {
-		return v.Loading.Err
+	if v.loading != nil && v.loading.ended() && errors.Is(v.loading.err, fault.ErrCorrupt) {
+		return v.loading.err
 	}
 	return nil
 }
 
-// LoadAtOnce is the number of codes that are loaded before Open returns: it takes
-// a few milliseconds.
+// LoadAtOnce bounds the code sets that are loaded before Open returns: those that have given
+// out at most so many code numbers. That takes a few milliseconds.
 const LoadAtOnce = 10_000
 
-// loadAfter is how long after opening codes begin to be loaded, unless somebody
-// waits for them: whoever opens a database often searches at once, and the memory
-// that loading takes makes the garbage collector run, on the time of that search.
+// loadAfter is how long after opening codes begin to be loaded, unless somebody waits for
+// them. A program that opens a database often searches at once, and the memory that loading
+// takes makes the garbage collector run, on the time of that search.
 const loadAfter = 10 * time.Millisecond
 
-// Load loads the codes of all collections that have some, one after the other.
-// It works on the first view, as no item of a collection changes before its codes
-// are there.
+// Load loads the codes of all code sets that Open has left, one after the other, those of
+// active spaces first, and has the committer show each. v is the first view: it is still right
+// for these codes, as no item of a collection changes before its codes are there. It returns
+// when all are loaded or have failed, or the context has ended, which those who wait hear as
+// ErrClosed.
 func (d *Database) Load(ctx context.Context, v *View) {
 	start, cancel := context.WithTimeout(ctx, loadAfter)
 	defer cancel()
 	for set, cv := range v.Sets() {
-		if set.Loading == nil || set.Table != nil || set.Loading.ended() {
+		if set.loading == nil || set.Table != nil || set.loading.ended() {
 			continue
 		}
 		select {
 		case <-start.Done():
-		case <-set.Loading.Wanted:
+		case <-set.loading.wanted:
 		}
 		octx, op := d.Signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
 		bare := set.standing == spaceBuilding || !d.afford(d.Current.Load(), set, mih.TableBytes(set.Bits, set.Codes))
@@ -114,28 +120,29 @@ func (d *Database) Load(ctx context.Context, v *View) {
 		op.End(err, set.event())
 		switch {
 		case err == nil:
-			close(set.Loading.Done)
+			close(set.loading.done)
 		case ctx.Err() != nil:
-			set.Loading.Err = fault.ErrClosed
-			close(set.Loading.Done)
+			set.loading.err = fault.ErrClosed
+			close(set.loading.done)
 		default:
-			notLoaded(set.Loading, err)
+			notLoaded(set.loading, err)
 		}
 	}
 }
 
-// event returns what events say of the codes of a set.
+// event returns what events of loading and indexing say of a code set.
 func (v *CodeSetView) event() event.Event {
 	return event.Event{Space: v.Space, Items: int64(v.Coded), Attrs: []slog.Attr{slog.Int("codes", v.Codes)}}
 }
 
-// notLoaded tells those who need codes why they cannot have them.
+// notLoaded ends a loading that has failed.
 func notLoaded(l *Loading, err error) {
-	l.Err = err
-	close(l.Done)
+	l.err = err
+	close(l.done)
 }
 
-// Loaded waits until the codes of the collection are in memory.
+// Loaded waits until the codes of the collection are in memory, in all spaces. Writers call it
+// before they submit a request. Once they are, it costs a look at the view.
 func (c Collection) Loaded(ctx context.Context) error {
 	var all []*Loading
 	err := c.Read(func(_ *View, cv *CollectionView) error {
@@ -148,22 +155,24 @@ func (c Collection) Loaded(ctx context.Context) error {
 	return WaitForAll(ctx, all)
 }
 
-// AppendLoading appends what there is to wait for before the codes of the
-// collection are in memory.
+// AppendLoading appends the loadings to wait for before the codes of the collection are in
+// memory, also those that have ended. Wait for them without holding a view, which would keep
+// the old state of the store.
 func (cv *CollectionView) AppendLoading(dst []*Loading) []*Loading {
 	for _, sp := range cv.Spaces {
 		for _, set := range sp.Sets {
-			if set.Loading != nil {
-				dst = append(dst, set.Loading)
+			if set.loading != nil {
+				dst = append(dst, set.loading)
 			}
 		}
 	}
 	return dst
 }
 
+// WaitForAll waits until all of these loadings have ended, or for the first error.
 func WaitForAll(ctx context.Context, all []*Loading) error {
 	for _, l := range all {
-		if err := l.Wait(ctx); err != nil {
+		if err := l.wait(ctx); err != nil {
 			return err
 		}
 	}
@@ -174,8 +183,11 @@ func WaitForAll(ctx context.Context, all []*Loading) error {
 // of before they have been read.
 const maxRoom = 64 << 20
 
-// loadTable reads the codes of a code set of the collection and which rows carry
-// them, and indexes them unless bare.
+// loadTable reads the codes of a code set of the collection and which rows carry them, and
+// indexes them, without tables of substrings if bare. All that it reads is checked against the
+// counters in set and cv: a number, a row or a count that does not fit is an ErrCorrupt.
+// Before any code has been read it takes no more memory than maxRoom, as the counters
+// themselves may be damaged.
 func loadTable(ctx context.Context, r pebble.Reader, cv *CollectionView, set *CodeSetView, bare bool) (*mih.Writer, error) {
 	q, next := set.Bits, uint32(set.NextCode)
 	// The largest first: after it the others do not make the garbage collector run

@@ -7,17 +7,19 @@ import (
 	"slices"
 )
 
-// A persistentMap is an immutable map. with and without return another map, which shares
+// A persistentMap is an immutable map. set and without return another map, which shares
 // with the old one all but the path to the key: a commit pays for the collections that it
 // changes, and not for all that there are. The zero value is empty. Safe for concurrent use.
 //
 // It is a trie over the hash of the key. A node has up to 32 slots, one for each value of
-// five bits of the hash, and keeps only those in use.
+// five bits of the hash, and keeps only those in use. After trieLevels levels the path goes
+// on by another hash of the key, so that keys whose hashes begin alike part at last.
 type persistentMap[K comparable, V any] struct {
-	root *trieNode[K, V]
-	n    int
+	root *trieNode[K, V] // nil: no keys
+	n    int             // keys
 }
 
+// A trieNode is immutable once its map has been returned.
 type trieNode[K comparable, V any] struct {
 	used  uint32 // a bit for each slot that is in slots
 	slots []trieSlot[K, V]
@@ -26,7 +28,7 @@ type trieNode[K comparable, V any] struct {
 // A trieSlot is an entry, or the way to all entries whose hash begins alike.
 type trieSlot[K comparable, V any] struct {
 	below *trieNode[K, V] // nil: an entry
-	key   K
+	key   K               // of the entry
 	value V
 }
 
@@ -37,11 +39,11 @@ const (
 
 var trieSeed = maphash.MakeSeed()
 
-// A triePath is the hash of a key, as far as it has been followed.
+// A triePath is the way of a key from the root down, as far as it has been followed.
 type triePath[K comparable] struct {
 	key   K
-	level int
-	hash  uint64
+	level int    // of the node that comes next; 0: the root
+	hash  uint64 // the bits of the present hash that are left
 }
 
 // next returns the bit of the slot that the path takes in the next node.
@@ -58,7 +60,7 @@ func (p *triePath[K]) next() uint32 {
 	return bit
 }
 
-// slot returns where the slot of a bit is, or belongs.
+// slot returns the place in slots of the slot of a bit, or the place where it belongs.
 func (n *trieNode[K, V]) slot(bit uint32) int { return bits.OnesCount32(n.used & (bit - 1)) }
 
 // Len returns the number of keys.
@@ -84,12 +86,9 @@ func (m persistentMap[K, V]) Get(key K) (value V, found bool) {
 	return value, false
 }
 
-// with returns the map with a value for the key, in place of the one it has, if any.
-func (m persistentMap[K, V]) with(key K, value V) persistentMap[K, V] {
-	return m.set(key, value, false)
-}
-
-// set is with, which with owned changes the nodes of m: nobody else may have seen m.
+// set returns the map with a value for the key, in place of the one it has, if any. With owned
+// it may change the nodes of m instead of copying them: nobody else may have seen m, which is
+// not to be used any more.
 func (m persistentMap[K, V]) set(key K, value V, owned bool) persistentMap[K, V] {
 	root, added := m.root.set(triePath[K]{key: key}, value, owned)
 	if added {
@@ -141,7 +140,9 @@ func (m persistentMap[K, V]) without(key K) persistentMap[K, V] {
 	return m
 }
 
-// without returns a node without the key, which it has; nil where nothing is left.
+// without returns a node without the key, which must be below it; nil where nothing is left. A
+// node below that is left with one entry gives way to the entry, so that the trie is as if the
+// key had never been.
 func (n *trieNode[K, V]) without(path triePath[K]) *trieNode[K, V] {
 	bit := path.next()
 	i := n.slot(bit)
@@ -166,7 +167,7 @@ func (m persistentMap[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) { m.root.yield(yield) }
 }
 
-// yield reports whether it may go on.
+// yield calls yield with the entries below a node, and reports whether it may go on.
 func (n *trieNode[K, V]) yield(yield func(K, V) bool) bool {
 	if n == nil {
 		return true

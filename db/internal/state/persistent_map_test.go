@@ -53,7 +53,7 @@ func TestPersistentMapIsAMap(t *testing.T) {
 					next.is = next.is.without(key)
 					delete(next.want, key)
 				} else {
-					next.is, next.want[key] = next.is.with(key, i), i
+					next.is, next.want[key] = next.is.set(key, i, false), i
 				}
 			}
 			states = append(states, next)
@@ -69,7 +69,7 @@ func TestPersistentMapOfManyKeys(t *testing.T) {
 	const n = 20_000 // some 200 pairs have the same first 20 bits
 	var m persistentMap[uint32, uint32]
 	for i := range uint32(n) {
-		m = m.with(i, i)
+		m = m.set(i, i, false)
 	}
 	all, depth := m, 0
 	var look func(node *trieNode[uint32, uint32], level int)

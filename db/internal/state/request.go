@@ -9,95 +9,107 @@ import (
 
 // A Request is what one caller asks of the committer: changes, which share a commit with those
 // of others, or an operation that it runs alone.
+//
+// The caller makes it and hands it to Committer.Submit; until that returns it belongs to the
+// committer, with all that it points to. Inside of an operation a request may also be resolved
+// and applied to its Tx.
 type Request struct {
-	Kind    requestKind
-	Changes []*Change       // of requestWrites
-	Run     func(*Tx) error // of the others
-	bytes   int             // of RequestStores: that the operation stores, about, where they may be many
+	kind    requestKind     // requestWrites, unless one of the functions below has made it
+	Changes []*Change       // of requestWrites: applied in this order, all or none
+	run     func(*Tx) error // of the others
+	bytes   int             // of requestStores: that the operation stores, about, where they may be many
 
-	err  error
-	done chan struct{}
+	err  error         // the answer, set by the committer before it closes done
+	done chan struct{} // made by Submit; closed when the request has been answered
 }
 
 // A requestKind says what a request may do to the store and to what readers see, and so what
-// it has to wait for.
+// it has to wait for. Those up to requestFrees are committed by the Tx that they write to.
 type requestKind byte
 
 const (
-	requestWrites requestKind = iota // changes
-	RequestStores                    // an operation in a commit of its own
+	requestWrites requestKind = iota // changes of items, which share a commit with others
+	requestStores                    // an operation in a commit of its own
 	requestFrees                     // one that frees disk space later: less room has to be left for it
-	requestLoads                     // one that hands the store whole tables, and asks for room itself, see commitTables
+	requestLoads                     // one that hands the store whole tables, and asks for room itself, see CommitTables
 	requestLooks                     // one that stores nothing, and changes nothing that readers see
-	requestShows                     // one that stores nothing, and changes what readers see
+	requestShows                     // one that stores nothing, and changes what readers see; possible when read-only
 )
 
 // commits reports whether the transaction of the operation is committed after it.
 func (k requestKind) commits() bool { return k <= requestFrees }
 
-// onlyDeletes reports whether a list of changes leaves less than there was.
+// onlyDeletes reports whether all changes are deletions, which leave less than there was.
 func (r *Request) onlyDeletes() bool {
-	return r.Kind == requestWrites && !slices.ContainsFunc(r.Changes, func(ch *Change) bool { return ch.Kind != DeleteItem })
+	return r.kind == requestWrites && !slices.ContainsFunc(r.Changes, func(ch *Change) bool { return ch.Kind != DeleteItem })
 }
 
 // frees reports whether the request frees disk space, later.
-func (r *Request) frees() bool { return r.Kind == requestFrees || r.onlyDeletes() }
+func (r *Request) frees() bool { return r.kind == requestFrees || r.onlyDeletes() }
 
-// Do runs f alone and commits what it writes, about so many bytes where that may be many.
-// The commit is durable when do returns, whatever Options.NoSync says. An error of f has to
-// come before its first change. Where f sets tx.empty there is no commit.
+// Do runs f alone, in the committer, and commits what it writes: about so many bytes, which
+// matters where they may be many, and else is 0. f changes what is in memory, writes to the
+// Tx, and calls Touch. An error of f has to come before its first change, and is returned as
+// it is; a panic fails the database. Where f sets Tx.Empty there is no commit. The commit is
+// durable when Do returns, whatever Options.NoSync says, and readers see it. Until f returns
+// no other request is taken up: a long f keeps all writers waiting.
 func (c *Committer) Do(ctx context.Context, bytes int, f func(*Tx) error) error {
-	return c.Submit(ctx, &Request{Kind: RequestStores, bytes: bytes, Run: f})
+	return c.Submit(ctx, &Request{kind: requestStores, bytes: bytes, run: f})
 }
 
-// Free is do for what frees disk space, which is possible on a full disk.
+// Free is Do for what frees disk space, such as dropping a space, which is possible on a disk
+// that is full but for the last of the reserve.
 func (c *Committer) Free(ctx context.Context, f func(*Tx) error) error {
-	return c.Submit(ctx, &Request{Kind: requestFrees, Run: f})
+	return c.Submit(ctx, &Request{kind: requestFrees, run: f})
 }
 
-// Load runs f alone, which commits by commitTables.
+// Load runs f alone, which commits by CommitTables, once or not at all. What f writes to the
+// Tx is lost.
 func (c *Committer) Load(ctx context.Context, f func(*Tx) error) error {
-	return c.Submit(ctx, &Request{Kind: requestLoads, Run: f})
+	return c.Submit(ctx, &Request{kind: requestLoads, run: f})
 }
 
-// Look runs f between two commits. It may read and change what only the committer knows.
+// Look runs f between two commits. It may read what only the committer knows, and change what
+// is neither stored nor shown to readers, such as CollectionState.Changed.
 func (c *Committer) Look(ctx context.Context, f func() error) error {
-	return c.Submit(ctx, &Request{Kind: requestLooks, Run: func(*Tx) error { return f() }})
+	return c.Submit(ctx, &Request{kind: requestLooks, run: func(*Tx) error { return f() }})
 }
 
-// Show runs f between two commits, and shows readers what it has changed, of which nothing is
-// stored: tables of codes in memory, say.
+// Show runs f between two commits, and then publishes a view, so that readers see what f has
+// changed (and has told Touch): what is in memory only, such as tables of codes. It is
+// possible in a database that is read only.
 func (c *Committer) Show(ctx context.Context, f func() error) error {
-	return c.Submit(ctx, &Request{Kind: requestShows, Run: func(*Tx) error { return f() }})
+	return c.Submit(ctx, &Request{kind: requestShows, run: func(*Tx) error { return f() }})
 }
 
-// Do is committer.do with the state of the collection.
+// Do is Committer.Do with the state of the collection; an ErrNotFound where that has been
+// dropped. The same holds of the methods below.
 func (c Collection) Do(ctx context.Context, bytes int, f func(tx *Tx, s *CollectionState) error) error {
 	return c.DB.Committer.Do(ctx, bytes, func(tx *Tx) error {
 		return c.withState(func(s *CollectionState) error { return f(tx, s) })
 	})
 }
 
-// Free is committer.free with the state of the collection.
+// Free is Committer.Free with the state of the collection.
 func (c Collection) Free(ctx context.Context, f func(tx *Tx, s *CollectionState) error) error {
 	return c.DB.Committer.Free(ctx, func(tx *Tx) error {
 		return c.withState(func(s *CollectionState) error { return f(tx, s) })
 	})
 }
 
-// Load is committer.load with the state of the collection.
+// Load is Committer.Load with the state of the collection.
 func (c Collection) Load(ctx context.Context, f func(tx *Tx, s *CollectionState) error) error {
 	return c.DB.Committer.Load(ctx, func(tx *Tx) error {
 		return c.withState(func(s *CollectionState) error { return f(tx, s) })
 	})
 }
 
-// Look is committer.look with the state of the collection.
+// Look is Committer.Look with the state of the collection.
 func (c Collection) Look(ctx context.Context, f func(s *CollectionState) error) error {
 	return c.DB.Committer.Look(ctx, func() error { return c.withState(f) })
 }
 
-// Show is committer.show with the state of the collection.
+// Show is Committer.Show with the state of the collection.
 func (c Collection) Show(ctx context.Context, f func(s *CollectionState) error) error {
 	return c.DB.Committer.Show(ctx, func() error { return c.withState(f) })
 }

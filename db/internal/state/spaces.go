@@ -16,40 +16,62 @@ import (
 // A collection has one active space, which searches use unless told otherwise, and may
 // have others: one that is being built, and those that stand by. Every write keeps all
 // of them current, so that activating one is a matter of one commit.
+//
+// The life of a space: a training or a reindexing founds it, in one commit, with its model and
+// with what rows have taught it, and with no codes (Numbers.Building). A builder gives codes
+// to the rows that were there, block by block, and Numbers.Built is the row that it has come
+// to; rows that are written meanwhile get theirs from the write (Tx.put). When all rows have
+// codes Building ends, and the space stands by or becomes active (Tx.Activate). Updates revise
+// it (SpaceState.Revise), until Tx.DropSpace deletes it. The one space of a codes-only
+// collection is there from the beginning and never changes.
 
 // A SpaceState is what the committer knows of a space. Only the committer touches it;
 // readers see what it publishes.
 type SpaceState struct {
-	*spaces.Space // as its latest revision has it
-	Collection    uint32
-	Numbers       codec.SpaceCounters // but revision and sets
-	Sets          []*CodeSet          // of its targets
-	Pending       sharedBitmap        // rows that the online step has not seen
-	Recode        sharedBitmap        // rows whose codes are not those of their labels yet
+	*spaces.Space // its latest revision; Revise replaces the pointer
+	collection    uint32
+
+	// Numbers are the counters of the space as they are stored, but for Revision, which is
+	// that of Space, and Sets, which the code sets count.
+	Numbers codec.SpaceCounters
+
+	Sets    []*CodeSet   // by target, in the order of Space.Targets
+	Pending sharedBitmap // rows that the online step has not seen; stored as codec.SetPending
+	Recode  sharedBitmap // rows whose codes are not those of their labels yet; stored as codec.SetRecode
 
 	// Figures since opening; all revisions and views of the space share them.
 	distances histogram
 	balance   *knownBalance
 
-	Revisions []*spaces.RevisionDescriptor // that are kept, ascending; the slice is replaced, not written to
-	Written   int                          // rows from which it may learn, or that had taught and are gone, since the last update began
+	// Revisions are those that are stored, ascending. Views share the slice and what it points
+	// to: both are replaced, and not written to.
+	Revisions []*spaces.RevisionDescriptor
 
-	// No block of the space has ever been written.
+	// Written counts, since the last update began, the writes of rows from which the space may
+	// learn, or that had taught and have changed or gone. When there are Options.UpdateItems
+	// an update is due. It is not stored: after opening it is the number of pending rows.
+	Written int
+
+	// fresh says that no block of the space has ever been written. It is true only in the
+	// commit that founds the space.
 	fresh bool
 
-	// Left is set where the call that wanted the space built has ended, or its process has, and
-	// nobody has asked to go on with it. After an opening it is completed in the background.
+	// Left says, of a space that is being built, that nobody waits for that: the call that
+	// wanted it has ended, or its process has, and no call has asked to go on with it. It is
+	// completed in the background after an opening, unless a training replaces the space first
+	// (LeftByTraining).
 	Left bool
 
-	// Changed collects the rows that were put or deleted since the builder of the
-	// space, or what updates it, took its view; nil while there is neither.
+	// Changed collects the rows that were put or deleted since the builder of the space, or an
+	// update, took its view, as what these make of such rows is out of date. Nil while there
+	// is neither; there is never more than one of both.
 	Changed *roaring.Bitmap
 }
 
-// NewSpaceState returns the state of a space without codes.
+// NewSpaceState returns the state of a new space without codes, of which nothing is stored yet.
 func NewSpaceState(collection uint32, sp *spaces.Space) *SpaceState {
 	s := &SpaceState{
-		Space: sp, Collection: collection, Numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
+		Space: sp, collection: collection, Numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
 		distances: make(histogram, sp.Bits+1), balance: new(knownBalance),
 		Pending: sharedBitmap{B: roaring.New()}, Recode: sharedBitmap{B: roaring.New()},
 	}
@@ -59,34 +81,40 @@ func NewSpaceState(collection uint32, sp *spaces.Space) *SpaceState {
 	return s
 }
 
-// LeftByTraining reports whether the space is one of a training that nobody waits for.
+// LeftByTraining reports whether the space is Left and its model was trained for it, and not
+// taken over from another space by a reindexing.
 func (s *SpaceState) LeftByTraining() bool { return s.Left && s.Parent == 0 }
 
-// A SpaceView is the state of a space as readers see it. It is immutable.
+// A SpaceView is the state of a space as readers see it. It is immutable, and what it points
+// to is shared and must not be written to, but for the figures. SpaceState says more of each
+// field.
 type SpaceView struct {
-	Space   *spaces.Space // nil: there is none
-	Numbers codec.SpaceCounters
-	Coded   int           // items that have a code for any target
-	Sets    []CodeSetView // of its targets
-	Pending *roaring.Bitmap
-	Recode  *roaring.Bitmap
+	Space   *spaces.Space       // in its latest revision; nil, in a CollectionView: the collection has no active space
+	Numbers codec.SpaceCounters // as stored, with revision and sets
+	Coded   int                 // items that have a code for any target
+	Sets    []CodeSetView       // by target, in the order of Space.Targets
+	Pending *roaring.Bitmap     // rows that the online step has not seen
+	Recode  *roaring.Bitmap     // rows whose codes are not those of their labels yet
 
-	Distances histogram
-	Balances  *knownBalance
+	Distances histogram     // searches count into it
+	Balances  *knownBalance // Stats measures into it
 
-	Revisions []*spaces.RevisionDescriptor // that are kept, ascending
-	Written   int                          // rows from which it may learn, or that had taught and are gone, since the last update began
+	Revisions []*spaces.RevisionDescriptor // that are stored, ascending
+	Written   int                          // since the last update began
 }
 
-// A spaceStanding says who searches a space.
+// A spaceStanding says which searches look into a space. Its code sets get memory and the
+// indexer's time in that order: active, standby, building.
 type spaceStanding byte
 
 const (
-	spaceStandby  spaceStanding = iota // who asks for it
-	spaceActive                        // everybody
-	spaceBuilding                      // nobody yet
+	spaceStandby  spaceStanding = iota // those that name it
+	spaceActive                        // all that name no other
+	spaceBuilding                      // none yet
 )
 
+// publish returns the space as readers see it; active says that it is the active one of the
+// collection.
 func (s *SpaceState) publish(active bool) SpaceView {
 	standing := spaceStandby
 	switch {
@@ -118,7 +146,8 @@ func (s *SpaceState) counters() codec.SpaceCounters {
 	return n
 }
 
-// TakeOver takes over the counters of a bulk load of codes.
+// TakeOver makes n, which a commit of tables has stored, the counters of the space. Its tables
+// of codes have the codes already.
 func (s *SpaceState) TakeOver(n codec.SpaceCounters) {
 	for i, set := range s.Sets {
 		set.FreshCode = n.Sets[i].NextCode
@@ -128,11 +157,12 @@ func (s *SpaceState) TakeOver(n codec.SpaceCounters) {
 	s.fresh = false
 }
 
-// Revise gives the space another revision.
+// Revise makes sp, another revision of the space, the latest. The caller stores the revision
+// in the same request, and calls Touch.
 func (s *SpaceState) Revise(sp *spaces.Space) {
 	s.Space = sp
 	for _, set := range s.Sets {
-		set.In = sp
+		set.in = sp
 	}
 }
 
@@ -141,7 +171,7 @@ func (s *SpaceState) loaded() bool {
 	return !slices.ContainsFunc(s.Sets, func(set *CodeSet) bool { return set.Table == nil })
 }
 
-// HasCode reports whether a row has a code for any target.
+// HasCode reports whether a row has a code for any target. The codes must be loaded.
 func (s *SpaceState) HasCode(row uint32) bool {
 	return slices.ContainsFunc(s.Sets, func(set *CodeSet) bool {
 		_, has := set.Table.Table().CodeOf(row)
@@ -166,7 +196,7 @@ func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*S
 		if n.Sets[i].View != set.Target {
 			return nil, fault.Corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.Target), "counters of collection %q", d.Name)
 		}
-		set.Table, set.stored, set.loading, set.FreshCode = nil, n.Sets[i], NewLoading(), n.Sets[i].NextCode
+		set.Table, set.stored, set.loading, set.FreshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
 	}
 	if s.Revisions, err = spaces.ReadRevisions(r, d.ID, sp.ID); err != nil {
 		return nil, err
@@ -184,7 +214,7 @@ func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*S
 	return s, err
 }
 
-// onlineRows returns a set of rows of the online step, nil where there is none.
+// onlineRows returns the set of rows that codec calls set, nil where there is no such set.
 func (s *SpaceState) onlineRows(set byte) *sharedBitmap {
 	switch set {
 	case codec.SetPending:
@@ -195,7 +225,7 @@ func (s *SpaceState) onlineRows(set byte) *sharedBitmap {
 	return nil
 }
 
-// SpaceByID returns a space of the collection, nil where there is none.
+// SpaceByID returns the space of the collection with an id, nil where there is none.
 func (s *CollectionState) SpaceByID(id uint32) *SpaceState {
 	for _, sp := range s.Spaces {
 		if sp.ID == id {
@@ -205,7 +235,8 @@ func (s *CollectionState) SpaceByID(id uint32) *SpaceState {
 	return nil
 }
 
-// SpaceNamed returns a space by its number, the active one for 0; nil where there is none.
+// SpaceNamed returns the space that a caller means by a number: that with the id, or for 0 the
+// active one; nil where there is none.
 func (s *CollectionState) SpaceNamed(id uint32) *SpaceState {
 	if id == 0 {
 		return s.Active()
@@ -216,7 +247,7 @@ func (s *CollectionState) SpaceNamed(id uint32) *SpaceState {
 // Active returns the space that searches use, nil where there is none.
 func (s *CollectionState) Active() *SpaceState { return s.SpaceByID(uint32(s.Counters.ActiveSpace)) }
 
-// Building returns the space that is being built, nil where there is none.
+// Building returns the space that is being built, nil where there is none. There is at most one.
 func (s *CollectionState) Building() *SpaceState {
 	for _, sp := range s.Spaces {
 		if sp.Numbers.Building {
@@ -226,7 +257,8 @@ func (s *CollectionState) Building() *SpaceState {
 	return nil
 }
 
-// Having returns the live rows that have one of the modalities.
+// Having returns the rows that have at least one of the modalities, in a bitmap of the
+// caller's own.
 func (s *CollectionState) Having(modalities []int) *roaring.Bitmap {
 	var presence []*roaring.Bitmap
 	for i := range s.Presence {

@@ -13,35 +13,41 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// CollectionState is what the committer knows of a collection. Only the
-// committer touches it; readers see what it publishes.
+// A CollectionState is what the committer knows of a collection. Only the committer touches
+// it; readers see what it publishes. It is what the store says of the collection, without
+// items: those, and the sets of rows of labels and fields, are read when they are needed. A
+// request that changes it calls Committer.Touch.
 type CollectionState struct {
-	*record.Descriptor
-	Labels   *Labels
-	Counters codec.Counters // but those of the spaces
-	Live     sharedBitmap
-	Presence []sharedBitmap
-	Spaces   []*SpaceState // by ascending id
+	*record.Descriptor // of the collection; AlterCollection replaces the pointer
 
-	// Blocks from this row on have never been written, so that they need no merging
-	// with what was there.
+	Labels   *Labels        // all labels that items have had; views share it
+	Counters codec.Counters // as they are stored, without Spaces: see AllCounters
+	Live     sharedBitmap   // rows that have an item
+	Presence []sharedBitmap // by modality: rows that have it
+	Spaces   []*SpaceState  // by ascending id
+
+	// Blocks that begin at row FreshRow or later have never been written, so that they need no
+	// merging with what was there.
 	FreshRow uint64
 
-	// Changed collects the rows that were put or deleted since a training took
-	// its snapshot; nil while none is going on.
+	// Changed collects the rows that were put or deleted since a training, or a reindexing,
+	// took its view; nil while none is going on. So it also says whether another one may
+	// begin.
 	Changed *roaring.Bitmap
 
-	dirty bool          // it is in committer.dirty
-	Gone  chan struct{} // closed when the collection is dropped
+	dirty bool          // it is in Committer.dirty, see Touch
+	Gone  chan struct{} // closed after the commit that drops the collection; views share it
 }
 
-// sharedBitmap is a bitmap that published views may show: it is copied before
-// the first change after that.
+// A sharedBitmap is a bitmap that published views may show. The committer reads B and changes
+// what Edit returns, which is a copy if a view has the bitmap. So a view costs nothing, and
+// the first change after it a copy of the bitmap.
 type sharedBitmap struct {
-	B      *roaring.Bitmap
-	shared bool
+	B      *roaring.Bitmap // to be read; never nil
+	shared bool            // a view has it
 }
 
+// Edit returns the bitmap to be changed, valid until the next publish.
 func (s *sharedBitmap) Edit() *roaring.Bitmap {
 	if s.shared {
 		s.B, s.shared = s.B.Clone(), false
@@ -49,11 +55,13 @@ func (s *sharedBitmap) Edit() *roaring.Bitmap {
 	return s.B
 }
 
+// publish returns the bitmap for a view: it does not change any more.
 func (s *sharedBitmap) publish() *roaring.Bitmap {
 	s.shared = true
 	return s.B
 }
 
+// newCollectionState returns the state of a collection without items, labels or spaces.
 func newCollectionState(d *record.Descriptor) *CollectionState {
 	s := &CollectionState{Descriptor: d, Labels: NewLabels(), Live: sharedBitmap{B: roaring.New()}, Gone: make(chan struct{})}
 	for range d.Modalities {
@@ -63,7 +71,8 @@ func newCollectionState(d *record.Descriptor) *CollectionState {
 	return s
 }
 
-// publish returns the state as readers see it.
+// publish returns the state as readers see it, looked at in its active space. It costs a few
+// hundred bytes, more with more spaces and modalities, however many items there are.
 func (s *CollectionState) publish() *CollectionView {
 	s.dirty = false
 	v := &CollectionView{
@@ -92,7 +101,7 @@ func (s *CollectionState) publish() *CollectionView {
 	return v
 }
 
-// loadStates reads all collections of the store.
+// loadStates reads the states of all collections of the store, without codes.
 func loadStates(r pebble.Reader) (map[uint32]*CollectionState, error) {
 	states := map[uint32]*CollectionState{}
 	err := record.ForEach(r, []byte{codec.KindCollection}, func(key, value []byte) error {
@@ -109,6 +118,7 @@ func loadStates(r pebble.Reader) (map[uint32]*CollectionState, error) {
 	return states, err
 }
 
+// loadState reads the state of the collection with the descriptor d, without codes.
 func loadState(r pebble.Reader, d *record.Descriptor) (*CollectionState, error) {
 	s := newCollectionState(d)
 	b, err := record.Get(r, codec.CollectionKey(codec.KindCounters, d.ID))
@@ -129,7 +139,7 @@ func loadState(r pebble.Reader, d *record.Descriptor) (*CollectionState, error) 
 	if err != nil {
 		return nil, err
 	}
-	// The sets of labels and fields stay in the store.
+	// The sets of labels and fields stay in the store: filters read what they need.
 	for _, set := range []byte{codec.SetLive, codec.SetModality} {
 		if err := s.loadRows(r, set); err != nil {
 			return nil, err
@@ -152,7 +162,8 @@ func loadState(r pebble.Reader, d *record.Descriptor) (*CollectionState, error) 
 	return s, nil
 }
 
-// loadRows reads the sets of rows of one sort that are held in memory.
+// loadRows reads the sets of rows of one sort that are held in memory: codec.SetLive or
+// codec.SetModality.
 func (s *CollectionState) loadRows(r pebble.Reader, set byte) error {
 	prefix := append(codec.CollectionKey(codec.KindRows, s.ID), set)
 	return record.ForEach(r, prefix, func(key, value []byte) error {

@@ -18,68 +18,97 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Change is one item to put, merge or delete.
+// The records of an item are written here, in put and delete, one item after the other, and by
+// package bulk for many new items at once:
+//
+//	codec.KindKey, KindRowKeys   from its key to its row and back
+//	KindItem, KindFeatures       what it is: labels, fields and payload; a vector for each modality
+//	KindRows, KindFieldRows      the sets of rows that it is in: live, modalities, labels, values of fields
+//	KindRowCodes, KindCodes,     its codes, for each target of each space (SetCodes)
+//	KindCodeRows, KindSubstring
+//	KindProjection               its projection in each space (SetCodes)
+//	KindLessons, KindOutbox,     what it has taught and has to teach each space (Unlearn, SetOnline)
+//	KindOnlineRows
+//
+// A new kind of record belongs into both, into CollectionKinds or SpaceKinds, and into what
+// copies, verifies and repairs a database.
+
+// A Change is one item to put, merge or delete, or a condition that the changes after it
+// depend on. It belongs to a Request; the committer sets Item.Key where that is "", and Found.
 type Change struct {
-	Collection uint32
+	Collection uint32 // id
 	Kind       ChangeKind
 	Item       *record.Item     // of a delete and an expectation only the key, of AddLabels only the labels
 	Old        *record.Item     // of an expectation: the item that must be there; nil: none
-	Encs       spaces.Encodings // of a put: made by the caller, for the spaces it saw
-	Found      bool             // out: the item was there before
+	Encs       spaces.Encodings // of a put: made by the caller, for the spaces that it saw, so that the committer need not
+	Found      bool             // set by Apply, of a put, merge or delete: the item was there before
 }
 
+// A ChangeKind says what a Change does.
 type ChangeKind int
 
 const (
-	PutItem    ChangeKind = iota
-	MergeItem             // set only what is given
-	DeleteItem            // nothing happens where there is none
-	AddLabels             // give ids to item.labels, in order
-	ExpectItem            // go on only if what is stored is old
+	PutItem    ChangeKind = iota // make Item all that there is under its key
+	MergeItem                    // replace only what Item gives, see record.Item.Over; where there is none it is a put
+	DeleteItem                   // nothing happens where there is none
+	AddLabels                    // give ids to Item.Labels, in order
+	ExpectItem                   // refuse the request, with an ErrConflict, unless what is stored is Old
 )
 
-// A Tx is what one commit writes, while it is being made. Blocks and layers
-// are collected on the side, one edit each, however many rows they change.
+// A Tx is what one commit writes, while it is being made, by one or more requests. It belongs
+// to the committer: requests get it, and must not keep it. What it changes is changed at once
+// in the states in memory: if it cannot be committed then, the database fails. Blocks, layers
+// and postings are collected on the side, one edit each, however many rows they change, and go
+// into the batch at the end (finish).
 type Tx struct {
-	Committer *Committer
-	Batch     *pebble.Batch
-	Empty     bool // an operation says that there is nothing to commit
-	sync      bool
-	blocks    map[string]*blockEdit
-	Layers    map[string]codec.Layer
-	slices    map[fieldContainer]*FieldSlices // layers, too
-	postings  []postingChange
-	sets      []*CodeSet // that these are of
+	Committer *Committer    // that makes it; for operations, which read its States and Store
+	Batch     *pebble.Batch // of all records that are written whole; what it has is not to be read back
+	Empty     bool          // set by an operation: there is nothing to commit
 
-	// What the store says, read by resolve, and then what the transaction has made of it.
-	rows  map[itemKey]rowState
-	items map[itemRow]*record.Item
-	terms map[itemRow]record.Terms // only what the store says; items come first
+	sync     bool                            // the commit is to be durable
+	blocks   map[string]*blockEdit           // by key
+	Layers   map[string]codec.Layer          // changes to sets of rows, by key
+	slices   map[fieldContainer]*FieldSlices // changes to the bit slices of indexed fields
+	postings []postingChange                 // in the order in which they came
+	sets     []*CodeSet                      // that the postings are of, see postingChange.set
 
-	// What rows have taught that the transaction changes; nil: nothing, or nothing any more.
+	// What the transaction has read, by Resolve and its kin, and then what it has made of
+	// that. A change is resolved and applied by what those before it in the transaction have
+	// left, which the store does not have yet.
+	rows  map[itemKey]rowState     // where items are
+	items map[itemRow]*record.Item // what they are, where all of it has been read or written
+	terms map[itemRow]record.Terms // what the store says of them; items come first
+
+	// taught is what rows have taught that the transaction changes: a departure with the
+	// features that were stored before it; nil: nothing, or nothing any more.
 	taught map[spaceRow]*codec.Departure
 }
 
 // blockEdit is the edit of one block in a transaction.
 type blockEdit struct {
 	*codec.BlockEdit
-	fresh bool // nothing has been written under its key before
+	fresh bool // nothing has been written under its key before, so that it is stored whole
 }
 
+// An itemKey is the key of an item in its collection.
 type itemKey struct {
 	collection uint32
 	key        string
 }
 
+// An itemRow is a row of a collection.
 type itemRow struct{ collection, row uint32 }
 
+// A spaceRow is a row of a collection in one of its spaces.
 type spaceRow struct{ collection, space, row uint32 }
 
+// A rowState says whether there is an item under a key, and in which row.
 type rowState struct {
 	row   uint32
 	found bool
 }
 
+// newTx returns a transaction that writes nothing yet. Its batch is to be closed.
 func newTx(c *Committer) *Tx {
 	return &Tx{
 		Committer: c, Batch: c.Store.NewBatch(),
@@ -90,10 +119,17 @@ func newTx(c *Committer) *Tx {
 	}
 }
 
-// Resolve reads everything about a request that applying it will need, gives keys
-// to items that have none, and finds everything that is wrong with it. It changes
-// nothing. It returns about how many bytes the request will write.
+// Resolve reads everything about a request that applying it will need, gives keys to items
+// that have none, and finds everything that is wrong with it: a collection that is gone, a
+// conflict, numbers that are used up, a record that is damaged or cannot be read. It changes
+// nothing that is stored or shown, and with an error takes back the automatic keys. It returns
+// about how many bytes the request will write. A request that has been resolved may be applied
+// by this transaction only.
+//
+// It costs a look-up of each key, and of each item that is there what it has to know of it:
+// its terms, or all of it for a merge, and what it has taught.
 func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
+	// What the request may add to each collection at the most: the numbers must not run out.
 	newLabels := map[uint32]uint64{}
 	newRows := map[uint32]uint64{}
 	newCodes := map[uint32]uint64{}
@@ -107,7 +143,7 @@ func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
 			}
 		}
 	}()
-	for _, ch := range r.Changes {
+	for _, ch := range r.Changes { // in order: each depends on what those before it leave
 		s := tx.Committer.States[ch.Collection]
 		if s == nil {
 			return 0, fault.NotFound("collection %d", ch.Collection)
@@ -152,7 +188,8 @@ func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
 				bytes += size
 			}
 		}
-		// Not only where it comes first: a merge of something else may have.
+		// Not only with the first change of the key: that may have been a merge that teaches
+		// nothing, of the payload say.
 		if st.found && !taught[key] && (ch.teaches() || s.recodes(st.row)) {
 			taught[key] = true
 			size, err := tx.FetchTaught(s, st.row)
@@ -189,7 +226,8 @@ func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
 	return bytes, nil
 }
 
-// CodeBytes estimates what the codes of an item take in the batch.
+// CodeBytes estimates how many bytes the codes of an item take in the batch, in all spaces of
+// the collection.
 func (s *CollectionState) CodeBytes() int {
 	bytes := 0
 	for _, sp := range s.Spaces {
@@ -198,7 +236,9 @@ func (s *CollectionState) CodeBytes() int {
 	return bytes
 }
 
-// RoomFor refuses more new codes than a space has numbers for.
+// RoomFor returns an ErrFull if so many new codes are more than the space has numbers for.
+// Numbers of codes that are gone are not used again, so a space may run out of them with few
+// codes.
 func (s *SpaceState) RoomFor(codes uint64) error {
 	for _, set := range s.Sets {
 		if codes+uint64(set.Table.Table().Next()) >= record.MaxRows-1 {
@@ -208,7 +248,7 @@ func (s *SpaceState) RoomFor(codes uint64) error {
 	return nil
 }
 
-// row returns where the item with the key is, as the transaction leaves it.
+// row returns where the item with the key is, as the transaction leaves it so far.
 func (tx *Tx) row(s *CollectionState, key string) (rowState, error) {
 	k := itemKey{s.ID, key}
 	if st, ok := tx.rows[k]; ok {
@@ -223,8 +263,8 @@ func (tx *Tx) row(s *CollectionState, key string) (rowState, error) {
 	return st, nil
 }
 
-// fetch reads the terms of a row, or with whole its item, unless the transaction knows
-// them. It returns about how many bytes they are.
+// fetch reads the terms of a row that has an item, or with whole its item, unless the
+// transaction knows them. It returns about how many bytes they are.
 func (tx *Tx) fetch(s *CollectionState, row uint32, whole bool) (bytes int, err error) {
 	if !whole {
 		return tx.fetchTerms(s, row)
@@ -243,8 +283,9 @@ func (tx *Tx) fetch(s *CollectionState, row uint32, whole bool) (bytes int, err 
 	return it.Bytes() + s.TermBytes(it), nil
 }
 
-// freeKey returns the next number of the collection's counter that no item has
-// as its key, also counting those that the request has put so far.
+// freeKey returns, as a key, the next number of the collection's counter that no item has as
+// its key, also counting those that the request has put so far (there). Numbers that it passes
+// over are not tried again.
 func (tx *Tx) freeKey(s *CollectionState, there map[itemKey]bool) (string, error) {
 	for s.Counters.NextKey < math.MaxUint64 {
 		key := strconv.FormatUint(s.Counters.NextKey, 10)
@@ -262,8 +303,9 @@ func (tx *Tx) freeKey(s *CollectionState, there map[itemKey]bool) (string, error
 	return "", fmt.Errorf("%w: automatic keys of collection %q", fault.ErrFull, s.Name)
 }
 
-// Apply applies a request that has been resolved. An error would leave the state in
-// memory undefined; only a batch that cannot grow could be the reason.
+// Apply applies a request that this transaction has resolved: to what is in memory, and to the
+// Tx. It reads nothing from the store. An error would leave the state in memory undefined, so
+// the caller has to fail the database; only a batch that cannot grow could be the reason.
 func (tx *Tx) Apply(r *Request) error {
 	for _, ch := range r.Changes {
 		if ch.Kind == ExpectItem {
@@ -287,7 +329,10 @@ func (tx *Tx) Apply(r *Request) error {
 	return nil
 }
 
-// Block returns the edit of the block under key.
+// Block returns the edit of the block under key, to be changed; there is one for each key of
+// the transaction. width is that of all entries of the kind, negative where they differ. fresh
+// says that nothing has been written under the key before. Both count in the first call for a
+// key.
 func (tx *Tx) Block(key []byte, width int, fresh bool) *codec.BlockEdit {
 	e := tx.blocks[string(key)]
 	if e == nil {
@@ -297,14 +342,14 @@ func (tx *Tx) Block(key []byte, width int, fresh bool) *codec.BlockEdit {
 	return e.BlockEdit
 }
 
-// keysBlock returns the edit of the block with the key of a row.
+// keysBlock returns the edit of the block that has, or is to have, the key of the item of a row.
 func (tx *Tx) keysBlock(s *CollectionState, row uint32) *codec.BlockEdit {
 	block := row / codec.BlockRows
 	fresh := uint64(block)*codec.BlockRows >= s.FreshRow
 	return tx.Block(codec.NumberKey(codec.KindRowKeys, s.ID, block), -1, fresh)
 }
 
-// layer returns the change to the set under key.
+// layer returns the change of this transaction to the set of rows under key, to be changed.
 func (tx *Tx) layer(key []byte) codec.Layer {
 	l, ok := tx.Layers[string(key)]
 	if !ok {
@@ -314,7 +359,8 @@ func (tx *Tx) layer(key []byte) codec.Layer {
 	return l
 }
 
-// setRow adds a row to a set of the collection, or takes it out.
+// setRow adds a row to a set of the collection, in memory (into) and in the store (set and
+// id), or takes it out. A row that is in it already, or is not, costs nothing.
 func (tx *Tx) setRow(s *CollectionState, into *sharedBitmap, set byte, id, row uint32, in bool) {
 	if into.B.Contains(row) == in {
 		return
@@ -329,8 +375,10 @@ func (tx *Tx) setRow(s *CollectionState, into *sharedBitmap, set byte, id, row u
 	}
 }
 
-// Adopt puts the row of an item that is stored already, and is in no set yet, into the sets of
-// its terms and of the modalities whose sets it is in.
+// Adopt makes an item of a row whose records are stored already, by a repair, but which is in
+// no set of rows and is not counted: it puts the row into the live rows, into the sets of its
+// terms, and into those of the modalities where presence, by modality, has it. It gives it no
+// codes. The caller calls Touch.
 func (tx *Tx) Adopt(s *CollectionState, row uint32, presence []*roaring.Bitmap, terms record.Terms) {
 	tx.setRow(s, &s.Live, codec.SetLive, 0, row, true)
 	for t, rows := range presence {
@@ -342,8 +390,8 @@ func (tx *Tx) Adopt(s *CollectionState, row uint32, presence []*roaring.Bitmap, 
 	s.Counters.Items++
 }
 
-// touched tells a training and a builder that are going on that the row is not what
-// they have seen.
+// touched tells a training, a builder and an update that are going on that the row is not what
+// their views have.
 func (s *CollectionState) touched(row uint32) {
 	if s.Changed != nil {
 		s.Changed.Add(row)
@@ -355,6 +403,8 @@ func (s *CollectionState) touched(row uint32) {
 	}
 }
 
+// delete applies a DeleteItem that has been resolved: of the item nothing is left but what it
+// has taught, in outboxes. Its row is not used again.
 func (tx *Tx) delete(s *CollectionState, ch *Change) error {
 	st, err := tx.row(s, ch.Item.Key)
 	if err != nil || !st.found {
@@ -396,6 +446,11 @@ func (tx *Tx) delete(s *CollectionState, ch *Change) error {
 	return tx.Batch.Delete(codec.NumberKey(codec.KindItem, s.ID, row), nil)
 }
 
+// put applies a PutItem or a MergeItem that has been resolved. It writes the records of the
+// item, changes the sets of rows that it is in by what differs from before, lets what it had
+// taught depart, and gives it its codes in all spaces, also in one that is being built: so a
+// builder need not come back for it. Codes that the caller has made by the present revision
+// are taken; others are made here.
 func (tx *Tx) put(s *CollectionState, ch *Change) error {
 	it, encs := ch.Item, ch.Encs
 	st, err := tx.row(s, it.Key)
@@ -409,7 +464,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 			it = it.Over(tx.items[itemRow{s.ID, st.row}])
 		}
 	}
-	row := st.row
+	row := st.row // an overwrite keeps the row, a new item gets one that none has had
 	var before record.Terms
 	if st.found {
 		before = tx.before(s, row)
@@ -427,6 +482,8 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 	tx.items[itemRow{s.ID, row}] = it
 	s.touched(row)
 
+	// Presence says which features the store has, so that nothing is read to find what to
+	// delete.
 	for t := range s.Presence {
 		x := it.Vector(t)
 		key := codec.FeatureKey(s.ID, row, uint16(t))
@@ -458,6 +515,8 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		return err
 	}
 	for _, sp := range s.Spaces {
+		// What the row has taught departs with the features that are replaced, and what it is
+		// now waits for the next update.
 		if ch.teaches() || sp.Recode.B.Contains(row) {
 			learns := sp.LearnsFrom(it)
 			if learns || tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {
@@ -484,8 +543,8 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 	return nil
 }
 
-// labelIDs returns the ids of labels, ascending, giving new ones to those that
-// the collection has not seen.
+// labelIDs returns the ids of distinct labels, ascending. Those that the collection has not
+// seen get new ones, in order, which it stores.
 func (tx *Tx) labelIDs(s *CollectionState, labels []string) ([]uint32, error) {
 	ids := make([]uint32, 0, len(labels))
 	for _, l := range labels {
@@ -501,7 +560,7 @@ func (tx *Tx) labelIDs(s *CollectionState, labels []string) ([]uint32, error) {
 	return ids, nil
 }
 
-// stored reads back an item that an earlier commit has written.
+// stored reads back an item that an earlier commit has written, without its key.
 func (tx *Tx) stored(s *CollectionState, row uint32) (*record.Item, error) {
 	rec, err := record.ReadItem(tx.Committer.Store, s.ID, row)
 	if err != nil {
@@ -540,7 +599,8 @@ func (tx *Tx) stored(s *CollectionState, row uint32) (*record.Item, error) {
 	return it, nil
 }
 
-// CodesBytes estimates what the codes of an item take in a space.
+// CodesBytes estimates how many bytes the codes of an item take in the batch, in a space with
+// so many targets.
 func CodesBytes(bits, targets int, projections bool) int {
 	n := targets * (codec.RowCodeBytes + codec.CodeEntryBytes(bits) + record.Split(bits).Len()*postingEditBytes)
 	if projections {

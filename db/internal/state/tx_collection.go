@@ -16,7 +16,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// CreateCollection makes a collection, and completes its descriptor.
+// CreateCollection makes a collection with the schema d, which it gives an id and keeps. d has
+// passed Check. In a codes-only collection it makes the one space, too. With an error, such as
+// ErrExists for the name, the transaction is not to be committed.
 func (tx *Tx) CreateCollection(d *record.Descriptor) error {
 	c := tx.Committer
 	if _, ok := c.Shown.IDs.Get(d.Name); ok {
@@ -61,7 +63,9 @@ func (tx *Tx) CreateCollection(d *record.Descriptor) error {
 	return nil
 }
 
-// AlterCollection gives a collection another descriptor, which has all that its own has and more.
+// AlterCollection gives a collection the descriptor d, which has all that its own has, in the
+// same order, and more modalities or fields behind it. Items stay as they are. Views keep the
+// descriptor that they have.
 func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	value, err := d.Encode()
 	if err != nil {
@@ -76,6 +80,8 @@ func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	if err := tx.Batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
 		return err
 	}
+	// Blocks and records of items need not change: their modalities and fields are numbered by
+	// position.
 	s.Descriptor = d              // views keep theirs
 	for i, sp := range s.Spaces { // which have copies of it
 		if err := tx.WriteDescriptor(s, sp.Space, reports[i]); err != nil {
@@ -97,8 +103,9 @@ var CollectionKinds = []byte{
 	codec.KindRows, codec.KindFieldRows,
 }
 
-// DropCollection deletes a collection and all that is in it. Readers that hold an older view
-// go on seeing it.
+// DropCollection deletes a collection and all that is in it: a deletion of a range for each
+// kind of its keys, however many there are. Readers that hold an older view go on seeing it.
+// The caller closes s.Gone, when it is committed. The id is not used again.
 func (tx *Tx) DropCollection(s *CollectionState) error {
 	c := tx.Committer
 	if err := tx.Batch.Delete(codec.NameKey(s.Name), nil); err != nil {
@@ -118,7 +125,10 @@ func (tx *Tx) DropCollection(s *CollectionState) error {
 	return nil
 }
 
-// Sweep looks at the next keys and returns where to go on, nil at the end.
+// Sweep deletes records whose edits have added up to nothing: blocks without entries, sets
+// without rows, postings without codes. It looks at up to sweepKeys keys of the store, from a
+// key on, and returns where to go on; nil at the end. The store forgets them with the next
+// compaction.
 func (tx *Tx) Sweep(from []byte) (next []byte, err error) {
 	it, err := tx.Committer.Store.NewIter(&pebble.IterOptions{LowerBound: from})
 	if err != nil {
@@ -129,6 +139,7 @@ func (tx *Tx) Sweep(from []byte) (next []byte, err error) {
 			err = fault.ReadError(cerr, "keys from %x", from)
 		}
 	}()
+	// Kinds that are not merged are passed over with one seek each.
 	seen := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		if seen++; seen > sweepKeys {

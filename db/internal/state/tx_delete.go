@@ -9,7 +9,9 @@ import (
 )
 
 // DeleteItems deletes n items of a collection, whose rows and keys each yields, in this
-// transaction, and returns n.
+// transaction, which does nothing else, and returns n. Rows and keys have to be those of the
+// present state. More than one commit can hold is an ErrInvalid; with any error, that of each
+// or of the context too, nothing has changed.
 func (tx *Tx) DeleteItems(ctx context.Context, s *CollectionState, n int, each func(f func(row uint32, key string) error) error) (int, error) {
 	tooMany := fault.Invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)
 	if n*((&record.Item{}).Bytes()+s.CodeBytes()) > record.MaxBatchBytes { // at least, before anything is read
@@ -24,6 +26,8 @@ func (tx *Tx) DeleteItems(ctx context.Context, s *CollectionState, n int, each f
 	if err != nil {
 		return 0, err
 	}
+	// In parts, so that the context is asked now and then; all are resolved before one is
+	// applied.
 	bytes := n * 16 * len(s.Modalities) // features to delete
 	for part := range slices.Chunk(all.Changes, 1024) {
 		if err := ctx.Err(); err != nil {

@@ -11,14 +11,16 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// Activate makes a space the one that searches use.
+// Activate makes a space of the collection the one that searches use, from this commit on, and
+// remembers the one before it.
 func (tx *Tx) Activate(s *CollectionState, sp *SpaceState) {
 	s.Counters.PreviousSpace, s.Counters.ActiveSpace = s.Counters.ActiveSpace, uint64(sp.ID)
 	tx.Committer.Touch(s)
 }
 
-// DropSpace deletes a space and all that is stored in it. Readers that hold an older view
-// go on seeing it.
+// DropSpace deletes a space, which is not the active one, and all that is stored in it: a
+// deletion of a range for each kind of its keys, however many there are. Readers that hold an
+// older view go on seeing it.
 func (tx *Tx) DropSpace(s *CollectionState, sp *SpaceState) error {
 	for _, kind := range SpaceKinds {
 		prefix := codec.NumberKey(kind, s.ID, sp.ID)
@@ -35,14 +37,15 @@ func (tx *Tx) DropSpace(s *CollectionState, sp *SpaceState) error {
 	return nil
 }
 
-// SpaceKinds are the kinds of keys that a space has.
+// SpaceKinds are the kinds of keys that a space has: their keys begin with kind, collection
+// and space.
 var SpaceKinds = []byte{
 	codec.KindSpace, codec.KindModel, codec.KindStatistics, codec.KindRevision,
 	codec.KindOnlineRows, codec.KindOutbox, codec.KindLessons,
 	codec.KindRowCodes, codec.KindCodes, codec.KindProjection, codec.KindCodeRows, codec.KindSubstring,
 }
 
-// forget forgets what the committer knows of the keys of a space, which goes.
+// forget drops what the committer counts by keys of a space, as these are deleted.
 func (c *Committer) forget(collection, space uint32) {
 	prefixes := make([]string, len(SpaceKinds))
 	for i, kind := range SpaceKinds {
@@ -53,12 +56,15 @@ func (c *Committer) forget(collection, space uint32) {
 	})
 }
 
-// WriteRevision stores a revision, and deletes those that need not be kept.
+// WriteRevision stores a revision of a space, its descriptor and its projections, and deletes
+// those that need not be kept: all but the first one, those that are pinned, and of the others
+// the latest spaces.Kept. It replaces sp.Revisions, but does not make the revision the latest
+// (SpaceState.Revise). The caller calls Touch.
 func (tx *Tx) WriteRevision(sp *SpaceState, d *spaces.RevisionDescriptor, projections []byte) error {
 	if err := tx.WriteRevisionDescriptor(sp, d); err != nil {
 		return err
 	}
-	prefix := codec.RevisionPrefix(sp.Collection, sp.ID, d.Revision)
+	prefix := codec.RevisionPrefix(sp.collection, sp.ID, d.Revision)
 	if err := record.WriteChunks(tx.Batch, prefix, 1, projections); err != nil {
 		return err
 	}
@@ -71,7 +77,7 @@ func (tx *Tx) WriteRevision(sp *SpaceState, d *spaces.RevisionDescriptor, projec
 		if loose++; loose <= spaces.Kept {
 			continue
 		}
-		prefix := codec.RevisionPrefix(sp.Collection, sp.ID, kept[i].Revision)
+		prefix := codec.RevisionPrefix(sp.collection, sp.ID, kept[i].Revision)
 		if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 			return err
 		}
@@ -81,25 +87,29 @@ func (tx *Tx) WriteRevision(sp *SpaceState, d *spaces.RevisionDescriptor, projec
 	return nil
 }
 
+// WriteRevisionDescriptor stores the descriptor of a revision, new or changed. sp.Revisions is
+// for the caller.
 func (tx *Tx) WriteRevisionDescriptor(sp *SpaceState, d *spaces.RevisionDescriptor) error {
 	b, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
-	return tx.Batch.Set(codec.RevisionKey(sp.Collection, sp.ID, d.Revision, 0), b, nil)
+	return tx.Batch.Set(codec.RevisionKey(sp.collection, sp.ID, d.Revision, 0), b, nil)
 }
 
-// WriteCheckpoint stores the statistics of a learner, which are those of the present
-// revision, in place of those before, with the departures that they need no more.
+// WriteCheckpoint stores the statistics of a learner, which are those of the present revision,
+// in place of those before, and deletes the departures with numbers below outbox, which they
+// have taken out. Statistics of a space always have the same length. The caller sets
+// Numbers.Checkpoint and calls Touch.
 func (tx *Tx) WriteCheckpoint(sp *SpaceState, statistics []byte, outbox uint64) error {
-	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindStatistics, sp.Collection, sp.ID), 0, statistics); err != nil {
+	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindStatistics, sp.collection, sp.ID), 0, statistics); err != nil {
 		return err
 	}
-	from, to := codec.OutboxKey(sp.Collection, sp.ID, 0), codec.OutboxKey(sp.Collection, sp.ID, outbox)
+	from, to := codec.OutboxKey(sp.collection, sp.ID, 0), codec.OutboxKey(sp.collection, sp.ID, outbox)
 	return tx.Batch.DeleteRange(from, to, nil)
 }
 
-// codesOnlySpace makes the one space that a codes-only collection has.
+// codesOnlySpace makes the one space that a codes-only collection has, as part of creating that.
 func (tx *Tx) codesOnlySpace(s *CollectionState) error {
 	sp, err := spaces.New(spaces.Stored{ID: 1, Bits: s.Bits, Created: spaces.Now()}, nil, nil)
 	if err != nil {

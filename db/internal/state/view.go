@@ -12,37 +12,42 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// A View is one state of the whole database: what is in memory and a snapshot
-// of the store, taken by the committer at the same point. It is immutable.
-// Readers hold a view for as long as they read and never wait for writers.
+// A View is one state of the whole database: what is in memory and a snapshot of the store,
+// taken by the committer at the same point, so that the two always agree. It is immutable.
+// Readers hold a view for as long as they read and never wait for writers. A view that is held
+// keeps what was deleted or replaced since on disk, and old tables and bitmaps in memory.
 type View struct {
-	Refs     atomic.Int64
-	Snap     *pebble.Snapshot
-	Sequence uint64 // of the last commit
+	Refs     atomic.Int64     // of its holders, one of which is Database.Current; 0: Snap is closed
+	Snap     *pebble.Snapshot // closed by the last Release
+	Sequence uint64           // number of the last commit in it
 	Catalogue
 }
 
-// CollectionView is the state of one collection. Everything in it is shared
-// with other views and must not be written to.
+// A CollectionView is the state of one collection in a View. Everything in it is shared with
+// other views and must not be written to. It needs no reference of its own, but codes that are
+// not loaded, items and all else that the store has are read from the snapshot of its view.
 type CollectionView struct {
 	*record.Descriptor
-	Labels   *Labels
-	Names    []string // of the labels, by id, as of this view
-	Items    int
+
+	Labels   *Labels           // knows later labels, too
+	Names    []string          // of the labels, by id, as of this view
+	Items    int               // that there are: rows in Live
 	Live     *roaring.Bitmap   // rows that have an item
 	Presence []*roaring.Bitmap // by modality: rows that have it
-	NextRow  uint64
-	Spaces   []SpaceView // by ascending id
-	Active   uint32      // of these, the one that searches use, whichever is looked at; 0: none
-	Previous uint32      // that was active before it; 0: none
-	Gone     <-chan struct{}
-	tables   TableBytes // of all its spaces
+	NextRow  uint64            // the row that the next new item gets; none has had it
+	Spaces   []SpaceView       // by ascending id
+	Active   uint32            // of these, the one that searches use, whichever is looked at; 0: none
+	Previous uint32            // that was active before it; 0: none
+	Gone     <-chan struct{}   // closed when the collection has been dropped
+	tables   TableBytes        // of all its spaces
 
-	// What is looked at: the active space, unless a search names another.
+	// SpaceView is the space that is looked at: the active one (its Space is nil where there
+	// is none), unless InSpace has chosen another.
 	SpaceView
 }
 
-// Acquire adds a reference, unless the last one is gone already.
+// Acquire adds a reference, to be given back with Release, unless the last one is gone
+// already: then it returns false, and there is a newer view.
 func (v *View) Acquire() bool {
 	for {
 		n := v.Refs.Load()
@@ -63,7 +68,7 @@ func (v *View) Release() {
 	}
 }
 
-// Collection returns the state of a collection by id.
+// Collection returns the state of the collection with an id, or an ErrNotFound that names it.
 func (v *View) Collection(id uint32, name string) (*CollectionView, error) {
 	if c, ok := v.Collections.Get(id); ok {
 		return c, nil
@@ -71,7 +76,7 @@ func (v *View) Collection(id uint32, name string) (*CollectionView, error) {
 	return nil, fault.NotFound("collection %q", name)
 }
 
-// SpaceNumber returns a space of the collection, nil where there is none.
+// SpaceNumber returns the space of the collection with an id, nil where there is none.
 func (cv *CollectionView) SpaceNumber(id uint32) *SpaceView {
 	for i := range cv.Spaces {
 		if cv.Spaces[i].Space.ID == id {
@@ -91,8 +96,10 @@ func (cv *CollectionView) Building() *SpaceView {
 	return nil
 }
 
-// InSpace returns the collection as it is seen in a space: 0 is the one that it is seen
-// in already, which is the active one unless the handle or the search names another.
+// InSpace returns the collection as it is seen in the space with an id: a copy of cv with
+// another SpaceView. 0 is the space that it is seen in already, which is the active one unless
+// the handle or the search names another. A space that does not exist is an ErrNotFound, one
+// that is being built an ErrBusy.
 func (cv *CollectionView) InSpace(id uint32) (*CollectionView, error) {
 	if id == 0 || cv.Space != nil && cv.Space.ID == id {
 		return cv, nil
@@ -109,7 +116,7 @@ func (cv *CollectionView) InSpace(id uint32) (*CollectionView, error) {
 	return &in, nil
 }
 
-// noSpace is about a space that the collection does not have.
+// noSpace returns the error, an ErrNotFound, about a space that the collection does not have.
 func (cv *CollectionView) noSpace(id uint32) error {
 	var numbers []string
 	for _, sp := range cv.Spaces {
@@ -128,7 +135,7 @@ func (cv *CollectionView) noSpace(id uint32) error {
 	return fault.NotFound("space %d of collection %q, which has the spaces %s", id, cv.Name, strings.Join(numbers, ", "))
 }
 
-// Row returns the row of an item by its key, or ErrNotFound.
+// Row returns the row of the item with a key, or an ErrNotFound. r is the snapshot of the view.
 func (cv *CollectionView) Row(r pebble.Reader, key string) (uint32, error) {
 	if len(key) > record.MaxKeyBytes {
 		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d", record.Shortened(key), cv.Name, record.MaxKeyBytes, len(key))

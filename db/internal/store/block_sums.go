@@ -23,8 +23,8 @@ import (
 // time.
 const shortRead = 128
 
-// blockTrailer is the length of the end of a block: a byte that says how the block is compressed,
-// and the sum of all before.
+// blockTrailer is the length of the end of a block: a byte that says how the block is
+// compressed, and the sum of all before.
 const blockTrailer = 1 + 4
 
 // blockSum returns the checksum of a block and its compression byte, in the form of
@@ -38,10 +38,10 @@ func blockSum(b []byte) uint32 {
 var castagnoliSums = crc32.MakeTable(crc32.Castagnoli)
 
 // A summedFile is a table that is read. A read of a block with a wrong checksum fails with
-// a *blockError.
+// a *blockError. That TestSumsOfBlocksAreThoseOfPebble holds for every kind of block.
 type summedFile struct {
 	vfs.File
-	name string
+	name string // of the file, without its folder, for errors
 }
 
 // summed makes a summedFile of a file that has been opened by its name, if that is the
@@ -53,7 +53,7 @@ func summed(name string, f vfs.File, err error) (vfs.File, error) {
 	return &summedFile{f, path.Base(strings.ReplaceAll(name, `\`, "/"))}, nil
 }
 
-// ReadAt reads a block, or something short.
+// ReadAt reads a block with its trailer, which is how Pebble reads a table, or something short.
 func (f *summedFile) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
 	if err != nil || n != len(p) || n <= shortRead {
@@ -70,9 +70,9 @@ func (f *summedFile) ReadAt(p []byte, off int64) (int, error) {
 // had found that itself.
 type blockError struct {
 	table    string // name of the file
-	offset   int64
-	length   int
-	want, is uint32
+	offset   int64  // of the block in the table
+	length   int    // of the block without its trailer
+	want, is uint32 // the sum in the trailer, and that of what was read
 }
 
 func (e *blockError) Error() string {

@@ -17,33 +17,43 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// TableBytes bounds a table that is to be taken over by the store.
+// TableBytes is about how large a table gets that the store is to take over. A Stream looks
+// every 512 keys, so that long values make some larger.
 const TableBytes = 64 << 20
 
-// Tables makes one commit of sorted tables, in a folder of their own, that the
-// store takes over: all of them, or none, durably.
+// Tables makes one commit of sorted tables, in a folder of their own, which the store takes
+// over in one atomic and durable step: all of them, or none. Tasks write the tables side by
+// side, each by a Stream; Take runs the tasks and hands their tables to the store. What is
+// stored in this way passes no log and no memtable, and few compactions.
+//
+// One goroutine at a time uses a Tables: in an open database that is the committer, which
+// keeps all other writes away meanwhile. A literal with FS, Dir, Opts and Workers, without a
+// store, is enough for Make (an extract makes tables for a store that does not exist yet).
 type Tables struct {
-	store    *pebble.DB
-	log      *Log
-	sequence uint64 // of the commit before
-	FS       vfs.FS
-	Dir      string
-	Opts     sstable.WriterOptions
-	Workers  int // goroutines that make them
+	store    *pebble.DB // that takes them over
+	log      *Log       // of that store: after a failure nothing is taken over
+	sequence uint64     // number of the commit before; this one has the next
 
-	// Promise, unless nil, hears the number of the commit before the store takes the tables over,
-	// and withdraw hears that the store has not taken them.
+	FS      vfs.FS                // in an open database a failFS, which leaves room for the log
+	Dir     string                // where the tables are until then; Take makes and removes it
+	Opts    sstable.WriterOptions // see TableOptions
+	Workers int                   // goroutines for the tasks; may be set before Take or Make
+
+	// Promise, unless nil, hears the number of the commit right before the store takes the
+	// tables over; its error ends that. Withdraw, unless nil, hears that the store has not
+	// taken them. It is not called where that is not known: then the database has failed.
 	Promise  func(commit uint64) error
 	Withdraw func()
 
-	mu      sync.Mutex
-	Paths   []string       // of the finished ones, too
-	closing sync.WaitGroup // of those that are being made durable
-	failed  error          // why one could not be
+	mu      sync.Mutex     // guards Paths and failed while tasks run
+	Paths   []string       // of all tables that were begun, in no order of keys
+	closing sync.WaitGroup // counts tables that are being made durable
+	failed  error          // why some could not be; nil: all could
 }
 
-// NewTables returns tables for a store of the database in dir that has so many commits.
-func NewTables(kv *pebble.DB, log *Log, cfg *Config, dir string, sequence uint64) *Tables {
+// newTables returns Tables for the store kv of the database in dir, which has had sequence
+// commits.
+func newTables(kv *pebble.DB, log *Log, cfg *Config, dir string, sequence uint64) *Tables {
 	return &Tables{
 		store: kv, log: log, sequence: sequence,
 		FS: &failFS{FS: cfg.FS, log: log, room: cfg.Room}, Dir: cfg.FS.PathJoin(dir, IngestName),
@@ -51,9 +61,10 @@ func NewTables(kv *pebble.DB, log *Log, cfg *Config, dir string, sequence uint64
 	}
 }
 
-// Take does the tasks, which make the tables, and gives them to the store. With an error the
-// store is as it was, or has failed. The commit sequence has to be in the tables, see
-// writeSequence.
+// Take does the tasks, which make the tables, and gives these to the store. With an error the
+// store is as it was, or has failed (then the error is that of the Log). One of the tasks has
+// to store the number of the commit, see WriteSequence. The context counts until all tables
+// are made and what is in memory is flushed: nothing ends the step itself.
 func (t *Tables) Take(ctx context.Context, tasks ...work.Task) error {
 	err := t.FS.MkdirAll(t.Dir, 0o755)
 	if err == nil {
@@ -71,7 +82,8 @@ func (t *Tables) Take(ctx context.Context, tasks ...work.Task) error {
 	return err
 }
 
-// Make does the tasks and waits until their tables are durable.
+// Make does the tasks on Workers goroutines and waits until their tables are durable. Paths
+// has them then. Dir has to be there already.
 func (t *Tables) Make(ctx context.Context, tasks []work.Task) (err error) {
 	defer func() {
 		t.closing.Wait()
@@ -129,11 +141,13 @@ func (t *Tables) ingest(ctx context.Context) error {
 	return err
 }
 
-// WriteSequence writes the commit sequence.
+// WriteSequence stores the number of this commit. It must be called once, where the key is
+// next in order.
 func (t *Tables) WriteSequence(s *Stream) error {
 	return s.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, t.sequence+1))
 }
 
+// create begins a table, which counts in Paths at once.
 func (t *Tables) create() (*sstable.Writer, error) {
 	t.mu.Lock()
 	path := t.FS.PathJoin(t.Dir, fmt.Sprintf("%06d.sst", len(t.Paths)))
@@ -146,18 +160,22 @@ func (t *Tables) create() (*sstable.Writer, error) {
 	return sstable.NewWriter(objstorageprovider.NewFileWritable(f), t.Opts), nil
 }
 
-// A Stream writes ascending keys into one table after the other.
+// A Stream is how one task writes keys, which must ascend, into one table after the other. It
+// is for the goroutine of its task. Between the first and the last key of a stream there must
+// be no key of another one: the store takes over only tables that do not overlap.
 type Stream struct {
-	Ctx    context.Context
-	Tables *Tables
-	W      *sstable.Writer
-	keys   int
+	Ctx    context.Context // of the task: ended when another task has failed
+	tables *Tables
+	W      *sstable.Writer // of the table that is being written; nil between two
+	keys   int             // written so far, to all tables
 }
 
-// Set writes a value that nothing is under.
+// Set writes a value under a key that the store has nothing under. The slices may be used again.
 func (s *Stream) Set(key, value []byte) error { return s.Put(key, value, true) }
 
-// Put writes a value; one that is not fresh is merged with what is under the key.
+// Put writes a value. fresh says that the store has nothing under the key; otherwise the value
+// is an edit that Pebble merges with what is there (codec.Merger). It returns the cause of Ctx
+// when that has ended.
 func (s *Stream) Put(key, value []byte, fresh bool) error {
 	if s.keys++; s.keys%512 == 0 {
 		if s.Ctx.Err() != nil {
@@ -179,31 +197,32 @@ func (s *Stream) Put(key, value []byte, fresh bool) error {
 // open begins a table, unless one is being written.
 func (s *Stream) open() (err error) {
 	if s.W == nil {
-		s.W, err = s.Tables.create()
+		s.W, err = s.tables.create()
 	}
 	return err
 }
 
-// Finish ends the table that is being written.
+// Finish ends the table that is being written, if there is one; it becomes durable in the
+// background. The next key begins another one.
 func (s *Stream) Finish() {
 	if s.W != nil {
-		s.Tables.close(s.W)
+		s.tables.close(s.W)
 		s.W = nil
 	}
 }
 
-// Task returns the task of calling f with a stream. No two of a commit may write
-// keys between those of each other.
+// Task returns the task of calling f with a stream of its own.
 func (t *Tables) Task(f func(*Stream) error) work.Task {
 	return func(ctx context.Context) error {
-		s := &Stream{Ctx: ctx, Tables: t}
+		s := &Stream{Ctx: ctx, tables: t}
 		err := f(s)
 		s.Finish() // after an error, too: there is no other way to close its file
 		return err
 	}
 }
 
-// Wait waits for another task to get somewhere.
+// Wait waits until another task of the commit closes done, or has failed. As work.Together
+// begins tasks in their order, only an earlier task may be waited for.
 func (s *Stream) Wait(done <-chan struct{}) error {
 	select {
 	case <-done:

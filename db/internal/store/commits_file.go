@@ -16,10 +16,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// The file COMMITS, beside the store, says which commits are known to be durable. Damage
+// The side file COMMITS, beside the store, says which commits are known to be durable. Damage
 // in the last block of the store's log cannot be told from the torn end that a crash
-// leaves: the store comes up without the latest commits and sees nothing wrong. With this
-// file Open does.
+// leaves: the store comes up without the latest commits and sees nothing wrong. By this
+// file opening sees that they are missing.
 //
 // It has two slots of one record each, which are written in turn and in place, so that a
 // crash while one is written leaves the other. Of a slot, all numbers little-endian:
@@ -46,15 +46,16 @@ const (
 	maxLosses      = 64
 )
 
-// A Commits is what one slot says.
+// A Commits is what the side file says, or one slot of it. It is a value; Losses may be shared
+// and are not written to.
 type Commits struct {
-	write    uint64
-	UUID     [record.UUIDBytes]byte
-	Sequence uint64 // known to be durable
-	Losses   []Loss // that nobody has acknowledged, oldest first
+	write    uint64                 // number of the write: its parity is that of the slot
+	UUID     [record.UUIDBytes]byte // of the database; another one in a file that does not belong to the store
+	Sequence uint64                 // number of the last commit that is known to be durable; there may be later ones
+	Losses   []Loss                 // that nobody has acknowledged, oldest first, at most maxLosses
 }
 
-// slot returns the bytes of the slot.
+// slot returns the slot that says r, of commitsSlot bytes.
 func (r *Commits) slot() []byte {
 	b := append(make([]byte, 0, commitsSlot), commitsMagic...)
 	b = binary.LittleEndian.AppendUint16(b, commitsVersion)
@@ -72,7 +73,8 @@ func (r *Commits) slot() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoliSums))
 }
 
-// decodeCommitsSlot reads a slot. The error wraps codec.ErrCorrupt.
+// decodeCommitsSlot reads a slot. The error wraps codec.ErrCorrupt, or is a
+// *codec.VersionError, which does too.
 func decodeCommitsSlot(b []byte) (r Commits, err error) {
 	bad := func(format string, args ...any) (Commits, error) {
 		return Commits{}, fmt.Errorf("%w: %s", codec.ErrCorrupt, fmt.Sprintf(format, args...))
@@ -104,8 +106,10 @@ func decodeCommitsSlot(b []byte) (r Commits, err error) {
 	return r, nil
 }
 
-// ReadCommits reads the record that counts. A file that is not there gives
-// fs.ErrNotExist, one of which no slot can be read codec.ErrCorrupt.
+// ReadCommits reads the side file of the database in dir: of its two slots the one that was
+// written last and can be read. A file that is not there gives fs.ErrNotExist, one of which no
+// slot can be read codec.ErrCorrupt; any other error is one of the disk, and says nothing of
+// the file.
 func ReadCommits(fsys vfs.FS, dir string) (r Commits, err error) {
 	f, err := fsys.Open(fsys.PathJoin(dir, CommitsName))
 	if err != nil {
@@ -135,14 +139,15 @@ func ReadCommits(fsys vfs.FS, dir string) (r Commits, err error) {
 	return r, err
 }
 
-// MakeCommits makes the file, in place of any that is there, with the record in both slots.
+// MakeCommits makes the side file of the database in dir, durably, in place of any that is
+// there. Both slots say r.
 func MakeCommits(fsys vfs.FS, dir string, r Commits) error {
 	slot := r.slot()
 	return ReplaceFile(fsys, dir, CommitsName, append(slot, slot...))
 }
 
-// ReplaceFile gives a file of dir new content, so that a crash leaves it with either the
-// old or the new.
+// ReplaceFile gives the file name in dir new content, durably, by way of name.tmp: a crash
+// leaves it with either the old or the new.
 func ReplaceFile(fsys vfs.FS, dir, name string, content []byte) error {
 	tmp := fsys.PathJoin(dir, name+".tmp")
 	f, err := fsys.Create(tmp, vfs.WriteCategoryUnspecified)
@@ -162,7 +167,8 @@ func ReplaceFile(fsys vfs.FS, dir, name string, content []byte) error {
 	return SyncDir(fsys, dir)
 }
 
-// writeCommits writes the next record into the slot of the older one.
+// writeCommits writes r into the slot of the older record, and syncs. A crash meanwhile can
+// tear that slot only.
 func writeCommits(f vfs.File, r *Commits) error {
 	if _, err := f.WriteAt(r.slot(), int64(r.write%2)*commitsSlot); err != nil {
 		return err
@@ -170,12 +176,9 @@ func writeCommits(f vfs.File, r *Commits) error {
 	return f.SyncData()
 }
 
-// commitsProblem says in words why the file says nothing; "" where it does.
+// commitsProblem says in words why ReadCommits has failed.
 func commitsProblem(err error) string {
-	switch {
-	case err == nil:
-		return ""
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		return "the file " + CommitsName + " is missing"
 	}
 	return "the file " + CommitsName + " cannot be read: " + fault.Problem(err)

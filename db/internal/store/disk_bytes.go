@@ -6,16 +6,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A fileID tells files of a machine apart.
+// A fileID tells files of a machine apart, whatever their names are: device and inode number.
 type fileID struct{ device, number uint64 }
 
-// DiskBytes returns what a file takes on disk, or a folder with all that is in it, as du
-// counts: the blocks that are allocated, those of a file with several names once. Links are
-// followed. What cannot be looked at, because it has just gone, or belongs to others, counts
-// for nothing.
+// DiskBytes returns how many bytes a file, or a folder with all that is in it, takes on disk,
+// as du counts: the blocks that are allocated, and a file with several names once. Links are
+// followed. Files that cannot be looked at, because they have just gone or belong to others,
+// do not count. It looks at every file.
 func DiskBytes(fsys vfs.FS, path string) int64 { return diskBytesOnce(fsys, path, map[fileID]bool{}) }
 
-// diskBytesOnce is DiskBytes without the files that have been counted, which seen has.
+// diskBytesOnce is DiskBytes without the files in seen, to which it adds those with several
+// names.
 func diskBytesOnce(fsys vfs.FS, path string, seen map[fileID]bool) int64 {
 	info, err := fsys.Stat(path)
 	if err != nil {
@@ -41,7 +42,8 @@ func diskBytesOnce(fsys vfs.FS, path string, seen map[fileID]bool) int64 {
 	return bytes
 }
 
-// plainSize is taken where no blocks are told of.
+// plainSize returns what a file takes where the file system tells of no blocks: its length,
+// and nothing for a folder.
 func plainSize(info fs.FileInfo) int64 {
 	if info.IsDir() {
 		return 0

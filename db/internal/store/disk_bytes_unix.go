@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// taken returns what a file or folder itself takes on disk, and, where it may be met under
-// several names, what tells it from others. Of a file system in memory that is its size.
+// taken returns how many bytes a file or folder itself takes on disk, and, if several says
+// that it may be met under several names, what tells it from others. In a file system in
+// memory it is the size.
 func taken(info fs.FileInfo) (bytes int64, id fileID, several bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

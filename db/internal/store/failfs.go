@@ -8,33 +8,33 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// failFS stands between Pebble and the file system. Where a write to its log, its
-// manifest, one of its marker files or a folder fails, Pebble ends the process, by
-// its logger or by a panic, and goes on as if all were well when it is kept from that;
-// then it deletes logs that it believes flushed, and acknowledged data is gone.
+// A failFS stands between Pebble and the file system of a store that is written to. If a write
+// to its log, its manifest, one of its marker files or a folder fails, Pebble ends the
+// process, by its logger or by a panic. Kept from that, it goes on as if all were well: then
+// it deletes logs that it believes flushed, and acknowledged data is gone.
 //
-// So Pebble does not hear of such a failure. The first one is recorded, which fails the
-// database: the committer acknowledges nothing any more. And from then on the files that
-// decide what is in the store stay as they are: writes to them, and all deletions, do
-// nothing. What is on disk is what a crash at that moment would have left, which
-// opening the database again recovers.
+// So Pebble does not hear of such a failure. The Log records the first one, which fails the
+// database: the committer acknowledges nothing any more. From then on the vital files, which
+// decide what is in the store, stay as they are: writes to them, and all deletions, do
+// nothing. So the disk has what a crash at that moment would have left, and opening the
+// database again recovers it.
 //
-// All that holds of the files in dir, which are those of the store; of all files where it
-// is empty. What Pebble writes elsewhere is a checkpoint, whose failures it hears of.
+// Only files in dir, the folder of the store, are vital; all files may be where dir is "".
+// When Pebble writes elsewhere, it makes a checkpoint, and hears of its failures.
 //
-// Tables it may fail to write. Pebble tries again without a pause, so that flushes that have
-// failed rest here before they begin a table; see tableTrouble.
+// Pebble copes with tables that cannot be written, but tries again without a pause. So a flush
+// that has failed rests here before it begins another table; see tableTrouble.
 type failFS struct {
 	vfs.FS
-	log  *Log
-	dir  string
-	room *Reserve // what tables leave; nil: nothing
+	log  *Log     // takes the first failure, and says whether there was one
+	dir  string   // of the store; "": any file may be vital
+	room *Reserve // what tables leave free; nil: nothing
 }
 
-// vital reports whether a file decides what is in the store. Tables do not: one that
-// no manifest names is garbage, and Pebble copes with failures to write them. The file
-// of its options does not either, but where that cannot be written, opening ends while
-// goroutines still work with what is taken down, and one of them panics.
+// vital reports whether a file decides what is in the store. Tables do not: one that no
+// manifest names is garbage. The file of Pebble's options does not either, but counts: where
+// it cannot be written, pebble.Open fails while its goroutines still use what it takes down,
+// and one of them panics.
 func vital(name string) bool {
 	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
 	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.") ||
@@ -46,7 +46,8 @@ func (f *failFS) vital(name string) bool {
 	return vital(name) && (f.dir == "" || f.FS.PathDir(name) == f.dir)
 }
 
-// change makes a change to a file; of a vital one, Pebble sees no failure.
+// change does do, which changes a file. A vital file is changed only as long as nothing has
+// failed, and Pebble never sees an error: the Log does.
 func (f *failFS) change(vital bool, do func() error) error {
 	if !vital {
 		return do()
@@ -59,7 +60,8 @@ func (f *failFS) change(vital bool, do func() error) error {
 	return nil
 }
 
-// file opens a file for writing.
+// file opens a file for writing. A vital one that cannot be opened becomes a file in memory
+// that nobody reads.
 func (f *failFS) file(name string, open func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
 	vital := f.vital(name)
@@ -76,9 +78,9 @@ func (f *failFS) file(name string, open func() (vfs.File, error)) (vfs.File, err
 	return &failFile{File: file, fs: f, vital: vital}, nil
 }
 
-// Create creates a file. A marker says which file counts by its name, and Pebble syncs
-// the folder only when both are in it: after a crash there could be the marker of a
-// manifest that is not there. So what it names is made to last first.
+// Create creates a file. Before a marker file it syncs the folder: the name of a marker says
+// which manifest counts, and Pebble syncs the folder only when both are in it, so that after a
+// crash there could be the marker of a manifest that is not there.
 func (f *failFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	flush := c == "pebble-memtable-flush"
 	if flush {
@@ -98,11 +100,12 @@ func (f *failFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) 
 	return file, err
 }
 
-// A roomyFile is a table that leaves room for files that decide what is in the store.
+// A roomyFile is a table that is written as long as that leaves room for the vital files: see
+// Reserve.admitTable. When there is none Write fails as on a full disk, which Pebble copes with.
 type roomyFile struct {
 	vfs.File
 	room  *Reserve
-	flush bool
+	flush bool // it is made of a memtable: it may take nearly all, as the log can be deleted after it
 }
 
 func (f *roomyFile) Write(p []byte) (int, error) {
@@ -125,9 +128,8 @@ func (f *failFS) OpenDir(name string) (vfs.File, error) {
 	return &failFile{File: d, fs: f, vital: f.dir == "" || name == f.dir}, nil
 }
 
-// Remove removes nothing after a failure, whatever the file: what Pebble then
-// believes obsolete may be all that the manifest on disk knows of. A removal that
-// fails harms nobody.
+// Remove removes nothing after a failure, whatever the file: the manifest on disk may still need
+// files that Pebble believes to be obsolete. A removal that fails harms nobody.
 func (f *failFS) Remove(name string) error {
 	if f.log.Failed.Load() != nil {
 		return nil
@@ -135,6 +137,7 @@ func (f *failFS) Remove(name string) error {
 	return f.FS.Remove(name)
 }
 
+// RemoveAll is Remove for folders.
 func (f *failFS) RemoveAll(name string) error {
 	if f.log.Failed.Load() != nil {
 		return nil
@@ -142,6 +145,7 @@ func (f *failFS) RemoveAll(name string) error {
 	return f.FS.RemoveAll(name)
 }
 
+// Rename and Link are changes to the file of the new name.
 func (f *failFS) Rename(oldname, newname string) error {
 	return f.change(f.vital(newname), func() error { return f.FS.Rename(oldname, newname) })
 }
@@ -150,20 +154,24 @@ func (f *failFS) Link(oldname, newname string) error {
 	return f.change(f.vital(newname), func() error { return f.FS.Link(oldname, newname) })
 }
 
+// A failFile is a file that Pebble has opened for writing. Each change to a vital one goes
+// through failFS.change: after the first failure of any it does nothing, and says that all is
+// well.
 type failFile struct {
 	vfs.File
 	fs    *failFS
-	vital bool
+	vital bool // it decides what is in the store
 
 	// Of a log, which one goroutine writes to.
 	preallocates bool
 	size         int64 // written
-	allocated    int64 // at least, ahead of that
+	allocated    int64 // until where disk space has been asked for, in bytes from the start of the file
 }
 
 // change makes a change to the file.
 func (f *failFile) change(do func() error) error { return f.fs.change(f.vital, do) }
 
+// Write says that it has written all of p whenever Pebble is to see no failure.
 func (f *failFile) Write(p []byte) (int, error) {
 	n := len(p)
 	f.grow(int64(n))
@@ -189,6 +197,8 @@ func (f *failFile) WriteAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
+// Sync and its kin: what they would make durable may be lost, but Log.Err keeps the committer
+// from acknowledging it.
 func (f *failFile) Sync() error     { return f.change(f.File.Sync) }
 func (f *failFile) SyncData() error { return f.change(f.File.SyncData) }
 
@@ -201,8 +211,8 @@ func (f *failFile) SyncTo(length int64) (full bool, err error) {
 	return full, err
 }
 
-// Preallocate notes that the file is a log, for which Pebble asks for a tenth more than the
-// largest memtable: most of what a small database would take on disk. See grow.
+// Preallocate notes that the file is a log. Pebble asks here for a tenth more than the largest
+// memtable, which would be most of the size of a small database: grow asks for less instead.
 func (f *failFile) Preallocate(int64, int64) error {
 	f.preallocates = true
 	return nil
@@ -211,10 +221,10 @@ func (f *failFile) Preallocate(int64, int64) error {
 // maxAhead is how many bytes of a log are allocated at a time at the most.
 const maxAhead = 1 << 20
 
-// grow preallocates a log, before n bytes are written to it: as much again as it will hold. That
-// only makes what is written later faster, so a disk that is short of room is left alone: it
-// needs that for tables. A failure is none: many file systems cannot do it, and where there is
-// no room for so much at once there may be for what comes.
+// grow preallocates a log, before n bytes are written to it: as much again as it will hold,
+// and at most maxAhead. That only makes later writes faster. So it is not done where the disk
+// is short of room, which tables need, and an error is ignored: many file systems cannot do
+// it, and where there is no room for so much at once there may be for the next write.
 func (f *failFile) grow(n int64) {
 	f.size += n
 	if f.preallocates && f.size > f.allocated && f.fs.log.Failed.Load() == nil {

@@ -7,13 +7,17 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// FlushAll writes tables of what is in the log and in memory only.
+// FlushAll writes tables of all that is only in the log and in memory, as the function
+// FlushAll does, and words the error of a full disk.
 func (e *Engine) FlushAll(ctx context.Context) error {
 	return e.FullDisk(FlushAll(ctx, e.DB, e.Log))
 }
 
-// FlushAll writes tables of what is in the log and in memory only. Pebble tries for ever
-// where it cannot; this does not wait for that.
+// FlushAll writes tables of all that is only in the log and in memory, and returns when they
+// are durable. Pebble tries for ever where it cannot; this gives up after openingTries failed
+// flushes, or as soon as tableTrouble speaks of trouble, and with the context. What it leaves
+// unflushed stays in the log, and Pebble goes on trying. Calls at the same time may take each
+// other's news of a failure, and so wait for a few tries more.
 func FlushAll(ctx context.Context, kv *pebble.DB, log *Log) error {
 	select {
 	case <-log.unflushed: // of earlier

@@ -28,7 +28,7 @@ import (
 //	store/   Pebble
 //	ingest/  tables of a bulk load, while one is going on
 //	checkpoints/  what a backup reads, while one is going on
-//	imports/      what imports have staged that are not committed, see db/import_folder.go
+//	imports/      what imports have staged that are not committed, see package bulk/spool
 //	restoring/    what a restore has fetched, until the marker is written
 //
 // and where it has been repaired what repaired.go names.
@@ -48,13 +48,17 @@ const (
 	ImportsName     = "imports"
 )
 
-type Marker struct {
-	FDDHDB string `json:"fddhdb"`
-	Format int    `json:"format"`
+// A marker is what the file MarkerName says, in JSON.
+type marker struct {
+	FDDHDB string `json:"fddhdb"` // "database"
+	Format int    `json:"format"` // record.Identity.Format, see ReadMarker
 }
 
-// Inspect says whether dir holds a database, and if not whether one may be
-// created there: where nothing is, or what an interrupted creation left.
+// Inspect says whether dir holds a database, and if not whether one may be created there:
+// where there is no folder, an empty one, or what an interrupted creation or repair left.
+// Neither is true of a folder that holds anything else. It changes nothing and takes no lock,
+// so whoever goes on looks again once the folder is locked. A marker that cannot be read, or
+// names a newer format, is an error.
 func Inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 	names, err := fsys.List(dir)
 	switch {
@@ -90,7 +94,9 @@ func Inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 	return false, true, nil
 }
 
-// NoneYet says that a folder, in which a database may be created, holds none.
+// NoneYet returns the error for a folder that Inspect finds creatable, where a database has to
+// be there already. It tells a store that has lost its marker, which a repair can bring back,
+// from no store.
 func NoneYet(fsys vfs.FS, dir string) error {
 	if _, err := fsys.Stat(fsys.PathJoin(dir, StoreName)); err == nil {
 		return fmt.Errorf("%w: %s: there is a store, but its marker %s is missing: Repair, or fddhdb repair, writes it again", fault.ErrNotDatabase, dir, MarkerName)
@@ -109,8 +115,10 @@ func isStore(fsys vfs.FS, path string) (bool, error) {
 	}), nil
 }
 
-// ReadMarker returns the format that the marker names, which is that of the store, or
-// that before an upgrade which was interrupted at its very end.
+// ReadMarker returns the format that the marker of dir names. It is the format of the store,
+// or an older one if an upgrade was interrupted at its very end. A file that is not ours is an
+// ErrNotDatabase, a newer format a *fault.FormatError; a marker that is missing is an error of
+// the file system.
 func ReadMarker(fsys vfs.FS, dir string) (format int, err error) {
 	f, err := fsys.Open(fsys.PathJoin(dir, MarkerName))
 	var odd *fault.KindError
@@ -125,7 +133,7 @@ func ReadMarker(fsys vfs.FS, dir string) (format int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("fddhdb: open %s: %w", dir, err)
 	}
-	var m Marker
+	var m marker
 	if err := json.Unmarshal(b, &m); err != nil || m.FDDHDB != "database" {
 		return 0, fmt.Errorf("%w: %s: its file %s is not ours", fault.ErrNotDatabase, dir, MarkerName)
 	}
@@ -135,9 +143,11 @@ func ReadMarker(fsys vfs.FS, dir string) (format int, err error) {
 	return m.Format, nil
 }
 
-// Create makes a store in dir, which inspect has found creatable and the caller
-// has locked. A store that is there already is complete, as it gets its name only
-// then, and stays: only what stands beside it is missing. checkStore says what it is.
+// Create makes a database in dir, which Inspect has found creatable and the caller has locked.
+// makeStore makes the store in a folder of another name, which Create renames when it is
+// complete; the marker comes last. So a store that is there already is complete, and stays:
+// only what stands beside it is missing, and checkStore says which database it is. checkStore
+// may be nil where none can be there.
 func Create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (record.Identity, error)) error {
 	creating := fsys.PathJoin(dir, CreatingName)
 	store := fsys.PathJoin(dir, StoreName)
@@ -167,9 +177,9 @@ func Create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (re
 	return furnish(fsys, dir, &i)
 }
 
-// Outside refuses a new folder that would be in a database: opening that one empties folders
-// such as checkpoints/ and restoring/, and nobody looks for a database or a backup there.
-// Neither dir nor the folders above it need to be there.
+// Outside refuses a new folder that would be inside of a database, as an ErrInvalid: opening
+// that one empties folders such as checkpoints/ and restoring/, and nobody looks for a
+// database or a backup there. Neither dir nor the folders above it need to be there.
 func Outside(fsys vfs.FS, dir string) error {
 	var around string
 	if onDisk(fsys) {
@@ -190,8 +200,8 @@ func Outside(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// furnish writes what stands beside the store of a database: the side file, unless there is
-// one that can tell something, and the marker.
+// furnish makes the files beside a store that make it a database: the side file, unless the
+// one that is there is of this database, and then the marker.
 func furnish(fsys vfs.FS, dir string, i *record.Identity) error {
 	if i.Format >= record.FormatIdentity {
 		if side, err := ReadCommits(fsys, dir); err != nil || side.UUID != i.UUID {
@@ -203,16 +213,19 @@ func furnish(fsys vfs.FS, dir string, i *record.Identity) error {
 	return WriteMarker(fsys, dir, i.Format)
 }
 
+// WriteMarker makes a folder a database of a format, durably. All else has to be there and
+// durable before.
 func WriteMarker(fsys vfs.FS, dir string, format int) error {
-	b, err := json.Marshal(Marker{FDDHDB: "database", Format: format})
+	b, err := json.Marshal(marker{FDDHDB: "database", Format: format})
 	if err != nil {
 		return err
 	}
 	return ReplaceFile(fsys, dir, MarkerName, append(b, '\n'))
 }
 
-// RemoveLeftovers removes what a bulk load, a backup or a restore that was interrupted
-// has left. The store has its own links to the tables that it has taken over.
+// RemoveLeftovers removes what a bulk load, a backup or a restore that was interrupted has
+// left, in a folder that is locked to write. The store has its own links to the tables that it
+// has taken over. Staged imports stay: they can be gone on with.
 func RemoveLeftovers(fsys vfs.FS, dir string) error {
 	for _, name := range []string{IngestName, CheckpointsName, RestoringName} {
 		path := fsys.PathJoin(dir, name)
@@ -251,6 +264,7 @@ func MakeDir(fsys vfs.FS, dir string) error {
 	return nil
 }
 
+// SyncDir makes durable which files a folder has, under which names.
 func SyncDir(fsys vfs.FS, dir string) error {
 	d, err := fsys.OpenDir(dir)
 	if err != nil {
@@ -259,8 +273,10 @@ func SyncDir(fsys vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// LockFolder takes the lock of dir, which keeps other processes out, and a
-// second Open of this process as well.
+// LockFolder takes the lock of dir, which keeps other processes out, and a second Open of this
+// process as well. It makes the lock file where there is none, and closing the lock leaves the
+// file. dir is to be its Canonical path. Where somebody else has the lock the error is
+// ErrLocked, at once.
 func LockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
 	var l io.Closer
 	var err error
@@ -284,9 +300,9 @@ func LockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
 	return nil, fmt.Errorf("fddhdb: lock %s: %w", dir, err)
 }
 
-// lockHeld reports whether somebody else has the lock: EAGAIN of fcntl (EACCES
-// on some systems, where it is not the error of opening the file), a sharing
-// violation on Windows, or the words of Pebble's list of the locks of this process.
+// lockHeld reports whether an error of taking a lock says that somebody else has it: EAGAIN of
+// fcntl (EACCES on some systems, where it is not the error of opening the file), a sharing
+// violation on Windows, or the words of Pebble's own list of the locks of this process.
 func lockHeld(err error) bool {
 	const sharingViolation = syscall.Errno(32)
 	var number syscall.Errno
@@ -301,9 +317,9 @@ func lockHeld(err error) bool {
 		(runtime.GOOS == "windows" && number == sharingViolation)
 }
 
-// Canonical returns the one path of an existing folder, however it was spelt:
-// the locks of this process are known by path. Only the file system of the
-// operating system has more than one.
+// Canonical returns the one absolute path of an existing folder, without links, however it was
+// spelt: the locks of this process are known by their path (lockTable). File systems other
+// than that of the operating system have one spelling only.
 func Canonical(fsys vfs.FS, dir string) (string, error) {
 	if !onDisk(fsys) {
 		return dir, nil

@@ -9,11 +9,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// Writers must not be faster than flushes and compactions for long. Pebble makes them wait
-// inside a commit or an ingestion, where nothing can end the wait: for ever, where no flush
-// succeeds as the disk is full, or no compaction as a table is damaged. So its own limits are
-// out of reach, and the committer waits here, before it takes up a request; where waiting
-// is in vain the request is refused.
+// Writers must not be faster than flushes and compactions for long. Pebble would make them
+// wait inside a commit or an ingestion, where nothing can end the wait: for ever, if no flush
+// succeeds because the disk is full, or no compaction because a table is damaged. So Pebble's
+// own limits are set out of reach (noLimit), and the committer waits here, before it takes up
+// a request. Where waiting is in vain it refuses the request.
 const (
 	maxMemtables = 3 * memtableBytes // bytes of all: one that is written to, and two that are flushed
 	maxSublevels = 12                // runs of tables in level 0, all of which a read may have to look at
@@ -22,8 +22,11 @@ const (
 	noLimit       = 1 << 10 // of Pebble's, in either of these
 )
 
-// KeepUp waits until the store may take another commit. What frees disk space does not wait
-// for compactions.
+// KeepUp waits until the store may take another commit, as a rule not at all: then it costs
+// the look at a few numbers. frees says that the commit will free disk space: it does not wait
+// for compactions, which may need space themselves. An error says why waiting would be in
+// vain: an ErrDiskFull, an ErrCorrupt, the failure of the database, or another error of the
+// disk. Only the committer calls it: progress wakes one.
 func (e *Engine) KeepUp(frees bool) error {
 	if f := e.Log.Work.Look(e.DB); f != nil && f.slow(frees) == "" {
 		return nil
@@ -72,7 +75,7 @@ const (
 	slowCompactions = "tables wait to be compacted"
 )
 
-// slow returns why writers have to wait, or "". What frees disk space does not wait for
+// slow returns why writers have to wait, or "". A commit that frees disk space does not wait for
 // compactions.
 func (f *Figures) slow(frees bool) string {
 	switch {
@@ -84,7 +87,7 @@ func (f *Figures) slow(frees bool) string {
 	return ""
 }
 
-// resumed tells that writers go on.
+// resumed tells that writers go on, after they have waited since began.
 func (l *Log) resumed(began time.Time) {
 	took := time.Since(began)
 	l.Work.Stalled.Store(false)
@@ -92,7 +95,7 @@ func (l *Log) resumed(began time.Time) {
 	l.signals.Happened(event.Resumed, slog.LevelInfo, event.Event{Duration: took})
 }
 
-// progressed wakes keepUp: a flush or a compaction has ended, in one way or another.
+// progressed wakes KeepUp: a flush or a compaction has ended, in one way or another.
 func (l *Log) progressed() {
 	select {
 	case l.progress <- struct{}{}:

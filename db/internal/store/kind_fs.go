@@ -10,12 +10,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// kindFS looks at the kind of a file before it opens it: opening a pipe waits for somebody
-// who writes to it, and opening a device may do anything. What is missing, or cannot be
-// looked at, the file system below tells. All of db reads and writes through one.
+// A kindFS looks at the kind of a file before it opens it: opening a pipe waits until somebody
+// writes to it, and opening a device may do anything. If a file is missing, or cannot be looked
+// at, the file system below says so. All of db reads and writes through one.
 type kindFS struct{ vfs.FS }
 
-// WithKinds puts a kindFS in front of a file system, unless it is one.
+// WithKinds puts a kindFS in front of a file system, unless it is one. Package db does that
+// with Options.FS before anything else, so that a pipe, a device, or a folder in the place of
+// a file is a *fault.KindError wherever it is met.
 func WithKinds(fsys vfs.FS) vfs.FS {
 	if _, is := fsys.(kindFS); is {
 		return fsys
@@ -31,8 +33,8 @@ func onDisk(fsys vfs.FS) bool {
 	return fsys == vfs.Default
 }
 
-// oddKinds are types of what is neither a file nor a folder. Files that a system moves to
-// other media, which are "irregular", are files.
+// oddKinds are the types that are neither file nor folder. Files that a system has moved to
+// other media are "irregular", and count as files.
 const oddKinds = fs.ModeNamedPipe | fs.ModeSocket | fs.ModeDevice | fs.ModeCharDevice
 
 // file returns an error if something other than a file is at a path, or something other
@@ -61,6 +63,9 @@ func (f kindFS) folder(path string) error {
 	}
 	return nil
 }
+
+// Open and the methods below refuse what is of the wrong kind, and else are those of the file
+// system.
 
 func (f kindFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	if err := f.file(name); err != nil {

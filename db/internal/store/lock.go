@@ -6,24 +6,28 @@ import (
 	"sync"
 )
 
-// The locks of the operating system belong to the process, and closing any handle of a
-// file may drop them all. So this process knows by itself which of its folders it has
-// locked, and opens each lock file once.
+// lockTable is which lock files this process has locked. The locks of the operating system
+// belong to the process, and closing any handle of a file may drop them all. So the process
+// keeps count itself, and opens each lock file once. The mutex is held while a lock is taken,
+// which never waits for another process.
 var lockTable = struct {
 	sync.Mutex
 	locks map[string]*heldLock // by the path of the file
 }{locks: map[string]*heldLock{}}
 
+// A heldLock is a lock file that this process has locked. lockTable.Mutex guards it.
 type heldLock struct {
-	path    string
-	file    io.Closer
-	readers int // 0: a writer has it
+	path    string    // its key in lockTable.locks
+	file    io.Closer // closing it frees the lock
+	readers int       // handles that share it; 0: a writer has it
 }
 
 // errLockHeld says that this process has the lock already, for something else.
 var errLockHeld = errors.New("lock held by current process")
 
-// takeLock takes the lock of a file, by calling lock unless another reader has it already.
+// takeLock takes the lock of a file, shared with other readers or alone. It calls lock, which
+// asks the operating system, unless this process has the lock for reading already. It gives
+// errLockHeld where this process has it for something else.
 func takeLock(path string, shared bool, lock func(path string) (io.Closer, error)) (io.Closer, error) {
 	lockTable.Lock()
 	defer lockTable.Unlock()
@@ -45,7 +49,7 @@ func takeLock(path string, shared bool, lock func(path string) (io.Closer, error
 	return &lockHandle{held: held}, nil
 }
 
-// A lockHandle is one user's share of a lock.
+// A lockHandle is one user's share of a lock. It is to be closed once.
 type lockHandle struct{ held *heldLock }
 
 // Close gives it back; the last one frees the lock.
@@ -59,5 +63,5 @@ func (h *lockHandle) Close() error {
 	return h.held.file.Close()
 }
 
-// shareLock takes a lock file of the operating system for reading.
+// shareLock takes a lock file, which must be there, for reading.
 func shareLock(path string) (io.Closer, error) { return takeLock(path, true, lockToRead) }

@@ -9,8 +9,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// Lock locks the folder of a database: for this process alone, or, to read only, together
-// with others that read.
+// Lock locks the folder of a database, given by its Canonical path: to write, so that nobody
+// else has it open, or to read only, together with others that read. It never waits: a lock
+// that somebody else has is an ErrLocked. Closing what it returns gives the lock back.
 func Lock(fsys vfs.FS, dir string, readOnly bool) (io.Closer, error) {
 	if readOnly {
 		return lockShared(fsys, dir)
@@ -18,7 +19,8 @@ func Lock(fsys vfs.FS, dir string, readOnly bool) (io.Closer, error) {
 	return LockFolder(fsys, dir)
 }
 
-// LockDatabase locks the folder of a database, which must exist, and returns its one path.
+// LockDatabase locks the folder of a database, which must exist, as Lock does, and returns its
+// Canonical path. Where there is none the error is an ErrNotDatabase.
 func LockDatabase(fsys vfs.FS, dir string, readOnly bool) (string, io.Closer, error) {
 	exists, creatable, err := Inspect(fsys, dir)
 	switch {

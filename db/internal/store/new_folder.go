@@ -15,16 +15,21 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// A folder that is being made has another name until it is complete, that with
-// IncompleteSuffix, and as long as it is not a file incompleteName is in it, the first to
-// come and the last to go, so that what is found under that name is known to be ours.
+// A folder that is being made has IncompleteSuffix behind its name until it is complete. As
+// long as it is not, it holds a file incompleteName, which is the first to be made and the
+// last to be removed: so the next attempt knows that a folder of that name may be cleared
+// away.
 const (
 	IncompleteSuffix = ".incomplete"
 	incompleteName   = "INCOMPLETE"
 )
 
-// NewFolder makes a folder that is there whole and durable, or not at all. make fills it,
-// while it has its other name and is locked.
+// NewFolder makes a folder that is there whole and durable, or not at all, such as a
+// checkpoint. make fills it at path, where it has its other name and is locked; what make
+// leaves must be durable, NewFolder renames it then. dir must not be there yet (ErrExists),
+// nor be inside of a database (ErrInvalid). When make fails, or panics, the folder is removed;
+// what a process that has been killed has left there the next attempt clears away, by the same
+// name.
 func NewFolder(fsys vfs.FS, dir string, make func(path string) error) error {
 	dir = filepath.Clean(dir)
 	if err := Outside(fsys, dir); err != nil {
@@ -45,8 +50,8 @@ func NewFolder(fsys vfs.FS, dir string, make func(path string) error) error {
 		return err
 	}
 	err = work.Safely(func() error { return make(path) })
-	// Windows renames and removes no folder of which a file is open. Elsewhere nobody else
-	// may begin with it in between.
+	// Windows renames and removes no folder with an open file in it, so the lock goes first.
+	// Elsewhere it stays until the end, so that nobody else begins in between.
 	if runtime.GOOS == "windows" {
 		err = errors.Join(err, lock.Close())
 		lock = noLock{}
@@ -71,8 +76,8 @@ func NewFolder(fsys vfs.FS, dir string, make func(path string) error) error {
 	return nil
 }
 
-// takeFolder locks a folder that is to be filled, and clears away what somebody has left
-// who could not complete it.
+// takeFolder locks a folder that is to be filled, and clears away what an earlier attempt has
+// left in it. A folder with other things in it is an ErrExists.
 func takeFolder(fsys vfs.FS, path string) (_ io.Closer, err error) {
 	names, err := fsys.List(path)
 	if err != nil {
@@ -101,7 +106,7 @@ func takeFolder(fsys vfs.FS, path string) (_ io.Closer, err error) {
 	return lock, writeIncomplete(fsys, path)
 }
 
-// writeIncomplete says that a folder is being made.
+// writeIncomplete writes the file that says that a folder is being made, durably.
 func writeIncomplete(fsys vfs.FS, path string) error {
 	f, err := fsys.Create(fsys.PathJoin(path, incompleteName), vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -117,8 +122,8 @@ func writeIncomplete(fsys vfs.FS, path string) error {
 	return SyncDir(fsys, path)
 }
 
-// clearIncomplete removes what is in a folder but its lock, and last what says that it is
-// incomplete.
+// clearIncomplete removes all that is in a folder, but for the lock, and the file
+// incompleteName last.
 func clearIncomplete(fsys vfs.FS, path string) error {
 	names, err := fsys.List(path)
 	if err != nil {
@@ -143,8 +148,8 @@ func clearIncomplete(fsys vfs.FS, path string) error {
 	return nil
 }
 
-// removeIncomplete removes a folder that could not be completed; what cannot be removed
-// the next attempt clears away.
+// removeIncomplete removes a folder that could not be completed. If that fails, the next
+// attempt clears it away.
 func removeIncomplete(fsys vfs.FS, path string) {
 	if clearIncomplete(fsys, path) == nil {
 		_ = fsys.RemoveAll(path)

@@ -8,8 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// OpenTable opens a table, to be closed by the caller. Pebble closes no file of one that
-// it refuses, be it by a panic.
+// OpenTable opens a table by itself, without the store that it belongs to, to be closed by the
+// caller. Checksums of blocks are looked at first, as summedFile does. Pebble closes no file
+// of a table that it refuses, be it by a panic: so this does, and lets the panic go on.
 func OpenTable(ctx context.Context, fsys vfs.FS, path string, options sstable.ReaderOptions) (r *sstable.Reader, err error) {
 	file, err := fsys.Open(path)
 	f, err := summed(path, file, err)

@@ -15,33 +15,40 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// An opening is the file system of a store while Pebble opens it, and knows what is open
-// of it, because Pebble leaves files open where it fails, and does not always return:
-// what its logs hold it writes into tables, and where that fails, as no table can be
-// written, or as one that was taken over cannot be read, it tries again for ever,
-// without a pause. Then it is given up: its files are closed, and it gets no other ones.
+// An opening is the file system of a store while Pebble opens it. It knows which files are
+// open, because Pebble leaves files open where it fails, and does not always return: it writes
+// into tables what its logs hold, and where no table can be written, or a table that was taken
+// over cannot be read, it tries again for ever, without a pause. Then the opening is given up:
+// its files are closed, and Pebble gets no others.
+//
+// It stays in front of the file system for as long as the store is open, but once done it
+// opens files without keeping them.
 type opening struct {
 	vfs.FS
-	stuck chan error // what it fails by all the time; holds one
+	stuck chan error // the error by which writing tables fails for ever; holds one
 
-	log *Log
+	log *Log // of the store
 
-	mu     sync.Mutex
-	open   map[*kept]bool
-	late   bool // the log to write to has been created: compactions may be going on
-	done   bool // whatever comes is not about opening
-	over   bool // nothing can be opened or changed any more
-	failed int  // how often writing tables has
+	mu     sync.Mutex     // guards the fields below
+	open   map[*kept]bool // what is open and was opened before done; nil once over
+	late   bool           // the log to write to has been created: compactions may be going on
+	done   bool           // pebble.Open has succeeded: failures are no concern of opening any more
+	over   bool           // given up, or failed: nothing can be opened or changed any more
+	failed int            // how often writing tables has failed before done
 }
 
 // openingTries is how often Pebble may try to write the tables of its logs. In between are
 // pauses, which make them half a second.
 const openingTries = 8
 
+// ErrGivenUp says that Pebble would have tried to open a store for ever. It mostly comes with
+// the error that it met each time.
 var ErrGivenUp = errors.New("opening was given up")
 
-// OpenPebble opens a store. Where that fails, nothing is left open, and nothing will be
-// written; but where Pebble does not end, its memory and goroutines that wait are left.
+// OpenPebble opens the store at path with options that PebbleOptions has made, in which it
+// puts an opening in front of FS, and the scheduler. Where that fails, nothing is left open,
+// and nothing will be written; but where Pebble does not end (ErrGivenUp), its memory and
+// goroutines that wait are left. A panic of Pebble about a damaged store is an error.
 func OpenPebble(path string, po *pebble.Options, log *Log) (*pebble.DB, error) {
 	o := &opening{FS: po.FS, log: log, stuck: make(chan error, 1), open: map[*kept]bool{}}
 	compactions := newScheduler(&log.compactions)
@@ -81,7 +88,9 @@ func OpenPebble(path string, po *pebble.Options, log *Log) (*pebble.DB, error) {
 	return kv, nil
 }
 
-// trouble hears of what fails in the background, in the goroutine that it fails in.
+// trouble is Pebble's BackgroundError: it is called in the goroutine in which a flush or a
+// compaction has failed. While the store is being opened it makes that goroutine wait, longer
+// each time, and after openingTries ends it, so that OpenPebble gives up.
 func (o *opening) trouble(err error) {
 	select {
 	case o.log.trouble <- struct{}{}:
@@ -106,7 +115,8 @@ func (o *opening) trouble(err error) {
 	runtime.Goexit() // it would try again
 }
 
-// close closes all files.
+// close gives the opening up: it closes all files, and from then on all calls that would open
+// or change something fail.
 func (o *opening) close() {
 	o.mu.Lock()
 	open := o.open
@@ -117,7 +127,7 @@ func (o *opening) close() {
 	}
 }
 
-// may reports whether files can be opened and changed.
+// may returns ErrGivenUp when nothing may be opened or changed any more.
 func (o *opening) may() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -127,13 +137,14 @@ func (o *opening) may() error {
 	return nil
 }
 
-// A kept is something open that was opened while the store was.
+// A kept is a file or a lock that was opened while the store was being opened, so that
+// opening.close can close it.
 type kept struct {
 	c io.Closer
 	o *opening
 }
 
-// keep takes note of what has been opened.
+// keep takes note of what has been opened, and closes it again if the opening is given up.
 func (o *opening) keep(c io.Closer) (*kept, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -147,7 +158,7 @@ func (o *opening) keep(c io.Closer) (*kept, error) {
 	return k, nil
 }
 
-// Close closes it, unless that has been done.
+// Close closes it, unless opening.close has.
 func (k *kept) Close() error {
 	k.o.mu.Lock()
 	over := k.o.over
@@ -159,7 +170,8 @@ func (k *kept) Close() error {
 	return k.c.Close()
 }
 
-// file keeps a file, while the store is being opened.
+// file keeps a file that has been opened, while the store is being opened; later it returns it
+// as it is.
 func (o *opening) file(f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
@@ -171,11 +183,15 @@ func (o *opening) file(f vfs.File, err error) (vfs.File, error) {
 		return f, nil
 	}
 	own := &openingFile{file: f}
-	if own.k, err = o.keep(Closer(own.shut)); err != nil {
+	if own.k, err = o.keep(closer(own.shut)); err != nil {
 		return nil, err
 	}
 	return own, nil
 }
+
+// Create and the methods below are those of vfs.FS that open or change something. What is
+// created, or opened to be read, becomes a tableFile too, and a table that is read a
+// summedFile.
 
 func (o *opening) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := o.may(); err != nil {
@@ -194,9 +210,9 @@ func (o *opening) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return o.file(table(summed(name, file, err)))
 }
 
-// List lists a folder. At the end of opening that is to find what is obsolete; where it
-// fails, Pebble would take down what compactions are working with, and these panic. So it
-// does not hear of it, and the store fails.
+// List lists a folder. Pebble does that last, to find obsolete files. If it failed then,
+// Pebble would take down the store under compactions that are going on, and these panic. So
+// Pebble sees an empty folder, and the store has failed (Log.Fail), which Open looks at.
 func (o *opening) List(dir string) ([]string, error) {
 	names, err := o.FS.List(dir)
 	if err == nil {

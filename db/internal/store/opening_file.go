@@ -7,24 +7,27 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// An openingFile is a file that an opening may close under whoever uses it: compactions go
-// on for a while where opening fails late. Files of an operating system bear that, those
-// of other file systems need not, so it waits for calls that are going on, and those that
-// come afterwards fail.
+// An openingFile is a file that opening.close may close while it is in use: compactions go on
+// for a while where opening fails late. Files of an operating system bear that; those of other
+// file systems need not. So closing waits for calls that are going on, and later calls get
+// fs.ErrClosed.
 type openingFile struct {
-	k *kept
+	k *kept // by which it is closed, once
 
-	mu     sync.RWMutex // for writing, to close
+	mu     sync.RWMutex // held for reading by each call that is going on, for writing to close
 	file   vfs.File
 	closed bool
 }
 
-type Closer func() error
+// A closer is a function as an io.Closer.
+type closer func() error
 
-func (c Closer) Close() error { return c() }
+func (c closer) Close() error { return c() }
 
+// Close is that of the user of the file. opening.close may have been before it.
 func (f *openingFile) Close() error { return f.k.Close() }
 
+// shut closes the file itself, when no call is going on.
 func (f *openingFile) shut() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

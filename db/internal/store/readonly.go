@@ -15,10 +15,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// ReadFS keeps Pebble from changing anything, where it is to read only. It would make a
-// lock of its own; that of the folder is there already.
+// ReadFS is a file system in which nothing can be changed: such calls fail with
+// fs.ErrPermission. Pebble gets it where it is to read only. It would make a lock of its own,
+// which is a change: that of the folder is there already, so Lock does nothing.
 type ReadFS struct{ vfs.FS }
 
+// noLock is a lock that locks nothing.
 type noLock struct{}
 
 func (noLock) Close() error { return nil }
@@ -64,7 +66,9 @@ func checkStoreFormat(fsys vfs.FS, dir, store string) error {
 	return nil
 }
 
-// OpenDatabase opens the store of a database, for reading only or not.
+// OpenDatabase opens the store of the database in dir, wherever an interrupted repair has left
+// it (Path), to read only or to write. The folder is locked. Files that are missing or have
+// another length are an ErrCorrupt, a newer format of Pebble's is a *fault.FormatError.
 func OpenDatabase(dir string, cfg *Config, logger *Log, readOnly bool) (*pebble.DB, error) {
 	path := Path(cfg.FS, dir)
 	if err := checkStoreFormat(cfg.FS, dir, path); err != nil {
@@ -86,23 +90,25 @@ func OpenDatabase(dir string, cfg *Config, logger *Log, readOnly bool) (*pebble.
 	return nil, fault.ReadError(err, "store in %s", dir)
 }
 
-// otherOptions reports whether the file of a store's options has other names in it than
-// stores of fddhdb have: Pebble looks at it without a checksum.
+// otherOptions reports whether pebble.Open has failed because the file of the store's options
+// names another merger or the like. As that file has no checksum, a damaged one looks so.
 func otherOptions(err error) bool {
 	var elsewhere pebble.ErrMissingWALRecoveryDir
 	return errors.As(err, &elsewhere) || strings.Contains(err.Error(), " name from file ")
 }
 
-// OpenToRead opens a store and changes nothing.
+// OpenToRead opens the store at path and changes nothing on disk. What the log has comes into
+// memory. The error is Pebble's, not worded yet.
 func OpenToRead(path string, cfg *Config, logger *Log) (*pebble.DB, error) {
 	po := PebbleOptions(cfg, logger, false)
 	po.FS, po.ReadOnly = ReadFS{cfg.FS}, true
 	return OpenPebble(path, po, logger)
 }
 
-// lockShared takes the lock that keeps writers out and lets other readers in, where that
-// can be done without changing anything: where there is no lock file nobody has the
-// database open, and where it cannot be opened nobody here can write.
+// lockShared takes the lock that keeps writers out and lets other readers in, if that can be
+// done without changing anything. Without a lock file nobody has the database open. Where the
+// file cannot be opened for want of permission nobody here can write; and a file system that
+// knows no locks protects nobody. Then it returns a lock that locks nothing.
 func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
 	path := fsys.PathJoin(dir, LockName)
 	switch info, err := fsys.Stat(path); {
@@ -116,7 +122,7 @@ func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
 	if onDisk(fsys) {
 		l, err = shareLock(path)
 	} else {
-		l, err = fsys.Lock(path) // whoever brings a file system of their own gets what it has
+		l, err = fsys.Lock(path) // a file system of the caller's may know no shared locks
 	}
 	switch {
 	case err == nil:

@@ -10,7 +10,12 @@ import (
 // it takes while that lasts.
 const compactPiece = 256 << 20
 
-// CompactAll rewrites the store, as its tables in memory are written, in pieces.
+// CompactAll rewrites the whole store, so that what was deleted or replaced takes no space any
+// more. It flushes what is in memory, and then compacts piece by piece, so that it never needs
+// much more than compactPiece bytes besides. progress hears after each piece how many bytes of
+// the total are done. Writers and readers go on. It ends between two pieces with an error
+// (ErrDiskFull, or the end of the context), and what was rewritten until then stays so. It
+// needs a Reserve.
 func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64)) error {
 	if err := e.Admit(0, true); err != nil {
 		return err
@@ -45,8 +50,9 @@ func (e *Engine) CompactAll(ctx context.Context, progress func(done, total int64
 	return nil
 }
 
-// Rewrite rewrites the tables with keys from start to end. Pebble goes on trying where it
-// cannot; this does not wait for that.
+// Rewrite compacts the tables with keys from start to end to the lowest level. Pebble goes on
+// trying where it cannot; this returns when tableTrouble speaks of trouble. Two at a time may
+// take each other's news of a failure; as Pebble tries again, the other one gets the next.
 func (e *Engine) Rewrite(ctx context.Context, start, end []byte) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -72,11 +78,13 @@ func (e *Engine) Rewrite(ctx context.Context, start, end []byte) error {
 
 // A storePiece is the part of the store from a key up to the next piece.
 type storePiece struct {
-	start []byte
-	bytes int64
+	start []byte // first key of the piece
+	bytes int64  // of the tables that begin in it
 }
 
-// pieces cuts the store between its tables. A table counts for where it begins.
+// pieces cuts the store, where tables begin, into pieces of at most compactPiece bytes, or of
+// tables that begin with the same key. A table counts where it begins, though it may reach
+// into the next piece.
 func (e *Engine) pieces() ([]storePiece, error) {
 	levels, err := e.DB.SSTables()
 	if err != nil {

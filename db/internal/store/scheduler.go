@@ -11,23 +11,28 @@ import (
 // a compaction that has failed is to rest. Pebble's own scheduler tries again at once, and a
 // damaged table of level 0 keeps a processor busy for ever.
 //
-// Lock order: the locks of the store, then mu. Only run calls the store, without mu.
+// Pebble calls the exported methods, which are pebble.CompactionScheduler, and the handle that
+// it gets for a compaction, which is the scheduler as well.
+//
+// Lock order: the locks of the store, then mu. Only run makes calls that take locks of the
+// store, and without mu: GetAllowedWithoutPermission takes none.
 type scheduler struct {
-	trouble *tableTrouble // of compactions
-	store   pebble.DBForCompaction
-	poke    chan struct{} // asks run to look; holds one
-	stop    chan struct{} // closed by Unregister
-	stopped sync.WaitGroup
+	trouble *tableTrouble          // of compactions
+	store   pebble.DBForCompaction // set by Register, before run begins
+	poke    chan struct{}          // asks run to look; holds one
+	stop    chan struct{}          // closed by Unregister
+	stopped sync.WaitGroup         // of run
 
-	mu      sync.Mutex
-	running int // compactions
-	closed  bool
+	mu      sync.Mutex // guards the fields below
+	running int        // compactions
+	closed  bool       // no more compactions may begin
 }
 
-// lookAgain is how often the scheduler asks the store how many compactions it wants: some
-// of what that depends on changes without a word.
+// lookAgain is how often the scheduler asks the store whether it wants to compact. That
+// depends on some things that change without a call.
 const lookAgain = 100 * time.Millisecond
 
+// newScheduler returns the scheduler of one store, which has not been opened yet.
 func newScheduler(trouble *tableTrouble) *scheduler {
 	return &scheduler{trouble: trouble, poke: make(chan struct{}, 1), stop: make(chan struct{})}
 }
@@ -38,8 +43,8 @@ func (s *scheduler) Register(_ int, store pebble.DBForCompaction) {
 	s.stopped.Go(s.run)
 }
 
-// Unregister ends that, and returns when the store is not called any more. Where opening
-// the store is given up nobody else calls it; a second call does nothing.
+// Unregister ends scheduling, and returns when the store is not called any more. Pebble calls
+// it when the store is closed, OpenPebble when opening has failed. A second call does nothing.
 func (s *scheduler) Unregister() {
 	s.mu.Lock()
 	if !s.closed {
@@ -50,6 +55,8 @@ func (s *scheduler) Unregister() {
 	s.stopped.Wait()
 }
 
+// run grants waiting compactions, when something has changed and every lookAgain, until
+// Unregister.
 func (s *scheduler) run() {
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()
@@ -80,6 +87,8 @@ func (s *scheduler) take() bool {
 	return true
 }
 
+// giveBack counts a compaction less: one that has ended, or that the store did not want after
+// all.
 func (s *scheduler) giveBack() {
 	s.mu.Lock()
 	s.running--

@@ -12,8 +12,8 @@ import (
 // A stock says how the commits that are in a store compare with those that were known to be
 // durable.
 type stock struct {
-	Found    uint64 // the last commit in the store
-	Promised uint64 // the last that was known to be durable
+	Found    uint64 // number of the last commit in the store
+	Promised uint64 // of the last that was known to be durable; 0 where Problem says why that is not known
 	Losses   []Loss // that nobody has acknowledged, oldest first
 	Problem  string // why it is not known what was durable; "" where it is
 }
@@ -26,10 +26,11 @@ func (s *stock) Missing() uint64 {
 	return 0
 }
 
-// A Loss is a run of commits that were durable and have gone from the store.
+// A Loss is a run of commits that were durable and have gone from the store. New commits take
+// their numbers again.
 type Loss struct {
-	Found       time.Time // when opening saw it
-	First, Last uint64
+	Found       time.Time // when opening saw it, in milliseconds
+	First, Last uint64    // numbers of commits, both of them lost
 }
 
 // Commits returns how many commits are lost.
@@ -44,8 +45,9 @@ func (l Loss) String() string {
 	return fmt.Sprintf("the commits %d to %d, the latest then, were missing on %s", l.First, l.Last, when)
 }
 
-// CompareCommits finds out what is missing from a store by the side file, and returns what
-// the side file is to say from now on. err is that of reading the file.
+// CompareCommits finds out which commits are missing from the store with the identity i, by
+// what its side file says, and returns what the side file is to say from now on. side and err
+// are the results of ReadCommits. It changes nothing.
 func CompareCommits(i *record.Identity, side Commits, err error, now time.Time) (s stock, next Commits) {
 	s.Found = i.Sequence
 	next = Commits{UUID: i.UUID, Sequence: i.Sequence}
@@ -66,7 +68,8 @@ func CompareCommits(i *record.Identity, side Commits, err error, now time.Time) 
 	return s, next
 }
 
-// addLoss adds a loss; where there is no room for it the two oldest become one.
+// addLoss returns the losses with another one. Where these are more than maxLosses the two
+// oldest become one, which covers all commits from the first to the last of both.
 func addLoss(losses []Loss, l Loss) []Loss {
 	all := append(slices.Clone(losses), l)
 	if len(all) > maxLosses {
@@ -76,8 +79,8 @@ func addLoss(losses []Loss, l Loss) []Loss {
 	return all
 }
 
-// OlderStore says in words that the marker names a later format than the store has. An
-// upgrade writes the store first, and durably.
+// OlderStore says in words that the marker names a later format than the store has. No
+// interrupted upgrade leaves that, as an upgrade writes the store first, and durably.
 func OlderStore(marker, store int) string {
 	return fmt.Sprintf("is of format %d, and the store of format %d: an older copy, or one that has lost its latest commits", marker, store)
 }

@@ -29,6 +29,8 @@ const PebbleFormat = pebble.FormatValueSeparation
 // mergerName stands in every store; changing it makes old ones unreadable.
 const mergerName = "fddhdb.blocks-and-layers"
 
+// merger has Pebble add up the values that were written with Merge under one key, see
+// codec.Merger.
 var merger = &pebble.Merger{
 	Name: mergerName,
 	Merge: func(key, value []byte) (pebble.ValueMerger, error) {
@@ -50,30 +52,41 @@ func (v valueMerger) Finish(includesBase bool) ([]byte, io.Closer, error) {
 	return b, nil, err
 }
 
-// Log passes Pebble's words on, and keeps the failure after which the
-// database refuses writes. What Pebble calls fatal must not end the process that
-// embeds the database; failFS makes sure that nothing comes of going on.
+// A Log is what is known of how a store fares: the first failure, after which the database
+// refuses writes, troubles with flushes and compactions, and what goes on. It is Pebble's
+// logger and event listener. What Pebble calls fatal must not end the process that embeds the
+// database; failFS makes sure that nothing comes of going on.
+//
+// A store has one for its life, and no two stores that are open share one. Safe for concurrent
+// use. Pebble calls it with locks of the store held, so that nothing here waits.
 type Log struct {
-	signals *signal.Sender // nil: nobody hears
-	Failed  atomic.Pointer[error]
+	signals *signal.Sender // hears what Pebble says; nil: nobody does
 
-	flushes, compactions tableTrouble
+	// Failed is the first failure, nil as long as there is none; it is never taken back. Err
+	// words it.
+	Failed atomic.Pointer[error]
 
-	// unflushed hears that a flush has failed; holds one.
+	flushes, compactions tableTrouble // how their last attempts have ended
+
+	// unflushed hears that a flush has failed; holds one. FlushAll waits for it.
 	unflushed chan struct{}
 
-	// trouble hears that the store could not do something in the background; holds one.
+	// trouble hears that the store could not do something in the background; holds one. Rewrite
+	// waits for it.
 	trouble chan struct{}
 
-	// progress hears that a flush or a compaction has ended; holds one.
+	// progress hears that a flush or a compaction has ended; holds one. KeepUp waits for it.
 	progress chan struct{}
 
-	Work Work
+	Work Work // what the store does by itself
 }
 
+// NewLog returns the log of a store that is to be opened.
 func NewLog(s *signal.Sender) *Log {
 	return &Log{signals: s, trouble: make(chan struct{}, 1), unflushed: make(chan struct{}, 1), progress: make(chan struct{}, 1)}
 }
+
+// Infof, Errorf and Fatalf are pebble.Logger.
 
 func (l *Log) Infof(format string, args ...any) {
 	l.say(event.StoreMessage, slog.LevelDebug, format, args)
@@ -83,6 +96,7 @@ func (l *Log) Errorf(format string, args ...any) {
 	l.say(event.StoreError, slog.LevelError, format, args)
 }
 
+// say makes an event of what Pebble says, where somebody hears events of this level.
 func (l *Log) say(name event.Name, level slog.Level, format string, args []any) {
 	if l.signals.Heard(context.Background(), level) {
 		l.signals.Happened(name, level, event.Event{Attrs: []slog.Attr{slog.String("message", fmt.Sprintf(format, args...))}})
@@ -93,14 +107,16 @@ func (l *Log) Fatalf(format string, args ...any) {
 	l.Fail(fmt.Errorf(format, args...))
 }
 
-// Fail records the first failure.
+// Fail records a failure, if it is the first: from now on the committer acknowledges nothing,
+// and failFS leaves what decides about the store as it is. The database has to be opened
+// again.
 func (l *Log) Fail(err error) {
 	if l.Failed.CompareAndSwap(nil, &err) {
 		l.signals.Happened(event.Failed, slog.LevelError, event.Event{Err: err})
 	}
 }
 
-// Err returns the failure, wrapped in ErrFailed, or nil.
+// Err returns the failure, wrapped in ErrFailed, or nil. It costs an atomic load.
 func (l *Log) Err() error {
 	if err := l.Failed.Load(); err != nil {
 		return fmt.Errorf("%w: close it and open it again: %w", fault.ErrFailed, *err)
@@ -108,46 +124,54 @@ func (l *Log) Err() error {
 	return nil
 }
 
-// MissesFiles reports whether a store could not be opened because a file of it is
-// gone or has another length, which Pebble does not call corruption.
+// MissesFiles reports whether pebble.Open has failed because a file of the store is gone or
+// has another length, which Pebble does not call corruption.
 func MissesFiles(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, pebble.ErrDBNotPristine) ||
 		strings.Contains(err.Error(), "object size mismatch")
 }
 
-// A Config is what a store needs to know of the options of a database.
+// A Config is what a store needs to know of the options of a database. Package db fills it in,
+// and shares one between all that has to do with the database; once that is open nothing
+// writes to it.
 type Config struct {
-	FS           vfs.FS
-	CacheBytes   int64
-	Cache        *pebble.Cache // of an open database; nil: the store makes one of cacheBytes
-	ReserveBytes int64         // Options.ReserveBytes
-	Room         *Reserve      // of an open database; nil: tables may fill the disk
-	Signals      *signal.Sender
+	FS           vfs.FS         // see WithKinds
+	CacheBytes   int64          // of blocks in memory, where Cache is nil
+	Cache        *pebble.Cache  // of an open database, which releases it; nil: each store makes its own
+	ReserveBytes int64          // Options.ReserveBytes, see Reserve.Want
+	Room         *Reserve       // of an open database; nil: tables may fill the disk
+	Signals      *signal.Sender // hears of events; nil: nobody does
 }
 
 // An Engine is the store of a database with what keeps both from harm: the reserve of disk
 // space, and the log of failures, after the first of which nothing is acknowledged. Safe for
-// concurrent use.
+// concurrent use, once DB is set.
+//
+// A writer asks Admit before it writes to DB, and Log.Err afterwards: Pebble does not return
+// the error of a failed sync.
 type Engine struct {
-	*pebble.DB // nil until it is open
-	cfg        *Config
-	Dir        string // of the database
-	Log        *Log
-	Reserve    *Reserve // nil: a repair keeps none
+	*pebble.DB          // nil until the store is open; state.Database.Open sets it
+	cfg        *Config  // of the database; not written to
+	Dir        string   // of the database; errors name it
+	Log        *Log     // of the store
+	Reserve    *Reserve // Config.Room; nil: a repair keeps none, and must not call Admit nor CompactAll
 }
 
-// NewEngine returns an engine whose store is to be opened.
+// NewEngine returns the engine of the database in dir, whose store is to be opened: by
+// OpenDatabase or Open, with Engine.Log.
 func NewEngine(cfg *Config, dir string) *Engine {
 	return &Engine{cfg: cfg, Dir: dir, Log: NewLog(cfg.Signals), Reserve: cfg.Room}
 }
 
-// Tables returns tables for the store when it has so many commits.
+// Tables returns what makes one commit of sorted tables, for the store when it has so many
+// commits. Only the committer may take them.
 func (e *Engine) Tables(sequence uint64) *Tables {
-	return NewTables(e.DB, e.Log, e.cfg, e.Dir, sequence)
+	return newTables(e.DB, e.Log, e.cfg, e.Dir, sequence)
 }
 
-// Make makes an empty store. Pebble writes the first log of a new store
-// before it takes up its format, so that the store is opened once for that.
+// Make makes the store of a new, empty database at path, durably, and closes it: for Create.
+// Pebble writes the first log of a new store before it takes up its format, so that the store
+// is opened once for that.
 func (e *Engine) Make(path string) (record.Identity, error) {
 	i := record.Identity{Format: record.NewestFormat, UUID: record.NewUUID()}
 	kv, err := Open(path, e.cfg, e.Log, true)
@@ -157,7 +181,7 @@ func (e *Engine) Make(path string) (record.Identity, error) {
 	return i, errors.Join(i.Store(kv), e.Log.Err(), kv.Close())
 }
 
-// Check checks that a store is one of ours.
+// Check opens the store at path, closes it, and returns which database it is: for Create.
 func (e *Engine) Check(path string) (record.Identity, error) {
 	kv, err := Open(path, e.cfg, e.Log, false)
 	if err != nil {
@@ -167,7 +191,9 @@ func (e *Engine) Check(path string) (record.Identity, error) {
 	return i, errors.Join(err, kv.Close())
 }
 
-// PebbleOptions returns the options of a store, which must exist unless create.
+// PebbleOptions returns the options of a store, which must exist unless create. logger, also
+// the listener, is the Log of the store. Open and OpenToRead set another file system. Merger
+// and format are part of every stored database.
 func PebbleOptions(cfg *Config, logger *Log, create bool) *pebble.Options {
 	po := &pebble.Options{
 		FS:                 &failFS{FS: cfg.FS, log: logger},
@@ -180,7 +206,7 @@ func PebbleOptions(cfg *Config, logger *Log, create bool) *pebble.Options {
 		ErrorIfNotExists:   !create,
 		EventListener:      logger.listener(),
 	}
-	po.MemTableStopWritesThreshold, po.L0StopWritesThreshold = noLimit, noLimit // see keepUp
+	po.MemTableStopWritesThreshold, po.L0StopWritesThreshold = noLimit, noLimit // see KeepUp
 	po.Experimental.DisableIngestAsFlushable = func() bool { return true }      // see Tables.ingest
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // an import asks for every key whether it is there
@@ -188,15 +214,17 @@ func PebbleOptions(cfg *Config, logger *Log, create bool) *pebble.Options {
 	return po
 }
 
-// TableOptions returns the options of tables that a store is to take over. They
-// go as low as they can, so that they are written like those of the lowest level.
+// TableOptions returns the options of tables that a store is to take over, see Tables. They go
+// as low as they can, so that they are written like those of the lowest level.
 func TableOptions(cfg *Config) sstable.WriterOptions {
 	po := PebbleOptions(cfg, NewLog(cfg.Signals), false)
 	po.EnsureDefaults()
 	return po.MakeWriterOptions(len(po.Levels)-1, PebbleFormat.MaxTableFormat())
 }
 
-// Open opens the Pebble store at path, which must exist unless create.
+// Open opens the Pebble store at path to write, which must exist unless create. Below it is a
+// failFS, which tells logger of the first vital failure; one while opening is an error at
+// once.
 func Open(path string, cfg *Config, logger *Log, create bool) (*pebble.DB, error) {
 	po := PebbleOptions(cfg, logger, create)
 	po.FS = &failFS{FS: cfg.FS, log: logger, dir: path, room: cfg.Room}

@@ -14,21 +14,26 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
-// Work is what the store does by itself, as it tells, under its locks. Safe for
-// concurrent use.
+// Work is what the store does by itself, as it tells, under its locks, so that nothing here
+// waits. Safe for concurrent use.
 type Work struct {
-	Flushes, Compactions atomic.Int64 // that are going on
-	Stalled              atomic.Bool
-	Stalls               signal.Latencies
-	Ended                signal.Operations
+	Flushes, Compactions atomic.Int64      // that are going on
+	Stalled              atomic.Bool       // the committer waits in KeepUp
+	Stalls               signal.Latencies  // how long it has waited, each time
+	Ended                signal.Operations // flushes and compactions since opening
 
-	Changes atomic.Uint64 // of its files and figures
-	looking sync.Mutex
-	seen    atomic.Uint64 // changes, when its figures were last looked at
-	Figures atomic.Pointer[Figures]
+	// Changes counts changes of the files and figures of the store, as far as the store tells
+	// of them. A figure that takes long to make, such as the size on disk, is kept until this
+	// differs.
+	Changes atomic.Uint64
+
+	looking sync.Mutex              // held by the one who looks at the figures anew; nobody waits for it
+	seen    atomic.Uint64           // Changes, when the figures were last looked at
+	Figures atomic.Pointer[Figures] // as of then; state.Database.Open stores the first
 }
 
-// listener returns what the store tells.
+// listener returns the callbacks by which Pebble tells what it does. They are called with its
+// locks held.
 func (l *Log) listener() *pebble.EventListener {
 	w := &l.Work
 	changed := func() { w.Changes.Add(1) }
@@ -100,14 +105,15 @@ func (l *Log) ended(op event.Op, took time.Duration, bytes int64, err error) {
 	l.signals.Happened(event.NameOf(op, e.Phase), level, e)
 }
 
-// Figures are what the store knows of itself.
+// Figures are what the store knew of itself at one moment. They do not change.
 type Figures struct {
-	Live, Obsolete        int64 // bytes on disk
-	Memory                int64 // bytes, without the cache of blocks
-	Tables, Amplification int
-	memtables             int64 // bytes
-	sublevels             int   // runs of tables in level 0
-	Debt                  int64
+	Live, Obsolete int64 // bytes on disk that count, and that wait to be deleted or are still being read
+	Memory         int64 // bytes, without the cache of blocks
+	Tables         int   // on all levels
+	Amplification  int   // how many runs of tables a read of one key may have to look at
+	memtables      int64 // bytes, see slow
+	sublevels      int   // runs of tables in level 0, see slow
+	Debt           int64 // bytes that compactions have to write, about, before the store is in good order
 }
 
 // Look returns the figures of the store. It looks at them anew where something has
@@ -122,6 +128,7 @@ func (w *Work) Look(kv *pebble.DB) *Figures {
 	return w.Figures.Load()
 }
 
+// FiguresOf takes the figures out of Pebble's metrics.
 func FiguresOf(m *pebble.Metrics) *Figures {
 	f := &Figures{
 		Obsolete: int64(m.WAL.ObsoletePhysicalSize +

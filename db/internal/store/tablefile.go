@@ -6,16 +6,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A tableFile is closed as soon as it cannot be written or asked for its size, for then
-// Pebble forgets it, and not always closes it. It writes a table that fails again and
-// again, so that there would be no end of open files.
+// A tableFile is closed as soon as a write or a question for its size fails, because Pebble
+// then forgets the file without always closing it. As Pebble tries to write a table again and
+// again, open files would become more and more otherwise.
 type tableFile struct {
 	vfs.File
-	mu  sync.Mutex
-	err error // after which it is closed
+	mu  sync.Mutex // guards err, and is held for the calls that may set it
+	err error      // the first one, by which it was closed; nil: none
 }
 
-// table makes a tableFile of what has been opened.
+// table makes a tableFile of a file that has been opened.
 func table(f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
@@ -23,6 +23,7 @@ func table(f vfs.File, err error) (vfs.File, error) {
 	return &tableFile{File: f}, nil
 }
 
+// do does op, and closes the file for good if that fails. Later calls get the same error.
 func (f *tableFile) do(op func() error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

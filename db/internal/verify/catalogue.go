@@ -14,19 +14,22 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// knownCollection is what is to be found under the keys of a collection.
+// A knownCollection tells strangers which keys with the number of a collection belong to
+// something.
 type knownCollection struct {
-	name   string
-	spaces map[uint32]*knownSpace // nil: cannot be told
+	name   string                 // for findings
+	spaces map[uint32]*knownSpace // by number; nil: cannot be told, so that none is a stranger
 }
 
-// knownSpace is what is to be found under the keys of a space.
+// A knownSpace does the same for the number of a space.
 type knownSpace struct {
-	targets []byte // nil: cannot be told
-	model   bool
+	targets []byte // of its codes, as record.CodeKeys has them; nil: cannot be told
+	model   bool   // it has a model, and so may have projections
 }
 
-// database looks at the records of the database as a whole.
+// database looks at the records of the database as a whole: which there are, and their
+// lengths. A database that never had a collection needs only the format, and a UUID if its
+// format has one.
 func (v *verifier) database() {
 	v.at("database")
 	about := report.Finding{Record: "database"}
@@ -58,7 +61,7 @@ func (v *verifier) database() {
 			v.found(report.Finding{Record: "database", Problem: fmt.Sprintf("there is no record %d", key[1])}, key)
 		}
 	})
-	any, err := v.first([]byte{codec.KindName})
+	any, err := v.first([]byte{codec.KindName}) // any key of another kind than those above
 	used := any != nil || err != nil
 	needed := map[byte]bool{
 		codec.RecordFormat: true, codec.RecordUUID: format >= record.FormatIdentity,
@@ -74,13 +77,15 @@ func (v *verifier) database() {
 	}
 }
 
-// catalogue looks at names and descriptors and returns the collections, by number.
+// catalogue looks at names and descriptors, which lead to each other, and returns the
+// descriptors that can be read, by ascending number. What is in a collection without a
+// readable descriptor is not looked at.
 func (v *verifier) catalogue() []*record.Descriptor {
 	found := func(name, what string, key []byte, format string, args ...any) {
 		v.found(report.Finding{Collection: name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 	}
 	v.at("names of collections")
-	ids := map[string]uint32{}
+	ids := map[string]uint32{} // by name
 	v.walkPrefix([]byte{codec.KindName}, report.Finding{Record: "names of collections"}, func(key, value []byte) {
 		name := string(key[1:])
 		if len(value) != 4 {
@@ -101,7 +106,7 @@ func (v *verifier) catalogue() []*record.Descriptor {
 		if err != nil {
 			found(number, "descriptor", key, "%s: what is in the collection is not looked at", fault.Problem(err))
 			v.lose(key)
-			v.known[id] = &knownCollection{name: number}
+			v.known[id] = &knownCollection{name: number} // its keys are no strangers
 			return
 		}
 		all[id] = d
@@ -111,6 +116,7 @@ func (v *verifier) catalogue() []*record.Descriptor {
 			found(d.Name, "name of the collection", name, "missing")
 		}
 	})
+	// The other way round: each name leads to a descriptor of that name.
 	for name, id := range ids {
 		key := codec.CollectionKey(codec.KindCollection, id)
 		if d := all[id]; (d == nil || d.Name != name) && !v.lost(key) {
@@ -131,12 +137,14 @@ func (v *verifier) catalogue() []*record.Descriptor {
 	return slices.SortedFunc(maps.Values(all), func(a, b *record.Descriptor) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// strangers looks for keys of unknown kinds, and of collections, spaces and targets that
-// do not exist.
+// strangers looks for keys of unknown kinds, and of collections, spaces and targets that do
+// not exist. It seeks from one group of keys to the next, and reads one key of each. All other
+// checks have run before, and filled known.
 func (v *verifier) strangers() {
 	v.at("other keys")
 	from := []byte{0}
 	for from != nil && v.err == nil {
+		// Find the next key that can be read. skip reports what no walk has reported.
 		var key []byte
 		stop := report.Finding{Record: "keys"}
 		for key == nil && from != nil && v.err == nil {
@@ -154,7 +162,8 @@ func (v *verifier) strangers() {
 	}
 }
 
-// first returns the first key from a key on, nil where there is none.
+// first returns the first key that is from or greater, nil if there is none. It fails also if
+// the key is there and its value cannot be read.
 func (v *verifier) first(from []byte) (key []byte, err error) {
 	it, err := v.snap.NewIter(iterFrom(from))
 	if err != nil {
@@ -170,17 +179,22 @@ func (v *verifier) first(from []byte) (key []byte, err error) {
 	return key, err
 }
 
-// stranger looks at what a key belongs to and returns where the next begins.
+// stranger checks that the first key of a group belongs to something, and returns where the
+// next group begins, nil if nowhere. A group is all keys of a kind, or those of a collection,
+// space or target, according to how much of the key is known. length is the part of a key
+// that names these, in bytes.
 func (v *verifier) stranger(key []byte) (next []byte) {
 	found := func(f report.Finding, format string, args ...any) {
 		f.Problem = fmt.Sprintf(format, args...)
 		v.found(f, key)
 	}
+	// Behind the kind stand 4 bytes of the collection, in records of spaces 4 of the space, and
+	// in records of codes one of the target.
 	kind := key[0]
 	length := 0
 	switch {
 	case kind == codec.KindDatabase || kind == codec.KindName:
-		return []byte{kind + 1} // looked at already
+		return []byte{kind + 1} // database and catalogue have looked at all of them
 	case kind >= codec.KindRowCodes && kind <= codec.KindSubstring:
 		length = 10
 	case kind >= codec.KindSpace && kind < codec.KindRowCodes:
@@ -216,6 +230,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	if length == 9 || s.targets == nil {
 		return codec.PrefixEnd(key[:9])
 	}
+	// Projections are stored under the shared target, whatever targets the codes have.
 	targets := s.targets
 	if kind == codec.KindProjection {
 		if targets = nil; s.model {
@@ -228,7 +243,8 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	return codec.PrefixEnd(prefix)
 }
 
-// keyKinds are the kinds that are not merged and belong to a collection.
+// keyKinds are the kinds of keys that belong to a collection and whose values are not merged;
+// codec.Merged knows the others.
 var keyKinds = map[byte]bool{
 	codec.KindCollection: true, codec.KindLabel: true, codec.KindCounters: true,
 	codec.KindKey: true, codec.KindItem: true, codec.KindFeatures: true,

@@ -16,39 +16,50 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A codeVerifier looks at the codes of one target of a space: row -> code, codes, code ->
-// rows, and postings. It holds them in memory.
+// A codeVerifier looks at one code set: the codes of one target of a space. Four kinds of
+// records must agree:
+//
+//   - codes of rows: by row, the number of its code, and what that was made of;
+//   - codes: by number, the bits, and beside them the one row that carries the code, or
+//     codec.ManyRows;
+//   - rows of codes: by number and container, the rows of a code that several carry;
+//   - postings: by substring and value, the numbers of the codes that have it.
+//
+// A code whose last row has gone is deleted, so each stored code has a row. The verifier holds
+// the first two in memory, and stays until the space is done.
 type codeVerifier struct {
 	*spaceVerifier
-	record.CodeKeys
-	n     codec.CodeCounters
-	rows  record.ByBlock[carriedCode]
-	codes record.ByBlock[storedCode]
-	bytes map[uint32][]byte // of the codes of a block, one after the other
+	record.CodeKeys                             // keys of the code set
+	n               codec.CodeCounters          // of the code set; zero if there are none
+	rows            record.ByBlock[carriedCode] // by row: its code, 12 bytes; set by readRows
+	codes           record.ByBlock[storedCode]  // by code number: what is known of it, 8 bytes; set by readCodes
+	bytes           map[uint32][]byte           // by block number: the bits of its 256 codes, one after the other
 }
 
-// carriedCode is the code of a row.
+// A carriedCode is what a row says of its code.
 type carriedCode struct {
-	number   uint32
-	revision uint32
-	from     codec.Provenance
-	state    byte
+	number   uint32           // of the code
+	revision uint32           // that the code was made with
+	from     codec.Provenance // what it was made of
+	state    byte             // carriedNone, carriedOnce or carriedTwice
 }
 
+// What is known of the code of a row. The zero value is that of a row that was never put.
 const (
 	carriedNone  = iota // the row has no code
-	carriedOnce         // the row names a code
-	carriedTwice        // and the code names the row
+	carriedOnce         // the row names a code, which has not named the row yet
+	carriedTwice        // and the code names the row: the two agree
 )
 
-// storedCode is what there is of a code besides its bits.
+// A storedCode is what is known of a code besides its bits.
 type storedCode struct {
-	there, many bool   // many: several rows carry it, it says
-	table       uint16 // 1 + the last table in which it has been found
-	rows        uint32
+	there, many bool   // it is stored; and has codec.ManyRows beside it
+	table       uint16 // 1 + the last substring in whose postings it has been found; 0: in none
+	rows        uint32 // rows that it names so far
 }
 
-// checkCodes looks at the codes of a target.
+// checkCodes looks at the codes of the target at a position of the space. It returns the
+// verifier, as recompute and projections need what it has read.
 func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
 	c := &codeVerifier{spaceVerifier: s, CodeKeys: s.Space.Keys(s.ID(), s.Targets[target]), bytes: map[uint32][]byte{}}
 	for _, n := range s.n.Sets {
@@ -70,9 +81,10 @@ func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
 	return c
 }
 
+// prefix returns what the keys of a kind of the code set begin with.
 func (c *codeVerifier) prefix(kind byte) []byte { return c.CodeKeys.Prefix(kind) }
 
-// in says for which target a record is, where there are several.
+// in adds the target to the name of a record, if the space has several.
 func (c *codeVerifier) in(what string) string {
 	if t, is := c.Modality(); is && t < len(c.Modalities) {
 		return fmt.Sprintf("%s, for target %q", what, c.Modalities[t].Name)
@@ -82,6 +94,7 @@ func (c *codeVerifier) in(what string) string {
 
 func (c *codeVerifier) stage(what string) { c.stageIn(c.in(what), c.spaceID()) }
 
+// bad, missing and about are those of the space, with the target in the name of the record.
 func (c *codeVerifier) bad(what string, key []byte, format string, args ...any) {
 	c.spaceVerifier.bad(c.in(what), key, format, args...)
 }
@@ -92,11 +105,13 @@ func (c *codeVerifier) missing(what string, key []byte, format string, args ...a
 
 func (c *codeVerifier) about(what string) report.Finding { return c.spaceVerifier.about(c.in(what)) }
 
+// counter reports that the counters are wrong about the code set.
 func (c *codeVerifier) counter(format string, args ...any) {
 	c.bad("counters", codec.CollectionKey(codec.KindCounters, c.ID()), format, args...)
 }
 
-// ReadRows reads which code each row has.
+// readRows reads and checks which code each row has. An entry of the right length that says
+// something wrong still counts as the code of the row.
 func (c *codeVerifier) readRows() {
 	coded := roaring.New()
 	complete := c.entries(c.prefix(codec.KindRowCodes), c.about("codes of rows"), func(key []byte, row uint32, entry []byte) {
@@ -108,7 +123,7 @@ func (c *codeVerifier) readRows() {
 		if err != nil {
 			c.bad(what, key, "%s", fault.Problem(err))
 		}
-		if len(entry) != codec.RowCodeBytes {
+		if len(entry) != codec.RowCodeBytes { // nothing can be read from it
 			return
 		}
 		coded.Add(row)
@@ -123,7 +138,8 @@ func (c *codeVerifier) readRows() {
 	c.coded.Or(coded)
 }
 
-// checkRowCode checks that a row can have what stands there.
+// checkRowCode checks what a row says of its code by itself: the item exists and has the
+// target modality, and revision, code number and provenance are possible.
 func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 	t, target := c.Modality()
 	switch {
@@ -153,11 +169,13 @@ func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 	return nil
 }
 
-// readCodes reads the codes and the rows that stand beside them.
+// readCodes reads the codes, and checks the rows that stand beside them.
 func (c *codeVerifier) readCodes() {
 	q, distinct := c.CodeKeys.Bits, uint64(0)
 	size := codec.Bytes(q)
 	code := codec.NewCode(q)
+	// An entry of the right length counts as a code even if something is wrong with it, so
+	// that rows and postings which name it are no further findings.
 	complete := c.entries(c.prefix(codec.KindCodes), c.about("codes"), func(key []byte, n uint32, entry []byte) {
 		row, err := codec.DecodeCodeEntry(code, q, entry)
 		if err == nil && uint64(n) >= c.n.NextCode {
@@ -187,16 +205,18 @@ func (c *codeVerifier) readCodes() {
 	}
 }
 
+// codeName names a code in findings.
 func codeName(n uint32) string { return fmt.Sprintf("code number %d", n) }
 
-// code returns the code with a number, in memory of the caller's.
+// code copies code number n, which is there, to into and returns that.
 func (c *codeVerifier) code(into codec.Code, n uint32) codec.Code {
 	size := uint32(codec.Bytes(c.CodeKeys.Bits))
 	into.SetBytes(c.bytes[n/codec.BlockRows][n%codec.BlockRows*size:][:size])
 	return into
 }
 
-// carries takes note of a row that a code names.
+// carries notes that code number n names a row, and reports it unless the row has that code
+// and no code has named it before. key is that of the record that names it.
 func (c *codeVerifier) carries(key []byte, n, row uint32) {
 	c.codes.Put(n).rows++
 	block := c.Block(codec.KindRowCodes, row)
@@ -212,7 +232,8 @@ func (c *codeVerifier) carries(key []byte, n, row uint32) {
 	}
 }
 
-// readCarriers reads the rows of codes that several carry.
+// readCarriers reads the rows of codes that several rows carry, which must have
+// codec.ManyRows beside them.
 func (c *codeVerifier) readCarriers() {
 	c.walkPrefix(c.prefix(codec.KindCodeRows), c.about("rows of codes"), func(key, value []byte) {
 		n, container := codec.CodeRowsKeyParts(key)
@@ -238,8 +259,8 @@ func (c *codeVerifier) readCarriers() {
 	})
 }
 
-// compare reports codes that are to have several rows and have not, and rows whose code
-// does not name them.
+// compare reports codes that say that several rows carry them and name fewer than two, and
+// rows that no code has named.
 func (c *codeVerifier) compare() {
 	c.codes.Each(func(n uint32, x *storedCode) {
 		if prefix := c.AllRows(n); x.many && x.rows < 2 && c.err == nil && !c.lostAny(prefix) {
@@ -247,6 +268,7 @@ func (c *codeVerifier) compare() {
 		}
 	})
 	c.rows.Each(func(row uint32, x *carriedCode) {
+		// A layer of the code that could not be read may name the row.
 		if x.state != carriedOnce || c.err != nil || c.lostAny(c.AllRows(x.number)) {
 			return
 		}
@@ -254,7 +276,8 @@ func (c *codeVerifier) compare() {
 	})
 }
 
-// distinct reports codes that have two numbers.
+// distinct reports codes that have two numbers. It sorts hashes of all codes, 16 bytes each,
+// and compares the codes whose hashes are equal.
 func (c *codeVerifier) distinct() {
 	type hashed struct {
 		hash uint64
@@ -278,8 +301,9 @@ func (c *codeVerifier) distinct() {
 	}
 }
 
-// checkPostings looks at the postings of all substrings: each code is in one of each
-// table, that of its substring.
+// checkPostings looks at the postings of all substrings, one substring after the other: each
+// code is in the posting of its value and in no other. Numbers of a posting ascend, as
+// decoding checks, so none is there twice.
 func (c *codeVerifier) checkPostings() {
 	split := record.Split(c.CodeKeys.Bits)
 	prefix := c.prefix(codec.KindSubstring)
@@ -326,11 +350,14 @@ func (c *codeVerifier) checkPostings() {
 	})
 }
 
+// postingKey returns the key of the posting of a value, substring, in the table of a substring.
 func (c *codeVerifier) postingKey(table uint16, substring uint32) []byte {
 	return codec.SubstringKey(c.ID(), c.spaceID(), c.Target, table, substring)
 }
 
-// checkUncoded looks at rows that have an item and no code, whether they are to have one.
+// checkUncoded looks at rows that could have a code for the target and have none. It reports
+// those that should. Rows that wait for another code, and those that a builder has not
+// reached, need none yet.
 func (c *codeVerifier) checkUncoded(target int) {
 	rows := c.live
 	if t, is := c.Modality(); is {
@@ -338,7 +365,7 @@ func (c *codeVerifier) checkUncoded(target int) {
 	}
 	limit := uint64(math.MaxUint32)
 	if c.spaceVerifier.n.Building {
-		limit = c.spaceVerifier.n.Built
+		limit = c.spaceVerifier.n.Built // how far the builder has got
 	}
 	for it := rows.Iterator(); it.HasNext() && c.err == nil; {
 		row := it.Next()
@@ -355,10 +382,12 @@ func (c *codeVerifier) checkUncoded(target int) {
 	}
 }
 
-// hasCode reports whether an item is to have a code for a target; an item that cannot be
-// read is not. Without a label that counts it has the code that the revision gave it which
-// was in use when it was written: whichever that was, it gave none where it gave no
-// projection, as none is made of features that are far from all anchors.
+// hasCode reports whether an item should have a code for a target; one that cannot be read
+// should not. With a label that the model knows it should. Without, its code was made of its
+// features by the revision in use when it was written, which may not be the present one. That
+// revision has given it no code if it has given it no projection: features that are far from
+// all anchors get neither. So such an item should have a code only if the present revision
+// gives one, and a projection is stored.
 func (c *codeVerifier) hasCode(row uint32, target int) bool {
 	if !c.readable || c.lost(codec.NumberKey(codec.KindItem, c.ID(), row)) {
 		return false
@@ -367,7 +396,7 @@ func (c *codeVerifier) hasCode(row uint32, target int) bool {
 	if err != nil {
 		return false
 	}
-	if c.IndexOnly { // whether its features give one cannot be told
+	if c.IndexOnly { // there are no features
 		return c.Learned.LabelCode(codec.NewCode(c.CodeKeys.Bits), it.labels)
 	}
 	enc, err := c.space().Encode(it.vectors, it.labels, nil)
@@ -377,8 +406,7 @@ func (c *codeVerifier) hasCode(row uint32, target int) bool {
 	return enc.In(target).From == codec.ProvenanceLabels || c.hasProjection(row)
 }
 
-// hasProjection reports whether the projection of a row is stored, as far as that can be
-// read.
+// hasProjection reports whether a projection of the row is stored and can be read.
 func (s *spaceVerifier) hasProjection(row uint32) bool {
 	found := false
 	err := record.BlockEntry(s.snap, s.projectionKey(row), row, func([]byte) error {
@@ -388,4 +416,5 @@ func (s *spaceVerifier) hasProjection(row uint32) bool {
 	return err == nil && found
 }
 
+// space returns the space. CodeKeys has a field Space too, its number.
 func (c *codeVerifier) space() *spaces.Space { return c.spaceVerifier.Space }

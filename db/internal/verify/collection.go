@@ -15,21 +15,23 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// collectionVerifier is what is known of the collection that is being looked at.
+// A collectionVerifier looks at one collection. Its fields are what has been read of it so
+// far; each is complete after the check that is named.
 type collectionVerifier struct {
 	*verifier
 	*record.Descriptor
-	counters *codec.Counters // nil: cannot be read
-	nextRow  uint64
-	labels   int
-	live     *roaring.Bitmap            // rows of the live set
-	presence []*roaring.Bitmap          // by modality
-	labelled map[uint32]*roaring.Bitmap // by label; emptied by those who compare
-	items    *roaring.Bitmap            // rows with an item record, as far as they have been read
-	unknown  *roaring.Bitmap            // rows whose item record says nothing
+	counters *codec.Counters            // nil: cannot be read, so that spaces are unknown; readCounters
+	nextRow  uint64                     // rows from this on are not given out; MaxUint32 if counters is nil
+	labels   int                        // labels below this have a name; MaxUint32 if that cannot be told; readLabels
+	live     *roaring.Bitmap            // rows of the live set; readRows
+	presence []*roaring.Bitmap          // by modality: rows of its set; readRows
+	labelled map[uint32]*roaring.Bitmap // by label: rows of its set (readRows), less those that checkItems has found in items
+	items    *roaring.Bitmap            // rows whose item record has been read, also if it says nothing; checkItems
+	unknown  *roaring.Bitmap            // of these, the rows whose item record cannot be decoded; checkItems
 }
 
-// collection looks at everything that is stored of a collection.
+// collection looks at everything that is stored of a collection. The sets of rows come first,
+// as all other records of rows are compared with them.
 func (v *verifier) collection(d *record.Descriptor) {
 	c := &collectionVerifier{
 		verifier: v, Descriptor: d, nextRow: math.MaxUint32,
@@ -46,31 +48,36 @@ func (v *verifier) collection(d *record.Descriptor) {
 	c.checkKeys()
 	c.checkItems()
 	c.checkFeatures()
-	c.labelled = nil
+	c.labelled = nil // frees the memory before the spaces take theirs
 	if c.counters != nil {
 		known.spaces = c.checkSpaces()
 	}
 	v.done.Items += int(c.live.GetCardinality())
 }
 
-// bad reports something about a record of the collection.
+// bad reports that something is wrong with a record of the collection, what, under key.
 func (c *collectionVerifier) bad(what string, key []byte, format string, args ...any) {
 	c.found(report.Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 }
 
-// missing is bad about what should stand under a key, unless that could not be read.
+// missing is bad for a problem that is the fault of the record under key: it is not there, or
+// does not say what it should. If the key is lost that has been reported already, and missing
+// does nothing.
 func (c *collectionVerifier) missing(what string, key []byte, format string, args ...any) {
 	if !c.lost(key) {
 		c.bad(what, key, format, args...)
 	}
 }
 
+// about returns the finding that a walk fills in.
 func (c *collectionVerifier) about(what string) report.Finding {
 	return report.Finding{Collection: c.Name, Record: what}
 }
 
 func (c *collectionVerifier) stageAt(what string) { c.at("collection %s: %s", c.Name, what) }
 
+// readCounters reads the counters, and checks which spaces they call active. Without counters
+// nobody knows how many spaces there are, and none is looked at.
 func (c *collectionVerifier) readCounters() {
 	key := codec.CollectionKey(codec.KindCounters, c.ID)
 	b, err := record.Get(c.snap, key)
@@ -105,14 +112,14 @@ func (c *collectionVerifier) readCounters() {
 	}
 }
 
-// readLabels looks at the names of labels: they are numbered without gaps and differ.
+// readLabels checks the names of labels: they are numbered without gaps, not empty, and differ.
 func (c *collectionVerifier) readLabels() {
 	c.stageAt("labels")
 	ids := map[string]uint32{}
 	gap := false
 	complete := c.walkPrefix(codec.CollectionKey(codec.KindLabel, c.ID), c.about("labels"), func(key, value []byte) {
 		id, what := codec.LastNumber(key), fmt.Sprintf("label %d", codec.LastNumber(key))
-		if int64(id) != int64(c.labels) && !gap {
+		if int64(id) != int64(c.labels) && !gap { // only the first gap is reported
 			gap = true
 			c.missing(fmt.Sprintf("label %d", c.labels), codec.NumberKey(codec.KindLabel, c.ID, uint32(c.labels)), "missing, and there is a label %d", id)
 		}
@@ -126,11 +133,12 @@ func (c *collectionVerifier) readLabels() {
 		c.labels = int(id) + 1
 	})
 	if !complete {
-		c.labels = math.MaxUint32 // so that none is unknown
+		c.labels = math.MaxUint32 // no label of an item is reported as unknown
 	}
 }
 
-// ReadRows reads the sets of rows: of those that have an item, a modality, a label.
+// readRows reads the sets of rows: rows that have an item, a modality, a label. It checks that
+// live rows have been given out, and that rows with a modality are live.
 func (c *collectionVerifier) readRows() {
 	c.stageAt("sets of rows")
 	c.walkPrefix(codec.CollectionKey(codec.KindRows, c.ID), c.about("sets of rows"), func(key, value []byte) {
@@ -163,6 +171,7 @@ func (c *collectionVerifier) readRows() {
 	}
 }
 
+// setName names a set in findings.
 func (c *collectionVerifier) setName(set byte, id uint32) string {
 	switch set {
 	case codec.SetLive:
@@ -173,7 +182,8 @@ func (c *collectionVerifier) setName(set byte, id uint32) string {
 	return fmt.Sprintf("rows with label %d", id)
 }
 
-// AddRows adds the rows of a layer, if it is one.
+// addRows adds the rows of a stored layer to a set, what. A layer that cannot be decoded is
+// reported and lost.
 func (c *collectionVerifier) addRows(into *roaring.Bitmap, what string, key, value []byte, container uint16) {
 	l, err := codec.DecodeLayer(value)
 	if err != nil {
@@ -184,21 +194,22 @@ func (c *collectionVerifier) addRows(into *roaring.Bitmap, what string, key, val
 	addContainer(into, l.Added, container)
 }
 
-// addContainer adds the rows of a container.
+// addContainer adds the rows of a container, given by their low 16 bits, to a set.
 func addContainer(into, low *roaring.Bitmap, container uint16) {
 	for it := low.Iterator(); it.HasNext(); {
 		into.Add(uint32(container)<<16 | it.Next())
 	}
 }
 
-// checkRows reports rows that have not been given out yet.
+// checkRows reports the largest row of a set, if it has not been given out yet.
 func (c *collectionVerifier) checkRows(what string, key []byte, rows *roaring.Bitmap) {
 	if !rows.IsEmpty() && uint64(rows.Maximum()) >= c.nextRow {
 		c.bad(what, key, "row %d is in it, the next row is %d", rows.Maximum(), c.nextRow)
 	}
 }
 
-// strayRows yields the rows of a set that are not in another one.
+// strayRows yields the rows of a set that are not in another one, ascending, until the
+// verification ends.
 func (c *collectionVerifier) strayRows(rows, others *roaring.Bitmap) func(yield func(uint32) bool) {
 	return func(yield func(uint32) bool) {
 		for it := roaring.AndNot(rows, others).Iterator(); it.HasNext() && c.err == nil; {
@@ -209,8 +220,9 @@ func (c *collectionVerifier) strayRows(rows, others *roaring.Bitmap) func(yield 
 	}
 }
 
-// entries calls f with every entry of the blocks under prefix and its number, where
-// the block can be read.
+// entries calls f with every entry of the blocks under prefix and its number, ascending. key
+// is that of the block. f must not keep key or entry. A block that cannot be decoded is
+// reported and lost. complete says whether all blocks under the prefix are known.
 func (c *collectionVerifier) entries(prefix []byte, about report.Finding, f func(key []byte, n uint32, entry []byte)) (complete bool) {
 	all := c.walkPrefix(prefix, about, func(key, value []byte) {
 		block := codec.LastNumber(key)
@@ -231,8 +243,9 @@ func (c *collectionVerifier) entries(prefix []byte, about report.Finding, f func
 	return all && !c.lostAny(prefix)
 }
 
-// checkItems looks at item records: rows <-> items, labels <-> sets, values <-> sets of
-// indexed fields.
+// checkItems looks at item records, and compares three pairs, both ways: live rows and items,
+// labels of items and the sets of labels, values of indexed fields and their sets. It takes
+// each row out of the sets that it has to be in; what is left has no item that says so.
 func (c *collectionVerifier) checkItems() {
 	c.stageAt("items")
 	fields := newFieldVerifier(c)
@@ -282,20 +295,23 @@ func (c *collectionVerifier) checkItems() {
 	}
 }
 
-// dead reports whether a row has no item, if the live set says so.
+// dead reports whether a row certainly has no item: it is not in the live set, and the part of
+// the set that would have it can be read.
 func (c *collectionVerifier) dead(row uint32) bool {
 	return !c.live.Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetLive, 0, uint16(row>>16)))
 }
 
-// lacks reports whether a row lacks a modality, if the set of the modality says so.
+// lacks reports whether a row certainly lacks a modality, by the set of that modality.
 func (c *collectionVerifier) lacks(row uint32, t int) bool {
 	return !c.presence[t].Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
 }
 
-// untold reports whether it cannot be told what the item of a row says, which has been
-// reported: it cannot be read, or is missing.
+// untold reports whether nobody can tell what the item of a row says, because it cannot be
+// read, or is missing though the row is live. That has been reported, so contradictions with
+// the item are not. While checkItems runs, live rows that it has yet to read are untold too.
 func (c *collectionVerifier) untold(row uint32) bool {
 	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) || c.lost(codec.NumberKey(codec.KindItem, c.Descriptor.ID, row))
 }
 
+// rowName names a record of a row in findings.
 func rowName(what string, row uint32) string { return fmt.Sprintf("%s in row %d", what, row) }

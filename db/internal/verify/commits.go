@@ -11,7 +11,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// beside compares the marker and the side file with the store.
+// beside compares the marker and the side file, in dir, with the store. side and err are what
+// reading the side file gave before the snapshot was taken. A marker that names an earlier
+// format than the store is no finding, as opening the database writes it again.
 func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error) {
 	i, bad := record.ReadIdentity(v.snap, dir)
 	if bad != nil {

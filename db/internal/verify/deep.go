@@ -15,14 +15,15 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A verifiedItem is what codes are made of.
+// A verifiedItem is what the codes of an item are made of.
 type verifiedItem struct {
 	row     uint32
-	vectors []model.Vector
-	labels  []uint32
+	vectors []model.Vector // by modality of the collection; none in an index-only collection
+	labels  []uint32       // numbers, ascending
 }
 
-// item reads an item.
+// item reads what the codes of an item are made of. An error means that it cannot be read,
+// which the checks before have reported.
 func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 	rec, err := record.ReadItem(c.snap, c.Descriptor.ID, row)
 	if err != nil {
@@ -48,11 +49,12 @@ func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 	return it, nil
 }
 
-// recomputedBlock is how many items are read before their codes are made.
+// recomputedBlock is the number of items that are read before their codes are made.
 const recomputedBlock = 1024
 
-// recompute makes the codes and projections of all rows again, each with the revision
-// that it names, and compares.
+// recompute makes the codes and projections of all rows that have a code again, each with the
+// revision that its code names, and compares. sets are the code sets of all targets. It gathers
+// items by revision, as items of one revision are encoded together, on all cores.
 func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 	s.stageIn("codes made again", s.spaceID())
 	byRevision := map[uint32][]*verifiedItem{}
@@ -65,6 +67,7 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 	}
 	for rows := s.coded.Iterator(); rows.HasNext() && s.err == nil; {
 		row := rows.Next()
+		// The codes of a row in all targets are written together, with one revision.
 		revision := uint32(0)
 		for _, set := range sets {
 			x := set.rows.Get(row)
@@ -97,14 +100,15 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 	}
 }
 
-// A recomputedItem is what an item gives.
+// A recomputedItem is what encoding an item has given.
 type recomputedItem struct {
 	enc   spaces.Encoding
-	fused [][]float64 // by target: what the signs of its code are of; nil for a code of labels
-	err   error
+	fused [][]float64 // by target: the projection whose signs are the code; nil for a code of labels
+	err   error       // encoding has failed; the rest is zero
 }
 
-// recomputeItems compares the codes of items of one revision.
+// recomputeItems makes and compares the codes of items of one revision. If the revision is not
+// kept, or features are not there, only codes of labels can be compared.
 func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, items []*verifiedItem) {
 	if s.err != nil {
 		return
@@ -136,7 +140,7 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 	}
 }
 
-// recomputeRun makes the codes of up to EncodeRun items.
+// recomputeRun makes the codes of up to spaces.EncodeRun items, in one of several goroutines.
 func recomputeRun(s *spaces.Space, items []*verifiedItem, out []recomputedItem) {
 	e := s.Encoders.Get().(*spaces.Encoder)
 	defer s.Encoders.Put(e)
@@ -145,7 +149,7 @@ func recomputeRun(s *spaces.Space, items []*verifiedItem, out []recomputedItem) 
 		vectors[i] = it.vectors
 	}
 	if _, err := e.Project(vectors); err != nil {
-		for i := range items { // one by one, to know of which
+		for i := range items { // one by one, to find the item that the error is about
 			if _, err := e.Project(vectors[i : i+1]); err != nil {
 				out[i].err = err
 				continue
@@ -159,6 +163,7 @@ func recomputeRun(s *spaces.Space, items []*verifiedItem, out []recomputedItem) 
 	}
 }
 
+// recomputeItem makes the codes of an item, which is number i of those that e has projected.
 func recomputeItem(s *spaces.Space, e *spaces.Encoder, i int, it *verifiedItem, out *recomputedItem) {
 	out.enc = s.EncodingOf(e, i, it.vectors, it.labels)
 	out.fused = make([][]float64, len(s.Targets))
@@ -170,7 +175,7 @@ func recomputeItem(s *spaces.Space, e *spaces.Encoder, i int, it *verifiedItem, 
 	}
 }
 
-// compareItem compares what an item gives with what is stored.
+// compareItem compares the codes and the projection of an item with those that are stored.
 func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got *recomputedItem) {
 	if got.err != nil {
 		s.done.CodesUnchecked++
@@ -184,15 +189,17 @@ func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got 
 	s.compareProjection(it.row, got.enc.Projection)
 }
 
-// tieTolerance is below which part of the largest number of a projection the sign of
-// another may depend on how it was summed.
+// tieTolerance bounds numbers of a projection whose sign may depend on the order in which they
+// were summed, as a part of the largest number: kernels for other processors sum in another
+// order.
 const tieTolerance = 1e-4
 
-// compareCode compares the code of a row with the one that it is to have.
+// compareCode compares the code of a row with the code that encoding gives, and where the two
+// come from. fused is the projection whose signs the code is; nil for a code of labels.
 func (c *codeVerifier) compareCode(row uint32, want spaces.TargetCode, fused []float64) {
 	x := c.rows.Get(row)
 	if x == nil || x.state == carriedNone {
-		return // whether it is to have one has been looked at
+		return // checkUncoded has looked at that
 	}
 	what, key := fmt.Sprintf("code of row %d", row), c.Block(codec.KindRowCodes, row)
 	if want.Code == nil {
@@ -217,8 +224,9 @@ func (c *codeVerifier) compareCode(row uint32, want spaces.TargetCode, fused []f
 	}
 }
 
-// wrongBits returns how many bits of a code are not those that are wanted, where those
-// whose sign may depend on rounding do not count; fused is nil for a code of labels.
+// wrongBits returns the number of bits in which code and want differ. If want is the signs of
+// fused, bits whose sign may depend on rounding do not count; see tieTolerance. fused is nil
+// for a code of labels, of which all bits count.
 func wrongBits(code, want codec.Code, fused []float64) int {
 	if fused == nil {
 		return codec.Distance(code, want)
@@ -236,7 +244,8 @@ func wrongBits(code, want codec.Code, fused []float64) int {
 	return wrong
 }
 
-// compareProjection compares the projection of a row with the one that it is to have.
+// compareProjection compares the stored projection of a row with the one that encoding gives,
+// nil for none. Rows ascend within a revision, so it keeps the block that it has read last.
 func (s *spaceVerifier) compareProjection(row uint32, want []byte) {
 	key := s.projectionKey(row)
 	if s.lost(key) {
@@ -261,14 +270,15 @@ func (s *spaceVerifier) compareProjection(row uint32, want []byte) {
 	case found && want == nil:
 		s.bad(what, key, "its features give none")
 	case !found || len(entry) != len(want):
-		// as it should be, or reported before
+		// There should be none, or checkProjection has reported the length.
 	case !sameProjection(entry, want):
 		s.bad(what, key, "it is not that of its features")
 	}
 }
 
-// sameProjection reports whether projections of the same length are the same but for
-// rounding, which may move a number by one.
+// sameProjection reports whether two stored projections of the same length are the same but
+// for rounding, which may move a number by one. It leaves out the length, which the first four
+// bytes are: checkProjection has compared it with the numbers.
 func sameProjection(entry, want []byte) bool {
 	for j := 4; j < len(want); j++ {
 		if d := int(int8(entry[j])) - int(int8(want[j])); d < -1 || d > 1 {
@@ -278,8 +288,9 @@ func sameProjection(entry, want []byte) bool {
 	return true
 }
 
-// recomputeLabels compares codes of labels of a revision that is not kept: mostly they
-// are still those that labels have. Others cannot be checked.
+// recomputeLabels looks at items whose revision is not kept. All revisions of a space have the
+// same label codes, so those of the present one can be compared with. An item with these codes
+// counts as checked, any other as unchecked: what the revision has made of it nobody knows.
 func (s *spaceVerifier) recomputeLabels(sets []*codeVerifier, items []*verifiedItem) {
 	want, code := codec.NewCode(s.Bits()), codec.NewCode(s.Bits())
 	for _, it := range items {

@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// checkFeatures looks at feature records, and whether the sets of modalities have just
-// the rows that have one.
+// checkFeatures decodes all feature records, and compares the rows that have one with the set
+// of each modality, both ways.
 func (c *collectionVerifier) checkFeatures() {
 	c.stageAt("features")
 	if c.IndexOnly {
@@ -43,10 +43,12 @@ func (c *collectionVerifier) checkFeatures() {
 	}
 }
 
+// featuresName names the features of a row in findings.
 func (c *collectionVerifier) featuresName(row uint32, t int) string {
 	return fmt.Sprintf("features %q of row %d", c.Modalities[t].Name, row)
 }
 
+// cloneBitmaps returns copies that can be changed.
 func cloneBitmaps(sets []*roaring.Bitmap) []*roaring.Bitmap {
 	out := make([]*roaring.Bitmap, len(sets))
 	for i, s := range sets {

@@ -14,20 +14,29 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// A fieldVerifier compares the sets of rows of indexed fields with items, which come in
-// order of rows: it takes each row out of the sets that it has to be in, one container
-// after the other, and what is left should not be there.
+// A fieldVerifier compares the sets of rows of indexed fields with items, which checkItems
+// hands on in order of rows. For one container of 65,536 rows after the other it reads the
+// sets of all fields, takes each row out of the sets that its item has to be in, and reports
+// the rows that are left. So it holds the sets of one container. Calls come in this order:
+// begin and perhaps item for each row, then end.
 type fieldVerifier struct {
 	c         *collectionVerifier
-	container int // -1: none yet
-	sets      []map[string]*roaring.Bitmap
+	container int // of the rows that are looked at; -1: none yet
+
+	// sets has, by field and then by value or slice as in codec.FieldRowsKey, the rows of the
+	// container, as low 16 bits, that no item has accounted for yet. A map is nil for fields
+	// before the first container, and empty for those that are not indexed.
+	sets []map[string]*roaring.Bitmap
 }
 
+// newFieldVerifier returns a verifier before its first row.
 func newFieldVerifier(c *collectionVerifier) *fieldVerifier {
 	return &fieldVerifier{c: c, container: -1, sets: make([]map[string]*roaring.Bitmap, len(c.Fields))}
 }
 
-// begin makes ready for an item in a row.
+// begin comes before the item of a row, also if it cannot be decoded. At the first row of a
+// container it finishes the container before, reports the sets of containers in between,
+// which have no items, and reads those of this one.
 func (f *fieldVerifier) begin(row uint32) {
 	if container := int(row >> 16); container != f.container {
 		f.finish()
@@ -37,7 +46,8 @@ func (f *fieldVerifier) begin(row uint32) {
 	}
 }
 
-// end looks at what is left, and at the containers behind the last item.
+// end finishes the last container, reports sets of containers behind it, and sets of fields
+// that are not indexed or do not exist.
 func (f *fieldVerifier) end() {
 	f.finish()
 	f.load(f.container+1, math.MaxUint16+1, false)
@@ -55,12 +65,14 @@ func (f *fieldVerifier) end() {
 	})
 }
 
+// afterField returns the first key behind all sets of a field.
 func (f *fieldVerifier) afterField(i int) []byte {
 	return codec.PrefixEnd(codec.FieldRowsKey(f.c.ID, uint16(i), 0, "")[:7])
 }
 
-// load reads the sets of containers from one up to and without another. There are items
-// in the container, one, that is to be kept, and none in others.
+// load reads the sets of the containers from from to to-1. If keep is set that is one
+// container, with items, and its sets are kept for them. Otherwise there are no items, and
+// all rows in the sets are reported.
 func (f *fieldVerifier) load(from, to int, keep bool) {
 	if from >= to {
 		return
@@ -95,15 +107,18 @@ func (f *fieldVerifier) load(from, to int, keep bool) {
 	}
 }
 
-// item takes the row of an item out of the sets that it belongs to.
+// item takes the row of an item out of the sets that its terms put it into, and reports those
+// in which it is not.
 func (f *fieldVerifier) item(row uint32, t record.Terms) {
 	for _, x := range t.Texts {
 		if !f.take(int(x.Field), row, x.Text) {
 			f.c.bad(f.name(int(x.Field), x.Text), f.key(int(x.Field), row, x.Text), "row %d is not in it, and its item says so", row)
 		}
 	}
+	// A number is in slice 0, which says that there is one, and in the slice of each bit of its
+	// image that is set (codec/slices.go).
 	for _, x := range t.Numbers {
-		var not []byte // slices
+		var not []byte // slices in which it is not
 		take := func(slice byte) {
 			if !f.take(int(x.Field), row, string([]byte{slice})) {
 				not = append(not, slice)
@@ -119,17 +134,19 @@ func (f *fieldVerifier) item(row uint32, t record.Terms) {
 	}
 }
 
-// take takes a row out of a set, and reports whether it was there, or may have been.
+// take takes a row out of a set, and reports whether it was there, or may have been as the set
+// could not be read.
 func (f *fieldVerifier) take(field int, row uint32, value string) bool {
 	rows := f.sets[field][value]
 	return rows != nil && rows.CheckedRemove(row&0xffff) || f.c.lost(f.key(field, row, value))
 }
 
+// key returns the key of the set of a value, or slice, in the container of a row.
 func (f *fieldVerifier) key(field int, row uint32, value string) []byte {
 	return codec.FieldRowsKey(f.c.ID, uint16(field), uint16(row>>16), value)
 }
 
-// finish reports what is left in the sets of the container.
+// finish reports the rows that are left in the sets of the container, and forgets the sets.
 func (f *fieldVerifier) finish() {
 	for i, sets := range f.sets {
 		if values := slices.Sorted(maps.Keys(sets)); f.c.Fields[i].Type == record.String {
@@ -143,7 +160,8 @@ func (f *fieldVerifier) finish() {
 	}
 }
 
-// strays reports the rows of a set that should not be in it, if their items can be read.
+// strays reports rows of a set in which their items do not say they are. low has the low 16
+// bits of the rows.
 func (f *fieldVerifier) strays(field int, value string, low *roaring.Bitmap, container uint16) {
 	for it := low.Iterator(); it.HasNext() && f.c.err == nil; {
 		if row := uint32(container)<<16 | it.Next(); !f.c.untold(row) {
@@ -152,7 +170,8 @@ func (f *fieldVerifier) strays(field int, value string, low *roaring.Bitmap, con
 	}
 }
 
-// straySlices does it for the slices of a field, all of a row together.
+// straySlices is strays for the slices of a field in the current container, with one finding
+// for all slices of a row. values are the keys of its sets, sorted.
 func (f *fieldVerifier) straySlices(field int, values []string) {
 	rows := roaring.New()
 	for _, value := range values {
@@ -174,7 +193,7 @@ func (f *fieldVerifier) straySlices(field int, values []string) {
 	}
 }
 
-// name says what a set is.
+// name names a set in findings; "" as a value means all slices of a field.
 func (f *fieldVerifier) name(field int, value string) string {
 	switch d := f.c.Fields[field]; {
 	case d.Type == record.String:

@@ -9,10 +9,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// What is different in an index-only collection: features and what is learned from them
-// are not there, and of codes only those of labels can be made again.
+// This file has what is different in an index-only collection: features, and what is learned
+// from them, are not there; and only codes of labels can be made again.
 
-// checkAbsent reports records that an index-only collection does not have.
+// checkAbsent reports the records under a prefix, which an index-only collection does not
+// have, in one finding about the first of them.
 func (c *collectionVerifier) checkAbsent(prefix []byte, about report.Finding) {
 	n := 0
 	var first []byte
@@ -27,7 +28,8 @@ func (c *collectionVerifier) checkAbsent(prefix []byte, about report.Finding) {
 	}
 }
 
-// checkIndexOnly looks for what an index-only collection does not have of a space.
+// checkIndexOnly reports records and counters of a space that an index-only collection does
+// not have.
 func (s *spaceVerifier) checkIndexOnly() {
 	if !s.IndexOnly {
 		return
@@ -43,8 +45,9 @@ func (s *spaceVerifier) checkIndexOnly() {
 	}
 }
 
-// compareLabels compares codes of labels of a revision, and counts the others as
-// unchecked.
+// compareLabels is what deep verification does for items of an index-only collection whose
+// codes are of one revision: it compares codes of labels, and counts the others as unchecked.
+// The sets are those of all targets.
 func (s *spaceVerifier) compareLabels(sets []*codeVerifier, revision *spaces.Space, items []*verifiedItem) {
 	want := codec.NewCode(s.Bits())
 	for _, it := range items {

@@ -12,13 +12,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// checkKeys looks at keys and rows, which lead to each other. It keeps a hash of the
-// key of each row.
+// checkKeys compares the key of each row with the row of each key. It keeps a hash of the key
+// of each row, 8 bytes, and clears it when the key leads back to the row: so two keys that
+// lead to one row are found too. A collision of hashes, which have a random seed, could hide
+// a wrong key with a probability of 2^-63.
 func (c *collectionVerifier) checkKeys() {
 	c.stageAt("keys")
 	seed := maphash.MakeSeed()
 	hash := func(key []byte) uint64 { return maphash.Bytes(seed, key) | 1 }
-	var keys record.ByBlock[uint64] // 0: there is none, or it has been found again
+	var keys record.ByBlock[uint64] // by row: hash of its key; 0: it has none, or the key has led back
 	keyed := roaring.New()
 	c.entries(codec.CollectionKey(codec.KindRowKeys, c.ID), c.about("keys of rows"), func(key []byte, row uint32, entry []byte) {
 		what := fmt.Sprintf("key of row %d", row)
@@ -62,7 +64,7 @@ func (c *collectionVerifier) checkKeys() {
 			c.missing(fmt.Sprintf("row of key %q", entry), key, "it does not lead to row %d, which has the key", row)
 			return nil
 		})
-		if err != nil { // though it could be read a moment ago
+		if err != nil { // it could be read before
 			c.bad(fmt.Sprintf("key of row %d", row), block, "%s", fault.Problem(err))
 		}
 	})

@@ -10,9 +10,12 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// checkOnline looks at the sets of rows of the online step.
+// checkOnline reads the sets of rows that the updater works from, pending and recode, and
+// checks that their rows have items, and pending ones features that the model knows.
 func (s *spaceVerifier) checkOnline() {
 	s.stageIn("what rows have taught", s.spaceID())
+	// Pending rows have changed since the updater looked at them last. Rows to be coded again
+	// have codes that are not those of their labels yet.
 	names := [...]string{codec.SetPending: "rows that the online step has not seen", codec.SetRecode: "rows to be coded again"}
 	sets := [...]*roaring.Bitmap{codec.SetPending: s.pending, codec.SetRecode: s.recode}
 	s.walkPrefix(s.prefix(codec.KindOnlineRows), s.about("rows of the online step"), func(key, value []byte) {
@@ -45,7 +48,8 @@ func (s *spaceVerifier) checkOnline() {
 	}
 }
 
-// checkLessons looks at what rows have taught.
+// checkLessons reads what rows have taught, and checks that each lesson is possible, and is of
+// a row that has features and has been looked at by the updater. pending must be known.
 func (s *spaceVerifier) checkLessons() {
 	prefix := s.prefix(codec.KindLessons)
 	complete := s.entries(prefix, s.about("lessons"), func(key []byte, row uint32, entry []byte) {
@@ -73,10 +77,12 @@ func (s *spaceVerifier) checkLessons() {
 	}
 }
 
-// Bits is how many bits the codes of the space have.
+// Bits returns the length of the codes of the space. Both descriptors that are embedded have a
+// field of that name.
 func (s *spaceVerifier) Bits() int { return s.Space.Bits }
 
-// checkOutbox looks at departures, which are numbered without gaps up to the next one.
+// checkOutbox looks at departures, which are numbered without gaps up to the next one. The
+// first ones may be gone, as a checkpoint deletes those that it has taken in.
 func (s *spaceVerifier) checkOutbox() {
 	prefix := s.prefix(codec.KindOutbox)
 	expected, any := uint64(0), false
@@ -101,6 +107,7 @@ func (s *spaceVerifier) checkOutbox() {
 	}
 }
 
+// checkDeparture decodes a departure, and its features into buffers, by modality.
 func (s *spaceVerifier) checkDeparture(value []byte, buffers []model.Vector) error {
 	d, err := codec.DecodeDeparture(s.Bits(), value)
 	if err == nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// checkProjections looks at the projections of rows: their form, and that rows whose
-// code was made of features have one.
+// checkProjections checks the projections of rows: their form, that the row has features, and
+// that a row whose code was made of features has one. codes must have been looked at.
 func (s *spaceVerifier) checkProjections() {
 	if s.CodesOnly() {
-		return // other keys of that kind are found as such
+		return // strangers reports keys of that kind
 	}
 	s.stageIn("projections", s.spaceID())
 	have := roaring.New()
@@ -39,15 +39,20 @@ func (s *spaceVerifier) checkProjections() {
 	}
 }
 
+// projectionPrefix returns what the keys of projections begin with. All targets of a space
+// share them, under the key of the shared target.
 func (s *spaceVerifier) projectionPrefix() []byte {
 	return append(s.prefix(codec.KindProjection), record.SharedTarget)
 }
 
+// projectionKey returns the key of the block that has the projection of a row.
 func (s *spaceVerifier) projectionKey(row uint32) []byte {
 	return codec.SpaceBlockKey(codec.KindProjection, s.ID(), s.spaceID(), record.SharedTarget, row/codec.BlockRows)
 }
 
-// checkProjection checks that an entry is a direction as codec.AppendProjection makes it.
+// checkProjection checks that an entry is one that codec.AppendProjection makes of q numbers:
+// the inverse of the length of the vector, as a float32, and numbers of 8 bits, scaled so that
+// the largest is 127 or -127.
 func checkProjection(entry []byte, q int) error {
 	if len(entry) != codec.ProjectionBytes(q) {
 		return fmt.Errorf("%d bytes, not %d", len(entry), codec.ProjectionBytes(q))

@@ -17,24 +17,27 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// spaceVerifier is what is known of the space that is being looked at.
+// A spaceVerifier looks at one space of a collection. Its bitmaps are rows that have been read
+// so far; the check that completes each is named.
 type spaceVerifier struct {
 	*collectionVerifier
-	*spaces.Space     // without a model where that cannot be read
-	n                 codec.SpaceCounters
-	readable          bool // the model, and the revision in use
-	kept              map[uint32]*spaces.Space
-	taught            *roaring.Bitmap
-	pending, recode   *roaring.Bitmap
-	coded, unlabelled *roaring.Bitmap // rows that have a code; that have one not of labels
+	*spaces.Space                          // in the revision in use; without a model if that cannot be read
+	n             codec.SpaceCounters      // of the space
+	readable      bool                     // model, and revision in use, can be read; and fit the statistics
+	kept          map[uint32]*spaces.Space // revisions that can be read, for recompute: 1 and the one in use, with Deep all
 
-	lastProjections struct { // the block that was looked at last
+	taught            *roaring.Bitmap // rows that have a lesson; checkLessons
+	pending, recode   *roaring.Bitmap // rows that the updater has to look at, and has to code again; checkOnline
+	coded, unlabelled *roaring.Bitmap // rows that have a code in any target; and one that is not of labels; checkCodes of all targets
+
+	lastProjections struct { // block of projections that compareProjection has read last
 		key   []byte
 		block codec.Block
 	}
 }
 
-// checkSpaces looks at all spaces and returns what is to be found under their keys.
+// checkSpaces looks at all spaces that the counters name, and returns what strangers has to
+// know of them.
 func (c *collectionVerifier) checkSpaces() map[uint32]*knownSpace {
 	known := map[uint32]*knownSpace{}
 	for _, n := range c.counters.Spaces {
@@ -46,6 +49,8 @@ func (c *collectionVerifier) checkSpaces() map[uint32]*knownSpace {
 	return known
 }
 
+// checkSpace looks at one space: its model, what rows have taught, the codes of each target,
+// and projections. With Deep it makes statistics, codes and projections again.
 func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 	s := &spaceVerifier{
 		collectionVerifier: c, n: n, kept: map[uint32]*spaces.Space{},
@@ -55,6 +60,8 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 	if !s.readSpace() {
 		return &knownSpace{} // what codes there are cannot be told
 	}
+	// The order matters: lessons are compared with the pending rows, codes with the rows to be
+	// coded again, and projections with the codes of all targets.
 	s.checkChunks()
 	s.checkRevisions()
 	s.checkCounters()
@@ -79,8 +86,10 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 	return &knownSpace{targets: s.Targets, model: !c.CodesOnly()}
 }
 
-// Read reads descriptor, model and the revision in use. It reports whether it is
-// known how codes are stored.
+// readSpace reads the descriptor, the model and the revision in use, and sets Space, readable
+// and kept. It returns false if not even the descriptor says how codes are stored: then
+// nothing of the space can be looked at. If only the model cannot be read, codes can be looked
+// at without it.
 func (s *spaceVerifier) readSpace() bool {
 	id, revision := uint32(s.n.ID), uint32(s.n.Revision)
 	key := codec.NumberKey(codec.KindSpace, s.ID(), id)
@@ -102,7 +111,8 @@ func (s *spaceVerifier) readSpace() bool {
 		return true
 	}
 	s.badIn(id, "space", key, "%s", fault.Problem(err))
-	// Codes can be looked at if the descriptor says what they are.
+	// Codes can be looked at if the descriptor says how long they are, and of which targets.
+	// spaces.Read does more than that, so the descriptor is read once more.
 	b, err := record.Get(s.snap, key)
 	var d spaces.Stored
 	if err == nil {
@@ -124,34 +134,41 @@ func (s *spaceVerifier) readSpace() bool {
 	return true
 }
 
-// ID is the number of the collection.
+// ID returns the number of the collection. Both descriptors that are embedded have such a
+// field.
 func (s *spaceVerifier) ID() uint32 { return s.Descriptor.ID }
 
+// spaceID returns the number of the space. It is known also if the space cannot be read.
 func (s *spaceVerifier) spaceID() uint32 { return uint32(s.n.ID) }
 
+// prefix returns what the keys of a kind of the space begin with, for all its targets.
 func (s *spaceVerifier) prefix(kind byte) []byte {
 	return codec.NumberKey(kind, s.ID(), s.spaceID())
 }
 
+// stageIn sets the stage of progress to something in space number id.
 func (s *spaceVerifier) stageIn(what string, id uint32) {
 	s.at("collection %s, space %d: %s", s.Name, id, what)
 }
 
+// badIn reports that something is wrong with a record of space number id.
 func (s *spaceVerifier) badIn(id uint32, what string, key []byte, format string, args ...any) {
 	s.found(report.Finding{Collection: s.Name, Space: id, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 }
 
-// bad reports something about a record of the space.
+// bad reports that something is wrong with a record of the space, what, under key.
 func (s *spaceVerifier) bad(what string, key []byte, format string, args ...any) {
 	s.badIn(s.spaceID(), what, key, format, args...)
 }
 
+// missing is bad, unless the key is lost; see collectionVerifier.missing.
 func (s *spaceVerifier) missing(what string, key []byte, format string, args ...any) {
 	if !s.lost(key) {
 		s.bad(what, key, format, args...)
 	}
 }
 
+// badCounter reports that the counters are wrong about the space.
 func (s *spaceVerifier) badCounter(format string, args ...any) {
 	s.bad("counters", codec.CollectionKey(codec.KindCounters, s.ID()), format, args...)
 }
@@ -160,7 +177,8 @@ func (s *spaceVerifier) about(what string) report.Finding {
 	return report.Finding{Collection: s.Name, Space: s.spaceID(), Record: what}
 }
 
-// checkCounters looks at what the counters say of the space that codes do not tell.
+// checkCounters checks what the counters say of the space by themselves. How many items have
+// codes, and have taught, is compared where these are read.
 func (s *spaceVerifier) checkCounters() {
 	switch n := s.n; {
 	case n.Activate && !n.Building:
@@ -181,7 +199,10 @@ func (s *spaceVerifier) checkCounters() {
 	}
 }
 
-// checkChunks looks at the chunks of model and statistics, and at the statistics.
+// checkChunks checks that model and statistics have no more chunks than the descriptor says,
+// and that the statistics can be decoded and belong to the model. readSpace has read the
+// chunks of the model. If model and statistics do not belong together nobody knows which is
+// wrong, and codes are not made again.
 func (s *spaceVerifier) checkChunks() {
 	for _, x := range []struct {
 		what string
@@ -204,7 +225,7 @@ func (s *spaceVerifier) checkChunks() {
 		statistics, err = model.UnmarshalStatistics(b)
 	}
 	if err == nil && s.readable {
-		err = model.NewStatistics(s.Learned).Merge(statistics) // they belong together
+		err = model.NewStatistics(s.Learned).Merge(statistics) // fails unless they belong together
 	}
 	if err != nil && !s.lostAny(key) {
 		s.bad("statistics", codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0), "%s", fault.Problem(err))
@@ -215,11 +236,14 @@ func (s *spaceVerifier) checkChunks() {
 	}
 }
 
-// checkRevisions looks at the revisions that are kept.
+// checkRevisions looks at the revisions that are kept: each can be read and names a parent
+// before it, and the latest spaces.Kept are there. With Deep it keeps their models.
 func (s *spaceVerifier) checkRevisions() {
+	// Under a revision stand its descriptor, as number 0, and the chunks of its model from 1
+	// on. Revision 1 has no chunks, as its model is that of the space.
 	type stored struct {
-		first  bool // its descriptor is there
-		chunks uint32
+		first  bool   // its descriptor is there
+		chunks uint32 // number of the last chunk
 	}
 	all := map[uint32]*stored{}
 	var order []uint32
@@ -264,7 +288,7 @@ func (s *spaceVerifier) checkRevisions() {
 			}
 			continue
 		}
-		if s.opt.Deep {
+		if s.opt.Deep { // else one model after the other is forgotten
 			s.kept[revision] = s.Revised(revision, m)
 		}
 	}
@@ -279,7 +303,8 @@ func (s *spaceVerifier) checkRevisions() {
 	}
 }
 
-// learnsFromRow reports whether a row has features that the model of the space knows.
+// learnsFromRow reports whether a row has features that the model of the space knows, or may
+// have them.
 func (s *spaceVerifier) learnsFromRow(row uint32) bool {
 	return slices.ContainsFunc(s.Positions, func(t int) bool { return !s.lacks(row, t) })
 }

@@ -13,16 +13,27 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// checkStatistics compares the statistics that are stored, which are of a revision, with
-// what rows have taught up to it: those that are there, by their lessons, and those that
-// have changed or gone since, by their departures. (What learner.go says of them: later
-// lessons come to both sides.)
+// checkStatistics compares the stored statistics, the checkpoint, with what rows have taught.
+// In general
+//
+//	statistics = checkpoint
+//	           + lessons of revisions after the checkpoint
+//	           - departures whose lessons are of revisions up to the checkpoint
+//
+// where the statistics are those of all lessons. So the checkpoint is the sum of the lessons
+// of revisions up to it, of rows that are there, and of such departures, of rows that have
+// changed or gone since. Later lessons would come to both sides.
+//
+// It reads the features of all rows that have taught, and adds up in float64, in another order
+// than the checkpoint: see statisticsTolerance.
 func (s *spaceVerifier) checkStatistics() {
 	s.stageIn("statistics", s.spaceID())
 	key := codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0)
+	// With one lesson, departure or vector missing the sum would be wrong, and that has been
+	// reported.
 	if s.lostAny(s.prefix(codec.KindLessons)) || s.lostAny(s.prefix(codec.KindOutbox)) ||
 		s.lostAny(codec.CollectionKey(codec.KindFeatures, s.ID())) || s.lostAny(s.prefix(codec.KindStatistics)) {
-		return // reported before
+		return
 	}
 	sum := newStatisticsSum(s.Space)
 	var err error
@@ -31,6 +42,8 @@ func (s *spaceVerifier) checkStatistics() {
 			err = sum.add(l, vectors)
 		}
 	}
+	// An error means that there is no sum to compare with. It becomes the finding about the
+	// statistics.
 	s.entries(s.prefix(codec.KindLessons), s.about("lessons"), func(_ []byte, row uint32, entry []byte) {
 		if l, lerr := codec.DecodeLesson(s.Bits(), entry); lerr != nil {
 			err = lerr
@@ -76,7 +89,7 @@ func (s *spaceVerifier) checkStatistics() {
 	}
 }
 
-// vectors reads the features of a row.
+// vectors reads the features of a row that the model knows, by modality of the collection.
 func (s *spaceVerifier) vectors(row uint32) ([]model.Vector, error) {
 	vectors := make([]model.Vector, len(s.Modalities))
 	for _, t := range s.Positions {
@@ -95,17 +108,23 @@ func (s *spaceVerifier) vectors(row uint32) ([]model.Vector, error) {
 	return vectors, nil
 }
 
-// A statisticsSum adds up what rows have taught.
+// A statisticsSum adds up what rows have taught. It gathers rows of each modality and adds
+// them together, which is faster than one by one. After the last add the caller calls flush.
 type statisticsSum struct {
 	space      *spaces.Space
-	statistics *model.Statistics
-	encoder    *model.Encoder
-	phi, h     [][]float32 // by modality of the model: of up to summedRows rows
-	rows       []int
+	statistics *model.Statistics // the sum, without the rows that are gathered
+	encoder    *model.Encoder    // scratch memory
+
+	// By modality of the model: the gathered rows. phi has their features after the map, h the
+	// codes that they teach as +-1, row after row; nil before the first row.
+	phi, h [][]float32
+	rows   []int // rows in phi and h, less than summedRows
 }
 
+// summedRows is the number of rows that are gathered.
 const summedRows = 256
 
+// newStatisticsSum returns the sum of nothing, for the model of a space.
 func newStatisticsSum(sp *spaces.Space) *statisticsSum {
 	n := len(sp.Positions)
 	return &statisticsSum{
@@ -114,7 +133,8 @@ func newStatisticsSum(sp *spaces.Space) *statisticsSum {
 	}
 }
 
-// add adds what an item has taught.
+// add adds a lesson of an item with these vectors, which are by modality of the collection. It
+// does not keep them.
 func (a *statisticsSum) add(l codec.Lesson, vectors []model.Vector) error {
 	item := a.space.Example(vectors, nil)
 	lesson, err := a.space.Lesson(l, item)
@@ -152,12 +172,14 @@ func (a *statisticsSum) add(l codec.Lesson, vectors []model.Vector) error {
 	return nil
 }
 
+// flushOne adds the gathered rows of a modality to the statistics.
 func (a *statisticsSum) flushOne(t int) error {
 	n := a.rows[t]
 	a.rows[t] = 0
 	return a.statistics.Add(t, n, a.phi[t], a.h[t])
 }
 
+// flush adds all gathered rows to the statistics.
 func (a *statisticsSum) flush() error {
 	for t := range a.rows {
 		if a.rows[t] > 0 {
@@ -169,13 +191,17 @@ func (a *statisticsSum) flush() error {
 	return nil
 }
 
-// statisticsTolerance is by which part of the largest number statistics may be off, as
-// items have come and gone in another order.
+// statisticsTolerance is how far numbers of statistics may be off, as a part of the largest
+// number of their matrix: items have come and gone in another order, and rounding differs.
 const statisticsTolerance = 1e-9
 
-// sameStatistics compares statistics in their stored form, which has been checked: what
-// stands before the numbers is the same in both.
+// sameStatistics compares statistics in their binary form; see Statistics.MarshalBinary of
+// package model. checkChunks has decoded the stored ones, and found that they belong to the
+// model that want was made with: so what stands before the numbers is the same in both.
 func sameStatistics(stored, want []byte) error {
+	// For each modality: its name, the length k of its features, the number of rows that have
+	// taught, and two matrices of float64: features by features, of which a triangle is
+	// stored, and code bits by features.
 	le := binary.LittleEndian
 	if len(stored) != len(want) {
 		return fmt.Errorf("%d bytes, not %d", len(stored), len(want))

@@ -14,8 +14,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// tables looks at the checksums of all blocks of the tables that the store has: also of
-// those that hold nothing but what was replaced, or by which the store finds its way.
+// tables checks the checksums of all blocks of the tables that the store has. That covers what
+// reading all records does not: blocks of replaced values, filters and indexes. A table that
+// several virtual tables share is read for each of them. Compactions go on meanwhile.
 func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 	v.at("tables")
 	levels, err := kv.SSTables()
@@ -23,7 +24,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 		v.found(report.Finding{Record: "tables", Problem: "they cannot be listed: " + fault.Problem(err)}, nil)
 		return
 	}
-	options := store.PebbleOptions(&store.Config{FS: fsys}, &store.Log{}, false) // for its form; nothing is opened with it
+	options := store.PebbleOptions(&store.Config{FS: fsys}, &store.Log{}, false) // only for MakeReaderOptions
 	options.EnsureDefaults()
 	for _, level := range levels {
 		for _, table := range level {
@@ -39,14 +40,16 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 			}
 			name := fmt.Sprintf("%06d.sst", number)
 			err := v.table(fsys, fsys.PathJoin(store.Path(fsys, dir), name), options.MakeReaderOptions())
-			if err != nil && !errors.Is(err, fs.ErrNotExist) { // merged into others meanwhile, else found on opening
+			// A table that is gone has been compacted meanwhile. If it were missing, the store
+			// would not have opened.
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				v.found(report.Finding{Record: "table " + name, Problem: fault.Problem(err)}, nil)
 			}
 		}
 	}
 }
 
-// table looks at one table.
+// table checks the blocks of one table, by its file and not through the store's cache.
 func (v *verifier) table(fsys vfs.FS, path string, options sstable.ReaderOptions) (err error) {
 	r, err := store.OpenTable(v.ctx, fsys, path, options)
 	if err != nil {

@@ -15,8 +15,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// lost reports whether a key is one of those that could not be read, so that nothing
-// can be said of what stands under it.
+// All reading of many keys goes through walk. Pebble ends an iteration at a block that it
+// cannot read, and at a value that it cannot merge, and does not say how far the damage
+// reaches. walk goes on behind it, so that one damaged block hides only its own keys, and
+// notes the range, so that nothing in it is called missing.
+
+// lost reports whether a key could not be read, or had a value that could not be decoded.
+// Nothing can be said of what stands under it then, and that it cannot be is reported.
 func (v *verifier) lost(key []byte) bool { return v.unread.Has(key) }
 
 // lostAny reports whether any key with the prefix could not be read.
@@ -25,15 +30,17 @@ func (v *verifier) lostAny(prefix []byte) bool {
 	return from < to
 }
 
-// lose records that what stands under a key is not what it should be.
+// lose notes that the value under a key could not be decoded. The caller reports it.
 func (v *verifier) lose(key []byte) { v.unread = v.unread.Add(key, record.KeyAfter(key)) }
 
-// lookEvery is after how many keys a walk looks at the context.
+// lookEvery is the number of keys between two checks of the context, and reports of progress.
 const lookEvery = 1024
 
-// walk calls f with all keys from lo up to and without hi that have the form of a key,
-// and their values. Where the store cannot be read it goes on behind that. It reports
-// whether everything was read. about is what a finding says it is about.
+// walk calls f with all keys in [lo, hi) that have the form of a key, and their values, which
+// f must not keep. A key of another form is a finding. Where the store cannot be read, walk
+// reports and notes what it skips and goes on behind it. complete says whether everything was
+// read; f may have failed to decode a value nevertheless. about is the finding to fill in for
+// what walk itself reports.
 func (v *verifier) walk(lo, hi []byte, about report.Finding, f func(key, value []byte)) (complete bool) {
 	complete = true
 	for from := lo; from != nil && v.err == nil; {
@@ -45,6 +52,8 @@ func (v *verifier) walk(lo, hi []byte, about report.Finding, f func(key, value [
 		if v.err != nil {
 			break
 		}
+		// skip reads the 8 bytes behind the prefix as a number. If the keys have fewer bytes
+		// there, as last has, their numbers differ by a multiple of a power of 256.
 		prefix, unit := len(commonPrefix(lo, hi)), uint64(1)
 		if last != nil {
 			from = record.KeyAfter(last)
@@ -60,7 +69,8 @@ func (v *verifier) walkPrefix(prefix []byte, about report.Finding, f func(key, v
 	return v.walk(prefix, codec.PrefixEnd(prefix), about, f)
 }
 
-// run walks until something cannot be read, and returns the last key that could.
+// run walks until something cannot be read. last is the last key that could be read, nil if
+// none; err is nil if the walk has reached hi, or ended because of v.err.
 func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []byte)) (last []byte, err error) {
 	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
@@ -92,16 +102,17 @@ func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []
 	return last, err
 }
 
-// skip finds where the store can be read again from a key on at which it cannot,
-// reports what lies in between and returns where to go on, nil if nowhere.
+// skip finds where the store can be read again. from is a key at which it cannot. skip
+// reports and notes the keys in between, and returns where to go on, nil if nowhere.
 //
-// Keys are numbers behind a prefix, apart by the unit or more, where that is known. Steps
-// that grow find one from which reading works, and halving them about the first: where
-// it does not work is a block of keys, or one whose sum is damaged.
+// What cannot be read is a block of the table, with keys that nobody knows, or one key whose
+// merged value is damaged. Keys are taken as numbers of 8 bytes behind a prefix; unit is the
+// least distance of two keys, if that is known. Steps that grow by a factor find a number
+// from which reading works; halving the last step then finds about the first such number.
 func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.Finding, cause error) (next []byte) {
 	base := append(slices.Clone(from), make([]byte, 8)...)[:prefix+8]
 	n := binary.BigEndian.Uint64(base[prefix:])
-	step := func(delta uint64) []byte { // nil: beyond the end
+	step := func(delta uint64) []byte { // from + delta; nil: at hi or beyond
 		if delta > math.MaxUint64-n {
 			return nil
 		}
@@ -120,7 +131,7 @@ func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.F
 	for !works(delta) {
 		failing = delta
 		if delta > math.MaxUint64/skipGrowth {
-			delta = math.MaxUint64 // beyond the end, or at it
+			delta = math.MaxUint64 // nothing can be read up to hi
 			break
 		}
 		delta *= skipGrowth
@@ -143,7 +154,7 @@ func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.F
 	if end == nil {
 		end = hi
 	}
-	if !v.lost(from) {
+	if !v.lost(from) { // another walk over the same keys has reported it
 		about.Problem = fmt.Sprintf("cannot be read: %s; the keys from %x up to %x are not looked at", fault.Problem(cause), from, end)
 		v.found(about, from)
 	}
@@ -152,11 +163,11 @@ func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.F
 }
 
 const (
-	skipGrowth   = 4
-	skipHalvings = 12 // so that less than a thousandth of what is skipped could be read
+	skipGrowth   = 4  // each step is so many times as long as the one before
+	skipHalvings = 12 // less than a thousandth of what is skipped could have been read
 )
 
-// readable reports whether the first key from lo on can be read, or that there is none.
+// readable reports whether the first key in [lo, hi) can be read, or there is none.
 func (v *verifier) readable(lo, hi []byte) bool {
 	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
@@ -171,6 +182,7 @@ func (v *verifier) readable(lo, hi []byte) bool {
 	return err == nil
 }
 
+// commonPrefix returns what a and b both begin with. It aliases a.
 func commonPrefix(a, b []byte) []byte {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

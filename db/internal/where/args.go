@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxArgBytes is the length of all arguments of an expression, as they would be typed.
+// MaxArgBytes bounds the length of all arguments of an expression, as they would be typed.
 const MaxArgBytes = 1 << 20
 
 // Spell returns arguments as they could be typed, with commas between them and slices in
 // parentheses. Arguments that stand for the same values are spelt alike, whatever their Go
-// types are.
+// types are: cursors depend on that. The error is about an argument that is no value.
 func Spell(args []any) (string, error) {
 	var b strings.Builder
 	for i, arg := range args {
@@ -56,7 +56,7 @@ func (p *parser) argument(behindIn bool) ([]literal, error) {
 	return values, p.advance()
 }
 
-// unbound is the error where arguments are left over at the end, else nil.
+// unbound returns an error if arguments are left over at the end.
 func (p *parser) unbound() error {
 	if p.bound == len(p.args) {
 		return nil
@@ -64,7 +64,8 @@ func (p *parser) unbound() error {
 	return &Error{p.token.column, fmt.Sprintf("the expression has %d placeholders (?), and %d arguments are given", p.bound, len(p.args))}
 }
 
-// literalsOf returns the values that argument n stands for: one, or those of a list.
+// literalsOf returns the values that argument n, from 1, stands for: one, or those of a list.
+// Bytes are no list of numbers, as the caller mostly means a string.
 func literalsOf(n int, arg any) (values []literal, list bool, err error) {
 	v := reflect.ValueOf(arg)
 	if kind := v.Kind(); kind == reflect.Slice || kind == reflect.Array {
@@ -92,7 +93,8 @@ func literalsOf(n int, arg any) (values []literal, list bool, err error) {
 	return []literal{l}, false, nil
 }
 
-// literalOf returns the literal that stands for exactly the value of a Go variable.
+// literalOf returns the literal that stands for exactly the value of a Go variable. Types
+// that are made of strings, numbers and bools are accepted by their kind.
 func literalOf(v reflect.Value) (literal, error) {
 	number := func(text string) (literal, error) { return literal{kind: literalNumber, text: text}, nil }
 	switch {

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// A Type is the type of the values of a field.
+// A Type is the type of the values of a field. It decides which literals and operators a
+// test may have.
 type Type int
 
 // The types of fields.
@@ -19,8 +20,8 @@ const (
 
 var typeText = [...]string{"string", "int", "float", "bool"}
 
-// A Schema knows the names that an expression may use. The text of its errors follows
-// the column.
+// A Schema knows the names that an expression may use. An error of it becomes the Reason of
+// an Error, at the column of the name.
 type Schema interface {
 	// Field returns the number and type of a field that can be compared.
 	Field(name string) (id int, t Type, err error)
@@ -41,6 +42,7 @@ func (e *Expr) Check(s Schema) (*Filter, error) {
 	return &Filter{root}, nil
 }
 
+// check resolves a part of an expression. With an error the evaluator is of no use.
 func check(n node, s Schema) (evaluator, error) {
 	switch n := n.(type) {
 	case *and:
@@ -66,6 +68,7 @@ func check(n node, s Schema) (evaluator, error) {
 	return t.checkField(s)
 }
 
+// checkAll resolves parts, until one has an error.
 func checkAll(nodes []node, s Schema) ([]evaluator, error) {
 	out := make([]evaluator, len(nodes))
 	for i, n := range nodes {
@@ -77,6 +80,8 @@ func checkAll(nodes []node, s Schema) ([]evaluator, error) {
 	return out, nil
 }
 
+// checkLabel resolves a test of labels. A row may have several labels, so != is the NOT of =:
+// no label is the value.
 func (t *test) checkLabel() (evaluator, error) {
 	if t.op != equal && t.op != notEqual && t.op != in {
 		return nil, &Error{t.column, "label takes =, != and IN, not " + opText[t.op]}
@@ -94,6 +99,8 @@ func (t *test) checkLabel() (evaluator, error) {
 	return labels, nil
 }
 
+// checkField resolves a test of a field into the ranges of values for which it is true. != is
+// the ranges around the value, and no NOT, as it is false for rows without a value.
 func (t *test) checkField(s Schema) (evaluator, error) {
 	id, typ, err := s.Field(t.field)
 	if err != nil {
@@ -151,8 +158,10 @@ func (l literal) mismatch(about string) error {
 	return &Error{l.column, about + "the number " + shorten(l.text)}
 }
 
-// spans returns the values that a test of numbers admits, as few spans as possible: an
-// IN with a thousand successive years is one span.
+// spans returns the values that a test of numbers admits, as few spans as possible and
+// ascending: an IN with a thousand successive years is one span. of returns the spans of one
+// value under an operator, next the value after another: spans that touch are joined, as each
+// costs a comparison of bit slices.
 func spans[T int64 | float64](t *test, of func(op, string) []span[T], next func(T) T) []span[T] {
 	var list []span[T]
 	for _, v := range t.values {
@@ -170,8 +179,8 @@ func spans[T int64 | float64](t *test, of func(op, string) []span[T], next func(
 	return out
 }
 
-// A Range is the strings from Lo, in byte order, to before Hi; or if Open all strings
-// from Lo on.
+// A Range is the strings s with Lo <= s < Hi, in byte order; or if Open all strings from Lo
+// on, whatever Hi is. It is empty if Hi is not above Lo.
 type Range struct {
 	Lo, Hi string
 	Open   bool
@@ -183,7 +192,8 @@ func (r Range) Single() bool { return !r.Open && r.Hi == after(r.Lo) }
 // after returns the first string after s.
 func after(s string) string { return s + "\x00" }
 
-// strings returns the strings that a test admits.
+// strings returns the ranges of strings that a test admits, by ascending Lo. Ranges of an IN
+// are its values, each once.
 func (t *test) strings() []Range {
 	var list []Range
 	for _, v := range t.values {

@@ -36,19 +36,20 @@
 //
 // Strings are ordered by their bytes. Numbers are compared exactly with integer fields:
 // year > 1.5 means year >= 2, and no digits are lost beyond 2^53. A float field holds
-// numbers that were rounded to float64, so a literal is rounded in the same way; -0 is
-//  0. Booleans allow only =, != and IN.
+// numbers that were rounded to float64, so a literal is rounded in the same way; -0 and 0
+// are one number. Booleans allow only =, != and IN.
 //
 // # Hostile input
 //
 // MaxBytes and MaxDepth bound an expression, and with it the stack of every walk over
-// it. MaxArgBytes bounds its arguments. Evaluating takes at most the time of reading, for each comparison, everything
-// that is indexed for its field.
+// it. MaxArgBytes bounds its arguments. Evaluating takes at most the time of reading, for
+// each comparison, everything that is indexed for its field.
 //
 // # Proof
 //
-// An Expr and a Filter are immutable; there is no goroutine and no lock. The tests
-// compare every kind of test with its definition (eval_test.go, TestIntegersCompareExactly,
-// TestFloatsCompare, TestMissingValues), and print and parse random expressions
-// (TestPrintedExpressionsParse).
+// An Expr and a Filter are immutable and may be shared; there is no goroutine and no lock.
+// The stages are files: lex.go, parse.go with args.go, expr.go (the parsed form), check.go
+// with number.go, eval.go. The tests compare every kind of test with its definition
+// (eval_test.go, TestIntegersCompareExactly, TestFloatsCompare, TestMissingValues), and print
+// and parse random expressions (TestPrintedExpressionsParse).
 package where

@@ -2,8 +2,10 @@ package where
 
 import "github.com/RoaringBitmap/roaring/v2"
 
-// Rows is a set of rows with its indexes. The bitmaps that it returns are only read, so
-// they may be shared.
+// Rows is a set of rows with its indexes, which Eval reads. The bitmaps that it returns are
+// only read, so they may be shared. It may return rows that are not live. An error ends the
+// evaluation. Each method may read the store, and is called as often as an expression names
+// it; none is called for the parts of an AND behind one that leaves no row.
 type Rows interface {
 	// Live returns all rows.
 	Live() *roaring.Bitmap
@@ -21,8 +23,9 @@ type Rows interface {
 	Bools(field int, value bool) (*roaring.Bitmap, error)
 }
 
-// Eval returns the rows for which the filter is true, in a bitmap that belongs to the
-// caller. They are live rows, whatever rows returns. The error is one of rows.
+// Eval returns the live rows for which the filter is true, in a bitmap that belongs to the
+// caller. The error is one of rows. It costs the reading of the indexes, and one bitmap
+// operation for each AND, OR, NOT and value.
 func (f *Filter) Eval(rows Rows) (*roaring.Bitmap, error) {
 	found, err := f.root.eval(rows)
 	if err != nil {
@@ -37,8 +40,11 @@ type evaluator interface {
 	eval(rows Rows) (*roaring.Bitmap, error)
 }
 
+// Evaluators of the nodes, and of tests: a test becomes an evalOr of one evaluator for each
+// label, range of values or bool. An evalOr may have no part, and is false then: an integer
+// beyond all that can be stored is equal to none.
 type (
-	evalAnd      struct{ parts []evaluator }
+	evalAnd      struct{ parts []evaluator } // at least two
 	evalOr       struct{ parts []evaluator }
 	evalNot      struct{ x evaluator }
 	evalModality struct{ id int }
@@ -97,6 +103,7 @@ func (e evalOr) eval(rows Rows) (*roaring.Bitmap, error) {
 	return sum, nil
 }
 
+// eval takes the rows from those that are live: NOT is true for a row that lacks the field.
 func (e evalNot) eval(rows Rows) (*roaring.Bitmap, error) {
 	found, err := e.x.eval(rows)
 	if err != nil {

@@ -2,7 +2,7 @@ package where
 
 import "strings"
 
-// An Expr is a parsed expression. It is immutable.
+// An Expr is a parsed expression. It is immutable. Check makes a Filter of it.
 type Expr struct{ root node }
 
 // A node is a part of an expression: *and, *or, *not, *has or *test.
@@ -12,29 +12,29 @@ type node interface {
 }
 
 // An and is true if all of its parts are; an or is true if one part is. Both have at
-// least two parts, none of their own kind.
+// least two parts, none of their own kind: the parser joins nested ones.
 type (
 	and struct{ parts []node }
 	or  struct{ parts []node }
 	not struct{ x node }
 )
 
-// A has tests for a modality.
+// A has is true for rows that have a modality.
 type has struct {
-	modality string
-	column   int
+	modality string // its name, as typed and without quotes
+	column   int    // of the name, for errors
 }
 
 // A test compares a field, or the labels, with values.
 type test struct {
-	label  bool   // it compares labels, not a field
-	field  string // name of the field
-	op     op
-	values []literal // one value, or the values of IN
-	column int
+	label  bool      // it compares labels, not a field
+	field  string    // name of the field, as typed and without quotes; "" for labels
+	op     op        // how it compares
+	values []literal // one value, or the values of IN; never empty
+	column int       // of the name, for errors
 }
 
-// An op is the operator of a test.
+// An op is the operator of a test. opText has the operators in the same order.
 type op int
 
 const (
@@ -50,14 +50,16 @@ const (
 var opText = [...]string{"=", "!=", "<", "<=", ">", ">=", "IN"}
 
 // A literal is a value as the user has typed it, or an argument in the form in which it
-// would be typed.
+// would be typed. A number stays text until Check knows what it is compared with, so that no
+// digits are lost.
 type literal struct {
 	kind   literalKind
-	text   string // for a bool true or false
-	column int
-	arg    int // which argument it is, or is a value of, from 1; 0: none
+	text   string // of a string without quotes; of a bool true or false in lower case
+	column int    // of its first character, or of its placeholder
+	arg    int    // which argument it is, or is a value of, from 1; 0: it was typed
 }
 
+// A literalKind is the kind of a literal.
 type literalKind int
 
 const (
@@ -83,6 +85,7 @@ func (n *or) write(b *strings.Builder) {
 	}
 }
 
+// write puts an or in parentheses, as AND binds closer.
 func (n *and) write(b *strings.Builder) {
 	for i, p := range n.parts {
 		if i > 0 {
@@ -93,6 +96,7 @@ func (n *and) write(b *strings.Builder) {
 	}
 }
 
+// write puts an or and an and in parentheses, as NOT binds closest.
 func (n *not) write(b *strings.Builder) {
 	b.WriteString("NOT ")
 	bracket := false

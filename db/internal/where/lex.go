@@ -20,7 +20,7 @@ const (
 )
 
 // A token is one word of an expression. text is its value: strings and quoted names
-// without their quotes.
+// without their quotes, all else as it stands in the expression.
 type token struct {
 	kind   kind
 	text   string
@@ -75,6 +75,7 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'
 // keywords are no names of fields unless they are quoted.
 var keywords = []string{"AND", "OR", "NOT", "IN", "label", "has", "true", "false"}
 
+// isKeyword reports whether a name, without quotes, is a keyword in any case.
 func isKeyword(s string) bool {
 	for _, k := range keywords {
 		if strings.EqualFold(s, k) {
@@ -123,6 +124,8 @@ func (l *lexer) takeWhile(f func(rune) bool) string {
 	return l.take(len(l.rest))
 }
 
+// next consumes white space and one token. At the end it returns tokens of kind tokenEnd. An
+// error is about a character or a quoted text, and the lexer is of no use after it.
 func (l *lexer) next() (token, error) {
 	l.takeWhile(unicode.IsSpace)
 	t := token{column: l.column}
@@ -187,8 +190,9 @@ func (l *lexer) quoted(q byte) (text string, ok bool) {
 	return "", false
 }
 
-// number consumes a number. It must have a digit before the exponent and one in it, and
-// no name may follow directly.
+// number consumes a number and returns it as it stands, so that it may have any number of
+// digits. It must have a digit before the exponent and one in it, and no name may follow
+// directly.
 func (l *lexer) number() (string, error) {
 	at, before := l.column, l.rest
 	if r := l.peek(); r == '+' || r == '-' {

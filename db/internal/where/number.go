@@ -6,6 +6,11 @@ import (
 	"strings"
 )
 
+// Numbers stay text until it is known what they are compared with. An integer field is
+// compared exactly: integerBound places any number, of any length and with a fraction, among
+// the integers. A float field holds float64s, so the number is rounded to one. In both cases
+// a test becomes spans that have exactly the values for which it is true.
+
 // A bound is the place of a typed number among the 64-bit integers.
 type bound struct {
 	floor int64 // greatest integer not above the number, if out is 0
@@ -78,7 +83,8 @@ func parseExponent(s string) int {
 // A span is the values from lo to hi, both included. It is empty if lo is above hi.
 type span[T int64 | float64] struct{ lo, hi T }
 
-// intSpans returns the integers for which the comparison with a number is true.
+// intSpans returns the integers for which the comparison with a typed number is true: the
+// number need not be an integer, nor fit into 64 bits. For IN it is that of =.
 func intSpans(op op, text string) []span[int64] {
 	const least, most = math.MinInt64, math.MaxInt64
 	b := integerBound(text)
@@ -130,7 +136,8 @@ func floatSpans(op op, text string) []span[float64] {
 func nextInt(x int64) int64       { return max(x, x+1) }
 func nextFloat(x float64) float64 { return math.Nextafter(x, math.Inf(1)) }
 
-// chooseSpans joins the spans that an operator admits.
+// chooseSpans joins the spans that an operator admits: of the values under a number, the same
+// as it, and over it. IN is =.
 func chooseSpans[T int64 | float64](op op, under, same, over []span[T]) []span[T] {
 	switch op {
 	case less:

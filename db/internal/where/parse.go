@@ -44,15 +44,17 @@ func Parse(s string, args ...any) (*Expr, error) {
 	return &Expr{root}, nil
 }
 
-// A parser descends the grammar recursively. It reads one token ahead.
+// A parser descends the grammar recursively: or, and, factor, then has or test. Each of these
+// begins at the current token and ends behind what it has read.
 type parser struct {
-	lexer    lexer
-	token    token
-	args     []any // that placeholders stand for
-	bound    int   // how many of them stand for one that has been read
-	argBytes int   // that these have
+	lexer    lexer // stands behind token
+	token    token // the current one, which is still to be consumed
+	args     []any // arguments, in order of their placeholders; only read
+	bound    int   // number of placeholders that have been read
+	argBytes int   // length of their arguments so far; see MaxArgBytes
 }
 
+// advance consumes the current token.
 func (p *parser) advance() (err error) {
 	p.token, err = p.lexer.next()
 	return err
@@ -123,6 +125,8 @@ func (p *parser) and(depth int) (node, error) {
 	return n, nil
 }
 
+// factor reads a NOT with its operand, an expression in parentheses, or a test. At MaxDepth
+// it accepts no more NOT or parenthesis, which ends every recursion.
 func (p *parser) factor(depth int) (node, error) {
 	inside := p.token.is("NOT") || p.token.is("(")
 	if inside && depth == MaxDepth {
@@ -155,6 +159,7 @@ func (p *parser) factor(depth int) (node, error) {
 	return nil, p.expected("a field, label, has(NAME), NOT or (")
 }
 
+// has reads has(NAME). The current token is the keyword.
 func (p *parser) has() (node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -172,6 +177,7 @@ func (p *parser) has() (node, error) {
 	return n, p.symbol(")", ")")
 }
 
+// test reads a comparison. The current token is the keyword label, or a name.
 func (p *parser) test() (_ node, err error) {
 	n := &test{field: p.token.text, column: p.token.column}
 	if p.token.is("label") {
@@ -223,6 +229,8 @@ func (p *parser) values(behindIn bool) ([]literal, error) {
 	return []literal{l}, err
 }
 
+// literal reads a typed value. A name in its place is the mistake of a user who has left out
+// single quotes, and the error says so.
 func (p *parser) literal() (literal, error) {
 	l := literal{text: p.token.text, column: p.token.column}
 	switch {

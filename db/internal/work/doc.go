@@ -1,4 +1,9 @@
 // Package work runs functions on several goroutines and waits for them: nothing that it
 // starts goes on after it has returned. It knows nothing of databases, has no state,
 // and imports the standard library only.
+//
+// Parallel and ParallelBy are for many equal pieces, Together for tasks that differ and may
+// wait for each other, Safely for calls whose panic must not end the process. A panic in a
+// goroutine of Parallel ends the process, unless f calls Safely; Together brings it to the
+// caller.
 package work

@@ -8,7 +8,8 @@ import (
 )
 
 // Parallel calls f with 0 to n-1 on all cores, until a call fails or the context ends.
-// It returns the first error. For a small n it uses only the caller's goroutine.
+// It returns the first error. It is ParallelBy with runs of 64: up to 64 calls are made in
+// the caller's goroutine alone, so that cheap calls do not pay for goroutines.
 func Parallel(ctx context.Context, n int, f func(i int) error) error {
 	return ParallelBy(ctx, All(), 64, n, f)
 }
@@ -20,8 +21,11 @@ func All() int { return runtime.GOMAXPROCS(0) }
 // half of the processors, or one of two, to searches.
 func Background() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-// ParallelBy is Parallel on at most workers goroutines. A goroutine makes run calls in
-// a row between two checks of the context.
+// ParallelBy is Parallel on at most workers goroutines, of which the caller's is one. A
+// goroutine takes run numbers at a time, ascending, and checks the context before each run;
+// so a call gets larger numbers than the calls before it on the same goroutine. run is 1 or
+// more. Other goroutines finish their runs when a call fails. If the context ends the error
+// is ctx.Err.
 func ParallelBy(ctx context.Context, workers, run, n int, f func(i int) error) error {
 	workers = min(workers, (n+run-1)/run)
 	var next atomic.Int64

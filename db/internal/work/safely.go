@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// Safely calls f and returns a panic as an error. Background work must not take down
-// the process that embeds the database.
+// Safely calls f and returns a panic as an error, with the stack. Background work must not
+// take down the process that embeds the database. It does not catch runtime.Goexit.
 func Safely(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -8,12 +8,15 @@ import (
 	"sync/atomic"
 )
 
-// A Task is a part of work that several goroutines share.
+// A Task is a part of work that several goroutines share. ctx ends when another part fails:
+// a task that waits, or takes long, has to look at it.
 type Task func(ctx context.Context) error
 
-// Together runs tasks on so many goroutines, starting them in order, until one fails or
-// the context ends. It returns the first error. A task may wait for an earlier one. If
-// a task panics Together panics in the caller's goroutine.
+// Together runs tasks on so many goroutines, of which the caller's is one, until one fails
+// or the context ends. It starts them in order. So a task may wait for an earlier one, which
+// has ended or is running, however few goroutines there are. It returns the first error, or
+// the cause of the end of the context, when no task runs any more. If a task panics Together
+// panics in the caller's goroutine, with an error that has the stack of the task.
 func Together(ctx context.Context, workers int, tasks []Task) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
