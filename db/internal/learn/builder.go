@@ -66,8 +66,8 @@ func (c Collection) Unbuilt(space uint32) event.Event {
 // build builds the space, or the rest of it. The caller has claimed it (buildings.claim).
 func (b *builder) build(ctx context.Context) (builtSpace, error) {
 	defer func() {
-		// The committer stops recording rows, even if ctx has ended. Where the space is
-		// complete, Changed may be that of an update by now.
+		// The committer stops recording rows, even if ctx has ended. If the space is complete,
+		// Changed may belong to an update by now.
 		_ = b.c.Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
 			if sp, err := b.spaceIn(s); err == nil && sp.Numbers.Building {
 				sp.Changed = nil
@@ -107,7 +107,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	}
 	sp := cv.SpaceNumber(b.space)
 	from := uint32(sp.Numbers.Built)
-	before := 0
+	before := 0 // the items below from: earlier blocks
 	if from > 0 {
 		before = int(cv.Live.Rank(from - 1))
 	}
@@ -209,6 +209,7 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 		if err := sp.RoomFor(uint64(len(block.rows))); err != nil {
 			return fault.Annotate(err, "collection %q", s.Name)
 		}
+		// A row that has changed since the view, or has a code already, got it from a write.
 		fresh := block.without(func(row uint32) bool { return sp.Changed.Contains(row) || sp.HasCode(row) })
 		n := sp.Numbers
 		n.Built = uint64(next)

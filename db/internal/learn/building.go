@@ -18,7 +18,7 @@ type building struct {
 	done  atomic.Int64 // the items looked at so far
 	total atomic.Int64 // the items to look at; 0: not known yet
 
-	// The builder writes built and err, then closes ended; nobody reads them before that.
+	// The builder writes built and err, then closes ended. Others read them only after that.
 	ended chan struct{}
 	built builtSpace
 	err   error // errEnded: it was given up, and another builder may go on
@@ -62,8 +62,8 @@ func (b *buildings) end(key spaceKey, one *building) {
 var errEnded = errors.New("building a space has ended early")
 
 // run builds the space. If another builder is at it, run waits for that one, and goes on if it
-// gives up. Errors: that of ctx; ErrNotFound if the space has been dropped; those of the other
-// builder.
+// gives up. Errors: the error of ctx, ErrNotFound if the space has been dropped, any error of the
+// other builder.
 func (b *builder) run(ctx context.Context) (builtSpace, error) {
 	key := spaceKey{b.c.ID, b.space}
 	for {

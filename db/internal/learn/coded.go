@@ -42,6 +42,7 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 	if workers < work.All() {
 		workers--
 	}
+	// finish waits for the block that is being encoded.
 	finish := func() (err error) {
 		if working != nil {
 			err = <-working
@@ -57,6 +58,7 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 			<-working
 		}
 	}()
+	// flush waits for the block before, and begins to encode the rows read since.
 	flush := func() error {
 		if err := finish(); err != nil {
 			return err

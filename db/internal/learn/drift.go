@@ -20,9 +20,9 @@ import (
 )
 
 // ComparedDrift returns the drifts for Stats to show: the latest, and before it the one to
-// compare it with. That is the first of items that came, as items that a model was trained on
-// are nearer to it than any others; it is that of the training if the latest is the first that
-// came. There are two, one, or none. revisions are ascending.
+// compare it with. The items of a training are nearer to the model than any others, so the
+// latest is compared with the first drift of later items; if it is the first itself, with the
+// drift of the training. There are two, one, or none. revisions are ascending.
 func ComparedDrift(revisions []*spaces.RevisionDescriptor) []report.RevisionDrift {
 	var measured []report.RevisionDrift
 	for _, r := range revisions {
@@ -81,7 +81,7 @@ type modalityMeasure struct {
 	report.ModalityDrift // counts the items; the rest is filled in at the end
 
 	t       int                  // the position of the modality in the collection
-	sets    []*state.CodeSetView // the code sets that queries by it search: the shared one, or those of the other targets
+	sets    []*state.CodeSetView // the code sets that queries by it search: the shared one, or one for each other target
 	squares float64              // the sum of (h - z)^2 over the bits of the labelled items
 	bits    bitCounts            // of codes
 	codes   codec.Codes          // the codes of the projections, of the items that are not far
@@ -95,6 +95,7 @@ func newDriftMeasure(cv *state.CollectionView) *driftMeasure {
 	for _, t := range cv.Space.Positions {
 		of := modalityMeasure{t: t, bits: newBitCounts(cv.Space.Bits), codes: codec.NewCodes(cv.Space.Bits, 0), finds: newRetrievalMeasure(cv.Space.Bits)}
 		for i := range cv.Sets {
+			// Queries search other targets than their own modality, unless there is no other.
 			if target, is := cv.Sets[i].Modality(); !is || target != t || len(cv.Sets) == 1 {
 				of.sets = append(of.sets, &cv.Sets[i])
 			}
@@ -163,7 +164,7 @@ func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 				of.Labelled++
 				of.squares += squares(h, z)
 			}
-			if spaces.IsZero(z) {
+			if spaces.IsZero(z) { // too far from all that was learned to have a direction
 				of.Far++
 				continue
 			}
@@ -260,6 +261,8 @@ func (m *modalityMeasure) searchGroup(ctx context.Context, t *mih.Table, nearest
 	}
 	for i, near := range found {
 		own, has := t.CodeOf(m.rows[from+i])
+		// A code that only the query has is no hit. A labelled item's own code is the one of
+		// its labels, at any distance from the query.
 		alone := has && t.Cardinality(own) == 1
 		nearest[from+i] = -1
 		for _, x := range near {

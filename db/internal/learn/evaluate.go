@@ -122,7 +122,7 @@ func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.Coll
 		}
 		for to, target := range cv.Modalities {
 			if from == to && len(cv.Space.Positions) > 1 {
-				continue
+				continue // retrieval is measured across modalities, unless there is only one
 			}
 			r := report.Retrieval{From: m.Name, To: target.Name}
 			items, err := database.having(ctx, cv, to)

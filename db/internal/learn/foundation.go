@@ -77,7 +77,7 @@ func (f *Foundation) bytes() int {
 //
 // The commit takes about as many bytes as the foundation, at most 3 GiB. Errors: ErrBusy if
 // another space is being founded or built, ErrInvalid for a codes-only collection and a
-// foundation that is too large, those of lay. After an error the collection is as it was.
+// foundation that is too large, any error of lay. After an error the collection is as it was.
 func (c Collection) Found(ctx context.Context, replace bool, lay func(v *state.View, cv *state.CollectionView) (*Foundation, error)) (*spaces.Space, error) {
 	v, err := c.beginFounding(ctx, replace)
 	if err != nil {
@@ -180,6 +180,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	if f.relearn != nil {
 		gone = roaring.Or(gone, f.relearn)
 	}
+	// Read the departures before anything changes: reading may fail.
 	departures := map[uint32]*codec.Departure{}
 	for i, row := range f.rows {
 		if !gone.Contains(row) {
@@ -224,6 +225,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 		}
 		tx.Learn(made, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
 	}
+	// Rows that have changed teach again, if they are there and have features.
 	f.pending.Or(gone)
 	f.pending.And(s.Having(sp.Positions))
 	err := record.ByContainer(f.pending, func(container uint16, l codec.Layer) error {

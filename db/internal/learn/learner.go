@@ -129,7 +129,7 @@ func (l *learner) catchUp(ctx context.Context, v *state.View, cv *state.Collecti
 }
 
 // load reads the checkpoint and adds the lessons after it. Departures are left to takeOut. Its
-// errors are those of the store, and ErrCorrupt.
+// errors come from the store, or are ErrCorrupt.
 func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionView) error {
 	sp := cv.Space
 	what := fmt.Sprintf("statistics of space %d", sp.ID)
@@ -192,7 +192,7 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 			l.forgotten++
 		}
 		if d.Revision > upTo {
-			return nil
+			return nil // the statistics never had its lesson
 		}
 		vectors := make([]model.Vector, len(cv.Modalities))
 		for _, f := range d.Features {

@@ -42,7 +42,7 @@ func foundedBytes(model float64, items, lesson, codes int) int64 {
 }
 
 // reindexBytes estimates the bytes that a reindexing of the space of cv stores: the new space
-// has a model, statistics, lessons and codes as large as those of the old one. It returns 0
+// has a model, statistics, lessons and codes as large as the old one has. It returns 0
 // where there is no model.
 func reindexBytes(cv *state.CollectionView) int64 {
 	sp := cv.Space

@@ -52,9 +52,9 @@ func (c Collection) Restore(ctx context.Context, space, revision uint32) (*repor
 	return out, nil
 }
 
-// restore commits a revision with the projections of m, which are those of the given revision,
-// and the statistics without later lessons. The learner is dropped after that: it would take
-// the projections for those of its statistics.
+// restore commits a revision with m, the model of an earlier revision, and with the statistics
+// without later lessons. The learner drops its statistics after that, and loads them with the
+// restored projections when it is next needed.
 func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) error {
 	later := func(l codec.Lesson) bool { return l.Revision > revision }
 	var gone []uint32

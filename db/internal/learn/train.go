@@ -81,7 +81,7 @@ func (c Collection) completeLeft(ctx context.Context) error {
 	return err
 }
 
-// learned is the outcome of a training, of which nothing is stored yet.
+// learned is the outcome of a training. Nothing of it is stored yet.
 type learned struct {
 	set     *trainingSet  // what it has learned from
 	result  *model.Result // model, statistics, report
@@ -90,8 +90,8 @@ type learned struct {
 }
 
 // TrainOn trains on the labelled items of a view, and stores nothing. The caller keeps the
-// view for as long as it uses the result. Errors: ErrInvalid, which wraps the error of
-// model.Train, that of the store, or that of ctx.
+// view for as long as it uses the result. Errors: ErrInvalid, which wraps an error of
+// model.Train; an error of the store; the error of ctx.
 func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt TrainOptions) (*learned, error) {
 	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
 	var err error

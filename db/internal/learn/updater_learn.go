@@ -30,7 +30,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	n := int(unlabelled.GetCardinality())
 	u.waiting, u.skipped = unlabelled, n
 	unlabelled = firstRows(unlabelled, maxUpdateRows)
-	waits := teacher == Auto && n < 2*u.l.refused
+	waits := teacher == Auto && n < 2*u.l.refused // they were refused, and have not doubled
 	tries := n > 0 && (teacher == Modality || teacher == Auto && !waits)
 	if waits && n > 0 {
 		u.refused = n
@@ -52,6 +52,8 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	if teacher == Self || tries && teacher != Auto {
 		u.total += n
 	}
+	// Rows that have not taught yet are the best judges: hold some back, and let them teach
+	// after the trial.
 	held := roaring.New()
 	if tries {
 		held = evenly(labelled, heldItems)
