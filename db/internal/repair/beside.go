@@ -45,8 +45,8 @@ func (r *repairer) beside() error {
 // missing compares marker and side file with the identity i of the store, and reports the commits
 // and the format that the store lacks. side says that the side file has to be made again;
 // r.marked becomes false if the marker has. format words, for the first and the last of them,
-// the commits that the side file promised and the store lacks. An error is that of reading the
-// side file: it must not be replaced then.
+// the commits that the side file promised and the store lacks. An error means that the side file cannot
+// be read now; then it must not be replaced.
 func (r *repairer) missing(i record.Identity, format string) (side bool, err error) {
 	if r.marked && r.marker > i.Format {
 		r.found(store.AheadOfStore(r.marker, i.Format))
@@ -56,6 +56,7 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 		return false, nil
 	}
 	before := r.done.Findings
+	// A side file that is missing or damaged is a finding; any other error may pass.
 	beside, err := store.ReadCommits(r.disk.FS, r.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
 		return false, err

@@ -15,7 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// mend makes the copied records sound: first those of the database, then each collection.
+// mend makes the copied records sound: first the records of the database, then each collection.
 func (m *mender) mend() error {
 	m.at(0, "collections")
 	all, err := m.catalogue()
@@ -168,7 +168,7 @@ func (m *mender) whoami() record.Identity {
 // descriptor returns the descriptor of a collection. If that is lost it returns the copy that
 // the descriptor of a space has. Without a copy it returns nil: the collection is lost. It
 // reports a loss only if there is evidence that the collection was not dropped: its name, its
-// counters, or a lost key range. names are those of collections, by number.
+// counters, or a lost key range. names are the names of collections, by number.
 func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descriptor, error) {
 	key := codec.CollectionKey(codec.KindCollection, id)
 	b, err := record.Get(m.store, key)

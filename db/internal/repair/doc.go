@@ -1,5 +1,5 @@
 // Package repair makes a sound database of a damaged one that nobody has open. Folder does
-// all of it; db.Repair says what it promises.
+// all of it; the comment of db.Repair has its promise.
 //
 // Records are of three kinds. Primary records stand alone: items, features, models, revisions,
 // lessons, codes that items have brought. Repair copies them, and leaves out and reports those
@@ -22,10 +22,10 @@
 // one of the two in place. TestEveryFailedChangeOfARepair and TestCrashesOfARepair of package
 // db prove it: they fail each change to the file system in turn, and crash after it.
 //
-// One goroutine at a time uses the types of this package: that of the caller, or a helper that
-// it waits for, as while salvage writes tables. No type is safe for concurrent use, except
-// listingFS. Embedding passes what is known down the steps: a repairer is in the mender, that
-// in a collectionMender, and that in a spaceMender and a keyMender.
+// One goroutine at a time uses the types of this package: the goroutine of the caller, or a
+// helper that it waits for, as while salvage writes tables. No type is safe for concurrent
+// use, except listingFS. Each step embeds the one around it: a mender has the repairer, a
+// collectionMender the mender, a spaceMender and a keyMender the collectionMender.
 //
 // It may import every room but search and copies. It reads the old store with record and store
 // alone: state, which works in an open database, trusts the records that it reads.

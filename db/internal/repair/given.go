@@ -28,6 +28,7 @@ func (c *collectionMender) readGiven() error {
 	var of record.ByBlock[uint32] // by row: 1 + the index of its code in numbers; 0: none
 	var numbers []uint32          // the numbers of all, ascending
 	all, code := codec.NewCodes(c.Bits, 0), codec.NewCode(c.Bits)
+	// The codes by their numbers. Beside a code that one row has stands that row.
 	err := c.blocks(k.Prefix(codec.KindCodes), func(_ []byte, first uint32, b codec.Block) error {
 		for i := range b.Len() {
 			row, err := codec.DecodeCodeEntry(code, c.Bits, b.Entry(i))
@@ -45,6 +46,7 @@ func (c *collectionMender) readGiven() error {
 	if err != nil {
 		return err
 	}
+	// The rows of the codes that many rows have.
 	err = record.ForEach(c.store, k.Prefix(codec.KindCodeRows), func(key, value []byte) error {
 		number, container := codec.CodeRowsKeyParts(key)
 		at, known := slices.BinarySearch(numbers, number)
@@ -62,6 +64,7 @@ func (c *collectionMender) readGiven() error {
 	if err != nil {
 		return err
 	}
+	// The codes of rows, which overrule the rows of codes.
 	err = c.blocks(k.Prefix(codec.KindRowCodes), func(_ []byte, first uint32, b codec.Block) error {
 		for i := range b.Len() {
 			row := first + uint32(b.Offset(i))

@@ -31,7 +31,7 @@ type collectionMender struct {
 	items    *roaring.Bitmap   // the rows of items that are kept
 	damaged  *roaring.Bitmap   // the rows whose record cannot be decoded
 	live     *roaring.Bitmap   // the live rows as stored: a row that is not in items is a lost item
-	had      []*roaring.Bitmap // by modality: its rows as stored, and those of damaged features
+	had      []*roaring.Bitmap // by modality: its rows as stored, and the rows of damaged features
 	presence []*roaring.Bitmap // by modality: the rows whose features can be decoded
 	given    *givenCodes       // of a codes-only collection; else nil
 	plan     plan              // what build has to make of it
@@ -163,6 +163,7 @@ func (c *collectionMender) mendLabels() error {
 	if err != nil {
 		return err
 	}
+	// Accept an id up to twice its rank + 1,024: at least about half of the ids below are known.
 	for i, id := range slices.Sorted(maps.Keys(c.labelled)) {
 		if int64(id) <= 2*int64(i)+1024 { // ids are given without gaps: a larger one is damaged
 			c.labels = int(id) + 1

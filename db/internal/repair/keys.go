@@ -47,7 +47,7 @@ func (c *collectionMender) mendKeys() error {
 	return nil
 }
 
-// readKeys reads the records from rows to keys, and removes those of rows without an item.
+// readKeys reads the records from rows to keys, and removes the ones of rows without an item.
 func (k *keyMender) readKeys() error {
 	return k.blocks(codec.CollectionKey(codec.KindRowKeys, k.ID), func(key []byte, first uint32, b codec.Block) error {
 		var gone []byte
@@ -70,7 +70,7 @@ func (k *keyMender) readKeys() error {
 	})
 }
 
-// giveKey stores a key as that of a row. The record from the key to the row is up to the caller.
+// giveKey stores a key as the key of a row. The record from the key to the row is up to the caller.
 func (k *keyMender) giveKey(row uint32, key []byte) error {
 	*k.keys.Put(row) = k.hash(key)
 	k.keyed.Add(row)
@@ -92,19 +92,19 @@ func (k *keyMender) readRows() error {
 		}
 		row := binary.BigEndian.Uint32(value)
 		switch stored := k.keys.Get(row); {
-		case !k.items.Contains(row):
+		case !k.items.Contains(row): // the item is lost if a second record tells of it, or may have
 			if other, both := k.lostKeys[row]; both && other == string(text) || k.damaged.Contains(row) || k.mayLive(row) {
 				lost[row] = string(text)
 			}
 			return k.delete(key)
-		case stored != nil && *stored == k.hash(text):
+		case stored != nil && *stored == k.hash(text): // both records agree
 			k.confirmed.Add(row)
 			return nil
-		case !k.keyed.Contains(row):
+		case !k.keyed.Contains(row): // the record from the row to the key is lost
 			k.confirmed.Add(row)
 			return k.giveKey(row, text)
 		}
-		others[row] = string(text)
+		others[row] = string(text) // the row has another key
 		return k.delete(key)
 	})
 	if err != nil {

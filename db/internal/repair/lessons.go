@@ -40,6 +40,7 @@ func (s *spaceMender) mendLessons() error {
 	if err != nil {
 		return err
 	}
+	// Which lessons are lost is not known, so all rows that could have had one teach again.
 	if lost || s.lostAny(prefix) || s.known && s.taught.GetCardinality() < s.n.Taught {
 		s.bad("statistics", s.prefix(codec.KindStatistics), "what some rows had taught is lost: they are made again of what %d rows have taught, and others are to teach again", s.taught.GetCardinality())
 		s.pending.Or(learnable)

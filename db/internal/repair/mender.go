@@ -36,7 +36,7 @@ type mender struct {
 // A seenCollection is the evidence of a collection in the keys of the damaged store.
 type seenCollection struct {
 	rows    uint64          // 1 + the highest row of an item, a vector or a key
-	spaces  map[uint32]bool // the numbers of spaces of which there is any record
+	spaces  map[uint32]bool // the numbers of the spaces that any record names
 	learned bool            // its descriptor was read, and says that models give the codes
 }
 
@@ -120,7 +120,7 @@ func (m *mender) salvage(s *salvage) error {
 				if key[1] == codec.RecordUUID && len(value) == record.UUIDBytes {
 					m.uuid = [record.UUIDBytes]byte(value)
 				}
-			case codec.KindName:
+			case codec.KindName: // catalogue looks at them
 			default:
 				ours = ours || kind == codec.KindCollection
 				if wanted, err := m.see(key, value); !wanted || err != nil {
@@ -128,7 +128,7 @@ func (m *mender) salvage(s *salvage) error {
 				}
 			}
 			if len(value) > 0 && codec.EmptySum(key, value) {
-				return nil
+				return nil // merges have left nothing of it
 			}
 			return stream.Set(key, value)
 		})
@@ -211,7 +211,7 @@ func (e *indexOnlyError) Is(target error) bool { return target == fault.ErrCorru
 // mendBytes is the size from which on the batch of changes is applied.
 const mendBytes = 4 << 20
 
-// written applies the batch if it has grown large. err is that of the change before.
+// written applies the batch if it has grown large. err is the error of that change.
 func (m *mender) written(err error) error {
 	if err == nil && m.batch.Len() > mendBytes {
 		err = m.flush()

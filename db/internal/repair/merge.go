@@ -21,7 +21,7 @@ import (
 // A version is one entry of the storage engine: something that was written under a key.
 type version struct {
 	key   []byte
-	seq   uint64                 // newer versions have larger ones; 0 where that of an ingested table is not known
+	seq   uint64                 // newer versions have larger ones; 0 for an ingested table whose number is not known
 	file  uint64                 // the number of its table, MaxUint64 in a log: orders versions of equal seq
 	kind  pebble.InternalKeyKind // set, merge or delete
 	value []byte
@@ -150,6 +150,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 			active, s.deletions = append(active, s.deletions[0]), s.deletions[1:]
 		}
 		active = slices.DeleteFunc(active, func(d deletion) bool { return bytes.Compare(d.hi, key) <= 0 })
+		// Give the resolver all versions of the key, the newest first.
 		r := resolver{key: key}
 		for _, d := range active {
 			r.deleted = max(r.deleted, d.seq)
@@ -236,7 +237,7 @@ func (r *resolver) value() ([]byte, error) {
 	return r.merger.Finish(true)
 }
 
-// A memorySource is a source of versions in memory, those of the logs. Call sort before first.
+// A memorySource is a source of the versions of logs, in memory. Call sort before first.
 type memorySource struct{ versions []version }
 
 // first implements source.

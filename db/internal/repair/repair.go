@@ -27,7 +27,7 @@ type Options struct {
 	Progress event.Progress // called by one goroutine at a time; nil: none
 }
 
-// Folder repairs the database in the folder dir, which nobody may have open, and locks it
+// Folder repairs the database in the folder dir, which must not be open, and locks it
 // meanwhile. It calls found, from one goroutine at a time, for everything that could not be
 // saved; an error of found ends the repair. disk is the file system with the options of the
 // storage engine. The result is valid with an error, too, as far as the repair has got; it is
@@ -35,7 +35,7 @@ type Options struct {
 // one is in place.
 //
 // Errors: fault.ErrNotDatabase, ErrLocked, ErrFormat for a newer format, ErrDiskFull, ErrCorrupt
-// for an index-only copy, that of ctx. db.Repair has the cost.
+// for an index-only copy, the error of ctx. The comment of db.Repair has the cost.
 func Folder(ctx context.Context, disk *store.Config, dir string, opt Options, found func(report.Finding) error) (_ *report.Repairing, err error) {
 	start := time.Now()
 	marked, marker, err := repairable(disk.FS, dir)

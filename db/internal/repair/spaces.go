@@ -57,6 +57,8 @@ func (c *collectionMender) mendSpaces() error {
 			wanted = n.ID
 		}
 	}
+	// If the active space is lost, the one that was active before takes over, else the latest
+	// complete one.
 	if !complete[previous] || previous == active {
 		previous = 0
 	}
@@ -73,6 +75,7 @@ func (c *collectionMender) mendSpaces() error {
 			c.bad("counters", c.countersKey(), "the active space was %d: %s", was, now)
 		}
 	}
+	// Each activation makes the active space the previous one.
 	for _, id := range []uint64{previous, active, wanted} {
 		if id != 0 {
 			c.plan.activate = append(c.plan.activate, uint32(id))
@@ -82,7 +85,7 @@ func (c *collectionMender) mendSpaces() error {
 }
 
 // storedSpaces returns the counters of the spaces, by ascending number. If some may be lost, it
-// adds counters of only a number for each space of which there is any record.
+// adds counters with only a number for each space that any record names.
 func (c *collectionMender) storedSpaces() []codec.SpaceCounters {
 	possible := func(id uint64) bool { return id > 0 && id < record.MaxRows-1 }
 	all, whole := map[uint64]codec.SpaceCounters{}, c.counted && !c.lostAny(c.countersKey())
@@ -156,7 +159,7 @@ func (s *spaceMender) bad(what string, key []byte, format string, args ...any) {
 	s.found(about(key, report.Finding{Collection: s.Name, Space: s.id(), Record: what, Problem: fmt.Sprintf(format, args...)}))
 }
 
-// mendSpace mends a learned space, and returns its counters as those of a space without codes.
+// mendSpace mends a learned space, and returns its counters, for a space without codes.
 // kept is false if its model is lost, and the space with it.
 func (c *collectionMender) mendSpace(n codec.SpaceCounters) (_ codec.SpaceCounters, kept bool, err error) {
 	c.stage(fmt.Sprintf("space %d", n.ID))
@@ -209,6 +212,7 @@ func (s *spaceMender) readModel() error {
 		stored.Stored = spaces.Stored{ID: s.id(), Created: spaces.Now()}
 	}
 	if s.first, err = spaces.Read(s.store, s.Descriptor, s.id(), 1); err != nil {
+		// The descriptor or the model is damaged. Try the model by itself.
 		whole := s.storedChunks()
 		var told error
 		if s.first, told = s.conclude(stored.Stored, whole); told != nil {
@@ -222,6 +226,7 @@ func (s *spaceMender) readModel() error {
 		}
 	}
 	s.space = s.first
+	// Delete chunks behind the model.
 	prefix := s.prefix(codec.KindModel)
 	return s.written(s.batch.DeleteRange(codec.ChunkKey(codec.KindModel, s.ID, s.id(), s.first.Model.Chunks), codec.PrefixEnd(prefix), nil))
 }
@@ -238,7 +243,7 @@ func (s *spaceMender) storedChunks() []byte {
 	}
 }
 
-// conclude makes the space from the binary form b of its model, and from what is known of its
+// conclude makes the space from the binary form b of its model, and from the known part d of its
 // descriptor.
 func (s *spaceMender) conclude(d spaces.Stored, b []byte) (*spaces.Space, error) {
 	m, err := model.Unmarshal(b)

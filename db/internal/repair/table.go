@@ -54,7 +54,7 @@ func (t *tableSource) begin() (err error) {
 func (t *tableSource) first() []byte { return t.begins }
 
 // open opens the table and goes to its first readable version. A table that cannot be opened
-// is reported as lost, and is empty. Errors are those of ctx and of a machine in trouble.
+// is reported as lost, and is empty. Errors are the error of ctx, and errors that are no damage (isDamage).
 func (t *tableSource) open() error {
 	err := t.openReader()
 	if err != nil && !unreadable(err) {
@@ -163,7 +163,7 @@ func (t *tableSource) behind(err error) error {
 		if t.salvage.ctx.Err() != nil {
 			return t.salvage.ctx.Err()
 		}
-		from := t.lo
+		from := t.lo // the damage begins here, or behind the last version read
 		if len(t.now.key) > 0 {
 			from = record.KeyAfter(t.now.key) // which leaves out its older versions, too
 		}
@@ -186,8 +186,8 @@ func (t *tableSource) behind(err error) error {
 	return nil
 }
 
-// lose reports the keys [lo, hi) as lost. A nil bound is that of the table by the manifest, if
-// it is known.
+// lose reports the keys [lo, hi) as lost. A nil bound means the bound of the table by the
+// manifest, if that is known.
 func (t *tableSource) lose(lo, hi []byte, cause error) {
 	if lo == nil {
 		lo = t.from
@@ -219,6 +219,7 @@ func (t *tableSource) nextBlock(from []byte) (to []byte, ok bool) {
 	if from == nil {
 		from = []byte{0}
 	}
+	// size estimates the bytes of the blocks from from up to a key.
 	size := func(to []byte) uint64 {
 		n := uint64(0)
 		err := work.Safely(func() (err error) {
