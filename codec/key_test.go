@@ -3,6 +3,10 @@ package codec
 import (
 	"bytes"
 	"errors"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -16,8 +20,11 @@ func TestKeysHaveTheirForm(t *testing.T) {
 		CodeRowsKey(1, 2, 0, 4, 5), SubstringKey(1, 2, 0, 4, 5),
 		SpaceBlockKey(KindProjection, 1, 2, 0, 4), RowsKey(1, SetModality, 2, 3),
 		FieldRowsKey(1, 2, 3, ""), FieldRowsKey(1, 2, 3, "value"),
+		RevisionKey(1, 2, 3, 4), OnlineRowsKey(1, 2, SetPending, 3), OutboxKey(1, 2, 3), LessonsKey(1, 2, 3),
 	}
+	tried := map[byte]bool{}
 	for _, k := range keys {
+		tried[k[0]] = true
 		if err := CheckKey(k); err != nil {
 			t.Errorf("%x: %v", k, err)
 		}
@@ -33,6 +40,43 @@ func TestKeysHaveTheirForm(t *testing.T) {
 	for _, k := range [][]byte{nil, {0x99, 0, 0, 0, 1}} {
 		if err := CheckKey(k); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%x: %v", k, err)
+		}
+	}
+	for kind := range 256 {
+		if known(byte(kind)) && !tried[byte(kind)] {
+			t.Errorf("no key of kind %02x is tried", kind)
+		}
+	}
+}
+
+// known reports whether there are keys of a kind.
+func known(kind byte) bool {
+	err := CheckKey([]byte{kind})
+	return err == nil || !strings.Contains(err.Error(), "unknown kind")
+}
+
+// docs/FORMAT.md and the comment of key.go have every kind, and no other.
+func TestDocumentedKinds(t *testing.T) {
+	for file, row := range map[string]string{
+		"../docs/FORMAT.md": "(?m)^\\| `([0-9a-f]{2})` \\|",
+		"key.go":            "(?m)^//\\t([0-9a-f]{2})  ",
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documented := map[byte]bool{}
+		for _, found := range regexp.MustCompile(row).FindAllSubmatch(text, -1) {
+			kind, err := strconv.ParseUint(string(found[1]), 16, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			documented[byte(kind)] = true
+		}
+		for kind := range 256 {
+			if k := byte(kind); documented[k] != known(k) {
+				t.Errorf("kind %02x: %s has it: %v; there are such keys: %v", k, file, documented[k], known(k))
+			}
 		}
 	}
 }

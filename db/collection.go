@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -177,11 +176,6 @@ func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
 	})
 	return it, err
 }
-
-// Items yields all items in database order, which is that of their rows: the
-// order in which they were first put, an item that was deleted in between counting
-// as new. It shows them as they are when the iteration starts. An error ends it.
-func (c *Collection) Items(ctx context.Context) iter.Seq2[*Item, error] { return c.ItemsWhere(ctx, "") }
 
 // Count returns the number of items. It costs nothing.
 func (c *Collection) Count() (int, error) {

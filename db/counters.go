@@ -9,12 +9,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
+	"github.com/fddhdb/fddhdb/mih"
 )
 
 // searchOps are the calls that Activity.Searches tells of by plan.
 var searchOps = [...]event.Op{event.OpSearch, event.OpSearchRadius, event.OpCountRadius}
 
-const plans = PlanBlockScan + 1
+const plans = mih.PlanBlockScan + 1
 
 // counters are what Activity is made of. Safe for concurrent use.
 type counters struct {
@@ -33,7 +34,7 @@ type counters struct {
 }
 
 // searched counts a search that has ended, and ends its span.
-func (c *counters) searched(call *signal.Call, op event.Op, plan Plan, hits int, err error) {
+func (c *counters) searched(call *signal.Call, op event.Op, plan mih.Plan, hits int, err error) {
 	switch {
 	case err != nil:
 		c.searchErrors.Add(1)
@@ -55,19 +56,15 @@ func (c *counters) searched(call *signal.Call, op event.Op, plan Plan, hits int,
 }
 
 // searchedAll is searched for many queries.
-func (c *counters) searchedAll(call *signal.Call, results []*Result, err error) {
-	hits := 0
+func (c *counters) searchedAll(call *signal.Call, queries, hits int, err error) {
 	if err != nil {
 		c.searchErrors.Add(1)
 	} else {
 		c.searchAll.Observe(call.Took())
-		for _, r := range results {
-			hits += len(r.Hits)
-		}
 		c.hits.Add(uint64(hits))
 	}
 	if call.Span != nil {
-		call.Span.End(err, slog.Int("queries", len(results)), slog.Int("hits", hits))
+		call.Span.End(err, slog.Int("queries", queries), slog.Int("hits", hits))
 	}
 }
 

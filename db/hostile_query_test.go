@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -265,9 +266,13 @@ func TestOptionsOfAnySize(t *testing.T) {
 	for _, n := range []int64{math.MinInt64, -1, 1, math.MaxInt64} {
 		mem := vfs.NewMem()
 		for range 2 {
-			d, err := Open("db", &Options{
-				FS: mem, CacheBytes: n, IndexCacheBytes: n, KeyCacheBytes: n, ReserveBytes: n, UpdateItems: int(n),
-			})
+			opts := &Options{FS: mem}
+			for _, field := range reflect.ValueOf(opts).Elem().Fields() {
+				if field.CanInt() {
+					field.SetInt(n)
+				}
+			}
+			d, err := Open("db", opts)
 			if err != nil {
 				t.Fatalf("%d: %v", n, err)
 			}

@@ -49,7 +49,13 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 			return err
 		})
 	})
-	c.db.counters.searchedAll(&call, results, err)
+	hits := 0
+	for _, r := range results {
+		if err == nil {
+			hits += len(r.Hits)
+		}
+	}
+	c.db.counters.searchedAll(&call, len(queries), hits, err)
 	if err != nil {
 		return nil, err
 	}

@@ -326,6 +326,19 @@ func TestRepairOfTheMarker(t *testing.T) {
 			p.sound("marker", nil)
 		}
 	}
+	// Where nothing says which format it is, it is the newest.
+	p := whole.another()
+	if err := p.fs.Remove(p.fs.PathJoin(p.dir, store.MarkerName)); err != nil {
+		t.Fatal(err)
+	}
+	p.put(codec.DatabaseKey(codec.RecordFormat), nil)
+	p.repair(RepairOptions{})
+	p.sound("format", nil)
+	d := mustOpen(t, p.dir, p.options())
+	if d.Format() != NewestFormat {
+		t.Errorf("format %d, not %d", d.Format(), NewestFormat)
+	}
+	mustClose(t, d)
 	for _, dir := range []string{"nothing", "empty"} {
 		mem := vfs.NewMem()
 		if dir == "empty" {

@@ -17,6 +17,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
+// Items yields all items in database order, which is that of their rows: the
+// order in which they were first put, an item that was deleted in between counting
+// as new. It shows them as they are when the iteration starts. An error ends it.
+func (c *Collection) Items(ctx context.Context) iter.Seq2[*Item, error] { return c.ItemsWhere(ctx, "") }
+
 // ItemsWhere yields the items that match the expression, see Query.Where, in
 // database order, as they are when the iteration starts; the empty one matches
 // all, as Items. args are the values of its placeholders, see Query.Args. Only the items

@@ -11,6 +11,9 @@
 //	v, err := backup.Verify(ctx, store, backup.VerifyOptions{}, report)
 //	m, err = db.Restore(ctx, store, "photos.restored", nil, db.RestoreOptions{})
 //
+// Pieces of files are cut at fixed lengths of 16 MiB, not by their content: tables of a
+// database never change, and share nothing when they differ at all.
+//
 // # Imports and concurrency
 //
 // The package imports db/event, for progress, and internal/inside, and no other package

@@ -83,7 +83,7 @@ func newTestEnv() *env {
 // TestContract checks verbs and flags against the table of the contract.
 func TestContract(t *testing.T) {
 	root := rootCommand(newTestEnv())
-	for verb, flags := range map[string]string{
+	contract := map[string]string{
 		"init":        "collection json modality codes field",
 		"import":      "collection json vectors codes labels label-names ids fields merge on-error dry-run init",
 		"put":         "collection json vector labels field",
@@ -117,7 +117,13 @@ func TestContract(t *testing.T) {
 		"repair":      "json dry-run",
 		"upgrade":     "json dry-run",
 		"explore":     "collection json address open encoder encoder-lines encoder-timeout",
-	} {
+	}
+	for _, verb := range shell.VerbNames(root) {
+		if _, has := contract[verb]; !has && verb != "help" && verb != "completion" {
+			t.Errorf("verb %s is not in the contract", verb)
+		}
+	}
+	for verb, flags := range contract {
 		cmd, rest, err := root.Find([]string{verb})
 		if err != nil || len(rest) > 0 || cmd.Name() != verb {
 			t.Errorf("there is no verb %s", verb)
@@ -136,6 +142,47 @@ func TestContract(t *testing.T) {
 	if cmd, _, err := root.Find([]string{"completion", "bash"}); err != nil || cmd.Name() != "bash" {
 		t.Error("there is no verb completion")
 	}
+}
+
+// TestVerbsAreDocumented checks that docs/SHELL.md has every verb in its table, and in the
+// one of JSON every verb with --json.
+func TestVerbsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "SHELL.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	verbs, fields := verbsInTable(string(text), "## Verbs\n"), verbsInTable(string(text), "## What scripts may rely on\n")
+	for _, cmd := range rootCommand(newTestEnv()).Commands() {
+		if verb := cmd.Name(); verb != "help" {
+			if !verbs[verb] {
+				t.Errorf("the table of verbs in docs/SHELL.md does not have %s", verb)
+			}
+			if cmd.Flags().Lookup("json") != nil && !fields[verb] {
+				t.Errorf("the table of JSON in docs/SHELL.md does not have %s", verb)
+			}
+		}
+	}
+}
+
+// verbsInTable returns the first words that stand as code in the first cells of the tables of
+// a section.
+func verbsInTable(text, heading string) map[string]bool {
+	_, section, _ := strings.Cut(text, heading)
+	section, _, _ = strings.Cut(section, "\n## ")
+	verbs := map[string]bool{}
+	for line := range strings.Lines(section) {
+		row, is := strings.CutPrefix(line, "| ")
+		if !is {
+			continue
+		}
+		cell, _, _ := strings.Cut(row, " |")
+		for i, part := range strings.Split(cell, "`") {
+			if words := strings.Fields(part); i%2 == 1 && len(words) > 0 {
+				verbs[words[0]] = true
+			}
+		}
+	}
+	return verbs
 }
 
 // TestHelp checks that every verb has a help text whose lines fit, and that it accepts

@@ -16,6 +16,10 @@
 // at any point all of it is there, or nothing (TestEveryFailedChangeAroundABulkLoad,
 // TestCrashesAroundABulkLoad).
 //
+// Tables avoid the log, the memory tables and most compactions of the store. Sorting the keys
+// costs nothing extra: it is needed to write them, and shows in one pass that none of them is
+// stored already. Postings come from counting sorts.
+//
 // Goroutines: Items belong to the goroutine that adds to them and commits them. Commit encodes
 // on all cores. The tables are made in the committer's goroutine and in others, which end
 // before the request does. Each table of codes is changed by one task, while the committer

@@ -7,6 +7,14 @@
 //   - Restore makes a database of a backup, and verifies it before it becomes one.
 //   - Upgrade brings a closed database to the newest format, one migration at a time.
 //
+// An extract has the values that reading gives, so edits are merged, and nothing in it was
+// replaced, deleted or left out. Numbers of rows, codes and spaces stay. It shares no table with
+// its source: a backup of it stores everything again. An index-only extract leaves out vectors
+// and what only learning needs, and spaces that are being built, which it could not complete.
+//
+// Restore moves the store and then the marker into the folder. It does not rename a whole folder,
+// which is impossible for a mount point, and on Windows for a folder that exists.
+//
 // The invariant: a folder is a database only when it is complete and durable. A checkpoint is
 // filled under another name (store.NewFolder), and what is restored stays in a folder of its
 // own until the marker is moved last (restorer.place). Tests of package db let operations on

@@ -2,6 +2,11 @@
 // embeds a database. It imports db/event, db/fault and db/internal/work, and knows no
 // database.
 //
+// The price of the queue is that events come a moment later than they happen; they carry
+// their time. An operation has one life for all that look: its events have one number, it has
+// a span, a line in Activity.Running, and counts when it has ended. Spans of short calls, such
+// as searches of a few microseconds, are a method of an interface that is nil unless asked for.
+//
 // Its invariant: telling never waits. Any goroutine, holding any lock, may put an event
 // into the queue. One goroutine hands events on. It exists while there are some, and
 // Sender.Wait waits for it. A listener that panics or takes its time only loses events:

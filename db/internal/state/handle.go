@@ -1,5 +1,11 @@
 package state
 
+import (
+	"context"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+)
+
 // A Collection is a handle on a collection of an open database, for rooms that write to it or
 // learn from it: a value to be passed on, which holds nothing open. The collection may be
 // dropped meanwhile; then its methods give an ErrNotFound. Read and Loaded enter the Guard;
@@ -20,4 +26,45 @@ func (c Collection) Read(f func(v *View, cv *CollectionView) error) error {
 		}
 		return f(v, cv)
 	})
+}
+
+// Do is Committer.Do with the state of the collection; an ErrNotFound where that has been
+// dropped. The same holds of the methods below.
+func (c Collection) Do(ctx context.Context, bytes int, f func(tx *Tx, s *CollectionState) error) error {
+	return c.DB.Committer.Do(ctx, bytes, func(tx *Tx) error {
+		return c.withState(func(s *CollectionState) error { return f(tx, s) })
+	})
+}
+
+// Free is Committer.Free with the state of the collection.
+func (c Collection) Free(ctx context.Context, f func(tx *Tx, s *CollectionState) error) error {
+	return c.DB.Committer.Free(ctx, func(tx *Tx) error {
+		return c.withState(func(s *CollectionState) error { return f(tx, s) })
+	})
+}
+
+// Load is Committer.Load with the state of the collection.
+func (c Collection) Load(ctx context.Context, f func(tx *Tx, s *CollectionState) error) error {
+	return c.DB.Committer.Load(ctx, func(tx *Tx) error {
+		return c.withState(func(s *CollectionState) error { return f(tx, s) })
+	})
+}
+
+// Look is Committer.Look with the state of the collection.
+func (c Collection) Look(ctx context.Context, f func(s *CollectionState) error) error {
+	return c.DB.Committer.Look(ctx, func() error { return c.withState(f) })
+}
+
+// Show is Committer.Show with the state of the collection.
+func (c Collection) Show(ctx context.Context, f func(s *CollectionState) error) error {
+	return c.DB.Committer.Show(ctx, func() error { return c.withState(f) })
+}
+
+// withState calls f, in the committer, with the state of the collection.
+func (c Collection) withState(f func(s *CollectionState) error) error {
+	s := c.DB.Committer.States[c.ID]
+	if s == nil {
+		return fault.NotFound("collection %q", c.Name)
+	}
+	return f(s)
 }

@@ -2,9 +2,7 @@ package state
 
 import (
 	"context"
-	"iter"
 	"log/slog"
-	"slices"
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -87,26 +85,4 @@ func (d *Database) indexAs(ctx context.Context, workers int, choose func(*View, 
 		})
 	}
 	return false, nil
-}
-
-// holds reports whether a code set is still in one of the spaces of the collection.
-func (s *CollectionState) holds(set *CodeSet) bool {
-	return slices.ContainsFunc(s.Spaces, func(sp *SpaceState) bool { return slices.Contains(sp.Sets, set) })
-}
-
-// Sets yields the code sets of all collections, those of active spaces first.
-func (v *View) Sets() iter.Seq2[*CodeSetView, *CollectionView] {
-	return func(yield func(*CodeSetView, *CollectionView) bool) {
-		for _, standing := range []spaceStanding{spaceActive, spaceStandby, spaceBuilding} {
-			for cv := range v.Collections.Values() {
-				for i := range cv.Spaces {
-					for j := range cv.Spaces[i].Sets {
-						if set := &cv.Spaces[i].Sets[j]; set.standing == standing && !yield(set, cv) {
-							return
-						}
-					}
-				}
-			}
-		}
-	}
 }

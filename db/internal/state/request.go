@@ -3,8 +3,6 @@ package state
 import (
 	"context"
 	"slices"
-
-	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A Request is what one caller asks of the committer: changes, which share a commit with those
@@ -80,45 +78,4 @@ func (c *Committer) Look(ctx context.Context, f func() error) error {
 // possible in a database that is read only.
 func (c *Committer) Show(ctx context.Context, f func() error) error {
 	return c.Submit(ctx, &Request{kind: requestShows, run: func(*Tx) error { return f() }})
-}
-
-// Do is Committer.Do with the state of the collection; an ErrNotFound where that has been
-// dropped. The same holds of the methods below.
-func (c Collection) Do(ctx context.Context, bytes int, f func(tx *Tx, s *CollectionState) error) error {
-	return c.DB.Committer.Do(ctx, bytes, func(tx *Tx) error {
-		return c.withState(func(s *CollectionState) error { return f(tx, s) })
-	})
-}
-
-// Free is Committer.Free with the state of the collection.
-func (c Collection) Free(ctx context.Context, f func(tx *Tx, s *CollectionState) error) error {
-	return c.DB.Committer.Free(ctx, func(tx *Tx) error {
-		return c.withState(func(s *CollectionState) error { return f(tx, s) })
-	})
-}
-
-// Load is Committer.Load with the state of the collection.
-func (c Collection) Load(ctx context.Context, f func(tx *Tx, s *CollectionState) error) error {
-	return c.DB.Committer.Load(ctx, func(tx *Tx) error {
-		return c.withState(func(s *CollectionState) error { return f(tx, s) })
-	})
-}
-
-// Look is Committer.Look with the state of the collection.
-func (c Collection) Look(ctx context.Context, f func(s *CollectionState) error) error {
-	return c.DB.Committer.Look(ctx, func() error { return c.withState(f) })
-}
-
-// Show is Committer.Show with the state of the collection.
-func (c Collection) Show(ctx context.Context, f func(s *CollectionState) error) error {
-	return c.DB.Committer.Show(ctx, func() error { return c.withState(f) })
-}
-
-// withState calls f, in the committer, with the state of the collection.
-func (c Collection) withState(f func(s *CollectionState) error) error {
-	s := c.DB.Committer.States[c.ID]
-	if s == nil {
-		return fault.NotFound("collection %q", c.Name)
-	}
-	return f(s)
 }

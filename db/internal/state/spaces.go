@@ -266,3 +266,8 @@ func (s *CollectionState) Having(modalities []int) *roaring.Bitmap {
 	}
 	return record.UnionOf(presence, modalities)
 }
+
+// holds reports whether a code set is still in one of the spaces of the collection.
+func (s *CollectionState) holds(set *CodeSet) bool {
+	return slices.ContainsFunc(s.Spaces, func(sp *SpaceState) bool { return slices.Contains(sp.Sets, set) })
+}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"sync/atomic"
 
@@ -145,4 +146,21 @@ func (cv *CollectionView) Row(r pebble.Reader, key string) (uint32, error) {
 		err = fault.NotFound("item %q in collection %q", key, cv.Name)
 	}
 	return row, err
+}
+
+// Sets yields the code sets of all collections, those of active spaces first.
+func (v *View) Sets() iter.Seq2[*CodeSetView, *CollectionView] {
+	return func(yield func(*CodeSetView, *CollectionView) bool) {
+		for _, standing := range []spaceStanding{spaceActive, spaceStandby, spaceBuilding} {
+			for cv := range v.Collections.Values() {
+				for i := range cv.Spaces {
+					for j := range cv.Spaces[i].Sets {
+						if set := &cv.Spaces[i].Sets[j]; set.standing == standing && !yield(set, cv) {
+							return
+						}
+					}
+				}
+			}
+		}
+	}
 }

@@ -1,0 +1,137 @@
+package state
+
+import (
+	"context"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+)
+
+// The Committer is the one goroutine that changes the database. It takes all
+// waiting requests, assigns rows and code numbers, reads what they replace, and
+// commits one Pebble batch, so that concurrent writers share one sync. Then it
+// publishes the new view and answers.
+//
+// A request is applied whole or not at all: first it is resolved, which reads all
+// that it needs from the store and finds all that can be wrong with it, and then
+// applied, which only writes to memory and the batch. An error in between those
+// would mean that what is in memory cannot be trusted any more, and the database
+// would fail as after a failed write.
+//
+// Submit and what calls it (Do, Free, Load, Look, Show) may be called by any goroutine but the
+// committer. All else here runs in the committer, or before Run starts it and after End has
+// waited for it.
+type Committer struct {
+	// The store and its helpers; set by Database.Open and not changed.
+	Store    *pebble.DB
+	Log      *store.Log                               // after its first failure every request is refused
+	Admit    func(bytes int64, frees bool) error      // Engine.Admit: is there room on the disk?
+	keepUp   func(frees bool) error                   // Engine.KeepUp: waits until the store may take another commit
+	fullDisk func(error) error                        // Engine.FullDisk: words an error of the operating system
+	Tables   func() *store.Tables                     // for the next commit; tables for CommitTables
+	noSync   bool                                     // Options.NoSync: writes need not be durable when they are answered
+	readOnly bool                                     // only Show is possible
+	keeper   *store.Keeper                            // hears of durable commits; nil: there is none. Set by Run
+	current  func(v *View, changed []*CollectionView) // Database.setCurrent: makes v the view that new readers get
+
+	queue    chan *Request // from Submit; End closes it
+	finished chan struct{} // closed when the committer has ended
+	Figures  commitFigures // for db.Activity; any goroutine may read them
+
+	last  int       // requests of the transaction before: so many may come again at once, see yield
+	hurry time.Time // until when not to yield
+
+	// What is in memory. Only the committer touches it.
+	States   map[uint32]*CollectionState // all collections, by id
+	dirty    []*CollectionState          // changed since the last view, each once (Touch); also those dropped since
+	Shown    Catalogue                   // of the last view
+	Sequence uint64                      // number of the last commit
+	edits    map[string]int              // by key of a block: edits since it was last written whole, see maxEdits
+	layers   *layerCounts                // likewise of sets of rows, see MaxLayers
+}
+
+// Submit hands a request to the committer and waits until it is committed and readers see it;
+// durably, but for writes under NoSync. A context that ends before the committer has taken the
+// request leaves the database as it was; after that the outcome is awaited, whatever the
+// context. The request is the committer's until Submit returns. The queue must be open:
+// callers have entered Database.Guard, or end before End.
+func (c *Committer) Submit(ctx context.Context, r *Request) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.done = make(chan struct{})
+	c.Figures.Waiting.Add(1)
+	defer c.Figures.Waiting.Add(-1)
+	select {
+	case c.queue <- r:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	<-r.done
+	return r.err
+}
+
+// CommitTables has the store take over the tables that tasks make, of about so many bytes, as
+// one commit: that is how an operation of Load commits. The tables have to hold all that a Tx
+// would write: the records, the counters of the collections that have changed (AllCounters)
+// and the sequence (Tables.WriteSequence). applied then brings what is in memory to the same,
+// calls Touch, and cannot fail. With an error applied has not been called, and the store is as
+// it was, or the database has failed.
+func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int64, tasks []work.Task, applied func()) error {
+	if err := c.keepUp(false); err != nil {
+		return err
+	}
+	if err := c.Admit(bytes, false); err != nil {
+		return err
+	}
+	if err := t.Take(ctx, tasks...); err != nil {
+		return fault.Annotate(c.fullDisk(err), "bulk load")
+	}
+	applied()
+	c.committed(true)
+	return nil
+}
+
+// committed is the one place that ends a commit, in whatever way it came into the store: it
+// counts the commit, tells the side file if it is durable, and shows it to readers.
+func (c *Committer) committed(durable bool) {
+	c.Sequence++
+	if durable {
+		c.keeper.Reached(c.Sequence)
+	}
+	c.publish()
+}
+
+// Touch notes that a collection has changed: the commit under way stores its counters, and the
+// next view shows it. A request that changes a CollectionState, or a SpaceState or CodeSet of
+// it, has to call it, or readers go on seeing what was before.
+func (c *Committer) Touch(s *CollectionState) {
+	if !s.dirty {
+		s.dirty = true
+		c.dirty = append(c.dirty, s)
+	}
+}
+
+// publish makes a view of the present state the current one. As no other goroutine writes to
+// the store, the snapshot that it takes is of the same commit as what is in memory. It costs
+// that snapshot, and for each collection that has changed a CollectionView and a path in the
+// maps of the catalogue.
+func (c *Committer) publish() {
+	changed := make([]*CollectionView, 0, len(c.dirty))
+	for _, s := range c.dirty {
+		if c.States[s.ID] == nil {
+			c.Shown = c.Shown.without(s.ID)
+			continue
+		}
+		changed = append(changed, s.publish())
+	}
+	c.Shown = c.Shown.With(changed...)
+	clear(c.dirty) // so that what is dropped can go
+	c.dirty = c.dirty[:0]
+	v := &View{Snap: c.Store.NewSnapshot(), Sequence: c.Sequence, Catalogue: c.Shown}
+	v.Refs.Store(1)
+	c.current(v, changed)
+}
