@@ -42,11 +42,11 @@ func (r *repairer) beside() error {
 	return nil
 }
 
-// missing compares marker and side file with the identity i of the store, and reports the commits
-// and the format that the store lacks. side says that the side file has to be made again;
-// r.marked becomes false if the marker has. format words, for the first and the last of them,
-// the commits that the side file promised and the store lacks. An error means that the side file cannot
-// be read now; then it must not be replaced.
+// missing compares marker and side file with the identity i of the store, and reports the
+// commits and the format that the store lacks. side says that the side file has to be made
+// again; r.marked becomes false if the marker has. format words, for the first and the last of
+// them, the commits that the side file promised and the store lacks. An error means that the
+// side file cannot be read now; then it must not be replaced.
 func (r *repairer) missing(i record.Identity, format string) (side bool, err error) {
 	if r.marked && r.marker > i.Format {
 		r.found(store.AheadOfStore(r.marker, i.Format))

@@ -54,7 +54,8 @@ func (t *tableSource) begin() (err error) {
 func (t *tableSource) first() []byte { return t.begins }
 
 // open opens the table and goes to its first readable version. A table that cannot be opened
-// is reported as lost, and is empty. Errors are the error of ctx, and errors that are no damage (isDamage).
+// is reported as lost, and is empty. Errors are the error of ctx, and errors that are no damage
+// (isDamage).
 func (t *tableSource) open() error {
 	err := t.openReader()
 	if err != nil && !unreadable(err) {
