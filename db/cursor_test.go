@@ -278,6 +278,21 @@ func TestCursorOfSomethingElse(t *testing.T) {
 			}
 		}
 	}
+	// A count and a total are of all items, also of those before the cursor.
+	for _, plan := range []Plan{PlanAuto, PlanScan, PlanDisk, PlanBlockScan} {
+		q := Query{Code: []byte{1, 2}, Plan: plan}
+		all, err := c.CountRadius(ctx, q, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.After = res.Next
+		behind, err := c.CountRadius(ctx, q, 16)
+		runs, rerr := c.SearchRadius(ctx, q, 16)
+		if err != nil || rerr != nil || behind != all || runs.Total() != all {
+			t.Errorf("plan %v: %d behind a cursor, %d in all; %v, %v", plan, behind, all, err, rerr)
+		}
+		runs.Close()
+	}
 	// The number of hits and the plan do not matter.
 	res, err = c.Search(ctx, Query{Code: []byte{1, 2}, K: 7, Plan: PlanBlockScan, After: res.Next})
 	if err != nil || len(res.Hits) != 2 || res.Hits[0].Key != "b" {

@@ -214,6 +214,9 @@ func (im *Import) usable() error {
 
 // failure words an error of the spool; nil stays nil.
 func (im *Import) failure(err error) error {
+	if err == nil { // without the memory that the arguments below take
+		return nil
+	}
 	return fault.Annotate(im.c.db.state.Engine.FullDisk(err), "stage items of collection %q", im.c.name)
 }
 

@@ -250,7 +250,8 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	return r, err
 }
 
-// CountRadius returns the number of items within radius bits of the query.
+// CountRadius returns the number of items within radius bits of the query, also of those
+// before its cursor.
 func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int, error) {
 	c = c.orNone()
 	if radius < 0 {

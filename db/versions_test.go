@@ -16,16 +16,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// Whatever is stored has a version, and each stands in a file of this module. A number that
-// changes makes databases that older versions cannot read, or makes this one unable to
-// read theirs, so it changes only together with the format of the database:
-//
-//  1. add a constant to internal/record/identity.go and format.go and a migration to internal/copies/upgrade.go; what it does
-//     must bring everything that older versions have written to what is written now,
-//     or the code goes on reading both;
-//  2. describe it in docs/FORMAT.md;
-//  3. add a golden database of the new format: golden_make_test.go says how;
-//  4. change the number here.
+// Everything that is stored has a version, and each stands in a file of this module. A number
+// that changes makes databases that older versions cannot read, or makes this one unable to
+// read theirs. So it changes only together with the format of the database: CONTRIBUTING.md
+// has the steps, "A format step", and changing the number here is the last but one.
 var pinned = []struct {
 	file, pattern, want string
 }{
@@ -66,7 +60,7 @@ func TestVersionsArePinned(t *testing.T) {
 		}
 		m := regexp.MustCompile(`\b` + p.pattern).FindStringSubmatch(string(b))
 		if m == nil || m[1] != p.want {
-			t.Errorf("%s: %q is not %s any more (%q): the comment on this list says what has to be done", p.file, p.pattern, p.want, m)
+			t.Errorf("%s: %q is not %s any more (%q): the recipe for a format step in CONTRIBUTING.md says what has to be done", p.file, p.pattern, p.want, m)
 		}
 	}
 	if n := int(pebble.FormatValueSeparation); n != 24 {

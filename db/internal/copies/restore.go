@@ -118,10 +118,13 @@ func (r *restorer) begin(dir string) (err error) {
 	if err := store.MakeDir(r.fs, dir); err != nil {
 		return err
 	}
-	if r.dir, err = store.Canonical(r.fs, dir); err != nil {
-		return err
+	if r.dir, err = store.Canonical(r.fs, dir); err == nil {
+		r.lock, err = store.LockFolder(r.fs, r.dir)
 	}
-	if r.lock, err = store.LockFolder(r.fs, r.dir); err != nil {
+	if err != nil {
+		if r.made {
+			_ = r.fs.Remove(dir) // unless another process has put something there meanwhile
+		}
 		return err
 	}
 	r.within = r.fs.PathJoin(r.dir, store.RestoringName)

@@ -163,11 +163,10 @@ func DecodeDescriptor(b []byte) (*Descriptor, error) {
 	return d, CheckName("collection", d.Name)
 }
 
-// An index-only collection is a copy of a learned one that has all that answers searches,
-// filters and Get, and none of the vectors of its items, nor what only learning needs:
-// statistics, what rows have taught, what is pending. Nothing can be written to it, as a
-// write would need the features; its spaces can be activated and dropped. Its descriptor has
-// a version of its own, so that what knows nothing of such collections does not open them.
+// An index-only collection is a copy of a learned one. It has all that answers searches,
+// filters and Get, but neither the vectors of its items nor what only learning needs:
+// statistics, what rows have taught, what is pending. Nothing can be written to it, as a write
+// would need the vectors; its spaces can be activated and dropped.
 
 // VersionIndexOnly is the version of the descriptor of an index-only collection. That of all
 // others is DescriptorVersion. So a version of fddhdb that knows no index-only collections

@@ -31,7 +31,7 @@ type Options struct {
 // meanwhile. It calls found, from one goroutine at a time, for everything that could not be
 // saved; an error of found ends the repair. disk is the file system with the options of the
 // storage engine. The result is valid with an error, too, as far as the repair has got; it is
-// nil if the folder has no store or is locked. After an error either the old store or the new
+// nil if none has begun, as where the folder has no store or is locked. After an error either the old store or the new
 // one is in place.
 //
 // Errors: fault.ErrNotDatabase, ErrLocked, ErrFormat for a newer format, ErrDiskFull, ErrCorrupt

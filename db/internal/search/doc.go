@@ -3,12 +3,10 @@
 // codes, in memory or in the store (searcher.go). First, Hits, All and EachRun turn codes
 // into items, in order (runs.go, order.go, features.go).
 //
-// A search goes in four steps. It encodes its vector to z and its signs, or takes the code or
-// the item that it is given (point.go). It finds the nearest distinct codes: whole shells of
-// distance, or whole ties of score, until k rows pass the filter (searcher.go, order.go). It
-// orders codes by distance and then by -z.h, and the rows of a code by the cosine between z
-// and their stored projection (runs.go). Last it looks up the keys of the hits (keys.go). While
-// codes are being loaded, the second step reads the store instead (stored_codes.go).
+// Codes are in the order of distance and then of -z.h, h being the code as +-1; or of the score
+// z.h alone. Whole shells of distance, or whole ties of score, are found until k rows pass the
+// filter. The rows of a code are in the order of the cosine between z and their stored
+// projection. While codes are being loaded they are read from the store (stored_codes.go).
 //
 // It is exact: no item outside an answer is nearer than one inside, whatever the plan
 // (db/query_test.go and db/plans_test.go compare with a linear scan). The proof has two

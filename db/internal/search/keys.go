@@ -74,18 +74,7 @@ func NewKeyCache(limit int64) *keyCache {
 // row without an item is fault.ErrCorrupt. What is not cached it reads from r, with the
 // keys of the other rows of the block. When the cache is full it is cleared first.
 func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) {
-	c.mu.RLock()
-	k := c.Collections[collection]
-	c.mu.RUnlock()
-	if k == nil {
-		c.mu.Lock()
-		if k = c.Collections[collection]; k == nil {
-			k = new(cachedKeys)
-			k.Top.Store(new([]*cachedBranch))
-			c.Collections[collection] = k
-		}
-		c.mu.Unlock()
-	}
+	k := c.of(collection)
 	block := row / codec.BlockRows
 	if slot := k.slot(block, false); slot != nil {
 		if b := slot.Load(); b != nil {
@@ -105,6 +94,7 @@ func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) 
 	}
 	if c.Size.Load()+b.Bytes() > c.limit {
 		c.Clear()
+		k = c.of(collection)
 	}
 	size := b.Bytes()
 	if old := k.slot(block, true).Swap(b); old != nil {
@@ -112,6 +102,24 @@ func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) 
 	}
 	c.Size.Add(size)
 	return key, nil
+}
+
+// of returns the keys of a collection that are cached.
+func (c *keyCache) of(collection uint32) *cachedKeys {
+	c.mu.RLock()
+	k := c.Collections[collection]
+	c.mu.RUnlock()
+	if k != nil {
+		return k
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k = c.Collections[collection]; k == nil {
+		k = new(cachedKeys)
+		k.Top.Store(new([]*cachedBranch))
+		c.Collections[collection] = k
+	}
+	return k
 }
 
 // slot returns the place of a block. If its branch is not there slot makes it, if grow is
@@ -140,9 +148,9 @@ func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] 
 
 // Clear forgets all blocks. Package db calls it when a collection is dropped, to free its
 // keys; numbers of collections are not used again. Blocks come back as fast as they are
-// looked at, so nothing cleverer pays. A Get that has begun before, also the one that calls
-// Clear because the cache is full, puts its block into the old tree, where it is lost and
-// still counted in Size until the next Clear.
+// looked at, so nothing cleverer pays. Another Get that has begun before may
+// put its block into the old tree, where it is lost and still counted in Size until the next
+// Clear.
 func (c *keyCache) Clear() {
 	c.mu.Lock()
 	clear(c.Collections)

@@ -296,7 +296,9 @@ func (s *Searcher) Within(ctx context.Context, r int) (err error) {
 // Count returns how many items are within r bits. In memory it adds up the weights of
 // codes and keeps none; in the store it is Within.
 func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
-	if q := s.query(); !s.usesStore(q, r) {
+	q := s.query()
+	q.Weight = nil // items before a cursor count too, as in Within
+	if !s.usesStore(q, r) {
 		return s.Set.Table.Count(ctx, q, r, s.How())
 	}
 	s.byScore = false // nobody looks at the order

@@ -100,15 +100,13 @@ func (s *StoredCodes) Near(ctx context.Context, dst []codec.Near, query codec.Co
 	parts := make([]nearPart, max(1, min(runtime.GOMAXPROCS(0), len(numbers)/MinPart)))
 	err := work.ParallelBy(ctx, work.All(), 1, len(parts), func(i int) error {
 		from, to := i*len(numbers)/len(parts), (i+1)*len(numbers)/len(parts)
-		return work.Safely(func() error {
-			blocks := &s.blocks
-			if i > 0 {
-				other := record.NewCodeBlocks(s.Snap, s.Set.CodeKeys)
-				defer other.Close() // what it has read, it has checked
-				blocks = &other
-			}
-			return parts[i].read(ctx, blocks, query, numbers[from:to], r)
-		})
+		blocks := &s.blocks
+		if i > 0 {
+			other := record.NewCodeBlocks(s.Snap, s.Set.CodeKeys)
+			defer other.Close() // what it has read, it has checked
+			blocks = &other
+		}
+		return parts[i].read(ctx, blocks, query, numbers[from:to], r)
 	})
 	if err != nil {
 		return dst, err

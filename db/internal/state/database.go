@@ -30,8 +30,7 @@ type Database struct {
 	Current atomic.Pointer[View]
 
 	Guard guard // counts calls, see Acquire
-
-	pins pins // views that snapshots and runs keep; released by End
+	pins  pins  // views that snapshots and runs keep, see Pin; released by End
 
 	// Stopping ends when Close begins: a long call that has entered Guard gives up then.
 	// Package db sets it before Open returns.
@@ -124,8 +123,9 @@ func (d *Database) Run(keeper *store.Keeper) (first *View) {
 	return first
 }
 
-// End ends the committer, and lets go of all views. No request may come any more: all
-// calls and all background work that makes any have ended. The store stays open.
+// End ends the committer, and lets go of all views, also those that are pinned. No request may
+// come any more: all calls and all background work that makes any have ended. The store stays
+// open.
 func (d *Database) End() {
 	d.pins.releaseAll()
 	close(d.Committer.queue)

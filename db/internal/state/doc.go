@@ -24,8 +24,9 @@
 // the caller starts, and end with their context.
 //
 // Locks: guard.mu and Labels.mu are each held alone, for moments. Database.indexing is held
-// while an index is made, and while the committer shows it. What is handed to Committer.Do and
-// its kin runs in the committer: it must not call these again, nor wait for anyone who does.
+// while an index is made, and while the committer shows it; pins.mu while a view is released,
+// which asks the store. What is handed to Committer.Do and its kin runs in the committer: it
+// must not call these again, nor wait for anyone who does.
 //
 // Invariants and their tests: requests whole or not at all, db/faults_test.go and
 // db/inject_test.go; what is in memory is what is in the store, db/spaces_check_test.go; views

@@ -8,21 +8,21 @@ import (
 
 // A Pin keeps a view readable beyond the call that took it, for a snapshot or for runs. It
 // ends when it is released, at the latest when the database is closed. Safe for concurrent
-// use.
+// use. It keeps no call open: while nobody reads through it the database may be closed.
 type Pin struct {
 	db         *Database
-	v          *View // nil once it is released; changes under pins.mu
-	prev, next *Pin  // in the list; under pins.mu
+	v          *View // nil once it is released; guarded by pins.mu
+	prev, next *Pin  // in the list of pins; guarded by pins.mu
 }
 
-// pins are those that have not been released.
+// pins are the pins of a database that have not been released.
 type pins struct {
-	mu   sync.Mutex
-	head *Pin
-	n    int
+	mu   sync.Mutex // guards the fields below, and those of each Pin; held while a view is released
+	head *Pin       // of a list that is linked both ways, in no order that counts
+	n    int        // pins in the list
 }
 
-// Pin takes over a reference to a view.
+// Pin returns a pin that takes over a reference to v, which it gives back when it ends.
 func (d *Database) Pin(v *View) *Pin {
 	p := &Pin{db: d, v: v}
 	d.pins.mu.Lock()
@@ -42,7 +42,8 @@ func (d *Database) Pinned() int {
 	return d.pins.n
 }
 
-// Release ends the pin; it reports whether it had not ended before.
+// Release ends the pin, and reports whether it had not ended before. A read that is going on
+// keeps the view until it is done.
 func (p *Pin) Release() bool {
 	l := &p.db.pins
 	l.mu.Lock()
@@ -64,7 +65,8 @@ func (p *Pin) Release() bool {
 	return v != nil
 }
 
-// Read gives f the view, and keeps it and the database open while f runs.
+// Read gives f the view, and keeps it and the database open while f runs. The error is that of
+// f, or ErrClosed where the pin has ended or the database is closed.
 func (p *Pin) Read(f func(v *View) error) error {
 	if err := p.db.Guard.Enter(); err != nil {
 		return err
@@ -83,7 +85,8 @@ func (p *Pin) Read(f func(v *View) error) error {
 	return f(v)
 }
 
-// releaseAll ends all pins, when nobody reads any more.
+// releaseAll ends all pins, when nobody reads any more. It runs when the database is closed;
+// Release may be called at the same time.
 func (l *pins) releaseAll() {
 	for {
 		l.mu.Lock()

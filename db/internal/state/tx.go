@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// The records of an item are written here, in put and delete, one item after the other, and by
+// The records of an item are written by put and delete, one item after the other, and by
 // package bulk for many new items at once:
 //
 //	codec.KindKey, KindRowKeys   from its key to its row and back

@@ -22,9 +22,10 @@
 //
 // Locks: Pebble calls its logger, its event listener, the file system and the scheduler while
 // it holds its own locks. So what these take (tableTrouble.mu, scheduler.mu, opening.mu and
-// those of files, signal.Sender.mu) is taken for moments, and nothing under it waits or asks
-// the store for a lock. Reserve.mu and Keeper.Mu are taken outside of the store: under them
-// the disk is asked, and Reserve asks the store for the size of its log.
+// those of files, signal.Sender.mu) is taken for moments, and nothing under it waits for
+// anything but the disk, or asks the store for a lock. Reserve.mu and Keeper.Mu are taken
+// outside of the store: under them the disk is asked, and Reserve asks the store for the size
+// of its log.
 //
 // It imports record for the identity of a store, event and signal to tell of troubles, fault
 // for their words, and no room that knows collections. db/faults_test.go fails each change to

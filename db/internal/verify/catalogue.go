@@ -67,12 +67,15 @@ func (v *verifier) database() {
 		codec.RecordFormat: true, codec.RecordUUID: format >= record.FormatIdentity,
 		codec.RecordSequence: used, codec.RecordNextID: used,
 	}
-	for kind, name := range map[byte]string{
-		codec.RecordFormat: "format", codec.RecordSequence: "commit sequence",
-		codec.RecordNextID: "number of the next collection", codec.RecordUUID: "UUID",
+	for _, r := range []struct {
+		kind byte
+		name string
+	}{
+		{codec.RecordFormat, "format"}, {codec.RecordSequence, "commit sequence"},
+		{codec.RecordNextID, "number of the next collection"}, {codec.RecordUUID, "UUID"},
 	} {
-		if complete && !seen[kind] && needed[kind] {
-			v.found(report.Finding{Record: name, Problem: "missing"}, codec.DatabaseKey(kind))
+		if complete && !seen[r.kind] && needed[r.kind] {
+			v.found(report.Finding{Record: r.name, Problem: "missing"}, codec.DatabaseKey(r.kind))
 		}
 	}
 }
@@ -117,7 +120,8 @@ func (v *verifier) catalogue() []*record.Descriptor {
 		}
 	})
 	// The other way round: each name leads to a descriptor of that name.
-	for name, id := range ids {
+	for _, name := range slices.Sorted(maps.Keys(ids)) {
+		id := ids[name]
 		key := codec.CollectionKey(codec.KindCollection, id)
 		if d := all[id]; (d == nil || d.Name != name) && !v.lost(key) {
 			found(name, "name of the collection", codec.NameKey(name), "it leads to collection %d, which has no descriptor of that name", id)

@@ -98,7 +98,7 @@ func (c *collectionVerifier) readCounters() {
 	for i := range n.Spaces {
 		spaces[n.Spaces[i].ID] = &n.Spaces[i]
 	}
-	for what, id := range map[string]uint64{"active space": n.ActiveSpace, "space that was active before": n.PreviousSpace} {
+	check := func(what string, id uint64) {
 		switch sp := spaces[id]; {
 		case id == 0:
 		case sp == nil:
@@ -107,6 +107,8 @@ func (c *collectionVerifier) readCounters() {
 			c.bad("counters", key, "the %s is %d, which is being built", what, id)
 		}
 	}
+	check("active space", n.ActiveSpace)
+	check("space that was active before", n.PreviousSpace)
 	if c.CodesOnly() && (len(n.Spaces) != 1 || n.ActiveSpace != 1) {
 		c.bad("counters", key, "%d spaces, the active one is %d: a collection of given codes has space 1 and no other", len(n.Spaces), n.ActiveSpace)
 	}

@@ -125,11 +125,9 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 	out := make([]recomputedItem, len(items))
 	runs := (len(items) + spaces.EncodeRun - 1) / spaces.EncodeRun
 	err := work.ParallelBy(s.ctx, work.All(), 1, runs, func(run int) error {
-		return work.Safely(func() error {
-			from, to := run*spaces.EncodeRun, min((run+1)*spaces.EncodeRun, len(items))
-			recomputeRun(sp, items[from:to], out[from:to])
-			return nil
-		})
+		from, to := run*spaces.EncodeRun, min((run+1)*spaces.EncodeRun, len(items))
+		recomputeRun(sp, items[from:to], out[from:to])
+		return nil
 	})
 	if err != nil {
 		s.err = err

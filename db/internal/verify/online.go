@@ -62,6 +62,7 @@ func (s *spaceVerifier) checkLessons() {
 		switch {
 		case err != nil:
 			s.bad(what, key, "%s", fault.Problem(err))
+			s.lose(key) // nor do the statistics follow from it
 		case s.CodesOnly():
 			s.bad(what, key, "there is no model")
 		case s.dead(row):

@@ -4,6 +4,5 @@
 //
 // Parallel and ParallelBy are for many equal pieces, Together for tasks that differ and may
 // wait for each other, Safely for calls whose panic must not end the process. A panic in a
-// goroutine of Parallel ends the process, unless f calls Safely; Together brings it to the
-// caller.
+// call of Parallel or ParallelBy becomes its error; Together brings it to the caller.
 package work

@@ -25,27 +25,33 @@ func Background() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 // goroutine takes run numbers at a time, ascending, and checks the context before each run;
 // so a call gets larger numbers than the calls before it on the same goroutine. run is 1 or
 // more. Other goroutines finish their runs when a call fails. If the context ends the error
-// is ctx.Err.
+// is ctx.Err; a panic of f is an error, too.
 func ParallelBy(ctx context.Context, workers, run, n int, f func(i int) error) error {
 	workers = min(workers, (n+run-1)/run)
 	var next atomic.Int64
 	var failed atomic.Bool
 	var first error
 	var once sync.Once
-	work := func() {
+	take := func() error {
 		for !failed.Load() {
 			from := int(next.Add(int64(run))) - run
 			if from >= n {
-				return
+				return nil
 			}
 			err := ctx.Err()
 			for i := from; err == nil && i < min(from+run, n); i++ {
 				err = f(i)
 			}
 			if err != nil {
-				once.Do(func() { first = err })
-				failed.Store(true)
+				return err
 			}
+		}
+		return nil
+	}
+	work := func() {
+		if err := Safely(take); err != nil {
+			once.Do(func() { first = err })
+			failed.Store(true)
 		}
 	}
 	var wg sync.WaitGroup
