@@ -31,8 +31,8 @@ type Options struct {
 // meanwhile. It calls found, from one goroutine at a time, for everything that could not be
 // saved; an error of found ends the repair. disk is the file system with the options of the
 // storage engine. The result is valid with an error, too, as far as the repair has got; it is
-// nil if none has begun, as where the folder has no store or is locked. After an error either the old store or the new
-// one is in place.
+// nil if none has begun, as where the folder has no store or is locked. After an error either
+// the old store or the new one is in place.
 //
 // Errors: fault.ErrNotDatabase, ErrLocked, ErrFormat for a newer format, ErrDiskFull, ErrCorrupt
 // for an index-only copy, the error of ctx. The comment of db.Repair has the cost.
