@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -17,7 +17,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -66,15 +68,15 @@ func TestLatencies(t *testing.T) {
 
 // What is counted is what was done.
 func TestActivity(t *testing.T) {
-	d, c := openPairs(t)
-	items := pairs(60, synth.Config{})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(60, synth.Config{})
 	putAll(t, c, items[:50]) // one batch
 	for _, it := range items[50:] {
 		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")}); err != nil {
+	if _, err := c.Merge(ctx, &db.Item{Key: "k1", Payload: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := c.Delete(ctx, "k0", "k1", "none"); n != 2 || err != nil {
@@ -83,8 +85,8 @@ func TestActivity(t *testing.T) {
 	if err := c.PutIf(ctx, items[5], nil); err == nil {
 		t.Fatal("no conflict")
 	}
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
-	before := mustStats(t, d).Activity
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	before := dbkit.MustStats(t, d).Activity
 	if before.Writes.Count != 13 || before.WriteErrors != 1 || before.Conflicts != 1 || before.ItemsPut != 61 || before.ItemsDeleted != 2 ||
 		before.Commits.Count != before.Syncs.Count || before.CommitRequests < 13 || before.CommitBytes == 0 || before.Waiting != 0 ||
 		len(before.Running) > 0 || before.Searches != nil {
@@ -95,8 +97,8 @@ func TestActivity(t *testing.T) {
 	}
 	type kind struct{ op, plan string }
 	want, hits := map[kind]uint64{}, 0
-	for i, plan := range []Plan{PlanAuto, PlanMemory, PlanScan, PlanFilter, PlanDisk, PlanBlockScan, PlanAuto, PlanAuto} {
-		q := Query{From: "text", Vector: items[i].Vectors["text"], K: 3 + i, Plan: plan, Where: "label = 'class1' OR year > 0"}
+	for i, plan := range []db.Plan{db.PlanAuto, db.PlanMemory, db.PlanScan, db.PlanFilter, db.PlanDisk, db.PlanBlockScan, db.PlanAuto, db.PlanAuto} {
+		q := db.Query{From: "text", Vector: items[i].Vectors["text"], K: 3 + i, Plan: plan, Where: "label = 'class1' OR year > 0"}
 		e, _, err := c.Explain(ctx, q, -1) // not counted
 		if err != nil {
 			t.Fatal(err)
@@ -117,14 +119,14 @@ func TestActivity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := mustStats(t, d).Activity.Snapshots; n != 1 {
+		if n := dbkit.MustStats(t, d).Activity.Snapshots; n != 1 {
 			t.Errorf("%d are open", n)
 		}
 		runs.Close()
 		want[kind{"count_radius", e.Plan}]++
 		want[kind{"search_radius", e.Plan}]++
 	}
-	for _, err := range c.Neighbors(ctx, Query{Key: "k7"}) {
+	for _, err := range c.Neighbors(ctx, db.Query{Key: "k7"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,16 +134,16 @@ func TestActivity(t *testing.T) {
 			break
 		}
 	}
-	all, err := c.SearchAll(ctx, []Query{{Key: "k7"}, {Key: "k8", K: 2}})
+	all, err := c.SearchAll(ctx, []db.Query{{Key: "k7"}, {Key: "k8", K: 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want[kind{"search_all", ""}]++
 	hits += len(all[0].Hits) + len(all[1].Hits)
-	if _, err := c.Search(ctx, Query{Key: "none"}); err == nil {
+	if _, err := c.Search(ctx, db.Query{Key: "none"}); err == nil {
 		t.Fatal("found")
 	}
-	a := mustStats(t, d).Activity
+	a := dbkit.MustStats(t, d).Activity
 	got := map[kind]uint64{}
 	for _, s := range a.Searches {
 		got[kind{string(s.Op), s.Plan}] = s.Count
@@ -149,27 +151,27 @@ func TestActivity(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) || a.Hits != uint64(hits) || a.SearchErrors != 1 || a.Snapshots != 0 {
 		t.Errorf("%v, want %v; %d hits, want %d; %d errors, %d open", got, want, a.Hits, hits, a.SearchErrors, a.Snapshots)
 	}
-	m := mustBackup(t, d, mustFolder(t), BackupOptions{})
-	if b := mustStats(t, d).Activity.LastBackup; b == nil || b.ID != m.ID || b.Sequence != m.Sequence || b.BytesTotal != m.BytesTotal {
+	m := mustBackup(t, d, mustFolder(t), db.BackupOptions{})
+	if b := dbkit.MustStats(t, d).Activity.LastBackup; b == nil || b.ID != m.ID || b.Sequence != m.Sequence || b.BytesTotal != m.BytesTotal {
 		t.Errorf("%+v, not %+v", b, m)
 	}
 }
 
 // What goes on is told as long as it does.
 func TestRunningOperations(t *testing.T) {
-	d, c := openPairs(t)
-	putAll(t, c, pairs(60, synth.Config{}))
+	d, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
 	var during []event.RunningOperation
-	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
 	opt.Progress = func(phase string, done, total int64) {
 		if phase == "encode" && during == nil {
-			during = mustStats(t, d).Activity.Running
+			during = dbkit.MustStats(t, d).Activity.Running
 			if len(during) == 1 && (during[0].Done != int64(done) || during[0].Total != int64(total)) {
 				t.Errorf("%+v, not %d of %d", during, done, total)
 			}
 		}
 	}
-	mustTrain(t, c, opt)
+	dbkit.MustTrain(t, c, opt)
 	if len(during) != 1 || during[0].Op != event.OpTrain || during[0].Collection != "main" || during[0].Stage != "encode" {
 		t.Errorf("%+v", during)
 	}
@@ -179,7 +181,7 @@ func TestRunningOperations(t *testing.T) {
 		defer func() { _ = recover() }()
 		_, _ = c.Train(ctx, opt)
 	}()
-	if a := mustStats(t, d).Activity; len(a.Running) != 0 {
+	if a := dbkit.MustStats(t, d).Activity; len(a.Running) != 0 {
 		t.Errorf("%+v", a.Running)
 	}
 }
@@ -201,21 +203,21 @@ func TestStatsReadNoDisk(t *testing.T) {
 		}
 		return nil
 	}))
-	d := mustOpen(t, "db", &Options{FS: fsys})
-	defer mustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(60, synth.Config{}))
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
-	if err := d.state.Engine.FlushAll(ctx); err != nil {
+	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	if err := db.State(d).Engine.FlushAll(ctx); err != nil {
 		t.Fatal(err)
 	}
-	mustStats(t, d)
+	dbkit.MustStats(t, d)
 	asking.Store(true)
 	for range 100 {
-		mustStats(t, d)
+		dbkit.MustStats(t, d)
 	}
 	asking.Store(false)
 	// The store may still have told of a file or two that it has removed.
@@ -223,9 +225,9 @@ func TestStatsReadNoDisk(t *testing.T) {
 		t.Errorf("the folder was looked through %d times, and there were %d other calls of the file system", walks, others)
 	}
 	walks.Store(0)
-	putAll(t, c, pairs(1, synth.Config{}))
+	putAll(t, c, dbkit.Pairs(1, synth.Config{}))
 	asking.Store(true)
-	if mustStats(t, d); walks.Load() != 1 {
+	if dbkit.MustStats(t, d); walks.Load() != 1 {
 		t.Errorf("after a write the folder was looked through %d times", walks.Load())
 	}
 	asking.Store(false)
@@ -234,34 +236,34 @@ func TestStatsReadNoDisk(t *testing.T) {
 // An import is among the figures also where these were asked for just before its folder was
 // made.
 func TestStatsOfImportThatBegins(t *testing.T) {
-	var d *DB
+	var d *db.DB
 	var asking atomic.Bool
 	asked := 0
 	fsys := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpMkdirAll && asking.CompareAndSwap(true, false) {
 			asked++
-			mustStats(t, d)
+			dbkit.MustStats(t, d)
 		}
 		return nil
 	}))
-	d = mustOpen(t, "db", &Options{FS: fsys})
-	defer mustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	asking.Store(true)
-	im, err := c.NewImport(ctx, ImportOptions{Source: "a file"})
+	im, err := c.NewImport(ctx, db.ImportOptions{Source: "a file"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := mustStats(t, d); asked != 1 || len(s.StagedImports) != 1 || !s.StagedImports[0].Open {
+	if s := dbkit.MustStats(t, d); asked != 1 || len(s.StagedImports) != 1 || !s.StagedImports[0].Open {
 		t.Errorf("asked %d times: %+v", asked, s.StagedImports)
 	}
 	if err := im.Discard(); err != nil {
 		t.Fatal(err)
 	}
-	if s := mustStats(t, d); len(s.StagedImports) != 0 {
+	if s := dbkit.MustStats(t, d); len(s.StagedImports) != 0 {
 		t.Errorf("%+v", s.StagedImports)
 	}
 }
@@ -298,25 +300,25 @@ func (e *endOfSpan) End(err error, attrs ...slog.Attr) {
 // Each call has one span, which ends with it.
 func TestTracer(t *testing.T) {
 	var s spans
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), Tracer: &s})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), Tracer: &s})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
-	q := Query{Code: []byte{1}, Plan: PlanScan}
+	q := db.Query{Code: []byte{1}, Plan: db.PlanScan}
 	if _, err := c.Search(context.WithValue(ctx, spanKey{}, "request"), q); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Search(ctx, Query{Code: []byte{1, 2}}); err == nil {
+	if _, err := c.Search(ctx, db.Query{Code: []byte{1, 2}}); err == nil {
 		t.Fatal("found")
 	}
 	if _, err := c.CountRadius(ctx, q, 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.SearchAll(ctx, []Query{q, q}); err != nil {
+	if _, err := c.SearchAll(ctx, []db.Query{q, q}); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range c.Neighbors(ctx, q) {
@@ -336,7 +338,7 @@ func TestTracer(t *testing.T) {
 			continue
 		}
 		ops = append(ops, string(call.Op)+" "+s.inside[i])
-		if call.Dir != d.dir {
+		if call.Dir != db.State(d).Engine.Dir {
 			t.Errorf("%+v", call)
 		}
 	}
@@ -351,7 +353,7 @@ func TestTracer(t *testing.T) {
 			t.Errorf("%q has no %q", s.ends, want)
 		}
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	if len(s.ends) != len(s.calls) {
 		t.Errorf("%d spans, %d ends", len(s.calls), len(s.ends))
 	}
@@ -361,18 +363,18 @@ func TestTracer(t *testing.T) {
 func TestTracerOfBackground(t *testing.T) {
 	var s spans
 	indexed := make(chan *event.Event, 64)
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), Tracer: &s, EventListener: func(_ context.Context, e *event.Event) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), Tracer: &s, EventListener: func(_ context.Context, e *event.Event) {
 		if e.Name == "fddhdb.index.done" {
 			indexed <- e
 		}
 	}})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := d.NewBatch()
 	for i := range 20_000 {
-		b.Put(c, &Item{Key: fmt.Sprint(i), Code: codeAt(i)})
+		b.Put(c, &db.Item{Key: fmt.Sprint(i), Code: codeAt(i)})
 	}
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
@@ -382,7 +384,7 @@ func TestTracerOfBackground(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("nothing was indexed in a minute")
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	for _, call := range s.calls {
 		if call.Op == event.OpIndex {
 			t.Errorf("%+v", call)

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -18,11 +20,11 @@ type alteredState struct {
 	heard              int // items with a vector of audio
 }
 
-func alteredStateOf(t testing.TB, c *Collection) alteredState {
+func alteredStateOf(t testing.TB, c *db.Collection) alteredState {
 	t.Helper()
-	schema := mustSchema(t, c)
+	schema := dbkit.MustSchema(t, c)
 	s := alteredState{modalities: len(schema.Modalities), fields: len(schema.Fields)}
-	if s.modalities > len(pairsSchema.Modalities) {
+	if s.modalities > len(dbkit.PairsSchema.Modalities) {
 		var err error
 		if s.heard, err = c.CountWhere(ctx, "has(audio)"); err != nil {
 			t.Fatal(err)
@@ -32,29 +34,29 @@ func alteredStateOf(t testing.TB, c *Collection) alteredState {
 }
 
 // alterSteps alter a collection, use what has been added, and alter it again.
-var alterSteps = []func(c *Collection) error{
-	func(c *Collection) error {
-		return c.Alter(ctx, Alteration{AddModalities: []Modality{audio}, AddFields: []Field{place}})
+var alterSteps = []func(c *db.Collection) error{
+	func(c *db.Collection) error {
+		return c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}})
 	},
-	func(c *Collection) error {
-		return second(c.Merge(ctx, &Item{Key: "k1", Vectors: map[string][]float32{"audio": {1, 2, 3}}, Fields: map[string]any{"place": "Bern"}}))
+	func(c *db.Collection) error {
+		return dbkit.Second(c.Merge(ctx, &db.Item{Key: "k1", Vectors: map[string][]float32{"audio": {1, 2, 3}}, Fields: map[string]any{"place": "Bern"}}))
 	},
-	func(c *Collection) error {
-		return c.Alter(ctx, Alteration{AddFields: []Field{{Name: "note", Type: String}, {Name: "rank", Type: Int, Indexed: true}}})
+	func(c *db.Collection) error {
+		return c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "note", Type: db.String}, {Name: "rank", Type: db.Int, Indexed: true}}})
 	},
-	func(c *Collection) error { return c.db.Close() },
+	func(c *db.Collection) error { return db.Of(c).Close() },
 }
 
 // alterBase fills and trains a collection.
-func alterBase(t testing.TB, opts *Options) (*DB, *Collection) {
+func alterBase(t testing.TB, opts *db.Options) (*db.DB, *db.Collection) {
 	t.Helper()
-	d := mustOpen(t, "db", opts)
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, "db", opts)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, viewItems(40, 4))
-	mustTrain(t, c, tinyTraining(1, model.ViewsTarget))
+	putAll(t, c, dbkit.ViewItems(40, 4))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsTarget))
 	if err := d.WaitForIndex(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -65,15 +67,15 @@ func alterBase(t testing.TB, opts *Options) (*DB, *Collection) {
 // can be worked with.
 func checkAltered(t testing.TB, what string, fsys vfs.FS, possible ...alteredState) {
 	t.Helper()
-	d := mustOpen(t, "db", &Options{FS: fsys})
-	defer mustClose(t, d)
-	c := mustCollection(t, d, "main")
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	defer dbkit.MustClose(t, d)
+	c := dbkit.MustCollection(t, d, "main")
 	got := alteredStateOf(t, c)
 	if !slices.Contains(possible, got) {
 		t.Fatalf("%s: %+v is none of %+v", what, got, possible)
 	}
 	for _, step := range alterSteps[:3] {
-		if err := step(c); err != nil && !errors.Is(err, ErrExists) {
+		if err := step(c); err != nil && !errors.Is(err, db.ErrExists) {
 			t.Fatalf("%s: afterwards: %v", what, err)
 		}
 	}
@@ -88,26 +90,26 @@ func checkAltered(t testing.TB, what string, fsys vfs.FS, possible ...alteredSta
 // Whichever write to a file fails, once or from then on for ever, a collection has been
 // altered whole or not at all, and has where that was acknowledged.
 func TestEveryFailedWriteOfAlter(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	base := vfs.NewCrashableMem()
-	d, _ := alterBase(t, &Options{FS: base})
-	mustClose(t, d)
+	d, _ := alterBase(t, &db.Options{FS: base})
+	dbkit.MustClose(t, d)
 	for _, forever := range []bool{false, true} {
 		for k := 0; ; k++ {
 			mem := vfs.NewMem()
 			if _, err := vfs.Clone(base, mem, "db", "db"); err != nil {
 				t.Fatal(err)
 			}
-			fail := &failOnce{k: k, forever: forever}
-			fail.off.Store(true)
-			d := mustOpen(t, "db", &Options{FS: errorfs.Wrap(mem, fail)})
-			c := mustCollection(t, d, "main")
+			fail := &dbkit.FailOnce{K: k, Forever: forever}
+			fail.Off.Store(true)
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: errorfs.Wrap(mem, fail)})
+			c := dbkit.MustCollection(t, d, "main")
 			if err := d.WaitForIndex(ctx); err != nil {
 				t.Fatal(err)
 			}
 			before := alteredStateOf(t, c)
 			after := before
-			fail.off.Store(false)
+			fail.Off.Store(false)
 			var err error
 			for i, step := range alterSteps {
 				what := fmt.Sprintf("write %d fails, and those after it: %v, step %d", k, forever, i)
@@ -118,7 +120,7 @@ func TestEveryFailedWriteOfAlter(t *testing.T) {
 				if err == nil {
 					continue
 				}
-				if !errors.Is(err, ErrFailed) && !errors.Is(err, errInjected) {
+				if !errors.Is(err, db.ErrFailed) && !errors.Is(err, dbkit.ErrInjected) {
 					t.Fatalf("%s: %v", what, err)
 				}
 				if i < len(alterSteps)-1 {
@@ -130,8 +132,8 @@ func TestEveryFailedWriteOfAlter(t *testing.T) {
 				}
 				break
 			}
-			hit := fail.hit()
-			fail.off.Store(true)
+			hit := fail.Hit()
+			fail.Off.Store(true)
 			checkAltered(t, fmt.Sprintf("write %d fails, and those after it: %v: %v", k, forever, err), mem, before, after)
 			if !hit {
 				if err != nil || k < 8 {
@@ -159,10 +161,10 @@ func afterStep(s alteredState, step int) alteredState {
 
 // A machine that stops while a collection is altered leaves it as it was or altered.
 func TestCrashesAroundAlter(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, noSync := range []bool{false, true} {
 		cr := newCrasher(t)
-		_, c := alterBase(t, &Options{FS: errorfs.Wrap(cr.mem, cr), NoSync: noSync})
+		_, c := alterBase(t, &db.Options{FS: errorfs.Wrap(cr.mem, cr), NoSync: noSync})
 		states := []alteredState{alteredStateOf(t, c)}
 		for i, step := range alterSteps {
 			cr.begin(i, fmt.Sprintf("NoSync %v, step %d", noSync, i), 1)

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -18,28 +20,19 @@ import (
 
 // audio is what the tests add.
 var (
-	audio = Modality{Name: "audio", Dim: 3}
-	place = Field{Name: "place", Type: String, Indexed: true}
+	audio = db.Modality{Name: "audio", Dim: 3}
+	place = db.Field{Name: "place", Type: db.String, Indexed: true}
 )
 
-func mustAlter(t testing.TB, c *Collection, a Alteration) {
+func mustAlter(t testing.TB, c *db.Collection, a db.Alteration) {
 	t.Helper()
 	if err := c.Alter(ctx, a); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func mustSchema(t testing.TB, c *Collection) Schema {
-	t.Helper()
-	s, err := c.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // sounds gives items vectors of audio that tell their classes.
-func sounds(items []*Item) {
+func sounds(items []*db.Item) {
 	for i, it := range items {
 		x := make([]float32, audio.Dim)
 		for j := range x {
@@ -55,16 +48,16 @@ func sounds(items []*Item) {
 // What is added is there for all handles, and at once for writes and filters; items that
 // were there lack it, and a snapshot shows what was there before.
 func TestAlter(t *testing.T) {
-	opts := &Options{FS: vfs.NewMem()}
-	d := mustOpen(t, "db", opts)
+	opts := &db.Options{FS: vfs.NewMem()}
+	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(40, synth.Config{Seed: 1})
+	items := dbkit.Pairs(40, synth.Config{Seed: 1})
 	putAll(t, c, items)
-	other, before := mustCollection(t, d, "main"), allItems(t, c)
+	other, before := dbkit.MustCollection(t, d, "main"), dbkit.AllItems(t, c)
 	snap, err := d.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -73,22 +66,22 @@ func TestAlter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := Alteration{AddModalities: []Modality{audio, {Name: "bag", Dim: 100, Sparse: true}}, AddFields: []Field{place, {Name: "note", Type: String}}}
+	a := db.Alteration{AddModalities: []db.Modality{audio, {Name: "bag", Dim: 100, Sparse: true}}, AddFields: []db.Field{place, {Name: "note", Type: db.String}}}
 	mustAlter(t, c, a)
-	want := Schema{Modalities: slices.Concat(pairsSchema.Modalities, a.AddModalities), Fields: slices.Concat(pairsSchema.Fields, a.AddFields)}
-	a.AddModalities[0].Dim, a.AddFields[0].Type = 99, Bool // what is given is the caller's own
-	for _, c := range []*Collection{c, other} {
-		if diff := cmp.Diff(want, mustSchema(t, c)); diff != "" {
+	want := db.Schema{Modalities: slices.Concat(dbkit.PairsSchema.Modalities, a.AddModalities), Fields: slices.Concat(dbkit.PairsSchema.Fields, a.AddFields)}
+	a.AddModalities[0].Dim, a.AddFields[0].Type = 99, db.Bool // what is given is the caller's own
+	for _, c := range []*db.Collection{c, other} {
+		if diff := cmp.Diff(want, dbkit.MustSchema(t, c)); diff != "" {
 			t.Error(diff)
 		}
 	}
-	equalItems(t, before, allItems(t, c))
-	added := &Item{Key: "k3", Vectors: map[string][]float32{"audio": {1, 2, 3}}, Sparse: map[string]Sparse{"bag": {Index: []uint32{99}, Value: []float32{1}}},
+	dbkit.EqualItems(t, before, dbkit.AllItems(t, c))
+	added := &db.Item{Key: "k3", Vectors: map[string][]float32{"audio": {1, 2, 3}}, Sparse: map[string]db.Sparse{"bag": {Index: []uint32{99}, Value: []float32{1}}},
 		Fields: map[string]any{"place": "Bern", "note": "x"}}
 	if _, err := other.Merge(ctx, added); err != nil {
 		t.Fatal(err)
 	}
-	check := func(c *Collection) {
+	check := func(c *db.Collection) {
 		t.Helper()
 		for where, want := range map[string]int{
 			"has(audio)": 1, "has(bag)": 1, "NOT has(audio)": 39, "has(image)": 40, "place = 'Bern'": 1, "place != 'Bern'": 0, "NOT place = 'Bern'": 39,
@@ -107,14 +100,14 @@ func TestAlter(t *testing.T) {
 	checkSpaces(t, d)
 
 	// The snapshot.
-	if diff := cmp.Diff(pairsSchema, mustSchema(t, then)); diff != "" {
+	if diff := cmp.Diff(dbkit.PairsSchema, dbkit.MustSchema(t, then)); diff != "" {
 		t.Error(diff)
 	}
-	equalItems(t, before, allItems(t, then))
-	if _, err := then.CountWhere(ctx, "has(audio)"); !errors.Is(err, ErrInvalid) {
+	dbkit.EqualItems(t, before, dbkit.AllItems(t, then))
+	if _, err := then.CountWhere(ctx, "has(audio)"); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("a modality of later: %v", err)
 	}
-	if err := then.Alter(ctx, a); !errors.Is(err, ErrReadOnly) {
+	if err := then.Alter(ctx, a); !errors.Is(err, db.ErrReadOnly) {
 		t.Errorf("a snapshot is altered: %v", err)
 	}
 	if err := snap.Close(); err != nil {
@@ -122,137 +115,128 @@ func TestAlter(t *testing.T) {
 	}
 
 	// And after opening again.
-	mustClose(t, d)
-	d = mustOpen(t, "db", opts)
-	c = mustCollection(t, d, "main")
-	if diff := cmp.Diff(want, mustSchema(t, c)); diff != "" {
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", opts)
+	c = dbkit.MustCollection(t, d, "main")
+	if diff := cmp.Diff(want, dbkit.MustSchema(t, c)); diff != "" {
 		t.Error(diff)
 	}
 	check(c)
-	checkSound(t, d, "opened again")
-	mustAlter(t, c, Alteration{AddFields: []Field{{Name: "third", Type: Bool}}})
-	if s := mustSchema(t, c); len(s.Fields) != len(want.Fields)+1 || len(s.Modalities) != len(want.Modalities) {
+	dbkit.CheckSound(t, d, "opened again")
+	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{Name: "third", Type: db.Bool}}})
+	if s := dbkit.MustSchema(t, c); len(s.Fields) != len(want.Fields)+1 || len(s.Modalities) != len(want.Modalities) {
 		t.Errorf("%+v", s)
 	}
-	mustClose(t, d)
-	if err := c.Alter(ctx, Alteration{AddFields: []Field{{Name: "late", Type: Bool}}}); !errors.Is(err, ErrClosed) {
+	dbkit.MustClose(t, d)
+	if err := c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "late", Type: db.Bool}}}); !errors.Is(err, db.ErrClosed) {
 		t.Error(err)
 	}
 }
 
 // What cannot be added is refused with what is wrong, and then nothing of it is added.
 func TestAlterRefuses(t *testing.T) {
-	opts := &Options{FS: vfs.NewMem()}
-	d := mustOpen(t, "db", opts)
+	opts := &db.Options{FS: vfs.NewMem()}
+	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	many := func(n int) (list []Modality) {
+	many := func(n int) (list []db.Modality) {
 		for i := range n {
-			list = append(list, Modality{Name: fmt.Sprint("m", i), Dim: 1})
+			list = append(list, db.Modality{Name: fmt.Sprint("m", i), Dim: 1})
 		}
 		return list
 	}
-	manyFields := make([]Field, MaxFields)
+	manyFields := make([]db.Field, db.MaxFields)
 	for i := range manyFields {
-		manyFields[i] = Field{Name: fmt.Sprint("f", i), Type: Bool}
+		manyFields[i] = db.Field{Name: fmt.Sprint("f", i), Type: db.Bool}
 	}
-	fresh := Field{Name: "fresh", Type: Int}
-	commits := mustStats(t, d).Sequence
+	fresh := db.Field{Name: "fresh", Type: db.Int}
+	commits := dbkit.MustStats(t, d).Sequence
 	for _, r := range []struct {
-		c    *Collection
-		a    Alteration
+		c    *db.Collection
+		a    db.Alteration
 		want error
 		says string
 	}{
-		{c, Alteration{}, ErrInvalid, `alter collection "main": neither modalities nor fields`},
-		{c, Alteration{AddModalities: []Modality{{Name: "image", Dim: 9}}, AddFields: []Field{fresh}}, ErrExists,
+		{c, db.Alteration{}, db.ErrInvalid, `alter collection "main": neither modalities nor fields`},
+		{c, db.Alteration{AddModalities: []db.Modality{{Name: "image", Dim: 9}}, AddFields: []db.Field{fresh}}, db.ErrExists,
 			`modality "image": collection "main" has a modality of that name, of dimension 8`},
-		{c, Alteration{AddModalities: []Modality{{Name: "year", Dim: 9}}}, ErrExists, `modality "year": collection "main" has a field of that name, of type int`},
-		{c, Alteration{AddFields: []Field{fresh, {Name: "text", Type: Int}}}, ErrExists, `field "text": collection "main" has a modality of that name`},
-		{c, Alteration{AddFields: []Field{fresh, {Name: "year", Type: Int, Indexed: true}}}, ErrExists, `field "year"`},
-		{c, Alteration{AddModalities: []Modality{audio, audio}}, ErrInvalid, `modality "audio": there is a modality of that name already`},
-		{c, Alteration{AddModalities: []Modality{audio}, AddFields: []Field{{Name: "audio", Type: Int}}}, ErrInvalid, `field "audio": there is a modality`},
-		{c, Alteration{AddModalities: []Modality{{Name: "audio"}}, AddFields: []Field{fresh}}, ErrInvalid, `modality "audio": 0 dimensions`},
-		{c, Alteration{AddFields: []Field{{Name: "audio", Type: "date"}}}, ErrInvalid, `unknown type "date"`},
-		{c, Alteration{AddFields: []Field{{Name: "a b", Type: Int}}}, ErrInvalid, `field name "a b"`},
-		{c, Alteration{AddModalities: many(MaxModalities - 1)}, ErrInvalid, "257 modalities, at most 256"},
-		{c, Alteration{AddFields: manyFields}, ErrInvalid, "1028 fields, at most 1024"},
-		{codes, Alteration{AddModalities: []Modality{audio}, AddFields: []Field{fresh}}, ErrInvalid, `modality "audio": the items of collection "codes" bring codes`},
+		{c, db.Alteration{AddModalities: []db.Modality{{Name: "year", Dim: 9}}}, db.ErrExists, `modality "year": collection "main" has a field of that name, of type int`},
+		{c, db.Alteration{AddFields: []db.Field{fresh, {Name: "text", Type: db.Int}}}, db.ErrExists, `field "text": collection "main" has a modality of that name`},
+		{c, db.Alteration{AddFields: []db.Field{fresh, {Name: "year", Type: db.Int, Indexed: true}}}, db.ErrExists, `field "year"`},
+		{c, db.Alteration{AddModalities: []db.Modality{audio, audio}}, db.ErrInvalid, `modality "audio": there is a modality of that name already`},
+		{c, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{{Name: "audio", Type: db.Int}}}, db.ErrInvalid, `field "audio": there is a modality`},
+		{c, db.Alteration{AddModalities: []db.Modality{{Name: "audio"}}, AddFields: []db.Field{fresh}}, db.ErrInvalid, `modality "audio": 0 dimensions`},
+		{c, db.Alteration{AddFields: []db.Field{{Name: "audio", Type: "date"}}}, db.ErrInvalid, `unknown type "date"`},
+		{c, db.Alteration{AddFields: []db.Field{{Name: "a b", Type: db.Int}}}, db.ErrInvalid, `field name "a b"`},
+		{c, db.Alteration{AddModalities: many(db.MaxModalities - 1)}, db.ErrInvalid, "257 modalities, at most 256"},
+		{c, db.Alteration{AddFields: manyFields}, db.ErrInvalid, "1028 fields, at most 1024"},
+		{codes, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{fresh}}, db.ErrInvalid, `modality "audio": the items of collection "codes" bring codes`},
 	} {
-		schema := mustSchema(t, r.c)
+		schema := dbkit.MustSchema(t, r.c)
 		err := r.c.Alter(ctx, r.a)
 		if !errors.Is(err, r.want) || !strings.Contains(fmt.Sprint(err), r.says) || strings.Count(fmt.Sprint(err), "fddhdb: ") != 1 {
 			t.Errorf("%+v: %v", r.a, err)
 		}
-		if diff := cmp.Diff(schema, mustSchema(t, r.c)); diff != "" {
+		if diff := cmp.Diff(schema, dbkit.MustSchema(t, r.c)); diff != "" {
 			t.Errorf("%+v: %s", r.a, diff)
 		}
 	}
-	if now := mustStats(t, d).Sequence; now != commits {
+	if now := dbkit.MustStats(t, d).Sequence; now != commits {
 		t.Errorf("%d commits", now-commits)
 	}
-	mustAlter(t, codes, Alteration{AddFields: []Field{{Name: "n", Type: Int, Indexed: true}}})
-	if _, err := codes.Put(ctx, &Item{Key: "k", Code: []byte{1, 2}, Fields: map[string]any{"n": 5}}); err != nil {
+	mustAlter(t, codes, db.Alteration{AddFields: []db.Field{{Name: "n", Type: db.Int, Indexed: true}}})
+	if _, err := codes.Put(ctx, &db.Item{Key: "k", Code: []byte{1, 2}, Fields: map[string]any{"n": 5}}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := codes.CountWhere(ctx, "n = 5"); n != 1 || err != nil {
 		t.Error(n, err)
 	}
-	mustAlter(t, c, Alteration{AddModalities: many(MaxModalities - 2), AddFields: manyFields[:MaxFields-4]}) // as many as there may be
+	mustAlter(t, c, db.Alteration{AddModalities: many(db.MaxModalities - 2), AddFields: manyFields[:db.MaxFields-4]}) // as many as there may be
 	if err := d.DropCollection(ctx, "codes"); err != nil {
 		t.Fatal(err)
 	}
-	if err := codes.Alter(ctx, Alteration{AddFields: []Field{fresh}}); !errors.Is(err, ErrNotFound) {
+	if err := codes.Alter(ctx, db.Alteration{AddFields: []db.Field{fresh}}); !errors.Is(err, db.ErrNotFound) {
 		t.Error("dropped: ", err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	opts.ReadOnly = true
-	d = mustOpen(t, "db", opts)
-	if err := mustCollection(t, d, "main").Alter(ctx, Alteration{AddFields: []Field{fresh}}); !errors.Is(err, ErrReadOnly) {
+	d = dbkit.MustOpen(t, "db", opts)
+	if err := dbkit.MustCollection(t, d, "main").Alter(ctx, db.Alteration{AddFields: []db.Field{fresh}}); !errors.Is(err, db.ErrReadOnly) {
 		t.Error("read-only: ", err)
 	}
-	if len(mustSchema(t, mustCollection(t, d, "main")).Modalities) != MaxModalities {
+	if len(dbkit.MustSchema(t, dbkit.MustCollection(t, d, "main")).Modalities) != db.MaxModalities {
 		t.Error("not as many as were added")
 	}
-}
-
-func mustStats(t testing.TB, d *DB) *Stats {
-	t.Helper()
-	s, err := d.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 // A model goes on with the modalities that it knows, and the next training learns the
 // others; what an older space cannot answer it says.
 func TestModelsOfAnAlteredCollection(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
 		t.Run(views.String(), func(t *testing.T) { checkModelsOfAnAlteredCollection(t, views) })
 	}
 }
 
 func checkModelsOfAnAlteredCollection(t *testing.T, views model.Views) {
-	d, c := openPairs(t)
-	items := pairs(90, synth.Config{Classes: 3, Seed: 3})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(90, synth.Config{Classes: 3, Seed: 3})
 	putAll(t, c, items[:60])
-	training := tinyTraining(1, views)
-	mustTrain(t, c, training)
-	query := Query{From: "image", To: "text", Vector: items[7].Vectors["image"], K: 90}
+	training := dbkit.TinyTraining(1, views)
+	dbkit.MustTrain(t, c, training)
+	query := db.Query{From: "image", To: "text", Vector: items[7].Vectors["image"], K: 90}
 	before, err := c.Search(ctx, query)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAlter(t, c, Alteration{AddModalities: []Modality{audio}, AddFields: []Field{place}})
+	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}})
 	after, err := c.Search(ctx, query)
 	if diff := cmp.Diff(before.Hits, after.Hits); diff != "" || err != nil {
 		t.Error(diff, err)
@@ -265,34 +249,34 @@ func checkModelsOfAnAlteredCollection(t *testing.T, views model.Views) {
 	if it, err := c.Get(ctx, "k80"); err != nil || it.Code != nil || it.Codes != nil {
 		t.Errorf("%+v, %v", it, err)
 	}
-	checkCodes(t, c, allItems(t, c))
-	checkSound(t, d, "altered")
+	checkCodes(t, c, dbkit.AllItems(t, c))
+	dbkit.CheckSound(t, d, "altered")
 	unlearned := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, ErrNoModel) || !strings.Contains(err.Error(), `knows nothing of modality "audio"`) || !strings.Contains(err.Error(), "train again") {
+		if !errors.Is(err, db.ErrNoModel) || !strings.Contains(err.Error(), `knows nothing of modality "audio"`) || !strings.Contains(err.Error(), "train again") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	from := Query{From: "audio", To: "text", Vector: []float32{1, 0, 0}, K: 90}
-	unlearned("search", second(c.Search(ctx, from)))
-	unlearned("all", second(c.SearchAll(ctx, []Query{from})))
-	unlearned("radius", second(c.CountRadius(ctx, from, 3)))
+	from := db.Query{From: "audio", To: "text", Vector: []float32{1, 0, 0}, K: 90}
+	unlearned("search", dbkit.Second(c.Search(ctx, from)))
+	unlearned("all", dbkit.Second(c.SearchAll(ctx, []db.Query{from})))
+	unlearned("radius", dbkit.Second(c.CountRadius(ctx, from, 3)))
 	_, _, err = c.EncodeQuery(ctx, from)
 	unlearned("encode a query", err)
-	_, _, err = c.Encode("image", &Item{Vectors: map[string][]float32{"audio": {1, 0, 0}}})
+	_, _, err = c.Encode("image", &db.Item{Vectors: map[string][]float32{"audio": {1, 0, 0}}})
 	unlearned("encode", err)
-	of := func(name string) Evaluation {
-		return Evaluation{Queries: map[string][][]float32{name: {items[88].Vectors[name], items[89].Vectors[name]}}, Labels: [][]string{items[88].Labels, items[89].Labels}}
+	of := func(name string) db.Evaluation {
+		return db.Evaluation{Queries: map[string][][]float32{name: {items[88].Vectors[name], items[89].Vectors[name]}}, Labels: [][]string{items[88].Labels, items[89].Labels}}
 	}
-	unlearned("evaluate", second(c.Evaluate(ctx, of("audio"))))
+	unlearned("evaluate", dbkit.Second(c.Evaluate(ctx, of("audio"))))
 	found, err := c.Evaluate(ctx, of("image"))
 	if err != nil || found[0].To != "text" || found[0].Hamming.Database != 89 {
 		t.Errorf("%+v, %v", found, err)
 	}
 	// What has it can be found by the codes that it has, unless codes are those of targets.
-	to := Query{From: "image", To: "audio", Vector: items[7].Vectors["image"], K: 90}
+	to := db.Query{From: "image", To: "audio", Vector: items[7].Vectors["image"], K: 90}
 	if views == model.ViewsTarget {
-		unlearned("target", second(c.Search(ctx, to)))
+		unlearned("target", dbkit.Second(c.Search(ctx, to)))
 		if len(found) != 1 {
 			t.Errorf("%+v", found)
 		}
@@ -303,20 +287,20 @@ func checkModelsOfAnAlteredCollection(t *testing.T, views model.Views) {
 	if err != nil || !s.Modalities[0].Learned || s.Modalities[2].Learned || s.Modalities[2].Items != 40 || s.CodedItems != 89 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	mustUpdate(t, c, UpdateOptions{Teacher: TeacherLabels})
-	checkSound(t, d, "updated")
+	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
+	dbkit.CheckSound(t, d, "updated")
 
 	// A reindexing keeps the model, a training learns.
-	re, err := c.Reindex(ctx, ReindexOptions{})
+	re, err := c.Reindex(ctx, db.ReindexOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlearned("reindexed", second(mustInSpace(t, c, re.Space).Search(ctx, from)))
+	unlearned("reindexed", dbkit.Second(mustInSpace(t, c, re.Space).Search(ctx, from)))
 	training.Map["audio"] = model.MapRBF
-	if tr := mustTrain(t, c, training); len(tr.LeftOut) > 0 {
+	if tr := dbkit.MustTrain(t, c, training); len(tr.LeftOut) > 0 {
 		t.Errorf("%+v", tr)
 	}
-	for _, q := range []Query{from, to, query} {
+	for _, q := range []db.Query{from, to, query} {
 		if res, err := c.Search(ctx, q); err != nil || len(res.Hits) == 0 {
 			t.Errorf("from %s to %s: %+v, %v", q.From, q.To, res, err)
 		}
@@ -324,36 +308,36 @@ func checkModelsOfAnAlteredCollection(t *testing.T, views model.Views) {
 	if it, err := c.Get(ctx, "k80"); err != nil || it.Code == nil && it.Codes["audio"].Code == nil {
 		t.Errorf("%+v, %v", it, err)
 	}
-	checkCodes(t, c, allItems(t, c))
-	unlearned("the space before", second(mustInSpace(t, c, 1).Search(ctx, from)))
-	checkSound(t, d, "trained")
+	checkCodes(t, c, dbkit.AllItems(t, c))
+	unlearned("the space before", dbkit.Second(mustInSpace(t, c, 1).Search(ctx, from)))
+	dbkit.CheckSound(t, d, "trained")
 	if _, err := c.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	unlearned("rolled back", second(c.Search(ctx, from)))
+	unlearned("rolled back", dbkit.Second(c.Search(ctx, from)))
 }
 
 // The pair of the only modality with itself is measured as long as the model knows no
 // other.
 func TestEvaluateWhatWasAlone(t *testing.T) {
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
-	defer mustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", Schema{Modalities: pairsSchema.Modalities[:1]})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: dbkit.PairsSchema.Modalities[:1]})
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(60, synth.Config{Classes: 3, Seed: 3})
+	items := dbkit.Pairs(60, synth.Config{Classes: 3, Seed: 3})
 	for _, it := range items {
 		delete(it.Vectors, "text")
 	}
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 6}})
-	e := Evaluation{Queries: map[string][][]float32{"image": {items[0].Vectors["image"]}}, Labels: [][]string{items[0].Labels}}
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 6}})
+	e := db.Evaluation{Queries: map[string][][]float32{"image": {items[0].Vectors["image"]}}, Labels: [][]string{items[0].Labels}}
 	before, err := c.Evaluate(ctx, e)
 	if err != nil || len(before) != 1 {
 		t.Fatal(before, err)
 	}
-	mustAlter(t, c, Alteration{AddModalities: []Modality{audio}})
+	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}})
 	after, err := c.Evaluate(ctx, e)
 	if err != nil || len(after) != 2 || after[1].To != "audio" || after[1].Hamming.Database != 0 {
 		t.Fatalf("%+v, %v", after, err)
@@ -370,10 +354,10 @@ func TestBatchesAcrossAlter(t *testing.T) {
 		if testing.Short() && n > bulkItems {
 			continue
 		}
-		d, c := openPairs(t)
+		d, c := dbkit.OpenPairs(t)
 		vector := map[string][]float32{"text": {1, 2, 3, 4, 5}}
 		b := d.NewBatch()
-		put := func(i int, it Item) {
+		put := func(i int, it db.Item) {
 			t.Helper()
 			it.Key = fmt.Sprint("k", i)
 			if err := b.Put(c, &it); err != nil {
@@ -381,14 +365,14 @@ func TestBatchesAcrossAlter(t *testing.T) {
 			}
 		}
 		for i := range n / 2 {
-			put(i, Item{Vectors: vector, Labels: []string{"old"}})
+			put(i, db.Item{Vectors: vector, Labels: []string{"old"}})
 		}
-		mustAlter(t, c, Alteration{AddModalities: []Modality{audio}, AddFields: []Field{place}})
+		mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}, AddFields: []db.Field{place}})
 		for i := n / 2; i < n; i++ {
-			put(i, Item{Vectors: map[string][]float32{"audio": {1, 2, 3}}, Fields: map[string]any{"place": "Bern"}})
+			put(i, db.Item{Vectors: map[string][]float32{"audio": {1, 2, 3}}, Fields: map[string]any{"place": "Bern"}})
 		}
 		if n < bulkItems { // items that are merged with what was checked before, and the other way round
-			for _, it := range []*Item{{Key: "k0", Vectors: map[string][]float32{"audio": {4, 5, 6}}}, {Key: "k9", Vectors: vector}} {
+			for _, it := range []*db.Item{{Key: "k0", Vectors: map[string][]float32{"audio": {4, 5, 6}}}, {Key: "k9", Vectors: vector}} {
 				if err := b.Merge(c, it); err != nil {
 					t.Fatal(err)
 				}
@@ -416,8 +400,8 @@ func TestBatchesAcrossAlter(t *testing.T) {
 	}
 
 	// A merge and an expectation that were made before.
-	d, c := openPairs(t)
-	if _, err := c.Put(ctx, &Item{Key: "a", Vectors: map[string][]float32{"image": make([]float32, 8)}}); err != nil {
+	d, c := dbkit.OpenPairs(t)
+	if _, err := c.Put(ctx, &db.Item{Key: "a", Vectors: map[string][]float32{"image": make([]float32, 8)}}); err != nil {
 		t.Fatal(err)
 	}
 	old, err := c.Get(ctx, "a")
@@ -425,10 +409,10 @@ func TestBatchesAcrossAlter(t *testing.T) {
 		t.Fatal(err)
 	}
 	merge, expect := d.NewBatch(), d.NewBatch()
-	merge.Merge(c, &Item{Key: "a", Vectors: map[string][]float32{"text": {1, 2, 3, 4, 5}}})
-	expect.PutIf(c, &Item{Key: "a"}, old)
-	mustAlter(t, c, Alteration{AddModalities: []Modality{audio}})
-	if _, err := c.Merge(ctx, &Item{Key: "a", Vectors: map[string][]float32{"audio": {1, 2, 3}}}); err != nil {
+	merge.Merge(c, &db.Item{Key: "a", Vectors: map[string][]float32{"text": {1, 2, 3, 4, 5}}})
+	expect.PutIf(c, &db.Item{Key: "a"}, old)
+	mustAlter(t, c, db.Alteration{AddModalities: []db.Modality{audio}})
+	if _, err := c.Merge(ctx, &db.Item{Key: "a", Vectors: map[string][]float32{"audio": {1, 2, 3}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := merge.Commit(ctx); err != nil {
@@ -438,7 +422,7 @@ func TestBatchesAcrossAlter(t *testing.T) {
 	if err != nil || len(it.Vectors) != 3 {
 		t.Errorf("%+v, %v", it, err)
 	}
-	if err := expect.Commit(ctx); !errors.Is(err, ErrConflict) {
+	if err := expect.Commit(ctx); !errors.Is(err, db.ErrConflict) {
 		t.Error(err)
 	}
 	checkSpaces(t, d)
@@ -446,51 +430,51 @@ func TestBatchesAcrossAlter(t *testing.T) {
 
 // A collection can be altered before its codes are in memory, and nothing is lost by it.
 func TestAlterRightAfterOpening(t *testing.T) {
-	opts := &Options{FS: vfs.NewMem()}
-	d := mustOpen(t, "db", opts)
+	opts := &db.Options{FS: vfs.NewMem()}
+	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const n = state.LoadAtOnce + 50
 	b := d.NewBatch()
 	for i := range n {
-		b.Put(c, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8)}})
+		b.Put(c, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8)}})
 	}
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	for i := range 2 {
-		d = mustOpen(t, "db", opts)
-		c = mustCollection(t, d, "main")
-		mustAlter(t, c, Alteration{AddFields: []Field{{Name: fmt.Sprint("f", i), Type: Int, Indexed: true}}})
+		d = dbkit.MustOpen(t, "db", opts)
+		c = dbkit.MustCollection(t, d, "main")
+		mustAlter(t, c, db.Alteration{AddFields: []db.Field{{Name: fmt.Sprint("f", i), Type: db.Int, Indexed: true}}})
 		if i == 0 { // it is closed before anybody has waited for the codes
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 		}
 	}
-	if _, err := c.Put(ctx, &Item{Key: "new", Code: []byte{1, 2}, Fields: map[string]any{"f0": 1, "f1": 2}}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2}, Fields: map[string]any{"f0": 1, "f1": 2}}); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := c.CountWhere(ctx, "f0 = 1 AND f1 = 2"); found != 1 || err != nil {
 		t.Error(found, err)
 	}
-	if res, err := c.Search(ctx, Query{Code: []byte{1, 2}, K: 2}); err != nil || len(res.Hits) != 2 || res.Hits[1].Distance != 0 {
+	if res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 2}); err != nil || len(res.Hits) != 2 || res.Hits[1].Distance != 0 {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if s := mustStats(t, d); s.Items != n+1 {
+	if s := dbkit.MustStats(t, d); s.Items != n+1 {
 		t.Errorf("%d items", s.Items)
 	}
-	checkSound(t, d, "altered")
+	dbkit.CheckSound(t, d, "altered")
 }
 
 // The schema may grow while everything else goes on.
 func TestAlterDuringEverything(t *testing.T) {
-	d, c := openPairs(t)
-	items := viewItems(120, 4)
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.ViewItems(120, 4)
 	putAll(t, c, items)
-	mustTrain(t, c, tinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
 	rounds := 4
 	var all sync.WaitGroup
 	do := func(f func(i int) error) {
@@ -504,15 +488,15 @@ func TestAlterDuringEverything(t *testing.T) {
 		})
 	}
 	do(func(i int) error {
-		return c.Alter(ctx, Alteration{AddModalities: []Modality{{Name: fmt.Sprint("m", i), Dim: 2}}, AddFields: []Field{{Name: fmt.Sprint("f", i), Type: Int, Indexed: true}}})
+		return c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{{Name: fmt.Sprint("m", i), Dim: 2}}, AddFields: []db.Field{{Name: fmt.Sprint("f", i), Type: db.Int, Indexed: true}}})
 	})
 	do(func(i int) error {
 		b := d.NewBatch()
 		for k := range 30 {
 			it := *items[(i*30+k)%120]
-			if s := mustSchema(t, c); k%2 == 0 {
+			if s := dbkit.MustSchema(t, c); k%2 == 0 {
 				it.Fields = map[string]any{s.Fields[len(s.Fields)-1].Name: true}
-				if len(s.Fields) > len(pairsSchema.Fields) {
+				if len(s.Fields) > len(dbkit.PairsSchema.Fields) {
 					it.Fields = map[string]any{s.Fields[len(s.Fields)-1].Name: k}
 				}
 			}
@@ -521,11 +505,11 @@ func TestAlterDuringEverything(t *testing.T) {
 		return b.Commit(ctx)
 	})
 	do(func(i int) error {
-		_, err := c.Train(ctx, tinyTraining(uint64(i), []model.Views{model.ViewsShared, model.ViewsTarget}[i%2]))
+		_, err := c.Train(ctx, dbkit.TinyTraining(uint64(i), []model.Views{model.ViewsShared, model.ViewsTarget}[i%2]))
 		return busy(err)
 	})
-	do(func(int) error { return busy(second(c.Update(ctx, UpdateOptions{Teacher: TeacherLabels}))) })
-	do(func(int) error { return busy(second(c.Reindex(ctx, ReindexOptions{}))) })
+	do(func(int) error { return busy(dbkit.Second(c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}))) })
+	do(func(int) error { return busy(dbkit.Second(c.Reindex(ctx, db.ReindexOptions{}))) })
 	do(func(i int) error {
 		s, err := d.Snapshot()
 		if err != nil {
@@ -536,7 +520,7 @@ func TestAlterDuringEverything(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		schema := mustSchema(t, then)
+		schema := dbkit.MustSchema(t, then)
 		for _, m := range schema.Modalities {
 			if _, err := then.CountWhere(ctx, "has("+m.Name+")"); err != nil {
 				return err
@@ -545,20 +529,20 @@ func TestAlterDuringEverything(t *testing.T) {
 		if len(schema.Modalities)-2 != len(schema.Fields)-4 {
 			return fmt.Errorf("half an alteration: %+v", schema)
 		}
-		_, err = then.Search(ctx, Query{From: "image", To: "text", Vector: items[0].Vectors["image"]})
+		_, err = then.Search(ctx, db.Query{From: "image", To: "text", Vector: items[0].Vectors["image"]})
 		return err
 	})
 	all.Wait()
-	if s := mustSchema(t, c); len(s.Modalities) != 2+rounds || len(s.Fields) != 4+rounds {
+	if s := dbkit.MustSchema(t, c); len(s.Modalities) != 2+rounds || len(s.Fields) != 4+rounds {
 		t.Errorf("%+v", s)
 	}
-	checkSound(t, d, "afterwards")
+	dbkit.CheckSound(t, d, "afterwards")
 	checkSpaces(t, d)
 }
 
 // busy is nil where others were at it.
 func busy(err error) error {
-	if errors.Is(err, ErrBusy) {
+	if errors.Is(err, db.ErrBusy) {
 		return nil
 	}
 	return err

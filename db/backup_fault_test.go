@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -20,17 +22,17 @@ import (
 func TestEveryFailedCallOfAStore(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		repo, mem := newMemStore(), vfs.NewMem()
-		d := mustOpen(t, "db", &Options{FS: mem})
-		c, err := d.CreateCollection(ctx, "main", pairsSchema)
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 		if err != nil {
 			t.Fatal(err)
 		}
-		items := pairs(100, synth.Config{})
+		items := dbkit.Pairs(100, synth.Config{})
 		putAll(t, c, items[:10])
-		first := mustBackup(t, d, repo, BackupOptions{})
+		first := mustBackup(t, d, repo, db.BackupOptions{})
 		want := context.Canceled
 		if !cancelled {
-			want = errInjected
+			want = dbkit.ErrInjected
 		}
 		// try does something with a store of which call k fails, for all k.
 		try := func(what string, prepare func(), do func(ctx context.Context, s backup.Store) error) {
@@ -65,7 +67,7 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 				n++
 			}
 		}, func(ctx context.Context, s backup.Store) error {
-			_, err := d.Backup(ctx, s, BackupOptions{})
+			_, err := d.Backup(ctx, s, db.BackupOptions{})
 			return err
 		})
 		soundRepository(t, repo)
@@ -74,7 +76,7 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, func(ctx context.Context, s backup.Store) error {
-			_, err := Restore(ctx, s, "r", &Options{FS: mem}, RestoreOptions{ID: first.ID})
+			_, err := db.Restore(ctx, s, "r", &db.Options{FS: mem}, db.RestoreOptions{ID: first.ID})
 			if _, serr := mem.Stat("r"); err != nil && !errors.Is(serr, fs.ErrNotExist) {
 				t.Errorf("after %v the folder is there", err)
 			}
@@ -89,29 +91,29 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 		if v := soundRepository(t, repo); v.Backups == 0 {
 			t.Error("no backup is left")
 		}
-		r := restored(t, repo, RestoreOptions{})
+		r := restored(t, repo, db.RestoreOptions{})
 		sameContents(t, d, r)
-		mustClose(t, r)
-		mustClose(t, d)
+		dbkit.MustClose(t, r)
+		dbkit.MustClose(t, d)
 	}
 }
 
 // failAt fails the k-th operation on files, once it is armed.
 type failAt struct {
-	failOnce
+	dbkit.FailOnce
 	armed bool
 	path  string // of what has failed
 }
 
 func (f *failAt) MaybeError(op errorfs.Op) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.fired || !f.armed {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if f.Fired || !f.armed {
 		return nil
 	}
-	if f.k--; f.k < 0 {
-		f.fired, f.path = true, op.Path
-		return errInjected
+	if f.K--; f.K < 0 {
+		f.Fired, f.path = true, op.Path
+		return dbkit.ErrInjected
 	}
 	return nil
 }
@@ -119,36 +121,36 @@ func (f *failAt) MaybeError(op errorfs.Op) error {
 // Whichever operation on the files of a restore fails: there is no database, or, if the
 // restore says so, the whole; and another restore puts it there.
 func TestEveryFailedOperationOfARestore(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	_, repo := memWorld(t)
 	for k := 0; ; k++ {
-		if !sampled(k, 3) {
+		if !dbkit.Sampled(k, 3) {
 			continue
 		}
 		mem := vfs.NewMem()
-		fail := &failAt{failOnce: failOnce{k: k}, armed: true}
-		_, err := Restore(ctx, repo, "r", &Options{FS: errorfs.Wrap(mem, fail)}, RestoreOptions{})
-		opts := &Options{FS: mem, MustExist: true}
+		fail := &failAt{FailOnce: dbkit.FailOnce{K: k}, armed: true}
+		_, err := db.Restore(ctx, repo, "r", &db.Options{FS: errorfs.Wrap(mem, fail)}, db.RestoreOptions{})
+		opts := &db.Options{FS: mem, MustExist: true}
 		if err != nil {
-			if !fail.fired || !strings.HasPrefix(err.Error(), "fddhdb: ") {
+			if !fail.Fired || !strings.HasPrefix(err.Error(), "fddhdb: ") {
 				t.Fatalf("operation %d, %s: %v", k, fail.path, err)
 			}
-			if d, err := Open("r", opts); !errors.Is(err, ErrNotDatabase) {
+			if d, err := db.Open("r", opts); !errors.Is(err, db.ErrNotDatabase) {
 				if err == nil {
 					d.Close()
 				}
 				t.Fatalf("operation %d, %s: after a restore that failed: %v", k, fail.path, err)
 			}
-			if _, err := Restore(ctx, repo, "r", &Options{FS: mem}, RestoreOptions{}); err != nil {
+			if _, err := db.Restore(ctx, repo, "r", &db.Options{FS: mem}, db.RestoreOptions{}); err != nil {
 				t.Fatalf("operation %d, %s: again: %v", k, fail.path, err)
 			}
 		}
-		d := mustOpen(t, "r", opts)
-		if n, err := mustCollection(t, d, "main").Count(); n != 20 || err != nil {
+		d := dbkit.MustOpen(t, "r", opts)
+		if n, err := dbkit.MustCollection(t, d, "main").Count(); n != 20 || err != nil {
 			t.Fatalf("operation %d: %d items, %v", k, n, err)
 		}
-		mustClose(t, d)
-		if !fail.fired {
+		dbkit.MustClose(t, d)
+		if !fail.Fired {
 			t.Logf("%d operations failed in turn", k)
 			return
 		}
@@ -158,40 +160,40 @@ func TestEveryFailedOperationOfARestore(t *testing.T) {
 // Whichever operation on files fails during a backup: the backup fails or is whole, and
 // unless it was one on the store itself, the database goes on.
 func TestEveryFailedOperationOfABackup(t *testing.T) {
-	longTest(t)
-	items := pairs(10_000, synth.Config{})
+	dbkit.LongTest(t)
+	items := dbkit.Pairs(10_000, synth.Config{})
 	mem, repo := memWorld(t)
 	for k := 0; ; k++ {
-		if !sampled(k, 3) {
+		if !dbkit.Sampled(k, 3) {
 			continue
 		}
-		fail := &failAt{failOnce: failOnce{k: k}}
-		d := mustOpen(t, "db", &Options{FS: errorfs.Wrap(mem, fail)})
-		c := mustCollection(t, d, "main")
+		fail := &failAt{FailOnce: dbkit.FailOnce{K: k}}
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: errorfs.Wrap(mem, fail)})
+		c := dbkit.MustCollection(t, d, "main")
 		if _, err := c.Put(ctx, items[k]); err != nil {
 			t.Fatal(err)
 		}
-		fail.mu.Lock()
+		fail.Mu.Lock()
 		fail.armed = true
-		fail.mu.Unlock()
-		m, err := d.Backup(ctx, repo, BackupOptions{})
-		fail.mu.Lock()
-		fired, path := fail.fired, fail.path
+		fail.Mu.Unlock()
+		m, err := d.Backup(ctx, repo, db.BackupOptions{})
+		fail.Mu.Lock()
+		fired, path := fail.Fired, fail.path
 		fail.armed = false
-		fail.mu.Unlock()
+		fail.Mu.Unlock()
 		if err == nil && k%5 == 0 {
-			r := restored(t, repo, RestoreOptions{ID: m.ID})
+			r := restored(t, repo, db.RestoreOptions{ID: m.ID})
 			sameContents(t, d, r)
-			mustClose(t, r)
+			dbkit.MustClose(t, r)
 		}
 		if err != nil && (!fired || !strings.HasPrefix(err.Error(), "fddhdb: ")) {
 			t.Fatalf("operation %d, %s: %v", k, path, err)
 		}
-		_, err = c.Put(ctx, &Item{Key: "after"})
-		if err != nil && strings.HasSuffix(path, ".sst") && !strings.Contains(path, store.CheckpointsName) && !errors.Is(err, ErrFailed) {
-			_, err = c.Put(ctx, &Item{Key: "after"}) // it waited for the same reading of a table, which can be read again
+		_, err = c.Put(ctx, &db.Item{Key: "after"})
+		if err != nil && strings.HasSuffix(path, ".sst") && !strings.Contains(path, store.CheckpointsName) && !errors.Is(err, db.ErrFailed) {
+			_, err = c.Put(ctx, &db.Item{Key: "after"}) // it waited for the same reading of a table, which can be read again
 		}
-		if err != nil && (strings.Contains(path, store.CheckpointsName) || !errors.Is(err, ErrFailed)) {
+		if err != nil && (strings.Contains(path, store.CheckpointsName) || !errors.Is(err, db.ErrFailed)) {
 			t.Fatalf("operation %d, %s: a write: %v", k, path, err)
 		}
 		if cerr := d.Close(); cerr != nil && err == nil {
@@ -209,13 +211,13 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 func memWorld(t *testing.T) (vfs.FS, *memStore) {
 	t.Helper()
 	repo, mem := newMemStore(), vfs.NewMem()
-	d := mustOpen(t, "db", &Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(20, synth.Config{}))
-	mustBackup(t, d, repo, BackupOptions{})
-	mustClose(t, d)
+	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
+	mustBackup(t, d, repo, db.BackupOptions{})
+	dbkit.MustClose(t, d)
 	return mem, repo
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"flag"
@@ -7,6 +7,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 var backupItems = flag.Int("backup.items", 0, "how many items TestBytesOfTheNextBackup makes; a million for the figures of docs/DURABILITY.md")
@@ -19,9 +22,9 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 	if n == 0 {
 		t.Skip("takes minutes: -backup.items 1000000")
 	}
-	d := mustOpen(t, t.TempDir(), nil)
-	defer mustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", Schema{Modalities: []Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}})
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +46,7 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 				for j := range x {
 					x[j] = centres[class][j] + float32(r.NormFloat64())
 				}
-				err := b.Put(c, &Item{
+				err := b.Put(c, &db.Item{
 					Key: fmt.Sprint(key()), Labels: []string{fmt.Sprint("class", class)},
 					Vectors: map[string][]float32{"image": x[:128], "text": x[128:]},
 				})
@@ -62,7 +65,7 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 	back := func(what string) float64 {
 		atRest(d)
 		start := time.Now()
-		m := mustBackup(t, d, repo, BackupOptions{})
+		m := mustBackup(t, d, repo, db.BackupOptions{})
 		share := float64(m.BytesNew) / float64(m.BytesTotal)
 		t.Logf("%s: %.1f s, %d of %d bytes are new: %.2f %%", what, time.Since(start).Seconds(), m.BytesNew, m.BytesTotal, 100*share)
 		return share
@@ -73,7 +76,7 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 	}
 	first := min(n, 20_000)
 	put(first, first, appended)
-	mustTrain(t, c, TrainOptions{})
+	dbkit.MustTrain(t, c, db.TrainOptions{})
 	put(n-first, min(n-first, 98_000), appended)
 	back("first")
 	back("again, without a change")
@@ -91,19 +94,19 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 	}
 	dir := t.TempDir()
 	start := time.Now()
-	if _, err := Restore(ctx, repo, dir, nil, RestoreOptions{}); err != nil {
+	if _, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("restored and verified: %.1f s", time.Since(start).Seconds())
-	other := mustOpen(t, dir, &Options{MustExist: true})
-	defer mustClose(t, other)
+	other := dbkit.MustOpen(t, dir, &db.Options{MustExist: true})
+	defer dbkit.MustClose(t, other)
 	for range 100 {
-		q := Query{From: "image", To: "text", Key: fmt.Sprint(written()), K: 50}
+		q := db.Query{From: "image", To: "text", Key: fmt.Sprint(written()), K: 50}
 		want, err := c.Search(ctx, q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := mustCollection(t, other, "main").Search(ctx, q)
+		got, err := dbkit.MustCollection(t, other, "main").Search(ctx, q)
 		if err != nil || !slices.Equal(got.Hits, want.Hits) {
 			t.Errorf("%s: %v, or other hits", q.Key, err)
 		}
@@ -111,9 +114,9 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 }
 
 // atRest waits until the store has nothing to compact any more.
-func atRest(d *DB) {
+func atRest(d *db.DB) {
 	for quiet := 0; quiet < 20; quiet++ {
-		if m := d.state.Engine.DB.Metrics(); m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 {
+		if m := db.State(d).Engine.DB.Metrics(); m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 {
 			quiet = 0
 		}
 		time.Sleep(100 * time.Millisecond)

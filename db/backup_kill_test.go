@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bufio"
@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -96,8 +98,8 @@ func TestKilledBackupsAndPrunes(t *testing.T) {
 	if newest == "" {
 		t.Fatal("no backup was completed")
 	}
-	d := restored(t, repo, RestoreOptions{})
-	if n, err := mustCollection(t, d, "main").Count(); err != nil || n < items[newest] {
+	d := restored(t, repo, db.RestoreOptions{})
+	if n, err := dbkit.MustCollection(t, d, "main").Count(); err != nil || n < items[newest] {
 		t.Errorf("%d items in the newest backup, %d were written before one: %v", n, items[newest], err)
 	}
 	t.Logf("%d backups reported by %d processes that were killed", len(items), kills)
@@ -113,14 +115,14 @@ func TestProcessThatIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := mustOpen(t, filepath.Join(root, "db"), nil)
+	d := dbkit.MustOpen(t, filepath.Join(root, "db"), nil)
 	c, err := d.Collection("main")
 	if err != nil {
-		if c, err = d.CreateCollection(ctx, "main", pairsSchema); err != nil {
+		if c, err = d.CreateCollection(ctx, "main", dbkit.PairsSchema); err != nil {
 			t.Fatal(err)
 		}
 	}
-	mustBackup(t, d, repo, BackupOptions{})
+	mustBackup(t, d, repo, db.BackupOptions{})
 	go func() {
 		for {
 			if _, err := backup.Prune(ctx, repo, backup.PruneOptions{Keep: keptAfterKills}); err != nil {
@@ -128,7 +130,7 @@ func TestProcessThatIsKilled(t *testing.T) {
 			}
 		}
 	}()
-	items := pairs(50, synth.Config{})
+	items := dbkit.Pairs(50, synth.Config{})
 	for {
 		n, err := c.Count()
 		if err != nil {
@@ -138,7 +140,7 @@ func TestProcessThatIsKilled(t *testing.T) {
 			it.Key = fmt.Sprint(n + i)
 		}
 		putAll(t, c, items)
-		m := mustBackup(t, d, repo, BackupOptions{})
+		m := mustBackup(t, d, repo, db.BackupOptions{})
 		fmt.Printf("backup %s %d\n", m.ID, n+len(items))
 	}
 }

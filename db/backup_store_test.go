@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/backup/storetest"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // memStore is a store of backups in memory, of which a state can be kept.
@@ -61,7 +62,7 @@ func (s *failingStore) call(ctx context.Context) error {
 		s.cancel()
 		return ctx.Err()
 	}
-	return errInjected
+	return dbkit.ErrInjected
 }
 
 func (s *failingStore) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error {

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"cmp"
@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -28,7 +30,7 @@ func mustFolder(t testing.TB) backup.Store {
 	return repo
 }
 
-func mustBackup(t testing.TB, d *DB, repo backup.Store, opt BackupOptions) *backup.Manifest {
+func mustBackup(t testing.TB, d *db.DB, repo backup.Store, opt db.BackupOptions) *backup.Manifest {
 	t.Helper()
 	m, err := d.Backup(ctx, repo, opt)
 	if err != nil {
@@ -38,10 +40,10 @@ func mustBackup(t testing.TB, d *DB, repo backup.Store, opt BackupOptions) *back
 }
 
 // restored restores a backup and opens the database, to be closed at the end of the test.
-func restored(t testing.TB, repo backup.Store, opt RestoreOptions) *DB {
+func restored(t testing.TB, repo backup.Store, opt db.RestoreOptions) *db.DB {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "restored")
-	if _, err := Restore(ctx, repo, dir, nil, opt); err != nil {
+	if _, err := db.Restore(ctx, repo, dir, nil, opt); err != nil {
 		t.Fatal(err)
 	}
 	for _, left := range []string{store.RestoringName, store.MarkerName + ".tmp"} {
@@ -49,7 +51,7 @@ func restored(t testing.TB, repo backup.Store, opt RestoreOptions) *DB {
 			t.Errorf("the restored folder has %s: %v", left, err)
 		}
 	}
-	d := mustOpen(t, dir, &Options{MustExist: true})
+	d := dbkit.MustOpen(t, dir, &db.Options{MustExist: true})
 	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
@@ -66,13 +68,13 @@ func soundRepository(t testing.TB, repo backup.Store) *backup.Verification {
 
 // Each backup answers as the database did when it was made, whatever came after it.
 func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	repo := newMemStore()
-	d, c := openPairs(t)
-	items := pairs(260, synth.Config{Missing: .2})
-	var snaps []*Snapshot
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(260, synth.Config{Missing: .2})
+	var snaps []*db.Snapshot
 	var made []*backup.Manifest
-	moment := func(opt BackupOptions) {
+	moment := func(opt db.BackupOptions) {
 		s, err := d.Snapshot()
 		if err != nil {
 			t.Fatal(err)
@@ -81,24 +83,24 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 		made = append(made, mustBackup(t, d, repo, opt))
 	}
 	putAll(t, c, items[:200])
-	moment(BackupOptions{})
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 10}})
-	moment(BackupOptions{Compress: true})
+	moment(db.BackupOptions{})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 10}})
+	moment(db.BackupOptions{Compress: true})
 	for _, it := range items[200:] {
 		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}
-	moment(BackupOptions{})
+	moment(db.BackupOptions{})
 	for i := range 50 {
 		if _, err := c.Delete(ctx, items[3*i].Key); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Update(ctx, UpdateOptions{}); err != nil {
+	if _, err := c.Update(ctx, db.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	moment(BackupOptions{Compress: true})
+	moment(db.BackupOptions{Compress: true})
 	for i, m := range made {
 		if m.Database != d.UUID() || i > 0 && m.Sequence <= made[i-1].Sequence {
 			t.Errorf("backup %d: %+v", i, m)
@@ -107,18 +109,18 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := restored(t, repo, RestoreOptions{ID: m.ID})
-		if r.state.Committer.Sequence != m.Sequence || r.UUID() != d.UUID() {
-			t.Errorf("backup %d: commit sequence %d of %d", i, r.state.Committer.Sequence, m.Sequence)
+		r := restored(t, repo, db.RestoreOptions{ID: m.ID})
+		if db.State(r).Committer.Sequence != m.Sequence || r.UUID() != d.UUID() {
+			t.Errorf("backup %d: commit sequence %d of %d", i, db.State(r).Committer.Sequence, m.Sequence)
 		}
 		if i == 0 { // it has no codes to ask for
-			if n, _ := mustCollection(t, r, "main").Count(); n != 200 {
+			if n, _ := dbkit.MustCollection(t, r, "main").Count(); n != 200 {
 				t.Errorf("%d items", n)
 			}
 		} else {
-			sameAnswers(t, then, mustCollection(t, r, "main"))
+			sameAnswers(t, then, dbkit.MustCollection(t, r, "main"))
 		}
-		mustClose(t, r)
+		dbkit.MustClose(t, r)
 	}
 	for _, s := range snaps {
 		s.Close()
@@ -130,20 +132,20 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 // was made of. Their tables have the same numbers, and other contents.
 func TestRestoredDatabaseHasBackupsOfItsOwn(t *testing.T) {
 	repo := mustFolder(t)
-	d, c := openPairs(t)
-	items := pairs(300, synth.Config{})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(300, synth.Config{})
 	putAll(t, c, items[:100])
-	mustBackup(t, d, repo, BackupOptions{})
-	r := restored(t, repo, RestoreOptions{})
+	mustBackup(t, d, repo, db.BackupOptions{})
+	r := restored(t, repo, db.RestoreOptions{})
 	for i := range 4 {
 		at := 100 + 50*i
 		putAll(t, c, items[at:at+25])
-		putAll(t, mustCollection(t, r, "main"), items[at+25:at+50])
-		for _, of := range []*DB{d, r} {
-			m := mustBackup(t, of, repo, BackupOptions{})
-			again := restored(t, repo, RestoreOptions{ID: m.ID})
+		putAll(t, dbkit.MustCollection(t, r, "main"), items[at+25:at+50])
+		for _, of := range []*db.DB{d, r} {
+			m := mustBackup(t, of, repo, db.BackupOptions{})
+			again := restored(t, repo, db.RestoreOptions{ID: m.ID})
 			sameContents(t, of, again)
-			mustClose(t, again)
+			dbkit.MustClose(t, again)
 		}
 	}
 	soundRepository(t, repo)
@@ -153,10 +155,10 @@ func TestRestoredDatabaseHasBackupsOfItsOwn(t *testing.T) {
 // that it was in: all writes before the backup, and of those during it the first ones.
 func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	repo := newMemStore()
-	d, c := openPairs(t)
-	items := pairs(4000, synth.Config{})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(4000, synth.Config{})
 	putAll(t, c, items[:300])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
 	var written atomic.Int64
 	written.Store(300)
 	stop := make(chan struct{})
@@ -184,11 +186,11 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 			}
 			var err error
 			if round%2 == 0 {
-				_, err = c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}, Activate: true})
+				_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}, Activate: true})
 			} else {
-				_, err = c.Reindex(ctx, ReindexOptions{})
+				_, err = c.Reindex(ctx, db.ReindexOptions{})
 			}
-			if err != nil && !errors.Is(err, ErrBusy) {
+			if err != nil && !errors.Is(err, db.ErrBusy) {
 				t.Error(err)
 				return
 			}
@@ -200,11 +202,11 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	}
 	for range rounds {
 		before := int(written.Load())
-		m := mustBackup(t, d, repo, BackupOptions{})
+		m := mustBackup(t, d, repo, db.BackupOptions{})
 		after := int(written.Load())
-		r := restored(t, repo, RestoreOptions{ID: m.ID})
+		r := restored(t, repo, db.RestoreOptions{ID: m.ID})
 		there := map[string]bool{}
-		for _, it := range allItems(t, mustCollection(t, r, "main")) {
+		for _, it := range dbkit.AllItems(t, dbkit.MustCollection(t, r, "main")) {
 			there[it.Key] = true
 		}
 		n := len(there)
@@ -216,65 +218,65 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 				t.Errorf("%s of the first %d is missing", it.Key, n)
 			}
 		}
-		mustClose(t, r)
+		dbkit.MustClose(t, r)
 	}
 	close(stop)
 	busy.Wait()
 	soundRepository(t, repo)
-	mustClose(t, d)
-	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.CheckpointsName, store.StoreName) {
+	dbkit.MustClose(t, d)
+	if got := listing(t, db.State(d).Engine.Dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.CheckpointsName, store.StoreName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
 
 // What a backup that was killed has left in the folder is removed by opening.
 func TestLeftoversOfBackupsGo(t *testing.T) {
-	d, _ := openPairs(t)
-	mustClose(t, d)
-	left := filepath.Join(d.dir, store.CheckpointsName, "0123", store.StoreName)
+	d, _ := dbkit.OpenPairs(t)
+	dbkit.MustClose(t, d)
+	left := filepath.Join(db.State(d).Engine.Dir, store.CheckpointsName, "0123", store.StoreName)
 	if err := os.MkdirAll(left, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, mustOpen(t, d.dir, nil))
-	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.StoreName) {
+	dbkit.MustClose(t, dbkit.MustOpen(t, db.State(d).Engine.Dir, nil))
+	if got := listing(t, db.State(d).Engine.Dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.StoreName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
 
 func TestRestoreRefuses(t *testing.T) {
 	repo := mustFolder(t)
-	if _, err := Restore(ctx, repo, filepath.Join(t.TempDir(), "x"), nil, RestoreOptions{}); !errors.Is(err, backup.ErrNotRepository) {
+	if _, err := db.Restore(ctx, repo, filepath.Join(t.TempDir(), "x"), nil, db.RestoreOptions{}); !errors.Is(err, backup.ErrNotRepository) {
 		t.Errorf("an empty store: %v", err)
 	}
-	d, c := openPairs(t)
-	putAll(t, c, pairs(10, synth.Config{}))
-	first := mustBackup(t, d, repo, BackupOptions{})
-	second := mustBackup(t, d, repo, BackupOptions{})
+	d, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(10, synth.Config{}))
+	first := mustBackup(t, d, repo, db.BackupOptions{})
+	second := mustBackup(t, d, repo, db.BackupOptions{})
 	full := folderIn(t, map[string]string{"notes.txt": "x"})
 	dir := filepath.Join(t.TempDir(), "x")
 	for what, c := range map[string]struct {
 		dir  string
-		opt  RestoreOptions
+		opt  db.RestoreOptions
 		want error
 	}{
-		"a folder of something else": {full, RestoreOptions{}, ErrExists},
-		"the database itself":        {d.dir, RestoreOptions{}, ErrExists},
-		"an unknown id":              {dir, RestoreOptions{ID: "1999"}, backup.ErrNotFound},
-		"an ambiguous id":            {dir, RestoreOptions{ID: "2"}, backup.ErrInvalid},
-		"an early time":              {dir, RestoreOptions{Before: first.Time.Add(-time.Second)}, backup.ErrNotFound},
-		"another database":           {dir, RestoreOptions{Database: "ffff"}, backup.ErrNotFound},
+		"a folder of something else": {full, db.RestoreOptions{}, db.ErrExists},
+		"the database itself":        {db.State(d).Engine.Dir, db.RestoreOptions{}, db.ErrExists},
+		"an unknown id":              {dir, db.RestoreOptions{ID: "1999"}, backup.ErrNotFound},
+		"an ambiguous id":            {dir, db.RestoreOptions{ID: "2"}, backup.ErrInvalid},
+		"an early time":              {dir, db.RestoreOptions{Before: first.Time.Add(-time.Second)}, backup.ErrNotFound},
+		"another database":           {dir, db.RestoreOptions{Database: "ffff"}, backup.ErrNotFound},
 	} {
-		if _, err := Restore(ctx, repo, c.dir, nil, c.opt); !errors.Is(err, c.want) || strings.Count(err.Error(), "fddhdb: ") != 1 {
+		if _, err := db.Restore(ctx, repo, c.dir, nil, c.opt); !errors.Is(err, c.want) || strings.Count(err.Error(), "fddhdb: ") != 1 {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a restore that was refused has made a folder: %v", err)
 	}
-	if m, err := Restore(ctx, repo, dir, nil, RestoreOptions{Before: first.Time}); err != nil || m.ID != first.ID {
+	if m, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{Before: first.Time}); err != nil || m.ID != first.ID {
 		t.Errorf("by time: %v, %v", m, err)
 	}
-	if m, err := Restore(ctx, repo, t.TempDir(), nil, RestoreOptions{ID: second.ID[:len(second.ID)-2]}); err != nil || m.ID != second.ID {
+	if m, err := db.Restore(ctx, repo, t.TempDir(), nil, db.RestoreOptions{ID: second.ID[:len(second.ID)-2]}); err != nil || m.ID != second.ID {
 		t.Errorf("by the beginning of an id, to an empty folder: %v, %v", m, err)
 	}
 }
@@ -282,8 +284,8 @@ func TestRestoreRefuses(t *testing.T) {
 // A damaged object, and one that is missing, are found by verify and by restore, which
 // leaves nothing in place.
 func TestDamagedBackups(t *testing.T) {
-	d, c := openPairs(t)
-	putAll(t, c, pairs(50, synth.Config{}))
+	d, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(50, synth.Config{}))
 	for what, harm := range map[string]func(path string) error{
 		"missing":  os.Remove,
 		"emptied":  func(path string) error { return os.Truncate(path, 0) },
@@ -296,7 +298,7 @@ func TestDamagedBackups(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := mustBackup(t, d, repo, BackupOptions{Compress: compress})
+			m := mustBackup(t, d, repo, db.BackupOptions{Compress: compress})
 			largest := slices.MaxFunc(m.Files, func(a, b backup.File) int { return cmp.Compare(a.Size, b.Size) })
 			piece := largest.Pieces[0]
 			path := filepath.Join(root, "objects", string(piece[:2]), string(piece))
@@ -304,7 +306,7 @@ func TestDamagedBackups(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := filepath.Join(t.TempDir(), "restored")
-			if _, err := Restore(ctx, repo, dir, nil, RestoreOptions{}); !errors.Is(err, backup.ErrDamaged) {
+			if _, err := db.Restore(ctx, repo, dir, nil, db.RestoreOptions{}); !errors.Is(err, backup.ErrDamaged) {
 				t.Errorf("%s: restore: %v", what, err)
 			}
 			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
@@ -15,23 +17,23 @@ import (
 // The memory for tables goes to the space that everybody searches; another one gets what
 // is left, and all of it when it takes that one's place.
 func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
-	items := pairs(9000, synth.Config{Seed: 11, Classes: 40, LabelsPerItem: 2, Noise: 1.5})
+	items := dbkit.Pairs(9000, synth.Config{Seed: 11, Classes: 40, LabelsPerItem: 2, Noise: 1.5})
 	for i, it := range items {
 		if i > 200 {
 			it.Labels = nil
 		}
 	}
-	opt := TrainOptions{Options: model.Options{Bits: 64, Anchors: 20, Seed: 1}, Rows: 200}
+	opt := db.TrainOptions{Options: model.Options{Bits: 64, Anchors: 20, Seed: 1}, Rows: 200}
 	fs := vfs.NewMem()
-	world := func(budget int64) (*DB, *Collection) {
-		d := mustOpen(t, "db", &Options{FS: fs, IndexCacheBytes: budget})
+	world := func(budget int64) (*db.DB, *db.Collection) {
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, IndexCacheBytes: budget})
 		c, err := d.Collection("main")
 		if err != nil {
-			if c, err = d.CreateCollection(ctx, "main", pairsSchema); err != nil {
+			if c, err = d.CreateCollection(ctx, "main", dbkit.PairsSchema); err != nil {
 				t.Fatal(err)
 			}
 			putAll(t, c, items)
-			mustTrain(t, c, opt)
+			dbkit.MustTrain(t, c, opt)
 		}
 		if err := d.WaitForIndex(ctx); err != nil {
 			t.Fatal(err)
@@ -40,7 +42,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 	}
 	d, c := world(0)
 	codes := inSpace(t, c, 1).Sets[0].Codes
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	if codes < 3000 {
 		t.Fatalf("%d codes", codes)
 	}
@@ -65,7 +67,7 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 			t.Errorf("%s: %d bytes of tables, %v", what, s.IndexBytes, err)
 		}
 	}
-	if _, err := c.Reindex(ctx, ReindexOptions{}); err != nil {
+	if _, err := c.Reindex(ctx, db.ReindexOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	check("standing by", "true", "false")
@@ -73,14 +75,14 @@ func TestActiveSpacesHaveTheirTablesFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("active", "false", "true")
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	d, c = world(budget)
-	if err := d.waitForCodes(context.Background()); err != nil {
+	if err := db.WaitForCodes(d, context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	check("opened again", "false", "true")
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	d, c = world(-1)
 	check("without any", "false", "false")
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }

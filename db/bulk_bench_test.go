@@ -1,45 +1,32 @@
-package db
+package db_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
-
-// randomCodes returns n codes of so many bits.
-func randomCodes(n, bits int, seed uint64) [][]byte {
-	r := rand.New(rand.NewPCG(seed, 0))
-	codes := make([][]byte, n)
-	for i := range codes {
-		codes[i] = make([]byte, codec.Bytes(bits))
-		for j := range codes[i] {
-			codes[i][j] = byte(r.Uint32())
-		}
-	}
-	return codes
-}
 
 // BenchmarkBulkLoad stores items with codes and automatic keys in one batch of a new
 // collection.
 func BenchmarkBulkLoad(b *testing.B) {
 	for _, n := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("items=%d", n), func(b *testing.B) {
-			codes := randomCodes(n, 128, 1)
-			d := mustOpen(b, b.TempDir(), nil)
+			codes := dbkit.RandomCodes(n, 128, 1)
+			d := dbkit.MustOpen(b, b.TempDir(), nil)
 			defer d.Close()
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				c, err := d.CreateCollection(ctx, fmt.Sprintf("c%d", i), Schema{Bits: 128})
+				c, err := d.CreateCollection(ctx, fmt.Sprintf("c%d", i), db.Schema{Bits: 128})
 				if err != nil {
 					b.Fatal(err)
 				}
 				i++
 				batch := d.NewBatch()
 				for _, code := range codes {
-					if err := batch.Put(c, &Item{Code: code}); err != nil {
+					if err := batch.Put(c, &db.Item{Code: code}); err != nil {
 						b.Fatal(err)
 					}
 				}

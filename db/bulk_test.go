@@ -1,14 +1,16 @@
-package db
+package db_test
 
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/bits"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,10 +20,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -30,10 +35,10 @@ import (
 // contents returns what the store says under each key, in words where one thing can
 // be said in several ways. The descriptors of spaces hold the time, and so do those of
 // revisions.
-func contents(t testing.TB, d *DB) map[string]string {
+func contents(t testing.TB, d *db.DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := record.ForEach(d.state.Engine.DB, nil, func(key, value []byte) error {
+	err := record.ForEach(db.State(d).Engine.DB, nil, func(key, value []byte) error {
 		kind := key[0]
 		switch {
 		case bytes.Equal(key, codec.DatabaseKey(codec.RecordUUID)):
@@ -59,11 +64,11 @@ func contents(t testing.TB, d *DB) map[string]string {
 			return err
 		case codec.Merged(kind):
 			b, err := codec.DecodeBlock(value)
-			var s strings.Builder
+			var s []byte
 			for i := range b.Len() {
-				fmt.Fprintf(&s, "%d: %x\n", b.Offset(i), b.Entry(i))
+				s = append(hex.AppendEncode(append(strconv.AppendInt(s, int64(b.Offset(i)), 10), ": "...), b.Entry(i)), '\n')
 			}
-			all[string(key)] = s.String()
+			all[string(key)] = string(s)
 			return err
 		}
 		all[string(key)] = string(value)
@@ -76,7 +81,7 @@ func contents(t testing.TB, d *DB) map[string]string {
 }
 
 // sameContents compares two stores key by key.
-func sameContents(t testing.TB, a, b *DB) {
+func sameContents(t testing.TB, a, b *db.DB) {
 	t.Helper()
 	x, y := contents(t, a), contents(t, b)
 	for key, value := range x {
@@ -90,10 +95,10 @@ func sameContents(t testing.TB, a, b *DB) {
 }
 
 // sameAnswers compares what two collections say.
-func sameAnswers(t testing.TB, a, b *Collection) {
+func sameAnswers(t testing.TB, a, b *db.Collection) {
 	t.Helper()
-	items := allItems(t, a)
-	equalItems(t, items, allItems(t, b))
+	items := dbkit.AllItems(t, a)
+	dbkit.EqualItems(t, items, dbkit.AllItems(t, b))
 	sa, err := a.Stats()
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +108,7 @@ func sameAnswers(t testing.TB, a, b *Collection) {
 		t.Fatal(err)
 	}
 	targets := []string{""}
-	for _, s := range []*CollectionStats{sa, sb} {
+	for _, s := range []*db.CollectionStats{sa, sb} {
 		s.QueryDistances = nil
 		s.MemoryBytes, s.IndexBytes = 0, 0
 		if len(s.Views) > 0 {
@@ -123,28 +128,28 @@ func sameAnswers(t testing.TB, a, b *Collection) {
 		t.Fatalf("labels %v and %v", la, lb)
 	}
 	for seed := range 3 {
-		q := Query{To: targets[seed%len(targets)], K: 20}
+		q := db.Query{To: targets[seed%len(targets)], K: 20}
 		first := -1 // no radius, but the nearest
 		if code := aCode(items, seed*len(items)/3, q.To); code != nil {
 			q.Code = slices.Clone(code)
 			q.Code[0] ^= 1 << seed
 		} else {
-			q.Code, first = randomCodes(1, sa.Bits, uint64(seed))[0], 2 // on disk it is a long way to the nearest
+			q.Code, first = dbkit.RandomCodes(1, sa.Bits, uint64(seed))[0], 2 // on disk it is a long way to the nearest
 		}
-		for _, plan := range allPlans {
+		for _, plan := range dbkit.AllPlans {
 			q.Plan = plan
 			for r := first; r < 6; r += 3 {
-				ask := func(c *Collection) *Result {
+				ask := func(c *db.Collection) *db.Result {
 					res, err := c.Search(ctx, q)
 					if r >= 0 {
-						res, err = firstWithin(c, q, r)
+						res, err = dbkit.FirstWithin(c, q, r)
 					}
 					if err != nil {
 						t.Fatal(err)
 					}
 					return res
 				}
-				if x, y := ask(a), ask(b); !sameHits(x.Hits, y.Hits) || x.Total != y.Total {
+				if x, y := ask(a), ask(b); !oracle.SameHits(x.Hits, y.Hits) || x.Total != y.Total {
 					t.Fatalf("plan %v, radius %d: %v and %v", plan, r, x.Hits, y.Hits)
 				}
 			}
@@ -153,7 +158,7 @@ func sameAnswers(t testing.TB, a, b *Collection) {
 }
 
 // aCode returns the code for a target of the first item from i on that has one, or nil.
-func aCode(items []*Item, i int, target string) []byte {
+func aCode(items []*db.Item, i int, target string) []byte {
 	for ; i < len(items); i++ {
 		if code := items[i].Codes[target].Code; code != nil {
 			return code
@@ -169,15 +174,15 @@ func aCode(items []*Item, i int, target string) []byte {
 type world struct {
 	t      testing.TB
 	fs     vfs.FS
-	d      *DB
-	c      *Collection
+	d      *db.DB
+	c      *db.Collection
 	single bool // store items one by one
 	loads  int  // batches that were stored as tables
 }
 
-func newWorld(t testing.TB, schema Schema, single bool) *world {
+func newWorld(t testing.TB, schema db.Schema, single bool) *world {
 	w := &world{t: t, fs: vfs.NewMem(), single: single}
-	w.d = mustOpen(t, "db", &Options{FS: w.fs})
+	w.d = dbkit.MustOpen(t, "db", &db.Options{FS: w.fs})
 	t.Cleanup(func() { w.d.Close() })
 	var err error
 	if w.c, err = w.d.CreateCollection(ctx, "main", schema); err != nil {
@@ -188,15 +193,17 @@ func newWorld(t testing.TB, schema Schema, single bool) *world {
 
 func (w *world) reopen() {
 	w.t.Helper()
-	mustClose(w.t, w.d)
-	w.d = mustOpen(w.t, "db", &Options{FS: w.fs, MustExist: true})
-	w.c = mustCollection(w.t, w.d, "main")
+	dbkit.MustClose(w.t, w.d)
+	w.d = dbkit.MustOpen(w.t, "db", &db.Options{FS: w.fs, MustExist: true})
+	w.c = dbkit.MustCollection(w.t, w.d, "main")
 }
 
-func (w *world) put(items []*Item, more ...func(*Batch)) {
+func (w *world) put(items []*db.Item, more ...func(*db.Batch)) {
 	w.t.Helper()
 	b := w.d.NewBatch()
-	b.single = w.single
+	if w.single {
+		db.PutSingly(b)
+	}
 	for _, f := range more {
 		f(b)
 	}
@@ -211,14 +218,14 @@ func (w *world) put(items []*Item, more ...func(*Batch)) {
 	if err := b.Commit(ctx); err != nil {
 		w.t.Fatal(err)
 	}
-	if b.columns != nil {
+	if db.IsColumns(b) {
 		w.loads++
 	}
 }
 
 // bothWays tells the same history to a database that loads in bulk, as often as is
 // said, and one that does not, and compares them.
-func bothWays(t *testing.T, schema Schema, loads int, history func(w *world)) {
+func bothWays(t *testing.T, schema db.Schema, loads int, history func(w *world)) {
 	t.Helper()
 	bulk, single := newWorld(t, schema, false), newWorld(t, schema, true)
 	for _, w := range []*world{bulk, single} {
@@ -238,53 +245,37 @@ func bothWays(t *testing.T, schema Schema, loads int, history func(w *world)) {
 	}
 }
 
-// codeItems makes items with codes of which several have the same, of 16 bits or more.
-func codeItems(n, bits int, seed uint64, key func(i int) string) []*Item {
-	codes := randomCodes(n, bits, seed)
-	items := make([]*Item, n)
-	for i := range items {
-		items[i] = &Item{Code: codes[i]}
-		if i%5 == 0 {
-			items[i].Code = codes[i/100] // some many times
-		}
-		if key != nil {
-			items[i].Key = key(i)
-		}
-	}
-	return items
-}
-
 func prefixed(p string) func(int) string {
 	return func(i int) string { return fmt.Sprintf("%s%d", p, i) }
 }
 
 func TestBulkLoadOfCodesIsAsOneByOne(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, bits := range []int{16, 72} {
 		t.Run(fmt.Sprint(bits), func(t *testing.T) {
-			bothWays(t, Schema{Bits: bits}, 3, func(w *world) {
-				w.put(codeItems(bulkItems+700, bits, 1, nil))
-				w.put(codeItems(300, bits, 2, prefixed("a")))
+			bothWays(t, db.Schema{Bits: bits}, 3, func(w *world) {
+				w.put(dbkit.CodeItems(bulkItems+700, bits, 1, nil))
+				w.put(dbkit.CodeItems(300, bits, 2, prefixed("a")))
 				if _, err := w.c.Delete(ctx, "7", fmt.Sprint(bulkItems+204), "a9", fmt.Sprint(bulkItems+699)); err != nil {
 					t.Fatal(err)
 				}
-				w.put(codeItems(bulkItems, bits, 1, prefixed("b"))) // codes that are there
+				w.put(dbkit.CodeItems(bulkItems, bits, 1, prefixed("b"))) // codes that are there
 				w.reopen()
-				w.put(codeItems(10, bits, 4, nil))
-				w.put(codeItems(bulkItems+1, bits, 5, nil))
-				w.put(codeItems(20, bits, 1, prefixed("b"))) // replaces
+				w.put(dbkit.CodeItems(10, bits, 4, nil))
+				w.put(dbkit.CodeItems(bulkItems+1, bits, 5, nil))
+				w.put(dbkit.CodeItems(20, bits, 1, prefixed("b"))) // replaces
 			})
 		})
 	}
 }
 
 func TestBulkLoadWithLabelsFieldsAndPayloads(t *testing.T) {
-	longTest(t)
-	schema := Schema{Bits: 16, Fields: []Field{
-		{"year", Int, true}, {"title", String, true}, {"price", Float, true}, {"new", Bool, true}, {"note", String, false},
+	dbkit.LongTest(t)
+	schema := db.Schema{Bits: 16, Fields: []db.Field{
+		{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true}, {"new", db.Bool, true}, {"note", db.String, false},
 	}}
 	const n = 70_000 // more than the rows of one container
-	items := codeItems(n, 16, 1, nil)
+	items := dbkit.CodeItems(n, 16, 1, nil)
 	for i, it := range items {
 		switch i % 4 {
 		case 0:
@@ -298,8 +289,8 @@ func TestBulkLoadWithLabelsFieldsAndPayloads(t *testing.T) {
 		}
 	}
 	bothWays(t, schema, 2, func(w *world) {
-		w.put([]*Item{{Code: []byte{1, 2}, Labels: []string{"m1", "old"}}})
-		register := func(b *Batch) {
+		w.put([]*db.Item{{Code: []byte{1, 2}, Labels: []string{"m1", "old"}}})
+		register := func(b *db.Batch) {
 			if err := b.RegisterLabels(w.c, []string{"z", "old", "never", "l3"}); err != nil {
 				t.Fatal(err)
 			}
@@ -313,8 +304,8 @@ func TestBulkLoadWithLabelsFieldsAndPayloads(t *testing.T) {
 }
 
 func TestBulkLoadOfFeatures(t *testing.T) {
-	longTest(t)
-	items := pairs(2*bulkItems+600, synth.Config{Seed: 3})
+	dbkit.LongTest(t)
+	items := dbkit.Pairs(2*bulkItems+600, synth.Config{Seed: 3})
 	for i, it := range items {
 		switch i % 9 {
 		case 1:
@@ -328,10 +319,10 @@ func TestBulkLoadOfFeatures(t *testing.T) {
 		}
 	}
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		bothWays(t, pairsSchema, 2, func(w *world) {
-			opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 300}
+		bothWays(t, dbkit.PairsSchema, 2, func(w *world) {
+			opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 300}
 			w.put(items[:bulkItems+100]) // without a model
-			mustTrain(w.t, w.c, opt)
+			dbkit.MustTrain(w.t, w.c, opt)
 			w.put(items[bulkItems+100 : bulkItems+400])
 			w.put(items[bulkItems+400:])
 		})
@@ -340,7 +331,7 @@ func TestBulkLoadOfFeatures(t *testing.T) {
 
 // Automatic keys are those that one Put after the other would give.
 func TestAutomaticKeysOfABulkLoad(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	at := func(keys map[int]string) func(int) string { return func(i int) string { return keys[i] } }
 	later := func(n int) string { return fmt.Sprint(bulkItems + n) } // the counter is at bulkItems then
 	for name, tc := range map[string]struct {
@@ -357,10 +348,10 @@ func TestAutomaticKeysOfABulkLoad(t *testing.T) {
 		"long keys":                      {prefixed(strings.Repeat("x", 900)), prefixed(strings.Repeat("x", 899) + "\x01"), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, Schema{Bits: 16}, tc.loads, func(w *world) {
-				w.put(codeItems(bulkItems, 16, 1, tc.first))
-				w.put(codeItems(bulkItems+7, 16, 2, tc.then))
-				w.put(codeItems(2, 16, 3, nil))
+			bothWays(t, db.Schema{Bits: 16}, tc.loads, func(w *world) {
+				w.put(dbkit.CodeItems(bulkItems, 16, 1, tc.first))
+				w.put(dbkit.CodeItems(bulkItems+7, 16, 2, tc.then))
+				w.put(dbkit.CodeItems(2, 16, 3, nil))
 			})
 		})
 	}
@@ -368,23 +359,27 @@ func TestAutomaticKeysOfABulkLoad(t *testing.T) {
 
 // What does not fit a bulk load is stored all the same.
 func TestBatchesThatAreNoBulkLoad(t *testing.T) {
-	longTest(t)
-	items := codeItems(bulkItems+10, 16, 1, prefixed("k"))
-	for name, change := range map[string]func(w *world, b *Batch) error{
-		"merge":         func(w *world, b *Batch) error { return b.Merge(w.c, &Item{Key: "k5", Payload: []byte("p")}) },
-		"delete":        func(w *world, b *Batch) error { return b.Delete(w.c, "k4") },
-		"label":         func(w *world, b *Batch) error { return b.RegisterLabels(w.c, []string{"late"}) },
-		"twice":         func(w *world, b *Batch) error { return b.Put(w.c, &Item{Key: "k9", Code: []byte{1, 1}}) },
-		"elsewhere too": func(w *world, b *Batch) error { return b.Put(mustCollection(t, w.d, "other"), &Item{Code: []byte{1}}) },
+	dbkit.LongTest(t)
+	items := dbkit.CodeItems(bulkItems+10, 16, 1, prefixed("k"))
+	for name, change := range map[string]func(w *world, b *db.Batch) error{
+		"merge":  func(w *world, b *db.Batch) error { return b.Merge(w.c, &db.Item{Key: "k5", Payload: []byte("p")}) },
+		"delete": func(w *world, b *db.Batch) error { return b.Delete(w.c, "k4") },
+		"label":  func(w *world, b *db.Batch) error { return b.RegisterLabels(w.c, []string{"late"}) },
+		"twice":  func(w *world, b *db.Batch) error { return b.Put(w.c, &db.Item{Key: "k9", Code: []byte{1, 1}}) },
+		"elsewhere too": func(w *world, b *db.Batch) error {
+			return b.Put(dbkit.MustCollection(t, w.d, "other"), &db.Item{Code: []byte{1}})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, Schema{Bits: 16}, 0, func(w *world) {
-				if _, err := w.d.CreateCollection(ctx, "other", Schema{Bits: 8}); err != nil {
+			bothWays(t, db.Schema{Bits: 16}, 0, func(w *world) {
+				if _, err := w.d.CreateCollection(ctx, "other", db.Schema{Bits: 8}); err != nil {
 					t.Fatal(err)
 				}
 				for _, late := range []bool{false, true} {
 					b := w.d.NewBatch()
-					b.single = w.single
+					if w.single {
+						db.PutSingly(b)
+					}
 					for i, it := range items {
 						if err := b.Put(w.c, it); err != nil {
 							t.Fatal(err)
@@ -408,22 +403,22 @@ func TestBatchesThatAreNoBulkLoad(t *testing.T) {
 }
 
 func TestBadItemOfABulkLoad(t *testing.T) {
-	d := mustOpen(t, t.TempDir(), nil)
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := d.NewBatch()
-	for _, it := range codeItems(2*bulkItems, 16, 1, nil) {
+	for _, it := range dbkit.CodeItems(2*bulkItems, 16, 1, nil) {
 		if err := b.Put(c, it); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Put(c, &Item{Key: "x", Code: []byte{1}}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "1 bytes") {
+	if err := b.Put(c, &db.Item{Key: "x", Code: []byte{1}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "1 bytes") {
 		t.Error(err)
 	}
-	if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) {
+	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
 		t.Error(err)
 	}
 	if n, err := c.Count(); n != 0 || err != nil {
@@ -441,23 +436,23 @@ func TestCancelledBulkLoad(t *testing.T) {
 		}
 		return nil
 	}))
-	d := mustOpen(t, "db", &Options{FS: fsys})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := d.NewBatch()
-	for _, it := range codeItems(bulkItems, 16, 1, nil) {
+	for _, it := range dbkit.CodeItems(bulkItems, 16, 1, nil) {
 		b.Put(c, it)
 	}
 	if err := b.Commit(cancelled); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if n := len(allItems(t, c)); n != 0 {
+	if n := len(dbkit.AllItems(t, c)); n != 0 {
 		t.Errorf("%d items", n)
 	}
-	putAll(t, c, codeItems(10, 16, 2, nil))
+	putAll(t, c, dbkit.CodeItems(10, 16, 2, nil))
 	if s, err := c.Stats(); err != nil || s.Items != 10 || s.CodedItems != 10 || s.DistinctCodes > 10 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -469,31 +464,31 @@ func TestCancelledBulkLoad(t *testing.T) {
 // bulkLife opens a database, puts items, loads some in bulk, again where that failed
 // without failing the database, and puts one more. It returns what was acknowledged.
 func bulkLife(fsys vfs.FS, noSync bool) (puts int, loaded, retried, unknown bool) {
-	d, err := Open("db", &Options{FS: fsys, NoSync: noSync})
+	d, err := db.Open("db", &db.Options{FS: fsys, NoSync: noSync})
 	if err != nil {
 		return
 	}
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		return
 	}
 	put := func(i int) {
-		if second(c.Put(ctx, &Item{Key: fmt.Sprint("p", i), Code: []byte{1, 1}})) == nil {
+		if dbkit.Second(c.Put(ctx, &db.Item{Key: fmt.Sprint("p", i), Code: []byte{1, 1}})) == nil {
 			puts++
 		}
 	}
 	put(0)
 	for range 2 {
 		b := d.NewBatch()
-		for _, it := range codeItems(bulkItems, 16, 1, nil) {
+		for _, it := range dbkit.CodeItems(bulkItems, 16, 1, nil) {
 			b.Put(c, it)
 		}
 		if err = b.Commit(ctx); err == nil {
 			loaded = true
 			break
 		}
-		if errors.Is(err, ErrFailed) {
+		if errors.Is(err, db.ErrFailed) {
 			unknown = true
 			break
 		}
@@ -506,20 +501,20 @@ func bulkLife(fsys vfs.FS, noSync bool) (puts int, loaded, retried, unknown bool
 // checkBulkLife checks what a file system holds after bulkLife.
 func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unknown bool) {
 	t.Helper()
-	d, err := Open("db", &Options{FS: fsys})
+	d, err := db.Open("db", &db.Options{FS: fsys})
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 	defer d.Close()
 	c, err := d.Collection("main")
-	if errors.Is(err, ErrNotFound) && puts == 0 && !loaded {
+	if errors.Is(err, db.ErrNotFound) && puts == 0 && !loaded {
 		return
 	} else if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 	bulk, others, near := 0, 0, 0
 	codes := map[string]bool{}
-	for _, it := range allItems(t, c) {
+	for _, it := range dbkit.AllItems(t, c) {
 		if bits.OnesCount8(it.Code[0]^1)+bits.OnesCount8(it.Code[1]^1) <= 2 {
 			near++
 		}
@@ -539,12 +534,12 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 	if err != nil || s.Items != bulk+others || s.CodedItems != bulk+others || s.DistinctCodes != len(codes) {
 		t.Errorf("%s: %+v, %d codes, %v", what, s, len(codes), err)
 	}
-	for _, plan := range []Plan{PlanScan, PlanDisk} {
-		if res, err := firstWithin(c, Query{Code: []byte{1, 1}, K: 1, Plan: plan}, 2); err != nil || res.Total != near {
+	for _, plan := range []db.Plan{db.PlanScan, db.PlanDisk} {
+		if res, err := dbkit.FirstWithin(c, db.Query{Code: []byte{1, 1}, K: 1, Plan: plan}, 2); err != nil || res.Total != near {
 			t.Errorf("%s, plan %v: %d items are near, not %d, %v", what, plan, res.Total, near, err)
 		}
 	}
-	if _, err := c.Put(ctx, &Item{Code: []byte{3, 4}}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Code: []byte{3, 4}}); err != nil {
 		t.Errorf("%s, afterwards: %v", what, err)
 	}
 	if names, err := fsys.List("db"); err != nil || slices.Contains(names, store.IngestName) {
@@ -555,14 +550,14 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 // Whichever change to the file system fails, a bulk load is there whole or not at all;
 // and as long as only its tables cannot be written, it fails alone.
 func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	alone := 0
 	for k := 0; ; k++ {
-		if !sampled(k, 5) {
+		if !dbkit.Sampled(k, 5) {
 			continue
 		}
 		mem := vfs.NewMem()
-		fail := &failOnce{k: k}
+		fail := &dbkit.FailOnce{K: k}
 		puts, loaded, retried, unknown := bulkLife(errorfs.Wrap(mem, fail), false)
 		if retried {
 			if alone++; !loaded || puts != 2 {
@@ -570,7 +565,7 @@ func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
 			}
 		}
 		checkBulkLife(t, fmt.Sprintf("change %d failed", k), mem, puts, loaded, unknown)
-		if !fail.fired {
+		if !fail.Fired {
 			if !loaded || puts != 2 {
 				t.Fatalf("without a failure, after %d changes: %d items, loaded: %v", k, puts, loaded)
 			}
@@ -585,36 +580,36 @@ func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
 
 // A read that fails while the store takes the tables costs the load alone.
 func TestFailedReadsOfABulkLoad(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	mem := vfs.NewMem()
 	var broken bool
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if broken && op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, store.IngestName) {
-			return errInjected
+			return dbkit.ErrInjected
 		}
 		return nil
 	}))
 	w := &world{t: t, fs: fsys}
-	w.d = mustOpen(t, "db", &Options{FS: fsys})
+	w.d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer func() { w.d.Close() }()
 	var err error
-	if w.c, err = w.d.CreateCollection(ctx, "main", Schema{Bits: 16}); err != nil {
+	if w.c, err = w.d.CreateCollection(ctx, "main", db.Schema{Bits: 16}); err != nil {
 		t.Fatal(err)
 	}
-	w.put(codeItems(20, 16, 1, nil))
+	w.put(dbkit.CodeItems(20, 16, 1, nil))
 	broken = true
 	b := w.d.NewBatch()
-	for _, it := range codeItems(bulkItems, 16, 2, nil) {
+	for _, it := range dbkit.CodeItems(bulkItems, 16, 2, nil) {
 		b.Put(w.c, it)
 	}
-	if err := b.Commit(ctx); !errors.Is(err, errInjected) || errors.Is(err, ErrFailed) {
+	if err := b.Commit(ctx); !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) {
 		t.Fatal(err)
 	}
 	broken = false
-	w.put(codeItems(bulkItems, 16, 2, nil))
-	other := newWorld(t, Schema{Bits: 16}, true)
-	other.put(codeItems(20, 16, 1, nil))
-	other.put(codeItems(bulkItems, 16, 2, nil))
+	w.put(dbkit.CodeItems(bulkItems, 16, 2, nil))
+	other := newWorld(t, db.Schema{Bits: 16}, true)
+	other.put(dbkit.CodeItems(20, 16, 1, nil))
+	other.put(dbkit.CodeItems(bulkItems, 16, 2, nil))
 	sameContents(t, w.d, other.d)
 	sameAnswers(t, w.c, other.c)
 }
@@ -622,9 +617,9 @@ func TestFailedReadsOfABulkLoad(t *testing.T) {
 // A machine that stops at any change to the file system leaves a bulk load whole or
 // not at all, and what was acknowledged before.
 func TestCrashesAroundABulkLoad(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, noSync := range []bool{false, true} {
-		mem := newCrashFS()
+		mem := dbkit.NewCrashFS()
 		r := seed.Rand(t, 1, 2)
 		var crashes []crash
 		loading := false
@@ -647,7 +642,7 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 			t.Fatalf("loaded: %v, %d crashes", loaded, len(crashes))
 		}
 		for i, cr := range crashes {
-			if !sampled(i, 5) && i < len(crashes)-2 {
+			if !dbkit.Sampled(i, 5) && i < len(crashes)-2 {
 				continue
 			}
 			puts := 1
@@ -663,14 +658,14 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 // Many items get their codes from a training by way of tables, fewer in one batch; a
 // model that has learned from the first items gives all the same codes.
 func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
 		t.Run(views.String(), func(t *testing.T) { trainManyAndFew(t, views) })
 	}
 }
 
 func trainManyAndFew(t *testing.T, views model.Views) {
-	items := pairs(learn.TableRows+300, synth.Config{Seed: 5})
+	items := dbkit.Pairs(learn.TableRows+300, synth.Config{Seed: 5})
 	for i, it := range items {
 		if i%9 == 3 {
 			it.Vectors, it.Labels = nil, nil // no code
@@ -679,14 +674,14 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 			it.Labels = nil
 		}
 	}
-	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 200}
+	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 200}
 	few := items[:learn.TableRows-100]
-	many, some := newWorld(t, pairsSchema, true), newWorld(t, pairsSchema, true)
+	many, some := newWorld(t, dbkit.PairsSchema, true), newWorld(t, dbkit.PairsSchema, true)
 	many.put(few)
 	many.put(items[len(few):])
-	mustTrain(t, many.c, opt)
+	dbkit.MustTrain(t, many.c, opt)
 	some.put(few)
-	mustTrain(t, some.c, opt)
+	dbkit.MustTrain(t, some.c, opt)
 	some.put(items[len(few):])
 	for range 2 {
 		sameContents(t, many.d, some.d)
@@ -695,7 +690,7 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 		some.reopen()
 	}
 	// Nothing stays of a space that is dropped.
-	mustTrain(t, many.c, opt)
+	dbkit.MustTrain(t, many.c, opt)
 	if err := many.c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -704,33 +699,33 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 			t.Fatalf("key %x", key)
 		}
 	}
-	before := allItems(t, many.c)
+	before := dbkit.AllItems(t, many.c)
 	many.reopen()
-	equalItems(t, before, allItems(t, many.c))
+	dbkit.EqualItems(t, before, dbkit.AllItems(t, many.c))
 	many.put(items[:10]) // upon what the training has written
-	equalItems(t, before, allItems(t, many.c))
+	dbkit.EqualItems(t, before, dbkit.AllItems(t, many.c))
 }
 
 // What is written while a training of many items is going on is coded with the rest.
 func TestWritesDuringATrainingOfMany(t *testing.T) {
-	longTest(t)
-	w := newWorld(t, pairsSchema, true)
-	items := pairs(learn.TableRows+60, synth.Config{Seed: 6})
+	dbkit.LongTest(t)
+	w := newWorld(t, dbkit.PairsSchema, true)
+	items := dbkit.Pairs(learn.TableRows+60, synth.Config{Seed: 6})
 	w.put(items[:learn.TableRows+50])
 	replaced := *items[77]
 	replaced.Labels = items[78].Labels
 	wrote := false
-	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: model.ViewsTarget}, Rows: 300}
+	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: model.ViewsTarget}, Rows: 300}
 	opt.Progress = func(stage string, _, _ int64) {
 		if stage == "encode" && !wrote {
 			wrote = true
-			w.put([]*Item{&replaced, items[learn.TableRows+55]})
+			w.put([]*db.Item{&replaced, items[learn.TableRows+55]})
 			if n, err := w.c.Delete(ctx, "k3", "k4", "k3999"); n != 3 || err != nil {
 				t.Error(n, err)
 			}
 		}
 	}
-	tr := mustTrain(t, w.c, opt)
+	tr := dbkit.MustTrain(t, w.c, opt)
 	if !wrote || tr.Items != learn.TableRows+48 {
 		t.Fatalf("%d items", tr.Items)
 	}
@@ -742,13 +737,13 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 		if like, err := w.c.Get(ctx, "k78"); err != nil || !reflect.DeepEqual(like.Codes, got.Codes) || got.Codes["text"].From != "labels" {
 			t.Errorf("%+v, %+v, %v", like, got, err)
 		}
-		for _, plan := range allPlans {
-			q := Query{To: "text", Key: "k1", K: 1, Plan: plan}
-			if res, err := firstWithin(w.c, q, 0); err != nil || res.Total == 0 {
+		for _, plan := range dbkit.AllPlans {
+			q := db.Query{To: "text", Key: "k1", K: 1, Plan: plan}
+			if res, err := dbkit.FirstWithin(w.c, q, 0); err != nil || res.Total == 0 {
 				t.Errorf("plan %v: %+v, %v", plan, res, err)
 			}
 		}
-		if s, err := w.c.Stats(); err != nil || s.CodedItems != tr.Items || len(allItems(t, w.c)) != tr.Items {
+		if s, err := w.c.Stats(); err != nil || s.CodedItems != tr.Items || len(dbkit.AllItems(t, w.c)) != tr.Items {
 			t.Errorf("%+v, %v", s, err)
 		}
 		w.reopen()
@@ -757,42 +752,33 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 
 // A training whose codes cannot be written changes nothing.
 func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	mem := vfs.NewMem()
 	broken := false
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, store.IngestName) {
-			return errInjected
+			return dbkit.ErrInjected
 		}
 		return nil
 	}))
-	d := mustOpen(t, "db", &Options{FS: fsys})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(learn.TableRows, synth.Config{}))
-	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: model.ViewsTarget}, Rows: 100}
-	for _, space := range []Space{2, 4} { // numbers are not used twice
-		before := allItems(t, c)
+	putAll(t, c, dbkit.Pairs(learn.TableRows, synth.Config{}))
+	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: model.ViewsTarget}, Rows: 100}
+	for _, space := range []db.Space{2, 4} { // numbers are not used twice
+		before := dbkit.AllItems(t, c)
 		broken = true
-		if _, err := c.Train(ctx, opt); !errors.Is(err, errInjected) || errors.Is(err, ErrFailed) {
+		if _, err := c.Train(ctx, opt); !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) {
 			t.Fatal(err)
 		}
 		broken = false
-		equalItems(t, before, allItems(t, c))
-		if tr := mustTrain(t, c, opt); tr.Space != space || tr.Items != learn.TableRows {
+		dbkit.EqualItems(t, before, dbkit.AllItems(t, c))
+		if tr := dbkit.MustTrain(t, c, opt); tr.Space != space || tr.Items != learn.TableRows {
 			t.Errorf("%+v", tr)
 		}
-	}
-}
-
-// longTest skips in short runs, which are those with the race detector, what is slow with
-// it and runs few goroutines, or many items; make race runs it.
-func longTest(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes long")
 	}
 }

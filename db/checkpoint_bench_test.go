@@ -1,10 +1,12 @@
-package db
+package db_test
 
 import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // BenchmarkCheckpoint makes checkpoints of 200,000 items of two modalities of 128
@@ -21,8 +23,8 @@ func BenchmarkCheckpoint(b *testing.B) {
 	whole := int64(0)
 	for _, kind := range []struct {
 		name string
-		opt  CheckpointOptions
-	}{{"full", CheckpointOptions{}}, {"collection", CheckpointOptions{Collection: "main"}}, {"index-only", CheckpointOptions{IndexOnly: true}}} {
+		opt  db.CheckpointOptions
+	}{{"full", db.CheckpointOptions{}}, {"collection", db.CheckpointOptions{Collection: "main"}}, {"index-only", db.CheckpointOptions{IndexOnly: true}}} {
 		b.Run(kind.name, func(b *testing.B) {
 			above := b.TempDir()
 			var bytes int64

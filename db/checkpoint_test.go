@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -13,27 +13,29 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // checkpoints are ways to make one.
-var checkpoints = map[string]CheckpointOptions{
+var checkpoints = map[string]db.CheckpointOptions{
 	"full": {}, "one collection": {Collection: "main"}, "index-only": {IndexOnly: true},
 }
 
 // openForCheckpoints makes a small database in "db", on a file system that a test has
 // its hands on; nothing is written in the background.
-func openForCheckpoints(t testing.TB, fsys vfs.FS) (*DB, []*Item) {
+func openForCheckpoints(t testing.TB, fsys vfs.FS) (*db.DB, []*db.Item) {
 	t.Helper()
-	d := mustOpen(t, "db", &Options{FS: fsys})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(60, synth.Config{})
+	items := dbkit.Pairs(60, synth.Config{})
 	putAll(t, c, items[:50])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -58,19 +60,19 @@ func there(t testing.TB, fsys vfs.FS) []string {
 // checkCopy opens a checkpoint of openForCheckpoints.
 func checkCopy(t testing.TB, fsys vfs.FS, dir, what string) {
 	t.Helper()
-	d, err := Open(dir, &Options{FS: fsys, MustExist: true})
+	d, err := db.Open(dir, &db.Options{FS: fsys, MustExist: true})
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
 		return
 	}
-	c := mustCollection(t, d, "main")
+	c := dbkit.MustCollection(t, d, "main")
 	if n, err := c.Count(); n != 60 || err != nil {
 		t.Errorf("%s: %d items, %v", what, n, err)
 	}
-	if r, err := c.Search(ctx, Query{Key: "k7", K: 60}); err != nil || len(r.Hits) != 60 {
+	if r, err := c.Search(ctx, db.Query{Key: "k7", K: 60}); err != nil || len(r.Hits) != 60 {
 		t.Errorf("%s: %v, %v", what, r, err)
 	}
-	all, _ := findings(t, d, VerifyOptions{Deep: true})
+	all, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: true})
 	for _, f := range all {
 		t.Errorf("%s: %v", what, f)
 	}
@@ -82,39 +84,39 @@ func checkCopy(t testing.TB, fsys vfs.FS, dir, what string) {
 // Whichever change to the file system fails while a checkpoint is made: it is an error,
 // nothing is left, the database goes on, and the next attempt comes to its end.
 func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for what, opt := range checkpoints {
 		t.Run(what, func(t *testing.T) {
-			fail := &failOnce{fired: true, on: func(op errorfs.Op) bool { // not those of the store itself, which it has flushed
-				return isWrite(op) && !strings.HasPrefix(op.Path, "db")
+			fail := &dbkit.FailOnce{Fired: true, On: func(op errorfs.Op) bool { // not those of the store itself, which it has flushed
+				return dbkit.IsWrite(op) && !strings.HasPrefix(op.Path, "db")
 			}}
 			mem := vfs.NewMem()
 			fsys := errorfs.Wrap(mem, fail)
 			d, _ := openForCheckpoints(t, fsys)
-			defer func() { mustClose(t, d) }()
+			defer func() { dbkit.MustClose(t, d) }()
 			for k := 0; ; k++ {
-				if !sampled(k, 3) {
+				if !dbkit.Sampled(k, 3) {
 					continue
 				}
-				fail.mu.Lock()
-				fail.k, fail.fired = k, false
-				fail.mu.Unlock()
+				fail.Mu.Lock()
+				fail.K, fail.Fired = k, false
+				fail.Mu.Unlock()
 				err := d.Checkpoint(ctx, "copy", opt)
-				fail.mu.Lock()
-				fired := fail.fired
-				fail.fired = true
-				fail.mu.Unlock()
-				if err != nil && (!errors.Is(err, errInjected) || errors.Is(err, ErrFailed) || strings.Count(err.Error(), "fddhdb: ") != 1) {
+				fail.Mu.Lock()
+				fired := fail.Fired
+				fail.Fired = true
+				fail.Mu.Unlock()
+				if err != nil && (!errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) || strings.Count(err.Error(), "fddhdb: ") != 1) {
 					t.Fatalf("change %d failed: %v", k, err)
 				}
 				if left := there(t, mem); err == nil && !slices.Equal(left, []string{"copy"}) ||
 					err != nil && !(len(left) == 0 || slices.Equal(left, []string{"copy.incomplete"})) {
 					t.Fatalf("change %d failed with %v, and there is %v", k, err, left)
 				}
-				if _, err := mustCollection(t, d, "main").Put(ctx, &Item{Key: "k1"}); err != nil {
+				if _, err := dbkit.MustCollection(t, d, "main").Put(ctx, &db.Item{Key: "k1"}); err != nil {
 					t.Fatalf("change %d failed, and then a write: %v", k, err)
 				}
-				if _, err := mustCollection(t, d, "main").Put(ctx, pairs(60, synth.Config{})[1]); err != nil {
+				if _, err := dbkit.MustCollection(t, d, "main").Put(ctx, dbkit.Pairs(60, synth.Config{})[1]); err != nil {
 					t.Fatal(err)
 				}
 				if err != nil {
@@ -140,36 +142,36 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 
 // A read that fails is an error of the checkpoint, and nothing is left of it.
 func TestEveryFailedReadOfACheckpoint(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for what, opt := range checkpoints {
 		mem := vfs.NewMem()
-		fail := &failOnce{fired: true, on: func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileReadAt }}
+		fail := &dbkit.FailOnce{Fired: true, On: func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileReadAt }}
 		fsys := errorfs.Wrap(mem, fail)
 		d, _ := openForCheckpoints(t, fsys)
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 		for k := 0; ; k++ {
-			if !sampled(k, 3) {
+			if !dbkit.Sampled(k, 3) {
 				continue
 			}
-			d := mustOpen(t, "db", &Options{FS: fsys, CacheBytes: 1})
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, CacheBytes: 1})
 			if err := d.WaitForIndex(ctx); err != nil {
 				t.Fatal(err)
 			}
-			fail.mu.Lock()
-			fail.k, fail.fired = k, false
-			fail.mu.Unlock()
+			fail.Mu.Lock()
+			fail.K, fail.Fired = k, false
+			fail.Mu.Unlock()
 			err := d.Checkpoint(ctx, "copy", opt)
-			fail.mu.Lock()
-			fired := fail.fired
-			fail.fired = true
-			fail.mu.Unlock()
+			fail.Mu.Lock()
+			fired := fail.Fired
+			fail.Fired = true
+			fail.Mu.Unlock()
 			if left := there(t, mem); (err == nil) != slices.Equal(left, []string{"copy"}) || err != nil && len(left) > 0 {
 				t.Fatalf("%s, read %d failed: %v, and there is %v", what, k, err, left)
 			}
-			if err != nil && (!errors.Is(err, errInjected) || errors.Is(err, ErrCorrupt)) {
+			if err != nil && (!errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt)) {
 				t.Errorf("%s, read %d failed: %v", what, k, err)
 			}
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 			if err == nil {
 				checkCopy(t, mem, "copy", what)
 				if err := mem.RemoveAll("copy"); err != nil {
@@ -186,7 +188,7 @@ func TestEveryFailedReadOfACheckpoint(t *testing.T) {
 // Whenever the machine stops: a checkpoint is there whole, or there is none, and it can
 // be made again; the database is what it was.
 func TestCrashesAroundACheckpoint(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for what, opt := range checkpoints {
 		t.Run(what, func(t *testing.T) {
 			c := newCrasher(t)
@@ -197,7 +199,7 @@ func TestCrashesAroundACheckpoint(t *testing.T) {
 			}
 			c.begin(0, "", 0)
 			c.crashes = append(c.crashes, crash{"at the end", c.mem.CrashClone(vfs.CrashCloneCfg{}), 1})
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 			whole := 0
 			for i, cr := range c.crashes {
 				_, err := cr.fs.Stat("copy")
@@ -210,14 +212,14 @@ func TestCrashesAroundACheckpoint(t *testing.T) {
 				if i%10 > 0 && err != nil {
 					continue
 				}
-				d, err := Open("db", &Options{FS: cr.fs, MustExist: true})
+				d, err := db.Open("db", &db.Options{FS: cr.fs, MustExist: true})
 				if err != nil {
 					t.Fatalf("%s: %v", cr.what, err)
 				}
-				if err := d.Checkpoint(ctx, "copy", opt); err != nil && !errors.Is(err, ErrExists) {
+				if err := d.Checkpoint(ctx, "copy", opt); err != nil && !errors.Is(err, db.ErrExists) {
 					t.Errorf("%s: %v", cr.what, err)
 				}
-				mustClose(t, d)
+				dbkit.MustClose(t, d)
 				checkCopy(t, cr.fs, "copy", cr.what)
 				checkCopy(t, cr.fs, "db", cr.what)
 			}
@@ -284,7 +286,7 @@ func TestCancelledCheckpoint(t *testing.T) {
 				count.mu.Unlock()
 				want := context.Canceled
 				if closes {
-					want = ErrClosed
+					want = db.ErrClosed
 				}
 				if err != nil && !errors.Is(err, want) {
 					t.Fatalf("%s, at operation %d: %v", what, k, err)
@@ -296,7 +298,7 @@ func TestCancelledCheckpoint(t *testing.T) {
 					if err := <-closed; err != nil {
 						t.Fatal(err)
 					}
-					d = mustOpen(t, "db", &Options{FS: fsys})
+					d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 				}
 				if err == nil {
 					completed++
@@ -310,7 +312,7 @@ func TestCancelledCheckpoint(t *testing.T) {
 					break
 				}
 			}
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 			if completed == 0 {
 				t.Errorf("%s was never complete", what)
 			}
@@ -341,7 +343,7 @@ func TestCheckpointRefuses(t *testing.T) {
 	write("left.incomplete/FDDHDB")
 	write("left.incomplete/creating/half")
 	write("left.incomplete/store/MANIFEST-000001")
-	for dir, want := range map[string]error{"empty": ErrExists, "db": ErrExists, "foreign": ErrExists, "photos": ErrExists, "db/": ErrExists} {
+	for dir, want := range map[string]error{"empty": db.ErrExists, "db": db.ErrExists, "foreign": db.ErrExists, "photos": db.ErrExists, "db/": db.ErrExists} {
 		for what, opt := range checkpoints {
 			if err := d.Checkpoint(ctx, dir, opt); !errors.Is(err, want) || !strings.Contains(err.Error(), strings.Trim(dir, "/")) {
 				t.Errorf("%s to %s: %v", what, dir, err)
@@ -353,7 +355,7 @@ func TestCheckpointRefuses(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := d.Checkpoint(ctx, "copy", CheckpointOptions{Collection: "nosuch"}); !errors.Is(err, ErrNotFound) {
+	if err := d.Checkpoint(ctx, "copy", db.CheckpointOptions{Collection: "nosuch"}); !errors.Is(err, db.ErrNotFound) {
 		t.Error(err)
 	}
 	for what, opt := range checkpoints { // over what a killed one has left, into folders that are not there
@@ -363,29 +365,29 @@ func TestCheckpointRefuses(t *testing.T) {
 		}
 		checkCopy(t, mem, dir, what)
 	}
-	if err := d.Checkpoint(ctx, "left", CheckpointOptions{}); err != nil {
+	if err := d.Checkpoint(ctx, "left", db.CheckpointOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	checkCopy(t, mem, "left", "over what another has left")
 	// Only one goes on at a time to one folder.
 	var second error
-	opt := CheckpointOptions{IndexOnly: true, Progress: func(string, int64, int64) {
+	opt := db.CheckpointOptions{IndexOnly: true, Progress: func(string, int64, int64) {
 		if second == nil {
-			second = d.Checkpoint(ctx, "busy", CheckpointOptions{})
+			second = d.Checkpoint(ctx, "busy", db.CheckpointOptions{})
 		}
 	}}
-	if err := d.Checkpoint(ctx, "busy", opt); err != nil || !errors.Is(second, ErrLocked) && !errors.Is(second, ErrExists) {
+	if err := d.Checkpoint(ctx, "busy", opt); err != nil || !errors.Is(second, db.ErrLocked) && !errors.Is(second, db.ErrExists) {
 		t.Errorf("%v, and at the same time %v", err, second)
 	}
 	checkCopy(t, mem, "busy", "of two at a time")
-	d.state.Engine.Log.Fail(errors.New("the disk is gone"))
+	db.State(d).Engine.Log.Fail(errors.New("the disk is gone"))
 	for what, opt := range checkpoints {
-		if err := d.Checkpoint(ctx, "late", opt); !errors.Is(err, ErrFailed) {
+		if err := d.Checkpoint(ctx, "late", opt); !errors.Is(err, db.ErrFailed) {
 			t.Errorf("%s of a failed database: %v", what, err)
 		}
 	}
 	_ = d.Close()
-	if err := d.Checkpoint(ctx, "late", CheckpointOptions{}); !errors.Is(err, ErrClosed) {
+	if err := d.Checkpoint(ctx, "late", db.CheckpointOptions{}); !errors.Is(err, db.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -393,9 +395,9 @@ func TestCheckpointRefuses(t *testing.T) {
 // Paths are those of the operating system, too, and a full disk of the copy does not fail
 // the database.
 func TestCheckpointOnDisk(t *testing.T) {
-	d, c := openPairs(t)
-	putAll(t, c, pairs(60, synth.Config{}))
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	d, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	t.Chdir(t.TempDir())
 	for what, opt := range checkpoints {
 		dir := what + "/"
@@ -403,7 +405,7 @@ func TestCheckpointOnDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkCopy(t, vfs.Default, what, what)
-		if err := d.Checkpoint(ctx, dir, opt); !errors.Is(err, ErrExists) {
+		if err := d.Checkpoint(ctx, dir, opt); !errors.Is(err, db.ErrExists) {
 			t.Error(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"fmt"
@@ -8,23 +8,25 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // After everything but a few items has been deleted, Compact gives the space
 // back, on disk and in memory, and what is left is found as before, also after
 // opening again.
 func TestCompactGivesSpaceBack(t *testing.T) {
-	longTest(t)
-	opts := &Options{FS: vfs.NewMem()}
-	d := mustOpen(t, "db", opts)
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	dbkit.LongTest(t)
+	opts := &db.Options{FS: vfs.NewMem()}
+	d := dbkit.MustOpen(t, "db", opts)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const n = 6000
 	b := d.NewBatch()
 	for i := range n {
-		b.Put(c, &Item{Key: fmt.Sprint("k", i), Code: codeAt(i), Payload: codeAt(7 * i)})
+		b.Put(c, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i), Payload: codeAt(7 * i)})
 	}
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
@@ -33,7 +35,7 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	index := func() (postings int) {
-		for key := range d.storeKeys(t) {
+		for key := range storeKeys(t, d) {
 			if key[0] == codec.KindSubstring || key[0] == codec.KindCodes {
 				postings++
 			}
@@ -65,8 +67,8 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, plan := range allPlans {
-		if k, err := then.CountRadius(ctx, Query{Code: codeAt(5), Plan: plan}, 4); k == 0 || err != nil {
+	for _, plan := range dbkit.AllPlans {
+		if k, err := then.CountRadius(ctx, db.Query{Code: codeAt(5), Plan: plan}, 4); k == 0 || err != nil {
 			t.Errorf("snapshot, plan %v: %d, %v", plan, k, err)
 		}
 	}
@@ -88,40 +90,40 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 		if k := index(); 20*k > fullIndex {
 			t.Errorf("round %d: %d keys of the index of %d", round, k, fullIndex)
 		}
-		for _, plan := range allPlans {
+		for _, plan := range dbkit.AllPlans {
 			for i := range n / 100 {
-				res, err := c.Search(ctx, Query{Code: codeAt(100 * i), K: 1, Plan: plan})
+				res, err := c.Search(ctx, db.Query{Code: codeAt(100 * i), K: 1, Plan: plan})
 				if err != nil || len(res.Hits) != 1 || res.Hits[0].Key != fmt.Sprint("k", 100*i) {
 					t.Fatalf("item %d, plan %v: %v, %v", 100*i, plan, res, err)
 				}
 			}
 		}
 		if round == 0 {
-			mustClose(t, d)
-			d = mustOpen(t, "db", opts)
-			c = mustCollection(t, d, "main")
+			dbkit.MustClose(t, d)
+			d = dbkit.MustOpen(t, "db", opts)
+			c = dbkit.MustCollection(t, d, "main")
 		}
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // Events tell how far Compact is: bytes of tables from none to all of them.
 func TestProgressOfCompact(t *testing.T) {
 	h := &heard{}
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), EventListener: h.listen})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: h.listen})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 100 {
-		if _, err := c.Put(ctx, &Item{Key: fmt.Sprint("k", i), Code: codeAt(i)}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	var stages []string
 	for _, e := range h.of("fddhdb.compact.progress") {
 		stages = append(stages, e.Stage)

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -21,7 +23,7 @@ var sweepBytes = flag.Int("sweep", 0, "damage every n-th byte of every file of a
 
 // portrait tells everything that a database answers: items with their codes, searches
 // with every plan, filters, labels, spaces and their models.
-func portrait(d *DB) (string, error) {
+func portrait(d *db.DB) (string, error) {
 	var b strings.Builder
 	names, err := d.Collections()
 	if err != nil {
@@ -56,9 +58,9 @@ func portrait(d *DB) (string, error) {
 			}
 		}
 		for i := 0; i < len(keys); i += 7 {
-			for _, plan := range []Plan{PlanAuto, PlanScan, PlanDisk, PlanBlockScan} {
-				r, err := c.Search(ctx, Query{Key: keys[i], K: 6, Plan: plan})
-				if errors.Is(err, ErrNoModel) || errors.Is(err, ErrInvalid) {
+			for _, plan := range []db.Plan{db.PlanAuto, db.PlanScan, db.PlanDisk, db.PlanBlockScan} {
+				r, err := c.Search(ctx, db.Query{Key: keys[i], K: 6, Plan: plan})
+				if errors.Is(err, db.ErrNoModel) || errors.Is(err, db.ErrInvalid) {
 					continue // it has no code
 				}
 				if err != nil {
@@ -69,7 +71,7 @@ func portrait(d *DB) (string, error) {
 		}
 		for _, where := range []string{"label = 'class0'", "year > 2", "title = 'x' AND NOT has(text)"} {
 			n, err := c.CountWhere(ctx, where)
-			if errors.Is(err, ErrInvalid) {
+			if errors.Is(err, db.ErrInvalid) {
 				continue // there are no such fields
 			}
 			if err != nil {
@@ -149,18 +151,18 @@ const (
 
 // outcome says what comes of a folder, which is a portrait if nothing is wrong with it.
 func outcome(t testing.TB, files map[string][]byte, want string) (what string, err error) {
-	opts := func() *Options {
-		return &Options{FS: folderFrom(t, files), MustExist: true, CacheBytes: 1 << 20}
+	opts := func() *db.Options {
+		return &db.Options{FS: folderFrom(t, files), MustExist: true, CacheBytes: 1 << 20}
 	}
 	findings := 0
 	var first string
-	_, verr := VerifyFolder(ctx, "db", opts(), VerifyOptions{}, func(f Finding) error {
+	_, verr := db.VerifyFolder(ctx, "db", opts(), db.VerifyOptions{}, func(f db.Finding) error {
 		if findings++; findings == 1 {
 			first = f.String()
 		}
 		return nil
 	})
-	d, err := Open("db", opts())
+	d, err := db.Open("db", opts())
 	if err != nil {
 		if verr == nil && findings == 0 {
 			return wrong, fmt.Errorf("verify finds nothing, and it does not open: %w", err)
@@ -186,21 +188,21 @@ func outcome(t testing.TB, files map[string][]byte, want string) (what string, e
 // file cut and made longer, deleted, replaced by another one, and by what it was before:
 // it is found when the database is opened, verified or read, or everything is as it was.
 func TestDamageToEveryByte(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	mem := vfs.NewMem()
 	d := smallOfAllKinds(t, mem)
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	older := filesIn(t, mem, "db")
-	d = mustOpen(t, "db", &Options{FS: mem})
-	putAll(t, mustCollection(t, d, "main"), viewItems(40, 5)[30:])
-	mustClose(t, d)
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	putAll(t, dbkit.MustCollection(t, d, "main"), dbkit.ViewItems(40, 5)[30:])
+	dbkit.MustClose(t, d)
 	files := filesIn(t, mem, "db")
-	d = mustOpen(t, "db", &Options{FS: folderFrom(t, files)})
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: folderFrom(t, files)})
 	want, err := portrait(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	if what, err := outcome(t, files, want); what != harmless {
 		t.Fatalf("nothing is damaged: %s, %v", what, err)
 	}
@@ -225,7 +227,7 @@ func TestDamageToEveryByte(t *testing.T) {
 		if what == wrong {
 			t.Errorf("%s: %s: %v", label, what, err)
 		}
-		for _, own := range []error{ErrCorrupt, ErrFormat, ErrNotDatabase} {
+		for _, own := range []error{db.ErrCorrupt, db.ErrFormat, db.ErrNotDatabase} {
 			if errors.Is(err, own) {
 				return
 			}
@@ -284,10 +286,10 @@ func TestDamageToEveryByte(t *testing.T) {
 // commits has left, or it is found: damage at the end of a log looks like what a crash
 // leaves.
 func TestDamageToAKilledDatabase(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	mem := vfs.NewCrashableMem()
-	d := mustOpen(t, "db", &Options{FS: mem})
-	var cs []*Collection
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	var cs []*db.Collection
 	states := map[string]int{} // how many commits lead to a portrait
 	note := func(n int) {
 		p, err := portrait(d)
@@ -297,7 +299,7 @@ func TestDamageToAKilledDatabase(t *testing.T) {
 		states[p] = n
 	}
 	for i, name := range []string{"one", "two"} {
-		c, err := d.CreateCollection(ctx, name, Schema{Bits: 16})
+		c, err := d.CreateCollection(ctx, name, db.Schema{Bits: 16})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +310,7 @@ func TestDamageToAKilledDatabase(t *testing.T) {
 	for n := range commits {
 		b := d.NewBatch()
 		for i, c := range cs {
-			b.Put(c, &Item{Key: fmt.Sprint(n % 7), Code: []byte{byte(n), byte(i)}, Payload: bytes.Repeat([]byte{byte(n)}, 150*n)})
+			b.Put(c, &db.Item{Key: fmt.Sprint(n % 7), Code: []byte{byte(n), byte(i)}, Payload: bytes.Repeat([]byte{byte(n)}, 150*n)})
 			b.Delete(c, fmt.Sprint((n+3)%7))
 		}
 		if err := b.Commit(ctx); err != nil {
@@ -317,7 +319,7 @@ func TestDamageToAKilledDatabase(t *testing.T) {
 		note(n + 1)
 	}
 	left := mem.CrashClone(vfs.CrashCloneCfg{})
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	files := filesIn(t, left, "db")
 	counts := map[string]int{}
 	lost := 0
@@ -350,16 +352,16 @@ func TestDamageToAKilledDatabase(t *testing.T) {
 
 // survivors says what comes of a folder that holds some of the commits.
 func survivors(t *testing.T, label string, files map[string][]byte, states map[string]int, commits int, lost *int) string {
-	d, err := Open("db", &Options{FS: folderFrom(t, files), MustExist: true, CacheBytes: 1 << 20})
+	d, err := db.Open("db", &db.Options{FS: folderFrom(t, files), MustExist: true, CacheBytes: 1 << 20})
 	if err != nil {
-		if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotDatabase) && !errors.Is(err, ErrFormat) {
+		if !errors.Is(err, db.ErrCorrupt) && !errors.Is(err, db.ErrNotDatabase) && !errors.Is(err, db.ErrFormat) {
 			t.Errorf("%s: %v says nothing of damage", label, err)
 		}
 		return refused
 	}
-	defer mustClose(t, d)
+	defer dbkit.MustClose(t, d)
 	findings := 0
-	_, err = d.Verify(ctx, VerifyOptions{}, func(Finding) error { findings++; return nil })
+	_, err = d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { findings++; return nil })
 	if err != nil {
 		t.Errorf("%s: %v", label, err)
 	}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -8,21 +8,23 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // A count that has a limit ends there: what comes after is not even read.
 func TestCountUpTo(t *testing.T) {
-	longTest(t)
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
-	defer mustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	dbkit.LongTest(t)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const n = 1<<16 + 10
 	b := d.NewBatch()
 	for i := range n {
-		it := &Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}}
+		it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}}
 		if i%2 == 1 {
 			it.Labels = []string{"odd"}
 		}
@@ -39,24 +41,24 @@ func TestCountUpTo(t *testing.T) {
 		}
 	}
 	for _, limit := range []int{0, -1} {
-		if _, err := c.CountUpTo(ctx, limit, ""); !errors.Is(err, ErrInvalid) {
+		if _, err := c.CountUpTo(ctx, limit, ""); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("up to %d: %v", limit, err)
 		}
 	}
-	if _, err := c.CountUpTo(ctx, 1, "year = 1"); !errors.Is(err, ErrInvalid) {
+	if _, err := c.CountUpTo(ctx, 1, "year = 1"); !errors.Is(err, db.ErrInvalid) {
 		t.Error(err)
 	}
-	if err := d.state.Engine.DB.Set(codec.RowsKey(c.id, codec.SetLabel, 0, 1), []byte("damage"), nil); err != nil {
+	if err := db.State(d).Engine.DB.Set(codec.RowsKey(db.Inside(c).ID, codec.SetLabel, 0, 1), []byte("damage"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Put(ctx, &Item{Key: "0", Code: []byte{1}}); err != nil { // so that it is seen
+	if _, err := c.Put(ctx, &db.Item{Key: "0", Code: []byte{1}}); err != nil { // so that it is seen
 		t.Fatal(err)
 	}
 	if got, err := c.CountUpTo(ctx, 1<<15, "label = 'odd'"); err != nil || got != 1<<15 {
 		t.Errorf("%d, %v", got, err)
 	}
 	for _, limit := range []int{1<<15 + 1, n} {
-		if got, err := c.CountUpTo(ctx, limit, "label = 'odd'"); !errors.Is(err, ErrCorrupt) || got != 0 {
+		if got, err := c.CountUpTo(ctx, limit, "label = 'odd'"); !errors.Is(err, db.ErrCorrupt) || got != 0 {
 			t.Errorf("%d, %v", got, err)
 		}
 	}

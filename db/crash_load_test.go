@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -36,7 +38,7 @@ func (w *steadyWriter) changes(n int64) map[int]bool {
 	return put
 }
 
-func (w *steadyWriter) write(d *DB, cs [2]*Collection, items []*Item, n int64) error {
+func (w *steadyWriter) write(d *db.DB, cs [2]*db.Collection, items []*db.Item, n int64) error {
 	w.begun.Store(n)
 	b := d.NewBatch()
 	for k, put := range w.changes(n) {
@@ -48,7 +50,7 @@ func (w *steadyWriter) write(d *DB, cs [2]*Collection, items []*Item, n int64) e
 		it := *items[int(n)*7%len(items)]
 		it.Key, it.Payload = w.key(k), []byte(fmt.Sprint(n))
 		b.Put(cs[0], &it)
-		b.Put(cs[1], &Item{Key: w.key(k), Code: []byte{byte(n % 5), byte(k)}, Payload: it.Payload})
+		b.Put(cs[1], &db.Item{Key: w.key(k), Code: []byte{byte(n % 5), byte(k)}, Payload: it.Payload})
 	}
 	if err := b.Commit(ctx); err != nil {
 		return err
@@ -74,32 +76,32 @@ func (w *steadyWriter) after(n int64) map[string]string {
 // trained, learn, are built anew and dropped, and the store flushes and compacts: what was
 // acknowledged is there, and what was not, whole or not at all.
 func TestCrashesUnderLoad(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	start := time.Now()
 	crashes, first := 0, seed.From(t, 1)
-	for s := first; s < first+2 || time.Since(start) < *soak; s++ {
+	for s := first; s < first+2 || time.Since(start) < *dbkit.Soak; s++ {
 		crashes += crashUnderLoad(t, s, 5)
 	}
 	t.Logf("%d crashes", crashes)
 }
 
 func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
-	mem := newCrashFS()
-	d := mustOpen(t, "db", &Options{FS: mem, UpdateItems: 60})
-	var cs [2]*Collection
-	for i, schema := range []Schema{pairsSchema, {Bits: 16}} {
+	mem := dbkit.NewCrashFS()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem, UpdateItems: 60})
+	var cs [2]*db.Collection
+	for i, schema := range []db.Schema{dbkit.PairsSchema, {Bits: 16}} {
 		var err error
 		if cs[i], err = d.CreateCollection(ctx, []string{"main", "codes"}[i], schema); err != nil {
 			t.Fatal(err)
 		}
 	}
-	into, err := d.CreateCollection(ctx, "imports", Schema{Bits: 16})
+	into, err := d.CreateCollection(ctx, "imports", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := viewItems(60, seed)
+	items := dbkit.ViewItems(60, seed)
 	putAll(t, cs[0], items)
-	mustTrain(t, cs[0], tinyTraining(seed, model.ViewsShared))
+	dbkit.MustTrain(t, cs[0], dbkit.TinyTraining(seed, model.ViewsShared))
 	writers := []*steadyWriter{{seed: seed, number: 0}, {seed: seed, number: 1}}
 	var all sync.WaitGroup
 	var stop atomic.Bool
@@ -129,21 +131,21 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 			var err error
 			switch k := r.IntN(10); {
 			case k < 3:
-				opt := tinyTraining(r.Uint64(), model.Views(r.IntN(2)))
+				opt := dbkit.TinyTraining(r.Uint64(), model.Views(r.IntN(2)))
 				opt.Activate = r.IntN(2) == 0
 				_, err = cs[0].Train(ctx, opt)
 			case k < 5:
-				_, err = cs[0].Reindex(ctx, ReindexOptions{Activate: r.IntN(2) == 0})
+				_, err = cs[0].Reindex(ctx, db.ReindexOptions{Activate: r.IntN(2) == 0})
 			case k < 6:
-				_, err = cs[0].Update(ctx, UpdateOptions{Teacher: TeacherLabels})
+				_, err = cs[0].Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})
 			case k < 8:
-				err = cs[0].DropSpace(ctx, Space(1+r.IntN(int(work.Load())+1)))
+				err = cs[0].DropSpace(ctx, db.Space(1+r.IntN(int(work.Load())+1)))
 			case k < 9:
-				_, err = d.state.Engine.DB.AsyncFlush()
+				_, err = db.State(d).Engine.DB.AsyncFlush()
 			default:
 				err = d.Compact(ctx)
 			}
-			if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrBusy) {
+			if err != nil && !errors.Is(err, db.ErrNotFound) && !errors.Is(err, db.ErrInvalid) && !errors.Is(err, db.ErrBusy) {
 				t.Errorf("seed %d: %v", seed, err)
 				return
 			}
@@ -167,27 +169,27 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 		}
 		begun := [2]int64{importer.begun.Load(), importer.altering.Load()}
 		label := fmt.Sprintf("seed %d, crash %d, %d%% of what is not synced", seed, i, percent)
-		checkCrashed(t, label, left, writers, least, most, func(d *DB) { importer.check(t, label, d, acked, begun) })
+		checkCrashed(t, label, left, writers, least, most, func(d *db.DB) { importer.check(t, label, d, acked, begun) })
 	}
 	stop.Store(true)
 	all.Wait()
 	checkSpaces(t, d)
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	return crashes
 }
 
 // checkCrashed checks what a crash has left.
-func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWriter, least, most [2]int64, more func(*DB)) {
+func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWriter, least, most [2]int64, more func(*db.DB)) {
 	t.Helper()
-	d := mustOpen(t, "db", &Options{FS: left, MustExist: true})
-	defer mustClose(t, d)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: left, MustExist: true})
+	defer dbkit.MustClose(t, d)
 	if err := inconsistency(d); err != nil {
 		t.Fatal(label, ": ", err)
 	}
 	var found [2]map[string]string
 	for i, name := range []string{"main", "codes"} {
 		found[i] = map[string]string{}
-		for _, it := range allItems(t, mustCollection(t, d, name)) {
+		for _, it := range dbkit.AllItems(t, dbkit.MustCollection(t, d, name)) {
 			if it.Key[0] == 'w' {
 				found[i][it.Key] = string(it.Payload)
 			}
@@ -207,11 +209,11 @@ func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWrit
 		}
 	}
 	more(d)
-	c := mustCollection(t, d, "main")
+	c := dbkit.MustCollection(t, d, "main")
 	if err := complete(c); err != nil {
 		t.Fatal(label, ": ", err)
 	}
-	if _, err := c.Put(ctx, &Item{Key: "after", Labels: []string{"class0"}}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Key: "after", Labels: []string{"class0"}}); err != nil {
 		t.Fatal(label, ": ", err)
 	}
 	checkSpaces(t, d)

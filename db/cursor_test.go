@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"encoding/base64"
@@ -15,26 +15,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// openCoded opens a database in memory with a codes-only collection "main".
-func openCoded(t testing.TB, bits int) (*DB, *Collection) {
-	t.Helper()
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
-	t.Cleanup(func() { _ = d.Close() })
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: bits})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, c
-}
-
 // pages reads an answer to its end, k hits at a time, and calls between after
 // each page.
-func pages(c *Collection, q Query, k int, between func()) ([]Hit, error) {
-	var hits []Hit
+func pages(c *db.Collection, q db.Query, k int, between func()) ([]db.Hit, error) {
+	var hits []db.Hit
 	q.K = k
 	for {
 		res, err := c.Search(ctx, q)
@@ -52,13 +43,13 @@ func pages(c *Collection, q Query, k int, between func()) ([]Hit, error) {
 // Between the first distance and the next, neighbours lose nobody: not even the
 // first item that was ever put.
 func TestNeighborsStartWithTheFirstCode(t *testing.T) {
-	_, c := openCoded(t, 8)
-	items := []*Item{{Key: "first", Code: []byte{1}}}
+	_, c := dbkit.OpenCoded(t, 8)
+	items := []*db.Item{{Key: "first", Code: []byte{1}}}
 	for i := range 40 {
-		items = append(items, &Item{Key: fmt.Sprint("same", i), Code: []byte{0}})
+		items = append(items, &db.Item{Key: fmt.Sprint("same", i), Code: []byte{0}})
 	}
 	putAll(t, c, items)
-	hits, err := collect(c.Neighbors(ctx, Query{Code: []byte{0}}))
+	hits, err := dbkit.Collect(c.Neighbors(ctx, db.Query{Code: []byte{0}}))
 	if err != nil || len(hits) != 41 || hits[40].Key != "first" {
 		t.Errorf("%d hits of 41, %v", len(hits), err)
 	}
@@ -68,21 +59,21 @@ func TestNeighborsStartWithTheFirstCode(t *testing.T) {
 // away from the query.
 func TestPagesOfLearnedCodesAreTheWholeAnswer(t *testing.T) {
 	for _, labelled := range []int{3, 60} {
-		_, c := openPairs(t)
-		items := pairs(60, synth.Config{Classes: 4, Noise: 3})
+		_, c := dbkit.OpenPairs(t)
+		items := dbkit.Pairs(60, synth.Config{Classes: 4, Noise: 3})
 		for _, it := range items[labelled:] {
 			it.Labels = nil
 		}
-		putAll(t, c, pairs(60, synth.Config{Classes: 4, Noise: 3}))
-		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 24}})
+		putAll(t, c, dbkit.Pairs(60, synth.Config{Classes: 4, Noise: 3}))
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 24}})
 		putAll(t, c, items) // most have a code of their own now
-		q := Query{From: "image", Vector: items[7].Vectors["image"], K: 100}
+		q := db.Query{From: "image", Vector: items[7].Vectors["image"], K: 100}
 		want, err := c.Search(ctx, q)
 		if err != nil || len(want.Hits) != 60 {
 			t.Fatalf("%d hits, %v", len(want.Hits), err)
 		}
 		for _, k := range []int{1, 2, 7, 59, 60} {
-			if got, err := pages(c, q, k, func() {}); err != nil || !sameHits(got, want.Hits) {
+			if got, err := pages(c, q, k, func() {}); err != nil || !oracle.SameHits(got, want.Hits) {
 				t.Errorf("pages of %d: %v, %v\nwant %v", k, got, err, want.Hits)
 			}
 		}
@@ -93,12 +84,12 @@ func TestPagesOfLearnedCodesAreTheWholeAnswer(t *testing.T) {
 // not at all.
 func TestPagesWhileTheCollectionChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d, err := Open("db", &Options{FS: vfs.NewMem()})
+		d, err := db.Open("db", &db.Options{FS: vfs.NewMem()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +99,7 @@ func TestPagesWhileTheCollectionChanges(t *testing.T) {
 		b := d.NewBatch()
 		n := rapid.IntRange(1, 60).Draw(t, "items")
 		for i := range n {
-			it := &Item{Key: fmt.Sprint(i), Code: code()}
+			it := &db.Item{Key: fmt.Sprint(i), Code: code()}
 			if i%2 == 0 {
 				stay[it.Key] = it.Code
 			}
@@ -117,7 +108,7 @@ func TestPagesWhileTheCollectionChanges(t *testing.T) {
 		if err := b.Commit(ctx); err != nil {
 			t.Fatal(err)
 		}
-		q := Query{Code: code()}
+		q := db.Query{Code: code()}
 		added := n
 		got, err := pages(c, q, rapid.IntRange(1, 9).Draw(t, "k"), func() {
 			b := d.NewBatch()
@@ -126,10 +117,10 @@ func TestPagesWhileTheCollectionChanges(t *testing.T) {
 				case 0:
 					b.Delete(c, fmt.Sprint(i))
 				case 1:
-					b.Put(c, &Item{Key: fmt.Sprint(i), Code: code()})
+					b.Put(c, &db.Item{Key: fmt.Sprint(i), Code: code()})
 				default:
 					if added < n+40 { // so that there is an end
-						b.Put(c, &Item{Key: fmt.Sprint("new", added), Code: code()})
+						b.Put(c, &db.Item{Key: fmt.Sprint("new", added), Code: code()})
 						added++
 					}
 				}
@@ -163,13 +154,13 @@ func TestPagesWhileTheCollectionChanges(t *testing.T) {
 
 // A page is not the last because what was before it is gone.
 func TestPagesAfterThoseBeforeWereDeleted(t *testing.T) {
-	_, c := openCoded(t, 8)
-	var items []*Item
+	_, c := dbkit.OpenCoded(t, 8)
+	var items []*db.Item
 	for i := range 12 {
-		items = append(items, &Item{Key: fmt.Sprint(i), Code: []byte{byte(1<<(i/2) - 1)}})
+		items = append(items, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(1<<(i/2) - 1)}})
 	}
 	putAll(t, c, items)
-	q := Query{Code: []byte{0}, K: 5}
+	q := db.Query{Code: []byte{0}, K: 5}
 	res, err := c.Search(ctx, q)
 	if err != nil || len(res.Hits) != 5 {
 		t.Fatal(res, err)
@@ -187,40 +178,40 @@ func TestPagesAfterThoseBeforeWereDeleted(t *testing.T) {
 	}
 	// Within a radius, likewise; and an answer that has lost what followed ends.
 	q.After, q.K = "", 3
-	if res, err = firstWithin(c, q, 4); err != nil || len(res.Hits) != 3 || res.Total != 5 {
+	if res, err = dbkit.FirstWithin(c, q, 4); err != nil || len(res.Hits) != 3 || res.Total != 5 {
 		t.Fatal(res, err)
 	}
 	q.After = res.Next
 	if _, err := c.Delete(ctx, "8", "9", "10", "11"); err != nil {
 		t.Fatal(err)
 	}
-	if res, err = firstWithin(c, q, 4); err != nil || len(res.Hits) != 0 || res.Next != "" {
+	if res, err = dbkit.FirstWithin(c, q, 4); err != nil || len(res.Hits) != 0 || res.Next != "" {
 		t.Fatal(res, err)
 	}
 }
 
 // The last page has no cursor, also where some items of the target have no code.
 func TestLastPageHasNoCursor(t *testing.T) {
-	_, c := openPairs(t)
-	items := pairs(40, synth.Config{})
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
 	far := make([]float32, 8)
 	far[0] = 1e6
 	for i := range 10 { // so far from everything that nothing can be said of them
-		if _, err := c.Put(ctx, &Item{Key: fmt.Sprint("far", i), Vectors: map[string][]float32{"image": far}}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint("far", i), Vectors: map[string][]float32{"image": far}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Put(ctx, &Item{Key: "text", Vectors: map[string][]float32{"text": items[0].Vectors["text"]}}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Key: "text", Vectors: map[string][]float32{"text": items[0].Vectors["text"]}}); err != nil {
 		t.Fatal(err)
 	}
 	s, err := c.Stats()
 	if err != nil || s.CodedItems == s.Items {
 		t.Fatal(s, err)
 	}
-	for _, plan := range allPlans {
-		res, err := c.Search(ctx, Query{Code: []byte{1, 2}, To: "image", K: 40, Plan: plan})
+	for _, plan := range dbkit.AllPlans {
+		res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, To: "image", K: 40, Plan: plan})
 		if err != nil || len(res.Hits) != 40 || res.Next != "" {
 			t.Errorf("plan %v: %d hits, next %q, %v", plan, len(res.Hits), res.Next, err)
 		}
@@ -229,15 +220,15 @@ func TestLastPageHasNoCursor(t *testing.T) {
 
 // A cursor is good for the query that it is from, and for nothing else.
 func TestCursorOfSomethingElse(t *testing.T) {
-	d, c := openCoded(t, 16)
-	other, err := d.CreateCollection(ctx, "other", Schema{Bits: 16})
+	d, c := dbkit.OpenCoded(t, 16)
+	other, err := d.CreateCollection(ctx, "other", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []*Collection{c, other} {
-		putAll(t, c, []*Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 3}}, {Key: "c", Code: []byte{7, 2}}})
+	for _, c := range []*db.Collection{c, other} {
+		putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 3}}, {Key: "c", Code: []byte{7, 2}}})
 	}
-	res, err := c.Search(ctx, Query{Code: []byte{1, 2}, K: 1})
+	res, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 1})
 	if err != nil || res.Next == "" {
 		t.Fatal(res, err)
 	}
@@ -251,36 +242,36 @@ func TestCursorOfSomethingElse(t *testing.T) {
 	binary.LittleEndian.PutUint32(later[17:], 9) // another revision
 	binary.LittleEndian.PutUint32(later[len(later)-4:], crc32.Checksum(later[:len(later)-4], crc32c))
 	for name, tc := range map[string]struct {
-		c     *Collection
-		q     Query
+		c     *db.Collection
+		q     db.Query
 		after string
 	}{
-		"another code":       {c, Query{Code: []byte{1, 3}}, res.Next},
-		"a key":              {c, Query{Key: "a"}, res.Next},
-		"another order":      {c, Query{Code: []byte{1, 2}, Rerank: RerankNone}, res.Next},
-		"another collection": {other, Query{Code: []byte{1, 2}}, res.Next},
-		"another revision":   {c, Query{Code: []byte{1, 2}}, base64.RawURLEncoding.EncodeToString(later)},
-		"cut":                {c, Query{Code: []byte{1, 2}}, res.Next[:len(res.Next)-4]},
-		"longer":             {c, Query{Code: []byte{1, 2}}, res.Next + "AAAA"},
-		"flipped":            {c, Query{Code: []byte{1, 2}}, base64.RawURLEncoding.EncodeToString(flipped)},
-		"words":              {c, Query{Code: []byte{1, 2}}, "the next page, please"},
-		"long":               {c, Query{Code: []byte{1, 2}}, strings.Repeat("A", 1<<16)},
+		"another code":       {c, db.Query{Code: []byte{1, 3}}, res.Next},
+		"a key":              {c, db.Query{Key: "a"}, res.Next},
+		"another order":      {c, db.Query{Code: []byte{1, 2}, Rerank: db.RerankNone}, res.Next},
+		"another collection": {other, db.Query{Code: []byte{1, 2}}, res.Next},
+		"another revision":   {c, db.Query{Code: []byte{1, 2}}, base64.RawURLEncoding.EncodeToString(later)},
+		"cut":                {c, db.Query{Code: []byte{1, 2}}, res.Next[:len(res.Next)-4]},
+		"longer":             {c, db.Query{Code: []byte{1, 2}}, res.Next + "AAAA"},
+		"flipped":            {c, db.Query{Code: []byte{1, 2}}, base64.RawURLEncoding.EncodeToString(flipped)},
+		"words":              {c, db.Query{Code: []byte{1, 2}}, "the next page, please"},
+		"long":               {c, db.Query{Code: []byte{1, 2}}, strings.Repeat("A", 1<<16)},
 	} {
 		tc.q.After = tc.after
 		_, serr := tc.c.Search(ctx, tc.q)
 		_, rerr := tc.c.SearchRadius(ctx, tc.q, 3)
 		_, cerr := tc.c.CountRadius(ctx, tc.q, 3)
 		_, _, eerr := tc.c.Explain(ctx, tc.q, 3)
-		_, nerr := collect(tc.c.Neighbors(ctx, tc.q))
+		_, nerr := dbkit.Collect(tc.c.Neighbors(ctx, tc.q))
 		for _, err := range []error{serr, rerr, cerr, eerr, nerr} {
-			if !errors.Is(err, ErrInvalid) || len(err.Error()) > 400 {
+			if !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 400 {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}
 	// A count and a total are of all items, also of those before the cursor.
-	for _, plan := range []Plan{PlanAuto, PlanScan, PlanDisk, PlanBlockScan} {
-		q := Query{Code: []byte{1, 2}, Plan: plan}
+	for _, plan := range dbkit.AllPlans {
+		q := db.Query{Code: []byte{1, 2}, Plan: plan}
 		all, err := c.CountRadius(ctx, q, 16)
 		if err != nil {
 			t.Fatal(err)
@@ -294,7 +285,7 @@ func TestCursorOfSomethingElse(t *testing.T) {
 		runs.Close()
 	}
 	// The number of hits and the plan do not matter.
-	res, err = c.Search(ctx, Query{Code: []byte{1, 2}, K: 7, Plan: PlanBlockScan, After: res.Next})
+	res, err = c.Search(ctx, db.Query{Code: []byte{1, 2}, K: 7, Plan: db.PlanBlockScan, After: res.Next})
 	if err != nil || len(res.Hits) != 2 || res.Hits[0].Key != "b" {
 		t.Errorf("%v, %v", res, err)
 	}
@@ -302,18 +293,18 @@ func TestCursorOfSomethingElse(t *testing.T) {
 
 // A cursor from before a training says that the codes are others now.
 func TestCursorOfAnotherSpace(t *testing.T) {
-	_, c := openPairs(t)
-	items := pairs(40, synth.Config{})
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16}})
-	q := Query{Code: []byte{1, 2}}
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	q := db.Query{Code: []byte{1, 2}}
 	res, err := c.Search(ctx, q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
 	q.After = res.Next
-	if _, err := c.Search(ctx, q); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "space 2") {
+	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "space 2") {
 		t.Errorf("%v", err)
 	}
 }
@@ -321,14 +312,14 @@ func TestCursorOfAnotherSpace(t *testing.T) {
 // Whatever stands in a cursor, with or without a good checksum: no panic, and
 // never an item twice.
 func FuzzCursor(f *testing.F) {
-	d, c := openCoded(f, 8)
-	var items []*Item
+	d, c := dbkit.OpenCoded(f, 8)
+	var items []*db.Item
 	for i := range 40 {
-		items = append(items, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i % 16)}})
+		items = append(items, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i % 16)}})
 	}
 	putAll(f, c, items)
 	_ = d
-	res, err := c.Search(ctx, Query{Code: []byte{3}})
+	res, err := c.Search(ctx, db.Query{Code: []byte{3}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -346,12 +337,12 @@ func FuzzCursor(f *testing.F) {
 			binary.LittleEndian.PutUint32(b[len(b)-4:], crc32.Checksum(b[:len(b)-4], crc32c))
 			cursor = base64.RawURLEncoding.EncodeToString(b)
 		}
-		for _, plan := range []Plan{PlanMemory, PlanScan, PlanBlockScan} {
+		for _, plan := range []db.Plan{db.PlanMemory, db.PlanScan, db.PlanBlockScan} {
 			seen := map[string]bool{}
-			q := Query{Code: []byte{3}, After: cursor, Plan: plan, K: 7}
+			q := db.Query{Code: []byte{3}, After: cursor, Plan: plan, K: 7}
 			for q.After != "" {
 				res, err := c.Search(ctx, q)
-				if errors.Is(err, ErrInvalid) && q.After == cursor {
+				if errors.Is(err, db.ErrInvalid) && q.After == cursor {
 					break
 				}
 				if err != nil {

@@ -1,10 +1,12 @@
-package db
+package db_test
 
 import (
 	"errors"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -12,47 +14,47 @@ import (
 // the others are searched, and writes go on when it has been dropped. What loading it has
 // found is not searched past.
 func TestDamagedSpaceCanBeDropped(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	dir := t.TempDir()
-	d := mustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := d.CreateCollection(ctx, "other", pairsSchema)
+	other, err := d.CreateCollection(ctx, "other", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(60, synth.Config{})
+	items := dbkit.Pairs(60, synth.Config{})
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{})
-	mustTrain(t, c, TrainOptions{})
-	want, err := c.Search(ctx, Query{Key: "k7"})
+	dbkit.MustTrain(t, c, db.TrainOptions{})
+	dbkit.MustTrain(t, c, db.TrainOptions{})
+	want, err := c.Search(ctx, db.Query{Key: "k7"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key := range d.storeKeys(t) {
+	for key := range storeKeys(t, d) {
 		if kind := key[0]; kind == codec.KindCodes && key[8] == 1 { // of the first space
-			if err := d.state.Engine.DB.Delete(key, nil); err != nil {
+			if err := db.State(d).Engine.DB.Delete(key, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 
-	d = mustOpen(t, dir, nil)
+	d = dbkit.MustOpen(t, dir, nil)
 	defer d.Close()
-	c, other = mustCollection(t, d, "main"), mustCollection(t, d, other.name)
-	if got, err := c.Search(ctx, Query{Key: "k7"}); err != nil || len(got.Hits) != len(want.Hits) || got.Hits[3].Key != want.Hits[3].Key {
+	c, other = dbkit.MustCollection(t, d, "main"), dbkit.MustCollection(t, d, db.Inside(other).Name)
+	if got, err := c.Search(ctx, db.Query{Key: "k7"}); err != nil || len(got.Hits) != len(want.Hits) || got.Hits[3].Key != want.Hits[3].Key {
 		t.Errorf("in the space that is whole: %+v, %v", got, err)
 	}
 	for what, err := range map[string]error{
-		"search":   second(c.Search(ctx, Query{Key: "k7", Space: 1})),
-		"put":      second(c.Put(ctx, items[0])),
+		"search":   dbkit.Second(c.Search(ctx, db.Query{Key: "k7", Space: 1})),
+		"put":      dbkit.Second(c.Put(ctx, items[0])),
 		"activate": c.Activate(ctx, 1),
-		"train":    second(c.Train(ctx, TrainOptions{})),
+		"train":    dbkit.Second(c.Train(ctx, db.TrainOptions{})),
 	} {
-		if !errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, db.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -65,6 +67,6 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	if _, err := c.Put(ctx, items[0]); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
-	mustTrain(t, c, TrainOptions{})
+	dbkit.MustTrain(t, c, db.TrainOptions{})
 	checkSpaces(t, d)
 }

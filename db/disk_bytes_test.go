@@ -1,19 +1,22 @@
-package db
+package db_test
 
 import (
 	"fmt"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // What a collection has on disk is about what the database would take with that collection alone,
 // whatever else is in the same tables: for a large one and for many small ones.
 func TestDiskBytes(t *testing.T) {
-	d := mustOpen(t, t.TempDir(), nil)
-	defer mustClose(t, d)
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
 	const small = 20
-	var all []*Collection
+	var all []*db.Collection
 	for i := range small + 1 {
-		c, err := d.CreateCollection(ctx, fmt.Sprint("c", i), Schema{Bits: 64})
+		c, err := d.CreateCollection(ctx, fmt.Sprint("c", i), db.Schema{Bits: 64})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +30,7 @@ func TestDiskBytes(t *testing.T) {
 			for k := range payload { // not to be compressed
 				payload[k] = byte((i + 1) * (j + 3) * (k + 7) * (k + j) >> 3)
 			}
-			if err := b.Put(c, &Item{Key: fmt.Sprint("k", j), Code: payload[:8], Payload: payload}); err != nil {
+			if err := b.Put(c, &db.Item{Key: fmt.Sprint("k", j), Code: payload[:8], Payload: payload}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package db
+package db_test
 
 import (
 	"fmt"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -43,7 +45,7 @@ func blocksIn(t *testing.T, dir string) (sum int64) {
 }
 
 // checkDisk compares what Stats says of the disk with a walk through the folder, and returns it.
-func checkDisk(t *testing.T, d *DB, dir, when string) int64 {
+func checkDisk(t *testing.T, d *db.DB, dir, when string) int64 {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); { // while something goes on in the background
 		before := blocksIn(t, dir)
@@ -66,28 +68,28 @@ func checkDisk(t *testing.T, d *DB, dir, when string) int64 {
 // A small database takes little on disk, and Stats says how much, whatever it is.
 func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	d := mustOpen(t, dir, nil)
-	defer func() { mustClose(t, d) }()
+	d := dbkit.MustOpen(t, dir, nil)
+	defer func() { dbkit.MustClose(t, d) }()
 	if n := checkDisk(t, d, dir, "empty"); n > 1<<20 {
 		t.Errorf("an empty database takes %d bytes", n)
 	}
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := viewItems(1000, 1)
+	items := dbkit.ViewItems(1000, 1)
 	for i := 0; i < len(items); i += 50 { // some 0.4 MB in the log
 		putAll(t, c, items[i:i+50])
 	}
 	if n := checkDisk(t, d, dir, "small items"); n > 4<<20 {
 		t.Errorf("a thousand small items take %d bytes", n)
 	}
-	im, err := c.NewImport(ctx, ImportOptions{Source: "a source"})
+	im, err := c.NewImport(ctx, db.ImportOptions{Source: "a source"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3000 {
-		if err := im.Put(&Item{Key: fmt.Sprint("staged", i), Payload: make([]byte, 200)}); err != nil {
+		if err := im.Put(&db.Item{Key: fmt.Sprint("staged", i), Payload: make([]byte, 200)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +97,7 @@ func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
 	if err := im.Discard(); err != nil {
 		t.Fatal(err)
 	}
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 50}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 50}})
 	checkDisk(t, d, dir, "trained")
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
@@ -119,8 +121,8 @@ func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
 	if n := checkDisk(t, d, dir, "with a link to itself"); n > 8<<20 {
 		t.Errorf("a folder that links to itself takes %d bytes", n)
 	}
-	mustClose(t, d)
-	d = mustOpen(t, dir, nil)
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, dir, nil)
 	if n := checkDisk(t, d, dir, "opened again"); n > 4<<20 {
 		t.Errorf("opened again it takes %d bytes", n)
 	}

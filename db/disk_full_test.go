@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model"
@@ -15,8 +17,8 @@ import (
 
 // fillDisk fills a database that is on a disk that becomes full, by all ways to write. It
 // returns the keys that were acknowledged and those of which that is not known.
-func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*Item) (there, unknown []string) {
-	d, err := Open("db", &Options{FS: disk})
+func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*db.Item) (there, unknown []string) {
+	d, err := db.Open("db", &db.Options{FS: disk})
 	if err != nil {
 		return nil, nil
 	}
@@ -25,24 +27,24 @@ func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*Item) (there, unkno
 		switch {
 		case err == nil:
 			there = append(there, keys...)
-		case errors.Is(err, ErrFailed):
+		case errors.Is(err, db.ErrFailed):
 			unknown = append(unknown, keys...)
-		case !errors.Is(err, ErrDiskFull):
+		case !errors.Is(err, db.ErrDiskFull):
 			t.Errorf("with %d bytes of room left: %v", disk.Room, err)
 		}
 		if err != nil && strings.Count(err.Error(), "fddhdb:") != 1 {
 			t.Errorf("prefix: %v", err)
 		}
 	}
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	note(err)
 	if err != nil {
 		return there, unknown
 	}
 	for i, it := range items {
-		note(second(c.Put(ctx, it)), it.Key)
+		note(dbkit.Second(c.Put(ctx, it)), it.Key)
 		if i == len(items)/2 {
-			_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
+			_, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
 			note(err)
 			note(d.Compact(ctx))
 		}
@@ -52,7 +54,7 @@ func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*Item) (there, unkno
 	var keys []string
 	for i := range bulkItems {
 		keys = append(keys, fmt.Sprint("bulk", i))
-		if err := b.Put(c, &Item{Key: keys[i]}); err != nil {
+		if err := b.Put(c, &db.Item{Key: keys[i]}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +70,7 @@ func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*Item) (there, unkno
 // Whenever a disk becomes full: nothing that was acknowledged is lost, and when there is
 // room again the database goes on.
 func TestDiskFullAtEveryPoint(t *testing.T) {
-	items := pairs(24, synth.Config{})
+	items := dbkit.Pairs(24, synth.Config{})
 	points := 40
 	if testing.Short() {
 		points = 2
@@ -88,13 +90,13 @@ func TestDiskFullAtEveryPoint(t *testing.T) {
 		if !disk.Full {
 			t.Fatalf("%d bytes of %d were enough", room, all)
 		}
-		d, err := Open("db", &Options{FS: mem})
+		d, err := db.Open("db", &db.Options{FS: mem})
 		if err != nil {
 			t.Fatalf("after %d bytes: %v", room, err)
 		}
 		c, err := d.Collection("main")
-		if errors.Is(err, ErrNotFound) && len(there) == 0 {
-			mustClose(t, d)
+		if errors.Is(err, db.ErrNotFound) && len(there) == 0 {
+			dbkit.MustClose(t, d)
 			continue
 		} else if err != nil {
 			t.Fatalf("after %d bytes, %d items acknowledged: %v", room, len(there), err)
@@ -115,9 +117,9 @@ func TestDiskFullAtEveryPoint(t *testing.T) {
 			t.Errorf("after %d bytes: %d items, %d acknowledged, %d unknown", room, len(found), len(there), len(unknown))
 		}
 		checkSpaces(t, d)
-		if _, err := c.Put(ctx, &Item{Key: "after"}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: "after"}); err != nil {
 			t.Errorf("after %d bytes, with room again: %v", room, err)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 }

@@ -1,9 +1,11 @@
-package db
+package db_test
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -15,9 +17,9 @@ import (
 func BenchmarkDrift(b *testing.B) {
 	for _, n := range []int{10_000, 90_000, 200_000} {
 		b.Run(fmt.Sprintf("items=%d", n), func(b *testing.B) {
-			d := mustOpen(b, b.TempDir(), nil)
+			d := dbkit.MustOpen(b, b.TempDir(), nil)
 			defer d.Close()
-			c, err := d.CreateCollection(ctx, "main", Schema{Modalities: []Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}})
+			c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -25,7 +27,7 @@ func BenchmarkDrift(b *testing.B) {
 			batch := d.NewBatch()
 			for i := range n {
 				x := data.Item(i)
-				it := &Item{Vectors: map[string][]float32{"image": x[0], "text": x[1]}}
+				it := &db.Item{Vectors: map[string][]float32{"image": x[0], "text": x[1]}}
 				if i%10 == 0 {
 					it.Labels = []string{fmt.Sprint(data.Labels[i])}
 				}
@@ -37,16 +39,16 @@ func BenchmarkDrift(b *testing.B) {
 				b.Fatal(err)
 			}
 			maps := map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}
-			mustTrain(b, c, TrainOptions{Rows: 2000, Options: model.Options{Bits: 128, Anchors: 800, Map: maps}})
+			dbkit.MustTrain(b, c, db.TrainOptions{Rows: 2000, Options: model.Options{Bits: 128, Anchors: 800, Map: maps}})
 			if err := d.WaitForIndex(ctx); err != nil {
 				b.Fatal(err)
 			}
-			v, done, err := d.state.Acquire()
+			v, done, err := db.State(d).Acquire()
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer done()
-			cv, _ := v.Collections.Get(c.id)
+			cv, _ := v.Collections.Get(db.Inside(c).ID)
 			b.Run("measure", func(b *testing.B) {
 				for b.Loop() {
 					if _, err := learn.MeasureDrift(ctx, v, cv, cv.Live); err != nil {
@@ -57,7 +59,7 @@ func BenchmarkDrift(b *testing.B) {
 			})
 			b.Run("stats", func(b *testing.B) {
 				for b.Loop() {
-					collectionStats(cv)
+					db.StatsOf(cv)
 				}
 			})
 		})

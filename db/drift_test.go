@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -21,13 +23,13 @@ import (
 
 // driftByDefinition computes from the items, one by one, what MeasureDrift says of those
 // in rows.
-func driftByDefinition(t *testing.T, cv *state.CollectionView, all []*Item, rows []uint32) *Drift {
+func driftByDefinition(t *testing.T, cv *state.CollectionView, all []*db.Item, rows []uint32) *db.Drift {
 	t.Helper()
 	m := cv.Space.Learned
 	q := m.Bits()
-	want := &Drift{Modalities: map[string]ModalityDrift{}}
+	want := &db.Drift{Modalities: map[string]db.ModalityDrift{}}
 	var examples []model.Example
-	byRow := map[uint32]*Item{}
+	byRow := map[uint32]*db.Item{}
 	it := cv.Live.Iterator()
 	for _, item := range all {
 		byRow[it.Next()] = item
@@ -54,7 +56,7 @@ func driftByDefinition(t *testing.T, cv *state.CollectionView, all []*Item, rows
 		t.Fatal(err)
 	}
 	for i, mod := range m.Modalities() {
-		md := ModalityDrift{Labelled: labelled[i]}
+		md := db.ModalityDrift{Labelled: labelled[i]}
 		if md.Labelled > 0 {
 			md.Residual = &residuals[i]
 		}
@@ -109,7 +111,7 @@ func driftByDefinition(t *testing.T, cv *state.CollectionView, all []*Item, rows
 		}
 		md.Nearest = summaryOf(distances)
 		if n := float64(md.Items - md.Far); n > 0 {
-			b := &Balance{}
+			b := &db.Balance{}
 			for _, sum := range means {
 				b.BitBalance += math.Abs(sum/n) / float64(q)
 				if math.Abs(sum) == n {
@@ -125,7 +127,7 @@ func driftByDefinition(t *testing.T, cv *state.CollectionView, all []*Item, rows
 
 // mapByDefinition is the mean average precision of labelled items in the half of them that
 // a query is not in, every place in a tie being as likely as any other.
-func mapByDefinition(t *testing.T, m *model.Model, at int, name string, cv *state.CollectionView, byRow map[uint32]*Item, rows []uint32) *float64 {
+func mapByDefinition(t *testing.T, m *model.Model, at int, name string, cv *state.CollectionView, byRow map[uint32]*db.Item, rows []uint32) *float64 {
 	t.Helper()
 	q := m.Bits()
 	type labelledItem struct {
@@ -194,7 +196,7 @@ func mapByDefinition(t *testing.T, m *model.Model, at int, name string, cv *stat
 const driftItems, driftQueries = 256, 16
 
 // summaryOf sums up distances by sorting them.
-func summaryOf(distances []int) *Distances {
+func summaryOf(distances []int) *db.Distances {
 	n := len(distances)
 	if n == 0 {
 		return nil
@@ -204,7 +206,7 @@ func summaryOf(distances []int) *Distances {
 	for _, d := range distances {
 		sum += d
 	}
-	return &Distances{
+	return &db.Distances{
 		Queries: n, Mean: float64(sum) / float64(n),
 		P50: distances[int(math.Ceil(float64(n)/2))-1], P90: distances[int(math.Ceil(float64(9*n)/10))-1],
 	}
@@ -214,9 +216,9 @@ func summaryOf(distances []int) *Distances {
 var nearly = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a)) })
 
 // driftOf measures rows of a collection in a space.
-func driftOf(t *testing.T, c *Collection, space uint32, rows []uint32) (d *Drift, in *state.CollectionView) {
+func driftOf(t *testing.T, c *db.Collection, space uint32, rows []uint32) (d *db.Drift, in *state.CollectionView) {
 	t.Helper()
-	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
+	err := db.Read(c, func(v *state.View, cv *state.CollectionView) (err error) {
 		if in, err = cv.InSpace(space); err == nil {
 			d, err = learn.MeasureDrift(ctx, v, in, roaring.BitmapOf(rows...))
 		}
@@ -237,18 +239,18 @@ func allRows(n int) []uint32 {
 }
 
 func TestDriftIsThatOfALinearScan(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
 		t.Run(views.String(), func(t *testing.T) {
-			_, c := openPairs(t)
-			items := viewItems(170, 3)
+			_, c := dbkit.OpenPairs(t)
+			items := dbkit.ViewItems(170, 3)
 			items[6].Vectors = nil                             // labels alone
 			items[8].Labels = append(items[8].Labels, "other") // that training sees with one more
 			putAll(t, c, items[:150])
-			opt := TrainOptions{Rows: 60, Options: model.Options{
+			opt := db.TrainOptions{Rows: 60, Options: model.Options{
 				Bits: 32, Anchors: 30, Seed: 1, Views: views, Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
 			}}
-			mustTrain(t, c, opt)
+			dbkit.MustTrain(t, c, opt)
 			far := *items[150]
 			far.Vectors = map[string][]float32{"image": slices.Repeat([]float32{1e9}, 8), "text": items[1].Vectors["text"]}
 			items[150] = &far
@@ -259,7 +261,7 @@ func TestDriftIsThatOfALinearScan(t *testing.T) {
 			if _, err := c.Delete(ctx, items[4].Key, items[77].Key); err != nil {
 				t.Fatal(err)
 			}
-			all := allItems(t, c)
+			all := dbkit.AllItems(t, c)
 			for _, rows := range [][]uint32{allRows(200), allRows(40), {150}, {150, 151, 152, 153, 154, 155}} {
 				got, in := driftOf(t, c, 0, rows)
 				want := driftByDefinition(t, in, all, rows)
@@ -280,13 +282,13 @@ func TestDriftIsThatOfALinearScan(t *testing.T) {
 }
 
 func TestDriftOfOneModality(t *testing.T) {
-	d := mustOpen(t, t.TempDir(), nil)
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", Schema{Modalities: []Modality{{Name: "text", Dim: 5}}})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "text", Dim: 5}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(60, synth.Config{Noise: 2})
+	items := dbkit.Pairs(60, synth.Config{Noise: 2})
 	for i, it := range items {
 		delete(it.Vectors, "image")
 		if i%3 == 0 {
@@ -295,18 +297,18 @@ func TestDriftOfOneModality(t *testing.T) {
 	}
 	putAll(t, c, items)
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Views: views}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Views: views}})
 		got, in := driftOf(t, c, 0, allRows(60))
-		want := driftByDefinition(t, in, allItems(t, c), allRows(60))
+		want := driftByDefinition(t, in, dbkit.AllItems(t, c), allRows(60))
 		if diff := cmp.Diff(want, got, nearly); diff != "" || got.Modalities["text"].Nearest.Queries != 60 {
 			t.Errorf("%v: %s", views, diff)
 		}
 	}
-	only, err := d.CreateCollection(ctx, "codes", Schema{Bits: 8})
+	only, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := only.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+	if _, err := only.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	if d, _ := driftOf(t, only, 0, []uint32{0}); d != nil {
@@ -316,10 +318,10 @@ func TestDriftOfOneModality(t *testing.T) {
 
 // Of many rows a sample is measured, the same one each time.
 func TestDriftOfASample(t *testing.T) {
-	longTest(t)
-	_, c := openPairs(t)
-	putAll(t, c, pairs(1000, synth.Config{}))
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30}})
+	dbkit.LongTest(t)
+	_, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(1000, synth.Config{}))
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 30}})
 	var rows, sample []uint32
 	for i := range 900 {
 		rows = append(rows, uint32(100+i))
@@ -338,10 +340,10 @@ func TestDriftOfASample(t *testing.T) {
 // A space begins with the drift of what it was trained on, and items of other kinds than
 // these are farther off.
 func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
-	longTest(t)
-	d, c := openPairs(t)
-	putAll(t, c, pairs(300, synth.Config{Seed: 1}))
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}, Rows: 200})
+	dbkit.LongTest(t)
+	d, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(300, synth.Config{Seed: 1}))
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}, Rows: 200})
 	first := spacesOf(t, c)[0].Revisions[0].Drift
 	trained, _ := driftOf(t, c, 0, allRows(200))
 	trained.Trained = true
@@ -349,10 +351,10 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 		t.Fatal("of the training items:", diff)
 	}
 	same, _ := driftOf(t, c, 0, allRows(300)[200:])
-	strange := pairs(60, synth.Config{Seed: 1})
+	strange := dbkit.Pairs(60, synth.Config{Seed: 1})
 	for i, it := range strange { // the labels of one item with the vectors of another
 		it.Key = "s" + it.Key
-		it.Vectors = pairs(60, synth.Config{Seed: 77})[i].Vectors
+		it.Vectors = dbkit.Pairs(60, synth.Config{Seed: 77})[i].Vectors
 	}
 	putAll(t, c, strange)
 	other, _ := driftOf(t, c, 0, allRows(360)[300:])
@@ -369,7 +371,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 		}
 	}
 	// The revision that learns from them says so.
-	if _, err := c.Update(ctx, UpdateOptions{Teacher: TeacherLabels}); err != nil {
+	if _, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil {
 		t.Fatal(err)
 	}
 	revisions := spacesOf(t, c)[0].Revisions
@@ -381,9 +383,9 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 			t.Errorf("%s: residual %.3f after %.3f", name, *is.Residual, *was.Residual)
 		}
 	}
-	mustClose(t, d)
-	c = mustCollection(t, mustOpen(t, d.dir, nil), "main")
-	defer c.db.Close()
+	dbkit.MustClose(t, d)
+	c = dbkit.MustCollection(t, dbkit.MustOpen(t, db.State(d).Engine.Dir, nil), "main")
+	defer db.Of(c).Close()
 	if diff := cmp.Diff(revisions, spacesOf(t, c)[0].Revisions); diff != "" {
 		t.Error("reopened:", diff)
 	}
@@ -391,15 +393,15 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 
 func TestDriftIsKeptAsJSON(t *testing.T) {
 	residual := .25
-	want := &Drift{Items: 3, Modalities: map[string]ModalityDrift{
-		"text":  {Items: 3, Labelled: 1, Residual: &residual, MAP: &residual, Nearest: &Distances{Queries: 3, Mean: 2.5, P50: 2, P90: 3}, Balance: &Balance{BitBalance: 0, ConstantBits: 0}},
+	want := &db.Drift{Items: 3, Modalities: map[string]db.ModalityDrift{
+		"text":  {Items: 3, Labelled: 1, Residual: &residual, MAP: &residual, Nearest: &db.Distances{Queries: 3, Mean: 2.5, P50: 2, P90: 3}, Balance: &db.Balance{BitBalance: 0, ConstantBits: 0}},
 		"image": {Items: 1, Far: 1},
 	}}
 	b, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := &Drift{}
+	got := &db.Drift{}
 	if err := json.Unmarshal(b, got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%s became %+v, %v", b, got, err)
 	}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -16,10 +18,10 @@ import (
 )
 
 // allKeys returns all keys of the store.
-func allKeys(t testing.TB, d *DB) map[string]bool {
+func allKeys(t testing.TB, d *db.DB) map[string]bool {
 	t.Helper()
 	keys := map[string]bool{}
-	if err := record.ForEach(d.state.Engine.DB, nil, func(key, _ []byte) error {
+	if err := record.ForEach(db.State(d).Engine.DB, nil, func(key, _ []byte) error {
 		keys[string(key)] = true
 		return nil
 	}); err != nil {
@@ -31,30 +33,30 @@ func allKeys(t testing.TB, d *DB) map[string]bool {
 // Nothing is left of a collection that is dropped, and nothing else goes; what reads it
 // already goes on.
 func TestDropCollection(t *testing.T) {
-	opts := &Options{FS: vfs.NewMem()}
-	d := mustOpen(t, "db", opts)
+	opts := &db.Options{FS: vfs.NewMem()}
+	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
-	kept, err := d.CreateCollection(ctx, "kept", pairsSchema)
+	kept, err := d.CreateCollection(ctx, "kept", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, kept, pairs(60, synth.Config{Seed: 1}))
-	mustTrain(t, kept, TrainOptions{Options: model.Options{Bits: 32}})
-	before, items := allKeys(t, d), allItems(t, kept)
+	putAll(t, kept, dbkit.Pairs(60, synth.Config{Seed: 1}))
+	dbkit.MustTrain(t, kept, db.TrainOptions{Options: model.Options{Bits: 32}})
+	before, items := allKeys(t, d), dbkit.AllItems(t, kept)
 
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	put := pairs(80, synth.Config{Seed: 2})
+	put := dbkit.Pairs(80, synth.Config{Seed: 2})
 	for i, it := range put {
 		it.Fields = map[string]any{"year": int64(i)}
 	}
 	putAll(t, c, put)
 	for range 2 { // so that there is a space that stands by
-		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Views: model.ViewsTarget}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Views: model.ViewsTarget}})
 	}
-	if _, err := c.Update(ctx, UpdateOptions{}); err != nil {
+	if _, err := c.Update(ctx, db.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	putAll(t, c, put[:20]) // so that there is an outbox
@@ -81,7 +83,7 @@ func TestDropCollection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := Query{From: "image", To: "text", Vector: put[3].Vectors["image"], K: 100}
+	q := db.Query{From: "image", To: "text", Vector: put[3].Vectors["image"], K: 100}
 	want, err := c.Search(ctx, q)
 	if err != nil {
 		t.Fatal(err)
@@ -92,31 +94,31 @@ func TestDropCollection(t *testing.T) {
 	}
 	defer runs.Close()
 
-	if err := d.DropCollection(ctx, "nosuch"); !errors.Is(err, ErrNotFound) {
+	if err := d.DropCollection(ctx, "nosuch"); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("one that does not exist: %v", err)
 	}
 	if err := d.DropCollection(ctx, "main"); err != nil {
 		t.Fatal(err)
 	}
-	gone := func(c *Collection) {
+	gone := func(c *db.Collection) {
 		t.Helper()
 		b := d.NewBatch()
 		for what, err := range map[string]error{
-			"search":   second(c.Search(ctx, q)),
-			"get":      second(c.Get(ctx, "k1")),
-			"count":    second(c.Count()),
-			"put":      second(c.Put(ctx, put[0])),
+			"search":   dbkit.Second(c.Search(ctx, q)),
+			"get":      dbkit.Second(c.Get(ctx, "k1")),
+			"count":    dbkit.Second(c.Count()),
+			"put":      dbkit.Second(c.Put(ctx, put[0])),
 			"batch":    b.Put(c, put[0]),
-			"delete":   second(c.Delete(ctx, "k1")),
-			"where":    second(c.DeleteWhere(ctx, "NOT label = ''")),
-			"train":    second(c.Train(ctx, TrainOptions{})),
-			"update":   second(c.Update(ctx, UpdateOptions{})),
+			"delete":   dbkit.Second(c.Delete(ctx, "k1")),
+			"where":    dbkit.Second(c.DeleteWhere(ctx, "NOT label = ''")),
+			"train":    dbkit.Second(c.Train(ctx, db.TrainOptions{})),
+			"update":   dbkit.Second(c.Update(ctx, db.UpdateOptions{})),
 			"activate": c.Activate(ctx, 1),
 			"drop":     d.DropCollection(ctx, "main"),
-			"open":     second(d.Collection("main")),
-			"space":    second(c.InSpace(1)),
+			"open":     dbkit.Second(d.Collection("main")),
+			"space":    dbkit.Second(c.InSpace(1)),
 		} {
-			if !errors.Is(err, ErrNotFound) {
+			if !errors.Is(err, db.ErrNotFound) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -132,7 +134,7 @@ func TestDropCollection(t *testing.T) {
 	if codes != len(put) {
 		t.Errorf("%d codes in the snapshot, want %d", codes, len(put))
 	}
-	if _, err := then.Evaluate(ctx, Evaluation{Queries: map[string][][]float32{"image": {put[3].Vectors["image"]}}, Labels: [][]string{put[3].Labels}}); err != nil {
+	if _, err := then.Evaluate(ctx, db.Evaluation{Queries: map[string][][]float32{"image": {put[3].Vectors["image"]}}, Labels: [][]string{put[3].Labels}}); err != nil {
 		t.Errorf("an evaluation in the snapshot: %v", err)
 	}
 	for key := range allKeys(t, d) {
@@ -144,14 +146,14 @@ func TestDropCollection(t *testing.T) {
 	if len(before) > 0 {
 		t.Errorf("%d keys of another collection are gone", len(before))
 	}
-	equalItems(t, items, allItems(t, kept))
+	dbkit.EqualItems(t, items, dbkit.AllItems(t, kept))
 
 	// Who reads it already goes on, also while another takes the name.
-	other, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	other, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Put(ctx, &Item{Key: "k1", Code: []byte{1, 2}}); err != nil {
+	if _, err := other.Put(ctx, &db.Item{Key: "k1", Code: []byte{1, 2}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Compact(ctx); err != nil {
@@ -160,10 +162,10 @@ func TestDropCollection(t *testing.T) {
 	if got, err := then.Search(ctx, q); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("in the snapshot: %v\n%s", err, cmp.Diff(want, got))
 	}
-	if hits, err := collect(runs.Hits(ctx)); err != nil || len(hits) != 80 {
+	if hits, err := dbkit.Collect(runs.Hits(ctx)); err != nil || len(hits) != 80 {
 		t.Errorf("of a search that had begun: %d hits, %v", len(hits), err)
 	}
-	if _, err := c.Put(ctx, put[0]); !errors.Is(err, ErrNotFound) {
+	if _, err := c.Put(ctx, put[0]); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("a handle on the one before: %v", err)
 	}
 	if n, err := other.Count(); n != 1 || err != nil {
@@ -171,22 +173,22 @@ func TestDropCollection(t *testing.T) {
 	}
 	runs.Close()
 	snap.Close()
-	mustClose(t, d)
-	d = mustOpen(t, "db", opts)
-	if it, err := mustCollection(t, d, "main").Get(ctx, "k1"); err != nil || it.CodeFrom != "given" {
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", opts)
+	if it, err := dbkit.MustCollection(t, d, "main").Get(ctx, "k1"); err != nil || it.CodeFrom != "given" {
 		t.Errorf("after reopening: %+v, %v", it, err)
 	}
-	equalItems(t, items, allItems(t, mustCollection(t, d, "kept")))
+	dbkit.EqualItems(t, items, dbkit.AllItems(t, dbkit.MustCollection(t, d, "kept")))
 }
 
 // A training of a collection that is dropped ends, whatever it is doing, and leaves
 // nothing.
 func TestDropCollectionEndsItsTraining(t *testing.T) {
 	for _, phase := range []string{"", "encode"} { // as it begins, and when its space is there
-		d, c := openPairs(t)
-		putAll(t, c, pairs(200, synth.Config{}))
+		d, c := dbkit.OpenPairs(t)
+		putAll(t, c, dbkit.Pairs(200, synth.Config{}))
 		dropped := false
-		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 32, Progress: func(now string, _, _ int64) {
+		_, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 32, Progress: func(now string, _, _ int64) {
 			if dropped || phase != "" && now != phase {
 				return
 			}
@@ -194,11 +196,11 @@ func TestDropCollectionEndsItsTraining(t *testing.T) {
 			if err := d.DropCollection(ctx, "main"); err != nil {
 				t.Error(err)
 			}
-			if _, err := d.CreateCollection(ctx, "main", Schema{Bits: 8}); err != nil {
+			if _, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8}); err != nil {
 				t.Error(err)
 			}
 		}}})
-		if !errors.Is(err, ErrNotFound) || !dropped {
+		if !errors.Is(err, db.ErrNotFound) || !dropped {
 			t.Errorf("dropped at %q: %v", phase, err)
 		}
 		for key := range allKeys(t, d) {
@@ -211,16 +213,16 @@ func TestDropCollectionEndsItsTraining(t *testing.T) {
 
 // A collection whose codes are being loaded can be dropped.
 func TestDropCollectionRightAfterOpening(t *testing.T) {
-	opts := &Options{FS: vfs.NewMem()}
-	d := mustOpen(t, "db", opts)
+	opts := &db.Options{FS: vfs.NewMem()}
+	d := dbkit.MustOpen(t, "db", opts)
 	for _, name := range []string{"a", "b"} {
-		c, err := d.CreateCollection(ctx, name, Schema{Bits: 32})
+		c, err := d.CreateCollection(ctx, name, db.Schema{Bits: 32})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := d.NewBatch()
 		for i := range state.LoadAtOnce + 50 {
-			if err := b.Put(c, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}); err != nil {
+			if err := b.Put(c, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -228,8 +230,8 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustClose(t, d)
-	d = mustOpen(t, "db", opts)
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", opts)
 	defer d.Close()
 	if err := d.DropCollection(ctx, "a"); err != nil {
 		t.Fatal(err)
@@ -237,8 +239,8 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 	if err := d.WaitForIndex(ctx); err != nil {
 		t.Fatal(err)
 	}
-	b := mustCollection(t, d, "b")
-	if _, err := b.Put(ctx, &Item{Key: "new", Code: []byte{1, 2, 3, 4}}); err != nil {
+	b := dbkit.MustCollection(t, d, "b")
+	if _, err := b.Put(ctx, &db.Item{Key: "new", Code: []byte{1, 2, 3, 4}}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := b.Count(); n != state.LoadAtOnce+51 || err != nil {
@@ -253,27 +255,27 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 // Whenever the power fails, a collection is there whole, or not at all.
 func TestCrashesAroundDroppingACollection(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	d := mustOpen(t, "db", &Options{FS: mem})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer func() { d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(60, synth.Config{}))
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16}})
-	want := allItems(t, c)
+	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	want := dbkit.AllItems(t, c)
 	before := mem.CrashClone(vfs.CrashCloneCfg{})
 	if err := d.DropCollection(ctx, "main"); err != nil {
 		t.Fatal(err)
 	}
 	after := mem.CrashClone(vfs.CrashCloneCfg{})
 
-	was := mustOpen(t, "db", &Options{FS: before})
+	was := dbkit.MustOpen(t, "db", &db.Options{FS: before})
 	defer was.Close()
-	equalItems(t, want, allItems(t, mustCollection(t, was, "main")))
-	is := mustOpen(t, "db", &Options{FS: after})
+	dbkit.EqualItems(t, want, dbkit.AllItems(t, dbkit.MustCollection(t, was, "main")))
+	is := dbkit.MustOpen(t, "db", &db.Options{FS: after})
 	defer is.Close()
-	if _, err := is.Collection("main"); !errors.Is(err, ErrNotFound) {
+	if _, err := is.Collection("main"); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("what was acknowledged is lost: %v", err)
 	}
 	for key := range allKeys(t, is) {

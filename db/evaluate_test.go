@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -66,18 +68,18 @@ func withinRadius(queries [][]byte, queryLabels [][]string, codes [][]byte, labe
 }
 
 func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
-	_, c := openPairs(t)
-	all := pairs(260, synth.Config{Seed: 3, Classes: 6, LabelsPerItem: 2, Noise: 1.5})
+	_, c := dbkit.OpenPairs(t)
+	all := dbkit.Pairs(260, synth.Config{Seed: 3, Classes: 6, LabelsPerItem: 2, Noise: 1.5})
 	items, queries := all[:200:200], all[200:]
-	items[20].Labels = nil                       // unlabelled, coded by its features
-	items[30].Vectors = nil                      // of no modality: in no answer
-	delete(items[31].Vectors, "text")            // of one
-	items = append(items, &Item{Key: "no code"}) // of nothing
+	items[20].Labels = nil                          // unlabelled, coded by its features
+	items[30].Vectors = nil                         // of no modality: in no answer
+	delete(items[31].Vectors, "text")               // of one
+	items = append(items, &db.Item{Key: "no code"}) // of nothing
 	items[40].Labels = append(items[40].Labels, "not learned")
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}, Rows: 30})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}, Rows: 30})
 
-	e := Evaluation{Queries: map[string][][]float32{}, Top: 10}
+	e := db.Evaluation{Queries: map[string][][]float32{}, Top: 10}
 	for _, q := range queries {
 		e.Labels = append(e.Labels, q.Labels)
 		for m, x := range q.Vectors {
@@ -103,7 +105,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 			}
 		}
 		for _, x := range e.Queries[r.From] {
-			code, _, err := c.EncodeQuery(ctx, Query{From: r.From, Vector: x})
+			code, _, err := c.EncodeQuery(ctx, db.Query{From: r.From, Vector: x})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +134,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 	if got, err = c.Evaluate(ctx, e); err != nil || got[0].Hamming.MAP != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for name, bad := range map[string]Evaluation{
+	for name, bad := range map[string]db.Evaluation{
 		"no queries":       {},
 		"unknown modality": {Queries: map[string][][]float32{"smell": {{1}}}, Labels: [][]string{{"a"}}},
 		"labels missing":   {Queries: e.Queries, Labels: e.Labels[:3]},
@@ -140,7 +142,7 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 		"dimension":        {Queries: map[string][][]float32{"text": {{1}}}, Labels: [][]string{{"a"}}},
 		"top":              {Queries: e.Queries, Labels: e.Labels, Top: -1},
 	} {
-		if _, err := c.Evaluate(ctx, bad); !errors.Is(err, ErrInvalid) {
+		if _, err := c.Evaluate(ctx, bad); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

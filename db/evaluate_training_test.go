@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -14,17 +16,17 @@ import (
 // What it says is what a training and an evaluation after it say, and until then
 // nothing has changed.
 func TestEvaluateTraining(t *testing.T) {
-	longTest(t)
-	_, c := openPairs(t)
-	all := pairs(260, synth.Config{Seed: 3, Classes: 6, LabelsPerItem: 2, Noise: 1.5})
+	dbkit.LongTest(t)
+	_, c := dbkit.OpenPairs(t)
+	all := dbkit.Pairs(260, synth.Config{Seed: 3, Classes: 6, LabelsPerItem: 2, Noise: 1.5})
 	items, queries := all[:200:200], all[200:]
 	for i := range 60 {
 		items[2*i+30].Labels = nil // coded by their features
 	}
 	delete(items[31].Vectors, "text")
-	items = append(items, &Item{Key: "no code"})
+	items = append(items, &db.Item{Key: "no code"})
 	putAll(t, c, items)
-	e := Evaluation{Queries: map[string][][]float32{}, Where: "has(image)", Top: 10}
+	e := db.Evaluation{Queries: map[string][][]float32{}, Where: "has(image)", Top: 10}
 	for _, q := range queries {
 		e.Labels = append(e.Labels, q.Labels)
 		for m, x := range q.Vectors {
@@ -36,8 +38,8 @@ func TestEvaluateTraining(t *testing.T) {
 	}
 	e.Truth = append(e.Truth, nil)
 
-	options := func(seed uint64, method model.Method) TrainOptions {
-		return TrainOptions{Rows: 120, Options: model.Options{
+	options := func(seed uint64, method model.Method) db.TrainOptions {
+		return db.TrainOptions{Rows: 120, Options: model.Options{
 			Bits: 32, Seed: seed, Method: method, Delta: math.Inf(1), Anchors: 60,
 		}}
 	}
@@ -54,7 +56,7 @@ func TestEvaluateTraining(t *testing.T) {
 			if after, err := c.Stats(); err != nil || !reflect.DeepEqual(before, after) {
 				t.Fatalf("%+v became %+v, %v", before, after, err)
 			}
-			want := mustTrain(t, c, options(seed, method))
+			want := dbkit.MustTrain(t, c, options(seed, method))
 			wanted, err := c.Evaluate(ctx, e)
 			if err != nil {
 				t.Fatal(err)
@@ -77,8 +79,8 @@ func TestEvaluateTraining(t *testing.T) {
 }
 
 func TestEvaluateTrainingOfASnapshot(t *testing.T) {
-	d, c := openPairs(t)
-	all := pairs(80, synth.Config{Seed: 3})
+	d, c := dbkit.OpenPairs(t)
+	all := dbkit.Pairs(80, synth.Config{Seed: 3})
 	putAll(t, c, all[:60])
 	s, err := d.Snapshot()
 	if err != nil {
@@ -90,12 +92,12 @@ func TestEvaluateTrainingOfASnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, all[60:])
-	e := Evaluation{Queries: map[string][][]float32{"text": {all[70].Vectors["text"]}}, Labels: [][]string{all[70].Labels}}
+	e := db.Evaluation{Queries: map[string][][]float32{"text": {all[70].Vectors["text"]}}, Labels: [][]string{all[70].Labels}}
 	for _, tc := range []struct {
-		c     *Collection
+		c     *db.Collection
 		items int
 	}{{old, 60}, {c, 80}} {
-		training, found, err := tc.c.EvaluateTraining(ctx, TrainOptions{}, e)
+		training, found, err := tc.c.EvaluateTraining(ctx, db.TrainOptions{}, e)
 		if err != nil || training.Items != tc.items || training.TrainItems != tc.items || found[0].Hamming.Database != tc.items {
 			t.Errorf("%+v, %+v, %v: want %d items", training, found, err, tc.items)
 		}
@@ -103,40 +105,40 @@ func TestEvaluateTrainingOfASnapshot(t *testing.T) {
 }
 
 func TestEvaluateTrainingErrors(t *testing.T) {
-	d, c := openPairs(t)
-	all := pairs(60, synth.Config{Seed: 3})
+	d, c := dbkit.OpenPairs(t)
+	all := dbkit.Pairs(60, synth.Config{Seed: 3})
 	putAll(t, c, all)
-	e := Evaluation{Queries: map[string][][]float32{"text": {all[0].Vectors["text"]}}, Labels: [][]string{all[0].Labels}}
+	e := db.Evaluation{Queries: map[string][][]float32{"text": {all[0].Vectors["text"]}}, Labels: [][]string{all[0].Labels}}
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, _, err := c.EvaluateTraining(cancelled, TrainOptions{Options: model.Options{Progress: func(string, int64, int64) { cancel() }}}, e); !errors.Is(err, context.Canceled) {
+	if _, _, err := c.EvaluateTraining(cancelled, db.TrainOptions{Options: model.Options{Progress: func(string, int64, int64) { cancel() }}}, e); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	given, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	given, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, bad := range map[string]struct {
-		c   *Collection
-		opt TrainOptions
-		e   Evaluation
+		c   *db.Collection
+		opt db.TrainOptions
+		e   db.Evaluation
 	}{
-		"codes only":   {given, TrainOptions{}, Evaluation{Queries: map[string][][]float32{"text": {}}}},
-		"rows":         {c, TrainOptions{Rows: -1}, e},
-		"bits":         {c, TrainOptions{Options: model.Options{Bits: 7}}, e},
-		"no queries":   {c, TrainOptions{}, Evaluation{}},
-		"labels":       {c, TrainOptions{}, Evaluation{Queries: e.Queries}},
-		"query vector": {c, TrainOptions{}, Evaluation{Queries: map[string][][]float32{"text": {{1}}}, Labels: e.Labels}},
-		"where":        {c, TrainOptions{}, Evaluation{Queries: e.Queries, Labels: e.Labels, Where: "price > 1"}},
+		"codes only":   {given, db.TrainOptions{}, db.Evaluation{Queries: map[string][][]float32{"text": {}}}},
+		"rows":         {c, db.TrainOptions{Rows: -1}, e},
+		"bits":         {c, db.TrainOptions{Options: model.Options{Bits: 7}}, e},
+		"no queries":   {c, db.TrainOptions{}, db.Evaluation{}},
+		"labels":       {c, db.TrainOptions{}, db.Evaluation{Queries: e.Queries}},
+		"query vector": {c, db.TrainOptions{}, db.Evaluation{Queries: map[string][][]float32{"text": {{1}}}, Labels: e.Labels}},
+		"where":        {c, db.TrainOptions{}, db.Evaluation{Queries: e.Queries, Labels: e.Labels, Where: "price > 1"}},
 	} {
-		if _, _, err := bad.c.EvaluateTraining(ctx, bad.opt, bad.e); !errors.Is(err, ErrInvalid) {
+		if _, _, err := bad.c.EvaluateTraining(ctx, bad.opt, bad.e); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if s, err := c.Stats(); err != nil || s.Trained {
 		t.Errorf("%+v, %v", s, err)
 	}
-	mustClose(t, d)
-	if _, _, err := c.EvaluateTraining(ctx, TrainOptions{}, e); !errors.Is(err, ErrClosed) {
+	dbkit.MustClose(t, d)
+	if _, _, err := c.EvaluateTraining(ctx, db.TrainOptions{}, e); !errors.Is(err, db.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }

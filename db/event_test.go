@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -17,7 +17,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
@@ -79,31 +81,31 @@ func (r *logged) Handle(_ context.Context, x slog.Record) error {
 func TestEvents(t *testing.T) {
 	var h heard
 	var log logged
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), EventListener: h.listen, Logger: slog.New(&log)})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: h.listen, Logger: slog.New(&log)})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(80, synth.Config{})
+	items := dbkit.Pairs(80, synth.Config{})
 	putAll(t, c, items[:60])
-	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
-	first := mustTrain(t, c, opt)
+	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	first := dbkit.MustTrain(t, c, opt)
 	putAll(t, c, items[60:])
-	update, err := c.Update(ctx, UpdateOptions{})
+	update, err := c.Update(ctx, db.UpdateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reindexed, err := c.Reindex(ctx, ReindexOptions{})
+	reindexed, err := c.Reindex(ctx, db.ReindexOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAlter(t, c, Alteration{AddFields: []Field{{"place", String, false}}})
+	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})
 	repo := mustFolder(t)
-	m := mustBackup(t, d, repo, BackupOptions{})
+	m := mustBackup(t, d, repo, db.BackupOptions{})
 	if err := errors.Join(
-		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), second(c.Rollback(ctx)), c.DropSpace(ctx, reindexed.Space),
-		d.Checkpoint(ctx, "copy", CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
-		second(d.Verify(ctx, VerifyOptions{}, func(f Finding) error { return errors.New(f.String()) })),
+		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), dbkit.Second(c.Rollback(ctx)), c.DropSpace(ctx, reindexed.Space),
+		d.Checkpoint(ctx, "copy", db.CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
+		dbkit.Second(d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error { return errors.New(f.String()) })),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -112,16 +114,16 @@ func TestEvents(t *testing.T) {
 	if _, err := c.Train(cancelled, opt); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 7}}); err == nil {
+	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 7}}); err == nil {
 		t.Fatal("trained with 7 bits")
 	}
-	if _, err := Restore(ctx, repo, "again", &Options{FS: d.opts.FS, EventListener: h.listen}, RestoreOptions{}); err != nil {
+	if _, err := db.Restore(ctx, repo, "again", &db.Options{FS: db.OptionsOf(d).FS, EventListener: h.listen}, db.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.DropCollection(ctx, "main"); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 
 	type fields struct {
 		Collection      string
@@ -157,7 +159,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
-	if e := h.of("fddhdb.backup.done")[0]; attrOf(e, "id").String() != m.ID || attrOf(e, "bytes_new").Int64() != m.BytesNew || e.Dir != d.dir {
+	if e := h.of("fddhdb.backup.done")[0]; attrOf(e, "id").String() != m.ID || attrOf(e, "bytes_new").Int64() != m.BytesNew || e.Dir != db.State(d).Engine.Dir {
 		t.Errorf("%+v", e)
 	}
 	if e := h.of("fddhdb.train.failed")[0]; !errors.Is(e.Err, context.Canceled) {
@@ -212,7 +214,7 @@ func checkOrder(t *testing.T, all []*event.Event) {
 
 // A listener may be slow and may use the database: nothing waits for it but Close.
 func TestListenerUsesTheDatabase(t *testing.T) {
-	goOn, entered, opened := make(chan struct{}), make(chan struct{}), make(chan *DB, 1)
+	goOn, entered, opened := make(chan struct{}), make(chan struct{}), make(chan *db.DB, 1)
 	var found []string
 	listener := func(ctx context.Context, e *event.Event) {
 		if e.Name != event.CollectionCreated {
@@ -222,22 +224,22 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		close(entered)
 		<-goOn
 		names, err := d.Collections()
-		c, cerr := d.CreateCollection(ctx, "of-the-listener", Schema{Bits: 8})
+		c, cerr := d.CreateCollection(ctx, "of-the-listener", db.Schema{Bits: 8})
 		if err = errors.Join(err, cerr); err == nil {
-			_, err = c.Put(ctx, &Item{Key: "x", Code: []byte{1}})
+			_, err = c.Put(ctx, &db.Item{Key: "x", Code: []byte{1}})
 		}
 		if err != nil {
 			t.Error(err)
 		}
 		found = names
 	}
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), EventListener: func(ctx context.Context, e *event.Event) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), EventListener: func(ctx context.Context, e *event.Event) {
 		if e.Collection != "of-the-listener" {
 			listener(ctx, e)
 		}
 	}})
 	opened <- d
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,21 +249,21 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		if i >= signal.MaxQueuedEvents {
 			level = slog.LevelError
 		}
-		d.state.Signals.Happened("test", level, event.Event{Items: int64(i)})
+		db.State(d).Signals.Happened("test", level, event.Event{Items: int64(i)})
 	}
-	if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	// Half of the room is for errors.
-	if n := mustStats(t, d).Activity.EventsDropped; n != signal.MaxQueuedEvents {
+	if n := dbkit.MustStats(t, d).Activity.EventsDropped; n != signal.MaxQueuedEvents {
 		t.Errorf("%d events were dropped", n)
 	}
 	close(goOn)
-	d.state.Signals.Wait()
+	db.State(d).Signals.Wait()
 	if !slices.Equal(found, []string{"main"}) {
 		t.Errorf("the listener found %v", found)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // A listener that panics, or ends its goroutine as t.FailNow does, hears of nothing any more;
@@ -274,14 +276,14 @@ func TestListenerPanics(t *testing.T) {
 func testListenerEnds(t *testing.T, end func()) {
 	var log logged
 	calls := 0
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), Logger: slog.New(&log), EventListener: func(context.Context, *event.Event) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), Logger: slog.New(&log), EventListener: func(context.Context, *event.Event) {
 		calls++
 		end()
 	}})
-	if _, err := d.CreateCollection(ctx, "main", Schema{Bits: 8}); err != nil {
+	if _, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8}); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	n := 0
 	for _, l := range log.lines {
 		if strings.Contains(l, string(event.ListenerPanicked)) {
@@ -298,18 +300,18 @@ func TestEventsOfTrouble(t *testing.T) {
 	t.Run("failed", func(t *testing.T) {
 		var h heard
 		fsys, broken := breakable()
-		d := mustOpen(t, "db", &Options{FS: fsys, EventListener: h.listen})
-		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, EventListener: h.listen})
+		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
 		broken.Store(true)
 		for range 2 {
-			if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); !errors.Is(err, ErrFailed) {
+			if _, err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}}); !errors.Is(err, db.ErrFailed) {
 				t.Fatal(err)
 			}
 		}
-		if a := mustStats(t, d).Activity; !a.Failed || a.WriteErrors != 2 {
+		if a := dbkit.MustStats(t, d).Activity; !a.Failed || a.WriteErrors != 2 {
 			t.Errorf("%+v", a)
 		}
 		_ = d.Close()
@@ -319,10 +321,10 @@ func TestEventsOfTrouble(t *testing.T) {
 	})
 	t.Run("missing commits", func(t *testing.T) {
 		var h heard
-		mem := killed(t, 9, 7, Options{NoSync: true})
-		d := mustOpen(t, "db", &Options{FS: mem, EventListener: h.listen})
+		mem := killed(t, 9, 7, db.Options{NoSync: true})
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem, EventListener: h.listen})
 		lost := d.Recovery().Missing()
-		if a := mustStats(t, d).Activity; a.LostCommits != lost {
+		if a := dbkit.MustStats(t, d).Activity; a.LostCommits != lost {
 			t.Errorf("%d commits are lost, not %d", a.LostCommits, lost)
 		}
 		if lost > 0 {
@@ -330,10 +332,10 @@ func TestEventsOfTrouble(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if a := mustStats(t, d).Activity; a.LostCommits != 0 {
+		if a := dbkit.MustStats(t, d).Activity; a.LostCommits != 0 {
 			t.Errorf("%d commits are lost, acknowledged", a.LostCommits)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 		e := h.of(event.CommitsMissing)
 		if (lost > 0) != (len(e) == 1) || lost > 0 && attrOf(e[0], "missing").Uint64() != lost {
 			t.Errorf("%d lost: %+v", lost, e)
@@ -341,51 +343,51 @@ func TestEventsOfTrouble(t *testing.T) {
 		if err := mem.Remove("db/COMMITS"); err != nil {
 			t.Fatal(err)
 		}
-		d = mustOpen(t, "db", &Options{FS: mem, EventListener: h.listen})
+		d = dbkit.MustOpen(t, "db", &db.Options{FS: mem, EventListener: h.listen})
 		problem := d.Recovery().Problem
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 		if e := h.of(event.CommitsUnknown); len(e) != 1 || attrOf(e[0], "problem").String() != problem || problem == "" {
 			t.Errorf("%q: %+v", problem, e)
 		}
 	})
 	t.Run("disk full without a reserve", func(t *testing.T) {
-		d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), ReserveBytes: -1})
-		defer mustClose(t, d)
-		_ = d.state.Engine.FullDisk(syscall.ENOSPC) // as a bulk load says
-		if !mustStats(t, d).Activity.DiskFull {
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), ReserveBytes: -1})
+		defer dbkit.MustClose(t, d)
+		_ = db.State(d).Engine.FullDisk(syscall.ENOSPC) // as a bulk load says
+		if !dbkit.MustStats(t, d).Activity.DiskFull {
 			t.Error("it is not full")
 		}
-		if _, err := d.CreateCollection(ctx, "main", Schema{Bits: 8}); err != nil {
+		if _, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8}); err != nil {
 			t.Fatal(err)
 		}
-		if mustStats(t, d).Activity.DiskFull {
+		if dbkit.MustStats(t, d).Activity.DiskFull {
 			t.Error("it is full, though writes go on")
 		}
 	})
 	t.Run("disk full", func(t *testing.T) {
 		var h heard
 		disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
-		d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 100 << 20, EventListener: h.listen})
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 100 << 20, EventListener: h.listen})
 		tell(disk, d, 10<<30)
-		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
-		put := func() error { return second(c.Put(ctx, &Item{Key: "a", Code: []byte{1}})) }
+		put := func() error { return dbkit.Second(c.Put(ctx, &db.Item{Key: "a", Code: []byte{1}})) }
 		for _, full := range []bool{false, true, true, false, false} {
 			free := int64(1 << 30)
 			if full {
 				free = 1 << 20
 			}
 			tell(disk, d, free)
-			if err := put(); full != errors.Is(err, ErrDiskFull) {
+			if err := put(); full != errors.Is(err, db.ErrDiskFull) {
 				t.Fatal(err)
 			}
-			if a := mustStats(t, d).Activity; a.DiskFull != full || a.FreeBytes != free || a.ReserveBytes != 100<<20 {
+			if a := dbkit.MustStats(t, d).Activity; a.DiskFull != full || a.FreeBytes != free || a.ReserveBytes != 100<<20 {
 				t.Errorf("%+v", a)
 			}
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 		full, freed := h.of(event.DiskFull), h.of(event.DiskFreed)
 		if len(full) != 1 || attrOf(full[0], "free").Int64() != 1<<20 || attrOf(full[0], "reserve").Int64() != 100<<20 || len(freed) != 1 {
 			t.Errorf("full %+v, freed %+v", full, freed)
@@ -396,18 +398,18 @@ func TestEventsOfTrouble(t *testing.T) {
 // Updates in the background are told of, and so is what becomes of them.
 func TestEventsInTheBackground(t *testing.T) {
 	done := make(chan *event.Event, 16)
-	d := mustOpen(t, t.TempDir(), &Options{UpdateItems: 10, EventListener: func(_ context.Context, e *event.Event) {
+	d := dbkit.MustOpen(t, t.TempDir(), &db.Options{UpdateItems: 10, EventListener: func(_ context.Context, e *event.Event) {
 		if e.Name == "fddhdb.update.done" {
 			done <- e
 		}
 	}})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(80, synth.Config{})
+	items := dbkit.Pairs(80, synth.Config{})
 	putAll(t, c, items[:60])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	putAll(t, c, items[60:])
 	select {
 	case e := <-done:
@@ -417,7 +419,7 @@ func TestEventsInTheBackground(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("no update in a minute")
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // eventsInTable returns the names of events of the table in docs/OPERATIONS.md, with what
@@ -491,15 +493,15 @@ func TestEventsAreDocumented(t *testing.T) {
 func TestEventsOfInterruptions(t *testing.T) {
 	h := &heard{}
 	fsys := vfs.NewMem()
-	opts := &Options{FS: fsys, EventListener: h.listen}
-	d := mustOpen(t, "db", opts)
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	opts := &db.Options{FS: fsys, EventListener: h.listen}
+	d := dbkit.MustOpen(t, "db", opts)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(500, synth.Config{}))
-	training := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
-	mustTrain(t, c, training)
+	putAll(t, c, dbkit.Pairs(500, synth.Config{}))
+	training := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	dbkit.MustTrain(t, c, training)
 	interrupted := func(f func(ctx context.Context, stop func()) error) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(ctx)
@@ -519,14 +521,14 @@ func TestEventsOfInterruptions(t *testing.T) {
 		return err
 	})
 	interrupted(func(ctx context.Context, stop func()) error {
-		_, err := c.Reindex(ctx, ReindexOptions{Rate: 100_000, Progress: func(_ string, done, _ int64) {
+		_, err := c.Reindex(ctx, db.ReindexOptions{Rate: 100_000, Progress: func(_ string, done, _ int64) {
 			if done > 0 {
 				stop()
 			}
 		}})
 		return err
 	})
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	said := func(name event.Name) (e *event.Event) {
 		t.Helper()
 		all := h.of(name)
@@ -544,14 +546,14 @@ func TestEventsOfInterruptions(t *testing.T) {
 	}
 	checkDocumented(t, eventsInTable(t), left)
 
-	d = mustOpen(t, "db", opts)
+	d = dbkit.MustOpen(t, "db", opts)
 	if c, err = d.Collection("main"); err != nil {
 		t.Fatal(err)
 	}
 	if err := complete(c); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	if e := said("fddhdb.reindex.done"); e.Space != left.Space || attrOf(e, "resumes").Any() != nil {
 		t.Errorf("completed: %+v", e)
 	}

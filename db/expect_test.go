@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -7,26 +7,28 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-var countSchema = Schema{
-	Modalities: []Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 1000, Sparse: true}},
-	Fields:     []Field{{Name: "n", Type: Int, Indexed: true}, {Name: "x", Type: Float}, {Name: "s", Type: String}, {Name: "b", Type: Bool}},
+var countSchema = db.Schema{
+	Modalities: []db.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 1000, Sparse: true}},
+	Fields:     []db.Field{{Name: "n", Type: db.Int, Indexed: true}, {Name: "x", Type: db.Float}, {Name: "s", Type: db.String}, {Name: "b", Type: db.Bool}},
 }
 
-func full(key string) *Item {
-	return &Item{
+func full(key string) *db.Item {
+	return &db.Item{
 		Key: key, Labels: []string{"b", "a"}, Payload: []byte("p"),
 		Vectors: map[string][]float32{"image": {1, 0, float32(math.Copysign(0, -1))}},
-		Sparse:  map[string]Sparse{"words": {Index: []uint32{3, 999}, Value: []float32{1, 2}}},
+		Sparse:  map[string]db.Sparse{"words": {Index: []uint32{3, 999}, Value: []float32{1, 2}}},
 		Fields:  map[string]any{"n": 1, "x": .5, "s": "t", "b": true},
 	}
 }
 
 // An item is stored where what is there is what was read, in any of its parts.
 func TestPutIf(t *testing.T) {
-	d := mustOpen(t, t.TempDir(), nil)
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
 	c, err := d.CreateCollection(ctx, "main", countSchema)
 	if err != nil {
@@ -38,91 +40,91 @@ func TestPutIf(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, err, want)
 		}
 	}
-	expect("one that is not there", c.PutIf(ctx, full("k"), full("k")), ErrConflict)
+	expect("one that is not there", c.PutIf(ctx, full("k"), full("k")), db.ErrConflict)
 	expect("a new one", c.PutIf(ctx, full("k"), nil), nil)
-	expect("one that is there", c.PutIf(ctx, full("k"), nil), ErrConflict)
-	for what, change := range map[string]func(*Item){
-		"fewer labels":    func(it *Item) { it.Labels = it.Labels[:1] },
-		"another label":   func(it *Item) { it.Labels[0] = "c" },
-		"another payload": func(it *Item) { it.Payload = []byte("q") },
-		"no payload":      func(it *Item) { it.Payload = nil },
-		"another number":  func(it *Item) { it.Vectors["image"][1] = 1e-30 },
-		"another zero":    func(it *Item) { it.Vectors["image"][2] = 0 },
-		"no vector":       func(it *Item) { it.Vectors = nil },
-		"another place":   func(it *Item) { it.Sparse["words"].Index[1] = 998 },
-		"no sparse":       func(it *Item) { it.Sparse = nil },
-		"another int":     func(it *Item) { it.Fields["n"] = 2 },
-		"another float":   func(it *Item) { it.Fields["x"] = .25 },
-		"another string":  func(it *Item) { it.Fields["s"] = "" },
-		"another bool":    func(it *Item) { it.Fields["b"] = false },
-		"fewer fields":    func(it *Item) { delete(it.Fields, "b") },
+	expect("one that is there", c.PutIf(ctx, full("k"), nil), db.ErrConflict)
+	for what, change := range map[string]func(*db.Item){
+		"fewer labels":    func(it *db.Item) { it.Labels = it.Labels[:1] },
+		"another label":   func(it *db.Item) { it.Labels[0] = "c" },
+		"another payload": func(it *db.Item) { it.Payload = []byte("q") },
+		"no payload":      func(it *db.Item) { it.Payload = nil },
+		"another number":  func(it *db.Item) { it.Vectors["image"][1] = 1e-30 },
+		"another zero":    func(it *db.Item) { it.Vectors["image"][2] = 0 },
+		"no vector":       func(it *db.Item) { it.Vectors = nil },
+		"another place":   func(it *db.Item) { it.Sparse["words"].Index[1] = 998 },
+		"no sparse":       func(it *db.Item) { it.Sparse = nil },
+		"another int":     func(it *db.Item) { it.Fields["n"] = 2 },
+		"another float":   func(it *db.Item) { it.Fields["x"] = .25 },
+		"another string":  func(it *db.Item) { it.Fields["s"] = "" },
+		"another bool":    func(it *db.Item) { it.Fields["b"] = false },
+		"fewer fields":    func(it *db.Item) { delete(it.Fields, "b") },
 	} {
 		old := full("k")
 		change(old)
-		expect(what, c.PutIf(ctx, full("k"), old), ErrConflict)
+		expect(what, c.PutIf(ctx, full("k"), old), db.ErrConflict)
 	}
 	old := full("k")
 	old.Labels = []string{"a", "b", "a"}
 	expect("the same in other words", c.PutIf(ctx, full("k"), old), nil)
 	got, err := c.Get(ctx, "k")
 	expect("get", err, nil)
-	expect("as it was read", c.PutIf(ctx, &Item{Key: "k"}, got), nil)
-	expect("as it was read before", c.PutIf(ctx, &Item{Key: "k"}, got), ErrConflict)
+	expect("as it was read", c.PutIf(ctx, &db.Item{Key: "k"}, got), nil)
+	expect("as it was read before", c.PutIf(ctx, &db.Item{Key: "k"}, got), db.ErrConflict)
 
 	b := d.NewBatch()
 	b.Put(c, full("other"))
 	b.Expect(c, "k", full("k"))
-	expect("a batch", b.Commit(ctx), ErrConflict)
-	expect("what was with it", second(c.Get(ctx, "other")), ErrNotFound)
+	expect("a batch", b.Commit(ctx), db.ErrConflict)
+	expect("what was with it", dbkit.Second(c.Get(ctx, "other")), db.ErrNotFound)
 	b = d.NewBatch()
 	b.Delete(c, "k")
-	b.Expect(c, "k", &Item{Key: "k"}) // before the batch
+	b.Expect(c, "k", &db.Item{Key: "k"}) // before the batch
 	b.Put(c, full("k"))
 	expect("a batch that changes it itself", b.Commit(ctx), nil)
 
-	expect("no key", c.PutIf(ctx, &Item{}, nil), ErrInvalid)
-	expect("another key", c.PutIf(ctx, full("k"), full("j")), ErrInvalid)
-	expect("no item", c.PutIf(ctx, nil, nil), ErrInvalid)
-	expect("an item that cannot be", c.PutIf(ctx, full("k"), &Item{Key: "k", Fields: map[string]any{"z": 1}}), ErrInvalid)
+	expect("no key", c.PutIf(ctx, &db.Item{}, nil), db.ErrInvalid)
+	expect("another key", c.PutIf(ctx, full("k"), full("j")), db.ErrInvalid)
+	expect("no item", c.PutIf(ctx, nil, nil), db.ErrInvalid)
+	expect("an item that cannot be", c.PutIf(ctx, full("k"), &db.Item{Key: "k", Fields: map[string]any{"z": 1}}), db.ErrInvalid)
 	snap, err := d.Snapshot()
 	expect("snapshot", err, nil)
 	defer snap.Close()
 	past, err := snap.Collection("main")
 	expect("its collection", err, nil)
-	expect("a snapshot", past.PutIf(ctx, full("k"), nil), ErrReadOnly)
+	expect("a snapshot", past.PutIf(ctx, full("k"), nil), db.ErrReadOnly)
 }
 
 func TestPutIfOfCodes(t *testing.T) {
-	d := mustOpen(t, t.TempDir(), nil)
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, b := &Item{Key: "k", Code: []byte{1, 2}}, &Item{Key: "k", Code: []byte{1, 3}}
+	a, b := &db.Item{Key: "k", Code: []byte{1, 2}}, &db.Item{Key: "k", Code: []byte{1, 3}}
 	if err := errors.Join(c.PutIf(ctx, a, nil), c.PutIf(ctx, b, a)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.PutIf(ctx, a, a); !errors.Is(err, ErrConflict) {
+	if err := c.PutIf(ctx, a, a); !errors.Is(err, db.ErrConflict) {
 		t.Error(err)
 	}
 }
 
 // A condition among thousands of new items keeps them all out.
 func TestExpectInABulkLoad(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, at := range []int{0, bulkItems / 2, bulkItems + 10} {
-		d, c := openPairs(t)
+		d, c := dbkit.OpenPairs(t)
 		b := d.NewBatch()
 		for i := range bulkItems + 20 {
 			if i == at {
-				b.Expect(c, "k3", &Item{Key: "k3"})
+				b.Expect(c, "k3", &db.Item{Key: "k3"})
 			}
-			if err := b.Put(c, &Item{Key: fmt.Sprint("k", i)}); err != nil {
+			if err := b.Put(c, &db.Item{Key: fmt.Sprint("k", i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := b.Commit(ctx); !errors.Is(err, ErrConflict) {
+		if err := b.Commit(ctx); !errors.Is(err, db.ErrConflict) {
 			t.Errorf("condition at %d: %v", at, err)
 		}
 		if n, err := c.Count(); n != 0 || err != nil {
@@ -133,24 +135,24 @@ func TestExpectInABulkLoad(t *testing.T) {
 
 // Sums that move between items of two collections by many writers at a time are kept.
 func TestConditionsKeepSums(t *testing.T) {
-	d, err := Open(t.TempDir(), &Options{NoSync: true})
+	d, err := db.Open(t.TempDir(), &db.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	var cs [2]*Collection
+	var cs [2]*db.Collection
 	for i := range cs {
 		if cs[i], err = d.CreateCollection(ctx, fmt.Sprint("c", i), countSchema); err != nil {
 			t.Fatal(err)
 		}
 		for j := range 3 {
-			if err := second(cs[i].Put(ctx, &Item{Key: fmt.Sprint(j), Fields: map[string]any{"n": 100}})); err != nil {
+			if err := dbkit.Second(cs[i].Put(ctx, &db.Item{Key: fmt.Sprint(j), Fields: map[string]any{"n": 100}})); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	amount := func(it *Item) int64 { return it.Fields["n"].(int64) }
-	move := func(from, to *Collection, key string) error {
+	amount := func(it *db.Item) int64 { return it.Fields["n"].(int64) }
+	move := func(from, to *db.Collection, key string) error {
 		for {
 			a, err := from.Get(ctx, key)
 			if err != nil {
@@ -161,9 +163,9 @@ func TestConditionsKeepSums(t *testing.T) {
 				return err
 			}
 			b := d.NewBatch()
-			b.PutIf(from, &Item{Key: key, Fields: map[string]any{"n": amount(a) - 1}}, a)
-			b.PutIf(to, &Item{Key: key, Fields: map[string]any{"n": amount(z) + 1}}, z)
-			if err := b.Commit(ctx); !errors.Is(err, ErrConflict) {
+			b.PutIf(from, &db.Item{Key: key, Fields: map[string]any{"n": amount(a) - 1}}, a)
+			b.PutIf(to, &db.Item{Key: key, Fields: map[string]any{"n": amount(z) + 1}}, z)
+			if err := b.Commit(ctx); !errors.Is(err, db.ErrConflict) {
 				return err
 			}
 		}
@@ -196,14 +198,14 @@ func TestConditionsKeepSums(t *testing.T) {
 
 // In a trained collection the codes do not count: they are not the user's.
 func TestPutIfAfterTraining(t *testing.T) {
-	_, c := openPairs(t)
-	items := pairs(40, synth.Config{})
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
 	old, err := c.Get(ctx, "k7")
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustTrain(t, c, TrainOptions{})
+	dbkit.MustTrain(t, c, db.TrainOptions{})
 	if err := c.PutIf(ctx, items[7], old); err != nil {
 		t.Error(err)
 	}
@@ -211,24 +213,24 @@ func TestPutIfAfterTraining(t *testing.T) {
 
 // A batch that is refused takes no number from the counter of automatic keys.
 func TestRefusedBatchesLeaveTheCounter(t *testing.T) {
-	d, c := openCoded(t, 8)
-	if _, err := c.Put(ctx, &Item{Key: "there", Code: []byte{1}}); err != nil {
+	d, c := dbkit.OpenCoded(t, 8)
+	if _, err := c.Put(ctx, &db.Item{Key: "there", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	b := d.NewBatch()
 	for range 3 {
-		if err := b.Put(c, &Item{Code: []byte{2}}); err != nil {
+		if err := b.Put(c, &db.Item{Code: []byte{2}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.PutIf(c, &Item{Key: "there", Code: []byte{3}}, nil); err != nil {
+	if err := b.PutIf(c, &db.Item{Key: "there", Code: []byte{3}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Commit(ctx); !errors.Is(err, ErrConflict) {
+	if err := b.Commit(ctx); !errors.Is(err, db.ErrConflict) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := c.Put(ctx, &Item{Code: []byte{4}}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Code: []byte{4}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -241,13 +243,13 @@ func TestRefusedBatchesLeaveTheCounter(t *testing.T) {
 
 // A number that a batch frees can be taken by what it puts afterwards.
 func TestBatchesReuseTheKeysThatTheyDelete(t *testing.T) {
-	d, c := openCoded(t, 8)
-	if _, err := c.Put(ctx, &Item{Key: "0", Code: []byte{1}}); err != nil {
+	d, c := dbkit.OpenCoded(t, 8)
+	if _, err := c.Put(ctx, &db.Item{Key: "0", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	b := d.NewBatch()
 	b.Delete(c, "0")
-	b.Put(c, &Item{Code: []byte{2}})
+	b.Put(c, &db.Item{Code: []byte{2}})
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}

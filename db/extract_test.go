@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/internal/copies"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -28,30 +28,30 @@ import (
 
 // manyKinds is a database with all sorts of records: a learned collection of several
 // spaces, views and revisions, one with sparse vectors, and one of given codes.
-func manyKinds(t testing.TB, opts *Options) *DB {
+func manyKinds(t testing.TB, opts *db.Options) *db.DB {
 	t.Helper()
 	d := verified(t, opts)
-	news, err := d.CreateCollection(ctx, "mainly-news", Schema{ // "main" begins its name
-		Modalities: []Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: true}},
+	news, err := d.CreateCollection(ctx, "mainly-news", db.Schema{ // "main" begins its name
+		Modalities: []db.Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: true}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := bags(t, 3, 60)
+	items := dbkit.Bags(t, 3, 60)
 	putAll(t, news, items)
-	mustTrain(t, news, TrainOptions{Options: model.Options{Bits: 24, Anchors: 12}})
+	dbkit.MustTrain(t, news, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 12}})
 	putAll(t, news, items[:9])
 	for i, it := range items[40:] {
 		it.Labels = []string{fmt.Sprint("new", i%2)}
 	}
 	putAll(t, news, items[40:])
-	mustUpdate(t, news, UpdateOptions{GrowLabels: true})
+	dbkit.MustUpdate(t, news, db.UpdateOptions{GrowLabels: true})
 	return d
 }
 
 // sayings are what a collection says when it is asked many things in many ways, a line
 // each; where vectors of items count, only if they are to be there.
-func sayings(t testing.TB, c *Collection, like []*Item, vectors bool) []string {
+func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []string {
 	t.Helper()
 	var out []string
 	say := func(what string, answer any, err error) {
@@ -75,7 +75,7 @@ func sayings(t testing.TB, c *Collection, like []*Item, vectors bool) []string {
 	filters := []string{"", "label = 'class1'", "NOT label = 'class1'"}
 	for _, f := range schema.Fields {
 		if f.Indexed {
-			filters = append(filters, map[FieldType]string{Int: f.Name + " > -20", Float: f.Name + " <= 10.5", Bool: f.Name + " = true", String: f.Name + " IN ('title 1', 'title 3')"}[f.Type])
+			filters = append(filters, map[db.FieldType]string{db.Int: f.Name + " > -20", db.Float: f.Name + " <= 10.5", db.Bool: f.Name + " = true", db.String: f.Name + " IN ('title 1', 'title 3')"}[f.Type])
 		}
 	}
 	targets := []string{""}
@@ -109,27 +109,27 @@ func sayings(t testing.TB, c *Collection, like []*Item, vectors bool) []string {
 			for x, err := range in.Codes(ctx, to) {
 				say("code for "+to, x, err)
 			}
-			var queries []Query
+			var queries []db.Query
 			for i := 0; i < len(like); i += 1 + len(like)/5 {
 				it := like[i]
 				for _, m := range schema.Modalities {
 					if x, ok := it.Sparse[m.Name]; ok {
-						queries = append(queries, Query{From: m.Name, Sparse: &x})
+						queries = append(queries, db.Query{From: m.Name, Sparse: &x})
 					} else if x := it.Vectors[m.Name]; x != nil {
-						queries = append(queries, Query{From: m.Name, Vector: x})
+						queries = append(queries, db.Query{From: m.Name, Vector: x})
 					}
 				}
-				queries = append(queries, Query{Key: it.Key}, Query{Code: randomCodes(1, sp.Bits, uint64(i))[0]})
+				queries = append(queries, db.Query{Key: it.Key}, db.Query{Code: dbkit.RandomCodes(1, sp.Bits, uint64(i))[0]})
 				if vectors && len(targets) > 1 {
-					queries = append(queries, Query{From: targets[1+i%(len(targets)-1)], Key: it.Key})
+					queries = append(queries, db.Query{From: targets[1+i%(len(targets)-1)], Key: it.Key})
 				}
 			}
 			for i, q := range queries {
 				q.To, q.K = to, 7
 				q.Where = filters[i%len(filters)]
-				q.Rerank = Rerank(i % 3)
-				for _, plan := range allPlans {
-					if plan == PlanDisk {
+				q.Rerank = db.Rerank(i % 3)
+				for _, plan := range dbkit.AllPlans {
+					if plan == db.PlanDisk {
 						continue // very many lookups
 					}
 					q.Plan, q.After = plan, ""
@@ -146,20 +146,20 @@ func sayings(t testing.TB, c *Collection, like []*Item, vectors bool) []string {
 						}
 					}
 				}
-				q.Plan, q.After = PlanAuto, ""
+				q.Plan, q.After = db.PlanAuto, ""
 				n, err := in.CountRadius(ctx, q, sp.Bits/3)
 				say("within", n, err)
 				for _, near := range []struct {
-					plan   Plan
+					plan   db.Plan
 					radius int
-				}{{PlanAuto, sp.Bits / 4}, {PlanDisk, 3}} {
+				}{{db.PlanAuto, sp.Bits / 4}, {db.PlanDisk, 3}} {
 					q.Plan = near.plan
 					runs, err := in.SearchRadius(ctx, q, near.radius)
 					if err != nil {
 						say("runs", nil, err)
 						continue
 					}
-					all, err := collect(runs.Hits(ctx))
+					all, err := dbkit.Collect(runs.Hits(ctx))
 					say("runs", all, err)
 					runs.Close()
 				}
@@ -187,14 +187,14 @@ func sameSayings(t testing.TB, want, got []string) {
 
 // sameRecords checks that a database has the records of another that are of collections,
 // or of the database.
-func sameRecords(t testing.TB, was, is *DB, collections []string) {
+func sameRecords(t testing.TB, was, is *db.DB, collections []string) {
 	t.Helper()
-	records := func(d *DB) map[string]string {
+	records := func(d *db.DB) map[string]string {
 		all := map[string]string{}
-		if err := record.ForEach(d.state.Engine.DB, nil, func(key, value []byte) error {
+		if err := record.ForEach(db.State(d).Engine.DB, nil, func(key, value []byte) error {
 			wanted := key[0] == codec.KindDatabase || key[0] == codec.KindName && slices.Contains(collections, string(key[1:]))
 			for _, name := range collections {
-				wanted = wanted || key[0] > codec.KindName && binary.BigEndian.Uint32(key[1:]) == mustCollection(t, was, name).id
+				wanted = wanted || key[0] > codec.KindName && binary.BigEndian.Uint32(key[1:]) == db.Inside(dbkit.MustCollection(t, was, name)).ID
 			}
 			if bytes.Equal(key, codec.DatabaseKey(codec.RecordUUID)) {
 				return nil // it has one of its own
@@ -216,8 +216,8 @@ func sameRecords(t testing.TB, was, is *DB, collections []string) {
 // Whatever a checkpoint holds answers as it did in the database that it was made of, and
 // goes on as that would have.
 func TestCheckpointAnswersTheSame(t *testing.T) {
-	longTest(t)
-	opts := &Options{FS: vfs.NewMem()}
+	dbkit.LongTest(t)
+	opts := &db.Options{FS: vfs.NewMem()}
 	d := manyKinds(t, opts)
 	names, err := d.Collections()
 	if err != nil {
@@ -226,14 +226,14 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 	if err := d.WaitForIndex(ctx); err != nil {
 		t.Fatal(err)
 	}
-	like := map[string][]*Item{}
+	like := map[string][]*db.Item{}
 	said := map[string]map[bool][]string{}
 	for _, name := range names {
-		c := mustCollection(t, d, name)
-		like[name] = allItems(t, c)
+		c := dbkit.MustCollection(t, d, name)
+		like[name] = dbkit.AllItems(t, c)
 		said[name] = map[bool][]string{true: sayings(t, c, like[name], true), false: sayings(t, c, like[name], false)}
 	}
-	for i, opt := range []CheckpointOptions{
+	for i, opt := range []db.CheckpointOptions{
 		{}, {Collection: "main"}, {Collection: "codes"}, {Collection: "mainly-news"},
 		{IndexOnly: true}, {Collection: "main", IndexOnly: true}, {Collection: "codes", IndexOnly: true},
 	} {
@@ -247,12 +247,12 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 			if partial := opt.Collection != "" || opt.IndexOnly; partial != (total > 0) || done != total {
 				t.Errorf("progress ended at %d of %d", done, total)
 			}
-			is := mustOpen(t, dir, &Options{FS: opts.FS, MustExist: true})
+			is := dbkit.MustOpen(t, dir, &db.Options{FS: opts.FS, MustExist: true})
 			defer func() { is.Close() }()
 			if err := is.WaitForIndex(ctx); err != nil {
 				t.Fatal(err)
 			}
-			all, _ := findings(t, is, VerifyOptions{Deep: true})
+			all, _ := dbkit.Findings(t, is, db.VerifyOptions{Deep: true})
 			for _, f := range all {
 				t.Errorf("%v (%s)", f, f.Key)
 			}
@@ -264,7 +264,7 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 				t.Fatalf("collections %v, %v", got, err)
 			}
 			for _, name := range want {
-				c := mustCollection(t, is, name)
+				c := dbkit.MustCollection(t, is, name)
 				schema, err := c.Schema()
 				if err != nil || schema.IndexOnly != (opt.IndexOnly && name != "codes") {
 					t.Fatalf("%s: %+v, %v", name, schema, err)
@@ -278,46 +278,46 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 				sameRecords(t, d, is, want)
 			}
 			// What comes gets the numbers that it would have got.
-			if s := is.state.Current.Load().Sequence; s != d.state.Current.Load().Sequence {
-				t.Errorf("commit %d, not %d", s, d.state.Current.Load().Sequence)
+			if s := db.State(is).Current.Load().Sequence; s != db.State(d).Current.Load().Sequence {
+				t.Errorf("commit %d, not %d", s, db.State(d).Current.Load().Sequence)
 			}
-			other, err := is.CreateCollection(ctx, "other", Schema{Bits: 8})
-			if err != nil || other.id != 4 {
+			other, err := is.CreateCollection(ctx, "other", db.Schema{Bits: 8})
+			if err != nil || db.Inside(other).ID != 4 {
 				t.Fatalf("%+v, %v", other, err)
 			}
 			for _, name := range want {
-				c := mustCollection(t, is, name)
+				c := dbkit.MustCollection(t, is, name)
 				if schema, _ := c.Schema(); schema.IndexOnly {
 					continue
 				}
 				if name == "codes" {
-					putAll(t, c, []*Item{{Key: "later", Code: []byte{1, 2}}})
+					putAll(t, c, []*db.Item{{Key: "later", Code: []byte{1, 2}}})
 				} else {
 					putAll(t, c, like[name][10:20])
-					mustUpdate(t, c, UpdateOptions{})
-					mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
+					dbkit.MustUpdate(t, c, db.UpdateOptions{})
+					dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
 				}
-				next := mustCollection(t, d, name)
-				a, _ := is.state.Current.Load().Collections.Get(c.id)
-				if b, _ := d.state.Current.Load().Collections.Get(next.id); a.Active != 1 && a.Active != b.Active+1 && a.Active != b.Active+2 {
+				next := dbkit.MustCollection(t, d, name)
+				a, _ := db.State(is).Current.Load().Collections.Get(db.Inside(c).ID)
+				if b, _ := db.State(d).Current.Load().Collections.Get(db.Inside(next).ID); a.Active != 1 && a.Active != b.Active+1 && a.Active != b.Active+2 {
 					t.Errorf("%s: space %d after %d", name, a.Active, b.Active)
 				}
 			}
-			checkSound(t, is, "written to")
-			mustClose(t, is)
-			is = mustOpen(t, dir, &Options{FS: opts.FS, MustExist: true})
+			dbkit.CheckSound(t, is, "written to")
+			dbkit.MustClose(t, is)
+			is = dbkit.MustOpen(t, dir, &db.Options{FS: opts.FS, MustExist: true})
 		})
 	}
 }
 
 // An extract is of the state that it was asked for, whatever is written meanwhile.
 func TestExtractWhileWriting(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	fsys := vfs.NewMem()
-	d := manyKinds(t, &Options{FS: fsys})
-	c, items := mustCollection(t, d, "main"), pairs(200, synth.Config{Seed: 9})
-	like := allItems(t, c)
-	for i, opt := range []CheckpointOptions{{Collection: "main"}, {IndexOnly: true}} {
+	d := manyKinds(t, &db.Options{FS: fsys})
+	c, items := dbkit.MustCollection(t, d, "main"), dbkit.Pairs(200, synth.Config{Seed: 9})
+	like := dbkit.AllItems(t, c)
+	for i, opt := range []db.CheckpointOptions{{Collection: "main"}, {IndexOnly: true}} {
 		snap, err := d.Snapshot()
 		if err != nil {
 			t.Fatal(err)
@@ -345,72 +345,72 @@ func TestExtractWhileWriting(t *testing.T) {
 				}
 			})
 		}
-		if _, err := c.Update(ctx, UpdateOptions{}); err != nil {
+		if _, err := c.Update(ctx, db.UpdateOptions{}); err != nil {
 			t.Error(err)
 		}
 		dir := fmt.Sprint("copy", i)
-		if err := snap.pin.Read(func(v *state.View) error { return d.copier.Checkpoint(ctx, v, dir, copies.CheckpointOptions(opt)) }); err != nil {
+		if err := db.CheckpointOf(ctx, d, snap, dir, opt); err != nil {
 			t.Fatal(err)
 		}
 		close(stop)
 		wg.Wait()
-		is := mustOpen(t, dir, &Options{FS: fsys})
+		is := dbkit.MustOpen(t, dir, &db.Options{FS: fsys})
 		then, err := snap.Collection("main")
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameSayings(t, sayings(t, then, like, !opt.IndexOnly), sayings(t, mustCollection(t, is, "main"), like, !opt.IndexOnly))
-		checkSound(t, is, "of a state before")
-		mustClose(t, is)
+		sameSayings(t, sayings(t, then, like, !opt.IndexOnly), sayings(t, dbkit.MustCollection(t, is, "main"), like, !opt.IndexOnly))
+		dbkit.CheckSound(t, is, "of a state before")
+		dbkit.MustClose(t, is)
 		snap.Close()
 	}
 }
 
 // secret is text that no compression can hide.
 func secret(n int) string {
-	return string(bytes.ToUpper(fmt.Appendf(nil, "%x", randomCodes(1, 256, uint64(n))[0])))
+	return string(bytes.ToUpper(fmt.Appendf(nil, "%x", dbkit.RandomCodes(1, 256, uint64(n))[0])))
 }
 
 // Nothing of other collections, of what has gone or of vectors is in the files of what
 // leaves it out.
 func TestExtractHoldsNothingElse(t *testing.T) {
 	dir := t.TempDir()
-	d := mustOpen(t, filepath.Join(dir, "db"), nil)
+	d := dbkit.MustOpen(t, filepath.Join(dir, "db"), nil)
 	defer d.Close()
 	type told struct {
 		what, text string
-		in         func(CheckpointOptions) bool
+		in         func(db.CheckpointOptions) bool
 	}
 	var secrets []told
-	tell := func(what string, n int, in func(CheckpointOptions) bool) string {
+	tell := func(what string, n int, in func(db.CheckpointOptions) bool) string {
 		s := secret(n)
 		secrets = append(secrets, told{what, s[len(s)-24:], in}) // beginnings may be shared
 		return s
 	}
 	for i, name := range []string{"mine", "theirs"} {
-		in := func(o CheckpointOptions) bool { return o.Collection == "" || o.Collection == name }
-		c, err := d.CreateCollection(ctx, name, pairsSchema)
+		in := func(o db.CheckpointOptions) bool { return o.Collection == "" || o.Collection == name }
+		c, err := d.CreateCollection(ctx, name, dbkit.PairsSchema)
 		if err != nil {
 			t.Fatal(err)
 		}
-		items := pairs(60, synth.Config{Seed: uint64(i)})
+		items := dbkit.Pairs(60, synth.Config{Seed: uint64(i)})
 		it := items[7]
 		it.Key = tell(name+" key", 10*i, in)
 		it.Labels = append(it.Labels, tell(name+" label", 10*i+1, in))
 		it.Fields = map[string]any{"title": tell(name+" field", 10*i+2, in)}
 		it.Payload = []byte(tell(name+" payload", 10*i+3, in))
 		vector := string(record.AppendVector(nil, model.Dense(it.Vectors["image"])))
-		secrets = append(secrets, told{name + " vector", vector[1:], func(o CheckpointOptions) bool { return in(o) && !o.IndexOnly }})
+		secrets = append(secrets, told{name + " vector", vector[1:], func(o db.CheckpointOptions) bool { return in(o) && !o.IndexOnly }})
 		putAll(t, c, items)
-		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
-		never := func(CheckpointOptions) bool { return false }
-		putAll(t, c, []*Item{{Key: "gone", Payload: []byte(tell(name+" deleted", 10*i+4, never))}, {Key: "was", Payload: []byte(tell(name+" replaced", 10*i+5, never))}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+		never := func(db.CheckpointOptions) bool { return false }
+		putAll(t, c, []*db.Item{{Key: "gone", Payload: []byte(tell(name+" deleted", 10*i+4, never))}, {Key: "was", Payload: []byte(tell(name+" replaced", 10*i+5, never))}})
 		if _, err := c.Delete(ctx, "gone"); err != nil {
 			t.Fatal(err)
 		}
-		putAll(t, c, []*Item{{Key: "was"}})
+		putAll(t, c, []*db.Item{{Key: "was"}})
 	}
-	for i, opt := range []CheckpointOptions{{}, {Collection: "mine"}, {Collection: "theirs", IndexOnly: true}, {IndexOnly: true}} {
+	for i, opt := range []db.CheckpointOptions{{}, {Collection: "mine"}, {Collection: "theirs", IndexOnly: true}, {IndexOnly: true}} {
 		to := filepath.Join(dir, fmt.Sprint("copy", i))
 		if err := d.Checkpoint(ctx, to, opt); err != nil {
 			t.Fatal(err)
@@ -436,24 +436,24 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 // an index-only one.
 func TestExtractWhileBuilding(t *testing.T) {
 	fsys := vfs.NewMem()
-	d := mustOpen(t, "db", &Options{FS: fsys})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(80, synth.Config{}))
+	putAll(t, c, dbkit.Pairs(80, synth.Config{}))
 	extracted := 0
 	check := func(what string) {
 		for _, only := range []bool{false, true} {
 			dir := fmt.Sprint("copy", extracted)
 			extracted++
-			if err := d.Checkpoint(ctx, dir, CheckpointOptions{Collection: "main", IndexOnly: only}); err != nil {
+			if err := d.Checkpoint(ctx, dir, db.CheckpointOptions{Collection: "main", IndexOnly: only}); err != nil {
 				t.Error(err)
 				return
 			}
-			is := mustOpen(t, dir, &Options{FS: fsys})
-			c := mustCollection(t, is, "main")
+			is := dbkit.MustOpen(t, dir, &db.Options{FS: fsys})
+			c := dbkit.MustCollection(t, is, "main")
 			if err := complete(c); err != nil {
 				t.Error(err)
 			}
@@ -467,14 +467,14 @@ func TestExtractWhileBuilding(t *testing.T) {
 			if n, err := c.CountWhere(ctx, "label = 'class1'"); n == 0 || err != nil {
 				t.Errorf("%s: %d items with a label, %v", what, n, err)
 			}
-			checkSound(t, is, what)
-			mustClose(t, is)
+			dbkit.CheckSound(t, is, what)
+			dbkit.MustClose(t, is)
 		}
 	}
 	check("untrained")
 	for _, what := range []string{"trained", "trained again"} {
 		checked := false
-		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(phase string, done, total int64) {
+		_, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(phase string, done, total int64) {
 			if phase == "encode" && !checked {
 				checked = true
 				check(what)
@@ -494,8 +494,8 @@ func TestFullCheckpointWhileWriting(t *testing.T) {
 			continue
 		}
 		fsys := vfs.NewMem()
-		d := mustOpen(t, "db", &Options{FS: fsys, NoSync: noSync})
-		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, NoSync: noSync})
+		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -512,7 +512,7 @@ func TestFullCheckpointWhileWriting(t *testing.T) {
 				}
 				b := d.NewBatch()
 				for i := range 3 {
-					b.Put(c, &Item{Key: fmt.Sprint(n, "/", i), Code: []byte{byte(n), byte(i)}, Payload: make([]byte, 1000)})
+					b.Put(c, &db.Item{Key: fmt.Sprint(n, "/", i), Code: []byte{byte(n), byte(i)}, Payload: make([]byte, 1000)})
 				}
 				if err := b.Commit(ctx); err != nil {
 					t.Error(err)
@@ -532,44 +532,44 @@ func TestFullCheckpointWhileWriting(t *testing.T) {
 					continue
 				}
 				dir := fmt.Sprint("copy", i)
-				if err := d.Checkpoint(ctx, dir, CheckpointOptions{}); err != nil {
+				if err := d.Checkpoint(ctx, dir, db.CheckpointOptions{}); err != nil {
 					t.Fatal(err)
 				}
-				is := mustOpen(t, dir, &Options{FS: fsys})
-				n, err := mustCollection(t, is, "main").Count()
+				is := dbkit.MustOpen(t, dir, &db.Options{FS: fsys})
+				n, err := dbkit.MustCollection(t, is, "main").Count()
 				if err != nil || n%3 != 0 || n < 3*least {
 					t.Errorf("%d items of %d, %v", n, 3*least, err)
 				}
-				checkSound(t, is, "a copy")
-				mustClose(t, is)
+				dbkit.CheckSound(t, is, "a copy")
+				dbkit.MustClose(t, is)
 				break
 			}
 		}
 		close(stop)
 		<-stopped
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 }
 
 // A copy of a copy is the same, also index-only of what is so already.
 func TestCheckpointOfACheckpoint(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	fsys := vfs.NewMem()
-	d := manyKinds(t, &Options{FS: fsys})
-	opt := CheckpointOptions{IndexOnly: true}
+	d := manyKinds(t, &db.Options{FS: fsys})
+	opt := db.CheckpointOptions{IndexOnly: true}
 	if err := d.Checkpoint(ctx, "once", opt); err != nil {
 		t.Fatal(err)
 	}
-	once := mustOpen(t, "once", &Options{FS: fsys})
+	once := dbkit.MustOpen(t, "once", &db.Options{FS: fsys})
 	defer once.Close()
-	for name, opt := range map[string]CheckpointOptions{"twice": opt, "whole": {}} {
+	for name, opt := range map[string]db.CheckpointOptions{"twice": opt, "whole": {}} {
 		if err := once.Checkpoint(ctx, name, opt); err != nil {
 			t.Fatal(err)
 		}
-		again := mustOpen(t, name, &Options{FS: fsys})
+		again := dbkit.MustOpen(t, name, &db.Options{FS: fsys})
 		want, got := map[string]string{}, map[string]string{}
-		for d, into := range map[*DB]map[string]string{once: want, again: got} {
-			if err := record.ForEach(d.state.Engine.DB, nil, func(key, value []byte) error {
+		for d, into := range map[*db.DB]map[string]string{once: want, again: got} {
+			if err := record.ForEach(db.State(d).Engine.DB, nil, func(key, value []byte) error {
 				into[string(key)] = string(value)
 				return nil
 			}); err != nil {
@@ -584,35 +584,35 @@ func TestCheckpointOfACheckpoint(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(name, diff)
 		}
-		mustClose(t, again)
+		dbkit.MustClose(t, again)
 	}
 }
 
 // Values are of any length that items may have; tables are not.
 func TestExtractOfLargeItems(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	dir := t.TempDir()
-	d := mustOpen(t, filepath.Join(dir, "db"), nil)
+	d := dbkit.MustOpen(t, filepath.Join(dir, "db"), nil)
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][32]byte{}
 	payload := make([]byte, store.TableBytes/2)
 	r := rand.NewChaCha8([32]byte{})
-	for i := range 4 {
+	for i := range 3 {
 		_, _ = r.Read(payload)
 		key := fmt.Sprint(i)
 		want[key] = sha256.Sum256(payload)
-		if _, err := c.Put(ctx, &Item{Key: key, Code: []byte{byte(i)}, Payload: payload}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: key, Code: []byte{byte(i)}, Payload: payload}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := d.Checkpoint(ctx, filepath.Join(dir, "copy"), CheckpointOptions{Collection: "main"}); err != nil {
+	if err := d.Checkpoint(ctx, filepath.Join(dir, "copy"), db.CheckpointOptions{Collection: "main"}); err != nil {
 		t.Fatal(err)
 	}
-	is := mustOpen(t, filepath.Join(dir, "copy"), nil)
+	is := dbkit.MustOpen(t, filepath.Join(dir, "copy"), nil)
 	defer is.Close()
 	tables, err := filepath.Glob(filepath.Join(dir, "copy", store.StoreName, "*.sst"))
 	if err != nil {
@@ -631,7 +631,7 @@ func TestExtractOfLargeItems(t *testing.T) {
 	if large < 2 {
 		t.Errorf("%d large tables", large)
 	}
-	for it, err := range mustCollection(t, is, "main").Items(ctx) {
+	for it, err := range dbkit.MustCollection(t, is, "main").Items(ctx) {
 		if err != nil || want[it.Key] != sha256.Sum256(it.Payload) {
 			t.Fatalf("item %s: %v", it.Key, err)
 		}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -46,21 +48,21 @@ func listing(t *testing.T, dir string) []string {
 func TestOpenRefusesOtherFolders(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
-		opts  *Options
+		opts  *db.Options
 		want  error
 		says  string
 	}{
-		"something else":         {map[string]string{"notes.txt": "x"}, nil, ErrNotDatabase, "something else"},
-		"nothing, but must":      {nil, &Options{MustExist: true}, ErrNotDatabase, "none yet"},
-		"a marker of others":     {map[string]string{"FDDHDB": "hello"}, nil, ErrNotDatabase, "not ours"},
-		"a marker that is empty": {map[string]string{"FDDHDB": ""}, nil, ErrNotDatabase, "not ours"},
+		"something else":         {map[string]string{"notes.txt": "x"}, nil, db.ErrNotDatabase, "something else"},
+		"nothing, but must":      {nil, &db.Options{MustExist: true}, db.ErrNotDatabase, "none yet"},
+		"a marker of others":     {map[string]string{"FDDHDB": "hello"}, nil, db.ErrNotDatabase, "not ours"},
+		"a marker that is empty": {map[string]string{"FDDHDB": ""}, nil, db.ErrNotDatabase, "not ours"},
 		"a newer format": {map[string]string{"FDDHDB": `{"fddhdb":"database","format":99}`}, nil,
-			ErrFormat, "format 99"},
+			db.ErrFormat, "format 99"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folderIn(t, c.files)
 			before := listing(t, dir)
-			d, err := Open(dir, c.opts)
+			d, err := db.Open(dir, c.opts)
 			if err == nil {
 				d.Close()
 			}
@@ -72,18 +74,18 @@ func TestOpenRefusesOtherFolders(t *testing.T) {
 			}
 		})
 	}
-	var fe *FormatError
-	if _, err := Open(folderIn(t, map[string]string{"FDDHDB": `{"fddhdb":"database","format":7}`}), nil); !errors.As(err, &fe) || fe.Found != 7 {
+	var fe *db.FormatError
+	if _, err := db.Open(folderIn(t, map[string]string{"FDDHDB": `{"fddhdb":"database","format":7}`}), nil); !errors.As(err, &fe) || fe.Found != 7 {
 		t.Errorf("newer format: %v", err)
 	}
-	if _, err := Open(filepath.Join(folderIn(t, map[string]string{"file": ""}), "file"), nil); err == nil {
+	if _, err := db.Open(filepath.Join(folderIn(t, map[string]string{"file": ""}), "file"), nil); err == nil {
 		t.Error("a file was opened as a database")
 	}
 }
 
 func TestMustExistCreatesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	if _, err := Open(dir, &Options{MustExist: true}); !errors.Is(err, ErrNotDatabase) {
+	if _, err := db.Open(dir, &db.Options{MustExist: true}); !errors.Is(err, db.ErrNotDatabase) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -99,11 +101,11 @@ func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, store.CreatingName, "half"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, &Options{MustExist: true}); !errors.Is(err, ErrNotDatabase) {
+	if _, err := db.Open(dir, &db.Options{MustExist: true}); !errors.Is(err, db.ErrNotDatabase) {
 		t.Fatal(err)
 	}
-	d := mustOpen(t, dir, nil)
-	mustClose(t, d)
+	d := dbkit.MustOpen(t, dir, nil)
+	dbkit.MustClose(t, d)
 	if got := listing(t, dir); !slices.Equal(got, []string{store.CommitsName, store.MarkerName, store.LockName, store.StoreName}) {
 		t.Errorf("the folder holds %v", got)
 	}
@@ -112,20 +114,20 @@ func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 // The marker is small and can get lost. What is in the store must not go with it.
 func TestLostMarkerIsWrittenAgain(t *testing.T) {
 	dir := t.TempDir()
-	d := mustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(20, synth.Config{}))
-	mustClose(t, d)
+	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
+	dbkit.MustClose(t, d)
 	if err := os.Remove(filepath.Join(dir, store.MarkerName)); err != nil {
 		t.Fatal(err)
 	}
 	for _, must := range []bool{true, false} {
-		d, err := Open(dir, &Options{MustExist: must})
+		d, err := db.Open(dir, &db.Options{MustExist: must})
 		if must {
-			if !errors.Is(err, ErrNotDatabase) {
+			if !errors.Is(err, db.ErrNotDatabase) {
 				t.Fatal(err)
 			}
 			continue
@@ -133,12 +135,12 @@ func TestLostMarkerIsWrittenAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := mustCollection(t, d, "main").Count(); n != 20 || err != nil {
+		if n, err := dbkit.MustCollection(t, d, "main").Count(); n != 20 || err != nil {
 			t.Errorf("%d items, %v", n, err)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
-	mustClose(t, mustOpen(t, dir, &Options{MustExist: true}))
+	dbkit.MustClose(t, dbkit.MustOpen(t, dir, &db.Options{MustExist: true}))
 }
 
 func TestFolderOfOthersNamedStoreStays(t *testing.T) {
@@ -150,7 +152,7 @@ func TestFolderOfOthersNamedStoreStays(t *testing.T) {
 	if err := os.WriteFile(thesis, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, nil); !errors.Is(err, ErrNotDatabase) {
+	if _, err := db.Open(dir, nil); !errors.Is(err, db.ErrNotDatabase) {
 		t.Error(err)
 	}
 	if got := listing(t, filepath.Dir(thesis)); !slices.Equal(got, []string{"thesis.tex"}) {
@@ -160,7 +162,7 @@ func TestFolderOfOthersNamedStoreStays(t *testing.T) {
 
 func TestOneFolderHasOneLockHoweverItIsSpelt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	d := mustOpen(t, dir, nil)
+	d := dbkit.MustOpen(t, dir, nil)
 	defer d.Close()
 	t.Chdir(filepath.Dir(dir))
 	spellings := []string{"db", "./db/", filepath.Join(dir, "..", "db")}
@@ -168,7 +170,7 @@ func TestOneFolderHasOneLockHoweverItIsSpelt(t *testing.T) {
 		spellings = append(spellings, "link")
 	}
 	for _, s := range spellings {
-		if _, err := Open(s, nil); !errors.Is(err, ErrLocked) {
+		if _, err := db.Open(s, nil); !errors.Is(err, db.ErrLocked) {
 			t.Errorf("%s: %v", s, err)
 		}
 	}
@@ -179,26 +181,26 @@ func TestLockThatCannotBeTakenIsNotHeld(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, store.LockName), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, nil); err == nil || errors.Is(err, ErrLocked) {
+	if _, err := db.Open(dir, nil); err == nil || errors.Is(err, db.ErrLocked) {
 		t.Error(err)
 	}
 }
 
 func TestSecondOpenIsLocked(t *testing.T) {
 	dir := t.TempDir()
-	d := mustOpen(t, dir, nil)
-	if _, err := Open(dir, nil); !errors.Is(err, ErrLocked) {
+	d := dbkit.MustOpen(t, dir, nil)
+	if _, err := db.Open(dir, nil); !errors.Is(err, db.ErrLocked) {
 		t.Errorf("in this process: %v", err)
 	}
 	// The test runs itself as the other process.
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOtherProcess$", "-test.v")
 	cmd.Env = append(os.Environ(), "FDDHDB_TEST_DIR="+dir)
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "says: "+ErrLocked.Error()) {
+	if err != nil || !strings.Contains(string(out), "says: "+db.ErrLocked.Error()) {
 		t.Errorf("in another process: %v\n%s", err, out)
 	}
-	mustClose(t, d)
-	mustClose(t, mustOpen(t, dir, nil))
+	dbkit.MustClose(t, d)
+	dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
 }
 
 func TestOtherProcess(t *testing.T) {
@@ -206,14 +208,14 @@ func TestOtherProcess(t *testing.T) {
 	if dir == "" {
 		t.Skip("part of TestSecondOpenIsLocked")
 	}
-	_, err := Open(dir, nil)
+	_, err := db.Open(dir, nil)
 	t.Logf("says: %v", err)
 }
 
 func TestClosedDatabase(t *testing.T) {
-	d, c := openPairs(t)
-	putAll(t, c, pairs(3, synth.Config{}))
-	mustClose(t, d)
+	d, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(3, synth.Config{}))
+	dbkit.MustClose(t, d)
 	var items error
 	for _, err := range c.Items(ctx) {
 		items = err
@@ -221,27 +223,25 @@ func TestClosedDatabase(t *testing.T) {
 	b := d.NewBatch()
 	for what, err := range map[string]error{
 		"Close":            d.Close(),
-		"Put":              second(c.Put(ctx, &Item{Key: "x"})),
-		"Batch.Put":        b.Put(c, &Item{Key: "x"}),
+		"Put":              dbkit.Second(c.Put(ctx, &db.Item{Key: "x"})),
+		"Batch.Put":        b.Put(c, &db.Item{Key: "x"}),
 		"Commit":           d.NewBatch().Commit(ctx),
 		"Items":            items,
-		"CreateCollection": second(d.CreateCollection(ctx, "other", pairsSchema)),
-		"Collection":       second(d.Collection("main")),
-		"Collections":      second(d.Collections()),
-		"Get":              second(c.Get(ctx, "k0")),
-		"Count":            second(c.Count()),
-		"Search":           second(c.Search(ctx, Query{Code: []byte{0}})),
-		"Train":            second(c.Train(ctx, TrainOptions{})),
-		"Stats":            second(d.Stats()),
-		"Delete":           second(c.Delete(ctx, "k0")),
+		"CreateCollection": dbkit.Second(d.CreateCollection(ctx, "other", dbkit.PairsSchema)),
+		"Collection":       dbkit.Second(d.Collection("main")),
+		"Collections":      dbkit.Second(d.Collections()),
+		"Get":              dbkit.Second(c.Get(ctx, "k0")),
+		"Count":            dbkit.Second(c.Count()),
+		"Search":           dbkit.Second(c.Search(ctx, db.Query{Code: []byte{0}})),
+		"Train":            dbkit.Second(c.Train(ctx, db.TrainOptions{})),
+		"Stats":            dbkit.Second(d.Stats()),
+		"Delete":           dbkit.Second(c.Delete(ctx, "k0")),
 	} {
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, db.ErrClosed) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
-
-func second[T any](_ T, err error) error { return err }
 
 // Pebble reports a failed write of its log by ending the process. Ours refuses
 // writes from then on, serves reads, and recovers what it had acknowledged.
@@ -254,49 +254,49 @@ func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
 		}
 		return nil
 	}))
-	d := mustOpen(t, "db", &Options{FS: fsys})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(20, synth.Config{})
+	items := dbkit.Pairs(20, synth.Config{})
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{})
+	dbkit.MustTrain(t, c, db.TrainOptions{})
 	broken.Store(true)
 	for range 2 {
-		if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
+		if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.Is(err, db.ErrFailed) {
 			t.Fatalf("put on a broken disk: %v", err)
 		}
 	}
-	if _, err := c.Train(ctx, TrainOptions{}); !errors.Is(err, ErrFailed) {
+	if _, err := c.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrFailed) {
 		t.Errorf("train on a broken disk: %v", err)
 	}
 	if it, err := c.Get(ctx, "k7"); err != nil || it.Labels[0] != items[7].Labels[0] {
 		t.Errorf("get: %v, %v", it, err)
 	}
-	if r, err := c.Search(ctx, Query{Key: "k7"}); err != nil || len(r.Hits) != 10 {
+	if r, err := c.Search(ctx, db.Query{Key: "k7"}); err != nil || len(r.Hits) != 10 {
 		t.Errorf("search: %v, %v", r, err)
 	}
-	if err := d.Close(); !errors.Is(err, ErrFailed) || strings.Count(err.Error(), "fddhdb:") != 1 {
+	if err := d.Close(); !errors.Is(err, db.ErrFailed) || strings.Count(err.Error(), "fddhdb:") != 1 {
 		t.Errorf("close: %v", err)
 	}
 	broken.Store(false)
-	d = mustOpen(t, "db", &Options{FS: fsys})
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer d.Close()
-	c = mustCollection(t, d, "main")
+	c = dbkit.MustCollection(t, d, "main")
 	for _, it := range items {
 		if _, err := c.Get(ctx, it.Key); err != nil {
 			t.Errorf("after reopening: %v", err)
 		}
 	}
-	if _, err := c.Put(ctx, &Item{Key: "later"}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Key: "later"}); err != nil {
 		t.Error(err)
 	}
 }
 
 // Damage is an ErrCorrupt to whoever meets it, and the rest goes on.
 func TestDamagedFilesAreFound(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for name, damage := range map[string]func(path string, b []byte) error{
 		"a byte":        func(path string, b []byte) error { b[len(b)/3] ^= 1; return os.WriteFile(path, b, 0o644) },
 		"a file's end":  func(path string, b []byte) error { return os.WriteFile(path, b[:len(b)/2], 0o644) },
@@ -305,13 +305,13 @@ func TestDamagedFilesAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			d := mustOpen(t, dir, nil)
-			c, err := d.CreateCollection(ctx, "main", pairsSchema)
+			d := dbkit.MustOpen(t, dir, nil)
+			c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 			if err != nil {
 				t.Fatal(err)
 			}
-			putAll(t, c, pairs(500, synth.Config{}))
-			mustClose(t, d)
+			putAll(t, c, dbkit.Pairs(500, synth.Config{}))
+			dbkit.MustClose(t, d)
 			tables, err := filepath.Glob(filepath.Join(dir, store.StoreName, "*.sst"))
 			if err != nil || len(tables) == 0 {
 				t.Fatal(tables, err)
@@ -325,14 +325,14 @@ func TestDamagedFilesAreFound(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			d, err = Open(dir, nil)
+			d, err = db.Open(dir, nil)
 			if err == nil {
-				for _, e := range mustCollection(t, d, "main").Items(ctx) {
+				for _, e := range dbkit.MustCollection(t, d, "main").Items(ctx) {
 					err = errors.Join(err, e)
 				}
 				d.Close()
 			}
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, db.ErrCorrupt) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -342,35 +342,35 @@ func TestDamagedFilesAreFound(t *testing.T) {
 // Whatever was acknowledged before the machine stops is there afterwards.
 func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	d := mustOpen(t, "db", &Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(60, synth.Config{})
+	items := dbkit.Pairs(60, synth.Config{})
 	type crash struct {
 		fs    *vfs.MemFS
 		items int
-		space Space
+		space db.Space
 	}
 	var crashes []crash
-	space := Space(0)
+	space := db.Space(0)
 	for i, it := range items {
 		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 		if i%25 == 24 {
-			space = mustTrain(t, c, TrainOptions{Options: model.Options{Views: model.Views(space % 2)}}).Space
+			space = dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Views: model.Views(space % 2)}}).Space
 		}
 		if i%7 == 0 || i%25 == 24 {
 			crashes = append(crashes, crash{mem.CrashClone(vfs.CrashCloneCfg{}), i + 1, space})
 		}
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	for _, cr := range crashes {
-		d := mustOpen(t, "db", &Options{FS: cr.fs, MustExist: true})
-		c := mustCollection(t, d, "main")
-		got := allItems(t, c)
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: cr.fs, MustExist: true})
+		c := dbkit.MustCollection(t, d, "main")
+		got := dbkit.AllItems(t, c)
 		if len(got) != cr.items {
 			t.Fatalf("%d of %d items are there", len(got), cr.items)
 		}
@@ -380,31 +380,31 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 		if err != nil || s.Space != cr.space || (cr.space > 0 && s.CodedItems != cr.items) {
 			t.Fatalf("after %d items: %+v, %v", cr.items, s, err)
 		}
-		if _, err := c.Put(ctx, &Item{Key: "new"}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: "new"}); err != nil {
 			t.Fatal(err)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 }
 
 func TestTrainRefuses(t *testing.T) {
-	few := pairs(6, synth.Config{Classes: 3})
+	few := dbkit.Pairs(6, synth.Config{Classes: 3})
 	for name, c := range map[string]struct {
-		change func([]*Item)
-		opt    TrainOptions
+		change func([]*db.Item)
+		opt    db.TrainOptions
 		want   error
 	}{
-		"no items":          {func(items []*Item) { clear(items) }, TrainOptions{}, model.ErrNoLabels},
-		"no labels":         {func(items []*Item) { relabel(items) }, TrainOptions{}, model.ErrNoLabels},
-		"one class":         {func(items []*Item) { relabel(items, "cat") }, TrainOptions{}, model.ErrOneClass},
-		"more than bits":    {func(items []*Item) { many(items) }, TrainOptions{Options: model.Options{Bits: 8}}, nil},
-		"too many anchors":  {nil, TrainOptions{Options: model.Options{Anchors: 7}}, nil},
-		"unknown modality":  {nil, TrainOptions{Options: model.Options{Gamma: map[string]float64{"smell": 1}}}, nil},
-		"bits":              {nil, TrainOptions{Options: model.Options{Bits: 12}}, nil},
-		"a negative number": {nil, TrainOptions{Rows: -1}, nil},
+		"no items":          {func(items []*db.Item) { clear(items) }, db.TrainOptions{}, model.ErrNoLabels},
+		"no labels":         {func(items []*db.Item) { relabel(items) }, db.TrainOptions{}, model.ErrNoLabels},
+		"one class":         {func(items []*db.Item) { relabel(items, "cat") }, db.TrainOptions{}, model.ErrOneClass},
+		"more than bits":    {func(items []*db.Item) { many(items) }, db.TrainOptions{Options: model.Options{Bits: 8}}, nil},
+		"too many anchors":  {nil, db.TrainOptions{Options: model.Options{Anchors: 7}}, nil},
+		"unknown modality":  {nil, db.TrainOptions{Options: model.Options{Gamma: map[string]float64{"smell": 1}}}, nil},
+		"bits":              {nil, db.TrainOptions{Options: model.Options{Bits: 12}}, nil},
+		"a negative number": {nil, db.TrainOptions{Rows: -1}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, col := openPairs(t)
+			_, col := dbkit.OpenPairs(t)
 			items := slices.Clone(few)
 			if c.change != nil {
 				for i, it := range items {
@@ -413,10 +413,10 @@ func TestTrainRefuses(t *testing.T) {
 				}
 				c.change(items)
 			}
-			items = slices.DeleteFunc(items, func(it *Item) bool { return it == nil })
+			items = slices.DeleteFunc(items, func(it *db.Item) bool { return it == nil })
 			putAll(t, col, items)
 			_, err := col.Train(ctx, c.opt)
-			if !errors.Is(err, ErrInvalid) || (c.want != nil && !errors.Is(err, c.want)) {
+			if !errors.Is(err, db.ErrInvalid) || (c.want != nil && !errors.Is(err, c.want)) {
 				t.Fatalf("got %v", err)
 			}
 			if strings.Count(err.Error(), "fddhdb:") != 1 {
@@ -427,35 +427,25 @@ func TestTrainRefuses(t *testing.T) {
 			}
 			// It can be done right after.
 			putAll(t, col, few)
-			if _, err := col.Train(ctx, TrainOptions{}); err != nil && c.want == nil && name != "more than bits" {
+			if _, err := col.Train(ctx, db.TrainOptions{}); err != nil && c.want == nil && name != "more than bits" {
 				t.Errorf("a good training after: %v", err)
 			}
 		})
 	}
-	_, codes := openCodes(t)
-	if _, err := codes.Train(ctx, TrainOptions{}); !errors.Is(err, ErrInvalid) {
+	_, codes := dbkit.OpenCodes(t)
+	if _, err := codes.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("codes-only: %v", err)
 	}
 }
 
-func relabel(items []*Item, labels ...string) {
+func relabel(items []*db.Item, labels ...string) {
 	for _, it := range items {
 		it.Labels = labels
 	}
 }
 
-func many(items []*Item) {
+func many(items []*db.Item) {
 	for i, it := range items {
 		it.Labels = []string{fmt.Sprint(2 * i), fmt.Sprint(2*i + 1)}
 	}
-}
-
-func openCodes(t testing.TB) (*DB, *Collection) {
-	t.Helper()
-	d, _ := openPairs(t)
-	c, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, c
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -8,7 +8,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // faultyRepository is where the backups are, beside the database.
@@ -29,53 +31,53 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 		t.Fatal(err)
 	}
 	var made []string
-	for _, opt := range []BackupOptions{{Collection: "main"}, {}, {}} {
+	for _, opt := range []db.BackupOptions{{Collection: "main"}, {}, {}} {
 		made = append(made, mustBackup(t, l.d, l.backups(), opt).ID)
 	}
 	if err := l.close(); err != nil {
 		t.Fatal(err)
 	}
 	indexOnly := lifeState{items: state.items, active: state.active, revisions: state.revisions}
-	backsUp := func(opt BackupOptions) func(l *spacesLife) error {
+	backsUp := func(opt db.BackupOptions) func(l *spacesLife) error {
 		return func(l *spacesLife) error {
-			if _, err := l.c.Put(ctx, &Item{Key: "k1"}); err != nil { // which was there
+			if _, err := l.c.Put(ctx, &db.Item{Key: "k1"}); err != nil { // which was there
 				return err
 			}
 			_, err := l.d.Backup(ctx, l.backups(), opt)
 			return err
 		}
 	}
-	checkpoints := func(opt CheckpointOptions) func(l *spacesLife) error {
+	checkpoints := func(opt db.CheckpointOptions) func(l *spacesLife) error {
 		return func(l *spacesLife) error { return l.d.Checkpoint(ctx, "copy", opt) }
 	}
 	p := smallPatient(t)
 	damaged := p.fs.(*vfs.MemFS)
 	old := vfs.NewCrashableMem()
-	unpackFolder(t, old, "db", goldens(t)[MinFormat])
+	unpackFolder(t, old, "db", goldens(t)[db.MinFormat])
 	listing := func(t *testing.T, fsys vfs.FS) string {
-		d := mustOpen(t, "db", &Options{FS: fsys, ReadOnly: true})
-		defer mustClose(t, d)
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, ReadOnly: true})
+		defer dbkit.MustClose(t, d)
 		return goldenListing(t, d)
 	}
 	inOld := listing(t, old)
 	return []faultyCase{
-		{name: "back up", base: backedUp, arm: true, do: backsUp(BackupOptions{}), left: backupsLeft(made, "", state)},
-		{name: "back up the index", base: backedUp, arm: true, do: backsUp(BackupOptions{IndexOnly: true}), left: backupsLeft(made, "", indexOnly)},
+		{name: "back up", base: backedUp, arm: true, do: backsUp(db.BackupOptions{}), left: backupsLeft(made, "", state)},
+		{name: "back up the index", base: backedUp, arm: true, do: backsUp(db.BackupOptions{IndexOnly: true}), left: backupsLeft(made, "", indexOnly)},
 		{name: "prune", base: backedUp, do: func(l *spacesLife) error {
 			_, err := backup.Prune(ctx, l.backups(), backup.PruneOptions{Keep: 1})
 			return err
 		}, left: backupsLeft(made, made[1], state)},
 		{name: "restore", base: backedUp, do: func(l *spacesLife) error {
-			_, err := Restore(ctx, l.backups(), "copy", &Options{FS: l.fs, CacheBytes: 1}, RestoreOptions{ID: made[2]})
+			_, err := db.Restore(ctx, l.backups(), "copy", &db.Options{FS: l.fs, CacheBytes: 1}, db.RestoreOptions{ID: made[2]})
 			return err
 		}, left: copyLeft(state, func(fsys vfs.FS) error {
-			_, err := Restore(ctx, vfsStore{fsys, faultyRepository}, "copy", &Options{FS: fsys}, RestoreOptions{ID: made[2]})
+			_, err := db.Restore(ctx, vfsStore{fsys, faultyRepository}, "copy", &db.Options{FS: fsys}, db.RestoreOptions{ID: made[2]})
 			return err
 		})},
-		{name: "checkpoint", base: closed, arm: true, do: checkpoints(CheckpointOptions{}),
-			left: copyLeft(state, func(fsys vfs.FS) error { return checkpointOf(fsys, CheckpointOptions{}) })},
-		{name: "checkpoint of the index", base: closed, arm: true, do: checkpoints(CheckpointOptions{IndexOnly: true}),
-			left: copyLeft(indexOnly, func(fsys vfs.FS) error { return checkpointOf(fsys, CheckpointOptions{IndexOnly: true}) })},
+		{name: "checkpoint", base: closed, arm: true, do: checkpoints(db.CheckpointOptions{}),
+			left: copyLeft(state, func(fsys vfs.FS) error { return checkpointOf(fsys, db.CheckpointOptions{}) })},
+		{name: "checkpoint of the index", base: closed, arm: true, do: checkpoints(db.CheckpointOptions{IndexOnly: true}),
+			left: copyLeft(indexOnly, func(fsys vfs.FS) error { return checkpointOf(fsys, db.CheckpointOptions{IndexOnly: true}) })},
 		{name: "repair", base: damaged, do: func(l *spacesLife) error { return repairLosingNothing(l.fs) },
 			left: func(t *testing.T, label string, fsys vfs.FS, _ error) {
 				if err := repairLosingNothing(fsys); err != nil {
@@ -86,14 +88,14 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 				q.sameStored(label, q.sound(label, nil))
 			}},
 		{name: "upgrade", base: old, do: func(l *spacesLife) error {
-			_, _, err := Upgrade(ctx, "db", &Options{FS: l.fs, CacheBytes: 1}, UpgradeOptions{})
+			_, _, err := db.Upgrade(ctx, "db", &db.Options{FS: l.fs, CacheBytes: 1}, db.UpgradeOptions{})
 			return err
 		}, left: func(t *testing.T, label string, fsys vfs.FS, err error) {
-			format, _, perr := PendingMigrations(ctx, "db", &Options{FS: fsys})
-			if perr != nil || format != MinFormat && format != NewestFormat || err == nil && format != NewestFormat {
+			format, _, perr := db.PendingMigrations(ctx, "db", &db.Options{FS: fsys})
+			if perr != nil || format != db.MinFormat && format != db.NewestFormat || err == nil && format != db.NewestFormat {
 				t.Fatalf("%s: %v: format %d, %v", label, err, format, perr)
 			}
-			if _, to, err := Upgrade(ctx, "db", &Options{FS: fsys}, UpgradeOptions{}); err != nil || to != NewestFormat {
+			if _, to, err := db.Upgrade(ctx, "db", &db.Options{FS: fsys}, db.UpgradeOptions{}); err != nil || to != db.NewestFormat {
 				t.Fatalf("%s: and again: format %d, %v", label, to, err)
 			}
 			if got := listing(t, fsys); got != inOld {
@@ -103,8 +105,8 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 	}
 }
 
-func checkpointOf(fsys vfs.FS, opt CheckpointOptions) error {
-	d, err := Open("db", &Options{FS: fsys, MustExist: true})
+func checkpointOf(fsys vfs.FS, opt db.CheckpointOptions) error {
+	d, err := db.Open("db", &db.Options{FS: fsys, MustExist: true})
 	if err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func checkpointOf(fsys vfs.FS, opt CheckpointOptions) error {
 }
 
 func repairLosingNothing(fsys vfs.FS) error {
-	_, err := Repair(ctx, "db", &Options{FS: fsys, CacheBytes: 1}, RepairOptions{}, func(f Finding) error { return errors.New(f.String()) })
+	_, err := db.Repair(ctx, "db", &db.Options{FS: fsys, CacheBytes: 1}, db.RepairOptions{}, func(f db.Finding) error { return errors.New(f.String()) })
 	return err
 }
 
@@ -121,13 +123,13 @@ func repairLosingNothing(fsys vfs.FS) error {
 func copyLeft(want lifeState, again func(vfs.FS) error) func(*testing.T, string, vfs.FS, error) {
 	return func(t *testing.T, label string, fsys vfs.FS, err error) {
 		t.Helper()
-		opts := &Options{FS: fsys, MustExist: true}
-		d, oerr := Open("copy", opts)
-		if errors.Is(oerr, ErrNotDatabase) && err != nil {
+		opts := &db.Options{FS: fsys, MustExist: true}
+		d, oerr := db.Open("copy", opts)
+		if errors.Is(oerr, db.ErrNotDatabase) && err != nil {
 			if err := again(fsys); err != nil {
 				t.Fatal(label, ": and again: ", err)
 			}
-			d, oerr = Open("copy", opts)
+			d, oerr = db.Open("copy", opts)
 		}
 		if oerr != nil {
 			t.Fatalf("%s: %v; and the copy: %v", label, err, oerr)
@@ -137,15 +139,15 @@ func copyLeft(want lifeState, again func(vfs.FS) error) func(*testing.T, string,
 }
 
 // checkWhole checks a copy, and closes it.
-func checkWhole(t *testing.T, label string, d *DB, want lifeState) {
+func checkWhole(t *testing.T, label string, d *db.DB, want lifeState) {
 	t.Helper()
-	defer mustClose(t, d)
+	defer dbkit.MustClose(t, d)
 	s, err := stateOf(d)
 	if err == nil && !s.between(want, want) {
 		err = fmt.Errorf("%+v, and it is to be %+v", s, want)
 	}
 	if err == nil {
-		_, err = d.Verify(ctx, VerifyOptions{}, func(f Finding) error { return errors.New(f.String()) })
+		_, err = d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error { return errors.New(f.String()) })
 	}
 	if err != nil {
 		t.Fatal(label, ": the copy: ", err)
@@ -179,10 +181,10 @@ func backupsLeft(made []string, deleted string, want lifeState) func(*testing.T,
 		if _, err := backup.Verify(ctx, repo, backup.VerifyOptions{}, func(f backup.Finding) error { return errors.New(f.String()) }); err != nil {
 			t.Fatal(label, ": ", err)
 		}
-		if _, err := Restore(ctx, repo, "copy", &Options{FS: fsys}, RestoreOptions{ID: newest, SkipVerify: true}); err != nil {
+		if _, err := db.Restore(ctx, repo, "copy", &db.Options{FS: fsys}, db.RestoreOptions{ID: newest, SkipVerify: true}); err != nil {
 			t.Fatal(label, ": ", err)
 		}
-		d, oerr := Open("copy", &Options{FS: fsys, MustExist: true})
+		d, oerr := db.Open("copy", &db.Options{FS: fsys, MustExist: true})
 		if oerr != nil {
 			t.Fatal(label, ": ", oerr)
 		}

@@ -1,8 +1,7 @@
-package db
+package db_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -18,15 +17,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"go.uber.org/goleak"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/model"
 )
-
-var everyFault = flag.Bool("everyfault", false, "let every single file operation fail in turn, not a sample; likewise crashes and damage")
-
-// sampled reports whether the k-th of what is tried in turn (failures, crashes, damage) is
-// tried now: with -everyfault all are, otherwise one of n.
-func sampled(k, n int) bool { return *everyFault || k%n == 0 }
 
 // openFiles counts what is open of a file system, by name.
 type openFiles struct {
@@ -140,8 +135,8 @@ func reads(l *spacesLife) error {
 		}
 		items++
 	}
-	for _, plan := range []Plan{PlanAuto, PlanDisk, PlanBlockScan} {
-		if _, err := l.c.Search(ctx, Query{Code: []byte{1, 2}, To: "image", Plan: plan}); err != nil {
+	for _, plan := range []db.Plan{db.PlanAuto, db.PlanDisk, db.PlanBlockScan} {
+		if _, err := l.c.Search(ctx, db.Query{Code: []byte{1, 2}, To: "image", Plan: plan}); err != nil {
 			return err
 		}
 	}
@@ -161,18 +156,18 @@ func faultyBase(t *testing.T) (closed, crashed *vfs.MemFS) {
 	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
-	items := viewItems(80, 4)
+	items := dbkit.ViewItems(80, 4)
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i % 5}
 	}
 	for _, err := range []error{
 		l.put(items[:50]),
-		second(l.c.Train(ctx, tinyTraining(1, model.ViewsShared))),
+		dbkit.Second(l.c.Train(ctx, dbkit.TinyTraining(1, model.ViewsShared))),
 		l.put(items[40:60]),
-		second(l.c.Train(ctx, tinyTraining(2, model.ViewsTarget))),
+		dbkit.Second(l.c.Train(ctx, dbkit.TinyTraining(2, model.ViewsTarget))),
 		l.c.Activate(ctx, 2),
-		second(l.c.Update(ctx, UpdateOptions{Teacher: TeacherLabels})),
-		l.d.state.Engine.DB.Flush(),
+		dbkit.Second(l.c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})),
+		db.State(l.d).Engine.DB.Flush(),
 		l.put(items[55:66]),
 	} {
 		if err != nil {
@@ -188,7 +183,7 @@ func faultyBase(t *testing.T) (closed, crashed *vfs.MemFS) {
 
 func faultyCases(t *testing.T) []faultyCase {
 	closed, crashed := faultyBase(t)
-	items := viewItems(80, 4)
+	items := dbkit.ViewItems(80, 4)
 	return append(copyingCases(t, closed), []faultyCase{
 		{name: "open new", base: vfs.NewMem(), do: (*spacesLife).open},
 		{name: "open", base: closed, do: (*spacesLife).open},
@@ -196,16 +191,16 @@ func faultyCases(t *testing.T) []faultyCase {
 		{name: "read", base: closed, arm: true, do: reads},
 		{name: "write", base: closed, arm: true, do: func(l *spacesLife) error { return l.put(items[62:72], "new") }},
 		{name: "delete and merge", base: crashed, arm: true, do: func(l *spacesLife) error {
-			return l.batch(func(b *Batch) error {
+			return l.batch(func(b *db.Batch) error {
 				b.Delete(l.c, "k1")
-				return b.Merge(l.c, &Item{Key: "k2", Labels: []string{"class3"}})
+				return b.Merge(l.c, &db.Item{Key: "k2", Labels: []string{"class3"}})
 			})
 		}},
 		{name: "flush", base: crashed, arm: true, do: func(l *spacesLife) error {
 			if err := l.put(items[70:75]); err != nil {
 				return err
 			}
-			flushed, err := l.d.state.Engine.DB.AsyncFlush()
+			flushed, err := db.State(l.d).Engine.DB.AsyncFlush()
 			if err == nil {
 				select {
 				case <-flushed:
@@ -216,22 +211,22 @@ func faultyCases(t *testing.T) []faultyCase {
 		}},
 		{name: "compact", base: crashed, arm: true, do: func(l *spacesLife) error { return l.d.Compact(ctx) }},
 		{name: "train", base: closed, arm: true, do: func(l *spacesLife) error {
-			_, err := l.c.Train(ctx, tinyTraining(3, model.ViewsShared))
+			_, err := l.c.Train(ctx, dbkit.TinyTraining(3, model.ViewsShared))
 			return err
 		}},
 		{name: "update", base: closed, arm: true, do: func(l *spacesLife) error {
-			_, err := l.c.Update(ctx, UpdateOptions{Space: 1, Teacher: TeacherLabels})
+			_, err := l.c.Update(ctx, db.UpdateOptions{Space: 1, Teacher: db.TeacherLabels})
 			return err
 		}},
 		{name: "reindex", base: closed, arm: true, do: func(l *spacesLife) error {
-			_, err := l.c.Reindex(ctx, ReindexOptions{Activate: true})
+			_, err := l.c.Reindex(ctx, db.ReindexOptions{Activate: true})
 			return err
 		}},
 		{name: "drop", base: closed, arm: true, do: func(l *spacesLife) error { return l.c.DropSpace(ctx, 1) }},
 		{name: "load", base: closed, arm: true, do: func(l *spacesLife) error {
 			b := l.d.NewBatch()
 			for i := range bulkItems {
-				if err := b.Put(l.c, &Item{Key: fmt.Sprint("bulk", i), Labels: []string{"class1"}}); err != nil {
+				if err := b.Put(l.c, &db.Item{Key: fmt.Sprint("bulk", i), Labels: []string{"class1"}}); err != nil {
 					return err
 				}
 			}
@@ -249,7 +244,7 @@ func faultyCases(t *testing.T) []faultyCase {
 // run does it while the k-th operation of a sort fails, and from then on all if forever,
 // and closes the database. It returns what failed, whether it came to that, and the
 // states that may be there afterwards.
-func (c faultyCase) run(fail *failOnce) (mem *vfs.MemFS, files *openFiles, before lifeState, err error) {
+func (c faultyCase) run(fail *dbkit.FailOnce) (mem *vfs.MemFS, files *openFiles, before lifeState, err error) {
 	mem = vfs.NewMem()
 	names, err := c.base.List("")
 	if err != nil {
@@ -261,7 +256,7 @@ func (c faultyCase) run(fail *failOnce) (mem *vfs.MemFS, files *openFiles, befor
 		}
 	}
 	files = newOpenFiles(mem)
-	fail.off.Store(true)
+	fail.Off.Store(true)
 	l := &spacesLife{fs: errorfs.Wrap(files, fail), cache: 1}
 	if c.arm {
 		if err := l.open(); err != nil {
@@ -274,13 +269,13 @@ func (c faultyCase) run(fail *failOnce) (mem *vfs.MemFS, files *openFiles, befor
 			return nil, nil, before, err
 		}
 	}
-	fail.off.Store(false)
+	fail.Off.Store(false)
 	err = c.do(l)
-	if !fail.forever {
-		fail.off.Store(true)
+	if !fail.Forever {
+		fail.Off.Store(true)
 	}
 	_ = l.close()
-	fail.off.Store(true)
+	fail.Off.Store(true)
 	return mem, files, before, err
 }
 
@@ -300,14 +295,14 @@ func watched(what string, f func()) {
 // which leaves neither goroutines nor open files; and when it is opened again, everything
 // that was acknowledged is there, and what was not is there whole or not at all.
 func TestEveryFailedOperation(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for i, c := range faultyCases(t) {
 		t.Run(c.name, func(t *testing.T) { everyFailedOperation(t, c, i) })
 	}
 }
 
 func everyFailedOperation(t *testing.T, c faultyCase, number int) {
-	mem, _, before, err := c.run(&failOnce{k: 1 << 40})
+	mem, _, before, err := c.run(&dbkit.FailOnce{K: 1 << 40})
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}
@@ -316,21 +311,21 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 		before = after
 	}
 	for i, forever := range []bool{false, true} {
-		for j, kind := range []func(errorfs.Op) bool{isWrite, isRead} {
-			if !sampled(number+i+j, 2) {
+		for j, kind := range []func(errorfs.Op) bool{dbkit.IsWrite, isRead} {
+			if !dbkit.Sampled(number+i+j, 2) {
 				continue
 			}
 			what := []string{"write", "read"}[j]
 			failed, done := 0, 0
 			for k := 0; ; k += stride(k) {
-				fail := &failOnce{k: k, on: kind, forever: forever}
+				fail := &dbkit.FailOnce{K: k, On: kind, Forever: forever}
 				label := fmt.Sprintf("%s, %s %d fails, and those after it: %v", c.name, what, k, forever)
 				var mem *vfs.MemFS
 				var files *openFiles
 				var err error
 				here := goleak.IgnoreCurrent()
 				watched(label, func() { mem, files, _, err = c.run(fail) })
-				if !fail.hit() {
+				if !fail.Hit() {
 					if err != nil {
 						t.Fatalf("%s: nothing has failed, and it did: %v", label, err)
 					}
@@ -376,7 +371,7 @@ func leftByCheckpoint(name string) bool {
 // stride is the distance to the next operation that is made to fail.
 func stride(k int) int {
 	switch {
-	case !*everyFault:
+	case !*dbkit.EveryFault:
 		return 1 + 2*k
 	case k < 300:
 		return 1
@@ -384,14 +379,13 @@ func stride(k int) int {
 	return k / 10
 }
 
-func isWrite(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }
-func isRead(op errorfs.Op) bool  { return op.Kind.ReadOrWrite() == errorfs.OpIsRead }
+func isRead(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsRead }
 
 // stateIn opens what is there, and closes it.
 func stateIn(t *testing.T, fsys vfs.FS) lifeState {
 	t.Helper()
-	d := mustOpen(t, "db", &Options{FS: fsys})
-	defer mustClose(t, d)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	defer dbkit.MustClose(t, d)
 	s, err := stateOf(d)
 	if err != nil {
 		t.Fatal(err)
@@ -403,11 +397,11 @@ func stateIn(t *testing.T, fsys vfs.FS) lifeState {
 // and that it can be written to.
 func checkLeft(t *testing.T, label string, fsys vfs.FS, possible func(lifeState) error) {
 	t.Helper()
-	d, err := Open("db", &Options{FS: fsys})
+	d, err := db.Open("db", &db.Options{FS: fsys})
 	if err != nil {
 		t.Fatal(label, ": ", err)
 	}
-	defer mustClose(t, d)
+	defer dbkit.MustClose(t, d)
 	if err := inconsistency(d); err != nil {
 		t.Fatal(label, ": ", err)
 	}
@@ -419,7 +413,7 @@ func checkLeft(t *testing.T, label string, fsys vfs.FS, possible func(lifeState)
 		t.Fatal(label, ": ", err)
 	}
 	if c, err := d.Collection("main"); err == nil {
-		it := &Item{Key: "after"}
+		it := &db.Item{Key: "after"}
 		if s, err := c.Schema(); err == nil && len(s.Modalities) == 0 {
 			it.Code = make([]byte, s.Bits/8)
 		}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -17,9 +19,9 @@ import (
 // Rows that come and go one at a time, far more often than layers may wait to be
 // merged.
 func TestFiltersAfterManySmallWrites(t *testing.T) {
-	longTest(t)
-	opts := &Options{FS: vfs.NewMem(), NoSync: true}
-	d := mustOpen(t, "db", opts)
+	dbkit.LongTest(t)
+	opts := &db.Options{FS: vfs.NewMem(), NoSync: true}
+	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
 	schema := filterSchema
 	schema.Modalities, schema.Bits = nil, 8
@@ -27,7 +29,7 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]*Item{}
+	want := map[string]*db.Item{}
 	r := seed.Rand(t, 3, 4)
 	for i := range 12 * state.MaxLayers {
 		key := fmt.Sprint(r.IntN(300))
@@ -37,7 +39,7 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else {
-			want[key] = &Item{
+			want[key] = &db.Item{
 				Key: key, Code: []byte{1}, Labels: []string{filterLabels[r.IntN(2)]},
 				Fields: map[string]any{"n": int64(r.IntN(100) - 50), "s": fmt.Sprint("unique ", i), "b": r.IntN(2) == 0},
 			}
@@ -49,16 +51,16 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 			continue
 		}
 		if i%400 == 0 {
-			mustClose(t, d)
-			d = mustOpen(t, "db", opts)
-			c = mustCollection(t, d, "main")
+			dbkit.MustClose(t, d)
+			d = dbkit.MustOpen(t, "db", opts)
+			c = dbkit.MustCollection(t, d, "main")
 		}
-		for text, match := range map[string]func(*Item) bool{
-			"label = 'a'":     func(it *Item) bool { return it.Labels[0] == "a" },
-			"n >= -7":         func(it *Item) bool { return it.Fields["n"].(int64) >= -7 },
-			"s > 'unique 5'":  func(it *Item) bool { return it.Fields["s"].(string) > "unique 5" },
-			"NOT b = true":    func(it *Item) bool { return it.Fields["b"] == false },
-			"n IN (1, 2, -3)": func(it *Item) bool { return slices.Contains([]int64{1, 2, -3}, it.Fields["n"].(int64)) },
+		for text, match := range map[string]func(*db.Item) bool{
+			"label = 'a'":     func(it *db.Item) bool { return it.Labels[0] == "a" },
+			"n >= -7":         func(it *db.Item) bool { return it.Fields["n"].(int64) >= -7 },
+			"s > 'unique 5'":  func(it *db.Item) bool { return it.Fields["s"].(string) > "unique 5" },
+			"NOT b = true":    func(it *db.Item) bool { return it.Fields["b"] == false },
+			"n IN (1, 2, -3)": func(it *db.Item) bool { return slices.Contains([]int64{1, 2, -3}, it.Fields["n"].(int64)) },
 		} {
 			n := 0
 			for _, it := range want {
@@ -74,17 +76,17 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 }
 
 func TestIndexedStringsAreShort(t *testing.T) {
-	d, _ := openPairs(t)
+	d, _ := dbkit.OpenPairs(t)
 	c, err := d.CreateCollection(ctx, "other", filterSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := strings.Repeat("x", MaxIndexedBytes)
-	if _, err := c.Put(ctx, &Item{Key: "k", Fields: map[string]any{"s": long, "note": long + "x"}}); err != nil {
+	long := strings.Repeat("x", db.MaxIndexedBytes)
+	if _, err := c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{"s": long, "note": long + "x"}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Put(ctx, &Item{Key: "k", Fields: map[string]any{"s": long + "x"}})
-	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), `field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`) {
+	_, err = c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{"s": long + "x"}})
+	if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`) {
 		t.Errorf("%v", err)
 	}
 	if n, err := c.CountWhere(ctx, "s = ?", long); n != 1 || err != nil {
@@ -103,34 +105,34 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, _ := openPairs(t)
+	d, _ := dbkit.OpenPairs(t)
 	c, err := d.CreateCollection(ctx, "other", filterSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := map[string]any{"n": int64(-5), "x": 0.0, "s": "old", "b": false}
 	for i := range 6 {
-		if _, err := c.Put(ctx, &Item{Key: fmt.Sprint(i), Labels: []string{"a", "b"}, Fields: old}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Labels: []string{"a", "b"}, Fields: old}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	damage := [][]byte{[]byte("damage"), wrongType, unknownField, []byte("damage"), nil}
 	for row, b := range damage {
-		key := codec.NumberKey(codec.KindItem, c.id, uint32(row))
+		key := codec.NumberKey(codec.KindItem, db.Inside(c).ID, uint32(row))
 		if b == nil {
-			err = d.state.Engine.DB.Delete(key, nil)
+			err = db.State(d).Engine.DB.Delete(key, nil)
 		} else {
-			err = d.state.Engine.DB.Set(key, b, nil)
+			err = db.State(d).Engine.DB.Set(key, b, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Merge(ctx, &Item{Key: "1", Labels: []string{"c"}}); !errors.Is(err, ErrCorrupt) {
+	if _, err := c.Merge(ctx, &db.Item{Key: "1", Labels: []string{"c"}}); !errors.Is(err, db.ErrCorrupt) {
 		t.Errorf("merge with a damaged item: %v", err)
 	}
 	for i := range 3 {
-		if _, err := c.Put(ctx, &Item{Key: fmt.Sprint(i), Labels: []string{"b", "c"}, Fields: map[string]any{"s": "new"}}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Labels: []string{"b", "c"}, Fields: map[string]any{"s": "new"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,32 +151,32 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 
 // Damage in a set is an error for who reads it and no one else.
 func TestDamagedSetFailsAlone(t *testing.T) {
-	d, _ := openPairs(t)
+	d, _ := dbkit.OpenPairs(t)
 	c, err := d.CreateCollection(ctx, "other", filterSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Put(ctx, &Item{Key: "k", Labels: []string{"a", "b"}, Fields: map[string]any{"n": 5, "s": "x", "and": 1}}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a", "b"}, Fields: map[string]any{"n": 5, "s": "x", "and": 1}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range [][]byte{
-		codec.RowsKey(c.id, codec.SetLabel, 0, 0),
-		codec.FieldRowsKey(c.id, 1, 0, string([]byte{codec.SliceExists})),
-		codec.FieldRowsKey(c.id, 3, 0, "x"),
-		codec.FieldRowsKey(c.id, 5, 0, "\x00\x00"), // no slice
+		codec.RowsKey(db.Inside(c).ID, codec.SetLabel, 0, 0),
+		codec.FieldRowsKey(db.Inside(c).ID, 1, 0, string([]byte{codec.SliceExists})),
+		codec.FieldRowsKey(db.Inside(c).ID, 3, 0, "x"),
+		codec.FieldRowsKey(db.Inside(c).ID, 5, 0, "\x00\x00"), // no slice
 	} {
-		if err := d.state.Engine.DB.Set(key, []byte("damage"), nil); err != nil {
+		if err := db.State(d).Engine.DB.Set(key, []byte("damage"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Put(ctx, &Item{Key: "l", Labels: []string{"a"}}); err != nil { // readers see the damage from here on
+	if _, err := c.Put(ctx, &db.Item{Key: "l", Labels: []string{"a"}}); err != nil { // readers see the damage from here on
 		t.Fatal(err)
 	}
 	for _, text := range []string{"label = 'a'", "n = 5", "s = 'x'", "s > ''", `"and" = 7`} {
-		if n, err := c.CountWhere(ctx, text); !errors.Is(err, ErrCorrupt) {
+		if n, err := c.CountWhere(ctx, text); !errors.Is(err, db.ErrCorrupt) {
 			t.Errorf("%s: %d, %v", text, n, err)
 		}
-		if n, err := c.DeleteWhere(ctx, text); !errors.Is(err, ErrCorrupt) {
+		if n, err := c.DeleteWhere(ctx, text); !errors.Is(err, db.ErrCorrupt) {
 			t.Errorf("delete %s: %d, %v", text, n, err)
 		}
 	}

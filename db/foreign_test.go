@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -18,10 +20,10 @@ import (
 // What is no database of ours is named as far as it can be told, and left as it is.
 func TestForeignFoldersAreNamed(t *testing.T) {
 	own := t.TempDir()
-	d := mustOpen(t, own, nil)
-	mustClose(t, d)
+	d := dbkit.MustOpen(t, own, nil)
+	dbkit.MustClose(t, d)
 	other := t.TempDir()
-	kv, err := pebble.Open(other, &pebble.Options{Logger: store.NewLog(d.opts.disk.Signals)})
+	kv, err := pebble.Open(other, &pebble.Options{Logger: store.NewLog(db.State(d).Signals)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +45,12 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 		{folderIn(t, map[string]string{"thesis.tex": ""}), "holds something else"},
 	} {
 		names, _ := os.ReadDir(c.dir)
-		_, open := Open(c.dir, nil)
-		_, read := Open(c.dir, &Options{ReadOnly: true})
-		_, _, upgrade := Upgrade(ctx, c.dir, nil, UpgradeOptions{})
-		_, verify := VerifyFolder(ctx, c.dir, nil, VerifyOptions{}, func(Finding) error { return nil })
+		_, open := db.Open(c.dir, nil)
+		_, read := db.Open(c.dir, &db.Options{ReadOnly: true})
+		_, _, upgrade := db.Upgrade(ctx, c.dir, nil, db.UpgradeOptions{})
+		_, verify := db.VerifyFolder(ctx, c.dir, nil, db.VerifyOptions{}, func(db.Finding) error { return nil })
 		for what, err := range map[string]error{"open": open, "read": read, "upgrade": upgrade, "verify": verify} {
-			if !errors.Is(err, ErrNotDatabase) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "fddhdb: ") != 1 {
+			if !errors.Is(err, db.ErrNotDatabase) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "fddhdb: ") != 1 {
 				t.Errorf("%s %s: %v", what, c.says, err)
 			}
 		}
@@ -69,7 +71,7 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 		found, supported int
 		what             string
 	}{
-		"format":     {codec.DatabaseKey(codec.RecordFormat), func(b []byte) []byte { b[3] = 7; return b }, 7, NewestFormat, ""},
+		"format":     {codec.DatabaseKey(codec.RecordFormat), func(b []byte) []byte { b[3] = 7; return b }, 7, db.NewestFormat, ""},
 		"counters":   {codec.CollectionKey(codec.KindCounters, 1), counters, 6, 4, "counters of collection"},
 		"collection": {codec.CollectionKey(codec.KindCollection, 1), descriptor, 3, record.VersionIndexOnly, "descriptor of collection"},
 		"space":      {codec.NumberKey(codec.KindSpace, 1, 1), descriptor, 3, 0, "descriptor of space 1"},
@@ -78,22 +80,22 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			d := mustOpen(t, dir, nil)
-			c1, err := d.CreateCollection(ctx, "main", pairsSchema)
+			d := dbkit.MustOpen(t, dir, nil)
+			c1, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 			if err != nil {
 				t.Fatal(err)
 			}
-			putAll(t, c1, pairs(40, synth.Config{}))
-			mustTrain(t, c1, TrainOptions{})
-			b, err := record.Get(d.state.Engine.DB, c.key)
+			putAll(t, c1, dbkit.Pairs(40, synth.Config{}))
+			dbkit.MustTrain(t, c1, db.TrainOptions{})
+			b, err := record.Get(db.State(d).Engine.DB, c.key)
 			if err != nil || b == nil {
 				t.Fatal(b, err)
 			}
 			keyValue{c.key, c.change(b)}.put(t, d)
-			mustClose(t, d)
-			_, err = Open(dir, nil)
-			var fe *FormatError
-			if !errors.Is(err, ErrFormat) || errors.Is(err, ErrCorrupt) || !errors.As(err, &fe) || fe.Found != c.found || fe.Supported != c.supported ||
+			dbkit.MustClose(t, d)
+			_, err = db.Open(dir, nil)
+			var fe *db.FormatError
+			if !errors.Is(err, db.ErrFormat) || errors.Is(err, db.ErrCorrupt) || !errors.As(err, &fe) || fe.Found != c.found || fe.Supported != c.supported ||
 				!strings.Contains(err.Error(), c.what) || !strings.Contains(err.Error(), "use a newer one") {
 				t.Errorf("%v", err)
 			}
@@ -105,7 +107,7 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 // means nothing to who reads it, or not at all.
 func TestNewerStoreIsNamed(t *testing.T) {
 	dir := t.TempDir()
-	mustClose(t, mustOpen(t, dir, nil))
+	dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
 	markers, err := filepath.Glob(filepath.Join(dir, store.StoreName, "marker.format-version.*"))
 	if err != nil || len(markers) != 1 {
 		t.Fatal(markers, err)
@@ -115,8 +117,8 @@ func TestNewerStoreIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, readOnly := range []bool{false, true} {
-		var fe *FormatError
-		if _, err := Open(dir, &Options{ReadOnly: readOnly}); !errors.As(err, &fe) || fe.Found != 99 || fe.Supported != int(store.PebbleFormat) || fe.What != "store" {
+		var fe *db.FormatError
+		if _, err := db.Open(dir, &db.Options{ReadOnly: readOnly}); !errors.As(err, &fe) || fe.Found != 99 || fe.Supported != int(store.PebbleFormat) || fe.What != "store" {
 			t.Errorf("%v", err)
 		}
 	}

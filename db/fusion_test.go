@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"math/rand/v2"
@@ -7,18 +7,20 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // itemProjections returns the projections of an item by modality of the collection,
 // nil where it has none.
-func itemProjections(t *testing.T, c *Collection, it *Item) (z [][]float64) {
+func itemProjections(t *testing.T, c *db.Collection, it *db.Item) (z [][]float64) {
 	t.Helper()
-	for _, m := range pairsSchema.Modalities {
+	for _, m := range dbkit.PairsSchema.Modalities {
 		var p []float64
 		if x := it.Vectors[m.Name]; x != nil {
-			_, q, err := c.EncodeQuery(ctx, Query{From: m.Name, Vector: x})
+			_, q, err := c.EncodeQuery(ctx, db.Query{From: m.Name, Vector: x})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -33,9 +35,9 @@ func itemProjections(t *testing.T, c *Collection, it *Item) (z [][]float64) {
 // the training says, whichever vectors they have, put before the training and after it, in
 // batches and one by one, and have them after reopening.
 func TestUnlabelledItemsAreFused(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	const bits = 32
-	items := pairs(260, synth.Config{Seed: 2, Noise: 2.5, Missing: .2})
+	items := dbkit.Pairs(260, synth.Config{Seed: 2, Noise: 2.5, Missing: .2})
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, it := range items {
 		for j := range it.Vectors["image"] {
@@ -48,13 +50,13 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 	}{{"auto", ""}, {"sum", ""}, {"image", "image"}} {
 		t.Run(tc.fusion, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "db")
-			d := mustOpen(t, dir, nil)
+			d := dbkit.MustOpen(t, dir, nil)
 			defer func() { d.Close() }()
-			c, err := d.CreateCollection(ctx, "main", pairsSchema)
+			c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var unlabelled []*Item
+			var unlabelled []*db.Item
 			for _, it := range items[200:] {
 				other := *it
 				other.Labels = nil
@@ -67,7 +69,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 				t.Fatal(err)
 			}
 			// A small gamma makes the noise loud.
-			training := mustTrain(t, c, TrainOptions{Options: model.Options{
+			training := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{
 				Bits: bits, Fusion: fusion, Gamma: map[string]float64{"image": 1e-5, "text": .1},
 			}})
 			putAll(t, c, unlabelled[20:40])
@@ -148,7 +150,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 			if err := d.Close(); err != nil {
 				t.Fatal(err)
 			}
-			d = mustOpen(t, dir, nil)
+			d = dbkit.MustOpen(t, dir, nil)
 			if c, err = d.Collection("main"); err != nil {
 				t.Fatal(err)
 			}

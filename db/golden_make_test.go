@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"archive/tar"
@@ -18,6 +18,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
@@ -50,47 +52,47 @@ func TestMakeGolden(t *testing.T) {
 // makeGolden makes a database that has some of everything that can be stored, in tables and
 // in the log, and leaves it as after a crash.
 func makeGolden(t *testing.T, mem *vfs.MemFS) {
-	d := mustOpen(t, "golden", &Options{FS: mem})
+	d := dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
 	defer func() { d.Close() }()
-	shared := goldenCollection(t, d, "shared", Schema{
-		Modalities: []Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}, {Name: "words", Dim: 200, Sparse: true}},
-		Fields: []Field{
-			{"title", String, true}, {"note", String, false}, {"year", Int, true}, {"size", Int, false},
-			{"price", Float, true}, {"weight", Float, false}, {"new", Bool, true}, {"seen", Bool, false},
+	shared := goldenCollection(t, d, "shared", db.Schema{
+		Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}, {Name: "words", Dim: 200, Sparse: true}},
+		Fields: []db.Field{
+			{"title", db.String, true}, {"note", db.String, false}, {"year", db.Int, true}, {"size", db.Int, false},
+			{"price", db.Float, true}, {"weight", db.Float, false}, {"new", db.Bool, true}, {"seen", db.Bool, false},
 		},
 	})
 	items := goldenItems(100)
 	putAll(t, shared, items[:60])
-	mustTrain(t, shared, TrainOptions{Options: model.Options{Bits: 16, Anchors: 12, Seed: 1}})
+	dbkit.MustTrain(t, shared, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 12, Seed: 1}})
 	goldenPut(t, shared, items[55:70])
-	if _, err := shared.Update(ctx, UpdateOptions{}); err != nil {
+	if _, err := shared.Update(ctx, db.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	mustTrain(t, shared, TrainOptions{Options: model.Options{Bits: 32, Anchors: 12, Seed: 2}, Activate: true})
+	dbkit.MustTrain(t, shared, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 12, Seed: 2}, Activate: true})
 	if err := shared.PinRevision(ctx, 1, 1, true); err != nil {
 		t.Fatal(err)
 	}
 	// What follows is learned only in part, and some of what was learned goes.
 	goldenPut(t, shared, items[70:90])
-	if _, err := shared.Update(ctx, UpdateOptions{}); err != nil {
+	if _, err := shared.Update(ctx, db.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := shared.Delete(ctx, "k3", "k50", "k80"); err != nil {
 		t.Fatal(err)
 	}
 
-	views := goldenCollection(t, d, "views", pairsSchema)
-	all := pairs(60, synth.Config{Seed: 5, Missing: .2})
+	views := goldenCollection(t, d, "views", dbkit.PairsSchema)
+	all := dbkit.Pairs(60, synth.Config{Seed: 5, Missing: .2})
 	putAll(t, views, all[:50])
-	mustTrain(t, views, TrainOptions{Options: model.Options{Bits: 24, Anchors: 10, Views: model.ViewsTarget}})
+	dbkit.MustTrain(t, views, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 10, Views: model.ViewsTarget}})
 	goldenPut(t, views, all[45:])
 
 	// Thousands of items share few codes, so that postings and rows have both forms.
-	codes := goldenCollection(t, d, "codes", Schema{Bits: 16, Fields: []Field{{"n", Int, true}}})
+	codes := goldenCollection(t, d, "codes", db.Schema{Bits: 16, Fields: []db.Field{{"n", db.Int, true}}})
 	b := d.NewBatch()
 	for i := range 700 {
 		n := i * i % 97
-		it := &Item{Key: fmt.Sprintf("c%04d", i), Code: []byte{byte(n), byte(i % 5)}}
+		it := &db.Item{Key: fmt.Sprintf("c%04d", i), Code: []byte{byte(n), byte(i % 5)}}
 		if i%10 == 0 {
 			it.Fields, it.Labels = map[string]any{"n": i}, []string{fmt.Sprintf("tenth %d", i%3)}
 		}
@@ -101,9 +103,9 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	goldenCollection(t, d, "empty", Schema{Modalities: []Modality{{Name: "image", Dim: 3}}})
-	gone := goldenCollection(t, d, "gone", Schema{Bits: 8})
-	goldenPut(t, gone, []*Item{{Key: "x", Code: []byte{1}}})
+	goldenCollection(t, d, "empty", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}})
+	gone := goldenCollection(t, d, "gone", db.Schema{Bits: 8})
+	goldenPut(t, gone, []*db.Item{{Key: "x", Code: []byte{1}}})
 	if err := d.DropCollection(ctx, "gone"); err != nil {
 		t.Fatal(err)
 	}
@@ -112,18 +114,18 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	}
 
 	// And now what stays in the log.
-	mustClose(t, d)
-	d = mustOpen(t, "golden", &Options{FS: mem})
-	shared, views, codes = mustCollection(t, d, "shared"), mustCollection(t, d, "views"), mustCollection(t, d, "codes")
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
+	shared, views, codes = dbkit.MustCollection(t, d, "shared"), dbkit.MustCollection(t, d, "views"), dbkit.MustCollection(t, d, "codes")
 	goldenPut(t, shared, items[85:])
-	goldenPut(t, codes, []*Item{{Code: []byte{7, 7}}, {Key: "c0001", Code: []byte{9, 9}}})
+	goldenPut(t, codes, []*db.Item{{Code: []byte{7, 7}}, {Key: "c0001", Code: []byte{9, 9}}})
 	if _, err := views.Delete(ctx, "k7"); err != nil {
 		t.Fatal(err)
 	}
 
 	// A space that is being built: its builder is ended half way.
 	cancelled, cancel := context.WithCancel(ctx)
-	_, err := shared.Reindex(cancelled, ReindexOptions{Rate: 50, Progress: func(_ string, done, _ int64) {
+	_, err := shared.Reindex(cancelled, db.ReindexOptions{Rate: 50, Progress: func(_ string, done, _ int64) {
 		if done > 0 {
 			cancel()
 		}
@@ -136,7 +138,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	}
 }
 
-func goldenCollection(t *testing.T, d *DB, name string, s Schema) *Collection {
+func goldenCollection(t *testing.T, d *db.DB, name string, s db.Schema) *db.Collection {
 	t.Helper()
 	c, err := d.CreateCollection(ctx, name, s)
 	if err != nil {
@@ -145,7 +147,7 @@ func goldenCollection(t *testing.T, d *DB, name string, s Schema) *Collection {
 	return c
 }
 
-func goldenPut(t *testing.T, c *Collection, items []*Item) {
+func goldenPut(t *testing.T, c *db.Collection, items []*db.Item) {
 	t.Helper()
 	for _, it := range items {
 		if _, err := c.Put(ctx, it); err != nil {
@@ -155,8 +157,8 @@ func goldenPut(t *testing.T, c *Collection, items []*Item) {
 }
 
 // goldenItems makes items that have, and lack, everything that an item can have.
-func goldenItems(n int) []*Item {
-	items := pairs(n, synth.Config{Seed: 3, Missing: .2})
+func goldenItems(n int) []*db.Item {
+	items := dbkit.Pairs(n, synth.Config{Seed: 3, Missing: .2})
 	for i, it := range items {
 		it.Fields = map[string]any{
 			"title": fmt.Sprintf("title %d", i%7), "note": fmt.Sprintf("note ü %d", i), "year": int64(2000 - 3*i),
@@ -167,7 +169,7 @@ func goldenItems(n int) []*Item {
 			delete(it.Fields, "title")
 		}
 		if i%3 > 0 {
-			it.Sparse = map[string]Sparse{"words": {
+			it.Sparse = map[string]db.Sparse{"words": {
 				Index: []uint32{uint32(i % 11), 20 + uint32(it.Labels[0][5]), 110 + uint32(i%29)*3},
 				Value: []float32{1, 2 + float32(i%3), .5},
 			}}

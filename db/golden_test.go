@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"cmp"
@@ -21,6 +21,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -30,7 +32,7 @@ var updateListing = flag.Bool("update-listing", false, "write down what is in th
 func goldens(t *testing.T) map[int]string {
 	t.Helper()
 	all := map[int]string{}
-	for format := MinFormat; format <= NewestFormat; format++ {
+	for format := db.MinFormat; format <= db.NewestFormat; format++ {
 		name := filepath.Join("testdata", "golden", fmt.Sprintf("format%d.tar.gz", format))
 		if _, err := os.Stat(name); err != nil {
 			t.Fatalf("every format has a golden database, made by the version that brought it: %v", err)
@@ -42,7 +44,7 @@ func goldens(t *testing.T) map[int]string {
 
 // goldenListing says what is in a database: everything that users can see and that is
 // stored, but for spaces that are being built.
-func goldenListing(t testing.TB, d *DB) string {
+func goldenListing(t testing.TB, d *db.DB) string {
 	t.Helper()
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -55,7 +57,7 @@ func goldenListing(t testing.TB, d *DB) string {
 	names, err := d.Collections()
 	check(err)
 	for _, name := range names {
-		c := mustCollection(t, d, name)
+		c := dbkit.MustCollection(t, d, name)
 		schema, err := c.Schema()
 		check(err)
 		labels, err := c.Labels()
@@ -64,7 +66,7 @@ func goldenListing(t testing.TB, d *DB) string {
 		spaces, err := c.Spaces(ctx)
 		check(err)
 		for _, s := range spaces {
-			if s.State == SpaceBuilding {
+			if s.State == db.SpaceBuilding {
 				continue
 			}
 			say("space %d: %s, previous %v, parent %d, %d bits, views %q, %d items, %d codes, %d have taught, %d pending, model %s",
@@ -89,16 +91,16 @@ func goldenListing(t testing.TB, d *DB) string {
 		}
 		for _, where := range []string{"label = 'class1'", "year > 1800", "price < 5 AND new = TRUE", "title IN ('title 2', 'title 3')", "n >= 350"} {
 			n, err := c.CountWhere(ctx, where)
-			if _, unknown := errors.AsType[*WhereError](err); !unknown {
+			if _, unknown := errors.AsType[*db.WhereError](err); !unknown {
 				check(err)
 				say("%s: %d", where, n)
 			}
 		}
 		for _, key := range []string{"k5", "k20", "c0010"} {
-			for _, m := range append([]Modality{{}}, schema.Modalities...) {
-				for _, rerank := range []Rerank{RerankNone, RerankProjection} {
-					r, err := c.Search(ctx, Query{Key: key, From: m.Name, To: m.Name, K: 6, Rerank: rerank})
-					if errors.Is(err, ErrNotFound) || errors.Is(err, ErrNoModel) || errors.Is(err, ErrInvalid) {
+			for _, m := range append([]db.Modality{{}}, schema.Modalities...) {
+				for _, rerank := range []db.Rerank{db.RerankNone, db.RerankProjection} {
+					r, err := c.Search(ctx, db.Query{Key: key, From: m.Name, To: m.Name, K: 6, Rerank: rerank})
+					if errors.Is(err, db.ErrNotFound) || errors.Is(err, db.ErrNoModel) || errors.Is(err, db.ErrInvalid) {
 						continue
 					}
 					check(err)
@@ -110,7 +112,7 @@ func goldenListing(t testing.TB, d *DB) string {
 	return b.String()
 }
 
-func goldenHits(r *Result) string {
+func goldenHits(r *db.Result) string {
 	var b strings.Builder
 	for _, h := range r.Hits {
 		fmt.Fprintf(&b, " %s:%d", h.Key, h.Distance)
@@ -118,7 +120,7 @@ func goldenHits(r *Result) string {
 	return b.String()
 }
 
-func goldenCodes(it *Item) string {
+func goldenCodes(it *db.Item) string {
 	var b strings.Builder
 	for _, target := range slices.Sorted(maps.Keys(it.Codes)) {
 		fmt.Fprintf(&b, " %s %x %s", target, it.Codes[target].Code, it.Codes[target].From)
@@ -127,7 +129,7 @@ func goldenCodes(it *Item) string {
 }
 
 // goldenSum is a checksum of the vectors and the payload of an item.
-func goldenSum(it *Item) []byte {
+func goldenSum(it *db.Item) []byte {
 	h := fnv.New64a()
 	number := func(x uint32) { h.Write(binary.LittleEndian.AppendUint32(nil, x)) }
 	for _, name := range slices.Sorted(maps.Keys(it.Vectors)) {
@@ -148,16 +150,16 @@ func goldenSum(it *Item) []byte {
 }
 
 // checkGolden opens a database for reading and compares what is in it with the listing.
-func checkGolden(t testing.TB, what string, fsys vfs.FS, want string) *DB {
+func checkGolden(t testing.TB, what string, fsys vfs.FS, want string) *db.DB {
 	t.Helper()
-	d, err := Open("golden", &Options{FS: fsys, ReadOnly: true})
+	d, err := db.Open("golden", &db.Options{FS: fsys, ReadOnly: true})
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 	if diff := gocmp.Diff(strings.Split(want, "\n"), strings.Split(goldenListing(t, d), "\n")); diff != "" {
 		t.Errorf("%s: %.2000s", what, diff)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	return d
 }
 
@@ -166,7 +168,7 @@ func verifyGolden(t testing.TB, what string, fsys vfs.FS) {
 	if testing.Short() && what != "written to after the upgrade" {
 		return
 	}
-	v, err := VerifyFolder(ctx, "golden", &Options{FS: fsys}, VerifyOptions{Deep: true}, func(f Finding) error {
+	v, err := db.VerifyFolder(ctx, "golden", &db.Options{FS: fsys}, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
 		t.Errorf("%s: %s", what, f)
 		return nil
 	})
@@ -178,18 +180,18 @@ func verifyGolden(t testing.TB, what string, fsys vfs.FS) {
 // A database that a released version wrote and did not close is read, written and upgraded
 // by this one.
 func TestGolden(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for format, archive := range goldens(t) {
 		t.Run(fmt.Sprint("format ", format), func(t *testing.T) {
 			mem := vfs.NewMem()
 			unpackFolder(t, mem, "golden", archive)
 			listing := strings.TrimSuffix(archive, ".tar.gz") + ".txt"
 			if *updateListing {
-				d := mustOpen(t, "golden", &Options{FS: mem, ReadOnly: true})
+				d := dbkit.MustOpen(t, "golden", &db.Options{FS: mem, ReadOnly: true})
 				if err := os.WriteFile(listing, []byte(goldenListing(t, d)), 0o666); err != nil {
 					t.Fatal(err)
 				}
-				mustClose(t, d)
+				dbkit.MustClose(t, d)
 			}
 			text, err := os.ReadFile(listing)
 			if err != nil {
@@ -198,53 +200,53 @@ func TestGolden(t *testing.T) {
 			want := strings.ReplaceAll(string(text), "\r\n", "\n")
 			verifyGolden(t, "as it is", mem)
 			d := checkGolden(t, "as it is", mem, want)
-			if d.Format() != format || (d.UUID() == "") != (format < FormatIdentity) {
+			if d.Format() != format || (d.UUID() == "") != (format < db.FormatIdentity) {
 				t.Errorf("format %d, UUID %q", d.Format(), d.UUID())
 			}
 			uuid := d.UUID()
 
 			// Written to, it stays of its format.
-			d = mustOpen(t, "golden", &Options{FS: mem})
+			d = dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
 			goldenWrites(t, d)
 			after := goldenListing(t, d)
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 			if d.Format() != format || d.UUID() != uuid {
 				t.Errorf("after writing format %d, UUID %q", d.Format(), d.UUID())
 			}
-			if _, err := mem.Stat("golden/" + store.CommitsName); (err != nil) != (format < FormatIdentity) {
+			if _, err := mem.Stat("golden/" + store.CommitsName); (err != nil) != (format < db.FormatIdentity) {
 				t.Errorf("after writing the side file: %v", err)
 			}
 			verifyGolden(t, "after writing", mem)
 			checkGolden(t, "after writing", mem, after)
 
-			_, pending, err := PendingMigrations(ctx, "golden", &Options{FS: mem})
+			_, pending, err := db.PendingMigrations(ctx, "golden", &db.Options{FS: mem})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var steps []int
-			from, to, err := Upgrade(ctx, "golden", &Options{FS: mem}, UpgradeOptions{Progress: func(stage string, done, total int64) {
-				if m := pending[done]; stage != m.What || int(total) != NewestFormat-format {
+			from, to, err := db.Upgrade(ctx, "golden", &db.Options{FS: mem}, db.UpgradeOptions{Progress: func(stage string, done, total int64) {
+				if m := pending[done]; stage != m.What || int(total) != db.NewestFormat-format {
 					t.Errorf("step %d of %d: %s", done, total, stage)
 				}
 				steps = append(steps, format+int(done)+1)
 			}})
-			if err != nil || from != format || to != NewestFormat || len(steps) != NewestFormat-format {
+			if err != nil || from != format || to != db.NewestFormat || len(steps) != db.NewestFormat-format {
 				t.Fatalf("upgrade from %d to %d by %v: %v", from, to, steps, err)
 			}
 			verifyGolden(t, "after the upgrade", mem)
 			d = checkGolden(t, "after the upgrade", mem, after)
-			if d.Format() != NewestFormat || len(d.UUID()) != 32 || (uuid != "" && d.UUID() != uuid) {
+			if d.Format() != db.NewestFormat || len(d.UUID()) != 32 || (uuid != "" && d.UUID() != uuid) {
 				t.Errorf("after the upgrade format %d, UUID %q", d.Format(), d.UUID())
 			}
-			if marker, err := store.ReadMarker(mem, "golden"); err != nil || marker != NewestFormat {
+			if marker, err := store.ReadMarker(mem, "golden"); err != nil || marker != db.NewestFormat {
 				t.Errorf("the marker says %d, %v", marker, err)
 			}
-			d = mustOpen(t, "golden", &Options{FS: mem})
+			d = dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
 			goldenWrites(t, d)
 			if r := d.Recovery(); r.Problem != "" || len(r.Losses) > 0 {
 				t.Errorf("recovery: %+v", r)
 			}
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 			verifyGolden(t, "written to after the upgrade", mem)
 		})
 	}
@@ -252,22 +254,22 @@ func TestGolden(t *testing.T) {
 
 // goldenWrites changes something in every collection, and waits until the space is complete
 // that was being built.
-func goldenWrites(t *testing.T, d *DB) {
+func goldenWrites(t *testing.T, d *db.DB) {
 	t.Helper()
-	shared := mustCollection(t, d, "shared")
-	if _, err := shared.Reindex(ctx, ReindexOptions{}); err != nil {
+	shared := dbkit.MustCollection(t, d, "shared")
+	if _, err := shared.Reindex(ctx, db.ReindexOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	goldenPut(t, shared, goldenItems(100)[20:24])
-	if _, err := shared.Merge(ctx, &Item{Key: "k30", Labels: []string{"new label"}, Fields: map[string]any{"year": 7}}); err != nil {
+	if _, err := shared.Merge(ctx, &db.Item{Key: "k30", Labels: []string{"new label"}, Fields: map[string]any{"year": 7}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shared.Update(ctx, UpdateOptions{Teacher: TeacherLabels}); err != nil {
+	if _, err := shared.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil {
 		t.Fatal(err)
 	}
-	codes := mustCollection(t, d, "codes")
-	goldenPut(t, codes, []*Item{{Key: "c0003", Code: []byte{200, 200}}, {Code: []byte{0, 0}}})
-	if _, err := mustCollection(t, d, "views").Delete(ctx, "k10"); err != nil {
+	codes := dbkit.MustCollection(t, d, "codes")
+	goldenPut(t, codes, []*db.Item{{Key: "c0003", Code: []byte{200, 200}}, {Code: []byte{0, 0}}})
+	if _, err := dbkit.MustCollection(t, d, "views").Delete(ctx, "k10"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -275,8 +277,8 @@ func goldenWrites(t *testing.T, d *DB) {
 // oldest returns the golden database of the oldest format, and the listing of what is in it.
 func oldest(t *testing.T, mem *vfs.MemFS) (want string) {
 	t.Helper()
-	unpackFolder(t, mem, "golden", goldens(t)[MinFormat])
-	d := mustOpen(t, "golden", &Options{FS: mem, ReadOnly: true})
+	unpackFolder(t, mem, "golden", goldens(t)[db.MinFormat])
+	d := dbkit.MustOpen(t, "golden", &db.Options{FS: mem, ReadOnly: true})
 	defer d.Close()
 	return goldenListing(t, d)
 }
@@ -284,18 +286,18 @@ func oldest(t *testing.T, mem *vfs.MemFS) (want string) {
 // Whichever change to the file system fails during an upgrade, the database is of the one
 // format or of the other, with all that was in it, and the next upgrade goes on.
 func TestEveryFailedChangeOfAnUpgrade(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	want := oldest(t, vfs.NewMem())
 	for k := 0; ; k++ {
-		if !sampled(k, 3) && k < 80 {
+		if !dbkit.Sampled(k, 3) && k < 80 {
 			continue
 		}
 		mem := vfs.NewMem()
-		unpackFolder(t, mem, "golden", goldens(t)[MinFormat])
-		fail := &failOnce{k: k}
-		_, to, err := Upgrade(ctx, "golden", &Options{FS: errorfs.Wrap(mem, fail)}, UpgradeOptions{})
-		if !fail.fired {
-			if err != nil || to != NewestFormat || k < 20 {
+		unpackFolder(t, mem, "golden", goldens(t)[db.MinFormat])
+		fail := &dbkit.FailOnce{K: k}
+		_, to, err := db.Upgrade(ctx, "golden", &db.Options{FS: errorfs.Wrap(mem, fail)}, db.UpgradeOptions{})
+		if !fail.Fired {
+			if err != nil || to != db.NewestFormat || k < 20 {
 				t.Fatalf("without a failure, after %d changes: format %d, %v", k, to, err)
 			}
 			t.Logf("%d changes failed in turn", k)
@@ -307,8 +309,8 @@ func TestEveryFailedChangeOfAnUpgrade(t *testing.T) {
 
 // The same where the machine stops before any change.
 func TestCrashesOfAnUpgrade(t *testing.T) {
-	longTest(t)
-	mem := newCrashFS()
+	dbkit.LongTest(t)
+	mem := dbkit.NewCrashFS()
 	want := oldest(t, mem.MemFS)
 	var mu sync.Mutex
 	var crashes []*vfs.MemFS
@@ -320,18 +322,18 @@ func TestCrashesOfAnUpgrade(t *testing.T) {
 		}
 		return nil
 	}))
-	if _, _, err := Upgrade(ctx, "golden", &Options{FS: fsys}, UpgradeOptions{}); err != nil {
+	if _, _, err := db.Upgrade(ctx, "golden", &db.Options{FS: fsys}, db.UpgradeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
 	formats := map[int]int{}
 	for i, crash := range crashes {
-		if !sampled(i, 3) && i < len(crashes)-2 {
+		if !dbkit.Sampled(i, 3) && i < len(crashes)-2 {
 			continue
 		}
 		formats[checkHalfUpgraded(t, fmt.Sprint("crash ", i), crash, want, i%8 == 4)]++
 	}
-	if formats[MinFormat] == 0 || formats[NewestFormat] == 0 {
+	if formats[db.MinFormat] == 0 || formats[db.NewestFormat] == 0 {
 		t.Errorf("formats after crashes: %v", formats)
 	}
 	t.Logf("formats after %d crashes: %v", len(crashes), formats)
@@ -343,23 +345,23 @@ func checkHalfUpgraded(t *testing.T, what string, mem *vfs.MemFS, want string, a
 	if _, err := mem.Stat("golden"); err != nil {
 		t.Fatal(err)
 	}
-	format, pending, err := PendingMigrations(context.Background(), "golden", &Options{FS: mem})
-	if err != nil || len(pending) != NewestFormat-format {
+	format, pending, err := db.PendingMigrations(context.Background(), "golden", &db.Options{FS: mem})
+	if err != nil || len(pending) != db.NewestFormat-format {
 		t.Fatalf("%s: format %d, %v, %v", what, format, pending, err)
 	}
 	if all {
 		checkGolden(t, what, mem, want)
 	}
-	if _, to, err := Upgrade(context.Background(), "golden", &Options{FS: mem}, UpgradeOptions{}); err != nil || to != NewestFormat {
+	if _, to, err := db.Upgrade(context.Background(), "golden", &db.Options{FS: mem}, db.UpgradeOptions{}); err != nil || to != db.NewestFormat {
 		t.Fatalf("%s, and again: format %d, %v", what, to, err)
 	}
 	if all {
 		verifyGolden(t, what+", and again", mem)
 	}
-	d := mustOpen(t, "golden", &Options{FS: mem, ReadOnly: true})
+	d := dbkit.MustOpen(t, "golden", &db.Options{FS: mem, ReadOnly: true})
 	if r := d.Recovery(); r.Problem != "" || len(r.Losses) > 0 || cmp.Compare(r.Found, r.Promised) != 0 {
 		t.Errorf("%s, and again: %+v", what, r)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	return format
 }

@@ -1,22 +1,24 @@
-package db
+package db_test
 
 import (
 	"errors"
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // Every way to write through a snapshot is refused and changes nothing.
 func TestSnapshotsAreReadOnly(t *testing.T) {
-	d := mustOpen(t, t.TempDir(), nil)
-	defer mustClose(t, d)
-	live, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	live, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := live.Put(ctx, &Item{Key: "a", Code: []byte{1, 2}}); err != nil {
+	if _, err := live.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := d.Snapshot()
@@ -29,13 +31,13 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, write := range map[string]func() error{
-		"put":         func() error { return second(c.Put(ctx, &Item{Key: "b", Code: []byte{1, 2}})) },
-		"merge":       func() error { return second(c.Merge(ctx, &Item{Key: "a", Code: []byte{1, 2}})) },
+		"put":         func() error { return dbkit.Second(c.Put(ctx, &db.Item{Key: "b", Code: []byte{1, 2}})) },
+		"merge":       func() error { return dbkit.Second(c.Merge(ctx, &db.Item{Key: "a", Code: []byte{1, 2}})) },
 		"delete":      func() error { _, err := c.Delete(ctx, "a"); return err },
 		"deleteWhere": func() error { _, err := c.DeleteWhere(ctx, "NOT label = ''"); return err },
-		"train":       func() error { _, err := c.Train(ctx, TrainOptions{}); return err },
+		"train":       func() error { _, err := c.Train(ctx, db.TrainOptions{}); return err },
 	} {
-		if err := write(); !errors.Is(err, ErrReadOnly) {
+		if err := write(); !errors.Is(err, db.ErrReadOnly) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -47,14 +49,14 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 // Deleting by an expression right after opening waits for the codes.
 func TestDeleteWhereRightAfterOpening(t *testing.T) {
 	dir := t.TempDir()
-	d := mustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 32})
+	d := dbkit.MustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 32})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := d.NewBatch()
 	for i := range state.LoadAtOnce + 50 {
-		it := &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}
+		it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}
 		if i%1000 == 0 {
 			it.Labels = []string{"rare"}
 		}
@@ -65,10 +67,10 @@ func TestDeleteWhereRightAfterOpening(t *testing.T) {
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
-	d = mustOpen(t, dir, nil)
-	defer mustClose(t, d)
-	c = mustCollection(t, d, "main")
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, dir, nil)
+	defer dbkit.MustClose(t, d)
+	c = dbkit.MustCollection(t, d, "main")
 	if n, err := c.DeleteWhere(ctx, "label = 'rare'"); n != 11 || err != nil {
 		t.Fatalf("%d deleted, %v", n, err)
 	}
@@ -79,9 +81,9 @@ func TestDeleteWhereRightAfterOpening(t *testing.T) {
 
 // A batch that begins with thousands of labels keeps the codes of its items.
 func TestLabelsBeforeAFewItems(t *testing.T) {
-	d := mustOpen(t, t.TempDir(), nil)
-	defer mustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,14 +94,14 @@ func TestLabelsBeforeAFewItems(t *testing.T) {
 		}
 	}
 	for i := range 10 {
-		if err := b.Put(c, &Item{Code: []byte{byte(i), 1}}); err != nil {
+		if err := b.Put(c, &db.Item{Code: []byte{byte(i), 1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.Search(ctx, Query{Code: []byte{3, 1}})
+	r, err := c.Search(ctx, db.Query{Code: []byte{3, 1}})
 	if err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "3" {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -18,22 +18,24 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // handles are the types whose methods a program may call on what it has got with an error,
 // which is nil, or has declared itself.
 var handles = []any{
-	(*DB)(nil), (*Collection)(nil), (*Snapshot)(nil), (*Batch)(nil), (*Import)(nil), (*Runs)(nil),
+	(*db.DB)(nil), (*db.Collection)(nil), (*db.Snapshot)(nil), (*db.Batch)(nil), (*db.Import)(nil), (*db.Runs)(nil),
 }
 
 // values are the other types with methods: a nil pointer to them is no handle.
 var values = []any{
-	(*CorruptionError)(nil), (*DimensionError)(nil), (*DiskFullError)(nil), (*FormatError)(nil), (*ItemError)(nil),
-	(*QueryError)(nil), (*WhereError)(nil), (*Finding)(nil), (*event.Latencies)(nil), (*Loss)(nil), (*Recovery)(nil), (*Rerank)(nil), (*Teacher)(nil),
+	(*db.CorruptionError)(nil), (*db.DimensionError)(nil), (*db.DiskFullError)(nil), (*db.FormatError)(nil), (*db.ItemError)(nil),
+	(*db.QueryError)(nil), (*db.WhereError)(nil), (*db.Finding)(nil), (*event.Latencies)(nil), (*db.Loss)(nil), (*db.Recovery)(nil), (*db.Rerank)(nil), (*db.Teacher)(nil),
 	(*backup.File)(nil), (*backup.Finding)(nil), (*backup.Piece)(nil),
-	(*Coded)(nil), (*Hit)(nil), (*Item)(nil), (*Result)(nil), (*Run)(nil), (*TargetCode)(nil), // as JSON
+	(*db.Coded)(nil), (*db.Hit)(nil), (*db.Item)(nil), (*db.Result)(nil), (*db.Run)(nil), (*db.TargetCode)(nil), // as JSON
 }
 
 // Whatever is called on a handle that is nil or was not made by this module returns an
@@ -55,8 +57,8 @@ func TestMethodsOfHandlesThatAreNone(t *testing.T) {
 // The same of handles that are in use, where what they are given is nothing; and once they
 // are closed.
 func TestMethodsThatAreGivenNothing(t *testing.T) {
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +68,11 @@ func TestMethodsThatAreGivenNothing(t *testing.T) {
 			func() (any, error) { return c, nil },
 			func() (any, error) { return d.NewBatch(), nil },
 			func() (any, error) { return d.Snapshot() },
-			func() (any, error) { return c.NewImport(ctx, ImportOptions{Source: "x"}) },
+			func() (any, error) { return c.NewImport(ctx, db.ImportOptions{Source: "x"}) },
 		} {
 			h, err := make()
 			if err != nil {
-				if !closed || !errors.Is(err, ErrClosed) {
+				if !closed || !errors.Is(err, db.ErrClosed) {
 					t.Fatal(err)
 				}
 				continue
@@ -85,7 +87,7 @@ func TestMethodsThatAreGivenNothing(t *testing.T) {
 			}
 		}
 		if !closed {
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 		}
 	}
 }
@@ -93,27 +95,27 @@ func TestMethodsThatAreGivenNothing(t *testing.T) {
 // The functions of the packages are given nothing, too.
 func TestFunctionsThatAreGivenNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	d := mustOpen(t, "db", nil)
-	mustClose(t, d)
+	d := dbkit.MustOpen(t, "db", nil)
+	dbkit.MustClose(t, d)
 	folder, err := backup.Folder("backups")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, f := range map[string]any{
-		"Open": Open, "Restore": Restore, "Upgrade": Upgrade, "PendingMigrations": PendingMigrations, "Repair": Repair, "VerifyFolder": VerifyFolder,
-		"ParseRerank": ParseRerank, "ParseTeacher": ParseTeacher, "LatencyBound": event.LatencyBound,
+		"Open": db.Open, "Restore": db.Restore, "Upgrade": db.Upgrade, "PendingMigrations": db.PendingMigrations, "Repair": db.Repair, "VerifyFolder": db.VerifyFolder,
+		"ParseRerank": db.ParseRerank, "ParseTeacher": db.ParseTeacher, "LatencyBound": event.LatencyBound,
 		"backup.CheckName": backup.CheckName, "backup.Fetch": backup.Fetch, "backup.Create": backup.Create, "backup.DecodeManifest": backup.DecodeManifest,
 		"backup.Find": backup.Find, "backup.List": backup.List, "backup.Prune": backup.Prune, "backup.Folder": backup.Folder, "backup.Verify": backup.Verify,
 		"VerifyFolder of a database": func(ctx context.Context) error {
-			_, err := VerifyFolder(ctx, "db", nil, VerifyOptions{}, nil)
+			_, err := db.VerifyFolder(ctx, "db", nil, db.VerifyOptions{}, nil)
 			return err
 		},
 		"Repair of a database": func(ctx context.Context) error {
-			_, err := Repair(ctx, "db", nil, RepairOptions{}, nil)
+			_, err := db.Repair(ctx, "db", nil, db.RepairOptions{}, nil)
 			return err
 		},
 		"Restore of no store": func(ctx context.Context) error {
-			_, err := Restore(ctx, nil, "new", nil, RestoreOptions{})
+			_, err := db.Restore(ctx, nil, "new", nil, db.RestoreOptions{})
 			return err
 		},
 		"backup.Verify of a folder": func(ctx context.Context) error {
@@ -130,7 +132,7 @@ func TestFunctionsThatAreGivenNothing(t *testing.T) {
 
 // isOurs reports whether an error says that a handle is none.
 func isOurs(err error) bool {
-	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || errors.Is(err, backup.ErrInvalid)
+	return errors.Is(err, db.ErrInvalid) || errors.Is(err, db.ErrClosed) || errors.Is(err, backup.ErrInvalid)
 }
 
 // callMethod calls a function with a context and otherwise zero values, and takes all that
@@ -224,7 +226,7 @@ func eachFile(t *testing.T, dir string, do func(f *ast.File)) {
 // A result has no fields that cannot be read: those of an embedded pointer, which may be
 // nil, it has itself, too.
 func TestFieldsOfNilPointersCanBeRead(t *testing.T) {
-	results := []any{CollectionStats{}, ModalityDrift{}}
+	results := []any{db.CollectionStats{}, db.ModalityDrift{}}
 	for _, r := range results {
 		v := reflect.ValueOf(r)
 		for _, f := range reflect.VisibleFields(v.Type()) {
@@ -262,16 +264,16 @@ func TestFieldsOfNilPointersCanBeRead(t *testing.T) {
 // Figures about a collection that has no codes can be read; those about one that has are
 // the same in both places, and once in JSON.
 func TestBalanceOfAnUntrainedCollection(t *testing.T) {
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
-	defer mustClose(t, d)
-	if _, err := d.CreateCollection(ctx, "learned", pairsSchema); err != nil {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	if _, err := d.CreateCollection(ctx, "learned", dbkit.PairsSchema); err != nil {
 		t.Fatal(err)
 	}
-	c, err := d.CreateCollection(ctx, "given", Schema{Bits: 64})
+	c, err := d.CreateCollection(ctx, "given", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, codeItems(3, 64, 1, nil))
+	putAll(t, c, dbkit.CodeItems(3, 64, 1, nil))
 	s, err := d.Stats()
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -14,32 +16,32 @@ import (
 // has the code of its labels, which is there after reopening, and vectors find their
 // labels.
 func TestMoreLabelsThanBits(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	dir := t.TempDir()
-	d := mustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(300, synth.Config{Classes: 40, Noise: .1, Seed: 4})
+	items := dbkit.Pairs(300, synth.Config{Classes: 40, Noise: .1, Seed: 4})
 	putAll(t, c, items)
-	opt := TrainOptions{Options: model.Options{Bits: 16}}
+	opt := db.TrainOptions{Options: model.Options{Bits: 16}}
 	var bits *model.BitsError
-	if _, err := c.Train(ctx, opt); !errors.Is(err, ErrInvalid) || !errors.As(err, &bits) || bits.Labels != 40 || bits.Bits != 16 {
+	if _, err := c.Train(ctx, opt); !errors.Is(err, db.ErrInvalid) || !errors.As(err, &bits) || bits.Labels != 40 || bits.Bits != 16 {
 		t.Fatalf("%v", err)
 	}
 	opt.LabelEmbedding = true
-	tr := mustTrain(t, c, opt)
+	tr := dbkit.MustTrain(t, c, opt)
 	if tr.Embedding == nil || tr.Embedding.Dims != 16 || tr.Labels != 40 || tr.Items != 300 {
 		t.Errorf("%+v", tr)
 	}
-	mustClose(t, d)
-	d = mustOpen(t, dir, nil)
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, dir, nil)
 	defer d.Close()
-	c = mustCollection(t, d, "main")
+	c = dbkit.MustCollection(t, d, "main")
 	right := 0
 	for _, it := range items[:100] {
-		hits, err := c.Search(ctx, Query{From: "image", Vector: it.Vectors["image"], To: "text", K: 1})
+		hits, err := c.Search(ctx, db.Query{From: "image", Vector: it.Vectors["image"], To: "text", K: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,32 +61,32 @@ func TestMoreLabelsThanBits(t *testing.T) {
 // TestHardCollections: what is hard about items neither fails nor gives anything
 // that is not a number, and every item has a code.
 func TestHardCollections(t *testing.T) {
-	longTest(t)
-	each := func(items []*Item, modality string, f func(i int, x []float32)) {
+	dbkit.LongTest(t)
+	each := func(items []*db.Item, modality string, f func(i int, x []float32)) {
 		for i, it := range items {
 			if x := it.Vectors[modality]; x != nil {
 				f(i, x)
 			}
 		}
 	}
-	for name, change := range map[string]func(items []*Item){
-		"one class of nearly all": func(items []*Item) { relabel(items[1:], "cat") },
-		"a label on every item": func(items []*Item) {
+	for name, change := range map[string]func(items []*db.Item){
+		"one class of nearly all": func(items []*db.Item) { relabel(items[1:], "cat") },
+		"a label on every item": func(items []*db.Item) {
 			for _, it := range items {
 				it.Labels = append(it.Labels, "all")
 			}
 		},
-		"one item a class": func(items []*Item) {
+		"one item a class": func(items []*db.Item) {
 			for i, it := range items {
 				it.Labels = []string{fmt.Sprint("l", i)}
 			}
 		},
-		"no item complete": func(items []*Item) {
+		"no item complete": func(items []*db.Item) {
 			for i, it := range items {
 				delete(it.Vectors, []string{"image", "text"}[i%2])
 			}
 		},
-		"no labelled item with text": func(items []*Item) {
+		"no labelled item with text": func(items []*db.Item) {
 			for i, it := range items {
 				if i < 40 {
 					delete(it.Vectors, "text")
@@ -93,31 +95,31 @@ func TestHardCollections(t *testing.T) {
 				}
 			}
 		},
-		"zero vectors": func(items []*Item) { each(items, "text", func(_ int, x []float32) { clear(x) }) },
-		"huge": func(items []*Item) {
+		"zero vectors": func(items []*db.Item) { each(items, "text", func(_ int, x []float32) { clear(x) }) },
+		"huge": func(items []*db.Item) {
 			each(items, "image", func(_ int, x []float32) {
 				for j := range x {
 					x[j] *= 1e30
 				}
 			})
 		},
-		"tiny": func(items []*Item) {
+		"tiny": func(items []*db.Item) {
 			each(items, "image", func(_ int, x []float32) {
 				for j := range x {
 					x[j] *= 1e-30
 				}
 			})
 		},
-		"all equal": func(items []*Item) {
+		"all equal": func(items []*db.Item) {
 			each(items, "image", func(_ int, x []float32) { copy(x, items[0].Vectors["image"]) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, c := openPairs(t)
-			items := pairs(60, synth.Config{Classes: 4, Seed: 1})
+			_, c := dbkit.OpenPairs(t)
+			items := dbkit.Pairs(60, synth.Config{Classes: 4, Seed: 1})
 			change(items)
 			putAll(t, c, items)
-			tr := mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 64}})
+			tr := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 64}})
 			if tr.Items < 40 || tr.DistinctCodes < 2 {
 				t.Errorf("%+v", tr)
 			}
@@ -128,7 +130,7 @@ func TestHardCollections(t *testing.T) {
 				if it.Vectors["image"] == nil {
 					continue
 				}
-				r, err := c.Search(ctx, Query{From: "image", Vector: it.Vectors["image"], To: "image", K: 3})
+				r, err := c.Search(ctx, db.Query{From: "image", Vector: it.Vectors["image"], To: "image", K: 3})
 				if err != nil || len(r.Hits) == 0 {
 					t.Fatalf("%v, %v", r, err)
 				}

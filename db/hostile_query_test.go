@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -27,27 +29,27 @@ func costs(t *testing.T, what string, most uint64, f func()) {
 
 // hostile has a learned collection of 200 items with an indexed field, and one of 9,000
 // items of a few codes.
-func hostile(t *testing.T) (learned, codes *Collection) {
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
-	t.Cleanup(func() { mustClose(t, d) })
-	schema := pairsSchema
-	schema.Fields = []Field{{"year", Int, true}, {"title", String, true}}
+func hostile(t *testing.T) (learned, codes *db.Collection) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	t.Cleanup(func() { dbkit.MustClose(t, d) })
+	schema := dbkit.PairsSchema
+	schema.Fields = []db.Field{{"year", db.Int, true}, {"title", db.String, true}}
 	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(200, synth.Config{})
+	items := dbkit.Pairs(200, synth.Config{})
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i, "title": fmt.Sprint("t", i)}
 	}
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
-	if codes, err = d.CreateCollection(ctx, "codes", Schema{Bits: 16}); err != nil {
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	if codes, err = d.CreateCollection(ctx, "codes", db.Schema{Bits: 16}); err != nil {
 		t.Fatal(err)
 	}
-	var given []*Item
+	var given []*db.Item
 	for i := range 9000 {
-		given = append(given, &Item{Code: []byte{byte(i % 3), byte(i % 5)}})
+		given = append(given, &db.Item{Code: []byte{byte(i % 3), byte(i % 5)}})
 	}
 	putAll(t, codes, given)
 	return c, codes
@@ -55,23 +57,23 @@ func hostile(t *testing.T) (learned, codes *Collection) {
 
 // Numbers of any size cost no more than there are items.
 func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	c, codes := hostile(t)
 	const each = 1 << 10 // bytes an item
 	for _, k := range []int{1 << 31, math.MaxInt - 1, math.MaxInt} {
-		for r := range rerankNames {
+		for r := db.RerankProjection; r <= db.RerankFeatures; r++ {
 			for _, where := range []string{"", "year >= 0"} {
 				costs(t, "search", 4<<20, func() {
-					res, err := c.Search(ctx, Query{Key: "k7", From: "text", To: "image", K: k, Window: k, Where: where, Rerank: Rerank(r)})
+					res, err := c.Search(ctx, db.Query{Key: "k7", From: "text", To: "image", K: k, Window: k, Where: where, Rerank: r})
 					if err != nil || len(res.Hits) != 200 || res.Next != "" {
-						t.Errorf("k = %d, %v: %v", k, Rerank(r), err)
+						t.Errorf("k = %d, %v: %v", k, r, err)
 					}
 				})
 			}
 		}
-		for _, plan := range []Plan{PlanAuto, PlanScan, PlanMemory, PlanFilter, PlanBlockScan} {
+		for _, plan := range []db.Plan{db.PlanAuto, db.PlanScan, db.PlanMemory, db.PlanFilter, db.PlanBlockScan} {
 			costs(t, "codes", 9000*each, func() {
-				res, err := codes.Search(ctx, Query{Key: "7", K: k, Plan: plan})
+				res, err := codes.Search(ctx, db.Query{Key: "7", K: k, Plan: plan})
 				if err != nil || len(res.Hits) != 9000 || res.Next != "" {
 					t.Errorf("k = %d, plan %v: %v", k, plan, err)
 				}
@@ -80,10 +82,10 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 	}
 	for _, radius := range []int{16, 17, 1 << 31, math.MaxInt} {
 		costs(t, "radius", 9000*each, func() {
-			if n, err := codes.CountRadius(ctx, Query{Key: "7"}, radius); n != 9000 || err != nil {
+			if n, err := codes.CountRadius(ctx, db.Query{Key: "7"}, radius); n != 9000 || err != nil {
 				t.Errorf("radius %d: %d, %v", radius, n, err)
 			}
-			runs, err := codes.SearchRadius(ctx, Query{Key: "7"}, radius)
+			runs, err := codes.SearchRadius(ctx, db.Query{Key: "7"}, radius)
 			if err != nil || runs.Total() != 9000 {
 				t.Fatalf("radius %d: %v", radius, err)
 			}
@@ -91,13 +93,13 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 			if res, err := runs.First(ctx, math.MaxInt); err != nil || len(res.Hits) != 9000 {
 				t.Errorf("radius %d: %v", radius, err)
 			}
-			if _, res, err := codes.Explain(ctx, Query{Key: "7", K: math.MaxInt}, radius); err != nil || res.Total != 9000 {
+			if _, res, err := codes.Explain(ctx, db.Query{Key: "7", K: math.MaxInt}, radius); err != nil || res.Total != 9000 {
 				t.Errorf("radius %d, explained: %v", radius, err)
 			}
 		})
 	}
 	n := 0
-	for _, err := range codes.Neighbors(ctx, Query{Key: "7", Window: math.MaxInt, K: math.MaxInt}) {
+	for _, err := range codes.Neighbors(ctx, db.Query{Key: "7", Window: math.MaxInt, K: math.MaxInt}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,28 +108,28 @@ func TestAnswersAreNoLongerThanThereAreItems(t *testing.T) {
 	if n != 9000 {
 		t.Errorf("%d neighbours", n)
 	}
-	queries := make([]Query, 20_000)
+	queries := make([]db.Query, 20_000)
 	for i := range queries {
-		queries[i] = Query{Key: fmt.Sprint(i % 9000), K: 1}
+		queries[i] = db.Query{Key: fmt.Sprint(i % 9000), K: 1}
 	}
 	costs(t, "many queries", 20_000*8<<10, func() {
 		if res, err := codes.SearchAll(ctx, queries); err != nil || len(res) != len(queries) {
 			t.Error(err)
 		}
 	})
-	found, err := c.Evaluate(ctx, Evaluation{
-		Queries: map[string][][]float32{"text": {make([]float32, pairsSchema.Modalities[1].Dim)}}, Labels: [][]string{{"c0"}}, Top: math.MaxInt,
+	found, err := c.Evaluate(ctx, db.Evaluation{
+		Queries: map[string][][]float32{"text": {make([]float32, dbkit.PairsSchema.Modalities[1].Dim)}}, Labels: [][]string{{"c0"}}, Top: math.MaxInt,
 	})
-	if err != nil && !errors.Is(err, ErrInvalid) {
+	if err != nil && !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("evaluate with the largest top: %v, %v", found, err)
 	}
 }
 
 // What makes no sense is refused, in a few words, whatever its length.
 func TestHostileQueriesAreRefused(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	c, codes := hostile(t)
-	dim := pairsSchema.Modalities[1].Dim
+	dim := dbkit.PairsSchema.Modalities[1].Dim
 	odd := func(x float64) []float32 {
 		v := make([]float32, dim)
 		v[dim-1] = float32(x)
@@ -135,16 +137,16 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 	}
 	long := strings.Repeat("x", 16<<20)
 	cursor := func() string {
-		res, err := codes.Search(ctx, Query{Key: "7", K: 3})
+		res, err := codes.Search(ctx, db.Query{Key: "7", K: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return res.Next
 	}()
-	for name, q := range map[string]Query{
+	for name, q := range map[string]db.Query{
 		"a negative k":          {Key: "k1", K: -1},
 		"the least k":           {Key: "k1", K: math.MinInt},
-		"a negative window":     {Key: "k1", From: "text", Rerank: RerankFeatures, Window: math.MinInt},
+		"a negative window":     {Key: "k1", From: "text", Rerank: db.RerankFeatures, Window: math.MinInt},
 		"no order":              {Key: "k1", Rerank: 99},
 		"no order below":        {Key: "k1", Rerank: -1},
 		"no plan":               {Key: "k1", Plan: 99},
@@ -154,8 +156,8 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		"Inf":                   {From: "text", Vector: odd(math.Inf(-1))},
 		"no dimensions":         {From: "text", Vector: []float32{}},
 		"too many dimensions":   {From: "text", Vector: make([]float32, 1<<20)},
-		"a sparse lie":          {From: "text", Sparse: &Sparse{Index: []uint32{math.MaxUint32}, Value: []float32{1}}},
-		"a sparse NaN":          {From: "text", Sparse: &Sparse{Index: []uint32{0}, Value: []float32{float32(math.NaN())}}},
+		"a sparse lie":          {From: "text", Sparse: &db.Sparse{Index: []uint32{math.MaxUint32}, Value: []float32{1}}},
+		"a sparse NaN":          {From: "text", Sparse: &db.Sparse{Index: []uint32{0}, Value: []float32{float32(math.NaN())}}},
 		"a long modality":       {From: long, Vector: odd(1)},
 		"a long target":         {Key: "k1", To: long},
 		"a short code":          {Code: []byte{}},
@@ -169,10 +171,10 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 		"a cursor of strangers": {Key: "k1", After: cursor},
 		"a cursor of noise":     {Key: "k1", After: strings.Repeat("A", 1<<20)},
 		"half a cursor":         {Key: "k1", After: cursor[:len(cursor)/2]},
-		"a cursor of codes":     {Key: "k1", From: "text", Rerank: RerankFeatures, After: cursor},
+		"a cursor of codes":     {Key: "k1", From: "text", Rerank: db.RerankFeatures, After: cursor},
 	} {
 		check := func(how string, err error) {
-			if !errors.Is(err, ErrInvalid) || len(err.Error()) > 1<<10 {
+			if !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10 {
 				t.Errorf("%s, %s: %.300v", name, how, err)
 			}
 		}
@@ -186,43 +188,43 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 			for _, err := range c.Neighbors(ctx, q) {
 				check("neighbours", err)
 			}
-			_, err = c.SearchAll(ctx, []Query{{Key: "k1"}, q})
+			_, err = c.SearchAll(ctx, []db.Query{{Key: "k1"}, q})
 			check("all", err)
 		})
 	}
 	for name, err := range map[string]error{
-		"a radius below 0":  second(c.SearchRadius(ctx, Query{Key: "k1"}, math.MinInt)),
-		"a count below 0":   second(c.CountRadius(ctx, Query{Key: "k1"}, -1)),
-		"rows":              second(c.Train(ctx, TrainOptions{Rows: math.MinInt})),
-		"bits":              second(c.Train(ctx, TrainOptions{Options: model.Options{Bits: 1 << 40}})),
-		"anchors":           second(c.Train(ctx, TrainOptions{Options: model.Options{Anchors: 1e9}})),
-		"all anchors":       second(c.Train(ctx, TrainOptions{Options: model.Options{Anchors: math.MaxInt}})),
-		"anchors below 0":   second(c.Train(ctx, TrainOptions{Options: model.Options{Anchors: math.MinInt}})),
-		"sweeps":            second(c.Train(ctx, TrainOptions{Options: model.Options{Sweeps: 1e9}})),
-		"sweeps below 0":    second(c.Train(ctx, TrainOptions{Options: model.Options{Sweeps: -1}})),
-		"delta":             second(c.Train(ctx, TrainOptions{Options: model.Options{Delta: math.NaN()}})),
-		"gamma":             second(c.Train(ctx, TrainOptions{Options: model.Options{Gamma: map[string]float64{"text": math.Inf(1)}}})),
-		"a map":             second(c.Train(ctx, TrainOptions{Options: model.Options{Map: map[string]model.MapKind{"text": 200}}})),
-		"features":          second(c.Train(ctx, TrainOptions{Options: model.Options{Features: map[string]model.FeatureKind{"text": 200}}})),
-		"views":             second(c.Train(ctx, TrainOptions{Options: model.Options{Views: 77}})),
-		"a teacher":         second(c.Update(ctx, UpdateOptions{Teacher: -5})),
-		"a rate":            second(c.Reindex(ctx, ReindexOptions{Rate: math.MinInt})),
-		"labels of queries": second(c.Evaluate(ctx, Evaluation{Labels: [][]string{{"a"}}, Top: math.MinInt})),
-		"a count by MBs":    second(c.CountWhere(ctx, long)),
-		"a deletion by MBs": second(c.DeleteWhere(ctx, long)),
+		"a radius below 0":  dbkit.Second(c.SearchRadius(ctx, db.Query{Key: "k1"}, math.MinInt)),
+		"a count below 0":   dbkit.Second(c.CountRadius(ctx, db.Query{Key: "k1"}, -1)),
+		"rows":              dbkit.Second(c.Train(ctx, db.TrainOptions{Rows: math.MinInt})),
+		"bits":              dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 1 << 40}})),
+		"anchors":           dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Anchors: 1e9}})),
+		"all anchors":       dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Anchors: math.MaxInt}})),
+		"anchors below 0":   dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Anchors: math.MinInt}})),
+		"sweeps":            dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Sweeps: 1e9}})),
+		"sweeps below 0":    dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Sweeps: -1}})),
+		"delta":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Delta: math.NaN()}})),
+		"gamma":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Gamma: map[string]float64{"text": math.Inf(1)}}})),
+		"a map":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Map: map[string]model.MapKind{"text": 200}}})),
+		"features":          dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Features: map[string]model.FeatureKind{"text": 200}}})),
+		"views":             dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Views: 77}})),
+		"a teacher":         dbkit.Second(c.Update(ctx, db.UpdateOptions{Teacher: -5})),
+		"a rate":            dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Rate: math.MinInt})),
+		"labels of queries": dbkit.Second(c.Evaluate(ctx, db.Evaluation{Labels: [][]string{{"a"}}, Top: math.MinInt})),
+		"a count by MBs":    dbkit.Second(c.CountWhere(ctx, long)),
+		"a deletion by MBs": dbkit.Second(c.DeleteWhere(ctx, long)),
 	} {
-		if !errors.Is(err, ErrInvalid) || len(err.Error()) > 1<<10 {
+		if !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10 {
 			t.Errorf("%s: %.300v", name, err)
 		}
 	}
 	costs(t, "long names", 1<<20, func() {
 		for name, err := range map[string]error{
-			"get":        second(c.Get(ctx, long)),
-			"search":     second(c.Search(ctx, Query{Key: long})),
-			"collection": second(c.db.Collection(long)),
-			"drop":       c.db.DropCollection(ctx, long),
+			"get":        dbkit.Second(c.Get(ctx, long)),
+			"search":     dbkit.Second(c.Search(ctx, db.Query{Key: long})),
+			"collection": dbkit.Second(db.Of(c).Collection(long)),
+			"drop":       db.Of(c).DropCollection(ctx, long),
 		} {
-			if !errors.Is(err, ErrNotFound) || len(err.Error()) > 1<<10 {
+			if !errors.Is(err, db.ErrNotFound) || len(err.Error()) > 1<<10 {
 				t.Errorf("%s: %.300v", name, err)
 			}
 		}
@@ -236,27 +238,27 @@ func TestHostileQueriesAreRefused(t *testing.T) {
 
 // The largest numbers that are possible give an answer or an error.
 func TestLargestVectors(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	c, _ := hostile(t)
 	for _, x := range []float32{math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32} {
-		v := make([]float32, pairsSchema.Modalities[1].Dim)
+		v := make([]float32, dbkit.PairsSchema.Modalities[1].Dim)
 		for i := range v {
 			v[i] = x
 		}
-		for r := range rerankNames {
-			if _, err := c.Search(ctx, Query{From: "text", Vector: v, Rerank: Rerank(r)}); err != nil && !errors.Is(err, ErrInvalid) {
-				t.Errorf("%g, %v: %v", x, Rerank(r), err)
+		for r := db.RerankProjection; r <= db.RerankFeatures; r++ {
+			if _, err := c.Search(ctx, db.Query{From: "text", Vector: v, Rerank: r}); err != nil && !errors.Is(err, db.ErrInvalid) {
+				t.Errorf("%g, %v: %v", x, r, err)
 			}
 		}
-		item := &Item{Key: fmt.Sprint(x), Labels: []string{"c0"}, Vectors: map[string][]float32{"text": v}}
-		if _, err := c.Put(ctx, item); err != nil && !errors.Is(err, ErrInvalid) {
+		item := &db.Item{Key: fmt.Sprint(x), Labels: []string{"c0"}, Vectors: map[string][]float32{"text": v}}
+		if _, err := c.Put(ctx, item); err != nil && !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%g: %v", x, err)
 		}
 	}
-	if _, err := c.Update(ctx, UpdateOptions{}); err != nil {
+	if _, err := c.Update(ctx, db.UpdateOptions{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Search(ctx, Query{Key: "k7"}); err != nil {
+	if _, err := c.Search(ctx, db.Query{Key: "k7"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -266,25 +268,25 @@ func TestOptionsOfAnySize(t *testing.T) {
 	for _, n := range []int64{math.MinInt64, -1, 1, math.MaxInt64} {
 		mem := vfs.NewMem()
 		for range 2 {
-			opts := &Options{FS: mem}
+			opts := &db.Options{FS: mem}
 			for _, field := range reflect.ValueOf(opts).Elem().Fields() {
 				if field.CanInt() {
 					field.SetInt(n)
 				}
 			}
-			d, err := Open("db", opts)
+			d, err := db.Open("db", opts)
 			if err != nil {
 				t.Fatalf("%d: %v", n, err)
 			}
 			c, err := d.Collection("main")
 			if err != nil {
-				c, err = d.CreateCollection(ctx, "main", Schema{Bits: 8})
+				c, err = d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
 			}
 			if err == nil {
-				_, err = c.Put(ctx, &Item{Key: "k", Code: []byte{1}})
+				_, err = c.Put(ctx, &db.Item{Key: "k", Code: []byte{1}})
 			}
 			if err == nil {
-				_, err = c.Search(ctx, Query{Key: "k"})
+				_, err = c.Search(ctx, db.Query{Key: "k"})
 			}
 			if err = errors.Join(err, d.Close()); err != nil {
 				t.Errorf("%d: %v", n, err)
@@ -296,8 +298,8 @@ func TestOptionsOfAnySize(t *testing.T) {
 // A context that has ended ends everything that takes one.
 func TestEndedContextEndsEverything(t *testing.T) {
 	c, _ := hostile(t)
-	d := c.db
-	runs, err := c.SearchRadius(ctx, Query{Key: "k7"}, 32)
+	d := db.Of(c)
+	runs, err := c.SearchRadius(ctx, db.Query{Key: "k7"}, 32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,42 +307,42 @@ func TestEndedContextEndsEverything(t *testing.T) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	ctx := ended
-	dim := pairsSchema.Modalities[1].Dim
-	one := Evaluation{Queries: map[string][][]float32{"text": {make([]float32, dim)}}, Labels: [][]string{{"c0"}}}
+	dim := dbkit.PairsSchema.Modalities[1].Dim
+	one := db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, dim)}}, Labels: [][]string{{"c0"}}}
 	errs := map[string]error{
-		"put":              second(c.Put(ctx, &Item{Key: "new"})),
-		"merge":            second(c.Merge(ctx, &Item{Key: "k1"})),
-		"delete":           second(c.Delete(ctx, "k1")),
-		"delete where":     second(c.DeleteWhere(ctx, "year = 1")),
-		"get":              second(c.Get(ctx, "k1")),
-		"create":           second(d.CreateCollection(ctx, "x", pairsSchema)),
-		"alter":            c.Alter(ctx, Alteration{AddFields: []Field{place}}),
+		"put":              dbkit.Second(c.Put(ctx, &db.Item{Key: "new"})),
+		"merge":            dbkit.Second(c.Merge(ctx, &db.Item{Key: "k1"})),
+		"delete":           dbkit.Second(c.Delete(ctx, "k1")),
+		"delete where":     dbkit.Second(c.DeleteWhere(ctx, "year = 1")),
+		"get":              dbkit.Second(c.Get(ctx, "k1")),
+		"create":           dbkit.Second(d.CreateCollection(ctx, "x", dbkit.PairsSchema)),
+		"alter":            c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}),
 		"drop":             d.DropCollection(ctx, "codes"),
 		"drop space":       c.DropSpace(ctx, 1),
 		"activate":         c.Activate(ctx, 1),
-		"rollback":         second(c.Rollback(ctx)),
+		"rollback":         dbkit.Second(c.Rollback(ctx)),
 		"pin":              c.PinRevision(ctx, 1, 1, true),
-		"restore revision": second(c.RestoreRevision(ctx, 1, 1)),
-		"train":            second(c.Train(ctx, TrainOptions{})),
-		"reindex":          second(c.Reindex(ctx, ReindexOptions{})),
-		"update":           second(c.Update(ctx, UpdateOptions{})),
-		"search":           second(c.Search(ctx, Query{Key: "k7"})),
-		"search all":       second(c.SearchAll(ctx, []Query{{Key: "k7"}})),
-		"radius":           second(c.SearchRadius(ctx, Query{Key: "k7"}, 3)),
-		"count":            second(c.CountRadius(ctx, Query{Key: "k7"}, 3)),
-		"count where":      second(c.CountWhere(ctx, "year > 3")),
-		"spaces":           second(c.Spaces(ctx)),
-		"evaluate":         second(c.Evaluate(ctx, one)),
+		"restore revision": dbkit.Second(c.RestoreRevision(ctx, 1, 1)),
+		"train":            dbkit.Second(c.Train(ctx, db.TrainOptions{})),
+		"reindex":          dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})),
+		"update":           dbkit.Second(c.Update(ctx, db.UpdateOptions{})),
+		"search":           dbkit.Second(c.Search(ctx, db.Query{Key: "k7"})),
+		"search all":       dbkit.Second(c.SearchAll(ctx, []db.Query{{Key: "k7"}})),
+		"radius":           dbkit.Second(c.SearchRadius(ctx, db.Query{Key: "k7"}, 3)),
+		"count":            dbkit.Second(c.CountRadius(ctx, db.Query{Key: "k7"}, 3)),
+		"count where":      dbkit.Second(c.CountWhere(ctx, "year > 3")),
+		"spaces":           dbkit.Second(c.Spaces(ctx)),
+		"evaluate":         dbkit.Second(c.Evaluate(ctx, one)),
 		"compact":          d.Compact(ctx),
-		"verify":           second(d.Verify(ctx, VerifyOptions{}, func(Finding) error { return nil })),
-		"first":            second(runs.First(ctx, 3)),
+		"verify":           dbkit.Second(d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
+		"first":            dbkit.Second(runs.First(ctx, 3)),
 	}
-	_, _, err = c.Explain(ctx, Query{Key: "k7"}, -1)
+	_, _, err = c.Explain(ctx, db.Query{Key: "k7"}, -1)
 	errs["explain"] = err
 	if res, _ := runs.First(ctx, 3); res != nil {
 		t.Errorf("first: %+v beside an error", res)
 	}
-	_, _, err = c.EvaluateTraining(ctx, TrainOptions{}, one)
+	_, _, err = c.EvaluateTraining(ctx, db.TrainOptions{}, one)
 	errs["evaluate training"] = err
 	var e error
 	for _, err := range c.Items(ctx) {
@@ -355,7 +357,7 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		e = err
 	}
 	errs["codes"], e = e, nil
-	for _, err := range c.Neighbors(ctx, Query{Key: "k7"}) {
+	for _, err := range c.Neighbors(ctx, db.Query{Key: "k7"}) {
 		e = err
 	}
 	errs["neighbours"], e = e, nil

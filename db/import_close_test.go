@@ -1,19 +1,22 @@
-package db
+package db_test
 
 import (
 	"errors"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // A database may be closed while somebody imports, who hears of it; what has been put
 // until then is staged.
 func TestCloseDuringAnImport(t *testing.T) {
-	w := newWorld(t, Schema{Bits: 16}, true)
-	im := mustImport(t, w.c, ImportOptions{})
+	w := newWorld(t, db.Schema{Bits: 16}, true)
+	im := mustImport(t, w.c, db.ImportOptions{})
 	begun, ended := make(chan bool), make(chan error)
 	go func() {
 		for i := 0; ; i++ {
-			if err := im.Put(&Item{Code: []byte{byte(i), byte(i >> 8)}}); err != nil {
+			if err := im.Put(&db.Item{Code: []byte{byte(i), byte(i >> 8)}}); err != nil {
 				ended <- err
 				return
 			}
@@ -26,7 +29,7 @@ func TestCloseDuringAnImport(t *testing.T) {
 	if err := w.d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; !errors.Is(err, ErrClosed) {
+	if err := <-ended; !errors.Is(err, db.ErrClosed) {
 		t.Errorf("Put: %v", err)
 	}
 	put := im.Rows()
@@ -34,16 +37,16 @@ func TestCloseDuringAnImport(t *testing.T) {
 		t.Errorf("%d rows, %d items, %d bytes", put, im.Items(), im.Bytes())
 	}
 	for what, err := range map[string]error{
-		"Put": im.Put(&Item{Code: []byte{1, 2}}), "Skip": im.Skip("no"), "RegisterLabels": im.RegisterLabels([]string{"a"}),
+		"Put": im.Put(&db.Item{Code: []byte{1, 2}}), "Skip": im.Skip("no"), "RegisterLabels": im.RegisterLabels([]string{"a"}),
 		"Commit": im.Commit(ctx), "Discard": im.Discard(), "Close": im.Close(),
 	} {
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, db.ErrClosed) {
 			t.Errorf("%s after Close: %v", what, err)
 		}
 	}
-	w.d = mustOpen(t, "db", &Options{FS: w.fs, MustExist: true})
-	w.c = mustCollection(t, w.d, "main")
-	im = mustImport(t, w.c, ImportOptions{})
+	w.d = dbkit.MustOpen(t, "db", &db.Options{FS: w.fs, MustExist: true})
+	w.c = dbkit.MustCollection(t, w.d, "main")
+	im = mustImport(t, w.c, db.ImportOptions{})
 	if im.Rows() != put {
 		t.Errorf("goes on at row %d, not %d", im.Rows(), put)
 	}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/testfs"
@@ -20,8 +22,8 @@ import (
 const lifeRows = 120
 
 // lifeItems are items without keys, so that one that comes twice is seen; some have labels.
-func lifeItems() []*Item {
-	items := codeItems(lifeRows, 16, 1, nil)
+func lifeItems() []*db.Item {
+	items := dbkit.CodeItems(lifeRows, 16, 1, nil)
 	for i, it := range items {
 		if i%3 == 0 {
 			it.Labels = []string{fmt.Sprint("l", i%5)}
@@ -31,12 +33,12 @@ func lifeItems() []*Item {
 }
 
 // importOnce begins or goes on with the import of the items, and commits it.
-func importOnce(c *Collection, items []*Item) error {
-	im, err := c.NewImport(ctx, ImportOptions{Source: "items"})
+func importOnce(c *db.Collection, items []*db.Item) error {
+	im, err := c.NewImport(ctx, db.ImportOptions{Source: "items"})
 	if err != nil {
 		return err
 	}
-	im.spool.ChunkBytes = 100
+	db.Spool(im).ChunkBytes = 100
 	for _, it := range items[im.Rows():] {
 		if err = im.Put(it); err != nil {
 			break
@@ -50,18 +52,18 @@ func importOnce(c *Collection, items []*Item) error {
 
 // importLife opens a database, imports items in two halves, the first of which is
 // interrupted, and puts an item. What fails without failing the database is tried again.
-func importLife(fsys vfs.FS, items []*Item) (imported bool, err error) {
-	d, err := Open("db", &Options{FS: fsys})
+func importLife(fsys vfs.FS, items []*db.Item) (imported bool, err error) {
+	d, err := db.Open("db", &db.Options{FS: fsys})
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		return false, err
 	}
-	if im, err := c.NewImport(ctx, ImportOptions{Source: "items"}); err == nil {
-		im.spool.ChunkBytes = 100
+	if im, err := c.NewImport(ctx, db.ImportOptions{Source: "items"}); err == nil {
+		db.Spool(im).ChunkBytes = 100
 		for _, it := range items[:lifeRows/2] {
 			if im.Put(it) != nil {
 				break
@@ -75,28 +77,28 @@ func importLife(fsys vfs.FS, items []*Item) (imported bool, err error) {
 			break
 		}
 	}
-	return imported, errors.Join(err, second(c.Put(ctx, &Item{Key: "last", Code: []byte{1, 1}})))
+	return imported, errors.Join(err, dbkit.Second(c.Put(ctx, &db.Item{Key: "last", Code: []byte{1, 1}})))
 }
 
 // checkImportLife checks what a file system holds after importLife: an import that was not
 // acknowledged is done again, and is there once then.
-func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*Item, imported bool) {
+func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*db.Item, imported bool) {
 	t.Helper()
-	d, err := Open("db", &Options{FS: fsys})
+	d, err := db.Open("db", &db.Options{FS: fsys})
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 	defer d.Close()
 	c, err := d.Collection("main")
-	if errors.Is(err, ErrNotFound) && !imported {
-		c, err = d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	if errors.Is(err, db.ErrNotFound) && !imported {
+		c, err = d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 	count := func() int {
 		n := 0
-		for _, it := range allItems(t, c) {
+		for _, it := range dbkit.AllItems(t, c) {
 			if it.Key != "last" && it.Key != "between" {
 				n++
 			}
@@ -108,7 +110,7 @@ func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*Item, impo
 	}
 	// Other commits are not to be taken for that of the import.
 	for range 2 {
-		if _, err := c.Put(ctx, &Item{Key: "between", Code: []byte{1, 1}}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: "between", Code: []byte{1, 1}}); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
@@ -121,7 +123,7 @@ func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*Item, impo
 		t.Fatalf("%s: %d items in the end, not %d", what, n, lifeRows)
 	}
 	i := 0
-	for _, it := range allItems(t, c) {
+	for _, it := range dbkit.AllItems(t, c) {
 		if it.Key == "last" || it.Key == "between" {
 			continue
 		}
@@ -142,18 +144,18 @@ func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*Item, impo
 // Whichever change to the file system fails, and whatever fails from then on, an import is
 // there once, or not at all, and goes on.
 func TestEveryFailedChangeAroundAnImport(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	items := lifeItems()
 	for _, forever := range []bool{false, true} {
 		again := 0
 		for k := 0; ; k++ {
-			if !sampled(k, 5) || forever && !sampled(k, 3) {
+			if !dbkit.Sampled(k, 5) || forever && !dbkit.Sampled(k, 3) {
 				continue
 			}
 			mem := vfs.NewMem()
-			fail := &failOnce{k: k, forever: forever}
+			fail := &dbkit.FailOnce{K: k, Forever: forever}
 			imported, err := importLife(errorfs.Wrap(mem, fail), items)
-			if !fail.hit() {
+			if !fail.Hit() {
 				if err != nil || !imported {
 					t.Fatalf("without a failure: %v", err)
 				}
@@ -174,9 +176,9 @@ func TestEveryFailedChangeAroundAnImport(t *testing.T) {
 // A machine that stops at any change to the file system leaves an import staged, or done
 // once.
 func TestCrashesAroundAnImport(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	items := lifeItems()
-	mem := newCrashFS()
+	mem := dbkit.NewCrashFS()
 	r := seed.Rand(t, 1, 2)
 	type crash struct {
 		what string
@@ -187,7 +189,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 	importing, given, imported := false, false, false
 	var mu sync.Mutex // several change files at a time
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if !isWrite(op) {
+		if !dbkit.IsWrite(op) {
 			return nil
 		}
 		mu.Lock()
@@ -206,13 +208,13 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		}
 		return nil
 	}))
-	d := mustOpen(t, "db", &Options{FS: fsys})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	im := mustImport(t, c, ImportOptions{})
-	im.spool.ChunkBytes = 100
+	im := mustImport(t, c, db.ImportOptions{})
+	db.Spool(im).ChunkBytes = 100
 	mustStage(t, im, items[:lifeRows/2])
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
@@ -223,12 +225,12 @@ func TestCrashesAroundAnImport(t *testing.T) {
 	mu.Lock()
 	imported = true
 	mu.Unlock()
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	if len(crashes) < 200 {
 		t.Fatalf("%d crashes", len(crashes))
 	}
 	for i, cr := range crashes {
-		if !sampled(i, 5) {
+		if !dbkit.Sampled(i, 5) {
 			continue
 		}
 		checkImportLife(t, cr.what, cr.fs, items, cr.done)
@@ -238,22 +240,22 @@ func TestCrashesAroundAnImport(t *testing.T) {
 
 // Whatever is damaged of what is staged is staged again.
 func TestDamageToStagedItems(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	items := lifeItems()
-	build := func(t testing.TB, mem *vfs.MemFS) *DB {
-		d := mustOpen(t, "db", &Options{FS: mem})
-		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	build := func(t testing.TB, mem *vfs.MemFS) *db.DB {
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 		if err != nil {
 			t.Fatal(err)
 		}
-		im := mustImport(t, c, ImportOptions{})
-		im.spool.ChunkBytes = 100
+		im := mustImport(t, c, db.ImportOptions{})
+		db.Spool(im).ChunkBytes = 100
 		mustStage(t, im, items[:lifeRows/3])
 		if err := im.Close(); err != nil {
 			t.Fatal(err)
 		}
-		im = mustImport(t, c, ImportOptions{})
-		im.spool.ChunkBytes = 100
+		im = mustImport(t, c, db.ImportOptions{})
+		db.Spool(im).ChunkBytes = 100
 		mustStage(t, im, items[lifeRows/3:lifeRows-10])
 		if err := im.Close(); err != nil {
 			t.Fatal(err)
@@ -261,10 +263,10 @@ func TestDamageToStagedItems(t *testing.T) {
 		return d
 	}
 	mem := vfs.NewMem()
-	mustClose(t, build(t, mem))
+	dbkit.MustClose(t, build(t, mem))
 	files := filesIn(t, mem, "db")
 	step := 29
-	if *everyFault {
+	if *dbkit.EveryFault {
 		step = 7
 	}
 	fewer, places := 0, 0
@@ -282,8 +284,8 @@ func TestDamageToStagedItems(t *testing.T) {
 			files[name] = damaged
 			fsys := folderFrom(t, files)
 			files[name] = content
-			d := mustOpen(t, "db", &Options{FS: fsys, MustExist: true})
-			im := mustImport(t, mustCollection(t, d, "main"), ImportOptions{})
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, MustExist: true})
+			im := mustImport(t, dbkit.MustCollection(t, d, "main"), db.ImportOptions{})
 			if n := im.Rows(); n > lifeRows-10 || n != im.Items() {
 				t.Fatalf("%s, byte %d: goes on at row %d", name, at, n)
 			} else if n < lifeRows-10 || strings.HasSuffix(name, "HEAD") { // the end of that line says nothing
@@ -293,7 +295,7 @@ func TestDamageToStagedItems(t *testing.T) {
 			if err := im.Close(); err != nil {
 				t.Fatal(err)
 			}
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 			checkImportLife(t, fmt.Sprintf("%s, byte %d", name, at), fsys, items, false)
 		}
 	}
@@ -308,40 +310,40 @@ func TestDamageBeforeACommit(t *testing.T) {
 	items := lifeItems()
 	items[lifeRows/2].Payload = []byte("to be damaged")
 	mem := vfs.NewMem()
-	d := mustOpen(t, "db", &Options{FS: mem})
-	defer func() { mustClose(t, d) }()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	defer func() { dbkit.MustClose(t, d) }()
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	im := mustImport(t, c, ImportOptions{})
-	im.spool.ChunkBytes = 100
+	im := mustImport(t, c, db.ImportOptions{})
+	db.Spool(im).ChunkBytes = 100
 	mustStage(t, im, items)
-	if err := im.settle(); err != nil {
+	if err := db.Settle(im); err != nil {
 		t.Fatal(err)
 	}
-	dir := im.spool.Dir()
+	dir := db.Spool(im).Dir()
 	staged := dir + "/000001.items"
 	testfs.Flip(t, mem, staged, int64(bytes.Index(testfs.ReadFile(t, mem, staged), items[lifeRows/2].Payload)))
-	if err := im.Commit(ctx); !errors.Is(err, ErrStaged) || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
+	if err := im.Commit(ctx); !errors.Is(err, db.ErrStaged) || !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
 		t.Fatal(err)
 	}
-	if n := len(allItems(t, c)); n != 0 {
+	if n := len(dbkit.AllItems(t, c)); n != 0 {
 		t.Fatalf("%d items", n)
 	}
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := im.spool.Promise(1<<40 + 1); err != nil {
+	if err := db.Spool(im).Promise(1<<40 + 1); err != nil {
 		t.Fatal(err)
 	}
 	testfs.Flip(t, mem, dir+"/COMMIT", 3)
-	if err := importOnce(c, items); !errors.Is(err, ErrStaged) {
+	if err := importOnce(c, items); !errors.Is(err, db.ErrStaged) {
 		t.Fatal(err)
 	}
-	im = mustImport(t, c, ImportOptions{Restart: true})
+	im = mustImport(t, c, db.ImportOptions{Restart: true})
 	mustStage(t, im, items[im.Rows():])
-	if err := im.Commit(ctx); err != nil || len(allItems(t, c)) != lifeRows {
+	if err := im.Commit(ctx); err != nil || len(dbkit.AllItems(t, c)) != lifeRows {
 		t.Fatal(err)
 	}
 }
@@ -351,32 +353,32 @@ func TestDamageBeforeACommit(t *testing.T) {
 func TestImportOnAFullDisk(t *testing.T) {
 	items := lifeItems()
 	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
-	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 1 << 20})
-	defer func() { mustClose(t, d) }()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 1 << 20})
+	defer func() { dbkit.MustClose(t, d) }()
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	tell(disk, d, 10<<20)
-	if _, err := c.NewImport(ctx, ImportOptions{Source: "items", Bytes: 5 << 20}); !errors.Is(err, ErrDiskFull) {
+	if _, err := c.NewImport(ctx, db.ImportOptions{Source: "items", Bytes: 5 << 20}); !errors.Is(err, db.ErrDiskFull) {
 		t.Fatal(err)
 	}
 	if len(stagedFolders(t, disk)) > 0 {
 		t.Error("something is staged")
 	}
 	disk.Set(func() { disk.Room = 1500 })
-	if err := importOnce(c, items); !errors.Is(err, ErrDiskFull) || errors.Is(err, ErrFailed) {
+	if err := importOnce(c, items); !errors.Is(err, db.ErrDiskFull) || errors.Is(err, db.ErrFailed) {
 		t.Fatal(err)
 	}
 	disk.Set(func() { disk.Room = -1 })
-	im := mustImport(t, c, ImportOptions{})
+	im := mustImport(t, c, db.ImportOptions{})
 	if n := im.Rows(); n == 0 || n == lifeRows {
 		t.Errorf("goes on at row %d", n)
 	}
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := importOnce(c, items); err != nil || len(allItems(t, c)) != lifeRows {
+	if err := importOnce(c, items); err != nil || len(dbkit.AllItems(t, c)) != lifeRows {
 		t.Fatal(err)
 	}
 }

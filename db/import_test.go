@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -11,14 +11,16 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // mustImport begins an import, in chunks of a few items.
-func mustImport(t testing.TB, c *Collection, opt ImportOptions) *Import {
+func mustImport(t testing.TB, c *db.Collection, opt db.ImportOptions) *db.Import {
 	t.Helper()
 	if opt.Source == "" {
 		opt.Source = "items"
@@ -27,11 +29,11 @@ func mustImport(t testing.TB, c *Collection, opt ImportOptions) *Import {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im.spool.ChunkBytes = 500
+	db.Spool(im).ChunkBytes = 500
 	return im
 }
 
-func mustStage(t testing.TB, im *Import, items []*Item) {
+func mustStage(t testing.TB, im *db.Import, items []*db.Item) {
 	t.Helper()
 	for _, it := range items {
 		if err := im.Put(it); err != nil {
@@ -42,11 +44,11 @@ func mustStage(t testing.TB, im *Import, items []*Item) {
 
 // importInRuns imports items in so many runs, of which all but the last are interrupted:
 // the import is closed, or the database is.
-func importInRuns(t testing.TB, w *world, items []*Item, runs int, labels ...string) {
+func importInRuns(t testing.TB, w *world, items []*db.Item, runs int, labels ...string) {
 	t.Helper()
-	before := len(allItems(t, w.c))
+	before := len(dbkit.AllItems(t, w.c))
 	for run := 1; ; run++ {
-		im := mustImport(t, w.c, ImportOptions{})
+		im := mustImport(t, w.c, db.ImportOptions{})
 		from := im.Rows()
 		if want := len(items) * (run - 1) / runs; from != want || im.Items() != want {
 			t.Fatalf("run %d goes on at row %d, item %d, not %d", run, from, im.Items(), want)
@@ -55,7 +57,7 @@ func importInRuns(t testing.TB, w *world, items []*Item, runs int, labels ...str
 			t.Fatal(err)
 		}
 		mustStage(t, im, items[from:len(items)*run/runs])
-		if n := len(allItems(t, w.c)); n != before {
+		if n := len(dbkit.AllItems(t, w.c)); n != before {
 			t.Fatalf("%d items are visible before the commit", n-before)
 		}
 		if run == runs {
@@ -85,17 +87,17 @@ func stagedFolders(t testing.TB, fsys vfs.FS) []string {
 
 // An import, interrupted or not, stores what the same items stored one by one are.
 func TestImportIsAsOneByOne(t *testing.T) {
-	longTest(t)
-	features := viewItems(120, 5)
+	dbkit.LongTest(t)
+	features := dbkit.ViewItems(120, 5)
 	for i, it := range features {
 		if it.Key = fmt.Sprint("f", i*7919%1000); i%3 == 0 {
 			it.Key = ""
 		}
-		if i%10 == 0 || it.isEmpty() {
+		if i%10 == 0 || len(it.Vectors) == 0 && len(it.Labels) == 0 {
 			it.Payload = []byte(fmt.Sprint("payload", i))
 		}
 	}
-	fielded := codeItems(200, 72, 3, prefixed("c"))
+	fielded := dbkit.CodeItems(200, 72, 3, prefixed("c"))
 	for i, it := range fielded {
 		it.Fields = map[string]any{"year": 1990 + i%7, "name": fmt.Sprint("n", i%11), "x": float64(i) / 3, "b": i%2 == 0}
 		if i%2 == 0 {
@@ -103,34 +105,34 @@ func TestImportIsAsOneByOne(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		schema  Schema
-		items   []*Item
+		schema  db.Schema
+		items   []*db.Item
 		labels  []string
 		trained bool
 	}{
-		"codes":    {Schema{Bits: 16}, codeItems(300, 16, 1, nil), nil, true},
-		"keys":     {Schema{Bits: 72}, codeItems(300, 72, 2, func(i int) string { return fmt.Sprint(i * 7919 % 5000) }), []string{"z", "y"}, true},
-		"fields":   {Schema{Bits: 72, Fields: []Field{{"year", Int, true}, {"name", String, true}, {"x", Float, false}, {"b", Bool, true}}}, fielded, []string{"a2", "never"}, true},
-		"features": {pairsSchema, features, []string{"class2"}, false},
-		"trained":  {pairsSchema, features, []string{"class2"}, true},
-		"little":   {pairsSchema, []*Item{{Payload: []byte("p")}, {Key: "k"}, {Labels: []string{"l"}}}, nil, false},
+		"codes":    {db.Schema{Bits: 16}, dbkit.CodeItems(300, 16, 1, nil), nil, true},
+		"keys":     {db.Schema{Bits: 72}, dbkit.CodeItems(300, 72, 2, func(i int) string { return fmt.Sprint(i * 7919 % 5000) }), []string{"z", "y"}, true},
+		"fields":   {db.Schema{Bits: 72, Fields: []db.Field{{"year", db.Int, true}, {"name", db.String, true}, {"x", db.Float, false}, {"b", db.Bool, true}}}, fielded, []string{"a2", "never"}, true},
+		"features": {dbkit.PairsSchema, features, []string{"class2"}, false},
+		"trained":  {dbkit.PairsSchema, features, []string{"class2"}, true},
+		"little":   {dbkit.PairsSchema, []*db.Item{{Payload: []byte("p")}, {Key: "k"}, {Labels: []string{"l"}}}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var worlds []*world
 			for _, n := range []int{0, 1, 4} { // 0: no import
 				w := newWorld(t, test.schema, true)
 				if test.trained && test.schema.Bits == 0 {
-					first := pairs(40, synth.Config{Seed: 9})
+					first := dbkit.Pairs(40, synth.Config{Seed: 9})
 					for i, it := range first {
 						it.Key = fmt.Sprint("first", i)
 					}
 					putAll(t, w.c, first)
-					mustTrain(t, w.c, tinyTraining(3, model.ViewsTarget))
+					dbkit.MustTrain(t, w.c, dbkit.TinyTraining(3, model.ViewsTarget))
 				}
 				if n > 0 {
 					importInRuns(t, w, test.items, n, test.labels...)
 				} else if test.labels != nil {
-					w.put(test.items, func(b *Batch) { b.RegisterLabels(w.c, test.labels) })
+					w.put(test.items, func(b *db.Batch) { b.RegisterLabels(w.c, test.labels) })
 				} else {
 					w.put(test.items)
 				}
@@ -143,7 +145,7 @@ func TestImportIsAsOneByOne(t *testing.T) {
 				}
 				w.reopen()
 				sameContents(t, worlds[0].d, w.d)
-				checkSound(t, w.d, name)
+				dbkit.CheckSound(t, w.d, name)
 				if names := stagedFolders(t, w.fs); len(names) > 0 {
 					t.Errorf("staged imports: %v", names)
 				}
@@ -155,61 +157,61 @@ func TestImportIsAsOneByOne(t *testing.T) {
 // Items that are there already are replaced, in one commit or in parts.
 func TestImportThatReplaces(t *testing.T) {
 	for _, parts := range []bool{false, true} {
-		w := newWorld(t, Schema{Bits: 16}, true)
-		w.put(codeItems(50, 16, 1, prefixed("k")))
-		items := codeItems(90, 16, 2, prefixed("k"))
-		items = append(items, &Item{Key: "k5", Code: []byte{7, 7}}, &Item{Code: []byte{1, 2}})
-		im := mustImport(t, w.c, ImportOptions{InParts: parts})
-		im.oneCommit = 2000
+		w := newWorld(t, db.Schema{Bits: 16}, true)
+		w.put(dbkit.CodeItems(50, 16, 1, prefixed("k")))
+		items := dbkit.CodeItems(90, 16, 2, prefixed("k"))
+		items = append(items, &db.Item{Key: "k5", Code: []byte{7, 7}}, &db.Item{Code: []byte{1, 2}})
+		im := mustImport(t, w.c, db.ImportOptions{InParts: parts})
+		db.SetOneCommit(im, 2000)
 		mustStage(t, im, items)
 		err := im.Commit(ctx)
 		if !parts {
-			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "replace") {
+			if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "replace") {
 				t.Fatal(err)
 			}
-			if n := len(allItems(t, w.c)); n != 50 {
+			if n := len(dbkit.AllItems(t, w.c)); n != 50 {
 				t.Fatalf("%d items after a commit that was refused", n)
 			}
-			im.oneCommit = MaxBatchBytes
+			db.SetOneCommit(im, db.MaxBatchBytes)
 			err = im.Commit(ctx)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := newWorld(t, Schema{Bits: 16}, true)
-		other.put(codeItems(50, 16, 1, prefixed("k")))
+		other := newWorld(t, db.Schema{Bits: 16}, true)
+		other.put(dbkit.CodeItems(50, 16, 1, prefixed("k")))
 		other.put(items)
 		if !parts { // else a batch has renewed what the one after it has deltas of
 			sameContents(t, w.d, other.d)
 		}
 		sameItems(t, w.c, other.c)
-		checkSound(t, w.d, "replaced")
+		dbkit.CheckSound(t, w.d, "replaced")
 	}
 }
 
 // What fits into one commit is in one, whatever the labels take that come with it.
 func TestImportThatReplacesIsOneCommit(t *testing.T) {
-	w := newWorld(t, Schema{Bits: 16}, true)
-	items := codeItems(50, 16, 1, prefixed("k"))
+	w := newWorld(t, db.Schema{Bits: 16}, true)
+	items := dbkit.CodeItems(50, 16, 1, prefixed("k"))
 	w.put(items)
-	im := mustImport(t, w.c, ImportOptions{})
+	im := mustImport(t, w.c, db.ImportOptions{})
 	if err := im.RegisterLabels([]string{strings.Repeat("a", 200), strings.Repeat("b", 200)}); err != nil {
 		t.Fatal(err)
 	}
 	mustStage(t, im, items)
-	im.oneCommit = im.Bytes()
-	before := w.d.state.Committer.Sequence
+	db.SetOneCommit(im, im.Bytes())
+	before := db.State(w.d).Committer.Sequence
 	if err := im.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if n := w.d.state.Committer.Sequence - before; n != 1 {
+	if n := db.State(w.d).Committer.Sequence - before; n != 1 {
 		t.Errorf("%d commits", n)
 	}
 }
 
-func sameItems(t testing.TB, a, b *Collection) {
+func sameItems(t testing.TB, a, b *db.Collection) {
 	t.Helper()
-	x, y := allItems(t, a), allItems(t, b)
+	x, y := dbkit.AllItems(t, a), dbkit.AllItems(t, b)
 	if len(x) != len(y) {
 		t.Fatalf("%d items and %d", len(x), len(y))
 	}
@@ -223,14 +225,14 @@ func sameItems(t testing.TB, a, b *Collection) {
 // A bad item costs itself, a row that is skipped is told of again, and what is staged is
 // known of, busy, kept and removed.
 func TestStagedImports(t *testing.T) {
-	w := newWorld(t, pairsSchema, true)
-	im := mustImport(t, w.c, ImportOptions{})
-	items := pairs(60, synth.Config{})
+	w := newWorld(t, dbkit.PairsSchema, true)
+	im := mustImport(t, w.c, db.ImportOptions{})
+	items := dbkit.Pairs(60, synth.Config{})
 	why := func(i int) string { return fmt.Sprintf("row %d: é%s", i, strings.Repeat("é", 3*i)) }
 	for i, it := range items {
-		bad := &Item{Key: "bad", Vectors: map[string][]float32{"image": {1}}, Labels: []string{"unseen"}}
+		bad := &db.Item{Key: "bad", Vectors: map[string][]float32{"image": {1}}, Labels: []string{"unseen"}}
 		if i%7 == 0 {
-			if err := im.Put(bad); !errors.Is(err, ErrInvalid) {
+			if err := im.Put(bad); !errors.Is(err, db.ErrInvalid) {
 				t.Fatal(err)
 			}
 			if err := im.Skip(why(i)); err != nil {
@@ -243,16 +245,16 @@ func TestStagedImports(t *testing.T) {
 	if im.Rows() != 60 || im.Items() != 51 {
 		t.Fatalf("%d rows, %d items", im.Rows(), im.Items())
 	}
-	if _, err := w.c.NewImport(ctx, ImportOptions{Source: "items"}); !errors.Is(err, ErrBusy) {
+	if _, err := w.c.NewImport(ctx, db.ImportOptions{Source: "items"}); !errors.Is(err, db.ErrBusy) {
 		t.Fatal(err)
 	}
-	other := mustImport(t, w.c, ImportOptions{Source: "other"})
+	other := mustImport(t, w.c, db.ImportOptions{Source: "other"})
 	mustStage(t, other, items[:3])
 	if removed, err := w.d.RemoveStagedImports(ctx, time.Now().Add(time.Hour)); err != nil || len(removed) > 0 {
 		t.Fatalf("removed while they go on: %v, %v", removed, err)
 	}
-	checkSound(t, w.d, "with staged imports")
-	if err := w.d.Checkpoint(ctx, "copy", CheckpointOptions{}); err != nil {
+	dbkit.CheckSound(t, w.d, "with staged imports")
+	if err := w.d.Checkpoint(ctx, "copy", db.CheckpointOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := w.fs.List("copy"); err != nil || slices.Contains(names, store.ImportsName) {
@@ -262,20 +264,20 @@ func TestStagedImports(t *testing.T) {
 	if err := im.Put(items[0]); err == nil {
 		t.Fatal("something was put after the database was closed")
 	}
-	mustClose(t, w.d)
-	if d, err := Open("db", &Options{FS: w.fs, ReadOnly: true}); err != nil {
+	dbkit.MustClose(t, w.d)
+	if d, err := db.Open("db", &db.Options{FS: w.fs, ReadOnly: true}); err != nil {
 		t.Fatal(err)
 	} else {
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
-	w.d = mustOpen(t, "db", &Options{FS: w.fs})
-	w.c = mustCollection(t, w.d, "main")
+	w.d = dbkit.MustOpen(t, "db", &db.Options{FS: w.fs})
+	w.c = dbkit.MustCollection(t, w.d, "main")
 	staged, err := w.d.StagedImports(ctx)
 	if err != nil || len(staged) != 2 || staged[0].Collection != "main" || staged[0].Bytes == 0 || staged[0].Open || time.Since(staged[0].Touched) > time.Hour {
 		t.Fatalf("%+v, %v", staged, err)
 	}
 	next := 0
-	im = mustImport(t, w.c, ImportOptions{Skipped: func(row int, got string) {
+	im = mustImport(t, w.c, db.ImportOptions{Skipped: func(row int, got string) {
 		if want := strings.ToValidUTF8(why(row)[:min(len(why(row)), 1<<10)], ""); row != next || got != want {
 			t.Errorf("row %d, not %d, was skipped: %s", row, next, got)
 		}
@@ -290,7 +292,7 @@ func TestStagedImports(t *testing.T) {
 	if labels, _ := w.c.Labels(); slices.Contains(labels, "unseen") {
 		t.Error("a label of a bad item")
 	}
-	if n := len(allItems(t, w.c)); n != 51 {
+	if n := len(dbkit.AllItems(t, w.c)); n != 51 {
 		t.Errorf("%d items", n)
 	}
 	if removed, err := w.d.RemoveStagedImports(ctx, time.Now().Add(-time.Hour)); err != nil || len(removed) > 0 {
@@ -308,17 +310,17 @@ func TestStagedImports(t *testing.T) {
 // it had staged has been removed.
 func TestCommittedImportIsRemembered(t *testing.T) {
 	for _, kept := range []bool{true, false} {
-		w := newWorld(t, pairsSchema, true)
-		items := pairs(40, synth.Config{})
+		w := newWorld(t, dbkit.PairsSchema, true)
+		items := dbkit.Pairs(40, synth.Config{})
 		for _, it := range items {
 			it.Key = ""
 		}
-		im := mustImport(t, w.c, ImportOptions{})
+		im := mustImport(t, w.c, db.ImportOptions{})
 		mustStage(t, im, items)
 		if err := im.Skip("bad"); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(im.settle(), im.commit(ctx)); err != nil {
+		if err := db.CommitAndKeep(ctx, im); err != nil {
 			t.Fatal(err)
 		}
 		w.reopen()
@@ -331,17 +333,17 @@ func TestCommittedImportIsRemembered(t *testing.T) {
 			}
 		}
 		w.reopen()
-		im = mustImport(t, w.c, ImportOptions{})
+		im = mustImport(t, w.c, db.ImportOptions{})
 		if im.Rows() != 41 || im.Items() != 40 {
 			t.Errorf("goes on at row %d, item %d", im.Rows(), im.Items())
 		}
-		if err := im.Put(items[0]); !errors.Is(err, ErrInvalid) {
+		if err := im.Put(items[0]); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("put into what is committed: %v", err)
 		}
 		if err := im.Commit(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(allItems(t, w.c)); n != 40 {
+		if n := len(dbkit.AllItems(t, w.c)); n != 40 {
 			t.Errorf("%d items", n)
 		}
 		if names := stagedFolders(t, w.fs); len(names) > 0 {
@@ -353,53 +355,53 @@ func TestCommittedImportIsRemembered(t *testing.T) {
 // An import whose process ended right before its commit is not committed, for whoever opens
 // the database for reading only either, who cannot take back what the process had pledged.
 func TestImportThatWasAboutToBeCommitted(t *testing.T) {
-	w := newWorld(t, Schema{Bits: 16}, true)
-	im := mustImport(t, w.c, ImportOptions{})
-	mustStage(t, im, codeItems(20, 16, 1, nil))
+	w := newWorld(t, db.Schema{Bits: 16}, true)
+	im := mustImport(t, w.c, db.ImportOptions{})
+	mustStage(t, im, dbkit.CodeItems(20, 16, 1, nil))
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := im.spool.Promise(w.d.state.Committer.Sequence + 1); err != nil {
+	if err := db.Spool(im).Promise(db.State(w.d).Committer.Sequence + 1); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, w.d)
+	dbkit.MustClose(t, w.d)
 	for _, readOnly := range []bool{true, false} {
-		d := mustOpen(t, "db", &Options{FS: w.fs, ReadOnly: readOnly})
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: w.fs, ReadOnly: readOnly})
 		if staged, err := d.StagedImports(ctx); err != nil || len(staged) != 1 || staged[0].Committed {
 			t.Errorf("opened for reading only: %v: %+v, %v", readOnly, staged, err)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 }
 
 func TestImportRefuses(t *testing.T) {
-	w := newWorld(t, Schema{Bits: 16}, true)
+	w := newWorld(t, db.Schema{Bits: 16}, true)
 	for what, source := range map[string]string{"empty": "", "long": strings.Repeat("x", spool.MaxSourceBytes+1), "noise": "\xff"} {
-		if _, err := w.c.NewImport(ctx, ImportOptions{Source: source}); !errors.Is(err, ErrInvalid) {
+		if _, err := w.c.NewImport(ctx, db.ImportOptions{Source: source}); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	im := mustImport(t, w.c, ImportOptions{})
+	im := mustImport(t, w.c, db.ImportOptions{})
 	for what, err := range map[string]error{
-		"no item": im.Put(nil), "no code": im.Put(&Item{}), "key": im.Put(&Item{Key: "\xff", Code: []byte{1, 2}}),
+		"no item": im.Put(nil), "no code": im.Put(&db.Item{}), "key": im.Put(&db.Item{Key: "\xff", Code: []byte{1, 2}}),
 		"label": im.RegisterLabels([]string{""}),
 	} {
-		if !errors.Is(err, ErrInvalid) {
+		if !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	if im.Items() != 0 || im.Discard() != nil || im.Close() != nil {
 		t.Error("not discarded")
 	}
-	for what, err := range map[string]error{"put": im.Put(&Item{Code: []byte{1, 2}}), "commit": im.Commit(ctx), "skip": im.Skip("")} {
-		if !errors.Is(err, ErrInvalid) {
+	for what, err := range map[string]error{"put": im.Put(&db.Item{Code: []byte{1, 2}}), "commit": im.Commit(ctx), "skip": im.Skip("")} {
+		if !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s afterwards: %v", what, err)
 		}
 	}
 	if names := stagedFolders(t, w.fs); len(names) > 0 {
 		t.Errorf("staged imports: %v", names)
 	}
-	im = mustImport(t, w.c, ImportOptions{}) // and one of nothing
+	im = mustImport(t, w.c, db.ImportOptions{}) // and one of nothing
 	if err := im.Commit(ctx); err != nil || len(stagedFolders(t, w.fs)) > 0 {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -9,41 +9,43 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // A handle in a space shows what the collection showed when the space was active.
 func TestInSpace(t *testing.T) {
-	longTest(t)
-	d, c := openPairs(t)
-	items := pairs(120, synth.Config{Noise: 1})
+	dbkit.LongTest(t)
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(120, synth.Config{Noise: 1})
 	items[7].Labels = nil
 	putAll(t, c, items)
-	q := Query{From: "image", To: "text", Vector: items[5].Vectors["image"], K: 50}
-	e := Evaluation{Queries: map[string][][]float32{"image": {items[5].Vectors["image"], items[9].Vectors["image"]}}, Labels: [][]string{items[5].Labels, items[9].Labels}}
+	q := db.Query{From: "image", To: "text", Vector: items[5].Vectors["image"], K: 50}
+	e := db.Evaluation{Queries: map[string][][]float32{"image": {items[5].Vectors["image"], items[9].Vectors["image"]}}, Labels: [][]string{items[5].Labels, items[9].Labels}}
 	type sight struct {
-		Items   []*Item
-		Result  *Result
-		Runs    []Hit
+		Items   []*db.Item
+		Result  *db.Result
+		Runs    []db.Hit
 		Count   int
-		All     []*Result
-		Found   []Retrieval
+		All     []*db.Result
+		Found   []db.Retrieval
 		Code    []byte
 		Z       []float64
 		Item    []byte
 		Codes   map[string]string
-		Stats   *CollectionStats
-		Explain *Result
+		Stats   *db.CollectionStats
+		Explain *db.Result
 	}
-	look := func(c *Collection) (s sight) {
+	look := func(c *db.Collection) (s sight) {
 		t.Helper()
 		var errs [9]error
-		s.Items = allItems(t, c)
+		s.Items = dbkit.AllItems(t, c)
 		s.Result, errs[0] = c.Search(ctx, q)
-		s.Runs, errs[1] = collect(c.Neighbors(ctx, q))
+		s.Runs, errs[1] = dbkit.Collect(c.Neighbors(ctx, q))
 		s.Count, errs[2] = c.CountRadius(ctx, q, 3)
-		s.All, errs[3] = c.SearchAll(ctx, []Query{q, {Key: "k1"}})
+		s.All, errs[3] = c.SearchAll(ctx, []db.Query{q, {Key: "k1"}})
 		s.Found, errs[4] = c.Evaluate(ctx, e)
 		s.Code, s.Z, errs[5] = c.EncodeQuery(ctx, q)
 		s.Item, _, errs[6] = c.Encode("", items[7])
@@ -61,14 +63,14 @@ func TestInSpace(t *testing.T) {
 		}
 		return s
 	}
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
 	first := look(c)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 48, Seed: 3}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 48, Seed: 3}})
 	second := look(c)
 	if len(first.Code) != 4 || len(second.Code) != 6 {
 		t.Fatalf("codes of %d and %d bytes", len(first.Code), len(second.Code))
 	}
-	memory := cmp.Options{cmpopts.IgnoreFields(CollectionStats{}, "MemoryBytes", "IndexBytes", "QueryDistances", "Spaces"), cmpopts.EquateNaNs()}
+	memory := cmp.Options{cmpopts.IgnoreFields(db.CollectionStats{}, "MemoryBytes", "IndexBytes", "QueryDistances", "Spaces"), cmpopts.EquateNaNs()}
 	snap, err := d.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +80,7 @@ func TestInSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inSpace := func(c *Collection, space Space) *Collection {
+	inSpace := func(c *db.Collection, space db.Space) *db.Collection {
 		t.Helper()
 		in, err := c.InSpace(space)
 		if err != nil {
@@ -89,7 +91,7 @@ func TestInSpace(t *testing.T) {
 	one := inSpace(c, 1)
 	for _, c := range []struct {
 		space uint32
-		c     *Collection
+		c     *db.Collection
 		want  sight
 	}{
 		{1, one, first}, {2, inSpace(c, 2), second}, {0, inSpace(c, 0), second}, {0, inSpace(one, 0), second},
@@ -110,17 +112,17 @@ func TestInSpace(t *testing.T) {
 	}
 	next := q
 	next.After = first.Result.Next
-	if _, err := c.Search(ctx, next); !errors.Is(err, ErrInvalid) {
+	if _, err := c.Search(ctx, next); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("a cursor of another space: %v", err)
 	}
 	if r, err := one.Search(ctx, next); err != nil || len(r.Hits) != 50 {
 		t.Errorf("a cursor of the space: %v", err)
 	}
 	// What is written through it is seen in all spaces, and what is activated shows.
-	if _, err := one.Put(ctx, &Item{Key: "new", Labels: items[0].Labels}); err != nil {
+	if _, err := one.Put(ctx, &db.Item{Key: "new", Labels: items[0].Labels}); err != nil {
 		t.Fatal(err)
 	}
-	for _, in := range []*Collection{c, one} {
+	for _, in := range []*db.Collection{c, one} {
 		if it, err := in.Get(ctx, "new"); err != nil || it.CodeFrom != "labels" {
 			t.Errorf("%+v, %v", it, err)
 		}
@@ -133,7 +135,7 @@ func TestInSpace(t *testing.T) {
 		t.Errorf("in the active space: %+v, %v", r, err)
 	}
 	// What is not there.
-	if _, err := c.InSpace(3); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), `space 3 of collection "main", which has the spaces 1 (active), 2`) {
+	if _, err := c.InSpace(3); !errors.Is(err, db.ErrNotFound) || !strings.Contains(err.Error(), `space 3 of collection "main", which has the spaces 1 (active), 2`) {
 		t.Errorf("space 3: %v", err)
 	}
 	two := inSpace(c, 2)
@@ -141,7 +143,7 @@ func TestInSpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, err := range uses(two) {
-		if !errors.Is(err, ErrNotFound) {
+		if !errors.Is(err, db.ErrNotFound) {
 			t.Errorf("%s in a space that has been dropped: %v", what, err)
 		}
 	}
@@ -152,12 +154,12 @@ func TestInSpace(t *testing.T) {
 
 // What works on a space works on that of the handle, unless another is named.
 func TestUpdateInSpace(t *testing.T) {
-	longTest(t)
-	_, c := openPairs(t)
-	items := pairs(120, synth.Config{})
+	dbkit.LongTest(t)
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(120, synth.Config{})
 	putAll(t, c, items[:80])
 	for range 2 {
-		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
 	}
 	strange := *items[5]
 	strange.Key, strange.Labels = "strange", []string{"never trained"}
@@ -169,7 +171,7 @@ func TestUpdateInSpace(t *testing.T) {
 	revisions := func() (all [2]uint32) {
 		t.Helper()
 		for i := range all {
-			in, err := c.InSpace(Space(i + 1))
+			in, err := c.InSpace(db.Space(i + 1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -181,7 +183,7 @@ func TestUpdateInSpace(t *testing.T) {
 		}
 		return all
 	}
-	u, err := one.Update(ctx, UpdateOptions{Teacher: TeacherLabels, GrowLabels: true})
+	u, err := one.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels, GrowLabels: true})
 	if err != nil || u.Space != 1 || u.Labelled != 41 || u.Recoded != 1 {
 		t.Errorf("%+v, %v", u, err)
 	}
@@ -194,13 +196,13 @@ func TestUpdateInSpace(t *testing.T) {
 	if it, err := c.Get(ctx, "strange"); err != nil || it.CodeFrom != "fused" {
 		t.Errorf("%+v, %v", it, err)
 	}
-	if u, err := one.Update(ctx, UpdateOptions{Space: 2, Teacher: TeacherLabels}); err != nil || u.Space != 2 || u.Revision != 2 {
+	if u, err := one.Update(ctx, db.UpdateOptions{Space: 2, Teacher: db.TeacherLabels}); err != nil || u.Space != 2 || u.Revision != 2 {
 		t.Errorf("%+v, %v", u, err)
 	}
 	if err := one.PinRevision(ctx, 0, u.Revision, true); err != nil {
 		t.Error(err)
 	}
-	if err := c.PinRevision(ctx, 0, u.Revision, true); u.Revision > 2 && !errors.Is(err, ErrNotFound) {
+	if err := c.PinRevision(ctx, 0, u.Revision, true); u.Revision > 2 && !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("a revision of the active space that it does not have: %v", err)
 	}
 	r, err := one.RestoreRevision(ctx, 0, u.Revision)
@@ -211,20 +213,20 @@ func TestUpdateInSpace(t *testing.T) {
 
 // A space that is being built is not shown yet.
 func TestInSpaceThatIsBeingBuilt(t *testing.T) {
-	_, c := openPairs(t)
-	putAll(t, c, pairs(60, synth.Config{}))
-	if _, err := c.InSpace(1); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "not trained") {
+	_, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	if _, err := c.InSpace(1); !errors.Is(err, db.ErrNotFound) || !strings.Contains(err.Error(), "not trained") {
 		t.Errorf("before training: %v", err)
 	}
 	var busy error
-	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Progress: func(phase string, _, _ int64) {
+	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Progress: func(phase string, _, _ int64) {
 		if phase == "encode" {
 			_, busy = c.InSpace(1)
 		}
 	}}}); err != nil {
 		t.Fatal(err)
 	}
-	if !errors.Is(busy, ErrBusy) {
+	if !errors.Is(busy, db.ErrBusy) {
 		t.Errorf("while it is built: %v", busy)
 	}
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"encoding/json"
@@ -13,18 +13,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // indexOnlyOf makes an index-only copy of a database, and opens it.
-func indexOnlyOf(t testing.TB, d *DB, opts *Options) *DB {
+func indexOnlyOf(t testing.TB, d *db.DB, opts *db.Options) *db.DB {
 	t.Helper()
-	if err := d.Checkpoint(ctx, "index-only", CheckpointOptions{IndexOnly: true}); err != nil {
+	if err := d.Checkpoint(ctx, "index-only", db.CheckpointOptions{IndexOnly: true}); err != nil {
 		t.Fatal(err)
 	}
-	is := mustOpen(t, "index-only", opts)
+	is := dbkit.MustOpen(t, "index-only", opts)
 	t.Cleanup(func() { _ = is.Close() })
 	return is
 }
@@ -32,44 +35,44 @@ func indexOnlyOf(t testing.TB, d *DB, opts *Options) *DB {
 // What an index-only collection lacks it says it lacks, what would change items is
 // refused, and spaces can be changed as ever.
 func TestIndexOnlyCollection(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	var log strings.Builder
-	opts := &Options{
+	opts := &db.Options{
 		FS: vfs.NewMem(), UpdateItems: 1, UpdateInterval: time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
-	d := manyKinds(t, &Options{FS: opts.FS})
+	d := manyKinds(t, &db.Options{FS: opts.FS})
 	is := indexOnlyOf(t, d, opts)
-	c, was := mustCollection(t, is, "main"), mustCollection(t, d, "main")
-	items, full := allItems(t, c), allItems(t, was)
+	c, was := dbkit.MustCollection(t, is, "main"), dbkit.MustCollection(t, d, "main")
+	items, full := dbkit.AllItems(t, c), dbkit.AllItems(t, was)
 	b := is.NewBatch()
 	for what, err := range map[string]error{
-		"put":      second(c.Put(ctx, full[0])),
-		"merge":    second(c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")})),
-		"delete":   second(c.Delete(ctx, "k1")),
-		"where":    second(c.DeleteWhere(ctx, "label = 'class1'")),
+		"put":      dbkit.Second(c.Put(ctx, full[0])),
+		"merge":    dbkit.Second(c.Merge(ctx, &db.Item{Key: "k1", Payload: []byte("x")})),
+		"delete":   dbkit.Second(c.Delete(ctx, "k1")),
+		"where":    dbkit.Second(c.DeleteWhere(ctx, "label = 'class1'")),
 		"batch":    b.Put(c, full[0]),
 		"labels":   is.NewBatch().RegisterLabels(c, []string{"new"}),
-		"alter":    c.Alter(ctx, Alteration{AddFields: []Field{place}}),
-		"train":    second(c.Train(ctx, TrainOptions{})),
-		"update":   second(c.Update(ctx, UpdateOptions{})),
-		"reindex":  second(c.Reindex(ctx, ReindexOptions{})),
-		"restore":  second(c.RestoreRevision(ctx, 0, 1)),
+		"alter":    c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}),
+		"train":    dbkit.Second(c.Train(ctx, db.TrainOptions{})),
+		"update":   dbkit.Second(c.Update(ctx, db.UpdateOptions{})),
+		"reindex":  dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})),
+		"restore":  dbkit.Second(c.RestoreRevision(ctx, 0, 1)),
 		"commit":   b.Commit(ctx),
-		"in space": second(mustInSpace(t, c, 1).Update(ctx, UpdateOptions{})),
+		"in space": dbkit.Second(mustInSpace(t, c, 1).Update(ctx, db.UpdateOptions{})),
 	} {
-		if !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "index-only") || strings.Count(err.Error(), "fddhdb: ") != 1 {
+		if !errors.Is(err, db.ErrReadOnly) || !strings.Contains(err.Error(), "index-only") || strings.Count(err.Error(), "fddhdb: ") != 1 {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	features := Query{From: "image", To: "text", Vector: full[0].Vectors["image"], Rerank: RerankFeatures}
-	_, _, training := c.EvaluateTraining(ctx, TrainOptions{}, Evaluation{Queries: map[string][][]float32{"image": {features.Vector}}, Labels: [][]string{{"class1"}}})
+	features := db.Query{From: "image", To: "text", Vector: full[0].Vectors["image"], Rerank: db.RerankFeatures}
+	_, _, training := c.EvaluateTraining(ctx, db.TrainOptions{}, db.Evaluation{Queries: map[string][][]float32{"image": {features.Vector}}, Labels: [][]string{{"class1"}}})
 	for what, err := range map[string]error{
-		"rerank":   second(c.Search(ctx, features)),
+		"rerank":   dbkit.Second(c.Search(ctx, features)),
 		"training": training,
-		"created":  second(is.CreateCollection(ctx, "other", Schema{Modalities: []Modality{{Name: "image", Dim: 3}}, IndexOnly: true})),
+		"created":  dbkit.Second(is.CreateCollection(ctx, "other", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 3}}, IndexOnly: true})),
 	} {
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "index-only") {
+		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "index-only") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -90,19 +93,19 @@ func TestIndexOnlyCollection(t *testing.T) {
 	}
 
 	// A query by key has no features to start from, and starts from the code.
-	byCode, err := was.Search(ctx, Query{Key: "k5", To: "text", K: 9})
+	byCode, err := was.Search(ctx, db.Query{Key: "k5", To: "text", K: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
-	byKey, err := c.Search(ctx, Query{Key: "k5", From: "image", To: "text", K: 9})
-	if err != nil || !sameHits(byCode.Hits, byKey.Hits) {
+	byKey, err := c.Search(ctx, db.Query{Key: "k5", From: "image", To: "text", K: 9})
+	if err != nil || !oracle.SameHits(byCode.Hits, byKey.Hits) {
 		t.Errorf("by key: %+v, %v", byKey, err)
 	}
-	if _, err := c.Search(ctx, Query{Key: "k5", From: "sound", To: "text"}); !errors.Is(err, ErrInvalid) {
+	if _, err := c.Search(ctx, db.Query{Key: "k5", From: "sound", To: "text"}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("by a modality that is none: %v", err)
 	}
 	// Evaluation and encoding take the vectors that they are given.
-	e := Evaluation{Queries: map[string][][]float32{"image": {features.Vector}}, Labels: [][]string{{"class1"}}}
+	e := db.Evaluation{Queries: map[string][][]float32{"image": {features.Vector}}, Labels: [][]string{{"class1"}}}
 	want, err := was.Evaluate(ctx, e)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +139,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 	if err := c.PinRevision(ctx, 2, 1, true); err != nil {
 		t.Fatal(err)
 	}
-	checkSound(t, is, "spaces changed")
+	dbkit.CheckSound(t, is, "spaces changed")
 	if err := c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -144,31 +147,31 @@ func TestIndexOnlyCollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Others are written to, of given codes too, and what has gone can be cleared away.
-	putAll(t, mustCollection(t, is, "codes"), []*Item{{Key: "x", Code: []byte{1, 2}}})
-	other, err := is.CreateCollection(ctx, "other", pairsSchema)
+	putAll(t, dbkit.MustCollection(t, is, "codes"), []*db.Item{{Key: "x", Code: []byte{1, 2}}})
+	other, err := is.CreateCollection(ctx, "other", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, other, pairs(60, synth.Config{}))
-	mustTrain(t, other, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	putAll(t, other, dbkit.Pairs(60, synth.Config{}))
+	dbkit.MustTrain(t, other, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	if err := is.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	checkSound(t, is, "dropped")
-	mustClose(t, is)
-	is = mustOpen(t, "index-only", opts)
+	dbkit.CheckSound(t, is, "dropped")
+	dbkit.MustClose(t, is)
+	is = dbkit.MustOpen(t, "index-only", opts)
 	defer is.Close()
-	if diff := cmp.Diff(items, allItems(t, mustCollection(t, is, "main")), cmp.Transformer("", func(it Item) any { return []any{it.Key, it.Labels, it.Fields, it.Payload, it.Modalities} })); diff != "" {
+	if diff := cmp.Diff(items, dbkit.AllItems(t, dbkit.MustCollection(t, is, "main")), cmp.Transformer("", func(it db.Item) any { return []any{it.Key, it.Labels, it.Fields, it.Payload, it.Modalities} })); diff != "" {
 		t.Error(diff)
 	}
-	checkSound(t, is, "opened again")
-	mustClose(t, is)
+	dbkit.CheckSound(t, is, "opened again")
+	dbkit.MustClose(t, is)
 	if log.Len() > 0 {
 		t.Errorf("in the background: %s", &log)
 	}
 }
 
-func mustInSpace(t testing.TB, c *Collection, space Space) *Collection {
+func mustInSpace(t testing.TB, c *db.Collection, space db.Space) *db.Collection {
 	t.Helper()
 	in, err := c.InSpace(space)
 	if err != nil {
@@ -183,8 +186,8 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 	fsys := vfs.NewMem()
 	d, _ := openForCheckpoints(t, fsys)
 	defer d.Close()
-	is := indexOnlyOf(t, d, &Options{FS: fsys})
-	b, err := record.Get(is.state.Engine.DB, codec.CollectionKey(codec.KindCollection, 1))
+	is := indexOnlyOf(t, d, &db.Options{FS: fsys})
+	b, err := record.Get(db.State(is).Engine.DB, codec.CollectionKey(codec.KindCollection, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,27 +215,27 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 // Verify finds in an index-only collection what should not be there, and codes that are
 // not those of their labels.
 func TestVerifyIndexOnly(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	fsys := vfs.NewMem()
-	d := manyKinds(t, &Options{FS: fsys})
-	is := indexOnlyOf(t, d, &Options{FS: fsys})
-	v := checkSound(t, is, "as it is")
-	s, err := mustCollection(t, is, "main").Stats()
+	d := manyKinds(t, &db.Options{FS: fsys})
+	is := indexOnlyOf(t, d, &db.Options{FS: fsys})
+	v := dbkit.CheckSound(t, is, "as it is")
+	s, err := dbkit.MustCollection(t, is, "main").Stats()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if whole := checkSound(t, d, "the original"); v.CodesUnchecked == 0 || v.CodesChecked == 0 || v.CodesChecked+v.CodesUnchecked != whole.CodesChecked+whole.CodesUnchecked {
+	if whole := dbkit.CheckSound(t, d, "the original"); v.CodesUnchecked == 0 || v.CodesChecked == 0 || v.CodesChecked+v.CodesUnchecked != whole.CodesChecked+whole.CodesUnchecked {
 		t.Errorf("%+v, of the whole %+v; %+v", v, whole, s)
 	}
 	copied := func(key []byte) []byte {
-		b, err := record.Get(d.state.Engine.DB, key)
+		b, err := record.Get(db.State(d).Engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v", key, err)
 		}
 		return b
 	}
 	first := func(prefix []byte) (key []byte) {
-		if err := record.ForEach(d.state.Engine.DB, prefix, func(k, _ []byte) error {
+		if err := record.ForEach(db.State(d).Engine.DB, prefix, func(k, _ []byte) error {
 			key = append([]byte{}, k...)
 			return record.ErrStopped
 		}); !errors.Is(err, record.ErrStopped) {
@@ -244,7 +247,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	labelled := allItems(t, mustCollection(t, d, "main"))[1]
+	labelled := dbkit.AllItems(t, dbkit.MustCollection(t, d, "main"))[1]
 	if labelled.Codes["image"].From != "labels" {
 		t.Fatalf("%+v", labelled)
 	}
@@ -261,17 +264,17 @@ func TestVerifyIndexOnly(t *testing.T) {
 		"labels":     {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil), "of labels, and it has none"},
 		"code":       {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}), "it is not that of its labels"},
 	} {
-		before, err := record.Get(is.state.Engine.DB, c.key)
+		before, err := record.Get(db.State(is).Engine.DB, c.key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.value == nil {
 			c.value = copied(c.key)
 		}
-		if err := is.state.Engine.DB.Set(c.key, c.value, nil); err != nil {
+		if err := db.State(is).Engine.DB.Set(c.key, c.value, nil); err != nil {
 			t.Fatal(err)
 		}
-		all, _ := findings(t, is, VerifyOptions{Deep: true})
+		all, _ := dbkit.Findings(t, is, db.VerifyOptions{Deep: true})
 		found := false
 		for _, f := range all {
 			found = found || strings.Contains(f.Problem, c.says) && f.Collection == "main"
@@ -280,15 +283,15 @@ func TestVerifyIndexOnly(t *testing.T) {
 			t.Errorf("%s: %v", what, all)
 		}
 		if before == nil {
-			err = is.state.Engine.DB.Delete(c.key, nil)
+			err = db.State(is).Engine.DB.Delete(c.key, nil)
 		} else {
-			err = is.state.Engine.DB.Set(c.key, before, pebble.Sync)
+			err = db.State(is).Engine.DB.Set(c.key, before, pebble.Sync)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	checkSound(t, is, "as it was")
+	dbkit.CheckSound(t, is, "as it was")
 }
 
 func mustRecord(t testing.TB, labels []uint32) []byte {
@@ -303,29 +306,29 @@ func mustRecord(t testing.TB, labels []uint32) []byte {
 // Rows that wait for another code, as a label of theirs has just got a direction, keep the
 // one that they have: nothing in the background gives them another.
 func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	var log strings.Builder
 	fsys := vfs.NewMem()
 	d, items := openForCheckpoints(t, fsys)
 	defer d.Close()
-	c := mustCollection(t, d, "main")
+	c := dbkit.MustCollection(t, d, "main")
 	for _, it := range items[:20] {
 		it.Labels = []string{"grown"}
 	}
 	putAll(t, c, items[:20])
-	if err := c.taught().GrowLabels(ctx, 0, new(Update)); err != nil {
+	if err := taught(c).GrowLabels(ctx, 0, new(db.Update)); err != nil {
 		t.Fatal(err)
 	}
 	before := sayings(t, c, items, false)
-	is := indexOnlyOf(t, d, &Options{FS: fsys, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
-	only := mustCollection(t, is, "main")
+	is := indexOnlyOf(t, d, &db.Options{FS: fsys, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	only := dbkit.MustCollection(t, is, "main")
 	spaces, err := only.Spaces(ctx)
 	if err != nil || spaces[0].Recode != 20 {
 		t.Fatalf("%+v, %v", spaces, err)
 	}
-	checkSound(t, is, "as it is")
+	dbkit.CheckSound(t, is, "as it is")
 	sameSayings(t, before, sayings(t, only, items, false))
-	mustClose(t, is)
+	dbkit.MustClose(t, is)
 	if log.Len() > 0 {
 		t.Errorf("in the background: %s", &log)
 	}

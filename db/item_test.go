@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -8,40 +8,43 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 func TestPutRefusesBadItems(t *testing.T) {
-	d, c := openPairs(t)
-	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	d, c := dbkit.OpenPairs(t)
+	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	long := strings.Repeat("x", 1<<21)
 	for name, tc := range map[string]struct {
-		c    *Collection
-		item Item
+		c    *db.Collection
+		item db.Item
 		says []string
 	}{
-		"key too long":       {c, Item{Key: long[:MaxKeyBytes+1]}, []string{"key"}},
-		"key not UTF-8":      {c, Item{Key: "\xff"}, []string{"key", "UTF-8"}},
-		"unknown modality":   {c, Item{Key: "k", Vectors: map[string][]float32{"smell": {1}}}, []string{`"smell"`, "image, text", "k"}},
-		"wrong dimension":    {c, Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}}, []string{`"text"`, "5 dimensions", "2", "k"}},
-		"NaN":                {c, Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, nan, 4, 5}}}, []string{`"text"`, "dimension 2", "NaN"}},
-		"Inf":                {c, Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, 3, 4, inf}}}, []string{"dimension 4", "-Inf"}},
-		"empty label":        {c, Item{Key: "k", Labels: []string{"a", ""}}, []string{"label"}},
-		"label not UTF-8":    {c, Item{Key: "k", Labels: []string{"\xff"}}, []string{"label"}},
-		"unknown field":      {c, Item{Key: "k", Fields: map[string]any{"size": 1}}, []string{`"size"`, "year"}},
-		"type of field":      {c, Item{Key: "k", Fields: map[string]any{"year": "new"}}, []string{`"year"`, "int", "string"}},
-		"float of field NaN": {c, Item{Key: "k", Fields: map[string]any{"price": math.NaN()}}, []string{`"price"`, "NaN"}},
-		"long field":         {c, Item{Key: "k", Fields: map[string]any{"title": long}}, []string{`"title"`}},
-		"code too short":     {codes, Item{Key: "k", Code: []byte{1}}, []string{"1 bytes", "2 (16 bits)"}},
-		"no code":            {codes, Item{Key: "k"}, []string{"0 bytes"}},
-		"vectors with codes": {codes, Item{Key: "k", Code: []byte{1, 2}, Vectors: map[string][]float32{"text": {1}}}, []string{"bring codes"}},
+		"key too long":       {c, db.Item{Key: long[:db.MaxKeyBytes+1]}, []string{"key"}},
+		"key not UTF-8":      {c, db.Item{Key: "\xff"}, []string{"key", "UTF-8"}},
+		"unknown modality":   {c, db.Item{Key: "k", Vectors: map[string][]float32{"smell": {1}}}, []string{`"smell"`, "image, text", "k"}},
+		"wrong dimension":    {c, db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}}, []string{`"text"`, "5 dimensions", "2", "k"}},
+		"NaN":                {c, db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, nan, 4, 5}}}, []string{`"text"`, "dimension 2", "NaN"}},
+		"Inf":                {c, db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, 3, 4, inf}}}, []string{"dimension 4", "-Inf"}},
+		"empty label":        {c, db.Item{Key: "k", Labels: []string{"a", ""}}, []string{"label"}},
+		"label not UTF-8":    {c, db.Item{Key: "k", Labels: []string{"\xff"}}, []string{"label"}},
+		"unknown field":      {c, db.Item{Key: "k", Fields: map[string]any{"size": 1}}, []string{`"size"`, "year"}},
+		"type of field":      {c, db.Item{Key: "k", Fields: map[string]any{"year": "new"}}, []string{`"year"`, "int", "string"}},
+		"float of field NaN": {c, db.Item{Key: "k", Fields: map[string]any{"price": math.NaN()}}, []string{`"price"`, "NaN"}},
+		"long field":         {c, db.Item{Key: "k", Fields: map[string]any{"title": long}}, []string{`"title"`}},
+		"code too short":     {codes, db.Item{Key: "k", Code: []byte{1}}, []string{"1 bytes", "2 (16 bits)"}},
+		"no code":            {codes, db.Item{Key: "k"}, []string{"0 bytes"}},
+		"vectors with codes": {codes, db.Item{Key: "k", Code: []byte{1, 2}, Vectors: map[string][]float32{"text": {1}}}, []string{"bring codes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.c.Put(ctx, &tc.item)
-			if !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, db.ErrInvalid) {
 				t.Fatalf("got %v", err)
 			}
 			for _, s := range tc.says {
@@ -57,12 +60,12 @@ func TestPutRefusesBadItems(t *testing.T) {
 			}
 		})
 	}
-	var de *DimensionError
-	_, err = c.Put(ctx, &Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}})
-	if !errors.As(err, &de) || *de != (DimensionError{Modality: "text", Got: 2, Want: 5}) {
+	var de *db.DimensionError
+	_, err = c.Put(ctx, &db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}})
+	if !errors.As(err, &de) || *de != (db.DimensionError{Modality: "text", Got: 2, Want: 5}) {
 		t.Errorf("%#v", err)
 	}
-	var ie *ItemError
+	var ie *db.ItemError
 	if !errors.As(err, &ie) || ie.Key != "k" {
 		t.Errorf("%#v", err)
 	}
@@ -70,29 +73,29 @@ func TestPutRefusesBadItems(t *testing.T) {
 
 // A bad item spoils its own batch and no other.
 func TestBatchIsAllOrNothing(t *testing.T) {
-	d, c := openPairs(t)
+	d, c := dbkit.OpenPairs(t)
 	b := d.NewBatch()
-	if err := b.Put(c, &Item{Key: "good"}); err != nil {
+	if err := b.Put(c, &db.Item{Key: "good"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Put(c, &Item{Key: "bad", Labels: []string{""}}); !errors.Is(err, ErrInvalid) {
+	if err := b.Put(c, &db.Item{Key: "bad", Labels: []string{""}}); !errors.Is(err, db.ErrInvalid) {
 		t.Fatal(err)
 	}
-	if err := b.Put(c, &Item{Key: "good too"}); !errors.Is(err, ErrInvalid) {
+	if err := b.Put(c, &db.Item{Key: "good too"}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("after a bad item: %v", err)
 	}
-	if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) {
+	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("commit: %v", err)
 	}
 	if n, _ := c.Count(); n != 0 {
 		t.Errorf("%d items", n)
 	}
 	b = d.NewBatch()
-	b.Put(c, &Item{Key: "good"})
+	b.Put(c, &db.Item{Key: "good"})
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) {
+	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("second commit: %v", err)
 	}
 	if n, _ := c.Count(); n != 1 {
@@ -101,18 +104,18 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 }
 
 func TestNothingPanics(t *testing.T) {
-	d, c := openPairs(t)
-	var none Batch
+	d, c := dbkit.OpenPairs(t)
+	var none db.Batch
 	for what, err := range map[string]error{
-		"Put nil":                 second(c.Put(ctx, nil)),
-		"Merge nil":               second(c.Merge(ctx, nil)),
-		"Batch.Put to nil":        d.NewBatch().Put(nil, &Item{Key: "k"}),
+		"Put nil":                 dbkit.Second(c.Put(ctx, nil)),
+		"Merge nil":               dbkit.Second(c.Merge(ctx, nil)),
+		"Batch.Put to nil":        d.NewBatch().Put(nil, &db.Item{Key: "k"}),
 		"Batch.Delete from nil":   d.NewBatch().Delete(nil, "k"),
-		"zero Batch.Put":          none.Put(c, &Item{Key: "k"}),
+		"zero Batch.Put":          none.Put(c, &db.Item{Key: "k"}),
 		"zero Batch.Commit":       none.Commit(ctx),
-		"Delete of the empty key": second(c.Delete(ctx, "")),
+		"Delete of the empty key": dbkit.Second(c.Delete(ctx, "")),
 	} {
-		if !errors.Is(err, ErrInvalid) {
+		if !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -125,7 +128,7 @@ func TestNothingPanics(t *testing.T) {
 }
 
 func TestSchemaIsACopy(t *testing.T) {
-	_, c := openPairs(t)
+	_, c := dbkit.OpenPairs(t)
 	s, err := c.Schema()
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +139,7 @@ func TestSchemaIsACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	stats.Fields[0].Name = "gotcha"
-	_, err = c.Put(ctx, &Item{Key: "k", Vectors: map[string][]float32{"image": make([]float32, 8)}, Fields: map[string]any{"year": 1}})
+	_, err = c.Put(ctx, &db.Item{Key: "k", Vectors: map[string][]float32{"image": make([]float32, 8)}, Fields: map[string]any{"year": 1}})
 	if err != nil {
 		t.Error(err)
 	}
@@ -145,18 +148,18 @@ func TestSchemaIsACopy(t *testing.T) {
 // A merge with nothing cannot make an item without a code, whatever else is in
 // the batch.
 func TestCodesOnlyItemsHaveCodes(t *testing.T) {
-	d, c := openCodes(t)
+	d, c := dbkit.OpenCodes(t)
 	b := d.NewBatch()
-	b.Put(c, &Item{Code: []byte{1, 2}})
-	b.Merge(c, &Item{})
-	if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) {
+	b.Put(c, &db.Item{Code: []byte{1, 2}})
+	b.Merge(c, &db.Item{})
+	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("merge without key and code: %v", err)
 	}
 	b = d.NewBatch()
-	b.Put(c, &Item{Key: "k", Code: []byte{1, 2}})
+	b.Put(c, &db.Item{Key: "k", Code: []byte{1, 2}})
 	b.Delete(c, "k")
-	b.Merge(c, &Item{Key: "k"})
-	if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) {
+	b.Merge(c, &db.Item{Key: "k"})
+	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("merge after a delete: %v", err)
 	}
 	if n, _ := c.Count(); n != 0 {
@@ -165,17 +168,17 @@ func TestCodesOnlyItemsHaveCodes(t *testing.T) {
 }
 
 func TestMergeTakesAwayWhatIsEmpty(t *testing.T) {
-	_, c := openPairs(t)
-	if _, err := c.Put(ctx, &Item{Key: "k", Labels: []string{"a"}, Payload: []byte("p")}); err != nil {
+	_, c := dbkit.OpenPairs(t)
+	if _, err := c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a"}, Payload: []byte("p")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Merge(ctx, &Item{Key: "k"}); err != nil {
+	if _, err := c.Merge(ctx, &db.Item{Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	if it, _ := c.Get(ctx, "k"); len(it.Labels) != 1 || string(it.Payload) != "p" {
 		t.Errorf("after merging nothing: %+v", it)
 	}
-	if _, err := c.Merge(ctx, &Item{Key: "k", Labels: []string{}, Payload: []byte{}}); err != nil {
+	if _, err := c.Merge(ctx, &db.Item{Key: "k", Labels: []string{}, Payload: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 	if it, _ := c.Get(ctx, "k"); len(it.Labels) != 0 || len(it.Payload) != 0 {
@@ -184,11 +187,11 @@ func TestMergeTakesAwayWhatIsEmpty(t *testing.T) {
 }
 
 func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
-	d, c := openPairs(t)
+	d, c := dbkit.OpenPairs(t)
 	b := d.NewBatch()
-	b.Put(c, &Item{Key: "1"})
+	b.Put(c, &db.Item{Key: "1"})
 	for range 3 {
-		b.Put(c, &Item{Payload: []byte("p")})
+		b.Put(c, &db.Item{Payload: []byte("p")})
 	}
 	if keys := b.Keys(); keys != nil {
 		t.Errorf("keys before the commit: %q", keys)
@@ -199,15 +202,15 @@ func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
 	if keys, want := b.Keys(), []string{"1", "0", "2", "3"}; !slices.Equal(keys, want) {
 		t.Errorf("keys of the batch %v, want %v", keys, want)
 	}
-	key, err := c.Put(ctx, &Item{Labels: []string{"a"}})
+	key, err := c.Put(ctx, &db.Item{Labels: []string{"a"}})
 	if key != "4" || err != nil {
 		t.Errorf("the key is %q, %v", key, err)
 	}
-	if key, err := c.Merge(ctx, &Item{Key: "1", Labels: []string{"b"}}); key != "1" || err != nil {
+	if key, err := c.Merge(ctx, &db.Item{Key: "1", Labels: []string{"b"}}); key != "1" || err != nil {
 		t.Errorf("the key of a merged item is %q, %v", key, err)
 	}
 	var keys []string
-	for _, it := range allItems(t, c) {
+	for _, it := range dbkit.AllItems(t, c) {
 		keys = append(keys, it.Key)
 	}
 	if want := []string{"1", "0", "2", "3", "4"}; !slices.Equal(keys, want) {
@@ -218,31 +221,31 @@ func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
 // An item with neither a key nor anything else is a mistake, however it is put. One of a
 // key alone is an item, which can be merged with what it is to have.
 func TestItemsWithNothing(t *testing.T) {
-	d, c := openPairs(t)
-	im, err := c.NewImport(ctx, ImportOptions{Source: "nothing"})
+	d, c := dbkit.OpenPairs(t)
+	im, err := c.NewImport(ctx, db.ImportOptions{Source: "nothing"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer im.Close()
-	nothing := &Item{Labels: []string{}, Vectors: map[string][]float32{}, Code: []byte{1}} // a code is ignored here
+	nothing := &db.Item{Labels: []string{}, Vectors: map[string][]float32{}, Code: []byte{1}} // a code is ignored here
 	for how, err := range map[string]error{
-		"put":          second(c.Put(ctx, nothing)),
-		"merge":        second(c.Merge(ctx, nothing)),
-		"batch":        d.NewBatch().Put(c, &Item{}),
-		"merging many": d.NewBatch().Merge(c, &Item{}),
-		"import":       im.Put(&Item{}),
+		"put":          dbkit.Second(c.Put(ctx, nothing)),
+		"merge":        dbkit.Second(c.Merge(ctx, nothing)),
+		"batch":        d.NewBatch().Put(c, &db.Item{}),
+		"merging many": d.NewBatch().Merge(c, &db.Item{}),
+		"import":       im.Put(&db.Item{}),
 	} {
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "nothing in it") {
+		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "nothing in it") {
 			t.Errorf("%s: %v", how, err)
 		}
 	}
 	if n, _ := c.Count(); n != 0 {
 		t.Errorf("%d items", n)
 	}
-	if key, err := c.Put(ctx, &Item{Key: "k"}); key != "k" || err != nil {
+	if key, err := c.Put(ctx, &db.Item{Key: "k"}); key != "k" || err != nil {
 		t.Errorf("a key alone: %q, %v", key, err)
 	}
-	if key, err := c.Put(ctx, &Item{Sparse: map[string]Sparse{"text": {}}}); key != "0" || err != nil {
+	if key, err := c.Put(ctx, &db.Item{Sparse: map[string]db.Sparse{"text": {}}}); key != "0" || err != nil {
 		t.Errorf("an empty text: %q, %v", key, err)
 	}
 }
@@ -250,13 +253,13 @@ func TestItemsWithNothing(t *testing.T) {
 // The keys of thousands of new items, which are stored in another way, are in the batch,
 // too.
 func TestKeysOfManyItems(t *testing.T) {
-	_, c := openCodes(t)
-	d := c.db
+	_, c := dbkit.OpenCodes(t)
+	d := db.Of(c)
 	n := bulkItems + 10
 	for _, given := range []bool{false, true} { // an item with a key makes the difference
 		b := d.NewBatch()
 		for i := range n {
-			it := &Item{Code: []byte{byte(i), byte(i >> 8)}}
+			it := &db.Item{Code: []byte{byte(i), byte(i >> 8)}}
 			if given && i == 5 {
 				it.Key = "five"
 			}
@@ -280,10 +283,10 @@ func TestKeysOfManyItems(t *testing.T) {
 }
 
 func TestLabelsKeepTheirOrder(t *testing.T) {
-	d, c := openPairs(t)
+	d, c := dbkit.OpenPairs(t)
 	b := d.NewBatch()
 	b.RegisterLabels(c, []string{"z", "y"})
-	b.Put(c, &Item{Key: "k", Labels: []string{"a", "y", "a"}})
+	b.Put(c, &db.Item{Key: "k", Labels: []string{"a", "y", "a"}})
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -301,8 +304,8 @@ func TestLabelsKeepTheirOrder(t *testing.T) {
 }
 
 func TestItemsBelongToTheirOwners(t *testing.T) {
-	_, c := openPairs(t)
-	it := &Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, 3, 4, 5}}, Payload: []byte("abc")}
+	_, c := dbkit.OpenPairs(t)
+	it := &db.Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, 3, 4, 5}}, Payload: []byte("abc")}
 	if _, err := c.Put(ctx, it); err != nil {
 		t.Fatal(err)
 	}
@@ -321,36 +324,36 @@ func TestItemsBelongToTheirOwners(t *testing.T) {
 }
 
 func TestSchemaRefuses(t *testing.T) {
-	d, _ := openPairs(t)
-	for name, s := range map[string]Schema{
+	d, _ := dbkit.OpenPairs(t)
+	for name, s := range map[string]db.Schema{
 		"nothing":        {},
-		"both":           {Bits: 8, Modalities: []Modality{{Name: "a", Dim: 1}}},
+		"both":           {Bits: 8, Modalities: []db.Modality{{Name: "a", Dim: 1}}},
 		"bits":           {Bits: 12},
-		"no dimension":   {Modalities: []Modality{{Name: "a", Dim: 0}}},
-		"a name twice":   {Modalities: []Modality{{Name: "a", Dim: 1}, {Name: "a", Dim: 2}}},
-		"field as well":  {Modalities: []Modality{{Name: "a", Dim: 1}}, Fields: []Field{{"a", Int, false}}},
-		"empty name":     {Modalities: []Modality{{Name: "", Dim: 1}}},
-		"name with =":    {Modalities: []Modality{{Name: "a=b", Dim: 1}}},
-		"type of field":  {Modalities: []Modality{{Name: "a", Dim: 1}}, Fields: []Field{{"f", "date", false}}},
-		"starts with 1":  {Modalities: []Modality{{Name: "1a", Dim: 1}}},
-		"many":           {Modalities: make([]Modality, MaxModalities+1)},
+		"no dimension":   {Modalities: []db.Modality{{Name: "a", Dim: 0}}},
+		"a name twice":   {Modalities: []db.Modality{{Name: "a", Dim: 1}, {Name: "a", Dim: 2}}},
+		"field as well":  {Modalities: []db.Modality{{Name: "a", Dim: 1}}, Fields: []db.Field{{"a", db.Int, false}}},
+		"empty name":     {Modalities: []db.Modality{{Name: "", Dim: 1}}},
+		"name with =":    {Modalities: []db.Modality{{Name: "a=b", Dim: 1}}},
+		"type of field":  {Modalities: []db.Modality{{Name: "a", Dim: 1}}, Fields: []db.Field{{"f", "date", false}}},
+		"starts with 1":  {Modalities: []db.Modality{{Name: "1a", Dim: 1}}},
+		"many":           {Modalities: make([]db.Modality, db.MaxModalities+1)},
 		"negative bits":  {Bits: -8},
-		"too many dims":  {Modalities: []Modality{{Name: "a", Dim: MaxDim + 1}}},
-		"name too long":  {Modalities: []Modality{{Name: strings.Repeat("a", MaxNameBytes+1), Dim: 1}}},
-		"field no name":  {Bits: 8, Fields: []Field{{"", Int, false}}},
-		"not UTF-8 name": {Modalities: []Modality{{Name: "\xff", Dim: 1}}},
+		"too many dims":  {Modalities: []db.Modality{{Name: "a", Dim: db.MaxDim + 1}}},
+		"name too long":  {Modalities: []db.Modality{{Name: strings.Repeat("a", db.MaxNameBytes+1), Dim: 1}}},
+		"field no name":  {Bits: 8, Fields: []db.Field{{"", db.Int, false}}},
+		"not UTF-8 name": {Modalities: []db.Modality{{Name: "\xff", Dim: 1}}},
 	} {
-		if _, err := d.CreateCollection(ctx, "other", s); !errors.Is(err, ErrInvalid) {
+		if _, err := d.CreateCollection(ctx, "other", s); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := d.CreateCollection(ctx, "main", pairsSchema); !errors.Is(err, ErrExists) {
+	if _, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema); !errors.Is(err, db.ErrExists) {
 		t.Errorf("a collection twice: %v", err)
 	}
-	if _, err := d.CreateCollection(ctx, "a b", pairsSchema); !errors.Is(err, ErrInvalid) {
+	if _, err := d.CreateCollection(ctx, "a b", dbkit.PairsSchema); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("a name with a blank: %v", err)
 	}
-	if _, err := d.Collection("other"); !errors.Is(err, ErrNotFound) {
+	if _, err := d.Collection("other"); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("a refused collection: %v", err)
 	}
 	names, err := d.Collections()

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
@@ -20,17 +22,17 @@ import (
 // writes of all kinds are refused, and go on when there is room.
 func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 	disk := &everySecondTable{FS: vfs.NewMem()}
-	d := mustOpen(t, "db", &Options{FS: disk})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
 	large := func(i int) error {
-		return second(c.Put(ctx, &Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8), Payload: testfs.Noise(1<<20, uint64(i))}))
+		return dbkit.Second(c.Put(ctx, &db.Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8), Payload: testfs.Noise(1<<20, uint64(i))}))
 	}
 	bulk := func() error {
 		b := d.NewBatch()
-		for _, it := range codeItems(2*bulkItems, 64, 1, func(i int) string { return fmt.Sprint("bulk", i) }) {
+		for _, it := range dbkit.CodeItems(2*bulkItems, 64, 1, func(i int) string { return fmt.Sprint("bulk", i) }) {
 			if err := b.Put(c, it); err != nil {
 				return err
 			}
@@ -43,14 +45,14 @@ func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 		}
 	}
 	disk.full.Store(true)
-	if err := d.Compact(ctx); !errors.Is(err, ErrDiskFull) {
+	if err := d.Compact(ctx); !errors.Is(err, db.ErrDiskFull) {
 		t.Errorf("compact: %v", err)
 	}
-	if err := bulk(); !errors.Is(err, ErrDiskFull) {
+	if err := bulk(); !errors.Is(err, db.ErrDiskFull) {
 		t.Errorf("bulk: %v", err)
 	}
 	for i := 8; ; i++ { // memory must not fill up either
-		if err := large(i); errors.Is(err, ErrDiskFull) {
+		if err := large(i); errors.Is(err, db.ErrDiskFull) {
 			break
 		} else if err != nil || i > 500 {
 			t.Fatal(i, err)
@@ -62,14 +64,14 @@ func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, ErrDiskFull) {
+		if !errors.Is(err, db.ErrDiskFull) {
 			t.Fatal(err)
 		}
 	}
 	if it, err := c.Get(ctx, "large7"); err != nil || !slices.Equal(it.Payload, testfs.Noise(1<<20, 7)) {
 		t.Error("an item is another one", err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // everySecondTable has room for every second table that is made while it is full.
@@ -90,13 +92,13 @@ func (f *everySecondTable) Create(name string, c vfs.DiskWriteCategory) (vfs.Fil
 // of these, and are refused then. Reads and deletions go on.
 func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 	fs := vfs.NewMem()
-	d := mustOpen(t, "db", &Options{FS: fs})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
 	put := func(key int) error {
-		return second(c.Put(ctx, &Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key), byte(key >> 8), 1, 2, 3, 4, 5, 6}, Payload: testfs.Noise(100, uint64(key))}))
+		return dbkit.Second(c.Put(ctx, &db.Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key), byte(key >> 8), 1, 2, 3, 4, 5, 6}, Payload: testfs.Noise(100, uint64(key))}))
 	}
 	for round := range 2 {
 		for i := range 300 {
@@ -104,11 +106,11 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := d.state.Engine.FlushAll(ctx); err != nil {
+		if err := db.State(d).Engine.FlushAll(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	// Items are in the first half of a table, in the order of their rows, so that what is
 	// damaged is no key that is written again.
 	names, err := fs.List("db/" + store.StoreName)
@@ -123,17 +125,17 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 	}
 	testfs.Flip(t, fs, filepath.Join("db", store.StoreName, newest), 9_000)
 
-	d = mustOpen(t, "db", &Options{FS: fs})
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	defer d.Close()
-	c = mustCollection(t, d, "main")
+	c = dbkit.MustCollection(t, d, "main")
 	for i := 0; ; i++ {
-		if err := put(50_000 + i); errors.Is(err, ErrCorrupt) {
+		if err := put(50_000 + i); errors.Is(err, db.ErrCorrupt) {
 			t.Logf("refused after %d flushes: %v", i, err)
 			break
 		} else if err != nil || i > 100 {
 			t.Fatal(i, err)
 		}
-		if err := d.state.Engine.FlushAll(ctx); err != nil {
+		if err := db.State(d).Engine.FlushAll(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -8,22 +8,25 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // Whatever the budget of the cache of keys, hits have the right keys, and memory
 // stays within it.
 func TestKeysStayWithinTheirBudget(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, budget := range []int64{1, 4000, 20_000, 1 << 20} {
-		d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), KeyCacheBytes: budget})
-		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), KeyCacheBytes: budget})
+		c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 		if err != nil {
 			t.Fatal(err)
 		}
 		key := func(i int) string { return fmt.Sprint(strings.Repeat("long ", i%7), i) }
-		var items []*Item
+		var items []*db.Item
 		for i := range 3000 {
-			items = append(items, &Item{Key: key(i), Code: []byte{byte(i), byte(i >> 8)}})
+			items = append(items, &db.Item{Key: key(i), Code: []byte{byte(i), byte(i >> 8)}})
 		}
 		putAll(t, c, items)
 		var wg sync.WaitGroup
@@ -31,7 +34,7 @@ func TestKeysStayWithinTheirBudget(t *testing.T) {
 			wg.Go(func() {
 				for i := range 300 {
 					n := (i*769 + g*31) % 3000
-					res, err := c.Search(ctx, Query{Code: items[n].Code, K: 3})
+					res, err := c.Search(ctx, db.Query{Code: items[n].Code, K: 3})
 					if err != nil || res.Hits[0].Key != key(n) {
 						t.Errorf("item %d: %v, %v", n, res, err)
 						return
@@ -46,7 +49,7 @@ func TestKeysStayWithinTheirBudget(t *testing.T) {
 		}
 		wg.Wait()
 		held := int64(0)
-		for _, k := range d.search.Keys.Collections {
+		for _, k := range db.SearchTools(d).Keys.Collections {
 			for _, br := range *k.Top.Load() {
 				for i := range br {
 					if b := br[i].Load(); b != nil {
@@ -62,17 +65,17 @@ func TestKeysStayWithinTheirBudget(t *testing.T) {
 		if budget == 1<<20 && held == 0 {
 			t.Error("no key is held")
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 }
 
 // Rows that come to a block that is held are found, those that go are not, and
 // a snapshot still knows them.
 func TestKeysOfRowsThatComeAndGo(t *testing.T) {
-	d, c := openCoded(t, 8)
-	putAll(t, c, []*Item{{Key: "a", Code: []byte{1}}, {Key: "b", Code: []byte{1}}})
-	keys := func(c *Collection) string {
-		res, err := c.Search(ctx, Query{Code: []byte{1}})
+	d, c := dbkit.OpenCoded(t, 8)
+	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1}}, {Key: "b", Code: []byte{1}}})
+	keys := func(c *db.Collection) string {
+		res, err := c.Search(ctx, db.Query{Code: []byte{1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,11 +97,11 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, []*Item{{Key: "c", Code: []byte{1}}, {Key: "d", Code: []byte{3}}})
+	putAll(t, c, []*db.Item{{Key: "c", Code: []byte{1}}, {Key: "d", Code: []byte{3}}})
 	if _, err := c.Delete(ctx, "a"); err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, []*Item{{Key: "a", Code: []byte{1}}}) // in another row
+	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1}}}) // in another row
 	for range 2 {
 		if got := keys(c); got != "b c a d" {
 			t.Error(got)
@@ -107,14 +110,14 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 			t.Errorf("in the snapshot: %s", got)
 		}
 	}
-	now, release, err := d.state.Acquire()
+	now, release, err := db.State(d).Acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	d.search.Keys.Clear()
+	db.SearchTools(d).Keys.Clear()
 	for _, row := range []uint32{0, 9, 1 << 20} { // gone, never there
-		if key, err := d.search.Keys.Get(now.Snap, c.id, row); !errors.Is(err, ErrCorrupt) {
+		if key, err := db.SearchTools(d).Keys.Get(now.Snap, db.Inside(c).ID, row); !errors.Is(err, db.ErrCorrupt) {
 			t.Errorf("row %d: %q, %v", row, key, err)
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package db
+package db_test
 
 import (
 	"errors"
@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -23,17 +25,17 @@ import (
 func TestPipesInPlaceOfFiles(t *testing.T) {
 	root := t.TempDir()
 	from := filepath.Join(root, "from")
-	d := mustOpen(t, from, nil)
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	d := dbkit.MustOpen(t, from, nil)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, codeItems(5, 64, 1, nil))
-	im, err := c.NewImport(ctx, ImportOptions{Source: "x"})
+	putAll(t, c, dbkit.CodeItems(5, 64, 1, nil))
+	im, err := c.NewImport(ctx, db.ImportOptions{Source: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, it := range codeItems(5, 64, 2, nil) {
+	for _, it := range dbkit.CodeItems(5, 64, 2, nil) {
 		if err := im.Put(it); err != nil {
 			t.Fatal(err)
 		}
@@ -41,23 +43,26 @@ func TestPipesInPlaceOfFiles(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 
 	verbs := map[string]func(dir string) error{
 		"verify": func(dir string) error {
-			_, err := VerifyFolder(ctx, dir, nil, VerifyOptions{}, func(f Finding) error { return fault.Corrupt(errors.New(f.String()), "verified") })
+			_, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, func(f db.Finding) error { return fault.Corrupt(errors.New(f.String()), "verified") })
 			return err
 		},
-		"repair": func(dir string) error { _, err := Repair(ctx, dir, nil, RepairOptions{DryRun: true}, nil); return err },
+		"repair": func(dir string) error {
+			_, err := db.Repair(ctx, dir, nil, db.RepairOptions{DryRun: true}, nil)
+			return err
+		},
 		"open, and go on with an import": func(dir string) error {
-			d, err := Open(dir, nil)
+			d, err := db.Open(dir, nil)
 			if err != nil {
 				return err
 			}
 			c, err := d.Collection("main")
 			if err == nil {
-				var im *Import
-				if im, err = c.NewImport(ctx, ImportOptions{Source: "x"}); err == nil {
+				var im *db.Import
+				if im, err = c.NewImport(ctx, db.ImportOptions{Source: "x"}); err == nil {
 					err = im.Close()
 				}
 			}
@@ -80,7 +85,7 @@ func TestPipesInPlaceOfFiles(t *testing.T) {
 				switch {
 				case err == nil && what == "verify" && isVerified(path):
 					t.Error("nothing is found")
-				case err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotDatabase):
+				case err != nil && !errors.Is(err, db.ErrCorrupt) && !errors.Is(err, db.ErrNotDatabase):
 					t.Error(err)
 				case err != nil && strings.Count(err.Error(), "fddhdb: ") > 1:
 					t.Errorf("prefix: %v", err)
@@ -129,9 +134,9 @@ func ending(t *testing.T, do func() error) error {
 // The same of what is in a repository.
 func TestPipesInARepository(t *testing.T) {
 	root := t.TempDir()
-	d := mustOpen(t, filepath.Join(root, "db"), nil)
-	defer mustClose(t, d)
-	if _, err := d.CreateCollection(ctx, "main", Schema{Bits: 64}); err != nil {
+	d := dbkit.MustOpen(t, filepath.Join(root, "db"), nil)
+	defer dbkit.MustClose(t, d)
+	if _, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64}); err != nil {
 		t.Fatal(err)
 	}
 	repository := filepath.Join(root, "backups")
@@ -139,7 +144,7 @@ func TestPipesInARepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := mustBackup(t, d, s, BackupOptions{})
+	m := mustBackup(t, d, s, db.BackupOptions{})
 	var paths []string
 	err = filepath.WalkDir(repository, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
@@ -156,11 +161,11 @@ func TestPipesInARepository(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, do := range map[string]func() error{
-			"backup": func() error { _, err := d.Backup(ctx, s, BackupOptions{}); return err },
+			"backup": func() error { _, err := d.Backup(ctx, s, db.BackupOptions{}); return err },
 			"prune":  func() error { _, err := backup.Prune(ctx, s, backup.PruneOptions{Keep: 1}); return err },
 			"verify": func() error { _, err := backup.Verify(ctx, s, backup.VerifyOptions{}, nil); return err },
 			"restore": func() error {
-				_, err := Restore(ctx, s, filepath.Join(root, "new"), nil, RestoreOptions{})
+				_, err := db.Restore(ctx, s, filepath.Join(root, "new"), nil, db.RestoreOptions{})
 				return err
 			},
 		} {

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
@@ -15,17 +17,17 @@ import (
 // for the bit, for hours in a block of this size.
 func TestFlippedBitInLargeBlock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	d := mustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, key := range []string{"whole", "damaged"} {
-		if _, err := c.Put(ctx, &Item{Key: key, Payload: testfs.Noise(1<<20+i*8<<20, uint64(i))}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: key, Payload: testfs.Noise(1<<20+i*8<<20, uint64(i))}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	tables, err := filepath.Glob(filepath.Join(dir, store.StoreName, "*.sst"))
 	if err != nil || len(tables) == 0 {
 		t.Fatal(tables, err)
@@ -43,7 +45,7 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 		}
 	}
 	findings := 0
-	_, err = VerifyFolder(ctx, dir, nil, VerifyOptions{Deep: true}, func(f Finding) error {
+	_, err = db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
 		if !strings.Contains(f.Problem, "checksum") || strings.Contains(f.Problem, "carrier") {
 			t.Errorf("%+v", f)
 		}
@@ -53,16 +55,16 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 	if err != nil || findings == 0 {
 		t.Errorf("%d findings, %v", findings, err)
 	}
-	d = mustOpen(t, dir, nil)
+	d = dbkit.MustOpen(t, dir, nil)
 	defer d.Close()
-	c = mustCollection(t, d, "main")
+	c = dbkit.MustCollection(t, d, "main")
 	if it, err := c.Get(ctx, "whole"); err != nil || len(it.Payload) != 1<<20 {
 		t.Error(err)
 	}
-	if _, err := c.Get(ctx, "damaged"); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), ".sst: block of ") || strings.Contains(err.Error(), "carrier") {
+	if _, err := c.Get(ctx, "damaged"); !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), ".sst: block of ") || strings.Contains(err.Error(), "carrier") {
 		t.Errorf("get: %v", err)
 	}
-	if err := d.Compact(ctx); !errors.Is(err, ErrCorrupt) {
+	if err := d.Compact(ctx); !errors.Is(err, db.ErrCorrupt) {
 		t.Errorf("compact: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -8,16 +8,19 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // Every limit at its edge, and one beyond, on every way in.
 func TestLimitsOfItems(t *testing.T) {
-	longTest(t)
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
+	dbkit.LongTest(t)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", Schema{
-		Modalities: []Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: MaxDim, Sparse: true}},
-		Fields:     []Field{{"text", String, false}, {"word", String, true}, {"n", Int, true}, {"x", Float, true}, {"b", Bool, false}},
+	c, err := d.CreateCollection(ctx, "main", db.Schema{
+		Modalities: []db.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: db.MaxDim, Sparse: true}},
+		Fields:     []db.Field{{"text", db.String, false}, {"word", db.String, true}, {"n", db.Int, true}, {"x", db.Float, true}, {"b", db.Bool, false}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -30,38 +33,38 @@ func TestLimitsOfItems(t *testing.T) {
 		return all
 	}
 	text := func(n int) string { return strings.Repeat("é", n/2) + strings.Repeat("x", n%2) }
-	field := func(name string, v any) *Item { return &Item{Key: "k", Fields: map[string]any{name: v}} }
-	for name, limit := range map[string]struct{ edge, beyond *Item }{
-		"key":           {&Item{Key: text(MaxKeyBytes)}, &Item{Key: text(MaxKeyBytes + 1)}},
-		"key of noise":  {nil, &Item{Key: "\xff"}},
-		"label":         {&Item{Key: "k", Labels: []string{text(MaxLabelBytes)}}, &Item{Key: "k", Labels: []string{text(MaxLabelBytes + 1)}}},
-		"no label":      {nil, &Item{Key: "k", Labels: []string{""}}},
-		"label, noise":  {nil, &Item{Key: "k", Labels: []string{"a\xc3"}}},
-		"labels":        {&Item{Key: "k", Labels: labels(MaxLabels)}, &Item{Key: "k", Labels: labels(MaxLabels + 1)}},
-		"field":         {field("text", text(MaxFieldBytes)), field("text", text(MaxFieldBytes+1))},
+	field := func(name string, v any) *db.Item { return &db.Item{Key: "k", Fields: map[string]any{name: v}} }
+	for name, limit := range map[string]struct{ edge, beyond *db.Item }{
+		"key":           {&db.Item{Key: text(db.MaxKeyBytes)}, &db.Item{Key: text(db.MaxKeyBytes + 1)}},
+		"key of noise":  {nil, &db.Item{Key: "\xff"}},
+		"label":         {&db.Item{Key: "k", Labels: []string{text(db.MaxLabelBytes)}}, &db.Item{Key: "k", Labels: []string{text(db.MaxLabelBytes + 1)}}},
+		"no label":      {nil, &db.Item{Key: "k", Labels: []string{""}}},
+		"label, noise":  {nil, &db.Item{Key: "k", Labels: []string{"a\xc3"}}},
+		"labels":        {&db.Item{Key: "k", Labels: labels(db.MaxLabels)}, &db.Item{Key: "k", Labels: labels(db.MaxLabels + 1)}},
+		"field":         {field("text", text(db.MaxFieldBytes)), field("text", text(db.MaxFieldBytes+1))},
 		"field, noise":  {nil, field("text", "\xff")},
-		"indexed field": {field("word", text(MaxIndexedBytes)), field("word", text(MaxIndexedBytes+1))},
+		"indexed field": {field("word", text(db.MaxIndexedBytes)), field("word", text(db.MaxIndexedBytes+1))},
 		"int":           {field("n", int64(math.MinInt64)), field("n", uint64(math.MaxUint64))},
 		"float":         {field("x", math.MaxFloat64), field("x", math.Inf(1))},
 		"no number":     {nil, field("x", math.NaN())},
 		"unknown field": {nil, field("y", 1)},
-		"payload":       {&Item{Key: "k", Payload: make([]byte, MaxPayloadBytes)}, &Item{Key: "k", Payload: make([]byte, MaxPayloadBytes+1)}},
+		"payload":       {&db.Item{Key: "k", Payload: make([]byte, db.MaxPayloadBytes)}, &db.Item{Key: "k", Payload: make([]byte, db.MaxPayloadBytes+1)}},
 		"dimension": {
-			&Item{Key: "k", Sparse: map[string]Sparse{"words": {Index: []uint32{MaxDim - 1}, Value: []float32{1}}}},
-			&Item{Key: "k", Sparse: map[string]Sparse{"words": {Index: []uint32{MaxDim}, Value: []float32{1}}}},
+			&db.Item{Key: "k", Sparse: map[string]db.Sparse{"words": {Index: []uint32{db.MaxDim - 1}, Value: []float32{1}}}},
+			&db.Item{Key: "k", Sparse: map[string]db.Sparse{"words": {Index: []uint32{db.MaxDim}, Value: []float32{1}}}},
 		},
 		"dimensions": {
-			&Item{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3}}},
-			&Item{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3, 4}}},
+			&db.Item{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3}}},
+			&db.Item{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3, 4}}},
 		},
 	} {
-		for way, put := range map[string]func(*Item) error{
-			"put":   func(it *Item) error { return second(c.Put(ctx, it)) },
-			"merge": func(it *Item) error { return second(c.Merge(ctx, it)) },
-			"bulk": func(it *Item) error {
+		for way, put := range map[string]func(*db.Item) error{
+			"put":   func(it *db.Item) error { return dbkit.Second(c.Put(ctx, it)) },
+			"merge": func(it *db.Item) error { return dbkit.Second(c.Merge(ctx, it)) },
+			"bulk": func(it *db.Item) error {
 				b := d.NewBatch()
 				for i := range bulkItems {
-					if err := b.Put(c, &Item{Key: fmt.Sprint(i)}); err != nil {
+					if err := b.Put(c, &db.Item{Key: fmt.Sprint(i)}); err != nil {
 						return err
 					}
 				}
@@ -76,7 +79,7 @@ func TestLimitsOfItems(t *testing.T) {
 					t.Errorf("%s, %s, at the edge: %v", name, way, err)
 				}
 			}
-			if err := put(limit.beyond); !errors.Is(err, ErrInvalid) || len(err.Error()) > 3<<10 || strings.Count(err.Error(), "fddhdb:") != 1 {
+			if err := put(limit.beyond); !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 3<<10 || strings.Count(err.Error(), "fddhdb:") != 1 {
 				t.Errorf("%s, %s, beyond: %.200v", name, way, err)
 			}
 		}
@@ -87,12 +90,12 @@ func TestLimitsOfItems(t *testing.T) {
 			}
 		}
 	}
-	long := text(MaxKeyBytes + 1)
+	long := text(db.MaxKeyBytes + 1)
 	for way, err := range map[string]error{
-		"delete":   second(c.Delete(ctx, long)),
-		"register": d.NewBatch().RegisterLabels(c, []string{text(MaxLabelBytes + 1)}),
+		"delete":   dbkit.Second(c.Delete(ctx, long)),
+		"register": d.NewBatch().RegisterLabels(c, []string{text(db.MaxLabelBytes + 1)}),
 	} {
-		if !errors.Is(err, ErrInvalid) {
+		if !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %.200v", way, err)
 		}
 	}
@@ -100,42 +103,42 @@ func TestLimitsOfItems(t *testing.T) {
 
 // A batch that can never be stored does not grow.
 func TestBatchEndsAtTheLimit(t *testing.T) {
-	d, c := openCodes(t)
+	d, c := dbkit.OpenCodes(t)
 	b := d.NewBatch()
-	b.bytes = MaxBulkBytes
+	db.HoldBytes(b, db.MaxBulkBytes)
 	for range 2 {
-		if err := b.Put(c, &Item{Code: []byte{1, 2}}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "split it") {
+		if err := b.Put(c, &db.Item{Code: []byte{1, 2}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "split it") {
 			t.Error(err)
 		}
 	}
-	if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) || b.Len() != 0 {
+	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) || b.Len() != 0 {
 		t.Errorf("%d changes, %v", b.Len(), err)
 	}
 }
 
 func TestLimitsOfBatches(t *testing.T) {
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, items := range []int{3, bulkItems} {
 		b := d.NewBatch()
 		for range items {
-			if err := b.Put(c, &Item{Code: []byte{1}}); err != nil {
+			if err := b.Put(c, &db.Item{Code: []byte{1}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		limit := MaxBatchBytes
+		limit := db.MaxBatchBytes
 		if items == bulkItems {
-			limit = MaxBulkBytes
+			limit = db.MaxBulkBytes
 		}
-		b.bytes = limit + 1 // gigabytes are too many for a test
-		if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "split it") {
+		db.HoldBytes(b, limit+1) // gigabytes are too many for a test
+		if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "split it") {
 			t.Errorf("%d items: %v", items, err)
 		}
-		b.bytes, b.done = limit, false
+		db.HoldBytes(b, limit)
 		if err := b.Commit(ctx); err != nil {
 			t.Errorf("%d items: %v", items, err)
 		}
@@ -143,65 +146,65 @@ func TestLimitsOfBatches(t *testing.T) {
 }
 
 func TestLimitsOfSchemas(t *testing.T) {
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer d.Close()
-	modalities := func(n int) Schema {
-		var s Schema
+	modalities := func(n int) db.Schema {
+		var s db.Schema
 		for i := range n {
-			s.Modalities = append(s.Modalities, Modality{Name: fmt.Sprint("m", i), Dim: 1})
+			s.Modalities = append(s.Modalities, db.Modality{Name: fmt.Sprint("m", i), Dim: 1})
 		}
 		return s
 	}
-	fields := func(n int) Schema {
-		s := Schema{Bits: 8}
+	fields := func(n int) db.Schema {
+		s := db.Schema{Bits: 8}
 		for i := range n {
-			s.Fields = append(s.Fields, Field{Name: fmt.Sprint("f", i), Type: Bool, Indexed: true})
+			s.Fields = append(s.Fields, db.Field{Name: fmt.Sprint("f", i), Type: db.Bool, Indexed: true})
 		}
 		return s
 	}
 	name := func(n int) string { return strings.Repeat("n", n) }
-	dim := func(n int) Schema { return Schema{Modalities: []Modality{{Name: "m", Dim: n}}} }
+	dim := func(n int) db.Schema { return db.Schema{Modalities: []db.Modality{{Name: "m", Dim: n}}} }
 	i := 0
-	create := func(s Schema) error {
+	create := func(s db.Schema) error {
 		i++
-		return second(d.CreateCollection(ctx, fmt.Sprint("c", i), s))
+		return dbkit.Second(d.CreateCollection(ctx, fmt.Sprint("c", i), s))
 	}
-	for what, limit := range map[string]struct{ edge, beyond Schema }{
-		"modalities":       {modalities(MaxModalities), modalities(MaxModalities + 1)},
+	for what, limit := range map[string]struct{ edge, beyond db.Schema }{
+		"modalities":       {modalities(db.MaxModalities), modalities(db.MaxModalities + 1)},
 		"none":             {modalities(1), modalities(0)},
-		"fields":           {fields(MaxFields), fields(MaxFields + 1)},
-		"dimensions":       {dim(MaxDim), dim(MaxDim + 1)},
+		"fields":           {fields(db.MaxFields), fields(db.MaxFields + 1)},
+		"dimensions":       {dim(db.MaxDim), dim(db.MaxDim + 1)},
 		"least dimensions": {dim(1), dim(0)},
 		"no dimensions":    {dim(2), dim(math.MinInt)},
-		"bits":             {Schema{Bits: 4096}, Schema{Bits: 4104}},
-		"fewest bits":      {Schema{Bits: 8}, Schema{Bits: 7}},
-		"bits below 0":     {Schema{Bits: 16}, Schema{Bits: -8}},
-		"both":             {Schema{Bits: 16}, Schema{Bits: 16, Modalities: []Modality{{Name: "m", Dim: 1}}}},
+		"bits":             {db.Schema{Bits: 4096}, db.Schema{Bits: 4104}},
+		"fewest bits":      {db.Schema{Bits: 8}, db.Schema{Bits: 7}},
+		"bits below 0":     {db.Schema{Bits: 16}, db.Schema{Bits: -8}},
+		"both":             {db.Schema{Bits: 16}, db.Schema{Bits: 16, Modalities: []db.Modality{{Name: "m", Dim: 1}}}},
 		"modality name": {
-			Schema{Modalities: []Modality{{Name: name(MaxNameBytes), Dim: 1}}}, Schema{Modalities: []Modality{{Name: name(MaxNameBytes + 1), Dim: 1}}},
+			db.Schema{Modalities: []db.Modality{{Name: name(db.MaxNameBytes), Dim: 1}}}, db.Schema{Modalities: []db.Modality{{Name: name(db.MaxNameBytes + 1), Dim: 1}}},
 		},
 		"field name": {
-			Schema{Bits: 8, Fields: []Field{{Name: name(MaxNameBytes), Type: Int}}}, Schema{Bits: 8, Fields: []Field{{Name: name(MaxNameBytes + 1), Type: Int}}},
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: name(db.MaxNameBytes), Type: db.Int}}}, db.Schema{Bits: 8, Fields: []db.Field{{Name: name(db.MaxNameBytes + 1), Type: db.Int}}},
 		},
 		"field type": {
-			Schema{Bits: 8, Fields: []Field{{Name: "f", Type: Int}}}, Schema{Bits: 8, Fields: []Field{{Name: "f", Type: FieldType(name(1 << 20))}}},
+			db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.Int}}}, db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.FieldType(name(1 << 20))}}},
 		},
-		"noise": {Schema{Bits: 8}, Schema{Bits: 8, Fields: []Field{{Name: "\xff", Type: Int}}}},
-		"twice": {Schema{Bits: 8}, Schema{Bits: 8, Fields: []Field{{Name: "f", Type: Int}, {Name: "f", Type: Int}}}},
+		"noise": {db.Schema{Bits: 8}, db.Schema{Bits: 8, Fields: []db.Field{{Name: "\xff", Type: db.Int}}}},
+		"twice": {db.Schema{Bits: 8}, db.Schema{Bits: 8, Fields: []db.Field{{Name: "f", Type: db.Int}, {Name: "f", Type: db.Int}}}},
 	} {
 		if err := create(limit.edge); err != nil {
 			t.Errorf("%s, at the edge: %v", what, err)
 		}
-		if err := create(limit.beyond); !errors.Is(err, ErrInvalid) || len(err.Error()) > 1<<10 {
+		if err := create(limit.beyond); !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10 {
 			t.Errorf("%s, beyond: %.200v", what, err)
 		}
 	}
-	for _, n := range []string{"", name(MaxNameBytes + 1), "a b", "\xff", "1a", "a/b", "..", name(1 << 20)} {
-		if err := second(d.CreateCollection(ctx, n, Schema{Bits: 8})); !errors.Is(err, ErrInvalid) || len(err.Error()) > 1<<10 {
+	for _, n := range []string{"", name(db.MaxNameBytes + 1), "a b", "\xff", "1a", "a/b", "..", name(1 << 20)} {
+		if err := dbkit.Second(d.CreateCollection(ctx, n, db.Schema{Bits: 8})); !errors.Is(err, db.ErrInvalid) || len(err.Error()) > 1<<10 {
 			t.Errorf("collection %.40q: %.200v", n, err)
 		}
 	}
-	if err := second(d.CreateCollection(ctx, name(MaxNameBytes), Schema{Bits: 8})); err != nil {
+	if err := dbkit.Second(d.CreateCollection(ctx, name(db.MaxNameBytes), db.Schema{Bits: 8})); err != nil {
 		t.Error(err)
 	}
 }

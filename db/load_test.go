@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
@@ -22,20 +24,20 @@ import (
 func manyCodes(t testing.TB, n int) vfs.FS {
 	t.Helper()
 	fsys := vfs.NewMem()
-	d := mustOpen(t, "db", &Options{FS: fsys, NoSync: true})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, NoSync: true})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var items []*Item
+	var items []*db.Item
 	for i := range n {
-		items = append(items, &Item{Key: fmt.Sprint("k", i), Code: codeAt(i)})
+		items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: codeAt(i)})
 	}
 	putAll(t, c, items)
 	if _, err := c.Delete(ctx, "k3", fmt.Sprint("k", n-1)); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	return fsys
 }
 
@@ -68,18 +70,18 @@ func nearCounts(n int, code []byte) []int {
 }
 
 // checkNear compares counts and neighbours with those expected.
-func checkNear(t *testing.T, c *Collection, code []byte, counts []int) {
+func checkNear(t *testing.T, c *db.Collection, code []byte, counts []int) {
 	t.Helper()
 	for _, r := range []int{0, 5, 9, 64} {
-		plan := PlanAuto
+		plan := db.PlanAuto
 		if r < 8 {
-			plan = allPlans[r%len(allPlans)]
+			plan = dbkit.AllPlans[r%len(dbkit.AllPlans)]
 		}
-		if n, err := c.CountRadius(ctx, Query{Code: code, Plan: plan}, r); n != counts[r] || err != nil {
+		if n, err := c.CountRadius(ctx, db.Query{Code: code, Plan: plan}, r); n != counts[r] || err != nil {
 			t.Errorf("%d within %d, want %d: %v", n, r, counts[r], err)
 		}
 	}
-	res, err := c.Search(ctx, Query{Code: code, K: 50})
+	res, err := c.Search(ctx, db.Query{Code: code, K: 50})
 	if err != nil || len(res.Hits) != 50 {
 		t.Fatal(res, err)
 	}
@@ -101,8 +103,8 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 	code[5] ^= 3
 	counts := nearCounts(n, code)
 	for _, budget := range []int64{0, -1} {
-		d := mustOpen(t, "db", &Options{FS: fsys, IndexCacheBytes: budget})
-		c := mustCollection(t, d, "main")
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, IndexCacheBytes: budget})
+		c := dbkit.MustCollection(t, d, "main")
 		checkNear(t, c, code, counts)
 		s, err := d.Snapshot()
 		if err != nil {
@@ -116,7 +118,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 		for i := range 4 {
 			writers.Go(func() {
 				key := fmt.Sprint("new", i)
-				if _, err := c.Put(ctx, &Item{Key: key, Code: code}); err != nil {
+				if _, err := c.Put(ctx, &db.Item{Key: key, Code: code}); err != nil {
 					t.Error(err)
 				}
 				if n, err := c.Delete(ctx, key); n != 1 || err != nil {
@@ -125,7 +127,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 			})
 		}
 		writers.Wait()
-		if err := c.inside().Loaded(ctx); err != nil {
+		if err := db.Inside(c).Loaded(ctx); err != nil {
 			t.Fatal(err)
 		}
 		checkNear(t, c, code, counts)
@@ -136,7 +138,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 }
 
@@ -172,20 +174,20 @@ func (b *blockLoading) String() string { return "block loading" }
 
 // openLoading opens a large database whose codes will not be loaded before goOn
 // says so.
-func openLoading(t *testing.T) (*DB, *blockLoading) {
+func openLoading(t *testing.T) (*db.DB, *blockLoading) {
 	b := &blockLoading{armed: true, reached: make(chan struct{}), goOn: make(chan error, 1)}
-	d := mustOpen(t, "db", &Options{FS: errorfs.Wrap(manyCodes(t, tooManyToLoadAtOnce), b)})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: errorfs.Wrap(manyCodes(t, tooManyToLoadAtOnce), b)})
 	<-b.reached
 	return d, b
 }
 
 func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
 	d, b := openLoading(t)
-	c := mustCollection(t, d, "main")
+	c := dbkit.MustCollection(t, d, "main")
 	cctx, cancel := context.WithCancel(ctx)
 	waiting := make(chan error)
-	go func() { waiting <- second(c.Put(cctx, &Item{Key: "late", Code: codeAt(1)})) }()
-	go func() { waiting <- second(c.Put(ctx, &Item{Key: "patient", Code: codeAt(1)})) }()
+	go func() { waiting <- dbkit.Second(c.Put(cctx, &db.Item{Key: "late", Code: codeAt(1)})) }()
+	go func() { waiting <- dbkit.Second(c.Put(ctx, &db.Item{Key: "patient", Code: codeAt(1)})) }()
 	cancel()
 	if err := <-waiting; !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
@@ -200,31 +202,31 @@ func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
 	if it, err := c.Get(ctx, "patient"); err != nil || it.CodeFrom != "given" {
 		t.Errorf("%v, %v", it, err)
 	}
-	if _, err := c.Get(ctx, "late"); !errors.Is(err, ErrNotFound) {
+	if _, err := c.Get(ctx, "late"); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("the cancelled one: %v", err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	d, b := openLoading(t)
-	c := mustCollection(t, d, "main")
+	c := dbkit.MustCollection(t, d, "main")
 	waiting, closed := make(chan error), make(chan error)
-	go func() { waiting <- second(c.Put(ctx, &Item{Key: "late", Code: codeAt(1)})) }()
+	go func() { waiting <- dbkit.Second(c.Put(ctx, &db.Item{Key: "late", Code: codeAt(1)})) }()
 	go func() { waiting <- d.Compact(ctx) }()
-	for d.state.Guard.Calls() < 2 {
+	for db.State(d).Guard.Calls() < 2 {
 		runtime.Gosched()
 	}
 	go func() { closed <- d.Close() }()
 	for { // until closing has begun
-		if _, err := c.Count(); errors.Is(err, ErrClosed) {
+		if _, err := c.Count(); errors.Is(err, db.ErrClosed) {
 			break
 		}
 		runtime.Gosched()
 	}
 	b.goOn <- nil
 	for range 2 {
-		if err := <-waiting; !errors.Is(err, ErrClosed) {
+		if err := <-waiting; !errors.Is(err, db.ErrClosed) {
 			t.Errorf("who waited for the codes: %v", err)
 		}
 	}
@@ -236,14 +238,14 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 // Where the codes cannot be loaded, writers hear why, and readers go on.
 func TestCodesThatCannotBeLoaded(t *testing.T) {
 	d, b := openLoading(t)
-	c := mustCollection(t, d, "main")
-	b.goOn <- errInjected
+	c := dbkit.MustCollection(t, d, "main")
+	b.goOn <- dbkit.ErrInjected
 	for what, err := range map[string]error{
-		"put":     second(c.Put(ctx, &Item{Key: "late", Code: codeAt(1)})),
-		"delete":  second(c.Delete(ctx, "k7")),
+		"put":     dbkit.Second(c.Put(ctx, &db.Item{Key: "late", Code: codeAt(1)})),
+		"delete":  dbkit.Second(c.Delete(ctx, "k7")),
 		"compact": d.Compact(ctx),
 	} {
-		if !errors.Is(err, errInjected) || errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -252,10 +254,10 @@ func TestCodesThatCannotBeLoaded(t *testing.T) {
 	if it, err := c.Get(ctx, "k500"); err != nil || !bytes.Equal(it.Code, code) {
 		t.Errorf("%v, %v", it, err)
 	}
-	if _, err := d.CreateCollection(ctx, "other", Schema{Bits: 8}); err != nil {
+	if _, err := d.CreateCollection(ctx, "other", db.Schema{Bits: 8}); err != nil {
 		t.Error(err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // Whichever part of the stored index is damaged, whoever meets it gets
@@ -269,41 +271,41 @@ func TestDamagedIndexIsReported(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		kind   byte
-		damage func(d *DB, key []byte) error
+		damage func(d *db.DB, key []byte) error
 		open   bool // found when the codes are loaded, at the latest: nothing searches or writes them then
 	}{
-		"a posting names a missing code": {codec.KindSubstring, func(d *DB, key []byte) error {
-			return d.state.Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
+		"a posting names a missing code": {codec.KindSubstring, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
 		}, false},
-		"a posting names a huge number": {codec.KindSubstring, func(d *DB, key []byte) error {
-			return d.state.Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
+		"a posting names a huge number": {codec.KindSubstring, func(d *db.DB, key []byte) error {
+			return db.State(d).Engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
 		}, false},
-		"a posting is garbage":            {codec.KindSubstring, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, false},
-		"a posting is empty":              {codec.KindSubstring, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, nil, nil) }, false},
-		"a block of codes is missing":     {codec.KindCodes, func(d *DB, key []byte) error { return d.state.Engine.DB.Delete(key, nil) }, true},
-		"a block of codes is garbage":     {codec.KindCodes, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, true},
-		"a block of codes is narrow":      {codec.KindCodes, func(d *DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
-		"rows of a code are garbage":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, true},
-		"rows of a code are missing":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.Engine.DB.Delete(key, nil) }, true},
-		"rows of a code have no item":     {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, strange, nil) }, true},
-		"keys of rows are missing":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.state.Engine.DB.Delete(key, nil) }, false},
-		"keys of rows are garbage":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, false},
-		"a block of row codes is garbage": {codec.KindRowCodes, func(d *DB, key []byte) error { return d.state.Engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"a posting is garbage":            {codec.KindSubstring, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"a posting is empty":              {codec.KindSubstring, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, nil, nil) }, false},
+		"a block of codes is missing":     {codec.KindCodes, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
+		"a block of codes is garbage":     {codec.KindCodes, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, true},
+		"a block of codes is narrow":      {codec.KindCodes, func(d *db.DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
+		"rows of a code are garbage":      {codec.KindCodeRows, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, true},
+		"rows of a code are missing":      {codec.KindCodeRows, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, true},
+		"rows of a code have no item":     {codec.KindCodeRows, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, strange, nil) }, true},
+		"keys of rows are missing":        {codec.KindRowKeys, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Delete(key, nil) }, false},
+		"keys of rows are garbage":        {codec.KindRowKeys, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"a block of row codes is garbage": {codec.KindRowCodes, func(d *db.DB, key []byte) error { return db.State(d).Engine.DB.Set(key, []byte("garbage"), nil) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := vfs.NewMem()
-			d := mustOpen(t, "db", &Options{FS: fsys})
-			c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+			c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
 			if err != nil {
 				t.Fatal(err)
 			}
-			var items []*Item
+			var items []*db.Item
 			for i := range 40 {
-				items = append(items, &Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i % 8)}})
+				items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i % 8)}})
 			}
 			putAll(t, c, items)
 			damaged := 0
-			for key := range d.storeKeys(t) {
+			for key := range storeKeys(t, d) {
 				if key[0] == tc.kind {
 					if err := tc.damage(d, key); err != nil {
 						t.Fatal(err)
@@ -320,7 +322,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 				if err == nil {
 					continue
 				}
-				if met++; !errors.Is(err, ErrCorrupt) {
+				if met++; !errors.Is(err, db.ErrCorrupt) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -328,18 +330,18 @@ func TestDamagedIndexIsReported(t *testing.T) {
 			if met == 0 {
 				t.Error("nobody has noticed")
 			}
-			mustClose(t, d)
-			d = mustOpen(t, "db", &Options{FS: fsys})
-			defer mustClose(t, d)
-			_, err = mustCollection(t, d, "main").Put(ctx, &Item{Key: "new", Code: []byte{3}})
-			if (err != nil) != tc.open || err != nil && !errors.Is(err, ErrCorrupt) {
+			dbkit.MustClose(t, d)
+			d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+			defer dbkit.MustClose(t, d)
+			_, err = dbkit.MustCollection(t, d, "main").Put(ctx, &db.Item{Key: "new", Code: []byte{3}})
+			if (err != nil) != tc.open || err != nil && !errors.Is(err, db.ErrCorrupt) {
 				t.Errorf("put after opening: %v", err)
 			}
 			if !tc.open {
 				return
 			}
-			for what, err := range damagedUses(mustCollection(t, d, "main")) {
-				if what != "get" && !errors.Is(err, ErrCorrupt) {
+			for what, err := range damagedUses(dbkit.MustCollection(t, d, "main")) {
+				if what != "get" && !errors.Is(err, db.ErrCorrupt) {
 					t.Errorf("%s after opening: %v", what, err)
 				}
 			}
@@ -347,32 +349,32 @@ func TestDamagedIndexIsReported(t *testing.T) {
 	}
 }
 
-func setBlock(d *DB, key, entry []byte) error {
+func setBlock(d *db.DB, key, entry []byte) error {
 	e := codec.NewBlockEdit(len(entry))
 	for i := range 8 {
 		e.Set(byte(i), entry)
 	}
-	return d.state.Engine.DB.Set(key, e.Append(nil, true), nil)
+	return db.State(d).Engine.DB.Set(key, e.Append(nil, true), nil)
 }
 
 // damagedUses asks for everything, by every plan.
-func damagedUses(c *Collection) map[string]error {
+func damagedUses(c *db.Collection) map[string]error {
 	out := map[string]error{}
-	for _, plan := range allPlans {
-		q := Query{Code: []byte{3}, Plan: plan, K: 100}
+	for _, plan := range dbkit.AllPlans {
+		q := db.Query{Code: []byte{3}, Plan: plan, K: 100}
 		name := plan.String() + " "
-		out[name+"search"] = second(c.Search(ctx, q))
-		out[name+"count"] = second(c.CountRadius(ctx, q, 8))
-		_, out[name+"neighbors"] = collect(c.Neighbors(ctx, q))
+		out[name+"search"] = dbkit.Second(c.Search(ctx, q))
+		out[name+"count"] = dbkit.Second(c.CountRadius(ctx, q, 8))
+		_, out[name+"neighbors"] = dbkit.Collect(c.Neighbors(ctx, q))
 		_, _, out[name+"explain"] = c.Explain(ctx, q, 2)
 		r, err := c.SearchRadius(ctx, q, 8)
 		if out[name+"radius"] = err; err == nil {
-			_, out[name+"hits"] = collect(r.Hits(ctx))
-			out[name+"first"] = second(r.First(ctx, 100))
+			_, out[name+"hits"] = dbkit.Collect(r.Hits(ctx))
+			out[name+"first"] = dbkit.Second(r.First(ctx, 100))
 			r.Close()
 		}
 	}
-	out["by key"] = second(c.Search(ctx, Query{Key: "k3"}))
-	out["get"] = second(c.Get(ctx, "k3"))
+	out["by key"] = dbkit.Second(c.Search(ctx, db.Query{Key: "k3"}))
+	out["get"] = dbkit.Second(c.Get(ctx, "k3"))
 	return out
 }

@@ -1,9 +1,10 @@
-package db
+package db_test
 
 import (
 	"runtime/debug"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
 	"go.uber.org/goleak"
 )
 
@@ -16,10 +17,13 @@ var leftByPebble = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2/internal/genericcache.(*shard[...]).releaseLoop"),
 }
 
+// bulkItems is from how many new items on a batch is stored as tables: fewer than else, so
+// that histories with several such batches are short.
+const bulkItems = 1024
+
 // No test may leave another goroutine behind: a closed database has none.
-// Bulk loads begin at fewer items than else, so that histories with several are short.
 func TestMain(m *testing.M) {
-	bulkItems = 1024
+	db.SetBulkItems(bulkItems)
 	debug.SetGCPercent(400) // they allocate much and keep little
 	goleak.VerifyTestMain(m, leftByPebble...)
 }

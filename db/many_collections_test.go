@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"fmt"
@@ -7,14 +7,17 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // A commit pays for the collections that it changes, and not for all that there are.
 func TestCommitsAmongManyCollections(t *testing.T) {
 	const many = 4000
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), NoSync: true})
-	defer func() { mustClose(t, d) }()
-	first, err := d.CreateCollection(ctx, "first", pairsSchema)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), NoSync: true})
+	defer func() { dbkit.MustClose(t, d) }()
+	first, err := d.CreateCollection(ctx, "first", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,13 +36,13 @@ func TestCommitsAmongManyCollections(t *testing.T) {
 	}
 	put := func() {
 		n++
-		if _, err := first.Put(ctx, &Item{Key: fmt.Sprint(n % 8), Labels: []string{"a"}}); err != nil {
+		if _, err := first.Put(ctx, &db.Item{Key: fmt.Sprint(n % 8), Labels: []string{"a"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	create := func() {
 		n++
-		if _, err := d.CreateCollection(ctx, fmt.Sprint("c", n), pairsSchema); err != nil {
+		if _, err := d.CreateCollection(ctx, fmt.Sprint("c", n), dbkit.PairsSchema); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,9 +65,9 @@ func TestCommitsAmongManyCollections(t *testing.T) {
 // again, and snapshots keep theirs.
 func TestCollectionsComeAndGo(t *testing.T) {
 	mem := vfs.NewMem()
-	d := mustOpen(t, "db", &Options{FS: mem, NoSync: true})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem, NoSync: true})
 	want := map[string]bool{}
-	var snaps []*Snapshot
+	var snaps []*db.Snapshot
 	var then []map[string]bool
 	for i := range 200 {
 		name := fmt.Sprint("c", i%70)
@@ -74,11 +77,11 @@ func TestCollectionsComeAndGo(t *testing.T) {
 			}
 			delete(want, name)
 		} else {
-			c, err := d.CreateCollection(ctx, name, pairsSchema)
+			c, err := d.CreateCollection(ctx, name, dbkit.PairsSchema)
 			if err != nil {
 				t.Fatal(err)
 			}
-			putAll(t, c, []*Item{{Key: fmt.Sprint(i), Labels: []string{"a"}}})
+			putAll(t, c, []*db.Item{{Key: fmt.Sprint(i), Labels: []string{"a"}}})
 			want[name] = true
 		}
 		if i%40 == 0 {
@@ -120,8 +123,8 @@ func TestCollectionsComeAndGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustClose(t, d)
-	d = mustOpen(t, "db", &Options{FS: mem})
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	check()
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -20,9 +22,9 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	if testing.Short() {
 		n = 1000 // in race builds pebble notes a stack for each table that is looked into
 	}
-	d := mustOpen(t, t.TempDir(), nil)
-	defer mustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: q})
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: q})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +34,7 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range n {
-		it := &Item{Code: codes.At(i).AppendBytes(nil, q)}
+		it := &db.Item{Code: codes.At(i).AppendBytes(nil, q)}
 		if i%3 == 0 {
 			it.Labels = []string{"third"}
 		}
@@ -50,12 +52,12 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var queries []Query
+	var queries []db.Query
 	for i := range 40 {
 		queries = append(queries,
-			Query{Code: members.At(i).AppendBytes(nil, q), K: 1 + i*i%200, Plan: Plan(i % 6)},
-			Query{Code: fresh.At(i).AppendBytes(nil, q), Where: "label = 'third'", K: 5, Plan: Plan(i % 3)},
-			Query{Key: fmt.Sprint(i)})
+			db.Query{Code: members.At(i).AppendBytes(nil, q), K: 1 + i*i%200, Plan: db.Plan(i % 6)},
+			db.Query{Code: fresh.At(i).AppendBytes(nil, q), Where: "label = 'third'", K: 5, Plan: db.Plan(i % 3)},
+			db.Query{Key: fmt.Sprint(i)})
 	}
 	all, err := c.SearchAll(ctx, queries)
 	if err != nil || len(all) != len(queries) {
@@ -74,25 +76,25 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 		t.Errorf("no queries: %v, %v", all, err)
 	}
 	queries[17].Code, queries[17].Where, queries[17].Key = nil, "", "nobody"
-	var bad *QueryError
-	if _, err := c.SearchAll(ctx, queries); !errors.Is(err, ErrNotFound) || !errors.As(err, &bad) || bad.Query != 17 {
+	var bad *db.QueryError
+	if _, err := c.SearchAll(ctx, queries); !errors.Is(err, db.ErrNotFound) || !errors.As(err, &bad) || bad.Query != 17 {
 		t.Errorf("a query by a key that is not there: %v", err)
 	}
 }
 
 // The same for queries by vector, in every order.
 func TestSearchAllInEveryOrder(t *testing.T) {
-	longTest(t)
-	_, c := openPairs(t)
-	items := pairs(300, synth.Config{Classes: 6, Noise: 2})
+	dbkit.LongTest(t)
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(300, synth.Config{Classes: 6, Noise: 2})
 	for _, it := range items[100:] {
 		it.Labels = nil
 	}
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}})
-	var queries []Query
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
+	var queries []db.Query
 	for i := range 40 {
-		queries = append(queries, Query{From: "text", Vector: items[i].Vectors["text"], Rerank: Rerank(i % 4), Plan: Plan(i % 6), K: 1 + i})
+		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 4), Plan: db.Plan(i % 6), K: 1 + i})
 	}
 	all, err := c.SearchAll(ctx, queries)
 	if err != nil {

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -26,35 +28,35 @@ func BenchmarkOpen(b *testing.B) {
 		b.Fatal(err)
 	}
 	dir := b.TempDir()
-	d := mustOpen(b, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 128})
+	d := dbkit.MustOpen(b, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 128})
 	if err != nil {
 		b.Fatal(err)
 	}
 	batch := d.NewBatch()
 	for i := range n {
-		if err := batch.Put(c, &Item{Code: codes.At(i).AppendBytes(nil, 128)}); err != nil {
+		if err := batch.Put(c, &db.Item{Code: codes.At(i).AppendBytes(nil, 128)}); err != nil {
 			b.Fatal(err)
 		}
 	}
 	if err := batch.Commit(ctx); err != nil {
 		b.Fatal(err)
 	}
-	mustClose(b, d)
+	dbkit.MustClose(b, d)
 	for _, loading := range []bool{false, true} {
 		b.Run(map[bool]string{false: "at-once", true: "while-loading"}[loading], func(b *testing.B) {
 			times := map[string][]time.Duration{}
 			took := func(what string, since time.Time) { times[what] = append(times[what], time.Since(since)) }
 			for i := range b.N {
 				start := time.Now()
-				d := mustOpen(b, dir, nil)
+				d := dbkit.MustOpen(b, dir, nil)
 				took("open", start)
-				c := mustCollection(b, d, "main")
+				c := dbkit.MustCollection(b, d, "main")
 				if loading {
-					go c.inside().Loaded(ctx) // which makes loading begin at once
+					go db.Inside(c).Loaded(ctx) // which makes loading begin at once
 				}
 				asked := time.Now()
-				runs, err := c.SearchRadius(ctx, Query{Code: members.At(i%1000).AppendBytes(nil, 128), Plan: PlanDisk}, 8)
+				runs, err := c.SearchRadius(ctx, db.Query{Code: members.At(i%1000).AppendBytes(nil, 128), Plan: db.PlanDisk}, 8)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -68,7 +70,7 @@ func BenchmarkOpen(b *testing.B) {
 				}
 				took("ready", start)
 				start = time.Now()
-				mustClose(b, d)
+				dbkit.MustClose(b, d)
 				took("close", start)
 			}
 			for what, t := range times {
@@ -85,9 +87,9 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkPut(b *testing.B) {
 	for _, writers := range []int{1, 16} {
 		b.Run(fmt.Sprint(writers), func(b *testing.B) {
-			d := mustOpen(b, b.TempDir(), nil)
-			defer mustClose(b, d)
-			c, err := d.CreateCollection(ctx, "main", Schema{Bits: 128})
+			d := dbkit.MustOpen(b, b.TempDir(), nil)
+			defer dbkit.MustClose(b, d)
+			c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 128})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -101,7 +103,7 @@ func BenchmarkPut(b *testing.B) {
 			for range writers {
 				group.Go(func() {
 					for i := int(next.Add(1)); i <= b.N; i = int(next.Add(1)) {
-						if _, err := c.Put(ctx, &Item{Key: fmt.Sprint(i), Code: codes.At(i%100_000).AppendBytes(nil, 128)}); err != nil {
+						if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: codes.At(i%100_000).AppendBytes(nil, 128)}); err != nil {
 							b.Error(err)
 							return
 						}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
@@ -31,20 +33,20 @@ func (f *noLinks) GetDiskUsage(string) (vfs.DiskUsage, error) {
 func TestCopiesAskForRoom(t *testing.T) {
 	disk := &noLinks{FS: vfs.NewMem()}
 	disk.free.Store(1 << 40)
-	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 100 << 20})
-	defer mustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 100 << 20})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, codeItems(100, 64, 1, nil))
+	putAll(t, c, dbkit.CodeItems(100, 64, 1, nil))
 	repo := newMemStore()
 	for what, make := range map[string]func() error{
-		"a checkpoint": func() error { return d.Checkpoint(ctx, "copy", CheckpointOptions{}) },
-		"a backup":     func() error { _, err := d.Backup(ctx, repo, BackupOptions{}); return err },
+		"a checkpoint": func() error { return d.Checkpoint(ctx, "copy", db.CheckpointOptions{}) },
+		"a backup":     func() error { _, err := d.Backup(ctx, repo, db.BackupOptions{}); return err },
 	} {
 		disk.free.Store(100<<20 + 100)
-		var full *DiskFullError
+		var full *db.DiskFullError
 		if err := make(); !errors.As(err, &full) || full.Free != 100<<20+100 || full.Needed <= 0 {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -56,19 +58,19 @@ func TestCopiesAskForRoom(t *testing.T) {
 			t.Errorf("%s, with room: %v", what, err)
 		}
 	}
-	mustClose(t, mustOpen(t, "copy", &Options{FS: disk, MustExist: true}))
+	dbkit.MustClose(t, dbkit.MustOpen(t, "copy", &db.Options{FS: disk, MustExist: true}))
 }
 
 // With hard links a checkpoint takes no room, and asks for none.
 func TestLinksNeedNoRoom(t *testing.T) {
 	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1, Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
-	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 1 << 20})
-	defer mustClose(t, d)
-	if _, err := d.CreateCollection(ctx, "main", Schema{Bits: 64}); err != nil {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 1 << 20})
+	defer dbkit.MustClose(t, d)
+	if _, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64}); err != nil {
 		t.Fatal(err)
 	}
 	disk.Set(func() { disk.Usage.AvailBytes = 100 << 10 }) // what deletions may not take, and a little
-	if err := d.Checkpoint(ctx, "copy", CheckpointOptions{}); err != nil {
+	if err := d.Checkpoint(ctx, "copy", db.CheckpointOptions{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -77,14 +79,14 @@ func TestLinksNeedNoRoom(t *testing.T) {
 // it does.
 func TestOpenOnAFullDisk(t *testing.T) {
 	whole := vfs.NewCrashableMem()
-	d := mustOpen(t, "db", &Options{FS: whole})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: whole})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, codeItems(10, 64, 1, nil))
+	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))
 	left := whole.CrashClone(vfs.CrashCloneCfg{}) // what is in its log becomes tables
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	for _, sort := range []string{".sst", ".log", "MANIFEST"} {
 		mem := vfs.NewMem()
 		if _, err := vfs.Clone(left, mem, "db", "db"); err != nil {
@@ -96,20 +98,20 @@ func TestOpenOnAFullDisk(t *testing.T) {
 			}
 			return nil
 		}))
-		d, err := Open("db", &Options{FS: fsys})
+		d, err := db.Open("db", &db.Options{FS: fsys})
 		if err == nil {
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 			t.Errorf("%s: it was not needed", sort)
 			continue
 		}
-		var full *DiskFullError
+		var full *db.DiskFullError
 		if !errors.As(err, &full) || full.Dir != "db" {
 			t.Errorf("%s: %v", sort, err)
 		}
 		if strings.Count(err.Error(), "fddhdb:") != 1 {
 			t.Errorf("prefix: %v", err)
 		}
-		mustClose(t, mustOpen(t, "db", &Options{FS: mem}))
+		dbkit.MustClose(t, dbkit.MustOpen(t, "db", &db.Options{FS: mem}))
 	}
 }
 
@@ -128,7 +130,7 @@ func TestRepairWithoutFileDescriptors(t *testing.T) {
 			}
 			return nil
 		}))
-		_, err := Repair(ctx, p.dir, &Options{FS: fsys}, RepairOptions{DryRun: true}, func(f Finding) error {
+		_, err := db.Repair(ctx, p.dir, &db.Options{FS: fsys}, db.RepairOptions{DryRun: true}, func(f db.Finding) error {
 			t.Errorf("table %d could not be opened: lost %v", k, f)
 			return nil
 		})

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"encoding/binary"
@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -24,8 +26,8 @@ type stranger struct {
 
 func newStranger(t testing.TB) *stranger {
 	mem := vfs.NewCrashableMem()
-	d := verified(t, &Options{FS: mem})
-	s := &stranger{mem: mem, dir: d.dir, all: records(t, d)}
+	d := verified(t, &db.Options{FS: mem})
+	s := &stranger{mem: mem, dir: db.State(d).Engine.Dir, all: records(t, d)}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +84,8 @@ func (s *stranger) lie(r keyValue, how byte, at int, x byte) keyValue {
 // bytes each, and how many bytes they hold.
 func (s *stranger) with(t testing.TB, changes []byte) (fsys vfs.FS, bytes int) {
 	mem := s.mem.CrashClone(vfs.CrashCloneCfg{})
-	opts := (&Options{FS: mem}).withDefaults()
-	kv, err := store.Open(mem.PathJoin(s.dir, store.StoreName), &opts.disk, store.NewLog(nil), false)
+	cfg := db.StoreConfig(&db.Options{FS: mem})
+	kv, err := store.Open(mem.PathJoin(s.dir, store.StoreName), cfg, store.NewLog(nil), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ func (s *stranger) with(t testing.TB, changes []byte) (fsys vfs.FS, bytes int) {
 
 // use does with a database whatever can be done, and minds no errors but those that no
 // record can be to blame for.
-func use(d *DB) {
+func use(d *db.DB) {
 	names, _ := d.Collections()
 	for _, name := range names {
 		c, err := d.Collection(name)
@@ -124,10 +126,10 @@ func use(d *DB) {
 		for _, to := range []string{"", "image", "text"} {
 			for range c.Codes(ctx, to) {
 			}
-			for _, plan := range []Plan{PlanAuto, PlanDisk, PlanBlockScan} {
-				for _, space := range []Space{0, 1, 2} {
-					q := Query{Key: "k5", To: to, Plan: plan, Space: space, K: 1 << 31}
-					if plan == PlanDisk {
+			for _, plan := range []db.Plan{db.PlanAuto, db.PlanDisk, db.PlanBlockScan} {
+				for _, space := range []db.Space{0, 1, 2} {
+					q := db.Query{Key: "k5", To: to, Plan: plan, Space: space, K: 1 << 31}
+					if plan == db.PlanDisk {
 						q.K, q.Window = 3, 3 // all postings would take most of the time
 					}
 					if _, err := c.Search(ctx, q); err != nil && name == "codes" {
@@ -135,34 +137,34 @@ func use(d *DB) {
 						_, _ = c.Search(ctx, q)
 					}
 					q.From = "text"
-					q.Rerank = RerankFeatures
+					q.Rerank = db.RerankFeatures
 					_, _, _ = c.Explain(ctx, q, -1)
-					q.Rerank = RerankAsymmetric
+					q.Rerank = db.RerankAsymmetric
 					_, _ = c.CountRadius(ctx, q, 3)
 				}
 			}
 		}
-		for h, err := range c.Neighbors(ctx, Query{Key: "k7"}) {
+		for h, err := range c.Neighbors(ctx, db.Query{Key: "k7"}) {
 			if err == nil {
 				_, _ = c.Get(ctx, h.Key)
 			}
 		}
 	}
 	_, _ = d.Stats()
-	_, _ = d.Verify(ctx, VerifyOptions{Deep: true}, func(f Finding) error { _ = f.String(); return nil })
+	_, _ = d.Verify(ctx, db.VerifyOptions{Deep: true}, func(f db.Finding) error { _ = f.String(); return nil })
 	for _, name := range names {
 		c, err := d.Collection(name)
 		if err != nil {
 			continue
 		}
-		_ = second(c.Put(ctx, &Item{Key: "k20", Labels: []string{"c1"}}))
-		_ = second(c.Put(ctx, &Item{Key: "21", Code: []byte{1, 2}}))
-		_ = second(c.Merge(ctx, &Item{Key: "k21", Fields: map[string]any{"year": 8}}))
+		_ = dbkit.Second(c.Put(ctx, &db.Item{Key: "k20", Labels: []string{"c1"}}))
+		_ = dbkit.Second(c.Put(ctx, &db.Item{Key: "21", Code: []byte{1, 2}}))
+		_ = dbkit.Second(c.Merge(ctx, &db.Item{Key: "k21", Fields: map[string]any{"year": 8}}))
 		_, _ = c.Delete(ctx, "k22", "22")
 		_, _ = c.DeleteWhere(ctx, "label = 'c2'")
-		_, _ = c.Update(ctx, UpdateOptions{GrowLabels: true})
+		_, _ = c.Update(ctx, db.UpdateOptions{GrowLabels: true})
 		_, _ = c.RestoreRevision(ctx, 0, 1)
-		_, _ = c.Reindex(ctx, ReindexOptions{})
+		_, _ = c.Reindex(ctx, db.ReindexOptions{})
 		_, _ = c.Rollback(ctx)
 		_ = c.DropSpace(ctx, 2)
 	}
@@ -184,7 +186,7 @@ const mostAllocated = 1 << 30
 func (s *stranger) open(t testing.TB, changes []byte) {
 	fsys, n := s.with(t, changes)
 	before := allocated()
-	d, err := Open(s.dir, &Options{FS: fsys, CacheBytes: 1 << 20})
+	d, err := db.Open(s.dir, &db.Options{FS: fsys, CacheBytes: 1 << 20})
 	if err == nil {
 		use(d)
 		err = d.Close()

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -7,37 +7,40 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // What a crash has left in the log has to be written into tables when the database is
 // opened. Where that is impossible, Open says so, and the folder is free for another try.
 func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	d := mustOpen(t, "db", &Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, viewItems(40, 1))
-	mustTrain(t, c, tinyTraining(1, 0))
+	putAll(t, c, dbkit.ViewItems(40, 1))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, 0))
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, viewItems(60, 2))
+	putAll(t, c, dbkit.ViewItems(60, 2))
 	b := d.NewBatch()
 	for i := range bulkItems { // tables that the log names
-		if err := b.Put(c, &Item{Key: string(rune(0x4e00 + i)), Labels: []string{"class1"}}); err != nil {
+		if err := b.Put(c, &db.Item{Key: string(rune(0x4e00 + i)), Labels: []string{"class1"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Put(ctx, &Item{Key: "last"}); err != nil { // the load may have been flushed by now
+	if _, err := c.Put(ctx, &db.Item{Key: "last"}); err != nil { // the load may have been flushed by now
 		t.Fatal(err)
 	}
 	left := mem.CrashClone(vfs.CrashCloneCfg{})
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	for what, broken := range map[string]func(errorfs.Op) bool{
 		"no table can be created": func(op errorfs.Op) bool { return op.Kind == errorfs.OpCreate && sortOf(op.Path) == ".sst" },
 		"no table can be synced": func(op errorfs.Op) bool {
@@ -55,16 +58,16 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 			files := newOpenFiles(mem)
 			fsys := errorfs.Wrap(files, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if on.Load() && broken(op) {
-					return errInjected
+					return dbkit.ErrInjected
 				}
 				return nil
 			}))
 			watched(what, func() {
-				d, err := Open("db", &Options{FS: fsys})
+				d, err := db.Open("db", &db.Options{FS: fsys})
 				if err == nil {
 					d.Close()
 				}
-				if !errors.Is(err, errInjected) || errors.Is(err, ErrCorrupt) {
+				if !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrCorrupt) {
 					t.Errorf("%v", err)
 				}
 				t.Log(err)
@@ -73,9 +76,9 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 				t.Errorf("left open: %v", open)
 			}
 			on.Store(false)
-			d := mustOpen(t, "db", &Options{FS: fsys})
-			defer mustClose(t, d)
-			if n, err := mustCollection(t, d, "main").Count(); err != nil || n != bulkItems+61 {
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+			defer dbkit.MustClose(t, d)
+			if n, err := dbkit.MustCollection(t, d, "main").Count(); err != nil || n != bulkItems+61 {
 				t.Errorf("%d items, %v", n, err)
 			}
 			checkSpaces(t, d)

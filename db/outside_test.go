@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -9,7 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // Nothing that is to last is made in the folder of a database, neither in one that opening
@@ -17,17 +19,17 @@ import (
 func TestNothingIsMadeInADatabase(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "in.db")
-	d := mustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	d := dbkit.MustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, codeItems(10, 64, 1, nil))
+	putAll(t, c, dbkit.CodeItems(10, 64, 1, nil))
 	elsewhere, err := backup.Folder(filepath.Join(root, "backups"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustBackup(t, d, elsewhere, BackupOptions{})
+	mustBackup(t, d, elsewhere, db.BackupOptions{})
 	linked := os.Symlink(dir, filepath.Join(root, "link")) == nil
 	verbs := map[string]func(to string) error{
 		"backup": func(to string) error {
@@ -35,21 +37,21 @@ func TestNothingIsMadeInADatabase(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = d.Backup(ctx, s, BackupOptions{})
+			_, err = d.Backup(ctx, s, db.BackupOptions{})
 			return err
 		},
-		"checkpoint": func(to string) error { return d.Checkpoint(ctx, to, CheckpointOptions{}) },
+		"checkpoint": func(to string) error { return d.Checkpoint(ctx, to, db.CheckpointOptions{}) },
 		"checkpoint of the index": func(to string) error {
-			return d.Checkpoint(ctx, to, CheckpointOptions{IndexOnly: true})
+			return d.Checkpoint(ctx, to, db.CheckpointOptions{IndexOnly: true})
 		},
 		"restore": func(to string) error {
-			_, err := Restore(ctx, elsewhere, to, nil, RestoreOptions{})
+			_, err := db.Restore(ctx, elsewhere, to, nil, db.RestoreOptions{})
 			return err
 		},
 		"open": func(to string) error {
-			made, err := Open(to, nil)
+			made, err := db.Open(to, nil)
 			if err == nil {
-				mustClose(t, made)
+				dbkit.MustClose(t, made)
 			}
 			return err
 		},
@@ -66,7 +68,7 @@ func TestNothingIsMadeInADatabase(t *testing.T) {
 			to := filepath.Join(root, filepath.FromSlash(place))
 			for _, time := range []string{"first", "second"} {
 				err := do(to)
-				if !errors.Is(err, ErrInvalid) && !errors.Is(err, backup.ErrInvalid) {
+				if !errors.Is(err, db.ErrInvalid) && !errors.Is(err, backup.ErrInvalid) {
 					t.Errorf("%s in %s, the %s time: %v", what, place, time, err)
 				}
 				if time == "first" {
@@ -83,23 +85,23 @@ func TestNothingIsMadeInADatabase(t *testing.T) {
 	if err := verbs["checkpoint"](filepath.Join(root, "outside")); err != nil {
 		t.Error(err)
 	}
-	mustClose(t, d)
-	mustClose(t, mustOpen(t, dir, nil))
+	dbkit.MustClose(t, d)
+	dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
 }
 
 // In a file system of the program it is the same.
 func TestNothingIsMadeInADatabaseInMemory(t *testing.T) {
-	opts := &Options{FS: vfs.NewMem()}
-	d := mustOpen(t, "in.db", opts)
-	defer mustClose(t, d)
+	opts := &db.Options{FS: vfs.NewMem()}
+	d := dbkit.MustOpen(t, "in.db", opts)
+	defer dbkit.MustClose(t, d)
 	repo := newMemStore()
-	mustBackup(t, d, repo, BackupOptions{})
+	mustBackup(t, d, repo, db.BackupOptions{})
 	for what, err := range map[string]error{
-		"checkpoint": d.Checkpoint(ctx, "in.db/checkpoints/new", CheckpointOptions{}),
-		"restore":    func() error { _, err := Restore(ctx, repo, "in.db/a/new", opts, RestoreOptions{}); return err }(),
-		"open":       func() error { _, err := Open("in.db/ingest/new", opts); return err }(),
+		"checkpoint": d.Checkpoint(ctx, "in.db/checkpoints/new", db.CheckpointOptions{}),
+		"restore":    func() error { _, err := db.Restore(ctx, repo, "in.db/a/new", opts, db.RestoreOptions{}); return err }(),
+		"open":       func() error { _, err := db.Open("in.db/ingest/new", opts); return err }(),
 	} {
-		if !errors.Is(err, ErrInvalid) {
+		if !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -109,20 +111,20 @@ func TestNothingIsMadeInADatabaseInMemory(t *testing.T) {
 func TestNothingIsMadeBehindALinkIntoADatabase(t *testing.T) {
 	root := t.TempDir()
 	dir, link := filepath.Join(root, "in.db"), filepath.Join(root, "link")
-	d := mustOpen(t, dir, nil)
-	defer mustClose(t, d)
+	d := dbkit.MustOpen(t, dir, nil)
+	defer dbkit.MustClose(t, d)
 	repo := newMemStore()
-	mustBackup(t, d, repo, BackupOptions{})
+	mustBackup(t, d, repo, db.BackupOptions{})
 	if err := os.MkdirAll(filepath.Join(dir, "checkpoints"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(filepath.Join(dir, "checkpoints"), link); err != nil {
 		t.Skip("no links:", err)
 	}
-	_, restored := Restore(ctx, repo, link, nil, RestoreOptions{})
-	_, opened := Open(link, nil)
-	for what, err := range map[string]error{"restore": restored, "open": opened, "checkpoint": d.Checkpoint(ctx, link, CheckpointOptions{})} {
-		if !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrExists) {
+	_, restored := db.Restore(ctx, repo, link, nil, db.RestoreOptions{})
+	_, opened := db.Open(link, nil)
+	for what, err := range map[string]error{"restore": restored, "open": opened, "checkpoint": d.Checkpoint(ctx, link, db.CheckpointOptions{})} {
+		if !errors.Is(err, db.ErrInvalid) && !errors.Is(err, db.ErrExists) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

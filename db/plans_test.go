@@ -1,10 +1,9 @@
-package db
+package db_test
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"math/bits"
 	"slices"
@@ -14,7 +13,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -80,16 +82,16 @@ func (l *ledger) delete(key string) {
 }
 
 // answer returns all items in the order of a query by code.
-func (l *ledger) answer(code []byte) []Hit {
-	var hits []Hit
+func (l *ledger) answer(code []byte) []db.Hit {
+	var hits []db.Hit
 	for key, row := range l.keys {
 		d := 0
 		for i, b := range []byte(l.codes[row]) {
 			d += bits.OnesCount8(b ^ code[i])
 		}
-		hits = append(hits, Hit{Key: key, Row: uint32(row), Distance: d, Score: math.NaN()})
+		hits = append(hits, db.Hit{Key: key, Row: uint32(row), Distance: d, Score: math.NaN()})
 	}
-	slices.SortFunc(hits, func(a, b Hit) int {
+	slices.SortFunc(hits, func(a, b db.Hit) int {
 		return cmp.Or(cmp.Compare(a.Distance, b.Distance),
 			cmp.Compare(l.ages[l.codes[int(a.Row)]], l.ages[l.codes[int(b.Row)]]), cmp.Compare(a.Row, b.Row))
 	})
@@ -98,9 +100,9 @@ func (l *ledger) answer(code []byte) []Hit {
 
 // coldCollection returns the present state of a collection as it is when a large
 // database has just been opened: its codes are not in memory.
-func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
-	now := d.state.Current.Load()
-	v := &state.View{Snap: d.state.Engine.DB.NewSnapshot(), Sequence: now.Sequence}
+func coldCollection(d *db.DB, c *db.Collection) (cold *db.Collection, release func()) {
+	now := db.State(d).Current.Load()
+	v := &state.View{Snap: db.State(d).Engine.DB.NewSnapshot(), Sequence: now.Sequence}
 	v.Refs.Store(1)
 	for cv := range now.Collections.Values() {
 		without := *cv
@@ -110,38 +112,17 @@ func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
 		}
 		v.Catalogue = v.Catalogue.With(&without)
 	}
-	p := d.state.Pin(v)
-	return &Collection{db: d, id: c.id, name: c.name, pin: p}, func() { p.Release() }
+	return db.AtView(c, v)
 }
 
-var allPlans = []Plan{PlanAuto, PlanMemory, PlanScan, PlanFilter, PlanDisk, PlanBlockScan}
-
-func sameHits(a, b []Hit) bool {
-	return slices.EqualFunc(a, b, func(x, y Hit) bool {
-		return x.Key == y.Key && x.Row == y.Row && x.Distance == y.Distance &&
-			(x.Score == y.Score || math.IsNaN(x.Score) && math.IsNaN(y.Score))
-	})
-}
-
-func within(hits []Hit, r int) []Hit {
-	return slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool { return h.Distance > r })
-}
-
-func collect(seq iter.Seq2[Hit, error]) ([]Hit, error) {
-	var hits []Hit
-	for h, err := range seq {
-		if err != nil {
-			return hits, err
-		}
-		hits = append(hits, h)
-	}
-	return hits, nil
+func within(hits []db.Hit, r int) []db.Hit {
+	return slices.DeleteFunc(slices.Clone(hits), func(h db.Hit) bool { return h.Distance > r })
 }
 
 // checkAnswers asks for the neighbours of q in every way and compares the answers
 // with want, all of them in order.
-func checkAnswers(t *rapid.T, c *Collection, q Query, want []Hit) {
-	fail := func(what string, plan Plan, got, want []Hit, err error) {
+func checkAnswers(t *rapid.T, c *db.Collection, q db.Query, want []db.Hit) {
+	fail := func(what string, plan db.Plan, got, want []db.Hit, err error) {
 		t.Helper()
 		t.Fatalf("%s, plan %v: %v\n got %v\nwant %v", what, plan, err, got, want)
 	}
@@ -156,10 +137,10 @@ func checkAnswers(t *rapid.T, c *Collection, q Query, want []Hit) {
 	}
 	near := within(want, r)
 	all := k
-	for _, plan := range allPlans {
+	for _, plan := range dbkit.AllPlans {
 		q.Plan, q.K, k = plan, all, all
 		// To know that there are no more, lookups would have to try every value.
-		exhausts := plan != PlanDisk || s.Bits <= 8
+		exhausts := plan != db.PlanDisk || s.Bits <= 8
 		if !exhausts {
 			if len(want) == 0 {
 				continue
@@ -168,18 +149,18 @@ func checkAnswers(t *rapid.T, c *Collection, q Query, want []Hit) {
 			q.K = k
 		}
 		res, err := c.Search(ctx, q)
-		if err != nil || !sameHits(res.Hits, want[:min(k, len(want))]) {
+		if err != nil || !oracle.SameHits(res.Hits, want[:min(k, len(want))]) {
 			fail(fmt.Sprintf("k = %d", k), plan, hitsOf(res), want[:min(k, len(want))], err)
 		}
 		if (res.Next != "") != (k < len(want)) {
 			t.Fatalf("k = %d of %d, plan %v: next is %q", k, len(want), plan, res.Next)
 		}
 		_, res, err = c.Explain(ctx, q, -1)
-		if err != nil || !sameHits(res.Hits, want[:min(k, len(want))]) {
+		if err != nil || !oracle.SameHits(res.Hits, want[:min(k, len(want))]) {
 			fail(fmt.Sprintf("explain k = %d", k), plan, hitsOf(res), want[:min(k, len(want))], err)
 		}
 		_, res, err = c.Explain(ctx, q, r)
-		if err != nil || !sameHits(res.Hits, near[:min(k, len(near))]) || res.Total != len(near) {
+		if err != nil || !oracle.SameHits(res.Hits, near[:min(k, len(near))]) || res.Total != len(near) {
 			fail(fmt.Sprintf("explain r = %d", r), plan, hitsOf(res), near[:min(k, len(near))], err)
 		}
 		if n, err := c.CountRadius(ctx, q, r); n != len(near) || err != nil {
@@ -189,8 +170,8 @@ func checkAnswers(t *rapid.T, c *Collection, q Query, want []Hit) {
 		if !exhausts {
 			continue
 		}
-		hits, err := collect(c.Neighbors(ctx, q))
-		if err != nil || !sameHits(hits, want) {
+		hits, err := dbkit.Collect(c.Neighbors(ctx, q))
+		if err != nil || !oracle.SameHits(hits, want) {
 			fail("neighbours", plan, hits, want, err)
 		}
 		hits = nil
@@ -202,7 +183,7 @@ func checkAnswers(t *rapid.T, c *Collection, q Query, want []Hit) {
 				break
 			}
 		}
-		if !sameHits(hits, want[:min(k, len(want))]) {
+		if !oracle.SameHits(hits, want[:min(k, len(want))]) {
 			fail("some neighbours", plan, hits, want[:min(k, len(want))], nil)
 		}
 	}
@@ -210,14 +191,14 @@ func checkAnswers(t *rapid.T, c *Collection, q Query, want []Hit) {
 	checkPages(t, c, q, r, near)
 }
 
-func hitsOf(r *Result) []Hit {
+func hitsOf(r *db.Result) []db.Hit {
 	if r == nil {
 		return nil
 	}
 	return r.Hits
 }
 
-func checkRuns(t *rapid.T, c *Collection, q Query, r int, want []Hit) {
+func checkRuns(t *rapid.T, c *db.Collection, q db.Query, r int, want []db.Hit) {
 	runs, err := c.SearchRadius(ctx, q, r)
 	if err != nil {
 		t.Fatal(err)
@@ -227,8 +208,8 @@ func checkRuns(t *rapid.T, c *Collection, q Query, r int, want []Hit) {
 		t.Fatalf("plan %v: %d within %d, want %d", q.Plan, runs.Total(), r, len(want))
 	}
 	for range 2 { // they can be read again
-		hits, err := collect(runs.Hits(ctx))
-		if err != nil || !sameHits(hits, want) {
+		hits, err := dbkit.Collect(runs.Hits(ctx))
+		if err != nil || !oracle.SameHits(hits, want) {
 			t.Fatalf("plan %v: hits of the runs within %d: %v, want %v: %v", q.Plan, r, hits, want, err)
 		}
 	}
@@ -255,7 +236,7 @@ func checkRuns(t *rapid.T, c *Collection, q Query, r int, want []Hit) {
 	}
 	if k := q.K; k > 0 {
 		res, err := runs.First(ctx, k)
-		if err != nil || !sameHits(res.Hits, want[:min(k, len(want))]) || res.Total != len(want) {
+		if err != nil || !oracle.SameHits(res.Hits, want[:min(k, len(want))]) || res.Total != len(want) {
 			t.Fatalf("plan %v: first %d: %v, %v", q.Plan, k, res, err)
 		}
 		if (res.Next != "") != (k < len(want)) {
@@ -265,25 +246,25 @@ func checkRuns(t *rapid.T, c *Collection, q Query, r int, want []Hit) {
 }
 
 // checkPages reads the answer by pages of random sizes, each by another plan.
-func checkPages(t *rapid.T, c *Collection, q Query, radius int, want []Hit) {
+func checkPages(t *rapid.T, c *db.Collection, q db.Query, radius int, want []db.Hit) {
 	for at := 0; ; {
 		q.K = rapid.IntRange(1, 12).Draw(t, "page")
-		q.Plan = rapid.SampledFrom(allPlans).Draw(t, "plan")
-		if q.Plan == PlanDisk && radius < 0 && at+q.K > len(want)/2 {
-			q.Plan = PlanAuto // see checkAnswers
+		q.Plan = rapid.SampledFrom(dbkit.AllPlans).Draw(t, "plan")
+		if q.Plan == db.PlanDisk && radius < 0 && at+q.K > len(want)/2 {
+			q.Plan = db.PlanAuto // see checkAnswers
 		}
-		var res *Result
+		var res *db.Result
 		var err error
 		if radius < 0 {
 			res, err = c.Search(ctx, q)
 		} else {
-			res, err = firstWithin(c, q, radius)
+			res, err = dbkit.FirstWithin(c, q, radius)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		end := min(at+q.K, len(want))
-		if !sameHits(res.Hits, want[at:end]) {
+		if !oracle.SameHits(res.Hits, want[at:end]) {
 			t.Fatalf("plan %v, radius %d: hits %d to %d: %v, want %v", q.Plan, radius, at, end, res.Hits, want[at:end])
 		}
 		if at = end; (res.Next == "") != (at == len(want)) {
@@ -297,10 +278,10 @@ func checkPages(t *rapid.T, c *Collection, q Query, radius int, want []Hit) {
 }
 
 // forceBuild indexes all codes, as happens by itself when they are many.
-func forceBuild(t *rapid.T, d *DB) {
+func forceBuild(t *rapid.T, d *db.DB) {
 	done := map[*state.CodeSet]bool{}
 	for built, err := true, error(nil); built; {
-		built, err = d.state.Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
+		built, err = db.State(d).Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
 			if set.Table == nil || done[set.Set] {
 				return nil
 			}
@@ -315,11 +296,11 @@ func forceBuild(t *rapid.T, d *DB) {
 
 // moment is a state that was, and what is expected of it.
 type moment struct {
-	snapshot *Snapshot
-	c, cold  *Collection
+	snapshot *db.Snapshot
+	c, cold  *db.Collection
 	release  func()
 	code     []byte
-	want     []Hit
+	want     []db.Hit
 }
 
 func (m *moment) close(t *rapid.T) {
@@ -330,7 +311,7 @@ func (m *moment) close(t *rapid.T) {
 }
 
 func TestAllPlansAgreeWithTheDefinition(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, q := range []int{8, 64, 136} {
 		t.Run(fmt.Sprint(q, " bits"), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkHistory(t, q) })
@@ -353,13 +334,13 @@ func drawCode(t *rapid.T, q int) []byte {
 }
 
 func checkHistory(t *rapid.T, q int) {
-	opts := &Options{FS: vfs.NewMem()}
-	d, err := Open("db", opts)
+	opts := &db.Options{FS: vfs.NewMem()}
+	d, err := db.Open("db", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: q})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: q})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,13 +351,13 @@ func checkHistory(t *rapid.T, q int) {
 		switch rapid.SampledFrom([]string{"put", "batch", "batch", "merge", "delete", "build", "compact", "reopen", "moment"}).Draw(t, "op") {
 		case "put":
 			k, code := key(), drawCode(t, q)
-			if _, err := c.Put(ctx, &Item{Key: k, Code: code}); err != nil {
+			if _, err := c.Put(ctx, &db.Item{Key: k, Code: code}); err != nil {
 				t.Fatal(err)
 			}
 			l.put(k, code)
 		case "merge":
 			k, code := key(), drawCode(t, q)
-			if _, err := c.Merge(ctx, &Item{Key: k, Code: code}); err != nil {
+			if _, err := c.Merge(ctx, &db.Item{Key: k, Code: code}); err != nil {
 				t.Fatal(err)
 			}
 			l.put(k, code)
@@ -396,11 +377,11 @@ func checkHistory(t *rapid.T, q int) {
 					b.Delete(c, k)
 					l.delete(k)
 				case 1:
-					b.Put(c, &Item{Key: k, Code: same})
+					b.Put(c, &db.Item{Key: k, Code: same})
 					l.put(k, same)
 				default:
 					code := drawCode(t, q)
-					b.Put(c, &Item{Key: k, Code: code})
+					b.Put(c, &db.Item{Key: k, Code: code})
 					l.put(k, code)
 				}
 			}
@@ -418,7 +399,7 @@ func checkHistory(t *rapid.T, q int) {
 				t.Fatal(err)
 			}
 			for _, m := range moments {
-				if _, err := m.c.Search(ctx, Query{Code: m.code}); !errors.Is(err, ErrClosed) {
+				if _, err := m.c.Search(ctx, db.Query{Code: m.code}); !errors.Is(err, db.ErrClosed) {
 					t.Fatalf("a snapshot of a closed database: %v", err)
 				}
 			}
@@ -428,7 +409,7 @@ func checkHistory(t *rapid.T, q int) {
 			} else {
 				opts.IndexCacheBytes = 0
 			}
-			if d, err = Open("db", opts); err != nil {
+			if d, err = db.Open("db", opts); err != nil {
 				t.Fatal(err)
 			}
 			if c, err = d.Collection("main"); err != nil {
@@ -447,44 +428,45 @@ func checkHistory(t *rapid.T, q int) {
 			moments = append(moments, m)
 		}
 	}
-	query := Query{Code: drawCode(t, q)}
+	query := db.Query{Code: drawCode(t, q)}
 	want := l.answer(query.Code)
 	checkAnswers(t, c, query, want)
 	if len(want) > 0 { // by the key of an item: its code
 		k := want[rapid.IntRange(0, len(want)-1).Draw(t, "by key")].Key
 		byKey := l.answer([]byte(l.codes[l.keys[k]]))
-		i := slices.IndexFunc(byKey, func(h Hit) bool { return h.Key == k })
+		i := slices.IndexFunc(byKey, func(h db.Hit) bool { return h.Key == k })
 		itself := byKey[i]
 		byKey = slices.Delete(byKey, i, i+1)
 		exclude := rapid.Bool().Draw(t, "exclude")
 		if !exclude { // it is the first with its code, which is the nearest
 			byKey = slices.Insert(byKey, 0, itself)
 		}
-		checkAnswers(t, c, Query{Key: k, ExcludeSelf: exclude}, byKey)
+		checkAnswers(t, c, db.Query{Key: k, ExcludeSelf: exclude}, byKey)
 	}
 	cold, release := coldCollection(d, c)
 	checkAnswers(t, cold, query, want)
 	release()
 	for _, m := range moments {
-		checkAnswers(t, m.c, Query{Code: m.code}, m.want)
-		checkAnswers(t, m.cold, Query{Code: m.code}, m.want)
+		checkAnswers(t, m.c, db.Query{Code: m.code}, m.want)
+		checkAnswers(t, m.cold, db.Query{Code: m.code}, m.want)
 		m.close(t)
 	}
 }
 
 // A learned collection orders by scores and cosines too, which the definition
 // here does not compute: all ways must agree on one order, and that must have the
-// right items at the right distances, and the scores that Encode implies.
+// right items at the right distances, and the scores that Encode implies. The codes are those
+// of the definition.
 func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	rapid.Check(t, func(t *rapid.T) {
-		opts := &Options{FS: vfs.NewMem()}
-		d, err := Open("db", opts)
+		opts := &db.Options{FS: vfs.NewMem()}
+		d, err := db.Open("db", opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = d.Close() }()
-		c, err := d.CreateCollection(ctx, "main", pairsSchema)
+		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -507,7 +489,7 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 			case "train":
 				opt := model.Options{Bits: 8, Anchors: 4, Seed: 1}
 				opt.Views, opt.Fusion = drawViews(t)
-				_, err := c.Train(ctx, TrainOptions{Options: opt})
+				_, err := c.Train(ctx, db.TrainOptions{Options: opt})
 				trained = trained || err == nil
 			case "build":
 				forceBuild(t, d)
@@ -523,7 +505,7 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 				if err := d.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if d, err = Open("db", opts); err != nil {
+				if d, err = db.Open("db", opts); err != nil {
 					t.Fatal(err)
 				}
 				if c, err = d.Collection("main"); err != nil {
@@ -555,6 +537,7 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 				})
 			}
 		}
+		checkSpaces(t, d)
 		if !trained {
 			return
 		}
@@ -571,10 +554,10 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 	})
 }
 
-func drawPair(t *rapid.T) *Item {
-	it := &Item{Key: fmt.Sprintf("k%d", rapid.IntRange(0, 50).Draw(t, "key")), Vectors: map[string][]float32{}}
+func drawPair(t *rapid.T) *db.Item {
+	it := &db.Item{Key: fmt.Sprintf("k%d", rapid.IntRange(0, 50).Draw(t, "key")), Vectors: map[string][]float32{}}
 	class := rapid.IntRange(0, 2).Draw(t, "class")
-	for _, m := range pairsSchema.Modalities {
+	for _, m := range dbkit.PairsSchema.Modalities {
 		if rapid.IntRange(0, 4).Draw(t, "lacks") == 0 {
 			continue
 		}
@@ -594,8 +577,8 @@ func drawPair(t *rapid.T) *Item {
 
 // learnedAnswer draws a query and returns it with the whole answer, which it
 // checks.
-func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
-	q := Query{Rerank: rapid.SampledFrom([]Rerank{RerankProjection, RerankNone, RerankAsymmetric, RerankAsymmetric}).Draw(t, "rerank"),
+func learnedAnswer(t *rapid.T, c *db.Collection) (db.Query, []db.Hit) {
+	q := db.Query{Rerank: rapid.SampledFrom([]db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankAsymmetric}).Draw(t, "rerank"),
 		To: rapid.SampledFrom([]string{"", "image", "text"}).Draw(t, "to")}
 	stats, err := c.Stats()
 	if err != nil {
@@ -604,10 +587,10 @@ func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
 	if q.To = drawTarget(t, c, stats, q); len(stats.Views) > 0 && q.To == "" {
 		return q, nil // the model knows another target only
 	}
-	codeOf := func(it *Item) []byte { return codeFor(it, q.To, stats) }
-	items := map[string]*Item{}
+	codeOf := func(it *db.Item) []byte { return codeFor(it, q.To, stats) }
+	items := map[string]*db.Item{}
 	coded := 0
-	var all []*Item
+	var all []*db.Item
 	for it, err := range c.Items(ctx) {
 		if err != nil {
 			t.Fatal(err)
@@ -625,12 +608,12 @@ func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
 	switch pair := drawPair(t); {
 	case pair.Vectors["text"] != nil:
 		q.From, q.Vector = "text", pair.Vectors["text"]
-		if code, z, err = c.EncodeQuery(ctx, Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
+		if code, z, err = c.EncodeQuery(ctx, db.Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
 			return q, nil // the model does not know texts
 		}
 	case len(all) > 0:
 		q.Key = all[rapid.IntRange(0, len(all)-1).Draw(t, "by key")].Key
-		it := all[slices.IndexFunc(all, func(it *Item) bool { return it.Key == q.Key })]
+		it := all[slices.IndexFunc(all, func(it *db.Item) bool { return it.Key == q.Key })]
 		code = codeOf(it)
 		for _, v := range stats.Views { // in its place, what the item has elsewhere
 			if code == nil {
@@ -661,13 +644,13 @@ func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
 		if d != h.Distance || !seen.CheckedAdd(h.Row) {
 			t.Fatalf("hit %+v: the distance is %d", h, d)
 		}
-		if z != nil && math.Abs(dot(z, codeOf(it))-h.Score) > 1e-9 {
-			t.Fatalf("hit %+v: the score is %g", h, dot(z, codeOf(it)))
+		if z != nil && math.Abs(oracle.Score(z, string(codeOf(it)))-h.Score) > 1e-9 {
+			t.Fatalf("hit %+v: the score is %g", h, oracle.Score(z, string(codeOf(it))))
 		}
 		if i > 0 {
 			last := res.Hits[i-1]
 			wrong := last.Distance > d || last.Distance == d && last.Score < h.Score
-			if q.Rerank == RerankAsymmetric && z != nil {
+			if q.Rerank == db.RerankAsymmetric && z != nil {
 				wrong = last.Score < h.Score
 			}
 			if wrong {

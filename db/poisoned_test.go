@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -29,10 +31,10 @@ func breakable() (fsys vfs.FS, broken *atomic.Bool) {
 // refuses all else, and opening it again recovers.
 func TestFailedDatabase(t *testing.T) {
 	fsys, broken := breakable()
-	opts := &Options{FS: fsys, UpdateItems: 1}
-	d := mustOpen(t, "db", opts)
-	schema := pairsSchema
-	schema.Fields = []Field{{"year", Int, true}}
+	opts := &db.Options{FS: fsys, UpdateItems: 1}
+	d := dbkit.MustOpen(t, "db", opts)
+	schema := dbkit.PairsSchema
+	schema.Fields = []db.Field{{"year", db.Int, true}}
 	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
 		t.Fatal(err)
@@ -40,15 +42,15 @@ func TestFailedDatabase(t *testing.T) {
 	if _, err := d.CreateCollection(ctx, "other", schema); err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(60, synth.Config{})
+	items := dbkit.Pairs(60, synth.Config{})
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i}
 	}
 	putAll(t, c, items[:50])
-	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
-	mustTrain(t, c, opt)
-	second2 := mustTrain(t, c, opt).Space
-	before, err := c.Search(ctx, Query{Key: "k7", K: 50})
+	opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	dbkit.MustTrain(t, c, opt)
+	second2 := dbkit.MustTrain(t, c, opt).Space
+	before, err := c.Search(ctx, db.Query{Key: "k7", K: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,54 +58,54 @@ func TestFailedDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs, err := c.SearchRadius(ctx, Query{Key: "k7"}, 16)
+	runs, err := c.SearchRadius(ctx, db.Query{Key: "k7"}, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
 	broken.Store(true)
-	if _, err := c.Put(ctx, items[55]); !errors.Is(err, ErrFailed) {
+	if _, err := c.Put(ctx, items[55]); !errors.Is(err, db.ErrFailed) {
 		t.Fatal(err)
 	}
 	bulk := func() error {
 		b := d.NewBatch()
 		for i := range bulkItems {
-			if err := b.Put(c, &Item{Key: fmt.Sprint(i)}); err != nil {
+			if err := b.Put(c, &db.Item{Key: fmt.Sprint(i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return b.Commit(ctx)
 	}
 	for what, err := range map[string]error{
-		"put":              second(c.Put(ctx, items[56])),
-		"merge":            second(c.Merge(ctx, items[3])),
-		"delete":           second(c.Delete(ctx, "k3")),
-		"delete where":     second(c.DeleteWhere(ctx, "year = 3")),
+		"put":              dbkit.Second(c.Put(ctx, items[56])),
+		"merge":            dbkit.Second(c.Merge(ctx, items[3])),
+		"delete":           dbkit.Second(c.Delete(ctx, "k3")),
+		"delete where":     dbkit.Second(c.DeleteWhere(ctx, "year = 3")),
 		"bulk":             bulk(),
-		"create":           second(d.CreateCollection(ctx, "third", schema)),
-		"alter":            c.Alter(ctx, Alteration{AddFields: []Field{place}}),
+		"create":           dbkit.Second(d.CreateCollection(ctx, "third", schema)),
+		"alter":            c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}),
 		"drop":             d.DropCollection(ctx, "other"),
 		"drop space":       c.DropSpace(ctx, second2),
 		"activate":         c.Activate(ctx, second2),
-		"rollback":         second(c.Rollback(ctx)),
+		"rollback":         dbkit.Second(c.Rollback(ctx)),
 		"pin":              c.PinRevision(ctx, 1, 1, true),
-		"restore revision": second(c.RestoreRevision(ctx, 1, 1)),
-		"train":            second(c.Train(ctx, opt)),
-		"reindex":          second(c.Reindex(ctx, ReindexOptions{})),
-		"update":           second(c.Update(ctx, UpdateOptions{})),
+		"restore revision": dbkit.Second(c.RestoreRevision(ctx, 1, 1)),
+		"train":            dbkit.Second(c.Train(ctx, opt)),
+		"reindex":          dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})),
+		"update":           dbkit.Second(c.Update(ctx, db.UpdateOptions{})),
 		"compact":          d.Compact(ctx),
 	} {
-		if !errors.Is(err, ErrFailed) || strings.Count(err.Error(), "fddhdb:") != 1 {
+		if !errors.Is(err, db.ErrFailed) || strings.Count(err.Error(), "fddhdb:") != 1 {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	reads := func(c *Collection) map[string]error {
+	reads := func(c *db.Collection) map[string]error {
 		out := map[string]error{
-			"get":        second(c.Get(ctx, "k3")),
-			"radius":     second(c.CountRadius(ctx, Query{Key: "k7"}, 3)),
-			"all":        second(c.SearchAll(ctx, []Query{{Key: "k7"}})),
-			"spaces":     second(c.Spaces(ctx)),
-			"statistics": second(c.Stats()),
-			"labels":     second(c.Labels()),
+			"get":        dbkit.Second(c.Get(ctx, "k3")),
+			"radius":     dbkit.Second(c.CountRadius(ctx, db.Query{Key: "k7"}, 3)),
+			"all":        dbkit.Second(c.SearchAll(ctx, []db.Query{{Key: "k7"}})),
+			"spaces":     dbkit.Second(c.Spaces(ctx)),
+			"statistics": dbkit.Second(c.Stats()),
+			"labels":     dbkit.Second(c.Labels()),
 		}
 		if n, err := c.CountWhere(ctx, "year >= 0"); n != 50 || err != nil {
 			out["count"] = fmt.Errorf("%d, %w", n, err)
@@ -111,7 +113,7 @@ func TestFailedDatabase(t *testing.T) {
 		if n, err := c.Count(); n != 50 || err != nil {
 			out["items"] = fmt.Errorf("%d, %w", n, err)
 		}
-		res, err := c.Search(ctx, Query{Key: "k7", K: 50})
+		res, err := c.Search(ctx, db.Query{Key: "k7", K: 50})
 		if err != nil || fmt.Sprint(res.Hits) != fmt.Sprint(before.Hits) {
 			out["search"] = fmt.Errorf("other hits, %w", err)
 		}
@@ -121,7 +123,7 @@ func TestFailedDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for when, c := range map[string]*Collection{
+	for when, c := range map[string]*db.Collection{
 		"now":                    c,
 		"a snapshot from before": second1(early.Collection("main")),
 		"a snapshot from since":  second1(late.Collection("main")),
@@ -135,23 +137,23 @@ func TestFailedDatabase(t *testing.T) {
 	if res, err := runs.First(ctx, 50); err != nil || len(res.Hits) != 50 {
 		t.Errorf("runs: %v", err)
 	}
-	if err := d.WaitForIndex(ctx); err != nil && !errors.Is(err, ErrFailed) {
+	if err := d.WaitForIndex(ctx); err != nil && !errors.Is(err, db.ErrFailed) {
 		t.Errorf("wait for the index: %v", err)
 	}
-	checkSound(t, d, "failed")
+	dbkit.CheckSound(t, d, "failed")
 	if err := errors.Join(runs.Close(), early.Close(), late.Close()); err != nil {
 		t.Error(err)
 	}
-	if err := d.Close(); !errors.Is(err, ErrFailed) {
+	if err := d.Close(); !errors.Is(err, db.ErrFailed) {
 		t.Errorf("close: %v", err)
 	}
-	if err := d.Close(); !errors.Is(err, ErrClosed) {
+	if err := d.Close(); !errors.Is(err, db.ErrClosed) {
 		t.Errorf("close once more: %v", err)
 	}
 	broken.Store(false)
-	d = mustOpen(t, "db", opts)
+	d = dbkit.MustOpen(t, "db", opts)
 	defer d.Close()
-	c = mustCollection(t, d, "main")
+	c = dbkit.MustCollection(t, d, "main")
 	for _, it := range items[:50] {
 		if _, err := c.Get(ctx, it.Key); err != nil {
 			t.Errorf("opened again: %v", err)
@@ -160,7 +162,7 @@ func TestFailedDatabase(t *testing.T) {
 	if _, err := c.Put(ctx, items[57]); err != nil {
 		t.Errorf("opened again: %v", err)
 	}
-	checkSound(t, d, "opened again")
+	dbkit.CheckSound(t, d, "opened again")
 }
 
 func second1[T any](x T, err error) T {
@@ -175,43 +177,43 @@ func TestFailureDuringLongWork(t *testing.T) {
 	for _, phase := range []string{"scan", "statistics", "encode"} {
 		t.Run(phase, func(t *testing.T) {
 			fsys, broken := breakable()
-			d := mustOpen(t, "db", &Options{FS: fsys})
-			c, err := d.CreateCollection(ctx, "main", pairsSchema)
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+			c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 			if err != nil {
 				t.Fatal(err)
 			}
-			items := pairs(60, synth.Config{})
+			items := dbkit.Pairs(60, synth.Config{})
 			putAll(t, c, items)
 			met := false
-			opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(now string, _, _ int64) {
+			opt := db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(now string, _, _ int64) {
 				if now == phase && !met {
 					met = true
 					broken.Store(true)
-					if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
+					if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.Is(err, db.ErrFailed) {
 						t.Errorf("put: %v", err)
 					}
 				}
 			}}}
-			if _, err := c.Train(ctx, opt); !met || !errors.Is(err, ErrFailed) {
+			if _, err := c.Train(ctx, opt); !met || !errors.Is(err, db.ErrFailed) {
 				t.Errorf("the phase was met: %v; %v", met, err)
 			}
 			if _, err := c.Get(ctx, "k7"); err != nil {
 				t.Error(err)
 			}
-			if err := d.Close(); !errors.Is(err, ErrFailed) {
+			if err := d.Close(); !errors.Is(err, db.ErrFailed) {
 				t.Errorf("close: %v", err)
 			}
 			broken.Store(false)
-			d = mustOpen(t, "db", &Options{FS: fsys})
+			d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 			defer d.Close()
-			c = mustCollection(t, d, "main")
+			c = dbkit.MustCollection(t, d, "main")
 			if n, err := c.Count(); n < 60 || err != nil {
 				t.Errorf("%d items, %v", n, err)
 			}
-			checkSound(t, d, "opened again")
-			_, err = c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
-			if errors.Is(err, ErrBusy) { // what the first one has learned is being completed
-				_, err = c.Reindex(ctx, ReindexOptions{})
+			dbkit.CheckSound(t, d, "opened again")
+			_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+			if errors.Is(err, db.ErrBusy) { // what the first one has learned is being completed
+				_, err = c.Reindex(ctx, db.ReindexOptions{})
 			}
 			if err != nil {
 				t.Errorf("train again: %v", err)

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -50,31 +52,31 @@ func footprint(t testing.TB, dir string) map[string]string {
 
 // killedFolder returns the folder of a database that was not closed, with a space that was
 // being built and what a bulk load left.
-func killedFolder(t testing.TB) (dir string, items []*Item) {
+func killedFolder(t testing.TB) (dir string, items []*db.Item) {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
-	d := mustOpen(t, "db", &Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items = pairs(300, synth.Config{})
+	items = dbkit.Pairs(300, synth.Config{})
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i}
 	}
 	putAll(t, c, items[:280])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	for _, it := range items[280:] {
 		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Reindex(cancelled, db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	dir = filepath.Join(t.TempDir(), "db")
 	if ok, err := vfs.Clone(crash, vfs.Default, "db", dir); err != nil || !ok {
 		t.Fatal(ok, err)
@@ -92,26 +94,26 @@ func killedFolder(t testing.TB) (dir string, items []*Item) {
 func TestReadOnlyChangesNothing(t *testing.T) {
 	dir, items := killedFolder(t)
 	before := footprint(t, dir)
-	d := mustOpen(t, dir, &Options{ReadOnly: true, UpdateItems: 1, UpdateInterval: time.Nanosecond})
-	c := mustCollection(t, d, "main")
-	if n := len(allItems(t, c)); n != len(items) {
+	d := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true, UpdateItems: 1, UpdateInterval: time.Nanosecond})
+	c := dbkit.MustCollection(t, d, "main")
+	if n := len(dbkit.AllItems(t, c)); n != len(items) {
 		t.Errorf("%d items of %d", n, len(items))
 	}
 	for what, err := range map[string]error{
-		"get":      second(c.Get(ctx, "k299")),
-		"search":   second(c.Search(ctx, Query{From: "image", Vector: items[0].Vectors["image"]})),
-		"radius":   second(c.CountRadius(ctx, Query{Key: "k1"}, 3)),
-		"where":    second(c.CountWhere(ctx, "year > 7")),
-		"evaluate": second(c.Evaluate(ctx, evaluationOf(items))),
-		"stats":    second(d.Stats()),
-		"explain":  third(c.Explain(ctx, Query{Key: "k1"}, 3)),
-		"verify":   second(findingsOf(t, d)),
+		"get":      dbkit.Second(c.Get(ctx, "k299")),
+		"search":   dbkit.Second(c.Search(ctx, db.Query{From: "image", Vector: items[0].Vectors["image"]})),
+		"radius":   dbkit.Second(c.CountRadius(ctx, db.Query{Key: "k1"}, 3)),
+		"where":    dbkit.Second(c.CountWhere(ctx, "year > 7")),
+		"evaluate": dbkit.Second(c.Evaluate(ctx, evaluationOf(items))),
+		"stats":    dbkit.Second(d.Stats()),
+		"explain":  third(c.Explain(ctx, db.Query{Key: "k1"}, 3)),
+		"verify":   dbkit.Second(findingsOf(t, d)),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	checkCodes(t, c, allItems(t, c))
+	checkCodes(t, c, dbkit.AllItems(t, c))
 	s, err := d.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -125,41 +127,41 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 
 	b := d.NewBatch()
 	for what, err := range map[string]error{
-		"put":         second(c.Put(ctx, items[0])),
-		"merge":       second(c.Merge(ctx, items[0])),
-		"delete":      second(c.Delete(ctx, "k1")),
-		"deleteWhere": second(c.DeleteWhere(ctx, "year > 0")),
+		"put":         dbkit.Second(c.Put(ctx, items[0])),
+		"merge":       dbkit.Second(c.Merge(ctx, items[0])),
+		"delete":      dbkit.Second(c.Delete(ctx, "k1")),
+		"deleteWhere": dbkit.Second(c.DeleteWhere(ctx, "year > 0")),
 		"batch":       b.Put(c, items[1]),
-		"create":      second(d.CreateCollection(ctx, "other", pairsSchema)),
-		"alter":       c.Alter(ctx, Alteration{AddFields: []Field{place}}),
+		"create":      dbkit.Second(d.CreateCollection(ctx, "other", dbkit.PairsSchema)),
+		"alter":       c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}),
 		"drop":        d.DropCollection(ctx, "main"),
 		"drop space":  c.DropSpace(ctx, 2),
-		"train":       second(c.Train(ctx, TrainOptions{})),
-		"update":      second(c.Update(ctx, UpdateOptions{})),
-		"reindex":     second(c.Reindex(ctx, ReindexOptions{})),
+		"train":       dbkit.Second(c.Train(ctx, db.TrainOptions{})),
+		"update":      dbkit.Second(c.Update(ctx, db.UpdateOptions{})),
+		"reindex":     dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})),
 		"activate":    c.Activate(ctx, 1),
-		"rollback":    second(c.Rollback(ctx)),
+		"rollback":    dbkit.Second(c.Rollback(ctx)),
 		"pin":         c.PinRevision(ctx, 1, 1, true),
-		"restore":     second(c.RestoreRevision(ctx, 1, 1)),
+		"restore":     dbkit.Second(c.RestoreRevision(ctx, 1, 1)),
 		"compact":     d.Compact(ctx),
-		"backup":      second(d.Backup(ctx, newMemStore(), BackupOptions{})),
-		"acknowledge": second(d.AcknowledgeLosses(ctx)),
+		"backup":      dbkit.Second(d.Backup(ctx, newMemStore(), db.BackupOptions{})),
+		"acknowledge": dbkit.Second(d.AcknowledgeLosses(ctx)),
 		// And whatever may be forgotten above.
-		"committer": d.state.Committer.Do(ctx, 0, func(*state.Tx) error { return nil }),
+		"committer": db.State(d).Committer.Do(ctx, 0, func(*state.Tx) error { return nil }),
 	} {
-		if !errors.Is(err, ErrReadOnly) || strings.Count(err.Error(), "fddhdb:") != 1 {
+		if !errors.Is(err, db.ErrReadOnly) || strings.Count(err.Error(), "fddhdb:") != 1 {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	spaces, err := c.Spaces(ctx)
-	if err != nil || len(spaces) != 2 || spaces[1].State != SpaceBuilding {
+	if err != nil || len(spaces) != 2 || spaces[1].State != db.SpaceBuilding {
 		t.Errorf("spaces %+v, %v", spaces, err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	if findings := verifyFolder(t, dir); len(findings) > 0 {
 		t.Errorf("findings %v", findings)
 	}
-	if _, _, err := PendingMigrations(context.Background(), dir, nil); err != nil {
+	if _, _, err := db.PendingMigrations(context.Background(), dir, nil); err != nil {
 		t.Error(err)
 	}
 	if diff := gocmp.Diff(before, footprint(t, dir)); diff != "" {
@@ -169,8 +171,8 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 
 func third[A, B any](_ A, _ B, err error) error { return err }
 
-func evaluationOf(items []*Item) Evaluation {
-	e := Evaluation{Queries: map[string][][]float32{}}
+func evaluationOf(items []*db.Item) db.Evaluation {
+	e := db.Evaluation{Queries: map[string][][]float32{}}
 	for _, it := range items[:20] {
 		e.Queries["image"] = append(e.Queries["image"], it.Vectors["image"])
 		e.Labels = append(e.Labels, it.Labels)
@@ -197,38 +199,38 @@ func TestReadOnlyMedium(t *testing.T) {
 	t.Cleanup(func() {
 		_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error { return os.Chmod(path, 0o755) })
 	})
-	if _, err := Open(dir, nil); !errors.Is(err, os.ErrPermission) {
+	if _, err := db.Open(dir, nil); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("for writing: %v", err)
 	}
-	d := mustOpen(t, dir, &Options{ReadOnly: true})
-	if n := len(allItems(t, mustCollection(t, d, "main"))); n != len(items) {
+	d := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
+	if n := len(dbkit.AllItems(t, dbkit.MustCollection(t, d, "main"))); n != len(items) {
 		t.Errorf("%d items of %d", n, len(items))
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // On a file system that refuses every change, reading asks for none.
 func TestReadOnlyAsksForNoChange(t *testing.T) {
 	mem := vfs.NewMem()
-	unpackFolder(t, mem, "golden", goldens(t)[NewestFormat])
-	d := mustOpen(t, "golden", &Options{FS: store.ReadFS{FS: mem}, ReadOnly: true})
-	if n, err := mustCollection(t, d, "codes").Count(); err != nil || n < 700 {
+	unpackFolder(t, mem, "golden", goldens(t)[db.NewestFormat])
+	d := dbkit.MustOpen(t, "golden", &db.Options{FS: store.ReadFS{FS: mem}, ReadOnly: true})
+	if n, err := dbkit.MustCollection(t, d, "codes").Count(); err != nil || n < 700 {
 		t.Errorf("%d items, %v", n, err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // Any number may read, or one may write.
 func TestReadersShareTheLock(t *testing.T) {
 	dir := t.TempDir()
-	d := mustOpen(t, dir, nil)
-	if _, err := Open(dir, &Options{ReadOnly: true}); !errors.Is(err, ErrLocked) {
+	d := dbkit.MustOpen(t, dir, nil)
+	if _, err := db.Open(dir, &db.Options{ReadOnly: true}); !errors.Is(err, db.ErrLocked) {
 		t.Errorf("reading while it is open for writing: %v", err)
 	}
-	mustClose(t, d)
-	one, two := mustOpen(t, dir, &Options{ReadOnly: true}), mustOpen(t, dir, &Options{ReadOnly: true})
-	mustClose(t, one)
-	if _, err := Open(dir, nil); !errors.Is(err, ErrLocked) {
+	dbkit.MustClose(t, d)
+	one, two := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true}), dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
+	dbkit.MustClose(t, one)
+	if _, err := db.Open(dir, nil); !errors.Is(err, db.ErrLocked) {
 		t.Errorf("writing while another reads: %v", err)
 	}
 	other := func(options string) string {
@@ -240,13 +242,13 @@ func TestReadersShareTheLock(t *testing.T) {
 		}
 		return string(out)
 	}
-	if out := other("write"); !strings.Contains(out, "says: "+ErrLocked.Error()) {
+	if out := other("write"); !strings.Contains(out, "says: "+db.ErrLocked.Error()) {
 		t.Errorf("writing in another process: %s", out)
 	}
 	if out := other("read"); !strings.Contains(out, "says: <nil>") {
 		t.Errorf("reading in another process: %s", out)
 	}
-	mustClose(t, two)
+	dbkit.MustClose(t, two)
 	if out := other("write"); !strings.Contains(out, "says: <nil>") {
 		t.Errorf("writing when nobody reads: %s", out)
 	}
@@ -257,22 +259,22 @@ func TestOtherReader(t *testing.T) {
 	if dir == "" || os.Getenv("FDDHDB_TEST_OPTIONS") == "" {
 		t.Skip("part of TestReadersShareTheLock")
 	}
-	d, err := Open(dir, &Options{ReadOnly: os.Getenv("FDDHDB_TEST_OPTIONS") == "read"})
+	d, err := db.Open(dir, &db.Options{ReadOnly: os.Getenv("FDDHDB_TEST_OPTIONS") == "read"})
 	t.Logf("says: %v", err)
 	if err == nil {
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 }
 
 func TestReadOnlyCreatesNothing(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(dir, &Options{ReadOnly: true}); !errors.Is(err, ErrNotDatabase) {
+	if _, err := db.Open(dir, &db.Options{ReadOnly: true}); !errors.Is(err, db.ErrNotDatabase) {
 		t.Error(err)
 	}
 	if names := listing(t, dir); len(names) > 0 {
 		t.Errorf("the folder holds %v", names)
 	}
-	if _, _, err := Upgrade(ctx, dir, &Options{ReadOnly: true}, UpgradeOptions{}); !errors.Is(err, ErrReadOnly) {
+	if _, _, err := db.Upgrade(ctx, dir, &db.Options{ReadOnly: true}, db.UpgradeOptions{}); !errors.Is(err, db.ErrReadOnly) {
 		t.Error(err)
 	}
 }
@@ -281,32 +283,32 @@ func TestReadOnlyCreatesNothing(t *testing.T) {
 // for reading where its log has to be read, as it was not closed.
 func BenchmarkOpenToRead(b *testing.B) {
 	mem := vfs.NewCrashableMem()
-	d := mustOpen(b, "db", &Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(b, "db", &db.Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		b.Fatal(err)
 	}
-	items := pairs(20000, synth.Config{})
+	items := dbkit.Pairs(20000, synth.Config{})
 	for i := 0; i < len(items); i += 1000 {
 		putAll(b, c, items[i:i+1000])
 	}
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
-	if err := d.state.Engine.DB.Flush(); err != nil { // nothing is left in the log
+	if err := db.State(d).Engine.DB.Flush(); err != nil { // nothing is left in the log
 		b.Fatal(err)
 	}
-	mustClose(b, d)
+	dbkit.MustClose(b, d)
 	for _, from := range []struct {
 		name string
 		fs   vfs.FS
-		opt  Options
-	}{{"write", mem, Options{}}, {"read", mem, Options{ReadOnly: true}}, {"read/killed", crash, Options{ReadOnly: true}}} {
+		opt  db.Options
+	}{{"write", mem, db.Options{}}, {"read", mem, db.Options{ReadOnly: true}}, {"read/killed", crash, db.Options{ReadOnly: true}}} {
 		dir := filepath.Join(b.TempDir(), "db")
 		if _, err := vfs.Clone(from.fs, vfs.Default, "db", dir); err != nil {
 			b.Fatal(err)
 		}
 		b.Run(from.name, func(b *testing.B) {
 			for b.Loop() {
-				if err := mustOpen(b, dir, &from.opt).Close(); err != nil {
+				if err := dbkit.MustOpen(b, dir, &from.opt).Close(); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
@@ -26,7 +28,7 @@ func FuzzRecords(f *testing.F) {
 	mem := vfs.NewMem()
 	d := smallOfAllKinds(f, mem)
 	all := records(f, d)
-	mustClose(f, d)
+	dbkit.MustClose(f, d)
 	seen := map[byte]int{}
 	for i, r := range all {
 		if seen[r.key[0]]++; seen[r.key[0]] == 1 && !testing.Short() {
@@ -70,29 +72,29 @@ func totalAlloc() uint64 {
 }
 
 // smallOfAllKinds makes a database that has nearly every kind of record, few of each.
-func smallOfAllKinds(t testing.TB, mem *vfs.MemFS) *DB {
-	d := mustOpen(t, "db", &Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+func smallOfAllKinds(t testing.TB, mem *vfs.MemFS) *db.DB {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := viewItems(36, 1)
+	items := dbkit.ViewItems(36, 1)
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i % 5, "title": "x"}
 	}
 	putAll(t, c, items)
-	mustTrain(t, c, tinyTraining(1, 0))
-	mustUpdate(t, c, UpdateOptions{Teacher: TeacherLabels})
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, 0))
+	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
 	putAll(t, c, items[3:9])
 	if _, err := c.Delete(ctx, "k7"); err != nil {
 		t.Fatal(err)
 	}
-	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 9 {
-		if _, err := codes.Put(ctx, &Item{Key: string(rune('a' + i)), Code: []byte{byte(i % 3), 1}}); err != nil {
+		if _, err := codes.Put(ctx, &db.Item{Key: string(rune('a' + i)), Code: []byte{byte(i % 3), 1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,8 +118,8 @@ func resealed(b []byte) []byte {
 // writeRecord writes a record into the store of a closed database.
 func writeRecord(t testing.TB, fsys vfs.FS, key, value []byte) {
 	t.Helper()
-	opts := (&Options{FS: fsys}).withDefaults()
-	kv, err := store.Open(fsys.PathJoin("db", store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
+	cfg := db.StoreConfig(&db.Options{FS: fsys})
+	kv, err := store.Open(fsys.PathJoin("db", store.StoreName), cfg, store.NewLog(cfg.Signals), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,19 +130,19 @@ func writeRecord(t testing.TB, fsys vfs.FS, key, value []byte) {
 
 // useWhatever opens a database that a stranger has made and does everything with it.
 func useWhatever(t testing.TB, fsys vfs.FS) {
-	opts := &Options{FS: fsys, MustExist: true, CacheBytes: 1 << 20}
+	opts := &db.Options{FS: fsys, MustExist: true, CacheBytes: 1 << 20}
 	expected := func(what string, err error) {
 		t.Helper()
-		if errors.Is(err, ErrFailed) { // as after a panic of the committer
+		if errors.Is(err, db.ErrFailed) { // as after a panic of the committer
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := VerifyFolder(ctx, "db", opts, VerifyOptions{Deep: true}, func(Finding) error { return nil }); err != nil && !errors.Is(err, ErrFormat) {
+	if _, err := db.VerifyFolder(ctx, "db", opts, db.VerifyOptions{Deep: true}, func(db.Finding) error { return nil }); err != nil && !errors.Is(err, db.ErrFormat) {
 		t.Errorf("verify: %v", err)
 	}
-	d, err := Open("db", opts)
+	d, err := db.Open("db", opts)
 	if err != nil {
-		if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) {
+		if !errors.Is(err, db.ErrCorrupt) && !errors.Is(err, db.ErrFormat) {
 			t.Errorf("open: %v", err)
 		}
 		return
@@ -151,7 +153,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		c := mustCollection(t, d, name)
+		c := dbkit.MustCollection(t, d, name)
 		seen := 0
 		for _, err := range c.Items(ctx) {
 			expected("items", err)
@@ -161,30 +163,30 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 		}
 		s, err := c.Stats()
 		expected("stats", err)
-		q := Query{K: 5, Code: make([]byte, 2)}
+		q := db.Query{K: 5, Code: make([]byte, 2)}
 		if s != nil && s.Bits <= codec.MaxBits {
 			q.Code = make([]byte, s.Bits/8)
 		}
-		for _, plan := range []Plan{PlanAuto, PlanScan, PlanDisk, PlanBlockScan} {
+		for _, plan := range []db.Plan{db.PlanAuto, db.PlanScan, db.PlanDisk, db.PlanBlockScan} {
 			q.Plan = plan
 			_, err = c.Search(ctx, q)
 			expected("search", err)
 		}
-		_, err = c.Search(ctx, Query{Key: "k3"})
+		_, err = c.Search(ctx, db.Query{Key: "k3"})
 		expected("search by key", err)
 		_, err = c.CountWhere(ctx, "label = 'class0' AND year > 2")
 		expected("count", err)
-		it := &Item{Key: "new", Labels: []string{"class0"}, Code: []byte{1, 2}}
+		it := &db.Item{Key: "new", Labels: []string{"class0"}, Code: []byte{1, 2}}
 		if s != nil && len(s.Modalities) > 0 {
 			it.Code, it.Vectors = nil, map[string][]float32{"image": make([]float32, 8)}
 		}
-		expected("put", second(c.Put(ctx, it)))
+		expected("put", dbkit.Second(c.Put(ctx, it)))
 		_, err = c.Delete(ctx, "k4", "b")
 		expected("delete", err)
 		if it.Vectors != nil {
-			_, err = c.Update(ctx, UpdateOptions{Teacher: TeacherLabels})
+			_, err = c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels})
 			expected("update", err)
-			_, err = c.Train(ctx, tinyTraining(2, 0))
+			_, err = c.Train(ctx, dbkit.TinyTraining(2, 0))
 			expected("train", err)
 		}
 	}
@@ -193,8 +195,8 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 // FuzzDescriptors: what stands in JSON is refused, or reads the same when it is written
 // again; a marker of others is none of ours.
 func FuzzDescriptors(f *testing.F) {
-	for _, schema := range []Schema{pairsSchema, {Bits: 16}} {
-		b, err := (&record.Descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: storedModalities(schema.Modalities), Fields: storedFields(schema.Fields)}).Encode()
+	for _, schema := range []db.Schema{dbkit.PairsSchema, {Bits: 16}} {
+		b, err := (&record.Descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: db.StoredModalities(schema.Modalities), Fields: db.StoredFields(schema.Fields)}).Encode()
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -225,10 +227,10 @@ func FuzzDescriptors(f *testing.F) {
 		ours := json.Unmarshal(b, &m) == nil && m.FDDHDB == "database"
 		switch format, err := store.ReadMarker(mem, ""); {
 		case err == nil:
-			if !ours || m.Format != format || format < MinFormat || format > NewestFormat {
+			if !ours || m.Format != format || format < db.MinFormat || format > db.NewestFormat {
 				t.Fatalf("%q is taken for a marker", b)
 			}
-		case errors.Is(err, ErrNotDatabase), errors.Is(err, ErrFormat) && ours:
+		case errors.Is(err, db.ErrNotDatabase), errors.Is(err, db.ErrFormat) && ours:
 		default:
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -12,25 +12,27 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
-var numbersSchema = Schema{Bits: 16}
+var numbersSchema = db.Schema{Bits: 16}
 
 // numbered makes item i; commit i+2 puts it, as the first makes the collection.
-func numbered(i int) *Item {
-	return &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8)}}
+func numbered(i int) *db.Item {
+	return &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8)}}
 }
 
 // killed returns what a killed process leaves that has put n items, of which the side file
 // knows those before known, and whose log has not been flushed.
-func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
+func killed(t testing.TB, n, known int, opts db.Options) *vfs.MemFS {
 	t.Helper()
 	mem := vfs.NewMem()
 	opts.FS = mem
-	d := mustOpen(t, "db", &opts)
-	d.keeper.Mu.Lock() // so that it keeps nothing by itself, however long this takes
+	d := dbkit.MustOpen(t, "db", &opts)
+	db.Keeper(d).Mu.Lock() // so that it keeps nothing by itself, however long this takes
 	c, err := d.CreateCollection(ctx, "main", numbersSchema)
 	if err != nil {
 		t.Fatal(err)
@@ -40,15 +42,15 @@ func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
 			t.Fatal(err)
 		}
 		if i+1 == known {
-			d.keeper.Mu.Unlock()
-			d.keeper.Keep()
-			d.keeper.Mu.Lock()
+			db.Keeper(d).Mu.Unlock()
+			db.Keeper(d).Keep()
+			db.Keeper(d).Mu.Lock()
 		}
 	}
 	left := vfs.NewMem()
 	copyFolder(t, mem, left, "db")
-	d.keeper.Mu.Unlock()
-	mustClose(t, d)
+	db.Keeper(d).Mu.Unlock()
+	dbkit.MustClose(t, d)
 	return left
 }
 
@@ -91,15 +93,15 @@ func liveLog(t testing.TB, fsys vfs.FS) (name string, b []byte) {
 }
 
 // commitsFound returns the commits that are there, which must be the first so many.
-func commitsFound(t testing.TB, d *DB) uint64 {
+func commitsFound(t testing.TB, d *db.DB) uint64 {
 	t.Helper()
 	c, err := d.Collection("main")
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return 0
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	items := allItems(t, c)
+	items := dbkit.AllItems(t, c)
 	for i, it := range items {
 		if want := numbered(i); it.Key != want.Key || !bytes.Equal(it.Code, want.Code) {
 			t.Fatalf("item %d is %q, %x", i, it.Key, it.Code)
@@ -113,22 +115,22 @@ func commitsFound(t testing.TB, d *DB) uint64 {
 // reported with its number, by Open, by verify, and by every later Open until somebody
 // acknowledges it.
 func TestDamagedLogIsReported(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	const n, known = 12, 8
-	left := killed(t, n, known, Options{})
+	left := killed(t, n, known, db.Options{})
 	log, whole := liveLog(t, left)
 	end := len(bytes.TrimRight(whole, "\x00"))
 	lost := map[uint64]int{}
 	step := 5
-	if *everyFault {
+	if *dbkit.EveryFault {
 		step = 1
 	}
 	damage := func(what string, b []byte) {
 		mem := vfs.NewMem()
 		copyFolder(t, left, mem, "db")
 		testfs.WriteFile(t, mem, log, b)
-		d, err := Open("db", &Options{FS: mem, ReadOnly: true})
-		if errors.Is(err, ErrCorrupt) {
+		d, err := db.Open("db", &db.Options{FS: mem, ReadOnly: true})
+		if errors.Is(err, db.ErrCorrupt) {
 			lost[1<<32]++
 			return
 		} else if err != nil {
@@ -141,10 +143,10 @@ func TestDamagedLogIsReported(t *testing.T) {
 			t.Fatalf("%s: %d commits, recovery %+v", what, found, r)
 		}
 		if lost[missing]++; lost[missing] > 1 {
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 			return
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 		checkLoss(t, what, mem, found, missing)
 	}
 	for at := 0; at < end; at += step {
@@ -164,7 +166,7 @@ func TestDamagedLogIsReported(t *testing.T) {
 // checkLoss checks how a loss is told of.
 func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64) {
 	t.Helper()
-	told := func(d *DB) bool {
+	told := func(d *db.DB) bool {
 		t.Helper()
 		l := d.Recovery().Losses
 		if missing == 0 {
@@ -174,8 +176,8 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 	}
 	findings := func(want int) {
 		t.Helper()
-		var all []Finding
-		if _, err := VerifyFolder(ctx, "db", &Options{FS: mem}, VerifyOptions{}, func(f Finding) error {
+		var all []db.Finding
+		if _, err := db.VerifyFolder(ctx, "db", &db.Options{FS: mem}, db.VerifyOptions{}, func(f db.Finding) error {
 			all = append(all, f)
 			return nil
 		}); err != nil || len(all) != want || (want > 0 && !strings.Contains(all[0].String(), fmt.Sprint(found+1))) {
@@ -187,7 +189,7 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 		count = 1
 	}
 	findings(count)
-	d := mustOpen(t, "db", &Options{FS: mem})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	if !told(d) {
 		t.Errorf("%s: recovery %+v", what, d.Recovery())
 	}
@@ -198,27 +200,27 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 	}
 	if c, err := d.Collection("main"); err == nil {
 		for i := range 20 {
-			if _, err := c.Put(ctx, &Item{Key: fmt.Sprint("later ", i), Code: []byte{1, 2}}); err != nil {
+			if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint("later ", i), Code: []byte{1, 2}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	findings(count)
-	d = mustOpen(t, "db", &Options{FS: mem})
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	if !told(d) || d.Recovery().Missing() != 0 {
 		t.Errorf("%s, and later: %+v", what, d.Recovery())
 	}
 	if gone, err := d.AcknowledgeLosses(ctx); err != nil || len(gone) != count {
 		t.Errorf("%s: acknowledged %v, %v", what, gone, err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	findings(0)
 }
 
-func findingsOf(t testing.TB, d *DB) (all []Finding, err error) {
+func findingsOf(t testing.TB, d *db.DB) (all []db.Finding, err error) {
 	t.Helper()
-	_, err = d.Verify(ctx, VerifyOptions{}, func(f Finding) error {
+	_, err = d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error {
 		all = append(all, f)
 		return nil
 	})
@@ -230,7 +232,7 @@ func findingsOf(t testing.TB, d *DB) (all []Finding, err error) {
 func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 	for _, noSync := range []bool{false, true} {
 		mem := vfs.NewCrashableMem()
-		d := mustOpen(t, "db", &Options{FS: mem, NoSync: noSync})
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem, NoSync: noSync})
 		c, err := d.CreateCollection(ctx, "main", numbersSchema)
 		if err != nil {
 			t.Fatal(err)
@@ -239,19 +241,19 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 			if _, err := c.Put(ctx, numbered(i)); err != nil {
 				t.Fatal(err)
 			}
-			d.keeper.Keep()
+			db.Keeper(d).Keep()
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})
 			side, err := store.ReadCommits(crash, "db")
 			if want := uint64(i + 2); err != nil || (!noSync && side.Sequence != want) || (noSync && side.Sequence != 1) {
 				t.Errorf("NoSync %v: after commit %d the side file has %d, %v", noSync, want, side.Sequence, err)
 			}
-			again := mustOpen(t, "db", &Options{FS: crash})
+			again := dbkit.MustOpen(t, "db", &db.Options{FS: crash})
 			if r := again.Recovery(); r.Missing() > 0 || r.Problem != "" || r.Found < side.Sequence {
 				t.Errorf("NoSync %v: %+v", noSync, r)
 			}
-			mustClose(t, again)
+			dbkit.MustClose(t, again)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 		if side, err := store.ReadCommits(mem.CrashClone(vfs.CrashCloneCfg{}), "db"); err != nil || side.Sequence != 11 {
 			t.Errorf("NoSync %v: after Close %d, %v", noSync, side.Sequence, err)
 		}
@@ -274,52 +276,52 @@ func TestSideFileIsMadeAgain(t *testing.T) {
 			testfs.WriteFile(t, mem, "db/COMMITS", bytes.Repeat([]byte("x"), 9000))
 		}, "not a slot"},
 		"of another database": {func(t *testing.T, mem *vfs.MemFS) {
-			other := killed(t, 1, 1, Options{})
+			other := killed(t, 1, 1, db.Options{})
 			testfs.WriteFile(t, mem, "db/COMMITS", testfs.ReadFile(t, other, "db/COMMITS"))
 		}, "another database"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mem := killed(t, 3, 3, Options{})
+			mem := killed(t, 3, 3, db.Options{})
 			c.harm(t, mem)
 			before := testfs.ReadFileOr(mem, "db/COMMITS")
-			d := mustOpen(t, "db", &Options{FS: mem, ReadOnly: true})
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: mem, ReadOnly: true})
 			if r := d.Recovery(); !strings.Contains(r.Problem, c.says) || len(r.Losses) > 0 {
 				t.Errorf("read only: %+v", r)
 			}
 			if f, err := findingsOf(t, d); err != nil || len(f) != 1 || !strings.Contains(f[0].Problem, c.says) {
 				t.Errorf("findings: %v, %v", f, err)
 			}
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 			if !bytes.Equal(before, testfs.ReadFileOr(mem, "db/COMMITS")) {
 				t.Error("reading has changed it")
 			}
-			d = mustOpen(t, "db", &Options{FS: mem})
+			d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 			if r := d.Recovery(); !strings.Contains(r.Problem, c.says) || len(r.Losses) > 0 {
 				t.Errorf("%+v", r)
 			}
 			if f, err := findingsOf(t, d); err != nil || len(f) > 0 {
 				t.Errorf("findings: %v, %v", f, err)
 			}
-			mustClose(t, d)
-			d = mustOpen(t, "db", &Options{FS: mem})
+			dbkit.MustClose(t, d)
+			d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 			if r := d.Recovery(); r.Problem != "" || r.Promised != 4 {
 				t.Errorf("and then: %+v", r)
 			}
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 		})
 	}
 }
 
 // An older copy of the store in the place of the present one is found out.
 func TestOlderStoreIsFoundOut(t *testing.T) {
-	mem := killed(t, 5, 5, Options{})
+	mem := killed(t, 5, 5, db.Options{})
 	newer := vfs.NewMem()
 	copyFolder(t, mem, newer, "db")
-	d := mustOpen(t, "db", &Options{FS: newer})
-	goldenPut(t, mustCollection(t, d, "main"), []*Item{numbered(5), numbered(6)})
-	mustClose(t, d)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: newer})
+	goldenPut(t, dbkit.MustCollection(t, d, "main"), []*db.Item{numbered(5), numbered(6)})
+	dbkit.MustClose(t, d)
 	testfs.WriteFile(t, mem, "db/COMMITS", testfs.ReadFile(t, newer, "db/COMMITS"))
-	d = mustOpen(t, "db", &Options{FS: mem})
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer d.Close()
 	if r := d.Recovery(); r.Missing() != 2 || len(r.Losses) != 1 || r.Losses[0].First != 7 || r.Losses[0].Last != 8 {
 		t.Errorf("%+v", r)
@@ -332,21 +334,21 @@ func TestSideFileThatCannotBeWritten(t *testing.T) {
 	broken := false
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if broken && strings.Contains(op.Path, store.CommitsName) && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			return errInjected
+			return dbkit.ErrInjected
 		}
 		return nil
 	}))
-	d := mustOpen(t, "db", &Options{FS: fsys})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	goldenCollection(t, d, "main", numbersSchema)
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	broken = true
-	d = mustOpen(t, "db", &Options{FS: fsys})
-	goldenPut(t, mustCollection(t, d, "main"), []*Item{numbered(0)})
-	mustClose(t, d)
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	goldenPut(t, dbkit.MustCollection(t, d, "main"), []*db.Item{numbered(0)})
+	dbkit.MustClose(t, d)
 	broken = false
-	d = mustOpen(t, "db", &Options{FS: fsys})
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	if r := d.Recovery(); r.Problem != "" || r.Found != 2 || r.Promised != 1 {
 		t.Errorf("%+v", r)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }

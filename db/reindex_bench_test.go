@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -8,17 +8,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-var streamSchema = Schema{Modalities: []Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}}
+var streamSchema = db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}}
 
 // openStreams opens a database of n items in two modalities of 128 dimensions, of
 // which the first 5,000 have labels.
-func openStreams(b *testing.B, n int) (*DB, *Collection) {
+func openStreams(b *testing.B, n int) (*db.DB, *db.Collection) {
 	const block = 50_000
-	d := mustOpen(b, b.TempDir(), nil)
+	d := dbkit.MustOpen(b, b.TempDir(), nil)
 	b.Cleanup(func() { _ = d.Close() })
 	c, err := d.CreateCollection(ctx, "main", streamSchema)
 	if err != nil {
@@ -29,7 +31,7 @@ func openStreams(b *testing.B, n int) (*DB, *Collection) {
 		batch := d.NewBatch()
 		for i := range data.Items() {
 			x := data.Item(i)
-			it := &Item{Vectors: map[string][]float32{"image": x[0], "text": x[1]}}
+			it := &db.Item{Vectors: map[string][]float32{"image": x[0], "text": x[1]}}
 			if first+i < 5000 {
 				it.Labels = []string{string(rune('a' + data.Labels[i][0]))}
 			}
@@ -44,7 +46,7 @@ func openStreams(b *testing.B, n int) (*DB, *Collection) {
 	return d, c
 }
 
-var streamOptions = TrainOptions{Options: model.Options{
+var streamOptions = db.TrainOptions{Options: model.Options{
 	Bits: 128, Anchors: 800, Seed: 1,
 	Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}, Gamma: map[string]float64{"image": .1, "text": .1},
 	Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
@@ -68,7 +70,7 @@ func BenchmarkFirstTraining(b *testing.B) {
 		s, _ := c.Stats()
 		b.ReportMetric(float64(s.DistinctCodes), "codes")
 		b.StopTimer()
-		mustClose(b, d)
+		dbkit.MustClose(b, d)
 	}
 }
 
@@ -94,7 +96,7 @@ func BenchmarkReindex(b *testing.B) {
 	}
 }
 
-func reindexOnce(b *testing.B, c *Collection, queries *synth.Data, busy bool) {
+func reindexOnce(b *testing.B, c *db.Collection, queries *synth.Data, busy bool) {
 	if busy {
 		b.StopTimer()
 		quiet, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -113,7 +115,7 @@ func reindexOnce(b *testing.B, c *Collection, queries *synth.Data, busy bool) {
 	}
 	start := time.Now()
 	var begun time.Time
-	built, err := c.Reindex(ctx, ReindexOptions{Progress: func(string, int64, int64) {
+	built, err := c.Reindex(ctx, db.ReindexOptions{Progress: func(string, int64, int64) {
 		if begun.IsZero() {
 			begun = time.Now()
 		}
@@ -156,7 +158,7 @@ func BenchmarkReindexLimited(b *testing.B) {
 				var reached int64
 				var group sync.WaitGroup
 				group.Go(func() {
-					_, err := c.Reindex(during, ReindexOptions{Rate: rate, Progress: func(_ string, done, _ int64) { reached = done }})
+					_, err := c.Reindex(during, db.ReindexOptions{Rate: rate, Progress: func(_ string, done, _ int64) { reached = done }})
 					if err != nil && during.Err() == nil {
 						b.Error(err)
 					}
@@ -167,7 +169,7 @@ func BenchmarkReindexLimited(b *testing.B) {
 				reportTimes(b, "put", put)
 				reportTimes(b, "search", searched)
 				b.StopTimer()
-				if err := c.DropSpace(ctx, Space(inSpace(b, c, 0).Spaces[1].Numbers.ID)); err != nil {
+				if err := c.DropSpace(ctx, db.Space(inSpace(b, c, 0).Spaces[1].Numbers.ID)); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()
@@ -177,7 +179,7 @@ func BenchmarkReindexLimited(b *testing.B) {
 }
 
 // putAndSearch does both until the context ends, and returns what each took.
-func putAndSearch(b *testing.B, ctx context.Context, c *Collection, queries *synth.Data) (put, searched []time.Duration) {
+func putAndSearch(b *testing.B, ctx context.Context, c *db.Collection, queries *synth.Data) (put, searched []time.Duration) {
 	loop := func(times *[]time.Duration, f func(i int) error) {
 		for i := 0; ctx.Err() == nil; i++ {
 			start := time.Now()
@@ -193,12 +195,12 @@ func putAndSearch(b *testing.B, ctx context.Context, c *Collection, queries *syn
 	group.Go(func() {
 		loop(&put, func(i int) error {
 			x := queries.Item(i)
-			return second(c.Put(context.Background(), &Item{Key: fmt.Sprint("new", i), Vectors: map[string][]float32{"image": x[0], "text": x[1]}}))
+			return dbkit.Second(c.Put(context.Background(), &db.Item{Key: fmt.Sprint("new", i), Vectors: map[string][]float32{"image": x[0], "text": x[1]}}))
 		})
 	})
 	group.Go(func() {
 		loop(&searched, func(i int) error {
-			_, err := c.Search(context.Background(), Query{From: "image", To: "text", Vector: queries.Item(i)[0]})
+			_, err := c.Search(context.Background(), db.Query{From: "image", To: "text", Vector: queries.Item(i)[0]})
 			return err
 		})
 	})

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -29,8 +31,8 @@ import (
 
 // mixedPairs makes items of which some have labels, some lack a modality, and some have
 // nothing that gives a code.
-func mixedPairs(n int, seed uint64) []*Item {
-	items := pairs(n, synth.Config{Seed: seed, Missing: .2, Noise: 1, Classes: 12})
+func mixedPairs(n int, seed uint64) []*db.Item {
+	items := dbkit.Pairs(n, synth.Config{Seed: seed, Missing: .2, Noise: 1, Classes: 12})
 	for i, it := range items {
 		switch {
 		case i%17 == 11:
@@ -43,9 +45,9 @@ func mixedPairs(n int, seed uint64) []*Item {
 }
 
 // inSpace returns the collection as it is seen in a space.
-func inSpace(t testing.TB, c *Collection, space uint32) (cv *state.CollectionView) {
+func inSpace(t testing.TB, c *db.Collection, space uint32) (cv *state.CollectionView) {
 	t.Helper()
-	err := c.read(func(_ *state.View, now *state.CollectionView) (err error) {
+	err := db.Read(c, func(_ *state.View, now *state.CollectionView) (err error) {
 		cv, err = now.InSpace(space)
 		return err
 	})
@@ -57,16 +59,16 @@ func inSpace(t testing.TB, c *Collection, space uint32) (cv *state.CollectionVie
 
 // revise gives the active space a second revision, whose projections have learned from
 // what the first ones say of strange items, which are gone again: they are other ones.
-func revise(t testing.TB, c *Collection) {
+func revise(t testing.TB, c *db.Collection) {
 	t.Helper()
-	strange := pairs(300, synth.Config{Seed: 99, Noise: 2})
+	strange := dbkit.Pairs(300, synth.Config{Seed: 99, Noise: 2})
 	var keys []string
 	for _, it := range strange {
 		it.Key, it.Labels = "strange"+it.Key, nil
 		keys = append(keys, it.Key)
 	}
 	putAll(t, c, strange)
-	if u, err := c.Update(ctx, UpdateOptions{Teacher: TeacherModality}); err != nil || u.Revision != 2 {
+	if u, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherModality}); err != nil || u.Revision != 2 {
 		t.Fatalf("%+v, %v", u, err)
 	}
 	if n, err := c.Delete(ctx, keys...); err != nil || n != len(keys) {
@@ -75,11 +77,11 @@ func revise(t testing.TB, c *Collection) {
 }
 
 // statistics returns what the rows of a space have taught by now.
-func statistics(t testing.TB, c *Collection, space uint32) (b []byte) {
+func statistics(t testing.TB, c *db.Collection, space uint32) (b []byte) {
 	t.Helper()
-	err := c.read(func(v *state.View, cv *state.CollectionView) (err error) {
+	err := db.Read(c, func(v *state.View, cv *state.CollectionView) (err error) {
 		if cv, err = cv.InSpace(space); err == nil {
-			b, err = c.db.learning.Statistics(ctx, v, cv)
+			b, err = db.Learning(db.Of(c)).Statistics(ctx, v, cv)
 		}
 		return err
 	})
@@ -92,15 +94,15 @@ func statistics(t testing.TB, c *Collection, space uint32) (b []byte) {
 // checkReindexed checks the codes of all items in the active space: those of labels are
 // as in the space before, the others those that Encode makes, which looks at the features
 // alone. It returns the codes by key.
-func checkReindexed(t testing.TB, c *Collection, items []*Item, byLabels map[string]string) map[string]string {
+func checkReindexed(t testing.TB, c *db.Collection, items []*db.Item, byLabels map[string]string) map[string]string {
 	t.Helper()
-	want := map[string]*Item{}
+	want := map[string]*db.Item{}
 	for _, it := range items {
 		want[it.Key] = it
 	}
 	codes := map[string]string{}
 	coded := 0
-	for _, got := range allItems(t, c) {
+	for _, got := range dbkit.AllItems(t, c) {
 		it := want[got.Key]
 		if it == nil {
 			t.Fatalf("item %s is there", got.Key)
@@ -141,8 +143,8 @@ func checkReindexed(t testing.TB, c *Collection, items []*Item, byLabels map[str
 				same++
 			}
 		}
-		for _, plan := range allPlans {
-			res, err := firstWithin(c, Query{Code: []byte(codes[key]), K: 1, Plan: plan}, 0)
+		for _, plan := range dbkit.AllPlans {
+			res, err := dbkit.FirstWithin(c, db.Query{Code: []byte(codes[key]), K: 1, Plan: plan}, 0)
 			if err != nil || res.Total != same {
 				t.Fatalf("plan %v: %d items have the code of %s, not %d, %v", plan, res.Total, key, same, err)
 			}
@@ -152,10 +154,10 @@ func checkReindexed(t testing.TB, c *Collection, items []*Item, byLabels map[str
 }
 
 // labelCodes returns the codes of label sets in the active space.
-func labelCodes(t testing.TB, c *Collection) map[string]string {
+func labelCodes(t testing.TB, c *db.Collection) map[string]string {
 	t.Helper()
 	codes := map[string]string{}
-	for _, it := range allItems(t, c) {
+	for _, it := range dbkit.AllItems(t, c) {
 		if it.CodeFrom == "labels" {
 			codes[fmt.Sprint(it.Labels)] = string(it.Code)
 		}
@@ -163,23 +165,23 @@ func labelCodes(t testing.TB, c *Collection) map[string]string {
 	return codes
 }
 
-var smallTraining = TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}}
+var smallTraining = db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}}
 
 // A world of items with codes of the first revision, and the second one.
-func revisedWorld(t testing.TB, items []*Item, opts *Options) (*DB, *Collection, map[string]string) {
+func revisedWorld(t testing.TB, items []*db.Item, opts *db.Options) (*db.DB, *db.Collection, map[string]string) {
 	t.Helper()
 	dir := "db"
 	if opts == nil {
 		dir = t.TempDir()
 	}
-	d := mustOpen(t, dir, opts)
+	d := dbkit.MustOpen(t, dir, opts)
 	t.Cleanup(func() { _ = d.Close() })
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
 	putAll(t, c, items)
-	mustTrain(t, c, smallTraining)
+	dbkit.MustTrain(t, c, smallTraining)
 	codes := labelCodes(t, c)
 	revise(t, c)
 	return d, c, codes
@@ -188,10 +190,10 @@ func revisedWorld(t testing.TB, items []*Item, opts *Options) (*DB, *Collection,
 // Every unlabelled item gets the code that the present projections make; the space goes
 // on with what has taught the other one; it stands by until it is made the active one.
 func TestReindexMakesPresentCodes(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	items := mixedPairs(400, 1)
 	d, c, byLabels := revisedWorld(t, items, nil)
-	before := allItems(t, c)
+	before := dbkit.AllItems(t, c)
 	stale := 0
 	for _, it := range before {
 		if it.CodeFrom != "labels" && it.Code != nil {
@@ -204,11 +206,11 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 		t.Fatalf("the revision gives only %d items other codes", stale)
 	}
 	var total int64
-	r, err := c.Reindex(ctx, ReindexOptions{Progress: func(_ string, _, n int64) { total = n }})
+	r, err := c.Reindex(ctx, db.ReindexOptions{Progress: func(_ string, _, n int64) { total = n }})
 	if err != nil || r.Space != 2 || r.Parent != 1 || r.Revision != 1 || r.Active || total != int64(len(items)) {
 		t.Fatalf("%+v, %v, of %d", r, err, total)
 	}
-	for i, it := range allItems(t, c) {
+	for i, it := range dbkit.AllItems(t, c) {
 		if !slices.Equal(it.Code, before[i].Code) {
 			t.Fatalf("item %s has another code", it.Key)
 		}
@@ -228,26 +230,26 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkReindexed(t, c, items, byLabels)
-		mustClose(t, d)
-		d = mustOpen(t, d.dir, nil)
-		c = mustCollection(t, d, "main")
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
+		c = dbkit.MustCollection(t, d, "main")
 	}
 	if back, err := c.Rollback(ctx); err != nil || back != 1 {
 		t.Errorf("space %d, %v", back, err)
 	}
-	r, err = c.Reindex(ctx, ReindexOptions{Space: 2, Activate: true})
+	r, err = c.Reindex(ctx, db.ReindexOptions{Space: 2, Activate: true})
 	if err != nil || r.Space != 3 || r.Parent != 2 || !r.Active {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	checkReindexed(t, c, items, byLabels)
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // changes makes a random change of each sort, and tells it to the list of items.
-func changes(t testing.TB, c *Collection, r *rand.Rand, items *[]*Item, fresh *[]*Item) {
+func changes(t testing.TB, c *db.Collection, r *rand.Rand, items *[]*db.Item, fresh *[]*db.Item) {
 	t.Helper()
 	pick := func() int { return r.IntN(len(*items)) }
-	replace := func(i int, f func(it *Item)) *Item {
+	replace := func(i int, f func(it *db.Item)) *db.Item {
 		own := *(*items)[i]
 		f(&own)
 		(*items)[i] = &own
@@ -260,17 +262,17 @@ func changes(t testing.TB, c *Collection, r *rand.Rand, items *[]*Item, fresh *[
 		}
 	}
 	donor := (*items)[pick()]
-	must(second(c.Put(ctx, replace(pick(), func(it *Item) { it.Vectors, it.Labels = donor.Vectors, donor.Labels }))))
+	must(dbkit.Second(c.Put(ctx, replace(pick(), func(it *db.Item) { it.Vectors, it.Labels = donor.Vectors, donor.Labels }))))
 	i := pick()
 	labels := []string{fmt.Sprintf("class%d", r.IntN(4))}
-	replace(i, func(it *Item) { it.Labels = labels })
-	must(second(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: labels})))
+	replace(i, func(it *db.Item) { it.Labels = labels })
+	must(dbkit.Second(c.Merge(ctx, &db.Item{Key: (*items)[i].Key, Labels: labels})))
 	i = pick()
-	replace(i, func(it *Item) { it.Labels = nil })
-	must(second(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: []string{}})))
+	replace(i, func(it *db.Item) { it.Labels = nil })
+	must(dbkit.Second(c.Merge(ctx, &db.Item{Key: (*items)[i].Key, Labels: []string{}})))
 	if donor.Vectors != nil {
 		i = pick()
-		replace(i, func(it *Item) {
+		replace(i, func(it *db.Item) {
 			vectors := map[string][]float32{}
 			for name, x := range it.Vectors {
 				vectors[name] = x
@@ -280,17 +282,17 @@ func changes(t testing.TB, c *Collection, r *rand.Rand, items *[]*Item, fresh *[
 			}
 			it.Vectors = vectors
 		})
-		must(second(c.Merge(ctx, &Item{Key: (*items)[i].Key, Vectors: donor.Vectors})))
+		must(dbkit.Second(c.Merge(ctx, &db.Item{Key: (*items)[i].Key, Vectors: donor.Vectors})))
 	}
 	i = pick()
-	must(second(c.Delete(ctx, (*items)[i].Key)))
+	must(dbkit.Second(c.Delete(ctx, (*items)[i].Key)))
 	if r.IntN(2) == 0 {
-		must(second(c.Put(ctx, (*items)[i]))) // in another row
+		must(dbkit.Second(c.Put(ctx, (*items)[i]))) // in another row
 	} else {
 		*items = slices.Delete(*items, i, i+1)
 	}
 	if len(*fresh) > 0 {
-		must(second(c.Put(ctx, (*fresh)[0])))
+		must(dbkit.Second(c.Put(ctx, (*fresh)[0])))
 		*items, *fresh = append(*items, (*fresh)[0]), (*fresh)[1:]
 	}
 }
@@ -305,10 +307,10 @@ func TestWritesWhileReindexing(t *testing.T) {
 		for i, it := range fresh {
 			it.Key = fmt.Sprint("fresh", i)
 		}
-		d, c, byLabels := revisedWorld(t, items, &Options{FS: vfs.NewMem(), NoSync: noSync})
+		d, c, byLabels := revisedWorld(t, items, &db.Options{FS: vfs.NewMem(), NoSync: noSync})
 		rng := seed.Rand(t, 1, 2)
 		steps := 0
-		opt := ReindexOptions{Activate: true, Rate: 1000, Progress: func(_ string, _, _ int64) {
+		opt := db.ReindexOptions{Activate: true, Rate: 1000, Progress: func(_ string, _, _ int64) {
 			steps++
 			for range 5 {
 				changes(t, c, rng, &items, &fresh)
@@ -322,10 +324,10 @@ func TestWritesWhileReindexing(t *testing.T) {
 			changes(t, c, rng, &items, &fresh)
 		}
 		checkReindexed(t, c, items, byLabels)
-		mustClose(t, d)
-		d = mustOpen(t, "db", &d.opts.Options)
-		checkReindexed(t, mustCollection(t, d, "main"), items, byLabels)
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", db.OptionsOf(d))
+		checkReindexed(t, dbkit.MustCollection(t, d, "main"), items, byLabels)
+		dbkit.MustClose(t, d)
 	}
 }
 
@@ -333,31 +335,31 @@ func TestWritesWhileReindexing(t *testing.T) {
 func TestWritesWhileFounding(t *testing.T) {
 	items := mixedPairs(200, 4)
 	d, c, byLabels := revisedWorld(t, items, nil)
-	defer mustClose(t, d)
+	defer dbkit.MustClose(t, d)
 	changed := *items[0]
 	changed.Labels = items[3].Labels
-	sp, err := c.taught().Found(ctx, false, func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
+	sp, err := taught(c).Found(ctx, false, func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
 		if _, err := c.Put(ctx, &changed); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Delete(ctx, items[6].Key, items[7].Key); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, ErrBusy) {
+		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, db.ErrBusy) {
 			t.Errorf("a training meanwhile: %v", err)
 		}
-		if _, err := c.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrBusy) {
+		if _, err := c.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrBusy) {
 			t.Errorf("a reindexing meanwhile: %v", err)
 		}
-		return d.learning.Refound(ctx, v, cv, true)
+		return db.Learning(d).Refound(ctx, v, cv, true)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	items[0] = &changed
 	items = slices.Delete(items, 6, 8)
-	r, err := c.Reindex(ctx, ReindexOptions{Space: Space(sp.ID)})
-	if err != nil || r.Space != Space(sp.ID) || !r.Active {
+	r, err := c.Reindex(ctx, db.ReindexOptions{Space: db.Space(sp.ID)})
+	if err != nil || r.Space != db.Space(sp.ID) || !r.Active {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	checkReindexed(t, c, items, byLabels)
@@ -366,7 +368,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		t.Errorf("%+v and %+v", one.Numbers, two.Numbers)
 	}
 	outbox := func(space uint32) (lessons []string) {
-		err := record.ForEach(d.state.Engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
+		err := record.ForEach(db.State(d).Engine.DB, codec.NumberKey(codec.KindOutbox, db.Inside(c).ID, space), func(_, value []byte) error {
 			departed, err := codec.DecodeDeparture(32, value)
 			if err == nil {
 				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))
@@ -391,7 +393,7 @@ func TestReindexGoesOn(t *testing.T) {
 	items := mixedPairs(500, 5)
 	_, c, byLabels := revisedWorld(t, items, nil)
 	cancelled, cancel := context.WithCancel(ctx)
-	_, err := c.Reindex(cancelled, ReindexOptions{Rate: 1000, Progress: func(_ string, done, _ int64) {
+	_, err := c.Reindex(cancelled, db.ReindexOptions{Rate: 1000, Progress: func(_ string, done, _ int64) {
 		if done >= 200 {
 			cancel()
 		}
@@ -400,13 +402,13 @@ func TestReindexGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, err := range map[string]error{
-		"train":              second(c.Train(ctx, smallTraining)),
-		"search":             second(c.Search(ctx, Query{Key: "k1", Space: 2})),
+		"train":              dbkit.Second(c.Train(ctx, smallTraining)),
+		"search":             dbkit.Second(c.Search(ctx, db.Query{Key: "k1", Space: 2})),
 		"activate":           c.Activate(ctx, 2),
-		"reindex another":    second(c.Reindex(ctx, ReindexOptions{Space: 1})),
-		"reindex one absent": second(c.Reindex(ctx, ReindexOptions{Space: 7})),
+		"reindex another":    dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Space: 1})),
+		"reindex one absent": dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Space: 7})),
 	} {
-		if !errors.Is(err, ErrBusy) || strings.Count(err.Error(), "fddhdb:") != 1 {
+		if !errors.Is(err, db.ErrBusy) || strings.Count(err.Error(), "fddhdb:") != 1 {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -417,7 +419,7 @@ func TestReindexGoesOn(t *testing.T) {
 	}
 	items[10] = &changed
 	first := int64(0)
-	r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Progress: func(_ string, done, _ int64) {
+	r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true, Progress: func(_ string, done, _ int64) {
 		if first == 0 {
 			first = done
 		}
@@ -426,7 +428,7 @@ func TestReindexGoesOn(t *testing.T) {
 		t.Fatalf("%+v, %v; it went on from %d", r, err, first)
 	}
 	checkReindexed(t, c, items, byLabels)
-	if _, err := c.Reindex(ctx, ReindexOptions{Space: 7}); !errors.Is(err, ErrNotFound) {
+	if _, err := c.Reindex(ctx, db.ReindexOptions{Space: 7}); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("of a space that there is not: %v", err)
 	}
 }
@@ -442,7 +444,7 @@ func TestReindexTogether(t *testing.T) {
 		heard, ended = make(chan struct{}), make(chan error, 1)
 		calls := 0
 		go func() {
-			_, err := c.Reindex(ctx, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) {
+			_, err := c.Reindex(ctx, db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) {
 				if calls++; calls == 1 {
 					close(heard)
 				}
@@ -467,7 +469,7 @@ func TestReindexTogether(t *testing.T) {
 		t.Errorf("the first: %v", err)
 	}
 	var once sync.Once
-	r, err := c.Reindex(ctx, ReindexOptions{Rate: 1e6, Progress: func(string, int64, int64) { once.Do(func() { close(shared) }) }})
+	r, err := c.Reindex(ctx, db.ReindexOptions{Rate: 1e6, Progress: func(string, int64, int64) { once.Do(func() { close(shared) }) }})
 	if err != nil || r.Space != 2 {
 		t.Errorf("the third: %+v, %v", r, err)
 	}
@@ -483,16 +485,16 @@ func TestReindexTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(dropped)
-	if err := <-first; !errors.Is(err, ErrNotFound) {
+	if err := <-first; !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("the first: %v", err)
 	}
-	if err := <-second; !errors.Is(err, ErrNotFound) {
+	if err := <-second; !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("the second: %v", err)
 	}
-	if err := c.db.state.Engine.DB.Flush(); err != nil {
+	if err := db.State(db.Of(c)).Engine.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for key := range contents(t, c.db) {
+	for key := range contents(t, db.Of(c)) {
 		if kind := key[0]; kind >= codec.KindSpace && kind <= codec.KindSubstring && key[8] == 3 {
 			t.Fatalf("key %x of a space that is dropped", key)
 		}
@@ -503,24 +505,24 @@ func TestReindexTogether(t *testing.T) {
 func TestCloseWhileReindexing(t *testing.T) {
 	items := mixedPairs(400, 7)
 	fs := vfs.NewMem()
-	d, c, byLabels := revisedWorld(t, items, &Options{FS: fs})
+	d, c, byLabels := revisedWorld(t, items, &db.Options{FS: fs})
 	reached := make(chan struct{})
 	var once sync.Once
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.Reindex(ctx, ReindexOptions{Activate: true, Rate: 10, Progress: func(string, int64, int64) { once.Do(func() { close(reached) }) }})
+		_, err := c.Reindex(ctx, db.ReindexOptions{Activate: true, Rate: 10, Progress: func(string, int64, int64) { once.Do(func() { close(reached) }) }})
 		ended <- err
 	}()
 	<-reached
-	mustClose(t, d) // at ten a second all would take 40 seconds
-	if err := <-ended; !errors.Is(err, ErrClosed) {
+	dbkit.MustClose(t, d) // at ten a second all would take 40 seconds
+	if err := <-ended; !errors.Is(err, db.ErrClosed) {
 		t.Errorf("reindex: %v", err)
 	}
-	d = mustOpen(t, "db", &Options{FS: fs})
-	mustClose(t, d) // and at once again
-	d = mustOpen(t, "db", &Options{FS: fs})
-	defer mustClose(t, d)
-	c = mustCollection(t, d, "main")
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	dbkit.MustClose(t, d) // and at once again
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	defer dbkit.MustClose(t, d)
+	c = dbkit.MustCollection(t, d, "main")
 	for inSpace(t, c, 0).Space.ID != 2 { // without being asked
 		time.Sleep(time.Millisecond)
 	}
@@ -532,22 +534,22 @@ func TestCloseWhileReindexing(t *testing.T) {
 func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	items := mixedPairs(300, 8)
 	fs := vfs.NewMem()
-	d, c, _ := revisedWorld(t, items, &Options{FS: fs})
+	d, c, _ := revisedWorld(t, items, &db.Options{FS: fs})
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Reindex(cancelled, db.ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if err := d.state.Engine.DB.Set(codec.NumberKey(codec.KindItem, c.id, 200), []byte("damage"), pebble.Sync); err != nil {
+	if err := db.State(d).Engine.DB.Set(codec.NumberKey(codec.KindItem, db.Inside(c).ID, 200), []byte("damage"), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
-	d = mustOpen(t, "db", &Options{FS: fs})
-	defer mustClose(t, d)
-	c = mustCollection(t, d, "main")
-	if _, err := c.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrCorrupt) {
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	defer dbkit.MustClose(t, d)
+	c = dbkit.MustCollection(t, d, "main")
+	if _, err := c.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrCorrupt) {
 		t.Errorf("reindex: %v", err)
 	}
-	if r, err := c.Search(ctx, Query{Key: "k2"}); err != nil || r.Space != 1 || len(r.Hits) == 0 {
+	if r, err := c.Search(ctx, db.Query{Key: "k2"}); err != nil || r.Space != 1 || len(r.Hits) == 0 {
 		t.Errorf("search: %+v, %v", r, err)
 	}
 	if err := c.DropSpace(ctx, 2); err != nil {
@@ -556,35 +558,35 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 }
 
 func TestReindexRefuses(t *testing.T) {
-	d, c := openPairs(t)
-	putAll(t, c, pairs(60, synth.Config{}))
-	if _, err := c.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrNoModel) {
+	d, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	if _, err := c.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("untrained: %v", err)
 	}
-	mustTrain(t, c, smallTraining)
-	if _, err := c.Reindex(ctx, ReindexOptions{Rate: -1}); !errors.Is(err, ErrInvalid) {
+	dbkit.MustTrain(t, c, smallTraining)
+	if _, err := c.Reindex(ctx, db.ReindexOptions{Rate: -1}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("a negative rate: %v", err)
 	}
-	if _, err := c.Reindex(ctx, ReindexOptions{Space: 2}); !errors.Is(err, ErrNotFound) {
+	if _, err := c.Reindex(ctx, db.ReindexOptions{Space: 2}); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("a space that there is not: %v", err)
 	}
-	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := codes.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrInvalid) {
+	if _, err := codes.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("codes only: %v", err)
 	}
 	done, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := c.Reindex(done, ReindexOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Reindex(done, db.ReindexOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled before: %v", err)
 	}
-	if err := second(c.Reindex(ctx, ReindexOptions{})); err != nil {
+	if err := dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})); err != nil {
 		t.Errorf("after all that: %v", err)
 	}
-	mustClose(t, d)
-	if _, err := c.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrClosed) {
+	dbkit.MustClose(t, d)
+	if _, err := c.Reindex(ctx, db.ReindexOptions{}); !errors.Is(err, db.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }
@@ -593,21 +595,21 @@ func TestReindexRefuses(t *testing.T) {
 // it to be completed, with what was acknowledged meanwhile: in blocks that are stored in
 // batches, and in blocks that are stored as tables.
 func TestCrashesWhileReindexing(t *testing.T) {
-	longTest(t)
-	t.Run("batches", func(t *testing.T) { crashesWhileReindexing(t, 120, ReindexOptions{Activate: true, Rate: 400}, 1) })
+	dbkit.LongTest(t)
+	t.Run("batches", func(t *testing.T) { crashesWhileReindexing(t, 120, db.ReindexOptions{Activate: true, Rate: 400}, 1) })
 	t.Run("tables", func(t *testing.T) {
-		longTest(t)
-		crashesWhileReindexing(t, learn.TableRows+2000, ReindexOptions{Activate: true, Rate: 2 * learn.TableRows}, 5)
+		dbkit.LongTest(t)
+		crashesWhileReindexing(t, learn.TableRows+2000, db.ReindexOptions{Activate: true, Rate: 2 * learn.TableRows}, 5)
 	})
 }
 
-func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) {
-	mem := newCrashFS()
+func crashesWhileReindexing(t *testing.T, n int, opt db.ReindexOptions, every int) {
+	mem := dbkit.NewCrashFS()
 	r := seed.Rand(t, 3, 4)
 	type crash struct {
 		what  string
 		fs    *vfs.MemFS
-		items []*Item
+		items []*db.Item
 		maybe int // whether this one is as before is unknown; -1: none is
 	}
 	var mu sync.Mutex
@@ -627,7 +629,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 		}
 		return nil
 	}))
-	d, c, byLabels := revisedWorld(t, items, &Options{FS: fsys})
+	d, c, byLabels := revisedWorld(t, items, &db.Options{FS: fsys})
 	record := func(f func()) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -653,7 +655,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 	}
 	record(func() { recording = false })
 	checkReindexed(t, c, items, byLabels)
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	const enough = 15
 	for len(crashes) >= 2*enough { // how often the store writes is its own affair
 		for i := range len(crashes) / 2 {
@@ -663,8 +665,8 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 	}
 	before, during := 0, 0
 	for _, cr := range crashes {
-		d := mustOpen(t, "db", &Options{FS: cr.fs, MustExist: true})
-		c := mustCollection(t, d, "main")
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: cr.fs, MustExist: true})
+		c := dbkit.MustCollection(t, d, "main")
 		resumed := false
 		for inSpace(t, c, 0).Building() != nil { // without being asked
 			resumed = true
@@ -675,7 +677,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 		}
 		if inSpace(t, c, 0).SpaceNumber(2) == nil {
 			before++
-			if _, err := c.Reindex(ctx, ReindexOptions{Activate: true}); err != nil {
+			if _, err := c.Reindex(ctx, db.ReindexOptions{Activate: true}); err != nil {
 				t.Fatalf("%s: %v", cr.what, err)
 			}
 		}
@@ -692,10 +694,10 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 		}
 		t.Log(cr.what)
 		checkReindexed(t, c, want, byLabels)
-		if _, err := c.Put(ctx, &Item{Key: "after"}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: "after"}); err != nil {
 			t.Fatal(err)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 	if len(crashes) < enough || during == 0 {
 		t.Errorf("%d crashes, %d of them before there was the space, %d while it was being built", len(crashes), before, during)
@@ -705,13 +707,22 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 
 // Tables and batches come to the same.
 func TestReindexByTablesIsAsByBatches(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	items := mixedPairs(2*learn.TableRows+300, 10)
-	var worlds []*DB
-	var all []*Collection
+	var worlds []*db.DB
+	var all []*db.Collection
+	origin := vfs.NewMem()
+	first, _, byLabels := revisedWorld(t, items, &db.Options{FS: origin})
+	dbkit.MustClose(t, first)
 	for _, rate := range []int{0, 2 * learn.TableRows, 2*learn.TableRows - 1} {
-		d, c, byLabels := revisedWorld(t, items, nil)
-		r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Rate: rate})
+		mem := vfs.NewMem()
+		if _, err := vfs.Clone(origin, mem, "db", "db"); err != nil {
+			t.Fatal(err)
+		}
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+		defer d.Close()
+		c := dbkit.MustCollection(t, d, "main")
+		r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true, Rate: rate})
 		if err != nil || !r.Active {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -721,7 +732,7 @@ func TestReindexByTablesIsAsByBatches(t *testing.T) {
 		checkReindexed(t, c, items, byLabels)
 		worlds, all = append(worlds, d), append(all, c)
 	}
-	ofCodes := func(d *DB) map[string]string {
+	ofCodes := func(d *db.DB) map[string]string {
 		all := contents(t, d)
 		maps.DeleteFunc(all, func(key, _ string) bool { return key[0] < codec.KindOnlineRows || key[0] > codec.KindSubstring })
 		return all
@@ -737,24 +748,24 @@ func TestReindexByTablesIsAsByBatches(t *testing.T) {
 // A new space has the labels that have grown in the other one, and goes on learning
 // from where it was.
 func TestReindexAfterGrowingLabels(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	items := mixedPairs(300, 12)
 	d, c, _ := revisedWorld(t, items, nil)
-	defer mustClose(t, d)
+	defer dbkit.MustClose(t, d)
 	for i := range 20 {
 		own := *items[9*i+1]
 		own.Labels = []string{"novel"}
 		items[9*i+1] = &own
 	}
 	putAll(t, c, items)
-	if u, err := c.Update(ctx, UpdateOptions{GrowLabels: true, Teacher: TeacherLabels}); err != nil || !slices.Equal(u.Grown, []string{"novel"}) {
+	if u, err := c.Update(ctx, db.UpdateOptions{GrowLabels: true, Teacher: db.TeacherLabels}); err != nil || !slices.Equal(u.Grown, []string{"novel"}) {
 		t.Fatalf("%+v, %v", u, err)
 	}
 	byLabels := labelCodes(t, c)
 	if byLabels["[novel]"] == "" {
 		t.Fatal("the label has no code")
 	}
-	if r, err := c.Reindex(ctx, ReindexOptions{Activate: true}); err != nil || r.Space != 2 {
+	if r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true}); err != nil || r.Space != 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	checkReindexed(t, c, items, byLabels)
@@ -766,7 +777,7 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 	if _, err := c.Delete(ctx, items[0].Key, items[3].Key); err != nil {
 		t.Fatal(err)
 	}
-	if u, err := c.Update(ctx, UpdateOptions{Teacher: TeacherLabels}); err != nil || u.Space != 2 || u.Revision != 2 || u.Labelled == 0 || u.Forgotten != 2 {
+	if u, err := c.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil || u.Space != 2 || u.Revision != 2 || u.Labelled == 0 || u.Forgotten != 2 {
 		t.Fatalf("%+v, %v", u, err)
 	}
 	// What it has learned is what all that has taught makes at once.

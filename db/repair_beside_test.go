@@ -1,10 +1,12 @@
-package db
+package db_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -14,7 +16,7 @@ import (
 // known to be missing, once, and then nothing is wrong any more.
 func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 	whole := smallPatient(t)
-	whole.repair(RepairOptions{}) // else the store is damaged, too
+	whole.repair(db.RepairOptions{}) // else the store is damaged, too
 	whole.before = whole.sound("repaired", nil)
 	side := func(p *patient) store.Commits {
 		r, err := store.ReadCommits(p.fs, p.dir)
@@ -48,7 +50,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 			}
 		}, []string{"of another database"}},
 		{"a store from before the upgrade", func(p *patient) {
-			p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, FormatFirst})
+			p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, db.FormatFirst})
 			p.put(codec.DatabaseKey(codec.RecordUUID), nil)
 		}, []string{"marker FDDHDB: it is of format 1, and the store of format 0"}},
 	} {
@@ -56,7 +58,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 			p := whole.another()
 			p.t = t
 			c.damage(p)
-			check := func(who string, found []Finding) {
+			check := func(who string, found []db.Finding) {
 				t.Helper()
 				if len(found) != len(c.says) {
 					t.Fatalf("%s: %v, want %q", who, found, c.says)
@@ -67,27 +69,27 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 					}
 				}
 			}
-			var seen []Finding
-			find := func(f Finding) error { seen = append(seen, f); return nil }
-			if _, err := VerifyFolder(ctx, p.dir, p.options(), VerifyOptions{}, find); err != nil {
+			var seen []db.Finding
+			find := func(f db.Finding) error { seen = append(seen, f); return nil }
+			if _, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find); err != nil {
 				t.Fatal(err)
 			}
 			// What Verify tells of one run of commits, or of several.
 			if (len(seen) > 0) != (len(c.says) > 0) {
 				t.Errorf("Verify: %v", seen)
 			}
-			dry, r := p.repair(RepairOptions{DryRun: true})
+			dry, r := p.repair(db.RepairOptions{DryRun: true})
 			check("a trial", dry)
-			lost, r2 := p.repair(RepairOptions{})
+			lost, r2 := p.repair(db.RepairOptions{})
 			check("the repair", lost)
 			if want := len(c.says) > 0; r.Damaged != want || r2.Damaged != want || r2.DamagedDir != "" || r2.Items != r.Items {
 				t.Errorf("%+v, %+v", r, r2)
 			}
 			seen = nil
-			if _, err := VerifyFolder(ctx, p.dir, p.options(), VerifyOptions{}, find); err != nil || len(seen) > 0 {
+			if _, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{}, find); err != nil || len(seen) > 0 {
 				t.Errorf("after the repair: %v, %v", seen, err)
 			}
-			if again, r := p.repair(RepairOptions{}); len(again) > 0 || r.Damaged {
+			if again, r := p.repair(db.RepairOptions{}); len(again) > 0 || r.Damaged {
 				t.Errorf("repaired again: %v, %+v", again, r)
 			}
 			p.sound(c.what, nil)
@@ -106,7 +108,7 @@ func TestRepairTellsOfEarlierLosses(t *testing.T) {
 	if err := store.MakeCommits(p.fs, p.dir, r); err != nil {
 		t.Fatal(err)
 	}
-	lost, done := p.repair(RepairOptions{})
+	lost, done := p.repair(db.RepairOptions{})
 	if len(lost) != 1 || !strings.Contains(lost[0].Problem, "commits 2 to 5") || done.DamagedDir == "" {
 		t.Errorf("%v, %+v", lost, done)
 	}
@@ -116,38 +118,38 @@ func TestRepairTellsOfEarlierLosses(t *testing.T) {
 // An open database tells that its store is from before the upgrade of its folder.
 func TestOpenTellsOfAMarkerThatIsAhead(t *testing.T) {
 	p := smallPatient(t)
-	p.repair(RepairOptions{})
-	p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, FormatFirst})
+	p.repair(db.RepairOptions{})
+	p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, db.FormatFirst})
 	p.put(codec.DatabaseKey(codec.RecordUUID), nil)
-	d := mustOpen(t, p.dir, p.options())
+	d := dbkit.MustOpen(t, p.dir, p.options())
 	if r := d.Recovery(); !strings.Contains(r.Problem, "of format 1, and the store of format 0") {
 		t.Errorf("%+v", r)
 	}
-	mustClose(t, d)
-	if _, _, err := Upgrade(ctx, p.dir, p.options(), UpgradeOptions{}); err != nil {
+	dbkit.MustClose(t, d)
+	if _, _, err := db.Upgrade(ctx, p.dir, p.options(), db.UpgradeOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	d = mustOpen(t, p.dir, p.options())
-	if r := d.Recovery(); r.Problem != "" || d.Format() != NewestFormat {
+	d = dbkit.MustOpen(t, p.dir, p.options())
+	if r := d.Recovery(); r.Problem != "" || d.Format() != db.NewestFormat {
 		t.Errorf("after the upgrade: %+v", r)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // Damage to the end of the log does not undo an upgrade: it is not in the log only.
 func TestUpgradeIsNotInTheLogOnly(t *testing.T) {
 	p := smallPatient(t)
-	p.repair(RepairOptions{})
-	p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, FormatFirst})
-	if _, to, err := Upgrade(ctx, p.dir, p.options(), UpgradeOptions{}); err != nil || to != NewestFormat {
+	p.repair(db.RepairOptions{})
+	p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, db.FormatFirst})
+	if _, to, err := db.Upgrade(ctx, p.dir, p.options(), db.UpgradeOptions{}); err != nil || to != db.NewestFormat {
 		t.Fatal(to, err)
 	}
 	for _, name := range p.files(func(name string) bool { return strings.HasSuffix(name, ".log") }) {
 		p.rewrite(p.file(name), func([]byte) []byte { return nil })
 	}
-	d := mustOpen(t, p.dir, p.options())
-	if d.Format() != NewestFormat {
+	d := dbkit.MustOpen(t, p.dir, p.options())
+	if d.Format() != db.NewestFormat {
 		t.Errorf("format %d", d.Format())
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }

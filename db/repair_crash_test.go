@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -18,14 +20,14 @@ import (
 func smallPatient(t testing.TB) *patient {
 	t.Helper()
 	p := &patient{t: t, fs: vfs.NewCrashableMem(), dir: "db"}
-	d := mustOpen(t, p.dir, &Options{FS: p.fs})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	d := dbkit.MustOpen(t, p.dir, &db.Options{FS: p.fs})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, codeItems(40, 16, 1, nil))
+	putAll(t, c, dbkit.CodeItems(40, 16, 1, nil))
 	p.before = hold(t, d)
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	p.put(codec.CollectionKey(codec.KindRowKeys, 1), nil)
 	p.put(codec.RowsKey(1, codec.SetLive, 0, 0), nil)
 	return p
@@ -35,7 +37,7 @@ func smallPatient(t testing.TB) *patient {
 // repair gives back everything.
 func (p *patient) whole(when string) {
 	p.t.Helper()
-	lost, _ := p.repair(RepairOptions{})
+	lost, _ := p.repair(db.RepairOptions{})
 	if len(lost) > 0 {
 		p.t.Errorf("%s: lost %v", when, lost)
 	}
@@ -44,17 +46,17 @@ func (p *patient) whole(when string) {
 
 // Whichever change to the file system fails: the database can be repaired again.
 func TestEveryFailedChangeOfARepair(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	whole := smallPatient(t)
 	for k := 0; ; k++ {
-		if !sampled(k, 9) {
+		if !dbkit.Sampled(k, 9) {
 			continue
 		}
 		p := whole.another()
-		fail := &failOnce{k: k}
+		fail := &dbkit.FailOnce{K: k}
 		err := p.repairWith(fail)
 		p.whole(fmt.Sprintf("change %d failed", k))
-		if !fail.fired {
+		if !fail.Fired {
 			if err != nil || k < 50 {
 				t.Fatalf("without a failure, after %d changes: %v", k, err)
 			}
@@ -69,7 +71,7 @@ func TestEveryFailedChangeOfARepair(t *testing.T) {
 		err := p.repairWith(errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if base := p.fs.PathBase(op.Path); op.Kind == errorfs.OpRename && (base == store.StoreName || base == store.RepairedName) {
 				if renames++; renames == k+1 {
-					return errInjected
+					return dbkit.ErrInjected
 				}
 			}
 			return nil
@@ -84,7 +86,7 @@ func TestEveryFailedChangeOfARepair(t *testing.T) {
 // repairWith repairs the database while something fails.
 func (p *patient) repairWith(fail errorfs.Injector) error {
 	p.t.Helper()
-	_, err := Repair(ctx, p.dir, &Options{FS: errorfs.Wrap(p.fs, fail)}, RepairOptions{}, func(f Finding) error {
+	_, err := db.Repair(ctx, p.dir, &db.Options{FS: errorfs.Wrap(p.fs, fail)}, db.RepairOptions{}, func(f db.Finding) error {
 		p.t.Errorf("%v: lost %v", fail, f)
 		return nil
 	})
@@ -93,10 +95,10 @@ func (p *patient) repairWith(fail errorfs.Injector) error {
 
 // A read that fails once costs nothing, or the repair.
 func TestFailedReadsOfARepair(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	whole := smallPatient(t)
 	for k := 0; ; k++ {
-		if !sampled(k, 17) {
+		if !dbkit.Sampled(k, 17) {
 			continue
 		}
 		p := whole.another()
@@ -109,7 +111,7 @@ func TestFailedReadsOfARepair(t *testing.T) {
 				return nil
 			}
 			if reads++; reads == k+1 {
-				return errInjected
+				return dbkit.ErrInjected
 			}
 			return nil
 		}))
@@ -124,10 +126,10 @@ func TestFailedReadsOfARepair(t *testing.T) {
 // A machine that stops at any change to the file system leaves a store that can be
 // repaired, or has been; and opening it then finds the new one where there is no other.
 func TestCrashesOfARepair(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	whole := smallPatient(t)
 	p := &patient{t: t, dir: whole.dir, before: whole.before}
-	mem := newCrashFS()
+	mem := dbkit.NewCrashFS()
 	if ok, err := vfs.Clone(whole.fs, mem, whole.dir, whole.dir, vfs.CloneSync); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -147,7 +149,7 @@ func TestCrashesOfARepair(t *testing.T) {
 		}
 		return nil
 	}))
-	if _, err := Repair(ctx, p.dir, &Options{FS: fsys}, RepairOptions{}, func(Finding) error { return nil }); err != nil {
+	if _, err := db.Repair(ctx, p.dir, &db.Options{FS: fsys}, db.RepairOptions{}, func(db.Finding) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	p.fs = mem
@@ -163,7 +165,7 @@ func TestCrashesOfARepair(t *testing.T) {
 		case slices.Contains(names, store.RepairedName) && !slices.Contains(names, store.StoreName):
 			between++
 			p.sameStored("opened", p.sound("opened between the stores", nil))
-		case !sampled(i, 4):
+		case !dbkit.Sampled(i, 4):
 			continue
 		}
 		p.whole(fmt.Sprintf("crash %d of %d: %s", i, len(crashes), names))

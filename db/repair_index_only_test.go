@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -16,9 +18,9 @@ import (
 // marker, gets another.
 func TestRepairOfIndexOnly(t *testing.T) {
 	p := &patient{t: t, fs: vfs.NewMem(), dir: "index-only"}
-	is := indexOnlyOf(t, manyKinds(t, &Options{FS: p.fs}), &Options{FS: p.fs})
+	is := indexOnlyOf(t, manyKinds(t, &db.Options{FS: p.fs}), &db.Options{FS: p.fs})
 	p.before = hold(t, is)
-	mustClose(t, is)
+	dbkit.MustClose(t, is)
 	for _, kind := range []byte{codec.KindRowCodes, codec.KindCollection} {
 		q := p.another()
 		for key := range p.before.stored {
@@ -27,8 +29,8 @@ func TestRepairOfIndexOnly(t *testing.T) {
 			}
 		}
 		before := list(t, q.fs, q.dir)
-		_, err := Repair(ctx, q.dir, q.options(), RepairOptions{}, nil)
-		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "make it again from its source") {
+		_, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{}, nil)
+		if !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "make it again from its source") {
 			t.Errorf("without %02x: %v", kind, err)
 		}
 		if after := list(t, q.fs, q.dir); after != before {
@@ -38,7 +40,7 @@ func TestRepairOfIndexOnly(t *testing.T) {
 	if err := p.fs.Remove(p.fs.PathJoin(p.dir, store.MarkerName)); err != nil {
 		t.Fatal(err)
 	}
-	if lost, r := p.repair(RepairOptions{}); len(lost) > 0 || !r.Damaged || r.DamagedDir != "" {
+	if lost, r := p.repair(db.RepairOptions{}); len(lost) > 0 || !r.Damaged || r.DamagedDir != "" {
 		t.Errorf("%+v, lost %v", r, lost)
 	}
 }

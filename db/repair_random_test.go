@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"encoding/binary"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
@@ -19,14 +21,14 @@ import (
 
 // Whatever is damaged, and however much: what a repair makes is sound. With -soak it goes on for that long.
 func TestRepairOfRandomDamage(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	whole := newPatient(t)
 	keys := slices.Sorted(maps.Keys(whole.before.stored))
-	until := time.Now().Add(*soak)
+	until := time.Now().Add(*dbkit.Soak)
 	rounds, refused, silent := 12, 0, 0
 	first := seed.From(t, 1)
 	round := 0
-	for ; round < rounds || *soak > 0 && time.Now().Before(until); round++ {
+	for ; round < rounds || *dbkit.Soak > 0 && time.Now().Before(until); round++ {
 		random := rand.New(rand.NewPCG(first, uint64(round)))
 		what := fmt.Sprintf("seed %d, round %d", first, round)
 		p := whole.another()
@@ -155,16 +157,16 @@ func FuzzRepair(f *testing.F) {
 				t.Fatal(err)
 			}
 		})
-		_, err := Repair(ctx, p.dir, p.options(), RepairOptions{}, func(found Finding) error {
+		_, err := db.Repair(ctx, p.dir, p.options(), db.RepairOptions{}, func(found db.Finding) error {
 			_ = found.String()
 			return nil
 		})
 		if err != nil {
-			if strings.Contains(err.Error(), ErrFormat.Error()) {
+			if strings.Contains(err.Error(), db.ErrFormat.Error()) {
 				return // the record that says which it is
 			}
 			t.Fatal(err)
 		}
-		mustClose(t, mustOpen(t, p.dir, p.options()))
+		dbkit.MustClose(t, dbkit.MustOpen(t, p.dir, p.options()))
 	})
 }

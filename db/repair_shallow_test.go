@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
@@ -16,16 +17,16 @@ func TestShallowRepair(t *testing.T) {
 	p := newPatient(t)
 	p.exchangeFeatures()
 	before := list(t, p.fs, p.dir)
-	if lost, r := p.repair(RepairOptions{Shallow: true}); len(lost) > 0 || r.Damaged {
+	if lost, r := p.repair(db.RepairOptions{Shallow: true}); len(lost) > 0 || r.Damaged {
 		t.Errorf("a shallow repair: %v, %+v", lost, r)
 	}
 	if after := list(t, p.fs, p.dir); after != before {
 		t.Errorf("a shallow repair has left %s, before there was %s", after, before)
 	}
-	if _, r := p.repair(RepairOptions{}); !r.Damaged || r.DamagedDir == "" {
+	if _, r := p.repair(db.RepairOptions{}); !r.Damaged || r.DamagedDir == "" {
 		t.Errorf("a repair: %+v", r)
 	}
-	v, err := VerifyFolder(ctx, p.dir, p.options(), VerifyOptions{Deep: true}, func(f Finding) error {
+	v, err := db.VerifyFolder(ctx, p.dir, p.options(), db.VerifyOptions{Deep: true}, func(f db.Finding) error {
 		t.Errorf("after it: %v", f)
 		return nil
 	})

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -8,33 +8,35 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // The descriptor of a collection stands with its spaces, too, also that of an altered one;
 // without a space all of the collection is lost, and nothing else.
 func TestRepairOfDescriptors(t *testing.T) {
 	p := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
-	d := verified(t, &Options{FS: p.fs})
-	p.dir = d.dir
-	c, err := d.CreateCollection(ctx, "untrained", pairsSchema)
+	d := verified(t, &db.Options{FS: p.fs})
+	p.dir = db.State(d).Engine.Dir
+	c, err := d.CreateCollection(ctx, "untrained", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, []*Item{{Key: "a", Labels: []string{"b"}}})
-	schemas := map[string]Schema{}
+	putAll(t, c, []*db.Item{{Key: "a", Labels: []string{"b"}}})
+	schemas := map[string]db.Schema{}
 	for _, name := range []string{"main", "codes"} {
-		c := mustCollection(t, d, name)
-		mustAlter(t, c, Alteration{AddFields: []Field{{"late", Int, true}}})
-		schemas[name] = mustSchema(t, c)
+		c := dbkit.MustCollection(t, d, name)
+		mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"late", db.Int, true}}})
+		schemas[name] = dbkit.MustSchema(t, c)
 	}
 	p.before = hold(t, d)
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	for key := range p.before.stored {
 		if key[0] == codec.KindCollection {
 			p.put([]byte(key), nil)
 		}
 	}
-	lost, _ := p.repair(RepairOptions{})
+	lost, _ := p.repair(db.RepairOptions{})
 	for _, f := range lost {
 		if says := map[bool]string{true: "all of it is lost", false: "takes its place"}[f.Collection == "untrained"]; f.Record != "descriptor" || !strings.Contains(f.Problem, says) {
 			t.Errorf("%v", f)
@@ -45,14 +47,14 @@ func TestRepairOfDescriptors(t *testing.T) {
 	}
 	delete(p.before.items, "untrained")
 	p.sound("repaired", nil)
-	d = mustOpen(t, p.dir, p.options())
-	defer mustClose(t, d)
+	d = dbkit.MustOpen(t, p.dir, p.options())
+	defer dbkit.MustClose(t, d)
 	for name, want := range schemas {
-		if got := mustSchema(t, mustCollection(t, d, name)); len(got.Fields) != len(want.Fields) || len(got.Modalities) != len(want.Modalities) {
+		if got := dbkit.MustSchema(t, dbkit.MustCollection(t, d, name)); len(got.Fields) != len(want.Fields) || len(got.Modalities) != len(want.Modalities) {
 			t.Errorf("%s: %+v, was %+v", name, got, want)
 		}
 	}
-	if _, err := d.Collection("untrained"); !errors.Is(err, ErrNotFound) {
+	if _, err := d.Collection("untrained"); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("the collection that is lost: %v", err)
 	}
 }
@@ -73,11 +75,11 @@ func TestRepairCompletesSpaces(t *testing.T) {
 		p.put(key, n.Append(nil))
 		p.put(codec.CollectionKey(codec.KindRowKeys, 1), nil)
 		p.put(codec.RowsKey(1, codec.SetLive, 0, 0), nil)
-		if lost, r := p.repair(RepairOptions{}); len(lost) > 0 || !r.Damaged {
+		if lost, r := p.repair(db.RepairOptions{}); len(lost) > 0 || !r.Damaged {
 			t.Errorf("%+v, lost %v", r, lost)
 		}
 		h := p.sound("repaired", nil)
-		for i, want := range map[bool][]SpaceState{false: {SpaceActive, SpaceStandby}, true: {SpaceStandby, SpaceActive}}[activate] {
+		for i, want := range map[bool][]db.SpaceState{false: {db.SpaceActive, db.SpaceStandby}, true: {db.SpaceStandby, db.SpaceActive}}[activate] {
 			if got := h.spaces["main"][i]; got.State != want || got.Previous != (activate && i == 0) || got.Items == 0 {
 				t.Errorf("activate %v: space %d is %+v", activate, i+1, got)
 			}

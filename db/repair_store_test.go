@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -66,7 +68,7 @@ func whatever(string, string) bool { return true }
 // A store whose manifest, markers, options or log are gone or damaged gives back all that
 // its tables have.
 func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	whole := newPatient(t)
 	starts := func(prefix string) func(string) bool {
 		return func(name string) bool { return strings.HasPrefix(name, prefix) }
@@ -103,7 +105,7 @@ func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			lost, r := p.repair(RepairOptions{})
+			lost, r := p.repair(db.RepairOptions{})
 			said := 0
 			for _, f := range lost {
 				if f.Record == "store" {
@@ -125,7 +127,7 @@ func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
 // Tables that are gone, cut off or damaged anywhere cost what stands in them, and what
 // is left is sound.
 func TestRepairOfTables(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	whole := newPatient(t)
 	random := seed.Rand(t, 3, 4)
 	const per = 4
@@ -159,7 +161,7 @@ func TestRepairOfTables(t *testing.T) {
 				continue
 			}
 			p.sound(what, whatever)
-			if again, r := p.repair(RepairOptions{}); len(again) > 0 || r.Damaged {
+			if again, r := p.repair(db.RepairOptions{}); len(again) > 0 || r.Damaged {
 				t.Errorf("%s: repaired again: %v, %+v", what, again, r)
 			}
 		}
@@ -168,14 +170,14 @@ func TestRepairOfTables(t *testing.T) {
 
 // repairOrRefuse is repair for a store of which perhaps nothing can be read, or that says
 // that it is of a newer format: nil then, and nothing has changed.
-func (p *patient) repairOrRefuse() ([]Finding, *Repairing) {
+func (p *patient) repairOrRefuse() ([]db.Finding, *db.Repairing) {
 	p.t.Helper()
-	var lost []Finding
-	r, err := Repair(ctx, p.dir, p.options(), RepairOptions{}, func(f Finding) error {
+	var lost []db.Finding
+	r, err := db.Repair(ctx, p.dir, p.options(), db.RepairOptions{}, func(f db.Finding) error {
 		lost = append(lost, f)
 		return nil
 	})
-	if errors.Is(err, ErrNotDatabase) || errors.Is(err, ErrFormat) {
+	if errors.Is(err, db.ErrNotDatabase) || errors.Is(err, db.ErrFormat) {
 		if _, err := p.fs.Stat(p.fs.PathJoin(p.dir, store.StoreName)); err != nil {
 			p.t.Error(err)
 		}
@@ -190,24 +192,24 @@ func (p *patient) repairOrRefuse() ([]Finding, *Repairing) {
 // A block of a large table that is damaged costs the items in it, which are named, and
 // no others.
 func TestRepairOfABlock(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	p := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
-	d := mustOpen(t, p.dir, &Options{FS: p.fs})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	d := dbkit.MustOpen(t, p.dir, &db.Options{FS: p.fs})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := codeItems(2000, 64, 1, nil)
+	items := dbkit.CodeItems(2000, 64, 1, nil)
 	for i, it := range items {
 		it.Key = fmt.Sprintf("key %d", i)
-		it.Payload = randomCodes(1, 2048, uint64(i))[0]
+		it.Payload = dbkit.RandomCodes(1, 2048, uint64(i))[0]
 	}
 	putAll(t, c, items)
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
 	p.before = hold(t, d)
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	var largest string
 	most := int64(0)
 	for _, name := range p.files(isTable) {
@@ -219,7 +221,7 @@ func TestRepairOfABlock(t *testing.T) {
 		b[len(b)/2] ^= 0x10
 		return b
 	})
-	lost, r := p.repair(RepairOptions{})
+	lost, r := p.repair(db.RepairOptions{})
 	gone := map[string]bool{}
 	for _, f := range lost {
 		if i := strings.Index(f.Problem, `its key is "`); i >= 0 {
@@ -235,14 +237,14 @@ func TestRepairOfABlock(t *testing.T) {
 
 // What stands in a log is read, too, up to where that is damaged.
 func TestRepairOfLogs(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	mem := vfs.NewCrashableMem()
-	d := mustOpen(t, "db", &Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := codeItems(300, 64, 1, nil)
+	items := dbkit.CodeItems(300, 64, 1, nil)
 	for i, it := range items {
 		it.Key = fmt.Sprintf("key %d", i)
 		it.Payload = bytes.Repeat([]byte{byte(i)}, 500)
@@ -250,13 +252,13 @@ func TestRepairOfLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 100 {
-			if err := d.state.Engine.DB.Flush(); err != nil {
+			if err := db.State(d).Engine.DB.Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	p := &patient{t: t, fs: mem.CrashClone(vfs.CrashCloneCfg{}), dir: "db", before: hold(t, d)}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	isLog := func(name string) bool { return strings.HasSuffix(name, ".log") }
 	size := func(p *patient) int {
 		found, _ := p.repairOrRefuse()
@@ -303,7 +305,7 @@ func TestRepairOfLogs(t *testing.T) {
 
 // A database whose marker is gone or damaged gets another.
 func TestRepairOfTheMarker(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	whole := newPatient(t)
 	for _, gone := range []bool{true, false} {
 		for _, damaged := range []bool{true, false} {
@@ -319,7 +321,7 @@ func TestRepairOfTheMarker(t *testing.T) {
 			if damaged {
 				p.put(codec.CollectionKey(codec.KindCounters, 1), nil)
 			}
-			lost, r := p.repair(RepairOptions{})
+			lost, r := p.repair(db.RepairOptions{})
 			if !r.Damaged || !damaged && len(lost) > 0 {
 				t.Errorf("%+v, lost %v", r, lost)
 			}
@@ -332,13 +334,13 @@ func TestRepairOfTheMarker(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.put(codec.DatabaseKey(codec.RecordFormat), nil)
-	p.repair(RepairOptions{})
+	p.repair(db.RepairOptions{})
 	p.sound("format", nil)
-	d := mustOpen(t, p.dir, p.options())
-	if d.Format() != NewestFormat {
-		t.Errorf("format %d, not %d", d.Format(), NewestFormat)
+	d := dbkit.MustOpen(t, p.dir, p.options())
+	if d.Format() != db.NewestFormat {
+		t.Errorf("format %d, not %d", d.Format(), db.NewestFormat)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	for _, dir := range []string{"nothing", "empty"} {
 		mem := vfs.NewMem()
 		if dir == "empty" {
@@ -346,8 +348,8 @@ func TestRepairOfTheMarker(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := Repair(ctx, dir, &Options{FS: mem}, RepairOptions{}, func(Finding) error { return nil })
-		if !errors.Is(err, ErrNotDatabase) {
+		_, err := db.Repair(ctx, dir, &db.Options{FS: mem}, db.RepairOptions{}, func(db.Finding) error { return nil })
+		if !errors.Is(err, db.ErrNotDatabase) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
@@ -355,33 +357,33 @@ func TestRepairOfTheMarker(t *testing.T) {
 
 // Nobody repairs what is open, or of a newer format, and a trial changes nothing.
 func TestRepairRefuses(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	p := newPatient(t)
-	d := mustOpen(t, p.dir, p.options())
-	_, err := Repair(ctx, p.dir, p.options(), RepairOptions{}, nil)
-	if !errors.Is(err, ErrLocked) {
+	d := dbkit.MustOpen(t, p.dir, p.options())
+	_, err := db.Repair(ctx, p.dir, p.options(), db.RepairOptions{}, nil)
+	if !errors.Is(err, db.ErrLocked) {
 		t.Errorf("open: %v", err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	q := p.another()
 	q.rewrite(q.fs.PathJoin(q.dir, store.MarkerName), func([]byte) []byte { return []byte(`{"fddhdb":"database","format":999}`) })
-	if _, err := Repair(ctx, q.dir, q.options(), RepairOptions{}, nil); !errors.Is(err, ErrFormat) {
+	if _, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{}, nil); !errors.Is(err, db.ErrFormat) {
 		t.Errorf("marker of a newer format: %v", err)
 	}
 	q = p.another()
 	q.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 9, 9})
-	if _, err := Repair(ctx, q.dir, q.options(), RepairOptions{}, func(Finding) error { return nil }); !errors.Is(err, ErrFormat) {
+	if _, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{}, func(db.Finding) error { return nil }); !errors.Is(err, db.ErrFormat) {
 		t.Errorf("a newer format: %v", err)
 	}
 	q = p.another()
 	q.put(codec.NumberKey(codec.KindItem, 1, 25), nil)
 	before := list(t, q.fs, q.dir)
-	lost, r := q.repair(RepairOptions{DryRun: true})
+	lost, r := q.repair(db.RepairOptions{DryRun: true})
 	if len(lost) != 2 || !r.Damaged || r.DamagedDir != "" || r.Items == 0 {
 		t.Errorf("%v, %+v", lost, r)
 	}
 	stop := errors.New("stop")
-	if _, err := Repair(ctx, q.dir, q.options(), RepairOptions{}, func(Finding) error { return stop }); !errors.Is(err, stop) {
+	if _, err := db.Repair(ctx, q.dir, q.options(), db.RepairOptions{}, func(db.Finding) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("%v", err)
 	}
 	if after := list(t, q.fs, q.dir); after != before {

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"os"
@@ -9,6 +9,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -17,7 +19,7 @@ import (
 // place.
 func TestReadingBetweenTheStores(t *testing.T) {
 	p := smallPatient(t)
-	lost, r := p.repair(RepairOptions{})
+	lost, r := p.repair(db.RepairOptions{})
 	if len(lost) > 0 || !r.Damaged {
 		t.Fatalf("%+v, lost %v", r, lost)
 	}
@@ -37,14 +39,14 @@ func TestReadingBetweenTheStores(t *testing.T) {
 		}
 	}
 	for range 2 { // the first time leaves the second one the same
-		d := mustOpen(t, dir, &Options{ReadOnly: true})
+		d := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
 		if diff := gocmp.Diff(p.before.items, hold(t, d).items); diff != "" {
 			t.Errorf("read: %s", diff)
 		}
-		checkSound(t, d, "read")
-		mustClose(t, d)
+		dbkit.CheckSound(t, d, "read")
+		dbkit.MustClose(t, d)
 		same("opened for reading")
-		v, err := VerifyFolder(ctx, dir, nil, VerifyOptions{Deep: true}, func(f Finding) error {
+		v, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
 			t.Errorf("%v", f)
 			return nil
 		})
@@ -53,8 +55,8 @@ func TestReadingBetweenTheStores(t *testing.T) {
 		}
 		same("verified")
 	}
-	d := mustOpen(t, dir, nil)
-	defer mustClose(t, d)
+	d := dbkit.MustOpen(t, dir, nil)
+	defer dbkit.MustClose(t, d)
 	if diff := gocmp.Diff(p.before.items, hold(t, d).items); diff != "" {
 		t.Errorf("opened: %s", diff)
 	}
@@ -70,7 +72,7 @@ func TestReadingBetweenTheStores(t *testing.T) {
 func TestTrialBetweenTheStores(t *testing.T) {
 	for _, damaged := range []bool{false, true} {
 		p := smallPatient(t)
-		p.repair(RepairOptions{})
+		p.repair(db.RepairOptions{})
 		if damaged {
 			p.put(codec.RowsKey(1, codec.SetLive, 0, 0), nil)
 		}
@@ -78,7 +80,7 @@ func TestTrialBetweenTheStores(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := list(t, p.fs, p.dir)
-		lost, r := p.repair(RepairOptions{DryRun: true})
+		lost, r := p.repair(db.RepairOptions{DryRun: true})
 		if len(lost) > 0 || r.Damaged != damaged || r.Items != len(p.before.items["main"]) {
 			t.Errorf("%+v, lost %v", r, lost)
 		}

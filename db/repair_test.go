@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"encoding/binary"
@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
@@ -30,27 +32,27 @@ type patient struct {
 
 // held is what a database holds.
 type held struct {
-	stored map[string]string           // by key, see contents
-	items  map[string]map[string]*Item // by collection and key
+	stored map[string]string              // by key, see contents
+	items  map[string]map[string]*db.Item // by collection and key
 	rows   map[string]map[string]uint32
-	spaces map[string][]SpaceInfo
+	spaces map[string][]db.SpaceInfo
 	given  map[uint32]bool // collections whose items bring codes
 }
 
-func hold(t testing.TB, d *DB) *held {
+func hold(t testing.TB, d *db.DB) *held {
 	t.Helper()
-	h := &held{stored: contents(t, d), items: map[string]map[string]*Item{}, rows: map[string]map[string]uint32{}, spaces: map[string][]SpaceInfo{}, given: map[uint32]bool{}}
+	h := &held{stored: contents(t, d), items: map[string]map[string]*db.Item{}, rows: map[string]map[string]uint32{}, spaces: map[string][]db.SpaceInfo{}, given: map[uint32]bool{}}
 	names, err := d.Collections()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		c := mustCollection(t, d, name)
-		h.items[name], h.rows[name], h.spaces[name] = map[string]*Item{}, map[string]uint32{}, mustSpaces(t, c)
-		h.given[c.id] = mustSchema(t, c).Bits > 0
-		for _, it := range allItems(t, c) {
+		c := dbkit.MustCollection(t, d, name)
+		h.items[name], h.rows[name], h.spaces[name] = map[string]*db.Item{}, map[string]uint32{}, mustSpaces(t, c)
+		h.given[db.Inside(c).ID] = dbkit.MustSchema(t, c).Bits > 0
+		for _, it := range dbkit.AllItems(t, c) {
 			h.items[name][it.Key] = it
-			row, _, err := record.RowOf(d.state.Engine.DB, c.id, it.Key)
+			row, _, err := record.RowOf(db.State(d).Engine.DB, db.Inside(c).ID, it.Key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +62,7 @@ func hold(t testing.TB, d *DB) *held {
 	return h
 }
 
-func mustSpaces(t testing.TB, c *Collection) []SpaceInfo {
+func mustSpaces(t testing.TB, c *db.Collection) []db.SpaceInfo {
 	t.Helper()
 	all, err := c.Spaces(ctx)
 	if err != nil {
@@ -74,22 +76,22 @@ func mustSpaces(t testing.TB, c *Collection) []SpaceInfo {
 func newPatient(t testing.TB) *patient {
 	t.Helper()
 	p := &patient{t: t, fs: vfs.NewMem()}
-	d := verified(t, &Options{FS: p.fs})
+	d := verified(t, &db.Options{FS: p.fs})
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	c := mustCollection(t, d, "main")
-	items := allItems(t, c)
+	c := dbkit.MustCollection(t, d, "main")
+	items := dbkit.AllItems(t, c)
 	for _, it := range items[:3] {
 		it.Payload = append(it.Payload, " changed"...)
 		it.Code, it.Codes = nil, nil
 	}
 	putAll(t, c, items[:3]) // so that not everything is in tables of the lowest level
-	p.dir = d.dir
-	mustClose(t, d) // which stores statistics
-	d = mustOpen(t, p.dir, p.options())
+	p.dir = db.State(d).Engine.Dir
+	dbkit.MustClose(t, d) // which stores statistics
+	d = dbkit.MustOpen(t, p.dir, p.options())
 	p.before = hold(t, d)
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	return p
 }
 
@@ -104,13 +106,13 @@ func (p *patient) another() *patient {
 	return &q
 }
 
-func (p *patient) options() *Options { return &Options{FS: p.fs, MustExist: true} }
+func (p *patient) options() *db.Options { return &db.Options{FS: p.fs, MustExist: true} }
 
 // store opens the store of the database and no more.
 func (p *patient) store(f func(kv *pebble.DB)) {
 	p.t.Helper()
-	opts := p.options().withDefaults()
-	kv, err := store.Open(p.fs.PathJoin(p.dir, store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
+	cfg := db.StoreConfig(p.options())
+	kv, err := store.Open(p.fs.PathJoin(p.dir, store.StoreName), cfg, store.NewLog(cfg.Signals), false)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -135,10 +137,10 @@ func (p *patient) put(key, value []byte) {
 }
 
 // repair repairs the database and returns what was lost.
-func (p *patient) repair(opt RepairOptions) ([]Finding, *Repairing) {
+func (p *patient) repair(opt db.RepairOptions) ([]db.Finding, *db.Repairing) {
 	p.t.Helper()
-	var lost []Finding
-	r, err := Repair(ctx, p.dir, p.options(), opt, func(f Finding) error {
+	var lost []db.Finding
+	r, err := db.Repair(ctx, p.dir, p.options(), opt, func(f db.Finding) error {
 		lost = append(lost, f)
 		return nil
 	})
@@ -156,9 +158,9 @@ func (p *patient) repair(opt RepairOptions) ([]Finding, *Repairing) {
 // be those that the present revision gives, which Verify and checkSpaces see to.
 func (p *patient) sound(when string, mayChange func(collection, key string) bool) *held {
 	p.t.Helper()
-	d := mustOpen(p.t, p.dir, p.options())
-	defer mustClose(p.t, d)
-	checkSound(p.t, d, when)
+	d := dbkit.MustOpen(p.t, p.dir, p.options())
+	defer dbkit.MustClose(p.t, d)
+	dbkit.CheckSound(p.t, d, when)
 	checkSpaces(p.t, d)
 	h := hold(p.t, d)
 	for name, items := range p.before.items {
@@ -183,7 +185,7 @@ func (p *patient) sound(when string, mayChange func(collection, key string) bool
 }
 
 // withoutCodes returns an item without codes that a model has made.
-func withoutCodes(it *Item) *Item {
+func withoutCodes(it *db.Item) *db.Item {
 	if it == nil || it.CodeFrom == "given" {
 		return it
 	}
@@ -232,10 +234,10 @@ func (p *patient) sameStored(when string, h *held) {
 
 // A database that is sound is left alone.
 func TestRepairOfASoundDatabase(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	p := newPatient(t)
 	before := list(t, p.fs, p.dir)
-	lost, r := p.repair(RepairOptions{})
+	lost, r := p.repair(db.RepairOptions{})
 	if len(lost) > 0 || r.Damaged || r.DamagedDir != "" || r.Items == 0 {
 		t.Errorf("%v, %+v", lost, r)
 	}
@@ -247,7 +249,7 @@ func TestRepairOfASoundDatabase(t *testing.T) {
 // What is made of a database that lacks nothing but one set of rows, which follows from its
 // items, is all that it held, with codes of the present revisions.
 func TestRepairKeepsEverything(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	p := newPatient(t)
 	p.store(func(kv *pebble.DB) {
 		var set []byte
@@ -262,14 +264,14 @@ func TestRepairKeepsEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if lost, r := p.repair(RepairOptions{}); len(lost) > 0 || !r.Damaged {
+	if lost, r := p.repair(db.RepairOptions{}); len(lost) > 0 || !r.Damaged {
 		t.Fatalf("%v, %+v", lost, r)
 	}
 	p.sameStored("made again", p.sound("made again", nil))
-	d := mustOpen(t, p.dir, p.options())
-	defer mustClose(t, d)
+	d := dbkit.MustOpen(t, p.dir, p.options())
+	defer dbkit.MustClose(t, d)
 	for name, was := range p.before.spaces {
-		for i, now := range mustSpaces(t, mustCollection(t, d, name)) {
+		for i, now := range mustSpaces(t, dbkit.MustCollection(t, d, name)) {
 			was[i].Codes, was[i].Items = now.Codes, now.Items
 			if diff := cmp.Diff(was[i], now); diff != "" {
 				t.Errorf("space %d of %s: %s", now.Space, name, diff)
@@ -281,7 +283,7 @@ func TestRepairKeepsEverything(t *testing.T) {
 // Each record is deleted, and damaged: what follows from others is as it was, and what
 // does not is lost, and said to be, and nothing else.
 func TestRepairOfRecords(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	whole := newPatient(t)
 	byKind := map[byte][]string{}
 	for _, key := range slices.Sorted(maps.Keys(whole.before.stored)) {
@@ -300,7 +302,7 @@ func TestRepairOfRecords(t *testing.T) {
 			}
 			p := whole.another()
 			p.put([]byte(keys[i]), value)
-			lost, r := p.repair(RepairOptions{})
+			lost, r := p.repair(db.RepairOptions{})
 			what := fmt.Sprintf("key %x is %q", keys[i], value)
 			h := p.sound(what, func(name, key string) bool { return concerns(lost, name, key, p.before) })
 			if !bears(whole, keys[i]) {
@@ -314,7 +316,7 @@ func TestRepairOfRecords(t *testing.T) {
 			if len(lost) > 3 && kind != codec.KindCodes { // of many items
 				t.Errorf("%s: %d findings: %.5v", what, len(lost), lost)
 			}
-			if again, r := p.repair(RepairOptions{}); len(again) > 0 || r.Damaged {
+			if again, r := p.repair(db.RepairOptions{}); len(again) > 0 || r.Damaged {
 				t.Errorf("%s: repaired again: %v, %+v", what, again, r)
 			}
 		}
@@ -336,7 +338,7 @@ func bears(p *patient, key string) bool {
 }
 
 // concerns reports whether one of the findings is about an item.
-func concerns(lost []Finding, collection, key string, before *held) bool {
+func concerns(lost []db.Finding, collection, key string, before *held) bool {
 	row := fmt.Sprintf("row %d", before.rows[collection][key])
 	for _, f := range lost {
 		if f.Collection != "" && f.Collection != collection && !strings.HasPrefix(f.Collection, "collection-") && !strings.HasPrefix(f.Collection, "number ") {
@@ -355,7 +357,7 @@ func concerns(lost []Finding, collection, key string, before *held) bool {
 
 // All records of a kind are gone.
 func TestRepairOfKinds(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	whole := newPatient(t)
 	kinds := map[byte]bool{}
 	for key := range whole.before.stored {
@@ -370,7 +372,7 @@ func TestRepairOfKinds(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			lost, _ := p.repair(RepairOptions{})
+			lost, _ := p.repair(db.RepairOptions{})
 			p.sound("repaired", func(name, key string) bool { return concerns(lost, name, key, p.before) })
 			t.Logf("%d findings: %.3v", len(lost), lost)
 			switch kind {

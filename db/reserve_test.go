@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -11,38 +11,40 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
 // tell makes the disk say that so much is free, and the database look at once.
-func tell(disk *testfs.SmallDisk, d *DB, free int64) {
+func tell(disk *testfs.SmallDisk, d *db.DB, free int64) {
 	disk.Set(func() { disk.Usage = vfs.DiskUsage{AvailBytes: uint64(free), TotalBytes: 1 << 40} })
-	d.state.Engine.Reserve.LookAgain()
+	db.State(d).Engine.Reserve.LookAgain()
 }
 
 func TestReserveIsKept(t *testing.T) {
 	const reserve = 100 << 20
 	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
-	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: reserve})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: reserve})
 	tell(disk, d, 10<<30)
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(60, synth.Config{})
+	items := dbkit.Pairs(60, synth.Config{})
 	putAll(t, c, items[:50])
-	first := mustTrain(t, c, TrainOptions{}).Space
-	other := mustTrain(t, c, TrainOptions{Activate: true}).Space
+	first := dbkit.MustTrain(t, c, db.TrainOptions{}).Space
+	other := dbkit.MustTrain(t, c, db.TrainOptions{Activate: true}).Space
 	putAll(t, c, items[52:55])
-	if _, err := d.CreateCollection(ctx, "other", pairsSchema); err != nil {
+	if _, err := d.CreateCollection(ctx, "other", dbkit.PairsSchema); err != nil {
 		t.Fatal(err)
 	}
 	bulk := func() error {
 		b := d.NewBatch()
 		for i := range bulkItems {
-			if err := b.Put(c, &Item{Key: fmt.Sprint("bulk", i)}); err != nil {
+			if err := b.Put(c, &db.Item{Key: fmt.Sprint("bulk", i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -51,9 +53,9 @@ func TestReserveIsKept(t *testing.T) {
 	refused := func(when string, does map[string]func() error) {
 		t.Helper()
 		for what, do := range does {
-			var full *DiskFullError
+			var full *db.DiskFullError
 			err := do()
-			if !errors.Is(err, ErrDiskFull) || !errors.As(err, &full) || full.Dir != "db" || full.Reserve == 0 || full.Err != nil {
+			if !errors.Is(err, db.ErrDiskFull) || !errors.As(err, &full) || full.Dir != "db" || full.Reserve == 0 || full.Err != nil {
 				t.Errorf("%s, %s: %v", when, what, err)
 			} else if !strings.Contains(err.Error(), "drop a collection") || strings.Count(err.Error(), "fddhdb:") != 1 {
 				t.Errorf("%s, %s: %v", when, what, err)
@@ -69,19 +71,19 @@ func TestReserveIsKept(t *testing.T) {
 		}
 	}
 	writes := map[string]func() error{
-		"put":     func() error { return second(c.Put(ctx, items[50])) },
-		"merge":   func() error { return second(c.Merge(ctx, items[51])) },
-		"create":  func() error { return second(d.CreateCollection(ctx, "third", pairsSchema)) },
+		"put":     func() error { return dbkit.Second(c.Put(ctx, items[50])) },
+		"merge":   func() error { return dbkit.Second(c.Merge(ctx, items[51])) },
+		"create":  func() error { return dbkit.Second(d.CreateCollection(ctx, "third", dbkit.PairsSchema)) },
 		"bulk":    bulk,
-		"alter":   func() error { return c.Alter(ctx, Alteration{AddFields: []Field{place}}) },
-		"train":   func() error { return second(c.Train(ctx, TrainOptions{})) },
-		"reindex": func() error { return second(c.Reindex(ctx, ReindexOptions{})) },
-		"update":  func() error { return second(c.Update(ctx, UpdateOptions{})) },
+		"alter":   func() error { return c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}) },
+		"train":   func() error { return dbkit.Second(c.Train(ctx, db.TrainOptions{})) },
+		"reindex": func() error { return dbkit.Second(c.Reindex(ctx, db.ReindexOptions{})) },
+		"update":  func() error { return dbkit.Second(c.Update(ctx, db.UpdateOptions{})) },
 	}
 	reads := map[string]func() error{
-		"get":    func() error { return second(c.Get(ctx, "k7")) },
-		"search": func() error { return second(c.Search(ctx, Query{Key: "k7"})) },
-		"stats":  func() error { return second(d.Stats()) },
+		"get":    func() error { return dbkit.Second(c.Get(ctx, "k7")) },
+		"search": func() error { return dbkit.Second(c.Search(ctx, db.Query{Key: "k7"})) },
+		"stats":  func() error { return dbkit.Second(d.Stats()) },
 	}
 	tell(disk, d, reserve-1)
 	refused("below the reserve", writes)
@@ -89,8 +91,8 @@ func TestReserveIsKept(t *testing.T) {
 	goesOn("below the reserve", reads)
 	tell(disk, d, reserve/100)
 	goesOn("below the reserve", map[string]func() error{
-		"delete":       func() error { return second(c.Delete(ctx, "k1")) },
-		"delete where": func() error { return second(c.DeleteWhere(ctx, "label = 'nobody has it'")) },
+		"delete":       func() error { return dbkit.Second(c.Delete(ctx, "k1")) },
+		"delete where": func() error { return dbkit.Second(c.DeleteWhere(ctx, "label = 'nobody has it'")) },
 		"drop":         func() error { return d.DropCollection(ctx, "other") },
 		"drop space":   func() error { return c.DropSpace(ctx, first) },
 	})
@@ -99,28 +101,28 @@ func TestReserveIsKept(t *testing.T) {
 	tell(disk, d, store.FreeingFloor-1)
 	refused("below the last of it", writes)
 	refused("below the last of it", map[string]func() error{
-		"delete": func() error { return second(c.Delete(ctx, "k2")) },
+		"delete": func() error { return dbkit.Second(c.Delete(ctx, "k2")) },
 	})
 	goesOn("below the last of it", reads)
 	tell(disk, d, 10<<30)
 	goesOn("with room again", writes)
 	goesOn("with room again", map[string]func() error{"activate": func() error { return c.Activate(ctx, other) }})
 	tell(disk, d, 1) // Close makes durable what was acknowledged, whatever is free
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // What is to be written counts before it is, so that a load that would fill the disk does
 // not begin.
 func TestReserveCountsWhatIsToCome(t *testing.T) {
 	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
-	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 1 << 20})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk, ReserveBytes: 1 << 20})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	item := &Item{Key: "large", Payload: make([]byte, 1<<20)}
-	var full *DiskFullError
+	item := &db.Item{Key: "large", Payload: make([]byte, 1<<20)}
+	var full *db.DiskFullError
 	tell(disk, d, 1<<20+2<<20) // it would leave nothing
 	if _, err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20 || full.Needed < 2<<20 || full.Reserve != 1<<20 {
 		t.Errorf("%v", err)
@@ -129,7 +131,7 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 	if _, err := c.Put(ctx, item); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Put(ctx, &Item{Key: "k"}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Key: "k"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -143,19 +145,19 @@ func TestTablesThatFindNoRoom(t *testing.T) {
 }
 
 func testNoTables(t *testing.T, disk *noTables) {
-	d := mustOpen(t, "db", &Options{FS: disk})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: disk})
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(20, synth.Config{}))
+	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
 	disk.full.Store(true)
-	if err := d.Compact(ctx); !errors.Is(err, ErrDiskFull) {
+	if err := d.Compact(ctx); !errors.Is(err, db.ErrDiskFull) {
 		t.Errorf("compact: %v", err)
 	}
-	var full *DiskFullError
-	if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.As(err, &full) || full.Err == nil {
+	var full *db.DiskFullError
+	if _, err := c.Put(ctx, &db.Item{Key: "late"}); !errors.As(err, &full) || full.Err == nil {
 		t.Errorf("put: %v", err)
 	}
 	if _, err := c.Get(ctx, "k7"); err != nil {
@@ -163,11 +165,11 @@ func testNoTables(t *testing.T, disk *noTables) {
 	}
 	disk.full.Store(false)
 	for {
-		_, err := c.Put(ctx, &Item{Key: "late"})
+		_, err := c.Put(ctx, &db.Item{Key: "late"})
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, ErrDiskFull) {
+		if !errors.Is(err, db.ErrDiskFull) {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -17,14 +19,14 @@ import (
 // Distances counts what a scan finds at each distance, by every plan and order, filtered
 // or not.
 func TestRunsDistances(t *testing.T) {
-	longTest(t)
-	d, c := openCoded(t, 32)
+	dbkit.LongTest(t)
+	d, c := dbkit.OpenCoded(t, 32)
 	r := seed.Rand(t, 1, 2)
 	batch := d.NewBatch()
 	codes := make([]uint32, 600)
 	for i := range codes {
 		codes[i] = r.Uint32() & r.Uint32() & 0xff0f
-		it := &Item{Key: fmt.Sprint(i), Code: binary.LittleEndian.AppendUint32(nil, codes[i])}
+		it := &db.Item{Key: fmt.Sprint(i), Code: binary.LittleEndian.AppendUint32(nil, codes[i])}
 		if i%3 == 0 {
 			it.Labels = []string{"third"}
 		}
@@ -44,8 +46,8 @@ func TestRunsDistances(t *testing.T) {
 					want[n]++
 				}
 			}
-			for _, plan := range []Plan{PlanAuto, PlanMemory, PlanScan, PlanDisk, PlanBlockScan} {
-				q := Query{Code: binary.LittleEndian.AppendUint32(nil, query), Where: where, Plan: plan}
+			for _, plan := range []db.Plan{db.PlanAuto, db.PlanMemory, db.PlanScan, db.PlanDisk, db.PlanBlockScan} {
+				q := db.Query{Code: binary.LittleEndian.AppendUint32(nil, query), Where: where, Plan: plan}
 				runs, err := c.SearchRadius(t.Context(), q, radius)
 				if err != nil {
 					t.Fatal(err)
@@ -57,13 +59,13 @@ func TestRunsDistances(t *testing.T) {
 				if err := runs.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := runs.Distances(t.Context()); !errors.Is(err, ErrClosed) {
+				if _, err := runs.Distances(t.Context()); !errors.Is(err, db.ErrClosed) {
 					t.Errorf("closed: %v", err)
 				}
 			}
 		}
 	}
-	runs, err := c.SearchRadius(t.Context(), Query{Key: "5"}, 32)
+	runs, err := c.SearchRadius(t.Context(), db.Query{Key: "5"}, 32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,14 +79,14 @@ func TestRunsDistances(t *testing.T) {
 
 // By score the codes are elsewhere, and counted as well.
 func TestRunsDistancesByScore(t *testing.T) {
-	_, c := openPairs(t)
-	putAll(t, c, pairs(120, synth.Config{Seed: 1, Noise: 1}))
-	if _, err := c.Train(t.Context(), TrainOptions{Options: model.Options{Bits: 16}}); err != nil {
+	_, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(120, synth.Config{Seed: 1, Noise: 1}))
+	if _, err := c.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 16}}); err != nil {
 		t.Fatal(err)
 	}
-	q := Query{From: "image", To: "text", Key: "k7"}
+	q := db.Query{From: "image", To: "text", Key: "k7"}
 	var counts [2][]int
-	for i, rerank := range []Rerank{RerankProjection, RerankAsymmetric} {
+	for i, rerank := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric} {
 		q.Rerank = rerank
 		runs, err := c.SearchRadius(t.Context(), q, 9)
 		if err != nil {

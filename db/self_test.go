@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // keysOf returns the keys of hits.
-func keysOf(hits []Hit) []string {
+func keysOf(hits []db.Hit) []string {
 	var keys []string
 	for _, h := range hits {
 		keys = append(keys, h.Key)
@@ -23,20 +25,20 @@ func keysOf(hits []Hit) []string {
 // The item that a query starts from is the first of those that share its code, however
 // many these are, unless it is left out.
 func TestQueryByKeyFindsItselfFirst(t *testing.T) {
-	_, c := openCoded(t, 8)
-	var items []*Item
+	_, c := dbkit.OpenCoded(t, 8)
+	var items []*db.Item
 	for i := range 300 {
-		items = append(items, &Item{Key: fmt.Sprint("same", i), Code: []byte{5}}, &Item{Key: fmt.Sprint("near", i), Code: []byte{4}})
+		items = append(items, &db.Item{Key: fmt.Sprint("same", i), Code: []byte{5}}, &db.Item{Key: fmt.Sprint("near", i), Code: []byte{4}})
 	}
 	putAll(t, c, items)
-	for _, order := range []Rerank{RerankProjection, RerankNone, RerankAsymmetric} {
-		for _, plan := range []Plan{PlanAuto, PlanScan, PlanDisk} {
-			q := Query{Key: "same250", K: 10, Rerank: order, Plan: plan}
+	for _, order := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
+		for _, plan := range []db.Plan{db.PlanAuto, db.PlanScan, db.PlanDisk} {
+			q := db.Query{Key: "same250", K: 10, Rerank: order, Plan: plan}
 			res, err := c.Search(ctx, q)
 			if want := []string{"same250", "same0", "same1"}; err != nil || len(res.Hits) != 10 || !slices.Equal(keysOf(res.Hits)[:3], want) {
 				t.Fatalf("%v, %v: %v, %v", order, plan, res, err)
 			}
-			within, err := firstWithin(c, q, 0)
+			within, err := dbkit.FirstWithin(c, q, 0)
 			if err != nil || within.Total != 300 || !slices.Equal(keysOf(within.Hits), keysOf(res.Hits)) {
 				t.Errorf("%v, %v: within 0: %v, %v", order, plan, within, err)
 			}
@@ -53,7 +55,7 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 			if res, err = c.Search(ctx, q); err != nil || len(res.Hits) != 10 || res.Hits[0].Key != "same0" {
 				t.Errorf("%v, %v: without itself: %v, %v", order, plan, res, err)
 			}
-			if within, err = firstWithin(c, q, 0); err != nil || within.Total != 299 || slices.Contains(keysOf(within.Hits), "same250") {
+			if within, err = dbkit.FirstWithin(c, q, 0); err != nil || within.Total != 299 || slices.Contains(keysOf(within.Hits), "same250") {
 				t.Errorf("%v, %v: within 0 without itself: %v, %v", order, plan, within, err)
 			}
 			if n, err := c.CountRadius(ctx, q, 8); err != nil || n != 599 {
@@ -66,49 +68,49 @@ func TestQueryByKeyFindsItselfFirst(t *testing.T) {
 			// A cursor is of the one or the other.
 			other := q
 			other.After, other.ExcludeSelf = res.Next, false
-			if _, err := c.Search(ctx, other); !errors.Is(err, ErrInvalid) {
+			if _, err := c.Search(ctx, other); !errors.Is(err, db.ErrInvalid) {
 				t.Errorf("%v, %v: the cursor of another query: %v", order, plan, err)
 			}
 		}
 	}
-	if _, err := c.Search(ctx, Query{Code: []byte{5}, ExcludeSelf: true}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "starts from no item") {
+	if _, err := c.Search(ctx, db.Query{Code: []byte{5}, ExcludeSelf: true}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "starts from no item") {
 		t.Errorf("a code excludes itself: %v", err)
 	}
 
 	// An item that comes anew behind a cursor is not shown twice.
-	res, err := c.Search(ctx, Query{Key: "same250", K: 1})
+	res, err := c.Search(ctx, db.Query{Key: "same250", K: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Delete(ctx, "same250"); err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, []*Item{{Key: "same250", Code: []byte{5}}})
-	if res, err = c.Search(ctx, Query{Key: "same250", K: 400, After: res.Next}); err != nil || len(res.Hits) != 400 || slices.Contains(keysOf(res.Hits), "same250") {
+	putAll(t, c, []*db.Item{{Key: "same250", Code: []byte{5}}})
+	if res, err = c.Search(ctx, db.Query{Key: "same250", K: 400, After: res.Next}); err != nil || len(res.Hits) != 400 || slices.Contains(keysOf(res.Hits), "same250") {
 		t.Errorf("behind itself: %v", err)
 	}
 }
 
 // By features too, with filters and targets; what To or Where do not admit is no hit.
 func TestQueryByFeaturesOfAnItem(t *testing.T) {
-	_, c := openPairs(t)
-	items := pairs(300, synth.Config{Seed: 3, Classes: 3, Missing: .2})
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(300, synth.Config{Seed: 3, Classes: 3, Missing: .2})
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
 	codes := map[string]string{}
-	for _, it := range allItems(t, c) {
+	for _, it := range dbkit.AllItems(t, c) {
 		codes[it.Key] = string(it.Code)
 	}
 	for _, it := range items[100:120] {
 		for _, from := range []string{"", "image", "text"} {
 			for _, to := range []string{"", "image", "text"} {
-				for _, order := range []Rerank{RerankProjection, RerankNone, RerankAsymmetric} {
-					q := Query{Key: it.Key, From: from, To: to, Rerank: order, K: len(items)}
+				for _, order := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric} {
+					q := db.Query{Key: it.Key, From: from, To: to, Rerank: order, K: len(items)}
 					res, err := c.Search(ctx, q)
 					if err != nil {
 						t.Fatal(err)
 					}
-					at := slices.IndexFunc(res.Hits, func(h Hit) bool { return h.Key == it.Key })
+					at := slices.IndexFunc(res.Hits, func(h db.Hit) bool { return h.Key == it.Key })
 					if is := to == "" || it.Vectors[to] != nil; is != (at >= 0) {
 						t.Fatalf("%+v: it is at %d", q, at)
 					}
@@ -130,7 +132,7 @@ func TestQueryByFeaturesOfAnItem(t *testing.T) {
 		}
 	}
 	// It is the nearest to itself by features, too.
-	res, err := c.Search(ctx, Query{Key: items[5].Key, From: "image", Rerank: RerankFeatures, Window: len(items)})
+	res, err := c.Search(ctx, db.Query{Key: items[5].Key, From: "image", Rerank: db.RerankFeatures, Window: len(items)})
 	if err != nil || items[5].Vectors["image"] != nil && res.Hits[0].Key != items[5].Key {
 		t.Errorf("by features: %v, %v", res, err)
 	}

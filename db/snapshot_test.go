@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -10,26 +10,29 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // uses calls everything that reads a collection.
-func uses(c *Collection) map[string]error {
-	q := Query{Code: []byte{1, 2}}
+func uses(c *db.Collection) map[string]error {
+	q := db.Query{Code: []byte{1, 2}}
 	out := map[string]error{
-		"search": second(c.Search(ctx, q)),
-		"count":  second(c.Count()),
-		"within": second(c.CountRadius(ctx, q, 3)),
-		"get":    second(c.Get(ctx, "k1")),
-		"labels": second(c.Labels()),
-		"stats":  second(c.Stats()),
-		"schema": second(c.Schema()),
+		"search": dbkit.Second(c.Search(ctx, q)),
+		"count":  dbkit.Second(c.Count()),
+		"within": dbkit.Second(c.CountRadius(ctx, q, 3)),
+		"get":    dbkit.Second(c.Get(ctx, "k1")),
+		"labels": dbkit.Second(c.Labels()),
+		"stats":  dbkit.Second(c.Stats()),
+		"schema": dbkit.Second(c.Schema()),
 	}
 	_, _, out["explain"] = c.Explain(ctx, q, -1)
-	_, out["neighbors"] = collect(c.Neighbors(ctx, q))
+	_, out["neighbors"] = dbkit.Collect(c.Neighbors(ctx, q))
 	for _, err := range c.Items(ctx) {
 		if out["items"] = err; err != nil {
 			break
@@ -37,18 +40,18 @@ func uses(c *Collection) map[string]error {
 	}
 	r, err := c.SearchRadius(ctx, q, 16)
 	if out["radius"] = err; err == nil {
-		_, out["hits"] = collect(r.Hits(ctx))
-		out["first"] = second(r.First(ctx, 3))
+		_, out["hits"] = dbkit.Collect(r.Hits(ctx))
+		out["first"] = dbkit.Second(r.First(ctx, 3))
 		out["close"] = r.Close()
 	}
 	return out
 }
 
 func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
-	d, c := openPairs(t)
-	items := pairs(40, synth.Config{})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
 	s, err := d.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -57,29 +60,29 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Collection("other"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Collection("other"); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("an unknown collection: %v", err)
 	}
-	if _, err := d.CreateCollection(ctx, "other", Schema{Bits: 8}); err != nil {
+	if _, err := d.CreateCollection(ctx, "other", db.Schema{Bits: 8}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Collection("other"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Collection("other"); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("a later collection: %v", err)
 	}
 	b := d.NewBatch()
 	for what, err := range map[string]error{
-		"put":    second(then.Put(ctx, items[0])),
-		"merge":  second(then.Merge(ctx, items[0])),
-		"delete": second(then.Delete(ctx, "k1")),
-		"train":  second(then.Train(ctx, TrainOptions{})),
+		"put":    dbkit.Second(then.Put(ctx, items[0])),
+		"merge":  dbkit.Second(then.Merge(ctx, items[0])),
+		"delete": dbkit.Second(then.Delete(ctx, "k1")),
+		"train":  dbkit.Second(then.Train(ctx, db.TrainOptions{})),
 		"batch":  b.Put(then, items[0]),
 	} {
-		if !errors.Is(err, ErrReadOnly) {
+		if !errors.Is(err, db.ErrReadOnly) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	// Everything goes on, and the snapshot stays.
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 24}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 24}})
 	if _, err := c.Delete(ctx, "k1", "k2", "k3"); err != nil {
 		t.Fatal(err)
 	}
@@ -91,24 +94,24 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if n, err := then.CountRadius(ctx, Query{Code: []byte{1, 2}}, 16); n != 40 || err != nil {
+	if n, err := then.CountRadius(ctx, db.Query{Code: []byte{1, 2}}, 16); n != 40 || err != nil {
 		t.Errorf("%d items of 40, %v", n, err)
 	}
-	if n, err := c.CountRadius(ctx, Query{Code: []byte{1, 2, 3}}, 24); n != 37 || err != nil {
+	if n, err := c.CountRadius(ctx, db.Query{Code: []byte{1, 2, 3}}, 24); n != 37 || err != nil {
 		t.Errorf("%d items of 37, %v", n, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for what, err := range uses(then) {
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, db.ErrClosed) {
 			t.Errorf("%s of a closed snapshot: %v", what, err)
 		}
 	}
-	if _, err := s.Collection("main"); !errors.Is(err, ErrClosed) {
+	if _, err := s.Collection("main"); !errors.Is(err, db.ErrClosed) {
 		t.Errorf("collection of a closed snapshot: %v", err)
 	}
-	if err := s.Close(); !errors.Is(err, ErrClosed) {
+	if err := s.Close(); !errors.Is(err, db.ErrClosed) {
 		t.Errorf("closed twice: %v", err)
 	}
 }
@@ -116,22 +119,22 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 // Closing the database ends what is open, whichever plan has made it.
 func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 	fsys := vfs.NewMem()
-	d := mustOpen(t, "db", &Options{FS: fsys})
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 300 {
-		if _, err := c.Put(ctx, &Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i), byte(i >> 8)}}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i), byte(i >> 8)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := d.Compact(ctx); err != nil { // so that files are read, too
 		t.Fatal(err)
 	}
-	var all []*Runs
-	var snapshots []*Snapshot
-	for _, plan := range allPlans {
+	var all []*db.Runs
+	var snapshots []*db.Snapshot
+	for _, plan := range dbkit.AllPlans {
 		s, err := d.Snapshot()
 		if err != nil {
 			t.Fatal(err)
@@ -140,8 +143,8 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range []*Collection{c, then} {
-			r, err := c.SearchRadius(ctx, Query{Code: []byte{1, 2}, Plan: plan}, 5)
+		for _, c := range []*db.Collection{c, then} {
+			r, err := c.SearchRadius(ctx, db.Query{Code: []byte{1, 2}, Plan: plan}, 5)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,62 +156,62 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 	if err := snapshots[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	if hits, err := collect(all[1].Hits(ctx)); err != nil || len(hits) != all[1].Total() {
+	if hits, err := dbkit.Collect(all[1].Hits(ctx)); err != nil || len(hits) != all[1].Total() {
 		t.Errorf("%d hits of %d, %v", len(hits), all[1].Total(), err)
 	}
 	if err := all[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	for i, r := range all {
-		_, err := collect(r.Hits(ctx))
-		for what, err := range map[string]error{"hits": err, "first": second(r.First(ctx, 1)), "close": r.Close()} {
-			if !errors.Is(err, ErrClosed) {
+		_, err := dbkit.Collect(r.Hits(ctx))
+		for what, err := range map[string]error{"hits": err, "first": dbkit.Second(r.First(ctx, 1)), "close": r.Close()} {
+			if !errors.Is(err, db.ErrClosed) {
 				t.Errorf("runs %d, %s: %v", i, what, err)
 			}
 		}
 		for _, err := range r.All(ctx) {
-			if !errors.Is(err, ErrClosed) {
+			if !errors.Is(err, db.ErrClosed) {
 				t.Errorf("runs %d go on: %v", i, err)
 			}
 		}
 	}
 	for _, s := range snapshots {
-		if _, err := s.Collection("main"); !errors.Is(err, ErrClosed) {
+		if _, err := s.Collection("main"); !errors.Is(err, db.ErrClosed) {
 			t.Error(err)
 		}
-		if err := s.Close(); !errors.Is(err, ErrClosed) {
+		if err := s.Close(); !errors.Is(err, db.ErrClosed) {
 			t.Error(err)
 		}
 	}
-	if _, err := d.Snapshot(); !errors.Is(err, ErrClosed) {
+	if _, err := d.Snapshot(); !errors.Is(err, db.ErrClosed) {
 		t.Error(err)
 	}
-	if err := d.Compact(ctx); !errors.Is(err, ErrClosed) {
+	if err := d.Compact(ctx); !errors.Is(err, db.ErrClosed) {
 		t.Error(err)
 	}
-	d = mustOpen(t, "db", &Options{FS: fsys})
-	if n, err := mustCollection(t, d, "main").Count(); n != 300 || err != nil {
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
+	if n, err := dbkit.MustCollection(t, d, "main").Count(); n != 300 || err != nil {
 		t.Errorf("%d items, %v", n, err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // Runs show what was there when they were made, to any number of goroutines.
 func TestRunsStayAsTheyWere(t *testing.T) {
-	d, c := openCoded(t, 16)
-	var items []*Item
+	d, c := dbkit.OpenCoded(t, 16)
+	var items []*db.Item
 	for i := range 500 {
-		items = append(items, &Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i % 7), byte(i % 5)}})
+		items = append(items, &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i % 7), byte(i % 5)}})
 	}
 	putAll(t, c, items)
-	for _, plan := range allPlans {
-		q := Query{Code: []byte{1, 1}, Plan: plan}
+	for _, plan := range dbkit.AllPlans {
+		q := db.Query{Code: []byte{1, 1}, Plan: plan}
 		runs, err := c.SearchRadius(ctx, q, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := collect(runs.Hits(ctx))
+		want, err := dbkit.Collect(runs.Hits(ctx))
 		if err != nil || len(want) != runs.Total() || len(want) == 0 {
 			t.Fatalf("%d hits of %d, %v", len(want), runs.Total(), err)
 		}
@@ -216,7 +219,7 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for range 5 {
-					if got, err := collect(runs.Hits(ctx)); err != nil || !sameHits(got, want) {
+					if got, err := dbkit.Collect(runs.Hits(ctx)); err != nil || !oracle.SameHits(got, want) {
 						t.Errorf("plan %v: %d hits, want %d, %v", plan, len(got), len(want), err)
 					}
 					rows := 0
@@ -233,7 +236,7 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 			})
 		}
 		for i := range 40 {
-			if _, err := c.Put(ctx, &Item{Key: fmt.Sprint("k", 11*i), Code: []byte{255, byte(i)}}); err != nil {
+			if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint("k", 11*i), Code: []byte{255, byte(i)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -254,11 +257,11 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 // Readers of all kinds, writers, trainings, builds of indexes and compactions
 // go on together, and no answer contradicts itself or its snapshot.
 func TestSearchesDuringEverything(t *testing.T) {
-	d, c := openPairs(t)
-	items := pairs(300, synth.Config{Classes: 5, Noise: 2})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(300, synth.Config{Classes: 5, Noise: 2})
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
-	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,13 +281,13 @@ func TestSearchesDuringEverything(t *testing.T) {
 			}
 		})
 	}
-	write(func(i int) error { return second(c.Put(ctx, items[(31*i)%300])) })
-	write(func(i int) error { return second(c.Delete(ctx, items[(17*i)%300].Key)) })
+	write(func(i int) error { return dbkit.Second(c.Put(ctx, items[(31*i)%300])) })
+	write(func(i int) error { return dbkit.Second(c.Delete(ctx, items[(17*i)%300].Key)) })
 	write(func(i int) error {
 		b := d.NewBatch()
 		for k := range 200 {
 			n := 200*i + k
-			b.Put(codes, &Item{Key: fmt.Sprint(n % 1500), Code: []byte{byte(n * 7), byte(n >> 3)}})
+			b.Put(codes, &db.Item{Key: fmt.Sprint(n % 1500), Code: []byte{byte(n * 7), byte(n >> 3)}})
 		}
 		return b.Commit(ctx)
 	})
@@ -293,7 +296,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 			return nil
 		}
 		views := []model.Views{model.ViewsTarget, model.ViewsShared}[i/3%2]
-		return second(c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}}))
+		return dbkit.Second(c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}}))
 	})
 	write(func(i int) error {
 		if i%3 > 0 {
@@ -302,8 +305,8 @@ func TestSearchesDuringEverything(t *testing.T) {
 		return d.Compact(ctx)
 	})
 	write(func(int) error {
-		return second(d.state.Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
-			if set.Collection != codes.id {
+		return dbkit.Second(db.State(d).Index(ctx, 0, func(_ *state.View, set *state.CodeSetView) *mih.Build {
+			if set.Collection != db.Inside(codes).ID {
 				return nil
 			}
 			return set.Table.Rebuild()
@@ -325,7 +328,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 		})
 	}
 	read(func(i int) error {
-		q := Query{Code: []byte{byte(i), byte(i >> 4)}, K: 20, Plan: allPlans[i%len(allPlans)]}
+		q := db.Query{Code: []byte{byte(i), byte(i >> 4)}, K: 20, Plan: dbkit.AllPlans[i%len(dbkit.AllPlans)]}
 		res, err := codes.Search(ctx, q)
 		if err != nil {
 			return err
@@ -360,8 +363,8 @@ func TestSearchesDuringEverything(t *testing.T) {
 				want++
 			}
 		}
-		for _, plan := range allPlans {
-			n, err := then.CountRadius(ctx, Query{Code: code, Plan: plan}, 4)
+		for _, plan := range dbkit.AllPlans {
+			n, err := then.CountRadius(ctx, db.Query{Code: code, Plan: plan}, 4)
 			if err != nil || n != want {
 				return fmt.Errorf("plan %v: %d within 4, want %d: %w", plan, n, want, err)
 			}
@@ -369,13 +372,13 @@ func TestSearchesDuringEverything(t *testing.T) {
 		return nil
 	})
 	read(func(i int) error {
-		q := Query{From: "image", To: "text", Vector: items[i%300].Vectors["image"], Plan: allPlans[i%len(allPlans)]}
+		q := db.Query{From: "image", To: "text", Vector: items[i%300].Vectors["image"], Plan: dbkit.AllPlans[i%len(dbkit.AllPlans)]}
 		runs, err := c.SearchRadius(ctx, q, 6)
 		if err != nil {
 			return err
 		}
 		defer runs.Close()
-		hits, err := collect(runs.Hits(ctx))
+		hits, err := dbkit.Collect(runs.Hits(ctx))
 		if err != nil || len(hits) != runs.Total() {
 			return fmt.Errorf("%d hits of %d: %w", len(hits), runs.Total(), err)
 		}
@@ -383,7 +386,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 	})
 	read(func(i int) error {
 		n := 0
-		for _, err := range c.Neighbors(ctx, Query{From: "text", Vector: items[i%300].Vectors["text"], To: "image"}) {
+		for _, err := range c.Neighbors(ctx, db.Query{From: "text", Vector: items[i%300].Vectors["text"], To: "image"}) {
 			if err != nil {
 				return err
 			}
@@ -391,40 +394,40 @@ func TestSearchesDuringEverything(t *testing.T) {
 				break
 			}
 		}
-		return second(d.Stats())
+		return dbkit.Second(d.Stats())
 	})
 	writers.Wait()
 	close(stop)
 	readers.Wait()
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // A context that has ended ends every search, and is what it returns.
 func TestCancelledSearches(t *testing.T) {
-	d, c := openCoded(t, 16)
-	putAll(t, c, []*Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 3}}})
-	runs, err := c.SearchRadius(ctx, Query{Code: []byte{1, 2}}, 16)
+	d, c := dbkit.OpenCoded(t, 16)
+	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 3}}})
+	runs, err := c.SearchRadius(ctx, db.Query{Code: []byte{1, 2}}, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer runs.Close()
 	cctx, cancel := context.WithCancel(ctx)
 	cancel()
-	for _, plan := range allPlans {
-		q := Query{Code: []byte{1, 2}, Plan: plan}
+	for _, plan := range dbkit.AllPlans {
+		q := db.Query{Code: []byte{1, 2}, Plan: plan}
 		_, _, explained := c.Explain(cctx, q, -1)
-		_, neighbors := collect(c.Neighbors(cctx, q))
+		_, neighbors := dbkit.Collect(c.Neighbors(cctx, q))
 		for what, err := range map[string]error{
-			"search": second(c.Search(cctx, q)), "radius": second(c.SearchRadius(cctx, q, 3)),
-			"count": second(c.CountRadius(cctx, q, 3)), "explain": explained, "neighbors": neighbors,
+			"search": dbkit.Second(c.Search(cctx, q)), "radius": dbkit.Second(c.SearchRadius(cctx, q, 3)),
+			"count": dbkit.Second(c.CountRadius(cctx, q, 3)), "explain": explained, "neighbors": neighbors,
 		} {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%s, plan %v: %v", what, plan, err)
 			}
 		}
 	}
-	_, err = collect(runs.Hits(cctx))
-	for what, err := range map[string]error{"hits": err, "first": second(runs.First(cctx, 1)), "compact": d.Compact(cctx)} {
+	_, err = dbkit.Collect(runs.Hits(cctx))
+	for what, err := range map[string]error{"hits": err, "first": dbkit.Second(runs.First(cctx, 1)), "compact": d.Compact(cctx)} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
@@ -23,8 +24,8 @@ import (
 // changed.
 type soakedArchive struct {
 	t     *testing.T
-	d     *DB
-	c     *Collection
+	d     *db.DB
+	c     *db.Collection
 	root  string
 	store backup.Store
 
@@ -40,7 +41,7 @@ const (
 	soakedBalance  = 1000
 )
 
-func newSoakedArchive(t *testing.T, d *DB, root string) *soakedArchive {
+func newSoakedArchive(t *testing.T, d *db.DB, root string) *soakedArchive {
 	t.Helper()
 	a := &soakedArchive{t: t, d: d, root: root, bounds: map[string][2]int64{}, made: map[string]*atomic.Int64{}}
 	for _, what := range []string{"backups", "restores", "checkpoints"} {
@@ -50,7 +51,7 @@ func newSoakedArchive(t *testing.T, d *DB, root string) *soakedArchive {
 	if a.store, err = backup.Folder(filepath.Join(root, "backups")); err != nil {
 		t.Fatal(err)
 	}
-	if a.c, err = d.CreateCollection(ctx, "accounts", Schema{Bits: 16, Fields: []Field{{Name: "balance", Type: Int}, {Name: "at", Type: Int, Indexed: true}}}); err != nil {
+	if a.c, err = d.CreateCollection(ctx, "accounts", db.Schema{Bits: 16, Fields: []db.Field{{Name: "balance", Type: db.Int}, {Name: "at", Type: db.Int, Indexed: true}}}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range soakedAccounts {
@@ -58,12 +59,12 @@ func newSoakedArchive(t *testing.T, d *DB, root string) *soakedArchive {
 			t.Fatal(err)
 		}
 	}
-	mustBackup(t, d, a.store, BackupOptions{}) // so that there is one for whoever comes first
+	mustBackup(t, d, a.store, db.BackupOptions{}) // so that there is one for whoever comes first
 	return a
 }
 
-func account(i int, balance, at int64) *Item {
-	return &Item{Key: fmt.Sprint(i), Code: []byte{byte(balance), byte(i)}, Fields: map[string]any{"balance": balance, "at": at}}
+func account(i int, balance, at int64) *db.Item {
+	return &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(balance), byte(i)}, Fields: map[string]any{"balance": balance, "at": at}}
 }
 
 // transfer moves something from one account to another.
@@ -96,7 +97,7 @@ func (a *soakedArchive) transfer(ctx context.Context, r *rand.Rand) error {
 func (a *soakedArchive) backUp(ctx context.Context, r *rand.Rand) error {
 	a.going.RLock()
 	defer a.going.RUnlock()
-	opt := BackupOptions{Compress: r.IntN(2) == 0}
+	opt := db.BackupOptions{Compress: r.IntN(2) == 0}
 	switch r.IntN(6) {
 	case 0:
 		opt.Collection = "accounts"
@@ -130,7 +131,7 @@ func (a *soakedArchive) restore(ctx context.Context, r *rand.Rand) error {
 	if r.IntN(2) == 0 {
 		id = all[len(all)-1].ID
 	}
-	m, err := Restore(ctx, a.store, dir, nil, RestoreOptions{ID: id})
+	m, err := db.Restore(ctx, a.store, dir, nil, db.RestoreOptions{ID: id})
 	if errors.Is(err, backup.ErrNotFound) || errors.Is(err, backup.ErrDamaged) {
 		if _, ferr := backup.Find(ctx, a.store, backup.Choice{ID: id}); id != "" && errors.Is(ferr, backup.ErrNotFound) {
 			return nil // pruned meanwhile
@@ -156,7 +157,7 @@ func (a *soakedArchive) checkpoint(ctx context.Context, r *rand.Rand) error {
 	dir := filepath.Join(a.root, "checkpoint")
 	defer os.RemoveAll(dir)
 	least := a.acked.Load()
-	if err := a.d.Checkpoint(ctx, dir, CheckpointOptions{IndexOnly: r.IntN(3) == 0}); err != nil {
+	if err := a.d.Checkpoint(ctx, dir, db.CheckpointOptions{IndexOnly: r.IntN(3) == 0}); err != nil {
 		return err
 	}
 	a.made["checkpoints"].Add(1)
@@ -166,7 +167,7 @@ func (a *soakedArchive) checkpoint(ctx context.Context, r *rand.Rand) error {
 // check opens a copy, verifies it, and compares its accounts with how many transfers it may
 // have seen.
 func (a *soakedArchive) check(dir string, bounds [2]int64) (err error) {
-	d, err := Open(dir, &Options{MustExist: true})
+	d, err := db.Open(dir, &db.Options{MustExist: true})
 	if err != nil {
 		return err
 	}
@@ -194,7 +195,7 @@ func (a *soakedArchive) check(dir string, bounds [2]int64) (err error) {
 		return fmt.Errorf("fddhdb: the accounts have %d, after %d transfers, the last of which has changed %d; between %d and %d had been made",
 			sum, last, changed, bounds[0], bounds[1])
 	}
-	_, err = d.Verify(ctx, VerifyOptions{}, func(f Finding) error { return errors.New(f.String()) })
+	_, err = d.Verify(ctx, db.VerifyOptions{}, func(f db.Finding) error { return errors.New(f.String()) })
 	return err
 }
 

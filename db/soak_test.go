@@ -1,9 +1,8 @@
-package db
+package db_test
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -14,12 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
-
-var soak = flag.Duration("soak", 0, "for how long to go on with what else is short, or left out")
 
 // A soakSample is what a process holds at some time.
 type soakSample struct {
@@ -37,23 +36,23 @@ type soakSample struct {
 // is told to: nothing fails; memory, goroutines, open files, the folder and the repository do
 // not grow; what is restored is what was there; and in the end everything is in order.
 func TestSoak(t *testing.T) {
-	if *soak == 0 {
+	if *dbkit.Soak == 0 {
 		t.Skip("give it -soak TIME")
 	}
 	root := t.TempDir()
 	dir := filepath.Join(root, "db")
-	d := mustOpen(t, dir, &Options{UpdateItems: 300, CacheBytes: 16 << 20})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, dir, &db.Options{UpdateItems: 300, CacheBytes: 16 << 20})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := viewItems(2000, 21)
+	items := dbkit.ViewItems(2000, 21)
 	for i, it := range items {
 		it.Fields = map[string]any{"year": i % 50}
 	}
 	putAll(t, c, items)
-	mustTrain(t, c, tinyTraining(1, model.ViewsTarget))
-	stopping, stop := context.WithTimeout(ctx, *soak)
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsTarget))
+	stopping, stop := context.WithTimeout(ctx, *dbkit.Soak)
 	defer stop()
 	var operations atomic.Int64
 	var all sync.WaitGroup
@@ -84,7 +83,7 @@ func TestSoak(t *testing.T) {
 				case 0:
 					b.Delete(c, it.Key)
 				case 1, 2:
-					b.Merge(c, &Item{Key: it.Key, Payload: make([]byte, r.IntN(300))})
+					b.Merge(c, &db.Item{Key: it.Key, Payload: make([]byte, r.IntN(300))})
 				default:
 					it.Vectors = items[r.IntN(len(items))].Vectors
 					b.Put(c, &it)
@@ -93,18 +92,18 @@ func TestSoak(t *testing.T) {
 			return b.Commit(stopping)
 		})
 		each(fmt.Sprint("search", w, w), 0, func(r *rand.Rand) error {
-			q := Query{
+			q := db.Query{
 				Key: items[r.IntN(len(items))].Key, To: []string{"image", "text"}[r.IntN(2)], K: 1 + r.IntN(50),
 				Where: []string{"", "year < 20", "label = 'class1'"}[r.IntN(3)],
-				Plan:  []Plan{PlanAuto, PlanScan, PlanDisk, PlanBlockScan}[r.IntN(4)],
+				Plan:  []db.Plan{db.PlanAuto, db.PlanScan, db.PlanDisk, db.PlanBlockScan}[r.IntN(4)],
 			}
 			if r.IntN(3) > 0 {
 				_, err := c.Search(stopping, q)
 				return err
 			}
-			_, err := firstWithin(c, q, r.IntN(5))
+			_, err := dbkit.FirstWithin(c, q, r.IntN(5))
 			return err
-		}, ErrNotFound, ErrInvalid)
+		}, db.ErrNotFound, db.ErrInvalid)
 	}
 	each("spaces", 50*time.Millisecond, func(r *rand.Rand) error {
 		infos, err := c.Spaces(stopping)
@@ -116,28 +115,28 @@ func TestSoak(t *testing.T) {
 		case len(infos) > 3 || k == 0:
 			return c.DropSpace(stopping, some)
 		case k == 1:
-			opt := tinyTraining(r.Uint64(), model.ViewsTarget)
+			opt := dbkit.TinyTraining(r.Uint64(), model.ViewsTarget)
 			opt.Activate, opt.Rows = r.IntN(2) == 0, 300
 			_, err = c.Train(stopping, opt)
 		case k < 4:
-			_, err = c.Reindex(stopping, ReindexOptions{Activate: r.IntN(2) == 0})
+			_, err = c.Reindex(stopping, db.ReindexOptions{Activate: r.IntN(2) == 0})
 		case k < 6:
-			_, err = c.Update(stopping, UpdateOptions{Space: some, Teacher: TeacherLabels})
+			_, err = c.Update(stopping, db.UpdateOptions{Space: some, Teacher: db.TeacherLabels})
 		case k == 6:
 			err = c.Activate(stopping, some)
 		default:
 			_, err = c.Rollback(stopping)
 		}
 		return err
-	}, ErrInvalid, ErrNotFound, ErrBusy)
+	}, db.ErrInvalid, db.ErrNotFound, db.ErrBusy)
 	each("loads", 5*time.Second, func(r *rand.Rand) error {
-		other, err := d.CreateCollection(stopping, "other", Schema{Bits: 64})
+		other, err := d.CreateCollection(stopping, "other", db.Schema{Bits: 64})
 		if err != nil {
 			return err
 		}
 		b := d.NewBatch()
 		for i := range 8 * bulkItems {
-			if err := b.Put(other, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(r.IntN(256)), 0, 0, 0, 0, 0}}); err != nil {
+			if err := b.Put(other, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(r.IntN(256)), 0, 0, 0, 0, 0}}); err != nil {
 				return err
 			}
 		}
@@ -166,13 +165,13 @@ func TestSoak(t *testing.T) {
 		}
 		return nil
 	})
-	into, err := d.CreateCollection(ctx, "imports", Schema{Bits: 16})
+	into, err := d.CreateCollection(ctx, "imports", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	each("imports", 200*time.Millisecond, func(r *rand.Rand) error { return importAgain(stopping, into, r) })
 	alterations := int64(0)
-	each("alterations", *soak/40, func(*rand.Rand) error {
+	each("alterations", *dbkit.Soak/40, func(*rand.Rand) error {
 		alterations++
 		return c.Alter(stopping, steadyAlteration(alterations))
 	})
@@ -191,7 +190,7 @@ func TestSoak(t *testing.T) {
 
 	start := time.Now()
 	var samples []soakSample
-	for ticker := time.NewTicker(*soak / 30); stopping.Err() == nil; {
+	for ticker := time.NewTicker(*dbkit.Soak / 30); stopping.Err() == nil; {
 		select {
 		case <-ticker.C:
 		case <-stopping.Done():
@@ -234,10 +233,10 @@ func TestSoak(t *testing.T) {
 			}
 		}
 	}
-	checkSound(t, d, "in the end")
+	dbkit.CheckSound(t, d, "in the end")
 	a.close()
-	mustClose(t, d)
-	d = mustOpen(t, dir, nil)
-	checkSound(t, d, "opened again")
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, dir, nil)
+	dbkit.CheckSound(t, d, "opened again")
+	dbkit.MustClose(t, d)
 }

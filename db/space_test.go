@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -19,9 +21,9 @@ import (
 
 // TestEncodeAllIsEncode: an item has the same encoding in any company.
 func TestEncodeAllIsEncode(t *testing.T) {
-	_, c := openPairs(t)
-	putAll(t, c, pairs(120, synth.Config{}))
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}})
+	_, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(120, synth.Config{}))
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
 	const n = 3*spaces.EncodeRun + 7
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{8, 5}, Missing: .3, Seed: 2})
 	vectors := make([][]model.Vector, n)
@@ -39,7 +41,7 @@ func TestEncodeAllIsEncode(t *testing.T) {
 			vectors[i] = []model.Vector{model.Dense([]float32{1e30, 0, 0, 0, 0, 0, 0, 0})} // far from all
 		}
 	}
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+	err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		s := cv.Space
 		encs := make([]spaces.Encoding, n)
 		encode := func(ctx context.Context) error {

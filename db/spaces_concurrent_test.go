@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -16,16 +18,16 @@ import (
 // Writers, trainings, updates, activations, drops and searches at the same time: what
 // is refused is refused with the words for it, and in the end everything fits together.
 func TestSpacesUnderConcurrentUse(t *testing.T) {
-	opts := &Options{FS: vfs.NewMem(), UpdateItems: 40}
-	d := mustOpen(t, "db", opts)
+	opts := &db.Options{FS: vfs.NewMem(), UpdateItems: 40}
+	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := viewItems(200, 11)
+	items := dbkit.ViewItems(200, 11)
 	putAll(t, c, items[:60])
-	mustTrain(t, c, tinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
 	rounds := 40
 	if testing.Short() {
 		rounds = 12
@@ -57,9 +59,9 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 				case 0:
 					b.Delete(c, it.Key)
 				case 1:
-					b.Merge(c, &Item{Key: it.Key, Payload: []byte{byte(i)}})
+					b.Merge(c, &db.Item{Key: it.Key, Payload: []byte{byte(i)}})
 				case 2:
-					b.Merge(c, &Item{Key: it.Key, Labels: []string{fmt.Sprint("new", r.IntN(3))}})
+					b.Merge(c, &db.Item{Key: it.Key, Labels: []string{fmt.Sprint("new", r.IntN(3))}})
 				default:
 					b.Put(c, &it)
 				}
@@ -68,40 +70,40 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 		})
 	}
 	each("train", rounds/4, func(_ *rand.Rand, i int) error {
-		opt := tinyTraining(uint64(i), model.Views(i%2))
+		opt := dbkit.TinyTraining(uint64(i), model.Views(i%2))
 		opt.Activate = i%3 == 0
 		_, err := c.Train(ctx, opt)
 		return err
-	}, ErrBusy, ErrNotFound) // it may be dropped while it is being built
-	spaceOf := func(r *rand.Rand) Space { return Space(1 + r.IntN(rounds/4+1)) }
-	each("activate", rounds, func(r *rand.Rand, _ int) error { return c.Activate(ctx, spaceOf(r)) }, ErrNotFound, ErrBusy)
-	each("rollback", rounds/2, func(*rand.Rand, int) error { _, err := c.Rollback(ctx); return err }, ErrInvalid)
-	each("drop", rounds/2, func(r *rand.Rand, _ int) error { return c.DropSpace(ctx, spaceOf(r)) }, ErrNotFound, ErrInvalid)
+	}, db.ErrBusy, db.ErrNotFound) // it may be dropped while it is being built
+	spaceOf := func(r *rand.Rand) db.Space { return db.Space(1 + r.IntN(rounds/4+1)) }
+	each("activate", rounds, func(r *rand.Rand, _ int) error { return c.Activate(ctx, spaceOf(r)) }, db.ErrNotFound, db.ErrBusy)
+	each("rollback", rounds/2, func(*rand.Rand, int) error { _, err := c.Rollback(ctx); return err }, db.ErrInvalid)
+	each("drop", rounds/2, func(r *rand.Rand, _ int) error { return c.DropSpace(ctx, spaceOf(r)) }, db.ErrNotFound, db.ErrInvalid)
 	for u := range 2 {
 		each(fmt.Sprint("update", u), rounds/2, func(r *rand.Rand, i int) error {
-			opt := UpdateOptions{Teacher: Teacher(i % 4), GrowLabels: r.IntN(4) == 0}
+			opt := db.UpdateOptions{Teacher: db.Teacher(i % 4), GrowLabels: r.IntN(4) == 0}
 			if r.IntN(2) == 0 {
 				opt.Space = spaceOf(r)
 			}
 			_, err := c.Update(ctx, opt)
 			return err
-		}, ErrNotFound, ErrBusy)
+		}, db.ErrNotFound, db.ErrBusy)
 	}
 	each("restore", rounds/4, func(r *rand.Rand, _ int) error {
 		_, err := c.RestoreRevision(ctx, 0, uint32(1+r.IntN(4)))
 		return err
-	}, ErrNotFound, ErrBusy, ErrInvalid)
+	}, db.ErrNotFound, db.ErrBusy, db.ErrInvalid)
 	each("search", 3*rounds, func(r *rand.Rand, _ int) error {
-		q := Query{Key: fmt.Sprint("k", r.IntN(90)), To: []string{"image", "text"}[r.IntN(2)]}
+		q := db.Query{Key: fmt.Sprint("k", r.IntN(90)), To: []string{"image", "text"}[r.IntN(2)]}
 		if r.IntN(2) == 0 {
 			q.Space = spaceOf(r)
 		}
 		_, err := c.Search(ctx, q)
 		return err
-	}, ErrNotFound, ErrBusy, ErrInvalid)
+	}, db.ErrNotFound, db.ErrBusy, db.ErrInvalid)
 	all.Wait()
 	checkSpaces(t, d)
-	mustClose(t, d)
-	d = mustOpen(t, "db", opts)
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", opts)
 	checkSpaces(t, d)
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/seed"
@@ -23,19 +25,20 @@ import (
 type spacesLife struct {
 	fs     vfs.FS
 	noSync bool
-	cache  int64 // bytes, 0: the default
-	d      *DB
-	c      *Collection
+	cache  int64           // bytes, 0: the default
+	fail   *dbkit.FailOnce // what fails now and then; nil: nothing
+	d      *db.DB
+	c      *db.Collection
 }
 
 func (l *spacesLife) open() (err error) {
-	if l.d, err = Open("db", &Options{FS: l.fs, NoSync: l.noSync, CacheBytes: l.cache}); err != nil {
+	if l.d, err = db.Open("db", &db.Options{FS: l.fs, NoSync: l.noSync, CacheBytes: l.cache}); err != nil {
 		l.d = nil
 		return err
 	}
 	l.c, err = l.d.Collection("main")
-	if errors.Is(err, ErrNotFound) {
-		l.c, err = l.d.CreateCollection(ctx, "main", pairsSchema)
+	if errors.Is(err, db.ErrNotFound) {
+		l.c, err = l.d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	}
 	return err
 }
@@ -49,7 +52,7 @@ func (l *spacesLife) close() error {
 	return d.Close()
 }
 
-func (l *spacesLife) batch(fill func(b *Batch) error) error {
+func (l *spacesLife) batch(fill func(b *db.Batch) error) error {
 	b := l.d.NewBatch()
 	if err := fill(b); err != nil {
 		return err
@@ -57,8 +60,8 @@ func (l *spacesLife) batch(fill func(b *Batch) error) error {
 	return b.Commit(ctx)
 }
 
-func (l *spacesLife) put(items []*Item, label ...string) error {
-	return l.batch(func(b *Batch) (err error) {
+func (l *spacesLife) put(items []*db.Item, label ...string) error {
+	return l.batch(func(b *db.Batch) (err error) {
 		for _, it := range items {
 			own := *it
 			own.Labels = append(slices.Clone(own.Labels), label...)
@@ -76,18 +79,18 @@ type lifeStep struct {
 
 // steps returns what happens. They write tables in between, as bigger ones would.
 func (l *spacesLife) steps() []lifeStep {
-	items := viewItems(80, 4)
+	items := dbkit.ViewItems(80, 4)
 	train := func(seed uint64, views model.Views, activate bool) func() error {
 		return func() error {
-			opt := tinyTraining(seed, views)
+			opt := dbkit.TinyTraining(seed, views)
 			opt.Activate = activate
 			_, err := l.c.Train(ctx, opt)
 			return err
 		}
 	}
-	update := func(space Space, teacher Teacher, grow bool) func() error {
+	update := func(space db.Space, teacher db.Teacher, grow bool) func() error {
 		return func() error {
-			_, err := l.c.Update(ctx, UpdateOptions{Space: space, Teacher: teacher, GrowLabels: grow})
+			_, err := l.c.Update(ctx, db.UpdateOptions{Space: space, Teacher: teacher, GrowLabels: grow})
 			return err
 		}
 	}
@@ -99,29 +102,29 @@ func (l *spacesLife) steps() []lifeStep {
 		{"put", put(0, 40)},
 		{"first training", train(1, model.ViewsShared, false)},
 		{"put and replace", put(36, 46)},
-		{"update", update(0, TeacherLabels, false)},
+		{"update", update(0, db.TeacherLabels, false)},
 		{"second training", train(2, model.ViewsTarget, false)},
 		{"delete and merge", func() error {
-			return l.batch(func(b *Batch) error {
-				return errors.Join(b.Delete(l.c, "k1"), b.Delete(l.c, "k37"), b.Merge(l.c, &Item{Key: "k2", Labels: items[5].Labels}))
+			return l.batch(func(b *db.Batch) error {
+				return errors.Join(b.Delete(l.c, "k1"), b.Delete(l.c, "k37"), b.Merge(l.c, &db.Item{Key: "k2", Labels: items[5].Labels}))
 			})
 		}},
-		{"flush", func() error { _, err := l.d.state.Engine.DB.AsyncFlush(); return err }},
+		{"flush", func() error { _, err := db.State(l.d).Engine.DB.AsyncFlush(); return err }},
 		{"activate", func() error { return l.c.Activate(ctx, 2) }},
 		{"put new labels", put(44, 54, "new")},
-		{"grow labels", update(0, TeacherSelf, true)},
+		{"grow labels", update(0, db.TeacherSelf, true)},
 		{"rollback", func() error { _, err := l.c.Rollback(ctx); return err }},
 		{"put again", put(50, 60)},
-		{"update by a modality", update(1, TeacherModality, false)},
+		{"update by a modality", update(1, db.TeacherModality, false)},
 		{"restore", func() error { _, err := l.c.RestoreRevision(ctx, 1, 2); return err }},
 		{"close", l.close},
 		{"open again", l.open},
 		{"put once more", put(58, 66, "new")},
-		{"grow labels of the other", update(1, TeacherAuto, true)},
+		{"grow labels of the other", update(1, db.TeacherAuto, true)},
 		{"drop", func() error { return l.c.DropSpace(ctx, 2) }},
 		{"third training", train(3, model.ViewsTarget, true)},
 		{"reindex", func() error {
-			_, err := l.c.Reindex(ctx, ReindexOptions{Space: 1, Activate: true})
+			_, err := l.c.Reindex(ctx, db.ReindexOptions{Space: 1, Activate: true})
 			return err
 		}},
 		{"close at the end", l.close},
@@ -133,19 +136,19 @@ func (l *spacesLife) steps() []lifeStep {
 type lifeState struct {
 	items     int
 	active    uint32
-	revisions map[Space]uint32 // of the complete ones, by space
+	revisions map[db.Space]uint32 // of the complete ones, by space
 	building  uint32
 }
 
-func stateOf(d *DB) (s lifeState, err error) {
-	s.revisions = map[Space]uint32{}
+func stateOf(d *db.DB) (s lifeState, err error) {
+	s.revisions = map[db.Space]uint32{}
 	c, err := d.Collection("main")
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return s, nil
 	} else if err != nil {
 		return s, err
 	}
-	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
+	err = db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		s.items = cv.Items
 		if cv.Space != nil {
 			s.active = cv.Space.ID
@@ -155,7 +158,7 @@ func stateOf(d *DB) (s lifeState, err error) {
 				s.building = sp.Space.ID
 				continue
 			}
-			s.revisions[Space(sp.Space.ID)] = sp.Space.Revision
+			s.revisions[db.Space(sp.Space.ID)] = sp.Space.Revision
 		}
 		return nil
 	})
@@ -197,7 +200,7 @@ func (s lifeState) between(before, after lifeState) bool {
 			return false
 		}
 	}
-	_, done := after.revisions[Space(s.building)]
+	_, done := after.revisions[db.Space(s.building)]
 	return s.building == 0 || done
 }
 
@@ -209,7 +212,7 @@ func checkAfter(t *testing.T, what string, fsys vfs.FS, possible func(lifeState)
 		t.Helper()
 		t.Fatal(append([]any{what, ": "}, args...)...)
 	}
-	d, err := Open("db", &Options{FS: fsys})
+	d, err := db.Open("db", &db.Options{FS: fsys})
 	if err != nil {
 		fail(err)
 	}
@@ -225,7 +228,7 @@ func checkAfter(t *testing.T, what string, fsys vfs.FS, possible func(lifeState)
 		fail(err)
 	}
 	c, err := d.Collection("main")
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return
 	}
 	l := &spacesLife{fs: fsys, d: d, c: c}
@@ -238,19 +241,19 @@ func checkAfter(t *testing.T, what string, fsys vfs.FS, possible func(lifeState)
 			fail("afterwards, ", doing, ": ", err)
 		}
 	}
-	items := viewItems(80, 4)
+	items := dbkit.ViewItems(80, 4)
 	must("put", l.put(items[30:33], "new"))
 	must("complete", complete(c))
 	must("put", l.put(items[33:36], "newer"))
-	must("delete", l.batch(func(b *Batch) error { return b.Delete(c, "k31") }))
+	must("delete", l.batch(func(b *db.Batch) error { return b.Delete(c, "k31") }))
 	s, err = stateOf(d)
 	must("look", err)
 	for id := range s.revisions {
-		_, err := c.Update(ctx, UpdateOptions{Space: id, Teacher: TeacherLabels, GrowLabels: true})
+		_, err := c.Update(ctx, db.UpdateOptions{Space: id, Teacher: db.TeacherLabels, GrowLabels: true})
 		must("update", err)
 	}
 	if s.items > 20 {
-		opt := tinyTraining(9, model.ViewsShared)
+		opt := dbkit.TinyTraining(9, model.ViewsShared)
 		opt.Activate = true
 		_, err := c.Train(ctx, opt)
 		must("train", err)
@@ -261,48 +264,21 @@ func checkAfter(t *testing.T, what string, fsys vfs.FS, possible func(lifeState)
 	if err := d.Close(); err != nil {
 		fail(err)
 	}
-	if d, err = Open("db", &Options{FS: fsys}); err != nil {
+	if d, err = db.Open("db", &db.Options{FS: fsys}); err != nil {
 		fail(err)
 	}
 	must("open", nil)
 }
 
 // complete waits for whoever completes a space whose building was interrupted.
-func complete(c *Collection) error {
+func complete(c *db.Collection) error {
 	for {
-		s, err := stateOf(c.db)
+		s, err := stateOf(db.Of(c))
 		if err != nil || s.building == 0 {
 			return err
 		}
 		time.Sleep(time.Millisecond)
 	}
-}
-
-// A crashFS can be cloned at any time. vfs.MemFS takes the lock that cloning waits for
-// twice in these two: a clone that comes between would wait for ever.
-type crashFS struct {
-	*vfs.MemFS
-	mu sync.Mutex
-}
-
-func newCrashFS() *crashFS { return &crashFS{MemFS: vfs.NewCrashableMem()} }
-
-func (f *crashFS) Link(oldname, newname string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.MemFS.Link(oldname, newname)
-}
-
-func (f *crashFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.MemFS.ReuseForWrite(oldname, newname, c)
-}
-
-func (f *crashFS) CrashClone(cfg vfs.CrashCloneCfg) *vfs.MemFS {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.MemFS.CrashClone(cfg)
 }
 
 // A crash is a file system after a crash.
@@ -314,7 +290,7 @@ type crash struct {
 
 // A crasher crashes a file system before each change to it, while it goes on.
 type crasher struct {
-	mem *crashFS
+	mem *dbkit.CrashFS
 	r   *rand.Rand
 
 	mu      sync.Mutex
@@ -326,7 +302,7 @@ type crasher struct {
 }
 
 func newCrasher(t *testing.T) *crasher {
-	return &crasher{mem: newCrashFS(), r: seed.Rand(t, 1, 2)}
+	return &crasher{mem: dbkit.NewCrashFS(), r: seed.Rand(t, 1, 2)}
 }
 
 // begin says what is going on, and which changes to crash before.
@@ -365,17 +341,24 @@ func (c *crasher) MaybeError(op errorfs.Op) error {
 
 func (c *crasher) String() string { return "crashes" }
 
+// inconsistency looks for one while nothing fails: a failure is for those that are tested.
+func (l *spacesLife) inconsistency() error {
+	if l.fail != nil {
+		l.fail.Off.Store(true)
+		defer l.fail.Off.Store(false)
+	}
+	return inconsistency(l.d)
+}
+
 // lead goes through the life, and returns the states before the first step and after
 // each, up to one that fails, which it returns, too.
 func (l *spacesLife) lead(t *testing.T, begin func(step int, what string)) (states []lifeState, failed error) {
-	states = []lifeState{{revisions: map[Space]uint32{}}}
+	states = []lifeState{{revisions: map[db.Space]uint32{}}}
 	for i, s := range l.steps() {
 		begin(i, s.what)
 		err := s.do()
-		if l.d != nil && !errors.Is(err, ErrFailed) {
-			if ierr := inconsistency(l.d); errors.Is(ierr, errInjected) {
-				err = errors.Join(err, ierr) // a read that was its own
-			} else if ierr != nil {
+		if l.d != nil && !errors.Is(err, db.ErrFailed) {
+			if ierr := l.inconsistency(); ierr != nil {
 				t.Fatal(s.what, ": ", ierr)
 			}
 		}
@@ -396,9 +379,9 @@ func (l *spacesLife) lead(t *testing.T, begin func(step int, what string)) (stat
 // A machine that stops at any change to the file system leaves every space as it was
 // before what was going on, or after it, and nothing by halves.
 func TestCrashesAroundSpaces(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	every := 11
-	if *everyFault {
+	if *dbkit.EveryFault {
 		every = 1
 	}
 	for _, noSync := range []bool{false, true} {
@@ -427,21 +410,21 @@ func TestCrashesAroundSpaces(t *testing.T) {
 // Whichever change to the file system fails, what was acknowledged is there afterwards,
 // and what was not is there whole or not at all.
 func TestEveryFailedChangeAroundSpaces(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	clean, err := (&spacesLife{fs: vfs.NewMem()}).lead(t, func(int, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	coped := 0
 	for k := 0; ; k++ {
-		if !sampled(k, 11) {
+		if !dbkit.Sampled(k, 11) {
 			continue
 		}
 		mem := vfs.NewMem()
-		fail := &failOnce{k: k}
-		l := &spacesLife{fs: errorfs.Wrap(mem, fail)}
+		fail := &dbkit.FailOnce{K: k}
+		l := &spacesLife{fs: errorfs.Wrap(mem, fail), fail: fail}
 		states, err := l.lead(t, func(int, string) {})
-		if cerr := l.close(); err != nil && errors.Is(err, ErrFailed) && !errors.Is(cerr, ErrFailed) && !errors.Is(cerr, ErrClosed) && cerr != nil {
+		if cerr := l.close(); err != nil && errors.Is(err, db.ErrFailed) && !errors.Is(cerr, db.ErrFailed) && !errors.Is(cerr, db.ErrClosed) && cerr != nil {
 			t.Errorf("change %d failed: %v, and then %v", k, err, cerr)
 		}
 		at := len(states) - 1
@@ -450,7 +433,7 @@ func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 			coped++
 		}
 		checkAfter(t, fmt.Sprintf("change %d failed (%v)", k, err), mem, between(states[at], after))
-		if !fail.fired {
+		if !fail.Fired {
 			t.Logf("%d changes failed in turn, %d of them without an error", k, coped-1)
 			return
 		}
@@ -459,29 +442,29 @@ func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 
 // Whichever read fails, nothing is done by halves either.
 func TestEveryFailedReadAroundSpaces(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	clean, err := (&spacesLife{fs: vfs.NewMem()}).lead(t, func(int, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stride := 397
-	if *everyFault {
-		stride = 23
+	stride := 251
+	if *dbkit.EveryFault {
+		stride = 15
 	}
 	failed := map[string]int{}
 	for k := 0; ; k += stride {
 		mem := vfs.NewMem()
-		fail := &failOnce{k: k, on: func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileReadAt }}
-		l := &spacesLife{fs: errorfs.Wrap(mem, fail), cache: 1}
+		fail := &dbkit.FailOnce{K: k, On: func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileReadAt }}
+		l := &spacesLife{fs: errorfs.Wrap(mem, fail), fail: fail, cache: 1}
 		states, err := l.lead(t, func(int, string) {
 			if l.d != nil {
-				_ = l.d.state.Engine.DB.Flush() // so that it is read from tables
+				_ = db.State(l.d).Engine.DB.Flush() // so that it is read from tables
 			}
 		})
 		_ = l.close()
 		at := len(states) - 1
 		checkAfter(t, fmt.Sprintf("read %d failed (%v)", k, err), mem, between(states[at], clean[min(at+1, len(clean)-1)]))
-		if !fail.fired {
+		if !fail.Fired {
 			t.Logf("one of %d reads failed in %v", k, failed)
 			return
 		}
@@ -495,17 +478,17 @@ func TestEveryFailedReadAroundSpaces(t *testing.T) {
 // The same for a space that is built in several blocks, some of them as tables: a
 // builder goes on where the one before has stopped.
 func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	c := newCrasher(t)
 	l := &spacesLife{fs: errorfs.Wrap(c.mem, c)}
 	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
-	items := viewItems(learn.BlockRows+300, 5)
+	items := dbkit.ViewItems(learn.BlockRows+300, 5)
 	if err := l.put(items); err != nil {
 		t.Fatal(err)
 	}
-	opt := tinyTraining(1, model.ViewsTarget)
+	opt := dbkit.TinyTraining(1, model.ViewsTarget)
 	opt.Rows = 60
 	opt.Progress = func(stage string, done, _ int64) {
 		if stage != "encode" {
@@ -531,9 +514,9 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	}
 	resumed := map[uint64]int{}
 	for _, cr := range c.crashes {
-		d := mustOpen(t, "db", &Options{FS: cr.fs})
-		main := mustCollection(t, d, "main")
-		cv, _ := d.state.Current.Load().Collections.Get(main.id)
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: cr.fs})
+		main := dbkit.MustCollection(t, d, "main")
+		cv, _ := db.State(d).Current.Load().Collections.Get(db.Inside(main).ID)
 		for _, s := range cv.Spaces {
 			if s.Numbers.Building {
 				resumed[s.Numbers.Built]++
@@ -547,7 +530,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 		if s, err := stateOf(d); err != nil || s.active != 1 || s.building != 0 {
 			t.Errorf("%s: %+v, %v", cr.what, s, err)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 	if len(c.crashes) == 0 {
 		t.Error("nothing has crashed")

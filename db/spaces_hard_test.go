@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -8,38 +8,34 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// tinyTraining is one whose space is small: what follows from it is checked often.
-func tinyTraining(seed uint64, views model.Views) TrainOptions {
-	return TrainOptions{Options: model.Options{
-		Bits: 16, Anchors: 6, Seed: seed, Views: views, Fusion: model.Fusion{Rule: model.FusionSum},
-		Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}, Sweeps: 1,
-	}}
-}
-
 // One batch may touch a row that has taught several times: first so that it goes on
 // teaching, then not.
 func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
-	d, c := openPairs(t)
-	items := pairs(40, synth.Config{Seed: 1})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(40, synth.Config{Seed: 1})
 	putAll(t, c, items)
-	mustTrain(t, c, tinyTraining(1, model.ViewsShared))
-	mustTrain(t, c, tinyTraining(2, model.ViewsTarget))
-	payload := func(key string) *Item { return &Item{Key: key, Payload: []byte{1}} }
-	other := func(key string) *Item { return &Item{Key: key, Vectors: items[9].Vectors, Labels: items[3].Labels} }
-	for what, fill := range map[string]func(b *Batch) error{
-		"merge, put":    func(b *Batch) error { return errors.Join(b.Merge(c, payload("k0")), b.Put(c, other("k0"))) },
-		"merge, merge":  func(b *Batch) error { return errors.Join(b.Merge(c, payload("k1")), b.Merge(c, other("k1"))) },
-		"merge, delete": func(b *Batch) error { return errors.Join(b.Merge(c, payload("k2")), b.Delete(c, "k2")) },
-		"merge, delete, put": func(b *Batch) error {
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(2, model.ViewsTarget))
+	payload := func(key string) *db.Item { return &db.Item{Key: key, Payload: []byte{1}} }
+	other := func(key string) *db.Item {
+		return &db.Item{Key: key, Vectors: items[9].Vectors, Labels: items[3].Labels}
+	}
+	for what, fill := range map[string]func(b *db.Batch) error{
+		"merge, put":    func(b *db.Batch) error { return errors.Join(b.Merge(c, payload("k0")), b.Put(c, other("k0"))) },
+		"merge, merge":  func(b *db.Batch) error { return errors.Join(b.Merge(c, payload("k1")), b.Merge(c, other("k1"))) },
+		"merge, delete": func(b *db.Batch) error { return errors.Join(b.Merge(c, payload("k2")), b.Delete(c, "k2")) },
+		"merge, delete, put": func(b *db.Batch) error {
 			return errors.Join(b.Merge(c, payload("k3")), b.Delete(c, "k3"), b.Put(c, other("k3")))
 		},
-		"put, put":    func(b *Batch) error { return errors.Join(b.Put(c, other("k4")), b.Put(c, items[4])) },
-		"delete, put": func(b *Batch) error { return errors.Join(b.Delete(c, "k5"), b.Put(c, items[5])) },
-		"put, merge, delete": func(b *Batch) error {
+		"put, put":    func(b *db.Batch) error { return errors.Join(b.Put(c, other("k4")), b.Put(c, items[4])) },
+		"delete, put": func(b *db.Batch) error { return errors.Join(b.Delete(c, "k5"), b.Put(c, items[5])) },
+		"put, merge, delete": func(b *db.Batch) error {
 			return errors.Join(b.Put(c, other("k6")), b.Merge(c, payload("k6")), b.Delete(c, "k6"))
 		},
 	} {
@@ -56,15 +52,15 @@ func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
 // A space may be dropped while it is being built, and another training begin before
 // the one that built it has noticed: neither is in the way of the other.
 func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
-	d, c := openPairs(t)
-	items := pairs(40, synth.Config{Seed: 1})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(40, synth.Config{Seed: 1})
 	putAll(t, c, items)
 	first, learning, dropped := make(chan error, 1), make(chan struct{}), make(chan struct{})
-	second := tinyTraining(2, model.ViewsShared)
+	second := dbkit.TinyTraining(2, model.ViewsShared)
 	once := sync.OnceFunc(func() {
 		close(learning)
 		<-dropped // and the first training has ended
-		if _, err := c.Put(ctx, &Item{Key: "k3", Vectors: items[4].Vectors, Labels: items[4].Labels}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: "k3", Vectors: items[4].Vectors, Labels: items[4].Labels}); err != nil {
 			t.Error(err)
 		}
 		if n, err := c.Delete(ctx, "k5"); n != 1 || err != nil {
@@ -72,7 +68,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 		}
 	})
 	second.Progress = func(string, int64, int64) { once() }
-	opt := tinyTraining(1, model.ViewsShared)
+	opt := dbkit.TinyTraining(1, model.ViewsShared)
 	opt.Progress = func(stage string, _, _ int64) {
 		if stage != "encode" {
 			return
@@ -87,7 +83,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 		<-learning
 	}
 	_, err := c.Train(ctx, opt)
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("the space was dropped, and training says %v", err)
 	}
 	close(dropped)
@@ -95,7 +91,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSpaces(t, d)
-	checkCodes(t, c, allItems(t, c))
+	checkCodes(t, c, dbkit.AllItems(t, c))
 }
 
 // A vector that is a hundred thousand times as long as the others and was trained on
@@ -107,23 +103,23 @@ func TestVectorsThatAreFarTooLong(t *testing.T) {
 		trained bool
 	}{{1e5, true}, {1e7, false}, {3e38, false}} {
 		t.Run(fmt.Sprint(tc.x), func(t *testing.T) {
-			w := newWorld(t, pairsSchema, true)
-			items := pairs(60, synth.Config{Seed: 1})
+			w := newWorld(t, dbkit.PairsSchema, true)
+			items := dbkit.Pairs(60, synth.Config{Seed: 1})
 			w.put(items[:40])
 			x := tc.x
-			long := []*Item{{
+			long := []*db.Item{{
 				Key: "long", Labels: items[0].Labels,
 				Vectors: map[string][]float32{"image": {x, x, x, x, x, x, x, -x}, "text": {x, x, x, x, x}},
 			}}
 			if tc.trained {
 				w.put(long)
 			}
-			opt := tinyTraining(1, model.ViewsShared)
+			opt := dbkit.TinyTraining(1, model.ViewsShared)
 			opt.Map = map[string]model.MapKind{"image": model.MapLinear, "text": model.MapRBFLinear}
-			mustTrain(t, w.c, opt)
+			dbkit.MustTrain(t, w.c, opt)
 			if !tc.trained {
 				w.put(long)
-				u := mustUpdate(t, w.c, UpdateOptions{})
+				u := dbkit.MustUpdate(t, w.c, db.UpdateOptions{})
 				if u.Items != 0 || u.Skipped != 1 || !strings.Contains(u.Reason, "left out") {
 					t.Errorf("%+v", u)
 				}
@@ -133,9 +129,9 @@ func TestVectorsThatAreFarTooLong(t *testing.T) {
 			if n, err := w.c.Delete(ctx, "long"); n != 1 || err != nil {
 				t.Fatal(n, err)
 			}
-			for _, more := range [][]*Item{nil, items[40:]} {
+			for _, more := range [][]*db.Item{nil, items[40:]} {
 				w.put(more)
-				mustUpdate(t, w.c, UpdateOptions{})
+				dbkit.MustUpdate(t, w.c, db.UpdateOptions{})
 				w.reopen() // which stores the statistics
 				checkSpaces(t, w.d)
 			}
@@ -155,12 +151,12 @@ func TestAFirstVectorThatIsFarTooLong(t *testing.T) {
 }
 
 func firstVector(t *testing.T, x []float32) {
-	w := newWorld(t, pairsSchema, true)
-	items := pairs(8, synth.Config{Seed: 1})
+	w := newWorld(t, dbkit.PairsSchema, true)
+	items := dbkit.Pairs(8, synth.Config{Seed: 1})
 	w.put(items[:4])
-	opt := tinyTraining(1, model.ViewsShared)
+	opt := dbkit.TinyTraining(1, model.ViewsShared)
 	opt.Map = map[string]model.MapKind{"image": model.MapLinear, "text": model.MapLinear}
-	mustTrain(t, w.c, opt)
+	dbkit.MustTrain(t, w.c, opt)
 	if _, err := w.c.DeleteWhere(ctx, "NOT label = ''"); err != nil {
 		t.Fatal(err)
 	}
@@ -169,14 +165,14 @@ func firstVector(t *testing.T, x []float32) {
 	items[6].Labels = nil
 	delete(items[6].Vectors, "image")
 	w.put(items[4:7])
-	for _, teacher := range []Teacher{TeacherAuto, TeacherModality} {
-		mustUpdate(t, w.c, UpdateOptions{Teacher: teacher})
+	for _, teacher := range []db.Teacher{db.TeacherAuto, db.TeacherModality} {
+		dbkit.MustUpdate(t, w.c, db.UpdateOptions{Teacher: teacher})
 		checkSpaces(t, w.d)
 	}
 	if n, err := w.c.Delete(ctx, items[4].Key); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	w.put(items[7:])
-	mustUpdate(t, w.c, UpdateOptions{})
+	dbkit.MustUpdate(t, w.c, db.UpdateOptions{})
 	checkSpaces(t, w.d)
 }

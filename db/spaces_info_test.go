@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -20,7 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-func spacesOf(t testing.TB, c *Collection) []SpaceInfo {
+func spacesOf(t testing.TB, c *db.Collection) []db.SpaceInfo {
 	t.Helper()
 	all, err := c.Spaces(ctx)
 	if err != nil {
@@ -30,7 +32,7 @@ func spacesOf(t testing.TB, c *Collection) []SpaceInfo {
 }
 
 // states says in short which spaces there are.
-func states(all []SpaceInfo) string {
+func states(all []db.SpaceInfo) string {
 	s := ""
 	for _, sp := range all {
 		s += fmt.Sprintf("%d %s ", sp.Space, sp.State)
@@ -47,14 +49,14 @@ func frameChecksum(b []byte) string {
 }
 
 func TestSpaces(t *testing.T) {
-	d, c := openPairs(t)
+	d, c := dbkit.OpenPairs(t)
 	if all := spacesOf(t, c); len(all) != 0 {
 		t.Errorf("before training: %+v", all)
 	}
-	items := viewItems(150, 3)
+	items := dbkit.ViewItems(150, 3)
 	putAll(t, c, items)
 	building := ""
-	first := mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Progress: func(phase string, _, _ int64) {
+	first := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Progress: func(phase string, _, _ int64) {
 		if phase == "encode" {
 			building = states(spacesOf(t, c))
 		}
@@ -72,7 +74,7 @@ func TestSpaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := spacesOf(t, then)
-	second, err := c.Train(ctx, viewsTraining)
+	second, err := c.Train(ctx, dbkit.ViewsTraining)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +110,8 @@ func TestSpaces(t *testing.T) {
 	if !slices.Equal(all[1].Views, []string{"image", "text"}) || all[1].Items != second.Items {
 		t.Errorf("%+v", all[1])
 	}
-	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
-		for i, tr := range []*Training{first, second} {
+	err = db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
+		for i, tr := range []*db.Training{first, second} {
 			sp := cv.SpaceNumber(uint32(i + 1)).Space
 			b, err := sp.Learned.MarshalBinary()
 			if err != nil {
@@ -144,7 +146,7 @@ func TestSpaces(t *testing.T) {
 	if got := states(spacesOf(t, c)); got != "1 standby previous 2 active " {
 		t.Errorf("activated: %s", got)
 	}
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
 	if err := c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -156,10 +158,10 @@ func TestSpaces(t *testing.T) {
 		t.Error("in a snapshot:", diff)
 	}
 	before.Close()
-	mustClose(t, d)
-	d = mustOpen(t, d.dir, nil)
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
 	defer d.Close()
-	c = mustCollection(t, d, "main")
+	c = dbkit.MustCollection(t, d, "main")
 	if diff := cmp.Diff(all, spacesOf(t, c)); diff != "" {
 		t.Error("reopened:", diff)
 	}
@@ -171,20 +173,20 @@ func TestSpaces(t *testing.T) {
 }
 
 func TestSpacesOfACodesOnlyCollection(t *testing.T) {
-	d := mustOpen(t, t.TempDir(), nil)
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	c, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, []*Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 2}}})
+	putAll(t, c, []*db.Item{{Key: "a", Code: []byte{1, 2}}, {Key: "b", Code: []byte{1, 2}}})
 	all := spacesOf(t, c)
 	if len(all) != 1 {
 		t.Fatalf("%+v", all)
 	}
-	want := SpaceInfo{
-		Space: 1, State: SpaceActive, Created: all[0].Created, Bits: 16, Revision: 1,
-		Items: 2, Codes: 1, Revisions: []RevisionInfo{},
+	want := db.SpaceInfo{
+		Space: 1, State: db.SpaceActive, Created: all[0].Created, Bits: 16, Revision: 1,
+		Items: 2, Codes: 1, Revisions: []db.RevisionInfo{},
 	}
 	if diff := cmp.Diff(want, all[0]); diff != "" {
 		t.Error(diff)
@@ -194,15 +196,15 @@ func TestSpacesOfACodesOnlyCollection(t *testing.T) {
 // Revisions are told of from their descriptors, whatever lies between these, and each has
 // the checksum of its own bytes.
 func TestRevisionInfos(t *testing.T) {
-	_, c := openPairs(t)
-	putAll(t, c, pairs(60, synth.Config{}))
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	_, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
 	first := spacesOf(t, c)[0]
 	residual := .5
-	want := []RevisionInfo{first.Revisions[0], {
+	want := []db.RevisionInfo{first.Revisions[0], {
 		Revision: 3, Parent: 2, Created: spaces.Now(), Pinned: true, Teacher: "modality", Lead: "text", Reason: "because",
 		Items: 4, Labelled: 1, Unlabelled: 3, Forgotten: 2, Residual: map[string]float64{"text": .25},
-		Drift: &Drift{Items: 4, Modalities: map[string]ModalityDrift{"text": {Items: 4, Labelled: 1, Residual: &residual}}},
+		Drift: &db.Drift{Items: 4, Modalities: map[string]db.ModalityDrift{"text": {Items: 4, Labelled: 1, Residual: &residual}}},
 	}, {Revision: 300, Parent: 3, Created: spaces.Now(), Items: 1}}
 	frames := [][]byte{nil, make([]byte, 2*record.ChunkBytes+2), make([]byte, 100)}
 	for i := 1; i < 3; i++ {
@@ -213,7 +215,7 @@ func TestRevisionInfos(t *testing.T) {
 			sum >>= 8
 		}
 	}
-	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+	err := db.Inside(c).Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 		for i := 1; i < 3; i++ {
 			d := &spaces.RevisionDescriptor{RevisionInfo: want[i], Model: record.ChunksOf(frames[i])}
 			if err := tx.WriteRevision(s.SpaceByID(1), d, frames[i]); err != nil {
@@ -234,7 +236,7 @@ func TestRevisionInfos(t *testing.T) {
 	}
 	// A frame whose last chunk has fewer bytes than a checksum.
 	short := append(make([]byte, record.ChunkBytes-2), 0x44, 0x33, 0x22, 0x11)
-	kv := c.db.state.Engine.DB
+	kv := db.State(db.Of(c)).Engine.DB
 	for i := range uint32(2) {
 		from, to := int(i)*record.ChunkBytes, min(int(i+1)*record.ChunkBytes, len(short))
 		if err := kv.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync); err != nil {
@@ -245,7 +247,7 @@ func TestRevisionInfos(t *testing.T) {
 	if err != nil || sum != "11223344" {
 		t.Errorf("%s, %v", sum, err)
 	}
-	if _, err := record.Checksum(kv, codec.NumberKey(codec.KindModel, 78, 1), 0, record.ChunksOf(short)); !errors.Is(err, ErrCorrupt) {
+	if _, err := record.Checksum(kv, codec.NumberKey(codec.KindModel, 78, 1), 0, record.ChunksOf(short)); !errors.Is(err, db.ErrCorrupt) {
 		t.Errorf("without chunks: %v", err)
 	}
 	// Bytes that no descriptor tells of, and one that does not fit.
@@ -260,10 +262,10 @@ func TestRevisionInfos(t *testing.T) {
 			return tx.Batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte("{"), nil)
 		},
 	} {
-		if err := c.inside().Do(ctx, 0, change); err != nil {
+		if err := db.Inside(c).Do(ctx, 0, change); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := spaces.ReadRevisions(kv, c.id, 1); !errors.Is(err, ErrCorrupt) {
+		if _, err := spaces.ReadRevisions(kv, db.Inside(c).ID, 1); !errors.Is(err, db.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -1,8 +1,7 @@
-package db
+package db_test
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"reflect"
@@ -13,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -23,16 +24,16 @@ import (
 // and texts stored dense: everything that can be asked has the same answer.
 type twin struct {
 	t             testing.TB
-	d             *DB
-	sparse, dense *Collection
+	d             *db.DB
+	sparse, dense *db.Collection
 }
 
 func openTwin(t testing.TB, dir string) *twin {
 	t.Helper()
-	w := &twin{t: t, d: mustOpen(t, dir, nil)}
+	w := &twin{t: t, d: dbkit.MustOpen(t, dir, nil)}
 	t.Cleanup(func() { _ = w.d.Close() })
-	schema := func(sparse bool) Schema {
-		return Schema{Modalities: []Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: sparse}}}
+	schema := func(sparse bool) db.Schema {
+		return db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: sparse}}}
 	}
 	var err, other error
 	w.sparse, err = w.d.CreateCollection(ctx, "sparse", schema(true))
@@ -44,7 +45,7 @@ func openTwin(t testing.TB, dir string) *twin {
 }
 
 // same calls f for both collections, which must agree.
-func (w *twin) same(what string, f func(c *Collection) (any, error)) any {
+func (w *twin) same(what string, f func(c *db.Collection) (any, error)) any {
 	w.t.Helper()
 	a, errA := f(w.sparse)
 	b, errB := f(w.dense)
@@ -62,37 +63,8 @@ func (w *twin) same(what string, f func(c *Collection) (any, error)) any {
 	return a
 }
 
-// bags makes items with texts of words, sparse.
-func bags(t testing.TB, seed uint64, n int) []*Item {
-	t.Helper()
-	g, err := synth.NewNUSWide(seed, .3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	items := make([]*Item, n)
-	for i := range items {
-		it := &Item{Key: fmt.Sprintf("k%d", i), Sparse: map[string]Sparse{}, Vectors: map[string][]float32{}}
-		var image [synth.NUSWideImage]float32
-		g.Image(image[:], i)
-		it.Vectors["image"] = image[:6:6]
-		if i%7 != 3 {
-			words, counts := g.AppendText(nil, nil, i)
-			it.Sparse["text"] = Sparse{words, counts}
-		}
-		for _, l := range g.AppendLabels(nil, i) {
-			it.Labels = append(it.Labels, fmt.Sprint("label", l))
-		}
-		if i%5 == 4 {
-			it.Labels = nil
-		}
-		items[i] = it
-	}
-	items[1].Sparse["text"] = Sparse{} // no words
-	return items
-}
-
 // filled returns an item with its text in a dense vector.
-func filled(it *Item) *Item {
+func filled(it *db.Item) *db.Item {
 	out := *it
 	out.Vectors, out.Sparse = maps.Clone(it.Vectors), nil
 	for name, x := range it.Sparse {
@@ -104,7 +76,7 @@ func filled(it *Item) *Item {
 	return &out
 }
 
-func hits(r *Result, err error) (any, error) {
+func hits(r *db.Result, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -112,19 +84,19 @@ func hits(r *Result, err error) (any, error) {
 }
 
 func TestSparseIsDense(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	dir := t.TempDir()
 	w := openTwin(t, dir)
-	items := bags(t, 1, 600)
+	items := dbkit.Bags(t, 1, 600)
 	form := seed.Rand(t, 1, 1)
 	// Either form goes into either collection.
-	given := func(it *Item) *Item {
+	given := func(it *db.Item) *db.Item {
 		if form.IntN(2) == 0 {
 			return filled(it)
 		}
 		return it
 	}
-	for _, c := range []*Collection{w.sparse, w.dense} {
+	for _, c := range []*db.Collection{w.sparse, w.dense} {
 		b := w.d.NewBatch()
 		for _, it := range items[:400] {
 			if err := b.Put(c, given(it)); err != nil {
@@ -139,18 +111,18 @@ func TestSparseIsDense(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := c.Merge(ctx, given(&Item{Key: "k3", Sparse: map[string]Sparse{"text": {[]uint32{4, 900}, []float32{1, 2}}}})); err != nil {
+		if _, err := c.Merge(ctx, given(&db.Item{Key: "k3", Sparse: map[string]db.Sparse{"text": {[]uint32{4, 900}, []float32{1, 2}}}})); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Merge(ctx, &Item{Key: "k5", Labels: []string{"label1"}}); err != nil {
+		if _, err := c.Merge(ctx, &db.Item{Key: "k5", Labels: []string{"label1"}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Delete(ctx, "k6"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all := func(c *Collection) (any, error) {
-		var out []*Item
+	all := func(c *db.Collection) (any, error) {
+		var out []*db.Item
 		for it, err := range c.Items(ctx) {
 			if err != nil {
 				return nil, err
@@ -162,7 +134,7 @@ func TestSparseIsDense(t *testing.T) {
 		}
 		return out, nil
 	}
-	stored := w.same("items", all).([]*Item)
+	stored := w.same("items", all).([]*db.Item)
 	for i, it := range stored { // k6 is gone
 		want := filled(items[i+min(1, i/6)])
 		if want.Key == "k3" || want.Key == "k5" {
@@ -175,8 +147,8 @@ func TestSparseIsDense(t *testing.T) {
 			t.Fatal(cmp.Diff(it, want))
 		}
 	}
-	train := func(c *Collection) (any, error) {
-		r, err := c.Train(ctx, TrainOptions{Options: model.Options{
+	train := func(c *db.Collection) (any, error) {
+		r, err := c.Train(ctx, db.TrainOptions{Options: model.Options{
 			Bits: 32, Anchors: 80, Map: map[string]model.MapKind{"text": model.MapRBF, "image": model.MapRBF}, Gamma: map[string]float64{"text": .1, "image": .1},
 		}})
 		if err != nil {
@@ -193,10 +165,10 @@ func TestSparseIsDense(t *testing.T) {
 			if !ok {
 				continue
 			}
-			for _, rerank := range []Rerank{RerankProjection, RerankAsymmetric, RerankFeatures} {
-				q := Query{From: "text", Sparse: &x, K: 30, Rerank: rerank}
-				w.same("search", func(c *Collection) (any, error) { return hits(c.Search(ctx, q)) })
-				dense := Query{From: "text", Vector: filled(items[i]).Vectors["text"], K: 30, Rerank: rerank}
+			for _, rerank := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric, db.RerankFeatures} {
+				q := db.Query{From: "text", Sparse: &x, K: 30, Rerank: rerank}
+				w.same("search", func(c *db.Collection) (any, error) { return hits(c.Search(ctx, q)) })
+				dense := db.Query{From: "text", Vector: filled(items[i]).Vectors["text"], K: 30, Rerank: rerank}
 				a, err := w.sparse.Search(ctx, q)
 				b, other := w.sparse.Search(ctx, dense)
 				if err := errors.Join(err, other); err != nil {
@@ -206,29 +178,29 @@ func TestSparseIsDense(t *testing.T) {
 					t.Fatalf("a query by a dense vector: %s", diff)
 				}
 			}
-			w.same("code", func(c *Collection) (any, error) {
+			w.same("code", func(c *db.Collection) (any, error) {
 				code, z, err := c.Encode("", given(items[i]))
 				return []any{code, z}, err
 			})
 		}
 		for _, key := range []string{"k1", "k2", "k3", "k10"} {
-			w.same("search by key", func(c *Collection) (any, error) {
-				return hits(c.Search(ctx, Query{Key: key, From: "text", To: "image", Rerank: RerankFeatures}))
+			w.same("search by key", func(c *db.Collection) (any, error) {
+				return hits(c.Search(ctx, db.Query{Key: key, From: "text", To: "image", Rerank: db.RerankFeatures}))
 			})
 		}
 	}
 	check()
-	evaluation := Evaluation{Top: 20}
-	var queries []Sparse
+	evaluation := db.Evaluation{Top: 20}
+	var queries []db.Sparse
 	for _, it := range items[450:520] {
 		if x, ok := it.Sparse["text"]; ok {
 			queries, evaluation.Labels = append(queries, x), append(evaluation.Labels, it.Labels)
 		}
 	}
-	evaluation.Sparse = map[string][]Sparse{"text": queries}
-	w.same("evaluation", func(c *Collection) (any, error) { return c.Evaluate(ctx, evaluation) })
+	evaluation.Sparse = map[string][]db.Sparse{"text": queries}
+	w.same("evaluation", func(c *db.Collection) (any, error) { return c.Evaluate(ctx, evaluation) })
 	// Writes with a model, and reopening.
-	for _, c := range []*Collection{w.sparse, w.dense} {
+	for _, c := range []*db.Collection{w.sparse, w.dense} {
 		for _, it := range items[520:] {
 			if _, err := c.Put(ctx, given(it)); err != nil {
 				t.Fatal(err)
@@ -236,9 +208,9 @@ func TestSparseIsDense(t *testing.T) {
 		}
 	}
 	check()
-	mustClose(t, w.d)
-	w.d = mustOpen(t, dir, nil)
-	w.sparse, w.dense = mustCollection(t, w.d, "sparse"), mustCollection(t, w.d, "dense")
+	dbkit.MustClose(t, w.d)
+	w.d = dbkit.MustOpen(t, dir, nil)
+	w.sparse, w.dense = dbkit.MustCollection(t, w.d, "sparse"), dbkit.MustCollection(t, w.d, "dense")
 	schema, err := w.sparse.Schema()
 	if err != nil || !schema.Modalities[1].Sparse || schema.Modalities[0].Sparse {
 		t.Errorf("%+v, %v", schema, err)
@@ -254,9 +226,9 @@ func TestSparseIsDense(t *testing.T) {
 
 // TestSparseBulk: in a load that goes around the log.
 func TestSparseBulk(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	w := openTwin(t, t.TempDir())
-	items := bags(t, 2, bulkItems+10)
+	items := dbkit.Bags(t, 2, bulkItems+10)
 	b := w.d.NewBatch()
 	for i, it := range items {
 		if i%2 == 0 {
@@ -292,29 +264,29 @@ func TestSparseRefuses(t *testing.T) {
 	w := openTwin(t, t.TempDir())
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for _, c := range []struct {
-		item Item
+		item db.Item
 		says string
 	}{
-		{Item{Sparse: map[string]Sparse{"text": {[]uint32{1}, nil}}}, "1 indices and 0 values"},
-		{Item{Sparse: map[string]Sparse{"text": {[]uint32{5, 3}, []float32{1, 1}}}}, "index 3 of a sparse vector follows 5"},
-		{Item{Sparse: map[string]Sparse{"text": {[]uint32{5, 5}, []float32{1, 1}}}}, "index 5 of a sparse vector follows 5"},
-		{Item{Sparse: map[string]Sparse{"text": {[]uint32{1000}, []float32{1}}}}, "index 1000, dimensions are 0 to 999"},
-		{Item{Sparse: map[string]Sparse{"text": {[]uint32{3, 17}, []float32{1, nan}}}}, "dimension 17 is NaN"},
-		{Item{Sparse: map[string]Sparse{"image": {[]uint32{3}, []float32{inf}}}}, "dimension 3 is -Inf"},
-		{Item{Vectors: map[string][]float32{"text": {1, 2}}}, "2"},
-		{Item{Sparse: map[string]Sparse{"sound": {}}}, `unknown modality "sound"`},
-		{Item{Sparse: map[string]Sparse{"image": {}}, Vectors: map[string][]float32{"image": make([]float32, 6)}}, "a dense and a sparse vector"},
+		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{1}, nil}}}, "1 indices and 0 values"},
+		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{5, 3}, []float32{1, 1}}}}, "index 3 of a sparse vector follows 5"},
+		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{5, 5}, []float32{1, 1}}}}, "index 5 of a sparse vector follows 5"},
+		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{1000}, []float32{1}}}}, "index 1000, dimensions are 0 to 999"},
+		{db.Item{Sparse: map[string]db.Sparse{"text": {[]uint32{3, 17}, []float32{1, nan}}}}, "dimension 17 is NaN"},
+		{db.Item{Sparse: map[string]db.Sparse{"image": {[]uint32{3}, []float32{inf}}}}, "dimension 3 is -Inf"},
+		{db.Item{Vectors: map[string][]float32{"text": {1, 2}}}, "2"},
+		{db.Item{Sparse: map[string]db.Sparse{"sound": {}}}, `unknown modality "sound"`},
+		{db.Item{Sparse: map[string]db.Sparse{"image": {}}, Vectors: map[string][]float32{"image": make([]float32, 6)}}, "a dense and a sparse vector"},
 	} {
-		for _, col := range []*Collection{w.sparse, w.dense} {
+		for _, col := range []*db.Collection{w.sparse, w.dense} {
 			c.item.Key = "k"
-			if _, err := col.Put(ctx, &c.item); !errors.Is(err, ErrInvalid) && !errors.As(err, new(*DimensionError)) || !strings.Contains(err.Error(), c.says) {
+			if _, err := col.Put(ctx, &c.item); !errors.Is(err, db.ErrInvalid) && !errors.As(err, new(*db.DimensionError)) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: %v", c.says, err)
 			}
 		}
 	}
 	// Zeros are dropped, and what is put is copied.
-	x := Sparse{[]uint32{1, 2, 3}, []float32{0, 5, 0}}
-	if _, err := w.sparse.Put(ctx, &Item{Key: "k", Sparse: map[string]Sparse{"text": x}}); err != nil {
+	x := db.Sparse{[]uint32{1, 2, 3}, []float32{0, 5, 0}}
+	if _, err := w.sparse.Put(ctx, &db.Item{Key: "k", Sparse: map[string]db.Sparse{"text": x}}); err != nil {
 		t.Fatal(err)
 	}
 	x.Index[1], x.Value[1] = 9, 9
@@ -322,24 +294,24 @@ func TestSparseRefuses(t *testing.T) {
 	if err != nil || !slices.Equal(it.Sparse["text"].Index, []uint32{2}) || !slices.Equal(it.Sparse["text"].Value, []float32{5}) {
 		t.Errorf("%+v, %v", it, err)
 	}
-	for name, q := range map[string]Query{
-		"both forms": {From: "text", Vector: make([]float32, 1000), Sparse: &Sparse{}},
-		"NaN":        {From: "text", Sparse: &Sparse{[]uint32{1}, []float32{nan}}},
-		"no From":    {Sparse: &Sparse{}},
+	for name, q := range map[string]db.Query{
+		"both forms": {From: "text", Vector: make([]float32, 1000), Sparse: &db.Sparse{}},
+		"NaN":        {From: "text", Sparse: &db.Sparse{[]uint32{1}, []float32{nan}}},
+		"no From":    {Sparse: &db.Sparse{}},
 	} {
-		if _, err := w.sparse.Put(ctx, &Item{Key: "l", Labels: []string{"a"}, Sparse: map[string]Sparse{"text": {[]uint32{1}, []float32{1}}}}); err != nil {
+		if _, err := w.sparse.Put(ctx, &db.Item{Key: "l", Labels: []string{"a"}, Sparse: map[string]db.Sparse{"text": {[]uint32{1}, []float32{1}}}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.sparse.Search(ctx, q); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	for name, e := range map[string]Evaluation{
-		"both forms": {Queries: map[string][][]float32{"text": {nil}}, Sparse: map[string][]Sparse{"text": {{}}}, Labels: [][]string{{"a"}}},
-		"labels":     {Sparse: map[string][]Sparse{"text": {{}}}},
-		"modality":   {Sparse: map[string][]Sparse{"sound": {{}}}, Labels: [][]string{{"a"}}},
+	for name, e := range map[string]db.Evaluation{
+		"both forms": {Queries: map[string][][]float32{"text": {nil}}, Sparse: map[string][]db.Sparse{"text": {{}}}, Labels: [][]string{{"a"}}},
+		"labels":     {Sparse: map[string][]db.Sparse{"text": {{}}}},
+		"modality":   {Sparse: map[string][]db.Sparse{"sound": {{}}}, Labels: [][]string{{"a"}}},
 	} {
-		if _, err := w.sparse.Evaluate(ctx, e); !errors.Is(err, ErrInvalid) {
+		if _, err := w.sparse.Evaluate(ctx, e); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,29 +1,31 @@
-package db
+package db_test
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // codesDatabase opens a database of n uniform codes of 128 bits, indexed, and returns some that
 // it has.
-func codesDatabase(b *testing.B, n int) (*DB, *Collection, [][]byte) {
+func codesDatabase(b *testing.B, n int) (*db.DB, *db.Collection, [][]byte) {
 	b.Helper()
 	codes, err := synth.Codes(synth.Uniform, 128, n, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
-	d := mustOpen(b, b.TempDir(), nil)
-	b.Cleanup(func() { mustClose(b, d) })
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 128})
+	d := dbkit.MustOpen(b, b.TempDir(), nil)
+	b.Cleanup(func() { dbkit.MustClose(b, d) })
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 128})
 	if err != nil {
 		b.Fatal(err)
 	}
 	batch := d.NewBatch()
 	for i := range n {
-		if err := batch.Put(c, &Item{Code: codes.At(i).AppendBytes(nil, 128)}); err != nil {
+		if err := batch.Put(c, &db.Item{Code: codes.At(i).AppendBytes(nil, 128)}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -44,9 +46,9 @@ func codesDatabase(b *testing.B, n int) (*DB, *Collection, [][]byte) {
 // while nothing is written.
 func BenchmarkStats(b *testing.B) {
 	b.Run("learned", func(b *testing.B) {
-		d, c := openPairs(b)
-		putAll(b, c, pairs(2000, synth.Config{Classes: 10}))
-		mustTrain(b, c, TrainOptions{})
+		d, c := dbkit.OpenPairs(b)
+		putAll(b, c, dbkit.Pairs(2000, synth.Config{Classes: 10}))
+		dbkit.MustTrain(b, c, db.TrainOptions{})
 		stats(b, d)
 	})
 	for _, n := range []int{100_000, 1_000_000} {
@@ -57,7 +59,7 @@ func BenchmarkStats(b *testing.B) {
 	}
 }
 
-func stats(b *testing.B, d *DB) {
+func stats(b *testing.B, d *db.DB) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := d.Stats(); err != nil {
@@ -74,7 +76,7 @@ func BenchmarkCountRadius(b *testing.B) {
 		b.ReportAllocs()
 		i := 0
 		for b.Loop() {
-			if _, err := c.CountRadius(ctx, Query{Code: some[i%len(some)]}, 4); err != nil {
+			if _, err := c.CountRadius(ctx, db.Query{Code: some[i%len(some)]}, 4); err != nil {
 				b.Fatal(err)
 			}
 			i++
@@ -84,7 +86,7 @@ func BenchmarkCountRadius(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(p *testing.PB) {
 			for i := 0; p.Next(); i++ {
-				if _, err := c.CountRadius(ctx, Query{Code: some[i%len(some)]}, 4); err != nil {
+				if _, err := c.CountRadius(ctx, db.Query{Code: some[i%len(some)]}, 4); err != nil {
 					b.Error(err)
 					return
 				}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"math"
@@ -7,13 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-func statsOf(t *testing.T, c *Collection) *CollectionStats {
+func statsOf(t *testing.T, c *db.Collection) *db.CollectionStats {
 	t.Helper()
 	s, err := c.Stats()
 	if err != nil {
@@ -23,8 +25,8 @@ func statsOf(t *testing.T, c *Collection) *CollectionStats {
 }
 
 // balanceOf computes the balance of codes from the definition.
-func balanceOf(codes [][]byte) *Balance {
-	out := &Balance{}
+func balanceOf(codes [][]byte) *db.Balance {
+	out := &db.Balance{}
 	q := 8 * len(codes[0])
 	for j := range q {
 		sum := 0.0
@@ -40,18 +42,18 @@ func balanceOf(codes [][]byte) *Balance {
 }
 
 func TestBalanceOfStoredCodes(t *testing.T) {
-	d, c := openPairs(t)
+	d, c := dbkit.OpenPairs(t)
 	if s := statsOf(t, c); s.Balance != nil || s.Spaces != 0 {
 		t.Errorf("before training: %+v", s)
 	}
-	putAll(t, c, viewItems(120, 3))
+	putAll(t, c, dbkit.ViewItems(120, 3))
 	if s := statsOf(t, c); s.Balance != nil {
 		t.Errorf("before training: %+v", s)
 	}
-	for _, opt := range []model.Options{{Bits: 32, Anchors: 30}, viewsTraining.Options} {
-		mustTrain(t, c, TrainOptions{Options: opt})
+	for _, opt := range []model.Options{{Bits: 32, Anchors: 30}, dbkit.ViewsTraining.Options} {
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: opt})
 		var codes [][]byte
-		for _, it := range allItems(t, c) {
+		for _, it := range dbkit.AllItems(t, c) {
 			if it.Code != nil {
 				codes = append(codes, it.Code)
 			}
@@ -71,23 +73,23 @@ func TestBalanceOfStoredCodes(t *testing.T) {
 }
 
 func TestBalanceOfASample(t *testing.T) {
-	d := mustOpen(t, t.TempDir(), nil)
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 32})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 32})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var items []*Item
-	for i, code := range randomCodes(500, 32, 1) {
+	var items []*db.Item
+	for i, code := range dbkit.RandomCodes(500, 32, 1) {
 		code[0] |= 1 // one bit is constant
-		items = append(items, &Item{Key: string(rune('a'+i/26)) + string(rune('a'+i%26)), Code: code})
+		items = append(items, &db.Item{Key: string(rune('a'+i/26)) + string(rune('a'+i%26)), Code: code})
 	}
 	putAll(t, c, items)
 	if _, err := c.Delete(ctx, items[0].Key, items[7].Key); err != nil {
 		t.Fatal(err)
 	}
 	items = append(items[1:7], items[8:]...)
-	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
+	err = db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		var sampled, all [][]byte
 		for i := range 100 {
 			sampled = append(sampled, items[i*len(items)/100].Code)
@@ -112,8 +114,8 @@ func TestBalanceOfASample(t *testing.T) {
 
 // What Stats says of the distances of queries is what a linear scan finds.
 func TestQueryDistances(t *testing.T) {
-	d, c := openPairs(t)
-	items := pairs(200, synth.Config{Noise: 3})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(200, synth.Config{Noise: 3})
 	for i, it := range items {
 		if i%2 == 0 {
 			it.Labels = nil
@@ -123,13 +125,13 @@ func TestQueryDistances(t *testing.T) {
 		}
 	}
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30}})
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 64, Anchors: 30}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 30}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 64, Anchors: 30}})
 	if s := statsOf(t, c); s.QueryDistances != nil {
 		t.Errorf("before any search: %+v", s.QueryDistances)
 	}
-	stored := allItems(t, c)
-	nearest := func(q Query) int {
+	stored := dbkit.AllItems(t, c)
+	nearest := func(q db.Query) int {
 		code, _, err := c.EncodeQuery(ctx, q)
 		if err != nil {
 			t.Fatal(err)
@@ -142,17 +144,17 @@ func TestQueryDistances(t *testing.T) {
 		}
 		return best
 	}
-	var queries []Query
+	var queries []db.Query
 	var distances []int
-	for i, it := range pairs(60, synth.Config{Noise: 3, Seed: 9}) {
-		q := Query{From: "text", To: "image", Vector: it.Vectors["text"], K: 1 + i%7}
+	for i, it := range dbkit.Pairs(60, synth.Config{Noise: 3, Seed: 9}) {
+		q := db.Query{From: "text", To: "image", Vector: it.Vectors["text"], K: 1 + i%7}
 		switch i % 4 {
 		case 1:
-			q = Query{From: "image", Vector: it.Vectors["image"]}
+			q = db.Query{From: "image", Vector: it.Vectors["image"]}
 		case 2:
-			q.Rerank, q.K = RerankFeatures, len(items)
+			q.Rerank, q.K = db.RerankFeatures, len(items)
 		case 3:
-			q.Rerank, q.K = RerankAsymmetric, len(items)
+			q.Rerank, q.K = db.RerankAsymmetric, len(items)
 		}
 		distances = append(distances, nearest(q))
 		if i >= 40 {
@@ -173,13 +175,13 @@ func TestQueryDistances(t *testing.T) {
 	}
 	check("after searches")
 	// What is no query of its own, finds nothing, or is of another space does not count.
-	x := Query{From: "text", Vector: items[3].Vectors["text"], K: 5, Space: 1}
+	x := db.Query{From: "text", Vector: items[3].Vectors["text"], K: 5, Space: 1}
 	r, err := c.Search(ctx, x)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x.After = r.Next
-	for _, q := range []Query{x, {Key: "k3"}, {Key: "k3", From: "text"}, {From: "text", Vector: x.Vector, Where: "label = 'none'"}} {
+	for _, q := range []db.Query{x, {Key: "k3"}, {Key: "k3", From: "text"}, {From: "text", Vector: x.Vector, Where: "label = 'none'"}} {
 		if _, err := c.Search(ctx, q); err != nil {
 			t.Fatal(err)
 		}
@@ -195,10 +197,10 @@ func TestQueryDistances(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("in space 2 again")
-	mustClose(t, d)
-	d = mustOpen(t, d.dir, nil)
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
 	defer d.Close()
-	if s := statsOf(t, mustCollection(t, d, "main")); s.QueryDistances != nil {
+	if s := statsOf(t, dbkit.MustCollection(t, d, "main")); s.QueryDistances != nil {
 		t.Errorf("reopened: %+v", s.QueryDistances)
 	}
 }

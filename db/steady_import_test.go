@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -8,6 +8,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // A steadyImporter imports items without keys, each import in two sessions, and alters a
@@ -22,12 +25,12 @@ const (
 	steadyAlterations = 100 // at most
 )
 
-func steadyAlteration(n int64) Alteration {
-	return Alteration{AddModalities: []Modality{{Name: fmt.Sprint("m", n), Dim: 2}}, AddFields: []Field{{Name: fmt.Sprint("f", n), Type: Int, Indexed: true}}}
+func steadyAlteration(n int64) db.Alteration {
+	return db.Alteration{AddModalities: []db.Modality{{Name: fmt.Sprint("m", n), Dim: 2}}, AddFields: []db.Field{{Name: fmt.Sprint("f", n), Type: db.Int, Indexed: true}}}
 }
 
 // carryOut does the n-th import, and an alteration.
-func (w *steadyImporter) carryOut(into, alter *Collection, n int64) error {
+func (w *steadyImporter) carryOut(into, alter *db.Collection, n int64) error {
 	w.begun.Store(n)
 	for _, to := range []int{steadyImportItems / 2, steadyImportItems} {
 		if err := importSome(into, n, to); err != nil {
@@ -47,14 +50,14 @@ func (w *steadyImporter) carryOut(into, alter *Collection, n int64) error {
 }
 
 // importSome goes on with the n-th import up to an item, and commits it after the last.
-func importSome(c *Collection, n int64, to int) error {
-	im, err := c.NewImport(ctx, ImportOptions{Source: fmt.Sprint("import ", n)})
+func importSome(c *db.Collection, n int64, to int) error {
+	im, err := c.NewImport(ctx, db.ImportOptions{Source: fmt.Sprint("import ", n)})
 	if err != nil {
 		return err
 	}
-	im.spool.ChunkBytes = 300
+	db.Spool(im).ChunkBytes = 300
 	for i := im.Rows(); i < to && err == nil; i++ {
-		err = im.Put(&Item{Code: []byte{byte(i), byte(n)}, Payload: []byte(fmt.Sprint(n))})
+		err = im.Put(&db.Item{Code: []byte{byte(i), byte(n)}, Payload: []byte(fmt.Sprint(n))})
 	}
 	if err == nil && to == steadyImportItems {
 		err = im.Commit(ctx)
@@ -64,12 +67,12 @@ func importSome(c *Collection, n int64, to int) error {
 
 // check checks what a crash has left, where so many imports and alterations at least had been
 // acknowledged, and so many at most had begun; and goes on with the import that was going on.
-func (w *steadyImporter) check(t *testing.T, label string, d *DB, least, most [2]int64) {
+func (w *steadyImporter) check(t *testing.T, label string, d *db.DB, least, most [2]int64) {
 	t.Helper()
-	c := mustCollection(t, d, "imports")
+	c := dbkit.MustCollection(t, d, "imports")
 	count := func() map[string]int {
 		counts := map[string]int{}
-		for _, it := range allItems(t, c) {
+		for _, it := range dbkit.AllItems(t, c) {
 			counts[string(it.Payload)]++
 		}
 		return counts
@@ -84,7 +87,7 @@ func (w *steadyImporter) check(t *testing.T, label string, d *DB, least, most [2
 		if there != steadyImportItems && (there != 0 || n <= least[0]) {
 			t.Fatalf("%s: import %d of %d to %d: %d items", label, n, least[0], most[0], there)
 		}
-		i := slices.IndexFunc(staged, func(im StagedImport) bool { return im.Source == fmt.Sprint("import ", n) })
+		i := slices.IndexFunc(staged, func(im db.StagedImport) bool { return im.Source == fmt.Sprint("import ", n) })
 		if i >= 0 && (n <= least[0] || staged[i].Committed != (there > 0)) {
 			t.Fatalf("%s: import %d of %d to %d has %d items, and is staged: %+v", label, n, least[0], most[0], there, staged[i])
 		}
@@ -98,9 +101,9 @@ func (w *steadyImporter) check(t *testing.T, label string, d *DB, least, most [2
 			t.Fatalf("%s: import %d has %d items in the end", label, n, there)
 		}
 	}
-	want := pairsSchema
+	want := dbkit.PairsSchema
 	n := int64(0)
-	for s := mustSchema(t, mustCollection(t, d, "main")); ; n++ {
+	for s := dbkit.MustSchema(t, dbkit.MustCollection(t, d, "main")); ; n++ {
 		if n >= least[1] && slices.Equal(s.Modalities, want.Modalities) && slices.Equal(s.Fields, want.Fields) {
 			return
 		}
@@ -114,19 +117,19 @@ func (w *steadyImporter) check(t *testing.T, label string, d *DB, least, most [2
 
 // importAgain goes on with an import of a thousand items, of which some or all replace those
 // of the one before, and one time in three leaves it where it is then.
-func importAgain(ctx context.Context, c *Collection, r *rand.Rand) (err error) {
-	im, err := c.NewImport(ctx, ImportOptions{Source: "again"})
+func importAgain(ctx context.Context, c *db.Collection, r *rand.Rand) (err error) {
+	im, err := c.NewImport(ctx, db.ImportOptions{Source: "again"})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, im.Close()) }()
-	im.spool.ChunkBytes = 4000
+	db.Spool(im).ChunkBytes = 4000
 	to, first := 1000, r.IntN(500)
 	if r.IntN(3) == 0 {
 		to = im.Rows() + r.IntN(300)
 	}
 	for i := im.Rows(); i < to; i++ {
-		if err := im.Put(&Item{Key: fmt.Sprint(first + i), Code: []byte{byte(i), byte(r.IntN(256))}}); err != nil {
+		if err := im.Put(&db.Item{Key: fmt.Sprint(first + i), Code: []byte{byte(i), byte(r.IntN(256))}}); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -17,16 +19,16 @@ import (
 // storedNear opens a database of manyCodes and returns its codes as they are found
 // in the store, and where they are in memory.
 func storedNear(t *testing.T, n int) (cold *search.StoredCodes, warm *state.CodeSetView) {
-	d := mustOpen(t, "db", &Options{FS: manyCodes(t, n)})
-	c := mustCollection(t, d, "main")
-	if err := c.inside().Loaded(ctx); err != nil {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: manyCodes(t, n)})
+	c := dbkit.MustCollection(t, d, "main")
+	if err := db.Inside(c).Loaded(ctx); err != nil {
 		t.Fatal(err)
 	}
-	v, done, err := d.state.Acquire()
+	v, done, err := db.State(d).Acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cv, err := v.Collection(c.id, c.name)
+	cv, err := v.Collection(db.Inside(c).ID, db.Inside(c).Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,7 @@ func storedNear(t *testing.T, n int) (cold *search.StoredCodes, warm *state.Code
 			t.Error(err)
 		}
 		done()
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	})
 	return cold, warm
 }
@@ -98,7 +100,7 @@ func TestNearFails(t *testing.T) {
 	all := numbersOf(warm)
 	query := codec.NewCode(64)
 	missing := append(slices.Clone(all), uint32(warm.NextCode)+1000)
-	if got, err := s.Near(ctx, nil, query, missing, 64); len(got) != 0 || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "code number 4000: missing") {
+	if got, err := s.Near(ctx, nil, query, missing, 64); len(got) != 0 || !errors.Is(err, db.ErrCorrupt) || !strings.Contains(err.Error(), "code number 4000: missing") {
 		t.Errorf("a code that is missing: %d, %v", len(got), err)
 	}
 	if got, err := s.Near(ctx, nil, codec.NewCode(128), all, 64); len(got) != 0 || err == nil || !strings.Contains(err.Error(), "index out of range") {

@@ -1,9 +1,11 @@
-package db
+package db_test
 
 import (
 	"errors"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
@@ -13,18 +15,18 @@ import (
 // takes its place, and a reindexing is completed first.
 func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	items := mixedPairs(200, 4)
-	_, c := openPairs(t)
+	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, items)
 	leave := func(lay func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error)) uint32 {
 		t.Helper()
-		sp, err := c.taught().Found(ctx, true, lay)
+		sp, err := taught(c).Found(ctx, true, lay)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, ErrBusy) {
+		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, db.ErrBusy) {
 			t.Errorf("beside a call that builds: %v", err)
 		}
-		err = c.inside().Look(ctx, func(s *state.CollectionState) error { // as opening does
+		err = db.Inside(c).Look(ctx, func(s *state.CollectionState) error { // as opening does
 			s.SpaceByID(sp.ID).Left = true
 			return nil
 		})
@@ -34,7 +36,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		return sp.ID
 	}
 	spaces := func() (ids []uint32) {
-		err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 			for i := range cv.Spaces {
 				if sp := &cv.Spaces[i]; sp.Numbers.Building {
 					t.Errorf("space %d is being built", sp.Space.ID)
@@ -48,7 +50,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		}
 		return ids
 	}
-	train := func() *Training {
+	train := func() *db.Training {
 		t.Helper()
 		tr, err := c.Train(ctx, smallTraining)
 		if err != nil {
@@ -63,10 +65,10 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		}
 		return l.Foundation(ctx, v, cv, false)
 	})
-	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: -8}}); !errors.Is(err, ErrInvalid) {
+	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: -8}}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("an impossible training: %v", err)
 	}
-	if err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+	if err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		if cv.Building() == nil {
 			t.Error("an impossible training has dropped what was left")
 		}
@@ -81,7 +83,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		t.Errorf("spaces %v", ids)
 	}
 	leave(func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error) {
-		return c.db.learning.Refound(ctx, v, cv, true)
+		return db.Learning(db.Of(c)).Refound(ctx, v, cv, true)
 	})
 	if tr := train(); tr.Space != 4 || tr.Active {
 		t.Errorf("%+v", tr)

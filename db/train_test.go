@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -18,11 +20,11 @@ import (
 // What is written while a training runs gets its code from the new model, and
 // what is deleted meanwhile stays deleted.
 func TestWritesDuringTraining(t *testing.T) {
-	_, c := openPairs(t)
-	items := pairs(200, synth.Config{Seed: 1})
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(200, synth.Config{Seed: 1})
 	putAll(t, c, items[:150])
 	var once [2]sync.Once
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Progress: func(phase string, _, _ int64) {
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Progress: func(phase string, _, _ int64) {
 		i := 0
 		if phase == "encode" {
 			i = 1
@@ -37,12 +39,12 @@ func TestWritesDuringTraining(t *testing.T) {
 			if n, err := c.Delete(ctx, items[10+i].Key); n != 1 || err != nil {
 				t.Error(n, err)
 			}
-			if _, err := c.Train(ctx, TrainOptions{}); !errors.Is(err, ErrBusy) {
+			if _, err := c.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrBusy) {
 				t.Errorf("a training inside a training: %v", err)
 			}
 		})
 	}}})
-	got := allItems(t, c)
+	got := dbkit.AllItems(t, c)
 	if len(got) != 198 {
 		t.Fatalf("%d items", len(got))
 	}
@@ -68,7 +70,7 @@ func TestWritesDuringTraining(t *testing.T) {
 }
 
 // checkCodesByLabel checks that labelled items have one code a label set.
-func checkCodesByLabel(t *testing.T, items []*Item) {
+func checkCodesByLabel(t *testing.T, items []*db.Item) {
 	t.Helper()
 	codes := map[string]string{}
 	for _, it := range items {
@@ -84,33 +86,33 @@ func checkCodesByLabel(t *testing.T, items []*Item) {
 }
 
 func TestTrainingAgainReplacesTheSpace(t *testing.T) {
-	d, c := openPairs(t)
-	putAll(t, c, pairs(60, synth.Config{}))
-	putAll(t, c, []*Item{
+	d, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	putAll(t, c, []*db.Item{
 		{Key: "empty"},
-		{Key: "unlabelled", Vectors: pairs(1, synth.Config{Seed: 5})[0].Vectors},
+		{Key: "unlabelled", Vectors: dbkit.Pairs(1, synth.Config{Seed: 5})[0].Vectors},
 		{Key: "strange", Labels: []string{"never trained"}},
 	})
-	first := mustTrain(t, c, TrainOptions{Rows: 60})
+	first := dbkit.MustTrain(t, c, db.TrainOptions{Rows: 60})
 	if first.Space != 1 || first.TrainItems != 60 || first.Items != 61 {
 		t.Errorf("first training: %+v", first)
 	}
-	before, err := c.Search(ctx, Query{Key: "k1", From: "image"})
+	before, err := c.Search(ctx, db.Query{Key: "k1", From: "image"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 128, Method: model.MethodJoint}})
+	second := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 128, Method: model.MethodJoint}})
 	if second.Space != 2 || second.Bits != 128 || second.Items != 62 {
 		t.Errorf("second training: %+v", second)
 	}
-	after, err := c.Search(ctx, Query{Key: "k1", From: "image"})
+	after, err := c.Search(ctx, db.Query{Key: "k1", From: "image"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if before.Space != 1 || after.Space != 2 || after.Hits[0].Distance > 128 {
 		t.Errorf("searches in spaces %d and %d", before.Space, after.Space)
 	}
-	items := allItems(t, c)
+	items := dbkit.AllItems(t, c)
 	for _, it := range items {
 		if want := 16; it.Code != nil && len(it.Code) != want {
 			t.Errorf("item %s has a code of %d bytes", it.Key, len(it.Code))
@@ -119,15 +121,15 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 	if it, _ := c.Get(ctx, "empty"); it.Code != nil || it.CodeFrom != "" {
 		t.Errorf("an empty item has code %x from %q", it.Code, it.CodeFrom)
 	}
-	if _, err := c.Search(ctx, Query{Key: "empty"}); !errors.Is(err, ErrInvalid) {
+	if _, err := c.Search(ctx, db.Query{Key: "empty"}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("search from an item without a code: %v", err)
 	}
-	mustClose(t, d)
-	d = mustOpen(t, d.dir, nil)
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
 	defer d.Close()
-	c = mustCollection(t, d, "main")
-	equalItems(t, items, allItems(t, c))
-	again, err := c.Search(ctx, Query{Key: "k1", From: "image"})
+	c = dbkit.MustCollection(t, d, "main")
+	dbkit.EqualItems(t, items, dbkit.AllItems(t, c))
+	again, err := c.Search(ctx, db.Query{Key: "k1", From: "image"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,13 +139,13 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 }
 
 func TestCancelledTrainingChangesNothing(t *testing.T) {
-	_, c := openPairs(t)
-	putAll(t, c, pairs(100, synth.Config{}))
-	first := mustTrain(t, c, TrainOptions{})
-	want := allItems(t, c)
+	_, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(100, synth.Config{}))
+	first := dbkit.MustTrain(t, c, db.TrainOptions{})
+	want := dbkit.AllItems(t, c)
 	for _, phase := range []string{"", "encode"} {
 		cctx, cancel := context.WithCancel(ctx)
-		_, err := c.Train(cctx, TrainOptions{Options: model.Options{Seed: 9, Progress: func(p string, _, _ int64) {
+		_, err := c.Train(cctx, db.TrainOptions{Options: model.Options{Seed: 9, Progress: func(p string, _, _ int64) {
 			if phase == "" || p == phase {
 				cancel()
 			}
@@ -153,18 +155,18 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 			t.Errorf("cancelled in phase %q: %v", phase, err)
 		}
 	}
-	equalItems(t, want, allItems(t, c))
+	dbkit.EqualItems(t, want, dbkit.AllItems(t, c))
 	if s, _ := c.Stats(); s.Space != first.Space {
 		t.Errorf("space %d", s.Space)
 	}
-	mustTrain(t, c, TrainOptions{})
+	dbkit.MustTrain(t, c, db.TrainOptions{})
 }
 
 // A modality that no labelled item has cannot be learned, and does not keep the
 // others from it.
 func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
-	d, c := openPairs(t)
-	items := pairs(60, synth.Config{})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(60, synth.Config{})
 	for _, it := range items[:50] {
 		delete(it.Vectors, "image")
 	}
@@ -172,49 +174,49 @@ func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
 		it.Labels = nil
 	}
 	putAll(t, c, items)
-	tr := mustTrain(t, c, TrainOptions{})
+	tr := dbkit.MustTrain(t, c, db.TrainOptions{})
 	if !slices.Equal(tr.LeftOut, []string{"image"}) || len(tr.Chosen) != 1 || tr.Items != 60 {
 		t.Errorf("%+v", tr)
 	}
 	for range 2 {
-		if _, err := c.Search(ctx, Query{From: "image", Vector: items[55].Vectors["image"]}); !errors.Is(err, ErrNoModel) {
+		if _, err := c.Search(ctx, db.Query{From: "image", Vector: items[55].Vectors["image"]}); !errors.Is(err, db.ErrNoModel) {
 			t.Errorf("search by image: %v", err)
 		}
-		r, err := c.Search(ctx, Query{From: "text", To: "image", Vector: items[55].Vectors["text"]})
+		r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: items[55].Vectors["text"]})
 		if err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "k55" {
 			t.Errorf("search from text to image: %+v, %v", r, err)
 		}
 		if it, err := c.Get(ctx, "k55"); err != nil || it.CodeFrom != "fused" {
 			t.Errorf("%+v, %v", it, err)
 		}
-		mustClose(t, d)
-		d = mustOpen(t, d.dir, nil)
-		c = mustCollection(t, d, "main")
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, db.State(d).Engine.Dir, nil)
+		c = dbkit.MustCollection(t, d, "main")
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // Far away from all anchors a kernel says nothing, and a code made of nothing would
 // be the same for all such vectors.
 func TestVectorsFarFromTheTrainingSet(t *testing.T) {
-	_, c := openPairs(t)
-	putAll(t, c, pairs(60, synth.Config{}))
-	mustTrain(t, c, TrainOptions{})
-	far := pairs(1, synth.Config{})[0]
+	_, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(60, synth.Config{}))
+	dbkit.MustTrain(t, c, db.TrainOptions{})
+	far := dbkit.Pairs(1, synth.Config{})[0]
 	for _, x := range far.Vectors {
 		for j := range x {
 			x[j] *= 255
 		}
 	}
 	far.Labels = nil
-	if _, err := c.Search(ctx, Query{From: "text", Vector: far.Vectors["text"]}); !errors.Is(err, ErrInvalid) {
+	if _, err := c.Search(ctx, db.Query{From: "text", Vector: far.Vectors["text"]}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("search: %v", err)
 	}
-	if _, _, err := c.Encode("", far); !errors.Is(err, ErrInvalid) {
+	if _, _, err := c.Encode("", far); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("encode: %v", err)
 	}
-	e := Evaluation{Queries: map[string][][]float32{"text": {far.Vectors["text"]}}, Labels: [][]string{{"class0"}}}
-	if _, err := c.Evaluate(ctx, e); !errors.Is(err, ErrInvalid) {
+	e := db.Evaluation{Queries: map[string][][]float32{"text": {far.Vectors["text"]}}, Labels: [][]string{{"class0"}}}
+	if _, err := c.Evaluate(ctx, e); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("evaluate: %v", err)
 	}
 	if _, err := c.Put(ctx, far); err != nil {
@@ -226,30 +228,30 @@ func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 }
 
 func TestPanicInACallbackEndsTheTraining(t *testing.T) {
-	_, c := openPairs(t)
-	putAll(t, c, pairs(50, synth.Config{}))
+	_, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(50, synth.Config{}))
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the panic is the caller's own and has to come back")
 			}
 		}()
-		c.Train(ctx, TrainOptions{Options: model.Options{Progress: func(phase string, _, _ int64) {
+		c.Train(ctx, db.TrainOptions{Options: model.Options{Progress: func(phase string, _, _ int64) {
 			if phase == "encode" {
 				panic("mine")
 			}
 		}}})
 	}()
-	mustTrain(t, c, TrainOptions{})
+	dbkit.MustTrain(t, c, db.TrainOptions{})
 }
 
 // Readers, writers and trainings run together. Every answer has to be
 // consistent in itself: keys resolve, codes are of the space named, the numbers fit.
 func TestEverythingAtOnce(t *testing.T) {
-	d, c := openPairs(t)
-	items := pairs(300, synth.Config{Seed: 2, Missing: .1})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(300, synth.Config{Seed: 2, Missing: .1})
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	loop := func(f func(i int) error) {
@@ -269,13 +271,13 @@ func TestEverythingAtOnce(t *testing.T) {
 				_, err := c.Delete(ctx, it.Key)
 				return err
 			}
-			return second(c.Put(ctx, it))
+			return dbkit.Second(c.Put(ctx, it))
 		})
 	}
 	loop(func(i int) error {
-		r, err := c.Search(ctx, Query{From: "text", To: "image", Vector: items[i%100].Vectors["text"], K: 20})
+		r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: items[i%100].Vectors["text"], K: 20})
 		if items[i%100].Vectors["text"] == nil {
-			if !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, db.ErrInvalid) {
 				return fmt.Errorf("search without anything: %v", err)
 			}
 			return nil
@@ -306,9 +308,9 @@ func TestEverythingAtOnce(t *testing.T) {
 		return err
 	})
 	for i := range 4 {
-		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: uint64(i)}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: uint64(i)}})
 	}
 	stop.Store(true)
 	wg.Wait()
-	checkCodesByLabel(t, allItems(t, c))
+	checkCodesByLabel(t, dbkit.AllItems(t, c))
 }

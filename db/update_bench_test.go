@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"fmt"
@@ -8,26 +8,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // streamed opens a collection of two modalities of 128 dimensions with a model of 800
 // anchors and 128 bits, trained on the first items, and returns all items.
-func streamed(b *testing.B, first, n int, opts *Options) (*DB, *Collection, []*Item) {
+func streamed(b *testing.B, first, n int, opts *db.Options) (*db.DB, *db.Collection, []*db.Item) {
 	b.Helper()
 	data := synth.Pairs(synth.Config{Items: n, Classes: 20, Dims: []int{128, 128}})
-	items := make([]*Item, n)
+	items := make([]*db.Item, n)
 	for i := range items {
 		x := data.Item(i)
-		items[i] = &Item{
+		items[i] = &db.Item{
 			Key: fmt.Sprint(i), Labels: []string{fmt.Sprint(data.Labels[i])},
 			Vectors: map[string][]float32{"image": x[0], "text": x[1]},
 		}
 	}
-	d := mustOpen(b, b.TempDir(), opts)
+	d := dbkit.MustOpen(b, b.TempDir(), opts)
 	b.Cleanup(func() { d.Close() })
-	c, err := d.CreateCollection(ctx, "main", Schema{Modalities: []Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -40,7 +42,7 @@ func streamed(b *testing.B, first, n int, opts *Options) (*DB, *Collection, []*I
 	for _, m := range modalities {
 		opt.Features[m], opt.Map[m], opt.Gamma[m] = model.FeaturesRaw, model.MapRBF, 1e-2
 	}
-	mustTrain(b, c, TrainOptions{Options: opt})
+	dbkit.MustTrain(b, c, db.TrainOptions{Options: opt})
 	return d, c, items
 }
 
@@ -49,7 +51,7 @@ func streamed(b *testing.B, first, n int, opts *Options) (*DB, *Collection, []*I
 // while as many cores are busy.
 func BenchmarkUpdate(b *testing.B) {
 	const every = 100
-	_, c, items := streamed(b, 2000, 8000, &Options{NoSync: true})
+	_, c, items := streamed(b, 2000, 8000, &db.Options{NoSync: true})
 	var updating time.Duration
 	n := 0
 	for b.Loop() {
@@ -60,7 +62,7 @@ func BenchmarkUpdate(b *testing.B) {
 		}
 		if n++; n%every == 0 {
 			start := time.Now()
-			mustUpdate(b, c, UpdateOptions{})
+			dbkit.MustUpdate(b, c, db.UpdateOptions{})
 			updating += time.Since(start)
 		}
 	}
@@ -69,7 +71,7 @@ func BenchmarkUpdate(b *testing.B) {
 
 // medianSearch returns the median time of a search by vector, of those that begin when
 // that counts.
-func medianSearch(b *testing.B, c *Collection, items []*Item, while, counts func() bool) (p50, p99 time.Duration) {
+func medianSearch(b *testing.B, c *db.Collection, items []*db.Item, while, counts func() bool) (p50, p99 time.Duration) {
 	b.Helper()
 	var all []time.Duration
 	for i := 0; while() || len(all) < 100; i++ {
@@ -77,7 +79,7 @@ func medianSearch(b *testing.B, c *Collection, items []*Item, while, counts func
 			runtime.Gosched()
 			continue
 		}
-		q := Query{From: "image", Vector: items[i%len(items)].Vectors["image"], To: "text"}
+		q := db.Query{From: "image", Vector: items[i%len(items)].Vectors["image"], To: "text"}
 		start := time.Now()
 		if _, err := c.Search(ctx, q); err != nil {
 			b.Fatal(err)
@@ -94,7 +96,7 @@ func BenchmarkSearchDuringUpdates(b *testing.B) {
 	if runtime.GOMAXPROCS(0) < 2 {
 		b.Skip("needs two processors")
 	}
-	_, c, items := streamed(b, 2000, 8000, &Options{NoSync: true})
+	_, c, items := streamed(b, 2000, 8000, &db.Options{NoSync: true})
 	for b.Loop() {
 		end := time.Now().Add(2 * time.Second)
 		before := func() bool { return time.Now().Before(end) }
@@ -113,7 +115,7 @@ func BenchmarkSearchDuringUpdates(b *testing.B) {
 					}
 				}
 				updating.Store(true)
-				_, err := c.Update(ctx, UpdateOptions{})
+				_, err := c.Update(ctx, db.UpdateOptions{})
 				updating.Store(false)
 				if err != nil {
 					done <- err

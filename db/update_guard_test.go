@@ -1,9 +1,11 @@
-package db
+package db_test
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -11,7 +13,7 @@ import (
 // With two hundred labelled items there are enough both to judge by and to leave in the
 // statistics: items that teach well do so, and those that do harm do not.
 func TestGuardOfFewLabelled(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, c := range []struct {
 		what  string
 		cfg   synth.Config
@@ -22,39 +24,39 @@ func TestGuardOfFewLabelled(t *testing.T) {
 	} {
 		cfg := c.cfg
 		cfg.Items, cfg.Dims, cfg.Seed = 1200, []int{24, 16}, 3
-		d := mustOpen(t, t.TempDir(), nil)
-		schema := Schema{Modalities: []Modality{{Name: "image", Dim: 24}, {Name: "text", Dim: 16}}}
+		d := dbkit.MustOpen(t, t.TempDir(), nil)
+		schema := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 24}, {Name: "text", Dim: 16}}}
 		col, err := d.CreateCollection(ctx, "main", schema)
 		if err != nil {
 			t.Fatal(err)
 		}
 		data := synth.Pairs(cfg)
-		var items []*Item
+		var items []*db.Item
 		for i := range cfg.Items {
-			it := &Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": data.Vectors[0][i], "text": data.Vectors[1][i]}}
+			it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": data.Vectors[0][i], "text": data.Vectors[1][i]}}
 			for _, l := range data.Labels[i] {
 				it.Labels = append(it.Labels, fmt.Sprint(l))
 			}
 			items = append(items, it)
 		}
 		putAll(t, col, items[:200])
-		mustTrain(t, col, TrainOptions{Options: model.Options{Bits: 32}})
+		dbkit.MustTrain(t, col, db.TrainOptions{Options: model.Options{Bits: 32}})
 		for _, it := range items[200:] {
 			it.Labels = nil
 		}
 		putAll(t, col, items[200:])
-		if u := mustUpdate(t, col, UpdateOptions{}); u.Revised != c.adopt || (u.Adopted.Unlabelled == "modality") != c.adopt || (u.Refused == 1000) == c.adopt {
+		if u := dbkit.MustUpdate(t, col, db.UpdateOptions{}); u.Revised != c.adopt || (u.Adopted.Unlabelled == "modality") != c.adopt || (u.Refused == 1000) == c.adopt {
 			t.Errorf("%s: %+v", c.what, u)
 		} else {
 			t.Log(c.what, u.Reason)
 		}
 		// Labelled items teach in any case, which is no adoption of the others.
-		more := []*Item{{Key: "more", Labels: []string{fmt.Sprint(data.Labels[0][0])}, Vectors: items[0].Vectors}}
+		more := []*db.Item{{Key: "more", Labels: []string{fmt.Sprint(data.Labels[0][0])}, Vectors: items[0].Vectors}}
 		putAll(t, col, more)
-		u := mustUpdate(t, col, UpdateOptions{})
-		if refused := map[bool]int{false: 1000}[c.adopt]; !u.Revised || u.Adopted != (Adoption{Labelled: "labels"}) || u.Refused != refused || u.Skipped != refused {
+		u := dbkit.MustUpdate(t, col, db.UpdateOptions{})
+		if refused := map[bool]int{false: 1000}[c.adopt]; !u.Revised || u.Adopted != (db.Adoption{Labelled: "labels"}) || u.Refused != refused || u.Skipped != refused {
 			t.Errorf("%s: with a labelled item: %+v", c.what, u)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 }

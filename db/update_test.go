@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -20,18 +22,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-func mustUpdate(t testing.TB, c *Collection, opt UpdateOptions) *Update {
-	t.Helper()
-	u, err := c.Update(ctx, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
 // presentStatistics returns the statistics of a space as the online step has them.
-func presentStatistics(ctx context.Context, c *Collection, v *state.View, cv *state.CollectionView) (*model.Statistics, error) {
-	b, err := c.db.learning.Statistics(ctx, v, cv)
+func presentStatistics(ctx context.Context, c *db.Collection, v *state.View, cv *state.CollectionView) (*model.Statistics, error) {
+	b, err := db.Learning(db.Of(c)).Statistics(ctx, v, cv)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +33,9 @@ func presentStatistics(ctx context.Context, c *Collection, v *state.View, cv *st
 
 // statisticsOf returns the statistics of a space as the online step has them, and those
 // that its rows have taught, accumulated anew from what is stored.
-func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.Statistics) {
+func statisticsOf(t testing.TB, c *db.Collection, space uint32) (got, want *model.Statistics) {
 	t.Helper()
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+	err := db.Read(c, func(v *state.View, cv *state.CollectionView) error {
 		cv, err := cv.InSpace(space)
 		if err != nil {
 			return err
@@ -88,7 +81,7 @@ func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.S
 }
 
 // checkStatistics compares these within 1e-9 of the largest number of each matrix.
-func checkStatistics(t testing.TB, c *Collection, space uint32) {
+func checkStatistics(t testing.TB, c *db.Collection, space uint32) {
 	t.Helper()
 	got, want := statisticsOf(t, c, space)
 	x, y := statisticsNumbers(t, got), statisticsNumbers(t, want)
@@ -135,18 +128,18 @@ func statisticsNumbers(t testing.TB, s *model.Statistics) []float64 {
 // Items that come one after another teach the projections by their labels; those that
 // change or go are taken out again; and a crash at any time loses nothing of that.
 func TestUpdateByLabels(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
 		mem := vfs.NewCrashableMem()
-		d := mustOpen(t, "db", &Options{FS: mem})
-		c, err := d.CreateCollection(ctx, "main", pairsSchema)
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 		if err != nil {
 			t.Fatal(err)
 		}
-		items := pairs(400, synth.Config{Seed: 4, Missing: .2})
+		items := dbkit.Pairs(400, synth.Config{Seed: 4, Missing: .2})
 		putAll(t, c, items[:80])
-		opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: views}}
-		mustTrain(t, c, opt)
+		opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: views}}
+		dbkit.MustTrain(t, c, opt)
 		checkStatistics(t, c, 0)
 		var crashes []*vfs.MemFS
 		revision := uint32(1)
@@ -156,16 +149,16 @@ func TestUpdateByLabels(t *testing.T) {
 				for i := range 10 {
 					changed := *items[2*i]
 					changed.Vectors = items[300+i].Vectors
-					putAll(t, c, []*Item{&changed})
+					putAll(t, c, []*db.Item{&changed})
 				}
 				if _, err := c.Delete(ctx, "k31", "k33", "k90", "k210"); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := c.Merge(ctx, &Item{Key: "k50", Payload: []byte("x")}); err != nil {
+				if _, err := c.Merge(ctx, &db.Item{Key: "k50", Payload: []byte("x")}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			u := mustUpdate(t, c, UpdateOptions{})
+			u := dbkit.MustUpdate(t, c, db.UpdateOptions{})
 			revision++
 			want := 40
 			if from == 200 {
@@ -180,43 +173,43 @@ func TestUpdateByLabels(t *testing.T) {
 			checkStatistics(t, c, 0)
 			crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
 		}
-		if u := mustUpdate(t, c, UpdateOptions{}); u.Revised || u.Items != 0 || u.Revision != revision {
+		if u := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Revised || u.Items != 0 || u.Revision != revision {
 			t.Errorf("an update of nothing: %+v", u)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 		for i, fs := range append(crashes, mem) {
-			d := mustOpen(t, "db", &Options{FS: fs, MustExist: true})
-			c := mustCollection(t, d, "main")
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, MustExist: true})
+			c := dbkit.MustCollection(t, d, "main")
 			if s, err := c.Stats(); err != nil || s.Revision != min(uint32(i)+2, revision) {
 				t.Errorf("%+v, %v", s, err)
 			}
 			checkStatistics(t, c, 0)
 			putAll(t, c, items[:1])
-			if u := mustUpdate(t, c, UpdateOptions{}); u.Items != 1 || u.Forgotten != 1 {
+			if u := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Items != 1 || u.Forgotten != 1 {
 				t.Errorf("after a crash: %+v", u)
 			}
 			checkStatistics(t, c, 0)
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 		}
 	}
 }
 
 // What rows teach that change while an update goes on is taken out again by the next.
 func TestWritesDuringAnUpdate(t *testing.T) {
-	d, c := openPairs(t)
-	items := pairs(300, synth.Config{Seed: 5})
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(300, synth.Config{Seed: 5})
 	putAll(t, c, items[:100])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	putAll(t, c, items[100:200])
 	written := false
-	u := mustUpdate(t, c, UpdateOptions{Progress: func(stage string, done, total int64) {
+	u := dbkit.MustUpdate(t, c, db.UpdateOptions{Progress: func(stage string, done, total int64) {
 		if written || stage != "learn" || done != 100 {
 			return
 		}
 		written = true // all have been learned, and nothing is stored yet
 		changed := *items[150]
 		changed.Vectors = items[250].Vectors
-		putAll(t, c, []*Item{&changed, items[201]})
+		putAll(t, c, []*db.Item{&changed, items[201]})
 		if _, err := c.Delete(ctx, "k20", "k160"); err != nil {
 			t.Error(err)
 		}
@@ -225,34 +218,34 @@ func TestWritesDuringAnUpdate(t *testing.T) {
 		t.Fatalf("%+v", u)
 	}
 	checkStatistics(t, c, 0)
-	u = mustUpdate(t, c, UpdateOptions{})
+	u = dbkit.MustUpdate(t, c, db.UpdateOptions{})
 	if u.Revision != 3 || u.Items != 2 || u.Forgotten != 3 {
 		t.Errorf("%+v", u)
 	}
 	checkStatistics(t, c, 0)
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // Items without labels teach as the teacher says.
 func TestUpdateByProjections(t *testing.T) {
-	longTest(t)
-	for _, teacher := range []Teacher{TeacherAuto, TeacherLabels, TeacherModality, TeacherSelf} {
-		d, c := openPairs(t)
-		items := pairs(500, synth.Config{Seed: 6, Missing: .1})
+	dbkit.LongTest(t)
+	for _, teacher := range []db.Teacher{db.TeacherAuto, db.TeacherLabels, db.TeacherModality, db.TeacherSelf} {
+		d, c := dbkit.OpenPairs(t)
+		items := dbkit.Pairs(500, synth.Config{Seed: 6, Missing: .1})
 		putAll(t, c, items[:200])
-		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 		for _, it := range items[200:] {
 			it.Labels = nil
 		}
 		putAll(t, c, items[200:])
-		before := allItems(t, c)
-		u := mustUpdate(t, c, UpdateOptions{Teacher: teacher})
+		before := dbkit.AllItems(t, c)
+		u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: teacher})
 		switch teacher {
-		case TeacherAuto:
+		case db.TeacherAuto:
 			if u.Reason == "" || u.Lead == "" || u.Revised != (u.Items > 0) || u.Items+u.Skipped != 300 || u.Refused != u.Skipped {
 				t.Errorf("%+v", u)
 			}
-		case TeacherLabels:
+		case db.TeacherLabels:
 			if u.Revised || u.Items > 0 || u.Skipped != 300 {
 				t.Errorf("%+v", u)
 			}
@@ -261,13 +254,13 @@ func TestUpdateByProjections(t *testing.T) {
 				t.Errorf("%+v", u)
 			}
 		}
-		for i, it := range allItems(t, c) {
+		for i, it := range dbkit.AllItems(t, c) {
 			if !slices.Equal(it.Code, before[i].Code) {
 				t.Fatalf("%v: item %s has another code", teacher, it.Key)
 			}
 		}
 		checkStatistics(t, c, 0)
-		if again := mustUpdate(t, c, UpdateOptions{}); u.Revised && again.Items+again.Skipped != u.Skipped {
+		if again := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Revised && again.Items+again.Skipped != u.Skipped {
 			t.Errorf("%v: others have taught before: %+v, and then %+v", teacher, u, again)
 		} else if !u.Revised && again.Items+again.Skipped != 300 {
 			t.Errorf("%v: they wait for a teacher: %+v", teacher, again)
@@ -276,9 +269,9 @@ func TestUpdateByProjections(t *testing.T) {
 			t.Fatal(err)
 		}
 		putAll(t, c, items[310:320])
-		mustUpdate(t, c, UpdateOptions{})
+		dbkit.MustUpdate(t, c, db.UpdateOptions{})
 		checkStatistics(t, c, 0)
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 }
 
@@ -286,35 +279,35 @@ func TestUpdateByProjections(t *testing.T) {
 // items that carry it, and no others, another code.
 func TestGrowLabels(t *testing.T) {
 	mem := vfs.NewCrashableMem()
-	d := mustOpen(t, "db", &Options{FS: mem})
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(200, synth.Config{Seed: 7})
+	items := dbkit.Pairs(200, synth.Config{Seed: 7})
 	putAll(t, c, items[:150])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
 	for i := range 20 {
 		it := *items[5*i]
 		it.Labels = append(slices.Clone(it.Labels), "new")
 		if i%2 == 0 {
 			it.Labels = []string{"new", "newer"}
 		}
-		putAll(t, c, []*Item{&it})
+		putAll(t, c, []*db.Item{&it})
 	}
-	before := allItems(t, c)
-	mustUpdate(t, c, UpdateOptions{})
-	if u := mustUpdate(t, c, UpdateOptions{}); u.Revised {
+	before := dbkit.AllItems(t, c)
+	dbkit.MustUpdate(t, c, db.UpdateOptions{})
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Revised {
 		t.Errorf("%+v", u)
 	}
-	u := mustUpdate(t, c, UpdateOptions{GrowLabels: true})
+	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
 	if !slices.Equal(u.Grown, []string{"new", "newer"}) || u.Recoded != 20 || u.Labelled != 20 || !u.Revised {
 		t.Errorf("%+v", u)
 	}
-	check := func(c *Collection) {
+	check := func(c *db.Collection) {
 		t.Helper()
 		codes := map[string]bool{}
-		for i, it := range allItems(t, c) {
+		for i, it := range dbkit.AllItems(t, c) {
 			carries := slices.Contains(it.Labels, "new")
 			if same := slices.Equal(it.Code, before[i].Code); same == carries && slices.Contains(it.Labels, "newer") {
 				t.Errorf("item %s of %v: its code is the same: %v", it.Key, it.Labels, same)
@@ -335,22 +328,22 @@ func TestGrowLabels(t *testing.T) {
 	}
 	check(c)
 	clone := mem.CrashClone(vfs.CrashCloneCfg{})
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	for _, fs := range []*vfs.MemFS{clone, mem} {
-		d := mustOpen(t, "db", &Options{FS: fs, MustExist: true})
-		check(mustCollection(t, d, "main"))
-		mustClose(t, d)
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, MustExist: true})
+		check(dbkit.MustCollection(t, d, "main"))
+		dbkit.MustClose(t, d)
 	}
 	// With 16 bits and 4 + 2 labels, 10 directions are left.
-	d = mustOpen(t, "db", &Options{FS: mem})
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: mem})
 	defer d.Close()
-	c = mustCollection(t, d, "main")
+	c = dbkit.MustCollection(t, d, "main")
 	for i := range 12 {
 		it := *items[150+i]
 		it.Labels = []string{fmt.Sprint("label ", i)}
-		putAll(t, c, []*Item{&it})
+		putAll(t, c, []*db.Item{&it})
 	}
-	u = mustUpdate(t, c, UpdateOptions{GrowLabels: true})
+	u = dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
 	if len(u.Grown) != 10 || len(u.NoDirection) != 2 || u.Recoded != 10 {
 		t.Errorf("%+v", u)
 	}
@@ -360,10 +353,10 @@ func TestGrowLabels(t *testing.T) {
 // When all that has taught is gone, a revision keeps the projections that there are: items
 // without labels have codes by them, teach by them, and are found.
 func TestUpdateWithNothingThatHasTaught(t *testing.T) {
-	_, c := openPairs(t)
-	items := pairs(120, synth.Config{Seed: 7})
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(120, synth.Config{Seed: 7})
 	putAll(t, c, items[:60])
-	mustTrain(t, c, tinyTraining(1, model.ViewsShared))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
 	for _, it := range items[60:] {
 		it.Labels = nil
 	}
@@ -381,8 +374,8 @@ func TestUpdateWithNothingThatHasTaught(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	putAll(t, c, []*Item{{Key: "grows", Labels: []string{"grown"}}})
-	u := mustUpdate(t, c, UpdateOptions{GrowLabels: true, Teacher: TeacherLabels})
+	putAll(t, c, []*db.Item{{Key: "grows", Labels: []string{"grown"}}})
+	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true, Teacher: db.TeacherLabels})
 	if u.Forgotten != 60 || u.Items != 0 || !u.Revised || len(u.Grown) != 1 {
 		t.Fatalf("%+v", u)
 	}
@@ -396,12 +389,12 @@ func TestUpdateWithNothingThatHasTaught(t *testing.T) {
 			t.Errorf("item %s: code %x, before %x", it.Key, got.Code, before[i])
 		}
 	}
-	u = mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
+	u = dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
 	if u.Unlabelled != 60 {
 		t.Errorf("%+v", u)
 	}
 	checkStatistics(t, c, 0)
-	hits, err := c.Search(ctx, Query{From: "image", Vector: items[70].Vectors["image"], To: "text", K: 60})
+	hits, err := c.Search(ctx, db.Query{From: "image", Vector: items[70].Vectors["image"], To: "text", K: 60})
 	if err != nil || len(hits.Hits) != 60 {
 		t.Errorf("%d hits, %v", len(hits.Hits), err)
 	}
@@ -410,16 +403,16 @@ func TestUpdateWithNothingThatHasTaught(t *testing.T) {
 // The first revision, the latest eight and those that are pinned are kept, and can be
 // gone back to.
 func TestRevisionsAreKeptAndRestored(t *testing.T) {
-	longTest(t)
-	w := newWorld(t, pairsSchema, true)
-	items := pairs(400, synth.Config{Seed: 8})
+	dbkit.LongTest(t)
+	w := newWorld(t, dbkit.PairsSchema, true)
+	items := dbkit.Pairs(400, synth.Config{Seed: 8})
 	w.put(items[:100])
-	mustTrain(t, w.c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
-	probe := Query{From: "image", Vector: items[390].Vectors["image"], To: "text", K: 5}
+	dbkit.MustTrain(t, w.c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	probe := db.Query{From: "image", Vector: items[390].Vectors["image"], To: "text", K: 5}
 	projection := map[uint32][]float64{}
 	for i := range 12 {
 		w.put(items[100+20*i : 120+20*i])
-		u := mustUpdate(t, w.c, UpdateOptions{})
+		u := dbkit.MustUpdate(t, w.c, db.UpdateOptions{})
 		if err := w.c.PinRevision(ctx, 0, 3, true); i >= 1 && err != nil {
 			t.Fatal(err)
 		}
@@ -430,7 +423,7 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		projection[u.Revision] = z
 	}
 	kept := func() (all []uint32) {
-		err := w.c.read(func(_ *state.View, cv *state.CollectionView) error {
+		err := db.Read(w.c, func(_ *state.View, cv *state.CollectionView) error {
 			for _, d := range cv.Revisions {
 				if d.Revision > 1 {
 					all = append(all, d.Revision)
@@ -450,7 +443,7 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		}
 		w.reopen()
 	}
-	if _, err := w.c.RestoreRevision(ctx, 0, 5); !errors.Is(err, ErrNotFound) {
+	if _, err := w.c.RestoreRevision(ctx, 0, 5); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 	for _, to := range []uint32{9, 3, 1} {
@@ -470,7 +463,7 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 		checkStatistics(t, w.c, 0)
 	}
 	w.put(items[340:380])
-	if u := mustUpdate(t, w.c, UpdateOptions{}); u.Items != 40 {
+	if u := dbkit.MustUpdate(t, w.c, db.UpdateOptions{}); u.Items != 40 {
 		t.Errorf("%+v", u)
 	}
 	checkStatistics(t, w.c, 0)
@@ -478,35 +471,35 @@ func TestRevisionsAreKeptAndRestored(t *testing.T) {
 
 // With UpdateItems the projections learn in the background.
 func TestUpdatesInTheBackground(t *testing.T) {
-	for _, opts := range []Options{{UpdateItems: 50}, {UpdateInterval: 20 * time.Millisecond}} {
+	for _, opts := range []db.Options{{UpdateItems: 50}, {UpdateInterval: 20 * time.Millisecond}} {
 		opts.FS = vfs.NewMem()
-		d := mustOpen(t, "db", &opts)
-		c, err := d.CreateCollection(ctx, "main", pairsSchema)
+		d := dbkit.MustOpen(t, "db", &opts)
+		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 		if err != nil {
 			t.Fatal(err)
 		}
-		items := pairs(300, synth.Config{Seed: 9})
+		items := dbkit.Pairs(300, synth.Config{Seed: 9})
 		putAll(t, c, items[:100])
-		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 		putAll(t, c, items[100:])
 		eventually(t, "an update", func() bool { return activeSpace(t, c).Revision > 1 })
 		checkStatistics(t, c, 0)
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 }
 
 // A revision that is restored is learned from as one that has never known what came
 // later.
 func TestUpdateAfterRestoring(t *testing.T) {
-	_, c := openPairs(t)
-	items := pairs(300, synth.Config{Seed: 10})
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(300, synth.Config{Seed: 10})
 	putAll(t, c, items[:200])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	for _, it := range items[200:] {
 		it.Labels = nil
 	}
 	putAll(t, c, items[200:250])
-	mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
+	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
 	if _, err := c.Delete(ctx, "k7", "k8"); err != nil {
 		t.Fatal(err)
 	}
@@ -514,8 +507,8 @@ func TestUpdateAfterRestoring(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, items[250:])
-	mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
+	err := db.Read(c, func(v *state.View, cv *state.CollectionView) error {
 		statistics, err := presentStatistics(ctx, c, v, cv)
 		if err != nil {
 			return err
@@ -543,11 +536,11 @@ func TestUpdateAfterRestoring(t *testing.T) {
 
 // Where many rows are pending, those with labels are found by the sets of labels.
 func TestUpdateOfMany(t *testing.T) {
-	longTest(t)
-	_, c := openPairs(t)
-	items := pairs(learn.ManyPending+2000, synth.Config{Seed: 11})
+	dbkit.LongTest(t)
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(learn.ManyPending+2000, synth.Config{Seed: 11})
 	putAll(t, c, items[:1000])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	want := 0
 	for i, it := range items[1000:] {
 		switch i % 3 {
@@ -560,7 +553,7 @@ func TestUpdateOfMany(t *testing.T) {
 		}
 	}
 	putAll(t, c, items[1000:])
-	if u := mustUpdate(t, c, UpdateOptions{Teacher: TeacherLabels}); u.Labelled != want || u.Skipped != len(items)-1000-want {
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels}); u.Labelled != want || u.Skipped != len(items)-1000-want {
 		t.Errorf("%+v, want %d with labels", u, want)
 	}
 	checkStatistics(t, c, 0)

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -9,25 +9,27 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // activeSpace returns what is told of the active space.
-func activeSpace(t testing.TB, c *Collection) SpaceInfo {
+func activeSpace(t testing.TB, c *db.Collection) db.SpaceInfo {
 	t.Helper()
 	all, err := c.Spaces(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range all {
-		if s.State == SpaceActive {
+		if s.State == db.SpaceActive {
 			return s
 		}
 	}
 	t.Fatal("no space is active")
-	return SpaceInfo{}
+	return db.SpaceInfo{}
 }
 
 // eventually waits for something that happens in the background.
@@ -44,20 +46,20 @@ func eventually(t testing.TB, what string, is func() bool) {
 // deleted.
 func TestWhatStartsAnUpdate(t *testing.T) {
 	fs := vfs.NewMem()
-	opts := &Options{FS: fs, UpdateItems: 50}
-	d := mustOpen(t, "db", opts)
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	opts := &db.Options{FS: fs, UpdateItems: 50}
+	d := dbkit.MustOpen(t, "db", opts)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(200, synth.Config{Seed: 9})
+	items := dbkit.Pairs(200, synth.Config{Seed: 9})
 	putAll(t, c, items[:100])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	for i := range 3 { // fewer than that each time
 		putAll(t, c, items[100+30*i:130+30*i])
-		mustClose(t, d)
-		d = mustOpen(t, "db", opts)
-		c = mustCollection(t, d, "main")
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", opts)
+		c = dbkit.MustCollection(t, d, "main")
 	}
 	eventually(t, "an update of 60 items or more", func() bool { return activeSpace(t, c).Revision > 1 })
 	before := activeSpace(t, c).Revision
@@ -70,25 +72,25 @@ func TestWhatStartsAnUpdate(t *testing.T) {
 	}
 	eventually(t, "an update after 60 deletions", func() bool { return activeSpace(t, c).Revision > before })
 	checkStatistics(t, c, 0)
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 }
 
 // An update that has nothing to store is not repeated because others write.
 func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
-	_, c := openPairs(t)
-	other, err := c.db.CreateCollection(ctx, "other", pairsSchema)
+	_, c := dbkit.OpenPairs(t)
+	other, err := db.Of(c).CreateCollection(ctx, "other", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(201, synth.Config{Seed: 9})
+	items := dbkit.Pairs(201, synth.Config{Seed: 9})
 	putAll(t, c, items[:100])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	for _, it := range items[100:] {
 		it.Labels = nil
 	}
 	putAll(t, c, items[100:200])
 	written := func() (n int) {
-		if err := c.read(func(_ *state.View, cv *state.CollectionView) error { n = cv.Written; return nil }); err != nil {
+		if err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error { n = cv.Written; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -96,7 +98,7 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 	if n := written(); n != 100 {
 		t.Errorf("%d items were written", n)
 	}
-	mustUpdate(t, c, UpdateOptions{Teacher: TeacherLabels})
+	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherLabels})
 	putAll(t, other, items[200:])
 	if n := written(); n != 0 {
 		t.Errorf("%d items wait for an update that has looked at them", n)
@@ -105,19 +107,19 @@ func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
 
 // Items that lack the modality that teaches wait for another teacher.
 func TestItemsThatOneTeacherSkips(t *testing.T) {
-	_, c := openPairs(t)
-	items := pairs(400, synth.Config{Seed: 9})
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(400, synth.Config{Seed: 9})
 	putAll(t, c, items[:200])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	for i, it := range items[200:] {
 		it.Labels = nil
 		delete(it.Vectors, []string{"image", "text"}[i%2])
 	}
 	putAll(t, c, items[200:])
-	if u := mustUpdate(t, c, UpdateOptions{Teacher: TeacherModality}); u.Unlabelled != 100 || u.Skipped != 100 {
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherModality}); u.Unlabelled != 100 || u.Skipped != 100 {
 		t.Errorf("%+v", u)
 	}
-	if u := mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf}); u.Unlabelled != 100 {
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf}); u.Unlabelled != 100 {
 		t.Errorf("%+v", u)
 	}
 	checkStatistics(t, c, 0)
@@ -125,10 +127,10 @@ func TestItemsThatOneTeacherSkips(t *testing.T) {
 
 // Sums from which most has gone are not stored: what has gone leaves its rounding.
 func TestStatisticsThatHaveShrunk(t *testing.T) {
-	w := newWorld(t, pairsSchema, true)
-	items := pairs(200, synth.Config{Seed: 9})
+	w := newWorld(t, dbkit.PairsSchema, true)
+	items := dbkit.Pairs(200, synth.Config{Seed: 9})
 	opt := model.Options{Bits: 32, Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}}
-	for _, m := range pairsSchema.Modalities {
+	for _, m := range dbkit.PairsSchema.Modalities {
 		opt.Features[m.Name], opt.Map[m.Name] = model.FeaturesRaw, model.MapLinear
 	}
 	for key, by := range map[string]float32{"long": 6e5, "longer than others": 2500} {
@@ -139,15 +141,15 @@ func TestStatisticsThatHaveShrunk(t *testing.T) {
 				it.Vectors[name] = append(it.Vectors[name], by*v)
 			}
 		}
-		w.put([]*Item{&it})
+		w.put([]*db.Item{&it})
 	}
 	w.put(items[:100])
-	mustTrain(t, w.c, TrainOptions{Options: opt})
+	dbkit.MustTrain(t, w.c, db.TrainOptions{Options: opt})
 	for _, key := range []string{"long", "longer than others"} {
 		if _, err := w.c.Delete(ctx, key); err != nil {
 			t.Fatal(err)
 		}
-		mustUpdate(t, w.c, UpdateOptions{})
+		dbkit.MustUpdate(t, w.c, db.UpdateOptions{})
 		w.reopen()
 		checkStatistics(t, w.c, 0)
 	}
@@ -156,12 +158,12 @@ func TestStatisticsThatHaveShrunk(t *testing.T) {
 // A space that is built slowly is complete when the items have codes that there were
 // when it began, however many come meanwhile: these have codes already.
 func TestReindexEndsWhileItemsCome(t *testing.T) {
-	_, c := openPairs(t)
-	items := pairs(400, synth.Config{Seed: 9})
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(400, synth.Config{Seed: 9})
 	putAll(t, c, items[:60])
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	n := 0
-	r, err := c.Reindex(ctx, ReindexOptions{Rate: 200, Progress: func(_ string, done, total int64) {
+	r, err := c.Reindex(ctx, db.ReindexOptions{Rate: 200, Progress: func(_ string, done, total int64) {
 		if total != 60 || done > total {
 			t.Errorf("%d of %d", done, total)
 		}
@@ -177,7 +179,7 @@ func TestReindexEndsWhileItemsCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, it := range allItems(t, in) {
+	for _, it := range dbkit.AllItems(t, in) {
 		if it.Code == nil {
 			t.Errorf("item %s has no code", it.Key)
 		}
@@ -185,9 +187,9 @@ func TestReindexEndsWhileItemsCome(t *testing.T) {
 }
 
 // putMany puts copies of items under other keys.
-func putMany(t testing.TB, c *Collection, items []*Item, from, n int) {
+func putMany(t testing.TB, c *db.Collection, items []*db.Item, from, n int) {
 	t.Helper()
-	var more []*Item
+	var more []*db.Item
 	for i := from; i < from+n; i++ {
 		it := *items[i%len(items)]
 		it.Key = fmt.Sprint("more ", i)
@@ -199,22 +201,22 @@ func putMany(t testing.TB, c *Collection, items []*Item, from, n int) {
 // Growing labels ends with its context, and says of all labels when no direction is
 // left.
 func TestGrowingManyLabels(t *testing.T) {
-	longTest(t)
-	_, c := openPairs(t)
-	items := pairs(100, synth.Config{Seed: 9})
+	dbkit.LongTest(t)
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(100, synth.Config{Seed: 9})
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
 	for i := range 500 {
 		it := *items[i%100]
 		it.Key, it.Labels = fmt.Sprint("n", i), []string{fmt.Sprint("label ", i)}
-		putAll(t, c, []*Item{&it})
+		putAll(t, c, []*db.Item{&it})
 	}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := c.Update(gone, UpdateOptions{GrowLabels: true}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Update(gone, db.UpdateOptions{GrowLabels: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	u := mustUpdate(t, c, UpdateOptions{GrowLabels: true})
+	u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true})
 	if len(u.Grown) != 12 || len(u.NoDirection) != 488 || u.Recoded != 12 {
 		t.Errorf("%d labels have grown, %d have not, %d items have another code", len(u.Grown), len(u.NoDirection), u.Recoded)
 	}

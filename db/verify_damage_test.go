@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -19,9 +21,9 @@ import (
 type keyValue struct{ key, value []byte }
 
 // records returns everything that is stored.
-func records(t testing.TB, d *DB) []keyValue {
+func records(t testing.TB, d *db.DB) []keyValue {
 	t.Helper()
-	it, err := d.state.Engine.DB.NewIter(nil)
+	it, err := db.State(d).Engine.DB.NewIter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,11 +36,11 @@ func records(t testing.TB, d *DB) []keyValue {
 }
 
 // put stores a record, or with a nil value deletes it, behind the back of the database.
-func (r keyValue) put(t testing.TB, d *DB) {
+func (r keyValue) put(t testing.TB, d *db.DB) {
 	t.Helper()
-	err := d.state.Engine.DB.Delete(r.key, pebble.NoSync)
+	err := db.State(d).Engine.DB.Delete(r.key, pebble.NoSync)
 	if r.value != nil {
-		err = d.state.Engine.DB.Set(r.key, r.value, pebble.NoSync)
+		err = db.State(d).Engine.DB.Set(r.key, r.value, pebble.NoSync)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -47,10 +49,10 @@ func (r keyValue) put(t testing.TB, d *DB) {
 
 // departureCounts reports whether the stored statistics have counted the lesson of a departure: of
 // one that they have not, nothing else tells what it was.
-func departureCounts(t *testing.T, d *DB, r keyValue) bool {
+func departureCounts(t *testing.T, d *db.DB, r keyValue) bool {
 	t.Helper()
 	in, space := binary.BigEndian.Uint32(r.key[1:]), binary.BigEndian.Uint32(r.key[5:])
-	v := d.state.Latest()
+	v := db.State(d).Latest()
 	defer v.Release()
 	cv, _ := v.Collections.Get(in)
 	for _, sp := range cv.Spaces {
@@ -69,7 +71,7 @@ func departureCounts(t *testing.T, d *DB, r keyValue) bool {
 // Every record that is deleted, that becomes garbage, and that gets the value of another
 // one of its kind, is missed where something tells that it is wrong.
 func TestVerifyFindsDamage(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	d := verified(t, nil)
 	all := records(t, d)
 	byKind := map[byte][]keyValue{}
@@ -80,7 +82,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	tried := 0
 	for kind, of := range byKind {
 		per := 4
-		if *everyFault {
+		if *dbkit.EveryFault {
 			per = 24
 		}
 		for _, i := range random.Perm(len(of))[:min(per, len(of))] {
@@ -94,7 +96,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 				}
 				tried++
 				keyValue{r.key, value}.put(t, d)
-				if found, _ := findings(t, d, VerifyOptions{Deep: deep}); len(found) == 0 {
+				if found, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: deep}); len(found) == 0 {
 					t.Errorf("key %x %s: nothing is found", r.key, what)
 				}
 				r.put(t, d)
@@ -141,7 +143,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 		}
 	}
 	t.Logf("%d records of %d kinds damaged", tried, len(byKind))
-	if found, _ := findings(t, d, VerifyOptions{Deep: true}); len(found) > 0 {
+	if found, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: true}); len(found) > 0 {
 		t.Errorf("mended again: %v", found)
 	}
 }
@@ -157,14 +159,14 @@ func firstRevision(key []byte) bool {
 
 // What is found says where, and is the one thing that is wrong.
 func TestVerifyNamesDamage(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	d := verified(t, nil)
-	id := mustCollection(t, d, "main").id
-	v, _ := d.state.Current.Load().Collections.Get(id)
+	id := db.Inside(dbkit.MustCollection(t, d, "main")).ID
+	v, _ := db.State(d).Current.Load().Collections.Get(id)
 	active, other := v.Spaces[1].Space, v.Spaces[0].Space
 	row := uint32(25)
 	get := func(key []byte) []byte {
-		b, err := record.Get(d.state.Engine.DB, key)
+		b, err := record.Get(db.State(d).Engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v, %v", key, b, err)
 		}
@@ -328,7 +330,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 			if c.key == nil {
 				t.Fatal("there is no such record")
 			}
-			before, closer, err := d.state.Engine.DB.Get(c.key)
+			before, closer, err := db.State(d).Engine.DB.Get(c.key)
 			r := keyValue{key: c.key}
 			if err == nil {
 				r.value = slices.Clone(before)
@@ -336,8 +338,8 @@ func TestVerifyNamesDamage(t *testing.T) {
 			}
 			keyValue{c.key, c.value}.put(t, d)
 			defer r.put(t, d)
-			found, _ := findings(t, d, VerifyOptions{Deep: c.deep})
-			if !slices.ContainsFunc(found, func(f Finding) bool {
+			found, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: c.deep})
+			if !slices.ContainsFunc(found, func(f db.Finding) bool {
 				_, err := hex.DecodeString(f.Key)
 				return err == nil && f.Key != "" && strings.HasPrefix(f.Record, c.record) && strings.Contains(f.Problem, c.problem)
 			}) {

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -9,15 +9,17 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // verifyFolder verifies a folder.
-func verifyFolder(t testing.TB, dir string) []Finding {
+func verifyFolder(t testing.TB, dir string) []db.Finding {
 	t.Helper()
-	var all []Finding
-	if _, err := VerifyFolder(ctx, dir, nil, VerifyOptions{}, func(f Finding) error {
+	var all []db.Finding
+	if _, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, func(f db.Finding) error {
 		all = append(all, f)
 		return nil
 	}); err != nil {
@@ -31,21 +33,21 @@ func verifyFolder(t testing.TB, dir string) []Finding {
 func folderOf(t testing.TB) (dir string, tables []string) {
 	t.Helper()
 	dir = t.TempDir()
-	d := mustOpen(t, dir, nil)
-	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	d := dbkit.MustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(3000, synth.Config{})
+	items := dbkit.Pairs(3000, synth.Config{})
 	for _, it := range items {
 		it.Payload = bytes.Repeat([]byte{1, 2, 3, 4, 5, 7, 11}, 30)
 	}
 	putAll(t, c, items)
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	tables, err = filepath.Glob(filepath.Join(dir, "store", "*.sst"))
 	if err != nil || len(tables) == 0 {
 		t.Fatal(tables, err)
@@ -72,7 +74,7 @@ func filesOf(t testing.TB, dir string) map[string]string {
 
 // A folder is verified without being changed, while nobody has it open.
 func TestVerifyFolder(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	dir, _ := folderOf(t)
 	before := filesOf(t, dir)
 	if found := verifyFolder(t, dir); len(found) > 0 {
@@ -87,14 +89,14 @@ func TestVerifyFolder(t *testing.T) {
 	if len(after) != len(before) {
 		t.Errorf("%d files, %d before", len(after), len(before))
 	}
-	report := func(Finding) error { return nil }
-	d := mustOpen(t, dir, nil)
-	if _, err := VerifyFolder(ctx, dir, nil, VerifyOptions{}, report); !errors.Is(err, ErrLocked) {
+	report := func(db.Finding) error { return nil }
+	d := dbkit.MustOpen(t, dir, nil)
+	if _, err := db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{}, report); !errors.Is(err, db.ErrLocked) {
 		t.Errorf("while it is open: %v", err)
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	for _, other := range []string{t.TempDir(), filepath.Join(dir, "nosuch")} {
-		if _, err := VerifyFolder(ctx, other, nil, VerifyOptions{}, report); !errors.Is(err, ErrNotDatabase) {
+		if _, err := db.VerifyFolder(ctx, other, nil, db.VerifyOptions{}, report); !errors.Is(err, db.ErrNotDatabase) {
 			t.Errorf("%s: %v", other, err)
 		}
 		if names, err := os.ReadDir(other); err == nil && len(names) > 0 {
@@ -106,12 +108,12 @@ func TestVerifyFolder(t *testing.T) {
 // A block of a table that cannot be read is found, and what else is wrong nevertheless,
 // and little is said of what follows from it.
 func TestVerifyGoesOnBehindDamage(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	dir, tables := folderOf(t)
-	d := mustOpen(t, dir, nil)
+	d := dbkit.MustOpen(t, dir, nil)
 	last := codec.NumberKey(codec.KindItem, 1, 2990)
 	keyValue{last, []byte("garbage")}.put(t, d) // elsewhere, and behind it
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	var largest string
 	var b []byte
 	for _, name := range tables {
@@ -125,7 +127,7 @@ func TestVerifyGoesOnBehindDamage(t *testing.T) {
 	}
 	found := 0
 	for place := range 8 {
-		if !sampled(place, 3) {
+		if !dbkit.Sampled(place, 3) {
 			continue
 		}
 		at := len(b)/20 + place*len(b)/8
@@ -156,7 +158,7 @@ func TestVerifyGoesOnBehindDamage(t *testing.T) {
 
 // A store that does not open is one finding.
 func TestVerifyStoreThatDoesNotOpen(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	dir, tables := folderOf(t)
 	if err := os.Remove(tables[0]); err != nil {
 		t.Fatal(err)

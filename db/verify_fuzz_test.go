@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"bytes"
@@ -7,12 +7,15 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // FuzzVerify changes bytes of what a small database has stored, wherever the input says:
 // it is verified without a panic, whatever is found.
 func FuzzVerify(f *testing.F) {
-	d := verified(f, &Options{FS: vfs.NewMem()})
+	d := verified(f, &db.Options{FS: vfs.NewMem()})
 	all := records(f, d)
 	f.Add([]byte{0, 0, 0, 0, 1})
 	f.Add([]byte{1, 0, 3, 0, 255, 40, 0, 0, 0, 7})
@@ -20,7 +23,7 @@ func FuzzVerify(f *testing.F) {
 	seen := map[byte]bool{}
 	for i := range all { // each record once: its length, or whatever stands at its start and end
 		kind := all[i].key[0]
-		if seen[kind] && (testing.Short() || !sampled(i, 5)) {
+		if seen[kind] && (testing.Short() || !dbkit.Sampled(i, 5)) {
 			continue // one of each kind
 		}
 		seen[kind] = true
@@ -47,7 +50,7 @@ func FuzzVerify(f *testing.F) {
 			keyValue{all[i].key, append([]byte{}, value...)}.put(t, d)
 			defer all[i].put(t, d)
 		}
-		v, err := d.Verify(ctx, VerifyOptions{Deep: true}, func(found Finding) error {
+		v, err := d.Verify(ctx, db.VerifyOptions{Deep: true}, func(found db.Finding) error {
 			_ = found.String()
 			return nil
 		})

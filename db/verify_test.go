@@ -1,57 +1,28 @@
-package db
+package db_test
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// findings verifies a database.
-func findings(t testing.TB, d *DB, opt VerifyOptions) ([]Finding, *Verification) {
-	t.Helper()
-	var all []Finding
-	v, err := d.Verify(ctx, opt, func(f Finding) error {
-		all = append(all, f)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v.Findings != len(all) {
-		t.Errorf("%d findings were reported, %d counted", len(all), v.Findings)
-	}
-	return all, v
-}
-
-// checkSound fails where anything is found.
-func checkSound(t testing.TB, d *DB, when string) *Verification {
-	t.Helper()
-	all, _ := findings(t, d, VerifyOptions{})
-	deep, v := findings(t, d, VerifyOptions{Deep: true})
-	for i, f := range append(all, deep...) {
-		if i > 10 {
-			break
-		}
-		t.Errorf("%s: %v (%s)", when, f, f.Key)
-	}
-	return v
-}
-
 // verified is a small database with all sorts of records: two learned collections, one of
 // them with sparse vectors and codes for each target, and one of given codes.
-func verified(t testing.TB, opts *Options) *DB {
+func verified(t testing.TB, opts *db.Options) *db.DB {
 	t.Helper()
-	d := mustOpen(t, t.TempDir(), opts)
+	d := dbkit.MustOpen(t, t.TempDir(), opts)
 	t.Cleanup(func() { _ = d.Close() })
-	schema := pairsSchema
-	schema.Fields = []Field{{"year", Int, true}, {"title", String, true}, {"price", Float, true}, {"new", Bool, true}, {"note", String, false}}
+	schema := dbkit.PairsSchema
+	schema.Fields = []db.Field{{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true}, {"new", db.Bool, true}, {"note", db.String, false}}
 	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := pairs(120, synth.Config{Missing: .2, Seed: 2})
+	items := dbkit.Pairs(120, synth.Config{Missing: .2, Seed: 2})
 	for i, it := range items {
 		it.Payload = []byte("payload")
 		if i%7 > 0 {
@@ -62,27 +33,27 @@ func verified(t testing.TB, opts *Options) *DB {
 		}
 	}
 	putAll(t, c, items[:60])
-	checkSound(t, d, "before training")
-	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}}
-	mustTrain(t, c, opt)
-	checkSound(t, d, "trained")
+	dbkit.CheckSound(t, d, "before training")
+	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}}
+	dbkit.MustTrain(t, c, opt)
+	dbkit.CheckSound(t, d, "trained")
 	putAll(t, c, items[60:90])
-	checkSound(t, d, "items have come")
-	mustUpdate(t, c, UpdateOptions{})
+	dbkit.CheckSound(t, d, "items have come")
+	dbkit.MustUpdate(t, c, db.UpdateOptions{})
 	putAll(t, c, items[90:])
 	putAll(t, c, items[:10])
 	if _, err := c.Delete(ctx, "k11", "k12", "k61", "k95"); err != nil {
 		t.Fatal(err)
 	}
-	checkSound(t, d, "updated, and items have come and gone")
+	dbkit.CheckSound(t, d, "updated, and items have come and gone")
 	// The first model does not know what has been added, the second one does.
-	err = c.Alter(ctx, Alteration{AddModalities: []Modality{{Name: "audio", Dim: 3}}, AddFields: []Field{{"place", String, true}}})
+	err = c.Alter(ctx, db.Alteration{AddModalities: []db.Modality{{Name: "audio", Dim: 3}}, AddFields: []db.Field{{"place", db.String, true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := d.NewBatch()
 	for i := range 40 {
-		added := &Item{Key: fmt.Sprint("k", 14+2*i), Fields: map[string]any{"place": fmt.Sprint("place ", i%3)}}
+		added := &db.Item{Key: fmt.Sprint("k", 14+2*i), Fields: map[string]any{"place": fmt.Sprint("place ", i%3)}}
 		if i%4 > 0 {
 			added.Vectors = map[string][]float32{"audio": {float32(i % 5), float32(i), 1}}
 		}
@@ -91,23 +62,23 @@ func verified(t testing.TB, opts *Options) *DB {
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	checkSound(t, d, "altered")
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 24, Anchors: 15, Views: model.ViewsTarget}})
+	dbkit.CheckSound(t, d, "altered")
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 15, Views: model.ViewsTarget}})
 	putAll(t, c, items[20:30])
 	if _, err := c.Delete(ctx, "k33"); err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, []*Item{{Key: "bare"}, {Key: "odd", Labels: []string{"unseen"}, Vectors: items[0].Vectors}})
-	checkSound(t, d, "several spaces")
-	mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
-	checkSound(t, d, "updated by itself")
-	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	putAll(t, c, []*db.Item{{Key: "bare"}, {Key: "odd", Labels: []string{"unseen"}, Vectors: items[0].Vectors}})
+	dbkit.CheckSound(t, d, "several spaces")
+	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
+	dbkit.CheckSound(t, d, "updated by itself")
+	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var given []*Item
+	var given []*db.Item
 	for i := range 40 {
-		given = append(given, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i % 7), byte(i % 3)}})
+		given = append(given, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i % 7), byte(i % 3)}})
 	}
 	putAll(t, codes, given)
 	if _, err := codes.Delete(ctx, "3", "21", "24"); err != nil {
@@ -118,19 +89,19 @@ func verified(t testing.TB, opts *Options) *DB {
 
 // Nothing is found where nothing is wrong, whatever a database has gone through.
 func TestVerifyFindsNothing(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	d := verified(t, nil)
-	v := checkSound(t, d, "all of it")
+	v := dbkit.CheckSound(t, d, "all of it")
 	if v.Items != 120-5+2+37 || v.CodesChecked == 0 || v.Records == 0 {
 		t.Errorf("%+v", v)
 	}
 	if err := d.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	checkSound(t, d, "compacted")
-	dir := d.dir
-	mustClose(t, d)
-	d = mustOpen(t, dir, nil)
+	dbkit.CheckSound(t, d, "compacted")
+	dir := db.State(d).Engine.Dir
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, dir, nil)
 	defer d.Close()
-	checkSound(t, d, "opened again")
+	dbkit.CheckSound(t, d, "opened again")
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"encoding/binary"
@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -102,53 +104,53 @@ func TestNoVersionIsForgotten(t *testing.T) {
 // upgrade, and is written by whoever opens the database next.
 func TestMarkerThatIsBehind(t *testing.T) {
 	dir := t.TempDir()
-	mustClose(t, mustOpen(t, dir, nil))
-	if err := store.WriteMarker(vfs.Default, dir, FormatFirst); err != nil {
+	dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
+	if err := store.WriteMarker(vfs.Default, dir, db.FormatFirst); err != nil {
 		t.Fatal(err)
 	}
 	for _, readOnly := range []bool{true, false} {
-		d := mustOpen(t, dir, &Options{ReadOnly: readOnly})
-		want := NewestFormat
+		d := dbkit.MustOpen(t, dir, &db.Options{ReadOnly: readOnly})
+		want := db.NewestFormat
 		if readOnly {
-			want = FormatFirst
+			want = db.FormatFirst
 		}
-		if marker, err := store.ReadMarker(vfs.Default, dir); d.Format() != NewestFormat || marker != want || err != nil {
+		if marker, err := store.ReadMarker(vfs.Default, dir); d.Format() != db.NewestFormat || marker != want || err != nil {
 			t.Errorf("ReadOnly %v: format %d, the marker says %d, %v", readOnly, d.Format(), marker, err)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 	}
 }
 
 // A new database has what the newest format has.
 func TestNewDatabaseIsOfTheNewestFormat(t *testing.T) {
 	dir := t.TempDir()
-	d := mustOpen(t, dir, nil)
-	if d.Format() != NewestFormat || !regexp.MustCompile(`^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`).MatchString(d.UUID()) {
+	d := dbkit.MustOpen(t, dir, nil)
+	if d.Format() != db.NewestFormat || !regexp.MustCompile(`^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`).MatchString(d.UUID()) {
 		t.Errorf("format %d, UUID %q", d.Format(), d.UUID())
 	}
-	b, closer, err := d.state.Engine.DB.Get([]byte{0, 0})
-	if err != nil || binary.BigEndian.Uint32(b) != NewestFormat {
+	b, closer, err := db.State(d).Engine.DB.Get([]byte{0, 0})
+	if err != nil || binary.BigEndian.Uint32(b) != db.NewestFormat {
 		t.Errorf("%x, %v", b, err)
 	}
 	closer.Close()
 	uuid := d.UUID()
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	var m struct{ Format int }
 	text, err := os.ReadFile(filepath.Join(dir, store.MarkerName))
 	if err == nil {
 		err = json.Unmarshal(text, &m)
 	}
-	if err != nil || m.Format != NewestFormat {
+	if err != nil || m.Format != db.NewestFormat {
 		t.Errorf("%q, %v", text, err)
 	}
-	d = mustOpen(t, dir, nil)
+	d = dbkit.MustOpen(t, dir, nil)
 	if d.UUID() != uuid {
 		t.Errorf("UUID %q, and then %q", uuid, d.UUID())
 	}
-	mustClose(t, d)
-	other := mustOpen(t, t.TempDir(), nil)
+	dbkit.MustClose(t, d)
+	other := dbkit.MustOpen(t, t.TempDir(), nil)
 	if other.UUID() == uuid {
 		t.Error("two databases have the same UUID")
 	}
-	mustClose(t, other)
+	dbkit.MustClose(t, other)
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -7,7 +7,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -21,8 +24,8 @@ func TestSparseViews(t *testing.T) {
 	}
 	dir := t.TempDir()
 	w := openTwin(t, dir)
-	items := bags(t, 4, 2*learn.TableRows+10)
-	load := func(items []*Item) {
+	items := dbkit.Bags(t, 4, 2*learn.TableRows+10)
+	load := func(items []*db.Item) {
 		b := w.d.NewBatch()
 		for _, it := range items {
 			if err := b.Put(w.sparse, it); err != nil {
@@ -43,13 +46,13 @@ func TestSparseViews(t *testing.T) {
 		}
 	}
 	load(items[:learn.TableRows])
-	opt := TrainOptions{Rows: 500, Options: model.Options{
+	opt := db.TrainOptions{Rows: 500, Options: model.Options{
 		Bits: 16, Anchors: 40, Views: model.ViewsTarget,
 		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
 		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
 		Gamma:    map[string]float64{"image": .1, "text": .1},
 	}}
-	w.same("train", func(c *Collection) (any, error) {
+	w.same("train", func(c *db.Collection) (any, error) {
 		tr, err := c.Train(ctx, opt)
 		if err != nil {
 			return nil, err
@@ -57,12 +60,12 @@ func TestSparseViews(t *testing.T) {
 		return tr.Items, nil
 	})
 	load(items[learn.TableRows:])
-	check := func(sparse, dense *Collection) {
+	check := func(sparse, dense *db.Collection) {
 		t.Helper()
 		v := *w
 		v.sparse, v.dense = sparse, dense
 		for _, to := range []string{"image", "text"} {
-			v.same("codes for "+to, func(c *Collection) (any, error) {
+			v.same("codes for "+to, func(c *db.Collection) (any, error) {
 				var all []string
 				for x, err := range c.Codes(ctx, to) {
 					if err != nil {
@@ -75,17 +78,17 @@ func TestSparseViews(t *testing.T) {
 				}
 				return all, nil
 			})
-			for _, order := range []Rerank{RerankProjection, RerankNone, RerankAsymmetric, RerankFeatures} {
-				for _, q := range []Query{
-					{From: "text", Sparse: &Sparse{items[7].Sparse["text"].Index, items[7].Sparse["text"].Value}},
+			for _, order := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFeatures} {
+				for _, q := range []db.Query{
+					{From: "text", Sparse: &db.Sparse{items[7].Sparse["text"].Index, items[7].Sparse["text"].Value}},
 					{From: "image", Vector: items[8].Vectors["image"]},
 					{From: "text", Key: "k9"},
 				} {
 					q.To, q.Rerank, q.K = to, order, 40
-					v.same(fmt.Sprintf("search %+v", q), func(c *Collection) (any, error) {
+					v.same(fmt.Sprintf("search %+v", q), func(c *db.Collection) (any, error) {
 						q := q
 						res, err := c.Search(ctx, q)
-						if err != nil || order == RerankFeatures {
+						if err != nil || order == db.RerankFeatures {
 							return hits(res, err)
 						}
 						found := res.Hits
@@ -98,7 +101,7 @@ func TestSparseViews(t *testing.T) {
 						}
 						q.After, q.K = "", 120
 						all, err := c.Search(ctx, q)
-						if err != nil || !sameHits(all.Hits, found) {
+						if err != nil || !oracle.SameHits(all.Hits, found) {
 							return nil, fmt.Errorf("pages differ from the whole: %w", err)
 						}
 						return found, nil
@@ -108,7 +111,7 @@ func TestSparseViews(t *testing.T) {
 		}
 	}
 	check(w.sparse, w.dense)
-	keys := func(c *Collection) (got []Item) {
+	keys := func(c *db.Collection) (got []db.Item) {
 		for _, key := range []string{"k1", "k3", "k4", fmt.Sprint("k", learn.TableRows+4)} {
 			it, err := c.Get(ctx, key)
 			if err != nil {
@@ -119,11 +122,11 @@ func TestSparseViews(t *testing.T) {
 		return got
 	}
 	before := keys(w.sparse)
-	mustClose(t, w.d)
-	w.d = mustOpen(t, dir, nil)
-	sparse, dense := mustCollection(t, w.d, "sparse"), mustCollection(t, w.d, "dense")
+	dbkit.MustClose(t, w.d)
+	w.d = dbkit.MustOpen(t, dir, nil)
+	sparse, dense := dbkit.MustCollection(t, w.d, "sparse"), dbkit.MustCollection(t, w.d, "dense")
 	check(sparse, dense)
-	if !slices.EqualFunc(before, keys(sparse), func(a, b Item) bool {
+	if !slices.EqualFunc(before, keys(sparse), func(a, b db.Item) bool {
 		return slices.Equal(a.Codes["text"].Code, b.Codes["text"].Code) && slices.Equal(a.Codes["image"].Code, b.Codes["image"].Code) &&
 			a.Codes["text"].From == b.Codes["text"].From
 	}) {
@@ -134,16 +137,16 @@ func TestSparseViews(t *testing.T) {
 // Features that no item of the target has put nothing in order, in a target's view
 // as in the shared one.
 func TestFeaturesThatNoTargetHas(t *testing.T) {
-	_, c := openPairs(t)
-	for i, it := range pairs(80, synth.Config{Classes: 4, Noise: 2, Seed: 1}) {
+	_, c := dbkit.OpenPairs(t)
+	for i, it := range dbkit.Pairs(80, synth.Config{Classes: 4, Noise: 2, Seed: 1}) {
 		delete(it.Vectors, []string{"image", "text"}[i%2])
-		putAll(t, c, []*Item{it})
+		putAll(t, c, []*db.Item{it})
 	}
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
-		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20, Views: views}})
-		q := Query{From: "image", To: "text", Vector: make([]float32, 8), Rerank: RerankFeatures}
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 20, Views: views}})
+		q := db.Query{From: "image", To: "text", Vector: make([]float32, 8), Rerank: db.RerankFeatures}
 		q.Vector[0] = 1
-		if _, err := c.Search(ctx, q); !errors.Is(err, ErrInvalid) {
+		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%v: %v", views, err)
 		}
 		q.To = "image"
@@ -156,14 +159,14 @@ func TestFeaturesThatNoTargetHas(t *testing.T) {
 // The code of a vector as a query is the same for every target, which need not be
 // named.
 func TestEncodeQueryOfViews(t *testing.T) {
-	_, c := openPairs(t)
-	items := viewItems(100, 5)
-	q := Query{From: "text", Vector: items[0].Vectors["text"]}
-	if _, _, err := c.EncodeQuery(ctx, q); !errors.Is(err, ErrNoModel) {
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.ViewItems(100, 5)
+	q := db.Query{From: "text", Vector: items[0].Vectors["text"]}
+	if _, _, err := c.EncodeQuery(ctx, q); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("without a model: %v", err)
 	}
 	putAll(t, c, items)
-	mustTrain(t, c, viewsTraining)
+	dbkit.MustTrain(t, c, dbkit.ViewsTraining)
 	var codes [][]byte
 	for _, to := range []string{"", "image", "text"} {
 		q.To = to
@@ -176,12 +179,12 @@ func TestEncodeQueryOfViews(t *testing.T) {
 	if !slices.Equal(codes[0], codes[1]) || !slices.Equal(codes[0], codes[2]) {
 		t.Errorf("%x", codes)
 	}
-	for what, q := range map[string]Query{
+	for what, q := range map[string]db.Query{
 		"of no modality": {From: "text", To: "smell", Vector: q.Vector},
 		"by key":         {Key: "k0"},
 		"by nothing":     {},
 	} {
-		if _, _, err := c.EncodeQuery(ctx, q); !errors.Is(err, ErrInvalid) {
+		if _, _, err := c.EncodeQuery(ctx, q); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -190,10 +193,10 @@ func TestEncodeQueryOfViews(t *testing.T) {
 // Trainings that change the views while everything else goes on: every answer is one
 // of the space that it names.
 func TestViewsChangeUnderLoad(t *testing.T) {
-	d, c := openPairs(t)
-	items := viewItems(400, 9)
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.ViewItems(400, 9)
 	putAll(t, c, items)
-	mustTrain(t, c, viewsTraining)
+	dbkit.MustTrain(t, c, dbkit.ViewsTraining)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	work := func(f func(i int) error) {
@@ -211,12 +214,12 @@ func TestViewsChangeUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	q := Query{From: "text", Vector: items[0].Vectors["text"], K: 5}
+	q := db.Query{From: "text", Vector: items[0].Vectors["text"], K: 5}
 	work(func(i int) error {
 		q := q
 		q.To = []string{"image", "text"}[i%2]
-		q.Rerank = Rerank(i % 4)
-		res, err := c.SearchAll(ctx, []Query{q, q, {To: q.To, Code: make([]byte, 4), K: 3}})
+		q.Rerank = db.Rerank(i % 4)
+		res, err := c.SearchAll(ctx, []db.Query{q, q, {To: q.To, Code: make([]byte, 4), K: 3}})
 		if err == nil && len(res[0].Hits) != 5 {
 			err = fmt.Errorf("%d hits", len(res[0].Hits))
 		}
@@ -228,11 +231,11 @@ func TestViewsChangeUnderLoad(t *testing.T) {
 			_, err := c.Delete(ctx, it.Key)
 			return err
 		}
-		return second(c.Put(ctx, &it))
+		return dbkit.Second(c.Put(ctx, &it))
 	})
-	e := Evaluation{Queries: map[string][][]float32{"text": {items[0].Vectors["text"]}}, Labels: [][]string{items[0].Labels}}
+	e := db.Evaluation{Queries: map[string][][]float32{"text": {items[0].Vectors["text"]}}, Labels: [][]string{items[0].Labels}}
 	work(func(i int) error {
-		_, found, err := c.EvaluateTraining(ctx, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: model.Views(i % 2)}}, e)
+		_, found, err := c.EvaluateTraining(ctx, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: model.Views(i % 2)}}, e)
 		if err == nil && len(found) != 1 {
 			err = fmt.Errorf("%+v", found)
 		}
@@ -259,9 +262,9 @@ func TestViewsChangeUnderLoad(t *testing.T) {
 		return err
 	})
 	for i := range 4 {
-		opt := viewsTraining
+		opt := dbkit.ViewsTraining
 		opt.Views, opt.Fusion = model.Views((i+1)%2), model.Fusion{}
-		mustTrain(t, c, opt)
+		dbkit.MustTrain(t, c, opt)
 	}
 	close(done)
 	wg.Wait()

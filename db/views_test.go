@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"errors"
@@ -14,16 +14,19 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // codesByModel computes from the definition the codes that an item has by the model
 // of its collection, by target; the shared one is under "".
-func codesByModel(cv *state.CollectionView, it *Item) (map[string][]byte, error) {
+func codesByModel(cv *state.CollectionView, it *db.Item) (map[string][]byte, error) {
 	m := cv.Space.Learned
 	vectors := make([]model.Vector, len(m.Modalities()))
 	for i, mod := range m.Modalities() {
@@ -106,9 +109,9 @@ type fataler interface {
 }
 
 // checkCodes compares the codes of items with what the model makes of them.
-func checkCodes(t fataler, c *Collection, items []*Item) {
+func checkCodes(t fataler, c *db.Collection, items []*db.Item) {
 	t.Helper()
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+	err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
 		if cv.Space == nil || cv.CodesOnly() {
 			return nil
 		}
@@ -135,7 +138,7 @@ func checkCodes(t fataler, c *Collection, items []*Item) {
 				coded++
 			}
 		}
-		if s := collectionStats(cv); s.CodedItems != coded {
+		if s := db.StatsOf(cv); s.CodedItems != coded {
 			return fmt.Errorf("%d items have a code, %d are reported", coded, s.CodedItems)
 		}
 		return nil
@@ -146,7 +149,7 @@ func checkCodes(t fataler, c *Collection, items []*Item) {
 }
 
 // codeFor returns the code by which an item is found, nil for none.
-func codeFor(it *Item, to string, s *CollectionStats) []byte {
+func codeFor(it *db.Item, to string, s *db.CollectionStats) []byte {
 	if len(s.Views) > 0 {
 		return it.Codes[to].Code
 	}
@@ -163,7 +166,7 @@ func drawViews(t *rapid.T) (model.Views, model.Fusion) {
 
 // drawTarget returns the target of a query; where it has to have one of those that
 // there are, it checks that others are refused.
-func drawTarget(t *rapid.T, c *Collection, s *CollectionStats, q Query) string {
+func drawTarget(t *rapid.T, c *db.Collection, s *db.CollectionStats, q db.Query) string {
 	if len(s.Views) == 0 {
 		return q.To
 	}
@@ -178,9 +181,9 @@ func drawTarget(t *rapid.T, c *Collection, s *CollectionStats, q Query) string {
 		want := error(nil)
 		switch {
 		case to == "":
-			want = ErrInvalid
+			want = db.ErrInvalid
 		case !slices.Contains(targets, to):
-			want = ErrNoModel
+			want = db.ErrNoModel
 		}
 		if _, err := c.Search(ctx, probe); !errors.Is(err, want) {
 			t.Fatalf("a search to %q, with codes for %v: %v", to, targets, err)
@@ -192,33 +195,10 @@ func drawTarget(t *rapid.T, c *Collection, s *CollectionStats, q Query) string {
 	return rapid.SampledFrom(targets).Draw(t, "target")
 }
 
-// viewItems are labelled and unlabelled, and lack what may be missing.
-func viewItems(n int, seed uint64) []*Item {
-	items := pairs(n, synth.Config{Classes: 4, Noise: 2, Seed: seed})
-	for i, it := range items {
-		if i%2 == 1 {
-			it.Labels = nil
-		}
-		switch i % 7 {
-		case 3:
-			delete(it.Vectors, "text")
-		case 5:
-			delete(it.Vectors, "image")
-		case 6:
-			if i%3 == 0 {
-				it.Vectors = nil
-			}
-		}
-	}
-	return items
-}
-
-var viewsTraining = TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Seed: 1, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionTarget}}}
-
 // checkViews compares all that a collection says with the definition.
-func checkViews(t *testing.T, d *DB, c *Collection) {
+func checkViews(t *testing.T, d *db.DB, c *db.Collection) {
 	t.Helper()
-	items := allItems(t, c)
+	items := dbkit.AllItems(t, c)
 	checkCodes(t, c, items)
 	checkSpaces(t, d)
 	s, err := c.Stats()
@@ -238,8 +218,8 @@ func checkViews(t *testing.T, d *DB, c *Collection) {
 	}
 	cold, release := coldCollection(d, c)
 	defer release()
-	var queries []Query
-	var answers []*Result
+	var queries []db.Query
+	var answers []*db.Result
 	for i, to := range targets {
 		keys := map[string]int{}
 		codes := map[string][]byte{}
@@ -248,7 +228,7 @@ func checkViews(t *testing.T, d *DB, c *Collection) {
 				keys[it.Key], codes[it.Key] = row, code
 			}
 		}
-		for _, c := range []*Collection{c, cold} {
+		for _, c := range []*db.Collection{c, cold} {
 			n := 0
 			for x, err := range c.Codes(ctx, to) {
 				if n++; err != nil || !slices.Equal(codes[x.Key], x.Code) {
@@ -259,21 +239,21 @@ func checkViews(t *testing.T, d *DB, c *Collection) {
 				t.Fatalf("to %q: %d codes, not %d", to, n, len(codes))
 			}
 		}
-		q := Query{To: to, Code: randomCodes(1, s.Bits, uint64(i))[0], K: len(items) + 1}
+		q := db.Query{To: to, Code: dbkit.RandomCodes(1, s.Bits, uint64(i))[0], K: len(items) + 1}
 		if it := items[(7*i+5)%len(items)]; codeFor(it, to, s) != nil {
 			q.Code = codeFor(it, to, s) // so that something is near
 		}
 		if i%2 == 1 {
 			q.Where = "has(text) OR has(image)"
 		}
-		for _, plan := range allPlans {
+		for _, plan := range dbkit.AllPlans {
 			q.Plan = plan
-			for _, c := range []*Collection{c, cold} {
+			for _, c := range []*db.Collection{c, cold} {
 				r := s.Bits
-				if plan == PlanDisk {
+				if plan == db.PlanDisk {
 					r = 6 // more are very many lookups
 				}
-				got, err := firstWithin(c, q, r)
+				got, err := dbkit.FirstWithin(c, q, r)
 				if err != nil || got.Total != len(got.Hits) {
 					t.Fatalf("to %q, plan %v: %v, %v", to, plan, got, err)
 				}
@@ -296,14 +276,14 @@ func checkViews(t *testing.T, d *DB, c *Collection) {
 				}
 			}
 		}
-		q.Plan = PlanAuto
+		q.Plan = db.PlanAuto
 		for range 5 { // so that there are some to share a scan
 			res, err := c.Search(ctx, q)
 			if err != nil {
 				t.Fatal(err)
 			}
 			queries, answers = append(queries, q), append(answers, res)
-			q.Code = randomCodes(1, s.Bits, uint64(len(queries)))[0]
+			q.Code = dbkit.RandomCodes(1, s.Bits, uint64(len(queries)))[0]
 		}
 	}
 	all, err := c.SearchAll(ctx, queries)
@@ -311,7 +291,7 @@ func checkViews(t *testing.T, d *DB, c *Collection) {
 		t.Fatal(err)
 	}
 	for i := range all {
-		if !sameHits(all[i].Hits, answers[i].Hits) {
+		if !oracle.SameHits(all[i].Hits, answers[i].Hits) {
 			t.Fatalf("query %d to %q has other answers among others", i, queries[i].To)
 		}
 	}
@@ -326,32 +306,32 @@ func hamming(a, b []byte) int {
 // Training goes from shared views to those of targets and back; writes, reopening and
 // compaction in between change nothing about what the model says.
 func TestViewsThroughALife(t *testing.T) {
-	longTest(t)
-	w := newWorld(t, pairsSchema, true)
-	items := viewItems(170, 3)
+	dbkit.LongTest(t)
+	w := newWorld(t, dbkit.PairsSchema, true)
+	items := dbkit.ViewItems(170, 3)
 	w.put(items[:120])
 	spaces := 0
 	for _, opt := range []model.Options{
-		{Bits: 32, Anchors: 30}, viewsTraining.Options, {Bits: 16, Anchors: 20, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionSum}}, viewsTraining.Options, {Bits: 32, Anchors: 30},
+		{Bits: 32, Anchors: 30}, dbkit.ViewsTraining.Options, {Bits: 16, Anchors: 20, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionSum}}, dbkit.ViewsTraining.Options, {Bits: 32, Anchors: 30},
 	} {
-		tr := mustTrain(t, w.c, TrainOptions{Options: opt})
+		tr := dbkit.MustTrain(t, w.c, db.TrainOptions{Options: opt})
 		if spaces++; int(tr.Space) != spaces {
 			t.Errorf("%+v", tr)
 		}
 		checkViews(t, w.d, w.c)
 		// An item comes, loses what it has bit by bit, and gets it back.
 		both := items[7*spaces]
-		for _, it := range []*Item{
+		for _, it := range []*db.Item{
 			{Key: "new", Vectors: both.Vectors, Labels: items[0].Labels},
 			{Key: "new", Vectors: both.Vectors},
 			{Key: "new", Vectors: map[string][]float32{"text": items[1].Vectors["text"]}},
 			{Key: "new"},
 			{Key: "new", Labels: items[2].Labels},
 		} {
-			w.put([]*Item{it})
+			w.put([]*db.Item{it})
 			checkViews(t, w.d, w.c)
 		}
-		if _, err := w.c.Merge(ctx, &Item{Key: "new", Vectors: map[string][]float32{"image": items[4].Vectors["image"]}}); err != nil {
+		if _, err := w.c.Merge(ctx, &db.Item{Key: "new", Vectors: map[string][]float32{"image": items[4].Vectors["image"]}}); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := w.c.Delete(ctx, "k3", "k10", "k11", "k12"); n == 0 && spaces == 1 || err != nil {
@@ -369,7 +349,7 @@ func TestViewsThroughALife(t *testing.T) {
 	}
 	// Of spaces that are dropped nothing is left.
 	for space := 1; space < spaces; space++ {
-		if err := w.c.DropSpace(ctx, Space(space)); err != nil {
+		if err := w.c.DropSpace(ctx, db.Space(space)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -383,17 +363,17 @@ func TestViewsThroughALife(t *testing.T) {
 // A target view and the shared one with the same weights have the same codes, for the
 // items that have the target.
 func TestTargetViewsOfSumsAreTheSharedOne(t *testing.T) {
-	_, c := openPairs(t)
-	putAll(t, c, viewItems(200, 4))
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Fusion: model.Fusion{Rule: model.FusionSum}}})
-	shared := allItems(t, c)
-	q := Query{From: "image", To: "text", Vector: shared[0].Vectors["image"], K: 500}
+	_, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.ViewItems(200, 4))
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Fusion: model.Fusion{Rule: model.FusionSum}}})
+	shared := dbkit.AllItems(t, c)
+	q := db.Query{From: "image", To: "text", Vector: shared[0].Vectors["image"], K: 500}
 	want, err := c.Search(ctx, q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionSum}}})
-	for i, it := range allItems(t, c) {
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionSum}}})
+	for i, it := range dbkit.AllItems(t, c) {
 		if it.Code != nil || it.CodeFrom != "" {
 			t.Errorf("item %s has a shared code", it.Key)
 		}
@@ -414,30 +394,30 @@ func TestTargetViewsOfSumsAreTheSharedOne(t *testing.T) {
 
 // What has no target is told to name one, and what names none that is known so.
 func TestTargetsMustBeNamed(t *testing.T) {
-	d := mustOpen(t, t.TempDir(), nil)
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
-	schema := Schema{Modalities: []Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}, {Name: "sound", Dim: 3}}}
+	schema := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}, {Name: "sound", Dim: 3}}}
 	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := viewItems(100, 5)
+	items := dbkit.ViewItems(100, 5)
 	putAll(t, c, items)
-	tr := mustTrain(t, c, viewsTraining)
+	tr := dbkit.MustTrain(t, c, dbkit.ViewsTraining)
 	if !slices.Equal(tr.LeftOut, []string{"sound"}) || tr.Items == 0 {
 		t.Fatalf("%+v", tr)
 	}
 	image := map[string][]float32{"image": items[0].Vectors["image"]}
-	for to, want := range map[string]error{"": ErrInvalid, "smell": ErrInvalid, "sound": ErrNoModel} {
-		q := Query{To: to, Key: "k0"}
+	for to, want := range map[string]error{"": db.ErrInvalid, "smell": db.ErrInvalid, "sound": db.ErrNoModel} {
+		q := db.Query{To: to, Key: "k0"}
 		for what, err := range map[string]error{
-			"search":  second(c.Search(ctx, q)),
-			"radius":  second(c.SearchRadius(ctx, q, 3)),
-			"count":   second(c.CountRadius(ctx, q, 3)),
-			"all":     second(c.SearchAll(ctx, []Query{q})),
-			"near":    second(collect(c.Neighbors(ctx, q))),
+			"search":  dbkit.Second(c.Search(ctx, q)),
+			"radius":  dbkit.Second(c.SearchRadius(ctx, q, 3)),
+			"count":   dbkit.Second(c.CountRadius(ctx, q, 3)),
+			"all":     dbkit.Second(c.SearchAll(ctx, []db.Query{q})),
+			"near":    dbkit.Second(dbkit.Collect(c.Neighbors(ctx, q))),
 			"explain": func() error { _, _, err := c.Explain(ctx, q, -1); return err }(),
-			"encode":  func() error { _, _, err := c.Encode(to, &Item{Vectors: image}); return err }(),
+			"encode":  func() error { _, _, err := c.Encode(to, &db.Item{Vectors: image}); return err }(),
 			"codes": func() error {
 				for _, err := range c.Codes(ctx, to) {
 					return err
@@ -451,12 +431,12 @@ func TestTargetsMustBeNamed(t *testing.T) {
 		}
 	}
 	// Targets of which nothing is learned have no figures.
-	got, err := c.Evaluate(ctx, Evaluation{Queries: map[string][][]float32{"image": {items[0].Vectors["image"]}}, Labels: [][]string{items[0].Labels}})
+	got, err := c.Evaluate(ctx, db.Evaluation{Queries: map[string][][]float32{"image": {items[0].Vectors["image"]}}, Labels: [][]string{items[0].Labels}})
 	if err != nil || len(got) != 1 || got[0].To != "text" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// An item without the target is a query by what it has elsewhere.
-	res, err := c.Search(ctx, Query{To: "text", Key: "k3", K: 3}) // it lacks text
+	res, err := c.Search(ctx, db.Query{To: "text", Key: "k3", K: 3}) // it lacks text
 	if err != nil || len(res.Hits) != 3 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -464,54 +444,54 @@ func TestTargetsMustBeNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byCode, err := c.Search(ctx, Query{To: "text", Code: it.Codes["image"].Code, K: 3})
-	if err != nil || !sameHits(res.Hits, byCode.Hits) {
+	byCode, err := c.Search(ctx, db.Query{To: "text", Code: it.Codes["image"].Code, K: 3})
+	if err != nil || !oracle.SameHits(res.Hits, byCode.Hits) {
 		t.Errorf("%+v and %+v, %v", res.Hits, byCode.Hits, err)
 	}
 	// A cursor goes on in the view that it comes from.
-	first, err := c.Search(ctx, Query{To: "text", Key: "k0", K: 3})
+	first, err := c.Search(ctx, db.Query{To: "text", Key: "k0", K: 3})
 	if err != nil || first.Next == "" {
 		t.Fatal(first, err)
 	}
-	if _, err := c.Search(ctx, Query{To: "image", Key: "k0", K: 3, After: first.Next}); !errors.Is(err, ErrInvalid) {
+	if _, err := c.Search(ctx, db.Query{To: "image", Key: "k0", K: 3, After: first.Next}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("a cursor of another target: %v", err)
 	}
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30}})
-	if _, err := c.Search(ctx, Query{To: "text", Key: "k0", K: 3, After: first.Next}); !errors.Is(err, ErrInvalid) {
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 30}})
+	if _, err := c.Search(ctx, db.Query{To: "text", Key: "k0", K: 3, After: first.Next}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("a cursor of another space: %v", err)
 	}
 }
 
 // A bulk load that cannot be stored leaves all views as they were.
 func TestFailedBulkLoadOfViews(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	mem := vfs.NewMem()
 	broken := false
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, store.IngestName) {
-			return errInjected
+			return dbkit.ErrInjected
 		}
 		return nil
 	}))
 	w := &world{t: t, fs: fsys}
-	w.d = mustOpen(t, "db", &Options{FS: fsys})
+	w.d = dbkit.MustOpen(t, "db", &db.Options{FS: fsys})
 	defer func() { w.d.Close() }()
 	var err error
-	if w.c, err = w.d.CreateCollection(ctx, "main", pairsSchema); err != nil {
+	if w.c, err = w.d.CreateCollection(ctx, "main", dbkit.PairsSchema); err != nil {
 		t.Fatal(err)
 	}
-	other := newWorld(t, pairsSchema, true)
-	items := viewItems(bulkItems+300, 8)
+	other := newWorld(t, dbkit.PairsSchema, true)
+	items := dbkit.ViewItems(bulkItems+300, 8)
 	for _, w := range []*world{w, other} {
 		w.put(items[:300])
-		mustTrain(t, w.c, viewsTraining)
+		dbkit.MustTrain(t, w.c, dbkit.ViewsTraining)
 	}
 	broken = true
 	b := w.d.NewBatch()
 	for _, it := range items[300:] {
 		b.Put(w.c, it)
 	}
-	if err := b.Commit(ctx); !errors.Is(err, errInjected) || errors.Is(err, ErrFailed) {
+	if err := b.Commit(ctx); !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) {
 		t.Fatal(err)
 	}
 	broken = false
@@ -530,21 +510,21 @@ func TestFailedBulkLoadOfViews(t *testing.T) {
 // Views of many codes are loaded in the background; searches give the same answers
 // before, and writers wait for all of them.
 func TestViewsAreLoadedInTheBackground(t *testing.T) {
-	longTest(t)
-	w := newWorld(t, pairsSchema, false)
-	items := pairs(state.LoadAtOnce+2000, synth.Config{Classes: 30, Noise: 30, Seed: 9})
+	dbkit.LongTest(t)
+	w := newWorld(t, dbkit.PairsSchema, false)
+	items := dbkit.Pairs(state.LoadAtOnce+2000, synth.Config{Classes: 30, Noise: 30, Seed: 9})
 	for i, it := range items {
 		if i >= 600 {
 			it.Labels = nil
 		}
 	}
 	w.put(items)
-	opt := TrainOptions{Options: model.Options{
+	opt := db.TrainOptions{Options: model.Options{
 		Bits: 128, Anchors: 300, Views: model.ViewsTarget,
 		Gamma: map[string]float64{"image": 1e-8, "text": 1e-8}, // so that many codes come out
 		Map:   map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
 	}}
-	mustTrain(t, w.c, opt)
+	dbkit.MustTrain(t, w.c, opt)
 	s, err := w.c.Stats()
 	if err != nil {
 		t.Fatal(err)
@@ -554,11 +534,11 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 			t.Fatalf("%+v", v)
 		}
 	}
-	var queries []Query
+	var queries []db.Query
 	for i := range 6 {
-		q := Query{From: "image", To: "text", Vector: items[i].Vectors["image"]}
+		q := db.Query{From: "image", To: "text", Vector: items[i].Vectors["image"]}
 		if i%2 == 1 {
-			q = Query{From: "text", To: "image", Vector: items[i].Vectors["text"]}
+			q = db.Query{From: "text", To: "image", Vector: items[i].Vectors["text"]}
 		}
 		queries = append(queries, q)
 	}
@@ -569,15 +549,15 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 	same := func(when string) {
 		t.Helper()
 		for i, q := range queries {
-			if got, err := w.c.Search(ctx, q); err != nil || !sameHits(got.Hits, want[i].Hits) {
+			if got, err := w.c.Search(ctx, q); err != nil || !oracle.SameHits(got.Hits, want[i].Hits) {
 				t.Errorf("%s: query %d: %v, not %v, %v", when, i, got, want[i], err)
 			}
 		}
 	}
 	w.reopen()
 	same("at once")
-	w.put([]*Item{{Key: "far", Vectors: map[string][]float32{"text": {9, 9, 9, 9, 9}}}})
-	for set := range w.d.state.Current.Load().Sets() {
+	w.put([]*db.Item{{Key: "far", Vectors: map[string][]float32{"text": {9, 9, 9, 9, 9}}}})
+	for set := range db.State(w.d).Current.Load().Sets() {
 		if set.Table == nil {
 			t.Errorf("view %d was not waited for", set.Target)
 		}
@@ -597,10 +577,10 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, w.d)
+	dbkit.MustClose(t, w.d)
 	budget := (s.Views[0].IndexBytes + s.Views[1].IndexBytes) * 3 / 4
-	w.d = mustOpen(t, "db", &Options{FS: w.fs, IndexCacheBytes: budget})
-	w.c = mustCollection(t, w.d, "main")
+	w.d = dbkit.MustOpen(t, "db", &db.Options{FS: w.fs, IndexCacheBytes: budget})
+	w.c = dbkit.MustCollection(t, w.d, "main")
 	if err := w.d.WaitForIndex(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -612,36 +592,36 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 
 // The modalities that a byte cannot number have no views.
 func TestTooManyModalitiesForViews(t *testing.T) {
-	d := mustOpen(t, t.TempDir(), nil)
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	defer d.Close()
-	var schema Schema
-	for i := range MaxModalities {
-		schema.Modalities = append(schema.Modalities, Modality{Name: fmt.Sprint("m", i), Dim: 2})
+	var schema db.Schema
+	for i := range db.MaxModalities {
+		schema.Modalities = append(schema.Modalities, db.Modality{Name: fmt.Sprint("m", i), Dim: 2})
 	}
 	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, last := range []int{MaxModalities - 2, MaxModalities - 1} {
-		var items []*Item
+	for _, last := range []int{db.MaxModalities - 2, db.MaxModalities - 1} {
+		var items []*db.Item
 		for i := range 20 {
 			x := []float32{float32(i % 3), float32(i)}
-			items = append(items, &Item{
+			items = append(items, &db.Item{
 				Key: fmt.Sprint(i), Labels: []string{fmt.Sprint(i % 3)},
 				Vectors: map[string][]float32{"m3": x, fmt.Sprint("m", last): x},
 			})
 		}
 		putAll(t, c, items)
-		opt := TrainOptions{Options: model.Options{Bits: 16, Views: model.ViewsTarget}}
+		opt := db.TrainOptions{Options: model.Options{Bits: 16, Views: model.ViewsTarget}}
 		if last > record.MaxTargetModality {
-			if _, err := c.Train(ctx, opt); !errors.Is(err, ErrInvalid) {
+			if _, err := c.Train(ctx, opt); !errors.Is(err, db.ErrInvalid) {
 				t.Errorf("view %d: %v", last+1, err)
 			}
 			opt.Views = model.ViewsShared
 		}
-		mustTrain(t, c, opt)
-		checkCodes(t, c, allItems(t, c))
-		if _, err := c.Search(ctx, Query{To: fmt.Sprint("m", last), Key: "3"}); err != nil {
+		dbkit.MustTrain(t, c, opt)
+		checkCodes(t, c, dbkit.AllItems(t, c))
+		if _, err := c.Search(ctx, db.Query{To: fmt.Sprint("m", last), Key: "3"}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -651,20 +631,20 @@ func TestTooManyModalitiesForViews(t *testing.T) {
 func TestCountersMustFitTheSpace(t *testing.T) {
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
 		mem := vfs.NewCrashableMem()
-		d := mustOpen(t, "db", &Options{FS: mem})
-		c, err := d.CreateCollection(ctx, "main", pairsSchema)
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: mem})
+		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
 		if err != nil {
 			t.Fatal(err)
 		}
-		putAll(t, c, viewItems(60, 6))
-		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}})
-		want := allItems(t, c)
-		key := codec.CollectionKey(codec.KindCounters, c.id)
-		b, err := record.Get(d.state.Engine.DB, key)
+		putAll(t, c, dbkit.ViewItems(60, 6))
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}})
+		want := dbkit.AllItems(t, c)
+		key := codec.CollectionKey(codec.KindCounters, db.Inside(c).ID)
+		b, err := record.Get(db.State(d).Engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustClose(t, d)
+		dbkit.MustClose(t, d)
 		n, err := codec.DecodeCounters(b)
 		if err != nil {
 			t.Fatal(err)
@@ -690,17 +670,18 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 			"no views":      {change(func(s *codec.SpaceCounters) { s.Sets = nil }), false},
 			"a view more":   {change(func(s *codec.SpaceCounters) { s.Sets = append(s.Sets, codec.CodeCounters{View: 77}) }), false},
 		} {
-			opts := (&Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}).withDefaults()
-			kv, err := store.Open(opts.FS.PathJoin("db", store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
+			opts := &db.Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}
+			cfg := db.StoreConfig(opts)
+			kv, err := store.Open(opts.FS.PathJoin("db", store.StoreName), cfg, store.NewLog(cfg.Signals), false)
 			if err == nil {
 				err = errors.Join(kv.Set(key, tc.value, pebble.Sync), kv.Close())
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := Open("db", &opts.Options)
+			d, err := db.Open("db", opts)
 			if !tc.good {
-				if !errors.Is(err, ErrCorrupt) {
+				if !errors.Is(err, db.ErrCorrupt) {
 					t.Errorf("%v, %s: %v", views, what, err)
 				}
 				continue
@@ -708,10 +689,10 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v, %s: %v", views, what, err)
 			}
-			if diff := cmp.Diff(want, allItems(t, mustCollection(t, d, "main"))); diff != "" {
+			if diff := cmp.Diff(want, dbkit.AllItems(t, dbkit.MustCollection(t, d, "main"))); diff != "" {
 				t.Errorf("%v, %s: %s", views, what, diff)
 			}
-			mustClose(t, d)
+			dbkit.MustClose(t, d)
 		}
 	}
 }

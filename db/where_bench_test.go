@@ -1,17 +1,20 @@
-package db
+package db_test
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
 // benchFiltered makes a collection of n items with labels and fields.
-func benchFiltered(b *testing.B, n int) *Collection {
-	d := mustOpen(b, b.TempDir(), &Options{NoSync: true})
-	b.Cleanup(func() { mustClose(b, d) })
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64, Fields: []Field{
-		{"year", Int, true}, {"price", Float, true}, {"maker", String, true}, {"sku", String, true}, {"new", Bool, true},
+func benchFiltered(b *testing.B, n int) *db.Collection {
+	d := dbkit.MustOpen(b, b.TempDir(), &db.Options{NoSync: true})
+	b.Cleanup(func() { dbkit.MustClose(b, d) })
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64, Fields: []db.Field{
+		{"year", db.Int, true}, {"price", db.Float, true}, {"maker", db.String, true}, {"sku", db.String, true}, {"new", db.Bool, true},
 	}})
 	if err != nil {
 		b.Fatal(err)
@@ -32,12 +35,12 @@ func benchFiltered(b *testing.B, n int) *Collection {
 	return c
 }
 
-func benchItem(r *rand.Rand, i int) *Item {
+func benchItem(r *rand.Rand, i int) *db.Item {
 	code := make([]byte, 8)
 	for j := range code {
 		code[j] = byte(r.Uint32())
 	}
-	return &Item{
+	return &db.Item{
 		Key: fmt.Sprint("item ", i), Code: code, Labels: []string{fmt.Sprint("label ", r.IntN(10))},
 		Fields: map[string]any{
 			"year": 1990 + r.IntN(40), "price": 1000 * r.Float64(), "maker": fmt.Sprint("maker ", r.IntN(100)),
@@ -74,7 +77,7 @@ func BenchmarkWhere(b *testing.B) {
 	})
 	b.Run("search", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := c.Search(ctx, Query{Code: make([]byte, 8), Where: "label = 'label 3' AND year >= 2010"}); err != nil {
+			if _, err := c.Search(ctx, db.Query{Code: make([]byte, 8), Where: "label = 'label 3' AND year >= 2010"}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -87,15 +90,15 @@ func BenchmarkPutIndexed(b *testing.B) {
 	for _, bc := range []struct {
 		name   string
 		labels bool
-		fields []Field
+		fields []db.Field
 	}{
 		{"plain", false, nil},
 		{"labels", true, nil},
-		{"unindexed", false, []Field{{"year", Int, false}, {"price", Float, false}}},
-		{"int", false, []Field{{"year", Int, true}}},
-		{"float", false, []Field{{"price", Float, true}}},
-		{"string", false, []Field{{"maker", String, true}}},
-		{"unique", false, []Field{{"sku", String, true}}},
+		{"unindexed", false, []db.Field{{"year", db.Int, false}, {"price", db.Float, false}}},
+		{"int", false, []db.Field{{"year", db.Int, true}}},
+		{"float", false, []db.Field{{"price", db.Float, true}}},
+		{"string", false, []db.Field{{"maker", db.String, true}}},
+		{"unique", false, []db.Field{{"sku", db.String, true}}},
 	} {
 		b.Run(bc.name+"/one", func(b *testing.B) { benchPut(b, bc.labels, bc.fields, 1, false) })
 		b.Run(bc.name+"/batch", func(b *testing.B) { benchPut(b, bc.labels, bc.fields, 1000, false) })
@@ -103,10 +106,10 @@ func BenchmarkPutIndexed(b *testing.B) {
 	}
 }
 
-func benchPut(b *testing.B, labels bool, fields []Field, size int, replace bool) {
-	d := mustOpen(b, b.TempDir(), &Options{NoSync: true})
-	b.Cleanup(func() { mustClose(b, d) })
-	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64, Fields: fields})
+func benchPut(b *testing.B, labels bool, fields []db.Field, size int, replace bool) {
+	d := dbkit.MustOpen(b, b.TempDir(), &db.Options{NoSync: true})
+	b.Cleanup(func() { dbkit.MustClose(b, d) })
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64, Fields: fields})
 	if err != nil {
 		b.Fatal(err)
 	}

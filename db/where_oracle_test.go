@@ -1,11 +1,9 @@
-package db
+package db_test
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"math"
-	"math/big"
-	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,20 +12,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/dbtest"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
-// The oracle of filters is an expression and, beside it, a function that looks at
-// an item: whoever draws the one writes down the other.
-type filterCase struct {
-	text  string
-	match func(*Item) bool
-}
-
-var filterSchema = Schema{
-	Modalities: []Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 1}},
-	Fields: []Field{
-		{"note", String, false}, {"n", Int, true}, {"x", Float, true}, {"s", String, true}, {"b", Bool, true}, {"and", Int, true}, {"t", String, true},
+var filterSchema = db.Schema{
+	Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 1}},
+	Fields: []db.Field{
+		{"note", db.String, false}, {"n", db.Int, true}, {"x", db.Float, true}, {"s", db.String, true}, {"b", db.Bool, true}, {"and", db.Int, true}, {"t", db.String, true},
 	},
 }
 
@@ -43,12 +38,12 @@ var (
 	}
 	filterStrings = []string{
 		"", "\x00", "A", "a", "a\x00", "a\x00b", "aa", "b", "it's", `"`, "two\nlines", "\xc2\xa0", "ä", "\U0001F600",
-		strings.Repeat("z", MaxIndexedBytes), strings.Repeat("z", MaxIndexedBytes-1),
+		strings.Repeat("z", db.MaxIndexedBytes), strings.Repeat("z", db.MaxIndexedBytes-1),
 	}
 )
 
-func drawFilterItem(t *rapid.T, codesOnly bool) *Item {
-	it := &Item{Key: fmt.Sprintf("k%d", rapid.IntRange(0, 15).Draw(t, "key"))}
+func drawFilterItem(t *rapid.T, codesOnly bool) *db.Item {
+	it := &db.Item{Key: fmt.Sprintf("k%d", rapid.IntRange(0, 15).Draw(t, "key"))}
 	has := func(what string) bool { return rapid.IntRange(0, 2).Draw(t, what) > 0 }
 	if codesOnly {
 		it.Code = []byte{rapid.Byte().Draw(t, "code"), 7}
@@ -85,57 +80,25 @@ func drawFilterItem(t *rapid.T, codesOnly bool) *Item {
 	return it
 }
 
-var filterOps = map[string]func(sign int) bool{
-	"=": func(s int) bool { return s == 0 }, "!=": func(s int) bool { return s != 0 },
-	"<": func(s int) bool { return s < 0 }, "<=": func(s int) bool { return s <= 0 },
-	">": func(s int) bool { return s > 0 }, ">=": func(s int) bool { return s >= 0 },
-}
-
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// A literal is how a value is typed and how the value of an item compares with it.
-type filterLiteral struct {
-	text    string
-	compare func(v any) int
-}
-
-func drawLiteral(t *rapid.T, field string) filterLiteral {
+// drawLiteral draws how a value of a field is typed.
+func drawLiteral(t *rapid.T, field string) string {
 	switch field {
 	case "n", "and":
 		text := strconv.FormatInt(rapid.SampledFrom(filterInts).Draw(t, "int"), 10)
-		text += rapid.SampledFrom([]string{"", "", ".0", ".5", "e0", "e1", "e-1", "e30"}).Draw(t, "tail")
-		x, ok := new(big.Rat).SetString(text)
-		if !ok {
-			t.Fatal(text)
-		}
-		return filterLiteral{text, func(v any) int { return new(big.Rat).SetInt64(v.(int64)).Cmp(x) }}
+		return text + rapid.SampledFrom([]string{"", "", ".0", ".5", "e0", "e1", "e-1", "e30"}).Draw(t, "tail")
 	case "x":
 		text := strconv.FormatFloat(rapid.SampledFrom(filterFloats).Draw(t, "float"), 'g', -1, 64)
-		text = rapid.SampledFrom([]string{text, text, text, "1e400", "-1e400", "1e-400"}).Draw(t, "odd")
-		x, _ := strconv.ParseFloat(text, 64)
-		return filterLiteral{text, func(v any) int {
-			switch f := v.(float64); {
-			case f < x:
-				return -1
-			case f > x:
-				return 1
-			}
-			return 0
-		}}
+		return rapid.SampledFrom([]string{text, text, text, "1e400", "-1e400", "1e-400"}).Draw(t, "odd")
 	case "s", "t":
-		s := rapid.OneOf(rapid.SampledFrom(filterStrings), rapid.StringN(0, 5, -1), rapid.Just(strings.Repeat("z", 3000))).Draw(t, "string")
-		return filterLiteral{quoted(s), func(v any) int { return bytes.Compare([]byte(v.(string)), []byte(s)) }}
+		return quoted(rapid.OneOf(rapid.SampledFrom(filterStrings), rapid.StringN(0, 5, -1), rapid.Just(strings.Repeat("z", 3000))).Draw(t, "string"))
 	}
-	b := rapid.Bool().Draw(t, "bool")
-	return filterLiteral{rapid.SampledFrom([]string{fmt.Sprint(b), strings.ToUpper(fmt.Sprint(b))}).Draw(t, "case"), func(v any) int {
-		if v.(bool) == b {
-			return 0
-		}
-		return 1
-	}}
+	text := fmt.Sprint(rapid.Bool().Draw(t, "bool"))
+	return rapid.SampledFrom([]string{text, strings.ToUpper(text)}).Draw(t, "case")
 }
 
-func drawFilter(t *rapid.T, depth int, codesOnly bool) filterCase {
+func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 	what := rapid.IntRange(0, 9).Draw(t, "what")
 	if depth == 0 {
 		what %= 7
@@ -143,60 +106,57 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) filterCase {
 	switch what {
 	case 0:
 		if codesOnly {
-			return filterCase{"label != 'a'", func(it *Item) bool { return !slices.Contains(it.Labels, "a") }}
+			return "label != 'a'"
 		}
-		m := rapid.SampledFrom([]string{"image", "text"}).Draw(t, "modality")
-		return filterCase{"has(" + m + ")", func(it *Item) bool { return it.Vectors[m] != nil }}
+		return "has(" + rapid.SampledFrom([]string{"image", "text"}).Draw(t, "modality") + ")"
 	case 1, 2:
 		l := rapid.SampledFrom(append(slices.Clone(filterLabels), "unknown")).Draw(t, "label")
 		other := rapid.SampledFrom(filterLabels).Draw(t, "other label")
 		switch rapid.IntRange(0, 2).Draw(t, "label op") {
 		case 0:
-			return filterCase{"label = " + quoted(l), func(it *Item) bool { return slices.Contains(it.Labels, l) }}
+			return "label = " + quoted(l)
 		case 1:
-			return filterCase{"label != " + quoted(l), func(it *Item) bool { return !slices.Contains(it.Labels, l) }}
+			return "label != " + quoted(l)
 		}
-		return filterCase{"label IN (" + quoted(l) + "," + quoted(other) + ")", func(it *Item) bool {
-			return slices.Contains(it.Labels, l) || slices.Contains(it.Labels, other)
-		}}
+		return "label IN (" + quoted(l) + "," + quoted(other) + ")"
 	case 3, 4, 5, 6:
 		field := rapid.SampledFrom([]string{"n", "x", "s", "t", "b", "and"}).Draw(t, "field")
 		name := field
 		if field == "and" {
 			name = `"and"`
 		}
-		lit := drawLiteral(t, field)
+		literal := drawLiteral(t, field)
 		if rapid.IntRange(0, 4).Draw(t, "in") == 0 {
-			other := drawLiteral(t, field)
-			return filterCase{name + " in (" + lit.text + " , " + other.text + ")", func(it *Item) bool {
-				v, ok := it.Fields[field]
-				return ok && (lit.compare(v) == 0 || other.compare(v) == 0)
-			}}
+			return name + " in (" + literal + " , " + drawLiteral(t, field) + ")"
 		}
 		ops := []string{"=", "!="}
 		if field != "b" {
 			ops = []string{"=", "!=", "<", "<=", ">", ">="}
 		}
-		op := rapid.SampledFrom(ops).Draw(t, "op")
-		return filterCase{name + op + lit.text, func(it *Item) bool {
-			v, ok := it.Fields[field]
-			return ok && filterOps[op](lit.compare(v))
-		}}
+		return name + rapid.SampledFrom(ops).Draw(t, "op") + literal
 	case 7:
-		x := drawFilter(t, depth-1, codesOnly)
-		return filterCase{"NOT (" + x.text + ")", func(it *Item) bool { return !x.match(it) }}
+		return "NOT (" + drawFilter(t, depth-1, codesOnly) + ")"
 	}
 	a, b := drawFilter(t, depth-1, codesOnly), drawFilter(t, depth-1, codesOnly)
 	if what == 8 {
-		return filterCase{"(" + a.text + ") and (" + b.text + ")", func(it *Item) bool { return a.match(it) && b.match(it) }}
+		return "(" + a + ") and (" + b + ")"
 	}
-	return filterCase{"(" + a.text + ") OR (" + b.text + ")", func(it *Item) bool { return a.match(it) || b.match(it) }}
+	return "(" + a + ") OR (" + b + ")"
+}
+
+// matching returns a function that looks whether a filter is true for an item.
+func matching(t fataler, filter string) func(*db.Item) bool {
+	is, err := oracle.Where(filter, nil, filterSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
 }
 
 // Whatever was put, merged, deleted and reopened, filters find what a look at every
 // item finds.
 func TestFiltersAgainstTheOracle(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, codesOnly := range []bool{false, true} {
 		t.Run(fmt.Sprintf("codesOnly=%v", codesOnly), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkFilters(t, codesOnly) })
@@ -205,8 +165,8 @@ func TestFiltersAgainstTheOracle(t *testing.T) {
 }
 
 func checkFilters(t *rapid.T, codesOnly bool) {
-	opts := &Options{FS: vfs.NewMem(), NoSync: true}
-	d, err := Open("db", opts)
+	opts := &db.Options{FS: vfs.NewMem(), NoSync: true}
+	d, err := db.Open("db", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +179,6 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &oracle{items: map[string]*Item{}}
 	for range rapid.IntRange(1, 12).Draw(t, "steps") {
 		switch op := rapid.IntRange(0, 9).Draw(t, "op"); {
 		case op <= 6: // a batch may touch a key several times
@@ -229,40 +188,31 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 				switch rapid.IntRange(0, 5).Draw(t, "change") {
 				case 0:
 					b.Delete(c, it.Key)
-					o.delete(it.Key)
 				case 1, 2:
 					b.Merge(c, it)
-					o.merge(it)
 				default:
 					b.Put(c, it)
-					o.put(it)
 				}
 			}
 			if err := b.Commit(ctx); err != nil {
 				t.Fatal(err)
 			}
 		case op == 7:
-			f := drawFilter(t, 2, codesOnly)
-			want := 0
-			for _, key := range slices.Clone(o.order) {
-				if f.match(o.items[key]) {
-					o.delete(key)
-					want++
-				}
-			}
-			if n, err := c.DeleteWhere(ctx, f.text); err != nil || n != want {
-				t.Fatalf("delete where %s: %d, %v, want %d", f.text, n, err, want)
-			}
+			deleteFiltered(t, c, drawFilter(t, 2, codesOnly))
 		default:
 			if err := d.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if d, err = Open("db", opts); err != nil {
+			if d, err = db.Open("db", opts); err != nil {
 				t.Fatal(err)
 			}
 			if c, err = d.Collection("main"); err != nil {
 				t.Fatal(err)
 			}
+		}
+		o, err := dbtest.NewOracle(ctx, c)
+		if err != nil {
+			t.Fatal(err)
 		}
 		for range 3 {
 			checkFilter(t, c, o, drawFilter(t, 3, codesOnly), codesOnly)
@@ -270,81 +220,66 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 	}
 }
 
-func checkFilter(t *rapid.T, c *Collection, o *oracle, f filterCase, codesOnly bool) {
-	var want []string
-	for _, key := range o.order {
-		if f.match(o.items[key]) {
-			want = append(want, key)
-		}
-	}
-	var got []string
-	for it, err := range c.ItemsWhere(ctx, f.text) {
+// deleteFiltered deletes what a filter finds, and nothing else.
+func deleteFiltered(t *rapid.T, c *db.Collection, filter string) {
+	is := matching(t, filter)
+	var left []string
+	deleted := 0
+	for it, err := range c.Items(ctx) {
 		if err != nil {
-			t.Fatalf("%s: %v", f.text, err)
+			t.Fatal(err)
 		}
-		got = append(got, it.Key)
-		if len(it.Fields) != len(o.items[it.Key].Fields) {
-			t.Fatalf("item %s is not whole", it.Key)
+		if is(it) {
+			deleted++
+		} else {
+			left = append(left, it.Key)
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Fatalf("%s: items %v, want %v", f.text, got, want)
+	if n, err := c.DeleteWhere(ctx, filter); err != nil || n != deleted {
+		t.Fatalf("delete where %s: %d, %v, want %d", filter, n, err, deleted)
 	}
-	if n, err := c.CountWhere(ctx, f.text); err != nil || n != len(want) {
-		t.Fatalf("%s: count %d, %v, want %d", f.text, n, err, len(want))
+	for it, err := range c.Items(ctx) {
+		if err != nil || len(left) == 0 || it.Key != left[0] {
+			t.Fatalf("delete where %s: %v, %v, want %v", filter, it, err, left)
+		}
+		left = left[1:]
+	}
+	if len(left) > 0 {
+		t.Fatalf("delete where %s: %v are gone", filter, left)
+	}
+}
+
+func checkFilter(t *rapid.T, c *db.Collection, o *dbtest.Oracle, filter string, codesOnly bool) {
+	if err := o.CheckWhere(ctx, filter); err != nil {
+		t.Fatal(err)
+	}
+	want, err := o.Items(filter)
+	if err != nil {
+		t.Fatal(err)
 	}
 	limit := rapid.IntRange(1, 20).Draw(t, "limit")
-	if n, err := c.CountUpTo(ctx, limit, f.text); err != nil || n != min(limit, len(want)) {
-		t.Fatalf("%s: count up to %d: %d, %v, want %d", f.text, limit, n, err, len(want))
+	if n, err := c.CountUpTo(ctx, limit, filter); err != nil || n != min(limit, len(want)) {
+		t.Fatalf("%s: count up to %d: %d, %v, want %d", filter, limit, n, err, len(want))
 	}
 	if !codesOnly {
 		return
 	}
-	q := Query{Code: []byte{rapid.Byte().Draw(t, "query"), 7}, K: rapid.IntRange(1, 10).Draw(t, "k"), Where: f.text}
-	var distances []int
-	for _, key := range want {
-		distances = append(distances, bits.OnesCount8(o.items[key].Code[0]^q.Code[0]))
-	}
-	slices.Sort(distances)
-	radius := rapid.IntRange(0, 8).Draw(t, "radius")
-	within, _ := slices.BinarySearch(distances, radius+1)
-	for _, r := range []int{-1, radius} {
-		var res *Result
-		var err error
-		expect := distances[:min(q.K, len(distances))]
-		if r < 0 {
-			res, err = c.Search(ctx, q)
-		} else {
-			res, err = firstWithin(c, q, r)
-			expect = distances[:min(q.K, within)]
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := make([]int, 0, len(res.Hits))
-		for _, h := range res.Hits {
-			it := o.items[h.Key]
-			if !f.match(it) || bits.OnesCount8(it.Code[0]^q.Code[0]) != h.Distance {
-				t.Fatalf("%s: hit %+v", f.text, h)
-			}
-			found = append(found, h.Distance)
-		}
-		if !slices.Equal(found, expect) || r >= 0 && res.Total != within {
-			t.Fatalf("%s, k = %d, radius %d: distances %v of %d, want %v of %d", f.text, q.K, r, found, res.Total, expect, within)
-		}
+	q := db.Query{Code: []byte{rapid.Byte().Draw(t, "query"), 7}, K: rapid.IntRange(1, 10).Draw(t, "k"), Where: filter}
+	if err := errors.Join(o.CheckSearch(ctx, q), o.CheckRadius(ctx, q, rapid.IntRange(0, 8).Draw(t, "radius"))); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // Sets of rows are cut into containers of 65,536; this goes over several, some
 // of which lack what others have.
 func TestFiltersOverManyContainers(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	n := 70_000 // more than the rows of one container
-	if *everyFault {
+	if *dbkit.EveryFault {
 		n = 150_000 // of two
 	}
-	opts := &Options{FS: vfs.NewMem(), NoSync: true}
-	d := mustOpen(t, "db", opts)
+	opts := &db.Options{FS: vfs.NewMem(), NoSync: true}
+	d := dbkit.MustOpen(t, "db", opts)
 	defer func() { d.Close() }()
 	schema := filterSchema
 	schema.Modalities, schema.Bits = nil, 8
@@ -353,9 +288,9 @@ func TestFiltersOverManyContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := seed.Rand(t, 1, 2)
-	items := make([]*Item, n) // by row; nil: deleted
-	draw := func(i int) *Item {
-		it := &Item{Key: fmt.Sprint("k", i), Code: []byte{byte(r.IntN(256))}, Fields: map[string]any{}}
+	items := make([]*db.Item, n) // by row; nil: deleted
+	draw := func(i int) *db.Item {
+		it := &db.Item{Key: fmt.Sprint("k", i), Code: []byte{byte(r.IntN(256))}, Fields: map[string]any{}}
 		for j, l := range filterLabels {
 			if r.IntN(3+100*j) == 0 {
 				it.Labels = append(it.Labels, l)
@@ -376,7 +311,7 @@ func TestFiltersOverManyContainers(t *testing.T) {
 		it.Fields["and"] = int64(i % 4)
 		return it
 	}
-	commit := func(b *Batch) {
+	commit := func(b *db.Batch) {
 		if err := b.Commit(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -404,44 +339,43 @@ func TestFiltersOverManyContainers(t *testing.T) {
 			}
 		}
 		commit(b)
-		mustClose(t, d)
-		d = mustOpen(t, "db", opts)
-		c = mustCollection(t, d, "main")
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", opts)
+		c = dbkit.MustCollection(t, d, "main")
 	}
-	count := func(f filterCase) (n int) {
+	count := func(filter string) (n int) {
+		is := matching(t, filter)
 		for _, it := range items {
-			if it != nil && f.match(it) {
+			if it != nil && is(it) {
 				n++
 			}
 		}
 		return n
 	}
-	filters := rapid.Custom(func(t *rapid.T) filterCase { return drawFilter(t, 3, true) })
+	filters := rapid.Custom(func(t *rapid.T) string { return drawFilter(t, 3, true) })
 	first := int(seed.From(t, 0))
 	for s := range 40 {
 		f := filters.Example(first + s)
 		want := count(f)
-		got, err := c.CountWhere(ctx, f.text)
+		got, err := c.CountWhere(ctx, f)
 		if err != nil || got != want {
-			t.Fatalf("%s: %d, %v, want %d", f.text, got, err, want)
+			t.Fatalf("%s: %d, %v, want %d", f, got, err, want)
 		}
-		res, err := firstWithin(c, Query{Code: []byte{7}, Where: f.text, K: 5}, 8)
+		res, err := dbkit.FirstWithin(c, db.Query{Code: []byte{7}, Where: f, K: 5}, 8)
 		if err != nil || res.Total != want || len(res.Hits) != min(5, want) {
-			t.Fatalf("%s: %+v, %v, want %d", f.text, res, err, want)
+			t.Fatalf("%s: %+v, %v, want %d", f, res, err, want)
 		}
 	}
-	f := filterCase{`"and" IN (1, 2) OR label = 'a'`, func(it *Item) bool {
-		return it.Fields["and"] == int64(1) || it.Fields["and"] == int64(2) || slices.Contains(it.Labels, "a")
-	}}
-	before := count(filterCase{match: func(*Item) bool { return true }})
-	deleted, err := c.DeleteWhere(ctx, f.text)
+	f := `"and" IN (1, 2) OR label = 'a'`
+	before := count("")
+	deleted, err := c.DeleteWhere(ctx, f)
 	if err != nil || deleted != count(f) {
 		t.Fatalf("deleted %d, %v, want %d", deleted, err, count(f))
 	}
 	if left, err := c.CountWhere(ctx, ""); err != nil || left != before-deleted {
 		t.Errorf("%d left, %v", left, err)
 	}
-	if left, err := c.CountWhere(ctx, f.text); err != nil || left != 0 {
+	if left, err := c.CountWhere(ctx, f); err != nil || left != 0 {
 		t.Errorf("%d of them left, %v", left, err)
 	}
 }

@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"context"
@@ -8,20 +8,22 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 func TestWhereRefuses(t *testing.T) {
-	d, c := openPairs(t) // of which year is indexed
-	if _, err := c.Put(ctx, &Item{Key: "k", Labels: []string{"a"}}); err != nil {
+	d, c := dbkit.OpenPairs(t) // of which year is indexed
+	if _, err := c.Put(ctx, &db.Item{Key: "k", Labels: []string{"a"}}); err != nil {
 		t.Fatal(err)
 	}
-	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 8, Fields: []Field{{"size", Int, false}}})
+	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 8, Fields: []db.Field{{"size", db.Int, false}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
-		c      *Collection
+		c      *db.Collection
 		where  string
 		column int
 		says   string
@@ -37,12 +39,12 @@ func TestWhereRefuses(t *testing.T) {
 		{c, strings.Repeat("(", 1<<20), 1, "bytes are too many"},
 	} {
 		for what, err := range map[string]error{
-			"count":  second(tc.c.CountWhere(ctx, tc.where)),
-			"delete": second(tc.c.DeleteWhere(ctx, tc.where)),
+			"count":  dbkit.Second(tc.c.CountWhere(ctx, tc.where)),
+			"delete": dbkit.Second(tc.c.DeleteWhere(ctx, tc.where)),
 			"items":  firstError(tc.c, ctx, tc.where),
 		} {
-			var we *WhereError
-			if !errors.As(err, &we) || !errors.Is(err, ErrInvalid) || we.Column != tc.column || !strings.Contains(err.Error(), tc.says) {
+			var we *db.WhereError
+			if !errors.As(err, &we) || !errors.Is(err, db.ErrInvalid) || we.Column != tc.column || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%s %.40q: %v", what, tc.where, err)
 			}
 			if s := fmt.Sprint(err); !strings.HasPrefix(s, fmt.Sprintf("fddhdb: invalid argument: where: column %d: ", tc.column)) {
@@ -51,14 +53,14 @@ func TestWhereRefuses(t *testing.T) {
 		}
 	}
 	mustPutAndTrain(t, c)
-	var we *WhereError
-	if _, err := c.Search(ctx, Query{Key: "k1", Where: "year"}); !errors.As(err, &we) || we.Column != 5 {
+	var we *db.WhereError
+	if _, err := c.Search(ctx, db.Query{Key: "k1", Where: "year"}); !errors.As(err, &we) || we.Column != 5 {
 		t.Errorf("search: %v", err)
 	}
-	if _, err := c.SearchRadius(ctx, Query{Key: "k1", Where: "year"}, 1); !errors.As(err, &we) {
+	if _, err := c.SearchRadius(ctx, db.Query{Key: "k1", Where: "year"}, 1); !errors.As(err, &we) {
 		t.Errorf("search by radius: %v", err)
 	}
-	e := Evaluation{Queries: map[string][][]float32{"text": {{1, 2, 3, 4, 5}}}, Labels: [][]string{{"a"}}, Where: "year"}
+	e := db.Evaluation{Queries: map[string][][]float32{"text": {{1, 2, 3, 4, 5}}}, Labels: [][]string{{"a"}}, Where: "year"}
 	if _, err := c.Evaluate(ctx, e); !errors.As(err, &we) {
 		t.Errorf("evaluate: %v", err)
 	}
@@ -68,45 +70,45 @@ func TestWhereRefuses(t *testing.T) {
 	cctx, cancel := context.WithCancel(ctx)
 	cancel()
 	for what, err := range map[string]error{
-		"count":  second(c.CountWhere(cctx, "label = 'a'")),
-		"delete": second(c.DeleteWhere(cctx, "label = 'a'")),
+		"count":  dbkit.Second(c.CountWhere(cctx, "label = 'a'")),
+		"delete": dbkit.Second(c.DeleteWhere(cctx, "label = 'a'")),
 		"items":  firstError(c, cctx, "label = 'a'"),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s, cancelled: %v", what, err)
 		}
 	}
-	mustClose(t, d)
+	dbkit.MustClose(t, d)
 	for what, err := range map[string]error{
-		"count":  second(c.CountWhere(ctx, "label = 'a'")),
-		"delete": second(c.DeleteWhere(ctx, "label = 'a'")),
+		"count":  dbkit.Second(c.CountWhere(ctx, "label = 'a'")),
+		"delete": dbkit.Second(c.DeleteWhere(ctx, "label = 'a'")),
 		"items":  firstError(c, ctx, "label = 'a'"),
 	} {
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, db.ErrClosed) {
 			t.Errorf("%s, closed: %v", what, err)
 		}
 	}
 }
 
-func firstError(c *Collection, ctx context.Context, where string) error {
+func firstError(c *db.Collection, ctx context.Context, where string) error {
 	for _, err := range c.ItemsWhere(ctx, where) {
 		return err
 	}
 	return nil
 }
 
-func mustPutAndTrain(t *testing.T, c *Collection) {
+func mustPutAndTrain(t *testing.T, c *db.Collection) {
 	t.Helper()
-	putAll(t, c, pairs(40, synth.Config{}))
-	mustTrain(t, c, TrainOptions{})
+	putAll(t, c, dbkit.Pairs(40, synth.Config{}))
+	dbkit.MustTrain(t, c, db.TrainOptions{})
 }
 
 // A deletion that finds nothing commits nothing; one that finds something is a
 // commit of its own and leaves readers what they have.
 func TestDeleteWhere(t *testing.T) {
-	d, c := openCodes(t)
+	d, c := dbkit.OpenCodes(t)
 	for i := range 10 {
-		if _, err := c.Put(ctx, &Item{Key: fmt.Sprint(i), Code: []byte{1, 2}, Labels: []string{fmt.Sprint(i % 2)}}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{1, 2}, Labels: []string{fmt.Sprint(i % 2)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,7 +140,7 @@ func TestDeleteWhere(t *testing.T) {
 	if n, _ := c.Count(); seen != 5 || n != 5 {
 		t.Errorf("%d seen, %d left", seen, n)
 	}
-	var we *WhereError
+	var we *db.WhereError
 	if n, err := c.DeleteWhere(ctx, ""); n != 0 || !errors.As(err, &we) || !strings.Contains(err.Error(), "NOT label = ''") {
 		t.Errorf("an empty expression: %d deleted, %v", n, err)
 	}
@@ -152,12 +154,12 @@ func TestDeleteWhere(t *testing.T) {
 
 // Every filter sees the items of one state, whatever is being written.
 func TestFiltersSeeOneState(t *testing.T) {
-	d, c := openCodes(t)
+	d, c := dbkit.OpenCodes(t)
 	const n = 50
 	put := func(label string) error {
 		b := d.NewBatch()
 		for i := range n {
-			b.Put(c, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 1}, Labels: []string{label}})
+			b.Put(c, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 1}, Labels: []string{label}})
 		}
 		return b.Commit(ctx)
 	}
@@ -179,7 +181,7 @@ func TestFiltersSeeOneState(t *testing.T) {
 					"label IN ('a','b')": func(n int) bool { return n == 50 },
 					"NOT label = 'a'":    func(n int) bool { return n == 0 || n == 50 },
 				} {
-					r, err := firstWithin(c, Query{Code: []byte{0, 1}, Where: where, K: 100}, 16)
+					r, err := dbkit.FirstWithin(c, db.Query{Code: []byte{0, 1}, Where: where, K: 100}, 16)
 					if err != nil || !ok(r.Total) || len(r.Hits) != r.Total {
 						t.Errorf("%s: %d, %v", where, r.Total, err)
 						return
@@ -199,14 +201,14 @@ func TestFiltersSeeOneState(t *testing.T) {
 
 // Evaluate ranks what matches only.
 func TestEvaluateWhere(t *testing.T) {
-	_, c := openPairs(t)
+	_, c := dbkit.OpenPairs(t)
 	mustPutAndTrain(t, c)
-	items := allItems(t, c)
-	e := Evaluation{Queries: map[string][][]float32{}, Where: "year >= 2000 AND NOT label = 'nothing'"}
+	items := dbkit.AllItems(t, c)
+	e := db.Evaluation{Queries: map[string][][]float32{}, Where: "year >= 2000 AND NOT label = 'nothing'"}
 	matching := 0
 	for i, it := range items {
 		if i%3 == 0 {
-			if _, err := c.Merge(ctx, &Item{Key: it.Key, Fields: map[string]any{"year": 1990 + 20*(i%2)}}); err != nil {
+			if _, err := c.Merge(ctx, &db.Item{Key: it.Key, Fields: map[string]any{"year": 1990 + 20*(i%2)}}); err != nil {
 				t.Fatal(err)
 			}
 			matching += i % 2

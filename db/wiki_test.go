@@ -1,4 +1,4 @@
-package db
+package db_test
 
 import (
 	"math"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -44,20 +46,20 @@ func sharedSet(t testing.TB, set, part string) (vectors map[string][][]float32, 
 }
 
 // openShared makes a database of the training part of a real data set.
-func openShared(t testing.TB, set string) *Collection {
+func openShared(t testing.TB, set string) *db.Collection {
 	t.Helper()
 	vectors, labels := sharedSet(t, set, "train")
-	d := mustOpen(t, t.TempDir(), nil)
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
 	t.Cleanup(func() { d.Close() })
-	c, err := d.CreateCollection(ctx, "main", Schema{Modalities: []Modality{
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{
 		{Name: "image", Dim: len(vectors["image"][0])}, {Name: "text", Dim: len(vectors["text"][0])},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var items []*Item
+	var items []*db.Item
 	for i := range labels {
-		items = append(items, &Item{Key: strconv.Itoa(i), Labels: labels[i], Vectors: map[string][]float32{
+		items = append(items, &db.Item{Key: strconv.Itoa(i), Labels: labels[i], Vectors: map[string][]float32{
 			"image": vectors["image"][i], "text": vectors["text"][i],
 		}})
 	}
@@ -66,8 +68,8 @@ func openShared(t testing.TB, set string) *Collection {
 }
 
 // authorsSettings are those of the authors' experiments.
-func authorsSettings(bits int, seed uint64) TrainOptions {
-	return TrainOptions{Options: model.Options{
+func authorsSettings(bits int, seed uint64) db.TrainOptions {
+	return db.TrainOptions{Options: model.Options{
 		Bits: bits, Seed: seed, Anchors: 800,
 		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
 		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
@@ -76,16 +78,16 @@ func authorsSettings(bits int, seed uint64) TrainOptions {
 }
 
 func TestRealSetsRetrieveAsTheReference(t *testing.T) {
-	longTest(t)
+	dbkit.LongTest(t)
 	for _, tc := range []struct {
 		set                      string
 		imageToText, textToImage float64
 	}{{"wiki", .365, .753}, {"ucidigits", .867, .981}} {
 		t.Run(tc.set, func(t *testing.T) {
 			c := openShared(t, tc.set)
-			mustTrain(t, c, authorsSettings(64, 1))
+			dbkit.MustTrain(t, c, authorsSettings(64, 1))
 			vectors, labels := sharedSet(t, tc.set, "query")
-			got, err := c.Evaluate(ctx, Evaluation{Queries: vectors, Labels: labels})
+			got, err := c.Evaluate(ctx, db.Evaluation{Queries: vectors, Labels: labels})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,19 +104,19 @@ func TestRealSetsRetrieveAsTheReference(t *testing.T) {
 func BenchmarkWikiTrain(b *testing.B) {
 	c := openShared(b, "wiki")
 	for b.Loop() {
-		mustTrain(b, c, authorsSettings(64, 1))
+		dbkit.MustTrain(b, c, authorsSettings(64, 1))
 	}
 }
 
 func BenchmarkWikiSearch(b *testing.B) {
 	c := openShared(b, "wiki")
-	mustTrain(b, c, authorsSettings(64, 1))
+	dbkit.MustTrain(b, c, authorsSettings(64, 1))
 	vectors, _ := sharedSet(b, "wiki", "query")
 	for _, pair := range [][2]string{{"image", "text"}, {"text", "image"}} {
 		b.Run(pair[0]+"->"+pair[1], func(b *testing.B) {
 			queries := vectors[pair[0]]
 			for i := 0; b.Loop(); i++ {
-				_, err := c.Search(ctx, Query{From: pair[0], To: pair[1], Vector: queries[i%len(queries)]})
+				_, err := c.Search(ctx, db.Query{From: pair[0], To: pair[1], Vector: queries[i%len(queries)]})
 				if err != nil {
 					b.Fatal(err)
 				}

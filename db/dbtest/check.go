@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -249,6 +250,9 @@ func (o *Oracle) CheckWhere(ctx context.Context, where string, args ...any) erro
 		}
 		if at == len(want) || it.Key != want[at].Key {
 			return fmt.Errorf("dbtest: where %s: item %d of ItemsWhere is %q, which is not the one that comes next", where, at, it.Key)
+		}
+		if !reflect.DeepEqual(it, want[at]) {
+			return fmt.Errorf("dbtest: where %s: ItemsWhere yields %+v, and Items %+v", where, it, want[at])
 		}
 		at++
 	}

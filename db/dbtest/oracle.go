@@ -103,9 +103,9 @@ func (o *Oracle) code(it *db.Item, to string) string {
 // db.Query.Where. args are the values of its placeholders. The items are shared: do not
 // write to them.
 func (o *Oracle) Items(where string, args ...any) ([]*db.Item, error) {
-	match, err := parseWhere(where, args, o.schema)
+	match, err := oracle.Where(where, args, o.schema)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("dbtest: %w", err)
 	}
 	var found []*db.Item
 	for _, it := range o.items {
@@ -161,7 +161,7 @@ func (o *Oracle) answer(ctx context.Context, q *db.Query) (*oracle.Answer, error
 	a := &oracle.Answer{Projection: z, Self: q.Key}
 	for _, it := range found {
 		own := o.code(it, q.To)
-		if own == "" || q.To != "" && !hasModality(it, q.To) || q.ExcludeSelf && it.Key == q.Key {
+		if own == "" || q.To != "" && !oracle.HasModality(it, q.To) || q.ExcludeSelf && it.Key == q.Key {
 			continue
 		}
 		a.Candidates = append(a.Candidates, oracle.Candidate{

@@ -12,6 +12,7 @@ const (
 	parquet = "github.com/parquet-go/parquet-go"
 	minio   = "github.com/minio/minio-go/v7"
 	rapid   = "pgregory.net/rapid"
+	gocmp   = "github.com/google/go-cmp"
 
 	compress = "github.com/klauspost/compress"
 	brotli   = "github.com/andybalholm/brotli"
@@ -31,8 +32,8 @@ var house = plan{
 		// Programs and tests that stand on the whole product.
 		{names{"examples/backup", "examples/neardup", "examples/photos", "examples/quickstart",
 			"examples/service", "examples/stream", "examples/three"}, names{plot}},
-		{names{"db/dbtest", "internal/field", "internal/manpage", "internal/metamorphic",
-			"internal/synth/makeset"}, names{pebble}},
+		{names{"db/dbtest", "db/internal/dbkit", "internal/field", "internal/manpage", "internal/metamorphic",
+			"internal/synth/makeset"}, names{pebble, gocmp}},
 		{names{"cmd/fddhdb/clitest", "db/backup/storetest", "internal/oracle", "internal/seed", "internal/synth",
 			"internal/versity"}, names{minio, rapid}},
 

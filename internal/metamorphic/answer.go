@@ -39,6 +39,10 @@ func (c *collection) find(q *Query, encode func(space db.Space, from string, x [
 	if err := c.start(a, q, encode); err != nil {
 		return nil, err
 	}
+	is, err := q.Where.matcher()
+	if err != nil {
+		return nil, err
+	}
 	matching, having := 0, 0
 	for i, key := range c.order {
 		it := c.items[key]
@@ -46,7 +50,7 @@ func (c *collection) find(q *Query, encode func(space db.Space, from string, x [
 		if c.loose {
 			row = uint32(i) // rows are compared by their order alone
 		}
-		if !q.Where.match(it) || q.To != "" && it.vectors[q.To] == nil || q.Exclude && key == q.Key {
+		if !is(it) || q.To != "" && it.vectors[q.To] == nil || q.Exclude && key == q.Key {
 			continue
 		}
 		if matching++; it.vectors[q.From] != nil {

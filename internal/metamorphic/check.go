@@ -18,6 +18,15 @@ func (h *history) checkAll(*Op) error {
 	return h.checkStaged()
 }
 
+// check is checkAll, and lets others look, too.
+func (h *history) check(*Op) error {
+	err := h.checkAll(nil)
+	if err == nil && h.under != nil {
+		err = h.under(h.d)
+	}
+	return err
+}
+
 // checkWorld compares a state of the database with a world. get returns its
 // collections.
 func (h *history) checkWorld(w *world, get func(string) (*db.Collection, error)) error {

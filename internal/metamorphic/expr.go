@@ -1,12 +1,12 @@
 package metamorphic
 
 import (
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
 // An Expr is a filter. It has a text for the database, and decides about an item of the
@@ -108,69 +108,13 @@ func (e *Expr) valid(s *Schema) bool {
 	return slices.ContainsFunc(s.allFields(), func(f db.Field) bool { return f.Name == e.Field && f.Indexed })
 }
 
-// match reports whether the filter is true of an item.
-func (e *Expr) match(it *item) bool {
-	if e == nil {
-		return true
-	}
-	switch e.Op {
-	case "and":
-		return e.Args[0].match(it) && e.Args[1].match(it)
-	case "or":
-		return e.Args[0].match(it) || e.Args[1].match(it)
-	case "not":
-		return !e.Args[0].match(it)
-	case "has":
-		return it.vectors[e.Field] != nil
-	}
-	if e.Field == "label" {
-		has := slices.ContainsFunc(e.Values, func(l string) bool { return slices.Contains(it.labels, l) })
-		return has == (e.Op != "!=")
-	}
-	v, ok := it.fields[e.Field]
-	if !ok {
-		return false
-	}
-	if e.Op == "in" {
-		return slices.ContainsFunc(e.Values, func(text string) bool { return compare(v, text) == 0 })
-	}
-	c := compare(v, e.Values[0])
-	switch e.Op {
-	case "=":
-		return c == 0
-	case "!=":
-		return c != 0
-	case "<":
-		return c < 0
-	case "<=":
-		return c <= 0
-	case ">":
-		return c > 0
-	}
-	return c >= 0
-}
+// everything is a schema with all fields and modalities that collections may have.
+var everything = db.Schema{Fields: slices.Concat(fields, moreFields)}
 
-// compare compares a value of a field with a literal.
-func compare(v any, text string) int {
-	switch v := v.(type) {
-	case int64:
-		x, _ := new(big.Rat).SetString(text)
-		return new(big.Rat).SetInt64(v).Cmp(x)
-	case float64:
-		switch x, _ := strconv.ParseFloat(text, 64); { // a number that is too large is infinite
-		case v < x:
-			return -1
-		case v > x:
-			return 1
-		}
-		return 0
-	case string:
-		return strings.Compare(v, literal(text))
-	case bool:
-		if v == (text == "true") {
-			return 0
-		}
-		return 1
-	}
-	panic("no such type")
+// matcher returns a function that tells whether the filter is true for an item.
+func (e *Expr) matcher() (func(*item) bool, error) {
+	is, err := oracle.Where(e.String(), nil, everything)
+	return func(it *item) bool {
+		return is(&db.Item{Vectors: it.vectors, Labels: it.labels, Fields: it.fields})
+	}, err
 }

@@ -12,6 +12,9 @@ type Profile struct {
 	Lanes bool // often operations in several goroutines
 	Bulk  bool // thousands of items at once
 	Disk  bool // the database is in a folder of the operating system
+
+	// Spaces: learned collections and their spaces, of one database and no copy.
+	Spaces bool
 }
 
 // A generator draws a program. It knows what the program asks for, not what comes of
@@ -123,7 +126,11 @@ func (g *generator) options() Options {
 
 // life returns an operation on the whole database.
 func (g *generator) life() Op {
-	switch n := g.IntN(80); {
+	ops := 80
+	if g.profile.Spaces {
+		ops = 60
+	}
+	switch n := g.IntN(ops); {
 	case n >= 60:
 		return g.another()
 	case n < 6:
@@ -226,12 +233,16 @@ func (g *generator) together() Op {
 			lane = append(lane, t)
 		case 1, 2:
 			u := g.update(name)
-			u.Grow = false
+			u.Grow, u.N = false, 0
 			lane = append(lane, u)
 		case 3:
 			lane = append(lane, g.reindex(name))
 		}
-		last := Op{Do: pick(g, []string{"compact", "verify", "backup", "checkpoint"})}
+		others := []string{"compact", "verify", "backup", "checkpoint"}
+		if g.profile.Spaces {
+			others = others[:2]
+		}
+		last := Op{Do: pick(g, others)}
 		if last.Do == "checkpoint" {
 			last.Name = g.name("c")
 			last.In, last.IndexOnly = g.part()
@@ -250,6 +261,14 @@ func (g *generator) one() Op {
 			op.Import = &Import{}
 		}
 		return op
+	}
+	if g.profile.Spaces {
+		switch n := g.IntN(15); {
+		case n == 0:
+			return Op{Do: "check"}
+		case n < 7:
+			return g.spaceOp()
+		}
 	}
 	switch n := g.IntN(100); {
 	case n < 18:

@@ -8,7 +8,7 @@ import (
 )
 
 func (g *generator) schema() *Schema {
-	if g.chance(2) {
+	if !g.profile.Spaces && g.chance(2) {
 		return &Schema{Bits: pick(g, []int{8, 16, 64, 64, 136, 256, 4096})}
 	}
 	s := &Schema{Modalities: []db.Modality{{Name: "image", Dim: 4 + g.IntN(5)}}}

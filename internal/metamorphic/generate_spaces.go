@@ -38,7 +38,11 @@ func (g *generator) train(name string) Op {
 }
 
 func (g *generator) update(name string) Op {
-	return Op{Do: "update", In: name, Space: g.space(name), Teacher: pick(g, []string{"", "labels", "modality", "self"}), Grow: g.chance(3)}
+	op := Op{Do: "update", In: name, Space: g.space(name), Teacher: pick(g, []string{"", "labels", "modality", "self"}), Grow: g.chance(3)}
+	if g.profile.Spaces && !op.Grow && g.chance(6) { // one that grows labels has made a revision before
+		op.N = 1 + g.IntN(4)
+	}
+	return op
 }
 
 func (g *generator) reindex(name string) Op {

@@ -160,8 +160,19 @@ func (h *history) update(op *Op) error {
 		return err
 	}
 	number := c.numberOf(op.Space)
-	u, err := handle.Update(h.ctx, db.UpdateOptions{Space: number, Teacher: teachers[op.Teacher], GrowLabels: op.Grow})
+	ctx, cancel := context.WithCancel(h.ctx)
+	defer cancel()
+	opt := db.UpdateOptions{Space: number, Teacher: teachers[op.Teacher], GrowLabels: op.Grow}
+	calls := 0
+	opt.Progress = func(string, int64, int64) {
+		if calls++; calls == op.N {
+			cancel()
+		}
+	}
+	u, err := handle.Update(ctx, opt)
 	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return errPassed
 	case c.codesOnly():
 		return expect(err, db.ErrInvalid)
 	case number == noSpace:

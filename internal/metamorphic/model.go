@@ -269,14 +269,17 @@ func (c *collection) delete(key string) bool {
 }
 
 // matching returns the keys of the items that match a filter, by row.
-func (c *collection) matching(e *Expr) []string {
-	var keys []string
+func (c *collection) matching(e *Expr) (keys []string, err error) {
+	is, err := e.matcher()
+	if err != nil {
+		return nil, err
+	}
 	for _, key := range c.order {
-		if e.match(c.items[key]) {
+		if is(c.items[key]) {
 			keys = append(keys, key)
 		}
 	}
-	return keys
+	return keys, nil
 }
 
 // equal reports whether two items have the same content.

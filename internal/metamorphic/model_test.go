@@ -25,6 +25,13 @@ func TestExpr(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	x := map[string][]float32{"image": {1, 2}}
+	match := func(e *Expr, it item) bool {
+		is, err := e.matcher()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is(&it)
+	}
 	for i, tc := range []struct {
 		it   item
 		want bool
@@ -35,7 +42,7 @@ func TestExpr(t *testing.T) {
 		{item{vectors: x, labels: []string{"b"}, fields: map[string]any{"n": int64(1)}}, false},
 		{item{vectors: x, labels: []string{"b"}}, false},
 	} {
-		if e.match(&tc.it) != tc.want {
+		if match(e, tc.it) != tc.want {
 			t.Errorf("item %d: %v", i, !tc.want)
 		}
 	}
@@ -43,7 +50,7 @@ func TestExpr(t *testing.T) {
 		t.Error("what can be asked")
 	}
 	lacks := &Expr{Op: "!=", Field: "x", Values: []string{"1"}}
-	if lacks.match(&item{}) || !lacks.match(&item{fields: map[string]any{"x": 1.5}}) {
+	if match(lacks, item{}) || !match(lacks, item{fields: map[string]any{"x": 1.5}}) {
 		t.Error("a comparison with a field that an item lacks is false")
 	}
 }

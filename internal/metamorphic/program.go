@@ -51,7 +51,7 @@ type Op struct {
 	Grow    bool      `json:"grow,omitempty"` // give labels codes, too
 	Back    int       `json:"back,omitempty"` // revisions before the present one
 	Pinned  bool      `json:"pinned,omitempty"`
-	N       int       `json:"n,omitempty"`
+	N       int       `json:"n,omitempty"` // for update: it is stopped when it tells of its progress for the Nth time
 	Seed    uint64    `json:"seed,omitempty"`
 	Percent int       `json:"percent,omitempty"` // share of unsynced data that survives a crash
 	Options *Options  `json:"options,omitempty"` // to open the database with

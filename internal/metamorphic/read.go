@@ -36,7 +36,10 @@ func (h *history) where(op *Op) error {
 	if err == nil && c.fresh {
 		err = h.checkCollection(c, handle)
 	}
-	want := c.matching(op.Where)
+	if err != nil {
+		return err
+	}
+	want, err := c.matching(op.Where)
 	if err != nil || n != len(want) {
 		return wrong(err, "%d counted, want %d", n, len(want))
 	}

@@ -317,7 +317,10 @@ func (h *history) deleteWhere(op *Op) error {
 	if where == "" || !op.Where.valid(&c.schema) {
 		return expect(err, db.ErrInvalid)
 	}
-	keys := c.matching(op.Where)
+	if err != nil {
+		return err
+	}
+	keys, err := c.matching(op.Where)
 	if err != nil || n != len(keys) {
 		return wrong(err, "%d deleted, want %d", n, len(keys))
 	}

@@ -29,7 +29,7 @@
 // must not call these again, nor wait for anyone who does.
 //
 // Invariants and their tests: requests whole or not at all, db/faults_test.go and
-// db/inject_test.go; what is in memory is what is in the store, db/spaces_check_test.go; views
+// db/inject_test.go; what is in memory is what is in the store, db/in_memory_test.go; views
 // that stay as they are, db/spaces_concurrent_test.go, under the race detector.
 //
 // It imports store, spaces and record, and no room that reads views or writes tables: those

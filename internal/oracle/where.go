@@ -1,4 +1,4 @@
-package dbtest
+package oracle
 
 import (
 	"errors"
@@ -20,9 +20,9 @@ import (
 // A predicate tells whether an expression is true for an item.
 type predicate func(*db.Item) bool
 
-// parseWhere reads an expression. args are the values of its placeholders. The empty
-// expression is true for all items.
-func parseWhere(text string, args []any, schema db.Schema) (predicate, error) {
+// Where reads an expression, and returns a function that tells whether it is true for an
+// item. args are the values of its placeholders. The empty expression is true for all items.
+func Where(text string, args []any, schema db.Schema) (func(*db.Item) bool, error) {
 	if text == "" {
 		return func(*db.Item) bool { return true }, nil
 	}
@@ -36,7 +36,7 @@ func parseWhere(text string, args []any, schema db.Schema) (predicate, error) {
 		r.fail("%d arguments are left over", len(r.args))
 	}
 	if r.err != nil {
-		return nil, fmt.Errorf("dbtest: where %.200s: %w", text, r.err)
+		return nil, fmt.Errorf("where %.200s: %w", text, r.err)
 	}
 	return p, nil
 }
@@ -122,7 +122,7 @@ func (r *reader) factor() predicate {
 		r.need("(")
 		modality := r.name()
 		r.need(")")
-		return func(it *db.Item) bool { return hasModality(it, modality) }
+		return func(it *db.Item) bool { return HasModality(it, modality) }
 	case strings.EqualFold(r.word, "label"):
 		r.next()
 		return r.labels()
@@ -312,8 +312,8 @@ func (r *reader) unquoted(word string) string {
 	return strings.ReplaceAll(word[1:len(word)-1], "''", "'")
 }
 
-// hasModality reports whether an item has features of a modality.
-func hasModality(it *db.Item, name string) bool {
+// HasModality reports whether an item has features of a modality.
+func HasModality(it *db.Item, name string) bool {
 	_, sparse := it.Sparse[name]
 	return it.Vectors[name] != nil || sparse || slices.Contains(it.Modalities, name)
 }

@@ -1,0 +1,96 @@
+package db
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
+	"github.com/fddhdb/fddhdb/db/internal/copies"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/search"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+)
+
+// This is all that tests of package db_test use of what package db keeps to itself.
+
+// State returns all that goes on in an open database.
+func State(d *DB) *state.Database { return d.state }
+
+// Learning returns how a database learns.
+func Learning(d *DB) *learn.Database { return d.learning }
+
+// Of returns the database of a collection.
+func Of(c *Collection) *DB { return c.db }
+
+// Inside returns a collection for those inside the database.
+func Inside(c *Collection) state.Collection { return c.inside() }
+
+// Read gives f the state of a collection, as it is seen in the space of the handle.
+func Read(c *Collection, f func(v *state.View, cv *state.CollectionView) error) error {
+	return c.read(f)
+}
+
+// AtView returns the collection as it is in v, until it is released.
+func AtView(c *Collection, v *state.View) (at *Collection, release func()) {
+	p := c.db.state.Pin(v)
+	return &Collection{db: c.db, id: c.id, name: c.name, pin: p}, func() { p.Release() }
+}
+
+// OptionsOf returns the options that a database was opened with, and the defaults.
+func OptionsOf(d *DB) *Options { return &d.opts.Options }
+
+// StoreConfig returns how a database with these options opens its store.
+func StoreConfig(o *Options) *store.Config {
+	s := o.withDefaults()
+	return &s.disk
+}
+
+// Keeper returns who keeps the side file.
+func Keeper(d *DB) *store.Keeper { return d.keeper }
+
+// SearchTools returns what searches share.
+func SearchTools(d *DB) *search.Tools { return &d.search }
+
+// WaitForCodes waits until the codes of all collections are in memory.
+func WaitForCodes(d *DB, ctx context.Context) error { return d.waitForCodes(ctx) }
+
+// CheckpointOf makes a checkpoint of the moment of a snapshot.
+func CheckpointOf(ctx context.Context, d *DB, s *Snapshot, dir string, opt CheckpointOptions) error {
+	return s.pin.Read(func(v *state.View) error { return d.copier.Checkpoint(ctx, v, dir, copies.CheckpointOptions(opt)) })
+}
+
+// StatsOf returns the figures of a state in memory.
+var StatsOf = collectionStats
+
+// Stored forms of parts of a schema.
+var (
+	StoredFields     = storedFields
+	StoredModalities = storedModalities
+)
+
+// SetBulkItems sets from how many new items on a batch is stored as tables.
+func SetBulkItems(n int) { bulkItems = n }
+
+// PutSingly makes a batch store its items one by one, however many they are.
+func PutSingly(b *Batch) { b.single = true }
+
+// IsColumns reports whether a batch has nothing but new items of one collection.
+func IsColumns(b *Batch) bool { return b.columns != nil }
+
+// HoldBytes makes a batch, also one whose commit was refused, believe that it holds n bytes.
+func HoldBytes(b *Batch, n int) { b.bytes, b.done = n, false }
+
+// Spool returns what an import has staged.
+func Spool(im *Import) *spool.Spool { return im.spool }
+
+// Settle makes what an import has staged durable.
+func Settle(im *Import) error { return im.settle() }
+
+// SetOneCommit sets how many bytes an import that replaces items commits at once.
+func SetOneCommit(im *Import, n int64) { im.oneCommit = n }
+
+// CommitAndKeep commits an import, and does not remove what was staged.
+func CommitAndKeep(ctx context.Context, im *Import) error {
+	return errors.Join(im.settle(), im.commit(ctx))
+}

@@ -1,0 +1,32 @@
+package dbkit
+
+import (
+	"iter"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// AllPlans are the plans of a search; all have the same answer.
+var AllPlans = []db.Plan{db.PlanAuto, db.PlanMemory, db.PlanScan, db.PlanFilter, db.PlanDisk, db.PlanBlockScan}
+
+// FirstWithin returns the first q.K items within a radius.
+func FirstWithin(c *db.Collection, q db.Query, radius int) (*db.Result, error) {
+	runs, err := c.SearchRadius(ctx, q, radius)
+	if err != nil {
+		return nil, err
+	}
+	defer runs.Close()
+	return runs.First(ctx, q.K)
+}
+
+// Collect returns all hits of a sequence.
+func Collect(seq iter.Seq2[db.Hit, error]) ([]db.Hit, error) {
+	var hits []db.Hit
+	for h, err := range seq {
+		if err != nil {
+			return hits, err
+		}
+		hits = append(hits, h)
+	}
+	return hits, nil
+}

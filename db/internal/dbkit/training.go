@@ -1,0 +1,40 @@
+package dbkit
+
+import (
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// MustTrain trains, and makes the new space the active one.
+func MustTrain(t testing.TB, c *db.Collection, opt db.TrainOptions) *db.Training {
+	t.Helper()
+	opt.Activate = true
+	tr, err := c.Train(ctx, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// MustUpdate lets a space learn from what has come since.
+func MustUpdate(t testing.TB, c *db.Collection, opt db.UpdateOptions) *db.Update {
+	t.Helper()
+	u, err := c.Update(ctx, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// TinyTraining is one whose space is small: what follows from it is checked often.
+func TinyTraining(seed uint64, views model.Views) db.TrainOptions {
+	return db.TrainOptions{Options: model.Options{
+		Bits: 16, Anchors: 6, Seed: seed, Views: views, Fusion: model.Fusion{Rule: model.FusionSum},
+		Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}, Sweeps: 1,
+	}}
+}
+
+// ViewsTraining gives items a code for each modality.
+var ViewsTraining = db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Seed: 1, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionTarget}}}
