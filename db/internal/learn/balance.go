@@ -11,15 +11,16 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// bitCounts counts in how many codes each bit is set.
+// bitCounts counts, for each bit, the items whose code has it set.
 type bitCounts struct {
-	ones []int
-	n    int
+	ones []int // by bit
+	n    int   // all items
 }
 
+// newBitCounts returns counts of codes of q bits.
 func newBitCounts(q int) bitCounts { return bitCounts{ones: make([]int, q)} }
 
-// add adds the code of so many items.
+// add counts a code that so many items have.
 func (b *bitCounts) add(code codec.Code, items int) {
 	b.n += items
 	for i, w := range code {
@@ -29,7 +30,8 @@ func (b *bitCounts) add(code codec.Code, items int) {
 	}
 }
 
-// balance returns nil where there are no codes.
+// balance returns the mean over the bits of |ones - zeros| / n, 0 for perfect balance, and the
+// number of bits that are the same in all codes. It returns nil if there are no codes.
 func (b *bitCounts) balance() *report.Balance {
 	if b.n == 0 {
 		return nil
@@ -45,13 +47,13 @@ func (b *bitCounts) balance() *report.Balance {
 	return out
 }
 
-// maxBalanced is up to how many distinct codes all are looked at for Stats, and how
-// many items of more.
+// maxBalanced is the limit that PresentBalance gives BalanceIn.
 const maxBalanced = 100_000
 
-// BalanceIn measures the codes of all items, over all targets, or of a sample of limit items
-// where there are more codes than that; nil where there are none, or they are not in
-// memory yet.
+// BalanceIn measures the balance of the codes in the space of cv, all targets together. It
+// looks at all codes if at most limit are distinct, else at the codes of limit items, spread
+// evenly over the rows. It returns nil if there are no codes, or not all are in memory yet. The
+// result belongs to the caller.
 func BalanceIn(cv *state.CollectionView, limit int) *report.Balance {
 	if cv.Space == nil {
 		return nil

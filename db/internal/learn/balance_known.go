@@ -11,11 +11,16 @@ import (
 )
 
 const (
-	balancedAtOnce  = 1000 // codes are looked at each time: it takes some microseconds
-	balancePatience = 1000 // times as long as it took, it is what is known
+	balancedAtOnce  = 1000 // up to so many distinct codes are measured at each call, in microseconds
+	balancePatience = 1000 // a measurement counts for so many times as long as it took
 )
 
-// PresentBalance is balance, or of many codes what it was a moment ago.
+// PresentBalance returns the balance of the codes in the space of cv, for Stats; nil as
+// BalanceIn. Of more than balancedAtOnce codes it returns the last measurement, as long as
+// that counts or the codes have not changed. So measuring takes at most a thousandth of the
+// time, however often Stats is called. One goroutine measures; others get the last measurement
+// meanwhile, and wait only for the first (knownBalance.Measuring). The result belongs to the
+// caller.
 func PresentBalance(cv *state.CollectionView) *report.Balance {
 	codes := 0
 	for i := range cv.Sets {
@@ -28,6 +33,7 @@ func PresentBalance(cv *state.CollectionView) *report.Balance {
 		return BalanceIn(cv, maxBalanced)
 	}
 	known := cv.Balances
+	// Weak pointers to the tables tell whether codes have changed, and keep no table alive.
 	isOf := func(b *state.MeasuredBalance) bool {
 		return b != nil && (time.Now().Before(b.Until) || slices.EqualFunc(b.Tables, cv.Sets, func(t weak.Pointer[mih.Table], set state.CodeSetView) bool {
 			return t.Value() == set.Table
@@ -39,7 +45,7 @@ func PresentBalance(cv *state.CollectionView) *report.Balance {
 	}
 	if last == nil {
 		known.Measuring.Lock()
-	} else if !known.Measuring.TryLock() { // somebody is at it
+	} else if !known.Measuring.TryLock() { // another goroutine measures
 		return copyOf(last.Balance)
 	}
 	defer known.Measuring.Unlock()
@@ -56,7 +62,7 @@ func PresentBalance(cv *state.CollectionView) *report.Balance {
 	return copyOf(b.Balance)
 }
 
-// copyOf returns a balance for a caller to keep.
+// copyOf returns a copy of a balance, nil of nil.
 func copyOf(b *report.Balance) *report.Balance {
 	if b == nil {
 		return nil

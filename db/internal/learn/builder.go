@@ -17,38 +17,42 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A builder gives all items of a collection their codes in a new space, block after
-// block of rows. Writers keep the space current meanwhile, so it leaves out what they
-// have touched since it took its view. How far it has got is stored with each block, and
-// where it ends early, another one goes on from there.
+// A builder gives all items of a collection their codes in a space, block by block of rows.
+// Writes keep the space current meanwhile, so a builder leaves out the rows that have changed
+// since it took the view of the block. The commit of a block stores how far the builder has
+// got (SpaceCounters.Built). If it ends early, another builder goes on from there.
+//
+// A builder is for one call of run, and belongs to the goroutine of that call.
 type builder struct {
 	c        Collection
-	space    uint32
-	workers  int
-	rate     int // items a second, at most; 0: no limit
-	progress event.Progress
-	again    bool // the space was complete once: its drift is known
+	space    uint32         // the number of the space to build
+	workers  int            // goroutines that read, encode, and store: work.All() or work.Background()
+	rate     int            // the most items a second; 0: no limit
+	progress event.Progress // called in the goroutine of run, in the stage "encode"; nil: none
+	again    bool           // the space has been complete before, so its drift is stored already
 
-	until      uint64        // rows from this on have come since it began, with codes in the space
-	building   *building     // what others see of it
-	committing time.Duration // of all time that it took
+	until      uint64        // rows from here on have been put since it began, with codes in the space; 0: not begun
+	building   *building     // the figures and the end that waiting builders see
+	committing time.Duration // the time that it has spent in commits so far
 }
 
-// A builtSpace is what a builder has come to.
+// A builtSpace describes a space that a builder has completed.
 type builtSpace struct {
-	Space    uint32
-	Parent   uint32
+	Space    uint32 // its number
+	Parent   uint32 // the space that it was reindexed from; 0: a training has made it
 	Revision uint32
-	Items    int // that have a code
-	Active   bool
+	Items    int  // the items that have a code in it
+	Active   bool // it is the active space of the collection
 }
 
+// event returns the fields that events have of a completed space.
 func (b builtSpace) event() event.Event {
 	return event.Event{Space: b.Space, Revision: b.Revision, Items: int64(b.Items), Attrs: []slog.Attr{slog.Bool("active", b.Active)}}
 }
 
-// Unbuilt is what the event says of a space, 0 for none, whose building has failed: whether
-// it stays as far as it has got, for Reindex or the next Open to go on with.
+// Unbuilt returns the fields that events have of a failed training or reindexing. space is the
+// space that was to be built, 0 if there was none yet. The attribute "resumes" says that it
+// stays as far as it has got, for Reindex or the next Open.
 func (c Collection) Unbuilt(space uint32) event.Event {
 	e := event.Event{Space: space}
 	if cv, ok := c.DB.Current.Load().Collections.Get(c.ID); ok {
@@ -59,15 +63,15 @@ func (c Collection) Unbuilt(space uint32) event.Event {
 	return e
 }
 
-// build builds the space.
+// build builds the space, or the rest of it. The caller has claimed it (buildings.claim).
 func (b *builder) build(ctx context.Context) (builtSpace, error) {
 	defer func() {
-		// Whatever became of the context. Rows of a space that is complete are recorded
-		// for others.
+		// The committer stops recording rows, even if ctx has ended. If the space is complete,
+		// Changed may belong to an update by now.
 		_ = b.c.Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
 			if sp, err := b.spaceIn(s); err == nil && sp.Numbers.Building {
 				sp.Changed = nil
-				sp.Left = sp.Left || sp.Parent == 0 // a reindexing is there for somebody to go on with
+				sp.Left = sp.Left || sp.Parent == 0 // the next training may replace what a training has left
 			}
 			return nil
 		})
@@ -84,8 +88,10 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 	}
 }
 
-// step gives the next rows their codes, up to so many. Each takes a view of its own, so
-// that the store need not keep what is gone for as long as a slow build takes.
+// step encodes and stores the next block of at most size rows, and returns how many rows it
+// had. After the last block a step without rows completes the space; built describes it then.
+// Each step takes a view of its own: one view for a slow build would keep replaced and deleted
+// records in the store.
 func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpace, complete bool, err error) {
 	v, built, err := b.begin(ctx)
 	if v == nil || err != nil {
@@ -101,7 +107,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	}
 	sp := cv.SpaceNumber(b.space)
 	from := uint32(sp.Numbers.Built)
-	before := 0
+	before := 0 // the items below from: earlier blocks
 	if from > 0 {
 		before = int(cv.Live.Rank(from - 1))
 	}
@@ -117,9 +123,9 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	if rows > 0 {
 		from = block.rows[rows-1] + 1
 	}
-	last := rows == 0 // what is done at the end needs all codes
-	// What takes the place of another is indexed before: searches are not to be slower
-	// for a while.
+	last := rows == 0 // all rows have codes, as index and drift need
+	// Where there is an active space, the new one gets its index before it is complete: it
+	// may become active then, and searches must not be slower for a while.
 	if last && cv.Space != nil && cv.Items >= indexFirstItems {
 		if err := b.c.DB.IndexSpace(ctx, b.c.ID, b.space, b.workers); err != nil {
 			return 0, built, false, err
@@ -137,10 +143,11 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	return rows, built, last, err
 }
 
-// indexFirstItems is with how many items a new space is indexed before it is complete.
+// indexFirstItems is the number of items from which on step indexes a space before it is
+// complete.
 const indexFirstItems = 4096
 
-// at says how far it has got.
+// at tells progress and waiting builders that done of total items have been looked at.
 func (b *builder) at(done, total int) {
 	b.building.done.Store(int64(done))
 	b.building.total.Store(int64(total))
@@ -149,7 +156,8 @@ func (b *builder) at(done, total int) {
 	}
 }
 
-// spaceIn returns the state of the space that is being built.
+// spaceIn returns the state of the space that is being built, ErrNotFound if it has been
+// dropped. It runs in the committer.
 func (b *builder) spaceIn(s *state.CollectionState) (*state.SpaceState, error) {
 	sp := s.SpaceByID(b.space)
 	if sp == nil {
@@ -158,8 +166,9 @@ func (b *builder) spaceIn(s *state.CollectionState) (*state.SpaceState, error) {
 	return sp, nil
 }
 
-// begin returns the view to encode; from then on the committer records the rows that
-// change. The view is nil where somebody else has completed the space.
+// begin returns the view of the next block, which the caller releases. From that view on the
+// committer records changed rows in SpaceState.Changed. If the space is complete already, the
+// view is nil and built describes the space.
 func (b *builder) begin(ctx context.Context) (v *state.View, built builtSpace, err error) {
 	err = b.c.Look(ctx, func(s *state.CollectionState) error {
 		sp, err := b.spaceIn(s)
@@ -171,21 +180,21 @@ func (b *builder) begin(ctx context.Context) (v *state.View, built builtSpace, e
 			return nil
 		}
 		sp.Changed = roaring.New()
-		v = b.c.DB.Current.Load() // only the committer replaces it
+		v = b.c.DB.Current.Load() // only the committer, where this runs, replaces it
 		v.Acquire()
 		return nil
 	})
 	return v, built, err
 }
 
-// builtOf returns what building a space has come to.
+// builtOf describes a space of a collection. It runs in the committer.
 func builtOf(s *state.CollectionState, sp *state.SpaceState) builtSpace {
 	return builtSpace{sp.ID, sp.Parent, sp.Revision, int(sp.Numbers.Coded), s.Active() == sp}
 }
 
-// store stores the codes of a block of rows; next is the first row behind them. With
-// last, when there are none, the space is complete; drift is that of the items that have
-// taught in it, nil where it is not to be stored.
+// store stores the codes of a block in one commit: as tables from TableRows rows on, else in a
+// batch. next is the first row behind the block. With last, the block is empty and the commit
+// completes the space; drift, unless nil, is stored with its revision.
 func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *report.Drift) (built builtSpace, err error) {
 	do := func(f func(tx *state.Tx, s *state.CollectionState) error) error { return b.c.Do(ctx, 0, f) }
 	tables := len(block.rows) >= TableRows
@@ -200,6 +209,7 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 		if err := sp.RoomFor(uint64(len(block.rows))); err != nil {
 			return fault.Annotate(err, "collection %q", s.Name)
 		}
+		// A row that has changed since the view, or has a code already, got it from a write.
 		fresh := block.without(func(row uint32) bool { return sp.Changed.Contains(row) || sp.HasCode(row) })
 		n := sp.Numbers
 		n.Built = uint64(next)
@@ -217,7 +227,8 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 	return built, err
 }
 
-// txStoreCodes stores the codes of some rows, and how far the builder has got.
+// txStoreCodes stores the codes of a block of few rows in a transaction. n has the counters
+// of the space as they are to be, but for Coded, which SetCodes counts.
 func txStoreCodes(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, n codec.SpaceCounters, block *coded) error {
 	for i, row := range block.rows {
 		if err := tx.SetCodes(s, sp, row, block.encs[i]); err != nil {
@@ -230,7 +241,7 @@ func txStoreCodes(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, 
 	return nil
 }
 
-// completeSpace ends the building of a space, all of whose rows have their codes.
+// completeSpace marks a space as complete, and activates it if that was asked for.
 func completeSpace(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState, drift *report.Drift) error {
 	if drift != nil {
 		if err := keepDrift(tx, sp, drift); err != nil {
@@ -246,7 +257,7 @@ func completeSpace(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState,
 	return nil
 }
 
-// without returns the codes of the rows that are not stale.
+// without returns a copy that leaves out the stale rows. The codes are shared.
 func (c *coded) without(stale func(row uint32) bool) *coded {
 	out := &coded{space: c.space, rows: make([]uint32, 0, len(c.rows)), encs: make([]spaces.Encoding, 0, len(c.encs))}
 	for i, row := range c.rows {
@@ -257,8 +268,8 @@ func (c *coded) without(stale func(row uint32) bool) *coded {
 	return out
 }
 
-// Rebuild gives all items their codes in a space that is being built and was complete once,
-// and returns how many have one then.
+// Rebuild gives all items their codes in a space that is being built and was complete before,
+// as repair leaves it. It uses all processors, and returns how many items have a code.
 func (c Collection) Rebuild(ctx context.Context, space uint32, progress event.Progress) (int, error) {
 	b := &builder{c: c, space: space, workers: work.All(), progress: progress, again: true}
 	built, err := b.run(ctx)

@@ -8,31 +8,33 @@ import (
 	"time"
 )
 
-// Whoever trains or reindexes builds the space that comes of it; what is left behind by
-// a crash or by Close is completed after the next Open, in the background. Only one at a
-// time builds a space, and others who want it can wait.
+// A training or reindexing builds its space itself. Resume completes, after Open, a space that
+// a crash or Close has interrupted. One builder at a time builds a space; others that want it
+// complete wait for that builder.
 
-// A building is the work of one builder, as others see it.
+// A building is the work of one builder, as waiting builders see it.
 type building struct {
-	rate  atomic.Int64 // items a second, at most; 0: no limit
-	done  atomic.Int64 // rows that have been looked at, of
-	total atomic.Int64
+	rate  atomic.Int64 // the most items a second, 0 for no limit; a waiting builder may replace it
+	done  atomic.Int64 // the items looked at so far
+	total atomic.Int64 // the items to look at; 0: not known yet
 
-	ended chan struct{} // closed when these are known:
+	// The builder writes built and err, then closes ended. Others read them only after that.
+	ended chan struct{}
 	built builtSpace
-	err   error
+	err   error // errEnded: it was given up, and another builder may go on
 }
 
-// buildings are those that are going on in a database.
+// buildings are the builders at work in a database. Safe for concurrent use.
 type buildings struct {
 	mu sync.Mutex
-	of map[spaceKey]*building
+	of map[spaceKey]*building // guarded by mu; made by the first claim
 }
 
+// A spaceKey names a space of a database by the numbers of its collection and itself.
 type spaceKey struct{ collection, space uint32 }
 
-// claim returns the building of a space that is going on, or begins one, which the
-// caller has to end.
+// claim returns the building of a space if there is one. Else it begins one; then mine is
+// true, and the caller must call end.
 func (b *buildings) claim(key spaceKey) (one *building, mine bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,6 +49,7 @@ func (b *buildings) claim(key spaceKey) (one *building, mine bool) {
 	return one, true
 }
 
+// end ends a building that claim has begun, and wakes those that wait for it.
 func (b *buildings) end(key spaceKey, one *building) {
 	b.mu.Lock()
 	delete(b.of, key)
@@ -54,12 +57,13 @@ func (b *buildings) end(key spaceKey, one *building) {
 	close(one.ended)
 }
 
-// errEnded is what others hear of a building that was given up.
+// errEnded says to waiting builders that the building was given up, as its context ended or a
+// callback panicked.
 var errEnded = errors.New("building a space has ended early")
 
-// run builds the space, or waits for whoever is building it, and goes on where that one
-// gives up. It ends early with the context, and with ErrNotFound when the space has been
-// dropped.
+// run builds the space. If another builder is at it, run waits for that one, and goes on if it
+// gives up. Errors: the error of ctx, ErrNotFound if the space has been dropped, any error of the
+// other builder.
 func (b *builder) run(ctx context.Context) (builtSpace, error) {
 	key := spaceKey{b.c.ID, b.space}
 	for {
@@ -76,9 +80,9 @@ func (b *builder) run(ctx context.Context) (builtSpace, error) {
 	}
 }
 
-// work builds the space while others may wait.
+// work builds the space as the one builder that has claimed it.
 func (b *builder) work(ctx context.Context, key spaceKey, one *building) (builtSpace, error) {
-	one.err = errEnded // if a callback panics, too
+	one.err = errEnded // stays if ctx ends or a callback panics
 	defer b.c.in.buildings.end(key, one)
 	one.rate.Store(int64(b.rate))
 	b.building = one
@@ -89,10 +93,11 @@ func (b *builder) work(ctx context.Context, key spaceKey, one *building) (builtS
 	return built, err
 }
 
-// watchEvery is how often those who wait hear how far it has got.
+// watchEvery is the time between two progress reports of a waiting builder.
 const watchEvery = 100 * time.Millisecond
 
-// watch waits until a building ends, under a new limit if there is one.
+// watch waits until a building ends, and reports its progress. If b has a rate, that replaces
+// the rate of the building.
 func (b *builder) watch(ctx context.Context, one *building) error {
 	if b.rate > 0 {
 		one.rate.Store(int64(b.rate))

@@ -13,31 +13,36 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// coded holds the codes of many rows in one space, ascending by row.
+// coded holds the codes of some rows in one revision of a space. The goroutine that made it
+// owns it.
 type coded struct {
-	space *spaces.Space
-	rows  []uint32
-	encs  []spaces.Encoding
+	space *spaces.Space     // the revision that has made the codes
+	rows  []uint32          // ascending
+	encs  []spaces.Encoding // parallel to rows
 
-	teaches []bool // by row, where that matters: it has what projections learn from
+	// teaches is parallel to rows: the item has a vector that the projections can learn
+	// from. Only encodeSome sets it.
+	teaches []bool
 }
 
-// EncodeBlock is how many items are read while those before them are encoded.
+// EncodeBlock is the number of items that are encoded together, while the next ones are read.
 const EncodeBlock = 1024
 
-// encodeRows makes the codes in a space of the items of a view in the rows from from up
-// to and without until, up to limit of them, while it reads the next ones; 0 is no limit. Reading takes one of the
-// workers where they are not all that there could be. progress, if not nil, hears how
-// many there are so far.
+// encodeRows encodes the items of rows [from, until) of a view in space sp. It stops after
+// limit items; 0 means no limit. It reads ahead while it encodes. Of fewer workers than
+// work.All(), reading is one; with one worker it reads and encodes in turn. progress, unless
+// nil, is called in the goroutine of the caller, with the number of items encoded so far. Up
+// to two blocks of EncodeBlock items with their vectors are in memory, beside the result.
 func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp *spaces.Space, workers int, from uint32, until uint64, limit int, progress func(done int)) (*coded, error) {
 	out := &coded{space: sp}
 	var rows []uint32
 	var vectors [][]model.Vector
 	var labels [][]uint32
-	var working chan error // of the block that is being encoded, nil for none
+	var working chan error // gives the outcome of the block that is being encoded; nil: there is none
 	if workers < work.All() {
 		workers--
 	}
+	// finish waits for the block that is being encoded.
 	finish := func() (err error) {
 		if working != nil {
 			err = <-working
@@ -49,10 +54,11 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 		return err
 	}
 	defer func() {
-		if working != nil { // the store has failed
+		if working != nil { // reading has failed: wait for the goroutine
 			<-working
 		}
 	}()
+	// flush waits for the block before, and begins to encode the rows read since.
 	flush := func() error {
 		if err := finish(); err != nil {
 			return err
@@ -71,7 +77,7 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 			})
 		}
 		rows, vectors, labels = nil, nil, nil
-		if workers == 0 { // there is one goroutine for both
+		if workers == 0 { // one goroutine reads and encodes
 			encode()
 			return finish()
 		}

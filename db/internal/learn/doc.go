@@ -1,31 +1,41 @@
-// Package learn is how an open database learns, and what comes of it: a model from the
-// labelled items of a view (training set, train), the beginning of a space with that model
-// (foundation), the codes of all items in the space (builder), the online step that carries
-// a space on (learner, updater), and how good all that is (drift, balance, evaluation).
+// Package learn is how an open database learns. It trains models, makes spaces of them, gives
+// items their codes, carries spaces on as items come, and measures how good all that is. The
+// method is FDDH (Liu, Wang, Cheung 2021); package model has the mathematics, this package
+// feeds it from the store and stores the results.
 //
-// A space is founded in one commit, with its model, its statistics, and what each row has
-// taught. A builder then gives the items their codes, block after block; each block is a
-// commit, so what a crash leaves is gone on with (Resume). From then on updates make
-// revisions of the space, each in one commit.
+// A space goes through these steps:
 //
-// The invariant is that of learner.go:
+//	train       a trainingSet streams the labelled items of a view to model.Train
+//	foundation  one commit stores the model, its statistics and the lesson of each row
+//	builder     gives all items their codes, block by block, a commit each
+//	updater     lets pending rows teach, and commits a revision (eqs. 22-24 of the paper)
+//	reindex     founds another space on the present revision of a space
+//
+// A learner holds the statistics of one space in memory between updates. Drift, balance and
+// evaluation only measure. After a crash Resume completes the spaces that were being built,
+// and KeepUpdated completes the recoding of rows.
+//
+// The invariant (see learner.go):
 //
 //	statistics = checkpoint
 //	           + lessons of revisions after the checkpoint
 //	           - departures whose lessons are of revisions up to the checkpoint
 //
-// It holds after a crash at any point. TestUpdateByLabels of db and the histories of
-// internal/metamorphic prove it against statistics that are accumulated anew, db.Verify
-// compares them in every database.
+// It holds after a crash at any point. TestUpdateByLabels of db compares the statistics with
+// those of the present items, after crashes too. A deep db.Verify compares them with lessons
+// and departures in any database; the histories of internal/metamorphic run one.
 //
-// Long work reads a view and holds no lock. What changes meanwhile the committer records
-// (Changed of a collection or a space), and the commit at the end makes up for it. Everything
-// is stored through the committer, in functions that state.Collection runs there. One
-// goroutine a database, KeepUpdated, updates in the background; builders that an earlier
-// process has left behind run in another, Resume; both end with Database.State.Stopping.
-// A learner is used by one goroutine at a time (learners.get), and only one builds a
-// space, which the others wait for (buildings.claim).
+// Long work reads a view and holds no lock. Meanwhile the committer records the rows that
+// change: Changed of the CollectionState while a space is being founded, Changed of the
+// SpaceState while it is built or updated. The commit at the end makes up for these rows. All
+// changes are functions that state.Collection runs in the committer.
 //
-// It may import state, bulk for columns of codes, search for queries that are evaluated, and
-// what these stand on.
+// Two goroutines of the database run code of this package: one calls KeepUpdated, one the
+// function that Resume returns. Both end with state.Database.Stopping. Everything else runs in
+// the goroutine of the caller and in helpers that it waits for. One goroutine at a time uses a
+// learner (learners.get). One builder at a time builds a space, and others wait for it
+// (buildings.claim).
+//
+// It may import state, bulk (codes stored as tables), search (queries of an evaluation), and
+// the rooms below these.
 package learn

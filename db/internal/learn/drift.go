@@ -19,8 +19,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// ComparedDrift returns the drift of the revision that has the latest, and before it that
-// with which it is to be compared.
+// ComparedDrift returns the drifts for Stats to show: the latest, and before it the one to
+// compare it with. The items of a training are nearer to the model than any others, so the
+// latest is compared with the first drift of later items; if it is the first itself, with the
+// drift of the training. There are two, one, or none. revisions are ascending.
 func ComparedDrift(revisions []*spaces.RevisionDescriptor) []report.RevisionDrift {
 	var measured []report.RevisionDrift
 	for _, r := range revisions {
@@ -39,18 +41,18 @@ func ComparedDrift(revisions []*spaces.RevisionDescriptor) []report.RevisionDrif
 }
 
 const (
-	sampledItems = 256 // a sample of so many is measured
-	// Of larger collections it is less, so that no more than driftCompared codes are
-	// compared with queries, some 20 ms, but at least driftLeast items.
+	sampledItems = 256 // the largest sample
+	// The sample shrinks with the number of distinct codes, down to driftLeast items, so that
+	// at most driftCompared pairs of a query and a code are compared, in some 20 ms.
 	driftLeast    = 64
 	driftCompared = 32 << 20
 )
 
-// MeasureDrift measures how far items are from the model of a space, cv being the
-// collection as seen in it, whose codes have to be in memory. Of the rows a sample is
-// read that is spread over them evenly; those that have no item are left out. Nil says
-// that nothing can be measured: the space has no model, or no item a modality that it
-// knows. The time is some tens of milliseconds, on half of the processors.
+// MeasureDrift measures how far items are from the model of the space of cv. It reads a sample
+// spread evenly over rows, and leaves out rows without an item. ErrBusy: the codes of the space
+// are not in memory yet. It returns nil if nothing can be measured: the space has no model, or
+// no item of the sample has a modality that the model knows. It takes some tens of
+// milliseconds, on half of the processors.
 func MeasureDrift(ctx context.Context, v *state.View, cv *state.CollectionView, rows *roaring.Bitmap) (*report.Drift, error) {
 	if cv.Space == nil || cv.Space.Learned == nil {
 		return nil, nil
@@ -67,29 +69,33 @@ func MeasureDrift(ctx context.Context, v *state.View, cv *state.CollectionView, 
 	return m.drift(ctx)
 }
 
-// A driftMeasure is what MeasureDrift knows of the items so far.
+// A driftMeasure sums up the items of one MeasureDrift, in its goroutine.
 type driftMeasure struct {
-	cv         *state.CollectionView
-	items      int
-	modalities []modalityMeasure // by modality of the model
+	cv         *state.CollectionView // the collection as seen in the space
+	items      int                   // the items with a modality of the model so far
+	modalities []modalityMeasure     // by modality of the model
 }
 
+// A modalityMeasure sums up the projections of the sample by one modality.
 type modalityMeasure struct {
-	report.ModalityDrift
-	t       int                  // of the collection
-	sets    []*state.CodeSetView // that queries look into
-	squares float64              // sum of (h - z)^2
-	bits    bitCounts
-	codes   codec.Codes // of those that are not far
-	rows    []uint32    // likewise
-	finds   retrievalMeasure
+	report.ModalityDrift // counts the items; the rest is filled in at the end
+
+	t       int                  // the position of the modality in the collection
+	sets    []*state.CodeSetView // the code sets that queries by it search: the shared one, or one for each other target
+	squares float64              // the sum of (h - z)^2 over the bits of the labelled items
+	bits    bitCounts            // of codes
+	codes   codec.Codes          // the codes of the projections, of the items that are not far
+	rows    []uint32             // the rows of codes
+	finds   retrievalMeasure     // the labelled items that are not far
 }
 
+// newDriftMeasure returns a measure in the space of cv, without items.
 func newDriftMeasure(cv *state.CollectionView) *driftMeasure {
 	m := &driftMeasure{cv: cv}
 	for _, t := range cv.Space.Positions {
 		of := modalityMeasure{t: t, bits: newBitCounts(cv.Space.Bits), codes: codec.NewCodes(cv.Space.Bits, 0), finds: newRetrievalMeasure(cv.Space.Bits)}
 		for i := range cv.Sets {
+			// Queries search other targets than their own modality, unless there is no other.
 			if target, is := cv.Sets[i].Modality(); !is || target != t || len(cv.Sets) == 1 {
 				of.sets = append(of.sets, &cv.Sets[i])
 			}
@@ -99,7 +105,7 @@ func newDriftMeasure(cv *state.CollectionView) *driftMeasure {
 	return m
 }
 
-// sample returns how many items to measure.
+// sample returns the number of items to measure, from driftLeast to sampledItems.
 func (m *driftMeasure) sample() int {
 	codes := 1
 	for _, of := range m.modalities {
@@ -110,7 +116,7 @@ func (m *driftMeasure) sample() int {
 	return min(max(driftCompared/codes, driftLeast), sampledItems)
 }
 
-// add reads and projects some items, at most EncodeRun.
+// add reads the items of at most spaces.EncodeRun rows, projects them, and adds them up.
 func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 	cv := m.cv
 	sp := cv.Space
@@ -158,7 +164,7 @@ func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 				of.Labelled++
 				of.squares += squares(h, z)
 			}
-			if spaces.IsZero(z) {
+			if spaces.IsZero(z) { // too far from all that was learned to have a direction
 				of.Far++
 				continue
 			}
@@ -174,7 +180,7 @@ func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 	return nil
 }
 
-// squares returns |h - z|^2, h being +-1.
+// squares returns |h - z|^2 of a code h, whose bits stand for +1 and -1.
 func squares(h codec.Code, z []float64) (sum float64) {
 	for j, x := range z {
 		if h[j/64]>>(j%64)&1 == 1 {
@@ -187,7 +193,8 @@ func squares(h codec.Code, z []float64) (sum float64) {
 	return sum
 }
 
-// drift returns what the items that were added amount to.
+// drift returns the drift of the items that were added, nil if there are none. It searches the
+// nearest code of each.
 func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 	if m.items == 0 {
 		return nil, nil
@@ -219,7 +226,8 @@ func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 	return d, nil
 }
 
-// search looks for the nearest code to each query and counts the distances.
+// search finds, for each code, the nearest stored code in a set that another item has, and
+// counts the distances: counts[d] is the number of queries at distance d bits.
 func (m *modalityMeasure) search(ctx context.Context, set *state.CodeSetView, counts []int64) error {
 	if set.Table == nil {
 		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.Space)
@@ -238,13 +246,13 @@ func (m *modalityMeasure) search(ctx context.Context, set *state.CodeSetView, co
 	return err
 }
 
-// Group searches for some of the queries at once; the distance is -1 where
-// there is no other item.
+// searchGroup searches for the codes [from, to) together and writes their distances to nearest;
+// -1 means that no other item has a code.
 func (m *modalityMeasure) searchGroup(ctx context.Context, t *mih.Table, nearest []int, from, to int) error {
 	var queries []*mih.Query
 	var k []int
 	for i := from; i < to; i++ {
-		// Two items: one of them is another than the one that is the query.
+		// The nearest two items: at least one of them is not the query itself.
 		queries, k = append(queries, &mih.Query{Code: m.codes.At(i)}), append(k, 2)
 	}
 	found, err := t.NearestEach(ctx, queries, k)
@@ -253,6 +261,8 @@ func (m *modalityMeasure) searchGroup(ctx context.Context, t *mih.Table, nearest
 	}
 	for i, near := range found {
 		own, has := t.CodeOf(m.rows[from+i])
+		// A code that only the query has is no hit. A labelled item's own code is the one of
+		// its labels, at any distance from the query.
 		alone := has && t.Cardinality(own) == 1
 		nearest[from+i] = -1
 		for _, x := range near {

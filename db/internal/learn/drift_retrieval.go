@@ -7,29 +7,34 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// leastQueries is how many queries there have to be for their mean to tell something.
+// leastQueries is the least number of queries whose mean is worth telling.
 const leastQueries = 16
 
-// A retrievalMeasure says how well labelled items find each other by one modality. Every
-// second one makes a query, the others are what is searched, by the codes of their labels;
-// and then the other way round. So no query finds itself, and all of them count.
+// A retrievalMeasure measures how well labelled items find each other by one modality. Every
+// second item is a query, by the code of its projection, and searches the other half, by the
+// codes of their labels. Then the halves change places. So no query finds itself, and all
+// items are queries.
 type retrievalMeasure struct {
-	queries, stored codec.Codes // of the projection, and of the labels
-	labels          [][]uint32
+	queries codec.Codes // the code of the projection of each item
+	stored  codec.Codes // the code of its labels
+	labels  [][]uint32  // its labels, by id
 }
 
+// newRetrievalMeasure returns a measure of codes of so many bits, without items.
 func newRetrievalMeasure(bits int) retrievalMeasure {
 	return retrievalMeasure{queries: codec.NewCodes(bits, 0), stored: codec.NewCodes(bits, 0)}
 }
 
+// add adds an item. It copies the codes and keeps labels.
 func (r *retrievalMeasure) add(query, stored codec.Code, labels []uint32) {
 	r.queries.Append(query)
 	r.stored.Append(stored)
 	r.labels = append(r.labels, labels)
 }
 
-// mean returns the mean average precision, expected over ties, of the queries to which
-// something is relevant; nil where they are too few.
+// mean returns the mean average precision, expected over ties, of the queries that share a
+// label with the other half; nil if they are fewer than leastQueries. It costs n^2 / 2
+// distances for n items.
 func (r *retrievalMeasure) mean(ctx context.Context) (*float64, error) {
 	sum, n := 0.0, 0
 	for half := range 2 {

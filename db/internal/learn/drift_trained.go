@@ -10,8 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// drift measures the items that have taught in the space when all have their codes:
-// those with features that wait for nothing.
+// drift measures the items that have taught in the space, for revision 1. Call it when all
+// items have their codes. It takes the items that have features of the model and are not
+// pending for those that have taught.
 func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
 	v := b.c.DB.Latest()
 	defer v.Release()
@@ -34,7 +35,8 @@ func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
 	return d, err
 }
 
-// keepDrift stores the drift of the present revision with it.
+// keepDrift stores a drift with the present revision of a space. It runs in the committer, and
+// replaces the descriptor of the revision rather than change it: views share that.
 func keepDrift(tx *state.Tx, sp *state.SpaceState, drift *report.Drift) error {
 	for i, r := range sp.Revisions {
 		if r.Revision != sp.Revision {

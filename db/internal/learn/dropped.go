@@ -8,11 +8,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
-// errDropped is why what works on a collection for long is told to end.
+// errDropped is the cause with which untilDropped ends a context.
 var errDropped = errors.New("collection dropped")
 
-// untilDropped returns a context that also ends when the collection is dropped; stop
-// frees what it takes.
+// untilDropped returns a context that also ends when the collection is dropped. stop ends it
+// and its goroutine; the caller must call it.
 func (c Collection) untilDropped(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var gone <-chan struct{}
@@ -21,7 +21,7 @@ func (c Collection) untilDropped(ctx context.Context) (_ context.Context, stop f
 		return nil
 	})
 	if err != nil {
-		return ctx, func() { cancel(nil) } // what is done next finds out
+		return ctx, func() { cancel(nil) } // the next call on the collection fails likewise
 	}
 	go func() {
 		select {
@@ -33,7 +33,8 @@ func (c Collection) untilDropped(ctx context.Context) (_ context.Context, stop f
 	return ctx, func() { cancel(nil) }
 }
 
-// dropped words the error of what has ended because the collection was dropped.
+// dropped returns ErrNotFound for an err that comes of a context of untilDropped that ended
+// because the collection was dropped. It returns other errors as they are.
 func (c Collection) dropped(ctx context.Context, err error) error {
 	if err != nil && context.Cause(ctx) == errDropped {
 		return fault.NotFound("collection %q: it has been dropped", c.Name)

@@ -18,18 +18,22 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Evaluation is db.Evaluation. It changes neither it nor what it holds.
+// An Evaluation has the queries of a measurement, as db.Evaluation describes them. It shares
+// the vectors and labels of the caller, and never writes to them.
 type Evaluation struct {
-	Queries map[string][][]float32    // dense, by modality
-	Sparse  map[string][]model.Vector // by modality
-	Labels  [][]string                // by query
-	Truth   [][]string                // by item; nil: the labels that are stored
-	Where   string
-	Args    []any
-	Top     int
+	Queries map[string][][]float32    // dense query vectors, by modality, then query
+	Sparse  map[string][]model.Vector // sparse query vectors; a modality is in one of the two maps
+	Labels  [][]string                // the labels of each query
+	Truth   [][]string                // the labels of each item, ascending by row; nil: those stored
+	Where   string                    // ranks the items that match this filter only; empty: all
+	Args    []any                     // the values of placeholders in Where
+	Top     int                       // N of the figures over the first N hits; evaluate replaces 0 by 50
 }
 
-// Evaluate measures queries in the space that cv looks at, by the codes that are stored.
+// Evaluate measures queries in the space of cv, by the stored codes: every ordered pair of two
+// modalities, or the one modality that the model knows with itself. It ranks all items for
+// each query, by Hamming distance and by score. All codes that it needs are in memory, bits/8
+// bytes an item and target. Errors: ErrNoModel, and ErrInvalid for queries that do not fit.
 func Evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, e *Evaluation) ([]report.Retrieval, error) {
 	return e.evaluate(ctx, v, cv, func(v *state.View, cv *state.CollectionView) (*state.CollectionView, rowCodes, error) {
 		if cv.Space == nil {
@@ -39,11 +43,12 @@ func Evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, e *E
 	})
 }
 
-// rowCodes calls f with the rows that have a code by which searches for a target find
-// them, ascending, and with the codes. ErrNoModel says that there are none for it.
+// A rowCodes calls f with the rows that searches for a target find, ascending, and with their
+// codes, each valid until f returns. target is the position of a modality in the collection.
+// ErrNoModel: there are no codes for this target.
 type rowCodes func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error
 
-// storedRowCodes reads what is stored.
+// storedRowCodes reads the stored codes of the space of cv.
 func storedRowCodes(cv *state.CollectionView, v *state.View) rowCodes {
 	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
 		set, err := cv.CodesFor(cv.Modalities[target].Name)
@@ -67,7 +72,8 @@ func storedRowCodes(cv *state.CollectionView, v *state.View) rowCodes {
 	}
 }
 
-// evaluate measures the queries in the space, and with the codes, that a function gives a view.
+// evaluate checks the queries, then calls space, which may train a model, and measures the
+// queries in the space and with the codes that it returns.
 func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, space func(*state.View, *state.CollectionView) (*state.CollectionView, rowCodes, error)) ([]report.Retrieval, error) {
 	if e.Top == 0 {
 		e.Top = 50
@@ -116,12 +122,12 @@ func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.Coll
 		}
 		for to, target := range cv.Modalities {
 			if from == to && len(cv.Space.Positions) > 1 {
-				continue
+				continue // retrieval is measured across modalities, unless there is only one
 			}
 			r := report.Retrieval{From: m.Name, To: target.Name}
 			items, err := database.having(ctx, cv, to)
 			if errors.Is(err, fault.ErrNoModel) {
-				continue // there are no codes for this target
+				continue // the model knows nothing of this target
 			}
 			if err != nil {
 				return nil, err
@@ -138,7 +144,8 @@ func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.Coll
 	return out, nil
 }
 
-// check holds the queries against the collection and the labels.
+// check checks that each modality of the queries exists, has a vector for each query, and is
+// given in one form.
 func (e *Evaluation) check(cv *state.CollectionView) error {
 	check := func(name string, queries int) error {
 		if _, err := cv.ModalityOf(name); err != nil {
@@ -165,10 +172,11 @@ func (e *Evaluation) check(cv *state.CollectionView) error {
 	return nil
 }
 
-// labelIDs numbers the names of labels, those of the collection as it does and
-// others after them.
+// labelIDs numbers the names of labels: those of the collection by their ids, others after
+// them as they appear.
 type labelIDs map[string]uint32
 
+// newLabelIDs returns the ids of the labels of a collection, whose names are by id.
 func newLabelIDs(names []string) labelIDs {
 	ids := labelIDs{}
 	for i, name := range names {
@@ -177,7 +185,7 @@ func newLabelIDs(names []string) labelIDs {
 	return ids
 }
 
-// sets returns the ids of the labels in each list, ascending and distinct.
+// sets returns the ids of each list of names, ascending and distinct. It numbers new names.
 func (l labelIDs) sets(lists [][]string) [][]uint32 {
 	out := make([][]uint32, len(lists))
 	for i, list := range lists {
@@ -195,22 +203,22 @@ func (l labelIDs) sets(lists [][]string) [][]uint32 {
 	return out
 }
 
-// evaluated is the items of a collection that are ranked, in database order, and what
-// has been read of their codes.
+// evaluated holds the items that are ranked, in the goroutine of an evaluation.
 type evaluated struct {
-	rows   []uint32
-	labels [][]uint32
-	codes  rowCodes
-	ranked []*ranked // by target modality; nil until it is asked for
+	rows   []uint32   // ascending
+	labels [][]uint32 // the labels of each of rows, by id
+	codes  rowCodes   // gives their codes
+	ranked []*ranked  // by target modality, as having reads them; nil: not yet
 }
 
-// ranked is the items that have a code and a modality.
+// ranked holds the items that have a target modality and a code for it, ascending by row.
 type ranked struct {
 	codes  codec.Codes
-	labels [][]uint32
+	labels [][]uint32 // of each of codes
 }
 
-// readEvaluated reads the items in filter; nil holds all items.
+// readEvaluated reads the rows and labels of the items in filter; nil means all. truth, unless
+// nil, replaces the stored labels.
 func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView, truth [][]string, ids labelIDs, filter *roaring.Bitmap, codes rowCodes) (*evaluated, error) {
 	given := ids.sets(truth)
 	out := &evaluated{codes: codes, ranked: make([]*ranked, len(cv.Modalities))}
@@ -237,8 +245,8 @@ func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView,
 	return out, err
 }
 
-// having returns the items that have a modality, with the codes by which they are
-// found in searches for it.
+// having returns the items that have a modality, with the codes by which searches for it find
+// them. It reads them at the first call.
 func (e *evaluated) having(ctx context.Context, cv *state.CollectionView, modality int) (*ranked, error) {
 	if e.ranked[modality] != nil {
 		return e.ranked[modality], nil
@@ -263,7 +271,9 @@ func (e *evaluated) having(ctx context.Context, cv *state.CollectionView, modali
 	return out, nil
 }
 
-// projectAll encodes n queries of one modality.
+// projectAll encodes n queries by modality t, on all processors. query returns the vector of
+// one, and is called by several goroutines. z[i] is the projection of query i, a number a bit;
+// the codes are the signs.
 func projectAll(ctx context.Context, cv *state.CollectionView, v *state.View, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
 	points := make([]*search.Point, n)
 	s := search.Searcher{V: v, Cv: cv}

@@ -13,8 +13,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// EvaluateTraining trains on a view and measures queries by the codes that all items would
-// get, without storing anything.
+// EvaluateTraining trains on a view, and measures queries by the codes that all items would
+// get. It stores nothing, uses all processors, and holds all codes in memory. Errors are those
+// of TrainOn and Evaluate.
 func EvaluateTraining(ctx context.Context, v *state.View, cv *state.CollectionView, opt TrainOptions, e *Evaluation) (*report.Training, []report.Retrieval, error) {
 	var t *report.Training
 	found, err := e.evaluate(ctx, v, cv, func(v *state.View, cv *state.CollectionView) (*state.CollectionView, rowCodes, error) {
@@ -48,7 +49,7 @@ func EvaluateTraining(ctx context.Context, v *state.View, cv *state.CollectionVi
 	return t, found, nil
 }
 
-// training is what learning has come to.
+// training returns the report of a training that was evaluated and not stored.
 func (c *coded) training(result *model.Result, leftOut []string) *report.Training {
 	t := &report.Training{Report: result.Report, LeftOut: leftOut}
 	for _, e := range c.encs {
@@ -59,7 +60,7 @@ func (c *coded) training(result *model.Result, leftOut []string) *report.Trainin
 	return t
 }
 
-// rowCodes tells the codes that rows of a collection would have.
+// rowCodes gives the codes that the rows would have. cv is the collection, for error texts.
 func (c *coded) rowCodes(cv *state.CollectionView) rowCodes {
 	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
 		at := slices.IndexFunc(c.space.Targets, func(v byte) bool { return v == record.SharedTarget || v == record.TargetOf(target) })

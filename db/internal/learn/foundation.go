@@ -18,25 +18,27 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Foundation is what a new space begins with: a model, its statistics, and what each
-// row has taught them. The codes of the items come later, see builder.
+// A Foundation is the beginning of a new space: a model, its statistics, and the lesson of
+// each row. A builder makes the codes of the items later. The goroutine that calls Found fills
+// it; then the committer stores it (createSpace), while that goroutine waits.
 type Foundation struct {
-	space      *spaces.Space // without a number
-	activate   bool          // when it is built
-	model      []byte
-	statistics []byte
-	report     json.RawMessage
-	revision   report.RevisionInfo // what is told of its revision, but number and date
-	rows       []uint32            // that have taught, ascending
-	lessons    [][]byte            // what, by row
-	pending    *roaring.Bitmap
-	replaced   uint32          // the space that it has taken the place of; 0: none
-	relearn    *roaring.Bitmap // rows whose lessons are of codes that they have no more; nil: none
+	space      *spaces.Space       // createSpace gives it its number
+	activate   bool                // make the space the active one when it is complete
+	model      []byte              // the model in its binary form, stored in chunks
+	statistics []byte              // the statistics in their binary form, stored in chunks
+	report     json.RawMessage     // the report of the training, part of the descriptor
+	revision   report.RevisionInfo // describes revision 1; createSpace adds number and date
+	rows       []uint32            // the rows that have taught, ascending
+	lessons    [][]byte            // the lesson of each of rows; equal ones share their bytes
+	pending    *roaring.Bitmap     // the rows that have not taught; createSpace hands it to the space
+	replaced   uint32              // createSpace sets it: the unfinished space that it has dropped; 0: none
+	relearn    *roaring.Bitmap     // rows whose lessons are of outdated codes: they depart; may be nil; shared with the view
 
-	known map[string][]byte // lessons by their bytes: there are few
+	known map[string][]byte // the distinct lessons, by their bytes: about one a label set
 }
 
-// taught records that the next row has taught these codes, which may go.
+// taught appends the lesson of a row, which must be the next in ascending order. codes is the
+// lesson as it is stored; taught copies it if it is new.
 func (f *Foundation) taught(row uint32, codes []byte) {
 	own, known := f.known[string(codes)]
 	if !known {
@@ -49,8 +51,8 @@ func (f *Foundation) taught(row uint32, codes []byte) {
 	f.rows, f.lessons = append(f.rows, row), append(f.lessons, own)
 }
 
-// appendLesson appends the codes that an item has taught as they are stored, zero
-// where there is none.
+// appendLesson appends a lesson of codes of bits bits to dst as it is stored: its codes one
+// after the other, zeros for a nil one. It appends nothing for an empty lesson.
 func appendLesson(dst []byte, lesson model.Lesson, bits int) []byte {
 	for _, code := range lesson {
 		if code == nil {
@@ -62,29 +64,33 @@ func appendLesson(dst []byte, lesson model.Lesson, bits int) []byte {
 	return dst
 }
 
-// bytes returns about how many bytes the foundation takes.
+// bytes returns about how many bytes the commit of the foundation writes.
 func (f *Foundation) bytes() int {
 	lesson := 5 + codec.Bytes(f.space.Bits)
 	return len(f.model) + len(f.statistics) + lesson*len(f.rows)
 }
 
-// Found makes a new space, which is to be built then: lay says on what, from a view on
-// which it may work for long. If it fails, or the context ends, the collection is as it
-// was. With replace the new space takes the place of one that a training has left unbuilt.
+// Found stores a new space without codes, which a builder has to complete. lay makes its
+// foundation from a view of the collection, in the goroutine of the caller, and may take long.
+// Rows that change meanwhile are recorded, and made up for in the commit. With replace, the
+// new space replaces one that an interrupted training has left.
+//
+// The commit takes about as many bytes as the foundation, at most 3 GiB. Errors: ErrBusy if
+// another space is being founded or built, ErrInvalid for a codes-only collection and a
+// foundation that is too large, any error of lay. After an error the collection is as it was.
 func (c Collection) Found(ctx context.Context, replace bool, lay func(v *state.View, cv *state.CollectionView) (*Foundation, error)) (*spaces.Space, error) {
 	v, err := c.beginFounding(ctx, replace)
 	if err != nil {
 		return nil, err
 	}
-	defer v.Release() // then the store need not keep that state any longer
+	defer v.Release()
 	founded := false
 	defer func() {
 		if founded {
 			return
 		}
-		// The committer has to forget about it, whatever became of the context, and if
-		// a callback has panicked, too. There is nothing to be done about a database
-		// that has failed.
+		// The committer stops recording rows, even if ctx has ended or lay has panicked. In
+		// a database that has failed it cannot, and need not.
 		_ = c.Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
 			s.Changed = nil
 			return nil
@@ -110,7 +116,7 @@ func (c Collection) Found(ctx context.Context, replace bool, lay func(v *state.V
 	return f.space, nil
 }
 
-// abandon drops a space that is still being built, whatever became of the context.
+// abandon drops a space if it is still being built, even when ctx has ended.
 func (c Collection) abandon(ctx context.Context, space uint32) {
 	_ = c.Free(context.WithoutCancel(ctx), func(tx *state.Tx, s *state.CollectionState) error {
 		if sp := s.SpaceByID(space); sp != nil && sp.Numbers.Building {
@@ -120,8 +126,9 @@ func (c Collection) abandon(ctx context.Context, space uint32) {
 	})
 }
 
-// beginFounding returns the view to found a space on; from then on the committer
-// records the rows that change.
+// beginFounding returns the view to found a space on, which the caller releases. From that
+// view on the committer records changed rows in CollectionState.Changed, which also marks
+// that a founding goes on.
 func (c Collection) beginFounding(ctx context.Context, replace bool) (*state.View, error) {
 	var v *state.View
 	err := c.Look(ctx, func(s *state.CollectionState) error {
@@ -135,18 +142,19 @@ func (c Collection) beginFounding(ctx context.Context, replace bool) (*state.Vie
 			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, sp.ID)
 		}
 		s.Changed = roaring.New()
-		v = c.DB.Current.Load() // only the committer replaces it
+		v = c.DB.Current.Load() // only the committer, where this runs, replaces it
 		v.Acquire()
 		return nil
 	})
 	return v, err
 }
 
-// maxFoundationBytes keeps the batch of a foundation below the 4 GB at which Pebble
-// gives up.
+// maxFoundationBytes keeps the batch of a foundation below 4 GB, the most that Pebble takes.
 const maxFoundationBytes = 3 << 30
 
-// createSpace stores the foundation of a space, which was laid on a view.
+// createSpace stores a foundation that was laid on view v, with cv the collection in it. It
+// runs in the committer, alone in its commit. Lessons of rows that have changed since v become
+// departures with the features of v: the statistics contain these.
 func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state.View, cv *state.CollectionView) error {
 	if s.Counters.NextSpace == record.MaxRows {
 		return fmt.Errorf("%w: spaces of collection %q", fault.ErrFull, s.Name)
@@ -168,11 +176,11 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	if err := tx.WriteDescriptor(s, sp, f.report); err != nil {
 		return err
 	}
-	// What has changed since the view was taken has taught what it was then.
-	gone := s.Changed
+	gone := s.Changed // the rows whose lessons are to depart, then all that have to teach again
 	if f.relearn != nil {
 		gone = roaring.Or(gone, f.relearn)
 	}
+	// Read the departures before anything changes: reading may fail.
 	departures := map[uint32]*codec.Departure{}
 	for i, row := range f.rows {
 		if !gone.Contains(row) {
@@ -191,8 +199,8 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	if left != nil && !left.LeftByTraining() {
 		return fmt.Errorf("%w: collection %q: somebody wants space %d, which is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, left.ID)
 	}
-	// From here on the state changes. An error could only be that of a batch that is
-	// too large, which is ruled out above.
+	// From here on the state changes, so nothing may fail. Only a batch that is too large
+	// could, and that is ruled out above.
 	if left != nil {
 		if err := tx.DropSpace(s, left); err != nil {
 			return err
@@ -217,6 +225,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 		}
 		tx.Learn(made, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
 	}
+	// Rows that have changed teach again, if they are there and have features.
 	f.pending.Or(gone)
 	f.pending.And(s.Having(sp.Positions))
 	err := record.ByContainer(f.pending, func(container uint16, l codec.Layer) error {

@@ -14,14 +14,17 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// GrowLabels gives labels that items carry and the model of a space does not know a
-// direction in the code space, each its own, in one commit: a revision that knows them,
-// and the rows whose codes that changes. recode then gives these their codes.
+// GrowLabels gives each label that items carry and the model of a space does not know a
+// direction of its own in the code space (model.Online.Grow). space 0 is the active one. One
+// commit stores the revision that knows the labels, the statistics, and the set of rows to
+// recode; the method recode then makes their codes. It adds its part to out: Grown,
+// NoDirection, Forgotten, Revised. There are bits minus labels directions left. A label
+// beyond that is named in NoDirection, and is no error.
 func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Update) error {
 	return c.revise(ctx, space, func(u *updater) error {
 		out.Space, out.Revision = report.Space(u.cv.Space.ID), u.cv.Space.Revision
 		known := u.cv.Space.Learned.Labels()
-		if u.l.shrunk() { // the statistics are about to be stored
+		if u.l.shrunk() { // the commit below stores the statistics
 			if err := u.l.learnAnew(ctx, u.v, u.cv, nil); err != nil {
 				return err
 			}
@@ -40,7 +43,7 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 				return ctx.Err()
 			case rows.IsEmpty():
 				continue
-			case len(out.NoDirection) > 0: // nor is there one for another label
+			case len(out.NoDirection) > 0: // no direction is left for any label
 				out.NoDirection = append(out.NoDirection, name)
 				continue
 			}
@@ -57,7 +60,7 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 		if len(grown) == 0 {
 			return nil
 		}
-		u.checkpoint = true // those that are stored are of a model without these labels
+		u.checkpoint = true // the stored statistics have the fingerprint of a model without these labels
 		u.reason = "labels have got directions"
 		u.recode = grown
 		err := u.commit(ctx)
@@ -66,18 +69,19 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 	})
 }
 
-// recodedRows is how many rows get another code in one commit.
+// recodedRows is the most rows that one commit recodes.
 const recodedRows = 1024
 
-// recode gives the rows of a space whose codes have to be made again their codes, block
-// after block, and returns how many they were. What they have taught by the code before
-// goes to the outbox, and they teach again. Where it ends early, another call goes on.
+// recode makes the codes of the rows in SpaceView.Recode again, block by block, and returns
+// how many they were. space 0 is the active one. The lesson of such a row, taught by its
+// earlier code, goes to the outbox, and the row becomes pending. Each block is a commit, so
+// after an error or a crash another call goes on with the rest.
 func (c Collection) recode(ctx context.Context, space uint32) (n int, err error) {
 	for {
 		var block *coded
 		err := c.Read(func(v *state.View, cv *state.CollectionView) error {
 			if cv.CodesOnly() {
-				return nil // refused later, with the words for it
+				return nil // Update refuses it, with an error that says why
 			}
 			cv, err := cv.InSpace(space)
 			if err != nil || cv.Space == nil || cv.Recode.IsEmpty() {
@@ -96,7 +100,7 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 				return fault.NotFound("space %d of collection %q", space, s.Name)
 			}
 			if sp.Space != block.space {
-				return nil // it has got another revision: once more
+				return nil // another revision has come: encode the block again
 			}
 			for _, row := range block.rows {
 				if _, err := tx.FetchTaught(s, row); err != nil {
@@ -105,7 +109,7 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 			}
 			for i, row := range block.rows {
 				if !sp.Recode.B.Contains(row) {
-					continue // it has been written meanwhile, with the code that it is to have
+					continue // a write since the view has given it its new code
 				}
 				if err := tx.Unlearn(sp, row); err != nil {
 					return err
@@ -115,7 +119,7 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 				}
 				tx.SetOnline(sp, codec.SetRecode, row, false)
 				tx.SetOnline(sp, codec.SetPending, row, block.teaches[i])
-				if sp.Changed != nil {
+				if sp.Changed != nil { // an update goes on, and its view has the row with the old code
 					sp.Changed.Add(row)
 				}
 				n++
@@ -129,7 +133,8 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 	}
 }
 
-// encodeSome makes the codes of some rows.
+// encodeSome encodes items by their rows, which must be ascending and live in the view. It
+// works in the goroutine of the caller, and fills coded.teaches.
 func encodeSome(ctx context.Context, v *state.View, cv *state.CollectionView, rows []uint32) (*coded, error) {
 	out := &coded{space: cv.Space, rows: rows, encs: make([]spaces.Encoding, len(rows)), teaches: make([]bool, len(rows))}
 	features, err := record.NewFeatureReader(v.Snap, cv.Descriptor, 0)

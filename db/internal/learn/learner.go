@@ -18,42 +18,48 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// The statistics of a space are stored now and then only (a checkpoint): they are
-// large. In between, what rows have taught since stands in their lessons, and what has
-// to be taken out again in the outbox:
+// The statistics of a space are large, so they are stored only now and then, as a checkpoint.
+// Since then, rows that teach leave lessons, and rows that have taught and change leave
+// departures in the outbox. At any time
 //
 //	statistics = checkpoint
 //	           + lessons of revisions after the checkpoint
 //	           - departures whose lessons are of revisions up to the checkpoint
 //
-// Lessons and departures are written in the commits of the updates and writes that
-// cause them, so this holds after a crash at any point.
+// A departure of a later lesson needs no subtraction: that lesson went with it, and the sum
+// never had it. Lessons and departures are written in the commits of the updates and writes
+// that cause them, so the equation holds after a crash at any point.
 
-// A learner carries on the learning of the projections of one space. It is made when
-// it is first needed and stays, as the statistics take a while to be brought up to
-// date.
+// A learner holds the statistics of one space in memory and carries them on. It is made when
+// it is first needed, and stays until the space is dropped, as bringing it up to date takes a
+// while. It takes 16 k (k+q) bytes a modality of k features and q bits.
 type learner struct {
-	busy chan struct{} // holds one while somebody works with it
+	// busy is a lock that ends with a context: it holds one while a goroutine uses the
+	// learner. It guards all fields below. Only Checkpoint, in Close, goes without.
+	busy chan struct{}
 
-	online   *model.Online // nil: to be made from what is stored
-	revision uint32        // the last one whose lessons it has learned
-	outbox   uint64        // departures before this number have been taken out
-	ahead    int           // items that the checkpoint knows nothing of, or too many
+	online   *model.Online // statistics and projections; nil: load them from the store
+	revision uint32        // the last revision whose lessons the statistics have
+	outbox   uint64        // departures with smaller numbers have been taken out
+	ahead    int           // by how many items the statistics differ from the checkpoint; 0: they are equal
 
-	traces    []float64 // the largest that there have been, by modality, see cancelled
-	refused   int       // items without labels, when they were last tried and refused
-	forgotten int       // items that have been taken out since the last revision
+	traces    []float64 // by modality: the largest trace of A since it was loaded or made anew, see cancelled
+	refused   int       // how many rows without labels were pending when TeacherAuto last refused them; 0: never since opening
+	forgotten int       // departures that the present revision does not know of
 }
 
-// learners are those of a database.
+// learners are the learners of a database. Safe for concurrent use.
 type learners struct {
 	mu sync.Mutex
-	of map[learnerKey]*learner
+	of map[learnerKey]*learner // guarded by mu; made by the first get
 }
 
+// A learnerKey names the space of a learner.
 type learnerKey struct{ collection, space uint32 }
 
-// get returns the learner of a space, locked. release gives it back.
+// get returns the learner of a space, locked, and makes it if need be; the caller must release
+// it. It waits for the goroutine that uses the learner, or until ctx ends. The statistics may
+// be out of date; Database.learner brings them up to date.
 func (l *learners) get(ctx context.Context, key learnerKey) (*learner, error) {
 	l.mu.Lock()
 	if l.of == nil {
@@ -73,20 +79,21 @@ func (l *learners) get(ctx context.Context, key learnerKey) (*learner, error) {
 	}
 }
 
+// release unlocks the learner.
 func (l *learner) release() { <-l.busy }
 
-// forget lets go of what it knows, which may be wrong.
+// forget drops the statistics, which may be wrong after an error: the next use loads them.
 func (l *learner) forget() { l.online = nil }
 
-// remove forgets the learner of a space that has been dropped.
+// remove drops the learner of a space. A goroutine that uses it may go on.
 func (l *learners) remove(key learnerKey) {
 	l.mu.Lock()
 	delete(l.of, key)
 	l.mu.Unlock()
 }
 
-// learner returns the learner of the space that cv looks at, up to date with the view
-// and locked until it is released.
+// learner returns the learner of the space of cv, locked and up to date with view v. The
+// caller must release it.
 func (d *Database) learner(ctx context.Context, v *state.View, cv *state.CollectionView) (*learner, error) {
 	l, err := d.learners.get(ctx, learnerKey{cv.ID, cv.Space.ID})
 	if err != nil {
@@ -100,10 +107,11 @@ func (d *Database) learner(ctx context.Context, v *state.View, cv *state.Collect
 	return l, nil
 }
 
-// catchUp brings the statistics to those of the view.
+// catchUp brings the statistics up to date with the view. It takes out the departures since,
+// and loads the statistics if they are of another revision.
 func (l *learner) catchUp(ctx context.Context, v *state.View, cv *state.CollectionView) error {
-	learned := uint64(l.revision) // the last revision whose lessons were learned before they departed
-	// Somebody else may have worked with a newer view.
+	learned := uint64(l.revision) // departures of lessons up to this revision are still in the statistics
+	// Another goroutine may have used the learner with a newer view.
 	if l.online == nil || l.revision != cv.Space.Revision || l.outbox > cv.Numbers.NextOutbox {
 		if err := l.load(ctx, v, cv); err != nil {
 			return err
@@ -120,7 +128,8 @@ func (l *learner) catchUp(ctx context.Context, v *state.View, cv *state.Collecti
 	return l.learnAnew(ctx, v, cv, nil)
 }
 
-// load reads the checkpoint and adds the lessons after it.
+// load reads the checkpoint and adds the lessons after it. Departures are left to takeOut. Its
+// errors come from the store, or are ErrCorrupt.
 func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionView) error {
 	sp := cv.Space
 	what := fmt.Sprintf("statistics of space %d", sp.ID)
@@ -137,7 +146,7 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 	}
 	i := len(cv.Revisions) - 1
 	if restored := i >= 0 && cv.Revisions[i].Teacher == spaces.Restored; restored || sp.Parent != 0 && sp.Revision == 1 {
-		l.online.Refit() // the statistics have gone on since these projections
+		l.online.Refit() // departures have been taken out of the statistics since these projections were made
 	}
 	l.online.Workers = work.Background()
 	l.revision, l.outbox, l.ahead, l.forgotten = sp.Revision, 0, 0, 0
@@ -152,12 +161,13 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 	})
 }
 
-// takeOut takes the departures out of the statistics that have not been yet, and are
-// of a revision up to the one given.
+// takeOut subtracts the departures from number l.outbox on whose lessons are of revisions up to
+// upTo; the statistics do not have the later ones. It also counts the departures that the
+// present revision does not know of (l.forgotten).
 func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.CollectionView, upTo uint32) error {
 	sp := cv.Space
 	next := cv.Numbers.NextOutbox
-	known := uint64(0) // to the projections, before this number
+	known := uint64(0) // the projections know of the departures before this number
 	if i := len(cv.Revisions) - 1; i >= 0 {
 		known = cv.Revisions[i].Outbox
 	}
@@ -182,7 +192,7 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 			l.forgotten++
 		}
 		if d.Revision > upTo {
-			return nil
+			return nil // the statistics never had its lesson
 		}
 		vectors := make([]model.Vector, len(cv.Modalities))
 		for _, f := range d.Features {
@@ -213,12 +223,14 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 	return err
 }
 
-// checkpointItems is after how many items the statistics are stored again: so much is
-// learned anew at worst when the database is opened after a crash.
+// checkpointItems is the number of items after which an update stores the statistics again. It
+// bounds the lessons that the first update after a crash has to add again.
 const checkpointItems = 10_000
 
-// Checkpoint stores the statistics of all learners that are ahead of what is
-// stored. It is for Close: nobody works with them.
+// Checkpoint stores the statistics of all learners that differ from their checkpoint. Close
+// calls it when no other goroutine learns any more; so it locks no learner, and keeps
+// learners.mu while the committer stores. A failure costs time after the next Open and nothing
+// else: it is an event.
 func (d *Database) Checkpoint() {
 	d.learners.mu.Lock()
 	defer d.learners.mu.Unlock()

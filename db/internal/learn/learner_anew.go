@@ -8,15 +8,16 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// What leaves the statistics leaves its rounding behind: 1e-16 of the largest sum that
-// there has been. Where nearly all of that has gone, as with a vector that was a million
-// times as long as the others, what remains would be wrong by much more than that.
+// Subtraction leaves rounding behind: an item that is taken out of the statistics leaves 1e-16
+// of the largest sum that there has been. If nearly all of a sum has gone, as with a vector a
+// million times as long as the others, the rest has a large relative error. Then the sums are
+// made anew.
 
-// maxCancelled is by how much sums may shrink before they are accumulated anew: then
-// they are within 1e-10 of what that gives.
+// maxCancelled is the factor by which a trace may shrink before the sums are made anew. Up to
+// it they are within about 1e-10 of new sums.
 const maxCancelled = 1e5
 
-// trace notes how large the sums are.
+// trace records the largest trace of A of each modality. Call it before something is taken out.
 func (l *learner) trace() {
 	s := l.online.Statistics()
 	for t := range l.traces {
@@ -24,7 +25,8 @@ func (l *learner) trace() {
 	}
 }
 
-// cancelled reports whether what has been taken out has left too little of the sums.
+// cancelled reports whether so much has been taken out that the sums have to be made anew. A
+// NaN counts as that.
 func (l *learner) cancelled() bool {
 	s := l.online.Statistics()
 	for t, most := range l.traces {
@@ -35,8 +37,8 @@ func (l *learner) cancelled() bool {
 	return false
 }
 
-// shrunk reports whether so much has been taken out that the statistics are better not
-// stored: what was before is not known when they are read again.
+// shrunk reports whether a trace has shrunk to less than a tenth. Such statistics must not be
+// stored as a checkpoint: traces are not stored, so that later shrinking could not be noticed.
 func (l *learner) shrunk() bool {
 	s := l.online.Statistics()
 	for t, most := range l.traces {
@@ -47,8 +49,9 @@ func (l *learner) shrunk() bool {
 	return false
 }
 
-// learnAnew accumulates the statistics from what rows of the view have taught by the
-// lessons that are wanted, which is what they are.
+// learnAnew sums the statistics again from the rows of the view whose lessons match want; nil
+// means all. The caller knows that the statistics consist of just these lessons. It reads the
+// features of all these rows, at the cost of model.Online.Relearn.
 func (l *learner) learnAnew(ctx context.Context, v *state.View, cv *state.CollectionView, want func(codec.Lesson) bool) error {
 	m := cv.Space.Learned
 	online, err := model.NewOnline(m, model.NewStatistics(m))
@@ -64,6 +67,6 @@ func (l *learner) learnAnew(ctx context.Context, v *state.View, cv *state.Collec
 	}
 	clear(l.traces)
 	l.online = online
-	l.ahead++ // of the checkpoint, at any rate
+	l.ahead++ // the checkpoint may have older rounding
 	return nil
 }

@@ -6,28 +6,30 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// The features of a linear map are as long as the vector. One vector of a broken
-// exporter among many, a million times as long as the others, would be all that the
-// sums of A and B know, or make A singular, and then nothing could be learned for as
-// long as its item is there. Kernels have no such trouble: they see it as far away.
+// The features of a linear map grow with the vector. A vector of a broken exporter, a million
+// times as long as the others, would outweigh all else in the sums A and B, or make A singular.
+// Nothing could be learned as long as its item is there. RBF features are at most 1, so a
+// kernel has no such trouble: it sees the vector as far away.
 
 const (
-	// maxLengthening is how many times as long as those of the items that have taught
-	// features may be for their item to teach.
+	// maxLengthening bounds the length of features that may teach: so many times the root
+	// mean square of those that have taught.
 	maxLengthening = 1e4
-	// maxGammas bounds their squared length where nobody has taught, as when everything
-	// that was trained on has been deleted: gamma is what keeps A invertible, and of sums of
-	// so many times as much the rounding is still less than a thousandth of it.
+	// maxGammas bounds their squared length, as a multiple of gamma, while nothing has
+	// taught, as after a deletion of all items. gamma keeps A invertible. The rounding of sums
+	// of so many gammas is still less than a thousandth of gamma.
 	maxGammas = 1e12
 )
 
-// outliers tells the items that must not teach.
+// outliers tells which items must not teach, as their features are too long. One goroutine at
+// a time uses it.
 type outliers struct {
 	encoder *model.Encoder
-	phi     [][]float32 // by modality; nil where the features have bounds
-	limits  []float64   // of the squared length
+	phi     [][]float32 // by modality of the model: scratch for features; nil for RBF, which is bounded
+	limits  []float64   // by modality: the largest squared length of features that may teach
 }
 
+// newOutliers returns the outliers for updates of statistics s of model m. It keeps neither.
 func newOutliers(m *model.Model, s *model.Statistics) *outliers {
 	o := &outliers{encoder: m.NewEncoder()}
 	for t := range m.Modalities() {
@@ -44,7 +46,7 @@ func newOutliers(m *model.Model, s *model.Statistics) *outliers {
 	return o
 }
 
-// has reports whether an item is one.
+// has reports whether an item is an outlier in any modality. A NaN makes it one.
 func (o *outliers) has(item model.Example) (bool, error) {
 	for t, x := range item.Vectors {
 		phi := o.phi[t]
@@ -65,7 +67,7 @@ func (o *outliers) has(item model.Example) (bool, error) {
 	return false, nil
 }
 
-// tooLong says that items have been left out.
+// tooLong words, for Update.Reason, that n items were left out as outliers.
 func tooLong(n int) string {
 	return fmt.Sprintf("left out as their vectors are more than %g times as long as others, or far too long for gamma: %d", maxLengthening, n)
 }

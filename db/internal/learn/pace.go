@@ -7,18 +7,18 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// A builder stores the codes of a block of rows in one commit, which writers wait for.
-// Blocks of many rows are stored as tables, those of few in a batch: tables cost a dozen
-// files that have to be made durable, a batch some microseconds a row.
+// A builder stores the codes of a block of rows in one commit, which writers wait for. Tables
+// cost a dozen files to make durable, a batch some microseconds a row. So large blocks are
+// stored as tables, small ones in a batch.
 const (
-	BlockRows = 16 << 10 // without a limit
-	TableRows = 4 << 10  // from here on as tables
-	batchRows = 1 << 10  // of a block that is not
+	BlockRows = 16 << 10 // the rows of a block without a rate limit
+	TableRows = 4 << 10  // blocks of so many rows or more are stored as tables
+	batchRows = 1 << 10  // the most rows of a block that is to be stored in a batch
 )
 
-// blockSize returns how many rows there are in a block at a rate in items a second, 0
-// for no limit: what comes in a tenth of a second, or in half of one where there are
-// tables.
+// blockSize returns the number of rows of a block at a rate in items a second; 0 means no
+// limit. It is the work of half a second where that makes a block for tables, else of a tenth
+// of a second.
 func blockSize(rate int) int {
 	switch {
 	case rate == 0 || rate >= 2*BlockRows:
@@ -29,7 +29,8 @@ func blockSize(rate int) int {
 	return min(max(rate/10, 1), batchRows)
 }
 
-// pace waits until n items since then make no more than a rate.
+// pace waits until n items since the given time are no more than rate items a second; 0 means
+// no limit. It returns the error of ctx if that ends.
 func pace(ctx context.Context, since time.Time, n, rate int) error {
 	if rate == 0 {
 		return ctx.Err()

@@ -16,16 +16,19 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A ReindexOptions is db.ReindexOptions; 0 is the active space.
+// ReindexOptions are the options of Collection.Reindex, as db.ReindexOptions has them.
 type ReindexOptions struct {
-	Space    uint32
-	Activate bool
-	Rate     int
-	Progress event.Progress
+	Space    uint32         // the space to reindex; 0: the one being built, else the active one
+	Activate bool           // make the space the active one when it is complete
+	Rate     int            // the most items a second; 0: no limit
+	Progress event.Progress // called in the goroutine of the caller; nil: none
 }
 
-// Reindex builds a new space with the projections of another, or completes the one that is
-// being built. It returns the space, too, where it comes to one.
+// Reindex builds a new space with the projections of the present revision of another space. If
+// a space is being built and opt names no other, Reindex completes that one instead. It uses
+// half of the processors; db.Collection.Reindex has memory, waits and errors. When ctx ends or
+// Close begins (ErrClosed), the space stays as far as it has got. The first result is the
+// number of the space, 0 if there is none yet; it is valid with an error, too, for the event.
 func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *report.Reindexing, error) {
 	start := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -48,8 +51,8 @@ func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *r
 	return space, nil, err
 }
 
-// reindexed returns the space that is to be built: one that is being built already, or
-// a new one.
+// reindexed returns the number of the space to build: the one that is being built already, or
+// a new one, which it founds.
 func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, error) {
 	building := uint32(0)
 	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
@@ -86,7 +89,8 @@ func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, 
 	return sp.ID, nil
 }
 
-// takeOver makes a space that an earlier process has left behind one that somebody wants.
+// takeOver notes that a call wants a space that was left unfinished. A training then does not
+// replace it.
 func (c Collection) takeOver(ctx context.Context, space uint32) error {
 	return c.Look(ctx, func(s *state.CollectionState) error {
 		if sp := s.SpaceByID(space); sp != nil {
@@ -96,7 +100,7 @@ func (c Collection) takeOver(ctx context.Context, space uint32) error {
 	})
 }
 
-// activateBuilt makes a space the active one as soon as it is complete.
+// activateBuilt makes a space the active one when it is complete, at once if it is already.
 func (c Collection) activateBuilt(ctx context.Context, space uint32) error {
 	return c.Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 		sp := s.SpaceByID(space)
@@ -113,8 +117,10 @@ func (c Collection) activateBuilt(ctx context.Context, space uint32) error {
 	})
 }
 
-// Refound returns what a space begins with that goes on from the present revision of
-// another, which cv looks at.
+// Refound returns the foundation of a space that goes on from the present revision of the
+// space of cv, with its statistics, lessons and pending rows. Rows that wait for recoding there
+// have to teach again. It brings the learner of the old space up to date, and waits for an
+// update of that. The foundation shares cv.Recode with the view.
 func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*Foundation, error) {
 	sp := cv.Space
 	f := &Foundation{activate: activate, pending: cv.Pending.Clone(), relearn: cv.Recode}
@@ -142,7 +148,9 @@ func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.Collect
 	return f, err
 }
 
-// Statistics returns the statistics of all that the rows of a space have taught.
+// Statistics returns the statistics of the space of cv in their binary form, up to date with
+// the view. It waits while another goroutine uses the learner of the space, and loads the
+// learner if it is not in memory.
 func (d *Database) Statistics(ctx context.Context, v *state.View, cv *state.CollectionView) ([]byte, error) {
 	l, err := d.learner(ctx, v, cv)
 	if err != nil {
@@ -152,7 +160,7 @@ func (d *Database) Statistics(ctx context.Context, v *state.View, cv *state.Coll
 	return l.online.Statistics().MarshalBinary()
 }
 
-// ReindexEvent returns what events say of a reindexing.
+// ReindexEvent returns the fields that events have of a completed reindexing.
 func ReindexEvent(r *report.Reindexing) event.Event {
 	return builtSpace{Space: uint32(r.Space), Revision: r.Revision, Items: r.Items, Active: r.Active}.event()
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// What long work will write is estimated before it begins, so that it does not end for
-// want of space after an hour. The estimates are those of what is stored, uncompressed.
+// Trainings and reindexings estimate how much they will write before they begin, so that none
+// fails on a full disk after an hour. The estimates are of uncompressed bytes.
 
-// trainingBytes estimates what a training stores: the model, its statistics, what the
-// items have taught and their codes. Options that are impossible are left to the training.
+// trainingBytes estimates the bytes that a training stores: the model, its statistics, and the
+// lessons and codes of all items. It returns 0 for impossible options, which model.Train
+// refuses.
 func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 	bits := cmp.Or(opt.Bits, model.DefaultBits)
 	if codec.CheckBits(bits) != nil || opt.Anchors < 0 {
@@ -26,19 +27,23 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 	}
 	for _, m := range cv.Modalities {
 		k := float64(min(cmp.Or(opt.Anchors, model.DefaultAnchorsOf(cv.Items)), cv.Items))
+		// k anchors in float32; half of the symmetric A, B and P in float64.
 		sum += 4*k*float64(m.Dim) + 4*k*k + 2*8*k*float64(bits)
 	}
 	lesson := targets*codec.Bytes(bits) + 4
 	return foundedBytes(sum, cv.Items, lesson, state.CodesBytes(bits, targets, true))
 }
 
-// foundedBytes estimates what a new space takes: its foundation is one commit, and codes go
-// into tables.
+// foundedBytes estimates the bytes of a new space. model is the size of its model and
+// statistics; lesson and codes are bytes an item. The foundation is a commit, which is written
+// to the log and to a table; codes go into tables only.
 func foundedBytes(model float64, items, lesson, codes int) int64 {
 	return clampedBytes(store.WrittenTwice*(model+float64(items)*float64(lesson)) + float64(items)*float64(codes))
 }
 
-// reindexBytes estimates what a reindexing stores: what the space cv looks at has.
+// reindexBytes estimates the bytes that a reindexing of the space of cv stores: the new space
+// has a model, statistics, lessons and codes as large as the old one has. It returns 0
+// where there is no model.
 func reindexBytes(cv *state.CollectionView) int64 {
 	sp := cv.Space
 	if sp == nil || sp.Learned == nil {
@@ -48,9 +53,11 @@ func reindexBytes(cv *state.CollectionView) int64 {
 	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.Items, lesson, state.CodesBytes(sp.Bits, len(sp.Targets), true))
 }
 
+// clampedBytes converts an estimate to bytes, far below overflow.
 func clampedBytes(x float64) int64 { return int64(min(x, math.MaxInt64/4)) }
 
-// RoomToTrain refuses a training for whose results there is no room on the disk.
+// RoomToTrain returns an error, ErrDiskFull as a rule, if the disk has no room for the results
+// of a training with these options.
 func (c Collection) RoomToTrain(opt TrainOptions) error {
 	return c.Read(func(_ *state.View, cv *state.CollectionView) error {
 		return c.DB.Engine.Admit(trainingBytes(cv, opt), false)

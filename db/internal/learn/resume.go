@@ -8,9 +8,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// Resume returns what completes, in the background, the spaces of a view that are
-// being built: nobody else does. An error leaves a space as it is, for Reindex or the
-// next Open; its event says so.
+// Resume returns a function that completes the spaces which are being built in view v, one
+// after the other: an earlier process has left them. Open runs the function in a goroutine
+// that Close waits for. The function does not use v, so release v before it runs. If it fails
+// with a space, or ctx ends, the space stays as far as it has got, for Reindex or the next
+// Open; the event says so.
 func (d *Database) Resume(ctx context.Context, v *state.View) func() {
 	var left []*builder
 	for id, cv := range v.Collections.All() {
@@ -28,7 +30,8 @@ func (d *Database) Resume(ctx context.Context, v *state.View) func() {
 	}
 }
 
-// complete runs a builder in the background.
+// complete runs a builder as an operation of the background, with events and a span. A panic
+// becomes the error of its event.
 func (d *Database) complete(ctx context.Context, b *builder) {
 	ctx, op := d.State.Signals.BeginInBackground(ctx, event.OpReindex, b.c.Name)
 	b.progress = op.Progress

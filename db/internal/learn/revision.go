@@ -14,8 +14,13 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Restore makes the projections of a revision that is kept those of a new one; 0 is the
-// active space.
+// Restore makes a new revision of a space with the projections of an earlier one that is kept.
+// space 0 is the active one. Rows that have taught since that revision are forgotten: their
+// lessons go, and they do not become pending. To restore the present revision changes nothing.
+//
+// Errors: ErrNotFound if the revision is not kept; ErrInvalid if it knows fewer labels than the
+// present one, whose codes items have; ErrBusy if rows that have to be forgotten change
+// meanwhile, or another revision comes.
 func (c Collection) Restore(ctx context.Context, space, revision uint32) (*report.Update, error) {
 	start := time.Now()
 	out := &report.Update{Teacher: spaces.Restored}
@@ -47,7 +52,9 @@ func (c Collection) Restore(ctx context.Context, space, revision uint32) (*repor
 	return out, nil
 }
 
-// restore makes a revision with the projections of another one.
+// restore commits a revision with m, the model of an earlier revision, and with the statistics
+// without later lessons. The learner drops its statistics after that, and loads them with the
+// restored projections when it is next needed.
 func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) error {
 	later := func(l codec.Lesson) bool { return l.Revision > revision }
 	var gone []uint32
@@ -106,6 +113,6 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 		return err
 	}
 	u.revision = next.Revision
-	u.l.forget() // its projections are not those of its statistics
+	u.l.forget()
 	return nil
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// Rows of a collection, chosen to be learned from.
+// Choices of rows of a collection to learn from or to measure.
 
-// evenly returns up to limit rows of a set, spread evenly.
+// evenly returns limit rows spread evenly over a set, all if it has no more. The result
+// belongs to the caller.
 func evenly(set *roaring.Bitmap, limit int) *roaring.Bitmap {
 	n := int(set.GetCardinality())
 	if n <= limit {
@@ -17,13 +18,14 @@ func evenly(set *roaring.Bitmap, limit int) *roaring.Bitmap {
 	}
 	some := roaring.New()
 	for i := range limit {
-		row, _ := set.Select(uint32(i * n / limit)) // there are so many
+		row, _ := set.Select(uint32(i * n / limit)) // no error: i*n/limit < n
 		some.Add(row)
 	}
 	return some
 }
 
-// firstRows returns the first rows of a set, which is itself where it has no more.
+// firstRows returns the lowest limit rows of a set. If the set has no more, the result is the
+// set itself, so do not write to it.
 func firstRows(set *roaring.Bitmap, limit int) *roaring.Bitmap {
 	if set.GetCardinality() <= uint64(limit) {
 		return set
@@ -35,7 +37,8 @@ func firstRows(set *roaring.Bitmap, limit int) *roaring.Bitmap {
 	return first
 }
 
-// labelRows returns the rows that carry a label.
+// labelRows returns the rows that carry the label with this id. It reads the row set of the
+// label, one record for each container of 65,536 rows.
 func labelRows(r pebble.Reader, collection, id uint32) (*roaring.Bitmap, error) {
 	rows := roaring.New()
 	prefix := codec.RowsPrefix(collection, codec.SetLabel, id)
@@ -46,7 +49,7 @@ func labelRows(r pebble.Reader, collection, id uint32) (*roaring.Bitmap, error) 
 	return rows, err
 }
 
-// carriers returns the rows that carry one of the labels.
+// carriers returns the rows that carry at least one of the labels, by id.
 func carriers(r pebble.Reader, collection uint32, labels []uint32) (*roaring.Bitmap, error) {
 	all := roaring.New()
 	for _, id := range labels {

@@ -4,18 +4,20 @@ import (
 	"fmt"
 )
 
-// A Teacher says what the projections learn from in an update; db.Teacher says what each does.
+// A Teacher says from which codes the projections learn in an update. It has the numbers of
+// db.Teacher. Items with a label that the model knows teach the code of their labels under
+// every Teacher; the teachers differ in the other items.
 type Teacher int
 
-// The teachers, in the order of their names.
+// The teachers, in the order of TeacherNames.
 const (
-	Auto Teacher = iota
-	Labels
-	Modality
-	Self
+	Auto     Teacher = iota // as Modality, if a trial on a copy shows that it helps retrieval
+	Labels                  // items without known labels teach nothing
+	Modality                // one modality gives the code that all modalities of an item learn
+	Self                    // each modality learns the code of its own projection, as in the paper
 )
 
-// TeacherNames are the names of the teachers, by their numbers.
+// TeacherNames are the names of the teachers, by number.
 var TeacherNames = [...]string{"auto", "labels", "modality", "self"}
 
 // String returns the name of the teacher.

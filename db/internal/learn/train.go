@@ -15,15 +15,17 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A TrainOptions is db.TrainOptions.
+// TrainOptions has the fields of db.TrainOptions, which is converted to it.
 type TrainOptions struct {
 	model.Options
-	Rows     int
-	Activate bool
+	Rows     int  // train on the first so many labelled items; 0: on all
+	Activate bool // make the new space the active one when it is complete; the first always becomes it
 }
 
-// Train learns a model from the labelled items, and gives all items their codes by it. It
-// returns the space, too, where it comes to one.
+// Train learns a model from the labelled items, founds a space with it, and gives all items
+// their codes there. It uses all processors; db.Collection.Train has memory, waits and
+// errors. An error, or the end of ctx, drops the new space again. Then space is its number if
+// it was founded, else 0, for the event.
 func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, t *report.Training, err error) {
 	ctx, stop := c.untilDropped(ctx)
 	defer stop()
@@ -43,7 +45,7 @@ func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, 
 	}
 	start, complete := time.Now(), false
 	defer func() {
-		if !complete { // and if a callback has panicked, too
+		if !complete { // also if a callback panics
 			c.abandon(ctx, sp.ID)
 		}
 	}()
@@ -60,8 +62,9 @@ func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, 
 	return sp.ID, t, nil
 }
 
-// completeLeft completes a reindexing that an earlier process was at when it ended. A training
-// is not completed: its space goes when the new one is there.
+// completeLeft completes a reindexing that an earlier process has left unfinished: a
+// collection builds one space at a time. It leaves an unfinished training alone, as
+// createSpace drops that in the commit that founds the new space.
 func (c Collection) completeLeft(ctx context.Context) error {
 	var space uint32
 	err := c.Look(ctx, func(s *state.CollectionState) error {
@@ -78,15 +81,17 @@ func (c Collection) completeLeft(ctx context.Context) error {
 	return err
 }
 
-// A lesson of training: what training has come to.
+// learned is the outcome of a training. Nothing of it is stored yet.
 type learned struct {
-	set     *trainingSet
-	result  *model.Result
-	space   *spaces.Space // without a number
-	leftOut []string
+	set     *trainingSet  // what it has learned from
+	result  *model.Result // model, statistics, report
+	space   *spaces.Space // the space of the model; without a number until it is founded
+	leftOut []string      // names of the modalities that no labelled item has
 }
 
-// TrainOn trains on the labelled items of a view.
+// TrainOn trains on the labelled items of a view, and stores nothing. The caller keeps the
+// view for as long as it uses the result. Errors: ErrInvalid, which wraps an error of
+// model.Train; an error of the store; the error of ctx.
 func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt TrainOptions) (*learned, error) {
 	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
 	var err error
@@ -105,7 +110,7 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 	l.result, err = model.Train(ctx, modalities, l.set, opt.Options)
 	switch {
 	case l.set.err != nil:
-		return nil, l.set.err // of the store, not of what is stored
+		return nil, l.set.err // reading has failed; the items are not to blame
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
@@ -115,7 +120,10 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 	return l, err
 }
 
-// Foundation returns what the space of the model begins with.
+// Foundation returns the foundation of a space with the model. Rows that have been trained on
+// have a lesson: the code with which they are in the statistics (model.Result.Lesson). All other
+// rows with a modality of the model are pending. It reads the record of each row that was
+// trained on.
 func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*Foundation, error) {
 	f := &Foundation{space: l.space, activate: activate, pending: record.UnionOf(cv.Presence, l.set.modalities)}
 	var err error
@@ -146,7 +154,7 @@ func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.Colle
 			}
 		}
 		if !f.pending.Contains(row) {
-			continue // labels alone teach nothing
+			continue // it has labels but no vector: it taught nothing
 		}
 		rec, err := record.ReadItem(v.Snap, cv.ID, row)
 		if err != nil {

@@ -15,19 +15,24 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// trainingSet is the model.Source of the labelled items of a view.
+// trainingSet is the model.Source of a training: the labelled items of a view, in the order of
+// rows. It belongs to the goroutine that trains. The caller keeps the view for as long.
 type trainingSet struct {
-	v          *state.View
-	cv         *state.CollectionView
-	limit      int
-	modalities []int           // of the collection, that some labelled item has; see choose
-	rows       *roaring.Bitmap // that are trained on; see choose
-	err        error           // that ended the last pass, if the store is to blame
+	v     *state.View
+	cv    *state.CollectionView // the collection in v
+	limit int                   // train on the first so many labelled items; 0: on all
+
+	// choose sets these, once, before the first pass.
+	modalities []int           // positions in the collection of the modalities to train with, ascending
+	rows       *roaring.Bitmap // the rows to train on
+
+	err error // the error of the store that ended the last pass; nil: the model is to blame
 }
 
-// choose decides on the modalities to train with and returns the names of the
-// others. Where no item is labelled all are kept, and training says what is
-// wrong.
+// choose finds the labelled rows and the modalities that any of them has. It returns the names
+// of the other modalities. If no item is labelled it keeps all modalities, and model.Train
+// says that labels are missing. It reads all item records, without vectors. ErrInvalid: no
+// labelled item has a vector.
 func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) {
 	labelled := roaring.New()
 	s.rows = labelled
@@ -66,6 +71,11 @@ func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) 
 	return leftOut, nil
 }
 
+// Examples yields the labelled items, as model.Source asks: one vector for each of modalities,
+// and labels by id. Each call is a pass over the snapshot. An example is valid until the next
+// one. An error of the store ends the pass and is kept in err.
+//
+// It ignores ctx: model.Train looks at that after each block of examples.
 func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
 		n := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// adoption returns what an updater has adopted.
+// adoption returns the teachers of the items that have taught in this update.
 func (u *updater) adoption() (a report.Adoption) {
 	if u.labelled > 0 {
 		a.Labelled = Labels.String()
@@ -26,7 +26,7 @@ func (u *updater) adoption() (a report.Adoption) {
 	return a
 }
 
-// UpdateEvent returns what events say of an update, which may be nil.
+// UpdateEvent returns the fields that events have of an update; u may be nil.
 func UpdateEvent(u *report.Update) event.Event {
 	if u == nil {
 		return event.Event{}
@@ -36,19 +36,23 @@ func UpdateEvent(u *report.Update) event.Event {
 	}}
 }
 
-// An UpdateOptions is db.UpdateOptions; 0 is the active space.
+// UpdateOptions are the options of Collection.Update, as db.UpdateOptions has them.
 type UpdateOptions struct {
-	Space      uint32
+	Space      uint32 // 0: the active space
 	Teacher    Teacher
-	GrowLabels bool
-	Progress   event.Progress
+	GrowLabels bool           // give labels that the model does not know a direction first
+	Progress   event.Progress // called in the goroutine of the caller; nil: none
 }
 
-// Update lets the pending items of a space teach, with what labels and codes ask for before.
+// Update lets the pending rows of a space teach, and commits a revision if any does or had to
+// be forgotten: the online step of FDDH (Liu, Wang, Cheung 2021, eqs. 22-24). Before that it
+// grows labels, if asked to, and recodes rows that wait for it; each has commits of its own,
+// which stay after a later error. db.Collection.Update has cost, memory and errors. Updates of
+// one space wait for each other.
 func (c Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Update, error) {
 	start := time.Now()
 	out := &report.Update{Teacher: opt.Teacher.String()}
-	if opt.Space == 0 { // it stays this one, whatever is activated meanwhile
+	if opt.Space == 0 { // all steps take this space, even if another one is activated meanwhile
 		err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
 			if cv.Space != nil {
 				opt.Space = cv.Space.ID
@@ -82,7 +86,7 @@ func (c Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Upda
 		err := u.commit(ctx)
 		out.Revision, out.Revised = u.revision, out.Revised || u.revision != u.cv.Space.Revision
 		out.Labelled, out.Unlabelled, out.Skipped, out.Refused = u.labelled, u.unlabelled, u.skipped, u.refused
-		out.Forgotten += u.forgotten // others have gone with the revision in which labels have grown
+		out.Forgotten += u.forgotten // GrowLabels has counted those that its revision took out
 		out.Items = u.labelled + u.unlabelled
 		out.Adopted, out.Lead, out.Reason = u.adoption(), u.lead, u.reason
 		return err

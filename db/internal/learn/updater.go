@@ -14,40 +14,51 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// An updater makes one revision of a space.
+// An updater makes one revision of a space, in the goroutine of the call that asks for it. It
+// lives for one call of revise, which owns v and l.
 type updater struct {
 	c        Collection
-	v        *state.View
-	cv       *state.CollectionView // as seen in the space
-	l        *learner
-	revision uint32 // afterwards
+	v        *state.View           // the view whose rows teach
+	cv       *state.CollectionView // the collection in v, as seen in the space
+	l        *learner              // the learner of the space, locked and up to date with v
+	revision uint32                // the present revision: the one of cv, after commit the new one
 
-	rows        []uint32 // that have taught
-	lessons     [][]byte // the codes that they have taught, as they are stored
-	seen        *roaring.Bitmap
-	waiting     *roaring.Bitmap // rows without labels that have not been let teach
-	left        *roaring.Bitmap // rows whose vectors are far too long; they stay pending
-	outliers    *outliers
-	labelled    int
-	unlabelled  int
-	skipped     int
-	refused     int // of these, rows without labels that were tried and not let teach
-	forgotten   int
-	lead        string
-	progress    event.Progress
-	done        int // items that have taught, of about total
-	total       int
-	reason      string
+	// The rows that have taught so far. commit stores their lessons.
+	rows    []uint32        // in the order in which they have taught
+	lessons [][]byte        // the lesson of each of rows, as it is stored
+	seen    *roaring.Bitmap // the same rows, as a set; commit takes them out of the pending ones
+
+	// The rows that have not taught. They stay pending.
+	waiting  *roaring.Bitmap // rows without known labels that the teacher does not let teach
+	left     *roaring.Bitmap // rows that outliers leaves out
+	outliers *outliers       // set by learn
+
+	// Counts for report.Update and the descriptor of the revision.
+	labelled   int // rows that have taught the code of their labels
+	unlabelled int // rows without known labels that have taught
+	skipped    int // pending rows that have taught nothing
+	refused    int // of skipped, the rows that TeacherAuto has refused, now or earlier
+	forgotten  int // rows that were taken out of the statistics since the last revision
+
+	progress event.Progress // nil: none
+	done     int            // items that have been let teach
+	total    int            // about how many are to be
+
+	// More of the descriptor of the revision.
 	teacherName string
-	parent      uint32   // of the revision
-	checkpoint  bool     // store the statistics, however few have taught
-	recode      []uint32 // labels whose rows are to get other codes
-	drift       *report.Drift
+	lead        string        // the modality that teaches items without labels, or was tried; "": none
+	reason      string        // why items without labels were adopted or refused, in words
+	parent      uint32        // the revision that this one is made from
+	drift       *report.Drift // of the items that came, before they taught; nil: not measured
+
+	checkpoint bool     // commit stores the statistics, however few rows have taught
+	recode     []uint32 // ids of labels that have grown: commit marks the rows that carry one for recoding
 }
 
-// revise runs f with an updater of a space: it has a view, and the learner is up to
-// date with it. Rows that change from then on are recorded. Where f fails, the learner
-// forgets what it has learned.
+// revise calls f with an updater of a space; 0 is the active one. The updater has a view and the
+// learner, up to date with the view. From that view on the committer records changed rows in
+// SpaceState.Changed, until revise returns. Updates of one space wait for each other here. If
+// f fails or panics, the learner forgets its statistics, which may have learned part of it.
 func (c Collection) revise(ctx context.Context, space uint32, f func(*updater) error) error {
 	v, id, err := c.beginRevision(ctx, space)
 	if err != nil {
@@ -55,7 +66,7 @@ func (c Collection) revise(ctx context.Context, space uint32, f func(*updater) e
 	}
 	defer v.Release()
 	defer func() {
-		// Whatever became of the context.
+		// The committer stops recording rows, even if ctx has ended.
 		_ = c.Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
 			if sp := s.SpaceByID(id); sp != nil {
 				sp.Changed = nil
@@ -90,13 +101,15 @@ func (c Collection) revise(ctx context.Context, space uint32, f func(*updater) e
 	return err
 }
 
-// beginRevision returns the view to learn from and the number of the space; from then
-// on the committer records the rows that change.
+// beginRevision returns the view to learn from, which the caller releases, and the number of
+// the space. From that view on the committer records changed rows. It waits for an update of
+// the space that goes on. Errors: ErrInvalid, ErrNoModel, ErrNotFound, and ErrBusy for a space
+// that is being built.
 func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.View, uint32, error) {
 	var v *state.View
 	for {
 		busy := false
-		// It is shown that what was written so far is being looked at.
+		// Show, as readers are to see that Written begins at 0 again.
 		err := c.Show(ctx, func(s *state.CollectionState) error {
 			sp := s.SpaceByID(space)
 			if space == 0 {
@@ -118,14 +131,14 @@ func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.Vie
 			}
 			sp.Changed, sp.Written = roaring.New(), 0
 			c.DB.Committer.Touch(s)
-			v = c.DB.Current.Load() // only the committer replaces it
+			v = c.DB.Current.Load() // only the committer, where this runs, replaces it
 			v.Acquire()
 			return nil
 		})
 		if err != nil || !busy {
 			return v, space, err
 		}
-		// Another update goes on; it has the learner until it has ended.
+		// Another update goes on: wait for the learner, which it has, and try again.
 		l, err := c.in.learners.get(ctx, learnerKey{c.ID, space})
 		if err != nil {
 			return nil, 0, err

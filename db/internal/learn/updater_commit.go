@@ -15,44 +15,39 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// This file makes what was learned a revision.
+// The commit of an update.
 
-// commit makes what was learned a revision, and stores what taught it.
+// commit stores a revision with the projections that the learner has by now, the lessons of
+// the rows that have taught it, and the statistics if a checkpoint is due. If nothing has
+// taught or been forgotten, and no checkpoint was asked for, there is no commit. A row that has
+// changed since the view departs in this very commit. Errors: ErrBusy, ErrNotFound, ErrFull; the
+// caller then has to forget the learner.
 func (u *updater) commit(ctx context.Context) error {
-	changes := len(u.rows) > 0 || u.forgotten > 0 || u.checkpoint
-	if !changes && u.seen.IsEmpty() {
+	if len(u.rows) == 0 && u.forgotten == 0 && !u.checkpoint {
 		return nil
 	}
-	var next *spaces.Space
-	var d *spaces.RevisionDescriptor
-	var projections, statistics []byte
-	if changes {
-		m, err := u.l.online.Revision()
-		if err != nil {
+	m, err := u.l.online.Revision()
+	if err != nil {
+		return u.learning(err)
+	}
+	next := u.cv.Space.Revised(u.cv.Space.Revision+1, m)
+	projections, err := m.MarshalRevision(u.cv.Space.Trained)
+	if err != nil {
+		return u.learning(err)
+	}
+	d, err := u.descriptor(m, next.Revision, projections)
+	if err != nil {
+		return err
+	}
+	var statistics []byte // nil: no checkpoint is due
+	u.l.ahead += len(u.rows)
+	if u.checkpoint || u.l.ahead >= checkpointItems && !u.l.shrunk() {
+		if statistics, err = u.l.online.Statistics().MarshalBinary(); err != nil {
 			return u.learning(err)
-		}
-		sp := u.cv.Space
-		next = sp.Revised(sp.Revision+1, m)
-		if projections, err = m.MarshalRevision(sp.Trained); err != nil {
-			return u.learning(err)
-		}
-		if d, err = u.descriptor(m, next.Revision, projections); err != nil {
-			return err
-		}
-		u.l.ahead += len(u.rows)
-		if u.checkpoint = u.checkpoint || u.l.ahead >= checkpointItems && !u.l.shrunk(); u.checkpoint {
-			if statistics, err = u.l.online.Statistics().MarshalBinary(); err != nil {
-				return u.learning(err)
-			}
 		}
 	}
 	bytes := len(projections) + len(statistics) + len(u.rows)*(5+codec.Bytes(u.cv.Space.Bits))
-	err := u.inSpace(ctx, bytes, func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
-		if next == nil {
-			notPending(tx, sp, u.seen)
-			tx.Committer.Touch(s)
-			return nil
-		}
+	err = u.inSpace(ctx, bytes, func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
 		if next.Revision == record.MaxRows {
 			return fmt.Errorf("%w: revisions of space %d", fault.ErrFull, sp.ID)
 		}
@@ -90,7 +85,7 @@ func (u *updater) commit(ctx context.Context) error {
 		tx.Committer.Touch(s)
 		return nil
 	})
-	if err != nil || next == nil {
+	if err != nil {
 		return err
 	}
 	u.revision = next.Revision
@@ -101,8 +96,8 @@ func (u *updater) commit(ctx context.Context) error {
 	return nil
 }
 
-// inSpace runs f, which stores about so many bytes, in the committer, alone, with the space,
-// which must be as it was.
+// inSpace runs f in the committer, alone in its commit of about so many bytes, with the space
+// that is being updated. ErrBusy: the space has got another revision since the view.
 func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error) error {
 	return u.c.Do(ctx, bytes, func(tx *state.Tx, s *state.CollectionState) error {
 		sp := s.SpaceByID(u.cv.Space.ID)
@@ -116,8 +111,9 @@ func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *state.Tx, s
 	})
 }
 
-// departures returns what rows have just taught that have changed since: it has to be
-// taken out again.
+// departures returns, by row, the lessons of this update whose rows have changed since the
+// view, with the features of the view: the statistics have these. It runs in the committer.
+// ErrBusy: they are too large for one batch (record.MaxBatchBytes).
 func (u *updater) departures(sp *state.SpaceState) (map[uint32]*codec.Departure, error) {
 	out := map[uint32]*codec.Departure{}
 	bytes := 0
@@ -139,8 +135,8 @@ func (u *updater) departures(sp *state.SpaceState) (map[uint32]*codec.Departure,
 	return out, nil
 }
 
-// notPending takes rows from the pending ones, but those that have changed since the
-// updater took its view.
+// notPending takes rows out of the pending ones, but for those that have changed since the
+// view: they have to teach as they are now. It runs in the committer.
 func notPending(tx *state.Tx, sp *state.SpaceState, seen *roaring.Bitmap) {
 	it := roaring.AndNot(seen, sp.Changed).Iterator()
 	for it.HasNext() {
@@ -148,7 +144,8 @@ func notPending(tx *state.Tx, sp *state.SpaceState, seen *roaring.Bitmap) {
 	}
 }
 
-// descriptor describes the revision.
+// descriptor returns the descriptor of a revision with model m, whose binary form projections
+// is. The residuals cost q k^2 multiplications a modality.
 func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte) (*spaces.RevisionDescriptor, error) {
 	residuals, err := m.Residual(u.l.online.Statistics())
 	if err != nil {

@@ -13,11 +13,13 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// This file lets items teach: which, who of them, and whether those without labels are to.
+// How an update chooses the rows that teach, and whether rows without labels do.
 
-// learn lets the pending items teach. What those without labels would teach, once
-// refused, is tried again only when they have doubled: of many tries with nearly the
-// same items one would be adopted by luck, and each takes as long as all of them.
+// learn lets the pending rows teach, maxUpdateRows labelled and as many others at most. Rows
+// with known labels teach the codes of these. With TeacherAuto the others are tried on a copy
+// (model.Guard); once refused, they are tried again only when they have doubled. Many tries
+// with nearly the same rows would adopt them by luck at last, and each costs as much as
+// learning from them. It commits nothing.
 func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	u.teacherName = teacher.String()
 	u.outliers = newOutliers(u.cv.Space.Learned, u.l.online.Statistics())
@@ -28,7 +30,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	n := int(unlabelled.GetCardinality())
 	u.waiting, u.skipped = unlabelled, n
 	unlabelled = firstRows(unlabelled, maxUpdateRows)
-	waits := teacher == Auto && n < 2*u.l.refused
+	waits := teacher == Auto && n < 2*u.l.refused // they were refused, and have not doubled
 	tries := n > 0 && (teacher == Modality || teacher == Auto && !waits)
 	if waits && n > 0 {
 		u.refused = n
@@ -37,7 +39,8 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	if labelled.IsEmpty() && !tries && teacher != Self {
 		return nil
 	}
-	// Of what came: those without labels may have been there for long.
+	// Drift is of the rows that came. Rows without labels may have waited for long, so it is
+	// measured by them only if there are no others.
 	came := labelled
 	if came.IsEmpty() {
 		came = unlabelled
@@ -49,6 +52,8 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	if teacher == Self || tries && teacher != Auto {
 		u.total += n
 	}
+	// Rows that have not taught yet are the best judges: hold some back, and let them teach
+	// after the trial.
 	held := roaring.New()
 	if tries {
 		held = evenly(labelled, heldItems)
@@ -78,19 +83,21 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	case tries:
 		u.refused, u.l.refused = n, n
 	}
-	return nil // those without labels stay pending
+	return nil // rows without labels stay pending
 }
 
 const (
-	// maxUpdateRows bounds how many labelled and how many other items one update looks
-	// at, and so its commit.
+	// maxUpdateRows is the most labelled rows, and the most others, that one update looks at.
+	// It bounds the commit.
 	maxUpdateRows = 1 << 20
-	// ManyPending is from how many pending rows on those with labels are found by the
-	// sets of labels, and not by their records: those that are refused stay pending.
+	// ManyPending is the number of pending rows above which partition reads the row sets of
+	// labels instead of the record of each row. Rows that are refused stay pending, so that
+	// there may be very many.
 	ManyPending = 1 << 14
 )
 
-// partition returns the pending rows with labels that the model knows, and the others.
+// partition returns the pending rows with a label that the model knows, maxUpdateRows at most,
+// and all pending rows without one.
 func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.Bitmap, err error) {
 	pending, m := u.cv.Pending, u.cv.Space.Learned
 	if pending.GetCardinality() > ManyPending {
@@ -123,15 +130,15 @@ func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.
 }
 
 const (
-	// heldItems is up to how many labelled items are held back to judge by what others
-	// would teach.
+	// heldItems is the most labelled items that are held back, to judge rows without labels.
 	heldItems = 200
-	// triedItems is with how many of these that is tried.
+	// triedItems is the most rows without labels that teach the copy in a trial.
 	triedItems = 10_000
 )
 
-// try finds the modality that is to teach those without labels, and says whether to let
-// it.
+// try decides whether rows without labels are to teach, and finds the modality whose
+// projections give them codes: lead, a position in the model. held are labelled rows that have
+// not taught yet. For TeacherModality it only finds lead. It sets u.lead and u.reason.
 func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, teacher Teacher) (lead int, adopt bool, err error) {
 	guard, err := u.guard(ctx, held)
 	if err != nil {
@@ -156,12 +163,13 @@ func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, tea
 	return lead, verdict.Adopt, u.learning(err)
 }
 
-// learning annotates an error of the model.
+// learning says, in an error of the model, which space was being updated; nil stays nil.
 func (u *updater) learning(err error) error {
 	return fault.Annotate(err, "update space %d of collection %q", u.cv.Space.ID, u.cv.Name)
 }
 
-// eachItem calls f with rows and their items, model.MaxLesson at a time.
+// eachItem calls f with rows of the view, ascending, and their items, model.MaxLesson at a
+// time. f may keep both. Outliers are added to u.left instead.
 func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows []uint32, items []model.Example) error) error {
 	features, err := record.NewFeatureReader(u.v.Snap, u.cv.Descriptor, 0)
 	if err != nil {
@@ -209,7 +217,8 @@ func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows
 	return flush()
 }
 
-// teach lets rows teach, and keeps what.
+// teach lets rows teach the learner, and keeps their lessons for commit. lead is the modality
+// that teaches with model.TeacherModality, as a position in the model.
 func (u *updater) teach(ctx context.Context, set *roaring.Bitmap, teacher model.Teacher, lead int) error {
 	return u.eachItem(ctx, set, func(rows []uint32, items []model.Example) error {
 		done, err := u.l.online.Learn(ctx, items, teacher, lead)
@@ -218,7 +227,7 @@ func (u *updater) teach(ctx context.Context, set *roaring.Bitmap, teacher model.
 		}
 		for i, row := range rows {
 			if codes := appendLesson(nil, done.Lessons[i], u.cv.Space.Bits); codes != nil {
-				u.seen.Add(row) // others stay pending, for another teacher
+				u.seen.Add(row) // a row without a lesson stays pending, for another teacher
 				u.rows, u.lessons = append(u.rows, row), append(u.lessons, codes)
 			}
 		}
@@ -231,15 +240,16 @@ func (u *updater) teach(ctx context.Context, set *roaring.Bitmap, teacher model.
 	})
 }
 
-// report tells how far the update has got.
+// report calls progress, if there is one.
 func (u *updater) report(stage string, done, total int) {
 	if u.progress != nil {
 		u.progress(stage, int64(done), int64(total))
 	}
 }
 
-// guard returns a guard that holds back labelled items: those given, which have not
-// taught yet, and, where they are few, others that have.
+// guard returns a model.Guard that judges by labelled items: the pending rows given, which have
+// not taught yet, and if these are fewer than heldItems, items that have. The guard forgets the
+// lessons of the latter.
 func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Guard, error) {
 	var held []model.Example
 	err := u.eachItem(ctx, pending, func(_ []uint32, items []model.Example) error {
@@ -250,11 +260,11 @@ func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Gu
 		return nil, err
 	}
 	came, lessons := len(held), make([]model.Lesson, len(held))
-	// At most half of those that have taught, as they are taken out to judge by: what
-	// has nothing left to go by judges nothing.
+	// Take at most half of the items that have taught: the guard forgets them, and
+	// projections that have learned from nothing show nothing.
 	taught := int(u.cv.Numbers.Taught)
 	if room := min(heldItems-len(held), taught/2); room > 0 {
-		more, learned, err := u.sample(ctx, max(1, taught/(2*room))) // some may have no labels
+		more, learned, err := u.sample(ctx, max(1, taught/(2*room))) // twice as many as needed: some have no labels
 		if err != nil {
 			return nil, err
 		}
@@ -267,14 +277,15 @@ func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Gu
 	g, err := u.l.online.Guard(ctx, held, lessons)
 	var singular *model.SingularError
 	if errors.As(err, &singular) && len(held) > came {
-		// Without a vector that was far longer than all others, rounding is what remains.
+		// The items to forget had a vector far longer than all others. Without it the sums
+		// are rounding, and A is singular. Judge by the others.
 		g, err = u.l.online.Guard(ctx, held[:came], lessons[:came])
 	}
 	return g, u.learning(err)
 }
 
-// sample returns every step-th of the items that have taught, if it has labels that the
-// model knows, and what.
+// sample returns every step-th of the items that have taught, those with labels that the model
+// knows, and their lessons.
 func (u *updater) sample(ctx context.Context, step int) (held []model.Example, lessons []model.Lesson, err error) {
 	at := 0
 	err = u.cv.Space.ForEachLesson(ctx, u.v.Snap, u.cv.Descriptor, func(codec.Lesson) bool {

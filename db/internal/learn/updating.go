@@ -12,15 +12,19 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// One goroutine a database updates the active spaces of its collections as items come,
-// if Options say so, and finishes what an update before a crash has begun.
+// Updates in the background. One goroutine a database updates the active spaces of its
+// collections as items come, if Options say so. It first recodes the rows that an update has
+// left when its process ended.
 
-// updateDue reports whether enough has been written to one of the collections.
+// updateDue reports whether Items rows to learn from have been written to one of the
+// collections since its last update.
 func (d *Database) updateDue(changed []*state.CollectionView) bool {
 	return d.Items > 0 && slices.ContainsFunc(changed, func(cv *state.CollectionView) bool { return cv.Written >= d.Items })
 }
 
-// KeepUpdated does it until the context ends.
+// KeepUpdated completes the recoding of rows, then updates collections by Items and Interval
+// until ctx ends or the database fails. An update that fails is an event, and is tried again
+// when the collection is next due. Open runs it in a goroutine that Close waits for.
 func (d *Database) KeepUpdated(ctx context.Context) {
 	for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return toRecode(cv) }) {
 		if d.updateInBackground(ctx, c, Collection.recodeAll) != nil {
@@ -53,8 +57,9 @@ func (d *Database) KeepUpdated(ctx context.Context) {
 	}
 }
 
-// updateInBackground calls f with a collection. It returns an error when there is no sense
-// in going on.
+// updateInBackground runs f on a collection, when its codes are in memory, as an operation with
+// events and a span. Errors and panics of f go into the event. It returns ErrClosed when ctx
+// has ended or the database has failed, so that KeepUpdated ends.
 func (d *Database) updateInBackground(ctx context.Context, c Collection, f func(Collection, context.Context) (*report.Update, error)) error {
 	ctx, op := d.State.Signals.BeginInBackground(ctx, event.OpUpdate, c.Name)
 	var u *report.Update
@@ -72,7 +77,7 @@ func (d *Database) updateInBackground(ctx context.Context, c Collection, f func(
 	return nil
 }
 
-// collectionsNow returns the collections whose present state is wanted.
+// collectionsNow returns handles on the collections whose present state want accepts.
 func (d *Database) collectionsNow(want func(*state.CollectionView) bool) (all []Collection) {
 	v := d.State.Latest()
 	defer v.Release()
@@ -84,7 +89,7 @@ func (d *Database) collectionsNow(want func(*state.CollectionView) bool) (all []
 	return all
 }
 
-// toRecode reports whether rows of some space wait for another code.
+// toRecode reports whether rows of some space of the collection wait for recoding.
 func toRecode(cv *state.CollectionView) bool {
 	for _, sp := range cv.Spaces {
 		if !cv.IndexOnly && !sp.Recode.IsEmpty() {
@@ -94,7 +99,8 @@ func toRecode(cv *state.CollectionView) bool {
 	return false
 }
 
-// recodeAll recodes what waits in all spaces.
+// recodeAll recodes the rows that wait in any space of the collection. Its report is nil; it has
+// one for updateInBackground.
 func (c Collection) recodeAll(ctx context.Context) (*report.Update, error) {
 	var spaces []uint32
 	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {

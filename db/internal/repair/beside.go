@@ -12,7 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// beside mends what stands beside a sound store: the marker, and the side file.
+// beside mends the two files beside a sound store, its marker and the side file. It sets
+// r.done.Damaged if either was damaged.
 func (r *repairer) beside() error {
 	kv, err := store.OpenToRead(r.path(r.storeName()), r.disk, store.NewLog(r.disk.Signals))
 	if err != nil {
@@ -41,10 +42,11 @@ func (r *repairer) beside() error {
 	return nil
 }
 
-// missing reports what the marker and the side file say that has gone from the store.
-// Either is to be made again then: it says whether the side file is. The format is for
-// commits that have gone since the store was opened last.
-// An error is that of reading the side file, what it says being not to be forgotten.
+// missing compares marker and side file with the identity i of the store, and reports the
+// commits and the format that the store lacks. side says that the side file has to be made
+// again; r.marked becomes false if the marker has. format words, for the first and the last of
+// them, the commits that the side file promised and the store lacks. An error means that the
+// side file cannot be read now; then it must not be replaced.
 func (r *repairer) missing(i record.Identity, format string) (side bool, err error) {
 	if r.marked && r.marker > i.Format {
 		r.found(store.AheadOfStore(r.marker, i.Format))
@@ -54,6 +56,7 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 		return false, nil
 	}
 	before := r.done.Findings
+	// A side file that is missing or damaged is a finding; any other error may pass.
 	beside, err := store.ReadCommits(r.disk.FS, r.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
 		return false, err
@@ -72,7 +75,7 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 	return r.done.Findings > before, nil
 }
 
-// acknowledge makes the side file again, by which nothing is missing from the store.
+// acknowledge writes the side file again, so that it promises what the store has and no more.
 func (r *repairer) acknowledge(i record.Identity) error {
 	if i.Format < record.FormatIdentity {
 		return nil
@@ -80,7 +83,8 @@ func (r *repairer) acknowledge(i record.Identity) error {
 	return store.MakeCommits(r.disk.FS, r.dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence})
 }
 
-// mark writes the marker of the database, and keeps what is there in its place.
+// mark writes the marker of the database, and keeps a file that is in its place under the name
+// of a damaged store.
 func (r *repairer) mark(format int) error {
 	_, err := r.disk.FS.Stat(r.path(store.MarkerName))
 	if err == nil {

@@ -19,21 +19,23 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// The last step of making a new store is what a database does that was closed while spaces
-// were being built: it is opened, and builders make the codes of all items. Before that
-// transactions put the items into their sets.
+// The derived records come from the code that writes them in any database. The new store is
+// opened as a database that was closed while spaces were being built. Transactions put the
+// items into their row sets, and builders make the codes of all items.
 
-// A plan is what is to be made of a collection when the new store is open.
+// A plan says what build has to make of one collection. conclude makes it, and nothing changes
+// it after that.
 type plan struct {
-	of       *record.Descriptor
-	presence []*roaring.Bitmap // by modality: the rows that have it
-	spaces   []uint32          // that are being built
-	activate []uint32          // to become active then, one after the other
-	given    *givenCodes       // of a codes-only collection
+	of       *record.Descriptor // of the collection
+	presence []*roaring.Bitmap  // by modality: the rows that have it
+	spaces   []uint32           // the learned spaces, which have no codes yet
+	activate []uint32           // the spaces to activate when all are complete, one after the other: the last stays
+	given    *givenCodes        // of a codes-only collection; else nil
 }
 
-// build opens what has been made as a database is opened, but for what runs there in the
-// background, and makes the codes.
+// build opens the new store as a database, without event listeners, indexer and background
+// work, and makes the derived records by the plans. It has all codes in memory, as any open
+// database. At the end it rewrites the whole store, and sets r.identity.Sequence.
 func (r *repairer) build(plans []plan) (err error) {
 	disk, dir := *r.disk, r.path(store.RepairingName)
 	disk.Signals = signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)
@@ -49,7 +51,7 @@ func (r *repairer) build(plans []plan) (err error) {
 	defer func() {
 		err = cmp.Or(err, kv.Close(), d.Engine.Log.Err())
 	}()
-	if err := d.Open(kv, r.identity.Sequence, true, false); err != nil { // made durable as a whole
+	if err := d.Open(kv, r.identity.Sequence, true, false); err != nil { // without syncs: closing makes everything durable
 		return err
 	}
 	d.Stopping = r.ctx
@@ -63,7 +65,8 @@ func (r *repairer) build(plans []plan) (err error) {
 			return err
 		}
 	}
-	// So that nothing waits to be deleted that is in the way of the next repair.
+	// Rewrite everything, so that no deleted or replaced version is left that the next repair
+	// might bring back.
 	r.at(0, "compacting")
 	if err := d.Engine.FlushAll(r.ctx); err != nil {
 		return err
@@ -75,6 +78,7 @@ func (r *repairer) build(plans []plan) (err error) {
 	return nil
 }
 
+// buildOne makes the derived records of one collection, and activates its spaces.
 func (r *repairer) buildOne(c learn.Collection, p *plan) error {
 	if err := c.Loaded(r.ctx); err != nil {
 		return err
@@ -108,10 +112,11 @@ func (r *repairer) buildOne(c learn.Collection, p *plan) error {
 	return nil
 }
 
-// adoptedRows is how many items are put into their sets in one commit.
+// adoptedRows is the number of items that one commit puts into their row sets.
 const adoptedRows = 1 << 14
 
-// adopt puts all items of a collection into their sets.
+// adopt puts all items of a collection into their row sets: live rows, modalities, labels and
+// fields.
 func (r *repairer) adopt(c state.Collection, p *plan) error {
 	var rows []uint32
 	var terms []record.Terms
@@ -146,10 +151,10 @@ func (r *repairer) adopt(c state.Collection, p *plan) error {
 	return err
 }
 
-// givenRows is how many given codes are stored in one commit.
+// givenRows is the number of given codes that one commit stores.
 const givenRows = 1 << 16
 
-// storeGiven gives the items of a codes-only collection their codes back.
+// storeGiven stores the codes of a codes-only collection, as tables.
 func (r *repairer) storeGiven(c state.Collection, g *givenCodes) error {
 	for from := 0; from < len(g.rows); from += givenRows {
 		r.at(from, "collection %s: codes", c.Name)

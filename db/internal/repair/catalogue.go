@@ -15,7 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// mend makes what has been put into the new store sound.
+// mend makes the copied records sound: first the records of the database, then each collection.
 func (m *mender) mend() error {
 	m.at(0, "collections")
 	all, err := m.catalogue()
@@ -30,8 +30,9 @@ func (m *mender) mend() error {
 	return m.flush()
 }
 
-// catalogue mends names and descriptors of collections, and the records of the
-// database, and returns the collections by number. What belongs to none goes.
+// catalogue mends the names and descriptors of collections and the records of the database. It
+// returns the descriptors by ascending number, and deletes what belongs to no collection. Of
+// two collections of one name the later one is renamed.
 func (m *mender) catalogue() ([]*record.Descriptor, error) {
 	names := map[uint32]string{}
 	next := uint32(1)
@@ -39,7 +40,7 @@ func (m *mender) catalogue() ([]*record.Descriptor, error) {
 		if len(value) == 4 && record.CheckName("collection", string(key[1:])) == nil {
 			names[binary.BigEndian.Uint32(value)] = string(key[1:])
 		}
-		return m.delete(key) // and written again below
+		return m.delete(key) // the names of the descriptors are written below
 	})
 	if err != nil {
 		return nil, err
@@ -87,8 +88,8 @@ func (m *mender) catalogue() ([]*record.Descriptor, error) {
 	return all, m.flush()
 }
 
-// database mends the records of the database, of which the number of the next collection
-// is at least next.
+// database mends the records of the database: format, UUID, sequence, and the number of the next
+// collection, which is at least next. It sets m.identity, and reports missing commits.
 func (m *mender) database(next uint32) error {
 	if b, err := record.Get(m.store, codec.DatabaseKey(codec.RecordNextID)); err != nil {
 		return err
@@ -103,8 +104,9 @@ func (m *mender) database(next uint32) error {
 	side, err := store.ReadCommits(m.disk.FS, m.dir)
 	sideKnown := err == nil && side.UUID == i.UUID
 	if len(b) != 8 {
-		// Each commit has taken one of the numbers of the storage engine, or more; those
-		// before a database was copied into tables of its own stand in the side file.
+		// Each commit takes one sequence number of the storage engine or more, so newest is
+		// no less than the commits since the store was made. A store that began as a copy
+		// has had earlier commits: the side file counts them, too.
 		next := m.newest
 		if sideKnown {
 			next = max(next, side.Sequence)
@@ -138,8 +140,9 @@ func (m *mender) database(next uint32) error {
 	return err
 }
 
-// whoami returns format and UUID of the database, or what can be concluded: the side
-// file has the UUID, too, and only databases of its format have either.
+// whoami returns the format and the UUID of the database, without its sequence. If the store has
+// lost the UUID, the side file has it, too. If it has lost the format, a UUID shows
+// FormatIdentity, the first format that has one. A lost UUID is replaced by a new one.
 func (m *mender) whoami() record.Identity {
 	i := record.Identity{Format: m.format, UUID: m.uuid}
 	side, err := store.ReadCommits(m.disk.FS, m.dir)
@@ -162,8 +165,10 @@ func (m *mender) whoami() record.Identity {
 	return i
 }
 
-// descriptor returns that of a collection; where it is lost, the copy that the descriptor
-// of a space has, nil if there is none.
+// descriptor returns the descriptor of a collection. If that is lost it returns the copy that
+// the descriptor of a space has. Without a copy it returns nil: the collection is lost. It
+// reports a loss only if there is evidence that the collection was not dropped: its name, its
+// counters, or a lost key range. names are the names of collections, by number.
 func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descriptor, error) {
 	key := codec.CollectionKey(codec.KindCollection, id)
 	b, err := record.Get(m.store, key)
@@ -188,7 +193,7 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 		m.found(about(key, report.Finding{Collection: d.Name, Record: "descriptor", Problem: why + ": that which stands beside a space takes its place, without what a later version may have added"}))
 		return d, refuseIndexOnly(d)
 	}
-	// Something of a collection that is gone may be left, and is no loss.
+	// Rests of a dropped collection are no loss.
 	counters, err := record.Get(m.store, codec.CollectionKey(codec.KindCounters, id))
 	if err != nil {
 		return nil, err
@@ -204,8 +209,9 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 	return nil, nil
 }
 
-// copiedDescriptor returns the longest copy of the descriptor of a collection that spaces
-// have: each is as old as what has written it last.
+// copiedDescriptor returns the copy of the descriptor of a collection with the most modalities
+// and fields, from the descriptors of its spaces; nil if there is none. A copy is as old as the
+// last write of its space, and modalities and fields are only ever added.
 func (m *mender) copiedDescriptor(id uint32) (latest *record.Descriptor, err error) {
 	size := func(d *record.Descriptor) int { return len(d.Modalities) + len(d.Fields) }
 	err = record.ForEach(m.store, codec.CollectionKey(codec.KindSpace, id), func(_, value []byte) error {
@@ -224,7 +230,7 @@ func (m *mender) copiedDescriptor(id uint32) (latest *record.Descriptor, err err
 	return latest, err
 }
 
-// dropCollection deletes everything of a collection.
+// dropCollection deletes all records of a collection.
 func (m *mender) dropCollection(id uint32) error {
 	for _, kinds := range [][]byte{state.CollectionKinds, state.SpaceKinds} {
 		for _, kind := range kinds {

@@ -18,42 +18,45 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// A damagedStore is a store that is read file by file, as it may not open, or not be
-// readable as one: its tables and logs each on its own, so that a part that is damaged
-// hides nothing that stands elsewhere. Nothing is written to it.
+// A damagedStore lists the tables and logs of a store that may not open any more. Each is read
+// on its own, so that damage to one hides nothing of the others. Nothing is written to the
+// store.
 type damagedStore struct {
 	fs     vfs.FS
-	dir    string
-	reader sstable.ReaderOptions
+	dir    string                // the folder of the store
+	reader sstable.ReaderOptions // how its tables are read
 
 	tables []damagedTable
-	logs   wal.Logs
-	listed bool // the manifest says which tables and logs those are
+	logs   wal.Logs // in the order of their numbers
+	listed bool     // the manifest names the tables and logs; else they are all that there are
 }
 
-// A damagedTable is a table of a damaged store.
+// A damagedTable is a table of a damaged store, or a part of one. Key ranges contain their
+// first bound and not their last.
 type damagedTable struct {
-	number     uint64
-	path       string
-	transforms sstable.IterTransforms // the sequence number that an ingested table has got
-	lo, hi     []byte                 // what counts of it is from lo up to and without hi; nil: everything
-	from, to   []byte                 // its keys are from from up to and without to; nil: not known
+	number     uint64                 // of its file
+	path       string                 // of its file
+	transforms sstable.IterTransforms // the sequence number of an ingested table, which its file lacks
+	lo, hi     []byte                 // the range that counts; nil: no bound
+	from, to   []byte                 // the range of its keys by the manifest; nil: not known
 }
 
+// name names the table in findings.
 func (t *damagedTable) name() string { return fmt.Sprintf("table %06d.sst", t.number) }
 
-// openDamaged finds out which tables and logs a store has: those that its manifest
-// names, or where that cannot be read all that are there. why says what is wrong then.
+// openDamaged finds out which tables and logs of a store count: those that its manifest names.
+// If the manifest cannot be read, all that are there count, and why is the reason. err is an
+// error of reading the folder, or of ctx.
 func openDamaged(ctx context.Context, disk *store.Config, dir string) (s *damagedStore, why error, err error) {
 	s = &damagedStore{fs: disk.FS, dir: dir}
-	po := store.PebbleOptions(disk, store.NewLog(disk.Signals), false) // for its form
+	po := store.PebbleOptions(disk, store.NewLog(disk.Signals), false) // the options that say how tables are encoded
 	po.EnsureDefaults()
 	s.reader = po.MakeReaderOptions()
 	all, err := wal.Scan(wal.Dir{FS: disk.FS, Dirname: dir})
 	if err != nil {
 		return nil, nil, fault.Annotate(err, "read %s", dir)
 	}
-	for range 2 { // once more, before it is given up
+	for range 2 { // a failed read may succeed the second time
 		if why = s.list(disk, all, false); why == nil {
 			return s, nil, nil
 		}
@@ -80,8 +83,10 @@ func openDamaged(ctx context.Context, disk *store.Config, dir string) (s *damage
 	return s, why, nil
 }
 
-// list opens the store for reading to learn which tables and logs count. With bare it
-// does so without logs: those that the store began to read count, with all later ones.
+// list lets Pebble open the store for reading, and takes the tables from it. The logs that
+// count are the first that Pebble has opened and all later ones. With bare Pebble sees no logs,
+// as a damaged log keeps a store from opening, too; s.logs then stays as the call before it,
+// without bare, has set it.
 func (s *damagedStore) list(disk *store.Config, all wal.Logs, bare bool) error {
 	fsys := &listingFS{FS: store.ReadFS{FS: disk.FS}, bare: bare}
 	return work.Safely(func() error {
@@ -89,7 +94,7 @@ func (s *damagedStore) list(disk *store.Config, all wal.Logs, bare bool) error {
 		po := store.PebbleOptions(disk, log, false)
 		po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true
 		kv, err := store.OpenPebble(s.dir, po, log)
-		if first := fsys.first(); !bare && first >= 0 { // whether or not it could be read
+		if first := fsys.first(); !bare && first >= 0 { // also if opening has failed
 			s.logs = slices.DeleteFunc(slices.Clone(all), func(l wal.LogicalLog) bool { return int64(l.Num) < first })
 		}
 		if err != nil {
@@ -108,10 +113,10 @@ func (s *damagedStore) list(disk *store.Config, all wal.Logs, bare bool) error {
 				if !x.Largest.IsExclusiveSentinel() {
 					t.to = record.KeyAfter(t.to)
 				}
-				if x.Virtual {
+				if x.Virtual { // it is a part of the file of another table
 					t.number, t.lo, t.hi = uint64(x.BackingSSTNum), t.from, t.to
 				}
-				if x.SmallestSeqNum == x.LargestSeqNum {
+				if x.SmallestSeqNum == x.LargestSeqNum { // as in an ingested table
 					t.transforms.SyntheticSeqNum = sstable.SyntheticSeqNum(x.SmallestSeqNum)
 				}
 				t.path = s.fs.PathJoin(s.dir, fmt.Sprintf("%06d.sst", t.number))
@@ -123,24 +128,25 @@ func (s *damagedStore) list(disk *store.Config, all wal.Logs, bare bool) error {
 	})
 }
 
-// listingFS shows a store as one that can be opened if its manifest can be read: with
-// markers where these are gone, and without the file of options, which says nothing that
-// is needed. It notes which logs are read.
+// listingFS shows a store so that Pebble can open it if its manifest can be read. It adds the
+// marker files of Pebble if these are gone, and hides the file of options, which nothing needs.
+// It records the logs that are opened. Safe for concurrent use, as Pebble asks.
 type listingFS struct {
 	vfs.FS
-	bare bool // show no logs
+	bare bool // hide the logs
 
 	mu   sync.Mutex
-	logs []int64 // that were opened
+	logs []int64 // the numbers of the logs that were opened; guarded by mu
 }
 
+// Names of Pebble's files. A marker ends with the name, or the number, that it marks.
 const (
 	manifestPrefix = "MANIFEST-"
 	manifestMarker = "marker.manifest."
 	formatMarker   = "marker.format-version."
 )
 
-// List lists what is to be seen in a folder.
+// List lists the files that Pebble is to see. Without a sound marker it marks the newest manifest.
 func (f *listingFS) List(dir string) ([]string, error) {
 	names, err := f.FS.List(dir)
 	if err != nil {
@@ -176,7 +182,7 @@ func (f *listingFS) List(dir string) ([]string, error) {
 	return out, nil
 }
 
-// Open opens a file for reading.
+// Open opens a file for reading, and records the number of a log.
 func (f *listingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	if digits, is := strings.CutSuffix(f.FS.PathBase(name), ".log"); is {
 		if number, err := strconv.ParseInt(digits, 10, 64); err == nil {
@@ -188,7 +194,7 @@ func (f *listingFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) 
 	return f.FS.Open(name, opts...)
 }
 
-// first returns the number of the first log that was opened, -1 where none was.
+// first returns the lowest number of the logs that were opened, -1 if there was none.
 func (f *listingFS) first() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,19 +1,32 @@
-// Package repair makes a sound database of a damaged one that nobody has open. Folder is its
-// door; db.Repair says what it promises.
+// Package repair makes a sound database of a damaged one that nobody has open. Folder does
+// all of it; the comment of db.Repair has its promise.
 //
-// It has two halves. Salvage reads the damaged store file by file, as it may not open any
-// more (damaged, table, log), and merges what it finds into the newest version of each key
-// (merge). Menders copy what nothing else tells into a new store, and leave out what does not
-// hold (mender, catalogue, items, keys, spaces, lessons, given). Then the new store is opened
-// as a database is, and a builder makes the codes of all items again (build). Sets, indexes,
-// counters and statistics are made again as well.
+// Records are of three kinds. Primary records stand alone: items, features, models, revisions,
+// lessons, codes that items have brought. Repair copies them, and leaves out and reports those
+// that are damaged. Keys and rows tell each other. Everything else is derived, and made again,
+// without asking which of it is damaged: row sets, codes, indexes, counters, statistics.
 //
-// The invariant: nothing is written to the old store, and what takes its place has been
-// verified, deeply (check, swap). An error, a context that ends and a process that is killed
-// leave either the one or the other in place: TestEveryFailedChangeOfARepair and
-// TestCrashesOfARepair of package db fail each change in turn, and crash after it.
+// A repair goes through these steps:
 //
-// Everything runs in the goroutine of the caller, but what builders start. It may import
-// every room but search and copies, and reads the old store by record and store alone: what
-// works in an open database trusts what it reads.
+//	look      verify the store; if it is sound, mend only what stands beside it (beside)
+//	salvage   read the damaged store file by file, as it may not open any more (damaged,
+//	          table, log), and merge the versions of each key (merge)
+//	mend      make the copied records agree, collection by collection (mender, catalogue,
+//	          items, keys, given, spaces, lessons)
+//	build     open the new store as a database, and let builders make all codes (build)
+//	check     verify the new store, deeply
+//	replace   put it in the place of the damaged one, which is kept under another name (swap)
+//
+// The invariant: nothing is written to the old store, and the new store replaces it only
+// after a deep verification. An error, a context that ends and a process that is killed leave
+// one of the two in place. TestEveryFailedChangeOfARepair and TestCrashesOfARepair of package
+// db prove it: they fail each change to the file system in turn, and crash after it.
+//
+// One goroutine at a time uses the types of this package: the goroutine of the caller, or a
+// helper that it waits for, as while salvage writes tables. No type is safe for concurrent
+// use, except listingFS. Each step embeds the one around it: a mender has the repairer, a
+// collectionMender the mender, a spaceMender and a keyMender the collectionMender.
+//
+// It may import every room but search and copies. It reads the old store with record and store
+// alone: state, which works in an open database, trusts the records that it reads.
 package repair

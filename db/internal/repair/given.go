@@ -8,25 +8,27 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
-// givenCodes are the codes that the items of a codes-only collection have brought. They
-// leave the new store while they are in memory, and come back when it is open.
+// givenCodes are the codes that the items of a codes-only collection have brought. They are
+// primary, but their numbers and postings are derived. So readGiven takes them into memory,
+// mendGiven deletes their records, and storeGiven stores them again as new codes.
 type givenCodes struct {
-	rows  []uint32 // ascending
-	codes codec.Codes
+	rows  []uint32    // ascending
+	codes codec.Codes // the code of each of rows
 }
 
-// readGiven reads the codes of a codes-only collection, each by the number that its row
-// names. Where that is lost the rows that stand beside codes tell. Items whose code is
-// lost go.
+// readGiven reads the codes of a codes-only collection. The record of a row says which code
+// number it has; if that is lost, the rows beside the code do (KindCodes, KindCodeRows). An item
+// whose code is lost is lost, and reported. It holds all codes in memory.
 func (c *collectionMender) readGiven() error {
 	if !c.CodesOnly() {
 		return nil
 	}
 	c.stage("codes")
 	k := record.CodeKeys{Collection: c.ID, Space: 1, Bits: c.Bits, Target: record.SharedTarget}
-	var of record.ByBlock[uint32] // row -> 1 + the place of its code among these
-	var numbers []uint32
+	var of record.ByBlock[uint32] // by row: 1 + the index of its code in numbers; 0: none
+	var numbers []uint32          // the numbers of all, ascending
 	all, code := codec.NewCodes(c.Bits, 0), codec.NewCode(c.Bits)
+	// The codes by their numbers. Beside a code that one row has stands that row.
 	err := c.blocks(k.Prefix(codec.KindCodes), func(_ []byte, first uint32, b codec.Block) error {
 		for i := range b.Len() {
 			row, err := codec.DecodeCodeEntry(code, c.Bits, b.Entry(i))
@@ -44,6 +46,7 @@ func (c *collectionMender) readGiven() error {
 	if err != nil {
 		return err
 	}
+	// The rows of the codes that many rows have.
 	err = record.ForEach(c.store, k.Prefix(codec.KindCodeRows), func(key, value []byte) error {
 		number, container := codec.CodeRowsKeyParts(key)
 		at, known := slices.BinarySearch(numbers, number)
@@ -61,6 +64,7 @@ func (c *collectionMender) readGiven() error {
 	if err != nil {
 		return err
 	}
+	// The codes of rows, which overrule the rows of codes.
 	err = c.blocks(k.Prefix(codec.KindRowCodes), func(_ []byte, first uint32, b codec.Block) error {
 		for i := range b.Len() {
 			row := first + uint32(b.Offset(i))
@@ -95,7 +99,7 @@ func (c *collectionMender) readGiven() error {
 	return nil
 }
 
-// loseGiven deletes an item whose code is lost.
+// loseGiven drops an item whose code is lost, with its keys, and reports it.
 func (c *collectionMender) loseGiven(row uint32) error {
 	block := codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows)
 	key := ""
@@ -116,7 +120,7 @@ func (c *collectionMender) loseGiven(row uint32) error {
 	return c.clearBlock(block, byte(row))
 }
 
-// mendGiven leaves the one space of a codes-only collection, without codes.
+// mendGiven writes the one space that a codes-only collection has, as active and without codes.
 func (c *collectionMender) mendGiven() error {
 	d := spaces.Stored{ID: 1, Bits: c.Bits, Created: spaces.Now()}
 	if sp, err := spaces.Read(c.store, c.Descriptor, 1, 1); err == nil {

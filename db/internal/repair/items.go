@@ -15,29 +15,31 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A collectionMender is what is known of the collection that is being mended. Each step
-// reads records that nothing else tells, deletes those that cannot be right, and leaves
-// what it has found out to the next.
+// A collectionMender mends one collection. Each step reads one kind of primary records, deletes
+// those that cannot be right, and leaves its findings in the fields for the later steps.
 type collectionMender struct {
 	*mender
-	*record.Descriptor
-	seen     *seenCollection
-	counters codec.Counters
-	counted  bool // the counters could be read
-	nextKey  uint64
+	*record.Descriptor // of the collection; sound
 
-	labels   int               // of which there are names
-	labelled map[uint32]bool   // labels that items have
-	items    *roaring.Bitmap   // rows whose record can be read
-	damaged  *roaring.Bitmap   // rows whose record cannot be read
-	live     *roaring.Bitmap   // as it is stored: it tells of items that are lost
-	had      []*roaring.Bitmap // rows that have a modality, as it is stored
-	presence []*roaring.Bitmap // and as features tell
-	given    *givenCodes       // of a codes-only collection
-	plan     plan
+	seen     *seenCollection // what salvage has seen of it
+	counters codec.Counters  // as stored, then as they are to be; conclude writes them
+	counted  bool            // the counters could be read
+	nextKey  uint64          // 1 + the largest automatic key seen, if not counted
+
+	labels   int               // the number of labels; each gets a name
+	labelled map[uint32]bool   // the ids that items carry or that have a name
+	items    *roaring.Bitmap   // the rows of items that are kept
+	damaged  *roaring.Bitmap   // the rows whose record cannot be decoded
+	live     *roaring.Bitmap   // the live rows as stored: a row that is not in items is a lost item
+	had      []*roaring.Bitmap // by modality: its rows as stored, and the rows of damaged features
+	presence []*roaring.Bitmap // by modality: the rows whose features can be decoded
+	given    *givenCodes       // of a codes-only collection; else nil
+	plan     plan              // what build has to make of it
 }
 
-// collection mends everything that is stored of a collection but the codes.
+// collection mends all that is stored of a collection except its codes, and adds a plan. The
+// order of its steps matters: keys and given codes may drop items, features belong to items, and
+// lessons to features.
 func (m *mender) collection(d *record.Descriptor) error {
 	c := &collectionMender{
 		mender: m, Descriptor: d, seen: m.collections[d.ID], labelled: map[uint32]bool{},
@@ -59,20 +61,23 @@ func (m *mender) collection(d *record.Descriptor) error {
 	return m.flush()
 }
 
+// stage reports progress in the collection.
 func (c *collectionMender) stage(what string) { c.at(0, "collection %s: %s", c.Name, what) }
 
-// bad reports something that is lost.
+// bad reports a finding about a record of the collection, which what names.
 func (c *collectionMender) bad(what string, key []byte, format string, args ...any) {
 	c.found(about(key, report.Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}))
 }
 
-// badItem reports something about the item in a row.
+// badItem reports a finding about the item in a row.
 func (c *collectionMender) badItem(row uint32, format string, args ...any) {
 	c.bad(fmt.Sprintf("item in row %d", row), codec.NumberKey(codec.KindItem, c.ID, row), format, args...)
 }
 
+// countersKey is the key of the counters of the collection.
 func (c *collectionMender) countersKey() []byte { return codec.CollectionKey(codec.KindCounters, c.ID) }
 
+// readCounters sets counters and counted, and reports lost counters.
 func (c *collectionMender) readCounters() error {
 	b, err := record.Get(c.store, c.countersKey())
 	if err != nil {
@@ -86,7 +91,8 @@ func (c *collectionMender) readCounters() error {
 	return nil
 }
 
-// readSets reads the live set and those of modalities, as far as they can be.
+// readSets reads the live rows and the rows of each modality, as evidence of lost items and
+// features. It adds sets that cannot be read to the lost ranges.
 func (c *collectionMender) readSets() error {
 	return record.ForEach(c.store, codec.CollectionKey(codec.KindRows, c.ID), func(key, value []byte) error {
 		set, id, container := codec.RowsKeyParts(key)
@@ -106,12 +112,12 @@ func (c *collectionMender) readSets() error {
 	})
 }
 
-// mayLive reports whether the live set has a row, or may have had it.
+// mayLive reports whether the live set has a row, or is lost where it could have it.
 func (c *collectionMender) mayLive(row uint32) bool {
 	return c.live.Contains(row) || c.lostAny(codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)))
 }
 
-// readItems finds the rows whose record can be read.
+// readItems sets items and damaged, and the labels of items. It deletes damaged records.
 func (c *collectionMender) readItems() error {
 	c.stage("items")
 	return record.ForEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
@@ -135,13 +141,16 @@ func (c *collectionMender) readItems() error {
 	})
 }
 
-// dropItem deletes what is stored of an item besides features and what finds it.
+// dropItem deletes the record of an item. Its features go in mendFeatures; the caller deletes
+// its keys.
 func (c *collectionMender) dropItem(row uint32) error {
 	c.items.Remove(row)
 	return c.delete(codec.NumberKey(codec.KindItem, c.ID, row))
 }
 
-// mendLabels makes sure that labels have names, without gaps and different ones.
+// mendLabels gives each label a name of its own, with ids from 0 on without gaps. It invents lost
+// names ("lost+found/ID"), and reports them. An id far beyond the number of labels is damage, and
+// is taken out of the items.
 func (c *collectionMender) mendLabels() error {
 	names := map[uint32]string{}
 	err := record.ForEach(c.store, codec.CollectionKey(codec.KindLabel, c.ID), func(key, value []byte) error {
@@ -154,8 +163,9 @@ func (c *collectionMender) mendLabels() error {
 	if err != nil {
 		return err
 	}
+	// Accept an id up to twice its rank + 1,024: at least about half of the ids below are known.
 	for i, id := range slices.Sorted(maps.Keys(c.labelled)) {
-		if int64(id) <= 2*int64(i)+1024 { // else the number is damaged
+		if int64(id) <= 2*int64(i)+1024 { // ids are given without gaps: a larger one is damaged
 			c.labels = int(id) + 1
 		}
 	}
@@ -181,7 +191,7 @@ func (c *collectionMender) mendLabels() error {
 	return nil
 }
 
-// dropLabels takes labels out of items of which there is no name, as their numbers are damaged.
+// dropLabels takes the damaged label ids, c.labels and above, out of the items.
 func (c *collectionMender) dropLabels() error {
 	return record.ForEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
 		rec, err := codec.DecodeItemRecord(value)
@@ -202,7 +212,8 @@ func (c *collectionMender) dropLabels() error {
 	})
 }
 
-// mendFeatures finds the features that can be read.
+// mendFeatures sets presence, deletes features that cannot be decoded or have no item, and
+// reports those that are lost: their item is kept without them.
 func (c *collectionMender) mendFeatures() error {
 	c.stage("features")
 	buffers := make([]model.Vector, len(c.Modalities))
@@ -229,8 +240,8 @@ func (c *collectionMender) mendFeatures() error {
 	return err
 }
 
-// conclude writes the counters, in which those of spaces are, and leaves the sets of rows to
-// be made when the store is open.
+// conclude completes the counters and writes them, deletes the row sets, which build makes
+// again, and adds the plan of the collection.
 func (c *collectionMender) conclude() error {
 	n := &c.counters
 	n.NextRow = max(n.NextRow, c.seen.rows)
@@ -248,7 +259,8 @@ func (c *collectionMender) conclude() error {
 	return c.set(c.countersKey(), n.Append(nil))
 }
 
-// countKey takes note of an automatic key.
+// countKey takes a decimal number for an automatic key, if the counters are lost: nextKey must
+// be above it.
 func (c *collectionMender) countKey(key []byte) {
 	if !c.counted && len(key) > 0 && len(key) <= 20 && key[0] >= '0' && key[0] <= '9' {
 		if n, err := strconv.ParseUint(string(key), 10, 64); err == nil && n+1 > 0 {

@@ -14,20 +14,22 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// A keyMender makes keys and rows lead to each other: either gives the other.
+// A keyMender makes the two records of a key agree: that from the row to the key, and that from
+// the key to the row. Either gives the other. It holds a hash of 8 bytes an item, not the keys.
 type keyMender struct {
 	*collectionMender
-	seed      maphash.Seed
-	keys      record.ByBlock[uint64] // hash of the key of a row, 0: none
-	keyed     *roaring.Bitmap        // rows that have a key
-	confirmed *roaring.Bitmap        // rows whose key leads to them
-	lostKeys  map[uint32]string      // of rows that have no item, by what leads to them
+	seed      maphash.Seed           // of hash
+	keys      record.ByBlock[uint64] // by row: the hash of its key; 0: it has none
+	keyed     *roaring.Bitmap        // the items that have a key
+	confirmed *roaring.Bitmap        // the items of keyed whose key leads back to them
+	lostKeys  map[uint32]string      // by row: the keys of rows that have no item
 }
 
+// hash returns a hash of a key, never 0.
 func (k *keyMender) hash(key []byte) uint64 { return maphash.Bytes(k.seed, key) | 1 }
 
-// mendKeys gives each item one key, and each key one item, and reports the items that
-// are lost.
+// mendKeys makes sure that each item has one key and each key one item, and reports the items
+// that are lost.
 func (c *collectionMender) mendKeys() error {
 	c.stage("keys")
 	k := &keyMender{
@@ -45,7 +47,7 @@ func (c *collectionMender) mendKeys() error {
 	return nil
 }
 
-// readKeys reads the keys of rows.
+// readKeys reads the records from rows to keys, and removes the ones of rows without an item.
 func (k *keyMender) readKeys() error {
 	return k.blocks(codec.CollectionKey(codec.KindRowKeys, k.ID), func(key []byte, first uint32, b codec.Block) error {
 		var gone []byte
@@ -68,7 +70,7 @@ func (k *keyMender) readKeys() error {
 	})
 }
 
-// giveKey makes a key that of a row.
+// giveKey stores a key as the key of a row. The record from the key to the row is up to the caller.
 func (k *keyMender) giveKey(row uint32, key []byte) error {
 	*k.keys.Put(row) = k.hash(key)
 	k.keyed.Add(row)
@@ -78,7 +80,9 @@ func (k *keyMender) giveKey(row uint32, key []byte) error {
 	return k.merge(codec.NumberKey(codec.KindRowKeys, k.ID, row/codec.BlockRows), e.Append(nil, false))
 }
 
-// readRows reads the rows of keys. One that is of an item without a key gives it that.
+// readRows reads the records from keys to rows. An item without a key gets its key from there.
+// Then it reports the lost items: the rows without an item that two records tell of, such as
+// the key and the live set.
 func (k *keyMender) readRows() error {
 	lost, others := map[uint32]string{}, map[uint32]string{}
 	err := record.ForEach(k.store, codec.CollectionKey(codec.KindKey, k.ID), func(key, value []byte) error {
@@ -88,19 +92,19 @@ func (k *keyMender) readRows() error {
 		}
 		row := binary.BigEndian.Uint32(value)
 		switch stored := k.keys.Get(row); {
-		case !k.items.Contains(row):
+		case !k.items.Contains(row): // the item is lost if a second record tells of it, or may have
 			if other, both := k.lostKeys[row]; both && other == string(text) || k.damaged.Contains(row) || k.mayLive(row) {
 				lost[row] = string(text)
 			}
 			return k.delete(key)
-		case stored != nil && *stored == k.hash(text):
+		case stored != nil && *stored == k.hash(text): // both records agree
 			k.confirmed.Add(row)
 			return nil
-		case !k.keyed.Contains(row):
+		case !k.keyed.Contains(row): // the record from the row to the key is lost
 			k.confirmed.Add(row)
 			return k.giveKey(row, text)
 		}
-		others[row] = string(text)
+		others[row] = string(text) // the row has another key
 		return k.delete(key)
 	})
 	if err != nil {
@@ -111,7 +115,7 @@ func (k *keyMender) readRows() error {
 			k.badItem(row, "the key %q leads to it, and it has another, which it keeps", others[row])
 		}
 	}
-	// An item is lost if two things say that there was one.
+	// A key of a row alone may be the rest of a deletion; with a second record it is a loss.
 	for row, key := range k.lostKeys {
 		if k.live.Contains(row) || k.damaged.Contains(row) || k.lostAny(codec.NumberKey(codec.KindItem, k.ID, row)) {
 			lost[row] = key
@@ -138,21 +142,22 @@ func (k *keyMender) readRows() error {
 	return nil
 }
 
-// leadBack makes keys lead to their rows. Of several items that have one key the last
-// one keeps it.
+// leadBack writes the missing records from keys to rows. If several items have one key, the item
+// that the key leads to keeps it, else the one with the highest row, which is the latest. The
+// others lose their key.
 func (k *keyMender) leadBack() error {
 	type keyedRow struct {
 		hash uint64
 		row  uint32
 	}
-	var rest []keyedRow
+	var rest []keyedRow // the items to which no key leads
 	for it := k.keyed.Iterator(); it.HasNext(); {
 		if row := it.Next(); !k.confirmed.Contains(row) {
 			rest = append(rest, keyedRow{*k.keys.Get(row), row})
 		}
 	}
 	slices.SortFunc(rest, func(a, b keyedRow) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(b.row, a.row)) })
-	twice := map[uint32]bool{}
+	twice := map[uint32]bool{} // rows whose key a higher row has, too
 	for i, x := range rest {
 		if i > 0 && rest[i-1].hash == x.hash {
 			twice[x.row] = true
@@ -186,7 +191,8 @@ func (k *keyMender) leadBack() error {
 	return nil
 }
 
-// nameRest gives keys to items that have none.
+// nameRest gives the items without a key one of the form "lost+found/ROW". An item that is in no
+// live set either, where neither record can be lost, is the rest of a deletion, and is dropped.
 func (k *keyMender) nameRest() error {
 	for it := roaring.AndNot(k.items, k.keyed).Iterator(); it.HasNext(); {
 		row := it.Next()

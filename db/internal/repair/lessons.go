@@ -9,12 +9,12 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Of what rows have taught, lessons and the features of their rows are copied. Statistics
-// are their sum: they are added up again, and what has departed is in them no more, so that
-// the outbox is empty.
+// Lessons, and the features of their rows, are primary: they are copied. Statistics are their
+// sum, and are added up again. So departures are not needed, and the outbox is empty.
 
-// mendLessons reads what rows have taught. Rows of which something is lost are to teach
-// again.
+// mendLessons reads the lessons of the space, and sets taught, pending and recode. It removes
+// lessons that are damaged or of rows without features. If any is lost, all rows with features
+// and without a lesson become pending, to teach again.
 func (s *spaceMender) mendLessons() error {
 	if err := s.readOnlineRows(); err != nil {
 		return err
@@ -40,6 +40,7 @@ func (s *spaceMender) mendLessons() error {
 	if err != nil {
 		return err
 	}
+	// Which lessons are lost is not known, so all rows that could have had one teach again.
 	if lost || s.lostAny(prefix) || s.known && s.taught.GetCardinality() < s.n.Taught {
 		s.bad("statistics", s.prefix(codec.KindStatistics), "what some rows had taught is lost: they are made again of what %d rows have taught, and others are to teach again", s.taught.GetCardinality())
 		s.pending.Or(learnable)
@@ -53,7 +54,8 @@ func (s *spaceMender) mendLessons() error {
 	return s.writeOnlineRows()
 }
 
-// readOnlineRows reads the sets of rows of the online step, as far as they can be.
+// readOnlineRows reads the pending rows and the rows to recode. It adds sets that cannot be read
+// to the lost ranges.
 func (s *spaceMender) readOnlineRows() error {
 	sets := map[byte]*roaring.Bitmap{codec.SetPending: s.pending, codec.SetRecode: s.recode}
 	return record.ForEach(s.store, s.prefix(codec.KindOnlineRows), func(key, value []byte) error {
@@ -65,9 +67,9 @@ func (s *spaceMender) readOnlineRows() error {
 	})
 }
 
-// writeOnlineRows writes the sets of rows of the online step. Rows that wait for another
-// code get it as all do, but what they have taught is taken out of the statistics when
-// their turn comes.
+// writeOnlineRows writes the pending rows and the rows to recode. The latter get their new code
+// from the builder, as all rows do. They stay in the set because the lesson of their earlier
+// code has to depart yet, as recoding in db/internal/learn does.
 func (s *spaceMender) writeOnlineRows() error {
 	if err := s.deleteAll(s.prefix(codec.KindOnlineRows)); err != nil {
 		return err
@@ -83,6 +85,7 @@ func (s *spaceMender) writeOnlineRows() error {
 	return nil
 }
 
+// writeLayer stores a container of a row set.
 func (m *mender) writeLayer(key []byte, l codec.Layer) error {
 	b, err := l.Append(nil, true)
 	if err != nil {
@@ -91,8 +94,9 @@ func (m *mender) writeLayer(key []byte, l codec.Layer) error {
 	return m.set(key, b)
 }
 
-// makeStatistics adds up what rows have taught, and stores the descriptor of the space,
-// which says how much that is.
+// makeStatistics sums the statistics from all lessons, stores them, and stores the descriptor of
+// the space, which has their size and checksum. The sum costs as much as model.Online.Relearn,
+// on all processors.
 func (s *spaceMender) makeStatistics() error {
 	m := s.space.Learned
 	online, err := model.NewOnline(m, model.NewStatistics(m))

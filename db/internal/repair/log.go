@@ -18,9 +18,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// readLogs reads what stands in the logs of the store and has not been written to
-// tables yet: as much as its memory tables held. Where a log is damaged what follows in
-// it is lost; the next one is read nevertheless.
+// readLogs reads the versions that stand in the logs and in no table yet, into memory: as much
+// as the memory tables of the store held. Behind damage the rest of a log is lost, and
+// reported; the next log is read nevertheless. It returns a source of all versions, and one for
+// each table that a log names as ingested. Call it when all tables have begun: it needs newest.
 func (s *salvage) readLogs() ([]source, error) {
 	m := &memorySource{}
 	var out []source
@@ -29,12 +30,12 @@ func (s *salvage) readLogs() ([]source, error) {
 		one, tables := &memorySource{}, []source(nil)
 		read := func() error { return s.readLog(log, one, &tables) }
 		err := work.Safely(read)
-		if err != nil && !errors.Is(err, errTorn) && !unreadable(err) { // once more, before it is given up
+		if err != nil && !errors.Is(err, errTorn) && !unreadable(err) { // a failed read may succeed the second time
 			one, tables = &memorySource{}, nil
 			err = work.Safely(read)
 		}
 		m.versions, out = append(m.versions, one.versions...), append(out, tables...)
-		// The end of the last log may have been written when the process ended.
+		// A torn end of the last log is no damage: the process has ended in a write.
 		if err == nil || errors.Is(err, errTorn) && i == len(logs)-1 {
 			continue
 		}
@@ -47,9 +48,11 @@ func (s *salvage) readLogs() ([]source, error) {
 	return append(out, m), nil
 }
 
+// errTorn says that a log ends in the middle of a write.
 var errTorn = errors.New("it ends in the middle of a write")
 
-// readLog reads one log into m; tables that it names as ingested become sources.
+// readLog reads one log: its versions into m, and a source into out for each table that it
+// names as ingested. What it has read before an error counts.
 func (s *salvage) readLog(log wal.LogicalLog, m *memorySource, out *[]source) error {
 	r := log.OpenForRead()
 	defer r.Close()
@@ -73,14 +76,17 @@ func (s *salvage) readLog(log wal.LogicalLog, m *memorySource, out *[]source) er
 	}
 }
 
-// readBatch reads one write: all of it, or nothing.
+// readBatch reads a batch of a log, in Pebble's form: all of it, or nothing. log is the number
+// of the log. Entries are numbered from the sequence number of the batch on.
 func (s *salvage) readBatch(repr []byte, log uint64, m *memorySource, out *[]source) error {
 	header, ok := batchrepr.ReadHeader(repr)
 	if !ok {
 		return errors.New("a write without a header")
 	}
 	if !s.store.listed && uint64(header.SeqNum) <= s.newest {
-		return nil // it stands in the tables, perhaps under newer things that have no number any more
+		// It stands in the tables already. Ingested tables have no numbers without a
+		// manifest, so that it would hide newer versions in these.
+		return nil
 	}
 	seq := uint64(header.SeqNum)
 	var versions []version
@@ -117,7 +123,7 @@ func (s *salvage) readBatch(repr []byte, log uint64, m *memorySource, out *[]sou
 	s.deletions = append(s.deletions, deletions...)
 	for _, t := range tables {
 		if !s.store.listed {
-			break // it is among those that are there
+			break // all tables in the folder are sources already
 		}
 		if err := t.begin(); err != nil {
 			return err

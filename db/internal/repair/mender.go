@@ -15,29 +15,32 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A mender makes a sound store of what has been read of a damaged one.
+// A mender copies the primary records of a damaged store into a new one, and makes them agree.
+// Its steps: open, salvage, mend, close, furnish.
 type mender struct {
 	*repairer
 	engine *store.Engine // of the new store
-	store  *pebble.DB
-	batch  *pebble.Batch
+	store  *pebble.DB    // the new store, open from open to close
+	batch  *pebble.Batch // changes to the new store, which flush applies
 
-	format      int                    // of the database; below MinFormat: not known
-	uuid        [record.UUIDBytes]byte // likewise; zero: not known, or there is none
-	lost        record.KeyRanges       // keys of which something could not be read
-	newest      uint64                 // sequence number of the storage engine
-	collections map[uint32]*seenCollection
-	plans       []plan // what is to be made when the new store can be opened as a database
+	// What salvage has seen.
+	format      int                        // the format of the database; below MinFormat: not known
+	uuid        [record.UUIDBytes]byte     // the UUID of the database; zero: not known, or there is none
+	lost        record.KeyRanges           // ranges in which something could not be read, here or by a later step
+	newest      uint64                     // the largest sequence number of the old storage engine
+	collections map[uint32]*seenCollection // by number: all that a key names
+
+	plans []plan // what build has to make, by collection
 }
 
-// A seenCollection is what the keys say that there is of a collection.
+// A seenCollection is the evidence of a collection in the keys of the damaged store.
 type seenCollection struct {
-	rows    uint64 // one more than the last that was seen
-	spaces  map[uint32]bool
-	learned bool // its descriptor says that models give the codes
+	rows    uint64          // 1 + the highest row of an item, a vector or a key
+	spaces  map[uint32]bool // the numbers of the spaces that any record names
+	learned bool            // its descriptor was read, and says that models give the codes
 }
 
-// open makes the new store.
+// open makes the folder of the new store, and opens the store, empty.
 func (m *mender) open() error {
 	fsys := m.disk.FS
 	dir := m.path(store.RepairingName)
@@ -58,7 +61,7 @@ func (m *mender) open() error {
 	return nil
 }
 
-// close closes the store, which makes all of it durable.
+// close closes the new store, which makes all of it durable. It may be called without open.
 func (m *mender) close() error {
 	if m.store == nil {
 		return nil
@@ -66,7 +69,7 @@ func (m *mender) close() error {
 	return errors.Join(m.batch.Close(), m.store.Close(), m.engine.Log.Err())
 }
 
-// furnish makes the folder of the new store a database.
+// furnish makes the folder of the new store a database: it writes the side file and the marker.
 func (m *mender) furnish() error {
 	dir := m.path(store.RepairingName)
 	if i := m.identity; i.Format >= record.FormatIdentity {
@@ -77,7 +80,7 @@ func (m *mender) furnish() error {
 	return store.WriteMarker(m.disk.FS, dir, m.identity.Format)
 }
 
-// take has the new store take tables over.
+// take runs a task that writes tables, and lets the new store take them over in one step.
 func (m *mender) take(t *store.Tables, work work.Task) error {
 	if err := m.engine.KeepUp(false); err != nil {
 		return err
@@ -88,8 +91,8 @@ func (m *mender) take(t *store.Tables, work work.Task) error {
 	return nil
 }
 
-// salvage puts what can be read of the damaged store into the new one, but for what follows
-// from other records.
+// salvage copies the primary records that s can read into the new store, as tables in one step.
+// ErrNotDatabase: nothing in the store or beside it shows that it is one of ours.
 func (m *mender) salvage(s *salvage) error {
 	m.at(0, "reading tables")
 	t := m.engine.Tables(0)
@@ -117,7 +120,7 @@ func (m *mender) salvage(s *salvage) error {
 				if key[1] == codec.RecordUUID && len(value) == record.UUIDBytes {
 					m.uuid = [record.UUIDBytes]byte(value)
 				}
-			case codec.KindName:
+			case codec.KindName: // catalogue looks at them
 			default:
 				ours = ours || kind == codec.KindCollection
 				if wanted, err := m.see(key, value); !wanted || err != nil {
@@ -125,7 +128,7 @@ func (m *mender) salvage(s *salvage) error {
 				}
 			}
 			if len(value) > 0 && codec.EmptySum(key, value) {
-				return nil
+				return nil // merges have left nothing of it
 			}
 			return stream.Set(key, value)
 		})
@@ -140,8 +143,9 @@ func (m *mender) salvage(s *salvage) error {
 	return m.err
 }
 
-// see takes note of what a record says that there is, and reports whether the record is
-// needed: those are not that follow from others.
+// see notes the collection, space and row that a record is evidence of, and reports whether
+// the record is wanted. Derived records are not. Codes are, until a descriptor has shown that a
+// model gives them: the key of the descriptor comes before all others of its collection.
 func (m *mender) see(key, value []byte) (wanted bool, err error) {
 	id := binary.BigEndian.Uint32(key[1:])
 	c := m.collections[id]
@@ -154,7 +158,7 @@ func (m *mender) see(key, value []byte) (wanted bool, err error) {
 		c.spaces[binary.BigEndian.Uint32(key[5:])] = true
 	}
 	switch kind {
-	case codec.KindCollection: // the first of the collection
+	case codec.KindCollection:
 		if d, err := record.DecodeDescriptor(value); err == nil {
 			c.learned = !d.CodesOnly()
 			return true, refuseIndexOnly(d)
@@ -175,15 +179,17 @@ func (m *mender) see(key, value []byte) (wanted bool, err error) {
 	return true, nil
 }
 
-// lostAny reports whether something under keys with a prefix could not be read.
+// lostAny reports whether a key with this prefix may be lost.
 func (m *mender) lostAny(prefix []byte) bool {
 	from, to := m.lost.Overlapping(prefix, codec.PrefixEnd(prefix))
 	return from < to
 }
 
-// An indexOnlyError refuses the repair of an index-only copy. It is an ErrCorrupt.
-type indexOnlyError struct{ collection string }
+// An indexOnlyError refuses the repair of an index-only copy, whose codes are primary and cannot
+// be checked. It is an ErrCorrupt.
+type indexOnlyError struct{ collection string } // the name of the collection
 
+// refuseIndexOnly returns an indexOnlyError for an index-only collection.
 func refuseIndexOnly(d *record.Descriptor) error {
 	if d.IndexOnly {
 		return &indexOnlyError{d.Name}
@@ -191,18 +197,21 @@ func refuseIndexOnly(d *record.Descriptor) error {
 	return nil
 }
 
+// Error says that a damaged index-only copy has to be made again from its source.
 func (e *indexOnlyError) Error() string {
 	return fmt.Sprintf("fddhdb: collection %q is an index-only copy, which is damaged: nothing in it tells what its codes are made of, so make it again from its source; nothing has been changed", e.collection)
 }
 
-// Advised says that the text itself names what to do, for the command.
+// Advised tells the command that the text names the remedy, so that it adds none.
 func (e *indexOnlyError) Advised() {}
 
+// Is makes it an ErrCorrupt for errors.Is.
 func (e *indexOnlyError) Is(target error) bool { return target == fault.ErrCorrupt }
 
-// mendBytes is how large a batch of changes to the new store gets.
+// mendBytes is the size from which on the batch of changes is applied.
 const mendBytes = 4 << 20
 
+// written applies the batch if it has grown large. err is the error of that change.
 func (m *mender) written(err error) error {
 	if err == nil && m.batch.Len() > mendBytes {
 		err = m.flush()
@@ -210,6 +219,8 @@ func (m *mender) written(err error) error {
 	return err
 }
 
+// set, delete and merge add a change to the batch. Reads of the store do not see it before
+// flush.
 func (m *mender) set(key, value []byte) error { return m.written(m.batch.Set(key, value, nil)) }
 func (m *mender) delete(key []byte) error     { return m.written(m.batch.Delete(key, nil)) }
 func (m *mender) merge(key, value []byte) error {
@@ -221,7 +232,8 @@ func (m *mender) deleteAll(prefix []byte) error {
 	return m.written(m.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil))
 }
 
-// flush applies the changes.
+// flush applies the batch, without waiting for the disk: close makes everything durable. It
+// returns the error of found, too, so that a step ends soon after that.
 func (m *mender) flush() error {
 	if err := errors.Join(m.err, m.ctx.Err()); err != nil {
 		return err
@@ -240,7 +252,7 @@ func (m *mender) flush() error {
 	return err
 }
 
-// clearBlock takes entries out of a block, whose entries differ in length.
+// clearBlock removes the entries at these offsets from a block of entries of different lengths.
 func (m *mender) clearBlock(key []byte, offsets ...byte) error {
 	if len(offsets) == 0 {
 		return nil
@@ -252,7 +264,8 @@ func (m *mender) clearBlock(key []byte, offsets ...byte) error {
 	return m.merge(key, e.Append(nil, false))
 }
 
-// blocks calls f with all blocks under a prefix that can be decoded, and deletes others.
+// blocks calls f with each block under a prefix, and with the first row or number of the block.
+// It deletes the blocks that cannot be decoded, and adds their keys to m.lost.
 func (m *mender) blocks(prefix []byte, f func(key []byte, first uint32, b codec.Block) error) error {
 	return record.ForEach(m.store, prefix, func(key, value []byte) error {
 		b, err := codec.DecodeBlock(value)

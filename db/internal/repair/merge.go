@@ -18,12 +18,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A version is one of the things that were written under a key.
+// A version is one entry of the storage engine: something that was written under a key.
 type version struct {
 	key   []byte
-	seq   uint64 // newer ones are larger; 0: older than any other number
-	file  uint64 // that it stands in; where seq is the same, newer ones are larger
-	kind  pebble.InternalKeyKind
+	seq   uint64                 // newer versions have larger ones; 0 for an ingested table whose number is not known
+	file  uint64                 // the number of its table, MaxUint64 in a log: orders versions of equal seq
+	kind  pebble.InternalKeyKind // set, merge or delete
 	value []byte
 }
 
@@ -46,16 +46,18 @@ func (a *version) compare(b *version) int {
 	return 0
 }
 
-// A source has versions in that order.
+// A source yields versions in the order of compare. It deals with damage itself; its errors
+// are not damage, and end the repair.
 type source interface {
-	first() []byte  // a key that none of its keys is before; nil: it has none
-	open() error    // to be called before peek; an error that is not damage
-	peek() *version // nil: there are no more; valid until next
-	next() error
-	close() error
+	first() []byte  // a lower bound of its keys, known before open; nil: it has no versions
+	open() error    // goes to the first version
+	peek() *version // the present version, valid until next; nil: there are no more
+	next() error    // goes to the next version
+	close() error   // frees the file; it may be called without open
 }
 
-// sources is a heap of sources that are open and not at their end.
+// sources is a heap (container/heap) of open sources that are not at their end, the one with
+// the first version on top.
 type sources []source
 
 func (s sources) Len() int           { return len(s) }
@@ -69,27 +71,31 @@ func (s *sources) Pop() any {
 	return x
 }
 
-// A deletion is a range of keys of which everything older is gone.
+// A deletion is a range deletion: it deletes the versions of keys [lo, hi) that are older than
+// seq.
 type deletion struct {
 	lo, hi []byte
 	seq    uint64
 }
 
-// A salvage reads what can be read of a damaged store.
+// A salvage reads all that can be read of a damaged store, once, by each.
 type salvage struct {
 	ctx   context.Context
 	store *damagedStore
-	found func(report.Finding) // of what cannot be read
+	found func(report.Finding) // called for all that cannot be read
 
-	lost      record.KeyRanges // keys of which something could not be read
-	deletions []deletion
-	newest    uint64 // sequence number in any table
-	records   int
+	lost      record.KeyRanges // ranges in which something could not be read
+	deletions []deletion       // the range deletions of tables and logs; each uses them up
+	newest    uint64           // the largest sequence number in a table
+	records   int              // the number of keys so far, for progress
 }
 
-// each calls f with all keys that have a value, ascending, and with what it is: what
-// was written last, or the sum of what is merged. Where something is damaged what was
-// written before stands in for it.
+// each calls f with all keys that have a value, ascending, and their values: the last one that
+// was set, with the later merges added up. key and value are valid until f returns. A damaged
+// version is left out, so that an older one may stand in for it.
+//
+// It merges tables and logs with a heap. A table is open only from its first key to its last,
+// as there may be thousands.
 func (s *salvage) each(f func(key, value []byte) error) (err error) {
 	var waiting []source
 	var open sources
@@ -113,10 +119,10 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 	waiting = slices.DeleteFunc(waiting, func(x source) bool { return x.first() == nil })
 	slices.SortStableFunc(waiting, func(a, b source) int { return bytes.Compare(a.first(), b.first()) })
 	slices.SortFunc(s.deletions, func(a, b deletion) int { return bytes.Compare(a.lo, b.lo) })
-	var active []deletion // of those, what may concern the present key
+	var active []deletion // the deletions that begin before the present key and may reach it
 	var key []byte
 	for {
-		// Tables are open only while they are needed: there may be thousands.
+		// Open the sources that may have the next key.
 		for len(waiting) > 0 && (len(open) == 0 || bytes.Compare(waiting[0].first(), open[0].peek().key) <= 0) {
 			x := waiting[0]
 			waiting = waiting[1:]
@@ -144,6 +150,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 			active, s.deletions = append(active, s.deletions[0]), s.deletions[1:]
 		}
 		active = slices.DeleteFunc(active, func(d deletion) bool { return bytes.Compare(d.hi, key) <= 0 })
+		// Give the resolver all versions of the key, the newest first.
 		r := resolver{key: key}
 		for _, d := range active {
 			r.deleted = max(r.deleted, d.seq)
@@ -177,23 +184,24 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 	}
 }
 
-// salvageLooks is after how many records a salvage looks at the context.
+// salvageLooks is the number of keys between two looks at the context.
 const salvageLooks = 1024
 
-// lose records that something of the keys from lo up to and without hi is not known.
+// lose records that something under the keys [lo, hi) could not be read.
 func (s *salvage) lose(lo, hi []byte) { s.lost = s.lost.Add(lo, hi) }
 
-// A resolver adds up the versions of a key, the newest first.
+// A resolver makes the value of a key from its versions, the newest first, as the storage
+// engine would.
 type resolver struct {
 	key     []byte
-	deleted uint64 // everything older is gone
-	done    bool   // what is older does not count
-	set     []byte // nil: there is none
-	merger  *codec.Merger
-	err     error
+	deleted uint64        // versions with smaller sequence numbers are deleted
+	done    bool          // a set or a delete was seen: older versions do not count
+	set     []byte        // the value, if it was set and nothing merged; nil: there is none
+	merger  *codec.Merger // adds up merges; nil: there are none
+	err     error         // the first error; the key is lost then
 }
 
-// older takes the next version, which is older than those before.
+// older adds the next version, which is older than those before. It keeps nothing of v.
 func (r *resolver) older(v *version) {
 	if r.done || r.err != nil || v.seq < r.deleted {
 		return
@@ -221,7 +229,7 @@ func (r *resolver) older(v *version) {
 	}
 }
 
-// value returns what stands under the key, nil where nothing does.
+// value returns the value of the key, nil if it has none.
 func (r *resolver) value() ([]byte, error) {
 	if r.err != nil || r.merger == nil {
 		return r.set, r.err
@@ -229,9 +237,10 @@ func (r *resolver) value() ([]byte, error) {
 	return r.merger.Finish(true)
 }
 
-// A memorySource has versions in memory.
+// A memorySource is a source of the versions of logs, in memory. Call sort before first.
 type memorySource struct{ versions []version }
 
+// first implements source.
 func (m *memorySource) first() []byte {
 	if len(m.versions) == 0 {
 		return nil
@@ -239,6 +248,7 @@ func (m *memorySource) first() []byte {
 	return m.versions[0].key
 }
 
+// peek implements source.
 func (m *memorySource) peek() *version {
 	if len(m.versions) == 0 {
 		return nil
@@ -246,25 +256,28 @@ func (m *memorySource) peek() *version {
 	return &m.versions[0]
 }
 
+// open and close implement source: there is no file.
 func (m *memorySource) open() error  { return nil }
 func (m *memorySource) close() error { return nil }
 
+// next implements source.
 func (m *memorySource) next() error {
 	m.versions = m.versions[1:]
 	return nil
 }
 
+// sort puts the versions in the order of a source.
 func (m *memorySource) sort() {
 	sort.SliceStable(m.versions, func(i, j int) bool { return m.versions[i].compare(&m.versions[j]) < 0 })
 }
 
-// unreadable reports whether an error is about what stands in a file, which is damage,
-// and not about reading it.
+// unreadable reports whether an error is about the content of a file, or its absence. Another
+// read then gives the same.
 func unreadable(err error) bool {
 	return pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) || errors.Is(err, fs.ErrNotExist)
 }
 
-// about returns a finding as one about a key.
+// about returns a finding with its key, in hexadecimal.
 func about(key []byte, f report.Finding) report.Finding {
 	f.Key = fmt.Sprintf("%x", key)
 	return f

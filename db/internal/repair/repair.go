@@ -20,15 +20,22 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// Options are db.RepairOptions.
+// Options are the options of a repair, as db.RepairOptions has them.
 type Options struct {
-	Shallow  bool
-	DryRun   bool
-	Progress event.Progress
+	Shallow  bool           // look for damage by a verification that is not deep; the new store is verified deeply in any case
+	DryRun   bool           // make the new store and verify it, but leave the old one in place
+	Progress event.Progress // called by one goroutine at a time; nil: none
 }
 
-// Folder makes a sound database of a damaged one that nobody has open; see db.Repair.
-// It calls found with what could not be saved.
+// Folder repairs the database in the folder dir, which must not be open, and locks it
+// meanwhile. It calls found, from one goroutine at a time, for everything that could not be
+// saved; an error of found ends the repair. disk is the file system with the options of the
+// storage engine. The result is valid with an error, too, as far as the repair has got; it is
+// nil if none has begun, as where the folder has no store or is locked. After an error either
+// the old store or the new one is in place.
+//
+// Errors: fault.ErrNotDatabase, ErrLocked, ErrFormat for a newer format, ErrDiskFull, ErrCorrupt
+// for an index-only copy, the error of ctx. The comment of db.Repair has the cost.
 func Folder(ctx context.Context, disk *store.Config, dir string, opt Options, found func(report.Finding) error) (_ *report.Repairing, err error) {
 	start := time.Now()
 	marked, marker, err := repairable(disk.FS, dir)
@@ -54,8 +61,9 @@ func Folder(ctx context.Context, disk *store.Config, dir string, opt Options, fo
 	return &r.done, fault.Annotate(err, "repair %s", dir)
 }
 
-// repairable looks for a store in a folder, and whether the marker is that of a database
-// that this version reads, and of which format.
+// repairable checks that a folder has a store; ErrNotDatabase: it has none. marked says that
+// its marker is sound, and format is the format in it then. A marker of a newer format is an
+// error.
 func repairable(fsys vfs.FS, dir string) (marked bool, format int, err error) {
 	names, err := fsys.List(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -69,27 +77,28 @@ func repairable(fsys vfs.FS, dir string) (marked bool, format int, err error) {
 	}
 	format, err = store.ReadMarker(fsys, dir)
 	if errors.Is(err, fault.ErrNotDatabase) {
-		return false, 0, nil // its store will tell
+		return false, 0, nil // the marker is damaged; the store has the format, too
 	}
 	return err == nil, format, err
 }
 
-// A repairer is what is known while a database is repaired.
+// A repairer is the repair of one folder. Folder makes it, and holds the lock of the folder
+// for as long.
 type repairer struct {
-	ctx    context.Context
-	disk   *store.Config
-	dir    string
-	opt    Options
-	tell   func(report.Finding) error
-	err    error // of tell
-	done   report.Repairing
-	marked bool // the marker of the database is sound
-	marker int  // the format that it names then
+	ctx    context.Context            // of the whole repair
+	disk   *store.Config              // the caller's; not changed
+	dir    string                     // the folder of the database, canonical
+	opt    Options                    // the caller's
+	tell   func(report.Finding) error // the caller's found
+	err    error                      // the first error of tell, which is not called after that; the steps look at it
+	done   report.Repairing           // the result so far
+	marked bool                       // the marker of the database is sound and fits the store
+	marker int                        // the format in the marker, if that is sound
 
-	identity record.Identity // of what has been made
+	identity record.Identity // of the new store: mend sets it, build carries its sequence on
 }
 
-// found reports something that could not be saved.
+// found reports a finding to the caller, unless the caller has refused one before.
 func (r *repairer) found(f report.Finding) {
 	if r.err != nil {
 		return
@@ -98,12 +107,15 @@ func (r *repairer) found(f report.Finding) {
 	r.err = r.tell(f)
 }
 
+// at reports progress: the records so far, and the stage in words.
 func (r *repairer) at(records int, format string, args ...any) {
 	if r.opt.Progress != nil {
 		r.opt.Progress(fmt.Sprintf(format, args...), int64(records), 0)
 	}
 }
 
+// run repairs the database, or finds that it is sound. It removes the folder of the new store,
+// also after an error.
 func (r *repairer) run() error {
 	items, err := r.look()
 	if cerr := r.ctx.Err(); cerr != nil {
@@ -127,16 +139,16 @@ func (r *repairer) run() error {
 	if err == nil && !r.opt.DryRun {
 		err = r.replace()
 	}
-	// What is made is of use only when it is complete.
+	// An incomplete new store is of no use.
 	return errors.Join(err, r.disk.FS.RemoveAll(r.path(store.RepairingName)))
 }
 
-// errUnsound ends the verification of the damaged store: that there is something is enough,
-// as to find everything may take long.
+// errUnsound ends the verification of the damaged store at the first finding: finding all may
+// take long.
 var errUnsound = errors.New("not sound")
 
-// look verifies the store, and returns how many items it has. Anything that is wrong with
-// it is an error.
+// look verifies the store without its marker and side file, and returns the number of its
+// items. Any damage is an error; isDamage tells it from the other errors.
 func (r *repairer) look() (items int, err error) {
 	kv, err := store.OpenDatabase(r.dir, r.disk, store.NewLog(r.disk.Signals), true)
 	if err != nil {
@@ -151,8 +163,8 @@ func (r *repairer) look() (items int, err error) {
 	return v.Items, nil
 }
 
-// isDamage reports whether an error can be about what is stored: a newer format, a file that
-// may not be read and a machine that has run out of something are not.
+// isDamage reports whether an error can come of damage. A newer format, a missing permission,
+// a full disk and a machine without file handles or memory are no damage.
 func isDamage(err error) bool {
 	for _, other := range []error{fault.ErrFormat, fs.ErrPermission, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
 		if errors.Is(err, other) {
@@ -162,10 +174,11 @@ func isDamage(err error) bool {
 	return !fault.IsDiskFull(err)
 }
 
+// path returns the path of a name in the folder of the database.
 func (r *repairer) path(name string) string { return r.disk.FS.PathJoin(r.dir, name) }
 
-// StoreName returns the name of the store that is to be repaired: in a trial, which
-// changes nothing, it may not have got its own yet.
+// storeName returns the name of the store to repair. It is RepairedName only in a dry run after
+// a repair that was killed between its two renames: a dry run may not finish these.
 func (r *repairer) storeName() string {
 	if _, err := r.disk.FS.Stat(r.path(store.StoreName)); r.opt.DryRun && errors.Is(err, fs.ErrNotExist) {
 		return store.RepairedName
@@ -173,11 +186,12 @@ func (r *repairer) storeName() string {
 	return store.StoreName
 }
 
-// room refuses a repair for which there is not enough disk space.
+// room returns ErrDiskFull if the disk has no room for a second store. It assumes that the new
+// store is as large as the tables of the old one, and 64 MiB.
 func (r *repairer) room() error {
 	usage, err := r.disk.FS.GetDiskUsage(r.dir)
 	if err != nil {
-		return nil // who cannot tell has to try
+		return nil // the free space is not known: try
 	}
 	store := r.path(r.storeName())
 	names, err := r.disk.FS.List(store)
@@ -197,7 +211,7 @@ func (r *repairer) room() error {
 	return nil
 }
 
-// clear removes what a repair that was interrupted has left.
+// clear removes the folders that an interrupted repair has left, but not the store itself.
 func (r *repairer) clear() error {
 	for _, name := range []string{store.RepairingName, store.RepairedName} {
 		if name == r.storeName() {
@@ -210,7 +224,8 @@ func (r *repairer) clear() error {
 	return nil
 }
 
-// remake makes the new store, in a folder of its own that is a database.
+// remake makes the new store and verifies it, in the folder RepairingName, which becomes a
+// database of its own. It reads the old store and changes nothing of it.
 func (r *repairer) remake() error {
 	damaged, why, err := openDamaged(r.ctx, r.disk, r.path(r.storeName()))
 	if err != nil {
@@ -228,7 +243,7 @@ func (r *repairer) remake() error {
 	if err == nil {
 		err = m.mend()
 	}
-	if cerr := m.close(); err == nil { // else it is what that has led to
+	if cerr := m.close(); err == nil { // else the error of closing is a consequence
 		err = cerr
 	}
 	if err == nil {
@@ -243,7 +258,8 @@ func (r *repairer) remake() error {
 	return err
 }
 
-// check verifies what has been made, deeply.
+// check verifies the new store, deeply. A finding there is an error of the repair, which then
+// changes nothing.
 func (r *repairer) check() error {
 	opt := verify.Options{Deep: true, Progress: r.opt.Progress, StoreOnly: true}
 	v, err := verify.Folder(r.ctx, r.disk, r.path(store.RepairingName), opt, func(f report.Finding) error {

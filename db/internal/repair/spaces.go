@@ -18,8 +18,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// mendSpaces mends all spaces and completes the counters by what there is of them. Each is
-// left as one that is being built and has no codes yet.
+// mendSpaces mends all spaces, and completes the counters. Each learned space is left as one that
+// is being built and has no codes yet, the state after a crash in the middle of a reindexing;
+// build completes it. Which spaces become active then is left in the plan: a space that was
+// complete before, as close to the stored choice as can be.
 func (c *collectionMender) mendSpaces() error {
 	if c.CodesOnly() {
 		return c.mendGiven()
@@ -34,7 +36,7 @@ func (c *collectionMender) mendSpaces() error {
 	c.counters.NextSpace = max(c.counters.NextSpace, uint64(last)+1)
 	c.counters.Spaces, c.counters.ActiveSpace, c.counters.PreviousSpace = nil, 0, 0
 	complete, kept := map[uint64]bool{}, map[uint32]bool{}
-	newest, wanted := uint64(0), uint64(0) // wanted: it is to become active when it is complete
+	newest, wanted := uint64(0), uint64(0) // the latest complete space; the unfinished one to be activated
 	for _, n := range all {
 		c.counters.NextSpace = max(c.counters.NextSpace, n.ID+1)
 		was := n
@@ -55,6 +57,8 @@ func (c *collectionMender) mendSpaces() error {
 			wanted = n.ID
 		}
 	}
+	// If the active space is lost, the one that was active before takes over, else the latest
+	// complete one.
 	if !complete[previous] || previous == active {
 		previous = 0
 	}
@@ -71,6 +75,7 @@ func (c *collectionMender) mendSpaces() error {
 			c.bad("counters", c.countersKey(), "the active space was %d: %s", was, now)
 		}
 	}
+	// Each activation makes the active space the previous one.
 	for _, id := range []uint64{previous, active, wanted} {
 		if id != 0 {
 			c.plan.activate = append(c.plan.activate, uint32(id))
@@ -79,8 +84,8 @@ func (c *collectionMender) mendSpaces() error {
 	return c.dropSpaces(kept)
 }
 
-// storedSpaces returns the counters of the spaces, in ascending order, and where they are
-// lost those of all that anything is stored of.
+// storedSpaces returns the counters of the spaces, by ascending number. If some may be lost, it
+// adds counters with only a number for each space that any record names.
 func (c *collectionMender) storedSpaces() []codec.SpaceCounters {
 	possible := func(id uint64) bool { return id > 0 && id < record.MaxRows-1 }
 	all, whole := map[uint64]codec.SpaceCounters{}, c.counted && !c.lostAny(c.countersKey())
@@ -103,8 +108,8 @@ func (c *collectionMender) storedSpaces() []codec.SpaceCounters {
 	return out
 }
 
-// dropSpaces deletes everything of the spaces that are not kept: they are lost, or left over
-// from some that were dropped.
+// dropSpaces deletes all records of the spaces that are not kept: lost ones, and rests of spaces
+// that were dropped.
 func (c *collectionMender) dropSpaces(kept map[uint32]bool) error {
 	for id := range c.seen.spaces {
 		if kept[id] {
@@ -119,7 +124,7 @@ func (c *collectionMender) dropSpaces(kept map[uint32]bool) error {
 	return nil
 }
 
-// writeSpace stores the descriptor of a space, with a copy of that of the collection.
+// writeSpace stores the descriptor of a space, with a copy of the descriptor of the collection.
 func (c *collectionMender) writeSpace(d spaces.Stored, report json.RawMessage) error {
 	b, err := json.Marshal(spaces.Reported{Stored: d, Report: report, Collection: c.Descriptor})
 	if err != nil {
@@ -128,26 +133,34 @@ func (c *collectionMender) writeSpace(d spaces.Stored, report json.RawMessage) e
 	return c.set(codec.NumberKey(codec.KindSpace, c.ID, d.ID), b)
 }
 
-// A spaceMender is what is known of the learned space that is being mended.
+// A spaceMender mends one learned space. Its steps: readModel, mendRevisions, mendLessons,
+// makeStatistics.
 type spaceMender struct {
 	*collectionMender
-	n      codec.SpaceCounters
-	known  bool            // they were stored
-	first  *spaces.Space   // as it was trained
-	space  *spaces.Space   // as its present revision has it
-	report json.RawMessage // of its training
+	n      codec.SpaceCounters // as stored, then as they are to be
+	known  bool                // n was stored
+	first  *spaces.Space       // revision 1, as it was trained
+	space  *spaces.Space       // the latest revision mended so far; after mendRevisions the present one
+	report json.RawMessage     // the report of its training; nil: lost, or there is none
 
-	taught, pending, recode *roaring.Bitmap
+	taught  *roaring.Bitmap // the rows that have a lesson
+	pending *roaring.Bitmap // the rows that have yet to teach
+	recode  *roaring.Bitmap // the rows whose lesson is of an outdated code
 }
 
-func (s *spaceMender) id() uint32              { return uint32(s.n.ID) }
+// id is the number of the space.
+func (s *spaceMender) id() uint32 { return uint32(s.n.ID) }
+
+// prefix is the prefix of the keys of a kind that the space has.
 func (s *spaceMender) prefix(kind byte) []byte { return codec.NumberKey(kind, s.ID, s.id()) }
 
+// bad reports a finding about a record of the space, which what names.
 func (s *spaceMender) bad(what string, key []byte, format string, args ...any) {
 	s.found(about(key, report.Finding{Collection: s.Name, Space: s.id(), Record: what, Problem: fmt.Sprintf(format, args...)}))
 }
 
-// mendSpace mends a learned space; kept is false where it is lost.
+// mendSpace mends a learned space, and returns its counters, for a space without codes.
+// kept is false if its model is lost, and the space with it.
 func (c *collectionMender) mendSpace(n codec.SpaceCounters) (_ codec.SpaceCounters, kept bool, err error) {
 	c.stage(fmt.Sprintf("space %d", n.ID))
 	s := &spaceMender{
@@ -166,7 +179,7 @@ func (c *collectionMender) mendSpace(n codec.SpaceCounters) (_ codec.SpaceCounte
 			return n, false, err
 		}
 	}
-	for _, kind := range []byte{codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows} { // copied where the descriptor was lost
+	for _, kind := range []byte{codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows} { // see wants them where the descriptor is lost
 		if err := c.deleteAll(s.prefix(kind)); err != nil {
 			return n, false, err
 		}
@@ -178,10 +191,13 @@ func (c *collectionMender) mendSpace(n codec.SpaceCounters) (_ codec.SpaceCounte
 	return s.n, true, nil
 }
 
+// errNoModel says that the model of a space is lost.
 var errNoModel = errors.New("no model")
 
-// readModel reads descriptor and model of the space. Where the descriptor is lost the
-// model says what stood there.
+// readModel reads the descriptor and the model of the space, and sets first, space and report. If
+// the descriptor is lost, the model tells bits and modalities, but not when and how it was
+// trained. errNoModel: the model is lost; it is reported if there is evidence that the space was
+// not dropped.
 func (s *spaceMender) readModel() error {
 	key := s.prefix(codec.KindSpace)
 	b, err := record.Get(s.store, key)
@@ -196,6 +212,7 @@ func (s *spaceMender) readModel() error {
 		stored.Stored = spaces.Stored{ID: s.id(), Created: spaces.Now()}
 	}
 	if s.first, err = spaces.Read(s.store, s.Descriptor, s.id(), 1); err != nil {
+		// The descriptor or the model is damaged. Try the model by itself.
 		whole := s.storedChunks()
 		var told error
 		if s.first, told = s.conclude(stored.Stored, whole); told != nil {
@@ -209,11 +226,12 @@ func (s *spaceMender) readModel() error {
 		}
 	}
 	s.space = s.first
+	// Delete chunks behind the model.
 	prefix := s.prefix(codec.KindModel)
 	return s.written(s.batch.DeleteRange(codec.ChunkKey(codec.KindModel, s.ID, s.id(), s.first.Model.Chunks), codec.PrefixEnd(prefix), nil))
 }
 
-// storedChunks puts the chunks of a model together, as many as there are.
+// storedChunks returns the chunks of the model in one piece, up to the first that is missing.
 func (s *spaceMender) storedChunks() []byte {
 	var b []byte
 	for i := uint32(0); ; i++ {
@@ -225,7 +243,8 @@ func (s *spaceMender) storedChunks() []byte {
 	}
 }
 
-// conclude makes the space of what its model says.
+// conclude makes the space from the binary form b of its model, and from the known part d of its
+// descriptor.
 func (s *spaceMender) conclude(d spaces.Stored, b []byte) (*spaces.Space, error) {
 	m, err := model.Unmarshal(b)
 	if err != nil {
@@ -239,8 +258,9 @@ func (s *spaceMender) conclude(d spaces.Stored, b []byte) (*spaces.Space, error)
 	return spaces.New(d, m, modalities)
 }
 
-// mendRevisions makes sure that all revisions are there that have to be. One that is
-// lost has the projections of the one before it.
+// mendRevisions mends the revisions of the space, ascending, and deletes those beyond the present
+// one. The first, and the latest spaces.Kept, have to be there: a lost one of these gets the
+// projections of the one before it. Any other is dropped if it is damaged.
 func (s *spaceMender) mendRevisions() error {
 	all := map[uint32]bool{1: true}
 	err := record.ForEach(s.store, s.prefix(codec.KindRevision), func(key, _ []byte) error {
@@ -263,7 +283,7 @@ func (s *spaceMender) mendRevisions() error {
 		}
 	}
 	s.n.Revision = uint64(latest)
-	oldest := uint32(max(2, int64(latest)-(spaces.Kept-1))) // that has to be there
+	oldest := uint32(max(2, int64(latest)-(spaces.Kept-1))) // the first of the latest that have to be there
 	for revision := oldest; revision <= latest; revision++ {
 		all[revision] = true
 	}
@@ -280,7 +300,8 @@ func (s *spaceMender) mendRevisions() error {
 	return nil
 }
 
-// mendRevision mends a revision, and makes it the present one.
+// mendRevision mends a revision, and makes it s.space. If it is lost it is dropped, or, if it is
+// needed, replaced by the revision before it. A parent that is no earlier revision is replaced.
 func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 	d, err := spaces.ReadRevisionDescriptor(s.store, s.ID, s.id(), revision)
 	var m *model.Model
@@ -321,8 +342,7 @@ func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 	return s.writeRevision(d, projections)
 }
 
-// writeRevision stores the descriptor of a revision, and its projections where these are
-// new.
+// writeRevision stores the descriptor of a revision, and its projections unless they are nil.
 func (s *spaceMender) writeRevision(d *spaces.RevisionDescriptor, projections []byte) error {
 	b, err := json.Marshal(d)
 	if err != nil {

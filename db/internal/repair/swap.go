@@ -9,7 +9,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// replace puts the new store in the place of the old one.
+// replace puts the new store in the place of the old one, by two renames. Between them the
+// folder has no store, but RepairedName: the next opening or repair finishes the second
+// rename (store.FinishRepair). The old store stays, under a name of freeName.
 func (r *repairer) replace() error {
 	fsys := r.disk.FS
 	made := fsys.PathJoin(r.path(store.RepairingName), store.StoreName)
@@ -35,14 +37,15 @@ func (r *repairer) replace() error {
 	if err := store.FinishRepair(fsys, r.dir); err != nil {
 		return err
 	}
-	// What imports have staged is staged again: which of them had been committed was to be
-	// told by the commits of the store.
+	// Staged imports go, and have to be staged again: only the commits of the old store told
+	// which of them were done.
 	if err := fsys.RemoveAll(r.path(store.ImportsName)); err != nil {
 		return err
 	}
 	return r.acknowledge(r.identity) // if that is not done now, opening reports it again
 }
 
+// rename renames a file or folder durably.
 func (r *repairer) rename(from, to string) error {
 	if err := r.disk.FS.Rename(from, to); err != nil {
 		return err
@@ -50,7 +53,7 @@ func (r *repairer) rename(from, to string) error {
 	return store.SyncDir(r.disk.FS, r.dir)
 }
 
-// freeName returns a name for the damaged store that is not there yet.
+// freeName returns a name for the damaged store, with the time in UTC, that does not exist yet.
 func (r *repairer) freeName() (string, error) {
 	base := store.DamagedPrefix + time.Now().UTC().Format("20060102T150405Z")
 	name := base

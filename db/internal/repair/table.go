@@ -17,19 +17,21 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// A tableSource has what can be read of a table. Where a block of it is damaged the
-// source goes on behind that.
+// A tableSource is the source of the readable versions of a table. Behind a damaged block it
+// goes on with the next block, and reports the keys between as lost.
 type tableSource struct {
 	*damagedTable
-	salvage *salvage
-	r       *sstable.Reader
-	it      sstable.Iterator
-	begins  []byte // the first key; nil: none can be read
-	now     version
-	more    bool
+	salvage *salvage // gets findings, lost ranges and deletions
+
+	r      *sstable.Reader  // nil: the table is closed, or cannot be opened
+	it     sstable.Iterator // on r; nil: none could be made
+	begins []byte           // the first readable key, found by begin; nil: there is none
+	now    version          // the version at the iterator, if more; its key is where behind goes on
+	more   bool             // now is valid
 }
 
-// begin finds out where the table begins and what it deletes, and closes it again.
+// begin finds the first key of the table, adds its range deletions to the salvage, and closes
+// the table again. Call it once, before first.
 func (t *tableSource) begin() (err error) {
 	if err := t.open(); err != nil {
 		return err
@@ -48,13 +50,16 @@ func (t *tableSource) begin() (err error) {
 	return errors.Join(fault.Annotate(err, "read %s", t.path), t.close())
 }
 
+// first implements source.
 func (t *tableSource) first() []byte { return t.begins }
 
-// open opens the table at its first key. Where it cannot be opened it is empty.
+// open opens the table and goes to its first readable version. A table that cannot be opened
+// is reported as lost, and is empty. Errors are the error of ctx, and errors that are no damage
+// (isDamage).
 func (t *tableSource) open() error {
 	err := t.openReader()
 	if err != nil && !unreadable(err) {
-		err = t.openReader() // once more, before it is given up
+		err = t.openReader() // a failed read may succeed the second time
 	}
 	if err != nil {
 		if cerr := t.salvage.ctx.Err(); cerr != nil {
@@ -69,6 +74,7 @@ func (t *tableSource) open() error {
 	return t.behind(t.at(t.lo))
 }
 
+// openReader sets r. A panic of Pebble over damaged bytes becomes an error.
 func (t *tableSource) openReader() error {
 	return work.Safely(func() (err error) {
 		t.r, err = store.OpenTable(t.salvage.ctx, t.salvage.store.fs, t.path, t.salvage.store.reader)
@@ -76,18 +82,20 @@ func (t *tableSource) openReader() error {
 	})
 }
 
+// close implements source. A table can be opened again.
 func (t *tableSource) close() error {
 	if t.r == nil {
 		return nil
 	}
 	if t.it != nil {
-		_ = t.it.Close() // it repeats what reading has said
+		_ = t.it.Close() // its error is one that reading has returned before
 	}
 	err := t.r.Close()
 	t.r, t.it, t.more = nil, nil, false
 	return fault.Annotate(err, "close %s", t.path)
 }
 
+// peek implements source.
 func (t *tableSource) peek() *version {
 	if !t.more {
 		return nil
@@ -95,6 +103,7 @@ func (t *tableSource) peek() *version {
 	return &t.now
 }
 
+// next implements source.
 func (t *tableSource) next() error {
 	return t.behind(work.Safely(func() error {
 		kv := t.it.Next()
@@ -106,11 +115,11 @@ func (t *tableSource) next() error {
 	}))
 }
 
-// at goes to the first key from one on; an error is one of what stands there.
+// at goes to the first version at or behind a key. An error says that it cannot be read.
 func (t *tableSource) at(from []byte) error {
 	return work.Safely(func() (err error) {
 		if t.it != nil {
-			_ = t.it.Close() // it repeats what reading has said
+			_ = t.it.Close() // its error is one that reading has returned before
 		}
 		t.it, err = t.r.NewIter(t.transforms, from, t.hi, sstable.AssertNoBlobHandles)
 		if err != nil {
@@ -126,13 +135,14 @@ func (t *tableSource) at(from []byte) error {
 	})
 }
 
-// end is where the iterator has nothing more, because of an error or not.
+// end notes that the iterator has nothing more, and returns the error if that is why.
 func (t *tableSource) end() error {
 	t.more = false
 	return t.it.Error()
 }
 
-// take takes over what the iterator is at.
+// take copies the version at the iterator to now. With err, its value could not be read, and
+// now stays the version before.
 func (t *tableSource) take(key pebble.InternalKey, value []byte, err error) error {
 	if t.more = false; err != nil {
 		return err
@@ -146,18 +156,20 @@ func (t *tableSource) take(key pebble.InternalKey, value []byte, err error) erro
 	return nil
 }
 
-// behind goes on behind what an error says cannot be read.
+// behind goes on behind damage that err reports, until it finds a readable version or the end of
+// the table. It reports the keys that it leaves out as lost. A nil err is a step that went
+// well. It fails only when ctx ends.
 func (t *tableSource) behind(err error) error {
 	for err != nil {
 		if t.salvage.ctx.Err() != nil {
 			return t.salvage.ctx.Err()
 		}
-		from := t.lo
+		from := t.lo // the damage begins here, or behind the last version read
 		if len(t.now.key) > 0 {
-			from = record.KeyAfter(t.now.key) // older versions of that key are lost, too
+			from = record.KeyAfter(t.now.key) // which leaves out its older versions, too
 		}
 		cause := err
-		if !unreadable(err) { // once more, before it is given up
+		if !unreadable(err) { // a failed read may succeed the second time
 			if err = t.at(from); err == nil {
 				return nil
 			}
@@ -175,7 +187,8 @@ func (t *tableSource) behind(err error) error {
 	return nil
 }
 
-// lose reports keys that cannot be read; nil: without a bound.
+// lose reports the keys [lo, hi) as lost. A nil bound means the bound of the table by the
+// manifest, if that is known.
 func (t *tableSource) lose(lo, hi []byte, cause error) {
 	if lo == nil {
 		lo = t.from
@@ -196,15 +209,18 @@ func (t *tableSource) lose(lo, hi []byte, cause error) {
 	t.salvage.found(report.Finding{Record: t.name(), Problem: fmt.Sprintf("%s cannot be read: %s", where, fault.Problem(cause))})
 }
 
-// searchedBytes is how many bytes of a key are looked at in the search for a block.
+// searchedBytes is the length of the keys among which nextBlock searches.
 const searchedBytes = 24
 
-// nextBlock returns the first key of which the index of the table says that it is in
-// a later block than a key. It takes no look at the blocks.
+// nextBlock returns the lowest key of searchedBytes bytes in a later block than from; ok is
+// false if there is no later block. It asks only the index of the table, by estimates of the
+// bytes from one key to another: these grow where a block ends. A bisection takes
+// 8 searchedBytes estimates.
 func (t *tableSource) nextBlock(from []byte) (to []byte, ok bool) {
 	if from == nil {
 		from = []byte{0}
 	}
+	// size estimates the bytes of the blocks from from up to a key.
 	size := func(to []byte) uint64 {
 		n := uint64(0)
 		err := work.Safely(func() (err error) {
@@ -212,7 +228,7 @@ func (t *tableSource) nextBlock(from []byte) (to []byte, ok bool) {
 			return err
 		})
 		if err != nil {
-			return 0 // a part of the index that cannot be read: behind that
+			return 0 // a damaged part of the index: search behind it
 		}
 		return n
 	}
@@ -223,7 +239,7 @@ func (t *tableSource) nextBlock(from []byte) (to []byte, ok bool) {
 	if size(fixed(hi)) <= here || here == 0 {
 		return nil, false
 	}
-	for one := big.NewInt(1); ; { // lo is in the block, hi behind it
+	for one := big.NewInt(1); ; { // lo is in the block of from, hi is behind it
 		middle := new(big.Int).Add(lo, hi)
 		middle.Rsh(middle, 1)
 		if new(big.Int).Sub(hi, lo).Cmp(one) <= 0 {
@@ -239,7 +255,7 @@ func (t *tableSource) nextBlock(from []byte) (to []byte, ok bool) {
 	return to, bytes.Compare(to, from) > 0
 }
 
-// readDeletions reads the ranges of keys that the table deletes.
+// readDeletions adds the range deletions of the table to the salvage, cut to lo and hi.
 func (t *tableSource) readDeletions() error {
 	transforms := sstable.FragmentIterTransforms{SyntheticSeqNum: t.transforms.SyntheticSeqNum}
 	it, err := t.r.NewRawRangeDelIter(t.salvage.ctx, transforms, sstable.NoReadEnv)
