@@ -3,9 +3,6 @@ package codec
 import (
 	"bytes"
 	"errors"
-	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -53,32 +50,6 @@ func TestKeysHaveTheirForm(t *testing.T) {
 func known(kind byte) bool {
 	err := CheckKey([]byte{kind})
 	return err == nil || !strings.Contains(err.Error(), "unknown kind")
-}
-
-// docs/FORMAT.md and the comment of key.go have every kind, and no other.
-func TestDocumentedKinds(t *testing.T) {
-	for file, row := range map[string]string{
-		"../docs/FORMAT.md": "(?m)^\\| `([0-9a-f]{2})` \\|",
-		"key.go":            "(?m)^//\\t([0-9a-f]{2})  ",
-	} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		documented := map[byte]bool{}
-		for _, found := range regexp.MustCompile(row).FindAllSubmatch(text, -1) {
-			kind, err := strconv.ParseUint(string(found[1]), 16, 8)
-			if err != nil {
-				t.Fatal(err)
-			}
-			documented[byte(kind)] = true
-		}
-		for kind := range 256 {
-			if k := byte(kind); documented[k] != known(k) {
-				t.Errorf("kind %02x: %s has it: %v; there are such keys: %v", k, file, documented[k], known(k))
-			}
-		}
-	}
 }
 
 func TestKeyPartsAndOrder(t *testing.T) {

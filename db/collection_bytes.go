@@ -23,14 +23,12 @@ func (c *Collection) DiskBytes(ctx context.Context) (int64, error) {
 	c = c.orNone()
 	total := int64(0)
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		for _, kinds := range [][]byte{state.CollectionKinds, state.SpaceKinds} {
-			for _, kind := range kinds {
-				n, err := c.db.diskBytes(ctx, v, codec.CollectionKey(kind, cv.ID))
-				if err != nil {
-					return fault.Annotate(err, "the size of collection %q", cv.Name)
-				}
-				total += n
+		for _, kind := range record.Kinds(record.OfCollection) {
+			n, err := c.db.diskBytes(ctx, v, codec.CollectionKey(kind, cv.ID))
+			if err != nil {
+				return fault.Annotate(err, "the size of collection %q", cv.Name)
 			}
+			total += n
 		}
 		return nil
 	})

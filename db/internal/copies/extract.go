@@ -135,33 +135,24 @@ func partOf(prefix []byte) part { return part{lo: prefix, hi: codec.PrefixEnd(pr
 // onlyKey returns one key.
 func onlyKey(key []byte) part { return part{lo: key, hi: record.KeyAfter(key)} }
 
-// extractedKinds are all kinds of keys (TestExtractedKinds), in groups. Each group is a task
-// with tables of its own. Tables must not overlap: the kinds of a group ascend, and no other
-// group has a kind between them. Groups that take longest come first.
-var extractedKinds = [][]byte{
-	{codec.KindFeatures},
-	{codec.KindItem},
-	{codec.KindKey},
-	{codec.KindRowKeys},
-	{codec.KindProjection},
-	{codec.KindSubstring},
-	{codec.KindRowCodes},
-	{codec.KindCodes},
-	{codec.KindCodeRows},
-	{codec.KindSpace, codec.KindModel, codec.KindStatistics, codec.KindRevision, codec.KindOnlineRows, codec.KindOutbox, codec.KindLessons},
-	{codec.KindRows, codec.KindFieldRows},
-	{codec.KindDatabase, codec.KindName, codec.KindCollection, codec.KindLabel, codec.KindCounters},
+// firstKinds are the first kinds of the groups in which records are copied: a group has all
+// kinds from its first one up to the next that is here, so that each kind is in one group. Each
+// group is a task with tables of its own, which overlap no others. Those that take longest come
+// first.
+var firstKinds = []byte{
+	codec.KindFeatures, codec.KindItem, codec.KindKey, codec.KindRowKeys,
+	codec.KindProjection, codec.KindSubstring, codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows,
+	codec.KindSpace, codec.KindRows, codec.KindDatabase,
 }
 
-// groups returns the parts to copy, in the groups of extractedKinds, each by ascending keys.
+// groups returns the parts to copy, in the groups of firstKinds, each by ascending keys.
 func (x *extract) groups() [][]part {
-	var groups [][]part
-	for _, kinds := range extractedKinds {
-		var group []part
-		for _, kind := range kinds {
-			group = append(group, x.parts(kind)...)
+	groups, group := make([][]part, len(firstKinds)), 0
+	for _, kind := range record.Kinds(record.OfDatabase) { // the first of all is in firstKinds
+		if i := slices.Index(firstKinds, kind); i >= 0 {
+			group = i
 		}
-		groups = append(groups, group)
+		groups[group] = append(groups[group], x.parts(kind)...)
 	}
 	return groups
 }
@@ -199,16 +190,18 @@ func (x *extract) parts(kind byte) []part {
 // rows that wait for the updater. A space that is being built is left out, as the copy could
 // not complete it without features.
 func indexOnlyParts(cv *state.CollectionView, kind byte) []part {
+	of := record.KindOf(kind)
+	if of.ForLearning {
+		return nil
+	}
 	all := partOf(codec.CollectionKey(kind, cv.ID))
 	switch kind {
-	case codec.KindFeatures, codec.KindStatistics, codec.KindOutbox, codec.KindLessons:
-		return nil
 	case codec.KindCollection:
 		all.change = func([]byte) ([]byte, error) { return cv.WithoutVectors().Encode() }
 	case codec.KindCounters:
 		all.change = indexOnlyCounters
 	}
-	if kind < codec.KindSpace || kind > codec.KindSubstring {
+	if of.Scope == record.OfCollection {
 		return []part{all}
 	}
 	var parts []part

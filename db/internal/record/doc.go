@@ -4,7 +4,9 @@
 // package codec has the bytes: keys, blocks, layers and entries. This package knows what they
 // mean in a database: that a collection has a Descriptor, that an Item lies in several records,
 // that codes are numbered and stand in blocks (CodeKeys, CodeBlocks), and which sets of rows
-// an item is in (Terms).
+// an item is in (Terms). It has the one table of kinds (KindOf): what a record of each kind
+// belongs to, whether a repair copies it or makes it again, and whether an index-only copy has
+// it. TestKindsAreComplete compares the table with codec and with docs/FORMAT.md.
 //
 // Everything is a function of bytes and a reader. There is no goroutine here, no lock and no
 // clock, and nothing is cached between calls, so that a search on a snapshot, the committer, a

@@ -10,7 +10,6 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -232,11 +231,9 @@ func (m *mender) copiedDescriptor(id uint32) (latest *record.Descriptor, err err
 
 // dropCollection deletes all records of a collection.
 func (m *mender) dropCollection(id uint32) error {
-	for _, kinds := range [][]byte{state.CollectionKinds, state.SpaceKinds} {
-		for _, kind := range kinds {
-			if err := m.deleteAll(codec.CollectionKey(kind, id)); err != nil {
-				return err
-			}
+	for _, kind := range record.Kinds(record.OfCollection) {
+		if err := m.deleteAll(codec.CollectionKey(kind, id)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -109,8 +109,8 @@ func (m *mender) salvage(s *salvage) error {
 				m.found(about(key, report.Finding{Record: "key", Problem: fault.Problem(err) + ": it is left out"}))
 				return nil
 			}
-			switch kind := key[0]; kind {
-			case codec.KindDatabase:
+			switch kind := key[0]; {
+			case kind == codec.KindDatabase:
 				if key[1] == codec.RecordFormat && len(value) == 4 {
 					if f := binary.BigEndian.Uint32(value); f > record.NewestFormat {
 						return &fault.FormatError{Dir: m.dir, Found: int(f), Supported: record.NewestFormat}
@@ -120,8 +120,7 @@ func (m *mender) salvage(s *salvage) error {
 				if key[1] == codec.RecordUUID && len(value) == record.UUIDBytes {
 					m.uuid = [record.UUIDBytes]byte(value)
 				}
-			case codec.KindName: // catalogue looks at them
-			default:
+			case record.KindOf(kind).Scope > record.OfDatabase: // catalogue looks at names
 				ours = ours || kind == codec.KindCollection
 				if wanted, err := m.see(key, value); !wanted || err != nil {
 					return err
@@ -154,7 +153,8 @@ func (m *mender) see(key, value []byte) (wanted bool, err error) {
 		m.collections[id] = c
 	}
 	kind := key[0]
-	if kind >= codec.KindSpace && kind <= codec.KindSubstring {
+	of := record.KindOf(kind)
+	if of.Scope >= record.OfSpace {
 		c.spaces[binary.BigEndian.Uint32(key[5:])] = true
 	}
 	switch kind {
@@ -171,12 +171,8 @@ func (m *mender) see(key, value []byte) (wanted bool, err error) {
 		}
 	case codec.KindRows:
 		return key[5] != codec.SetLabel, nil
-	case codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows:
-		return !c.learned, nil
-	case codec.KindStatistics, codec.KindOutbox, codec.KindProjection, codec.KindSubstring, codec.KindFieldRows:
-		return false, nil
 	}
-	return true, nil
+	return of.Origin == record.Primary || of.Origin == record.Coded && !c.learned, nil
 }
 
 // lostAny reports whether a key with this prefix may be lost.

@@ -13,7 +13,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
-	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -115,7 +114,7 @@ func (c *collectionMender) dropSpaces(kept map[uint32]bool) error {
 		if kept[id] {
 			continue
 		}
-		for _, kind := range state.SpaceKinds {
+		for _, kind := range record.Kinds(record.OfSpace) {
 			if err := c.deleteAll(codec.NumberKey(kind, c.ID, id)); err != nil {
 				return err
 			}

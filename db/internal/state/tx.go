@@ -23,8 +23,7 @@ import (
 //	KindLessons, KindOutbox,     what it has taught and has to teach each space (Unlearn, SetOnline)
 //	KindOnlineRows
 //
-// A new kind of record belongs into both, into CollectionKinds or SpaceKinds, and into what
-// copies, verifies and repairs a database.
+// A new kind of record of items belongs into both.
 
 // A Change is one item to put, merge or delete, or a condition that the changes after it
 // depend on. It belongs to a Request; the committer sets Item.Key where that is "", and Found.

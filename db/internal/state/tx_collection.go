@@ -95,14 +95,6 @@ func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	return nil
 }
 
-// CollectionKinds are the kinds of keys that a collection has besides those of its
-// spaces.
-var CollectionKinds = []byte{
-	codec.KindCollection, codec.KindLabel, codec.KindCounters,
-	codec.KindKey, codec.KindItem, codec.KindFeatures, codec.KindRowKeys,
-	codec.KindRows, codec.KindFieldRows,
-}
-
 // DropCollection deletes a collection and all that is in it: a deletion of a range for each
 // kind of its keys, however many there are. Readers that hold an older view go on seeing it.
 // The caller closes s.Gone, when it is committed. The id is not used again.
@@ -111,14 +103,12 @@ func (tx *Tx) DropCollection(s *CollectionState) error {
 	if err := tx.Batch.Delete(codec.NameKey(s.Name), nil); err != nil {
 		return err
 	}
-	for _, kinds := range [][]byte{CollectionKinds, SpaceKinds} {
-		for _, kind := range kinds {
-			prefix := codec.CollectionKey(kind, s.ID)
-			if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
-				return err
-			}
-			maps.DeleteFunc(c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })
+	for _, kind := range record.Kinds(record.OfCollection) {
+		prefix := codec.CollectionKey(kind, s.ID)
+		if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
+			return err
 		}
+		maps.DeleteFunc(c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })
 	}
 	delete(c.States, s.ID)
 	c.Touch(s)

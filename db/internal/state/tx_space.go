@@ -22,7 +22,7 @@ func (tx *Tx) Activate(s *CollectionState, sp *SpaceState) {
 // deletion of a range for each kind of its keys, however many there are. Readers that hold an
 // older view go on seeing it.
 func (tx *Tx) DropSpace(s *CollectionState, sp *SpaceState) error {
-	for _, kind := range SpaceKinds {
+	for _, kind := range record.Kinds(record.OfSpace) {
 		prefix := codec.NumberKey(kind, s.ID, sp.ID)
 		if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 			return err
@@ -37,19 +37,11 @@ func (tx *Tx) DropSpace(s *CollectionState, sp *SpaceState) error {
 	return nil
 }
 
-// SpaceKinds are the kinds of keys that a space has: their keys begin with kind, collection
-// and space.
-var SpaceKinds = []byte{
-	codec.KindSpace, codec.KindModel, codec.KindStatistics, codec.KindRevision,
-	codec.KindOnlineRows, codec.KindOutbox, codec.KindLessons,
-	codec.KindRowCodes, codec.KindCodes, codec.KindProjection, codec.KindCodeRows, codec.KindSubstring,
-}
-
 // forget drops what the committer counts by keys of a space, as these are deleted.
 func (c *Committer) forget(collection, space uint32) {
-	prefixes := make([]string, len(SpaceKinds))
-	for i, kind := range SpaceKinds {
-		prefixes[i] = string(codec.NumberKey(kind, collection, space))
+	var prefixes []string
+	for _, kind := range record.Kinds(record.OfSpace) {
+		prefixes = append(prefixes, string(codec.NumberKey(kind, collection, space)))
 	}
 	maps.DeleteFunc(c.edits, func(key string, _ int) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })

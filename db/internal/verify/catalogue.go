@@ -185,35 +185,24 @@ func (v *verifier) first(from []byte) (key []byte, err error) {
 
 // stranger checks that the first key of a group belongs to something, and returns where the
 // next group begins, nil if nowhere. A group is all keys of a kind, or those of a collection,
-// space or target, according to how much of the key is known. length is the part of a key
-// that names these, in bytes.
+// space or target, according to how much of the key is known.
 func (v *verifier) stranger(key []byte) (next []byte) {
 	found := func(f report.Finding, format string, args ...any) {
 		f.Problem = fmt.Sprintf(format, args...)
 		v.found(f, key)
 	}
-	// Behind the kind stand 4 bytes of the collection, in records of spaces 4 of the space, and
-	// in records of codes one of the target.
 	kind := key[0]
-	length := 0
+	scope := record.KindOf(kind).Scope
+	length := scope.KeyBytes()
 	switch {
-	case kind == codec.KindDatabase || kind == codec.KindName:
-		return []byte{kind + 1} // database and catalogue have looked at all of them
-	case kind >= codec.KindRowCodes && kind <= codec.KindSubstring:
-		length = 10
-	case kind >= codec.KindSpace && kind < codec.KindRowCodes:
-		length = 9
-	default:
-		length = 5
-	}
-	if codec.Merged(kind) || keyKinds[kind] {
-		if len(key) < length {
-			found(report.Finding{Record: "key"}, "%d bytes, keys of kind %02x are longer", len(key), kind)
-			return record.KeyAfter(key)
-		}
-	} else {
+	case scope == 0:
 		found(report.Finding{Record: "key"}, "of unknown kind %02x; others of that kind are not looked at", kind)
 		return codec.PrefixEnd([]byte{kind})
+	case scope == record.OfDatabase:
+		return []byte{kind + 1} // database and catalogue have looked at all of them
+	case len(key) < length:
+		found(report.Finding{Record: "key"}, "%d bytes, keys of kind %02x are longer", len(key), kind)
+		return record.KeyAfter(key)
 	}
 	prefix := key[:length]
 	id := binary.BigEndian.Uint32(key[1:])
@@ -222,7 +211,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 		found(report.Finding{Collection: fmt.Sprintf("number %d", id), Record: "keys"}, "there is no such collection; its keys of kind %02x are not looked at", kind)
 		return codec.PrefixEnd(key[:5])
 	}
-	if length == 5 || c.spaces == nil {
+	if scope == record.OfCollection || c.spaces == nil {
 		return codec.PrefixEnd(key[:5])
 	}
 	space := binary.BigEndian.Uint32(key[5:])
@@ -231,7 +220,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 		found(report.Finding{Collection: c.name, Space: space, Record: "keys"}, "there is no such space; its keys of kind %02x are not looked at", kind)
 		return codec.PrefixEnd(key[:9])
 	}
-	if length == 9 || s.targets == nil {
+	if scope == record.OfSpace || s.targets == nil {
 		return codec.PrefixEnd(key[:9])
 	}
 	// Projections are stored under the shared target, whatever targets the codes have.
@@ -245,12 +234,4 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 		found(report.Finding{Collection: c.name, Space: space, Record: "keys"}, "the space has no view %d; its keys of kind %02x are not looked at", key[9], kind)
 	}
 	return codec.PrefixEnd(prefix)
-}
-
-// keyKinds are the kinds of keys that belong to a collection and whose values are not merged;
-// codec.Merged knows the others.
-var keyKinds = map[byte]bool{
-	codec.KindCollection: true, codec.KindLabel: true, codec.KindCounters: true,
-	codec.KindKey: true, codec.KindItem: true, codec.KindFeatures: true,
-	codec.KindSpace: true, codec.KindModel: true, codec.KindStatistics: true, codec.KindRevision: true, codec.KindOutbox: true,
 }

@@ -1,0 +1,68 @@
+package record
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// Every constant of codec/key.go is in the table of kinds, in the comment above the constants,
+// in docs/FORMAT.md and known to codec.CheckKey; and nothing else is.
+func TestKindsAreComplete(t *testing.T) {
+	table := map[byte]bool{}
+	for _, kind := range Kinds(OfDatabase) {
+		table[kind] = true
+	}
+	checked := map[byte]bool{}
+	for kind := range 256 {
+		err := codec.CheckKey([]byte{byte(kind)})
+		checked[byte(kind)] = err == nil || !strings.Contains(err.Error(), "unknown kind")
+	}
+	lists := map[string]map[byte]bool{
+		"the constants of codec/key.go": kindsIn(t, "../../../codec/key.go", `(?m)^\tKind\w+ += 0x([0-9a-f]{2})$`),
+		"the comment of codec/key.go":   kindsIn(t, "../../../codec/key.go", `(?m)^//\t([0-9a-f]{2})  `),
+		"docs/FORMAT.md":                kindsIn(t, "../../../docs/FORMAT.md", "(?m)^\\| `([0-9a-f]{2})` \\|"),
+		"codec.CheckKey":                checked,
+	}
+	for name, list := range lists {
+		for kind := range 256 {
+			if k := byte(kind); list[k] != table[k] {
+				t.Errorf("kind %02x: in %s: %v, in the table of kinds: %v", k, name, list[k], table[k])
+			}
+		}
+	}
+}
+
+// kindsIn returns the kinds that an expression finds in a file, in hexadecimal.
+func kindsIn(t *testing.T, file, expression string) map[byte]bool {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[byte]bool{}
+	for _, match := range regexp.MustCompile(expression).FindAllSubmatch(text, -1) {
+		kind, err := strconv.ParseUint(string(match[1]), 16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[byte(kind)] = true
+	}
+	return found
+}
+
+// No key is too short to name what its record belongs to.
+func TestScopesFitKeys(t *testing.T) {
+	for _, kind := range Kinds(OfDatabase) {
+		for n := 1; n < KindOf(kind).Scope.KeyBytes(); n++ {
+			if codec.CheckKey(bytes.Repeat([]byte{kind}, n)) == nil {
+				t.Errorf("kind %02x has keys of %d bytes", kind, n)
+			}
+		}
+	}
+}
