@@ -261,7 +261,11 @@ func (d *Database) Checkpoint() {
 			})
 		})
 		if err != nil && d.State.Engine.Log.Err() == nil {
-			d.State.Signals.Happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
+			e := event.Event{Space: key.space, Err: err}
+			if cv, ok := d.State.Current.Load().Collections.Get(key.collection); ok {
+				e.Collection = cv.Name
+			}
+			d.State.Signals.Happened(event.StatisticsUnkept, slog.LevelError, e)
 		}
 	}
 }
