@@ -168,6 +168,28 @@ func TestRepairOfTables(t *testing.T) {
 	}
 }
 
+// A damaged first block costs the keys of that block: what follows it in the table is read.
+func TestRepairOfAFirstBlock(t *testing.T) {
+	whole := newPatient(t)
+	for _, name := range whole.files(isTable) {
+		p := whole.another()
+		p.rewrite(p.file(name), func(b []byte) []byte {
+			b[2] ^= 0x55
+			return b
+		})
+		lost, _ := p.repairOrRefuse()
+		said := 0
+		for _, f := range lost {
+			if f.Record == "table "+name {
+				said++
+			}
+		}
+		if said > 1 {
+			t.Errorf("%s: one block is damaged, lost %v", name, lost)
+		}
+	}
+}
+
 // repairOrRefuse is repair for a store of which perhaps nothing can be read, or that says
 // that it is of a newer format: nil then, and nothing has changed.
 func (p *patient) repairOrRefuse() ([]db.Finding, *db.Repairing) {

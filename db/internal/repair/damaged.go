@@ -56,9 +56,15 @@ func openDamaged(ctx context.Context, disk *store.Config, dir string) (s *damage
 	if err != nil {
 		return nil, nil, fault.Annotate(err, "read %s", dir)
 	}
-	for range 2 { // a failed read may succeed the second time
+	for try := range 2 { // a failed read may succeed the second time
 		if why = s.list(disk, all, false); why == nil {
 			return s, nil, nil
+		}
+		if s.logs == nil { // Pebble has not come to the logs, so it has not said which count
+			if try == 0 {
+				continue
+			}
+			s.logs = all
 		}
 		// A log that is damaged keeps a store from opening, too.
 		if err := s.list(disk, all, true); err == nil {

@@ -26,7 +26,8 @@ type tableSource struct {
 	r      *sstable.Reader  // nil: the table is closed, or cannot be opened
 	it     sstable.Iterator // on r; nil: none could be made
 	begins []byte           // the first readable key, found by begin; nil: there is none
-	now    version          // the version at the iterator, if more; its key is where behind goes on
+	start  []byte           // where open has begun to read; nil: at the first key
+	now    version          // the version at the iterator, if more; behind goes on behind its key
 	more   bool             // now is valid
 }
 
@@ -71,7 +72,11 @@ func (t *tableSource) open() error {
 		t.lose(t.from, t.to, err)
 		return nil
 	}
-	return t.behind(t.at(t.lo))
+	t.start, t.now.key = t.lo, t.now.key[:0]
+	if t.begins != nil { // what is damaged before it has been reported
+		t.start = t.begins
+	}
+	return t.behind(t.at(t.start))
 }
 
 // openReader sets r. A panic of Pebble over damaged bytes becomes an error.
@@ -164,7 +169,7 @@ func (t *tableSource) behind(err error) error {
 		if t.salvage.ctx.Err() != nil {
 			return t.salvage.ctx.Err()
 		}
-		from := t.lo // the damage begins here, or behind the last version read
+		from := t.start // the damage begins here, or behind the last version read
 		if len(t.now.key) > 0 {
 			from = record.KeyAfter(t.now.key) // which leaves out its older versions, too
 		}

@@ -12,12 +12,13 @@ import (
 // a task that waits, or takes long, has to look at it.
 type Task func(ctx context.Context) error
 
-// Together runs tasks on so many goroutines, of which the caller's is one, until one fails
+// Together runs tasks on at most workers goroutines, of which the caller's is one, until one fails
 // or the context ends. It starts them in order. So a task may wait for an earlier one, which
 // has ended or is running, however few goroutines there are. It returns the first error, or
 // the cause of the end of the context, when no task runs any more. If a task panics Together
 // panics in the caller's goroutine, with an error that has the stack of the task.
 func Together(ctx context.Context, workers int, tasks []Task) error {
+	workers = min(workers, len(tasks))
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var panicked atomic.Pointer[error]
