@@ -336,8 +336,8 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 					failed++
 				}
 				left := append(slices.Clone(leftByPebble), here)
-				if errors.Is(err, store.ErrGivenUp) { // of a store that Pebble has not finished to open
-					left = append(left, goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2/record.(*LogWriter).flushLoop"))
+				if errors.Is(err, store.ErrGivenUp) {
+					left = append(left, leftWhereGivenUp)
 				}
 				if leak := goleak.Find(left...); leak != nil {
 					t.Errorf("%s: %v; %v", label, err, leak)

@@ -1,10 +1,13 @@
 package db_test
 
 import (
+	"flag"
 	"runtime/debug"
+	"slices"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"go.uber.org/goleak"
 )
 
@@ -17,6 +20,10 @@ var leftByPebble = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2/internal/genericcache.(*shard[...]).releaseLoop"),
 }
 
+// leftWhereGivenUp is the goroutine of the log of a store that Pebble has not finished to open
+// (store.ErrGivenUp).
+var leftWhereGivenUp = goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2/record.(*LogWriter).flushLoop")
+
 // bulkItems is from how many new items on a batch is stored as tables: fewer than else, so
 // that histories with several such batches are short.
 const bulkItems = 1024
@@ -25,5 +32,10 @@ const bulkItems = 1024
 func TestMain(m *testing.M) {
 	db.SetBulkItems(bulkItems)
 	debug.SetGCPercent(400) // they allocate much and keep little
-	goleak.VerifyTestMain(m, leftByPebble...)
+	flag.Parse()
+	left := leftByPebble
+	if *dbkit.EveryFault { // some of which make an opening be given up; TestEveryFailedOperation looks which
+		left = append(slices.Clone(left), leftWhereGivenUp)
+	}
+	goleak.VerifyTestMain(m, left...)
 }

@@ -53,5 +53,5 @@ func (d *Database) Written(changed []*state.CollectionView) {
 // Dropped frees the learner of a space that has been dropped. An update that still uses the
 // learner keeps it, and fails at its commit.
 func (d *Database) Dropped(collection, space uint32) {
-	d.learners.remove(learnerKey{collection, space})
+	d.learners.remove(spaceKey{collection, space})
 }

@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ type Evaluation struct {
 	Truth   [][]string                // the labels of each item, ascending by row; nil: those stored
 	Where   string                    // ranks the items that match this filter only; empty: all
 	Args    []any                     // the values of placeholders in Where
-	Top     int                       // N of the figures over the first N hits; evaluate replaces 0 by 50
+	Top     int                       // N of the figures over the first N hits; 0: 50
 }
 
 // Evaluate measures queries in the space of cv, by the stored codes: every ordered pair of two
@@ -75,11 +76,9 @@ func storedRowCodes(cv *state.CollectionView, v *state.View) rowCodes {
 // evaluate checks the queries, then calls space, which may train a model, and measures the
 // queries in the space and with the codes that it returns.
 func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.CollectionView, space func(*state.View, *state.CollectionView) (*state.CollectionView, rowCodes, error)) ([]report.Retrieval, error) {
-	if e.Top == 0 {
-		e.Top = 50
-	}
-	if e.Top < 0 {
-		return nil, fault.Invalid("top %d: 1 or more are possible", e.Top)
+	top := cmp.Or(e.Top, 50)
+	if top < 0 {
+		return nil, fault.Invalid("top %d: 1 or more are possible", top)
 	}
 	if len(e.Queries)+len(e.Sparse) == 0 {
 		return nil, fault.Invalid("no queries to evaluate")
@@ -132,10 +131,10 @@ func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.Coll
 			if err != nil {
 				return nil, err
 			}
-			if r.Hamming, err = model.Evaluate(ctx, items.codes, items.labels, codes, queryLabels, e.Top); err != nil {
+			if r.Hamming, err = model.Evaluate(ctx, items.codes, items.labels, codes, queryLabels, top); err != nil {
 				return nil, err
 			}
-			if r.Asymmetric, err = model.EvaluateAsymmetric(ctx, items.codes, items.labels, z, queryLabels, e.Top); err != nil {
+			if r.Asymmetric, err = model.EvaluateAsymmetric(ctx, items.codes, items.labels, z, queryLabels, top); err != nil {
 				return nil, err
 			}
 			out = append(out, r)

@@ -110,7 +110,7 @@ func (c Collection) Found(ctx context.Context, replace bool, lay func(v *state.V
 	}
 	founded = true
 	if f.replaced != 0 {
-		c.in.learners.remove(learnerKey{c.ID, f.replaced})
+		c.in.learners.remove(spaceKey{c.ID, f.replaced})
 		c.DB.Signals.Tell(ctx, event.Event{Name: event.SpaceDropped, Collection: c.Name, Space: f.replaced})
 	}
 	return f.space, nil

@@ -51,19 +51,16 @@ type learner struct {
 // learners are the learners of a database. Safe for concurrent use.
 type learners struct {
 	mu sync.Mutex
-	of map[learnerKey]*learner // guarded by mu; made by the first get
+	of map[spaceKey]*learner // guarded by mu; made by the first get
 }
-
-// A learnerKey names the space of a learner.
-type learnerKey struct{ collection, space uint32 }
 
 // get returns the learner of a space, locked, and makes it if need be; the caller must release
 // it. It waits for the goroutine that uses the learner, or until ctx ends. The statistics may
 // be out of date; Database.learner brings them up to date.
-func (l *learners) get(ctx context.Context, key learnerKey) (*learner, error) {
+func (l *learners) get(ctx context.Context, key spaceKey) (*learner, error) {
 	l.mu.Lock()
 	if l.of == nil {
-		l.of = map[learnerKey]*learner{}
+		l.of = map[spaceKey]*learner{}
 	}
 	one := l.of[key]
 	if one == nil {
@@ -86,7 +83,7 @@ func (l *learner) release() { <-l.busy }
 func (l *learner) forget() { l.online = nil }
 
 // remove drops the learner of a space. A goroutine that uses it may go on.
-func (l *learners) remove(key learnerKey) {
+func (l *learners) remove(key spaceKey) {
 	l.mu.Lock()
 	delete(l.of, key)
 	l.mu.Unlock()
@@ -95,7 +92,7 @@ func (l *learners) remove(key learnerKey) {
 // learner returns the learner of the space of cv, locked and up to date with view v. The
 // caller must release it.
 func (d *Database) learner(ctx context.Context, v *state.View, cv *state.CollectionView) (*learner, error) {
-	l, err := d.learners.get(ctx, learnerKey{cv.ID, cv.Space.ID})
+	l, err := d.learners.get(ctx, spaceKey{cv.ID, cv.Space.ID})
 	if err != nil {
 		return nil, err
 	}

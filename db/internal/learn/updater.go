@@ -24,9 +24,8 @@ type updater struct {
 	revision uint32                // the present revision: the one of cv, after commit the new one
 
 	// The rows that have taught so far. commit stores their lessons.
-	rows    []uint32        // in the order in which they have taught
-	lessons [][]byte        // the lesson of each of rows, as it is stored
-	seen    *roaring.Bitmap // the same rows, as a set; commit takes them out of the pending ones
+	rows    []uint32 // in the order in which they have taught
+	lessons [][]byte // the lesson of each of rows, as it is stored
 
 	// The rows that have not taught. They stay pending.
 	waiting  *roaring.Bitmap // rows without known labels that the teacher does not let teach
@@ -88,7 +87,7 @@ func (c Collection) revise(ctx context.Context, space uint32, f func(*updater) e
 	defer l.release()
 	u := &updater{
 		c: c, v: v, cv: cv, l: l, revision: cv.Space.Revision, parent: cv.Space.Revision,
-		seen: roaring.New(), left: roaring.New(), waiting: roaring.New(), forgotten: l.forgotten,
+		left: roaring.New(), waiting: roaring.New(), forgotten: l.forgotten,
 	}
 	kept := false
 	defer func() {
@@ -139,7 +138,7 @@ func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.Vie
 			return v, space, err
 		}
 		// Another update goes on: wait for the learner, which it has, and try again.
-		l, err := c.in.learners.get(ctx, learnerKey{c.ID, space})
+		l, err := c.in.learners.get(ctx, spaceKey{c.ID, space})
 		if err != nil {
 			return nil, 0, err
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -77,7 +75,7 @@ func (u *updater) commit(ctx context.Context) error {
 				return err
 			}
 		}
-		notPending(tx, sp, u.seen)
+		notPending(tx, sp, u.rows)
 		for it := recode.Iterator(); it.HasNext(); {
 			tx.SetOnline(sp, codec.SetRecode, it.Next(), true)
 		}
@@ -137,10 +135,11 @@ func (u *updater) departures(sp *state.SpaceState) (map[uint32]*codec.Departure,
 
 // notPending takes rows out of the pending ones, but for those that have changed since the
 // view: they have to teach as they are now. It runs in the committer.
-func notPending(tx *state.Tx, sp *state.SpaceState, seen *roaring.Bitmap) {
-	it := roaring.AndNot(seen, sp.Changed).Iterator()
-	for it.HasNext() {
-		tx.SetOnline(sp, codec.SetPending, it.Next(), false)
+func notPending(tx *state.Tx, sp *state.SpaceState, rows []uint32) {
+	for _, row := range rows {
+		if !sp.Changed.Contains(row) {
+			tx.SetOnline(sp, codec.SetPending, row, false)
+		}
 	}
 }
 

@@ -227,7 +227,7 @@ func (u *updater) teach(ctx context.Context, set *roaring.Bitmap, teacher model.
 		}
 		for i, row := range rows {
 			if codes := appendLesson(nil, done.Lessons[i], u.cv.Space.Bits); codes != nil {
-				u.seen.Add(row) // a row without a lesson stays pending, for another teacher
+				// A row without a lesson stays pending, for another teacher.
 				u.rows, u.lessons = append(u.rows, row), append(u.lessons, codes)
 			}
 		}
