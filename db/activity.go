@@ -131,7 +131,7 @@ type StoreStats struct {
 	Stalls              event.Latencies `json:"stalls,omitzero"`       // that have ended
 }
 
-// storeStats returns figures of Pebble, and of what it does in the background.
+// storeStats returns statistics of the Pebble store, with its flushes and compactions.
 func (d *DB) storeStats() StoreStats {
 	w := &d.state.Engine.Log.Work
 	f := w.Look(d.state.Engine.DB)

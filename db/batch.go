@@ -322,8 +322,8 @@ func (b *Batch) encode(ctx context.Context) error {
 	})
 }
 
-// commitPromised commits the changes, without those of other callers, after promising the
-// commit to the spool.
+// commitPromised promises the commit in the spool, and makes it. No other caller's changes go
+// into that commit.
 func (b *Batch) commitPromised(ctx context.Context) error {
 	r := &state.Request{Changes: b.changes}
 	err := b.db.state.Committer.Do(ctx, 0, func(tx *state.Tx) error {

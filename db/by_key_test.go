@@ -106,7 +106,7 @@ func TestKeysInOrder(t *testing.T) {
 	}
 }
 
-// A program can begin with what it needs, whether or not it was there before.
+// EnsureCollection creates a collection, or returns the one that fits the schema.
 func TestEnsureCollection(t *testing.T) {
 	ctx := t.Context()
 	d := dbtest.Open(t, "", nil)

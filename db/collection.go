@@ -67,8 +67,8 @@ func (c *Collection) writable() error {
 	return c.db.writable()
 }
 
-// changeable is writable for changes of items, and of what is learned from them: an
-// index-only copy has nothing to encode them by.
+// changeable refuses what writable refuses, and index-only copies: they lack the vectors that a
+// change of an item, or a training, needs.
 func (c *Collection) changeable() error {
 	if err := c.writable(); err != nil {
 		return err

@@ -55,7 +55,7 @@ func (c *counters) searched(call *signal.Call, op event.Op, plan mih.Plan, hits 
 	}
 }
 
-// searchedAll is searched for many queries.
+// searchedAll counts a SearchAll that has ended, and ends its span.
 func (c *counters) searchedAll(call *signal.Call, queries, hits int, err error) {
 	if err != nil {
 		c.searchErrors.Add(1)
@@ -68,7 +68,8 @@ func (c *counters) searchedAll(call *signal.Call, queries, hits int, err error) 
 	}
 }
 
-// iterated is searched for an iteration, whose time is that of whoever reads it.
+// iterated counts an iteration that has ended, and ends its span. Its time is not counted: it
+// depends on the loop that reads the hits.
 func (c *counters) iterated(call *signal.Call, hits int, err error) {
 	c.hits.Add(uint64(hits))
 	if err != nil {

@@ -58,11 +58,11 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 // model in use, if there is one, and its codes stay as they are. The Training has no
 // space and no revision; its Items are those that would have a code.
 //
-// It is how settings are compared. It works on one view of the collection, also on
-// that of a snapshot, whatever is written meanwhile, and several may run at a time.
-// Time and memory are those of Train without its commit, and of Evaluate: some
-// 150 + bits bytes an item. Errors are those of both; a cancelled context ends it
-// soon.
+// Use it to compare settings. It works on one view of the collection, or on a snapshot:
+// writes meanwhile do not change the result. Several calls may run at a time. It takes the
+// time and memory of Train, without its commit, and of Evaluate: besides what model.Train takes,
+// some 150 + bits bytes an item. It returns the errors of both, and ends soon when the context
+// is cancelled.
 func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e Evaluation) (*Training, []Retrieval, error) {
 	if opt.Rows < 0 {
 		return nil, nil, fault.Invalid("train on %d rows", opt.Rows)

@@ -46,7 +46,7 @@ func StoreConfig(o *Options) *store.Config {
 	return &s.disk
 }
 
-// Keeper returns who keeps the side file.
+// Keeper returns the keeper of the side file.
 func Keeper(d *DB) *store.Keeper { return d.keeper }
 
 // SearchTools returns what searches share.

@@ -40,7 +40,7 @@ type Event struct {
 	Space      uint32 // number of the space; "space"; 0 if it is about none
 	Revision   uint32 // revision of the space; "revision"; 0 if it is about none
 
-	// How far an operation is (PhaseProgress; see Progress), or what it has done (PhaseDone).
+	// The progress of an operation (PhaseProgress; see Progress), or its result (PhaseDone).
 	Stage       string        // stage of a running Op; "stage"
 	Done, Total int64         // progress within the stage; "done", "total"
 	Items       int64         // number of items; "items"

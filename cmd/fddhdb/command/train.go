@@ -147,8 +147,8 @@ func (o *trainOptions) registerSettings(cmd *cobra.Command) {
 	f.StringVar(&o.views, "views", "shared", "`WHICH` codes an item has: shared, one for whatever is searched for, or target, one for each modality that it has")
 }
 
-// complete checks the flags and fills in the options made from them. A zero
-// in the options of the model means the default. A user who types a zero means zero.
+// complete checks the flags and fills in the options made from them. In model.Options 0 means
+// the default; a flag that is given as 0 means 0.
 func (o *trainOptions) complete(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
