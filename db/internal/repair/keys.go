@@ -181,6 +181,10 @@ func (k *keyMender) leadBack() error {
 		if twice[x.row] || len(of) == 4 && k.confirmed.Contains(binary.BigEndian.Uint32(of)) {
 			k.badItem(x.row, "its key %q is that of another item", key[5:])
 			k.keyed.Remove(x.row)
+			// nameRest may drop the item. An entry of a row without an item is damage.
+			if err := k.clearBlock(block, byte(x.row)); err != nil {
+				return err
+			}
 			continue
 		}
 		k.confirmed.Add(x.row)
