@@ -63,10 +63,12 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 		if err := finish(); err != nil {
 			return err
 		}
+		// append may move out.encs, into which the goroutine writes: finish has waited for it.
 		at := len(out.encs)
 		out.rows = append(out.rows, rows...)
 		out.encs = append(out.encs, make([]spaces.Encoding, len(rows))...)
 		encs, rowsNow, vectorsNow, labelsNow := out.encs[at:], rows, vectors, labels
+		// It has room for the result, so the goroutine ends even if nobody takes that.
 		result := make(chan error, 1)
 		working = result
 		encode := func() {
@@ -88,6 +90,7 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 		if uint64(row) >= until {
 			return record.ErrStopped
 		}
+		// ForEachItem fills x again for the next item, and this one waits for its block.
 		own := make([]model.Vector, len(x))
 		for t := range x {
 			own[t] = record.CloneVector(x[t])

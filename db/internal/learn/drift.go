@@ -154,6 +154,7 @@ func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 		m.items++
 		labelled := sp.Learned.LabelCode(h, labels[i])
 		for t := range m.modalities {
+			// The projection P_t phi_t(x), a number for each bit; nil: the item lacks the modality.
 			z := e.Parts[i*len(m.modalities)+t]
 			if z == nil {
 				continue
@@ -206,6 +207,7 @@ func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 			continue
 		}
 		if of.Labelled > 0 {
+			// The mean of (h - z)^2 over bits and items: model.Model.ResidualOf, for this sample.
 			residual := of.squares / float64(of.Labelled*m.cv.Space.Bits)
 			of.Residual = &residual
 		}
@@ -232,6 +234,7 @@ func (m *modalityMeasure) search(ctx context.Context, set *state.CodeSetView, co
 	if set.Table == nil {
 		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.Space)
 	}
+	// By code. Each goroutine writes the part of its group.
 	nearest := make([]int, len(m.rows))
 	groups := (len(m.rows) + search.MaxShared - 1) / search.MaxShared
 	err := work.ParallelBy(ctx, work.Background(), 1, groups, func(g int) error {

@@ -17,6 +17,7 @@ func (c Collection) untilDropped(ctx context.Context) (_ context.Context, stop f
 	ctx, cancel := context.WithCancelCause(ctx)
 	var gone <-chan struct{}
 	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
+		// The commit that drops the collection closes Gone. TestDropCollectionEndsItsTraining of db.
 		gone = cv.Gone
 		return nil
 	})

@@ -86,6 +86,7 @@ func (c Collection) Found(ctx context.Context, replace bool, lay func(v *state.V
 	defer v.Release()
 	founded := false
 	defer func() {
+		// createSpace has ended the recording then.
 		if founded {
 			return
 		}
@@ -141,6 +142,7 @@ func (c Collection) beginFounding(ctx context.Context, replace bool) (*state.Vie
 		if sp := s.Building(); sp != nil && !(replace && sp.LeftByTraining()) {
 			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, sp.ID)
 		}
+		// Recording and the view begin in one request, so no write falls between them.
 		s.Changed = roaring.New()
 		v = c.DB.Current.Load() // only the committer, where this runs, replaces it
 		v.Acquire()
@@ -159,6 +161,8 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	if s.Counters.NextSpace == record.MaxRows {
 		return fmt.Errorf("%w: spaces of collection %q", fault.ErrFull, s.Name)
 	}
+	// First everything that may fail: limits, and reading. Batch and counters of a request that
+	// fails are dropped, but what it has changed in memory would stay.
 	size := f.bytes()
 	if size > maxFoundationBytes {
 		return fault.Invalid("what %d items have taught is too much for one commit (%d bytes of at most %d): train on fewer rows, or with fewer bits",
@@ -215,6 +219,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	}
 	made.Revisions = []*spaces.RevisionDescriptor{first}
 	made.Numbers.Building, made.Numbers.Checkpoint = true, uint64(sp.Revision)
+	// The first space of a collection becomes active without being asked for.
 	made.Numbers.Activate = f.activate || s.Counters.ActiveSpace == 0
 	for i, row := range f.rows {
 		if d := departures[row]; d != nil {
@@ -229,6 +234,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	f.pending.Or(gone)
 	f.pending.And(s.Having(sp.Positions))
 	err := record.ByContainer(f.pending, func(container uint16, l codec.Layer) error {
+		// The set is new, so each container is stored whole and not row by row.
 		tx.Layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l
 		return nil
 	})

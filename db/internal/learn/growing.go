@@ -55,6 +55,8 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 			case err != nil:
 				return u.learning(err)
 			}
+			// The learner has the direction from here on, in memory alone. If the commit fails, revise
+			// makes it forget that.
 			grown, out.Grown = append(grown, uint32(id)), append(out.Grown, name)
 		}
 		if len(grown) == 0 {
@@ -103,6 +105,7 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 				return nil // another revision has come: encode the block again
 			}
 			for _, row := range block.rows {
+				// Read for all rows before anything changes: reading may fail.
 				if _, err := tx.FetchTaught(s, row); err != nil {
 					return err
 				}
@@ -111,6 +114,8 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 				if !sp.Recode.B.Contains(row) {
 					continue // a write since the view has given it its new code
 				}
+				// The row has taught its earlier code. That lesson departs, and a later update teaches
+				// the row with the new code.
 				if err := tx.Unlearn(sp, row); err != nil {
 					return err
 				}

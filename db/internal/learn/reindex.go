@@ -33,6 +33,7 @@ func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *r
 	start := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// Close waits for this call: end it when Close begins.
 	defer context.AfterFunc(c.DB.Stopping, func() { cancel(fault.ErrClosed) })()
 	space, err := c.reindexed(ctx, opt)
 	if err == nil {
@@ -61,6 +62,8 @@ func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, 
 		}
 		return nil
 	})
+	// Three requests and no single one: if the space is completed or dropped meanwhile,
+	// activateBuilt and the builder find that out.
 	if err == nil && building != 0 {
 		err = c.takeOver(ctx, building)
 	}
@@ -78,6 +81,7 @@ func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, 
 		if err != nil {
 			return nil, err
 		}
+		// Before the work, and not after an hour of it.
 		if err := c.DB.Engine.Admit(reindexBytes(cv), false); err != nil {
 			return nil, err
 		}
@@ -142,6 +146,8 @@ func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.Collect
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
 		}
+		// The revision of a lesson does not matter here: in the new space all are lessons of revision
+		// 1, and the checkpoint has them.
 		f.taught(row, l.Codes)
 		return ctx.Err()
 	})

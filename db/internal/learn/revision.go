@@ -68,6 +68,8 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	}
 	u.forgotten += len(gone)
 	sp := u.cv.Space
+	// The statistics become a checkpoint below, which must not carry the rounding of what was taken
+	// out.
 	if u.l.shrunk() {
 		earlier := func(l codec.Lesson) bool { return !later(l) }
 		if err := u.l.learnAnew(ctx, u.v, u.cv, earlier); err != nil {
@@ -90,6 +92,8 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	}
 	err = u.inSpace(ctx, len(projections)+len(statistics), func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
 		for _, row := range gone {
+			// The write has moved the lesson to the outbox, and the statistics would lose it twice: by
+			// Forget above and as a departure.
 			if sp.Changed.Contains(row) {
 				return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 			}
@@ -113,6 +117,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 		return err
 	}
 	u.revision = next.Revision
+	// Its projections are those of the replaced revision.
 	u.l.forget()
 	return nil
 }

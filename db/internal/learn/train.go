@@ -27,6 +27,10 @@ type TrainOptions struct {
 // errors. An error, or the end of ctx, drops the new space again. Then space is its number if
 // it was founded, else 0, for the event.
 func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, t *report.Training, err error) {
+	// The steps: complete a reindexing that is in the way; train on a view and found the space, in
+	// one commit; build it, block by block. Nothing is stored before the foundation. After it any
+	// failure drops the space, and a crash leaves it for Resume or the next training
+	// (TestTrainSettlesWhatAnotherProcessLeft of db).
 	ctx, stop := c.untilDropped(ctx)
 	defer stop()
 	if err := c.completeLeft(ctx); err != nil {

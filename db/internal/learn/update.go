@@ -68,6 +68,7 @@ func (c Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Upda
 			return nil, err
 		}
 	}
+	// Recode first: these rows become pending, and teach their new codes in this update.
 	recoded, err := c.recode(ctx, opt.Space)
 	if err != nil {
 		return nil, err

@@ -49,6 +49,7 @@ func (u *updater) commit(ctx context.Context) error {
 		if next.Revision == record.MaxRows {
 			return fmt.Errorf("%w: revisions of space %d", fault.ErrFull, sp.ID)
 		}
+		// Everything that may fail comes first: a change in memory would stay after an error.
 		departures, err := u.departures(sp)
 		if err != nil {
 			return err
@@ -79,6 +80,7 @@ func (u *updater) commit(ctx context.Context) error {
 		for it := recode.Iterator(); it.HasNext(); {
 			tx.SetOnline(sp, codec.SetRecode, it.Next(), true)
 		}
+		// Last: the commit is for the revision of the view up to here (inSpace).
 		sp.Revise(next)
 		tx.Committer.Touch(s)
 		return nil
@@ -87,6 +89,7 @@ func (u *updater) commit(ctx context.Context) error {
 		return err
 	}
 	u.revision = next.Revision
+	// The learner follows only a commit that is durable. If the commit fails, revise forgets it.
 	u.l.revision, u.l.forgotten = next.Revision, 0
 	if statistics != nil {
 		u.l.ahead = 0

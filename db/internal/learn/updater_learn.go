@@ -21,6 +21,9 @@ import (
 // with nearly the same rows would adopt them by luck at last, and each costs as much as
 // learning from them. It commits nothing.
 func (u *updater) learn(ctx context.Context, teacher Teacher) error {
+	// The order: measure drift on rows that have not taught yet; let labelled rows teach, but for
+	// those held back; try the others on a copy, judged by the rows held back; let these teach;
+	// last, if adopted, let the others teach. Each step changes the learner in memory alone.
 	u.teacherName = teacher.String()
 	u.outliers = newOutliers(u.cv.Space.Learned, u.l.online.Statistics())
 	labelled, unlabelled, err := u.partition(ctx)
@@ -205,6 +208,7 @@ func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows
 			u.left.Add(row)
 			continue
 		}
+		// Seek fills vectors again for the next row.
 		for t := range item.Vectors {
 			item.Vectors[t] = record.CloneVector(item.Vectors[t])
 		}
