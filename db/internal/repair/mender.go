@@ -95,6 +95,8 @@ func (m *mender) take(t *store.Tables, work work.Task) error {
 // ErrNotDatabase: nothing in the store or beside it shows that it is one of ours.
 func (m *mender) salvage(s *salvage) error {
 	m.at(0, "reading tables")
+	// Keys come in ascending order and go straight into tables. The new store is empty until take
+	// has returned.
 	t := m.engine.Tables(0)
 	ours := m.marked
 	work := t.Task(func(stream *store.Stream) error {
@@ -109,6 +111,7 @@ func (m *mender) salvage(s *salvage) error {
 				m.found(about(key, report.Finding{Record: "key", Problem: fault.Problem(err) + ": it is left out"}))
 				return nil
 			}
+			// Note what the record is evidence of, whether it is copied or not.
 			switch kind := key[0]; {
 			case kind == codec.KindDatabase:
 				if key[1] == codec.RecordFormat && len(value) == 4 {
@@ -147,6 +150,7 @@ func (m *mender) salvage(s *salvage) error {
 // model gives them: the key of the descriptor comes before all others of its collection.
 func (m *mender) see(key, value []byte) (wanted bool, err error) {
 	id := binary.BigEndian.Uint32(key[1:])
+	// CheckKey has passed, and the kind belongs to a collection: its number is there.
 	c := m.collections[id]
 	if c == nil {
 		c = &seenCollection{spaces: map[uint32]bool{}}
@@ -170,6 +174,8 @@ func (m *mender) see(key, value []byte) (wanted bool, err error) {
 			c.rows = max(c.rows, uint64(binary.BigEndian.Uint32(value))+1)
 		}
 	case codec.KindRows:
+		// Live rows and rows of modalities are evidence of items and features that are lost
+		// (readSets). The sets of labels repeat what items say.
 		return key[5] != codec.SetLabel, nil
 	}
 	return of.Origin == record.Primary || of.Origin == record.Coded && !c.learned, nil
@@ -234,6 +240,7 @@ func (m *mender) flush() error {
 	if err := errors.Join(m.err, m.ctx.Err()); err != nil {
 		return err
 	}
+	// The new store is written to like any other: it has to keep up with flushes and compactions.
 	err := m.engine.KeepUp(false)
 	if err == nil {
 		err = m.batch.Commit(pebble.NoSync)

@@ -17,6 +17,18 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// Model, revisions and lessons of a space are primary, and so are the rows that have yet to teach.
+// Codes, projections, postings, statistics and departures follow from these and the items. What
+// is lost costs this:
+//
+//	model                     the space, with its codes
+//	descriptor                when and how it was trained; the model tells the rest
+//	a revision that is kept   its projections: it gets those of the revision before it
+//	an older revision         nothing but itself
+//	a lesson                  nothing: the rows that may have had it teach again
+//	codes, statistics         nothing: they are made again
+//	counters                  which space was active: the latest complete one is
+
 // mendSpaces mends all spaces, and completes the counters. Each learned space is left as one that
 // is being built and has no codes yet, the state after a crash in the middle of a reindexing;
 // build completes it. Which spaces become active then is left in the plan: a space that was
@@ -27,17 +39,22 @@ func (c *collectionMender) mendSpaces() error {
 	}
 	all, active, previous := c.storedSpaces(), c.counters.ActiveSpace, c.counters.PreviousSpace
 	last := uint32(0)
+	// No number is used again, not even that of a lost space.
 	for id := range c.seen.spaces {
 		if id < record.MaxRows-1 {
 			last = max(last, id)
 		}
 	}
 	c.counters.NextSpace = max(c.counters.NextSpace, uint64(last)+1)
+	// None is active while build makes the codes: it activates the spaces of the plan when all are
+	// complete.
 	c.counters.Spaces, c.counters.ActiveSpace, c.counters.PreviousSpace = nil, 0, 0
 	complete, kept := map[uint64]bool{}, map[uint32]bool{}
 	newest, wanted := uint64(0), uint64(0) // the latest complete space; the unfinished one to be activated
 	for _, n := range all {
 		c.counters.NextSpace = max(c.counters.NextSpace, n.ID+1)
+		// mendSpace says of each space that it is being built. Whether it was complete, only the
+		// stored counters tell.
 		was := n
 		n, ok, err := c.mendSpace(n)
 		if err != nil {
@@ -270,6 +287,7 @@ func (s *spaceMender) mendRevisions() error {
 	if err != nil {
 		return err
 	}
+	// The counters name the present revision. If they are lost it is the highest that has a record.
 	latest := uint32(0)
 	if s.n.Revision < record.MaxRows-1 { // else it is damaged
 		latest = uint32(s.n.Revision)

@@ -17,6 +17,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// Pebble's iterator ends at a block that it cannot read, and does not say where the next one
+// begins. The index of the table, which is another block, may still be sound: nextBlock asks it,
+// through estimates of sizes, where the damaged block ends, and reading goes on there. So one
+// damaged block costs its own keys and no others: TestRepairOfABlock and TestRepairOfAFirstBlock
+// of db.
+
 // A tableSource is the source of the readable versions of a table. Behind a damaged block it
 // goes on with the next block, and reports the keys between as lost.
 type tableSource struct {
@@ -72,6 +78,8 @@ func (t *tableSource) open() error {
 		t.lose(t.from, t.to, err)
 		return nil
 	}
+	// begin has found the first readable key, and reported the damage before it: do not report it
+	// twice.
 	t.start, t.now.key = t.lo, t.now.key[:0]
 	if t.begins != nil { // what is damaged before it has been reported
 		t.start = t.begins
@@ -179,6 +187,7 @@ func (t *tableSource) behind(err error) error {
 				return nil
 			}
 		}
+		// The rest of the block is lost, as nobody knows its keys.
 		to, ok := t.nextBlock(from)
 		if !ok {
 			t.lose(from, t.hi, cause)
