@@ -10,6 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
+// Monitoring may call Stats every second, and measuring the balance of many codes takes longer than
+// the rest of Stats. So the last measurement is kept with the space, and counts for a while.
+
 const (
 	balancedAtOnce  = 1000 // up to so many distinct codes are measured at each call, in microseconds
 	balancePatience = 1000 // a measurement counts for so many times as long as it took

@@ -17,6 +17,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// A space is founded without codes. Until all items have theirs it is being built, and cannot be
+// searched or updated. Building may take hours and may be interrupted, so it goes block by block,
+// from the lowest row up, with a commit each. Two sources give a row its code in the new space: the builder, for the
+// rows that were there, and each write, for the rows that it touches. The write is always the newer
+// one, so the committer lets it win.
+
 // A builder gives all items of a collection their codes in a space, block by block of rows.
 // Writes keep the space current meanwhile, so a builder leaves out the rows that have changed
 // since it took the view of the block. The commit of a block stores how far the builder has
@@ -78,6 +84,7 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 		})
 	}()
 	for {
+		// Since the last block a waiting builder may have replaced the rate.
 		began, rate := time.Now(), int(b.building.rate.Load())
 		rows, built, complete, err := b.step(ctx, blockSize(rate))
 		if complete || err != nil {

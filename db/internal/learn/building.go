@@ -90,6 +90,9 @@ func (b *builder) work(ctx context.Context, key spaceKey, one *building) (builtS
 	defer b.c.in.buildings.end(key, one)
 	one.rate.Store(int64(b.rate))
 	b.building = one
+	// The end of ctx and a panic of a callback concern this call alone: errEnded stays, and another
+	// builder goes on. Any other error, such as damage, would meet every builder, so all waiting
+	// calls get it.
 	built, err := b.build(ctx)
 	if err == nil || ctx.Err() == nil {
 		one.built, one.err = built, err

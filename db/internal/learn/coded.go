@@ -25,6 +25,10 @@ type coded struct {
 	teaches []bool
 }
 
+// Reading items waits for the store and decodes vectors, encoding multiplies matrices. encodeRows
+// does both at the same time: one block is encoded in the background while the caller's goroutine
+// reads the next one. At most one block is being encoded, so results come in the order of rows.
+
 // EncodeBlock is the number of items that are encoded together, while the next ones are read.
 const EncodeBlock = 1024
 

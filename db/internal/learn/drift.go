@@ -19,6 +19,19 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// Data that changes moves away from what a model was trained on, and searches get worse without an
+// error. Drift shows it, by a sample of items, for each modality that the model knows:
+//
+//	residual  the mean of (h - z)^2 over bits and labelled items: h is the code of the labels
+//	          as +-1, z the projection; 0 where projections give each code, 1 where they
+//	          tell nothing
+//	far       items whose projection is zero: nothing that was learned is near them
+//	balance   whether bits are as often set as not
+//	MAP       how well labelled items find each other (drift_retrieval.go)
+//	nearest   distances from the code of the projection to the nearest code of another item
+//
+// TestDriftIsThatOfALinearScan of db compares all of it with the definition.
+
 // ComparedDrift returns the drifts for Stats to show: the latest, and before it the one to
 // compare it with. The items of a training are nearer to the model than any others, so the
 // latest is compared with the first drift of later items; if it is the first itself, with the

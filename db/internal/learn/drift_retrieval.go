@@ -42,7 +42,7 @@ func (r *retrievalMeasure) mean(ctx context.Context) (*float64, error) {
 		queries, stored := codec.NewCodes(bits, 0), codec.NewCodes(bits, 0)
 		var asked, found [][]uint32
 		// The labels of the stored half. A query without any of them has nothing to find, and would
-		// have no average precision.
+		// count as 0 in the mean.
 		there := map[uint32]bool{}
 		for i, labels := range r.labels {
 			if i%2 == half {

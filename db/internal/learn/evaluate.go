@@ -19,6 +19,11 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// An evaluation measures retrieval as the papers on cross-modal hashing do: every query ranks all
+// items of another modality, and an item is relevant if it shares a label with the query. No index
+// and no plan takes part (model.Evaluate), so it measures the codes and nothing else.
+// TestEvaluateAgreesWithTheDefinition of db.
+
 // An Evaluation has the queries of a measurement, as db.Evaluation describes them. It shares
 // the vectors and labels of the caller, and never writes to them.
 type Evaluation struct {

@@ -194,6 +194,8 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 		if err != nil {
 			return err
 		}
+		// The departure has the features of the view, with which the row has taught. The snapshot of
+		// v still has them after a write.
 		departures[row] = d
 		if size += d.Bytes(); size > maxFoundationBytes {
 			return fmt.Errorf("%w: too much of what collection %q was trained on has been overwritten meanwhile: try again", fault.ErrBusy, s.Name)

@@ -14,6 +14,12 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// A model knows the labels that it was trained with. The code of an item with other labels comes
+// from its features alone. A label that grows gets a direction of its own in the code space, so the
+// code of each item that carries it changes. That may be many items: the commit that grows the label
+// notes their rows, and recode makes their codes later, block by block. Until then such an item has
+// a code that is not the one of its labels (codec.SetRecode), which verification knows.
+
 // GrowLabels gives each label that items carry and the model of a space does not know a
 // direction of its own in the code space (model.Online.Grow). space 0 is the active one. One
 // commit stores the revision that knows the labels, the statistics, and the set of rows to
@@ -34,6 +40,7 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 			if _, is := slices.BinarySearch(known, uint32(id)); is {
 				continue
 			}
+			// Labels that no item carries must not use up directions.
 			rows, err := labelRows(u.v.Snap, u.cv.ID, uint32(id))
 			if err != nil {
 				return err

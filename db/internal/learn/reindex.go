@@ -16,6 +16,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// After updates, items without labels have codes of different revisions: each has the code of the
+// revision that was in use when it was written. Reindexing gives all items codes of the present
+// revision. It does so in a new space: no search sees half of it, and the old space is there to go
+// back to.
+
 // ReindexOptions are the options of Collection.Reindex, as db.ReindexOptions has them.
 type ReindexOptions struct {
 	Space    uint32         // the space to reindex; 0: the one being built, else the active one

@@ -14,6 +14,11 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// Revisions only go forward: to go back to an earlier one is a new revision with its projections.
+// So codes that name a revision stay true, and a restored revision can be left again. Statistics
+// have to go back, too, or the next update would bring back what was to be forgotten: all lessons
+// later than the restored revision are taken out.
+
 // Restore makes a new revision of a space with the projections of an earlier one that is kept.
 // space 0 is the active one. Rows that have taught since that revision are forgotten: their
 // lessons go, and they do not become pending. To restore the present revision changes nothing.

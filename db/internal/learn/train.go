@@ -15,6 +15,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// A training never changes a space that is there. It founds one beside it, and searches go on in
+// the active space until the new one is complete.
+
 // TrainOptions has the fields of db.TrainOptions, which is converted to it.
 type TrainOptions struct {
 	model.Options

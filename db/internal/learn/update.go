@@ -11,6 +11,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// An update has three parts, each with commits of its own: grow labels, recode rows, learn. What
+// has been committed stays if a later part fails. So an update that is interrupted costs time and
+// nothing else, and the next one goes on.
+
 // adoption returns the teachers of the items that have taught in this update.
 func (u *updater) adoption() (a report.Adoption) {
 	if u.labelled > 0 {

@@ -68,6 +68,8 @@ func (u *updater) commit(ctx context.Context) error {
 			sp.Numbers.Checkpoint = uint64(next.Revision)
 		}
 		for i, row := range u.rows {
+			// If the row has changed, it has taught as it was in the view. The statistics contain that,
+			// so it departs at once, and its lesson is never stored. TestWritesDuringAnUpdate of db.
 			if departures[row] == nil {
 				tx.Learn(sp, row, codec.Lesson{Revision: next.Revision, Codes: u.lessons[i]}, false)
 				continue
