@@ -14,6 +14,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// The catalogue is the root: from it verification knows which collections there are, and so which
+// keys. What the catalogue does not lead to is found from the other end: strangers seeks through all
+// keys, one seek for each group, and asks whether anything has claimed the group.
+
 // A knownCollection tells strangers which keys with the number of a collection belong to
 // something.
 type knownCollection struct {
@@ -127,6 +131,7 @@ func (v *verifier) catalogue() []*record.Descriptor {
 			found(name, "name of the collection", codec.NameKey(name), "it leads to collection %d, which has no descriptor of that name", id)
 		}
 	}
+	// Without that record no collection has ever been created.
 	next := uint32(1)
 	if b, err := record.Get(v.snap, codec.DatabaseKey(codec.RecordNextID)); err == nil && len(b) == 4 {
 		next = binary.BigEndian.Uint32(b)

@@ -68,6 +68,9 @@ func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
 		}
 	}
 	c.stage("codes of rows")
+	// The order: rows name their codes; codes and layers name their rows, and the two are compared
+	// on the way; then codes among each other, and codes with postings; last the rows that name no
+	// code.
 	c.readRows()
 	c.stage("codes")
 	c.readCodes()
@@ -156,6 +159,8 @@ func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 	switch p := rc.Provenance; {
 	case c.CodesOnly():
 		ok = p == codec.ProvenanceGiven
+	// Fused: the weighted sum of the projections of several modalities. From ProvenanceModality on
+	// it is the projection of one, by its position in the collection.
 	case p == codec.ProvenanceLabels, p == codec.ProvenanceFused:
 		ok = true
 	case p >= codec.ProvenanceModality && c.Trained != nil:
@@ -305,6 +310,8 @@ func (c *codeVerifier) distinct() {
 // code is in the posting of its value and in no other. Numbers of a posting ascend, as
 // decoding checks, so none is there twice.
 func (c *codeVerifier) checkPostings() {
+	// One substring at a time, so that one number for each code is enough to know in which postings
+	// it was found (storedCode.table).
 	split := record.Split(c.CodeKeys.Bits)
 	prefix := c.prefix(codec.KindSubstring)
 	var numbers []uint32

@@ -15,6 +15,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// Nearly all that is stored of items is stored from two ends: an item names its labels, and a label
+// has the set of its rows. To compare such a pair both ways, one side is read into bitmaps, then the
+// other side is walked, and each record takes its row out of the bitmap. A record that finds no row
+// to take out is one finding. A row that is left is another.
+
 // A collectionVerifier looks at one collection. Its fields are what has been read of it so
 // far; each is complete after the check that is named.
 type collectionVerifier struct {
@@ -42,6 +47,9 @@ func (v *verifier) collection(d *record.Descriptor) {
 	}
 	known := &knownCollection{name: d.Name}
 	v.known[d.ID] = known
+	// First what the rest is compared with: counters give the rows and spaces that there are, labels
+	// the ids, row sets the rows. Spaces come last: they leave out items and features that could
+	// not be read.
 	c.readCounters()
 	c.readLabels()
 	c.readRows()
@@ -259,6 +267,7 @@ func (c *collectionVerifier) checkItems() {
 		if uint64(row) >= c.nextRow {
 			c.bad(what, key, "the next row is %d", c.nextRow)
 		}
+		// Also an item that cannot be decoded: the row is not missing then.
 		c.items.Add(row)
 		fields.begin(row)
 		rec, err := codec.DecodeItemRecord(value)

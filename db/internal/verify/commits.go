@@ -11,6 +11,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// Marker and side file stand beside the store. The marker must not promise a later format, nor the
+// side file more commits, than the store has.
+
 // beside compares the marker and the side file, in dir, with the store. side and err are what
 // reading the side file gave before the snapshot was taken. A marker that names an earlier
 // format than the store is no finding, as opening the database writes it again.

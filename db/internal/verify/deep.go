@@ -15,6 +15,12 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// Records may agree with each other and be wrong all the same: the features of an item may be those
+// of another one. Only the model tells. Deep verification encodes every item again, with the
+// revision that its code names, and compares. It reads all features, and costs about as much as
+// encoding all items. Codes that no kept revision can make again are counted as unchecked, and are
+// no findings.
+
 // A verifiedItem is what the codes of an item are made of.
 type verifiedItem struct {
 	row     uint32
@@ -57,6 +63,7 @@ const recomputedBlock = 1024
 // items by revision, as items of one revision are encoded together, on all cores.
 func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 	s.stageIn("codes made again", s.spaceID())
+	// Items that wait to be encoded, recomputedBlock at most in all revisions together.
 	byRevision := map[uint32][]*verifiedItem{}
 	held := 0
 	flush := func(revision uint32) {
@@ -167,6 +174,7 @@ func recomputeItem(s *spaces.Space, e *spaces.Encoder, i int, it *verifiedItem, 
 	out.fused = make([][]float64, len(s.Targets))
 	for v := range s.Targets {
 		if c := out.enc.In(v); c.Code != nil && c.From != codec.ProvenanceLabels {
+			// Fuse returns memory of the encoder, which the next call fills again.
 			z, _ := e.Fuse(i, v)
 			out.fused[v] = slices.Clone(z)
 		}
@@ -204,6 +212,7 @@ func (c *codeVerifier) compareCode(row uint32, want spaces.TargetCode, fused []f
 		c.bad(what, key, "it has one, and neither features nor labels give one")
 		return
 	}
+	// Another provenance explains another code, so it is the one finding.
 	if x.from != want.From {
 		c.bad(what, key, "of provenance %d, not %d", x.from, want.From)
 		return
