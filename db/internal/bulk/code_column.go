@@ -39,6 +39,7 @@ func newCodeColumn(s *spaces.Space, n, blocks int) *codeColumn {
 	c := &codeColumn{space: s, projected: make([]bool, n), starts: make([]int, blocks)}
 	for range s.Targets {
 		v := targetColumn{codec.NewCodes(s.Bits, n), make([]codec.Provenance, n)}
+		// Room for all codes at once: goroutines write into it by item, and nothing grows.
 		v.codes.Append(make(codec.Code, n*codec.Words(s.Bits)))
 		c.targets = append(c.targets, v)
 	}

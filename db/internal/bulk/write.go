@@ -89,6 +89,7 @@ func (l *load) writeItems(t *store.Stream) error {
 		if value, err = rec.Append(value[:0]); err != nil {
 			return err
 		}
+		// The key is made once, and its last four bytes, the row, are replaced.
 		binary.BigEndian.PutUint32(key[len(key)-4:], l.row(i))
 		return t.Set(key, value)
 	})

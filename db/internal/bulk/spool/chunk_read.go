@@ -11,6 +11,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// Bytes from a file are not trusted: every length is compared with the bytes that are there, every
+// number with its limit, and nothing is allocated by a length that has not been checked. FuzzChunk
+// feeds any bytes.
+
 // A chunkHeader is the header of a chunk, whose fields mean what those of chunk do.
 type chunkHeader struct {
 	rows, start, bytes uint64
@@ -144,6 +148,7 @@ func (h *chunkHeader) eachKey(part []byte, modalities int, f func(key []byte), h
 		next := uint64(0)
 		for range r.uvarint(uint64(modalities)) {
 			t := r.uvarint(uint64(max(modalities-1, 0)))
+			// Modalities ascend, so none is there twice.
 			if r.bad = r.bad || t < next || modalities == 0; r.bad {
 				break
 			}
@@ -189,6 +194,7 @@ func (b *itemBuffer) prepare(n int) []*record.Item {
 			b.pointers[i] = &b.items[i]
 		}
 	}
+	// Nothing of the chunk before may be left: absent parts are not written.
 	clear(b.items)
 	return b.pointers[:n]
 }
