@@ -46,12 +46,14 @@ func PresentBalance(cv *state.CollectionView) *report.Balance {
 	if isOf(last) {
 		return copyOf(last.Balance)
 	}
+	// There is nothing to answer with before the first measurement, so that one is waited for.
 	if last == nil {
 		known.Measuring.Lock()
 	} else if !known.Measuring.TryLock() { // another goroutine measures
 		return copyOf(last.Balance)
 	}
 	defer known.Measuring.Unlock()
+	// Another goroutine may have measured while this one waited for the lock.
 	if last = known.Last.Load(); isOf(last) {
 		return copyOf(last.Balance)
 	}

@@ -139,6 +139,7 @@ func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 	var labels [][]uint32
 	var read []uint32
 	for _, row := range rows {
+		// The sample is of rows, and some may have been deleted since they were chosen.
 		if !cv.Live.Contains(row) {
 			continue
 		}

@@ -286,6 +286,7 @@ func (e *evaluated) having(ctx context.Context, cv *state.CollectionView, modali
 // the codes are the signs.
 func projectAll(ctx context.Context, cv *state.CollectionView, v *state.View, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
 	points := make([]*search.Point, n)
+	// As a search does with the vector of a query.
 	s := search.Searcher{V: v, Cv: cv}
 	err := work.Parallel(ctx, n, func(i int) error {
 		x, err := query(i)

@@ -169,6 +169,7 @@ func encodeSome(ctx context.Context, v *state.View, cv *state.CollectionView, ro
 		if out.encs[i], err = cv.Space.Encode(vectors, rec.Labels, nil); err != nil {
 			return nil, err
 		}
+		// Decide here, with the vectors at hand: the committer has none.
 		out.teaches[i] = slices.ContainsFunc(cv.Space.Positions, func(t int) bool { return spaces.Has(vectors, t) })
 	}
 	return out, nil

@@ -222,6 +222,7 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 		err = flush()
 	}
 	if err == nil {
+		// Only now: after an error the statistics lack some of them, and are forgotten.
 		l.outbox = next
 	}
 	return err

@@ -51,6 +51,7 @@ func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *r
 			}, nil
 		}
 	}
+	// The ctx of the caller goes on, so a cancellation would puzzle.
 	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
 		err = fault.ErrClosed
 	}

@@ -41,6 +41,8 @@ func (c Collection) Restore(ctx context.Context, space, revision uint32) (*repor
 		if err != nil {
 			return err
 		}
+		// A label that has grown since has changed codes of labels, and the fingerprint has these.
+		// Projections towards the old codes would not fit the codes that items have.
 		if m.Fingerprint() != sp.Learned.Fingerprint() {
 			return fault.Invalid("revision %d of space %d knows fewer labels than the present one, whose codes items have: train again", revision, sp.ID)
 		}

@@ -53,6 +53,7 @@ func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) 
 		if len(rec.Labels) > 0 {
 			labelled.Add(row)
 		}
+		// The lowest rows, as in Examples, which stops after as many.
 		if s.limit > 0 && labelled.GetCardinality() == uint64(s.limit) {
 			return record.ErrStopped
 		}

@@ -127,6 +127,7 @@ func (u *updater) departures(sp *state.SpaceState) (map[uint32]*codec.Departure,
 		if bytes > record.MaxBatchBytes {
 			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 		}
+		// Of the revision that this commit makes: the statistics with that revision have the lesson.
 		l := codec.Lesson{Revision: sp.Revision + 1, Codes: u.lessons[i]}
 		d, err := record.Departure(u.v.Snap, u.cv.Descriptor, sp.Positions, row, l)
 		if err != nil {

@@ -104,6 +104,7 @@ const (
 func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.Bitmap, err error) {
 	pending, m := u.cv.Pending, u.cv.Space.Learned
 	if pending.GetCardinality() > ManyPending {
+		// One pass over the sets of the known labels costs less than a read for each pending row.
 		known := roaring.New()
 		prefix := append(codec.CollectionKey(codec.KindRows, u.cv.ID), codec.SetLabel)
 		err = record.ForEach(u.v.Snap, prefix, func(key, value []byte) error {
@@ -143,6 +144,7 @@ const (
 // projections give them codes: lead, a position in the model. held are labelled rows that have
 // not taught yet. For TeacherModality it only finds lead. It sets u.lead and u.reason.
 func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, teacher Teacher) (lead int, adopt bool, err error) {
+	// The guard learns on a copy of the statistics. The learner itself learns only what is adopted.
 	guard, err := u.guard(ctx, held)
 	if err != nil {
 		return 0, false, err
