@@ -73,6 +73,8 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 		r.found(report.Finding{Record: store.SideFile, Problem: told.Problem + "; whether commits are missing is not known"})
 		return true, nil
 	}
+	// Losses that an earlier opening has found. The new side file has none of them, so they are
+	// told once more: TestRepairTellsOfEarlierLosses of db.
 	for _, l := range beside.Losses {
 		r.found(report.Finding{Record: store.SideFile, Problem: l.String()})
 	}

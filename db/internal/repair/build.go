@@ -140,6 +140,7 @@ func (r *repairer) adopt(c state.Collection, p *plan) error {
 		return err
 	}
 	err := record.ForEach(c.DB.Engine.DB, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
+		// readItems has decoded it before: an error is none that could be mended.
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {
 			return err

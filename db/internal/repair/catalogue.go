@@ -159,6 +159,8 @@ func (m *mender) whoami() record.Identity {
 	}
 	known := i.UUID != (record.Identity{}).UUID
 	switch {
+	// The store has the format. If not, what is known decides: only databases of FormatIdentity or
+	// later have a UUID.
 	case i.Format >= record.MinFormat:
 	case known:
 		i.Format = record.FormatIdentity
@@ -194,6 +196,7 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 	if b != nil {
 		why = fault.Problem(err)
 	}
+	// The copy that a space has, before the collection is given up.
 	if d, err = m.copiedDescriptor(id); err != nil {
 		return nil, err
 	}

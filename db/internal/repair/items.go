@@ -141,6 +141,7 @@ func (c *collectionMender) readItems() error {
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err == nil {
+			// Values and labels have to suit the descriptor, too: row sets are made of them.
 			err = c.CheckValues(rec.Fields)
 		}
 		if err == nil {

@@ -214,6 +214,7 @@ func (k *keyMender) nameRest() error {
 			continue
 		}
 		name := fmt.Sprintf("lost+found/%d", row)
+		// A user may have given another item this very key.
 		for {
 			of, err := record.Get(k.store, codec.ItemKey(k.ID, name))
 			if err != nil {

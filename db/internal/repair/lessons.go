@@ -102,6 +102,7 @@ func (m *mender) writeLayer(key []byte, l codec.Layer) error {
 // on all processors.
 func (s *spaceMender) makeStatistics() error {
 	m := s.space.Learned
+	// Beginning with nothing: the stored statistics are derived, and have not been copied.
 	online, err := model.NewOnline(m, model.NewStatistics(m))
 	if err != nil {
 		return err

@@ -69,6 +69,8 @@ func (s *salvage) readLog(log wal.LogicalLog, m *memorySource, out *[]source) er
 			repr, err = io.ReadAll(record)
 		}
 		switch {
+		// Pebble returns EOF where a log ends as it should, ErrUnexpectedEOF where a write is cut
+		// off.
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, io.ErrUnexpectedEOF):

@@ -113,6 +113,8 @@ func (c *collectionMender) storedSpaces() []codec.SpaceCounters {
 		}
 	}
 	for id := range c.seen.spaces {
+		// If the counters are whole, a space that they do not name was dropped, and its records are
+		// rests.
 		if _, known := all[uint64(id)]; !whole && !known && possible(uint64(id)) {
 			all[uint64(id)] = codec.SpaceCounters{ID: uint64(id)}
 		}
@@ -200,6 +202,7 @@ func (c *collectionMender) mendSpace(n codec.SpaceCounters) (_ codec.SpaceCounte
 			return n, false, err
 		}
 	}
+	// As createSpace of db/internal/learn leaves a space: a builder does the rest.
 	s.n.Building, s.n.Activate, s.n.Built, s.n.Coded, s.n.Sets = true, false, 0, 0, nil
 	for _, target := range s.space.Targets {
 		s.n.Sets = append(s.n.Sets, codec.CodeCounters{View: target})
@@ -335,6 +338,8 @@ func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 		d.Parent = revision - 1
 		return s.writeRevision(d, nil)
 	}
+	// The revision is lost. Its chunks go first: a new descriptor must not find old ones behind its
+	// own.
 	what, key := fmt.Sprintf("revision %d", revision), codec.RevisionKey(s.ID, s.id(), revision, 0)
 	if derr := s.deleteAll(codec.RevisionPrefix(s.ID, s.id(), revision)); derr != nil {
 		return derr
@@ -344,12 +349,15 @@ func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 		return nil
 	}
 	d = &spaces.RevisionDescriptor{RevisionInfo: report.RevisionInfo{Revision: revision, Created: s.first.Created}}
+	// Revision 1 has no projections of its own, as its model is that of the space. Only its
+	// descriptor is lost.
 	if revision == 1 {
 		s.bad(what, key, "its descriptor is lost, and with it how far items were from it")
 		return s.writeRevision(d, nil)
 	}
 	before := s.space.Revision
 	s.bad(what, key, "lost: it has the projections of revision %d now: %s", before, fault.Problem(err))
+	// s.space is the revision before it: revisions are mended in ascending order.
 	projections, err := s.space.Learned.MarshalRevision(s.first.Learned)
 	if err != nil {
 		return err

@@ -280,6 +280,7 @@ func (t *tableSource) readDeletions() error {
 	span, err := it.First()
 	for ; span != nil && err == nil; span, err = it.Next() {
 		lo, hi := slices.Clone(span.Start), slices.Clone(span.End)
+		// A virtual table is a part of a file, which may delete keys outside of that part.
 		if t.lo != nil && bytes.Compare(lo, t.lo) < 0 {
 			lo = t.lo
 		}
