@@ -200,6 +200,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	scope := record.KindOf(kind).Scope
 	length := scope.KeyBytes()
 	switch {
+	// Nothing more of this kind is read: there may be very many.
 	case scope == 0:
 		found(report.Finding{Record: "key"}, "of unknown kind %02x; others of that kind are not looked at", kind)
 		return codec.PrefixEnd([]byte{kind})

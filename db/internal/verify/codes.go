@@ -248,6 +248,7 @@ func (c *codeVerifier) readCarriers() {
 			c.lose(key)
 			return
 		}
+		// Rows come and go by merges: a layer may be left with none, until a compaction removes it.
 		if l.Added.IsEmpty() {
 			return
 		}
@@ -300,6 +301,7 @@ func (c *codeVerifier) distinct() {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.n, b.n))
 	})
 	for i := 1; i < len(all) && c.err == nil; i++ {
+		// Hashes may be equal by chance, so compare the bytes.
 		if a, b := all[i-1], all[i]; a.hash == b.hash && string(of(a.n)) == string(of(b.n)) {
 			c.bad(codeName(b.n), c.Block(codec.KindCodes, b.n), "it is the same code as number %d", a.n)
 		}
@@ -382,6 +384,8 @@ func (c *codeVerifier) checkUncoded(target int) {
 		if x := c.rows.Get(row); x != nil && x.state != carriedNone || c.recode.Contains(row) || !c.live.Contains(row) {
 			continue
 		}
+		// In a codes-only collection each live row has a code. Elsewhere it depends on labels and
+		// features.
 		if !c.CodesOnly() && !c.hasCode(row, target) {
 			continue
 		}

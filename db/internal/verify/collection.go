@@ -106,6 +106,7 @@ func (c *collectionVerifier) readCounters() {
 	for i := range n.Spaces {
 		spaces[n.Spaces[i].ID] = &n.Spaces[i]
 	}
+	// A space that is being built cannot be searched, so it must be neither.
 	check := func(what string, id uint64) {
 		switch sp := spaces[id]; {
 		case id == 0:

@@ -31,6 +31,8 @@ func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error
 	found := func(format string, args ...any) {
 		v.found(report.Finding{Record: store.SideFile, Problem: fmt.Sprintf(format, args...)}, nil)
 	}
+	// Commits that came after the side file was read are no finding: the store may be ahead of it,
+	// but not behind.
 	told, _ := store.CompareCommits(&i, side, err, spaces.Now())
 	if told.Problem != "" {
 		found("%s; whether commits are missing is not known", told.Problem)

@@ -40,6 +40,8 @@ func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 		return it, nil
 	}
 	for t, m := range c.Modalities {
+		// A search goes by the set of the modality, and so does this: features without it have been
+		// reported.
 		if !c.presence[t].Contains(row) {
 			continue
 		}
@@ -122,6 +124,7 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 	}
 	sp := s.kept[revision]
 	switch {
+	// The revision is not kept: its projections are gone, and labels alone can be compared.
 	case sp == nil:
 		s.recomputeLabels(sets, items)
 		return

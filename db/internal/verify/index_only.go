@@ -51,6 +51,7 @@ func (s *spaceVerifier) checkIndexOnly() {
 func (s *spaceVerifier) compareLabels(sets []*codeVerifier, revision *spaces.Space, items []*verifiedItem) {
 	want := codec.NewCode(s.Bits())
 	for _, it := range items {
+		// Without a known label the code is one of features, which are not there to make it again.
 		labelled := revision.Learned.LabelCode(want, it.labels)
 		if labelled {
 			s.done.CodesChecked++
