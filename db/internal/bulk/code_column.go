@@ -94,6 +94,7 @@ func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) erro
 		if block+1 < len(c.starts) {
 			to = c.starts[block+1]
 		}
+		// The file has no lengths: those of a block follow from the items that have a projection.
 		have := 0
 		for _, is := range c.projected[from:to] {
 			if is {

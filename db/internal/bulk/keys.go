@@ -106,6 +106,7 @@ func (l *load) number(taken map[string]bool) bool {
 
 // sortKeys makes order: the items by key, and by number where keys are equal.
 func (l *load) sortKeys() {
+	// The prefix that all keys share tells nothing, so heads begin behind it.
 	common := l.keys[0]
 	for _, key := range l.keys {
 		n := 0

@@ -98,6 +98,7 @@ func (k *targetCodes) writeCodes(t *store.Stream) error {
 	q, table := k.Bits, k.table.Table()
 	b := newBlockStream(t, k.Block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
 	var entry []byte
+	// Their numbers are below firstCode, so these blocks come first.
 	for _, s := range k.singles {
 		n := uint32(s >> 32)
 		entry = codec.AppendCodeEntry(entry[:0], table.Code(n), q, codec.ManyRows)

@@ -220,6 +220,7 @@ func (h *chunkHeader) decodeRecords(part []byte, d *record.Descriptor, name func
 			it.Labels = append(it.Labels, label)
 		}
 		for _, f := range rec.Fields {
+			// A right checksum does not say that the field exists.
 			if int(f.ID) >= len(d.Fields) {
 				return fmt.Errorf("%w: field %d of a chunk", codec.ErrCorrupt, f.ID)
 			}

@@ -37,6 +37,7 @@ func (s *Spool) resume(ctx context.Context, o *Options) error {
 			if counts, err = s.scan(ctx, &chunkFile{fs: fsys, path: path}, o); err != nil {
 				return err
 			}
+			// Later files follow rows that are not there.
 			broken = !counts
 		}
 		if !counts {

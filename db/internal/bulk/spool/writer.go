@@ -124,6 +124,7 @@ func (w *writer) write(c *chunk, at *int64) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// Only a chunk that is written as a whole is one to read.
 	w.refs = append(w.refs, chunkRef{h, w.of, *at})
 	*at += chunkHeaderBytes + h.size()
 	return nil
