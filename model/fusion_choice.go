@@ -154,8 +154,8 @@ type fuser struct {
 	h []float32 // by row: code of the item's labels as +-1
 }
 
-// newFuser returns a fuser of the items that are in the samples of all choosers as far as
-// possible: only an item with several modalities tells one fusion from another.
+// newFuser returns a fuser of items that are in the sample of each modality that they
+// have (ofAll).
 func (tr *trainer) newFuser(choosers []*chooser) *fuser {
 	f := &fuser{among: among{q: tr.opt.Bits, words: codec.Words(tr.opt.Bits)}, modalities: tr.reader.modalities, views: tr.opt.Views, row: map[int]int{}}
 	var samples []*bottomSample
