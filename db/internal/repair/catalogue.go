@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -68,7 +69,9 @@ func (m *mender) catalogue() ([]*record.Descriptor, error) {
 		}
 		if name := d.Name; taken[name] {
 			for i := id; taken[d.Name]; i++ {
-				d.Name = fmt.Sprintf("%.200s-%d", name, i)
+				// 200 bytes leave room for the number; the cut may go through a letter.
+				short := strings.ToValidUTF8(name[:min(len(name), 200)], "")
+				d.Name = fmt.Sprintf("%s-%d", short, i)
 			}
 			m.found(report.Finding{Collection: d.Name, Record: "descriptor", Problem: fmt.Sprintf("another collection is named %q, too: this one is renamed", name)})
 		}
