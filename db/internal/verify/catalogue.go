@@ -131,12 +131,9 @@ func (v *verifier) catalogue() []*record.Descriptor {
 			found(name, "name of the collection", codec.NameKey(name), "it leads to collection %d, which has no descriptor of that name", id)
 		}
 	}
-	// Without that record no collection has ever been created.
-	next := uint32(1)
+	next := uint32(math.MaxUint32) // database has reported that there is none, or none that can be read
 	if b, err := record.Get(v.snap, codec.DatabaseKey(codec.RecordNextID)); err == nil && len(b) == 4 {
 		next = binary.BigEndian.Uint32(b)
-	} else if err != nil || b != nil {
-		next = math.MaxUint32 // reported above
 	}
 	for id, d := range all {
 		if id == 0 || id >= next {
