@@ -73,6 +73,7 @@ func (k *Items) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(na
 		}
 		c.at = make([]int64, blocks)
 	}
+	// Append it at once: dropColumns removes the file after an error, too.
 	k.columns = append(k.columns, c)
 	var done atomic.Int64
 	var reporting sync.Mutex

@@ -106,6 +106,7 @@ func (l *load) run(ctx context.Context) (err error) {
 	} {
 		tasks = append(tasks, l.tables.Task(write))
 	}
+	// The tasks end before CommitTables returns, with an error too: rollback finds no task at work.
 	err = l.c.CommitTables(ctx, l.tables, l.bytes, append(first, tasks...), l.applied)
 	if errors.Is(err, mih.ErrFull) {
 		return ErrNotBulk // storing the items one by one returns the error for that

@@ -63,6 +63,7 @@ func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *r
 func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, error) {
 	building := uint32(0)
 	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
+		// A call that names another space wants a new one. Found refuses that with ErrBusy.
 		if sp := cv.Building(); sp != nil && (opt.Space == 0 || opt.Space == sp.Space.ID) {
 			building = sp.Space.ID
 		}

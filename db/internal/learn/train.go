@@ -153,6 +153,7 @@ func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.Colle
 	}
 	var codes []byte
 	it := l.set.rows.Iterator()
+	// i counts rows as the training did: all labelled rows, also those without a vector.
 	for i := 0; it.HasNext(); i++ {
 		row := it.Next()
 		if i%search.BetweenLooks == 0 {

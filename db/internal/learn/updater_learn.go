@@ -31,6 +31,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 		return err
 	}
 	n := int(unlabelled.GetCardinality())
+	// Until a teacher lets them teach, all of these wait.
 	u.waiting, u.skipped = unlabelled, n
 	unlabelled = firstRows(unlabelled, maxUpdateRows)
 	waits := teacher == Auto && n < 2*u.l.refused // they were refused, and have not doubled
@@ -52,6 +53,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 		return err
 	}
 	u.total = int(labelled.GetCardinality())
+	// With Auto the total is known only after the trial.
 	if teacher == Self || tries && teacher != Auto {
 		u.total += n
 	}

@@ -141,6 +141,7 @@ func (m *mender) salvage(s *salvage) error {
 	if !ours {
 		return fmt.Errorf("%w: %s: its store is not ours, or nothing of it can be read", fault.ErrNotDatabase, m.dir)
 	}
+	// The findings of salvage are told, and its ranges go on as evidence.
 	m.lost, m.newest = s.lost, s.newest
 	return m.err
 }

@@ -223,7 +223,10 @@ func (t *tableSource) lose(lo, hi []byte, cause error) {
 	t.salvage.found(report.Finding{Record: t.name(), Problem: fmt.Sprintf("%s cannot be read: %s", where, fault.Problem(cause))})
 }
 
-// searchedBytes is the length of the keys among which nextBlock searches.
+// searchedBytes is the length of the keys among which nextBlock searches. Keys of rows and chunks
+// have 17 bytes at most. Of longer keys with equal first bytes, nextBlock may skip some that could be
+// read: those are names and keys of items, which descriptors and rows tell as well, and sets of rows
+// by field, which are made again.
 const searchedBytes = 24
 
 // nextBlock returns the lowest key of searchedBytes bytes in a later block than from; ok is
@@ -246,6 +249,7 @@ func (t *tableSource) nextBlock(from []byte) (to []byte, ok bool) {
 		}
 		return n
 	}
+	// The size with the block of from. Up to a key of a later block it is larger.
 	here := size(from)
 	fixed := func(n *big.Int) []byte { return n.FillBytes(make([]byte, searchedBytes)) }
 	lo := new(big.Int).SetBytes(append(slices.Clone(from), make([]byte, searchedBytes)...)[:searchedBytes])
