@@ -59,8 +59,8 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 	})
 }
 
-// spaceCodes writes what is kept of the codes of many rows in a space, in which none of
-// them has a code yet: what Tx.SetCodes writes for one row after the other. A load has one
+// spaceCodes writes the records of the codes of many rows in a space in which none of the rows
+// has a code yet. Tx.SetCodes would write the same, one row after the other. A load has one
 // for each space, StoreCodes has one. But for sets, nothing changes while tasks use it.
 type spaceCodes struct {
 	collection uint32

@@ -72,7 +72,7 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 		out.rows = append(out.rows, rows...)
 		out.encs = append(out.encs, make([]spaces.Encoding, len(rows))...)
 		encs, rowsNow, vectorsNow, labelsNow := out.encs[at:], rows, vectors, labels
-		// It has room for the result, so the goroutine ends even if nobody takes that.
+		// It has room for the result, so the goroutine ends even if reading has failed.
 		result := make(chan error, 1)
 		working = result
 		encode := func() {

@@ -32,7 +32,7 @@ type Foundation struct {
 	lessons    [][]byte            // the lesson of each of rows; equal ones share their bytes
 	pending    *roaring.Bitmap     // the rows that have not taught; createSpace hands it to the space
 	replaced   uint32              // createSpace sets it: the unfinished space that it has dropped; 0: none
-	relearn    *roaring.Bitmap     // rows whose lessons are of outdated codes: they depart; may be nil; shared with the view
+	relearn    *roaring.Bitmap     // rows with lessons of outdated codes, which depart; may be nil; shared with the view
 
 	known map[string][]byte // the distinct lessons, by their bytes: about one a label set
 }

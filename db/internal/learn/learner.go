@@ -165,8 +165,8 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 	})
 }
 
-// takeOut subtracts the departures from number l.outbox on whose lessons are of revisions up to
-// upTo; the statistics do not have the later ones. It also counts the departures that the
+// takeOut subtracts the departures from number l.outbox on, if their lessons are of revisions up
+// to upTo: the statistics do not have the later ones. It also counts the departures that the
 // present revision does not know of (l.forgotten).
 func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.CollectionView, upTo uint32) error {
 	sp := cv.Space

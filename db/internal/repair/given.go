@@ -105,7 +105,7 @@ func (c *collectionMender) readGiven() error {
 	return nil
 }
 
-// loseGiven drops an item whose code is lost, with its keys, and reports it.
+// loseGiven drops an item with a lost code, and its keys, and reports it.
 func (c *collectionMender) loseGiven(row uint32) error {
 	block := codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows)
 	key := ""

@@ -81,7 +81,7 @@ func (t *tableSource) open() error {
 	// begin has found the first readable key, and reported the damage before it: do not report it
 	// twice.
 	t.start, t.now.key = t.lo, t.now.key[:0]
-	if t.begins != nil { // what is damaged before it has been reported
+	if t.begins != nil { // damage before it has been reported
 		t.start = t.begins
 	}
 	return t.behind(t.at(t.start))

@@ -44,14 +44,15 @@ type carriedCode struct {
 	state    byte             // carriedNone, carriedOnce or carriedTwice
 }
 
-// What is known of the code of a row. The zero value is that of a row that was never put.
+// The states of the code of a row. The zero value is the state of a row that was never put.
 const (
 	carriedNone  = iota // the row has no code
 	carriedOnce         // the row names a code, which has not named the row yet
 	carriedTwice        // and the code names the row: the two agree
 )
 
-// A storedCode is what is known of a code besides its bits.
+// A storedCode has the facts about a code that other records are compared with. Its bits are in
+// codeVerifier.bytes.
 type storedCode struct {
 	there, many bool   // it is stored; and has codec.ManyRows beside it
 	table       uint16 // 1 + the last substring in whose postings it has been found; 0: in none
@@ -97,7 +98,8 @@ func (c *codeVerifier) in(what string) string {
 
 func (c *codeVerifier) stage(what string) { c.stageIn(c.in(what), c.spaceID()) }
 
-// bad, missing and about are those of the space, with the target in the name of the record.
+// bad, missing and about are the methods of spaceVerifier, with the target in the name of the
+// record.
 func (c *codeVerifier) bad(what string, key []byte, format string, args ...any) {
 	c.spaceVerifier.bad(c.in(what), key, format, args...)
 }
@@ -221,7 +223,7 @@ func (c *codeVerifier) code(into codec.Code, n uint32) codec.Code {
 }
 
 // carries notes that code number n names a row, and reports it unless the row has that code
-// and no code has named it before. key is that of the record that names it.
+// and no code has named it before. key is the key of the naming record.
 func (c *codeVerifier) carries(key []byte, n, row uint32) {
 	c.codes.Put(n).rows++
 	block := c.Block(codec.KindRowCodes, row)

@@ -256,7 +256,8 @@ func (c *collectionVerifier) entries(prefix []byte, about report.Finding, f func
 
 // checkItems looks at item records, and compares three pairs, both ways: live rows and items,
 // labels of items and the sets of labels, values of indexed fields and their sets. It takes
-// each row out of the sets that it has to be in; what is left has no item that says so.
+// each row out of the sets that it has to be in. A row that is left in a set has no item that
+// says so.
 func (c *collectionVerifier) checkItems() {
 	c.stageAt("items")
 	fields := newFieldVerifier(c)
@@ -318,9 +319,9 @@ func (c *collectionVerifier) lacks(row uint32, t int) bool {
 	return !c.presence[t].Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
 }
 
-// untold reports whether nobody can tell what the item of a row says, because it cannot be
-// read, or is missing though the row is live. That has been reported, so contradictions with
-// the item are not. While checkItems runs, live rows that it has yet to read are untold too.
+// untold reports whether the labels and fields of an item are not known, because its record
+// cannot be read, or is missing though the row is live. That has been reported, so
+// contradictions with the item are not. While checkItems runs, live rows that it has yet to read are untold too.
 func (c *collectionVerifier) untold(row uint32) bool {
 	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) || c.lost(codec.NumberKey(codec.KindItem, c.Descriptor.ID, row))
 }

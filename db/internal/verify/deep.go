@@ -298,9 +298,9 @@ func sameProjection(entry, want []byte) bool {
 	return true
 }
 
-// recomputeLabels looks at items whose revision is not kept. All revisions of a space have the
-// same label codes, so those of the present one can be compared with. An item with these codes
-// counts as checked, any other as unchecked: what the revision has made of it nobody knows.
+// recomputeLabels looks at items whose revision is not kept. All revisions of a space give the
+// same codes to labels, so it compares with the present one. An item with these codes counts as
+// checked, any other as unchecked: its code cannot be made again.
 func (s *spaceVerifier) recomputeLabels(sets []*codeVerifier, items []*verifiedItem) {
 	want, code := codec.NewCode(s.Bits()), codec.NewCode(s.Bits())
 	for _, it := range items {

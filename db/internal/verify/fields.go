@@ -174,7 +174,7 @@ func (f *fieldVerifier) strays(field int, value string, low *roaring.Bitmap, con
 // straySlices is strays for the slices of a field in the current container, with one finding
 // for all slices of a row. values are the keys of its sets, sorted.
 func (f *fieldVerifier) straySlices(field int, values []string) {
-	// One finding for each row, and not for each of its slices, of which a number has up to 65.
+	// One finding for each row. A number is in up to 65 slices, which would be as many findings.
 	rows := roaring.New()
 	for _, value := range values {
 		rows.Or(f.sets[field][value])

@@ -18,7 +18,7 @@ import (
 // all targets.
 
 // checkProjections checks the projections of rows: their form, that the row has features, and
-// that a row whose code was made of features has one. codes must have been looked at.
+// that a row has one if its code was made of features. The checks of codes have run before.
 func (s *spaceVerifier) checkProjections() {
 	if s.CodesOnly() {
 		return // strangers reports keys of that kind

@@ -115,7 +115,7 @@ func (s *spaceVerifier) readSpace() bool {
 		return true
 	}
 	s.badIn(id, "space", key, "%s", fault.Problem(err))
-	// Codes can be looked at if the descriptor says how long they are, and of which targets.
+	// Codes can be verified if the descriptor has their length and their targets.
 	// spaces.Read does more than that, so the descriptor is read once more.
 	b, err := record.Get(s.snap, key)
 	var d spaces.Stored

@@ -110,8 +110,8 @@ func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []
 // skip finds where the store can be read again. from is a key at which it cannot. skip
 // reports and notes the keys in between, and returns where to go on, nil if nowhere.
 //
-// What cannot be read is a block of the table, with keys that nobody knows, or one key whose
-// merged value is damaged. Keys are taken as numbers of 8 bytes behind a prefix; unit is the
+// Either a block of the table cannot be read, with keys that are not known, or one key with a
+// merged value that is damaged. Keys are taken as numbers of 8 bytes behind a prefix; unit is the
 // least distance of two keys, if that is known. Steps that grow by a factor find a number
 // from which reading works; halving the last step then finds about the first such number.
 func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.Finding, cause error) (next []byte) {

@@ -15,7 +15,7 @@ import (
 // number with its limit, and nothing is allocated by a length that has not been checked. FuzzChunk
 // feeds any bytes.
 
-// A chunkHeader is the header of a chunk, whose fields mean what those of chunk do.
+// A chunkHeader is the header of a chunk. Its fields mean the same as those of chunk.
 type chunkHeader struct {
 	rows, start, bytes uint64
 	items, skips       uint32
