@@ -8,6 +8,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // The record of a deleted item has come back, with the key that another item has now. It is in
@@ -38,4 +40,22 @@ func TestRepairOfTheRestOfADeletion(t *testing.T) {
 		t.Errorf("lost %v", lost)
 	}
 	p.sound("repaired", func(_, key string) bool { return key == gone })
+}
+
+// The row that a key leads to is damaged, and beyond all rows, as is that of a record that is
+// no item: nothing is lost, and the collection takes further items.
+func TestRepairOfARowBeyondAll(t *testing.T) {
+	p := smallPatient(t)
+	p.put(codec.ItemKey(1, "5"), []byte{0xff, 0xff, 0xff, 0xff})
+	p.put(codec.NumberKey(codec.KindItem, 1, record.MaxRows-1), []byte("garbage"))
+	if lost, _ := p.repair(db.RepairOptions{}); len(lost) > 0 {
+		t.Errorf("lost %v", lost)
+	}
+	p.sound("repaired", nil)
+	d := dbkit.MustOpen(t, p.dir, p.options())
+	defer dbkit.MustClose(t, d)
+	c := dbkit.MustCollection(t, d, "main")
+	if _, err := c.Put(ctx, dbkit.CodeItems(1, 16, 2, nil)[0]); err != nil {
+		t.Error(err)
+	}
 }

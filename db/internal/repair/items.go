@@ -266,7 +266,7 @@ func (c *collectionMender) mendFeatures() error {
 // again, and adds the plan of the collection.
 func (c *collectionMender) conclude() error {
 	n := &c.counters
-	// No row is used again, not even that of a lost item.
+	// No row of an item that was seen is used again, even if the counters are lost or old.
 	n.NextRow = max(n.NextRow, c.seen.rows)
 	if !c.items.IsEmpty() {
 		n.NextRow = max(n.NextRow, uint64(c.items.Maximum())+1)

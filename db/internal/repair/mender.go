@@ -35,7 +35,7 @@ type mender struct {
 
 // A seenCollection is the evidence of a collection in the keys of the damaged store.
 type seenCollection struct {
-	rows    uint64          // 1 + the highest row of an item, a vector or a key
+	rows    uint64          // 1 + the highest row of an item or a vector
 	spaces  map[uint32]bool // the numbers of the spaces that any record names
 	learned bool            // its descriptor was read, and says that models give the codes
 }
@@ -169,10 +169,10 @@ func (m *mender) see(key, value []byte) (wanted bool, err error) {
 			return true, refuseIndexOnly(d)
 		}
 	case codec.KindItem, codec.KindFeatures:
-		c.rows = max(c.rows, uint64(binary.BigEndian.Uint32(key[5:]))+1)
-	case codec.KindKey:
-		if len(value) == 4 {
-			c.rows = max(c.rows, uint64(binary.BigEndian.Uint32(value))+1)
+		// The row that a key leads to does not count: if it is damaged, it may be so large that no
+		// row is left to give out.
+		if row := binary.BigEndian.Uint32(key[5:]); row < record.MaxRows-1 { // else readItems removes it
+			c.rows = max(c.rows, uint64(row)+1)
 		}
 	case codec.KindRows:
 		// Live rows and rows of modalities are evidence of items and features that are lost
