@@ -15,7 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// This file writes all records of a bulk load but those of codes. Each method is a task
+// This file writes all records of a bulk load except codes. Each method is a task
 // with a stream of its own and writes one kind of record, by ascending key. The records
 // are those that a Tx would write for one item after the other. Keys that can be in the
 // store already, such as layers and blocks that other rows share, are merged; all others
@@ -89,6 +89,7 @@ func (l *load) writeItems(t *store.Stream) error {
 		if value, err = rec.Append(value[:0]); err != nil {
 			return err
 		}
+		// The key is made once, and its last four bytes, the row, are replaced.
 		binary.BigEndian.PutUint32(key[len(key)-4:], l.row(i))
 		return t.Set(key, value)
 	})
