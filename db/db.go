@@ -45,11 +45,11 @@ type DB struct {
 	background sync.WaitGroup
 
 	// Each of these has a lock of its own, or atomics.
-	counters counters      // calls that have ended, for Activity
-	search   search.Tools  // what searches share: keys that were read, measured costs
-	imports  openImports   // staged imports that go on
-	staged   stagedFigures // of all staged imports, for Stats
-	disk     diskFigure    // bytes of the folder, for Stats
+	counters counters         // calls that have ended, for Activity
+	search   search.Tools     // what searches share: keys that were read, measured costs
+	imports  openImports      // staged imports that go on
+	staged   stagedFigures    // of all staged imports, for Stats
+	disk     store.DiskFigure // bytes of the folder, for Stats
 }
 
 // Open opens the database in the folder dir, creating one where there is none

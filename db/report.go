@@ -20,4 +20,5 @@ type (
 	Adoption      = report.Adoption
 	Reindexing    = report.Reindexing
 	Retrieval     = report.Retrieval
+	Explain       = report.Explain
 )
