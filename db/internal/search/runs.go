@@ -222,36 +222,42 @@ func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 // It knows that more hits follow in one of two ways. Either it looked for one more and
 // saw it; or the number of hits is known beforehand (see ToFind and size).
 func First[H hit](ctx context.Context, s *Searcher, k int) ([]H, Answer, error) {
-	hits := make([]H, 0, s.room(k))
 	start := s.Explain.now()
-	a := Answer{Space: s.Cv.Space.ID, Revision: s.Cv.Space.Revision, Total: s.Total}
 	find := s.ToFind(k)
-	more := find == k && s.size() > k
-	var last run
-	var row rankedRow
+	var got struct { // in one piece, as the body of the loop is a closure that escapes
+		hits    []H
+		nearest int
+		run     run       // of the last hit
+		row     rankedRow // of the last hit
+		more    bool
+		err     error
+	}
+	got.hits = make([]H, 0, s.room(k))
+	got.more = find == k && s.size() > k
 	for h, err := range s.Hits(ctx, find) {
 		if err != nil {
-			return nil, Answer{}, err
-		}
-		if len(hits) == k {
-			more = true
+			got.err = err
 			break
 		}
-		if len(hits) == 0 || h.Distance < a.Nearest { // some orders do not put the nearest first
-			a.Nearest = h.Distance
+		if len(got.hits) == k {
+			got.more = true
+			break
 		}
-		hits = append(hits, H(h))
-		last, row = s.lastRun, s.lastRow
-	}
-	if more && s.window() == 0 {
-		var err error
-		if a.Next, err = s.cursor(ctx, last, row); err != nil {
-			return nil, Answer{}, err
+		if len(got.hits) == 0 || h.Distance < got.nearest { // some orders do not put the nearest first
+			got.nearest = h.Distance
 		}
+		got.hits = append(got.hits, H(h))
+		got.run, got.row = s.lastRun, s.lastRow
 	}
-	a.Hits = len(hits)
+	a := Answer{Total: s.Total, Hits: len(got.hits), Nearest: got.nearest, Space: s.Cv.Space.ID, Revision: s.Cv.Space.Revision}
+	if got.err == nil && got.more && s.window() == 0 {
+		a.Next, got.err = s.cursor(ctx, got.run, got.row)
+	}
+	if got.err != nil {
+		return nil, Answer{}, got.err
+	}
 	s.Explain.resolved(start)
-	return hits, a, nil
+	return got.hits, a, nil
 }
 
 // room returns a capacity for the slice of the first k hits: no more than there can be,
