@@ -132,7 +132,7 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any)
 		tx.Empty = n == 0
 		return err
 	})
-	c.db.counters.wrote(&call, n, err)
+	c.db.state.Wrote(&call, n, err)
 	if err != nil {
 		return 0, err
 	}

@@ -35,7 +35,7 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 				}
 				asked[j] = q.inside()
 			}
-			at, err := search.Group(ctx, &c.db.search, v, cv, asked, func(j int, s *search.Searcher) error {
+			at, err := search.Group(ctx, c.db.search, v, cv, asked, func(j int, s *search.Searcher) error {
 				found, a, err := resultOf(ctx, s, asked[j].K)
 				if err != nil {
 					return err
@@ -56,7 +56,7 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 			hits += len(r.Hits)
 		}
 	}
-	c.db.counters.searchedAll(&call, len(queries), hits, err)
+	c.db.search.SearchedAll(&call, len(queries), hits, err)
 	if err != nil {
 		return nil, err
 	}

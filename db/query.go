@@ -215,7 +215,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 		res, hits, plan = found, len(found.Hits), s.How().Plan
 		return nil
 	})
-	c.db.counters.searched(&call, event.OpSearch, plan, hits, err)
+	c.db.search.Searched(&call, event.OpSearch, plan, hits, err)
 	return res, err
 }
 
@@ -246,7 +246,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 		r = &Runs{s: s, pin: c.db.state.Pin(v)}
 		return nil
 	})
-	c.db.counters.searched(&call, event.OpSearchRadius, plan, total, err)
+	c.db.search.Searched(&call, event.OpSearchRadius, plan, total, err)
 	return r, err
 }
 
@@ -269,7 +269,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 		plan = s.How().Plan
 		return err
 	})
-	c.db.counters.searched(&call, event.OpCountRadius, plan, n, err)
+	c.db.search.Searched(&call, event.OpCountRadius, plan, n, err)
 	return n, err
 }
 
@@ -299,7 +299,7 @@ func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.Coll
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	return search.New(ctx, &c.db.search, v, cv, q.inside())
+	return search.New(ctx, c.db.search, v, cv, q.inside())
 }
 
 // resultOf returns the first k hits, and the answer as the searcher tells it.

@@ -21,4 +21,13 @@ type (
 	Reindexing    = report.Reindexing
 	Retrieval     = report.Retrieval
 	Explain       = report.Explain
+	Recovery      = report.Recovery
+	Loss          = report.Loss
+	Activity      = report.Activity
+	SearchStats   = report.SearchStats
+	CacheStats    = report.CacheStats
+	StoreStats    = report.StoreStats
+	LastBackup    = report.LastBackup
+	SpaceInfo     = report.SpaceInfo
+	SpaceState    = report.SpaceState
 )

@@ -121,7 +121,7 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 	return yielding(func(yield func(Hit) error) (err error) {
 		hits := 0
 		ctx, call := c.db.state.Signals.Call(ctx, event.OpNeighbors, c.name)
-		defer func() { c.db.counters.iterated(&call, hits, unlessStopped(err)) }() // if whoever reads panics, too
+		defer func() { c.db.search.Iterated(&call, hits, unlessStopped(err)) }() // if whoever reads panics, too
 		return c.read(func(v *state.View, cv *state.CollectionView) error {
 			s, err := c.searcher(ctx, v, cv, &q)
 			if err != nil {

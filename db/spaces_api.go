@@ -9,11 +9,39 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // ActiveSpace is the space that searches use; of a handle that InSpace has returned, it is
 // the space of the handle.
 const ActiveSpace Space = 0
+
+// States of spaces.
+const (
+	SpaceBuilding = report.SpaceBuilding // not all items have their codes in it yet
+	SpaceStandby  = report.SpaceStandby  // complete: it can be searched by number, and activated
+	SpaceActive   = report.SpaceActive   // searches use it
+)
+
+// Spaces tells of all code spaces of the collection, by ascending number, and of the
+// revisions of each that are kept. Collections of snapshots tell of those that there
+// were. It reads descriptors of a few KB, not models; the error is one of reading, or
+// of the context.
+func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
+	return look(c, func(v *state.View, cv *state.CollectionView) (all []SpaceInfo, err error) {
+		for i := range cv.Spaces {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			info, err := cv.SpaceInfo(v.Snap, &cv.Spaces[i])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, *info)
+		}
+		return all, nil
+	})
+}
 
 // InSpace returns a handle on the same collection that shows it by the codes of one
 // code space, whichever is active: searches, codes of items, evaluations, encodings and

@@ -138,6 +138,14 @@ func (d *DB) Stats() (*Stats, error) {
 	return s, nil
 }
 
+// activity returns what has been counted.
+func (d *DB) activity() Activity {
+	a := d.state.Activity()
+	a.Since, a.LostCommits, a.LastBackup = d.since, d.lost.Load(), d.copier.LastBackup()
+	d.search.Activity(&a)
+	return a
+}
+
 // Stats returns figures about the collection, for as much as DB.Stats.
 func (c *Collection) Stats() (*CollectionStats, error) {
 	return look(c, func(_ *state.View, cv *state.CollectionView) (*CollectionStats, error) {

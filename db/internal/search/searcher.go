@@ -57,6 +57,12 @@ const (
 type Tools struct {
 	Keys  *keyCache        // keys of items, by row
 	Costs *mih.StoredCosts // times of reading codes from the store; searches learn and use them
+	figures
+}
+
+// NewTools returns what the searches of a database share. keyBytes bounds the memory for keys.
+func NewTools(keyBytes int64) *Tools {
+	return &Tools{Keys: newKeyCache(keyBytes), Costs: new(mih.StoredCosts)}
 }
 
 // A Searcher answers one query from one view of a collection. It is for one goroutine,
