@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -240,64 +239,4 @@ func (d *DB) items() (n int64) {
 func (d *DB) changed(ctx context.Context, name event.Name, e event.Event) {
 	e.Name = name
 	d.state.Signals.Tell(ctx, e)
-}
-
-// CreateCollection creates a collection, durably. A name that is in use gives
-// ErrExists, a schema that cannot be ErrInvalid.
-func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
-	d = d.orNone()
-	if err := record.CheckName("collection", name); err != nil {
-		return nil, err
-	}
-	if schema.IndexOnly {
-		return nil, fault.Invalid("an index-only collection is made by Checkpoint, from one with vectors")
-	}
-	desc := schema.descriptor(name)
-	if err := desc.Check(); err != nil {
-		return nil, err
-	}
-	if err := d.writable(); err != nil {
-		return nil, err
-	}
-	if err := d.state.Guard.Enter(); err != nil {
-		return nil, err
-	}
-	defer d.state.Guard.Leave()
-	err := d.state.Committer.Do(ctx, 0, func(tx *state.Tx) error { return tx.CreateCollection(desc) })
-	if err != nil {
-		return nil, err
-	}
-	d.changed(ctx, event.CollectionCreated, event.Event{Collection: name})
-	return &Collection{db: d, id: desc.ID, name: name}, nil
-}
-
-// Collection returns the collection of that name, or ErrNotFound.
-func (d *DB) Collection(name string) (*Collection, error) {
-	d = d.orNone()
-	v, done, err := d.state.Acquire()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	id, ok := v.IDs.Get(name)
-	if !ok {
-		return nil, fault.NotFound("collection %q", record.Shortened(name))
-	}
-	return &Collection{db: d, id: id, name: name}, nil
-}
-
-// Collections returns the names of the collections, sorted.
-func (d *DB) Collections() ([]string, error) {
-	d = d.orNone()
-	v, done, err := d.state.Acquire()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	names := make([]string, 0, v.Collections.Len())
-	for cv := range v.Collections.Values() {
-		names = append(names, cv.Name)
-	}
-	slices.Sort(names)
-	return names, nil
 }
