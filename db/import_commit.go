@@ -6,8 +6,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
-	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // Commit stores the items that have been put, in one commit, as Batch.Commit does where
@@ -65,51 +63,7 @@ func (im *Import) commit(ctx context.Context) error {
 			return err
 		}
 	}
-	return im.oneByOne(ctx)
-}
-
-// partBytes is about the size of one of several commits.
-const partBytes = 64 << 20
-
-// oneByOne stores the items by an ordinary batch, or by several of them. The last is promised.
-func (im *Import) oneByOne(ctx context.Context) error {
-	most := im.oneCommit
-	inParts := im.Bytes() > most
-	if inParts {
-		if !im.opt.InParts {
-			return fault.Invalid("%d bytes of items of which some replace others, or have the same key: at most %d bytes of such can be stored in one commit: split them, or import only new items",
-				im.Bytes(), most)
-		}
-		most = min(most, partBytes)
-	}
-	b := im.c.db.NewBatch()
-	b.single = true
-	if names := im.items.Labels.All(); len(names) > 0 {
-		if err := b.RegisterLabels(im.c, names); err != nil {
-			return err
-		}
-	}
-	k := im.items
-	err := k.Each(ctx, bulk.RecordPart|bulk.VectorPart, 0, k.Len(), func(i int, it *record.Item) error {
-		if inParts && int64(b.bytes) >= most {
-			if err := b.Commit(ctx); err != nil {
-				return err
-			}
-			b = im.c.db.NewBatch()
-			b.single = true
-			if im.opt.Progress != nil {
-				im.opt.Progress("storing", int64(i), int64(k.Len()))
-			}
-		}
-		own := it.Clone()
-		k.SetKeyAndCode(i, own)
-		b.changes = append(b.changes, &state.Change{Collection: im.c.id, Kind: state.PutItem, Item: own})
-		b.bytes += own.Bytes()
-		return nil
+	return im.items.CommitOneByOne(ctx, bulk.OneByOne{
+		Bytes: im.Bytes(), Most: im.oneCommit, InParts: im.opt.InParts, Promise: im.spool.Promise, Progress: im.opt.Progress,
 	})
-	if err != nil {
-		return err
-	}
-	b.staged = im.spool
-	return b.Commit(ctx)
 }
