@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -47,8 +48,7 @@ type DB struct {
 	// Each of these has a lock of its own, or atomics.
 	lost    atomic.Uint64    // commits, in Losses of Recovery
 	search  *search.Tools    // what searches share: keys that were read, measured costs, figures
-	imports openImports      // staged imports that go on
-	staged  stagedFigures    // of all staged imports, for Stats
+	imports *spool.Imports   // staged imports
 	disk    store.DiskFigure // bytes of the folder, for Stats
 }
 
@@ -97,6 +97,7 @@ func open(dir string, opts settings) (*DB, error) {
 	}
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
 	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
+	d.imports = spool.NewImports(d.state, fsys)
 	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
 	if err := d.open(exists); err != nil {
 		opts.disk.Cache.Unref()
@@ -164,7 +165,7 @@ func (d *DB) start(kv *pebble.DB) error {
 		d.lost.Add(l.Commits())
 	}
 	if !d.opts.ReadOnly {
-		if err := d.importFolder().Tidy(d.identity.Sequence, d.importLeft); err != nil {
+		if err := d.imports.Tidy(d.identity.Sequence); err != nil {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
@@ -200,7 +201,7 @@ func (d *DB) Close() error {
 		return err
 	}
 	d.background.Wait()
-	importing := d.closeImports()
+	importing := d.imports.CloseAll()
 	if !d.opts.ReadOnly {
 		d.learning.Checkpoint()
 	}
