@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -65,28 +64,7 @@ func Open(dir string, options *Options) (*DB, error) { return open(dir, options.
 // open makes the folder if it has to, locks it, and starts the database. After an error the
 // folder is not locked.
 func open(dir string, opts settings) (*DB, error) {
-	fsys := opts.FS
-	exists, creatable, err := store.Inspect(fsys, dir)
-	switch {
-	case err != nil:
-		return nil, err
-	case exists:
-	case !creatable:
-		return nil, store.Foreign(fsys, dir)
-	case opts.MustExist || opts.ReadOnly:
-		return nil, store.NoneYet(fsys, dir)
-	default:
-		if err := store.Outside(fsys, dir); err != nil {
-			return nil, err
-		}
-		if err := store.MakeDir(fsys, dir); err != nil {
-			return nil, fmt.Errorf("fddhdb: create %s: %w", dir, err)
-		}
-	}
-	if dir, err = store.Canonical(fsys, dir); err != nil {
-		return nil, err
-	}
-	lock, err := store.Lock(fsys, dir, opts.ReadOnly)
+	dir, lock, exists, err := store.Claim(opts.FS, dir, opts.MustExist, opts.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +75,7 @@ func open(dir string, opts settings) (*DB, error) {
 	}
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
 	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
-	d.imports = spool.NewImports(d.state, fsys)
+	d.imports = spool.NewImports(d.state, opts.FS)
 	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
 	if err := d.open(exists); err != nil {
 		opts.disk.Cache.Unref()
@@ -115,28 +93,8 @@ func open(dir string, opts settings) (*DB, error) {
 // open makes the store if there is none, tidies the folder, opens the store and starts what
 // runs. The folder is locked.
 func (d *DB) open(exists bool) error {
-	if !exists {
-		// Look again, as another process may have had the lock until now.
-		exists, creatable, err := store.Inspect(d.opts.FS, d.dir)
-		switch {
-		case err != nil:
-			return err
-		case exists:
-		case !creatable:
-			return store.Foreign(d.opts.FS, d.dir)
-		default:
-			if err := store.Create(d.opts.FS, d.dir, d.state.Engine.Make, d.state.Engine.Check); err != nil {
-				return fault.Annotate(err, "create %s", d.dir)
-			}
-		}
-	}
-	if !d.opts.ReadOnly {
-		if err := store.FinishRepair(d.opts.FS, d.dir); err != nil {
-			return fault.Annotate(err, "open %s", d.dir)
-		}
-		if err := store.RemoveLeftovers(d.opts.FS, d.dir); err != nil {
-			return fault.Annotate(err, "open %s", d.dir)
-		}
+	if err := d.state.Engine.Ready(exists, d.opts.ReadOnly); err != nil {
+		return err
 	}
 	kv, err := store.OpenDatabase(d.dir, &d.opts.disk, d.state.Engine.Log, d.opts.ReadOnly)
 	if err != nil {
