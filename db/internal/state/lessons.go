@@ -50,12 +50,12 @@ func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error)
 		at := spaceRow{s.ID, sp.ID, row}
 		d, known := tx.taught[at]
 		if !known && sp.Learned != nil {
-			l, found, err := record.ReadLesson(tx.Committer.Store, s.ID, sp.ID, sp.Bits, row)
+			l, found, err := record.ReadLesson(tx.Committer.kv, s.ID, sp.ID, sp.Bits, row)
 			if err != nil {
 				return 0, err
 			}
 			if found {
-				if d, err = record.Departure(tx.Committer.Store, s.Descriptor, sp.Positions, row, l); err != nil {
+				if d, err = record.Departure(tx.Committer.kv, s.Descriptor, sp.Positions, row, l); err != nil {
 					return 0, err
 				}
 			}

@@ -103,7 +103,7 @@ type rowState struct {
 // newTx returns a transaction that writes nothing yet. Its batch is to be closed.
 func newTx(c *Committer) *Tx {
 	return &Tx{
-		Committer: c, Batch: c.Store.NewBatch(),
+		Committer: c, Batch: c.kv.NewBatch(),
 		blocks: map[string]*blockEdit{}, Layers: map[string]codec.Layer{},
 		slices: map[fieldContainer]*FieldSlices{},
 		terms:  map[itemRow]record.Terms{}, taught: map[spaceRow]*codec.Departure{},
@@ -139,7 +139,7 @@ func (tx *Tx) row(s *CollectionState, key string) (rowState, error) {
 	if st, ok := tx.rows[k]; ok {
 		return st, nil
 	}
-	row, found, err := record.RowOf(tx.Committer.Store, s.ID, key)
+	row, found, err := record.RowOf(tx.Committer.kv, s.ID, key)
 	if err != nil {
 		return rowState{}, err
 	}

@@ -343,7 +343,7 @@ func (tx *Tx) labelIDs(s *CollectionState, labels []string) ([]uint32, error) {
 
 // stored reads back an item that an earlier commit has written, without its key.
 func (tx *Tx) stored(s *CollectionState, row uint32) (*record.Item, error) {
-	rec, err := record.ReadItem(tx.Committer.Store, s.ID, row)
+	rec, err := record.ReadItem(tx.Committer.kv, s.ID, row)
 	if err != nil {
 		return nil, err
 	}
@@ -362,7 +362,7 @@ func (tx *Tx) stored(s *CollectionState, row uint32) (*record.Item, error) {
 		if it.Vectors == nil {
 			it.Vectors = make([]model.Vector, len(s.Modalities))
 		}
-		x, found, err := record.ReadVector(tx.Committer.Store, s.ID, row, t, m)
+		x, found, err := record.ReadVector(tx.Committer.kv, s.ID, row, t, m)
 		if err == nil && !found {
 			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}
