@@ -54,14 +54,14 @@ func FuzzKey(f *testing.F) {
 		case KindOutbox:
 			again = OutboxKey(collection(), second(), OutboxNumber(key))
 		case KindRowCodes, KindCodes, KindProjection:
-			space, view := SpaceKeyParts(key)
+			space, view := spaceKeyParts(key)
 			again = SpaceBlockKey(kind, collection(), space, view, LastNumber(key))
 		case KindCodeRows:
-			space, view := SpaceKeyParts(key)
+			space, view := spaceKeyParts(key)
 			code, container := CodeRowsKeyParts(key)
 			again = CodeRowsKey(collection(), space, view, code, container)
 		case KindSubstring:
-			space, view := SpaceKeyParts(key)
+			space, view := spaceKeyParts(key)
 			table, substring := SubstringKeyParts(key)
 			again = SubstringKey(collection(), space, view, table, substring)
 		case KindRows:

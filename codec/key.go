@@ -293,12 +293,6 @@ func FeatureKeyParts(key []byte) (row uint32, modality uint16) {
 	return binary.BigEndian.Uint32(key[5:]), binary.BigEndian.Uint16(key[9:])
 }
 
-// SpaceKeyParts returns space and view of a key of the kinds 30 to 40, which has
-// passed CheckKey.
-func SpaceKeyParts(key []byte) (space uint32, view byte) {
-	return binary.BigEndian.Uint32(key[5:]), key[9]
-}
-
 // SubstringKeyParts returns table and substring of a key of KindSubstring that has
 // passed CheckKey.
 func SubstringKeyParts(key []byte) (table uint16, substring uint32) {
