@@ -79,8 +79,8 @@ func TestKeyPartsAndOrder(t *testing.T) {
 		SpaceBlockKey(KindCodes, 1, 70000, 3, 4),
 		CodeRowsKey(1, 70000, 3, 4, 5), SubstringKey(1, 70000, 3, 4, 5),
 	} {
-		if space, view := spaceKeyParts(k); space != 70000 || view != 3 {
-			t.Errorf("%x: space %d, view %d", k, space, view)
+		if space, target := spaceKeyParts(k); space != 70000 || target != 3 {
+			t.Errorf("%x: space %d, target %d", k, space, target)
 		}
 	}
 	if n := LastNumber(SpaceBlockKey(KindCodes, 1, 2, 0, 70000)); n != 70000 {

@@ -131,6 +131,6 @@ func (c *collectionMender) mendGiven() error {
 	}
 	c.counters.ActiveSpace, c.counters.PreviousSpace = 1, 0
 	c.counters.NextSpace = max(c.counters.NextSpace, 2)
-	c.counters.Spaces = []codec.SpaceCounters{{ID: 1, Revision: 1, Sets: []codec.CodeCounters{{View: record.SharedTarget}}}}
+	c.counters.Spaces = []codec.SpaceCounters{{ID: 1, Revision: 1, Sets: []codec.CodeCounters{{Target: record.SharedTarget}}}}
 	return c.writeSpace(d, nil)
 }

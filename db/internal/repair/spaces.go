@@ -185,7 +185,7 @@ func (c *collectionMender) mendSpace(n codec.SpaceCounters) (_ codec.SpaceCounte
 	}
 	s.n.Building, s.n.Activate, s.n.Built, s.n.Coded, s.n.Sets = true, false, 0, 0, nil
 	for _, target := range s.space.Targets {
-		s.n.Sets = append(s.n.Sets, codec.CodeCounters{View: target})
+		s.n.Sets = append(s.n.Sets, codec.CodeCounters{Target: target})
 	}
 	return s.n, true, nil
 }

@@ -54,7 +54,7 @@ func (s *CodeSet) counters() codec.CodeCounters {
 func CountersOf(k record.CodeKeys, w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
 	return codec.CodeCounters{
-		View: k.Target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
+		Target: k.Target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
 	}
 }
 
