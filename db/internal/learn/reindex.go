@@ -125,7 +125,7 @@ func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.Collect
 	sp := cv.Space
 	f := &Foundation{activate: activate, pending: cv.Pending.Clone(), relearn: cv.Recode}
 	var err error
-	if f.space, err = spaces.New(spaces.Stored{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions); err != nil {
+	if f.space, err = spaces.New(spaces.SpaceDescriptor{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions); err != nil {
 		return nil, err
 	}
 	if f.model, err = sp.Learned.MarshalBinary(); err != nil {
@@ -142,7 +142,7 @@ func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.Collect
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
 		}
-		f.taught(row, l.Codes)
+		f.addLesson(row, l.Codes)
 		return ctx.Err()
 	})
 	return f, err

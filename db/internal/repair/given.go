@@ -122,9 +122,9 @@ func (c *collectionMender) loseGiven(row uint32) error {
 
 // mendGiven writes the one space that a codes-only collection has, as active and without codes.
 func (c *collectionMender) mendGiven() error {
-	d := spaces.Stored{ID: 1, Bits: c.Bits, Created: spaces.Now()}
+	d := spaces.SpaceDescriptor{ID: 1, Bits: c.Bits, Created: spaces.Now()}
 	if sp, err := spaces.Read(c.store, c.Descriptor, 1, 1); err == nil {
-		d = sp.Stored
+		d = sp.SpaceDescriptor
 	}
 	if err := c.dropSpaces(nil); err != nil {
 		return err

@@ -118,7 +118,7 @@ func (s *spaceMender) makeStatistics() error {
 		return err
 	}
 	s.n.Checkpoint = s.n.Revision
-	d := s.first.Stored
+	d := s.first.SpaceDescriptor
 	d.Statistics = record.ChunksOf(b)
 	return s.writeSpace(d, s.report)
 }

@@ -94,7 +94,7 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 func (d *Database) loadFew(r pebble.Reader, s *CollectionState, cv *CollectionView) (err error) {
 	for i, sp := range s.Spaces {
 		for j, set := range sp.Sets {
-			if set.stored.NextCode > LoadAtOnce {
+			if set.opening.NextCode > LoadAtOnce {
 				continue
 			}
 			set.Table, err = loadTable(context.Background(), r, cv, &cv.Spaces[i].Sets[j], d.tableBytes < 0)

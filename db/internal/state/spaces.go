@@ -196,7 +196,7 @@ func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*S
 		if n.Sets[i].Target != set.Target {
 			return nil, fault.Corrupt(fmt.Errorf("of target %d in space %d, not %d", n.Sets[i].Target, n.ID, set.Target), "counters of collection %q", d.Name)
 		}
-		set.Table, set.stored, set.loading, set.FreshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
+		set.Table, set.opening, set.loading, set.FreshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
 	}
 	if s.Revisions, err = spaces.ReadRevisions(r, d.ID, sp.ID); err != nil {
 		return nil, err

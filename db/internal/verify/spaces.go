@@ -114,14 +114,14 @@ func (s *spaceVerifier) readSpace() bool {
 	// Codes can be looked at if the descriptor says how long they are, and of which targets.
 	// spaces.Read does more than that, so the descriptor is read once more.
 	b, err := record.Get(s.snap, key)
-	var d spaces.Stored
+	var d spaces.SpaceDescriptor
 	if err == nil {
 		err = json.Unmarshal(b, &d)
 	}
 	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id || s.CodesOnly() && d.Bits != s.Descriptor.Bits {
 		return false
 	}
-	s.Space = &spaces.Space{Stored: d, Revision: revision, Targets: []byte{record.SharedTarget}}
+	s.Space = &spaces.Space{SpaceDescriptor: d, Revision: revision, Targets: []byte{record.SharedTarget}}
 	if len(d.TargetNumbers) > 0 {
 		s.Targets = nil
 		for _, target := range d.TargetNumbers {
