@@ -252,7 +252,7 @@ func (b *Batch) commitPromised(ctx context.Context) error {
 			err = tx.Committer.Admit(store.WrittenTwice*int64(size), false)
 		}
 		if err == nil {
-			err = b.Promise(tx.Committer.Sequence + 1)
+			err = b.Promise(tx.Committer.Sequence() + 1)
 		}
 		if err != nil {
 			return err

@@ -214,7 +214,7 @@ func (tx *Tx) finish() error {
 			}
 		}
 	}
-	return tx.Batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, tx.Committer.Sequence+1), nil)
+	return tx.Batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, tx.Committer.sequence+1), nil)
 }
 
 // maxEdits is how many edits of one block may wait to be merged. A read merges all that the
@@ -234,7 +234,7 @@ func (tx *Tx) finishBlock(key []byte, edit *blockEdit) error {
 		return tx.Batch.Merge(key, edit.Append(nil, false), nil)
 	}
 	delete(edits, string(key))
-	base, err := record.Get(tx.Committer.Store, key)
+	base, err := record.Get(tx.Committer.kv, key)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (tx *Tx) fetchTerms(s *CollectionState, row uint32) (bytes int, err error) 
 	if known {
 		return old.Bytes(), nil
 	}
-	rec, err := record.ReadItem(tx.Committer.Store, s.ID, row)
+	rec, err := record.ReadItem(tx.Committer.kv, s.ID, row)
 	if err == nil {
 		if old, err = s.Descriptor.Terms(rec.Labels, rec.Fields); err != nil {
 			err = fault.Corrupt(err, "item in row %d", row)
@@ -68,7 +68,7 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 	var out record.Terms
 	container := uint16(row >> 16)
 	for id := range s.Labels.All() {
-		rows, err := record.ReadRows(tx.Committer.Store, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
+		rows, err := record.ReadRows(tx.Committer.kv, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
 		if err != nil {
 			return out, err
 		}
@@ -81,7 +81,7 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 			continue
 		}
 		number, any := record.Number{Field: uint16(i)}, false
-		err := record.ForEach(tx.Committer.Store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
+		err := record.ForEach(tx.Committer.kv, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
 			l, err := codec.DecodeLayer(b)
 			if err != nil {
 				return fault.Corrupt(err, "rows %x", key)
@@ -233,7 +233,7 @@ func (tx *Tx) finishLayer(key []byte, l codec.Layer) error {
 // wholeLayer returns the sum of the set that is in the store under key and a layer, as it is
 // stored whole.
 func (tx *Tx) wholeLayer(key, layer []byte) ([]byte, error) {
-	base, err := record.Get(tx.Committer.Store, key)
+	base, err := record.Get(tx.Committer.kv, key)
 	if err != nil {
 		return nil, err
 	}

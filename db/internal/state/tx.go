@@ -71,9 +71,9 @@ type Tx struct {
 	items map[itemRow]*record.Item // what they are, where all of it has been read or written
 	terms map[itemRow]record.Terms // what the store says of them; items come first
 
-	// taught is what rows have taught that the transaction changes: a departure with the
-	// features that were stored before it; nil: nothing, or nothing any more.
-	taught map[spaceRow]*codec.Departure
+	// departures is what rows have taught that the transaction changes, with the features that
+	// were stored before it; nil: nothing, or nothing any more.
+	departures map[spaceRow]*codec.Departure
 }
 
 // blockEdit is the edit of one block in a transaction.
@@ -103,10 +103,10 @@ type rowState struct {
 // newTx returns a transaction that writes nothing yet. Its batch is to be closed.
 func newTx(c *Committer) *Tx {
 	return &Tx{
-		Committer: c, Batch: c.Store.NewBatch(),
+		Committer: c, Batch: c.kv.NewBatch(),
 		blocks: map[string]*blockEdit{}, Layers: map[string]codec.Layer{},
 		slices: map[fieldContainer]*FieldSlices{},
-		terms:  map[itemRow]record.Terms{}, taught: map[spaceRow]*codec.Departure{},
+		terms:  map[itemRow]record.Terms{}, departures: map[spaceRow]*codec.Departure{},
 		rows: map[itemKey]rowState{}, items: map[itemRow]*record.Item{},
 	}
 }
@@ -139,7 +139,7 @@ func (tx *Tx) row(s *CollectionState, key string) (rowState, error) {
 	if st, ok := tx.rows[k]; ok {
 		return st, nil
 	}
-	row, found, err := record.RowOf(tx.Committer.Store, s.ID, key)
+	row, found, err := record.RowOf(tx.Committer.kv, s.ID, key)
 	if err != nil {
 		return rowState{}, err
 	}
@@ -157,7 +157,7 @@ func (tx *Tx) fetch(s *CollectionState, row uint32, whole bool) (bytes int, err 
 	at := itemRow{s.ID, row}
 	it := tx.items[at]
 	if it == nil {
-		if it, err = tx.stored(s, row); err != nil {
+		if it, err = tx.readItem(s, row); err != nil {
 			return 0, err
 		}
 		if _, err := s.Descriptor.Terms(nil, it.Fields); err != nil {

@@ -207,7 +207,7 @@ func (tx *Tx) delete(s *CollectionState, ch *Change) error {
 	tx.setRow(s, &s.Live, codec.SetLive, 0, row, false)
 	tx.keysBlock(s, row).Clear(byte(row))
 	for _, sp := range s.Spaces {
-		if tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {
+		if tx.departures[spaceRow{s.ID, sp.ID, row}] != nil {
 			sp.Written++
 		}
 		if err := tx.Unlearn(sp, row); err != nil {
@@ -300,7 +300,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		// now waits for the next update.
 		if ch.teaches() || sp.Recode.B.Contains(row) {
 			learns := sp.LearnsFrom(it)
-			if learns || tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {
+			if learns || tx.departures[spaceRow{s.ID, sp.ID, row}] != nil {
 				sp.Written++
 			}
 			if err := tx.Unlearn(sp, row); err != nil {
@@ -341,9 +341,9 @@ func (tx *Tx) labelIDs(s *CollectionState, labels []string) ([]uint32, error) {
 	return ids, nil
 }
 
-// stored reads back an item that an earlier commit has written, without its key.
-func (tx *Tx) stored(s *CollectionState, row uint32) (*record.Item, error) {
-	rec, err := record.ReadItem(tx.Committer.Store, s.ID, row)
+// readItem reads back an item that an earlier commit has written, without its key.
+func (tx *Tx) readItem(s *CollectionState, row uint32) (*record.Item, error) {
+	rec, err := record.ReadItem(tx.Committer.kv, s.ID, row)
 	if err != nil {
 		return nil, err
 	}
@@ -362,7 +362,7 @@ func (tx *Tx) stored(s *CollectionState, row uint32) (*record.Item, error) {
 		if it.Vectors == nil {
 			it.Vectors = make([]model.Vector, len(s.Modalities))
 		}
-		x, found, err := record.ReadVector(tx.Committer.Store, s.ID, row, t, m)
+		x, found, err := record.ReadVector(tx.Committer.kv, s.ID, row, t, m)
 		if err == nil && !found {
 			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}

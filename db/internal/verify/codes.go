@@ -64,7 +64,7 @@ type storedCode struct {
 func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
 	c := &codeVerifier{spaceVerifier: s, CodeKeys: s.Space.Keys(s.ID(), s.Targets[target]), bytes: map[uint32][]byte{}}
 	for _, n := range s.n.Sets {
-		if n.View == c.Target {
+		if n.Target == c.Target {
 			c.n = n
 		}
 	}

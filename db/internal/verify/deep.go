@@ -84,7 +84,7 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 				continue
 			}
 			if revision != 0 && x.revision != revision {
-				s.bad(fmt.Sprintf("code of row %d", row), set.Block(codec.KindRowCodes, row), "of revision %d, in another view of revision %d", x.revision, revision)
+				s.bad(fmt.Sprintf("code of row %d", row), set.Block(codec.KindRowCodes, row), "of revision %d, for another target of revision %d", x.revision, revision)
 			}
 			revision = x.revision
 		}

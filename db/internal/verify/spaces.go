@@ -78,7 +78,7 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 		sets = append(sets, s.checkCodes(i))
 	}
 	if uint64(s.coded.GetCardinality()) != n.Coded && !s.lostAny(s.prefix(codec.KindRowCodes)) {
-		s.badCounter("%d items have a code in any view, it says %d", s.coded.GetCardinality(), n.Coded)
+		s.badCounter("%d items have a code for any target, it says %d", s.coded.GetCardinality(), n.Coded)
 	}
 	s.checkProjections()
 	if c.opt.Deep && s.readable && s.Learned != nil && c.err == nil {
@@ -118,17 +118,17 @@ func (s *spaceVerifier) readSpace() bool {
 	// Codes can be verified if the descriptor has their length and their targets.
 	// spaces.Read does more than that, so the descriptor is read once more.
 	b, err := record.Get(s.snap, key)
-	var d spaces.Stored
+	var d spaces.SpaceDescriptor
 	if err == nil {
 		err = json.Unmarshal(b, &d)
 	}
 	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id || s.CodesOnly() && d.Bits != s.Descriptor.Bits {
 		return false
 	}
-	s.Space = &spaces.Space{Stored: d, Revision: revision, Targets: []byte{record.SharedTarget}}
-	if len(d.Views) > 0 {
+	s.Space = &spaces.Space{SpaceDescriptor: d, Revision: revision, Targets: []byte{record.SharedTarget}}
+	if len(d.TargetNumbers) > 0 {
 		s.Targets = nil
-		for _, target := range d.Views {
+		for _, target := range d.TargetNumbers {
 			if target < 1 || target > len(s.Modalities) || target > record.MaxTargetModality+1 {
 				return false
 			}
@@ -196,10 +196,10 @@ func (s *spaceVerifier) checkCounters() {
 	}
 	var targets []byte
 	for _, set := range s.n.Sets {
-		targets = append(targets, set.View)
+		targets = append(targets, set.Target)
 	}
 	if !bytes.Equal(targets, s.Targets) {
-		s.badCounter("they are of views %d, the space has %d", targets, s.Targets)
+		s.badCounter("they are of targets %d, the space has %d", targets, s.Targets)
 	}
 }
 
