@@ -227,7 +227,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 	n := b.Len()
 	err := b.commit(ctx)
 	b.stored = err == nil
-	b.db.counters.wrote(&call, n, err)
+	b.db.state.Wrote(&call, n, err)
 	return err
 }
 

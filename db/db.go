@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -20,7 +21,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
-	"github.com/fddhdb/fddhdb/mih"
 )
 
 // A DB is an open database. All methods are safe for concurrent use and return
@@ -30,7 +30,8 @@ type DB struct {
 	dir      string          // canonical path of the folder
 	opts     settings        // of Open, with defaults
 	lock     io.Closer       // of the folder; Close gives it back
-	opened   uint64          // commit sequence when it was opened
+	since    time.Time       // when it was opened
+	opened   uint64          // commit sequence then
 	identity record.Identity // format, UUID and sequence, as the store had them then
 	recovery Recovery        // what Open found; the losses since then are in keeper
 	stop     context.CancelFunc
@@ -45,11 +46,11 @@ type DB struct {
 	background sync.WaitGroup
 
 	// Each of these has a lock of its own, or atomics.
-	counters counters      // calls that have ended, for Activity
-	search   search.Tools  // what searches share: keys that were read, measured costs
-	imports  openImports   // staged imports that go on
-	staged   stagedFigures // of all staged imports, for Stats
-	disk     diskFigure    // bytes of the folder, for Stats
+	lost    atomic.Uint64    // commits, in Losses of Recovery
+	search  *search.Tools    // what searches share: keys that were read, measured costs, figures
+	imports openImports      // staged imports that go on
+	staged  stagedFigures    // of all staged imports, for Stats
+	disk    store.DiskFigure // bytes of the folder, for Stats
 }
 
 // Open opens the database in the folder dir, creating one where there is none
@@ -93,9 +94,8 @@ func open(dir string, opts settings) (*DB, error) {
 	opts.disk.Cache = pebble.NewCache(opts.CacheBytes)
 	opts.disk.Signals.About(dir)
 	d := &DB{
-		dir: dir, opts: opts, lock: lock, search: search.Tools{Keys: search.NewKeyCache(opts.KeyCacheBytes), Costs: new(mih.StoredCosts)},
+		dir: dir, opts: opts, lock: lock, search: search.NewTools(opts.KeyCacheBytes), since: time.Now(),
 	}
-	d.counters.opened = time.Now()
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
 	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
 	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
@@ -106,7 +106,7 @@ func open(dir string, opts settings) (*DB, error) {
 		return nil, err
 	}
 	d.state.Signals.Happened(event.Opened, slog.LevelInfo, event.Event{
-		Items: d.items(), Duration: time.Since(d.counters.opened),
+		Items: d.items(), Duration: time.Since(d.since),
 		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.Format), slog.Bool("read_only", opts.ReadOnly)},
 	})
 	return d, nil
@@ -158,8 +158,11 @@ func (d *DB) start(kv *pebble.DB) error {
 		return err
 	}
 	d.copier = copies.New(d.state, &d.opts.disk, d.identity, d.opts.ReadOnly)
-	if err := d.takeStock(); err != nil {
+	if d.recovery, d.keeper, err = store.TakeStock(d.opts.FS, d.dir, &d.identity, d.opts.ReadOnly, d.state.Signals); err != nil {
 		return err
+	}
+	for _, l := range d.recovery.Losses {
+		d.lost.Add(l.Commits())
 	}
 	if !d.opts.ReadOnly {
 		if err := d.importFolder().Tidy(d.identity.Sequence, d.importLeft); err != nil {

@@ -50,10 +50,10 @@ func StoreConfig(o *Options) *store.Config {
 func Keeper(d *DB) *store.Keeper { return d.keeper }
 
 // SearchTools returns what searches share.
-func SearchTools(d *DB) *search.Tools { return &d.search }
+func SearchTools(d *DB) *search.Tools { return d.search }
 
 // WaitForCodes waits until the codes of all collections are in memory.
-func WaitForCodes(d *DB, ctx context.Context) error { return d.waitForCodes(ctx) }
+func WaitForCodes(d *DB, ctx context.Context) error { return d.state.Loaded(ctx) }
 
 // CheckpointOf makes a checkpoint of the moment of a snapshot.
 func CheckpointOf(ctx context.Context, d *DB, s *Snapshot, dir string, opt CheckpointOptions) error {

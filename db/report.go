@@ -20,4 +20,14 @@ type (
 	Adoption      = report.Adoption
 	Reindexing    = report.Reindexing
 	Retrieval     = report.Retrieval
+	Explain       = report.Explain
+	Recovery      = report.Recovery
+	Loss          = report.Loss
+	Activity      = report.Activity
+	SearchStats   = report.SearchStats
+	CacheStats    = report.CacheStats
+	StoreStats    = report.StoreStats
+	LastBackup    = report.LastBackup
+	SpaceInfo     = report.SpaceInfo
+	SpaceState    = report.SpaceState
 )

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,64 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 )
+
+// ActiveSpace is the space that searches use; of a handle that InSpace has returned, it is
+// the space of the handle.
+const ActiveSpace Space = 0
+
+// States of spaces.
+const (
+	SpaceBuilding = report.SpaceBuilding // not all items have their codes in it yet
+	SpaceStandby  = report.SpaceStandby  // complete: it can be searched by number, and activated
+	SpaceActive   = report.SpaceActive   // searches use it
+)
+
+// Spaces tells of all code spaces of the collection, by ascending number, and of the
+// revisions of each that are kept. Collections of snapshots tell of those that there
+// were. It reads descriptors of a few KB, not models; the error is one of reading, or
+// of the context.
+func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
+	return look(c, func(v *state.View, cv *state.CollectionView) (all []SpaceInfo, err error) {
+		for i := range cv.Spaces {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			info, err := cv.SpaceInfo(v.Snap, &cv.Spaces[i])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, *info)
+		}
+		return all, nil
+	})
+}
+
+// InSpace returns a handle on the same collection that shows it by the codes of one
+// code space, whichever is active: searches, codes of items, evaluations, encodings and
+// statistics are those of this space. ActiveSpace is the active one, whichever that is at
+// each call, as without InSpace. A call that is given a Space other than ActiveSpace looks
+// at that one nevertheless.
+//
+// What is written through the handle goes into all spaces, as always, and Train and
+// Rollback do what they do through any other handle. A space that is being
+// built gives ErrBusy, one that does not exist ErrNotFound; so does the handle itself
+// once the space has been dropped. It costs nothing; any number of goroutines may share
+// it, also in a Snapshot.
+func (c *Collection) InSpace(space Space) (*Collection, error) {
+	c = c.orNone()
+	in := *c
+	in.space = uint32(space)
+	if err := in.read(func(*state.View, *state.CollectionView) error { return nil }); err != nil {
+		return nil, err
+	}
+	return &in, nil
+}
+
+// spaceOr returns the number of the space that is named, or else of that of the handle; 0
+// is the active one.
+func (c *Collection) spaceOr(named Space) uint32 { return cmp.Or(uint32(named), c.space) }
 
 // Activate makes a space that stands by the one that searches use, in one commit; the
 // one before stands by from then on. Activating the active space does nothing;

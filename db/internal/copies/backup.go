@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // BackupOptions say what Backup stores, and how. The zero value backs up the whole database.
@@ -77,6 +78,9 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 	m, err = backup.Create(ctx, to, about, files, backup.CreateOptions{Compress: opt.Compress, Progress: opt.Progress})
 	if err == nil && whole {
 		c.tables.remember(m)
+	}
+	if err == nil {
+		c.last.Store(&report.LastBackup{ID: m.ID, Time: m.Time, Sequence: m.Sequence, BytesTotal: m.BytesTotal, BytesNew: m.BytesNew})
 	}
 	return m, err
 }
