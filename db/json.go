@@ -68,24 +68,46 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	return err
 }
 
+// runForm is the JSON of a Run.
+type runForm struct {
+	Distance int            `json:"distance"`
+	Score    jsonform.Score `json:"score"`
+	Rows     []uint32       `json:"rows,omitempty"`
+}
+
 // MarshalJSON implements json.Marshaler: {"distance", "score", "rows"}, where the score of a
 // query by code is null.
 func (r Run) MarshalJSON() ([]byte, error) {
-	return jsonform.Marshal(struct {
-		Distance int            `json:"distance"`
-		Score    jsonform.Score `json:"score"`
-		Rows     []uint32       `json:"rows,omitempty"`
-	}{r.Distance, jsonform.Score(r.Score), r.Rows})
+	return jsonform.Marshal(runForm{r.Distance, jsonform.Score(r.Score), r.Rows})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *Run) UnmarshalJSON(b []byte) error {
+	f := runForm{Score: jsonform.Score(math.NaN())}
+	err := json.Unmarshal(b, &f)
+	*r = Run{f.Distance, float64(f.Score), f.Rows}
+	return err
+}
+
+// codedForm is the JSON of a Coded.
+type codedForm struct {
+	Row  uint32        `json:"row"`
+	Key  string        `json:"id"`
+	Code jsonform.Code `json:"code"`
 }
 
 // MarshalJSON implements json.Marshaler: {"row", "id", "code"}, the code in hexadecimal
 // digits.
 func (c Coded) MarshalJSON() ([]byte, error) {
-	return jsonform.Marshal(struct {
-		Row  uint32        `json:"row"`
-		Key  string        `json:"id"`
-		Code jsonform.Code `json:"code"`
-	}{c.Row, c.Key, c.Code})
+	return jsonform.Marshal(codedForm{c.Row, c.Key, c.Code})
+}
+
+// UnmarshalJSON implements json.Unmarshaler. The code is a new one.
+func (c *Coded) UnmarshalJSON(b []byte) error {
+	var f codedForm
+	err := json.Unmarshal(b, &f)
+	*c = Coded{f.Row, f.Key, f.Code}
+	return err
 }
 
 // targetCodeForm is the JSON of a TargetCode.
