@@ -249,8 +249,8 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	if err := record.CheckName("collection", name); err != nil {
 		return nil, err
 	}
-	if schema.IndexOnly {
-		return nil, fault.Invalid("an index-only collection is made by Checkpoint, from one with vectors")
+	if err := schema.checkMade(); err != nil {
+		return nil, err
 	}
 	desc := schema.descriptor(name)
 	if err := desc.Check(); err != nil {

@@ -15,6 +15,9 @@ import (
 // and fields, as Alter adds them; else the error is ErrExists and says what differs. It
 // costs nothing where the collection is there.
 func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
+	if err := schema.checkMade(); err != nil {
+		return nil, err
+	}
 	c, err := d.Collection(name)
 	if errors.Is(err, fault.ErrNotFound) {
 		if c, err = d.CreateCollection(ctx, name, schema); errors.Is(err, fault.ErrExists) {
