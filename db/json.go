@@ -169,14 +169,21 @@ func (it Item) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler. Of a field that is a number it makes an int64
 // where it has neither a point nor an exponent, else a float64. A vector or a field that is
-// null is not there. What an item may hold is
+// null is not there. An object with "id" is none of an item: it is refused, as the key of a hit
+// would be lost. Other members that items have not are left out. What an item may hold is
 // checked when it is put.
 func (it *Item) UnmarshalJSON(b []byte) error {
-	var f itemForm[json.RawMessage]
+	var f struct {
+		itemForm[json.RawMessage]
+		ID json.RawMessage `json:"id"`
+	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	if err := d.Decode(&f); err != nil {
 		return err
+	}
+	if f.ID != nil {
+		return fault.Invalid(`an item has no member "id", which hits have: its key is in "key"`)
 	}
 	*it = Item{Key: f.Key, Labels: f.Labels, Payload: f.Payload, Code: f.Code, CodeFrom: f.CodeFrom, Codes: f.Codes, Modalities: f.Modalities}
 	for name, b := range f.Vectors {

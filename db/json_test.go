@@ -3,6 +3,7 @@ package db_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"reflect"
 	"strings"
@@ -195,9 +196,13 @@ func TestItemsAreMovedByJSON(t *testing.T) {
 			t.Errorf("%s: %s", b, d)
 		}
 	}
-	for _, bad := range []string{`{"key":1}`, `{"key":"a","vectors":{"image":"no"}}`, `{"fields":{"n":[1]}}`, `{"code":"xyz"}`, `[]`} {
+	for _, bad := range []string{`{"key":1}`, `{"key":"a","vectors":{"image":"no"}}`, `{"fields":{"n":[1]}}`, `{"code":"xyz"}`, `[]`, `{"id":"a"}`, `{"id":null,"key":"a"}`} {
 		if err := json.Unmarshal([]byte(bad), new(db.Item)); err == nil {
 			t.Errorf("%s is read", bad)
 		}
+	}
+	hit := must1[[]byte](t)(json.Marshal(db.Hit{Key: "a"}))
+	if err := json.Unmarshal(hit, new(db.Item)); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `its key is in "key"`) {
+		t.Errorf("a hit as an item: %v", err)
 	}
 }
