@@ -14,10 +14,10 @@ import (
 // stagedFigures are what Stats says of staged imports, so that it need not look for them
 // each time. The zero value knows nothing. Safe for concurrent use.
 type stagedFigures struct {
-	mu      sync.Mutex
-	known   bool
-	changes uint64 // of imports, before it was looked
-	at      time.Time
+	mu      sync.Mutex // guards the fields below; held while it looks, so that one call does
+	known   bool       // the others say something
+	changes uint64     // of imports, before it was looked
+	at      time.Time  // when it was looked
 	all     []StagedImport
 }
 
