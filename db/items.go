@@ -107,8 +107,8 @@ func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, arg
 // as long as that takes. More than a commit can hold, some millions, or with what they
 // have taught a GiB, is an ErrInvalid: narrow the expression.
 //
-// The empty expression, or one of blanks, is an ErrInvalid, as most likely the caller has lost one. To delete
-// all items, drop the collection and create it again, or say
+// The empty expression, or one of blanks, is an ErrInvalid, as most likely the caller has lost
+// one. To delete all items, drop the collection and create it again, or say
 //
 //	NOT label = ''
 func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any) (int, error) {

@@ -169,8 +169,8 @@ func (it Item) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler. Of a field that is a number it makes an int64
 // where it has neither a point nor an exponent, else a float64. A vector or a field that is
-// null is not there. An object with "id" is none of an item: it is refused, as the key of a hit
-// would be lost. Other members that items have not are left out. What an item may hold is
+// null is not there. An object with "id" is none of an item: it is refused, as the key of a
+// hit would be lost. Other members that items have not are left out. What an item may hold is
 // checked when it is put.
 func (it *Item) UnmarshalJSON(b []byte) error {
 	var f struct {

@@ -154,12 +154,12 @@ func (c *Collection) Stats() (*CollectionStats, error) {
 	})
 }
 
-// DiskBytes estimates how many bytes on disk are the collection's, all its spaces included. The
-// store keeps keys of all collections in the same tables. Of each kind of record it takes
-// the sizes of the tables that hold nothing else, and of the blocks in other tables; where that is
-// little, not more than the records have. So much of it as stands in the log
-// alone, the latest writes, may be missing. The sum over the collections is about what the tables
-// of the store have, see Stats.DiskBytes for all.
+// DiskBytes estimates how many bytes on disk are the collection's, all its spaces included.
+// The store keeps keys of all collections in the same tables. Of each kind of record it takes
+// the sizes of the tables that hold nothing else, and of the blocks in other tables; where
+// that is little, not more than the records have. So much of it as stands in the log alone,
+// the latest writes, may be missing. The sum over the collections is about what the tables of
+// the store have, see Stats.DiskBytes for all.
 //
 // It reads at most some 256 KiB for each kind of record, 5 MB in all: a fraction of a millisecond
 // for a small collection and some milliseconds for any other.

@@ -47,8 +47,8 @@ func (r keyValue) put(t testing.TB, d *db.DB) {
 	}
 }
 
-// departureCounts reports whether the stored statistics have counted the lesson of a departure: of
-// one that they have not, nothing else tells what it was.
+// departureCounts reports whether the stored statistics have counted the lesson of a
+// departure: of one that they have not, nothing else tells what it was.
 func departureCounts(t *testing.T, d *db.DB, r keyValue) bool {
 	t.Helper()
 	in, space := binary.BigEndian.Uint32(r.key[1:]), binary.BigEndian.Uint32(r.key[5:])
