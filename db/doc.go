@@ -106,4 +106,15 @@
 //
 // Open fails if it cannot write the log that a crash has left into tables. It then leaves
 // some waiting goroutines behind, with their memory.
+//
+// # For those who change it
+//
+// This package is the public API alone. A method checks what it is given, calls a package of
+// db/internal, and tells what happened. It may import all of these, and is imported by none of
+// them; what they name of it stands in db/event, db/fault and db/report. The goroutines of an
+// open database are those in docs/DESIGN.md; Open starts them, and Close ends them.
+//
+// TestMethodsOfHandlesThatAreNone and TestMethodsThatAreGivenNothing call every method with
+// nothing, TestResultsAreJSON looks at what every one returns, and the table "What always
+// holds" of docs/DESIGN.md names the tests of what this package promises.
 package db
