@@ -10,8 +10,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/jsonform"
 )
 
-// What the database returns has a JSON form. The names in it are those that the command
-// prints, with one more here and there.
+// What the database returns has a JSON form, for programs. An Item is in it as the command
+// prints it and reads it. Hits and answers have the names of the command and more of them: row,
+// space and revision; a total stands only where it is not 0. The command has forms of its own,
+// as scripts rely on fewer names (cmd/fddhdb/jsonform; for eval, which has one object for both
+// orders, cmd/fddhdb/command).
 
 // hitForm is the JSON of a Hit.
 type hitForm struct {

@@ -131,7 +131,7 @@ func checkNames(t *testing.T, typ reflect.Type, seen map[reflect.Type]bool) {
 	}
 }
 
-// The JSON of answers and items is that of the command, and can be read again.
+// The JSON of answers and items has these names, and can be read again.
 func TestJSONForms(t *testing.T) {
 	for _, c := range []struct {
 		value any
