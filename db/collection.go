@@ -165,14 +165,14 @@ func (c *Collection) Merge(ctx context.Context, item *Item) (key string, err err
 // changeOne commits one change and returns the key of its item.
 func (c *Collection) changeOne(ctx context.Context, kind state.ChangeKind, item *Item) (key string, err error) {
 	b := c.db.NewBatch()
-	b.single = true // columns are for many
+	b.in.Singly() // columns are for many
 	if err := b.add(c, kind, item); err != nil {
 		return "", err
 	}
 	if err := b.Commit(ctx); err != nil {
 		return "", err
 	}
-	return b.changes[0].Item.Key, nil
+	return b.in.OnlyKey(), nil
 }
 
 // Delete deletes the items with these keys, all in one commit, and returns how
@@ -186,13 +186,7 @@ func (c *Collection) Delete(ctx context.Context, keys ...string) (int, error) {
 	if err := b.Commit(ctx); err != nil {
 		return 0, err
 	}
-	n := 0
-	for _, ch := range b.changes {
-		if ch.Found {
-			n++
-		}
-	}
-	return n, nil
+	return b.in.Found(), nil
 }
 
 // Get returns the item with this key, or ErrNotFound.

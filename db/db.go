@@ -3,10 +3,8 @@ package db
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -48,8 +47,7 @@ type DB struct {
 	// Each of these has a lock of its own, or atomics.
 	lost    atomic.Uint64    // commits, in Losses of Recovery
 	search  *search.Tools    // what searches share: keys that were read, measured costs, figures
-	imports openImports      // staged imports that go on
-	staged  stagedFigures    // of all staged imports, for Stats
+	imports *spool.Imports   // staged imports
 	disk    store.DiskFigure // bytes of the folder, for Stats
 }
 
@@ -66,28 +64,7 @@ func Open(dir string, options *Options) (*DB, error) { return open(dir, options.
 // open makes the folder if it has to, locks it, and starts the database. After an error the
 // folder is not locked.
 func open(dir string, opts settings) (*DB, error) {
-	fsys := opts.FS
-	exists, creatable, err := store.Inspect(fsys, dir)
-	switch {
-	case err != nil:
-		return nil, err
-	case exists:
-	case !creatable:
-		return nil, store.Foreign(fsys, dir)
-	case opts.MustExist || opts.ReadOnly:
-		return nil, store.NoneYet(fsys, dir)
-	default:
-		if err := store.Outside(fsys, dir); err != nil {
-			return nil, err
-		}
-		if err := store.MakeDir(fsys, dir); err != nil {
-			return nil, fmt.Errorf("fddhdb: create %s: %w", dir, err)
-		}
-	}
-	if dir, err = store.Canonical(fsys, dir); err != nil {
-		return nil, err
-	}
-	lock, err := store.Lock(fsys, dir, opts.ReadOnly)
+	dir, lock, exists, err := store.Claim(opts.FS, dir, opts.MustExist, opts.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +75,7 @@ func open(dir string, opts settings) (*DB, error) {
 	}
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
 	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
+	d.imports = spool.NewImports(d.state, opts.FS)
 	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
 	if err := d.open(exists); err != nil {
 		opts.disk.Cache.Unref()
@@ -115,28 +93,8 @@ func open(dir string, opts settings) (*DB, error) {
 // open makes the store if there is none, tidies the folder, opens the store and starts what
 // runs. The folder is locked.
 func (d *DB) open(exists bool) error {
-	if !exists {
-		// Look again, as another process may have had the lock until now.
-		exists, creatable, err := store.Inspect(d.opts.FS, d.dir)
-		switch {
-		case err != nil:
-			return err
-		case exists:
-		case !creatable:
-			return store.Foreign(d.opts.FS, d.dir)
-		default:
-			if err := store.Create(d.opts.FS, d.dir, d.state.Engine.Make, d.state.Engine.Check); err != nil {
-				return fault.Annotate(err, "create %s", d.dir)
-			}
-		}
-	}
-	if !d.opts.ReadOnly {
-		if err := store.FinishRepair(d.opts.FS, d.dir); err != nil {
-			return fault.Annotate(err, "open %s", d.dir)
-		}
-		if err := store.RemoveLeftovers(d.opts.FS, d.dir); err != nil {
-			return fault.Annotate(err, "open %s", d.dir)
-		}
+	if err := d.state.Engine.Ready(exists, d.opts.ReadOnly); err != nil {
+		return err
 	}
 	kv, err := store.OpenDatabase(d.dir, &d.opts.disk, d.state.Engine.Log, d.opts.ReadOnly)
 	if err != nil {
@@ -165,7 +123,7 @@ func (d *DB) start(kv *pebble.DB) error {
 		d.lost.Add(l.Commits())
 	}
 	if !d.opts.ReadOnly {
-		if err := d.importFolder().Tidy(d.identity.Sequence, d.importLeft); err != nil {
+		if err := d.imports.Tidy(d.identity.Sequence); err != nil {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
@@ -202,7 +160,7 @@ func (d *DB) Close() error {
 		return err
 	}
 	d.background.Wait()
-	importing := d.closeImports()
+	importing := d.imports.CloseAll()
 	if !d.opts.ReadOnly {
 		d.learning.Checkpoint()
 	}
@@ -241,64 +199,4 @@ func (d *DB) items() (n int64) {
 func (d *DB) changed(ctx context.Context, name event.Name, e event.Event) {
 	e.Name = name
 	d.state.Signals.Tell(ctx, e)
-}
-
-// CreateCollection creates a collection, durably. A name that is in use gives
-// ErrExists, a schema that cannot be ErrInvalid.
-func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
-	d = d.orNone()
-	if err := record.CheckName("collection", name); err != nil {
-		return nil, err
-	}
-	if err := schema.checkMade(); err != nil {
-		return nil, err
-	}
-	desc := schema.descriptor(name)
-	if err := desc.Check(); err != nil {
-		return nil, err
-	}
-	if err := d.writable(); err != nil {
-		return nil, err
-	}
-	if err := d.state.Guard.Enter(); err != nil {
-		return nil, err
-	}
-	defer d.state.Guard.Leave()
-	err := d.state.Committer.Do(ctx, 0, func(tx *state.Tx) error { return tx.CreateCollection(desc) })
-	if err != nil {
-		return nil, err
-	}
-	d.changed(ctx, event.CollectionCreated, event.Event{Collection: name})
-	return &Collection{db: d, id: desc.ID, name: name}, nil
-}
-
-// Collection returns the collection of that name, or ErrNotFound.
-func (d *DB) Collection(name string) (*Collection, error) {
-	d = d.orNone()
-	v, done, err := d.state.Acquire()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	id, ok := v.IDs.Get(name)
-	if !ok {
-		return nil, fault.NotFound("collection %q", record.Shortened(name))
-	}
-	return &Collection{db: d, id: id, name: name}, nil
-}
-
-// Collections returns the names of the collections, sorted.
-func (d *DB) Collections() ([]string, error) {
-	d = d.orNone()
-	v, done, err := d.state.Acquire()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	names := make([]string, 0, v.Collections.Len())
-	for cv := range v.Collections.Values() {
-		names = append(names, cv.Name)
-	}
-	slices.Sort(names)
-	return names, nil
 }

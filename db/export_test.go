@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
@@ -70,16 +71,16 @@ var (
 )
 
 // SetBulkItems sets from how many new items on a batch is stored as tables.
-func SetBulkItems(n int) { bulkItems = n }
+func SetBulkItems(n int) { bulk.LoadItems = n }
 
 // PutSingly makes a batch store its items one by one, however many they are.
-func PutSingly(b *Batch) { b.single = true }
+func PutSingly(b *Batch) { b.in.Singly() }
 
 // IsColumns reports whether a batch has nothing but new items of one collection.
-func IsColumns(b *Batch) bool { return b.columns != nil }
+func IsColumns(b *Batch) bool { return b.in.InColumns() }
 
 // HoldBytes makes a batch, also one whose commit was refused, believe that it holds n bytes.
-func HoldBytes(b *Batch, n int) { b.bytes, b.done = n, false }
+func HoldBytes(b *Batch, n int) { b.in.Bytes, b.done = n, false }
 
 // Spool returns what an import has staged.
 func Spool(im *Import) *spool.Spool { return im.spool }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -75,18 +74,9 @@ func (c *Collection) spaceOr(named Space) uint32 { return cmp.Or(uint32(named), 
 func (c *Collection) Activate(ctx context.Context, space Space) error {
 	c = c.orNone()
 	number, changes := c.spaceOr(space), false
-	err := c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
-		sp := s.SpaceNamed(number)
-		switch {
-		case sp == nil:
-			return fault.NotFound("space %d of collection %q", number, s.Name)
-		case sp.Numbers.Building:
-			return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, number, s.Name)
-		case sp != s.Active():
-			tx.Activate(s, sp)
-			changes = true
-		}
-		return nil
+	err := c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) (err error) {
+		changes, err = tx.ActivateSpace(s, number)
+		return err
 	})
 	if err == nil && changes {
 		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: number})
@@ -100,13 +90,9 @@ func (c *Collection) Activate(ctx context.Context, space Space) error {
 func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
 	c = c.orNone()
 	err = c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
-		sp := s.SpaceByID(uint32(s.Counters.PreviousSpace))
-		if sp == nil {
-			return fault.Invalid("collection %q: no space was active before this one, or it has been dropped: activate one by its number", s.Name)
-		}
-		tx.Activate(s, sp)
-		space = Space(sp.ID)
-		return nil
+		sp, err := tx.Rollback(s)
+		space = Space(sp)
+		return err
 	})
 	if err == nil {
 		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: uint32(space)})
@@ -123,16 +109,7 @@ func (c *Collection) DropSpace(ctx context.Context, space Space) error {
 	c = c.orNone()
 	number := uint32(space)
 	err := c.changeSpaces(ctx, true, func(tx *state.Tx, s *state.CollectionState) error {
-		sp := s.SpaceByID(number)
-		switch {
-		case space == ActiveSpace:
-			return fault.Invalid("space 0 of collection %q: name the space to drop by its number", s.Name)
-		case sp == nil:
-			return fault.NotFound("space %d of collection %q", number, s.Name)
-		case sp == s.Active():
-			return fault.Invalid("space %d of collection %q is the active one: activate another one first, or drop the collection", number, s.Name)
-		}
-		return tx.DropSpace(s, sp)
+		return tx.DropSpaceNamed(s, number)
 	})
 	if err == nil {
 		c.db.learning.Dropped(c.id, number)

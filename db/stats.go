@@ -116,14 +116,14 @@ func (d *DB) Stats() (*Stats, error) {
 		return nil, err
 	}
 	defer done()
-	disk := d.disk.Now(d.opts.FS, d.dir, v.Sequence, d.state.Engine.Log.Work.Changes.Load()+d.imports.changed.Load())
+	disk := d.disk.Now(d.opts.FS, d.dir, v.Sequence, d.state.Engine.Log.Work.Changes.Load()+d.imports.Changes())
 	store, a := d.state.Engine.Log.Work.Look(d.state.Engine.DB), d.activity()
 	s := &Stats{
 		Format: d.identity.Format, UUID: d.UUID(), Sequence: v.Sequence, Kernel: codec.KernelName(),
 		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.Memory, ObsoleteBytes: store.Obsolete,
 		Collections: make([]CollectionStats, 0, v.Collections.Len()), Activity: a,
 	}
-	if s.StagedImports, err = d.stagedNow(v); err != nil {
+	if s.StagedImports, err = d.imports.Known(v); err != nil {
 		return nil, fault.Annotate(err, "staged imports of %s", d.dir)
 	}
 	for cv := range v.Collections.Values() {

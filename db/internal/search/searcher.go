@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"

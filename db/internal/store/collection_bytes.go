@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
