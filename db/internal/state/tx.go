@@ -64,7 +64,7 @@ type Tx struct {
 	postings []postingChange                 // in the order in which they came
 	sets     []*CodeSet                      // that the postings are of, see postingChange.set
 
-	// What the transaction has read, by Resolve and its kin, and then what it has made of
+	// What the transaction has read, by resolve and its kin, and then what it has made of
 	// that. A change is resolved and applied by what those before it in the transaction have
 	// left, which the store does not have yet.
 	rows  map[itemKey]rowState     // where items are
@@ -128,6 +128,32 @@ func (s *SpaceState) RoomFor(codes uint64) error {
 	for _, set := range s.Sets {
 		if codes+uint64(set.Table.Table().Next()) >= record.MaxRows-1 {
 			return fmt.Errorf("%w: codes of space %d: train again, or export and import", fault.ErrFull, s.ID)
+		}
+	}
+	return nil
+}
+
+// write resolves requests, asks admit after each of them, with about how many bytes all so far
+// will write, and then applies them all. With an error of resolve or of admit nothing has
+// changed. After an error of apply nobody knows what is in memory, so that write fails the
+// database. This is the one way from a request to the Tx. Of several requests none may depend
+// on another.
+func (tx *Tx) write(admit func(bytes int) error, requests ...*Request) error {
+	bytes := 0
+	for _, r := range requests {
+		size, err := tx.resolve(r)
+		if err != nil {
+			return err
+		}
+		bytes += size
+		if err := admit(bytes); err != nil {
+			return err
+		}
+	}
+	for _, r := range requests {
+		if err := tx.apply(r); err != nil {
+			tx.Committer.Log.Fail(err)
+			return tx.Committer.Log.Err()
 		}
 	}
 	return nil

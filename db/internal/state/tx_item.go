@@ -16,7 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Resolve reads everything about a request that applying it will need, gives keys to items
+// resolve reads everything about a request that applying it will need, gives keys to items
 // that have none, and finds everything that is wrong with it: a collection that is gone, a
 // conflict, numbers that are used up, a record that is damaged or cannot be read. It changes
 // nothing that is stored or shown, and with an error takes back the automatic keys. It returns
@@ -25,7 +25,7 @@ import (
 //
 // It costs a look-up of each key, and of each item that is there what it has to know of it:
 // its terms, or all of it for a merge, and what it has taught.
-func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
+func (tx *Tx) resolve(r *Request) (bytes int, err error) {
 	// What the request may add to each collection at the most: the numbers must not run out.
 	newLabels := map[uint32]uint64{}
 	newRows := map[uint32]uint64{}
@@ -123,10 +123,9 @@ func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
 	return bytes, nil
 }
 
-// Apply applies a request that this transaction has resolved: to what is in memory, and to the
-// Tx. It reads nothing from the store. An error would leave the state in memory undefined, so
-// the caller has to fail the database; only a batch that cannot grow could be the reason.
-func (tx *Tx) Apply(r *Request) error {
+// apply applies a request that this transaction has resolved: to what is in memory, and to the
+// Tx. It reads nothing from the store. Only an item that nobody has checked could give an error.
+func (tx *Tx) apply(r *Request) error {
 	for _, ch := range r.Changes {
 		if ch.Kind == ExpectItem {
 			continue // resolve has seen to it
