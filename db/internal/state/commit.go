@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -209,7 +208,7 @@ func (tx *Tx) finish() error {
 			continue
 		}
 		n := s.AllCounters()
-		if err := tx.Batch.Set(codec.CollectionKey(codec.KindCounters, s.ID), n.Append(nil), nil); err != nil {
+		if err := tx.records.Counters(s.ID, n); err != nil {
 			return err
 		}
 		s.FreshRow = n.NextRow
@@ -220,7 +219,7 @@ func (tx *Tx) finish() error {
 			}
 		}
 	}
-	return tx.Batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, tx.Committer.Sequence+1), nil)
+	return tx.records.Sequence(tx.Committer.Sequence + 1)
 }
 
 // maxEdits is how many edits of one block may wait to be merged. A read merges all that the
@@ -234,10 +233,10 @@ const maxEdits = 16
 func (tx *Tx) finishBlock(key []byte, edit *blockEdit) error {
 	edits := tx.Committer.edits
 	if edit.fresh {
-		return tx.Batch.Set(key, edit.Append(nil, true), nil)
+		return tx.records.Block(key, edit.BlockEdit, true)
 	}
 	if edits[string(key)]++; edits[string(key)] <= maxEdits {
-		return tx.Batch.Merge(key, edit.Append(nil, false), nil)
+		return tx.records.Block(key, edit.BlockEdit, false)
 	}
 	delete(edits, string(key))
 	base, err := record.Get(tx.Committer.Store, key)
@@ -251,5 +250,5 @@ func (tx *Tx) finishBlock(key []byte, edit *blockEdit) error {
 		}
 		edit.Under(b)
 	}
-	return tx.Batch.Set(key, edit.Append(nil, true), nil)
+	return tx.records.Block(key, edit.BlockEdit, true)
 }

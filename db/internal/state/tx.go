@@ -12,7 +12,7 @@ import (
 )
 
 // The records of an item are written by put and delete, one item after the other, and by
-// package bulk for many new items at once:
+// package bulk for many new items at once, both through a record.Writer:
 //
 //	codec.KindKey, KindRowKeys   from its key to its row and back
 //	KindItem, KindFeatures       what it is: labels, fields and payload; a vector for each modality
@@ -56,6 +56,8 @@ type Tx struct {
 	Committer *Committer    // that makes it; for operations, which read its States and Store
 	Batch     *pebble.Batch // of all records that are written whole; what it has is not to be read back
 	Empty     bool          // set by an operation: there is nothing to commit
+
+	records *record.Writer // writes to Batch
 
 	sync     bool                            // the commit is to be durable
 	blocks   map[string]*blockEdit           // by key
@@ -102,14 +104,22 @@ type rowState struct {
 
 // newTx returns a transaction that writes nothing yet. Its batch is to be closed.
 func newTx(c *Committer) *Tx {
+	batch := c.Store.NewBatch()
+	c.records.Reset(batchSink{batch})
 	return &Tx{
-		Committer: c, Batch: c.Store.NewBatch(),
+		Committer: c, Batch: batch, records: &c.records,
 		blocks: map[string]*blockEdit{}, Layers: map[string]codec.Layer{},
 		slices: map[fieldContainer]*FieldSlices{},
 		terms:  map[itemRow]record.Terms{}, taught: map[spaceRow]*codec.Departure{},
 		rows: map[itemKey]rowState{}, items: map[itemRow]*record.Item{},
 	}
 }
+
+// A batchSink is a batch as the sink of a record.Writer.
+type batchSink struct{ b *pebble.Batch }
+
+func (s batchSink) Set(key, value []byte) error   { return s.b.Set(key, value, nil) }
+func (s batchSink) Merge(key, value []byte) error { return s.b.Merge(key, value, nil) }
 
 // CodeBytes estimates how many bytes the codes of an item take in the batch, in all spaces of
 // the collection.

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -255,7 +254,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		tx.rows[itemKey{s.ID, it.Key}] = rowState{row, true}
 		tx.setRow(s, &s.Live, codec.SetLive, 0, row, true)
 		tx.keysBlock(s, row).Set(byte(row), []byte(it.Key))
-		if err := tx.Batch.Set(codec.ItemKey(s.ID, it.Key), binary.BigEndian.AppendUint32(nil, row), nil); err != nil {
+		if err := tx.records.Key(s.ID, it.Key, row); err != nil {
 			return err
 		}
 	}
@@ -266,11 +265,10 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 	// delete.
 	for t := range s.Presence {
 		x := it.Vector(t)
-		key := codec.FeatureKey(s.ID, row, uint16(t))
 		if x.Present() {
-			err = tx.Batch.Set(key, record.AppendVector(nil, x), nil)
+			err = tx.records.Vector(s.ID, row, uint16(t), x)
 		} else if s.Presence[t].B.Contains(row) {
-			err = tx.Batch.Delete(key, nil)
+			err = tx.Batch.Delete(codec.FeatureKey(s.ID, row, uint16(t)), nil)
 		}
 		if err != nil {
 			return err
@@ -287,11 +285,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		return err
 	}
 	tx.index(s, row, before, after)
-	b, err := (&codec.ItemRecord{Labels: ids, Fields: it.Fields, Payload: it.Payload}).Append(nil)
-	if err != nil {
-		return err
-	}
-	if err := tx.Batch.Set(codec.NumberKey(codec.KindItem, s.ID, row), b, nil); err != nil {
+	if err := tx.records.Item(s.ID, row, codec.ItemRecord{Labels: ids, Fields: it.Fields, Payload: it.Payload}); err != nil {
 		return err
 	}
 	for _, sp := range s.Spaces {
@@ -330,7 +324,7 @@ func (tx *Tx) labelIDs(s *CollectionState, labels []string) ([]uint32, error) {
 	for _, l := range labels {
 		id, isNew := s.Labels.Add(l)
 		if isNew {
-			if err := tx.Batch.Set(codec.NumberKey(codec.KindLabel, s.ID, id), []byte(l), nil); err != nil {
+			if err := tx.records.Label(s.ID, id, l); err != nil {
 				return nil, err
 			}
 		}
