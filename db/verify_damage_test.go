@@ -351,3 +351,19 @@ func TestVerifyNamesDamage(t *testing.T) {
 		})
 	}
 }
+
+// A lost number of the next collection is one finding, however many collections there are.
+func TestVerifyOfALostNumber(t *testing.T) {
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	for _, name := range []string{"a", "b", "c"} {
+		if _, err := d.CreateCollection(ctx, name, db.Schema{Bits: 16}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keyValue{codec.DatabaseKey(codec.RecordNextID), nil}.put(t, d)
+	found, _ := dbkit.Findings(t, d, db.VerifyOptions{})
+	if len(found) != 1 || found[0].Record != "number of the next collection" || found[0].Problem != "missing" {
+		t.Errorf("found %v", found)
+	}
+}

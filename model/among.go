@@ -33,6 +33,7 @@ func (a *among) scratch(workers int) []amongScratch {
 // encode writes the codes that fusion how makes of the projections z. z has q numbers a
 // row for each modality; has says which modalities a row has.
 func (a *among) encode(codes []uint64, how fusion, z [][]float32, has [][]bool, scratch []amongScratch) {
+	// Model.Fuse itself makes the codes, so that they are those of a model with this fusion.
 	m := &Model{fusions: []fusion{how}, mean: a.mean}
 	chunks(len(scratch), len(a.set), 64, func(worker, from, to int) {
 		s := &scratch[worker]

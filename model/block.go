@@ -64,6 +64,7 @@ func (r *reader) blocks(ctx context.Context, stage string, maps []*featureMap, f
 		}
 		return err
 	}
+	// Two blocks change places: one is read while the worker has the other.
 	b, next := r.newBlock(), r.newBlock()
 	flush := func() error {
 		if err := finish(); err != nil {
@@ -108,6 +109,7 @@ func (r *reader) blocks(ctx context.Context, stage string, maps []*featureMap, f
 	return ctx.Err()
 }
 
+// newBlock returns an empty block. Its vectors keep their memory from one use to the next.
 func (r *reader) newBlock() *block {
 	return &block{
 		labels: make([][]uint32, blockItems),

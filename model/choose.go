@@ -37,6 +37,7 @@ func openSettings(opt Options, modalities []Modality) []open {
 	return settings
 }
 
+// any reports whether anything is to be chosen.
 func (o open) any() bool { return o.features || o.kind || o.gamma }
 
 // A choiceSample is a random sample of the items that have a modality.
@@ -46,6 +47,8 @@ type choiceSample struct {
 	next   int           // number of the next item
 }
 
+// newChoiceSample returns an empty sample of items with modality m, drawn by a seed of
+// rng.
 func newChoiceSample(rng *rand.Rand, m Modality) *choiceSample {
 	size := choiceItems
 	if !m.Sparse {
@@ -56,6 +59,7 @@ func newChoiceSample(rng *rand.Rand, m Modality) *choiceSample {
 	return s
 }
 
+// add offers the items of a block that have modality t to the sample.
 func (s *choiceSample) add(b *block, t int) {
 	for r, i := range b.at[t] {
 		s.next = b.first + i

@@ -65,6 +65,7 @@ func radiusPoints(workers []*walker, radii, queries int) []RadiusPoint {
 	return points
 }
 
+// ratio returns a/b, and 0 of nothing.
 func ratio(a, b int64) float64 {
 	if b == 0 {
 		return 0

@@ -14,6 +14,8 @@ func (tr *trainer) gammaIsDefault(t int) bool {
 	return choice == nil || choice.Unfit != ""
 }
 
+// setGamma sets a gamma that follows from the training items, in the options and in what
+// the report says was chosen.
 func (tr *trainer) setGamma(modality string, gamma float64) {
 	tr.opt.Gamma[modality] = gamma
 	if choice := tr.report.Choices[modality]; choice != nil {

@@ -61,6 +61,7 @@ func randomEmbedding(labels, bits int, seed uint64) *embedding {
 	return e
 }
 
+// label returns the vector of label l. It aliases the embedding.
 func (e *embedding) label(l int) []float64 {
 	r := e.e.Cols
 	return e.e.Data[l*r : (l+1)*r]
@@ -121,6 +122,8 @@ type sketches struct {
 	z       dense.Matrix[float64]    // scratch memory of add
 }
 
+// newSketches returns the sketches of no items. The random directions come from a stream
+// of their own, so other choices do not depend on them.
 func newSketches(maps []*featureMap, sets *labelSets, opt Options) *sketches {
 	c := len(sets.labels)
 	s := &sketches{maps: maps, sets: sets, width: max(embeddingWidth, 2*min(opt.Bits, maxEmbeddingDims)), workers: workerCount()}
@@ -141,6 +144,8 @@ func newSketches(maps []*featureMap, sets *labelSets, opt Options) *sketches {
 	return s
 }
 
+// add projects the features of a block to random directions, and adds each item to its
+// labels and to the total of each modality.
 func (s *sketches) add(b *block) error {
 	for t, f := range s.maps {
 		rows := b.rows(t)

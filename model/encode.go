@@ -99,6 +99,8 @@ func (e *Encoder) MapVector(phi []float32, t int, x Vector) error {
 	return nil
 }
 
+// checkInput refuses a modality that the model does not have, and vectors that do not fit
+// the modality.
 func (m *Model) checkInput(t int, xs ...Vector) error {
 	if t < 0 || t >= len(m.modalities) {
 		return fmt.Errorf("%w: the model has %d modalities, not number %d", ErrMismatch, len(m.modalities), t)

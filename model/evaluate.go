@@ -153,6 +153,7 @@ type database struct {
 	harmonic []float64          // H(i) = 1 + 1/2 + ... + 1/i
 }
 
+// newDatabase numbers the distinct codes and label sets of the items, by first appearance.
 func newDatabase(db codec.Codes, labels [][]uint32) *database {
 	n := db.Len()
 	d := &database{
@@ -210,6 +211,8 @@ type walker struct {
 	radii    []pairs // by radius, summed over the queries so far
 }
 
+// newWalker returns the memory of one goroutine that ranks d by r, with counts for so many
+// radii.
 func newWalker(d *database, r ranker, radii int) *walker {
 	return &walker{
 		database: d, rank: r, radii: make([]pairs, radii),
@@ -309,6 +312,8 @@ type scorer struct {
 	order  []int32
 }
 
+// newScorer returns the memory of one goroutine that scores the distinct codes of a
+// database.
 func newScorer(codes codec.Codes) *scorer {
 	return &scorer{
 		codes:  codes,

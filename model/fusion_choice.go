@@ -154,6 +154,8 @@ type fuser struct {
 	h []float32 // by row: code of the item's labels as +-1
 }
 
+// newFuser returns a fuser of items that are in the sample of each modality that they
+// have (ofAll).
 func (tr *trainer) newFuser(choosers []*chooser) *fuser {
 	f := &fuser{among: among{q: tr.opt.Bits, words: codec.Words(tr.opt.Bits)}, modalities: tr.reader.modalities, views: tr.opt.Views, row: map[int]int{}}
 	var samples []*bottomSample
@@ -267,6 +269,7 @@ func (f *fuser) run(ctx context.Context, tr *trainer) error {
 		}
 		return nil
 	}
+	// The mean of the codes of the sample stands for that of all training items.
 	f.mean = make([]float64, f.q)
 	for i := range f.items {
 		for j := range f.mean {
@@ -403,6 +406,8 @@ func (f *fuser) regression() []float64 {
 		if !c.Factorize(sub) || c.SolveVecTo(&x, rhs) != nil {
 			return nil
 		}
+		// Least squares under w >= 0, by leaving out the modality with the most negative
+		// weight and solving again. With the few modalities that there are that is cheap.
 		least := 0
 		for i := range left {
 			if x.AtVec(i) < x.AtVec(least) {

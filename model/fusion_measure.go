@@ -15,6 +15,8 @@ func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcom
 	for v := range f.views.count(len(f.modalities)) {
 		all += len(f.directions(v))
 	}
+	// Queries of each direction: as many as keep all pairs of a query and an item within
+	// fusionPairs.
 	limit := max(1, fusionPairs/max(1, len(f.items))/len(candidates)/all)
 	queries := make([][]int, len(directions)) // by direction: rows
 	database := make([][]int, len(directions))
@@ -27,6 +29,7 @@ func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcom
 			}
 		}
 		for i := 0; i < len(f.items) && len(queries[d]) < limit; i++ {
+			// A query without a relevant item has no average precision.
 			if f.has[pair[0]][i] && f.relevantOthers(i, f.has[pair[1]][i], counts) {
 				queries[d] = append(queries[d], i)
 			}
@@ -43,6 +46,7 @@ func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcom
 	queryCodes := make([][]uint64, len(f.modalities))
 	for _, pair := range directions {
 		if from := pair[0]; queryCodes[from] == nil {
+			// A query has one modality, so a fusion does not change its code.
 			alone := make([]float64, len(f.modalities))
 			alone[from] = 1
 			queryCodes[from] = make([]uint64, len(codes))
@@ -73,6 +77,7 @@ func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcom
 				continue
 			}
 			mean, stderr := meanError(precisions)
+			// Directions count alike, however many queries each has.
 			o.MAP += mean
 			variance += stderr * stderr
 			o.Directions[f.modalities[from].Name+"->"+f.modalities[to].Name] = mean

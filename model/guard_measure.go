@@ -108,6 +108,8 @@ func (g *Guard) judge(after heldCodes) Verdict {
 	var all gain
 	for _, r := range g.rankings() {
 		asked, asks := g.before.queries[r.from], after.queries[r.from]
+		// The three databases of a Verdict: codes of labels, codes of projections before, and
+		// after. Before the update the last two are the same.
 		stored := g.precisions(&r, asked, g.before.stored[r.view])
 		was := [][]float64{g.precisions(&r, asked, g.labels), stored, stored}
 		is := [][]float64{g.precisions(&r, asks, g.labels), g.precisions(&r, asks, g.before.stored[r.view]), g.precisions(&r, asks, after.stored[r.view])}
@@ -150,6 +152,8 @@ type gain struct {
 	asked    []bool    // by item: whether it was a query
 }
 
+// add adds the differences of a ranking. item[i] collects the part of each item i: its
+// difference from the mean, by the number of queries.
 func (g *gain) add(items int, queries []int, differences []float64) {
 	if g.item == nil {
 		g.item, g.asked = make([]float64, items), make([]bool, items)
@@ -163,6 +167,7 @@ func (g *gain) add(items int, queries []int, differences []float64) {
 	}
 }
 
+// items returns the number of items that were a query.
 func (g *gain) items() (n int) {
 	for _, asked := range g.asked {
 		if asked {
@@ -181,6 +186,8 @@ func (g *gain) mean() (mean, stderr float64) {
 	for _, v := range g.item {
 		square += v * v
 	}
+	// The mean is a sum of independent parts, one an item, so its variance is the sum of
+	// their squares, with the factor n/(n-1) of a sample.
 	n, rankings := float64(g.items()), float64(g.rankings)
 	return g.sum / rankings, math.Sqrt(square*n/(n-1)) / rankings
 }

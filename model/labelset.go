@@ -43,12 +43,15 @@ type setBuilder struct {
 	key    []byte               // scratch memory
 }
 
+// newSetBuilder returns a builder of the sets of no items, for codes of so many bits.
 func newSetBuilder(bits int) *setBuilder {
 	return &setBuilder{bits: bits, limit: bits, index: map[string]uint32{}, hy: map[uint32][]float64{}}
 }
 
 // add takes the labels and the starting code of the next item.
 func (s *setBuilder) add(labels []uint32, code []uint64) {
+	// H0 Y' has, for each label, the sum of the random codes of the items that carry it. So
+	// H0, a code an item, need not be kept.
 	s.key = s.key[:0]
 	for _, l := range labels {
 		s.key = binary.LittleEndian.AppendUint32(s.key, l)

@@ -37,6 +37,7 @@ type featureMap struct {
 	norms []float32 // |anchor|^2
 }
 
+// linearMap takes the mean of the vectors, which the map subtracts.
 func linearMap(mean []float64) *featureMap {
 	return &featureMap{kind: MapLinear, dim: len(mean), features: new(features), mean: mean, scale: 1}
 }

@@ -202,6 +202,8 @@ type anchorLists struct {
 	value  []float32
 }
 
+// newAnchorLists turns the rows of m, one an anchor, into lists by column, by a counting
+// sort.
 func newAnchorLists(m *csr, cols int) anchorLists {
 	l := anchorLists{
 		start:  make([]int, cols+1),

@@ -339,6 +339,7 @@ func UnmarshalStatistics(b []byte) (*Statistics, error) {
 	return s, nil
 }
 
+// bits reads the length of codes.
 func (r *wireReader) bits() int {
 	q := r.count("the number of bits", codec.MinBits, codec.MaxBits)
 	if r.err == nil && codec.CheckBits(q) != nil {
@@ -347,6 +348,7 @@ func (r *wireReader) bits() int {
 	return q
 }
 
+// modalityName reads the name of a modality, which must not be in seen, and adds it.
 func (r *wireReader) modalityName(seen map[string]bool) string {
 	name := r.name("name")
 	if r.err == nil && (name == "" || len(name) > maxName || seen[name] || !utf8.ValidString(name)) {

@@ -35,6 +35,7 @@ func (e *MemoryError) Error() string {
 		byteSize(e.Needed), byteSize(e.Available), e.Map, e.Modality, e.Features, why, advice)
 }
 
+// byteSize words a number of bytes for an error.
 func byteSize(n int64) string {
 	if n < 1<<30 {
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))

@@ -24,6 +24,7 @@ type moments struct {
 // momentColumns is the number of columns that one goroutine sums together.
 const momentColumns = 64
 
+// newMoments returns the moments of no vectors.
 func newMoments(mod Modality) *moments {
 	m := &moments{
 		mean: make([]float64, mod.Dim), m2: make([]float64, mod.Dim),
@@ -63,6 +64,8 @@ func (m *moments) add(xs []Vector, workers int) {
 	m.n += len(xs)
 }
 
+// addSparse is add for sparse vectors. It sees the numbers that are there; settle adds the
+// zeros.
 func (m *moments) addSparse(xs []Vector) {
 	for _, x := range xs {
 		for e, j := range x.Index {

@@ -50,6 +50,7 @@ type Online struct {
 	parts []onlinePart // by modality
 }
 
+// workers returns the number of goroutines to compute on.
 func (o *Online) workers() int {
 	if o.Workers > 0 {
 		return o.Workers
@@ -134,8 +135,8 @@ type Taught struct {
 // A chunk of m items costs m k (k/2 + q) multiplications a modality; if only labels
 // teach, they are done later, for many chunks at once. If projections teach it also
 // costs m k (k + 3q), and k^3/3 for a new factor, or 2 m k^2 for an update of the old
-// one if m is at most
-//  16. So an item costs a few times less in chunks of a hundred than alone.
+// one if m is 16 or less. So an item costs a few times less in chunks of a
+// hundred than alone.
 //
 // Learn fails with an error that wraps ErrMismatch or ErrNotFinite, with a
 // *DimensionError or a *SingularError, or when the context ends. Then the items of the
@@ -170,6 +171,8 @@ type chunk struct {
 	phi   [][]float32 // by modality: the features of these items
 }
 
+// newChunk computes the codes of known labels and the features of items, and checks their
+// vectors. It changes nothing, so an error leaves the Online as it was.
 func (o *Online) newChunk(items []Example) (*chunk, error) {
 	m := o.model
 	c := &chunk{known: make([]bool, len(items)), h: make([]float32, len(items)*m.bits)}
@@ -238,6 +241,7 @@ func (o *Online) teach(c *chunk, teacher Teacher, lead int, done *Taught, lesson
 		}
 		rounds, err := o.add(t, s)
 		if err != nil {
+			// A chunk teaches all modalities or none: take out what was added before the error.
 			for i, s := range added[:len(added)-1] {
 				err = errors.Join(err, o.subtract(order[i], s))
 			}
@@ -338,6 +342,8 @@ func (o *Online) add(t int, s *subject) (rounds int, err error) {
 	}
 	n, workers := len(s.at), o.workers()
 	stats, phi := &o.stats.parts[t], dense.Of(n, s.k, s.phi)
+	// A comes before the codes are known: they follow from the projection that has learned
+	// these features, and B comes last.
 	dense.AddGram(dense.Of(s.k, s.k, stats.a), phi, workers)
 	wide := widen(s.phi)
 	if o.few(t, n) {
@@ -409,7 +415,12 @@ func (o *Online) update(t int, rows []float64) {
 
 // change returns z, the projections of new rows before modality t learns them, and g =
 // Phi' (A + gamma I)^-1 with the new A. The learned projection is P + (H - P Phi) g, so
-// B need not be multiplied.
+// B need not be multiplied. For with the old A and B, P (A + gamma I) = B; the new ones
+// are A + Phi Phi' and B + H Phi', and
+//
+//	B + H Phi' = P (A + Phi Phi' + gamma I) + (H - P Phi) Phi'.
+//
+// z has a row of q and g a row of k for each row of phi.
 func (o *Online) change(t int, phi dense.Matrix[float32], wide []float64) (z, g dense.Matrix[float64]) {
 	p, q, k := &o.parts[t], o.model.bits, phi.Cols
 	z = dense.Of(phi.Rows, q, make([]float64, phi.Rows*q))
@@ -455,6 +466,9 @@ func (s *subject) search(z, g, phi dense.Matrix[float64]) (rounds int) {
 		if !s.take(now.Data) && rounds > 1 {
 			return rounds
 		}
+		// By the comment of change, the projections of these n rows after learning h are z +
+		// (Phi' (A + gamma I)^-1 Phi) (h - z): n^2 q multiplications a round, whatever the
+		// number of features.
 		subtract(difference.Data, s.h, z.Data)
 		dense.MulNT(next, k, dense.PackTransposed(difference))
 		for i, v := range z.Data {

@@ -107,6 +107,8 @@ func ParseMapKind(s string) (MapKind, error) {
 	return 0, fmt.Errorf("%w: map %q: it is rbf, linear or rbf+linear", ErrOption, s)
 }
 
+// nameOf returns the name of number i of a kind of option, and for an unknown number what
+// it is of.
 func nameOf(names []string, i int, what string) string {
 	if i < len(names) {
 		return names[i]
@@ -250,6 +252,7 @@ func checkModalities(modalities []Modality) error {
 	return nil
 }
 
+// checkWeight refuses a weight that is negative, infinite or NaN.
 func checkWeight(what, modality string, x float64) error {
 	if x >= 0 && !math.IsInf(x, 0) {
 		return nil

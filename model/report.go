@@ -174,6 +174,7 @@ func newStopwatch() *stopwatch {
 	return &stopwatch{start: now, last: now, seconds: map[string]float64{}}
 }
 
+// phase ends a phase: it notes its seconds, and those of all phases.
 func (w *stopwatch) phase(name string) {
 	now := time.Now()
 	w.seconds[name] = now.Sub(w.last).Seconds()

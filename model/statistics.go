@@ -147,6 +147,7 @@ func (s *Statistics) Merge(other *Statistics) error {
 	return nil
 }
 
+// sameShape reports whether both are statistics of the same maps and code space.
 func (s *Statistics) sameShape(other *Statistics) bool {
 	return s.fingerprint == other.fingerprint && s.bits == other.bits &&
 		slices.EqualFunc(s.parts, other.parts, func(p, o part) bool { return p.name == o.name && p.k == o.k })

@@ -89,6 +89,8 @@ type itemSweep struct {
 // sweepScratch is the memory of one goroutine: rows of q and of c.
 type sweepScratch struct{ z, y []float64 }
 
+// block does the sweep of a block: phi G of its rows, the steps of its items, and the sums
+// H Y' and M_t of the next sweep, which need the new Y.
 func (w *itemSweep) block(b *block) {
 	for t, f := range w.maps {
 		row, rows := w.row[t], b.rows(t)
@@ -117,11 +119,13 @@ func (w *itemSweep) block(b *block) {
 // parts of F.
 //
 // For fixed C, G and H the problem separates by items, and with C'C = G'G = I by
-// labels. Up to a constant, |h - C y|^2 + sum mu |phi - G y|^2 + delta |y|^2 is (1 +
-// sum mu + delta) |y
-//   - v|^2, where v = (C'h + sum mu G'phi) / (1 + sum mu + delta). So clamping v to the
-//     feasible side is exact (the eps-dragging). The sums go over the modalities of the
-//     item. With delta = +Inf v is 0 and y is the labels.
+// labels. With w = 1 + sum mu + delta,
+//
+//	|h - C y|^2 + sum mu |phi - G y|^2 + delta |y|^2 = w |y - v|^2 + constant,
+//	v = (C'h + sum mu G'phi) / w.
+//
+// So clamping v to the feasible side is exact (the eps-dragging). The sums go over the
+// modalities of the item. With delta = +Inf v is 0 and y is the labels.
 func (w *itemSweep) items(b *block, from, to int, work *sweepScratch) {
 	n, first := to-from, b.first+from
 	y, h := w.rowsOfY(b).Slice(from, to), dense.Of(b.n, w.q, w.h).Slice(from, to)

@@ -114,7 +114,9 @@ func Train(ctx context.Context, modalities []Modality, src Source, opt Options) 
 }
 
 // A trainer carries a training from phase to phase. It belongs to the goroutine of
-// Train.
+// Train. scan sets sets, hy, moments, samples and choices; choose fills in opt, may
+// replace hy, and sets fusions; makeMaps sets maps; solve sets solver. A phase drops what
+// no later one needs: choose drops choices, starts and solvers, makeMaps drops samples.
 type trainer struct {
 	opt    Options // with defaults filled in
 	from   start
@@ -182,6 +184,7 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 	for _, mod := range modalities {
 		m.gammas = append(m.gammas, opt.Gamma[mod.Name])
 	}
+	// The fingerprint must be there before the statistics, which carry it.
 	m.sign()
 	stats, exceptions, err := tr.statistics(ctx, m)
 	if err != nil {

@@ -48,16 +48,19 @@ func newWireWriter(magic string, version uint16) *wireWriter {
 	return w
 }
 
+// These write one number.
 func (w *wireWriter) u8(v uint8)   { w.b = append(w.b, v) }
 func (w *wireWriter) u16(v uint16) { w.b = binary.LittleEndian.AppendUint16(w.b, v) }
 func (w *wireWriter) u32(v uint32) { w.b = binary.LittleEndian.AppendUint32(w.b, v) }
 func (w *wireWriter) u64(v uint64) { w.b = binary.LittleEndian.AppendUint64(w.b, v) }
 
+// name writes the length of s in two bytes, and s.
 func (w *wireWriter) name(s string) {
 	w.u16(uint16(len(s)))
 	w.b = append(w.b, s...)
 }
 
+// f64s and f32s write numbers without their count, which the reader knows from elsewhere.
 func (w *wireWriter) f64s(x ...float64) {
 	for _, v := range x {
 		w.u64(math.Float64bits(v))
@@ -124,6 +127,7 @@ func (r *wireReader) take(n int, what string) []byte {
 	return b
 }
 
+// These read one number; 0 after an error. what names it in the error.
 func (r *wireReader) u8(what string) uint8 {
 	if b := r.take(1, what); b != nil {
 		return b[0]
@@ -204,6 +208,7 @@ func (r *wireReader) positive(n int, what string) []float64 {
 	return x
 }
 
+// f32s is f64s for float32. n*4 must not overflow.
 func (r *wireReader) f32s(n int, what string) []float32 {
 	b := r.take(4*n, what)
 	if b == nil {

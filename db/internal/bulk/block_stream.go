@@ -48,6 +48,7 @@ func (b *blockStream) flush() error {
 	if b.edit == nil {
 		return nil
 	}
+	// The block of the last row that was given out may be in the store. Blocks behind it cannot be.
 	fresh := uint64(b.block)*codec.BlockRows >= b.fresh
 	binary.BigEndian.PutUint32(b.key[len(b.key)-4:], b.block)
 	edit := b.edit

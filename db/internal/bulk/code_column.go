@@ -39,6 +39,7 @@ func newCodeColumn(s *spaces.Space, n, blocks int) *codeColumn {
 	c := &codeColumn{space: s, projected: make([]bool, n), starts: make([]int, blocks)}
 	for range s.Targets {
 		v := targetColumn{codec.NewCodes(s.Bits, n), make([]codec.Provenance, n)}
+		// Room for all codes at once: goroutines write into it by item, and nothing grows.
 		v.codes.Append(make(codec.Code, n*codec.Words(s.Bits)))
 		c.targets = append(c.targets, v)
 	}
@@ -93,6 +94,7 @@ func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) erro
 		if block+1 < len(c.starts) {
 			to = c.starts[block+1]
 		}
+		// The file has no lengths: those of a block follow from the items that have a projection.
 		have := 0
 		for _, is := range c.projected[from:to] {
 			if is {

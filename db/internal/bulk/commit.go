@@ -51,18 +51,21 @@ func (k *Items) Commit(ctx context.Context, o Options) error {
 // load is Commit without the events.
 func (k *Items) load(ctx context.Context, o Options, progress event.Progress) error {
 	d := k.Collection.DB
+	// Wait here, in the caller's goroutine: the committer must not wait for codes to load.
 	if err := k.Collection.Loaded(ctx); err != nil {
 		return err
 	}
 	if err := d.Engine.Admit(o.Bytes, false); err != nil { // CommitTables asks again, but encoding takes long
 		return err
 	}
+	// Codes take a file or memory, which is free again whatever happens.
 	defer k.dropColumns()
 	if err := k.encode(ctx, progress); err != nil {
 		return err
 	}
 	progress("storing", 0, 0)
 	return d.Committer.Load(ctx, func(tx *state.Tx) error {
+		// From here on this is the committer's goroutine, and no other request runs.
 		l := newLoad(tx.Committer, k, o.Bytes)
 		if l == nil {
 			return ErrNotBulk

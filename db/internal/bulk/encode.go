@@ -73,11 +73,13 @@ func (k *Items) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(na
 		}
 		c.at = make([]int64, blocks)
 	}
+	// Append it at once: dropColumns removes the file after an error, too.
 	k.columns = append(k.columns, c)
 	var done atomic.Int64
 	var reporting sync.Mutex
 	bufs := sync.Pool{New: func() any { return &encodeBuffer{reader: x.NewReader()} }}
 	return work.ParallelBy(ctx, work.All(), 1, blocks, func(block int) error {
+		// A buffer for each goroutine at work, used again for its next block.
 		b := bufs.Get().(*encodeBuffer)
 		defer bufs.Put(b)
 		from, items, err := b.reader.Read(block, RecordPart|VectorPart)

@@ -83,6 +83,7 @@ func (k *Items) Each(ctx context.Context, parts Parts, from, to int, f func(i in
 			return context.Cause(ctx)
 		}
 		first, items := from, make([]*record.Item, 0)
+		// Without extras there are no blocks: go in steps that look at ctx.
 		end := min(to, from+memoryBlock)
 		if x != nil {
 			var err error

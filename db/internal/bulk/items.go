@@ -90,6 +90,7 @@ func (k *Items) Add(it *record.Item) {
 // keep keeps the last item for what it has besides key and code; nil if it has nothing
 // else.
 func (k *Items) keep(more *record.Item) {
+	// The first item with more than key and code: those before it have nothing more.
 	if more != nil && k.more == nil {
 		k.more = make([]*record.Item, k.n-1, 2*k.n)
 	}
@@ -128,6 +129,7 @@ func (k *Items) AddKey(key string, code codec.Code) {
 		}
 		k.codes.Append(code)
 	}
+	// The first key that an item brings: the items before it have automatic ones.
 	if key != "" && k.keys == nil {
 		k.keys = make([]string, k.n, 2*k.n+1)
 	}

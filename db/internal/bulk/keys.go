@@ -70,6 +70,7 @@ func (l *load) automatic(i uint32) bool { return l.b.keys == nil || l.b.keys[i] 
 // number gives the items without a key the next numbers, and leaves out those that are
 // taken. It returns false if the counter would overflow.
 func (l *load) number(taken map[string]bool) bool {
+	// Each round numbers all of them again, from the counter on.
 	l.nextKey = l.s.Counters.NextKey
 	if l.nextKey > math.MaxUint64-uint64(l.b.n+len(taken)) {
 		return false
@@ -105,6 +106,7 @@ func (l *load) number(taken map[string]bool) bool {
 
 // sortKeys makes order: the items by key, and by number where keys are equal.
 func (l *load) sortKeys() {
+	// The prefix that all keys share tells nothing, so heads begin behind it.
 	common := l.keys[0]
 	for _, key := range l.keys {
 		n := 0
@@ -151,6 +153,7 @@ func (l *load) twins(taken map[string]bool) error {
 // existing looks the sorted keys up in the store, with one iterator that goes forward. A
 // key that is there is taken if it is automatic; else the load is none of new items.
 func (l *load) existing(ctx context.Context, taken map[string]bool) (err error) {
+	// An empty collection has no keys, so the first import into one looks nothing up.
 	if l.s.Counters.Items == 0 {
 		return nil
 	}

@@ -81,6 +81,7 @@ func (l *load) run(ctx context.Context) (err error) {
 			}
 		}
 	}
+	// Columns of items by modality are complete: from here on tasks only read b.
 	l.collectPresence()
 	first, tasks := []work.Task{l.assignKeys}, []work.Task{l.tables.Task(l.writeKeys)}
 	for _, sp := range s.Spaces {
@@ -88,7 +89,9 @@ func (l *load) run(ctx context.Context) (err error) {
 		if sp.Learned != nil {
 			made = l.b.in(sp.Space)
 		}
+		// A space that is being built gets codes, too: its builder leaves out rows that have some.
 		codes := newSpaceCodes(s, sp, l.row, made)
+		// Tables of codes are the one thing that a load changes before the store has its tables.
 		defer func() {
 			if err != nil {
 				codes.rollback()
@@ -103,6 +106,7 @@ func (l *load) run(ctx context.Context) (err error) {
 	} {
 		tasks = append(tasks, l.tables.Task(write))
 	}
+	// The tasks end before CommitTables returns, with an error too: rollback finds no task at work.
 	err = l.c.CommitTables(ctx, l.tables, l.bytes, append(first, tasks...), l.applied)
 	if errors.Is(err, mih.ErrFull) {
 		return ErrNotBulk // storing the items one by one returns the error for that

@@ -11,6 +11,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
+// The codes of many rows touch four kinds of records for each target, and projections. Each kind is
+// written by a task of its own, in the order of its keys. Before that one task a target gives numbers
+// to the codes, as all four kinds need these.
+
 // StoreCodes stores the codes of many rows in a space as one commit of sorted tables. The
 // rows ascend, encs has their encodings, and none of them has a code in the space yet. n is
 // what the counters of the space are before these codes, with what else the caller wants to
@@ -38,6 +42,8 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 		if err := t.WriteSequence(stream); err != nil {
 			return err
 		}
+		// A builder may work in one space while others are there: their counters are stored again as
+		// they are.
 		all := s.AllCounters()
 		for i, other := range s.Spaces {
 			if other == sp {
@@ -53,8 +59,8 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 	})
 }
 
-// spaceCodes writes what is kept of the codes of many rows in a space, in which none of
-// them has a code yet: what Tx.SetCodes writes for one row after the other. A load has one
+// spaceCodes writes the records of the codes of many rows in a space in which none of the rows
+// has a code yet. Tx.SetCodes would write the same, one row after the other. A load has one
 // for each space, StoreCodes has one. But for sets, nothing changes while tasks use it.
 type spaceCodes struct {
 	collection uint32

@@ -53,6 +53,8 @@ func (k *targetCodes) number(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// An older code of one row gets another row now: it becomes one of the singles. The second
+		// time it has more rows, and is one already.
 		if !isNew && n < k.firstCode && t.Cardinality(n) == 1 {
 			for row := range t.Rows(n).All() {
 				k.singles = append(k.singles, uint64(n)<<32|uint64(row))
@@ -96,6 +98,7 @@ func (k *targetCodes) writeCodes(t *store.Stream) error {
 	q, table := k.Bits, k.table.Table()
 	b := newBlockStream(t, k.Block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
 	var entry []byte
+	// Their numbers are below firstCode, so these blocks come first.
 	for _, s := range k.singles {
 		n := uint32(s >> 32)
 		entry = codec.AppendCodeEntry(entry[:0], table.Code(n), q, codec.ManyRows)
@@ -184,6 +187,7 @@ func (k *targetCodes) writePostings(t *store.Stream, from, to int) error {
 				continue
 			}
 			key = k.AppendPosting(key[:0], uint16(j), uint32(v))
+			// If there were codes before, a posting may be there, and this one is merged with it.
 			if err := t.Records.Posting(key, sorted[begin:end], nil, k.firstCode == 0); err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// This file writes all records of a bulk load but those of codes. Each method is a task
+// This file writes all records of a bulk load except codes. Each method is a task
 // with a stream of its own and writes one kind of record, by ascending key. The records
 // are those that a Tx would write for one item after the other. Keys that can be in the
 // store already, such as layers and blocks that other rows share, are merged; all others

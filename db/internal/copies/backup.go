@@ -46,6 +46,8 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 	about := backup.Manifest{
 		Database: c.identity.Text(), Format: c.identity.Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,
 	}
+	// An extract is of this view. A copy of everything is of the commit that checkpointStore finds,
+	// which is no earlier.
 	v := c.db.Latest()
 	defer v.Release()
 	x, err := c.newExtract(v, CheckpointOptions{Collection: opt.Collection, IndexOnly: opt.IndexOnly, Progress: opt.Progress})
@@ -75,6 +77,7 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 		c.tables.know(files)
 	}
 	m, err = backup.Create(ctx, to, about, files, backup.CreateOptions{Compress: opt.Compress, Progress: opt.Progress})
+	// Only a complete backup is remembered: an object of a failed one may be missing.
 	if err == nil && whole {
 		c.tables.remember(m)
 	}

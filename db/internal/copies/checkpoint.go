@@ -90,6 +90,8 @@ func (c *Copier) checkpointStore(ctx context.Context, path string) (record.Ident
 // no room; else all of the store is copied. The folder above path exists.
 func (c *Copier) roomToCopy(path string) error {
 	fsys := c.cfg.FS
+	// Whether links work cannot be asked, only tried. The marker is a small file that every
+	// database has.
 	link := path + ".link"
 	if err := fsys.Link(fsys.PathJoin(c.db.Engine.Dir, store.MarkerName), link); err == nil {
 		return fsys.Remove(link)

@@ -74,6 +74,7 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	}
 	// The database itself may be on the same disk.
 	x.room = &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: x.c.cfg.ReserveBytes}
+	// A group is one task: its parts ascend, and no key of another group lies between them.
 	var tasks []work.Task
 	for _, group := range x.groups() {
 		tasks = append(tasks, tables.Task(func(s *store.Stream) error { return x.copy(s, group) }))
@@ -84,6 +85,7 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	if err := tables.Make(ctx, tasks); err != nil {
 		return err
 	}
+	// The marker is written last, when the store has all tables: until then dir is no database.
 	err := store.Create(fsys, dir, func(path string) (record.Identity, error) {
 		if err := x.storeOf(path, tables.Paths); err != nil {
 			return x.identity, err

@@ -45,6 +45,9 @@ const StageVerify = "verify"
 // be cleared. After a crash it is no database, and Restore can be called again. It holds
 // the lock of the folder meanwhile. The caller adds to errors what they are about.
 func Restore(ctx context.Context, from backup.Store, dir string, cfg *store.Config, opt RestoreOptions) (_ *backup.Manifest, err error) {
+	// The order: choose the backup and check its manifest, before the folder is touched; lock and
+	// clear the folder; fetch, check and verify in restoring/; move. Only the last move makes a
+	// database.
 	m, err := backup.Find(ctx, from, backup.Choice{ID: opt.ID, Before: opt.Before, Database: opt.Database})
 	if err != nil {
 		return nil, err
@@ -199,6 +202,8 @@ func (r *restorer) run(from backup.Store) error {
 	if err := r.fetch(from); err != nil {
 		return err
 	}
+	// The pieces have the right checksums. Whether they are the database that the manifest names is
+	// another question: a repository may have been edited.
 	i, err := r.identify()
 	if err != nil {
 		return err
@@ -223,6 +228,7 @@ func (r *restorer) run(from backup.Store) error {
 // fetch writes the files of the backup to restoring/, durably. backup.Fetch checks each
 // piece and syncs the files.
 func (r *restorer) fetch(from backup.Store) error {
+	// If the free space is not known, try.
 	if usage, err := r.fs.GetDiskUsage(r.dir); err == nil && uint64(r.m.BytesTotal) > usage.AvailBytes {
 		return fmt.Errorf("%w: %s: backup %s takes %d bytes, %d are free", fault.ErrDiskFull, r.dir, r.m.ID, r.m.BytesTotal, usage.AvailBytes)
 	}

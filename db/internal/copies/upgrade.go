@@ -78,6 +78,7 @@ func Upgrade(ctx context.Context, dir string, cfg *store.Config, progress event.
 				progress(m.What, int64(i), int64(len(all)))
 			}
 			err := m.run(ctx, u)
+			// A failed write of the log counts, even if the call has returned no error.
 			if failed := log.Err(); failed != nil {
 				err = failed
 			}

@@ -78,6 +78,7 @@ func BalanceIn(cv *state.CollectionView, limit int) *report.Balance {
 			continue
 		}
 		for it := sample.Iterator(); it.HasNext(); {
+			// A row may have a code for each of several targets, or none: each code counts.
 			if n, has := t.CodeOf(it.Next()); has {
 				counts.add(t.Code(n), 1)
 			}

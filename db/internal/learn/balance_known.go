@@ -10,6 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
+// Monitoring may call Stats every second, and measuring the balance of many codes takes longer than
+// the rest of Stats. So the last measurement is kept with the space, and counts for a while.
+
 const (
 	balancedAtOnce  = 1000 // up to so many distinct codes are measured at each call, in microseconds
 	balancePatience = 1000 // a measurement counts for so many times as long as it took
@@ -43,12 +46,14 @@ func PresentBalance(cv *state.CollectionView) *report.Balance {
 	if isOf(last) {
 		return copyOf(last.Balance)
 	}
+	// There is nothing to answer with before the first measurement, so that one is waited for.
 	if last == nil {
 		known.Measuring.Lock()
 	} else if !known.Measuring.TryLock() { // another goroutine measures
 		return copyOf(last.Balance)
 	}
 	defer known.Measuring.Unlock()
+	// Another goroutine may have measured while this one waited for the lock.
 	if last = known.Last.Load(); isOf(last) {
 		return copyOf(last.Balance)
 	}

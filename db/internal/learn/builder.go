@@ -17,6 +17,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// A space is founded without codes. Until all items have theirs it is being built, and cannot be
+// searched or updated. Building may take hours and may be interrupted, so it goes block by block,
+// from the lowest row up, with a commit each. Two sources give a row its code in the new space: the builder, for the
+// rows that were there, and each write, for the rows that it touches. The write is always the newer
+// one, so the committer lets it win.
+
 // A builder gives all items of a collection their codes in a space, block by block of rows.
 // Writes keep the space current meanwhile, so a builder leaves out the rows that have changed
 // since it took the view of the block. The commit of a block stores how far the builder has
@@ -67,7 +73,8 @@ func (c Collection) Unbuilt(space uint32) event.Event {
 func (b *builder) build(ctx context.Context) (builtSpace, error) {
 	defer func() {
 		// The committer stops recording rows, even if ctx has ended. If the space is complete,
-		// Changed may belong to an update by now.
+		// Changed may belong to an update by now. Another builder, whose Changed must stay, cannot
+		// begin before buildings.end, which runs later.
 		_ = b.c.Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
 			if sp, err := b.spaceIn(s); err == nil && sp.Numbers.Building {
 				sp.Changed = nil
@@ -77,6 +84,7 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 		})
 	}()
 	for {
+		// Since the last block a waiting builder may have replaced the rate.
 		began, rate := time.Now(), int(b.building.rate.Load())
 		rows, built, complete, err := b.step(ctx, blockSize(rate))
 		if complete || err != nil {
@@ -93,6 +101,10 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 // Each step takes a view of its own: one view for a slow build would keep replaced and deleted
 // records in the store.
 func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpace, complete bool, err error) {
+	// The order: take a view, from which on changes are recorded; encode from the view; make index
+	// and drift when nothing is left to encode; commit what has not changed since the view. Only
+	// the commit stores anything, so a crash costs one block at most (TestCrashesWhileASpaceIsBuilt
+	// of db).
 	v, built, err := b.begin(ctx)
 	if v == nil || err != nil {
 		return 0, built, true, err
@@ -102,6 +114,8 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	if err != nil {
 		return 0, built, false, err
 	}
+	// Rows from cv.NextRow on come later. Their writes give them codes in this space too (Tx.put),
+	// so the builder ends even if items come faster than it encodes.
 	if b.until == 0 {
 		b.until = cv.NextRow
 	}
@@ -179,6 +193,7 @@ func (b *builder) begin(ctx context.Context) (v *state.View, built builtSpace, e
 			built = builtOf(s, sp)
 			return nil
 		}
+		// Recording and the view begin in one request, so no write falls between them.
 		sp.Changed = roaring.New()
 		v = b.c.DB.Current.Load() // only the committer, where this runs, replaces it
 		v.Acquire()
@@ -209,8 +224,12 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 		if err := sp.RoomFor(uint64(len(block.rows))); err != nil {
 			return fault.Annotate(err, "collection %q", s.Name)
 		}
-		// A row that has changed since the view, or has a code already, got it from a write.
+		// A row that has changed since the view, or has a code already, got it from a write. It
+		// keeps that code, or has none if its item is gone. HasCode finds the rows that were
+		// written before this view, as Changed is new for each block. TestWritesWhileReindexing
+		// of db provokes both.
 		fresh := block.without(func(row uint32) bool { return sp.Changed.Contains(row) || sp.HasCode(row) })
+		// Built passes the rows that were left out, too: nothing remains to be done for them.
 		n := sp.Numbers
 		n.Built = uint64(next)
 		switch {
@@ -251,6 +270,8 @@ func completeSpace(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState,
 	if sp.Numbers.Activate {
 		tx.Activate(s, sp)
 	}
+	// All of this is one commit: after a crash the space is still being built and Activate is not
+	// forgotten, or it is complete and active.
 	sp.Numbers.Building, sp.Numbers.Activate, sp.Numbers.Built = false, false, 0
 	sp.Changed = nil
 	tx.Committer.Touch(s)

@@ -52,6 +52,8 @@ func (b *buildings) claim(key spaceKey) (one *building, mine bool) {
 // end ends a building that claim has begun, and wakes those that wait for it.
 func (b *buildings) end(key spaceKey, one *building) {
 	b.mu.Lock()
+	// Remove it before closing ended: a waiting builder that wakes claims the space at once, and
+	// must not find this building again.
 	delete(b.of, key)
 	b.mu.Unlock()
 	close(one.ended)
@@ -67,6 +69,8 @@ var errEnded = errors.New("building a space has ended early")
 func (b *builder) run(ctx context.Context) (builtSpace, error) {
 	key := spaceKey{b.c.ID, b.space}
 	for {
+		// Several builders may wake when one gives up. One of them claims the space, and the others
+		// watch that one. TestReindexTogether of db has three.
 		one, mine := b.c.in.buildings.claim(key)
 		if mine {
 			return b.work(ctx, key, one)
@@ -86,6 +90,9 @@ func (b *builder) work(ctx context.Context, key spaceKey, one *building) (builtS
 	defer b.c.in.buildings.end(key, one)
 	one.rate.Store(int64(b.rate))
 	b.building = one
+	// The end of ctx and a panic of a callback concern this call alone: errEnded stays, and another
+	// builder goes on. Any other error, such as damage, would meet every builder, so all waiting
+	// calls get it.
 	built, err := b.build(ctx)
 	if err == nil || ctx.Err() == nil {
 		one.built, one.err = built, err
@@ -99,7 +106,7 @@ const watchEvery = 100 * time.Millisecond
 // watch waits until a building ends, and reports its progress. If b has a rate, that replaces
 // the rate of the building.
 func (b *builder) watch(ctx context.Context, one *building) error {
-	if b.rate > 0 {
+	if b.rate > 0 { // build reads it before each block
 		one.rate.Store(int64(b.rate))
 	}
 	ticker := time.NewTicker(watchEvery)

@@ -25,6 +25,10 @@ type coded struct {
 	teaches []bool
 }
 
+// Reading items waits for the store and decodes vectors, encoding multiplies matrices. encodeRows
+// does both at the same time: one block is encoded in the background while the caller's goroutine
+// reads the next one. At most one block is being encoded, so results come in the order of rows.
+
 // EncodeBlock is the number of items that are encoded together, while the next ones are read.
 const EncodeBlock = 1024
 
@@ -63,10 +67,12 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 		if err := finish(); err != nil {
 			return err
 		}
+		// append may move out.encs, into which the goroutine writes: finish has waited for it.
 		at := len(out.encs)
 		out.rows = append(out.rows, rows...)
 		out.encs = append(out.encs, make([]spaces.Encoding, len(rows))...)
 		encs, rowsNow, vectorsNow, labelsNow := out.encs[at:], rows, vectors, labels
+		// It has room for the result, so the goroutine ends even if reading has failed.
 		result := make(chan error, 1)
 		working = result
 		encode := func() {
@@ -88,6 +94,7 @@ func encodeRows(ctx context.Context, v *state.View, cv *state.CollectionView, sp
 		if uint64(row) >= until {
 			return record.ErrStopped
 		}
+		// ForEachItem fills x again for the next item, and this one waits for its block.
 		own := make([]model.Vector, len(x))
 		for t := range x {
 			own[t] = record.CloneVector(x[t])

@@ -25,6 +25,21 @@
 // those of the present items, after crashes too. A deep db.Verify compares them with lessons
 // and departures in any database; the histories of internal/metamorphic run one.
 //
+// These calls store something, each in a commit of its own. A crash leaves the state after the
+// last one:
+//
+//	Found            all of a new space but its codes; from then on it is being built
+//	builder.store    the codes of a block, and the row that the builder has come to
+//	completeSpace    the drift of the training; the space is complete, and active if it is to be
+//	updater.commit   a revision, its lessons, departures of rows that changed meanwhile
+//	GrowLabels       the same, with a checkpoint and the rows to recode
+//	recode           the codes of a block of these rows, and departures of their lessons
+//	restore          an earlier revision again, without the lessons since, and a checkpoint
+//	Checkpoint       statistics alone, when the database closes
+//
+// TestCrashesAroundSpaces and TestCrashesWhileASpaceIsBuilt of db crash at changes to the file
+// system in such histories.
+//
 // Long work reads a view and holds no lock. Meanwhile the committer records the rows that
 // change: Changed of the CollectionState while a space is being founded, Changed of the
 // SpaceState while it is built or updated. The commit at the end makes up for these rows. All

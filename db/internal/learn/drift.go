@@ -19,6 +19,19 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// Data that changes moves away from what a model was trained on, and searches get worse without an
+// error. Drift shows it, by a sample of items, for each modality that the model knows:
+//
+//	residual  the mean of (h - z)^2 over bits and labelled items: h is the code of the labels
+//	          as +-1, z the projection; 0 where projections give each code, 1 where they
+//	          tell nothing
+//	far       items whose projection is zero: nothing that was learned is near them
+//	balance   whether bits are as often set as not
+//	MAP       how well labelled items find each other (drift_retrieval.go)
+//	nearest   distances from the code of the projection to the nearest code of another item
+//
+// TestDriftIsThatOfALinearScan of db compares all of it with the definition.
+
 // ComparedDrift returns the drifts for Stats to show: the latest, and before it the one to
 // compare it with. The items of a training are nearer to the model than any others, so the
 // latest is compared with the first drift of later items; if it is the first itself, with the
@@ -126,6 +139,7 @@ func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 	var labels [][]uint32
 	var read []uint32
 	for _, row := range rows {
+		// The sample is of rows, and some may have been deleted since they were chosen.
 		if !cv.Live.Contains(row) {
 			continue
 		}
@@ -154,6 +168,7 @@ func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 		m.items++
 		labelled := sp.Learned.LabelCode(h, labels[i])
 		for t := range m.modalities {
+			// The projection P_t phi_t(x), a number for each bit; nil: the item lacks the modality.
 			z := e.Parts[i*len(m.modalities)+t]
 			if z == nil {
 				continue
@@ -206,6 +221,7 @@ func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 			continue
 		}
 		if of.Labelled > 0 {
+			// The mean of (h - z)^2 over bits and items: model.Model.ResidualOf, for this sample.
 			residual := of.squares / float64(of.Labelled*m.cv.Space.Bits)
 			of.Residual = &residual
 		}
@@ -232,6 +248,7 @@ func (m *modalityMeasure) search(ctx context.Context, set *state.CodeSetView, co
 	if set.Table == nil {
 		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.Space)
 	}
+	// By code. Each goroutine writes the part of its group.
 	nearest := make([]int, len(m.rows))
 	groups := (len(m.rows) + search.MaxShared - 1) / search.MaxShared
 	err := work.ParallelBy(ctx, work.Background(), 1, groups, func(g int) error {

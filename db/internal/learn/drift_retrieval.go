@@ -41,6 +41,8 @@ func (r *retrievalMeasure) mean(ctx context.Context) (*float64, error) {
 		bits := r.queries.Bits()
 		queries, stored := codec.NewCodes(bits, 0), codec.NewCodes(bits, 0)
 		var asked, found [][]uint32
+		// The labels of the stored half. A query without any of them has nothing to find, and would
+		// count as 0 in the mean.
 		there := map[uint32]bool{}
 		for i, labels := range r.labels {
 			if i%2 == half {
@@ -65,6 +67,7 @@ func (r *retrievalMeasure) mean(ctx context.Context) (*float64, error) {
 		if err != nil {
 			return nil, err
 		}
+		// The halves may have different numbers of queries: weigh each query alike.
 		sum += m.MAPTie * float64(m.Queries)
 		n += m.Queries
 	}

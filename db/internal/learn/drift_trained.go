@@ -24,6 +24,7 @@ func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
 	if sp == nil {
 		return nil, fault.NotFound("space %d of collection %q, which was being built", b.space, cv.Name)
 	}
+	// The space is not the active one yet, so cv shows another space, or none.
 	in := *cv
 	in.SpaceView = *sp
 	taught := record.UnionOf(cv.Presence, sp.Space.Positions)

@@ -8,6 +8,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
+// A training works on its view, in which a dropped collection can still be read. So it would go on
+// to its end, and fail at its commit. The context that it works with ends earlier.
+
 // errDropped is the cause with which untilDropped ends a context.
 var errDropped = errors.New("collection dropped")
 
@@ -17,6 +20,7 @@ func (c Collection) untilDropped(ctx context.Context) (_ context.Context, stop f
 	ctx, cancel := context.WithCancelCause(ctx)
 	var gone <-chan struct{}
 	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
+		// The commit that drops the collection closes Gone. TestDropCollectionEndsItsTraining of db.
 		gone = cv.Gone
 		return nil
 	})

@@ -19,6 +19,11 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// An evaluation measures retrieval as the papers on cross-modal hashing do: every query ranks all
+// items of another modality, and an item is relevant if it shares a label with the query. No index
+// and no plan takes part (model.Evaluate), so it measures the codes and nothing else.
+// TestEvaluateAgreesWithTheDefinition of db.
+
 // An Evaluation has the queries of a measurement, as db.Evaluation describes them. It shares
 // the vectors and labels of the caller, and never writes to them.
 type Evaluation struct {
@@ -90,6 +95,8 @@ func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.Coll
 		return nil, fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.Items)
 	}
 	ids := newLabelIDs(cv.Names)
+	// Find mistakes in the queries and in the filter before space is called, which may train for
+	// hours.
 	filter, err := search.Matching(ctx, cv, v.Snap, e.Where, e.Args)
 	if err != nil {
 		return nil, err
@@ -110,6 +117,7 @@ func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.Coll
 		if !isDense && !isSparse {
 			continue
 		}
+		// The projections z rank by score, their signs rank by Hamming distance.
 		z, codes, err := projectAll(ctx, cv, v, from, len(e.Labels), func(i int) (model.Vector, error) {
 			if isSparse {
 				return cv.Modalities[from].OfSparse(sparse[i].Index, sparse[i].Value)
@@ -235,6 +243,7 @@ func readEvaluated(ctx context.Context, v *state.View, cv *state.CollectionView,
 		if truth != nil {
 			labels = given[at]
 		}
+		// truth has all items in the order of rows, also those that the filter leaves out.
 		at++
 		if filter == nil || filter.Contains(row) {
 			out.rows, out.labels = append(out.rows, row), append(out.labels, labels)
@@ -253,6 +262,8 @@ func (e *evaluated) having(ctx context.Context, cv *state.CollectionView, modali
 	out := &ranked{codes: codec.NewCodes(cv.Space.Bits, 0)}
 	at := 0
 	err := e.codes(ctx, modality, func(row uint32, code codec.Code) error {
+		// Both lists ascend: merge them. An item without a code for the target is in e.rows alone, an
+		// item outside of the filter in the codes alone.
 		for at < len(e.rows) && e.rows[at] < row {
 			at++
 		}
@@ -275,6 +286,7 @@ func (e *evaluated) having(ctx context.Context, cv *state.CollectionView, modali
 // the codes are the signs.
 func projectAll(ctx context.Context, cv *state.CollectionView, v *state.View, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
 	points := make([]*search.Point, n)
+	// As a search does with the vector of a query.
 	s := search.Searcher{V: v, Cv: cv}
 	err := work.Parallel(ctx, n, func(i int) error {
 		x, err := query(i)

@@ -39,6 +39,7 @@ func EvaluateTraining(ctx context.Context, v *state.View, cv *state.CollectionVi
 		seconds["encode"] = time.Since(start).Seconds()
 		seconds["total"] += seconds["encode"]
 		t = all.training(l.result, l.leftOut)
+		// The space is not stored, so views cannot show it: put it into a copy of the view.
 		trained := *cv
 		trained.Space = all.space
 		return &trained, all.rowCodes(cv), nil
@@ -63,6 +64,8 @@ func (c *coded) training(result *model.Result, leftOut []string) *report.Trainin
 // rowCodes gives the codes that the rows would have. cv is the collection, for error texts.
 func (c *coded) rowCodes(cv *state.CollectionView) rowCodes {
 	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
+		// Shared codes serve every target. Else the target has codes of its own, or the model does
+		// not know it.
 		at := slices.IndexFunc(c.space.Targets, func(v byte) bool { return v == record.SharedTarget || v == record.TargetOf(target) })
 		if at < 0 {
 			return cv.Unlearned(target)

@@ -32,7 +32,7 @@ type Foundation struct {
 	lessons    [][]byte            // the lesson of each of rows; equal ones share their bytes
 	pending    *roaring.Bitmap     // the rows that have not taught; createSpace hands it to the space
 	replaced   uint32              // createSpace sets it: the unfinished space that it has dropped; 0: none
-	relearn    *roaring.Bitmap     // rows whose lessons are of outdated codes: they depart; may be nil; shared with the view
+	relearn    *roaring.Bitmap     // rows with lessons of outdated codes, which depart; may be nil; shared with the view
 
 	known map[string][]byte // the distinct lessons, by their bytes: about one a label set
 }
@@ -86,6 +86,7 @@ func (c Collection) Found(ctx context.Context, replace bool, lay func(v *state.V
 	defer v.Release()
 	founded := false
 	defer func() {
+		// createSpace has ended the recording then.
 		if founded {
 			return
 		}
@@ -141,6 +142,7 @@ func (c Collection) beginFounding(ctx context.Context, replace bool) (*state.Vie
 		if sp := s.Building(); sp != nil && !(replace && sp.LeftByTraining()) {
 			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, sp.ID)
 		}
+		// Recording and the view begin in one request, so no write falls between them.
 		s.Changed = roaring.New()
 		v = c.DB.Current.Load() // only the committer, where this runs, replaces it
 		v.Acquire()
@@ -159,6 +161,8 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	if s.Counters.NextSpace == record.MaxRows {
 		return fmt.Errorf("%w: spaces of collection %q", fault.ErrFull, s.Name)
 	}
+	// First everything that may fail: limits, and reading. Batch and counters of a request that
+	// fails are dropped, but what it has changed in memory would stay.
 	size := f.bytes()
 	if size > maxFoundationBytes {
 		return fault.Invalid("what %d items have taught is too much for one commit (%d bytes of at most %d): train on fewer rows, or with fewer bits",
@@ -190,6 +194,8 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 		if err != nil {
 			return err
 		}
+		// The departure has the features of the view, with which the row has taught. The snapshot of
+		// v still has them after a write.
 		departures[row] = d
 		if size += d.Bytes(); size > maxFoundationBytes {
 			return fmt.Errorf("%w: too much of what collection %q was trained on has been overwritten meanwhile: try again", fault.ErrBusy, s.Name)
@@ -215,6 +221,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	}
 	made.Revisions = []*spaces.RevisionDescriptor{first}
 	made.Numbers.Building, made.Numbers.Checkpoint = true, uint64(sp.Revision)
+	// The first space of a collection becomes active without being asked for.
 	made.Numbers.Activate = f.activate || s.Counters.ActiveSpace == 0
 	for i, row := range f.rows {
 		if d := departures[row]; d != nil {
@@ -229,6 +236,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	f.pending.Or(gone)
 	f.pending.And(s.Having(sp.Positions))
 	err := record.ByContainer(f.pending, func(container uint16, l codec.Layer) error {
+		// The set is new, so each container is stored whole and not row by row.
 		tx.Layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l
 		return nil
 	})

@@ -14,6 +14,12 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// A model knows the labels that it was trained with. The code of an item with other labels comes
+// from its features alone. A label that grows gets a direction of its own in the code space, so the
+// code of each item that carries it changes. That may be many items: the commit that grows the label
+// notes their rows, and recode makes their codes later, block by block. Until then such an item has
+// a code that is not the one of its labels (codec.SetRecode), which verification knows.
+
 // GrowLabels gives each label that items carry and the model of a space does not know a
 // direction of its own in the code space (model.Online.Grow). space 0 is the active one. One
 // commit stores the revision that knows the labels, the statistics, and the set of rows to
@@ -34,6 +40,7 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 			if _, is := slices.BinarySearch(known, uint32(id)); is {
 				continue
 			}
+			// Labels that no item carries must not use up directions.
 			rows, err := labelRows(u.v.Snap, u.cv.ID, uint32(id))
 			if err != nil {
 				return err
@@ -55,6 +62,8 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 			case err != nil:
 				return u.learning(err)
 			}
+			// The learner has the direction from here on, in memory alone. If the commit fails, revise
+			// makes it forget that.
 			grown, out.Grown = append(grown, uint32(id)), append(out.Grown, name)
 		}
 		if len(grown) == 0 {
@@ -103,6 +112,7 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 				return nil // another revision has come: encode the block again
 			}
 			for _, row := range block.rows {
+				// Read for all rows before anything changes: reading may fail.
 				if _, err := tx.FetchTaught(s, row); err != nil {
 					return err
 				}
@@ -111,6 +121,8 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 				if !sp.Recode.B.Contains(row) {
 					continue // a write since the view has given it its new code
 				}
+				// The row has taught its earlier code. That lesson departs, and a later update teaches
+				// the row with the new code.
 				if err := tx.Unlearn(sp, row); err != nil {
 					return err
 				}
@@ -157,6 +169,7 @@ func encodeSome(ctx context.Context, v *state.View, cv *state.CollectionView, ro
 		if out.encs[i], err = cv.Space.Encode(vectors, rec.Labels, nil); err != nil {
 			return nil, err
 		}
+		// Decide here, with the vectors at hand: the committer has none.
 		out.teaches[i] = slices.ContainsFunc(cv.Space.Positions, func(t int) bool { return spaces.Has(vectors, t) })
 	}
 	return out, nil

@@ -108,20 +108,25 @@ func (d *Database) learner(ctx context.Context, v *state.View, cv *state.Collect
 // and loads the statistics if they are of another revision.
 func (l *learner) catchUp(ctx context.Context, v *state.View, cv *state.CollectionView) error {
 	learned := uint64(l.revision) // departures of lessons up to this revision are still in the statistics
-	// Another goroutine may have used the learner with a newer view.
+	// Another goroutine may have used the learner with a newer view, and taken out departures that
+	// this view does not have. They cannot be put back, so the statistics are loaded again.
 	if l.online == nil || l.revision != cv.Space.Revision || l.outbox > cv.Numbers.NextOutbox {
 		if err := l.load(ctx, v, cv); err != nil {
 			return err
 		}
+		// load adds only those later lessons that rows still have. So the departures of later lessons
+		// are in no sum, and must stay out.
 		learned = cv.Numbers.Checkpoint
 	}
 	if l.outbox == cv.Numbers.NextOutbox {
 		return nil
 	}
+	// Record the traces before anything is taken out: cancelled compares with them.
 	l.trace()
 	if err := l.takeOut(ctx, v.Snap, cv, uint32(learned)); err != nil || !l.cancelled() {
 		return err
 	}
+	// With all departures taken out, just the stored lessons are left in the sum.
 	return l.learnAnew(ctx, v, cv, nil)
 }
 
@@ -146,6 +151,8 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 		l.online.Refit() // departures have been taken out of the statistics since these projections were made
 	}
 	l.online.Workers = work.Background()
+	// The checkpoint has taken out the departures that were deleted with it, so counting from 0
+	// finds the others.
 	l.revision, l.outbox, l.ahead, l.forgotten = sp.Revision, 0, 0, 0
 	l.traces = make([]float64, len(sp.Positions))
 	if cv.Numbers.Checkpoint == uint64(sp.Revision) {
@@ -158,8 +165,8 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 	})
 }
 
-// takeOut subtracts the departures from number l.outbox on whose lessons are of revisions up to
-// upTo; the statistics do not have the later ones. It also counts the departures that the
+// takeOut subtracts the departures from number l.outbox on, if their lessons are of revisions up
+// to upTo: the statistics do not have the later ones. It also counts the departures that the
 // present revision does not know of (l.forgotten).
 func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.CollectionView, upTo uint32) error {
 	sp := cv.Space
@@ -215,6 +222,7 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *state.Collec
 		err = flush()
 	}
 	if err == nil {
+		// Only now: after an error the statistics lack some of them, and are forgotten.
 		l.outbox = next
 	}
 	return err
@@ -232,6 +240,8 @@ func (d *Database) Checkpoint() {
 	d.learners.mu.Lock()
 	defer d.learners.mu.Unlock()
 	for key, l := range d.learners.of {
+		// Statistics that have shrunk carry rounding that a reader of the checkpoint could not
+		// notice.
 		if l.online == nil || l.ahead == 0 || l.shrunk() {
 			continue
 		}
@@ -246,6 +256,7 @@ func (d *Database) Checkpoint() {
 					return nil
 				}
 				sp := s.SpaceByID(key.space)
+				// The learner may be behind: a revision was restored, or an update was not the last.
 				if sp == nil || sp.Revision != l.revision || int64(len(statistics)) != sp.Statistics.Bytes {
 					return nil
 				}

@@ -65,6 +65,7 @@ func (l *learner) learnAnew(ctx context.Context, v *state.View, cv *state.Collec
 	if err != nil {
 		return err
 	}
+	// The new sums carry no rounding of what has gone.
 	clear(l.traces)
 	l.online = online
 	l.ahead++ // the checkpoint may have older rounding

@@ -37,6 +37,7 @@ func newOutliers(m *model.Model, s *model.Statistics) *outliers {
 		limit := 0.0
 		if m.Map(t) != model.MapRBF {
 			phi, limit = make([]float32, m.Features(t)), maxGammas*m.Gamma(t)
+			// The trace of A is the sum of the squared lengths of the n features that have taught.
 			if n := s.Items(t); n > 0 {
 				limit = maxLengthening * maxLengthening * s.Trace(t) / float64(n)
 			}

@@ -16,6 +16,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// After updates, items without labels have codes of different revisions: each has the code of the
+// revision that was in use when it was written. Reindexing gives all items codes of the present
+// revision. It does so in a new space: no search sees half of it, and the old space is there to go
+// back to.
+
 // ReindexOptions are the options of Collection.Reindex, as db.ReindexOptions has them.
 type ReindexOptions struct {
 	Space    uint32         // the space to reindex; 0: the one being built, else the active one
@@ -33,6 +38,7 @@ func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *r
 	start := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// Close waits for this call: end it when Close begins.
 	defer context.AfterFunc(c.DB.Stopping, func() { cancel(fault.ErrClosed) })()
 	space, err := c.reindexed(ctx, opt)
 	if err == nil {
@@ -45,6 +51,7 @@ func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *r
 			}, nil
 		}
 	}
+	// The ctx of the caller goes on, so a cancellation would puzzle.
 	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
 		err = fault.ErrClosed
 	}
@@ -56,11 +63,14 @@ func (c Collection) Reindex(ctx context.Context, opt ReindexOptions) (uint32, *r
 func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, error) {
 	building := uint32(0)
 	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
+		// A call that names another space wants a new one. Found refuses that with ErrBusy.
 		if sp := cv.Building(); sp != nil && (opt.Space == 0 || opt.Space == sp.Space.ID) {
 			building = sp.Space.ID
 		}
 		return nil
 	})
+	// Three requests and no single one: if the space is completed or dropped meanwhile,
+	// activateBuilt and the builder find that out.
 	if err == nil && building != 0 {
 		err = c.takeOver(ctx, building)
 	}
@@ -78,6 +88,7 @@ func (c Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, 
 		if err != nil {
 			return nil, err
 		}
+		// Before the work, and not after an hour of it.
 		if err := c.DB.Engine.Admit(reindexBytes(cv), false); err != nil {
 			return nil, err
 		}
@@ -142,6 +153,8 @@ func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.Collect
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
 		}
+		// The revision of a lesson does not matter here: in the new space all are lessons of revision
+		// 1, and the checkpoint has them.
 		f.taught(row, l.Codes)
 		return ctx.Err()
 	})

@@ -26,6 +26,7 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 		targets = len(cv.Modalities)
 	}
 	for _, m := range cv.Modalities {
+		// k features of a modality: one an anchor. A training takes no more anchors than items.
 		k := float64(min(cmp.Or(opt.Anchors, model.DefaultAnchorsOf(cv.Items)), cv.Items))
 		// k anchors in float32; half of the symmetric A, B and P in float64.
 		sum += 4*k*float64(m.Dim) + 4*k*k + 2*8*k*float64(bits)

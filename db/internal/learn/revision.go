@@ -14,6 +14,11 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// Revisions only go forward: to go back to an earlier one is a new revision with its projections.
+// So codes that name a revision stay true, and a restored revision can be left again. Statistics
+// have to go back, too, or the next update would bring back what was to be forgotten: all lessons
+// later than the restored revision are taken out.
+
 // Restore makes a new revision of a space with the projections of an earlier one that is kept.
 // space 0 is the active one. Rows that have taught since that revision are forgotten: their
 // lessons go, and they do not become pending. To restore the present revision changes nothing.
@@ -36,6 +41,8 @@ func (c Collection) Restore(ctx context.Context, space, revision uint32) (*repor
 		if err != nil {
 			return err
 		}
+		// A label that has grown since has changed codes of labels, and the fingerprint has these.
+		// Projections towards the old codes would not fit the codes that items have.
 		if m.Fingerprint() != sp.Learned.Fingerprint() {
 			return fault.Invalid("revision %d of space %d knows fewer labels than the present one, whose codes items have: train again", revision, sp.ID)
 		}
@@ -68,6 +75,8 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	}
 	u.forgotten += len(gone)
 	sp := u.cv.Space
+	// The statistics become a checkpoint below, which must not carry the rounding of what was taken
+	// out.
 	if u.l.shrunk() {
 		earlier := func(l codec.Lesson) bool { return !later(l) }
 		if err := u.l.learnAnew(ctx, u.v, u.cv, earlier); err != nil {
@@ -90,6 +99,8 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	}
 	err = u.inSpace(ctx, len(projections)+len(statistics), func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
 		for _, row := range gone {
+			// The write has moved the lesson to the outbox, and the statistics would lose it twice: by
+			// Forget above and as a departure.
 			if sp.Changed.Contains(row) {
 				return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 			}
@@ -113,6 +124,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 		return err
 	}
 	u.revision = next.Revision
+	// Its projections are those of the replaced revision.
 	u.l.forget()
 	return nil
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// A training never changes a space that is there. It founds one beside it, and searches go on in
+// the active space until the new one is complete.
+
 // TrainOptions has the fields of db.TrainOptions, which is converted to it.
 type TrainOptions struct {
 	model.Options
@@ -27,6 +30,10 @@ type TrainOptions struct {
 // errors. An error, or the end of ctx, drops the new space again. Then space is its number if
 // it was founded, else 0, for the event.
 func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, t *report.Training, err error) {
+	// The steps: complete a reindexing that is in the way; train on a view and found the space, in
+	// one commit; build it, block by block. Nothing is stored before the foundation. After it any
+	// failure drops the space, and a crash leaves it for Resume or the next training
+	// (TestTrainSettlesWhatAnotherProcessLeft of db).
 	ctx, stop := c.untilDropped(ctx)
 	defer stop()
 	if err := c.completeLeft(ctx); err != nil {
@@ -146,6 +153,7 @@ func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.Colle
 	}
 	var codes []byte
 	it := l.set.rows.Iterator()
+	// i counts rows as the training did: all labelled rows, also those without a vector.
 	for i := 0; it.HasNext(); i++ {
 		row := it.Next()
 		if i%search.BetweenLooks == 0 {

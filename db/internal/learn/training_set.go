@@ -15,6 +15,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// A training reads its items a few times, and never holds all of them. The view that it reads does
+// not change meanwhile, so all passes see the same items in the same order.
+
 // trainingSet is the model.Source of a training: the labelled items of a view, in the order of
 // rows. It belongs to the goroutine that trains. The caller keeps the view for as long.
 type trainingSet struct {
@@ -50,6 +53,7 @@ func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) 
 		if len(rec.Labels) > 0 {
 			labelled.Add(row)
 		}
+		// The lowest rows, as in Examples, which stops after as many.
 		if s.limit > 0 && labelled.GetCardinality() == uint64(s.limit) {
 			return record.ErrStopped
 		}

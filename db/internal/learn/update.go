@@ -11,6 +11,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// An update has three parts, each with commits of its own: grow labels, recode rows, learn. What
+// has been committed stays if a later part fails. So an update that is interrupted costs time and
+// nothing else, and the next one goes on.
+
 // adoption returns the teachers of the items that have taught in this update.
 func (u *updater) adoption() (a report.Adoption) {
 	if u.labelled > 0 {
@@ -68,6 +72,7 @@ func (c Collection) Update(ctx context.Context, opt UpdateOptions) (*report.Upda
 			return nil, err
 		}
 	}
+	// Recode first: these rows become pending, and teach their new codes in this update.
 	recoded, err := c.recode(ctx, opt.Space)
 	if err != nil {
 		return nil, err

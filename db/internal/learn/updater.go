@@ -89,6 +89,8 @@ func (c Collection) revise(ctx context.Context, space uint32, f func(*updater) e
 		c: c, v: v, cv: cv, l: l, revision: cv.Space.Revision, parent: cv.Space.Revision,
 		left: roaring.New(), waiting: roaring.New(), forgotten: l.forgotten,
 	}
+	// The order of the ends: forget, release the learner, stop recording, release the view. Another
+	// updater begins only after recording has stopped.
 	kept := false
 	defer func() {
 		if !kept {
@@ -128,6 +130,7 @@ func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.Vie
 			if busy = sp.Changed != nil; busy {
 				return nil
 			}
+			// Recording and the view begin in one request, so no write falls between them.
 			sp.Changed, sp.Written = roaring.New(), 0
 			c.DB.Committer.Touch(s)
 			v = c.DB.Current.Load() // only the committer, where this runs, replaces it
@@ -143,6 +146,8 @@ func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.Vie
 			return nil, 0, err
 		}
 		l.release()
+		// The other updater releases the learner before it sets Changed to nil (revise): give it the
+		// time.
 		if err := work.SleepUntil(ctx, time.Now().Add(time.Millisecond)); err != nil {
 			return nil, 0, err
 		}

@@ -49,6 +49,7 @@ func (u *updater) commit(ctx context.Context) error {
 		if next.Revision == record.MaxRows {
 			return fmt.Errorf("%w: revisions of space %d", fault.ErrFull, sp.ID)
 		}
+		// Everything that may fail comes first: a change in memory would stay after an error.
 		departures, err := u.departures(sp)
 		if err != nil {
 			return err
@@ -67,6 +68,8 @@ func (u *updater) commit(ctx context.Context) error {
 			sp.Numbers.Checkpoint = uint64(next.Revision)
 		}
 		for i, row := range u.rows {
+			// If the row has changed, it has taught as it was in the view. The statistics contain that,
+			// so it departs at once, and its lesson is never stored. TestWritesDuringAnUpdate of db.
 			if departures[row] == nil {
 				tx.Learn(sp, row, codec.Lesson{Revision: next.Revision, Codes: u.lessons[i]}, false)
 				continue
@@ -79,6 +82,7 @@ func (u *updater) commit(ctx context.Context) error {
 		for it := recode.Iterator(); it.HasNext(); {
 			tx.SetOnline(sp, codec.SetRecode, it.Next(), true)
 		}
+		// Last: the commit is for the revision of the view up to here (inSpace).
 		sp.Revise(next)
 		tx.Committer.Touch(s)
 		return nil
@@ -87,6 +91,7 @@ func (u *updater) commit(ctx context.Context) error {
 		return err
 	}
 	u.revision = next.Revision
+	// The learner follows only a commit that is durable. If the commit fails, revise forgets it.
 	u.l.revision, u.l.forgotten = next.Revision, 0
 	if statistics != nil {
 		u.l.ahead = 0
@@ -122,6 +127,7 @@ func (u *updater) departures(sp *state.SpaceState) (map[uint32]*codec.Departure,
 		if bytes > record.MaxBatchBytes {
 			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 		}
+		// Of the revision that this commit makes: the statistics with that revision have the lesson.
 		l := codec.Lesson{Revision: sp.Revision + 1, Codes: u.lessons[i]}
 		d, err := record.Departure(u.v.Snap, u.cv.Descriptor, sp.Positions, row, l)
 		if err != nil {

@@ -21,6 +21,9 @@ import (
 // with nearly the same rows would adopt them by luck at last, and each costs as much as
 // learning from them. It commits nothing.
 func (u *updater) learn(ctx context.Context, teacher Teacher) error {
+	// The order: measure drift on rows that have not taught yet; let labelled rows teach, but for
+	// those held back; try the others on a copy, judged by the rows held back; let these teach;
+	// last, if adopted, let the others teach. Each step changes the learner in memory alone.
 	u.teacherName = teacher.String()
 	u.outliers = newOutliers(u.cv.Space.Learned, u.l.online.Statistics())
 	labelled, unlabelled, err := u.partition(ctx)
@@ -28,6 +31,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 		return err
 	}
 	n := int(unlabelled.GetCardinality())
+	// Until a teacher lets them teach, all of these wait.
 	u.waiting, u.skipped = unlabelled, n
 	unlabelled = firstRows(unlabelled, maxUpdateRows)
 	waits := teacher == Auto && n < 2*u.l.refused // they were refused, and have not doubled
@@ -49,6 +53,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 		return err
 	}
 	u.total = int(labelled.GetCardinality())
+	// With Auto the total is known only after the trial.
 	if teacher == Self || tries && teacher != Auto {
 		u.total += n
 	}
@@ -101,6 +106,7 @@ const (
 func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.Bitmap, err error) {
 	pending, m := u.cv.Pending, u.cv.Space.Learned
 	if pending.GetCardinality() > ManyPending {
+		// One pass over the sets of the known labels costs less than a read for each pending row.
 		known := roaring.New()
 		prefix := append(codec.CollectionKey(codec.KindRows, u.cv.ID), codec.SetLabel)
 		err = record.ForEach(u.v.Snap, prefix, func(key, value []byte) error {
@@ -140,6 +146,7 @@ const (
 // projections give them codes: lead, a position in the model. held are labelled rows that have
 // not taught yet. For TeacherModality it only finds lead. It sets u.lead and u.reason.
 func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, teacher Teacher) (lead int, adopt bool, err error) {
+	// The guard learns on a copy of the statistics. The learner itself learns only what is adopted.
 	guard, err := u.guard(ctx, held)
 	if err != nil {
 		return 0, false, err
@@ -205,6 +212,7 @@ func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows
 			u.left.Add(row)
 			continue
 		}
+		// Seek fills vectors again for the next row.
 		for t := range item.Vectors {
 			item.Vectors[t] = record.CloneVector(item.Vectors[t])
 		}

@@ -46,6 +46,8 @@ func (d *Database) KeepUpdated(ctx context.Context) {
 		case <-d.wanted:
 			least = d.Items
 		}
+		// An update sets Written to 0 when it begins. So one that fails is tried again only after as
+		// many more writes, and not in a loop.
 		for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return cv.Written >= least }) {
 			err := d.updateInBackground(ctx, c, func(c Collection, ctx context.Context) (*report.Update, error) {
 				return c.Update(ctx, UpdateOptions{})

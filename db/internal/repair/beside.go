@@ -12,6 +12,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// The marker says that the folder is a database, and of which format. The side file says which
+// commits were durable. Neither is needed to read the store, and both can be written again from
+// it. But a side file that promises more than the store has is the one sign that commits are
+// missing: so its findings come before it is written.
+
 // beside mends the two files beside a sound store, its marker and the side file. It sets
 // r.done.Damaged if either was damaged.
 func (r *repairer) beside() error {
@@ -23,6 +28,7 @@ func (r *repairer) beside() error {
 	if err = errors.Join(err, kv.Close()); err != nil {
 		return err
 	}
+	// Findings come before anything is written, so that a dry run has them, too.
 	side, err := r.missing(i, "%d to %d, the latest, are missing")
 	if err != nil {
 		return err
@@ -37,6 +43,7 @@ func (r *repairer) beside() error {
 		}
 	}
 	if side {
+		// Last: it takes away the losses that the old side file tells of.
 		return r.acknowledge(i)
 	}
 	return nil
@@ -66,6 +73,8 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 		r.found(report.Finding{Record: store.SideFile, Problem: told.Problem + "; whether commits are missing is not known"})
 		return true, nil
 	}
+	// Losses that an earlier opening has found. The new side file has none of them, so they are
+	// told once more: TestRepairTellsOfEarlierLosses of db.
 	for _, l := range beside.Losses {
 		r.found(report.Finding{Record: store.SideFile, Problem: l.String()})
 	}

@@ -38,6 +38,8 @@ type plan struct {
 // database. At the end it rewrites the whole store, and sets r.identity.Sequence.
 func (r *repairer) build(plans []plan) (err error) {
 	disk, dir := *r.disk, r.path(store.RepairingName)
+	// Nobody hears of this database. It keeps no reserve: room has asked for what the new store
+	// needs.
 	disk.Signals = signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)
 	disk.ReserveBytes = -1
 	disk.Room = store.NewReserve(&disk, dir)
@@ -57,6 +59,8 @@ func (r *repairer) build(plans []plan) (err error) {
 	d.Stopping = r.ctx
 	first := d.Run(nil)
 	defer d.End()
+	// There are no codes to load yet. Load tells the calls that wait for codes (Loaded) that they
+	// are there.
 	d.Load(r.ctx, first)
 	first.Release()
 	learning := learn.New(d, 0, 0)
@@ -98,6 +102,7 @@ func (r *repairer) buildOne(c learn.Collection, p *plan) error {
 		}
 		r.done.CodesMade += items
 	}
+	// All spaces are complete now, so any may become active.
 	for _, id := range p.activate {
 		err := c.Do(r.ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 			if sp := s.SpaceByID(id); sp != s.Active() {
@@ -135,6 +140,7 @@ func (r *repairer) adopt(c state.Collection, p *plan) error {
 		return err
 	}
 	err := record.ForEach(c.DB.Engine.DB, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
+		// readItems has decoded it before: an error is none that could be mended.
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {
 			return err
@@ -164,6 +170,7 @@ func (r *repairer) storeGiven(c state.Collection, g *givenCodes) error {
 			encs = append(encs, spaces.Encoding{First: spaces.TargetCode{Code: g.codes.At(from + i), From: codec.ProvenanceGiven}})
 		}
 		err := c.Load(r.ctx, func(tx *state.Tx, s *state.CollectionState) error {
+			// The one space of the collection, which mendGiven has written without codes.
 			sp := s.Active()
 			if err := sp.RoomFor(uint64(len(rows))); err != nil {
 				return err

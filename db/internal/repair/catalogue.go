@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -13,6 +14,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/report"
 )
+
+// A collection is known by its descriptor, which tells what its items hold: without it no item can
+// be decoded. So a lost descriptor is looked for in the copies that its spaces have. Names follow
+// from descriptors, and are written again. TestRepairOfDescriptors of db takes descriptors away.
 
 // mend makes the copied records sound: first the records of the database, then each collection.
 func (m *mender) mend() error {
@@ -46,6 +51,8 @@ func (m *mender) catalogue() ([]*record.Descriptor, error) {
 	}
 	taken := map[string]bool{}
 	var all []*record.Descriptor
+	// These are all collections that any key names, also rests of dropped ones: descriptor tells
+	// which of them are lost.
 	for _, id := range slices.Sorted(maps.Keys(m.collections)) {
 		d, err := m.descriptor(id, names)
 		if err != nil {
@@ -62,13 +69,16 @@ func (m *mender) catalogue() ([]*record.Descriptor, error) {
 		}
 		if name := d.Name; taken[name] {
 			for i := id; taken[d.Name]; i++ {
-				d.Name = fmt.Sprintf("%.200s-%d", name, i)
+				// 200 bytes leave room for the number; the cut may go through a letter.
+				short := strings.ToValidUTF8(name[:min(len(name), 200)], "")
+				d.Name = fmt.Sprintf("%s-%d", short, i)
 			}
 			m.found(report.Finding{Collection: d.Name, Record: "descriptor", Problem: fmt.Sprintf("another collection is named %q, too: this one is renamed", name)})
 		}
 		taken[d.Name] = true
 		all = append(all, d)
 	}
+	// Descriptors are written when all names are known.
 	for _, d := range all {
 		b, err := d.Encode()
 		if err == nil {
@@ -90,6 +100,7 @@ func (m *mender) catalogue() ([]*record.Descriptor, error) {
 // database mends the records of the database: format, UUID, sequence, and the number of the next
 // collection, which is at least next. It sets m.identity, and reports missing commits.
 func (m *mender) database(next uint32) error {
+	// No number is used again, not even that of a dropped collection.
 	if b, err := record.Get(m.store, codec.DatabaseKey(codec.RecordNextID)); err != nil {
 		return err
 	} else if len(b) == 4 {
@@ -125,6 +136,7 @@ func (m *mender) database(next uint32) error {
 	if i.Format >= record.FormatIdentity {
 		want[codec.RecordUUID] = i.UUID[:]
 	}
+	// Delete unknown records, then write each known one anew.
 	err = record.ForEach(m.store, []byte{codec.KindDatabase}, func(key, _ []byte) error {
 		if want[key[1]] == nil {
 			return m.delete(key)
@@ -150,6 +162,8 @@ func (m *mender) whoami() record.Identity {
 	}
 	known := i.UUID != (record.Identity{}).UUID
 	switch {
+	// The store has the format. If not, what is known decides: only databases of FormatIdentity or
+	// later have a UUID.
 	case i.Format >= record.MinFormat:
 	case known:
 		i.Format = record.FormatIdentity
@@ -185,6 +199,7 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 	if b != nil {
 		why = fault.Problem(err)
 	}
+	// The copy that a space has, before the collection is given up.
 	if d, err = m.copiedDescriptor(id); err != nil {
 		return nil, err
 	}
@@ -214,6 +229,7 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 func (m *mender) copiedDescriptor(id uint32) (latest *record.Descriptor, err error) {
 	size := func(d *record.Descriptor) int { return len(d.Modalities) + len(d.Fields) }
 	err = record.ForEach(m.store, codec.CollectionKey(codec.KindSpace, id), func(_, value []byte) error {
+		// Decode that field by itself: the rest of the space's descriptor may make no sense.
 		var space struct {
 			Collection json.RawMessage `json:"collection"`
 		}

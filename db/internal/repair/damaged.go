@@ -18,6 +18,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
+// The names of files do not tell which of them count: a table that a compaction has replaced may
+// still be there. Only the manifest knows. So Pebble is asked to open the store, over a file system
+// that shows it as sound as possible, and is used for nothing but this list.
+
 // A damagedStore lists the tables and logs of a store that may not open any more. Each is read
 // on its own, so that damage to one hides nothing of the others. Nothing is written to the
 // store.
@@ -56,6 +60,9 @@ func openDamaged(ctx context.Context, disk *store.Config, dir string) (s *damage
 	if err != nil {
 		return nil, nil, fault.Annotate(err, "read %s", dir)
 	}
+	// From the best answer to the least: Pebble opens the whole store; Pebble opens it without its
+	// logs, one of which may be damaged, and the logs that it asked for before count; all files
+	// count (below).
 	for try := range 2 { // a failed read may succeed the second time
 		if why = s.list(disk, all, false); why == nil {
 			return s, nil, nil
@@ -74,6 +81,7 @@ func openDamaged(ctx context.Context, disk *store.Config, dir string) (s *damage
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
+	// Only the manifest tells which tables compactions have replaced. Without it, these count, too.
 	names, err := disk.FS.List(dir)
 	if err != nil {
 		return nil, nil, fault.Annotate(err, "read %s", dir)
@@ -165,6 +173,7 @@ func (f *listingFS) List(dir string) ([]string, error) {
 		case strings.HasPrefix(name, "OPTIONS-"), f.bare && strings.HasSuffix(name, ".log"):
 			continue
 		case strings.HasPrefix(name, manifestMarker):
+			// A marker of a manifest that is gone hides the newest one that is there.
 			of := name[strings.LastIndexByte(name, '.')+1:]
 			if !slices.Contains(names, of) {
 				continue
@@ -173,6 +182,7 @@ func (f *listingFS) List(dir string) ([]string, error) {
 		case strings.HasPrefix(name, formatMarker):
 			format = true
 		case strings.HasPrefix(name, manifestPrefix):
+			// Numbers have six digits or more, so a longer name has a larger number.
 			if len(name) > len(newest) || len(name) == len(newest) && name > newest {
 				newest = name
 			}

@@ -8,6 +8,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
+// In a codes-only collection nothing else tells the code of an item: there is no model that could
+// make it again. Three kinds of records say which row has which code, and repeat each other.
+
 // givenCodes are the codes that the items of a codes-only collection have brought. They are
 // primary, but their numbers and postings are derived. So readGiven takes them into memory,
 // mendGiven deletes their records, and storeGiven stores them again as new codes.
@@ -25,6 +28,8 @@ func (c *collectionMender) readGiven() error {
 	}
 	c.stage("codes")
 	k := record.CodeKeys{Collection: c.ID, Space: 1, Bits: c.Bits, Target: record.SharedTarget}
+	// The codes come first, as the two other passes name them by number. Then each pass replaces
+	// what the one before said of a row, from the least to the most reliable.
 	var of record.ByBlock[uint32] // by row: 1 + the index of its code in numbers; 0: none
 	var numbers []uint32          // the numbers of all, ascending
 	all, code := codec.NewCodes(c.Bits, 0), codec.NewCode(c.Bits)
@@ -87,6 +92,7 @@ func (c *collectionMender) readGiven() error {
 		return err
 	}
 	c.given = &givenCodes{codes: codec.NewCodes(c.Bits, int(c.items.GetCardinality()))}
+	// loseGiven removes rows from items, so iterate over a copy.
 	for it := c.items.Clone().Iterator(); it.HasNext(); {
 		row := it.Next()
 		if at := of.Get(row); at != nil && *at > 0 {
@@ -99,7 +105,7 @@ func (c *collectionMender) readGiven() error {
 	return nil
 }
 
-// loseGiven drops an item whose code is lost, with its keys, and reports it.
+// loseGiven drops an item with a lost code, and its keys, and reports it.
 func (c *collectionMender) loseGiven(row uint32) error {
 	block := codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows)
 	key := ""
@@ -123,9 +129,11 @@ func (c *collectionMender) loseGiven(row uint32) error {
 // mendGiven writes the one space that a codes-only collection has, as active and without codes.
 func (c *collectionMender) mendGiven() error {
 	d := spaces.Stored{ID: 1, Bits: c.Bits, Created: spaces.Now()}
+	// A descriptor that can be read keeps the date of the space.
 	if sp, err := spaces.Read(c.store, c.Descriptor, 1, 1); err == nil {
 		d = sp.Stored
 	}
+	// The codes go with the space: storeGiven stores them again, from memory.
 	if err := c.dropSpaces(nil); err != nil {
 		return err
 	}

@@ -15,6 +15,21 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// Four records tell that a row has an item: the record of the item, the key of the row, the row
+// of the key, and the live set. A deletion removes all four in one commit. A repair may find any
+// of them alone, as others are damaged, or as an older version has come back:
+//
+//	the record of the item, and any other       kept; a missing key comes from the other way
+//	                                            round, or is made up
+//	the record of the item alone                left out, as the rest of a deletion
+//	no record of the item, but the live set     reported as lost
+//	no record of the item, but both of a key    reported as lost
+//	one of the two records of a key alone       removed, as the rest of a deletion
+//
+// A record that cannot be decoded, and a range that could not be read, count as records that may
+// have been there. So a repair rather reports too much than passes over a loss. The code is in
+// keyMender: readRows reports, nameRest leaves out.
+
 // A collectionMender mends one collection. Each step reads one kind of primary records, deletes
 // those that cannot be right, and leaves its findings in the fields for the later steps.
 type collectionMender struct {
@@ -51,6 +66,7 @@ func (m *mender) collection(d *record.Descriptor) error {
 	for _, step := range []func() error{
 		c.readCounters, c.readSets, c.readItems, c.mendLabels, c.mendKeys, c.readGiven, c.mendFeatures, c.mendSpaces, c.conclude,
 	} {
+		// Each step reads what the steps before have written.
 		if err := errors.Join(m.flush(), m.ctx.Err()); err != nil {
 			return err
 		}
@@ -105,6 +121,7 @@ func (c *collectionMender) readSets() error {
 		default:
 			return nil
 		}
+		// It may have had any row of its container: mayLive asks for the lost range.
 		if record.AddRows(into, key, value, container) != nil {
 			c.lost = c.lost.Add(key, record.KeyAfter(key))
 		}
@@ -124,11 +141,13 @@ func (c *collectionMender) readItems() error {
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err == nil {
+			// Values and labels have to suit the descriptor, too: row sets are made of them.
 			err = c.CheckValues(rec.Fields)
 		}
 		if err == nil {
 			_, err = c.Terms(rec.Labels, rec.Fields)
 		}
+		// No finding yet: readRows reports the row with its key, if that is known.
 		if err != nil || row >= record.MaxRows-1 {
 			c.damaged.Add(row)
 			return c.delete(key)
@@ -171,6 +190,7 @@ func (c *collectionMender) mendLabels() error {
 	}
 	taken := map[string]bool{}
 	for id := range uint32(c.labels) {
+		// If two ids have one name, the lower one keeps it.
 		key, name := codec.NumberKey(codec.KindLabel, c.ID, id), names[id]
 		if name == "" || taken[name] {
 			for name = fmt.Sprintf("lost+found/%d", id); taken[name]; {
@@ -230,6 +250,8 @@ func (c *collectionMender) mendFeatures() error {
 		return nil
 	})
 	for t, rows := range c.had {
+		// Left are the rows that had features, by their set or by a damaged record, and have an item
+		// but no features now.
 		rows.AndNot(c.presence[t])
 		rows.And(c.items)
 		for it := rows.Iterator(); it.HasNext(); {
@@ -244,12 +266,14 @@ func (c *collectionMender) mendFeatures() error {
 // again, and adds the plan of the collection.
 func (c *collectionMender) conclude() error {
 	n := &c.counters
+	// No row of an item that was seen is used again, even if the counters are lost or old.
 	n.NextRow = max(n.NextRow, c.seen.rows)
 	if !c.items.IsEmpty() {
 		n.NextRow = max(n.NextRow, uint64(c.items.Maximum())+1)
 	}
 	n.NextRow = min(n.NextRow, record.MaxRows)
 	n.NextKey = max(n.NextKey, c.nextKey)
+	// Adopt counts the items again.
 	n.Items = 0
 	if err := c.deleteAll(codec.CollectionKey(codec.KindRows, c.ID)); err != nil {
 		return err

@@ -36,6 +36,9 @@ func (c *collectionMender) mendKeys() error {
 		collectionMender: c, seed: maphash.MakeSeed(),
 		keyed: roaring.New(), confirmed: roaring.New(), lostKeys: map[uint32]string{},
 	}
+	// The order: keys by row; rows by key, which confirm them or stand in for lost ones; the
+	// missing way back; names for the items that are left without a key. Each step reads what the
+	// one before has flushed.
 	for _, step := range []func() error{k.readKeys, k.readRows, k.leadBack, k.nameRest} {
 		if err := step(); err != nil {
 			return err
@@ -59,6 +62,7 @@ func (k *keyMender) readKeys() error {
 			}
 			if !k.items.Contains(row) {
 				gone = append(gone, b.Offset(i))
+				// The only name of an item that may be lost: readRows decides whether it is.
 				k.lostKeys[row] = string(entry)
 				continue
 			}
@@ -81,8 +85,8 @@ func (k *keyMender) giveKey(row uint32, key []byte) error {
 }
 
 // readRows reads the records from keys to rows. An item without a key gets its key from there.
-// Then it reports the lost items: the rows without an item that two records tell of, such as
-// the key and the live set.
+// Then it reports the lost items: the rows without an item that the live set has, or that two
+// other records tell of. items.go has the rules.
 func (k *keyMender) readRows() error {
 	lost, others := map[uint32]string{}, map[uint32]string{}
 	err := record.ForEach(k.store, codec.CollectionKey(codec.KindKey, k.ID), func(key, value []byte) error {
@@ -110,6 +114,7 @@ func (k *keyMender) readRows() error {
 	if err != nil {
 		return err
 	}
+	// If the key of the row leads back to it, nothing is lost with the other key.
 	for _, row := range slices.Sorted(maps.Keys(others)) {
 		if !k.confirmed.Contains(row) {
 			k.badItem(row, "the key %q leads to it, and it has another, which it keeps", others[row])
@@ -174,6 +179,7 @@ func (k *keyMender) leadBack() error {
 		if err != nil {
 			return err
 		}
+		// The record is still there if the key leads to another item, whose key it is then.
 		of, err := record.Get(k.store, key)
 		if err != nil {
 			return err
@@ -181,6 +187,10 @@ func (k *keyMender) leadBack() error {
 		if twice[x.row] || len(of) == 4 && k.confirmed.Contains(binary.BigEndian.Uint32(of)) {
 			k.badItem(x.row, "its key %q is that of another item", key[5:])
 			k.keyed.Remove(x.row)
+			// nameRest may drop the item. An entry of a row without an item is damage.
+			if err := k.clearBlock(block, byte(x.row)); err != nil {
+				return err
+			}
 			continue
 		}
 		k.confirmed.Add(x.row)
@@ -204,6 +214,7 @@ func (k *keyMender) nameRest() error {
 			continue
 		}
 		name := fmt.Sprintf("lost+found/%d", row)
+		// A user may have given another item this very key.
 		for {
 			of, err := record.Get(k.store, codec.ItemKey(k.ID, name))
 			if err != nil {

@@ -33,6 +33,7 @@ func (s *spaceMender) mendLessons() error {
 				continue
 			}
 			gone = append(gone, b.Offset(i))
+			// Without its item a lesson is no loss: it would not be in the statistics any more.
 			lost = lost || s.items.Contains(row)
 		}
 		return s.clearBlock(key, gone...)
@@ -47,6 +48,8 @@ func (s *spaceMender) mendLessons() error {
 	} else if s.lostAny(s.prefix(codec.KindOnlineRows)) {
 		s.pending.Or(learnable)
 	}
+	// Invariants of the sets: a pending row has features that the model knows, and no lesson; a row
+	// to recode has an item.
 	s.pending.And(learnable)
 	s.pending.AndNot(s.taught)
 	s.recode.And(s.items)
@@ -99,6 +102,7 @@ func (m *mender) writeLayer(key []byte, l codec.Layer) error {
 // on all processors.
 func (s *spaceMender) makeStatistics() error {
 	m := s.space.Learned
+	// Beginning with nothing: the stored statistics are derived, and have not been copied.
 	online, err := model.NewOnline(m, model.NewStatistics(m))
 	if err != nil {
 		return err
@@ -117,6 +121,7 @@ func (s *spaceMender) makeStatistics() error {
 	if err := s.written(record.WriteChunks(s.batch, s.prefix(codec.KindStatistics), 0, b)); err != nil {
 		return err
 	}
+	// All lessons are in these statistics, and there is no outbox: the sum needs nothing else.
 	s.n.Checkpoint = s.n.Revision
 	d := s.first.Stored
 	d.Statistics = record.ChunksOf(b)

@@ -18,6 +18,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// What was written last stands in logs alone, until a flush makes tables of it. A log is a sequence
+// of batches, and a batch is a commit of Pebble: it counts as a whole, or not at all. Checksums show
+// where the log is damaged.
+
 // readLogs reads the versions that stand in the logs and in no table yet, into memory: as much
 // as the memory tables of the store held. Behind damage the rest of a log is lost, and
 // reported; the next log is read nevertheless. It returns a source of all versions, and one for
@@ -29,6 +33,8 @@ func (s *salvage) readLogs() ([]source, error) {
 	for i, log := range logs {
 		one, tables := &memorySource{}, []source(nil)
 		read := func() error { return s.readLog(log, one, &tables) }
+		// A panic over damaged bytes is an error, too. A second try begins with nothing, so that no
+		// version counts twice.
 		err := work.Safely(read)
 		if err != nil && !errors.Is(err, errTorn) && !unreadable(err) { // a failed read may succeed the second time
 			one, tables = &memorySource{}, nil
@@ -63,6 +69,8 @@ func (s *salvage) readLog(log wal.LogicalLog, m *memorySource, out *[]source) er
 			repr, err = io.ReadAll(record)
 		}
 		switch {
+		// Pebble returns EOF where a log ends as it should, ErrUnexpectedEOF where a write is cut
+		// off.
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
@@ -106,6 +114,7 @@ func (s *salvage) readBatch(repr []byte, log uint64, m *memorySource, out *[]sou
 			continue // it has no number
 		case pebble.InternalKeyKindRangeDelete:
 			deletions = append(deletions, deletion{slices.Clone(key), slices.Clone(value), seq})
+		// The store was to take over a table. The manifest may not have it yet.
 		case pebble.InternalKeyKindIngestSST:
 			number, n := binary.Uvarint(key)
 			if n <= 0 {
@@ -119,6 +128,7 @@ func (s *salvage) readBatch(repr []byte, log uint64, m *memorySource, out *[]sou
 		}
 		seq++
 	}
+	// All entries could be read: now the batch counts, as a whole.
 	m.versions = append(m.versions, versions...)
 	s.deletions = append(s.deletions, deletions...)
 	for _, t := range tables {

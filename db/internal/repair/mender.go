@@ -35,7 +35,7 @@ type mender struct {
 
 // A seenCollection is the evidence of a collection in the keys of the damaged store.
 type seenCollection struct {
-	rows    uint64          // 1 + the highest row of an item, a vector or a key
+	rows    uint64          // 1 + the highest row of an item or a vector
 	spaces  map[uint32]bool // the numbers of the spaces that any record names
 	learned bool            // its descriptor was read, and says that models give the codes
 }
@@ -95,6 +95,8 @@ func (m *mender) take(t *store.Tables, work work.Task) error {
 // ErrNotDatabase: nothing in the store or beside it shows that it is one of ours.
 func (m *mender) salvage(s *salvage) error {
 	m.at(0, "reading tables")
+	// Keys come in ascending order and go straight into tables. The new store is empty until take
+	// has returned.
 	t := m.engine.Tables(0)
 	ours := m.marked
 	work := t.Task(func(stream *store.Stream) error {
@@ -109,6 +111,7 @@ func (m *mender) salvage(s *salvage) error {
 				m.found(about(key, report.Finding{Record: "key", Problem: fault.Problem(err) + ": it is left out"}))
 				return nil
 			}
+			// Note what the record is evidence of, whether it is copied or not.
 			switch kind := key[0]; {
 			case kind == codec.KindDatabase:
 				if key[1] == codec.RecordFormat && len(value) == 4 {
@@ -138,6 +141,7 @@ func (m *mender) salvage(s *salvage) error {
 	if !ours {
 		return fmt.Errorf("%w: %s: its store is not ours, or nothing of it can be read", fault.ErrNotDatabase, m.dir)
 	}
+	// The findings of salvage are told, and its ranges go on as evidence.
 	m.lost, m.newest = s.lost, s.newest
 	return m.err
 }
@@ -147,6 +151,7 @@ func (m *mender) salvage(s *salvage) error {
 // model gives them: the key of the descriptor comes before all others of its collection.
 func (m *mender) see(key, value []byte) (wanted bool, err error) {
 	id := binary.BigEndian.Uint32(key[1:])
+	// CheckKey has passed, and the kind belongs to a collection: its number is there.
 	c := m.collections[id]
 	if c == nil {
 		c = &seenCollection{spaces: map[uint32]bool{}}
@@ -164,12 +169,14 @@ func (m *mender) see(key, value []byte) (wanted bool, err error) {
 			return true, refuseIndexOnly(d)
 		}
 	case codec.KindItem, codec.KindFeatures:
-		c.rows = max(c.rows, uint64(binary.BigEndian.Uint32(key[5:]))+1)
-	case codec.KindKey:
-		if len(value) == 4 {
-			c.rows = max(c.rows, uint64(binary.BigEndian.Uint32(value))+1)
+		// The row that a key leads to does not count: if it is damaged, it may be so large that no
+		// row is left to give out.
+		if row := binary.BigEndian.Uint32(key[5:]); row < record.MaxRows-1 { // else readItems removes it
+			c.rows = max(c.rows, uint64(row)+1)
 		}
 	case codec.KindRows:
+		// Live rows and rows of modalities are evidence of items and features that are lost
+		// (readSets). The sets of labels repeat what items say.
 		return key[5] != codec.SetLabel, nil
 	}
 	return of.Origin == record.Primary || of.Origin == record.Coded && !c.learned, nil
@@ -234,6 +241,7 @@ func (m *mender) flush() error {
 	if err := errors.Join(m.err, m.ctx.Err()); err != nil {
 		return err
 	}
+	// The new store is written to like any other: it has to keep up with flushes and compactions.
 	err := m.engine.KeepUp(false)
 	if err == nil {
 		err = m.batch.Commit(pebble.NoSync)

@@ -18,6 +18,16 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// A log-structured store has several versions of a key, in several files. Reading it gives the
+// newest version. An edit (a merge) is added up with the older versions, down to the first that
+// sets or deletes the key. A range deletion hides all older versions of its keys. Pebble does all
+// this for a store that opens. salvage does it here for a store that does not, over all files at
+// once, and leaves out what cannot be read.
+//
+// It differs in one point. If the newest version of a key is in a damaged block, an older one
+// stands in for it. So what was replaced or deleted may come back. The steps that follow tell such
+// rests from items by the other records of an item.
+
 // A version is one entry of the storage engine: something that was written under a key.
 type version struct {
 	key   []byte
@@ -105,12 +115,15 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		}
 	}()
 	for i := range s.store.tables {
+		// Open each table once, to learn its first key and its range deletions: a deletion may apply
+		// to keys of any other table.
 		t := &tableSource{salvage: s, damagedTable: &s.store.tables[i]}
 		if err := t.begin(); err != nil {
 			return err
 		}
 		waiting = append(waiting, t)
 	}
+	// Logs come after the tables, as readBatch needs the largest sequence number of these.
 	logs, err := s.readLogs()
 	if err != nil {
 		return err
@@ -215,6 +228,7 @@ func (r *resolver) older(v *version) {
 	}
 	switch v.kind {
 	case pebble.InternalKeyKindSet, pebble.InternalKeyKindSetWithDelete:
+		// A set below merges is their oldest operand.
 		if r.done = true; r.merger != nil {
 			merge()
 		} else {

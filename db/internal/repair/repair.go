@@ -42,6 +42,7 @@ func Folder(ctx context.Context, disk *store.Config, dir string, opt Options, fo
 	if err != nil {
 		return nil, err
 	}
+	// Locks are known by the canonical path.
 	if dir, err = store.Canonical(disk.FS, dir); err != nil {
 		return nil, err
 	}
@@ -51,6 +52,9 @@ func Folder(ctx context.Context, disk *store.Config, dir string, opt Options, fo
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if !opt.DryRun {
+		// An earlier repair may have ended between its two renames. Its store is sound, and counts. A
+		// dry run changes nothing: it reads that store where it is (storeName).
+		// TestTrialBetweenTheStores of db.
 		if err := store.FinishRepair(disk.FS, dir); err != nil {
 			return nil, fault.Annotate(err, "repair %s", dir)
 		}
@@ -117,6 +121,9 @@ func (r *repairer) at(records int, format string, args ...any) {
 // run repairs the database, or finds that it is sound. It removes the folder of the new store,
 // also after an error.
 func (r *repairer) run() error {
+	// The order: see whether anything is wrong; ask for the room of a second store; make and verify
+	// that; only then touch the first one (replace). Whatever goes wrong before replace leaves the
+	// old store as it was.
 	items, err := r.look()
 	if cerr := r.ctx.Err(); cerr != nil {
 		return cerr
@@ -150,6 +157,7 @@ var errUnsound = errors.New("not sound")
 // look verifies the store without its marker and side file, and returns the number of its
 // items. Any damage is an error; isDamage tells it from the other errors.
 func (r *repairer) look() (items int, err error) {
+	// Marker and side file do not tell whether the store is sound. beside looks at them.
 	kv, err := store.OpenDatabase(r.dir, r.disk, store.NewLog(r.disk.Signals), true)
 	if err != nil {
 		return 0, err
@@ -227,6 +235,9 @@ func (r *repairer) clear() error {
 // remake makes the new store and verifies it, in the folder RepairingName, which becomes a
 // database of its own. It reads the old store and changes nothing of it.
 func (r *repairer) remake() error {
+	// The order: list the files that count; copy what they have, in one step; mend the copy; close
+	// it, which makes it durable; make its folder a database; open that to make what is derived;
+	// verify all of it.
 	damaged, why, err := openDamaged(r.ctx, r.disk, r.path(r.storeName()))
 	if err != nil {
 		return err
@@ -235,6 +246,7 @@ func (r *repairer) remake() error {
 	if why != nil {
 		s.found(report.Finding{Record: "store", Problem: "it does not say which of its tables count, so all do, and what had been replaced or deleted may come back: " + fault.Problem(why)})
 	}
+	// MinFormat-1 says that no format is known yet.
 	m := &mender{repairer: r, format: record.MinFormat - 1, collections: map[uint32]*seenCollection{}}
 	err = m.open()
 	if err == nil {
@@ -261,6 +273,7 @@ func (r *repairer) remake() error {
 // check verifies the new store, deeply. A finding there is an error of the repair, which then
 // changes nothing.
 func (r *repairer) check() error {
+	// Without marker and side file: replace moves the store alone.
 	opt := verify.Options{Deep: true, Progress: r.opt.Progress, StoreOnly: true}
 	v, err := verify.Folder(r.ctx, r.disk, r.path(store.RepairingName), opt, func(f report.Finding) error {
 		return fmt.Errorf("fddhdb: repair: what was made is not sound, and nothing was changed: %s (key %s)", f, f.Key)

@@ -17,6 +17,18 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// Model, revisions and lessons of a space are primary, and so are the rows that have yet to teach.
+// Codes, projections, postings, statistics and departures follow from these and the items. What
+// is lost costs this:
+//
+//	model                     the space, with its codes
+//	descriptor                when and how it was trained; the model tells the rest
+//	a revision that is kept   its projections: it gets those of the revision before it
+//	an older revision         nothing but itself
+//	a lesson                  nothing: the rows that may have had it teach again
+//	codes, statistics         nothing: they are made again
+//	counters                  which space was active: the latest complete one is
+
 // mendSpaces mends all spaces, and completes the counters. Each learned space is left as one that
 // is being built and has no codes yet, the state after a crash in the middle of a reindexing;
 // build completes it. Which spaces become active then is left in the plan: a space that was
@@ -27,17 +39,22 @@ func (c *collectionMender) mendSpaces() error {
 	}
 	all, active, previous := c.storedSpaces(), c.counters.ActiveSpace, c.counters.PreviousSpace
 	last := uint32(0)
+	// No number is used again, not even that of a lost space.
 	for id := range c.seen.spaces {
 		if id < record.MaxRows-1 {
 			last = max(last, id)
 		}
 	}
 	c.counters.NextSpace = max(c.counters.NextSpace, uint64(last)+1)
+	// None is active while build makes the codes: it activates the spaces of the plan when all are
+	// complete.
 	c.counters.Spaces, c.counters.ActiveSpace, c.counters.PreviousSpace = nil, 0, 0
 	complete, kept := map[uint64]bool{}, map[uint32]bool{}
 	newest, wanted := uint64(0), uint64(0) // the latest complete space; the unfinished one to be activated
 	for _, n := range all {
 		c.counters.NextSpace = max(c.counters.NextSpace, n.ID+1)
+		// mendSpace says of each space that it is being built. Whether it was complete, only the
+		// stored counters tell.
 		was := n
 		n, ok, err := c.mendSpace(n)
 		if err != nil {
@@ -96,6 +113,8 @@ func (c *collectionMender) storedSpaces() []codec.SpaceCounters {
 		}
 	}
 	for id := range c.seen.spaces {
+		// If the counters are whole, a space that they do not name was dropped, and its records are
+		// rests.
 		if _, known := all[uint64(id)]; !whole && !known && possible(uint64(id)) {
 			all[uint64(id)] = codec.SpaceCounters{ID: uint64(id)}
 		}
@@ -183,6 +202,7 @@ func (c *collectionMender) mendSpace(n codec.SpaceCounters) (_ codec.SpaceCounte
 			return n, false, err
 		}
 	}
+	// As createSpace of db/internal/learn leaves a space: a builder does the rest.
 	s.n.Building, s.n.Activate, s.n.Built, s.n.Coded, s.n.Sets = true, false, 0, 0, nil
 	for _, target := range s.space.Targets {
 		s.n.Sets = append(s.n.Sets, codec.CodeCounters{View: target})
@@ -270,6 +290,7 @@ func (s *spaceMender) mendRevisions() error {
 	if err != nil {
 		return err
 	}
+	// The counters name the present revision. If they are lost it is the highest that has a record.
 	latest := uint32(0)
 	if s.n.Revision < record.MaxRows-1 { // else it is damaged
 		latest = uint32(s.n.Revision)
@@ -317,6 +338,8 @@ func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 		d.Parent = revision - 1
 		return s.writeRevision(d, nil)
 	}
+	// The revision is lost. Its chunks go first: a new descriptor must not find old ones behind its
+	// own.
 	what, key := fmt.Sprintf("revision %d", revision), codec.RevisionKey(s.ID, s.id(), revision, 0)
 	if derr := s.deleteAll(codec.RevisionPrefix(s.ID, s.id(), revision)); derr != nil {
 		return derr
@@ -326,12 +349,15 @@ func (s *spaceMender) mendRevision(revision uint32, needed bool) error {
 		return nil
 	}
 	d = &spaces.RevisionDescriptor{RevisionInfo: report.RevisionInfo{Revision: revision, Created: s.first.Created}}
+	// Revision 1 has no projections of its own, as its model is that of the space. Only its
+	// descriptor is lost.
 	if revision == 1 {
 		s.bad(what, key, "its descriptor is lost, and with it how far items were from it")
 		return s.writeRevision(d, nil)
 	}
 	before := s.space.Revision
 	s.bad(what, key, "lost: it has the projections of revision %d now: %s", before, fault.Problem(err))
+	// s.space is the revision before it: revisions are mended in ascending order.
 	projections, err := s.space.Learned.MarshalRevision(s.first.Learned)
 	if err != nil {
 		return err

@@ -9,12 +9,20 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// replace puts the new store in the place of the old one, by two renames. Between them the
-// folder has no store, but RepairedName: the next opening or repair finishes the second
-// rename (store.FinishRepair). The old store stays, under a name of freeName.
+// replace puts the new store in the place of the old one, by renames. The folder has, one after
+// the other:
+//
+//	store/  repairing/store/          the old store, and the new one, which is verified
+//	store/  repaired/                 both; store/ counts, and the next repair removes repaired/
+//	damaged-TIME/  repaired/          the next opening or repair renames it (store.FinishRepair)
+//	damaged-TIME/  store/             the new store counts
+//
+// Each rename is durable before the next one. The old store stays, under a name of freeName.
 func (r *repairer) replace() error {
 	fsys := r.disk.FS
 	made := fsys.PathJoin(r.path(store.RepairingName), store.StoreName)
+	// The order: the new store is durable under RepairedName before the old one moves. From there
+	// on a crash at any point leaves a sound store or the old one. TestCrashesOfARepair of db.
 	if err := store.SyncDir(fsys, made); err != nil {
 		return err
 	}
@@ -30,6 +38,8 @@ func (r *repairer) replace() error {
 	if err != nil {
 		return err
 	}
+	// From here to the end of FinishRepair the folder has RepairedName alone.
+	// TestReadingBetweenTheStores of db opens it then.
 	if err := r.rename(r.path(store.StoreName), r.path(to)); err != nil {
 		return err
 	}

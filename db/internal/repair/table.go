@@ -17,6 +17,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// Pebble's iterator ends at a block that it cannot read, and does not say where the next one
+// begins. The index of the table, which is another block, may still be sound: nextBlock asks it,
+// through estimates of sizes, where the damaged block ends, and reading goes on there. So one
+// damaged block costs its own keys and no others: TestRepairOfABlock and TestRepairOfAFirstBlock
+// of db.
+
 // A tableSource is the source of the readable versions of a table. Behind a damaged block it
 // goes on with the next block, and reports the keys between as lost.
 type tableSource struct {
@@ -72,8 +78,10 @@ func (t *tableSource) open() error {
 		t.lose(t.from, t.to, err)
 		return nil
 	}
+	// begin has found the first readable key, and reported the damage before it: do not report it
+	// twice.
 	t.start, t.now.key = t.lo, t.now.key[:0]
-	if t.begins != nil { // what is damaged before it has been reported
+	if t.begins != nil { // damage before it has been reported
 		t.start = t.begins
 	}
 	return t.behind(t.at(t.start))
@@ -179,6 +187,7 @@ func (t *tableSource) behind(err error) error {
 				return nil
 			}
 		}
+		// The rest of the block is lost, as nobody knows its keys.
 		to, ok := t.nextBlock(from)
 		if !ok {
 			t.lose(from, t.hi, cause)
@@ -214,7 +223,10 @@ func (t *tableSource) lose(lo, hi []byte, cause error) {
 	t.salvage.found(report.Finding{Record: t.name(), Problem: fmt.Sprintf("%s cannot be read: %s", where, fault.Problem(cause))})
 }
 
-// searchedBytes is the length of the keys among which nextBlock searches.
+// searchedBytes is the length of the keys among which nextBlock searches. Keys of rows and chunks
+// have 17 bytes at most. Of longer keys with equal first bytes, nextBlock may skip some that could be
+// read: those are names and keys of items, which descriptors and rows tell as well, and sets of rows
+// by field, which are made again.
 const searchedBytes = 24
 
 // nextBlock returns the lowest key of searchedBytes bytes in a later block than from; ok is
@@ -237,6 +249,7 @@ func (t *tableSource) nextBlock(from []byte) (to []byte, ok bool) {
 		}
 		return n
 	}
+	// The size with the block of from. Up to a key of a later block it is larger.
 	here := size(from)
 	fixed := func(n *big.Int) []byte { return n.FillBytes(make([]byte, searchedBytes)) }
 	lo := new(big.Int).SetBytes(append(slices.Clone(from), make([]byte, searchedBytes)...)[:searchedBytes])
@@ -271,6 +284,7 @@ func (t *tableSource) readDeletions() error {
 	span, err := it.First()
 	for ; span != nil && err == nil; span, err = it.Next() {
 		lo, hi := slices.Clone(span.Start), slices.Clone(span.End)
+		// A virtual table is a part of a file, which may delete keys outside of that part.
 		if t.lo != nil && bytes.Compare(lo, t.lo) < 0 {
 			lo = t.lo
 		}

@@ -14,6 +14,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// The catalogue is the root: from it verification knows which collections there are, and so which
+// keys. What the catalogue does not lead to is found from the other end: strangers seeks through all
+// keys, one seek for each group, and asks whether anything has claimed the group.
+
 // A knownCollection tells strangers which keys with the number of a collection belong to
 // something.
 type knownCollection struct {
@@ -127,11 +131,9 @@ func (v *verifier) catalogue() []*record.Descriptor {
 			found(name, "name of the collection", codec.NameKey(name), "it leads to collection %d, which has no descriptor of that name", id)
 		}
 	}
-	next := uint32(1)
+	next := uint32(math.MaxUint32) // database has reported that there is none, or none that can be read
 	if b, err := record.Get(v.snap, codec.DatabaseKey(codec.RecordNextID)); err == nil && len(b) == 4 {
 		next = binary.BigEndian.Uint32(b)
-	} else if err != nil || b != nil {
-		next = math.MaxUint32 // reported above
 	}
 	for id, d := range all {
 		if id == 0 || id >= next {
@@ -195,6 +197,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	scope := record.KindOf(kind).Scope
 	length := scope.KeyBytes()
 	switch {
+	// Nothing more of this kind is read: there may be very many.
 	case scope == 0:
 		found(report.Finding{Record: "key"}, "of unknown kind %02x; others of that kind are not looked at", kind)
 		return codec.PrefixEnd([]byte{kind})

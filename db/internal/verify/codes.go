@@ -44,14 +44,15 @@ type carriedCode struct {
 	state    byte             // carriedNone, carriedOnce or carriedTwice
 }
 
-// What is known of the code of a row. The zero value is that of a row that was never put.
+// The states of the code of a row. The zero value is the state of a row that was never put.
 const (
 	carriedNone  = iota // the row has no code
 	carriedOnce         // the row names a code, which has not named the row yet
 	carriedTwice        // and the code names the row: the two agree
 )
 
-// A storedCode is what is known of a code besides its bits.
+// A storedCode has the facts about a code that other records are compared with. Its bits are in
+// codeVerifier.bytes.
 type storedCode struct {
 	there, many bool   // it is stored; and has codec.ManyRows beside it
 	table       uint16 // 1 + the last substring in whose postings it has been found; 0: in none
@@ -68,6 +69,9 @@ func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
 		}
 	}
 	c.stage("codes of rows")
+	// The order: rows name their codes; codes and layers name their rows, and the two are compared
+	// on the way; then codes among each other, and codes with postings; last the rows that name no
+	// code.
 	c.readRows()
 	c.stage("codes")
 	c.readCodes()
@@ -94,7 +98,8 @@ func (c *codeVerifier) in(what string) string {
 
 func (c *codeVerifier) stage(what string) { c.stageIn(c.in(what), c.spaceID()) }
 
-// bad, missing and about are those of the space, with the target in the name of the record.
+// bad, missing and about are the methods of spaceVerifier, with the target in the name of the
+// record.
 func (c *codeVerifier) bad(what string, key []byte, format string, args ...any) {
 	c.spaceVerifier.bad(c.in(what), key, format, args...)
 }
@@ -156,6 +161,8 @@ func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 	switch p := rc.Provenance; {
 	case c.CodesOnly():
 		ok = p == codec.ProvenanceGiven
+	// Fused: the weighted sum of the projections of several modalities. From ProvenanceModality on
+	// it is the projection of one, by its position in the collection.
 	case p == codec.ProvenanceLabels, p == codec.ProvenanceFused:
 		ok = true
 	case p >= codec.ProvenanceModality && c.Trained != nil:
@@ -216,7 +223,7 @@ func (c *codeVerifier) code(into codec.Code, n uint32) codec.Code {
 }
 
 // carries notes that code number n names a row, and reports it unless the row has that code
-// and no code has named it before. key is that of the record that names it.
+// and no code has named it before. key is the key of the naming record.
 func (c *codeVerifier) carries(key []byte, n, row uint32) {
 	c.codes.Put(n).rows++
 	block := c.Block(codec.KindRowCodes, row)
@@ -243,6 +250,7 @@ func (c *codeVerifier) readCarriers() {
 			c.lose(key)
 			return
 		}
+		// Rows come and go by merges: a layer may be left with none, until a compaction removes it.
 		if l.Added.IsEmpty() {
 			return
 		}
@@ -295,6 +303,7 @@ func (c *codeVerifier) distinct() {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.n, b.n))
 	})
 	for i := 1; i < len(all) && c.err == nil; i++ {
+		// Hashes may be equal by chance, so compare the bytes.
 		if a, b := all[i-1], all[i]; a.hash == b.hash && string(of(a.n)) == string(of(b.n)) {
 			c.bad(codeName(b.n), c.Block(codec.KindCodes, b.n), "it is the same code as number %d", a.n)
 		}
@@ -305,6 +314,8 @@ func (c *codeVerifier) distinct() {
 // code is in the posting of its value and in no other. Numbers of a posting ascend, as
 // decoding checks, so none is there twice.
 func (c *codeVerifier) checkPostings() {
+	// One substring at a time, so that one number for each code is enough to know in which postings
+	// it was found (storedCode.table).
 	split := record.Split(c.CodeKeys.Bits)
 	prefix := c.prefix(codec.KindSubstring)
 	var numbers []uint32
@@ -375,6 +386,8 @@ func (c *codeVerifier) checkUncoded(target int) {
 		if x := c.rows.Get(row); x != nil && x.state != carriedNone || c.recode.Contains(row) || !c.live.Contains(row) {
 			continue
 		}
+		// In a codes-only collection each live row has a code. Elsewhere it depends on labels and
+		// features.
 		if !c.CodesOnly() && !c.hasCode(row, target) {
 			continue
 		}

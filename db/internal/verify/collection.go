@@ -15,6 +15,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// Nearly all that is stored of items is stored from two ends: an item names its labels, and a label
+// has the set of its rows. To compare such a pair both ways, one side is read into bitmaps, then the
+// other side is walked, and each record takes its row out of the bitmap. A record that finds no row
+// to take out is one finding. A row that is left is another.
+
 // A collectionVerifier looks at one collection. Its fields are what has been read of it so
 // far; each is complete after the check that is named.
 type collectionVerifier struct {
@@ -42,6 +47,9 @@ func (v *verifier) collection(d *record.Descriptor) {
 	}
 	known := &knownCollection{name: d.Name}
 	v.known[d.ID] = known
+	// First what the rest is compared with: counters give the rows and spaces that there are, labels
+	// the ids, row sets the rows. Spaces come last: they leave out items and features that could
+	// not be read.
 	c.readCounters()
 	c.readLabels()
 	c.readRows()
@@ -98,6 +106,7 @@ func (c *collectionVerifier) readCounters() {
 	for i := range n.Spaces {
 		spaces[n.Spaces[i].ID] = &n.Spaces[i]
 	}
+	// A space that is being built cannot be searched, so it must be neither.
 	check := func(what string, id uint64) {
 		switch sp := spaces[id]; {
 		case id == 0:
@@ -247,7 +256,8 @@ func (c *collectionVerifier) entries(prefix []byte, about report.Finding, f func
 
 // checkItems looks at item records, and compares three pairs, both ways: live rows and items,
 // labels of items and the sets of labels, values of indexed fields and their sets. It takes
-// each row out of the sets that it has to be in; what is left has no item that says so.
+// each row out of the sets that it has to be in. A row that is left in a set has no item that
+// says so.
 func (c *collectionVerifier) checkItems() {
 	c.stageAt("items")
 	fields := newFieldVerifier(c)
@@ -259,6 +269,7 @@ func (c *collectionVerifier) checkItems() {
 		if uint64(row) >= c.nextRow {
 			c.bad(what, key, "the next row is %d", c.nextRow)
 		}
+		// Also an item that cannot be decoded: the row is not missing then.
 		c.items.Add(row)
 		fields.begin(row)
 		rec, err := codec.DecodeItemRecord(value)
@@ -308,9 +319,9 @@ func (c *collectionVerifier) lacks(row uint32, t int) bool {
 	return !c.presence[t].Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
 }
 
-// untold reports whether nobody can tell what the item of a row says, because it cannot be
-// read, or is missing though the row is live. That has been reported, so contradictions with
-// the item are not. While checkItems runs, live rows that it has yet to read are untold too.
+// untold reports whether the labels and fields of an item are not known, because its record
+// cannot be read, or is missing though the row is live. That has been reported, so
+// contradictions with the item are not. While checkItems runs, live rows that it has yet to read are untold too.
 func (c *collectionVerifier) untold(row uint32) bool {
 	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) || c.lost(codec.NumberKey(codec.KindItem, c.Descriptor.ID, row))
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// Marker and side file stand beside the store. The marker must not promise a later format, nor the
+// side file more commits, than the store has.
+
 // beside compares the marker and the side file, in dir, with the store. side and err are what
 // reading the side file gave before the snapshot was taken. A marker that names an earlier
 // format than the store is no finding, as opening the database writes it again.
@@ -28,6 +31,8 @@ func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error
 	found := func(format string, args ...any) {
 		v.found(report.Finding{Record: store.SideFile, Problem: fmt.Sprintf(format, args...)}, nil)
 	}
+	// Commits that came after the side file was read are no finding: the store may be ahead of it,
+	// but not behind.
 	told, _ := store.CompareCommits(&i, side, err, spaces.Now())
 	if told.Problem != "" {
 		found("%s; whether commits are missing is not known", told.Problem)

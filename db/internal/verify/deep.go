@@ -15,6 +15,12 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// Records may agree with each other and be wrong all the same: the features of an item may be those
+// of another one. Only the model tells. Deep verification encodes every item again, with the
+// revision that its code names, and compares. It reads all features, and costs about as much as
+// encoding all items. Codes that no kept revision can make again are counted as unchecked, and are
+// no findings.
+
 // A verifiedItem is what the codes of an item are made of.
 type verifiedItem struct {
 	row     uint32
@@ -34,6 +40,8 @@ func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 		return it, nil
 	}
 	for t, m := range c.Modalities {
+		// A search goes by the set of the modality, and so does this: features without it have been
+		// reported.
 		if !c.presence[t].Contains(row) {
 			continue
 		}
@@ -57,6 +65,7 @@ const recomputedBlock = 1024
 // items by revision, as items of one revision are encoded together, on all cores.
 func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 	s.stageIn("codes made again", s.spaceID())
+	// Items that wait to be encoded, recomputedBlock at most in all revisions together.
 	byRevision := map[uint32][]*verifiedItem{}
 	held := 0
 	flush := func(revision uint32) {
@@ -115,6 +124,7 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 	}
 	sp := s.kept[revision]
 	switch {
+	// The revision is not kept: its projections are gone, and labels alone can be compared.
 	case sp == nil:
 		s.recomputeLabels(sets, items)
 		return
@@ -167,6 +177,7 @@ func recomputeItem(s *spaces.Space, e *spaces.Encoder, i int, it *verifiedItem, 
 	out.fused = make([][]float64, len(s.Targets))
 	for v := range s.Targets {
 		if c := out.enc.In(v); c.Code != nil && c.From != codec.ProvenanceLabels {
+			// Fuse returns memory of the encoder, which the next call fills again.
 			z, _ := e.Fuse(i, v)
 			out.fused[v] = slices.Clone(z)
 		}
@@ -204,6 +215,7 @@ func (c *codeVerifier) compareCode(row uint32, want spaces.TargetCode, fused []f
 		c.bad(what, key, "it has one, and neither features nor labels give one")
 		return
 	}
+	// Another provenance explains another code, so it is the one finding.
 	if x.from != want.From {
 		c.bad(what, key, "of provenance %d, not %d", x.from, want.From)
 		return
@@ -286,9 +298,9 @@ func sameProjection(entry, want []byte) bool {
 	return true
 }
 
-// recomputeLabels looks at items whose revision is not kept. All revisions of a space have the
-// same label codes, so those of the present one can be compared with. An item with these codes
-// counts as checked, any other as unchecked: what the revision has made of it nobody knows.
+// recomputeLabels looks at items whose revision is not kept. All revisions of a space give the
+// same codes to labels, so it compares with the present one. An item with these codes counts as
+// checked, any other as unchecked: its code cannot be made again.
 func (s *spaceVerifier) recomputeLabels(sets []*codeVerifier, items []*verifiedItem) {
 	want, code := codec.NewCode(s.Bits()), codec.NewCode(s.Bits())
 	for _, it := range items {

@@ -10,6 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// Features are the bulk of most databases, so they are read once, and decoded into the same memory.
+// Whether they are the features of this very item only a deep verification can tell, by its code.
+
 // checkFeatures decodes all feature records, and compares the rows that have one with the set
 // of each modality, both ways.
 func (c *collectionVerifier) checkFeatures() {

@@ -98,6 +98,7 @@ func (f *fieldVerifier) load(from, to int, keep bool) {
 			case err != nil:
 				f.c.bad(name, key, "%s", fault.Problem(err))
 				f.c.lose(key)
+			// No item has a row in this container, so each row in the set is one too many.
 			case !keep:
 				f.strays(i, string(of), l.Added, container)
 			default:
@@ -173,6 +174,7 @@ func (f *fieldVerifier) strays(field int, value string, low *roaring.Bitmap, con
 // straySlices is strays for the slices of a field in the current container, with one finding
 // for all slices of a row. values are the keys of its sets, sorted.
 func (f *fieldVerifier) straySlices(field int, values []string) {
+	// One finding for each row. A number is in up to 65 slices, which would be as many findings.
 	rows := roaring.New()
 	for _, value := range values {
 		rows.Or(f.sets[field][value])

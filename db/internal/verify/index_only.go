@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// This file has what is different in an index-only collection: features, and what is learned
-// from them, are not there; and only codes of labels can be made again.
+// An index-only collection has no features and nothing that is learned from them. So these records
+// must be absent, and only codes of labels can be made again.
 
 // checkAbsent reports the records under a prefix, which an index-only collection does not
 // have, in one finding about the first of them.
@@ -45,12 +45,13 @@ func (s *spaceVerifier) checkIndexOnly() {
 	}
 }
 
-// compareLabels is what deep verification does for items of an index-only collection whose
-// codes are of one revision: it compares codes of labels, and counts the others as unchecked.
-// The sets are those of all targets.
+// compareLabels verifies items of an index-only collection deeply. Their codes are of one
+// revision. It compares codes of labels, and counts the others as unchecked. sets are the code
+// sets of all targets.
 func (s *spaceVerifier) compareLabels(sets []*codeVerifier, revision *spaces.Space, items []*verifiedItem) {
 	want := codec.NewCode(s.Bits())
 	for _, it := range items {
+		// Without a known label the code is one of features, which are not there to make it again.
 		labelled := revision.Learned.LabelCode(want, it.labels)
 		if labelled {
 			s.done.CodesChecked++

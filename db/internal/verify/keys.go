@@ -20,6 +20,8 @@ func (c *collectionVerifier) checkKeys() {
 	c.stageAt("keys")
 	seed := maphash.MakeSeed()
 	hash := func(key []byte) uint64 { return maphash.Bytes(seed, key) | 1 }
+	// Three passes: hash the key that each row names; clear the hash where a key names that row,
+	// and report keys that do not match; report rows that still have a hash, as no key leads to them.
 	var keys record.ByBlock[uint64] // by row: hash of its key; 0: it has none, or the key has led back
 	keyed := roaring.New()
 	c.entries(codec.CollectionKey(codec.KindRowKeys, c.ID), c.about("keys of rows"), func(key []byte, row uint32, entry []byte) {

@@ -10,6 +10,11 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// What the updater keeps of each row: whether it has yet to teach (pending), whether its code is
+// outdated (recode), what it has taught (a lesson), and what it had taught before it changed (a
+// departure). A row is pending or has a lesson, and never both. It may have neither: it has no
+// features that the model knows, or a restored revision has forgotten it.
+
 // checkOnline reads the sets of rows that the updater works from, pending and recode, and
 // checks that their rows have items, and pending ones features that the model knows.
 func (s *spaceVerifier) checkOnline() {

@@ -13,8 +13,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
+// A projection is stored for each row with features that the model knows, unless it is zero, and
+// whatever gives the row its code: it puts the items that share a code in order. There is one for
+// all targets.
+
 // checkProjections checks the projections of rows: their form, that the row has features, and
-// that a row whose code was made of features has one. codes must have been looked at.
+// that a row has one if its code was made of features. The checks of codes have run before.
 func (s *spaceVerifier) checkProjections() {
 	if s.CodesOnly() {
 		return // strangers reports keys of that kind

@@ -17,6 +17,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// A space may be damaged in part. Codes can be compared with their rows and postings without a
+// model, and lessons without codes. So a check that cannot read what it needs is left out, and the
+// others go on (readable, Trained == nil).
+
 // A spaceVerifier looks at one space of a collection. Its bitmaps are rows that have been read
 // so far; the check that completes each is named.
 type spaceVerifier struct {
@@ -111,7 +115,7 @@ func (s *spaceVerifier) readSpace() bool {
 		return true
 	}
 	s.badIn(id, "space", key, "%s", fault.Problem(err))
-	// Codes can be looked at if the descriptor says how long they are, and of which targets.
+	// Codes can be verified if the descriptor has their length and their targets.
 	// spaces.Read does more than that, so the descriptor is read once more.
 	b, err := record.Get(s.snap, key)
 	var d spaces.Stored
@@ -224,6 +228,8 @@ func (s *spaceVerifier) checkChunks() {
 	if err == nil {
 		statistics, err = model.UnmarshalStatistics(b)
 	}
+	// Merge changes the empty statistics and not the stored ones. It compares fingerprints and
+	// shapes.
 	if err == nil && s.readable {
 		err = model.NewStatistics(s.Learned).Merge(statistics) // fails unless they belong together
 	}

@@ -13,6 +13,11 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
+// The statistics of a modality are the sums A = Phi Phi' and B = H Phi' over the rows that have
+// taught: Phi are features, k numbers a row, and H codes as +-1, q numbers a row (eqs. 22-24 of the
+// paper; model.Statistics). They are stored now and then. What has changed since is stored as
+// lessons and departures, so the sums can be made again from rows and outbox.
+
 // checkStatistics compares the stored statistics, the checkpoint, with what rows have taught.
 // In general
 //
@@ -38,6 +43,8 @@ func (s *spaceVerifier) checkStatistics() {
 	sum := newStatisticsSum(s.Space)
 	var err error
 	teach := func(l codec.Lesson, vectors []model.Vector) {
+		// Later lessons are not in the checkpoint. A later departure took its lesson with it before
+		// any checkpoint had that.
 		if uint64(l.Revision) <= s.n.Checkpoint && err == nil {
 			err = sum.add(l, vectors)
 		}
@@ -142,6 +149,7 @@ func (a *statisticsSum) add(l codec.Lesson, vectors []model.Vector) error {
 		return err
 	}
 	for t, x := range item.Vectors {
+		// One code for all modalities, or one for each (model.Lesson).
 		code := lesson[0]
 		if len(lesson) > 1 {
 			code = lesson[t]

@@ -14,6 +14,9 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
+// The other checks read records through the store, and see what a search would see. Damage where
+// nothing is read today would be met by a compaction tomorrow, so all blocks are checked here.
+
 // tables checks the checksums of all blocks of the tables that the store has. That covers what
 // reading all records does not: blocks of replaced values, filters and indexes. A table that
 // several virtual tables share is read for each of them. Compactions go on meanwhile.
@@ -30,6 +33,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 		for _, table := range level {
 			number := uint64(table.FileNum)
 			if table.Virtual {
+				// The table is a part of the file of another one.
 				number = uint64(table.BackingSSTNum)
 			}
 			if v.err == nil {

@@ -21,12 +21,12 @@ type Options struct {
 // A verifier looks at one state of a store. It is for one goroutine.
 type verifier struct {
 	ctx    context.Context
-	snap   *pebble.Snapshot           // what is looked at; belongs to Store
+	snap   *pebble.Snapshot           // the state that is verified; belongs to Store
 	opt    Options                    // of the call
 	report func(report.Finding) error // gets findings; an error ends the verification
 
 	// err is the first error, of report, of ctx or of a helper. It sticks: all loops end when
-	// they see it, and nothing is reported any more. What is wrong with what is stored is none.
+	// they see it, and nothing is reported any more. Damage to what is stored is no error.
 	err   error
 	done  report.Verification // what has been looked at so far
 	stage string              // for progress; see at
@@ -35,7 +35,7 @@ type verifier struct {
 	known  map[uint32]*knownCollection // by number: collections that have been looked at, for strangers
 }
 
-// at sets the stage of progress: what is looked at from now on.
+// at begins a stage of progress, and names it.
 func (v *verifier) at(format string, args ...any) {
 	v.stage = fmt.Sprintf(format, args...)
 	v.progress()

@@ -22,6 +22,8 @@ import (
 // verification and is returned. Other errors are fault.ErrNotDatabase, ErrFormat, ErrLocked,
 // failures to read what is no damage, and the end of ctx.
 func Folder(ctx context.Context, cfg *store.Config, dir string, opt Options, found func(report.Finding) error) (_ *report.Verification, err error) {
+	// The lock is shared with other readers, and keeps writers out: opening for reading needs a
+	// store that nobody changes.
 	dir, lock, err := store.LockDatabase(cfg.FS, dir, true)
 	if err != nil {
 		return nil, err
@@ -52,6 +54,8 @@ func Store(ctx context.Context, fsys vfs.FS, dir string, kv *pebble.DB, opt Opti
 	defer snap.Close()
 	v := &verifier{ctx: ctx, snap: snap, opt: opt, report: found, known: map[uint32]*knownCollection{}}
 	err := work.Safely(func() error {
+		// The order: blocks of tables, as they need no record; the database and the catalogue, which
+		// name what there is; what is in each collection; last the keys that nothing has claimed.
 		v.tables(fsys, dir, kv)
 		v.database()
 		if !opt.StoreOnly {

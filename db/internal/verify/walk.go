@@ -43,6 +43,8 @@ const lookEvery = 1024
 // what walk itself reports.
 func (v *verifier) walk(lo, hi []byte, about report.Finding, f func(key, value []byte)) (complete bool) {
 	complete = true
+	// Each turn reads up to the next damage. skip finds the place behind it, and the next turn goes
+	// on there.
 	for from := lo; from != nil && v.err == nil; {
 		last, err := v.run(from, hi, about, f)
 		if err == nil {
@@ -54,6 +56,8 @@ func (v *verifier) walk(lo, hi []byte, about report.Finding, f func(key, value [
 		}
 		// skip reads the 8 bytes behind the prefix as a number. If the keys have fewer bytes
 		// there, as last has, their numbers differ by a multiple of a power of 256.
+		// Keys of rows, 5 bytes behind the prefix, are 2^24 apart, for example: a step of 1 would ask
+		// for the same key again and again.
 		prefix, unit := len(commonPrefix(lo, hi)), uint64(1)
 		if last != nil {
 			from = record.KeyAfter(last)
@@ -88,6 +92,7 @@ func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []
 				v.err = v.ctx.Err()
 			}
 		}
+		// f takes keys apart, so it must not see such a key.
 		if err := codec.CheckKey(last); err != nil {
 			about.Problem = fault.Problem(err)
 			v.found(about, last)
@@ -105,8 +110,8 @@ func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []
 // skip finds where the store can be read again. from is a key at which it cannot. skip
 // reports and notes the keys in between, and returns where to go on, nil if nowhere.
 //
-// What cannot be read is a block of the table, with keys that nobody knows, or one key whose
-// merged value is damaged. Keys are taken as numbers of 8 bytes behind a prefix; unit is the
+// Either a block of the table cannot be read, with keys that are not known, or one key with a
+// merged value that is damaged. Keys are taken as numbers of 8 bytes behind a prefix; unit is the
 // least distance of two keys, if that is known. Steps that grow by a factor find a number
 // from which reading works; halving the last step then finds about the first such number.
 func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.Finding, cause error) (next []byte) {
@@ -127,6 +132,7 @@ func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.F
 		to := step(delta)
 		return to == nil || v.readable(to, hi)
 	}
+	// At most 32 steps: from+failing cannot be read, from+delta may be.
 	failing, delta := uint64(0), unit
 	for !works(delta) {
 		failing = delta

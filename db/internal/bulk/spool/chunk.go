@@ -8,6 +8,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
+// Each part of a chunk has a checksum of its own, so that a commit can read records without vectors,
+// and resume can check keys and codes. Nothing refers from one chunk to another but by numbers: of
+// rows, items and labels that came before. So a chunk is sound only behind those chunks.
+
 // A chunk holds a few megabytes of items as they are written to a file: a header, and parts that
 // can each be read without the others. docs/FORMAT.md describes the bytes. The goroutine of the
 // Spool fills it, the writer's writes it: see writer.free.
@@ -101,6 +105,7 @@ func (c *chunk) add(it *record.Item, bits int, labels []uint32) error {
 			}
 			keys = binary.AppendUvarint(keys, uint64(t))
 			vectors = binary.AppendUvarint(vectors, uint64(t))
+			// The size stands before the vector, and is known only after it: leave four bytes for it.
 			at := len(vectors)
 			vectors = record.AppendVector(append(vectors, 0, 0, 0, 0), x)
 			putSize(vectors, at)

@@ -11,7 +11,11 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A chunkHeader is the header of a chunk, whose fields mean what those of chunk do.
+// Bytes from a file are not trusted: every length is compared with the bytes that are there, every
+// number with its limit, and nothing is allocated by a length that has not been checked. FuzzChunk
+// feeds any bytes.
+
+// A chunkHeader is the header of a chunk. Its fields mean the same as those of chunk.
 type chunkHeader struct {
 	rows, start, bytes uint64
 	items, skips       uint32
@@ -144,6 +148,7 @@ func (h *chunkHeader) eachKey(part []byte, modalities int, f func(key []byte), h
 		next := uint64(0)
 		for range r.uvarint(uint64(modalities)) {
 			t := r.uvarint(uint64(max(modalities-1, 0)))
+			// Modalities ascend, so none is there twice.
 			if r.bad = r.bad || t < next || modalities == 0; r.bad {
 				break
 			}
@@ -189,6 +194,7 @@ func (b *itemBuffer) prepare(n int) []*record.Item {
 			b.pointers[i] = &b.items[i]
 		}
 	}
+	// Nothing of the chunk before may be left: absent parts are not written.
 	clear(b.items)
 	return b.pointers[:n]
 }
@@ -214,6 +220,7 @@ func (h *chunkHeader) decodeRecords(part []byte, d *record.Descriptor, name func
 			it.Labels = append(it.Labels, label)
 		}
 		for _, f := range rec.Fields {
+			// A right checksum does not say that the field exists.
 			if int(f.ID) >= len(d.Fields) {
 				return fmt.Errorf("%w: field %d of a chunk", codec.ErrCorrupt, f.ID)
 			}

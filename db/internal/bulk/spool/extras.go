@@ -42,6 +42,7 @@ func (r *reader) Read(block int, parts bulk.Parts) (from int, items []*record.It
 		return buf.parts[p], err
 	}
 	var b []byte
+	// Read only what was asked for: vectors are most of a chunk.
 	if parts&bulk.RecordPart != 0 && ref.lens[chunkRecords] > 0 {
 		if b, err = part(chunkRecords); err == nil {
 			err = ref.decodeRecords(b, x.descriptor, x.spool.items.Labels.Name, items)

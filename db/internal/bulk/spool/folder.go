@@ -143,6 +143,8 @@ func (f Folder) writeHeader(name string, h header) error {
 // Remove removes a staged import. A crash leaves all of it, or a folder that Tidy removes.
 func (f Folder) Remove(name string) error {
 	dir := f.path(name)
+	// Rename first: removing many files takes long, and a crash in between would leave an import
+	// that lacks some.
 	gone := dir + goneSuffix
 	if _, err := f.FS.Stat(gone); err == nil {
 		if err := f.FS.RemoveAll(gone); err != nil {
@@ -190,6 +192,8 @@ func (f Folder) Tidy(commits uint64, left func(dir string, err error)) error {
 		if errors.Is(err, fault.ErrCorrupt) {
 			continue // Open tells the user
 		}
+		// The process ended between the promise and its commit. The next commit of the database gets
+		// this number, so the promise must go before that.
 		if err == nil && p.Commit > commits {
 			err = removeFile(f.FS, f.path(name), promiseFile)
 		}

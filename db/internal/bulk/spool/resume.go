@@ -11,6 +11,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
+// After a crash the end of the last file may be anything. Continuing takes the longest sequence of
+// chunks that are whole and follow each other, and forgets the rest. The caller is told how many rows
+// that makes (Rows) and puts the others again. TestDamageToStagedItems of package db.
+
 // resume takes the staged chunks up to the first that is damaged or does not follow the one
 // before it. It removes the files behind that one: otherwise their chunks might follow those of
 // the next session.
@@ -20,6 +24,7 @@ func (s *Spool) resume(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
+	// Files of sessions have ascending numbers of six digits.
 	slices.Sort(names)
 	broken, removed := false, false
 	for _, name := range names {
@@ -32,6 +37,7 @@ func (s *Spool) resume(ctx context.Context, o *Options) error {
 			if counts, err = s.scan(ctx, &chunkFile{fs: fsys, path: path}, o); err != nil {
 				return err
 			}
+			// Later files follow rows that are not there.
 			broken = !counts
 		}
 		if !counts {
@@ -70,6 +76,8 @@ func (s *Spool) scan(ctx context.Context, f *chunkFile, o *Options) (any bool, e
 			return any, err
 		}
 		h, err := decodeChunkHeader(header)
+		// A chunk follows if it begins at the row and item that the chunk before has ended at. A cut
+		// file ends in a header or parts that are not all there.
 		if err != nil || h.rows != s.rows || h.start != uint64(s.items.Len()) || at+chunkHeaderBytes+h.size() > size {
 			break
 		}
@@ -122,6 +130,7 @@ func (s *Spool) take(h *chunkHeader, parts *[chunkParts][]byte, o *Options) erro
 	if s.bits > 0 {
 		code = codec.NewCode(s.bits)
 	}
+	// Now everything is known to decode: nothing below fails.
 	s.items.Register(names)
 	return errors.Join(
 		h.eachKey(parts[chunkKeys], modalities, func(key []byte) {

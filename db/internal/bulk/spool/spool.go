@@ -76,6 +76,8 @@ func (f Folder) Open(ctx context.Context, origin Origin, o Options) (*Spool, err
 }
 
 func (s *Spool) open(ctx context.Context, head header, o *Options) error {
+	// The order: is there a staged import of this origin, or does this one begin; has an earlier
+	// process committed it; what is staged. Only then the rest of the room is asked for.
 	found, err := s.folder.readHeader(s.name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -102,6 +104,7 @@ func (s *Spool) open(ctx context.Context, head header, o *Options) error {
 // begin makes the folder of the import anew. It wants room for the items twice: in the folder,
 // and in the store.
 func (s *Spool) begin(head header, bytes int64) error {
+	// Remove before asking for room: what another import has staged here takes some.
 	if err := s.folder.Remove(s.name); err != nil {
 		return err
 	}
@@ -146,6 +149,8 @@ func (s *Spool) Put(it *record.Item) error {
 	if err != nil {
 		return err
 	}
+	// The columns get the item first. If the chunk then refuses it, err stays, and Settle commits
+	// nothing.
 	it.Key = s.keys.add(it.Key)
 	s.items.AddColumns(it)
 	s.nameLabels(c)
@@ -194,6 +199,7 @@ func (s *Spool) filling() (*chunk, error) {
 		return nil, s.err
 	}
 	if s.chunk == nil {
+		// Waits while all chunks wait to be written: that bounds memory.
 		s.chunk = <-s.writer.free
 		s.chunk.reset(s.rows, uint64(s.items.Len()))
 	}
@@ -226,6 +232,7 @@ func (s *Spool) flush() {
 	s.chunk = nil
 	switch {
 	case c == nil:
+	// An empty chunk is not written, and can be filled again.
 	case c.size() == 0:
 		s.writer.free <- c
 	default:
@@ -247,6 +254,7 @@ func (s *Spool) Settle(d *record.Descriptor) error {
 		}
 		s.chunks = append(s.chunks, s.writer.written()...)
 	}
+	// If all items are plain, their columns have everything, and no file is read again.
 	var rest bulk.Extras // none
 	if slices.ContainsFunc(s.chunks, func(ref chunkRef) bool { return !ref.plain() }) {
 		rest = &extras{s, d}
@@ -259,6 +267,7 @@ func (s *Spool) Settle(d *record.Descriptor) error {
 // means that nothing is promised.
 func (s *Spool) Promise(commit uint64) error {
 	p := Promise{commit, s.rows, uint64(s.items.Len())}
+	// The file may be there in spite of the error.
 	err := store.ReplaceFile(s.folder.FS, s.Dir(), promiseFile, p.bytes())
 	if err != nil {
 		s.Withdraw()

@@ -10,6 +10,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
+// Items come from a caller that reads and parses its source. Writing and syncing them in another
+// goroutine lets both go on at the same time. Three chunks are under way: one is filled, one waits,
+// one is written.
+
 // A writer writes chunks to a new file of a Spool, in a goroutine of its own: see run. The
 // goroutine of the Spool fills chunks, hands them over, and ends it by close.
 type writer struct {
@@ -35,6 +39,8 @@ const writerSyncBytes = 32 << 20
 // newWriter makes the next file of the Spool, and starts its writer.
 func (s *Spool) newWriter() (*writer, error) {
 	fsys, dir := s.folder.FS, s.Dir()
+	// Each session writes a file of its own, with the next number: a file that a crash has cut is
+	// never written to again.
 	number := 1
 	if n := len(s.files); n > 0 {
 		if _, err := fmt.Sscanf(fsys.PathBase(s.files[n-1].path), "%d", &number); err != nil {
@@ -47,6 +53,7 @@ func (s *Spool) newWriter() (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The name of the file must be durable before its content counts.
 	if err := store.SyncDir(fsys, dir); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -80,11 +87,14 @@ func (w *writer) run() {
 		if err == nil {
 			err = w.write(c, &at)
 		}
+		// Sync now and then, so that a crash costs little, and Settle need not wait for all of it.
 		if unsynced += c.size(); err == nil && unsynced >= writerSyncBytes {
 			unsynced = 0
 			err = w.file.Sync()
 		}
 		w.fail(err)
+		// A chunk that could not be written goes back, too: Put must not wait for ever. It sees the
+		// failure in flushFull.
 		w.free <- c
 	}
 	w.fail(w.file.Close())
@@ -92,6 +102,7 @@ func (w *writer) run() {
 
 // write writes a chunk at the offset at, and moves at behind it.
 func (w *writer) write(c *chunk, at *int64) error {
+	// The disk may have filled up since Open.
 	if err := w.engine.Admit(int64(c.size()), false); err != nil {
 		return err
 	}
@@ -113,6 +124,7 @@ func (w *writer) write(c *chunk, at *int64) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// Only a chunk that is written as a whole is one to read.
 	w.refs = append(w.refs, chunkRef{h, w.of, *at})
 	*at += chunkHeaderBytes + h.size()
 	return nil
