@@ -25,7 +25,7 @@ type CodeSet struct {
 	in *spaces.Space
 
 	// Table has the codes, their numbers and rows. Nil until the codes are loaded; meanwhile
-	// no item of the collection is written (see Tx.Resolve).
+	// no item of the collection is written (see Tx.resolve).
 	Table *mih.Writer
 
 	loading *Loading           // of a set that was found at opening, also when it has ended; nil: nothing to load

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -40,6 +41,8 @@ type Committer struct {
 	queue    chan *Request // from Submit; End closes it
 	finished chan struct{} // closed when the committer has ended
 	Figures  commitFigures // for db.Activity; any goroutine may read them
+
+	records record.Writer // of the Tx that is being made
 
 	last  int       // requests of the transaction before: so many may come again at once, see yield
 	hurry time.Time // until when not to yield

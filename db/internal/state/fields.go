@@ -217,22 +217,22 @@ func (tx *Tx) finishLayers() error {
 // finishLayer adds the change l to the set under key to the batch: as a layer that Pebble
 // merges, or now and then with all that is there (see MaxLayers).
 func (tx *Tx) finishLayer(key []byte, l codec.Layer) error {
-	b, err := l.Append(nil, false)
-	if err != nil {
-		return err
-	}
 	if tx.Committer.layers.due(key) {
 		// What cannot be read now is left to whoever reads it.
-		if whole, err := tx.wholeLayer(key, b); err == nil {
+		if whole, err := tx.wholeLayer(key, l); err == nil {
 			return tx.Batch.Set(key, whole, nil)
 		}
 	}
-	return tx.Batch.Merge(key, b, nil)
+	return tx.records.Layer(key, l, false)
 }
 
 // wholeLayer returns the sum of the set that is in the store under key and a layer, as it is
 // stored whole.
-func (tx *Tx) wholeLayer(key, layer []byte) ([]byte, error) {
+func (tx *Tx) wholeLayer(key []byte, l codec.Layer) ([]byte, error) {
+	layer, err := l.Append(nil, false)
+	if err != nil {
+		return nil, err
+	}
 	base, err := record.Get(tx.Committer.kv, key)
 	if err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ const recomputedBlock = 1024
 // revision that its code names, and compares. sets are the code sets of all targets. It gathers
 // items by revision, as items of one revision are encoded together, on all cores.
 func (s *spaceVerifier) recompute(sets []*codeVerifier) {
-	s.stageIn("codes made again", s.spaceID())
+	s.begin("codes made again")
 	// Items that wait to be encoded, recomputedBlock at most in all revisions together.
 	byRevision := map[uint32][]*verifiedItem{}
 	held := 0
