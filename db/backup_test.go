@@ -334,3 +334,36 @@ func appendTo(path, text string) error {
 	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
 }
+
+// A backup into a folder leaves the reserve of the file system that the folder is on. One into
+// another store does not ask how full the disk of the database is.
+func TestBackupKeepsTheReserve(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	d := dbkit.MustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, dbkit.Pairs(20, synth.Config{}))
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = dbkit.MustOpen(t, dir, &db.Options{ReserveBytes: 1 << 60})
+	defer d.Close()
+	path := filepath.Join(t.TempDir(), "backups")
+	repo, err := backup.Folder(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full *db.DiskFullError
+	if _, err := d.Backup(ctx, repo, db.BackupOptions{}); !errors.Is(err, db.ErrDiskFull) || !errors.As(err, &full) || full.Dir != filepath.Dir(path) {
+		t.Errorf("into a folder: %v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it has left something: %v", err)
+	}
+	mustBackup(t, d, elsewhere{mustFolder(t)}, db.BackupOptions{})
+}
+
+// elsewhere is a store that does not say where it is.
+type elsewhere struct{ backup.Store }

@@ -55,6 +55,10 @@ func Folder(path string) (Store, error) {
 	})}, nil
 }
 
+// Path returns the folder, absolute. A database asks stores that have this method where they
+// write, to leave its reserve free there.
+func (s *folder) Path() string { return s.root }
+
 func (s *folder) path(name string) (string, error) {
 	return filepath.Join(s.root, filepath.FromSlash(name)), CheckName(name)
 }

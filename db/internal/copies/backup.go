@@ -3,6 +3,7 @@ package copies
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 	if whole {
 		c.tables.know(files)
 	}
-	m, err = backup.Create(ctx, to, about, files, backup.CreateOptions{Compress: opt.Compress, Progress: opt.Progress})
+	m, err = backup.Create(ctx, c.keepingRoom(to), about, files, backup.CreateOptions{Compress: opt.Compress, Progress: opt.Progress})
 	// Only a complete backup is remembered: an object of a failed one may be missing.
 	if err == nil && whole {
 		c.tables.remember(m)
@@ -86,6 +87,38 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 		c.last.Store(&report.LastBackup{ID: m.ID, Time: m.Time, Sequence: m.Sequence, BytesTotal: m.BytesTotal, BytesNew: m.BytesNew})
 	}
 	return m, err
+}
+
+// keepingRoom returns the store with Puts that are refused where they would leave less free
+// space than the reserve, if the store is a folder. A backup that filled the disk to the last
+// byte would stay there, what it has stored being of use to the next one, and a database on
+// that disk could not be opened any more, not even to delete something.
+func (c *Copier) keepingRoom(to backup.Store) backup.Store {
+	folder, ok := to.(interface{ Path() string })
+	if !ok {
+		return to
+	}
+	path := folder.Path()
+	for { // the first Put makes the folder
+		if _, err := vfs.Default.Stat(path); err == nil || vfs.Default.PathDir(path) == path {
+			break
+		}
+		path = vfs.Default.PathDir(path)
+	}
+	return &roomyStore{to, &store.Reserve{FS: vfs.Default, Dir: path, Path: path, Want: c.cfg.ReserveBytes}}
+}
+
+// A roomyStore is a store that leaves a reserve.
+type roomyStore struct {
+	backup.Store
+	room *store.Reserve
+}
+
+func (s *roomyStore) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
+	if err := s.room.Admit(size, false); err != nil {
+		return err
+	}
+	return s.Store.Put(ctx, name, r, size)
 }
 
 // backupSources returns the files of the database in a folder, and in folders below it, in
