@@ -81,7 +81,6 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	if err != nil {
 		return nil, err
 	}
-	d.counters.lastBackup.Store(&LastBackup{m.ID, m.Time, m.Sequence, m.BytesTotal, m.BytesNew})
 	return m, nil
 }
 

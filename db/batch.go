@@ -2,60 +2,37 @@ package db
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
-	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/bulk"
-	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/record"
-	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/store"
-	"github.com/fddhdb/fddhdb/db/internal/work"
 )
-
-// bulkItems is the number of items from which on a batch that only puts new items
-// into one collection is stored as sorted tables, which the store takes over, instead
-// of through its log and memory. With so many both take about as long: a dozen files
-// have to be made durable, one for each kind of key, which costs as much as some
-// thousand items cost the ordinary way. (Tests have less.)
-var bulkItems = 8192
 
 // A Batch collects changes, to any collections of one database, that are
 // committed together: all of them become visible and durable, or none. The items
 // are checked and copied when they are added. Not safe for concurrent use.
 type Batch struct {
-	db      *DB
-	changes []*state.Change // in the order in which they were added; the batch owns their items
-	columns *bulk.Items     // items to put, which come after changes; nil: there are only changes
-	single  bool            // there are only changes, and will be
-	bytes   int             // see Bytes
-	staged  *spool.Spool    // of the import that this batch completes: its commit is promised; nil: none
-	err     error           // the first one of add; Commit returns it
-	done    bool            // Commit has been called
-	stored  bool            // and has returned nil
+	db     *DB
+	in     bulk.Batch // the changes
+	err    error      // the first one of add; Commit returns it
+	done   bool       // Commit has been called
+	stored bool       // and has returned nil
 }
 
 // NewBatch returns an empty batch.
-func (d *DB) NewBatch() *Batch { return &Batch{db: d.orNone()} }
+func (d *DB) NewBatch() *Batch {
+	d = d.orNone()
+	return &Batch{db: d, in: bulk.Batch{DB: d.state}}
+}
 
 // Len returns the number of changes in the batch.
-func (b *Batch) Len() int {
-	b = b.orNone()
-	n := len(b.changes)
-	if b.columns != nil {
-		n += b.columns.Len()
-	}
-	return n
-}
+func (b *Batch) Len() int { return b.orNone().in.Len() }
 
 // Bytes estimates what the items of the batch take, in bytes; Commit refuses more
 // than MaxBatchBytes, or MaxBulkBytes where all are new items of one collection.
-func (b *Batch) Bytes() int { return b.orNone().bytes }
+func (b *Batch) Bytes() int { return b.orNone().in.Bytes }
 
 // Put adds an item to store; see Collection.Put, and Keys for the key of an item without
 // one. The first item that cannot be stored makes this and every later call, and Commit, return its error.
@@ -83,9 +60,9 @@ func (b *Batch) add(c *Collection, kind state.ChangeKind, item *Item) error {
 	if b.err != nil {
 		return b.err
 	}
-	if b.err = b.check(c, kind, item); b.err == nil && b.bytes > record.MaxBulkBytes {
+	if b.err = b.check(c, kind, item); b.err == nil && b.in.Bytes > record.MaxBulkBytes {
 		b.err = fault.Invalid("a batch of more than %d bytes: split it", record.MaxBulkBytes)
-		b.changes, b.columns = nil, nil
+		b.in.Forget()
 	}
 	return b.err
 }
@@ -116,26 +93,20 @@ func (b *Batch) check(c *Collection, kind state.ChangeKind, item *Item) error {
 			return err
 		}
 	}
-	columns := b.columnsFor(c, kind)
+	inColumns := b.in.Take(c.inside(), kind)
 	return c.read(func(_ *state.View, cv *state.CollectionView) error {
 		if err := cv.Changeable(); err != nil {
 			return err
 		}
-		if columns != nil && isPlain(cv.Descriptor, item) {
-			columns.AddPlain(item.Key, item.Code)
-			b.bytes += record.ItemBytes + len(item.Key) + 8*codec.Words(cv.Bits)
+		if inColumns && isPlain(cv.Descriptor, item) {
+			b.in.AddPlain(item.Key, item.Code)
 			return nil
 		}
 		it, err := checkChange(cv.Descriptor, kind, item)
 		if err != nil {
 			return err
 		}
-		if columns != nil {
-			columns.Add(it)
-		} else {
-			b.changes = append(b.changes, &state.Change{Collection: c.id, Kind: kind, Item: it})
-		}
-		b.bytes += it.Bytes()
+		b.in.Add(c.id, kind, it)
 		return nil
 	})
 }
@@ -156,47 +127,6 @@ func checkChange(d *record.Descriptor, kind state.ChangeKind, item *Item) (*reco
 	return checkItem(d, item, kind == state.MergeItem)
 }
 
-// columnsFor returns the columns for an item that is put as long as the batch does nothing
-// else, but for labels that it has registered before, with one collection. Else it returns
-// nil, and the batch has changes one by one from then on.
-func (b *Batch) columnsFor(c *Collection, kind state.ChangeKind) *bulk.Items {
-	switch {
-	case b.single || b.columns == nil && kind == state.AddLabels:
-		return nil
-	case kind != state.PutItem || b.columns != nil && b.columns.Collection.ID != c.id:
-		b.spill()
-		return nil
-	case b.columns != nil:
-		return b.columns
-	}
-	columns := bulk.New(c.inside())
-	for _, ch := range b.changes {
-		if ch.Collection != c.id {
-			b.spill()
-			return nil
-		}
-		columns.Register(ch.Item.Labels)
-	}
-	b.columns = columns
-	return columns
-}
-
-// spill makes changes of the columns.
-func (b *Batch) spill() {
-	k := b.columns
-	b.columns, b.single = nil, true
-	if k == nil {
-		return
-	}
-	b.changes = slices.Grow(b.changes, k.Len())
-	for i := range k.Len() {
-		b.changes = append(b.changes, &state.Change{Collection: k.Collection.ID, Kind: state.PutItem, Item: k.Item(i)})
-	}
-}
-
-// isBulk reports whether the batch is to be stored as sorted tables.
-func (b *Batch) isBulk() bool { return b.columns != nil && b.columns.Len() >= bulkItems }
-
 // Commit encodes the items, on all cores where there are many, and stores them.
 // Thousands of new items of one collection, and nothing else but labels
 // registered before them, are stored several times faster than the same number of
@@ -211,23 +141,16 @@ func (b *Batch) Commit(ctx context.Context) error {
 	if b.done {
 		return fault.Invalid("the batch has been committed")
 	}
-	limit := record.MaxBatchBytes
-	if b.isBulk() {
-		limit = record.MaxBulkBytes
-	}
-	if b.bytes > limit {
-		return fault.Invalid("a batch of %d bytes, at most %d are possible: split it", b.bytes, limit)
+	if err := b.in.CheckSize(); err != nil {
+		return err
 	}
 	if err := b.db.state.Guard.Enter(); err != nil {
 		return err
 	}
 	defer b.db.state.Guard.Leave()
 	b.done = true
-	ctx, call := b.db.state.Signals.Call(ctx, event.OpWrite, "")
-	n := b.Len()
-	err := b.commit(ctx)
+	err := b.in.Commit(ctx)
 	b.stored = err == nil
-	b.db.counters.wrote(&call, n, err)
 	return err
 }
 
@@ -240,111 +163,69 @@ func (b *Batch) Keys() []string {
 	if !b.stored {
 		return nil
 	}
-	if b.columns != nil {
-		return b.columns.Keys()
-	}
-	var keys []string
-	for _, ch := range b.changes {
-		if ch.Kind == state.PutItem || ch.Kind == state.MergeItem {
-			keys = append(keys, ch.Item.Key)
-		}
-	}
-	return keys
+	return b.in.Keys()
 }
 
-// commit decides how the batch is stored: as sorted tables, if it has nothing but many new
-// items of one collection, or through the committer.
-func (b *Batch) commit(ctx context.Context) error {
-	if b.isBulk() {
-		if err := b.columns.Commit(ctx, bulk.Options{Bytes: int64(b.bytes)}); !errors.Is(err, bulk.ErrNotBulk) {
+// PutIf stores an item, as Put does, if what is stored under its key is still old, and
+// else nothing: the error is ErrConflict then. old is the item as Get returned it, or
+// nil if there must be none. It is compared with what is stored, without codes in a
+// collection that learns them; so what has been changed and changed back is as it was.
+func (c *Collection) PutIf(ctx context.Context, item, old *Item) error {
+	c = c.orNone()
+	b := c.db.NewBatch()
+	b.PutIf(c, item, old)
+	return b.Commit(ctx)
+}
+
+// PutIf adds an item to store, and the condition of Collection.PutIf, for the whole
+// batch; see Expect.
+func (b *Batch) PutIf(c *Collection, item, old *Item) error {
+	b = b.orNone()
+	if b.err == nil && item == nil {
+		b.err = fault.Invalid("no item")
+	}
+	if b.err == nil {
+		b.Expect(c, item.Key, old)
+	}
+	return b.Put(c, item)
+}
+
+// Expect adds a condition: Commit stores the changes of the batch, all of them, if what is
+// stored under the key before them is still old, as Get returned it, or nothing if old is
+// nil; else it stores none and returns ErrConflict. So several items can be read, and
+// written depending on each other, without a lock: whoever finds that another was faster reads
+// again. It costs reading the item, in the committer.
+func (b *Batch) Expect(c *Collection, key string, old *Item) error {
+	b = b.orNone()
+	if b.err == nil {
+		b.err = b.expect(c, key, old)
+	}
+	return b.err
+}
+
+func (b *Batch) expect(c *Collection, key string, old *Item) error {
+	if err := b.usable(c); err != nil {
+		return err
+	}
+	if err := record.CheckWholeKey(key); err != nil {
+		return err
+	}
+	var was *record.Item
+	if old != nil {
+		if old.Key != key {
+			return fault.Invalid("the item that is expected under key %q has key %q", key, old.Key)
+		}
+		err := c.read(func(_ *state.View, cv *state.CollectionView) (err error) {
+			if err := cv.Changeable(); err != nil {
+				return err
+			}
+			was, err = checkItem(cv.Descriptor, old, false)
 			return err
-		}
-		if b.bytes > record.MaxBatchBytes {
-			return fault.Invalid("a batch of %d bytes that does not only put new items into one collection, at most %d are possible: split it",
-				b.bytes, record.MaxBatchBytes)
-		}
-	}
-	b.spill()
-	if len(b.changes) == 0 {
-		return ctx.Err()
-	}
-	if err := b.waitForCodes(ctx); err != nil {
-		return err
-	}
-	if err := b.encode(ctx); err != nil {
-		return err
-	}
-	if b.staged != nil {
-		return b.commitPromised(ctx)
-	}
-	return b.db.state.Committer.Submit(ctx, &state.Request{Changes: b.changes})
-}
-
-// waitForCodes waits until the codes of all collections of the batch are loaded.
-func (b *Batch) waitForCodes(ctx context.Context) error {
-	var waits []*state.Loading
-	err := b.db.state.Read(func(v *state.View) error {
-		last := uint32(0)
-		for _, ch := range b.changes {
-			if cv, ok := v.Collections.Get(ch.Collection); ok && ch.Collection != last {
-				last = ch.Collection
-				waits = cv.AppendLoading(waits)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return state.WaitForAll(ctx, waits)
-}
-
-// encode makes the codes of the items to put, under the models that are current
-// now. The committer makes them again where that has changed by then.
-func (b *Batch) encode(ctx context.Context) error {
-	return b.db.state.Read(func(v *state.View) error {
-		return work.Parallel(ctx, len(b.changes), func(i int) error {
-			ch := b.changes[i]
-			cv, ok := v.Collections.Get(ch.Collection)
-			if ch.Kind != state.PutItem || !ok {
-				return nil
-			}
-			ids := cv.Labels.Lookup(ch.Item.Labels)
-			ch.Encs = make(spaces.Encodings, len(cv.Spaces))
-			for j, sp := range cv.Spaces {
-				var err error
-				if ch.Encs[j], err = sp.Space.Encode(ch.Item.Vectors, ids, ch.Item.Code); err != nil {
-					return fault.OfItem(ch.Item.Key, fmt.Errorf("fddhdb: encode: %w", err))
-				}
-			}
-			return nil
 		})
-	})
-}
-
-// commitPromised promises the commit in the spool, and makes it. No other caller's changes go
-// into that commit.
-func (b *Batch) commitPromised(ctx context.Context) error {
-	r := &state.Request{Changes: b.changes}
-	err := b.db.state.Committer.Do(ctx, 0, func(tx *state.Tx) error {
-		size, err := tx.Resolve(r)
-		if err == nil {
-			err = tx.Committer.Admit(store.WrittenTwice*int64(size), false)
-		}
-		if err == nil {
-			err = b.staged.Promise(tx.Committer.Sequence + 1)
-		}
 		if err != nil {
 			return err
 		}
-		if err := tx.Apply(r); err != nil {
-			tx.Committer.Log.Fail(err)
-			return tx.Committer.Log.Err()
-		}
-		return nil
-	})
-	if err == nil {
-		b.db.state.Committer.Figures.Changed(r)
 	}
-	return err
+	b.in.Expect(c.id, key, was)
+	return nil
 }

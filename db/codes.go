@@ -2,15 +2,11 @@ package db
 
 import (
 	"context"
-	"errors"
 	"iter"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
-	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // A Coded is an item's place in the database, its key and its code.
@@ -27,87 +23,55 @@ type Coded struct {
 // starts. An error ends it.
 func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, error] {
 	c = c.orNone()
-	return func(yield func(Coded, error) bool) {
+	return yielding(func(yield func(Coded) error) error {
 		if err := c.loaded(ctx); err != nil {
-			yield(Coded{}, err)
-			return
-		}
-		err := c.read(func(v *state.View, cv *state.CollectionView) error {
-			if cv.Space == nil {
-				return nil
-			}
-			set, err := cv.CodesFor(to)
-			if err != nil {
-				return err
-			}
-			var having *roaring.Bitmap // nil: all
-			if to != "" {
-				t, err := cv.ModalityOf(to)
-				if err != nil {
-					return err
-				}
-				having = cv.Presence[t]
-			}
-			var b []byte
-			return record.ForEachEntry(v.Snap, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, entry []byte) error {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				if having != nil && !having.Contains(row) {
-					return nil
-				}
-				n, found, err := set.NumberOf(v.Snap, row)
-				if err != nil || !found {
-					return err
-				}
-				code, err := set.CodeOf(v.Snap, n, row)
-				if err != nil {
-					return err
-				}
-				b = code.AppendBytes(b[:0], set.Bits)
-				if !yield(Coded{row, string(entry), b}, nil) {
-					return record.ErrStopped
-				}
-				return nil
-			})
-		})
-		if err != nil && !errors.Is(err, record.ErrStopped) {
-			yield(Coded{}, err)
-		}
-	}
-}
-
-// WaitForIndex returns when the codes of all collections are in memory, and those
-// that are due to be indexed are. Searches do not need it: they give the same
-// answers before, later.
-func (d *DB) WaitForIndex(ctx context.Context) error {
-	d = d.orNone()
-	if err := d.state.Guard.Enter(); err != nil {
-		return err
-	}
-	defer d.state.Guard.Leave()
-	if err := d.waitForCodes(ctx); err != nil {
-		return err
-	}
-	for {
-		built, err := d.state.Index(ctx, work.All(), d.state.Due)
-		if !built || err != nil {
 			return err
 		}
-	}
+		return c.read(func(v *state.View, cv *state.CollectionView) error {
+			return search.EachCode(ctx, cv, v.Snap, to, func(row uint32, key string, code []byte) error {
+				return yield(Coded{row, key, code})
+			})
+		})
+	})
 }
 
-// waitForCodes waits until the codes of all collections are in memory.
-func (d *DB) waitForCodes(ctx context.Context) error {
-	var all []*state.Loading
-	err := d.state.Read(func(v *state.View) error {
-		for cv := range v.Collections.Values() {
-			all = cv.AppendLoading(all)
+// Encode returns the code that an item with these features would get without labels,
+// bits/8 bytes, and the real-valued projection whose signs it is: that of the
+// modalities given as the model fuses them (model.Fuse). Where there are codes for each
+// target modality, to names the one that counts; it is of no account where codes are
+// shared. What else the item holds, labels too, does not matter. Nothing is stored. The
+// code of a query is another one, see EncodeQuery.
+func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, err error) {
+	err = c.orNone().read(func(_ *state.View, cv *state.CollectionView) error {
+		set, err := search.CanEncode(cv, to)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
+		if len(item.Vectors)+len(item.Sparse) == 0 {
+			return fault.Invalid("no vectors to encode")
+		}
+		it, err := checkItem(cv.Descriptor, &Item{Vectors: item.Vectors, Sparse: item.Sparse}, true)
+		if err != nil {
+			return err
+		}
+		code, z, err = search.EncodeItem(cv, set, it.Vectors)
 		return err
+	})
+	return code, z, err
+}
+
+// EncodeQuery returns the code that a query starts from, bits/8 bytes, and the
+// real-valued projection whose signs it is, nil where the query has none: by a code, or
+// by the key of an item without the vector. Query.To matters only to a query by key, and
+// need not be given with others: what a vector is encoded as does not depend on what is
+// searched for. By a key it reads the item, as Get does.
+func (c *Collection) EncodeQuery(ctx context.Context, q Query) (code []byte, z []float64, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
 	}
-	return state.WaitForAll(ctx, all)
+	err = c.orNone().read(func(v *state.View, cv *state.CollectionView) error {
+		code, z, err = search.Encode(v, cv, q.inside())
+		return err
+	})
+	return code, z, err
 }

@@ -2,10 +2,14 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
@@ -45,13 +49,57 @@ func (c *Collection) read(f func(v *state.View, cv *state.CollectionView) error)
 	return c.db.state.Read(inView)
 }
 
+// look returns what f finds in the state that the handle shows.
+func look[T any](c *Collection, f func(v *state.View, cv *state.CollectionView) (T, error)) (T, error) {
+	var found, none T
+	err := c.orNone().read(func(v *state.View, cv *state.CollectionView) (err error) {
+		found, err = f(v, cv)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return found, nil
+}
+
+// each returns an iterator over what f yields of the state that the handle shows when the
+// iteration starts. f returns an error of yield, which says that nobody wants more.
+func each[T any](c *Collection, f func(v *state.View, cv *state.CollectionView, yield func(T) error) error) iter.Seq2[T, error] {
+	return yielding(func(yield func(T) error) error {
+		return c.orNone().read(func(v *state.View, cv *state.CollectionView) error { return f(v, cv, yield) })
+	})
+}
+
+// yielding returns an iterator over what f yields, which ends with the error of f if it has
+// one. f returns an error of yield, which says that nobody wants more.
+func yielding[T any](f func(yield func(T) error) error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		err := f(func(x T) error {
+			if !yield(x, nil) {
+				return record.ErrStopped
+			}
+			return nil
+		})
+		if err = unlessStopped(err); err != nil {
+			var none T
+			yield(none, err)
+		}
+	}
+}
+
+// unlessStopped returns the error of an iteration, which is none where it was left early.
+func unlessStopped(err error) error {
+	if errors.Is(err, record.ErrStopped) {
+		return nil
+	}
+	return err
+}
+
 // loaded waits until the codes that the handle shows are in memory. Those of a snapshot are,
 // or will be, also when its collection has been dropped.
 func (c *Collection) loaded(ctx context.Context) error {
-	var all []*state.Loading
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
-		all = cv.AppendLoading(nil)
-		return nil
+	all, err := look(c, func(_ *state.View, cv *state.CollectionView) ([]*state.Loading, error) {
+		return cv.AppendLoading(nil), nil
 	})
 	if err != nil {
 		return err
@@ -84,25 +132,13 @@ func (c *Collection) changeable() error {
 
 // Schema returns what items of the collection may hold.
 func (c *Collection) Schema() (Schema, error) {
-	c = c.orNone()
-	var s Schema
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
-		s = schemaOf(cv.Descriptor)
-		return nil
-	})
-	return s, err
+	return look(c, func(_ *state.View, cv *state.CollectionView) (Schema, error) { return schemaOf(cv.Descriptor), nil })
 }
 
 // Labels returns the labels of the collection in the order in which they first
 // appeared.
 func (c *Collection) Labels() ([]string, error) {
-	c = c.orNone()
-	var names []string
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
-		names = slices.Clone(cv.Names)
-		return nil
-	})
-	return names, err
+	return look(c, func(_ *state.View, cv *state.CollectionView) ([]string, error) { return slices.Clone(cv.Names), nil })
 }
 
 // Put stores an item, replacing the one with the same key whole, and returns its key: the
@@ -129,14 +165,14 @@ func (c *Collection) Merge(ctx context.Context, item *Item) (key string, err err
 // changeOne commits one change and returns the key of its item.
 func (c *Collection) changeOne(ctx context.Context, kind state.ChangeKind, item *Item) (key string, err error) {
 	b := c.db.NewBatch()
-	b.single = true // columns are for many
+	b.in.Singly() // columns are for many
 	if err := b.add(c, kind, item); err != nil {
 		return "", err
 	}
 	if err := b.Commit(ctx); err != nil {
 		return "", err
 	}
-	return b.changes[0].Item.Key, nil
+	return b.in.OnlyKey(), nil
 }
 
 // Delete deletes the items with these keys, all in one commit, and returns how
@@ -150,39 +186,28 @@ func (c *Collection) Delete(ctx context.Context, keys ...string) (int, error) {
 	if err := b.Commit(ctx); err != nil {
 		return 0, err
 	}
-	n := 0
-	for _, ch := range b.changes {
-		if ch.Found {
-			n++
-		}
-	}
-	return n, nil
+	return b.in.Found(), nil
 }
 
 // Get returns the item with this key, or ErrNotFound.
 func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
-	c = c.orNone()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var it *Item
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+	return look(c, func(v *state.View, cv *state.CollectionView) (*Item, error) {
 		row, err := cv.Row(v.Snap, key)
-		if err == nil {
-			it, err = readItem(cv, v.Snap, row, key)
+		if err != nil {
+			return nil, err
 		}
-		return err
+		it, err := search.ReadItem(cv, v.Snap, row, key)
+		if err != nil {
+			return nil, err
+		}
+		return itemOf(cv, it), nil
 	})
-	return it, err
 }
 
 // Count returns the number of items. It costs nothing.
 func (c *Collection) Count() (int, error) {
-	c = c.orNone()
-	n := 0
-	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
-		n = cv.Items
-		return nil
-	})
-	return n, err
+	return look(c, func(_ *state.View, cv *state.CollectionView) (int, error) { return cv.Items, nil })
 }

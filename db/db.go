@@ -3,24 +3,23 @@ package db
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
-	"github.com/fddhdb/fddhdb/mih"
 )
 
 // A DB is an open database. All methods are safe for concurrent use and return
@@ -30,7 +29,8 @@ type DB struct {
 	dir      string          // canonical path of the folder
 	opts     settings        // of Open, with defaults
 	lock     io.Closer       // of the folder; Close gives it back
-	opened   uint64          // commit sequence when it was opened
+	since    time.Time       // when it was opened
+	opened   uint64          // commit sequence then
 	identity record.Identity // format, UUID and sequence, as the store had them then
 	recovery Recovery        // what Open found; the losses since then are in keeper
 	stop     context.CancelFunc
@@ -45,11 +45,10 @@ type DB struct {
 	background sync.WaitGroup
 
 	// Each of these has a lock of its own, or atomics.
-	counters counters      // calls that have ended, for Activity
-	search   search.Tools  // what searches share: keys that were read, measured costs
-	imports  openImports   // staged imports that go on
-	staged   stagedFigures // of all staged imports, for Stats
-	disk     diskFigure    // bytes of the folder, for Stats
+	lost    atomic.Uint64    // commits, in Losses of Recovery
+	search  *search.Tools    // what searches share: keys that were read, measured costs, figures
+	imports *spool.Imports   // staged imports
+	disk    store.DiskFigure // bytes of the folder, for Stats
 }
 
 // Open opens the database in the folder dir, creating one where there is none
@@ -65,39 +64,18 @@ func Open(dir string, options *Options) (*DB, error) { return open(dir, options.
 // open makes the folder if it has to, locks it, and starts the database. After an error the
 // folder is not locked.
 func open(dir string, opts settings) (*DB, error) {
-	fsys := opts.FS
-	exists, creatable, err := store.Inspect(fsys, dir)
-	switch {
-	case err != nil:
-		return nil, err
-	case exists:
-	case !creatable:
-		return nil, store.Foreign(fsys, dir)
-	case opts.MustExist || opts.ReadOnly:
-		return nil, store.NoneYet(fsys, dir)
-	default:
-		if err := store.Outside(fsys, dir); err != nil {
-			return nil, err
-		}
-		if err := store.MakeDir(fsys, dir); err != nil {
-			return nil, fmt.Errorf("fddhdb: create %s: %w", dir, err)
-		}
-	}
-	if dir, err = store.Canonical(fsys, dir); err != nil {
-		return nil, err
-	}
-	lock, err := store.Lock(fsys, dir, opts.ReadOnly)
+	dir, lock, exists, err := store.Claim(opts.FS, dir, opts.MustExist, opts.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
 	opts.disk.Cache = pebble.NewCache(opts.CacheBytes)
 	opts.disk.Signals.About(dir)
 	d := &DB{
-		dir: dir, opts: opts, lock: lock, search: search.Tools{Keys: search.NewKeyCache(opts.KeyCacheBytes), Costs: new(mih.StoredCosts)},
+		dir: dir, opts: opts, lock: lock, search: search.NewTools(opts.KeyCacheBytes), since: time.Now(),
 	}
-	d.counters.opened = time.Now()
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
 	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
+	d.imports = spool.NewImports(d.state, opts.FS)
 	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
 	if err := d.open(exists); err != nil {
 		opts.disk.Cache.Unref()
@@ -106,7 +84,7 @@ func open(dir string, opts settings) (*DB, error) {
 		return nil, err
 	}
 	d.state.Signals.Happened(event.Opened, slog.LevelInfo, event.Event{
-		Items: d.items(), Duration: time.Since(d.counters.opened),
+		Items: d.items(), Duration: time.Since(d.since),
 		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.Format), slog.Bool("read_only", opts.ReadOnly)},
 	})
 	return d, nil
@@ -115,28 +93,8 @@ func open(dir string, opts settings) (*DB, error) {
 // open makes the store if there is none, tidies the folder, opens the store and starts what
 // runs. The folder is locked.
 func (d *DB) open(exists bool) error {
-	if !exists {
-		// Look again, as another process may have had the lock until now.
-		exists, creatable, err := store.Inspect(d.opts.FS, d.dir)
-		switch {
-		case err != nil:
-			return err
-		case exists:
-		case !creatable:
-			return store.Foreign(d.opts.FS, d.dir)
-		default:
-			if err := store.Create(d.opts.FS, d.dir, d.state.Engine.Make, d.state.Engine.Check); err != nil {
-				return fault.Annotate(err, "create %s", d.dir)
-			}
-		}
-	}
-	if !d.opts.ReadOnly {
-		if err := store.FinishRepair(d.opts.FS, d.dir); err != nil {
-			return fault.Annotate(err, "open %s", d.dir)
-		}
-		if err := store.RemoveLeftovers(d.opts.FS, d.dir); err != nil {
-			return fault.Annotate(err, "open %s", d.dir)
-		}
+	if err := d.state.Engine.Ready(exists, d.opts.ReadOnly); err != nil {
+		return err
 	}
 	kv, err := store.OpenDatabase(d.dir, &d.opts.disk, d.state.Engine.Log, d.opts.ReadOnly)
 	if err != nil {
@@ -158,11 +116,14 @@ func (d *DB) start(kv *pebble.DB) error {
 		return err
 	}
 	d.copier = copies.New(d.state, &d.opts.disk, d.identity, d.opts.ReadOnly)
-	if err := d.takeStock(); err != nil {
+	if d.recovery, d.keeper, err = store.TakeStock(d.opts.FS, d.dir, &d.identity, d.opts.ReadOnly, d.state.Signals); err != nil {
 		return err
 	}
+	for _, l := range d.recovery.Losses {
+		d.lost.Add(l.Commits())
+	}
 	if !d.opts.ReadOnly {
-		if err := d.importFolder().Tidy(d.identity.Sequence, d.importLeft); err != nil {
+		if err := d.imports.Tidy(d.identity.Sequence); err != nil {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
@@ -198,7 +159,7 @@ func (d *DB) Close() error {
 		return err
 	}
 	d.background.Wait()
-	importing := d.closeImports()
+	importing := d.imports.CloseAll()
 	if !d.opts.ReadOnly {
 		d.learning.Checkpoint()
 	}
@@ -237,64 +198,4 @@ func (d *DB) items() (n int64) {
 func (d *DB) changed(ctx context.Context, name event.Name, e event.Event) {
 	e.Name = name
 	d.state.Signals.Tell(ctx, e)
-}
-
-// CreateCollection creates a collection, durably. A name that is in use gives
-// ErrExists, a schema that cannot be ErrInvalid.
-func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
-	d = d.orNone()
-	if err := record.CheckName("collection", name); err != nil {
-		return nil, err
-	}
-	if schema.IndexOnly {
-		return nil, fault.Invalid("an index-only collection is made by Checkpoint, from one with vectors")
-	}
-	desc := schema.descriptor(name)
-	if err := desc.Check(); err != nil {
-		return nil, err
-	}
-	if err := d.writable(); err != nil {
-		return nil, err
-	}
-	if err := d.state.Guard.Enter(); err != nil {
-		return nil, err
-	}
-	defer d.state.Guard.Leave()
-	err := d.state.Committer.Do(ctx, 0, func(tx *state.Tx) error { return tx.CreateCollection(desc) })
-	if err != nil {
-		return nil, err
-	}
-	d.changed(ctx, event.CollectionCreated, event.Event{Collection: name})
-	return &Collection{db: d, id: desc.ID, name: name}, nil
-}
-
-// Collection returns the collection of that name, or ErrNotFound.
-func (d *DB) Collection(name string) (*Collection, error) {
-	d = d.orNone()
-	v, done, err := d.state.Acquire()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	id, ok := v.IDs.Get(name)
-	if !ok {
-		return nil, fault.NotFound("collection %q", record.Shortened(name))
-	}
-	return &Collection{db: d, id: id, name: name}, nil
-}
-
-// Collections returns the names of the collections, sorted.
-func (d *DB) Collections() ([]string, error) {
-	d = d.orNone()
-	v, done, err := d.state.Acquire()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	names := make([]string, 0, v.Collections.Len())
-	for cv := range v.Collections.Values() {
-		names = append(names, cv.Name)
-	}
-	slices.Sort(names)
-	return names, nil
 }

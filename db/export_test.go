@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
@@ -50,10 +51,10 @@ func StoreConfig(o *Options) *store.Config {
 func Keeper(d *DB) *store.Keeper { return d.keeper }
 
 // SearchTools returns what searches share.
-func SearchTools(d *DB) *search.Tools { return &d.search }
+func SearchTools(d *DB) *search.Tools { return d.search }
 
 // WaitForCodes waits until the codes of all collections are in memory.
-func WaitForCodes(d *DB, ctx context.Context) error { return d.waitForCodes(ctx) }
+func WaitForCodes(d *DB, ctx context.Context) error { return d.state.Loaded(ctx) }
 
 // CheckpointOf makes a checkpoint of the moment of a snapshot.
 func CheckpointOf(ctx context.Context, d *DB, s *Snapshot, dir string, opt CheckpointOptions) error {
@@ -70,16 +71,16 @@ var (
 )
 
 // SetBulkItems sets from how many new items on a batch is stored as tables.
-func SetBulkItems(n int) { bulkItems = n }
+func SetBulkItems(n int) { bulk.LoadItems = n }
 
 // PutSingly makes a batch store its items one by one, however many they are.
-func PutSingly(b *Batch) { b.single = true }
+func PutSingly(b *Batch) { b.in.Singly() }
 
 // IsColumns reports whether a batch has nothing but new items of one collection.
-func IsColumns(b *Batch) bool { return b.columns != nil }
+func IsColumns(b *Batch) bool { return b.in.InColumns() }
 
 // HoldBytes makes a batch, also one whose commit was refused, believe that it holds n bytes.
-func HoldBytes(b *Batch, n int) { b.bytes, b.done = n, false }
+func HoldBytes(b *Batch, n int) { b.in.Bytes, b.done = n, false }
 
 // Spool returns what an import has staged.
 func Spool(im *Import) *spool.Spool { return im.spool }

@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -57,9 +56,7 @@ type ImportOptions struct {
 type Import struct {
 	c     *Collection
 	opt   ImportOptions
-	name  string       // of its folder in openImports
 	spool *spool.Spool // the staged items
-	items *bulk.Items  // the columns of the spool, which Commit stores
 	plain record.Item  // scratch memory of Put
 
 	// ended is set by Commit, Close and Discard. Closing the database, which another goroutine
@@ -95,45 +92,24 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 	if err := d.state.Engine.Log.Err(); err != nil { // nobody knows what the last commit was
 		return nil, err
 	}
-	origin := spool.Origin{UUID: d.UUID(), Collection: c.id, Source: opt.Source}
-	im := &Import{c: c, opt: opt, name: origin.Name(), items: bulk.New(c.inside()), oneCommit: record.MaxBatchBytes}
-	if !d.imports.take(im.name, im) {
-		return nil, fmt.Errorf("%w: an import into collection %q from the same source goes on", fault.ErrBusy, c.name)
-	}
-	_, err := d.RemoveStagedImports(ctx, time.Now().Add(-keptImports))
-	if err == nil {
-		err = im.open(ctx, origin)
-	}
+	im := &Import{c: c, opt: opt, oneCommit: record.MaxBatchBytes}
+	desc, err := im.descriptor()
 	if err != nil {
-		d.imports.leave(im.name)
+		return nil, err
+	}
+	im.spool, err = d.imports.Open(ctx, spool.Origin{UUID: d.UUID(), Collection: c.id, Source: opt.Source}, c.name, spool.Options{
+		Engine: d.state.Engine, Descriptor: desc, Items: bulk.New(c.inside()),
+		Bytes: opt.Bytes, Restart: opt.Restart, Skipped: opt.Skipped,
+	})
+	if err != nil {
 		return nil, fault.Annotate(d.state.Engine.FullDisk(err), "import into collection %q", c.name)
 	}
-	d.imports.changed.Add(1) // figures that were made since take may lack the folder
 	return im, nil
 }
 
-// open begins or continues the spool of the import, for the descriptor that the collection has
-// now.
-func (im *Import) open(ctx context.Context, origin spool.Origin) error {
-	desc, err := im.descriptor()
-	if err != nil {
-		return err
-	}
-	d := im.c.db
-	im.spool, err = d.importFolder().Open(ctx, origin, spool.Options{
-		Engine: d.state.Engine, Descriptor: desc, Items: im.items,
-		Bytes: im.opt.Bytes, Restart: im.opt.Restart, Skipped: im.opt.Skipped,
-	})
-	return err
-}
-
 // descriptor returns the descriptor of the collection, as it is now.
-func (im *Import) descriptor() (d *record.Descriptor, err error) {
-	err = im.c.read(func(_ *state.View, cv *state.CollectionView) error {
-		d = cv.Descriptor
-		return nil
-	})
-	return d, err
+func (im *Import) descriptor() (*record.Descriptor, error) {
+	return look(im.c, func(_ *state.View, cv *state.CollectionView) (*record.Descriptor, error) { return cv.Descriptor, nil })
 }
 
 // Rows returns how many rows have been put or skipped, those before an interruption
@@ -222,6 +198,55 @@ func (im *Import) failure(err error) error {
 	return fault.Annotate(im.c.db.state.Engine.FullDisk(err), "stage items of collection %q", im.c.name)
 }
 
+// Commit stores the items that have been put, in one commit, as Batch.Commit does where
+// all are new, and as it would item by item otherwise: then they may take MaxBatchBytes, or
+// see ImportOptions.InParts. When it returns nil everything is durable and visible, and
+// what was staged is gone. With another error than ErrFailed nothing is visible, what is
+// staged stays, and Commit can be called again.
+//
+// Where an earlier process was interrupted after it had committed the import, Rows and
+// Items are those of all of it, and Commit only says so: nothing is stored twice.
+func (im *Import) Commit(ctx context.Context) error {
+	im = im.orNone()
+	if err := im.usable(); err != nil {
+		return err
+	}
+	d := im.c.db
+	if err := d.state.Guard.Enter(); err != nil {
+		return err
+	}
+	defer d.state.Guard.Leave()
+	if err := d.state.Engine.Log.Err(); err != nil {
+		return err
+	}
+	if !im.spool.Committed() {
+		err := im.settle()
+		if err == nil {
+			err = im.commit(ctx)
+		}
+		if err != nil {
+			return fault.Annotate(d.state.Engine.FullDisk(err), "import into collection %q", im.c.name)
+		}
+	}
+	im.ended = true
+	d.imports.Forget(im.spool)
+	return nil
+}
+
+// settle makes the staged items durable and readable.
+func (im *Import) settle() error {
+	desc, err := im.descriptor()
+	if err != nil {
+		return err
+	}
+	return im.spool.Settle(desc)
+}
+
+// commit stores the items, in one commit if that is possible.
+func (im *Import) commit(ctx context.Context) error {
+	return im.spool.Commit(ctx, bulk.OneByOne{Most: im.oneCommit, InParts: im.opt.InParts, Progress: im.opt.Progress})
+}
+
 // Close ends the import, and keeps what it has staged for another of the same source to go
 // on with. After Commit or Discard it does nothing. A database that is closed first does
 // this, and gives ErrClosed from then on.
@@ -236,13 +261,7 @@ func (im *Import) Close() error {
 		return err // which has closed it
 	}
 	defer d.state.Guard.Leave()
-	return im.failure(im.close())
-}
-
-func (im *Import) close() error {
-	err := im.spool.Close()
-	im.c.db.imports.leave(im.name)
-	return err
+	return im.failure(d.imports.Close(im.spool))
 }
 
 // Discard ends the import, and forgets what it has staged.
@@ -256,13 +275,26 @@ func (im *Import) Discard() error {
 		return err
 	}
 	defer d.state.Guard.Leave()
-	return fault.Annotate(im.remove(), "discard an import into collection %q", im.c.name)
+	im.ended = true
+	return fault.Annotate(d.imports.Remove(im.spool), "discard an import into collection %q", im.c.name)
 }
 
-// remove ends the import and removes what is staged.
-func (im *Import) remove() error {
-	im.ended = true
-	err := im.spool.Remove()
-	im.c.db.imports.leave(im.name)
-	return err
+// StagedImports returns the imports that have something staged. It looks at the folder of
+// the database only: at each file of each of them.
+func (d *DB) StagedImports(ctx context.Context) ([]StagedImport, error) {
+	d = d.orNone()
+	all, err := d.imports.All(ctx)
+	return all, fault.Annotate(err, "staged imports of %s", d.dir)
+}
+
+// RemoveStagedImports removes what imports have staged, but for those that go on in this
+// process, and returns what it has removed. The imports begin anew then. What is young is
+// kept: what something has been written of after a time. Of imports that are committed it
+// is remembered for a week that they are, so that going on with one stores nothing twice.
+func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]StagedImport, error) {
+	d = d.orNone()
+	if err := d.writable(); err != nil {
+		return nil, err
+	}
+	return d.imports.RemoveOld(ctx, before)
 }

@@ -6,6 +6,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -61,6 +63,51 @@ type TargetCode struct {
 	From string // as Item.CodeFrom
 }
 
+// A Sparse is a vector of which most numbers are 0: that in dimension Index[e] is
+// Value[e], the indices strictly ascending and below the dimensions of the modality.
+// Zeros among the values are dropped. A vector without any numbers, as that of an
+// empty text, is one nevertheless: the item has the modality.
+type Sparse struct {
+	Index []uint32  `json:"i"`
+	Value []float32 `json:"v"`
+}
+
+// itemOf returns an item that has been read in the terms of the caller.
+func itemOf(cv *state.CollectionView, in *search.Item) *Item {
+	it := &Item{Key: in.Key, Labels: in.Labels, Payload: in.Payload}
+	for t, m := range cv.Modalities {
+		x := in.Vectors[t]
+		switch {
+		case cv.IndexOnly && cv.Presence[t].Contains(in.Row):
+			it.Modalities = append(it.Modalities, m.Name)
+		case !x.Present():
+		case m.Sparse:
+			enter(&it.Sparse, m.Name, Sparse(x))
+		default:
+			enter(&it.Vectors, m.Name, x.Value)
+		}
+	}
+	for _, f := range in.Fields {
+		enter(&it.Fields, cv.Fields[f.ID].Name, f.Value)
+	}
+	for _, c := range in.Codes {
+		if t, is := cv.Sets[c.Set].Modality(); is {
+			enter(&it.Codes, cv.Modalities[t].Name, TargetCode{c.Code, c.From})
+		} else {
+			it.Code, it.CodeFrom = c.Code, c.From
+		}
+	}
+	return it
+}
+
+// enter sets a key of a map, which it makes where there is none.
+func enter[V any](m *map[string]V, key string, value V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[key] = value
+}
+
 // checkItem brings an item into the terms of the collection. A partial one, for
 // Merge, need not have a code.
 func checkItem(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) {
@@ -110,7 +157,11 @@ func lookAt(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) 
 		if c.Vectors[t].Present() {
 			return fault.Invalid("modality %q: there is a dense and a sparse vector of it", name)
 		}
-		c.Vectors[t], err = vectorOf(&d.Modalities[t], dense, sparse)
+		if m := &d.Modalities[t]; sparse == nil {
+			c.Vectors[t], err = m.OfDense(dense)
+		} else {
+			c.Vectors[t], err = m.OfSparse(sparse.Index, sparse.Value)
+		}
 		return err
 	}
 	for name, x := range it.Vectors {

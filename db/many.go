@@ -26,7 +26,7 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 		groups := (len(queries) + group - 1) / group
 		return work.ParallelBy(ctx, work.All(), 1, groups, func(i int) error {
 			from, to := i*group, min((i+1)*group, len(queries))
-			asked := make([]*search.Query, to-from)
+			asked := make([]search.Query, to-from)
 			for j := range asked {
 				q := queries[from+j]
 				q.K = cmp.Or(q.K, defaultK)
@@ -35,13 +35,14 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 				}
 				asked[j] = q.inside()
 			}
-			at, err := search.Group(ctx, &c.db.search, v, cv, asked, func(j int, s *search.Searcher) error {
-				results[from+j] = new(Result)
-				a, err := results[from+j].fillOf(ctx, s, asked[j].K)
-				if err == nil {
-					s.Observe(a)
+			at, err := search.Group(ctx, c.db.search, v, cv, asked, func(j int, s *search.Searcher) error {
+				found, a, err := resultOf(ctx, s, asked[j].K)
+				if err != nil {
+					return err
 				}
-				return err
+				s.Observe(a)
+				results[from+j] = found
+				return nil
 			})
 			if err != nil && at >= 0 {
 				err = &QueryError{Query: from + at, Err: err}
@@ -55,7 +56,7 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 			hits += len(r.Hits)
 		}
 	}
-	c.db.counters.searchedAll(&call, len(queries), hits, err)
+	c.db.search.SearchedAll(&call, len(queries), hits, err)
 	if err != nil {
 		return nil, err
 	}

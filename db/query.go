@@ -207,15 +207,15 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 		if err := s.Nearest(ctx, s.ToFind(q.K)); err != nil {
 			return err
 		}
-		found := new(Result)
-		a, err := found.fillOf(ctx, s, q.K)
-		if err == nil {
-			s.Observe(a)
-			res, hits, plan = found, len(found.Hits), s.How().Plan
+		found, a, err := resultOf(ctx, s, q.K)
+		if err != nil {
+			return err
 		}
-		return err
+		s.Observe(a)
+		res, hits, plan = found, len(found.Hits), s.How().Plan
+		return nil
 	})
-	c.db.counters.searched(&call, event.OpSearch, plan, hits, err)
+	c.db.search.Searched(&call, event.OpSearch, plan, hits, err)
 	return res, err
 }
 
@@ -246,7 +246,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 		r = &Runs{s: s, pin: c.db.state.Pin(v)}
 		return nil
 	})
-	c.db.counters.searched(&call, event.OpSearchRadius, plan, total, err)
+	c.db.search.Searched(&call, event.OpSearchRadius, plan, total, err)
 	return r, err
 }
 
@@ -269,7 +269,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 		plan = s.How().Plan
 		return err
 	})
-	c.db.counters.searched(&call, event.OpCountRadius, plan, n, err)
+	c.db.search.Searched(&call, event.OpCountRadius, plan, n, err)
 	return n, err
 }
 
@@ -282,8 +282,8 @@ func (q *Query) check() error {
 }
 
 // inside returns the query in the terms of the package that searches.
-func (q *Query) inside() *search.Query {
-	s := &search.Query{
+func (q *Query) inside() search.Query {
+	s := search.Query{
 		From: q.From, To: q.To, Vector: q.Vector, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf,
 		Space: uint32(q.Space), Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK), Order: search.Order(q.Rerank),
 		Window: q.Window, After: q.After, Plan: q.Plan,
@@ -299,19 +299,14 @@ func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.Coll
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	return search.New(ctx, &c.db.search, v, cv, q.inside())
+	return search.New(ctx, c.db.search, v, cv, q.inside())
 }
 
-// fill fills a result with the first k hits.
-func (r *Result) fill(ctx context.Context, s *search.Searcher, k int) error {
-	_, err := r.fillOf(ctx, s, k)
-	return err
-}
-
-// fillOf is fill, and returns what else there is to tell.
-func (r *Result) fillOf(ctx context.Context, s *search.Searcher, k int) (search.Answer, error) {
-	r.Hits = make([]Hit, 0, s.Room(k))
-	a, err := s.First(ctx, k, func(h search.Hit) { r.Hits = append(r.Hits, Hit(h)) })
-	r.Next, r.Total, r.Space, r.Revision = a.Next, a.Total, Space(a.Space), a.Revision
-	return a, err
+// resultOf returns the first k hits, and the answer as the searcher tells it.
+func resultOf(ctx context.Context, s *search.Searcher, k int) (*Result, search.Answer, error) {
+	hits, a, err := search.First[Hit](ctx, s, k)
+	if err != nil {
+		return nil, a, err
+	}
+	return &Result{Hits: hits, Next: a.Next, Total: a.Total, Space: Space(a.Space), Revision: a.Revision}, a, nil
 }

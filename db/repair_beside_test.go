@@ -34,7 +34,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 		{"commits are missing", func(p *patient) {
 			r := side(p)
 			r.Sequence += 3
-			r.Losses = []store.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
+			r.Losses = []db.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
 			if err := store.MakeCommits(p.fs, p.dir, r); err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func TestRepairTellsOfEarlierLosses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Losses = []store.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
+	r.Losses = []db.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
 	if err := store.MakeCommits(p.fs, p.dir, r); err != nil {
 		t.Fatal(err)
 	}

@@ -2,11 +2,7 @@ package db
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
-	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
@@ -15,28 +11,8 @@ import (
 // space ErrNoModel.
 func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint32, pinned bool) error {
 	c = c.orNone()
-	number := c.spaceOr(space)
 	return c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
-		sp := s.SpaceNamed(number)
-		switch {
-		case sp == nil && number == 0:
-			return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)
-		case sp == nil:
-			return fault.NotFound("space %d of collection %q", number, s.Name)
-		}
-		i := slices.IndexFunc(sp.Revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision })
-		if i < 0 {
-			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, s.Name)
-		}
-		d := *sp.Revisions[i]
-		d.Pinned = pinned
-		if err := tx.WriteRevisionDescriptor(sp, &d); err != nil {
-			return err
-		}
-		sp.Revisions = slices.Clone(sp.Revisions) // views share the slice
-		sp.Revisions[i] = &d
-		tx.Committer.Touch(s)
-		return nil
+		return tx.PinRevision(s, c.spaceOr(space), revision, pinned)
 	})
 }
 

@@ -44,44 +44,50 @@ func (r *Runs) Close() error {
 // which the cursor of the query is, what follows it. An error ends it.
 func (r *Runs) All(ctx context.Context) iter.Seq2[Run, error] {
 	r = r.orNone()
-	return func(yield func(Run, error) bool) {
-		err := r.read(func(s *search.Searcher) error {
+	return yielding(func(yield func(Run) error) error {
+		return r.read(func(s *search.Searcher) error {
 			for r, err := range s.EachRun(ctx) {
+				if err == nil {
+					err = yield(Run{Distance: r.Distance, Score: r.Score, Rows: r.Rows})
+				}
 				if err != nil {
 					return err
-				}
-				if !yield(Run{Distance: r.Distance, Score: r.Score, Rows: r.Rows}, nil) {
-					return nil
 				}
 			}
 			return nil
 		})
-		if err != nil {
-			yield(Run{}, err)
-		}
-	}
+	})
 }
 
 // Hits yields the items in order, putting those of a run in order and reading
 // their keys when it is reached. An error ends it.
 func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
 	r = r.orNone()
-	return func(yield func(Hit, error) bool) {
-		err := r.read(func(s *search.Searcher) error {
+	return yielding(func(yield func(Hit) error) error {
+		return r.read(func(s *search.Searcher) error {
 			for h, err := range s.Hits(ctx, math.MaxInt) {
+				if err == nil {
+					err = yield(Hit(h))
+				}
 				if err != nil {
 					return err
-				}
-				if !yield(Hit(h), nil) {
-					return nil
 				}
 			}
 			return nil
 		})
-		if err != nil {
-			yield(Hit{}, err)
-		}
-	}
+	})
+}
+
+// Distances returns how many items are at each distance from the query: element d is the
+// number of those at d bits, up to the radius or to the bits of a code, whichever is
+// less. The sum is Total. It looks at each code that was found, and at no item; the slice
+// is the caller's.
+func (r *Runs) Distances(ctx context.Context) (counts []int, err error) {
+	err = r.orNone().read(func(s *search.Searcher) (err error) {
+		counts, err = s.Distances(ctx)
+		return err
+	})
+	return counts, err
 }
 
 // First returns the first k items, behind the cursor of the query if it has one.
@@ -91,14 +97,11 @@ func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
 		return nil, fault.Invalid("k = %d: 1 or more are possible", k)
 	}
 	var res *Result
-	err := r.read(func(s *search.Searcher) error {
-		res = new(Result)
-		return res.fill(ctx, s, k)
+	err := r.read(func(s *search.Searcher) (err error) {
+		res, _, err = resultOf(ctx, s, k)
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return res, nil
+	return res, err
 }
 
 // read gives f a searcher with the answer, to be used by one goroutine.
@@ -115,12 +118,11 @@ func (r *Runs) read(f func(s *search.Searcher) error) error {
 // wanted stops the iteration. Query.K is ignored. An error ends it.
 func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, error] {
 	c = c.orNone()
-	return func(yield func(Hit, error) bool) {
-		stopped, hits := false, 0
+	return yielding(func(yield func(Hit) error) (err error) {
+		hits := 0
 		ctx, call := c.db.state.Signals.Call(ctx, event.OpNeighbors, c.name)
-		var err error
-		defer func() { c.db.counters.iterated(&call, hits, err) }() // if whoever reads panics, too
-		err = c.read(func(v *state.View, cv *state.CollectionView) error {
+		defer func() { c.db.search.Iterated(&call, hits, unlessStopped(err)) }() // if whoever reads panics, too
+		return c.read(func(v *state.View, cv *state.CollectionView) error {
 			s, err := c.searcher(ctx, v, cv, &q)
 			if err != nil {
 				return err
@@ -131,14 +133,11 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 					return err
 				}
 				hits++
-				if stopped = !yield(Hit(h), nil); stopped {
-					return nil
+				if err := yield(Hit(h)); err != nil {
+					return err
 				}
 			}
 			return nil
 		})
-		if err != nil && !stopped {
-			yield(Hit{}, err)
-		}
-	}
+	})
 }

@@ -1,14 +1,71 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/report"
 )
+
+// ActiveSpace is the space that searches use; of a handle that InSpace has returned, it is
+// the space of the handle.
+const ActiveSpace Space = 0
+
+// States of spaces.
+const (
+	SpaceBuilding = report.SpaceBuilding // not all items have their codes in it yet
+	SpaceStandby  = report.SpaceStandby  // complete: it can be searched by number, and activated
+	SpaceActive   = report.SpaceActive   // searches use it
+)
+
+// Spaces tells of all code spaces of the collection, by ascending number, and of the
+// revisions of each that are kept. Collections of snapshots tell of those that there
+// were. It reads descriptors of a few KB, not models; the error is one of reading, or
+// of the context.
+func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
+	return look(c, func(v *state.View, cv *state.CollectionView) (all []SpaceInfo, err error) {
+		for i := range cv.Spaces {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			info, err := cv.SpaceInfo(v.Snap, &cv.Spaces[i])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, *info)
+		}
+		return all, nil
+	})
+}
+
+// InSpace returns a handle on the same collection that shows it by the codes of one
+// code space, whichever is active: searches, codes of items, evaluations, encodings and
+// statistics are those of this space. ActiveSpace is the active one, whichever that is at
+// each call, as without InSpace. A call that is given a Space other than ActiveSpace looks
+// at that one nevertheless.
+//
+// What is written through the handle goes into all spaces, as always, and Train and
+// Rollback do what they do through any other handle. A space that is being
+// built gives ErrBusy, one that does not exist ErrNotFound; so does the handle itself
+// once the space has been dropped. It costs nothing; any number of goroutines may share
+// it, also in a Snapshot.
+func (c *Collection) InSpace(space Space) (*Collection, error) {
+	c = c.orNone()
+	in := *c
+	in.space = uint32(space)
+	if err := in.read(func(*state.View, *state.CollectionView) error { return nil }); err != nil {
+		return nil, err
+	}
+	return &in, nil
+}
+
+// spaceOr returns the number of the space that is named, or else of that of the handle; 0
+// is the active one.
+func (c *Collection) spaceOr(named Space) uint32 { return cmp.Or(uint32(named), c.space) }
 
 // Activate makes a space that stands by the one that searches use, in one commit; the
 // one before stands by from then on. Activating the active space does nothing;
@@ -17,18 +74,9 @@ import (
 func (c *Collection) Activate(ctx context.Context, space Space) error {
 	c = c.orNone()
 	number, changes := c.spaceOr(space), false
-	err := c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
-		sp := s.SpaceNamed(number)
-		switch {
-		case sp == nil:
-			return fault.NotFound("space %d of collection %q", number, s.Name)
-		case sp.Numbers.Building:
-			return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, number, s.Name)
-		case sp != s.Active():
-			tx.Activate(s, sp)
-			changes = true
-		}
-		return nil
+	err := c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) (err error) {
+		changes, err = tx.ActivateSpace(s, number)
+		return err
 	})
 	if err == nil && changes {
 		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: number})
@@ -42,13 +90,9 @@ func (c *Collection) Activate(ctx context.Context, space Space) error {
 func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
 	c = c.orNone()
 	err = c.changeSpaces(ctx, false, func(tx *state.Tx, s *state.CollectionState) error {
-		sp := s.SpaceByID(uint32(s.Counters.PreviousSpace))
-		if sp == nil {
-			return fault.Invalid("collection %q: no space was active before this one, or it has been dropped: activate one by its number", s.Name)
-		}
-		tx.Activate(s, sp)
-		space = Space(sp.ID)
-		return nil
+		sp, err := tx.Rollback(s)
+		space = Space(sp)
+		return err
 	})
 	if err == nil {
 		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: uint32(space)})
@@ -65,16 +109,7 @@ func (c *Collection) DropSpace(ctx context.Context, space Space) error {
 	c = c.orNone()
 	number := uint32(space)
 	err := c.changeSpaces(ctx, true, func(tx *state.Tx, s *state.CollectionState) error {
-		sp := s.SpaceByID(number)
-		switch {
-		case space == ActiveSpace:
-			return fault.Invalid("space 0 of collection %q: name the space to drop by its number", s.Name)
-		case sp == nil:
-			return fault.NotFound("space %d of collection %q", number, s.Name)
-		case sp == s.Active():
-			return fault.Invalid("space %d of collection %q is the active one: activate another one first, or drop the collection", number, s.Name)
-		}
-		return tx.DropSpace(s, sp)
+		return tx.DropSpaceNamed(s, number)
 	})
 	if err == nil {
 		c.db.learning.Dropped(c.id, number)

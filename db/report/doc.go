@@ -1,5 +1,5 @@
 // Package report has the structs that calls of a database return as reports, with their names
-// in JSON. They have no behaviour, belong to the caller who gets them, and do not change
-// afterwards. Package db declares all of them again, as aliases; they stand here so that the
-// packages below db can fill them in.
+// in JSON. They compute at most from their own fields, belong to the caller who gets them, and
+// do not change afterwards. Package db declares all of them again, as aliases; they stand here
+// so that the packages below db can fill them in.
 package report

@@ -62,7 +62,7 @@ var house = plan{
 		{names{"db/internal/store"}, names{pebble}},
 		{names{"db/internal/spaces"}, names{pebble}},
 		{names{"db/internal/record"}, names{pebble, roaring}},
-		{names{"db/internal/signal"}, nil},
+		{names{"db/internal/jsonform", "db/internal/signal"}, nil},
 		{names{"db/fault"}, names{pebble}},
 		{names{"db/backup", "db/report", "db/internal/where", "db/internal/work"}, names{compress, roaring}},
 		{names{"db/event"}, nil},

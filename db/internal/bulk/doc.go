@@ -1,7 +1,10 @@
 // Package bulk stores many new items of one collection, or the codes of many rows, as sorted
-// tables that the store takes over in one commit, instead of through its log and memory.
+// tables that the store takes over in one commit, instead of through its log and memory. It
+// decides what is stored so.
 //
 //   - Items gathers items column by column, and Commit stores them.
+//   - Batch holds any changes, as Items while they can become a load, and commits them that way
+//     or through the committer. CommitOneByOne does so for Items that cannot be a load.
 //   - StoreCodes stores the codes of rows in a space that is being built.
 //
 // Commit encodes the items first, outside the committer. Then a load (load.go) runs as one
@@ -20,8 +23,8 @@
 // costs nothing extra: it is needed to write them, and shows in one pass that none of them is
 // stored already. Postings come from counting sorts.
 //
-// Goroutines: Items belong to the goroutine that adds to them and commits them. Commit encodes
-// on all cores. The tables are made in the committer's goroutine and in others, which end
+// Goroutines: Items and a Batch belong to the goroutine that adds to them and commits them.
+// Commit encodes on all cores. The tables are made in the committer's goroutine and in others, which end
 // before the request does. Each table of codes is changed by one task, while the committer
 // waits; all other state changes in the committer alone. No lock is held meanwhile.
 //

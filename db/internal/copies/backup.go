@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // BackupOptions say what Backup stores, and how. The zero value backs up the whole database.
@@ -80,6 +81,9 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 	// Only a complete backup is remembered: an object of a failed one may be missing.
 	if err == nil && whole {
 		c.tables.remember(m)
+	}
+	if err == nil {
+		c.last.Store(&report.LastBackup{ID: m.ID, Time: m.Time, Sequence: m.Sequence, BytesTotal: m.BytesTotal, BytesNew: m.BytesNew})
 	}
 	return m, err
 }

@@ -1,9 +1,12 @@
 package copies
 
 import (
+	"sync/atomic"
+
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A Copier copies an open database: into a new folder, or into a repository of backups. A
@@ -16,9 +19,22 @@ type Copier struct {
 	identity record.Identity // of the database as it was opened: Sequence has grown since then
 	readOnly bool            // a copy of everything is then an extract, as Pebble's checkpoint would write to the store
 	tables   backedUp        // what Backup remembers; has its own lock
+
+	last atomic.Pointer[report.LastBackup] // nil: Backup has made none
 }
 
 // New returns the Copier of a database whose state has been opened. It keeps cfg.
 func New(db *state.Database, cfg *store.Config, i record.Identity, readOnly bool) *Copier {
 	return &Copier{db: db, cfg: cfg, identity: i, readOnly: readOnly}
+}
+
+// LastBackup returns what the last Backup has made; nil where there was none. It is the
+// caller's.
+func (c *Copier) LastBackup() *report.LastBackup {
+	b := c.last.Load()
+	if b == nil {
+		return nil
+	}
+	own := *b
+	return &own
 }

@@ -14,6 +14,10 @@
 // returns any of; so whatever it leaves out comes later in the order. And runs and rank
 // sort codes, and the rows of a code, by a total order, which does not depend on the plan.
 //
+// Beside queries it reads what is stored as a caller wants it: items that match an expression,
+// in one pass over the store (item_reader.go) or one by one (item.go), keys in order
+// (item_keys.go), and codes (codes.go).
+//
 // It imports state only to read views, and knows nothing of the committer. The caller
 // holds the view, with a reference, for as long as it uses a Searcher. A Searcher is for
 // one goroutine; Again gives another one with the same answer. Tools are shared by all.

@@ -1,15 +1,18 @@
 package search
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
 // Timings are how long the parts of a search took, for db.Explain. The methods of a nil
 // *Timings do nothing and do not read the clock, so that other searches pay nothing.
 type Timings struct {
+	Encode  time.Duration // from the query to its code
 	Search  time.Duration // finding the codes
 	Resolve time.Duration // items of the codes, in order, with keys
 	Keys    time.Duration // of Resolve, reading the keys
@@ -41,11 +44,31 @@ func (t *Timings) resolved(start time.Time) {
 	}
 }
 
-// Predict returns the predicted time of each plan that can answer the query, in
+// Report tells how the query was answered, within a radius that is not negative, when hits
+// items have been returned.
+func (s *Searcher) Report(radius, hits int) *report.Explain {
+	f, t := s.How(), s.Explain
+	e := &report.Explain{
+		Plan: f.Plan.String(), Substrings: slices.Clone(f.Substrings),
+		Probes: f.Probes, Candidates: f.Candidates, Compared: f.Compared,
+		Scanned: f.Scanned, Tail: f.Tail, Abandoned: f.Abandoned, Codes: f.Found,
+		Hits: hits, Distinct: s.Set.Codes, Predicted: map[string]float64{},
+		EncodeUS: microseconds(t.Encode), SearchUS: microseconds(t.Search),
+		ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),
+	}
+	for plan, ns := range s.predict(radius) {
+		e.Predicted[plan.String()] = ns / 1000
+	}
+	return e
+}
+
+func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// predict returns the predicted time of each plan that can answer the query, in
 // nanoseconds. A negative radius means a k-NN search, of which only the first lookups can
 // be predicted: in the store those of a radius that takes one lookup for each substring.
 // Plans in memory are missing while codes are being loaded.
-func (s *Searcher) Predict(radius int) map[mih.Plan]float64 {
+func (s *Searcher) predict(radius int) map[mih.Plan]float64 {
 	out := map[mih.Plan]float64{}
 	if t := s.Set.Table; t != nil {
 		predicted := t.Predict

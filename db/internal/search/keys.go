@@ -23,7 +23,7 @@ import (
 // blocks; each gets the keys that it asks for.
 //
 // It is safe for concurrent use: a hit takes a read lock and follows two atomic pointers.
-// NewKeyCache makes one; the zero value is not ready.
+// newKeyCache makes one; the zero value is not ready.
 type keyCache struct {
 	limit  int64         // bytes that blocks may take
 	Size   atomic.Int64  // bytes of the blocks, roughly; see Clear
@@ -64,9 +64,9 @@ func (b *cachedBlock) key(i uint32) string {
 // Bytes returns about how much memory the block takes.
 func (b *cachedBlock) Bytes() int64 { return int64(len(b.keys)) + 4*codec.BlockRows + 32 }
 
-// NewKeyCache returns an empty cache of at most limit bytes, or a little more while
+// newKeyCache returns an empty cache of at most limit bytes, or a little more while
 // several goroutines fill it. It does not count the tree, 2 KiB for 65,536 rows.
-func NewKeyCache(limit int64) *keyCache {
+func newKeyCache(limit int64) *keyCache {
 	return &keyCache{limit: limit, Collections: map[uint32]*cachedKeys{}}
 }
 

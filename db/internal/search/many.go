@@ -19,7 +19,7 @@ const MaxShared = 16
 // order, which done reads and does not keep. It runs in the caller's goroutine: the caller
 // gives each goroutine a group. The first error ends it. at is the number of the query
 // that the error is about, -1 if it is about all.
-func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, queries []*Query, done func(i int, s *Searcher) error) (at int, err error) {
+func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, queries []Query, done func(i int, s *Searcher) error) (at int, err error) {
 	searchers := make([]*Searcher, len(queries))
 	defer func() {
 		for _, s := range searchers {

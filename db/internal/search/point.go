@@ -27,7 +27,7 @@ type Point struct {
 
 // point sets the code set that the query searches, and encodes the query.
 func (s *Searcher) point() (*Point, error) {
-	q := s.q
+	q := &s.q
 	if err := q.checkStart(); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (q *Query) checkStart() error {
 // of the item in Set; its code in the first other set that has one. It needs Set, and
 // sets self. Other queries need neither.
 func (s *Searcher) encode() (*Point, error) {
-	cv, q := s.Cv, s.q
+	cv, q := s.Cv, &s.q
 	switch {
 	case q.Vector != nil || q.Sparse:
 		if q.From == "" {
@@ -160,16 +160,17 @@ func (q *Query) vector(m *record.Modality) (model.Vector, error) {
 	return m.OfDense(q.Vector)
 }
 
-// Encode returns the code that New would search for, and its projection, nil for a query
-// by code. Both are the caller's to read; the code may be shared with the view. It does
-// not search, so To may stay empty if there is a code set for each target, unless the
-// query is by key.
-func Encode(v *state.View, cv *state.CollectionView, q *Query) (codec.Code, []float64, error) {
+// Encode returns the code that New would search for, bits/8 bytes, and its projection, nil
+// for a query by code. Both are the caller's to read. It does not search, so To may stay
+// empty if there is a code set for each target, unless the query is by key.
+func Encode(v *state.View, cv *state.CollectionView, q Query) (code []byte, z []float64, err error) {
+	if cv, err = cv.InSpace(q.Space); err != nil {
+		return nil, nil, err
+	}
 	if err := q.checkStart(); err != nil {
 		return nil, nil, err
 	}
 	s := &Searcher{V: v, Cv: cv, q: q}
-	var err error
 	if q.To != "" || q.Key != "" || cv.Space == nil {
 		if s.Set, err = cv.CodesFor(q.To); err != nil {
 			return nil, nil, err
@@ -179,7 +180,7 @@ func Encode(v *state.View, cv *state.CollectionView, q *Query) (codec.Code, []fl
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.Code, p.Z, nil
+	return p.Code.AppendBytes(nil, cv.Space.Bits), p.Z, nil
 }
 
 // ErrFarAway is a fault.ErrInvalid: the projection of a vector is zero, so that it has no

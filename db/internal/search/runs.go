@@ -19,6 +19,16 @@ type Hit struct {
 	Score    float64 // z . h for a query with a projection z and a code h as +-1; else NaN
 }
 
+// A hit is a Hit, under the name that it has for the caller.
+type hit interface {
+	~struct {
+		Key      string
+		Row      uint32
+		Distance int
+		Score    float64
+	}
+}
+
 // A run is all hits that share one code. An answer is a sequence of runs, and the rows
 // and keys of a run are read only when the caller reaches it.
 type run struct {
@@ -33,7 +43,7 @@ type run struct {
 type Answer struct {
 	Next     string // cursor behind the last hit; "": nothing follows, or the order has no cursors
 	Total    int    // of a search by radius; else 0
-	Hits     int    // hits that were added
+	Hits     int    // hits that were returned
 	Nearest  int    // least distance of a hit, in bits; meaningless without hits
 	Space    uint32 // space of the codes
 	Revision uint32 // of that space
@@ -205,48 +215,54 @@ func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	}
 }
 
-// First calls add with the first k hits, in order, and returns what else there is to tell,
-// with a cursor if more hits follow. Before it the caller has called Within, or Nearest
-// with ToFind(k). If it returns an error some hits may have been added, and the Answer
-// is zero.
+// First returns the first k hits, in order, as hits of the caller's type, and what else there
+// is to tell, with a cursor if more hits follow. Before it the caller has called Within, or
+// Nearest with ToFind(k).
 //
 // It knows that more hits follow in one of two ways. Either it looked for one more and
 // saw it; or the number of hits is known beforehand (see ToFind and size).
-func (s *Searcher) First(ctx context.Context, k int, add func(Hit)) (Answer, error) {
+func First[H hit](ctx context.Context, s *Searcher, k int) ([]H, Answer, error) {
 	start := s.Explain.now()
-	a := Answer{Space: s.Cv.Space.ID, Revision: s.Cv.Space.Revision, Total: s.Total}
 	find := s.ToFind(k)
-	more := find == k && s.size() > k
-	var last run
-	var row rankedRow
+	var got struct { // in one piece, as the body of the loop is a closure that escapes
+		hits    []H
+		nearest int
+		run     run       // of the last hit
+		row     rankedRow // of the last hit
+		more    bool
+		err     error
+	}
+	got.hits = make([]H, 0, s.room(k))
+	got.more = find == k && s.size() > k
 	for h, err := range s.Hits(ctx, find) {
 		if err != nil {
-			return Answer{}, err
-		}
-		if a.Hits == k {
-			more = true
+			got.err = err
 			break
 		}
-		if a.Hits == 0 || h.Distance < a.Nearest { // some orders do not put the nearest first
-			a.Nearest = h.Distance
+		if len(got.hits) == k {
+			got.more = true
+			break
 		}
-		a.Hits++
-		add(h)
-		last, row = s.lastRun, s.lastRow
+		if len(got.hits) == 0 || h.Distance < got.nearest { // some orders do not put the nearest first
+			got.nearest = h.Distance
+		}
+		got.hits = append(got.hits, H(h))
+		got.run, got.row = s.lastRun, s.lastRow
 	}
-	if more && s.window() == 0 {
-		var err error
-		if a.Next, err = s.cursor(ctx, last, row); err != nil {
-			return Answer{}, err
-		}
+	a := Answer{Total: s.Total, Hits: len(got.hits), Nearest: got.nearest, Space: s.Cv.Space.ID, Revision: s.Cv.Space.Revision}
+	if got.err == nil && got.more && s.window() == 0 {
+		a.Next, got.err = s.cursor(ctx, got.run, got.row)
+	}
+	if got.err != nil {
+		return nil, Answer{}, got.err
 	}
 	s.Explain.resolved(start)
-	return a, nil
+	return got.hits, a, nil
 }
 
-// Room returns a capacity for the slice of the first k hits: no more than there can be,
+// room returns a capacity for the slice of the first k hits: no more than there can be,
 // nor than 65,536, as k may be any number and filters may leave few.
-func (s *Searcher) Room(k int) int {
+func (s *Searcher) room(k int) int {
 	if s.radius >= 0 {
 		k = min(k, s.Total)
 	}

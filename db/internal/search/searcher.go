@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -57,6 +58,12 @@ const (
 type Tools struct {
 	Keys  *keyCache        // keys of items, by row
 	Costs *mih.StoredCosts // times of reading codes from the store; searches learn and use them
+	figures
+}
+
+// NewTools returns what the searches of a database share. keyBytes bounds the memory for keys.
+func NewTools(keyBytes int64) *Tools {
+	return &Tools{Keys: newKeyCache(keyBytes), Costs: new(mih.StoredCosts)}
 }
 
 // A Searcher answers one query from one view of a collection. It is for one goroutine,
@@ -71,7 +78,7 @@ type Searcher struct {
 	V     *state.View           // the caller holds a reference to it
 	Cv    *state.CollectionView // of V, seen in the space that the query names
 	Set   *state.CodeSetView    // code set that is searched; belongs to Cv
-	q     *Query                // belongs to the caller
+	q     Query                 // its slices belong to the caller
 	args  string                // q.Args spelt out, for the fingerprint of cursors
 	p     *Point                // the query, encoded
 	self  uint32                // row of the item that the query starts from, or noRow
@@ -115,7 +122,7 @@ const noRow = math.MaxUint32
 // A collection or modality without a model is fault.ErrNoModel; a space that is being
 // built fault.ErrBusy; an unknown key or space fault.ErrNotFound. If ctx has ended, its
 // error comes back as it is.
-func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q *Query) (*Searcher, error) {
+func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query) (*Searcher, error) {
 	switch {
 	case q.K < 0:
 		return nil, fault.Invalid("k = %d: 1 or more are possible", q.K)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
@@ -31,6 +32,8 @@ type Database struct {
 
 	Guard guard // counts calls, see Acquire
 	pins  pins  // views that snapshots and runs keep, see Pin; released by End
+
+	calls writeFigures // of Put and its kin, for Activity
 
 	// Stopping ends when Close begins: a long call that has entered Guard gives up then.
 	// Package db sets it before Open returns.

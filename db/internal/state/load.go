@@ -81,6 +81,21 @@ func (v *CodeSetView) event() event.Event {
 	return event.Event{Space: v.Space, Items: int64(v.Coded), Attrs: []slog.Attr{slog.Int("codes", v.Codes)}}
 }
 
+// Loaded waits until the codes of all collections are in memory.
+func (d *Database) Loaded(ctx context.Context) error {
+	var all []*Loading
+	err := d.Read(func(v *View) error {
+		for cv := range v.Collections.Values() {
+			all = cv.AppendLoading(all)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return WaitForAll(ctx, all)
+}
+
 // Loaded waits until the codes of the collection are in memory, in all spaces. Writers call it
 // before they submit a request. Once they are, it costs a look at the view.
 func (c Collection) Loaded(ctx context.Context) error {

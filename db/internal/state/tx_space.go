@@ -2,11 +2,13 @@ package state
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
@@ -16,6 +18,46 @@ import (
 func (tx *Tx) Activate(s *CollectionState, sp *SpaceState) {
 	s.Counters.PreviousSpace, s.Counters.ActiveSpace = s.Counters.ActiveSpace, uint64(sp.ID)
 	tx.Committer.Touch(s)
+}
+
+// ActivateSpace is Activate for the space that a caller names, see SpaceNamed. It reports
+// whether that was not the active one already.
+func (tx *Tx) ActivateSpace(s *CollectionState, number uint32) (changes bool, err error) {
+	sp := s.SpaceNamed(number)
+	switch {
+	case sp == nil:
+		return false, fault.NotFound("space %d of collection %q", number, s.Name)
+	case sp.Numbers.Building:
+		return false, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, number, s.Name)
+	case sp == s.Active():
+		return false, nil
+	}
+	tx.Activate(s, sp)
+	return true, nil
+}
+
+// Rollback makes the space active that was before the present one, and returns its id.
+func (tx *Tx) Rollback(s *CollectionState) (space uint32, err error) {
+	sp := s.SpaceByID(uint32(s.Counters.PreviousSpace))
+	if sp == nil {
+		return 0, fault.Invalid("collection %q: no space was active before this one, or it has been dropped: activate one by its number", s.Name)
+	}
+	tx.Activate(s, sp)
+	return sp.ID, nil
+}
+
+// DropSpaceNamed is DropSpace for the space that a caller names by its id.
+func (tx *Tx) DropSpaceNamed(s *CollectionState, id uint32) error {
+	sp := s.SpaceByID(id)
+	switch {
+	case id == 0:
+		return fault.Invalid("space 0 of collection %q: name the space to drop by its number", s.Name)
+	case sp == nil:
+		return fault.NotFound("space %d of collection %q", id, s.Name)
+	case sp == s.Active():
+		return fault.Invalid("space %d of collection %q is the active one: activate another one first, or drop the collection", id, s.Name)
+	}
+	return tx.DropSpace(s, sp)
 }
 
 // DropSpace deletes a space, which is not the active one, and all that is stored in it: a
@@ -87,6 +129,31 @@ func (tx *Tx) WriteRevisionDescriptor(sp *SpaceState, d *spaces.RevisionDescript
 		return err
 	}
 	return tx.Batch.Set(codec.RevisionKey(sp.collection, sp.ID, d.Revision, 0), b, nil)
+}
+
+// PinRevision notes that a revision of the space that a caller names is to be kept however old
+// it gets, or no longer.
+func (tx *Tx) PinRevision(s *CollectionState, number, revision uint32, pinned bool) error {
+	sp := s.SpaceNamed(number)
+	switch {
+	case sp == nil && number == 0:
+		return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)
+	case sp == nil:
+		return fault.NotFound("space %d of collection %q", number, s.Name)
+	}
+	i := slices.IndexFunc(sp.Revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision })
+	if i < 0 {
+		return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, s.Name)
+	}
+	d := *sp.Revisions[i]
+	d.Pinned = pinned
+	if err := tx.WriteRevisionDescriptor(sp, &d); err != nil {
+		return err
+	}
+	sp.Revisions = slices.Clone(sp.Revisions) // views share the slice
+	sp.Revisions[i] = &d
+	tx.Committer.Touch(s)
+	return nil
 }
 
 // WriteCheckpoint stores the statistics of a learner, which are those of the present revision,

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // The side file COMMITS, beside the store, says which commits are known to be durable. Damage
@@ -52,7 +53,7 @@ type Commits struct {
 	write    uint64                 // number of the write: its parity is that of the slot
 	UUID     [record.UUIDBytes]byte // of the database; another one in a file that does not belong to the store
 	Sequence uint64                 // number of the last commit that is known to be durable; there may be later ones
-	Losses   []Loss                 // that nobody has acknowledged, oldest first, at most maxLosses
+	Losses   []report.Loss          // that nobody has acknowledged, oldest first, at most maxLosses
 }
 
 // slot returns the slot that says r, of commitsSlot bytes.
@@ -96,7 +97,7 @@ func decodeCommitsSlot(b []byte) (r Commits, err error) {
 	}
 	rest := b[commitsHeader:]
 	for range n {
-		l := Loss{Found: time.UnixMilli(int64(le.Uint64(rest))).UTC(), First: le.Uint64(rest[8:]), Last: le.Uint64(rest[16:])}
+		l := report.Loss{Found: time.UnixMilli(int64(le.Uint64(rest))).UTC(), First: le.Uint64(rest[8:]), Last: le.Uint64(rest[16:])}
 		if l.First == 0 || l.First > l.Last {
 			return bad("loss of the commits %d to %d", l.First, l.Last)
 		}

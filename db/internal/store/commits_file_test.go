@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
@@ -86,9 +88,9 @@ func TestSideFileFollows(t *testing.T) {
 }
 
 func TestLossesAreBounded(t *testing.T) {
-	var losses []Loss
+	var losses []report.Loss
 	for i := range uint64(3 * maxLosses) {
-		losses = addLoss(losses, Loss{Found: time.UnixMilli(5).UTC(), First: 10*i + 1, Last: 10*i + 5})
+		losses = addLoss(losses, report.Loss{Found: time.UnixMilli(5).UTC(), First: 10*i + 1, Last: 10*i + 5})
 	}
 	r := Commits{write: 7, UUID: record.NewUUID(), Sequence: 9, Losses: losses}
 	back, err := decodeCommitsSlot(r.slot())
@@ -98,7 +100,7 @@ func TestLossesAreBounded(t *testing.T) {
 }
 
 func FuzzCommitsSlot(f *testing.F) {
-	r := Commits{write: 3, UUID: record.NewUUID(), Sequence: 77, Losses: []Loss{{Found: time.UnixMilli(5).UTC(), First: 2, Last: 9}}}
+	r := Commits{write: 3, UUID: record.NewUUID(), Sequence: 77, Losses: []report.Loss{{Found: time.UnixMilli(5).UTC(), First: 2, Last: 9}}}
 	f.Add(r.slot())
 	f.Add(binary.LittleEndian.AppendUint32(nil, 1))
 	f.Fuzz(func(t *testing.T, b []byte) {

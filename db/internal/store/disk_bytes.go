@@ -2,6 +2,8 @@ package store
 
 import (
 	"io/fs"
+	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -40,6 +42,32 @@ func diskBytesOnce(fsys vfs.FS, path string, seen map[fileID]bool) int64 {
 		bytes += diskBytesOnce(fsys, fsys.PathJoin(path, name), seen)
 	}
 	return bytes
+}
+
+// A DiskFigure is what DiskBytes has said last, so that a figure need not look at each file
+// each time. The zero value knows nothing. Safe for concurrent use.
+type DiskFigure struct {
+	mu       sync.Mutex // guards the fields below; held while it looks
+	at       time.Time
+	sequence uint64 // of the last commit when it looked
+	changes  uint64 // of the store and of imports, likewise
+	bytes    int64
+}
+
+// diskEvery is how long a figure holds where nothing tells of a change: an import that goes on
+// stages without a word.
+const diskEvery = time.Second
+
+// Now returns what the folder of a database takes on disk. sequence is the number of its last
+// commit, changes counts what else changes the folder.
+func (f *DiskFigure) Now(fsys vfs.FS, dir string, sequence, changes uint64) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.sequence != sequence || f.changes != changes || time.Since(f.at) >= diskEvery {
+		f.sequence, f.changes, f.at = sequence, changes, time.Now()
+		f.bytes = DiskBytes(fsys, dir)
+	}
+	return f.bytes
 }
 
 // plainSize returns what a file takes where the file system tells of no blocks: its length,

@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A Keeper keeps the side file in step with what is durable, in the background: no commit
@@ -152,7 +153,7 @@ func (k *Keeper) report(err error) {
 }
 
 // Losses returns the losses that nobody has acknowledged, in a slice of the caller's own.
-func (k *Keeper) Losses() []Loss {
+func (k *Keeper) Losses() []report.Loss {
 	k.Mu.Lock()
 	defer k.Mu.Unlock()
 	return slices.Clone(k.record.Losses)
@@ -160,7 +161,7 @@ func (k *Keeper) Losses() []Loss {
 
 // Forget acknowledges all losses and returns them, when the file that says so is durable. With
 // an error they are not forgotten.
-func (k *Keeper) Forget() ([]Loss, error) {
+func (k *Keeper) Forget() ([]report.Loss, error) {
 	k.Mu.Lock()
 	defer k.Mu.Unlock()
 	if len(k.record.Losses) == 0 {

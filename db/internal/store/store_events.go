@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // Work is what the store does by itself, as it tells, under its locks, so that nothing here
@@ -140,4 +141,21 @@ func FiguresOf(m *pebble.Metrics) *Figures {
 	}
 	f.Live = int64(m.DiskSpaceUsage()) - f.Obsolete
 	return f
+}
+
+// Stats returns figures of the store, with its flushes and compactions.
+func (e *Engine) Stats() report.StoreStats {
+	w := &e.Log.Work
+	f := w.Look(e.DB)
+	return report.StoreStats{
+		Tables: f.Tables, LiveBytes: f.Live, ReadAmplification: f.Amplification, CompactionDebtBytes: f.Debt,
+		Flushing: int(w.Flushes.Load()), Compacting: int(w.Compactions.Load()),
+		Stalled: w.Stalled.Load(), Stalls: w.Stalls.Stats(),
+	}
+}
+
+// CacheStats returns figures of the cache of blocks.
+func (e *Engine) CacheStats() report.CacheStats {
+	m := e.cfg.Cache.Metrics()
+	return report.CacheStats{Bytes: m.Size, Hits: m.Hits, Misses: m.Misses}
 }

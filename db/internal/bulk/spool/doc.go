@@ -3,6 +3,7 @@
 //
 //   - Folder is imports/ of a database. Open begins or continues an import; the other methods
 //     are for imports that nobody has open: list, remove, and Tidy at opening.
+//   - Imports are those of an open database: which go on, which were interrupted, what they take.
 //   - Spool is one import that is open. Put, Skip and Register stage; Settle makes all of it
 //     durable and readable through the columns of a bulk.Items; Promise and Withdraw surround the
 //     commit of these; Close keeps what is staged, Remove forgets it.
@@ -18,7 +19,8 @@
 // end. A commit reads a settled Spool on all cores, and calls Promise and Withdraw in the
 // committer. The database may Close a Spool when no call goes on.
 //
-// Locks: chunkFile.mu and writer.mu are each held alone.
+// Locks: chunkFile.mu, writer.mu and Imports.mu are each held alone; figures.mu is held while
+// the files of imports are looked at, and Imports.mu is taken under it.
 //
 // The package imports bulk and what is below it, never db. docs/FORMAT.md has the files.
 package spool

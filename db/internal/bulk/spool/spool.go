@@ -263,6 +263,18 @@ func (s *Spool) Settle(d *record.Descriptor) error {
 	return nil
 }
 
+// Commit stores the items of an import, which are settled, in one commit if that is possible.
+func (s *Spool) Commit(ctx context.Context, o bulk.OneByOne) error {
+	o.Bytes, o.Promise = s.Bytes(), s.Promise
+	if s.items.Len() > 0 {
+		err := s.items.Commit(ctx, bulk.Options{Bytes: o.Bytes, Promise: s.Promise, Withdraw: s.Withdraw, Progress: o.Progress})
+		if !errors.Is(err, bulk.ErrNotBulk) {
+			return err
+		}
+	}
+	return s.items.CommitOneByOne(ctx, o)
+}
+
 // Promise writes durably that the next commit, which has this number, is the import. An error
 // means that nothing is promised.
 func (s *Spool) Promise(commit uint64) error {

@@ -1,11 +1,7 @@
-package db
+package report
 
 import (
-	"slices"
-	"strings"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/db/event"
 )
@@ -76,49 +72,6 @@ type LastBackup struct {
 	BytesNew   int64     `json:"bytes_new"`
 }
 
-// activity returns what has been counted.
-func (d *DB) activity() (a Activity) {
-	c, done := &d.counters, &d.state.Committer.Figures
-	a = Activity{
-		Since:        c.opened,
-		SearchErrors: c.searchErrors.Load(), Hits: c.hits.Load(),
-		Writes: c.writes.Stats(), WriteErrors: c.writeErrors.Load(), Conflicts: c.conflicts.Load(),
-		ItemsPut: done.Put.Load(), ItemsDeleted: done.Deleted.Load(),
-		Waiting: int(done.Waiting.Load()), Commits: done.Commits.Stats(), CommitRequests: done.Requests.Load(),
-		CommitBytes: done.Bytes.Load(), Syncs: done.Syncs.Stats(),
-		Cache: cacheStats(d.opts.disk.Cache), KeyCacheBytes: d.search.Keys.Size.Load(), KeyCacheMisses: d.search.Keys.Misses.Load(),
-		Store:     d.storeStats(),
-		Snapshots: d.state.Pinned(),
-		Failed:    d.state.Engine.Log.Failed.Load() != nil, DiskFull: d.state.Engine.Reserve.Full.Load(),
-		FreeBytes: d.state.Engine.Reserve.Found.Load(), ReserveBytes: d.state.Engine.Reserve.Left.Load(),
-		LostCommits: c.lost.Load(), EventsDropped: d.state.Signals.Lost(),
-	}
-	for i, op := range searchOps {
-		for plan := range c.searches[i] {
-			if l := c.searches[i][plan].Stats(); l.Count > 0 {
-				a.Searches = append(a.Searches, SearchStats{op, Plan(plan).String(), l})
-			}
-		}
-	}
-	if l := c.searchAll.Stats(); l.Count > 0 {
-		a.Searches = append(a.Searches, SearchStats{event.OpSearchAll, "", l})
-	}
-	if b := c.lastBackup.Load(); b != nil {
-		own := *b
-		a.LastBackup = &own
-	}
-	a.Running, a.Operations = d.state.Signals.Operations.Stats()
-	_, ofStore := d.state.Engine.Log.Work.Ended.Stats()
-	a.Operations = append(a.Operations, ofStore...)
-	slices.SortFunc(a.Operations, func(a, b event.OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
-	return a
-}
-
-func cacheStats(c *pebble.Cache) CacheStats {
-	m := c.Metrics()
-	return CacheStats{Bytes: m.Size, Hits: m.Hits, Misses: m.Misses}
-}
-
 // StoreStats are figures about the store, Pebble.
 type StoreStats struct {
 	Tables              int             `json:"tables"`
@@ -129,15 +82,4 @@ type StoreStats struct {
 	Compacting          int             `json:"compacting"`            // compactions, likewise
 	Stalled             bool            `json:"stalled"`               // writers wait for these
 	Stalls              event.Latencies `json:"stalls,omitzero"`       // that have ended
-}
-
-// storeStats returns statistics of the Pebble store, with its flushes and compactions.
-func (d *DB) storeStats() StoreStats {
-	w := &d.state.Engine.Log.Work
-	f := w.Look(d.state.Engine.DB)
-	return StoreStats{
-		Tables: f.Tables, LiveBytes: f.Live, ReadAmplification: f.Amplification, CompactionDebtBytes: f.Debt,
-		Flushing: int(w.Flushes.Load()), Compacting: int(w.Compactions.Load()),
-		Stalled: w.Stalled.Load(), Stalls: w.Stalls.Stats(),
-	}
 }

@@ -2,20 +2,41 @@ package db
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
+
+// Has reports whether there is an item with this key. It reads one small record, and
+// nothing of the item: some microseconds, or less if the record is in the cache.
+func (c *Collection) Has(ctx context.Context, key string) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	return look(c, func(v *state.View, cv *state.CollectionView) (found bool, err error) {
+		if len(key) <= record.MaxKeyBytes { // else there can be none
+			_, found, err = record.RowOf(v.Snap, cv.ID, key)
+		}
+		return found, err
+	})
+}
+
+// Keys yields the keys that begin with prefix, in the order of their bytes; the empty prefix
+// means all. It shows those that there are when the iteration starts, which may be of a
+// Snapshot, and holds that state until it ends. It reads one small record a key, in order,
+// and nothing of the items. An error ends it.
+func (c *Collection) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return each(c, func(v *state.View, cv *state.CollectionView, yield func(string) error) error {
+		return search.EachKey(ctx, cv, v.Snap, prefix, func(_ uint32, key string) error { return yield(key) })
+	})
+}
 
 // Items yields all items in database order, which is that of their rows: the
 // order in which they were first put, an item that was deleted in between counting
@@ -27,34 +48,33 @@ func (c *Collection) Items(ctx context.Context) iter.Seq2[*Item, error] { return
 // all, as Items. args are the values of its placeholders, see Query.Args. Only the items
 // that match are read. An error ends it.
 func (c *Collection) ItemsWhere(ctx context.Context, where string, args ...any) iter.Seq2[*Item, error] {
-	c = c.orNone()
-	return func(yield func(*Item, error) bool) {
-		err := c.read(func(v *state.View, cv *state.CollectionView) error {
-			rows, err := search.Matching(ctx, cv, v.Snap, where, args)
-			if err != nil || rows != nil && rows.IsEmpty() {
+	return each(c, func(v *state.View, cv *state.CollectionView, yield func(*Item) error) error {
+		return search.EachItem(ctx, cv, v.Snap, where, args, func(it *search.Item) error { return yield(itemOf(cv, it)) })
+	})
+}
+
+// ItemsByKey yields the items whose keys begin with prefix, in the order of the bytes of
+// their keys; the empty prefix means all. It shows them as they are when the iteration
+// starts, and holds that state until it ends. An error ends it.
+//
+// Items are stored in database order, see Items. Each costs what Get costs: several times
+// as much as an item of Items, unless items have been put in the order of their keys.
+func (c *Collection) ItemsByKey(ctx context.Context, prefix string) iter.Seq2[*Item, error] {
+	return each(c, func(v *state.View, cv *state.CollectionView, yield func(*Item) error) error {
+		return search.EachKey(ctx, cv, v.Snap, prefix, func(row uint32, key string) error {
+			it, err := search.ReadItem(cv, v.Snap, row, key)
+			if err != nil {
 				return err
 			}
-			return eachItem(cv, v.Snap, rows, func(it *Item) error {
-				switch {
-				case ctx.Err() != nil:
-					return ctx.Err()
-				case !yield(it, nil):
-					return record.ErrStopped
-				}
-				return nil
-			})
+			return yield(itemOf(cv, it))
 		})
-		if err != nil && !errors.Is(err, record.ErrStopped) {
-			yield(nil, err)
-		}
-	}
+	})
 }
 
 // CountWhere returns the number of items that match the expression, see
 // Query.Where; the empty one matches all. args are the values of its placeholders, see
 // Query.Args. It reads no item.
 func (c *Collection) CountWhere(ctx context.Context, where string, args ...any) (int, error) {
-	c = c.orNone()
 	return c.CountUpTo(ctx, math.MaxInt, where, args...)
 }
 
@@ -65,21 +85,16 @@ func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, arg
 	if limit < 1 {
 		return 0, fault.Invalid("count up to %d items: 1 or more are possible", limit)
 	}
-	n := 0
-	err := c.read(func(v *state.View, cv *state.CollectionView) error {
+	return look(c, func(v *state.View, cv *state.CollectionView) (n int, err error) {
 		if where == "" {
-			n = cv.Items
-			return search.NoArgs(args)
+			return min(cv.Items, limit), search.NoArgs(args)
 		}
-		return search.EachMatching(ctx, cv, v.Snap, where, args, func(_ uint16, found *roaring.Bitmap) bool {
+		err = search.EachMatching(ctx, cv, v.Snap, where, args, func(_ uint16, found *roaring.Bitmap) bool {
 			n += int(found.GetCardinality())
 			return n < limit
 		})
+		return min(n, limit), err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return min(n, limit), nil
 }
 
 // DeleteWhere deletes the items that match the expression, see Query.Where, all in
@@ -117,7 +132,7 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any)
 		tx.Empty = n == 0
 		return err
 	})
-	c.db.counters.wrote(&call, n, err)
+	c.db.state.Wrote(&call, n, err)
 	if err != nil {
 		return 0, err
 	}
@@ -136,35 +151,6 @@ func deleteWhere(ctx context.Context, tx *state.Tx, v *state.View, s *state.Coll
 		return 0, err
 	}
 	return tx.DeleteItems(ctx, s, int(rows.GetCardinality()), func(f func(row uint32, key string) error) error {
-		return forEachKey(cv, v.Snap, rows, f)
+		return search.EachKeyOf(cv, v.Snap, rows, f)
 	})
-}
-
-// forEachKey calls f with the rows and the keys of their items, in order. It reads
-// each block of keys once.
-func forEachKey(cv *state.CollectionView, r pebble.Reader, rows *roaring.Bitmap, f func(row uint32, key string) error) error {
-	for it := rows.Iterator(); it.HasNext(); {
-		block := it.PeekNext() / codec.BlockRows
-		value, err := record.Get(r, codec.NumberKey(codec.KindRowKeys, cv.ID, block))
-		if err != nil {
-			return fault.ReadError(err, "keys of block %d", block)
-		}
-		var keys codec.Block // empty where there is none
-		if value != nil {
-			if keys, err = codec.DecodeBlock(value); err != nil {
-				return fault.Corrupt(err, "keys of block %d", block)
-			}
-		}
-		for it.HasNext() && it.PeekNext()/codec.BlockRows == block {
-			row := it.Next()
-			entry, ok := keys.Lookup(byte(row))
-			if !ok {
-				return fault.Corrupt(errors.New("no such row"), "key of row %d", row)
-			}
-			if err := f(row, string(entry)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"errors"
@@ -13,9 +13,26 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// readItem reads the whole item of a row in the terms of the caller.
-func readItem(cv *state.CollectionView, r pebble.Reader, row uint32, key string) (*Item, error) {
-	return itemOf(cv, r, storedParts{cv, r}, row, key)
+// An Item is a stored item with its codes, in the terms of its collection. What its slices
+// refer to belongs to the caller; the slices themselves are used again for the next item that
+// is read into it.
+type Item struct {
+	Row uint32
+	record.Item
+	Codes []ItemCode // in the space that is looked at, in the order of its targets
+}
+
+// An ItemCode is the code of an item in one code set.
+type ItemCode struct {
+	Set  int    // position in CollectionView.Sets
+	Code []byte // bits/8 bytes
+	From string // what the code comes from: "labels", "fused", "given", or a modality
+}
+
+// ReadItem reads the item of a row. The key is only copied.
+func ReadItem(cv *state.CollectionView, r pebble.Reader, row uint32, key string) (*Item, error) {
+	it := new(Item)
+	return it, it.read(cv, r, storedParts{cv, r}, row, key)
 }
 
 // itemSource is where what makes an item is read.
@@ -47,83 +64,57 @@ func (p storedParts) rowCode(set int, row uint32) (codec.RowCode, bool, error) {
 	return p.cv.Sets[set].RowCode(p.r, row)
 }
 
-// itemOf puts the item of a row together.
-func itemOf(cv *state.CollectionView, r pebble.Reader, parts itemSource, row uint32, key string) (*Item, error) {
+// read makes it the item of a row.
+func (it *Item) read(cv *state.CollectionView, r pebble.Reader, parts itemSource, row uint32, key string) error {
 	rec, err := parts.record(row)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	it := &Item{Key: key, Payload: rec.Payload}
+	if it.Vectors == nil {
+		it.Vectors = make([]model.Vector, len(cv.Modalities))
+	}
+	it.Row, it.Key, it.Payload, it.Fields, it.Codes = row, key, rec.Payload, rec.Fields, it.Codes[:0]
 	for t, m := range cv.Modalities {
-		if !cv.Presence[t].Contains(row) {
+		it.Vectors[t] = model.Vector{}
+		if cv.IndexOnly || !cv.Presence[t].Contains(row) {
 			continue
 		}
-		if cv.IndexOnly {
-			it.Modalities = append(it.Modalities, m.Name)
-			continue
-		}
-		x, found, err := parts.vector(row, t)
+		var found bool
+		it.Vectors[t], found, err = parts.vector(row, t)
 		if err == nil && !found {
 			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if m.Sparse {
-			if it.Sparse == nil {
-				it.Sparse = map[string]Sparse{}
-			}
-			it.Sparse[m.Name] = Sparse(x)
-			continue
-		}
-		if it.Vectors == nil {
-			it.Vectors = map[string][]float32{}
-		}
-		it.Vectors[m.Name] = x.Value
 	}
 	if it.Labels, err = labelNames(cv, rec.Labels); err != nil {
-		return nil, err
+		return err
 	}
 	for _, f := range rec.Fields {
 		if int(f.ID) >= len(cv.Fields) {
-			return nil, fault.Corrupt(fmt.Errorf("field %d of %d", f.ID, len(cv.Fields)), "item in row %d", row)
+			return fault.Corrupt(fmt.Errorf("field %d of %d", f.ID, len(cv.Fields)), "item in row %d", row)
 		}
-		if it.Fields == nil {
-			it.Fields = map[string]any{}
-		}
-		it.Fields[cv.Fields[f.ID].Name] = f.Value
-	}
-	if cv.Space == nil {
-		return it, nil
 	}
 	for i := range cv.Sets {
 		set := &cv.Sets[i]
 		rc, found, err := parts.rowCode(i, row)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !found {
 			continue
 		}
 		code, err := set.CodeOf(r, rc.Code, row)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		b, from := code.AppendBytes(nil, set.Bits), provenanceName(cv, rc.Provenance)
-		t, is := set.Modality()
-		if !is {
-			it.Code, it.CodeFrom = b, from
-			continue
-		}
-		if it.Codes == nil {
-			it.Codes = map[string]TargetCode{}
-		}
-		it.Codes[cv.Modalities[t].Name] = TargetCode{b, from}
+		it.Codes = append(it.Codes, ItemCode{i, code.AppendBytes(nil, set.Bits), provenanceName(cv, rc.Provenance)})
 	}
-	return it, nil
+	return nil
 }
 
-// provenanceName returns what Item.CodeFrom says: "labels", "fused", "given", or a modality.
+// provenanceName returns what ItemCode.From says.
 func provenanceName(cv *state.CollectionView, p codec.Provenance) string {
 	switch {
 	case p == codec.ProvenanceLabels:

@@ -1,9 +1,9 @@
-package db
+package search
 
 import (
+	"context"
 	"errors"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -31,11 +31,19 @@ type rowBlock struct {
 	at    uint32 // its number + 1
 }
 
-// eachItem calls f with the items of rows, which are not empty, in ascending order; of all
-// where rows is nil.
-func eachItem(cv *state.CollectionView, r pebble.Reader, rows *roaring.Bitmap, f func(*Item) error) (err error) {
+// EachItem calls f with the items that match an expression, in ascending order of their rows;
+// with all where it is empty. args are the values of its placeholders. An item is valid until
+// f returns.
+func EachItem(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(*Item) error) (err error) {
+	rows, err := Matching(ctx, cv, r, expr, args)
+	if err != nil {
+		return err
+	}
 	from := uint32(0)
 	if rows != nil {
+		if rows.IsEmpty() {
+			return nil
+		}
 		from = rows.Minimum()
 	}
 	items, err := newItemReader(r, cv, from)
@@ -47,15 +55,18 @@ func eachItem(cv *state.CollectionView, r pebble.Reader, rows *roaring.Bitmap, f
 			err = fault.ReadError(cerr, "items")
 		}
 	}()
+	var it Item
 	read := func(row uint32, key string) error {
-		it, err := items.item(row, key)
-		if err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return f(it)
+		if err := it.read(cv, r, items, row, key); err != nil {
+			return err
+		}
+		return f(&it)
 	}
 	if rows != nil {
-		return forEachKey(cv, r, rows, read)
+		return EachKeyOf(cv, r, rows, read)
 	}
 	return record.ForEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, key []byte) error {
 		return read(row, string(key))
@@ -86,11 +97,6 @@ func (i *itemReader) close() error {
 		err = errors.Join(err, i.features.Close())
 	}
 	return err
-}
-
-// item reads the item of a row, which becomes the caller's.
-func (i *itemReader) item(row uint32, key string) (*Item, error) {
-	return itemOf(i.cv, i.r, i, row, key)
 }
 
 // at returns the row that records stand at, none at the end or after an error, which

@@ -1,0 +1,181 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+)
+
+// CreateCollection creates a collection, durably. A name that is in use gives
+// ErrExists, a schema that cannot be ErrInvalid.
+func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
+	d = d.orNone()
+	if err := record.CheckName("collection", name); err != nil {
+		return nil, err
+	}
+	if schema.IndexOnly {
+		return nil, fault.Invalid("an index-only collection is made by Checkpoint, from one with vectors")
+	}
+	desc := schema.descriptor(name)
+	if err := desc.Check(); err != nil {
+		return nil, err
+	}
+	if err := d.writable(); err != nil {
+		return nil, err
+	}
+	if err := d.state.Guard.Enter(); err != nil {
+		return nil, err
+	}
+	defer d.state.Guard.Leave()
+	err := d.state.Committer.Do(ctx, 0, func(tx *state.Tx) error { return tx.CreateCollection(desc) })
+	if err != nil {
+		return nil, err
+	}
+	d.changed(ctx, event.CollectionCreated, event.Event{Collection: name})
+	return &Collection{db: d, id: desc.ID, name: name}, nil
+}
+
+// Collection returns the collection of that name, or ErrNotFound.
+func (d *DB) Collection(name string) (*Collection, error) {
+	d = d.orNone()
+	v, done, err := d.state.Acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	id, ok := v.IDs.Get(name)
+	if !ok {
+		return nil, fault.NotFound("collection %q", record.Shortened(name))
+	}
+	return &Collection{db: d, id: id, name: name}, nil
+}
+
+// Collections returns the names of the collections, sorted.
+func (d *DB) Collections() ([]string, error) {
+	d = d.orNone()
+	v, done, err := d.state.Acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	names := make([]string, 0, v.Collections.Len())
+	for cv := range v.Collections.Values() {
+		names = append(names, cv.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// EnsureCollection returns the collection of that name, and creates it where there is none,
+// as CreateCollection does; with others that call it at the same time, one creates it. A
+// collection that is there has to have what the schema names, and may have more modalities
+// and fields, as Alter adds them; else the error is ErrExists and says what differs. It
+// costs nothing where the collection is there.
+func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
+	c, err := d.Collection(name)
+	if errors.Is(err, fault.ErrNotFound) {
+		if c, err = d.CreateCollection(ctx, name, schema); errors.Is(err, fault.ErrExists) {
+			c, err = d.Collection(name) // somebody was faster
+		} else {
+			return c, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return look(c, func(_ *state.View, cv *state.CollectionView) (*Collection, error) {
+		return c, cv.Lacks(schema.descriptor(name))
+	})
+}
+
+// DropCollection deletes a collection with its items, spaces and models, durably and in
+// one commit. Its name is free again at once; what is created under it is another
+// collection, as numbers of collections are never used again. Handles on the one that
+// was dropped give ErrNotFound from then on, as does DropCollection where there is none
+// of that name, and a training or reindexing of it ends with ErrNotFound. Snapshots, and
+// reads that have begun, go on seeing it. The disk space comes back as the store is
+// compacted (Compact does it at once), the memory when the last reader is done.
+//
+// The time is that of one commit, whatever the size.
+func (d *DB) DropCollection(ctx context.Context, name string) error {
+	d = d.orNone()
+	if err := d.writable(); err != nil {
+		return err
+	}
+	if err := d.state.Guard.Enter(); err != nil {
+		return err
+	}
+	defer d.state.Guard.Leave()
+	var dropped *state.CollectionState
+	err := d.state.Committer.Free(ctx, func(tx *state.Tx) error {
+		id, ok := tx.Committer.Shown.IDs.Get(name)
+		if !ok {
+			return fault.NotFound("collection %q", record.Shortened(name))
+		}
+		dropped = tx.Committer.States[id]
+		return tx.DropCollection(dropped)
+	})
+	if err != nil {
+		return err
+	}
+	close(dropped.Gone)
+	for _, sp := range dropped.Spaces {
+		d.learning.Dropped(dropped.ID, sp.ID)
+	}
+	d.imports.Dropped()
+	d.changed(ctx, event.CollectionDropped, event.Event{Collection: name})
+	d.search.Keys.Clear() // of all collections: what is searched for comes back soon
+	return nil
+}
+
+// An Alteration says what the items of a collection may hold from now on, besides what
+// they may hold already.
+type Alteration struct {
+	AddModalities []Modality // not in a codes-only collection
+	AddFields     []Field
+}
+
+// Alter adds modalities and fields to the collection, durably and in one commit: all of
+// them or none. Items that are there lack them until they are written again, or merged
+// with what they are to get; indexed fields can be filtered by at once. All handles of the
+// collection see the new schema from then on; snapshots, and reads that have begun, go on
+// with the one before. What is there stays what it is: nothing is taken away, and
+// dimensions and types do not change.
+//
+// Code spaces go on as they are, with the modalities that their models know. A new
+// modality is therefore of no account for codes, and queries of it give ErrNoModel, until
+// a training has seen labelled items that have it. Where codes are shared, items that have
+// it can be searched for (Query.To), by the codes that they have otherwise.
+//
+// A name that is in use gives ErrExists, what is not possible ErrInvalid, and a
+// collection that is index-only ErrReadOnly. The time is that of one commit, whatever the
+// size.
+func (c *Collection) Alter(ctx context.Context, a Alteration) error {
+	c = c.orNone()
+	if err := c.writable(); err != nil {
+		return err
+	}
+	if err := c.db.state.Guard.Enter(); err != nil {
+		return err
+	}
+	defer c.db.state.Guard.Leave()
+	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+		d, err := s.With(storedModalities(a.AddModalities), storedFields(a.AddFields))
+		if err != nil {
+			return err
+		}
+		return tx.AlterCollection(s, d)
+	})
+	if err == nil {
+		c.db.changed(ctx, event.CollectionAltered, event.Event{Collection: c.name, Attrs: []slog.Attr{
+			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),
+		}})
+	}
+	return err
+}

@@ -1,0 +1,102 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+)
+
+// With returns the descriptor of the collection when modalities and fields have been added.
+// They come last, as positions never change. The collection has to be one that can be altered,
+// and must not have the names.
+func (d *Descriptor) With(modalities []Modality, fields []Field) (*Descriptor, error) {
+	switch {
+	case d.IndexOnly:
+		return nil, fmt.Errorf("%w: collection %q is index-only, a copy that stays as it is: alter the database that it is a copy of",
+			fault.ErrReadOnly, d.Name)
+	case len(modalities)+len(fields) == 0:
+		return nil, fault.Invalid("alter collection %q: neither modalities nor fields are given to add", d.Name)
+	case d.CodesOnly() && len(modalities) > 0:
+		return nil, fault.Invalid("modality %q: the items of collection %q bring codes: fields can be added, modalities cannot",
+			Shortened(modalities[0].Name), d.Name)
+	}
+	for _, m := range modalities {
+		if err := d.unused("modality", m.Name); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range fields {
+		if err := d.unused("field", f.Name); err != nil {
+			return nil, err
+		}
+	}
+	out := *d
+	out.Modalities = slices.Concat(d.Modalities, modalities)
+	out.Fields = slices.Concat(d.Fields, fields)
+	if err := out.Check(); err != nil {
+		return nil, err
+	}
+	return &out, nil
+}
+
+// unused refuses a name that a modality or a field of the collection has.
+func (d *Descriptor) unused(what, name string) error {
+	for _, m := range d.Modalities {
+		if m.Name == name {
+			return fmt.Errorf("%w: %s %q: collection %q has a modality of that name, of dimension %d, which stays as it is",
+				fault.ErrExists, what, name, d.Name, m.Dim)
+		}
+	}
+	for _, f := range d.Fields {
+		if f.Name == name {
+			return fmt.Errorf("%w: %s %q: collection %q has a field of that name, of type %s, which stays as it is",
+				fault.ErrExists, what, name, d.Name, f.Type)
+		}
+	}
+	return nil
+}
+
+// Lacks returns an error, an ErrExists, that says what the collection has not, or otherwise
+// than, wanted; nil if nothing. It may have more.
+func (d *Descriptor) Lacks(wanted *Descriptor) error {
+	differs := func(format string, args ...any) error {
+		return fmt.Errorf("%w: collection %q, %s", fault.ErrExists, d.Name, fmt.Sprintf(format, args...))
+	}
+	if wanted.Bits != d.Bits {
+		return differs("whose items bring codes of %d bits, not %d (0: they bring vectors)", d.Bits, wanted.Bits)
+	}
+	for _, m := range wanted.Modalities {
+		i := slices.IndexFunc(d.Modalities, func(o Modality) bool { return o.Name == m.Name })
+		switch {
+		case i < 0:
+			return differs("without modality %q: Alter adds it", m.Name)
+		case d.Modalities[i] != m:
+			return differs("whose modality %q is %s, not %s", m.Name, spellModality(d.Modalities[i]), spellModality(m))
+		}
+	}
+	for _, f := range wanted.Fields {
+		i := slices.IndexFunc(d.Fields, func(o Field) bool { return o.Name == f.Name })
+		switch {
+		case i < 0:
+			return differs("without field %q: Alter adds it", f.Name)
+		case d.Fields[i] != f:
+			return differs("whose field %q is %s, not %s", f.Name, spellField(d.Fields[i]), spellField(f))
+		}
+	}
+	return nil
+}
+
+func spellModality(m Modality) string {
+	if m.Sparse {
+		return fmt.Sprintf("sparse, of dimension %d", m.Dim)
+	}
+	return fmt.Sprintf("of dimension %d", m.Dim)
+}
+
+func spellField(f Field) string {
+	if f.Indexed {
+		return fmt.Sprintf("of type %s, indexed", f.Type)
+	}
+	return fmt.Sprintf("of type %s, not indexed", f.Type)
+}

@@ -1,0 +1,88 @@
+package search
+
+import (
+	"context"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// EachCode calls f with the items that have a code and the modality to, "" for all that have a
+// code, in ascending order of their rows. A code, of bits/8 bytes, is valid until f returns. A
+// collection without a space has none.
+func EachCode(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to string, f func(row uint32, key string, code []byte) error) error {
+	if cv.Space == nil {
+		return nil
+	}
+	set, err := cv.CodesFor(to)
+	if err != nil {
+		return err
+	}
+	var having *roaring.Bitmap // nil: all
+	if to != "" {
+		t, err := cv.ModalityOf(to)
+		if err != nil {
+			return err
+		}
+		having = cv.Presence[t]
+	}
+	var b []byte
+	return record.ForEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, entry []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if having != nil && !having.Contains(row) {
+			return nil
+		}
+		n, found, err := set.NumberOf(r, row)
+		if err != nil || !found {
+			return err
+		}
+		code, err := set.CodeOf(r, n, row)
+		if err != nil {
+			return err
+		}
+		b = code.AppendBytes(b[:0], set.Bits)
+		return f(row, string(entry), b)
+	})
+}
+
+// CanEncode returns the code set in which an item would be found by searches for the modality
+// to, or why features of items of the collection cannot be encoded.
+func CanEncode(cv *state.CollectionView, to string) (*state.CodeSetView, error) {
+	if cv.CodesOnly() {
+		return nil, fault.Invalid("collection %q has no model to encode with: its items bring codes", cv.Name)
+	}
+	return cv.CodesFor(to)
+}
+
+// EncodeItem returns the code in a set that an item with these features would get without
+// labels, bits/8 bytes, and the projection of which it has the signs. The vectors are by
+// modality.
+func EncodeItem(cv *state.CollectionView, set *state.CodeSetView, vectors []model.Vector) (code []byte, z []float64, err error) {
+	sp := cv.Space
+	e := sp.Encoders.Get().(*spaces.Encoder)
+	defer sp.Encoders.Put(e)
+	for t, x := range vectors {
+		if _, known := e.Position(t); x.Present() && !known {
+			return nil, nil, cv.Unlearned(t)
+		}
+	}
+	if _, err := e.Project([][]model.Vector{vectors}); err != nil {
+		return nil, nil, fault.Invalid("encode: %w", err)
+	}
+	fused, _ := e.Fuse(0, slices.Index(sp.Targets, set.Target))
+	if spaces.IsZero(fused) {
+		return nil, nil, ErrFarAway
+	}
+	z = slices.Clone(fused)
+	return codec.PackSigns(codec.NewCode(sp.Bits), z).AppendBytes(nil, sp.Bits), z, nil
+}

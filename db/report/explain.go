@@ -1,0 +1,26 @@
+package report
+
+// An Explain tells how a query was answered.
+type Explain struct {
+	Plan       string `json:"plan"`
+	Substrings []int  `json:"substrings"` // tables of each segment of the index
+	Probes     int    `json:"probes"`     // buckets, or postings, that were looked up
+	Candidates int    `json:"candidates"` // codes in them, each time one is there
+	Compared   int    `json:"compared"`   // of these, read and compared with the query
+	Scanned    int    `json:"scanned"`    // codes read one after the other
+	Tail       int    `json:"tail"`       // among them those that are not indexed yet
+	Abandoned  bool   `json:"abandoned"`  // lookups were given up for a scan
+	Codes      int    `json:"codes"`      // distinct codes found
+	Hits       int    `json:"hits"`       // items returned
+	Distinct   int    `json:"distinct"`   // codes in the collection
+
+	// Predicted is the time of finding the codes for each plan that could have
+	// been chosen, in microseconds; of a k-NN search by lookups only its
+	// beginning, as the rest depends on what is found.
+	Predicted map[string]float64 `json:"predicted_us"`
+
+	EncodeUS  float64 `json:"encode_us"`  // from the query to its code
+	SearchUS  float64 `json:"search_us"`  // finding the codes
+	ResolveUS float64 `json:"resolve_us"` // items of the codes, in order, with keys
+	KeysUS    float64 `json:"keys_us"`    // of ResolveUS, reading the keys
+}
