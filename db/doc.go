@@ -47,6 +47,9 @@
 // Who writes depending on what it has read uses PutIf, or Expect of a Batch, which
 // commit only if that is still so.
 //
+// A context must not be nil: a call that uses it panics, or fails. A program that recovers this panic,
+// or one of the body of a loop over Items or the like, can go on and close the database.
+//
 // # Durability
 //
 // When a write returns, it is on stable storage, unless Options.NoSync. A Batch

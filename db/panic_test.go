@@ -1,0 +1,177 @@
+package db_test
+
+import (
+	"context"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// recovered calls f and returns what it panics with, nil if it does not.
+func recovered(f func()) (p any) {
+	defer func() { p = recover() }()
+	f()
+	return nil
+}
+
+// openTrained opens a database with items that have codes.
+func openTrained(t *testing.T) (d *db.DB, c *db.Collection, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	d = dbkit.MustOpen(t, dir, nil)
+	t.Cleanup(func() { _ = d.Close() })
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, dbkit.Pairs(300, synth.Config{Classes: 4, Seed: 1}))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	return d, c, dir
+}
+
+// mustRuns returns what is near an item.
+func mustRuns(t *testing.T, c *db.Collection) *db.Runs {
+	t.Helper()
+	runs, err := c.SearchRadius(ctx, db.Query{Key: "k1"}, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+// A program that recovers a panic of the body of a loop can close the database.
+func TestPanicInALoop(t *testing.T) {
+	d, c, _ := openTrained(t)
+	runs := mustRuns(t, c)
+	for name, loop := range map[string]any{
+		"Items": c.Items(ctx), "ItemsWhere": c.ItemsWhere(ctx, "label != ''"), "ItemsByKey": c.ItemsByKey(ctx, "k"),
+		"Keys": c.Keys(ctx, "k"), "Codes": c.Codes(ctx, ""), "Neighbors": c.Neighbors(ctx, db.Query{Key: "k1"}),
+		"Runs.All": runs.All(ctx), "Runs.Hits": runs.Hits(ctx),
+	} {
+		if p := recovered(func() {
+			for range reflect.ValueOf(loop).Seq2() {
+				panic(name)
+			}
+		}); p != name {
+			t.Errorf("%s: %v", name, p)
+		}
+	}
+	dbkit.MustClose(t, d)
+}
+
+// A nil context is a mistake of the program, which panics in the goroutine that makes the
+// call. After one that was recovered the database goes on, and can be closed.
+func TestNilContext(t *testing.T) {
+	d, c, _ := openTrained(t)
+	out := t.TempDir()
+	folder, err := backup.Folder(filepath.Join(out, "backups"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := c.NewImport(ctx, db.ImportOptions{Source: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := im.Put(&db.Item{Key: "imported"}); err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	b.Put(c, &db.Item{Key: "new"})
+
+	q := db.Query{Key: "k1"}
+	byType := map[reflect.Type]any{
+		reflect.TypeFor[*db.Item](): &db.Item{Key: "k1"}, reflect.TypeFor[db.Query](): q, reflect.TypeFor[[]db.Query](): []db.Query{q, q},
+		reflect.TypeFor[db.Schema](): db.Schema{Bits: 16}, reflect.TypeFor[backup.Store](): folder, reflect.TypeFor[int](): 4,
+		reflect.TypeFor[db.TrainOptions]():  dbkit.TinyTraining(2, model.ViewsShared),
+		reflect.TypeFor[db.Evaluation]():    db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}},
+		reflect.TypeFor[db.ImportOptions](): db.ImportOptions{Source: "other"},
+		reflect.TypeFor[db.Alteration]():    db.Alteration{AddFields: []db.Field{{Name: "more", Type: db.Int}}},
+	}
+	strings := map[string]string{
+		"Has": "k1", "Get": "k1", "CountUpTo": "year = 1", "CountWhere": "year = 1", "DeleteWhere": "year = 1", "DropCollection": "main",
+		"CreateCollection": "new", "EnsureCollection": "new", "Checkpoint": filepath.Join(out, "copy"),
+	}
+	// These look at the context only if they wait, or once in many steps.
+	patient := map[string]bool{"WaitForIndex": true, "Distances": true}
+	for _, h := range []any{d, c, b, im, mustRuns(t, c)} {
+		for name, m := range methods(reflect.ValueOf(h)) {
+			if m.Type().NumIn() == 0 || m.Type().In(0) != reflect.TypeFor[context.Context]() {
+				continue
+			}
+			in := make([]reflect.Value, m.Type().NumIn())
+			for i := range in {
+				in[i] = reflect.New(m.Type().In(i)).Elem()
+				if x, is := byType[m.Type().In(i)]; is {
+					in[i].Set(reflect.ValueOf(x))
+				} else if in[i].Kind() == reflect.String {
+					in[i].SetString(strings[name])
+				}
+			}
+			call := m.Call
+			if m.Type().IsVariadic() {
+				call = m.CallSlice
+			}
+			var result []reflect.Value
+			if p := recovered(func() {
+				if result = call(in); result[0].Kind() == reflect.Func {
+					for range result[0].Seq2() {
+					}
+				}
+			}); p == nil && !patient[name] {
+				t.Errorf("%T.%s: %v without a panic", h, name, result)
+			}
+		}
+	}
+	im, err = c.NewImport(ctx, db.ImportOptions{Source: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(2, model.ViewsShared))
+	dbkit.CheckSound(t, d, "after panics")
+	dbkit.MustClose(t, d)
+}
+
+// methods returns the methods of a value by name.
+func methods(v reflect.Value) map[string]reflect.Value {
+	all := map[string]reflect.Value{}
+	for i := range v.NumMethod() {
+		all[v.Type().Method(i).Name] = v.Method(i)
+	}
+	return all
+}
+
+// What works on a folder that is not open leaves it unlocked. Verification and repair make an
+// error of the panic, as they do of those that damage causes.
+func TestNilContextOfAFolder(t *testing.T) {
+	d, _, dir := openTrained(t)
+	folder, err := backup.Folder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Backup(ctx, folder, db.BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	dbkit.MustClose(t, d)
+	var none context.Context
+	for name, f := range map[string]func() error{
+		"VerifyFolder": func() error { return dbkit.Second(db.VerifyFolder(none, dir, nil, db.VerifyOptions{}, nil)) },
+		"Repair":       func() error { return dbkit.Second(db.Repair(none, dir, nil, db.RepairOptions{}, nil)) },
+		"Restore":      func() error { return dbkit.Second(db.Restore(none, folder, copied, nil, db.RestoreOptions{})) },
+	} {
+		var err error
+		if recovered(func() { err = f() }) == nil && err == nil {
+			t.Errorf("%s: neither a panic nor an error", name)
+		}
+		dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
+	}
+	if _, err := db.Restore(ctx, folder, copied, nil, db.RestoreOptions{}); err != nil {
+		t.Error(err)
+	}
+}
