@@ -2,12 +2,15 @@ package db_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -174,4 +177,104 @@ func TestNilContextOfAFolder(t *testing.T) {
 	if _, err := db.Restore(ctx, folder, copied, nil, db.RestoreOptions{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// A panic of a progress callback comes to the caller, whatever goroutine called back. What the
+// operation had begun is as if it had been cancelled: it can be repeated, and the database is
+// sound and closes.
+func TestPanicOfAProgress(t *testing.T) {
+	d, c, dir := openTrained(t)
+	out := t.TempDir()
+	folder, err := backup.Folder(filepath.Join(out, "backups"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copies := 0
+	ops := []struct {
+		name   string
+		closed bool // the database
+		do     func(p event.Progress) error
+	}{
+		{"Train", false, func(p event.Progress) error {
+			opt := dbkit.TinyTraining(2, model.ViewsShared)
+			opt.Progress = p
+			return dbkit.Second(c.Train(ctx, opt))
+		}},
+		{"EvaluateTraining", false, func(p event.Progress) error {
+			opt := dbkit.TinyTraining(2, model.ViewsShared)
+			opt.Progress = p
+			_, _, err := c.EvaluateTraining(ctx, opt, db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}})
+			return err
+		}},
+		{"Reindex", false, func(p event.Progress) error {
+			return dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Progress: p}))
+		}},
+		{"Update", false, func(p event.Progress) error {
+			putAll(t, c, dbkit.Pairs(30, synth.Config{Classes: 4, Seed: 3}))
+			return dbkit.Second(c.Update(ctx, db.UpdateOptions{Progress: p}))
+		}},
+		{"Import.Commit", false, func(p event.Progress) error {
+			im, err := c.NewImport(ctx, db.ImportOptions{Source: "test", Progress: p, Restart: true})
+			if err != nil {
+				return err
+			}
+			defer im.Discard()
+			for _, it := range dbkit.Pairs(30, synth.Config{Classes: 4, Seed: 4}) {
+				if err := im.Put(it); err != nil {
+					return err
+				}
+			}
+			return im.Commit(ctx)
+		}},
+		{"Verify", false, func(p event.Progress) error {
+			return dbkit.Second(d.Verify(ctx, db.VerifyOptions{Progress: p}, nil))
+		}},
+		{"Checkpoint", false, func(p event.Progress) error {
+			copies++
+			return d.Checkpoint(ctx, filepath.Join(out, fmt.Sprint("copy", copies)), db.CheckpointOptions{IndexOnly: true, Progress: p})
+		}},
+		{"Backup", false, func(p event.Progress) error {
+			return dbkit.Second(d.Backup(ctx, folder, db.BackupOptions{Progress: p}))
+		}},
+		{"backup.Verify", false, func(p event.Progress) error {
+			return dbkit.Second(backup.Verify(ctx, folder, backup.VerifyOptions{Progress: p}, nil))
+		}},
+		{"Restore", true, func(p event.Progress) error {
+			copies++
+			return dbkit.Second(db.Restore(ctx, folder, filepath.Join(out, fmt.Sprint("copy", copies)), nil, db.RestoreOptions{Progress: p}))
+		}},
+		{"VerifyFolder", true, func(p event.Progress) error {
+			return dbkit.Second(db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Progress: p}, nil))
+		}},
+		{"Repair", true, func(p event.Progress) error {
+			return dbkit.Second(db.Repair(ctx, dir, nil, db.RepairOptions{Progress: p}, nil))
+		}},
+	}
+	closed := false
+	for _, op := range ops {
+		if op.closed && !closed {
+			dbkit.MustClose(t, d)
+			closed = true
+		}
+		for at := range 2 { // at the first call, and at a later one
+			calls := 0
+			p := recovered(func() {
+				err = op.do(func(string, int64, int64) {
+					if calls++; calls > at {
+						panic("boom")
+					}
+				})
+			})
+			if p == nil && calls > at || p != nil && !strings.Contains(fmt.Sprint(p), "boom") || calls > at+1 || calls == 0 {
+				t.Errorf("%s, call %d: %d calls, %v, panic %v", op.name, at, calls, err, p)
+			}
+		}
+		if err := op.do(nil); err != nil {
+			t.Errorf("%s again: %v", op.name, err)
+		}
+		if !op.closed {
+			dbkit.CheckSound(t, d, op.name)
+		}
+	}
+	dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -41,6 +42,8 @@ type TrainOptions struct {
 // or one while another space is being built, gives ErrBusy; one that cannot work with
 // what is stored gives an ErrInvalid that also wraps the error of model.Train.
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	in, leave, err := c.orNone().learning(ctx)
 	if err != nil {
 		return nil, err

@@ -4,5 +4,6 @@
 //
 // Parallel and ParallelBy are for many equal pieces, Together for tasks that differ and may
 // wait for each other, Safely for calls whose panic must not end the process. A panic in a
-// call of Parallel or ParallelBy becomes its error; Together brings it to the caller.
+// call of Parallel or ParallelBy becomes its error; Together brings it to the caller, and so
+// does Hearing with one of a progress callback.
 package work
