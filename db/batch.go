@@ -34,8 +34,9 @@ func (b *Batch) Len() int { return b.orNone().in.Len() }
 // than MaxBatchBytes, or MaxBulkBytes where all are new items of one collection.
 func (b *Batch) Bytes() int { return b.orNone().in.Bytes }
 
-// Put adds an item to store; see Collection.Put, and Keys for the key of an item without
-// one. The first item that cannot be stored makes this and every later call, and Commit, return its error.
+// Put adds an item to store; see Collection.Put, and Keys for the key of an item without one.
+// The first item that cannot be stored makes this and every later call, and Commit, return its
+// error.
 func (b *Batch) Put(c *Collection, item *Item) error { return b.add(c, state.PutItem, item) }
 
 // Merge adds an item to merge; see Collection.Merge.

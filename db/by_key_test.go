@@ -157,6 +157,13 @@ func TestEnsureCollection(t *testing.T) {
 	if _, err := d.EnsureCollection(ctx, "bad", db.Schema{Bits: 7}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("a schema that cannot be: %v", err)
 	}
+	indexOnly := db.Schema{Modalities: schema.Modalities, IndexOnly: true}
+	for _, name := range []string{"main", "none"} { // what CreateCollection says of it
+		_, refused := d.CreateCollection(ctx, name, indexOnly)
+		if _, err := d.EnsureCollection(ctx, name, indexOnly); !errors.Is(err, db.ErrInvalid) || err.Error() != refused.Error() {
+			t.Errorf("an index-only collection %q: %v, want %v", name, err, refused)
+		}
+	}
 	if after := must1[*db.Stats](t)(d.Stats()).Sequence; after != before {
 		t.Errorf("%d commits", after-before)
 	}

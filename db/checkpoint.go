@@ -35,15 +35,14 @@ type CheckpointOptions struct {
 // not: while it is being made it has the name with ".incomplete" at its end, under which
 // a process that ends leaves it. The next checkpoint to the folder clears that away.
 //
-// One of everything shares the tables of the store, by hard links where the file system
-// has them: it takes as long as writing
-// what is in memory into a table, and no space at first; as this database goes on, what
-// it replaces stays on disk for as long as the checkpoint is there. Where it has none, or
-// the folder is on another one, tables are copied. Writers wait while either is done. One that leaves something out is new
-// tables, which share nothing: it takes the time of reading and writing what it holds, on
-// half of GOMAXPROCS, some megabytes of memory for each of these, and while it runs this
-// database keeps what is being replaced. Nothing of what it leaves out is in its files. It
-// has a UUID of its own.
+// One of everything shares the tables of the store, by hard links where the file system has
+// them: it takes as long as writing what is in memory into a table, and no space at first; as
+// this database goes on, what it replaces stays on disk for as long as the checkpoint is
+// there. Where it has none, or the folder is on another one, tables are copied. Writers wait
+// while either is done. One that leaves something out is new tables, which share nothing: it
+// takes the time of reading and writing what it holds, on half of GOMAXPROCS, some megabytes
+// of memory for each of these, and while it runs this database keeps what is being replaced.
+// Nothing of what it leaves out is in its files. It has a UUID of its own.
 //
 // A folder that exists gives ErrExists, one in the folder of this or of another database
 // ErrInvalid, one that is being made ErrLocked, a collection that

@@ -19,8 +19,8 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	if err := record.CheckName("collection", name); err != nil {
 		return nil, err
 	}
-	if schema.IndexOnly {
-		return nil, fault.Invalid("an index-only collection is made by Checkpoint, from one with vectors")
+	if err := schema.checkMade(); err != nil {
+		return nil, err
 	}
 	desc := schema.descriptor(name)
 	if err := desc.Check(); err != nil {
@@ -78,6 +78,9 @@ func (d *DB) Collections() ([]string, error) {
 // and fields, as Alter adds them; else the error is ErrExists and says what differs. It
 // costs nothing where the collection is there.
 func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
+	if err := schema.checkMade(); err != nil {
+		return nil, err
+	}
 	c, err := d.Collection(name)
 	if errors.Is(err, fault.ErrNotFound) {
 		if c, err = d.CreateCollection(ctx, name, schema); errors.Is(err, fault.ErrExists) {

@@ -149,9 +149,10 @@ func (d *DB) start(kv *pebble.DB) error {
 	return nil
 }
 
-// Close waits for the calls that are going on, makes everything durable, writes what is
-// in the log only into tables, at most some 64 MiB, and frees the folder for others. A range over Items, ItemsWhere, Codes, Neighbors or
-// Runs that is still running must end first, so do not close from inside one. A second call returns ErrClosed.
+// Close waits for the calls that are going on, makes everything durable, writes what is in the
+// log only into tables, at most some 64 MiB, and frees the folder for others. A range over
+// Items, ItemsWhere, Codes, Neighbors or Runs that is still running must end first, so do not
+// close from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
 	d = d.orNone()
 	d.stop() // so that those who wait for codes to be loaded do not hold it up

@@ -44,8 +44,8 @@
 // writes, Train, Evaluate and Codes wait. One process has a database open at a time, or
 // several that only read (Options.ReadOnly).
 //
-// Who writes depending on what it has read uses PutIf, or Expect of a Batch, which
-// commit only if that is still so.
+// A write that depends on what was read is a PutIf, or has an Expect in its Batch: it is
+// committed only if that is still stored.
 //
 // A context must not be nil: a call that uses it panics, or fails. A program that recovers this panic,
 // or one of the body of a loop over Items or the like, can go on and close the database.
@@ -70,7 +70,7 @@
 //
 // Stats has figures about a database and what it has done, and costs little enough to be
 // called every second. Options.EventListener and Options.Logger hear of what happens: see
-// Event. Options.Tracer makes spans. docs/OPERATIONS.md says what to watch.
+// package event. Options.Tracer makes spans. docs/OPERATIONS.md says what to watch.
 //
 // # Copies
 //
@@ -87,10 +87,11 @@
 //
 // Constants bound what an item, a batch and a schema may hold (MaxKeyBytes and the others);
 // what goes beyond is an ErrInvalid, and nothing is stored. Expressions have 64 KiB at most,
-// nested 100 deep, and 1 MiB of arguments. Numbers in queries may be of any size: a search takes some 16 bytes of
-// memory for each distinct code, 24 where the order is that of scores, and some 100 for each
-// item of its answer, besides the key, and there are no more of these than there are items.
-// What a database says of itself is not believed before the bytes are there.
+// nested 100 deep, and 1 MiB of arguments. Numbers in queries may be of any size: a search
+// takes some 16 bytes of memory for each distinct code, 24 where the order is that of scores,
+// and some 100 for each item of its answer, besides the key, and there are no more of these
+// than there are items. What a database says of itself is not believed before the bytes are
+// there.
 //
 // More items than fit into memory come by an Import, which keeps them in files until it
 // is committed, and goes on where it was interrupted.
@@ -108,4 +109,15 @@
 //
 // Open fails if it cannot write the log that a crash has left into tables. It then leaves
 // some waiting goroutines behind, with their memory.
+//
+// # For those who change it
+//
+// This package is the public API alone. A method checks what it is given, calls a package of
+// db/internal, and tells what happened. It may import all of these, and is imported by none of
+// them; what they name of it stands in db/event, db/fault and db/report. The goroutines of an
+// open database are those in docs/DESIGN.md; Open starts them, and Close ends them.
+//
+// TestMethodsOfHandlesThatAreNone and TestMethodsThatAreGivenNothing call every method with
+// nothing, TestResultsAreJSON looks at what every one returns, and the table "What always
+// holds" of docs/DESIGN.md names the tests of what this package promises.
 package db

@@ -125,7 +125,11 @@ func (im *Import) Bytes() int64 { return im.orNone().spool.Bytes() }
 
 // Put checks an item and stages a copy of it. One that cannot be stored gives ErrInvalid,
 // and is no part of the import, which may go on without it. After any other error nothing
-// can be put any more; what is staged is kept. Commit makes the keys of items without one.
+// can be put any more; what is staged is kept.
+//
+// Commit makes the keys of items without one, in the order in which they were put, and does
+// not return them, as there may be more than fit into memory: they are read afterwards, by
+// Items, which yields new items in that order. To know a key before, give it.
 func (im *Import) Put(item *Item) error {
 	im = im.orNone()
 	if item == nil {

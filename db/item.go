@@ -16,8 +16,12 @@ import (
 type Item struct {
 	// Key is UTF-8, 1 to MaxKeyBytes bytes. An item put without a key gets the
 	// next decimal number of the collection's own counter that is not in use, which Put
-	// returns (see Batch.Keys, too). An item may be nothing but a key, in a learned
-	// collection; without a key it has something in it.
+	// returns (see Batch.Keys, and Import.Put). An item without a key has something in it.
+	//
+	// An item with a key may have nothing else, in a learned collection. It keeps the place
+	// of what Merge brings later: PutIf lets one of many programs take a key, and the vectors
+	// come when they have been made. Merge, which takes labels away, can leave such an item,
+	// too. It counts as an item and has no code, so searches do not find it.
 	Key string
 
 	// Vectors and Sparse hold features by modality, dense and sparse; an item may

@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -218,8 +219,7 @@ func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
 	}
 }
 
-// An item with neither a key nor anything else is a mistake, however it is put. One of a
-// key alone is an item, which can be merged with what it is to have.
+// An item with neither a key nor anything else is a mistake, however it is put.
 func TestItemsWithNothing(t *testing.T) {
 	d, c := dbkit.OpenPairs(t)
 	im, err := c.NewImport(ctx, db.ImportOptions{Source: "nothing"})
@@ -242,11 +242,74 @@ func TestItemsWithNothing(t *testing.T) {
 	if n, _ := c.Count(); n != 0 {
 		t.Errorf("%d items", n)
 	}
-	if key, err := c.Put(ctx, &db.Item{Key: "k"}); key != "k" || err != nil {
-		t.Errorf("a key alone: %q, %v", key, err)
-	}
 	if key, err := c.Put(ctx, &db.Item{Sparse: map[string]db.Sparse{"text": {}}}); key != "0" || err != nil {
 		t.Errorf("an empty text: %q, %v", key, err)
+	}
+}
+
+// An item of a key alone keeps the place of what comes later: it is taken once, searches do
+// not find it, it is exported, and Merge makes it an item as all others.
+func TestPlaceholders(t *testing.T) {
+	_, c := filterable(t)
+	ctx := t.Context()
+	place := &db.Item{Key: "place"}
+	if err := c.PutIf(ctx, place, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.PutIf(ctx, place, nil); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("it is taken twice: %v", err)
+	}
+	vectors := must1[*db.Item](t)(c.Get(ctx, "item 3")).Vectors
+	found := func() bool {
+		t.Helper()
+		r := must1[*db.Result](t)(c.Search(ctx, db.Query{From: "text", To: "image", Vector: vectors["text"], K: 1 << 20}))
+		return slices.ContainsFunc(r.Hits, func(h db.Hit) bool { return h.Key == "place" })
+	}
+	var exported []string
+	for it, err := range c.ItemsByKey(ctx, "place") {
+		var again db.Item
+		if err != nil || json.Unmarshal(must1[[]byte](t)(json.Marshal(it)), &again) != nil {
+			t.Fatal(err)
+		}
+		exported = append(exported, must1[string](t)(c.Put(ctx, &again)))
+	}
+	n := must1[int](t)(c.Count())
+	if !slices.Equal(exported, []string{"place"}) || found() {
+		t.Errorf("exported: %q, found by a search: %t", exported, found())
+	}
+	if _, err := c.Merge(ctx, &db.Item{Key: "place", Vectors: vectors}); err != nil {
+		t.Fatal(err)
+	}
+	if after := must1[int](t)(c.Count()); !found() || after != n {
+		t.Errorf("after its vectors have come: found %t, %d items, %d before", found(), after, n)
+	}
+}
+
+// The keys that an import makes are those of Items, in the order in which items were put.
+func TestKeysOfAnImport(t *testing.T) {
+	_, c := dbkit.OpenPairs(t)
+	if _, err := c.Put(ctx, &db.Item{Key: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	im := must1[*db.Import](t)(c.NewImport(ctx, db.ImportOptions{Source: "some"}))
+	defer im.Close()
+	for i, key := range []string{"", "mine", "", ""} {
+		if err := im.Put(&db.Item{Key: key, Payload: []byte{byte(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := im.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for i, it := range dbkit.AllItems(t, c) {
+		keys = append(keys, it.Key)
+		if i > 0 && it.Payload[0] != byte(i-1) {
+			t.Errorf("item %d of the import is %q", i-1, it.Payload)
+		}
+	}
+	if want := []string{"1", "0", "mine", "2", "3"}; !slices.Equal(keys, want) {
+		t.Errorf("keys %q, want %q", keys, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -106,8 +107,8 @@ func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, arg
 // as long as that takes. More than a commit can hold, some millions, or with what they
 // have taught a GiB, is an ErrInvalid: narrow the expression.
 //
-// The empty expression is an ErrInvalid, as most likely the caller has lost one. To delete
-// all items, drop the collection and create it again, or say
+// The empty expression, or one of blanks, is an ErrInvalid, as most likely the caller has lost
+// one. To delete all items, drop the collection and create it again, or say
 //
 //	NOT label = ''
 func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any) (int, error) {
@@ -119,7 +120,7 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any)
 	if err := c.changeable(); err != nil {
 		return 0, err
 	}
-	if where == "" {
+	if strings.TrimSpace(where) == "" {
 		return 0, &fault.WhereError{Column: 1, Reason: "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
 	}
 	if err := c.inside().Loaded(ctx); err != nil {

@@ -10,8 +10,11 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/jsonform"
 )
 
-// What the database returns has a JSON form. The names in it are those that the command
-// prints, with one more here and there.
+// What the database returns has a JSON form, for programs. An Item is in it as the command
+// prints it and reads it. Hits and answers have the names of the command and more of them: row,
+// space and revision; a total stands only where it is not 0. The command has forms of its own,
+// as scripts rely on fewer names (cmd/fddhdb/jsonform; for eval, which has one object for both
+// orders, cmd/fddhdb/command).
 
 // hitForm is the JSON of a Hit.
 type hitForm struct {
@@ -68,24 +71,46 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	return err
 }
 
+// runForm is the JSON of a Run.
+type runForm struct {
+	Distance int            `json:"distance"`
+	Score    jsonform.Score `json:"score"`
+	Rows     []uint32       `json:"rows,omitempty"`
+}
+
 // MarshalJSON implements json.Marshaler: {"distance", "score", "rows"}, where the score of a
 // query by code is null.
 func (r Run) MarshalJSON() ([]byte, error) {
-	return jsonform.Marshal(struct {
-		Distance int            `json:"distance"`
-		Score    jsonform.Score `json:"score"`
-		Rows     []uint32       `json:"rows,omitempty"`
-	}{r.Distance, jsonform.Score(r.Score), r.Rows})
+	return jsonform.Marshal(runForm{r.Distance, jsonform.Score(r.Score), r.Rows})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *Run) UnmarshalJSON(b []byte) error {
+	f := runForm{Score: jsonform.Score(math.NaN())}
+	err := json.Unmarshal(b, &f)
+	*r = Run{f.Distance, float64(f.Score), f.Rows}
+	return err
+}
+
+// codedForm is the JSON of a Coded.
+type codedForm struct {
+	Row  uint32        `json:"row"`
+	Key  string        `json:"id"`
+	Code jsonform.Code `json:"code"`
 }
 
 // MarshalJSON implements json.Marshaler: {"row", "id", "code"}, the code in hexadecimal
 // digits.
 func (c Coded) MarshalJSON() ([]byte, error) {
-	return jsonform.Marshal(struct {
-		Row  uint32        `json:"row"`
-		Key  string        `json:"id"`
-		Code jsonform.Code `json:"code"`
-	}{c.Row, c.Key, c.Code})
+	return jsonform.Marshal(codedForm{c.Row, c.Key, c.Code})
+}
+
+// UnmarshalJSON implements json.Unmarshaler. The code is a new one.
+func (c *Coded) UnmarshalJSON(b []byte) error {
+	var f codedForm
+	err := json.Unmarshal(b, &f)
+	*c = Coded{f.Row, f.Key, f.Code}
+	return err
 }
 
 // targetCodeForm is the JSON of a TargetCode.
@@ -147,14 +172,21 @@ func (it Item) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler. Of a field that is a number it makes an int64
 // where it has neither a point nor an exponent, else a float64. A vector or a field that is
-// null is not there. What an item may hold is
+// null is not there. An object with "id" is none of an item: it is refused, as the key of a
+// hit would be lost. Other members that items have not are left out. What an item may hold is
 // checked when it is put.
 func (it *Item) UnmarshalJSON(b []byte) error {
-	var f itemForm[json.RawMessage]
+	var f struct {
+		itemForm[json.RawMessage]
+		ID json.RawMessage `json:"id"`
+	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	if err := d.Decode(&f); err != nil {
 		return err
+	}
+	if f.ID != nil {
+		return fault.Invalid(`an item has no member "id", which hits have: its key is in "key"`)
 	}
 	*it = Item{Key: f.Key, Labels: f.Labels, Payload: f.Payload, Code: f.Code, CodeFrom: f.CodeFrom, Codes: f.Codes, Modalities: f.Modalities}
 	for name, b := range f.Vectors {

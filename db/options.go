@@ -63,7 +63,7 @@ type Options struct {
 	// for none. File systems that cannot tell what is free are not looked at.
 	ReserveBytes int64
 
-	// Logger gets the events of the database; see Event. Nothing by default.
+	// Logger gets the events of the database; see event.Event. Nothing by default.
 	Logger *slog.Logger
 
 	// EventListener, if not nil, hears of them as well.

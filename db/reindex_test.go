@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -523,9 +522,7 @@ func TestCloseWhileReindexing(t *testing.T) {
 	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
 	defer dbkit.MustClose(t, d)
 	c = dbkit.MustCollection(t, d, "main")
-	for inSpace(t, c, 0).Space.ID != 2 { // without being asked
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the new space answers, without being asked", func() bool { return inSpace(t, c, 0).Space.ID == 2 })
 	checkReindexed(t, c, items, byLabels)
 }
 
@@ -667,14 +664,10 @@ func crashesWhileReindexing(t *testing.T, n int, opt db.ReindexOptions, every in
 	for _, cr := range crashes {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: cr.fs, MustExist: true})
 		c := dbkit.MustCollection(t, d, "main")
-		resumed := false
-		for inSpace(t, c, 0).Building() != nil { // without being asked
-			resumed = true
-			time.Sleep(time.Millisecond)
-		}
-		if resumed {
+		if inSpace(t, c, 0).Building() != nil {
 			during++
 		}
+		eventually(t, "the space is complete, without being asked", func() bool { return inSpace(t, c, 0).Building() == nil })
 		if inSpace(t, c, 0).SpaceNumber(2) == nil {
 			before++
 			if _, err := c.Reindex(ctx, db.ReindexOptions{Activate: true}); err != nil {

@@ -6,7 +6,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/repair"
 	"github.com/fddhdb/fddhdb/db/internal/work"
-	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // RepairOptions say how a database is to be repaired. The zero value repairs what is
@@ -64,7 +63,7 @@ type RepairOptions struct {
 //
 // A folder that holds no database gives ErrNotDatabase, one of a newer version
 // ErrFormat, one that is open ErrLocked.
-func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions, found func(report.Finding) error) (*Repairing, error) {
+func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions, found func(Finding) error) (*Repairing, error) {
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()

@@ -19,7 +19,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
-// Whatever is damaged, and however much: what a repair makes is sound. With -soak it goes on for that long.
+// Whatever is damaged, and however much: what a repair makes is sound. With -soak it goes on
+// for that long.
 func TestRepairOfRandomDamage(t *testing.T) {
 	dbkit.LongTest(t)
 	whole := newPatient(t)

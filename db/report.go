@@ -2,7 +2,7 @@ package db
 
 import "github.com/fddhdb/fddhdb/db/report"
 
-// What calls tell is described in the package report.
+// These are what calls return as reports. Package report says what is in each.
 type (
 	Drift         = report.Drift
 	ModalityDrift = report.ModalityDrift

@@ -42,13 +42,13 @@ const StageVerify = copies.StageVerify
 // process is killed, the folder is no database, and Restore can be called again. Without
 // an ID the newest backup of the whole database is taken, see backup.Find.
 //
-// The database has the UUID of the one that was backed up. Of the options only FS,
-// CacheBytes, Logger, EventListener and Tracer are used; nil means the defaults. Memory is that of VerifyFolder,
-// and some 150 MiB.
+// The database has the UUID of the one that was backed up. Of the options only FS, CacheBytes,
+// Logger, EventListener and Tracer are used; nil means the defaults. Memory is that of
+// VerifyFolder, and some 150 MiB.
 //
-// A folder that holds anything gives ErrExists, one in another database ErrInvalid, a backup that is damaged backup.ErrDamaged,
-// one that is not sound ErrCorrupt, one of a newer version backup.ErrVersion or ErrFormat,
-// and those of backup.Find are returned.
+// A folder that holds anything gives ErrExists, one in another database ErrInvalid, a backup
+// that is damaged backup.ErrDamaged, one that is not sound ErrCorrupt, one of a newer version
+// backup.ErrVersion or ErrFormat, and those of backup.Find are returned.
 func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)

@@ -1,6 +1,9 @@
 package db
 
-import "github.com/fddhdb/fddhdb/db/internal/record"
+import (
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+)
 
 // A Schema says what the items of a collection may hold. With modalities the
 // collection is learned: items bring features and training makes the codes.
@@ -11,7 +14,8 @@ type Schema struct {
 	Fields     []Field    `json:"fields,omitempty"`
 
 	// IndexOnly says, in schemas that the database returns, that the collection is a copy
-	// without the vectors of its items, see CheckpointOptions.IndexOnly. None is created so.
+	// without the vectors of its items, see CheckpointOptions.IndexOnly. To create one so
+	// is an ErrInvalid.
 	IndexOnly bool `json:"index_only,omitempty"`
 }
 
@@ -46,6 +50,14 @@ const (
 // schemaOf returns what a descriptor says, in memory of the caller's own.
 func schemaOf(d *record.Descriptor) Schema {
 	return Schema{Bits: d.Bits, Modalities: modalitiesOf(d.Modalities), Fields: fieldsOf(d.Fields), IndexOnly: d.IndexOnly}
+}
+
+// checkMade refuses the schema of a collection that nobody but Checkpoint makes.
+func (s *Schema) checkMade() error {
+	if s.IndexOnly {
+		return fault.Invalid("an index-only collection is made by Checkpoint, from one with vectors")
+	}
+	return nil
 }
 
 // descriptor returns the descriptor of a collection that is to be made.

@@ -9,7 +9,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // Stats are figures about a database.
@@ -58,7 +57,7 @@ type CollectionStats struct {
 	// Measuring takes at most a thousandth of the time, so that Balance may lag behind
 	// writes once there are more than 1,000 distinct codes: by about ten seconds with
 	// 100,000 of them.
-	*report.Balance
+	*Balance
 	// BitBalance, ConstantBits and Sampled repeat the fields of Balance. They are 0 if
 	// Balance is nil. JSON does not have them: after decoding, read Balance.
 	BitBalance   float64 `json:"-"`
@@ -68,14 +67,14 @@ type CollectionStats struct {
 	// QueryDistances are the distances from queries to their nearest hit, for the calls of
 	// Search and SearchAll since the database was opened. Queries with a cursor do not
 	// count, nor do queries by Key, as such an item finds itself. Nil if there were no others.
-	QueryDistances *report.Distances `json:"query_distances,omitempty"`
+	QueryDistances *Distances `json:"query_distances,omitempty"`
 
 	// Drift has at most two elements, and is nil if nothing has been measured. The last one
 	// is the drift of the latest revision. The one before it is there to compare with: the
 	// drift of the first update, or of the training if there was only one update. Any model
 	// is nearer to the items it was trained on than to others. Collection.Spaces has the
 	// drift of all revisions.
-	Drift []report.RevisionDrift `json:"drift,omitempty"`
+	Drift []RevisionDrift `json:"drift,omitempty"`
 
 	Spaces  int         `json:"spaces"`          // see Collection.Spaces
 	Taught  int         `json:"taught"`          // items that the projections have learned from
@@ -154,12 +153,12 @@ func (c *Collection) Stats() (*CollectionStats, error) {
 	})
 }
 
-// DiskBytes estimates how many bytes on disk are the collection's, all its spaces included. The
-// store keeps keys of all collections in the same tables. Of each kind of record it takes
-// the sizes of the tables that hold nothing else, and of the blocks in other tables; where that is
-// little, not more than the records have. So much of it as stands in the log
-// alone, the latest writes, may be missing. The sum over the collections is about what the tables
-// of the store have, see Stats.DiskBytes for all.
+// DiskBytes estimates how many bytes on disk are the collection's, all its spaces included.
+// The store keeps keys of all collections in the same tables. Of each kind of record it takes
+// the sizes of the tables that hold nothing else, and of the blocks in other tables; where
+// that is little, not more than the records have. So much of it as stands in the log alone,
+// the latest writes, may be missing. The sum over the collections is about what the tables of
+// the store have, see Stats.DiskBytes for all.
 //
 // It reads at most some 256 KiB for each kind of record, 5 MB in all: a fraction of a millisecond
 // for a small collection and some milliseconds for any other.

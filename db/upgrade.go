@@ -41,11 +41,11 @@ type UpgradeOptions struct {
 	Progress event.Progress
 }
 
-// Upgrade brings the database in dir, which nobody may have open, to NewestFormat. Versions
-// of fddhdb that do not know that format cannot open it any more, and there is no way back
-// but a backup. It returns the formats before and after; after an error or a crash the database is of one of them or of
-// one in between, opens as before, and Upgrade goes on from there. Where the format is
-// the newest already it does nothing.
+// Upgrade brings the database in dir, which nobody may have open, to NewestFormat. Versions of
+// fddhdb that do not know that format cannot open it any more, and there is no way back but a
+// backup. It returns the formats before and after; after an error or a crash the database is
+// of one of them or of one in between, opens as before, and Upgrade goes on from there. Where
+// the format is the newest already it does nothing.
 //
 // Options are those of Open; with ReadOnly it gives ErrReadOnly. The other errors are those
 // of Open, where there is no database ErrNotDatabase.

@@ -7,7 +7,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/verify"
 	"github.com/fddhdb/fddhdb/db/internal/work"
-	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // VerifyOptions say how closely to look. The zero value reads and compares everything
@@ -31,9 +30,10 @@ func (o *VerifyOptions) inside() verify.Options {
 }
 
 // Verify checks the checksums of all tables of the store, then reads everything that is
-// stored, of one state of the database, and compares what stands in more than one place,
-// both ways. It calls found with whatever is wrong, as it comes upon it, in the goroutine
-// that called Verify, unless found is nil; an error of found ends it and is returned. Nothing is repaired.
+// stored, of one state of the database, and compares what stands in more than one place, both
+// ways. It calls found with whatever is wrong, as it comes upon it, in the goroutine that
+// called Verify, unless found is nil; an error of found ends it and is returned. Nothing is
+// repaired.
 //
 // Readers and writers go on, and what they write meanwhile is not looked at. Damage
 // that keeps something from being read is found, and the rest is looked at
@@ -49,7 +49,7 @@ func (o *VerifyOptions) inside() verify.Options {
 // bytes.
 //
 // The errors are those of found and of the context, and ErrClosed.
-func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(report.Finding) error) (*report.Verification, error) {
+func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	d = d.orNone()
 	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
@@ -75,8 +75,9 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(report.Fi
 // VerifyFolder is Verify for a database that need not be open, or that cannot be opened
 // because of damage; it is opened for reading only (see Options.ReadOnly), and nothing is
 // loaded. A folder that holds no database gives ErrNotDatabase, one of a newer version
-// ErrFormat, one that is open for writing ErrLocked. Where not even the store can be opened, that is the one finding.
-func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(report.Finding) error) (*report.Verification, error) {
+// ErrFormat, one that is open for writing ErrLocked. Where not even the store can be opened,
+// that is the one finding.
+func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()
@@ -86,9 +87,9 @@ func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyO
 }
 
 // orNobody returns found, or where it is nil a function that tells nobody.
-func orNobody(found func(report.Finding) error) func(report.Finding) error {
+func orNobody(found func(Finding) error) func(Finding) error {
 	if found == nil {
-		return func(report.Finding) error { return nil }
+		return func(Finding) error { return nil }
 	}
 	return found
 }

@@ -47,8 +47,8 @@ func (r keyValue) put(t testing.TB, d *db.DB) {
 	}
 }
 
-// departureCounts reports whether the stored statistics have counted the lesson of a departure: of
-// one that they have not, nothing else tells what it was.
+// departureCounts reports whether the stored statistics have counted the lesson of a
+// departure: of one that they have not, nothing else tells what it was.
 func departureCounts(t *testing.T, d *db.DB, r keyValue) bool {
 	t.Helper()
 	in, space := binary.BigEndian.Uint32(r.key[1:]), binary.BigEndian.Uint32(r.key[5:])
@@ -161,7 +161,8 @@ func firstRevision(key []byte) bool {
 func TestVerifyNamesDamage(t *testing.T) {
 	dbkit.LongTest(t)
 	d := verified(t, nil)
-	id := db.Inside(dbkit.MustCollection(t, d, "main")).ID
+	main := dbkit.MustCollection(t, d, "main")
+	id := db.Inside(main).ID
 	v, _ := db.State(d).Current.Load().Collections.Get(id)
 	active, other := v.Spaces[1].Space, v.Spaces[0].Space
 	row := uint32(25)
@@ -344,6 +345,14 @@ func TestVerifyNamesDamage(t *testing.T) {
 				return err == nil && f.Key != "" && strings.HasPrefix(f.Record, c.record) && strings.Contains(f.Problem, c.problem)
 			}) {
 				t.Errorf("found %v", found)
+			}
+			for _, f := range found { // a finding names the space that calls take
+				if f.Space == 0 || f.Space == 88 {
+					continue
+				}
+				if _, err := main.InSpace(f.Space); err != nil {
+					t.Errorf("%v: %v", f, err)
+				}
 			}
 			if len(found) > 40 {
 				t.Errorf("%d findings", len(found))

@@ -29,7 +29,7 @@ func TestWhereRefuses(t *testing.T) {
 		says   string
 	}{
 		{c, "label = ", 9, "a value is expected"},
-		{c, " ", 2, "is expected, not the end"},
+		{c, "( ", 3, "is expected, not the end"},
 		{c, "label = 'a' AND title = 'x'", 17, `field "title" is not indexed: the indexed fields of collection "main" are year`},
 		{c, "size = 1", 1, `unknown field "size": the indexed fields of collection "main" are year`},
 		{c, "has(sound)", 5, `unknown modality "sound": collection "main" has image, text`},
@@ -141,8 +141,13 @@ func TestDeleteWhere(t *testing.T) {
 		t.Errorf("%d seen, %d left", seen, n)
 	}
 	var we *db.WhereError
-	if n, err := c.DeleteWhere(ctx, ""); n != 0 || !errors.As(err, &we) || !strings.Contains(err.Error(), "NOT label = ''") {
-		t.Errorf("an empty expression: %d deleted, %v", n, err)
+	for _, empty := range []string{"", "  ", "\t\n"} {
+		if n, err := c.DeleteWhere(ctx, empty); n != 0 || !errors.As(err, &we) || !strings.Contains(err.Error(), "NOT label = ''") {
+			t.Errorf("%q: %d deleted, %v", empty, n, err)
+		}
+	}
+	if n, err := c.CountWhere(ctx, "  "); n != 0 || !errors.As(err, &we) || we.Column != 3 {
+		t.Errorf("count what blanks say: %d, %v", n, err)
 	}
 	if n, err := c.DeleteWhere(ctx, "NOT label = ''"); n != 5 || err != nil {
 		t.Errorf("all: %d, %v", n, err)

@@ -38,7 +38,8 @@
 //
 // A file may come from anywhere. No decoder panics. A reader holds one line and its
 // contents, and a line has at most 64 MiB. Errors about a file are of type
-// *vecfile.Error.
+// *vecfile.Error. FuzzItems reads any bytes, and TestLinesThatAreBad has what can be
+// wrong with a line.
 //
 // # Imports and concurrency
 //

@@ -37,7 +37,7 @@ type Event struct {
 	// What the event is about.
 	Dir        string // folder of the database; "dir"
 	Collection string // name of the collection; "collection"; "" if it is about the whole database
-	Space      uint32 // number of the space; "space"; 0 if it is about none
+	Space      uint32 // number of the space, a db.Space; "space"; 0 if it is about none
 	Revision   uint32 // revision of the space; "revision"; 0 if it is about none
 
 	// The progress of an operation (PhaseProgress; see Progress), or its result (PhaseDone).

@@ -12,6 +12,7 @@
 // a failed read, which may be any of damage, a missing record and a failing disk, Annotate for
 // all else that comes from below.
 //
-// The package imports the packages below a database, whose errors it translates. It
-// holds no state.
+// The package imports the packages below a database, whose errors it translates. It holds no
+// state, and starts no goroutine. db/inject_test.go and db/corruption_test.go look at the
+// errors of failures and of damage, wherever these are met.
 package fault

@@ -45,7 +45,7 @@ type Activity struct {
 	FreeBytes     int64  `json:"free_bytes"`     // on the file system, when a write last looked; 0: none has, or it is not known
 	ReserveBytes  int64  `json:"reserve_bytes"`  // of these, that are kept free
 	LostCommits   uint64 `json:"lost_commits"`   // in Recovery.Losses
-	EventsDropped uint64 `json:"events_dropped"` // see EventListener
+	EventsDropped uint64 `json:"events_dropped"` // see event.Listener
 }
 
 // A SearchStats is about the calls of one Op that were answered by one plan.

@@ -5,7 +5,7 @@ import "fmt"
 // A Finding is something that is wrong with what is stored.
 type Finding struct {
 	Collection string `json:"collection,omitempty"` // name, or "number N" if the name is not known; "": it is about no collection
-	Space      uint32 `json:"space,omitempty"`      // number; 0: it is about no space
+	Space      Space  `json:"space,omitempty"`      // 0: it is about no space
 	Record     string `json:"record"`               // the record, in words
 	Key        string `json:"key,omitempty"`        // of the record in the store, in hex, see docs/FORMAT.md; "": it has none
 	Problem    string `json:"problem"`              // what is wrong, in words

@@ -47,9 +47,10 @@
 //
 // Two goroutines of the database run code of this package: one calls KeepUpdated, one the
 // function that Resume returns. Both end with state.Database.Stopping. Everything else runs in
-// the goroutine of the caller and in helpers that it waits for. One goroutine at a time uses a
-// learner (learners.get). One builder at a time builds a space, and others wait for it
-// (buildings.claim).
+// the goroutine of the caller and in helpers that it waits for, but for a watcher of dropped
+// collections (untilDropped), which ends with the call and is not waited for. One goroutine at
+// a time uses a learner (learners.get). One builder at a time builds a space, and others wait
+// for it (buildings.claim).
 //
 // It may import state, bulk (codes stored as tables), search (queries of an evaluation), and
 // the rooms below these.

@@ -174,7 +174,7 @@ func (s *spaceMender) prefix(kind byte) []byte { return codec.NumberKey(kind, s.
 
 // bad reports a finding about a record of the space, which what names.
 func (s *spaceMender) bad(what string, key []byte, format string, args ...any) {
-	s.found(about(key, report.Finding{Collection: s.Name, Space: s.id(), Record: what, Problem: fmt.Sprintf(format, args...)}))
+	s.found(about(key, report.Finding{Collection: s.Name, Space: report.Space(s.id()), Record: what, Problem: fmt.Sprintf(format, args...)}))
 }
 
 // mendSpace mends a learned space, and returns its counters, for a space without codes.

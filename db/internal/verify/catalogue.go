@@ -220,7 +220,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	space := binary.BigEndian.Uint32(key[5:])
 	s := c.spaces[space]
 	if s == nil {
-		found(report.Finding{Collection: c.name, Space: space, Record: "keys"}, "there is no such space; its keys of kind %02x are not looked at", kind)
+		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"}, "there is no such space; its keys of kind %02x are not looked at", kind)
 		return codec.PrefixEnd(key[:9])
 	}
 	if scope == record.OfSpace || s.targets == nil {
@@ -234,7 +234,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 		}
 	}
 	if !slices.Contains(targets, key[9]) {
-		found(report.Finding{Collection: c.name, Space: space, Record: "keys"}, "the space has no view %d; its keys of kind %02x are not looked at", key[9], kind)
+		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"}, "the space has no view %d; its keys of kind %02x are not looked at", key[9], kind)
 	}
 	return codec.PrefixEnd(prefix)
 }

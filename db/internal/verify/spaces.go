@@ -157,7 +157,7 @@ func (s *spaceVerifier) stageIn(what string, id uint32) {
 
 // badIn reports that something is wrong with a record of space number id.
 func (s *spaceVerifier) badIn(id uint32, what string, key []byte, format string, args ...any) {
-	s.found(report.Finding{Collection: s.Name, Space: id, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
+	s.found(report.Finding{Collection: s.Name, Space: report.Space(id), Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 }
 
 // bad reports that something is wrong with a record of the space, what, under key.
@@ -178,7 +178,7 @@ func (s *spaceVerifier) badCounter(format string, args ...any) {
 }
 
 func (s *spaceVerifier) about(what string) report.Finding {
-	return report.Finding{Collection: s.Name, Space: s.spaceID(), Record: what}
+	return report.Finding{Collection: s.Name, Space: report.Space(s.spaceID()), Record: what}
 }
 
 // checkCounters checks what the counters say of the space by themselves. How many items have
