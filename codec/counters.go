@@ -19,7 +19,7 @@ import (
 //	           items that have a code, rows that have taught, next number in the
 //	           outbox, revision of the statistics that are stored, number of code
 //	           sets; each:
-//	byte         view
+//	byte         target
 //	uvarint      next code number, codes that some item has, items that have a code
 type Counters struct {
 	NextRow, NextKey, Items, NextSpace uint64 // next row and automatic key to give out; items there are; next id of a space
@@ -35,16 +35,16 @@ type SpaceCounters struct {
 
 	Revision   uint64         // of the projections
 	Built      uint64         // rows below this have been coded, while it is being built
-	Coded      uint64         // items that have a code in any view
+	Coded      uint64         // items that have a code for any target
 	Taught     uint64         // rows that have taught
 	NextOutbox uint64         // number of the next record in the outbox
 	Checkpoint uint64         // revision of the statistics that are stored
-	Sets       []CodeCounters // by ascending view
+	Sets       []CodeCounters // by ascending target
 }
 
-// CodeCounters are the numbers of the codes in one view of a space.
+// CodeCounters are the numbers of one code set, the codes of one target of a space.
 type CodeCounters struct {
-	View byte // 0: shared; else 1 + position of the target modality
+	Target byte // 0: shared; else 1 + position of the modality
 
 	NextCode, Codes, Coded uint64 // next code number; codes that some item has; items that have a code
 }
@@ -77,7 +77,7 @@ func (c Counters) Append(dst []byte) []byte {
 		dst = append(dst, flags)
 		numbers(s.Revision, s.Built, s.Coded, s.Taught, s.NextOutbox, s.Checkpoint, uint64(len(s.Sets)))
 		for _, set := range s.Sets {
-			dst = append(dst, set.View)
+			dst = append(dst, set.Target)
 			numbers(set.NextCode, set.Codes, set.Coded)
 		}
 	}
@@ -124,11 +124,11 @@ func (r *reader) spaceCounters(c Counters) (s SpaceCounters) {
 	s.NextOutbox = r.uvarint(math.MaxUint64)
 	s.Checkpoint = r.uvarint(s.Revision)
 	for i := range r.uvarint(uint64(len(r.b))) {
-		set := CodeCounters{View: r.take(1)[0]}
+		set := CodeCounters{Target: r.take(1)[0]}
 		set.NextCode = r.uvarint(math.MaxUint32)
 		set.Codes = r.uvarint(set.NextCode)
 		set.Coded = r.uvarint(c.NextRow)
-		if r.bad = r.bad || i > 0 && set.View <= s.Sets[i-1].View; r.bad {
+		if r.bad = r.bad || i > 0 && set.Target <= s.Sets[i-1].Target; r.bad {
 			break
 		}
 		s.Sets = append(s.Sets, set)

@@ -54,16 +54,16 @@ func FuzzKey(f *testing.F) {
 		case KindOutbox:
 			again = OutboxKey(collection(), second(), OutboxNumber(key))
 		case KindRowCodes, KindCodes, KindProjection:
-			space, view := SpaceKeyParts(key)
-			again = SpaceBlockKey(kind, collection(), space, view, LastNumber(key))
+			space, target := spaceKeyParts(key)
+			again = SpaceBlockKey(kind, collection(), space, target, LastNumber(key))
 		case KindCodeRows:
-			space, view := SpaceKeyParts(key)
+			space, target := spaceKeyParts(key)
 			code, container := CodeRowsKeyParts(key)
-			again = CodeRowsKey(collection(), space, view, code, container)
+			again = CodeRowsKey(collection(), space, target, code, container)
 		case KindSubstring:
-			space, view := SpaceKeyParts(key)
+			space, target := spaceKeyParts(key)
 			table, substring := SubstringKeyParts(key)
-			again = SubstringKey(collection(), space, view, table, substring)
+			again = SubstringKey(collection(), space, target, table, substring)
 		case KindRows:
 			set, id, container := RowsKeyParts(key)
 			again = RowsKey(collection(), set, id, container)

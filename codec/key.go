@@ -26,19 +26,19 @@ import (
 //	24    collection, space, set (u8), row >> 16       layer: rows of the set, low 16 bits
 //	25    collection, space, number (u64)              outbox: what a row has taught that is gone
 //	26    collection, space, row >> 8                  block: row -> what it has taught
-//	30    collection, space, view (u8), row >> 8       block: row -> code number, provenance, revision
-//	31    collection, space, view, code number >> 8    block: code number -> code, row
-//	33    collection, space, view, code number (u32),  layer: rows, low 16 bits, where several carry it
-//	      row >> 16
-//	34    collection, space, view, row >> 8            block: row -> fused projection
-//	40    collection, space, view, table (u16),        posting: code numbers
+//	30    collection, space, target (u8), row >> 8     block: row -> code number, provenance, revision
+//	31    collection, space, target, code number >> 8  block: code number -> code, row
+//	33    collection, space, target, code number       layer: rows, low 16 bits, where several carry it
+//	      (u32), row >> 16
+//	34    collection, space, target, row >> 8          block: row -> fused projection
+//	40    collection, space, target, table (u16),      posting: code numbers
 //	      substring (u32)
 //	50    collection, set (u8), id (u32), row >> 16    layer: rows of the set, low 16 bits
 //	51    collection, field (u16), row >> 16 (u16),    layer: rows of the value, low 16 bits
 //	      value (bytes) or slice (u8)
 //
-// A view is 0 where the codes of a space are shared by all targets, else 1 + the
-// position of its target modality in the collection. Projections have view 0.
+// A target is 0 where the codes of a space are shared by all targets, else 1 + the
+// position of the modality in the collection. Projections have target 0.
 //
 // The kinds of blocks, layers and postings are written with Merge, see [Merger].
 const (
@@ -168,40 +168,40 @@ func LessonsKey(collection, space, row uint32) []byte {
 
 // SpaceBlockKey returns the key of a block of a space: KindRowCodes, KindCodes,
 // or KindProjection.
-func SpaceBlockKey(kind byte, collection, space uint32, view byte, block uint32) []byte {
-	return binary.BigEndian.AppendUint32(appendSpace(make([]byte, 0, 14), kind, collection, space, view), block)
+func SpaceBlockKey(kind byte, collection, space uint32, target byte, block uint32) []byte {
+	return binary.BigEndian.AppendUint32(appendSpace(make([]byte, 0, 14), kind, collection, space, target), block)
 }
 
 // SubstringKey returns the key of the posting of the codes of a space that have this
 // substring in a table.
-func SubstringKey(collection, space uint32, view byte, table uint16, substring uint32) []byte {
-	return AppendSubstringKey(make([]byte, 0, 16), collection, space, view, table, substring)
+func SubstringKey(collection, space uint32, target byte, table uint16, substring uint32) []byte {
+	return AppendSubstringKey(make([]byte, 0, 16), collection, space, target, table, substring)
 }
 
 // AppendSubstringKey appends the key of [SubstringKey]. With 16 bytes of room in dst it
 // does not allocate.
-func AppendSubstringKey(dst []byte, collection, space uint32, view byte, table uint16, substring uint32) []byte {
-	dst = appendSpace(dst, KindSubstring, collection, space, view)
+func AppendSubstringKey(dst []byte, collection, space uint32, target byte, table uint16, substring uint32) []byte {
+	dst = appendSpace(dst, KindSubstring, collection, space, target)
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, table), substring)
 }
 
 // CodeRowsKey returns the key of a layer: the rows container<<16 to container<<16 +
 // 65535 that carry a code.
-func CodeRowsKey(collection, space uint32, view byte, code uint32, container uint16) []byte {
-	return binary.BigEndian.AppendUint16(CodeRowsPrefix(collection, space, view, code), container)
+func CodeRowsKey(collection, space uint32, target byte, code uint32, container uint16) []byte {
+	return binary.BigEndian.AppendUint16(CodeRowsPrefix(collection, space, target, code), container)
 }
 
 // CodeRowsPrefix returns the prefix of all keys of KindCodeRows of a code. They are in
 // order of the rows.
-func CodeRowsPrefix(collection, space uint32, view byte, code uint32) []byte {
-	prefix := appendSpace(make([]byte, 0, 16), KindCodeRows, collection, space, view)
+func CodeRowsPrefix(collection, space uint32, target byte, code uint32) []byte {
+	prefix := appendSpace(make([]byte, 0, 16), KindCodeRows, collection, space, target)
 	return binary.BigEndian.AppendUint32(prefix, code)
 }
 
 // appendSpace appends the beginning of the keys of a space's index.
-func appendSpace(dst []byte, kind byte, collection, space uint32, view byte) []byte {
+func appendSpace(dst []byte, kind byte, collection, space uint32, target byte) []byte {
 	dst = binary.BigEndian.AppendUint32(append(dst, kind), collection)
-	return append(binary.BigEndian.AppendUint32(dst, space), view)
+	return append(binary.BigEndian.AppendUint32(dst, space), target)
 }
 
 // RowsKey returns the key of a layer: the rows container<<16 to container<<16 + 65535
@@ -291,12 +291,6 @@ func LastNumber(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)
 // passed CheckKey.
 func FeatureKeyParts(key []byte) (row uint32, modality uint16) {
 	return binary.BigEndian.Uint32(key[5:]), binary.BigEndian.Uint16(key[9:])
-}
-
-// SpaceKeyParts returns space and view of a key of the kinds 30 to 40, which has
-// passed CheckKey.
-func SpaceKeyParts(key []byte) (space uint32, view byte) {
-	return binary.BigEndian.Uint32(key[5:]), key[9]
 }
 
 // SubstringKeyParts returns table and substring of a key of KindSubstring that has

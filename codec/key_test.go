@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -78,8 +79,8 @@ func TestKeyPartsAndOrder(t *testing.T) {
 		SpaceBlockKey(KindCodes, 1, 70000, 3, 4),
 		CodeRowsKey(1, 70000, 3, 4, 5), SubstringKey(1, 70000, 3, 4, 5),
 	} {
-		if space, view := SpaceKeyParts(k); space != 70000 || view != 3 {
-			t.Errorf("%x: space %d, view %d", k, space, view)
+		if space, target := spaceKeyParts(k); space != 70000 || target != 3 {
+			t.Errorf("%x: space %d, target %d", k, space, target)
 		}
 	}
 	if n := LastNumber(SpaceBlockKey(KindCodes, 1, 2, 0, 70000)); n != 70000 {
@@ -99,4 +100,9 @@ func TestPrefixEnd(t *testing.T) {
 			t.Errorf("PrefixEnd(%x) = %x, want %x", c.prefix, got, c.end)
 		}
 	}
+}
+
+// spaceKeyParts returns space and target of a key of the kinds 30 to 40.
+func spaceKeyParts(key []byte) (space uint32, target byte) {
+	return binary.BigEndian.Uint32(key[5:]), key[9]
 }

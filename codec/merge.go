@@ -19,16 +19,36 @@ type Merger struct {
 	room  []byte   // memory for copies: operands are often many and short
 }
 
-// Merged reports whether values of keys of this kind are written with Merge.
-func Merged(kind byte) bool {
-	switch kind {
-	case KindRowKeys, KindRowCodes, KindCodes, KindProjection, KindLessons, // blocks
-		KindCodeRows, KindRows, KindFieldRows, KindOnlineRows, // layers
-		KindSubstring: // postings
-		return true
-	}
-	return false
+// An addition is how the values under one key add up.
+type addition struct {
+	sum   func(m *Merger, final bool) ([]byte, error) // see Merger.Finish
+	empty func(value []byte) bool                     // see EmptySum
 }
+
+var (
+	blocks   = addition{(*Merger).sumBlocks, isEmptyBlock}
+	layers   = addition{(*Merger).sumLayers, isEmptyLayer}
+	postings = addition{(*Merger).sumPostings, isEmptyPosting}
+)
+
+// additions has an entry for each kind whose values are written with Merge.
+var additions = [256]addition{
+	KindRowKeys:    blocks,
+	KindRowCodes:   blocks,
+	KindCodes:      blocks,
+	KindProjection: blocks,
+	KindLessons:    blocks,
+
+	KindCodeRows:   layers,
+	KindRows:       layers,
+	KindFieldRows:  layers,
+	KindOnlineRows: layers,
+
+	KindSubstring: postings,
+}
+
+// Merged reports whether values of keys of this kind are written with Merge.
+func Merged(kind byte) bool { return additions[kind].sum != nil }
 
 // NewMerger starts with one operand for the key; it copies the value.
 func NewMerger(key, value []byte) (*Merger, error) {
@@ -83,17 +103,9 @@ func (m *Merger) oldestFirst() [][]byte {
 
 // Finish returns the sum of the operands. final says that the oldest value ever written
 // under the key is among them.
-func (m *Merger) Finish(final bool) ([]byte, error) {
-	switch m.kind {
-	case KindCodeRows, KindRows, KindFieldRows, KindOnlineRows:
-		return m.finishLayers(final)
-	case KindSubstring:
-		return addPostings(m.oldestFirst(), final)
-	}
-	return m.finishBlocks(final)
-}
+func (m *Merger) Finish(final bool) ([]byte, error) { return additions[m.kind].sum(m, final) }
 
-func (m *Merger) finishBlocks(final bool) ([]byte, error) {
+func (m *Merger) sumBlocks(final bool) ([]byte, error) {
 	single := len(m.newer)+len(m.older) == 1
 	var sum *BlockEdit
 	for value := range m.operands {
@@ -115,7 +127,7 @@ func (m *Merger) finishBlocks(final bool) ([]byte, error) {
 	return sum.Append(nil, final), nil
 }
 
-func (m *Merger) finishLayers(final bool) ([]byte, error) {
+func (m *Merger) sumLayers(final bool) ([]byte, error) {
 	sum := NewLayer()
 	for _, value := range m.oldestFirst() {
 		l, err := DecodeLayer(value)
@@ -127,17 +139,24 @@ func (m *Merger) finishLayers(final bool) ([]byte, error) {
 	return sum.compact().Append(nil, final)
 }
 
+func (m *Merger) sumPostings(final bool) ([]byte, error) {
+	return addPostings(m.oldestFirst(), final)
+}
+
 // EmptySum reports whether a complete merged value is empty, so that its key may be
 // deleted.
 func EmptySum(key, value []byte) bool {
-	switch kind := key[0]; kind {
-	case KindRows, KindFieldRows, KindCodeRows, KindOnlineRows:
-		l, err := DecodeLayer(value)
-		return err == nil && l.Added.IsEmpty() && l.Deleted.IsEmpty()
-	case KindSubstring:
-		return len(value) == 1 && value[0] == 0
-	default:
-		b, err := DecodeBlock(value)
-		return Merged(kind) && err == nil && b.Len() == 0 && len(b.cleared) == 0
-	}
+	return Merged(key[0]) && additions[key[0]].empty(value)
 }
+
+func isEmptyBlock(value []byte) bool {
+	b, err := DecodeBlock(value)
+	return err == nil && b.Len() == 0 && len(b.cleared) == 0
+}
+
+func isEmptyLayer(value []byte) bool {
+	l, err := DecodeLayer(value)
+	return err == nil && l.Added.IsEmpty() && l.Deleted.IsEmpty()
+}
+
+func isEmptyPosting(value []byte) bool { return len(value) == 1 && value[0] == 0 }

@@ -88,7 +88,7 @@ func TestCountersRoundTrip(t *testing.T) {
 		return Counters{NextRow: 9, NextSpace: 9, Spaces: []SpaceCounters{s}}
 	}
 	for name, c := range map[string]Counters{
-		"a view twice":             space(SpaceCounters{ID: 1, Sets: []CodeCounters{{View: 1}, {View: 1}}}),
+		"a target twice":           space(SpaceCounters{ID: 1, Sets: []CodeCounters{{Target: 1}, {Target: 1}}}),
 		"spaces that descend":      {NextSpace: 9, Spaces: []SpaceCounters{{ID: 2}, {ID: 1}}},
 		"a space without number":   space(SpaceCounters{}),
 		"a space to come":          space(SpaceCounters{ID: 9}),

@@ -110,8 +110,8 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := restored(t, repo, db.RestoreOptions{ID: m.ID})
-		if db.State(r).Committer.Sequence != m.Sequence || r.UUID() != d.UUID() {
-			t.Errorf("backup %d: commit sequence %d of %d", i, db.State(r).Committer.Sequence, m.Sequence)
+		if db.State(r).Committer.Sequence() != m.Sequence || r.UUID() != d.UUID() {
+			t.Errorf("backup %d: commit sequence %d of %d", i, db.State(r).Committer.Sequence(), m.Sequence)
 		}
 		if i == 0 { // it has no codes to ask for
 			if n, _ := dbkit.MustCollection(t, r, "main").Count(); n != 200 {

@@ -117,11 +117,9 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	defer d.state.Guard.Leave()
 	var dropped *state.CollectionState
 	err := d.state.Committer.Free(ctx, func(tx *state.Tx) error {
-		id, ok := tx.Committer.Shown.IDs.Get(name)
-		if !ok {
+		if dropped = tx.Committer.Named(name); dropped == nil {
 			return fault.NotFound("collection %q", record.Shortened(name))
 		}
-		dropped = tx.Committer.States[id]
 		return tx.DropCollection(dropped)
 	})
 	if err != nil {

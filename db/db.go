@@ -167,7 +167,7 @@ func (d *DB) Close() error {
 	d.state.End()
 	// Damage at the end of a log cannot be told from what a crash leaves, so none is left that
 	// counts. Where no tables can be written, the log keeps it.
-	if d.state.Committer.Sequence != d.opened && d.state.Engine.Log.Failed.Load() == nil { // else opening has done it
+	if d.state.Committer.Sequence() != d.opened && d.state.Engine.Log.Failed.Load() == nil { // else opening has done it
 		_ = d.state.Engine.FlushAll(context.Background())
 	}
 	err := d.state.Engine.DB.Close()
@@ -176,7 +176,7 @@ func (d *DB) Close() error {
 	}
 	if d.keeper != nil {
 		if err == nil {
-			d.keeper.Reached(d.state.Committer.Sequence) // with what was not synced one by one
+			d.state.Committer.Durable()
 		}
 		d.keeper.Close()
 	}

@@ -200,11 +200,11 @@ func TestImportThatReplacesIsOneCommit(t *testing.T) {
 	}
 	mustStage(t, im, items)
 	db.SetOneCommit(im, im.Bytes())
-	before := db.State(w.d).Committer.Sequence
+	before := db.State(w.d).Committer.Sequence()
 	if err := im.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if n := db.State(w.d).Committer.Sequence - before; n != 1 {
+	if n := db.State(w.d).Committer.Sequence() - before; n != 1 {
 		t.Errorf("%d commits", n)
 	}
 }
@@ -361,7 +361,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Spool(im).Promise(db.State(w.d).Committer.Sequence + 1); err != nil {
+	if err := db.Spool(im).Promise(db.State(w.d).Committer.Sequence() + 1); err != nil {
 		t.Fatal(err)
 	}
 	dbkit.MustClose(t, w.d)

@@ -17,9 +17,9 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	items := mixedPairs(200, 4)
 	_, c := dbkit.OpenPairs(t)
 	putAll(t, c, items)
-	leave := func(lay func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error)) uint32 {
+	leave := func(prepare func(v *state.View, cv *state.CollectionView) (*learn.Foundation, error)) uint32 {
 		t.Helper()
-		sp, err := taught(c).Found(ctx, true, lay)
+		sp, err := taught(c).Found(ctx, true, prepare)
 		if err != nil {
 			t.Fatal(err)
 		}

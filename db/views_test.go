@@ -666,9 +666,9 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 			"another space": {change(func(s *codec.SpaceCounters) { s.ID++ }), false},
 			"no space":      {noSpace.Append(nil), false},
 			"a revision":    {change(func(s *codec.SpaceCounters) { s.Revision++ }), false},
-			"another view":  {change(func(s *codec.SpaceCounters) { s.Sets[0].View = 9 }), false},
+			"another view":  {change(func(s *codec.SpaceCounters) { s.Sets[0].Target = 9 }), false},
 			"no views":      {change(func(s *codec.SpaceCounters) { s.Sets = nil }), false},
-			"a view more":   {change(func(s *codec.SpaceCounters) { s.Sets = append(s.Sets, codec.CodeCounters{View: 77}) }), false},
+			"a view more":   {change(func(s *codec.SpaceCounters) { s.Sets = append(s.Sets, codec.CodeCounters{Target: 77}) }), false},
 		} {
 			opts := &db.Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}
 			cfg := db.StoreConfig(opts)

@@ -90,42 +90,29 @@ type csvReader struct {
 // refused before any of it is used. Only the second pass parses numbers.
 func openCSV(src source) (Reader, error) {
 	r := &csvReader{src: src}
-	blank := 0 // number of the first blank line since the last row
 	r.rewind()
-	for {
-		line, err := r.lines.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, textLine(err)
-		}
-		if len(bytes.TrimSpace(line)) == 0 {
-			if blank == 0 {
-				blank = r.lines.line
-			}
-			continue
-		}
-		if blank > 0 {
-			return nil, r.fail(blank, -1, -1, errors.New("is blank, and rows follow: every row must hold its numbers"))
-		}
+	err := r.lines.each("row must hold its numbers", func(line []byte) error {
 		cols, numbers, err := countFields(line, r.lines.line == 1)
 		if err != nil {
-			return nil, r.fail(r.lines.line, -1, -1, err)
+			return err
 		}
 		if r.lines.line == 1 {
 			r.cols, r.header = cols, !numbers
 			if cols > maxCols {
-				return nil, r.fail(1, -1, -1, fmt.Errorf("has %s columns: at most %s are supported; rows are items, is the matrix transposed?",
-					thousands(cols), thousands(maxCols)))
+				return fmt.Errorf("has %s columns: at most %s are supported; rows are items, is the matrix transposed?",
+					thousands(cols), thousands(maxCols))
 			}
 		}
 		if cols != r.cols {
-			return nil, r.fail(r.lines.line, -1, -1, fmt.Errorf("has %s columns where line 1 has %s", thousands(cols), thousands(r.cols)))
+			return fmt.Errorf("has %s columns where line 1 has %s", thousands(cols), thousands(r.cols))
 		}
 		if !r.header || r.lines.line > 1 {
 			r.rows++
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if r.cols == 0 {
 		return nil, src.fail("holds neither a header nor a row, so the number of columns is unknown")
@@ -155,15 +142,6 @@ func (r *csvReader) rewind() {
 
 func (r *csvReader) fail(line, row, col int, err error) error {
 	return &Error{File: r.src.name, Line: line, Row: row, Col: col, Err: err}
-}
-
-// textLine removes the row from an error of lines, as a header may precede it.
-func textLine(err error) error {
-	var e *Error
-	if errors.As(err, &e) {
-		e.Row = -1
-	}
-	return err
 }
 
 func (r *csvReader) Rows() int { return r.rows }

@@ -1,7 +1,6 @@
 package vecfile
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -45,28 +44,15 @@ type sparseJSONLReader struct{ jsonlReader }
 func openJSONL(src source) (Reader, error) {
 	r := &jsonlReader{src: src}
 	r.rewind()
-	blank := 0 // number of the first blank line since the last row
-	for {
-		line, err := r.lines.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, textLine(err)
-		}
-		if len(bytes.TrimSpace(line)) == 0 {
-			if blank == 0 {
-				blank = r.lines.line
-			}
-			continue
-		}
-		if blank > 0 {
-			return nil, r.fail(blank, -1, -1, errors.New("is blank, and rows follow: every line must hold a vector"))
-		}
+	err := r.lines.each("line must hold a vector", func(line []byte) error {
 		if err := r.measure(line); err != nil {
-			return nil, r.fail(r.lines.line, -1, -1, err)
+			return err
 		}
 		r.rows++
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case r.rows == 0:

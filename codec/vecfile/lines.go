@@ -57,6 +57,42 @@ func newLines(name string, r io.Reader, limit int) *lines {
 	return &lines{name: name, scan: scan, limit: limit}
 }
 
+// each calls f with each line, for the first pass over a file of numbers. Blank lines are
+// possible at the end only; holds says in words what each line before has to hold. An error of f
+// is one of the line.
+func (l *lines) each(holds string, f func(line []byte) error) error {
+	fail := func(line int, err error) error { return &Error{File: l.name, Line: line, Row: -1, Col: -1, Err: err} }
+	blank := 0 // number of the first blank line since the last row
+	for {
+		line, err := l.next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return textLine(err)
+		case len(bytes.TrimSpace(line)) == 0:
+			if blank == 0 {
+				blank = l.line
+			}
+			continue
+		case blank > 0:
+			return fail(blank, fmt.Errorf("is blank, and rows follow: every %s", holds))
+		}
+		if err := f(line); err != nil {
+			return fail(l.line, err)
+		}
+	}
+}
+
+// textLine removes the row from an error of lines, as a header may precede it.
+func textLine(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.Row = -1
+	}
+	return err
+}
+
 // next returns the next line without its end, valid until the next call, or io.EOF
 // after the last.
 func (l *lines) next() ([]byte, error) {

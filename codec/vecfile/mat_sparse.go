@@ -32,7 +32,7 @@ func (f *matFile) openSparse(src source, v *matVariable, at, end int64) (Reader,
 	fail := func(format string, args ...any) error {
 		return src.fail("variable %s: %w", quote([]byte(v.name)), fmt.Errorf(format, args...))
 	}
-	var parts [3]*matPart
+	var parts [3]*vector
 	for i := range parts {
 		e, err := f.element(src, at, end)
 		if err != nil {
@@ -44,7 +44,7 @@ func (f *matFile) openSparse(src source, v *matVariable, at, end int64) (Reader,
 			return nil, fail("its part %d is of type %d and %s bytes: %w", i, e.kind, thousands(e.size), errMAT)
 		}
 		d.big = f.order == binary.ByteOrder(binary.BigEndian) && d.size > 1
-		parts[i] = &matPart{src: src, dtype: d, at: e.at, n: e.size / int64(d.size)}
+		parts[i] = &vector{src: src, dtype: d, n: e.size / int64(d.size), at: e.at, end: e.at + e.size}
 	}
 	rows, starts, values := parts[0], parts[1], parts[2]
 	if starts.n != int64(r.cols)+1 {
@@ -84,7 +84,7 @@ func (f *matFile) openSparse(src source, v *matVariable, at, end int64) (Reader,
 }
 
 // number reads the next number of a column.
-func (r *matSparse) number(v *matVariable, rows, values *matPart, column uint32) error {
+func (r *matSparse) number(v *matVariable, rows, values *vector, column uint32) error {
 	row, err := rows.integer()
 	if err != nil {
 		return err
@@ -166,49 +166,4 @@ func (r *matSparse) Close() error {
 	r.err = fileError(r.src.name, os.ErrClosed)
 	r.numbers = nil
 	return r.src.close()
-}
-
-// matPart is a part of a matrix, read from first to last.
-type matPart struct {
-	src   source
-	dtype dtype
-	at, n int64  // position and number of the elements still to be read
-	rest  []byte // part of block that is still to be read
-	block []byte
-}
-
-// element returns the next element, valid until the next call.
-func (p *matPart) element() ([]byte, error) {
-	if len(p.rest) == 0 {
-		n := min(vectorBlock/int64(p.dtype.size), p.n) * int64(p.dtype.size)
-		if n == 0 {
-			return nil, errMAT
-		}
-		if int64(len(p.block)) < n {
-			p.block = make([]byte, n)
-		}
-		p.rest = p.block[:n]
-		if err := p.src.readFull(p.rest, p.at); err != nil {
-			return nil, err
-		}
-		p.at += n
-		if p.dtype.big {
-			swapBytes(p.rest, p.dtype.size)
-		}
-	}
-	p.n--
-	b := p.rest[:p.dtype.size]
-	p.rest = p.rest[p.dtype.size:]
-	return b, nil
-}
-
-func (p *matPart) integer() (int64, error) {
-	b, err := p.element()
-	if err != nil {
-		return 0, err
-	}
-	if p.dtype.kind == 'u' {
-		return int64(p.dtype.word(b)), nil
-	}
-	return p.dtype.signed(b), nil
 }

@@ -25,6 +25,9 @@ func (n names) has(pkg string) bool {
 	})
 }
 
+// and returns these names with more.
+func (n names) and(more ...string) names { return slices.Concat(n, more) }
+
 // within reports whether pkg is the package at the root of a tree, or below it.
 func within(pkg, root string) bool { return pkg == root || strings.HasPrefix(pkg, root+"/") }
 
@@ -35,11 +38,9 @@ func foreign(pkg string) bool {
 	return strings.Contains(first, ".")
 }
 
-// A layer is a set of packages that do not import each other.
-type layer struct {
-	packages names
-	modules  names // foreign modules that these packages may import
-}
+// A layer is a set of packages that do not import each other, with the foreign modules
+// that each of them imports.
+type layer map[string]names
 
 // A rule forbids packages more imports than their layer does.
 type rule struct {
@@ -48,6 +49,13 @@ type rule struct {
 	// only, if it is not nil, lists all packages of ours that these packages may
 	// import.
 	only names
+
+	// uses, if it is not nil, lists exported names of other packages. Of a package that
+	// has a name in the list, no other name may be used.
+	uses names
+
+	// without lists what the packages' own files may not have: imports, and goStatement.
+	without names
 
 	// never lists what the packages may not reach. Packages and modules are forbidden
 	// directly and through packages of ours. Exported names, such as os.Exit, are
@@ -72,7 +80,7 @@ func (p plan) check(packages map[string]*source) []string {
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	floor := map[string]int{} // a number for each layer, 0 being the top
 	for i, l := range p.layers {
-		for _, name := range l.packages {
+		for name := range l {
 			if _, ok := floor[name]; ok {
 				bad("%s has two layers", name)
 			}
@@ -93,8 +101,13 @@ func (p plan) check(packages map[string]*source) []string {
 			switch {
 			case ours && below <= at:
 				bad("%s imports %s, whose layer is not below its own", name, imported)
-			case foreign(imported) && !p.layers[at].modules.has(imported):
-				bad("%s imports %s, a module that its layer does not name", name, imported)
+			case foreign(imported) && !p.layers[at][name].has(imported):
+				bad("%s imports %s, a module that does not stand beside it", name, imported)
+			}
+		}
+		for _, module := range p.layers[at][name] {
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(s.imports)), names{module}.has) {
+				bad("%s does not import %s, which stands beside it", name, module)
 			}
 		}
 		for _, r := range p.rules {
@@ -117,8 +130,14 @@ func (r rule) broken(name string, packages map[string]*source) (wrong []string) 
 			wrong = append(wrong, fmt.Sprintf("%s imports %s", name, imported))
 		}
 	}
+	for _, what := range r.without {
+		if s.imports[what] || s.uses[what] {
+			wrong = append(wrong, fmt.Sprintf("%s has %s in its files", name, what))
+		}
+	}
 	for used := range s.uses {
-		if slices.Contains(r.never, used) {
+		named := func(allowed string) bool { return packageOf(allowed) == packageOf(used) }
+		if slices.Contains(r.never, used) || slices.ContainsFunc(r.uses, named) && !slices.Contains(r.uses, used) {
 			wrong = append(wrong, fmt.Sprintf("%s uses %s", name, used))
 		}
 	}
@@ -156,6 +175,9 @@ func (r rule) reach(name string, packages map[string]*source) (reached, through 
 	}
 	return "", ""
 }
+
+// packageOf returns the package of an exported name.
+func packageOf(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 
 // isName reports whether a path names an exported name, such as os.Exit or
 // db/internal/state.DB.

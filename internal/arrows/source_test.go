@@ -2,6 +2,7 @@ package arrows
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -21,8 +22,11 @@ type source struct {
 	lines    int
 	exported map[string]bool // names, and methods as Type.Method
 	imports  map[string]bool // packages of ours by their path below the module's, others by their import path
-	uses     map[string]bool // exported names of imported packages, such as os.Exit
+	uses     map[string]bool // exported names of imported packages, such as os.Exit, and goStatement
 }
+
+// goStatement stands among the names that a package uses if it starts goroutines.
+const goStatement = "a go statement"
 
 // readModule reads all packages of the module in the folder root. It leaves out modules
 // that are nested in it.
@@ -78,12 +82,18 @@ func (s *source) read(file string) error {
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}
+		if name == "." {
+			return fmt.Errorf("%s imports %s as its own names: the rules cannot see them", file, imported)
+		}
 		paths[name] = imported
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
-		if sel, ok := n.(*ast.SelectorExpr); ok {
-			if x, ok := sel.X.(*ast.Ident); ok && paths[x.Name] != "" {
-				s.uses[paths[x.Name]+"."+sel.Sel.Name] = true
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			s.uses[goStatement] = true
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && paths[x.Name] != "" {
+				s.uses[paths[x.Name]+"."+n.Sel.Name] = true
 			}
 		}
 		return true

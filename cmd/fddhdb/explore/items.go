@@ -104,9 +104,9 @@ func (f *itemForm) cut(s string) string {
 	return s[:n] + "…"
 }
 
-func (s *Server) item(ctx context.Context, v url.Values) (any, error) {
-	p := &parameters{values: v}
-	at, id, vectors := p.place(), p.text("id", ""), p.flag("vectors")
+// get returns the item at a place with a key, which are among the parameters of p. All others
+// have been read.
+func (s *Server) get(ctx context.Context, p *parameters, at place, id string) (*db.Item, error) {
 	if err := p.end(); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,13 @@ func (s *Server) item(ctx context.Context, v url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	it, err := c.Get(ctx, id)
+	return c.Get(ctx, id)
+}
+
+func (s *Server) item(ctx context.Context, v url.Values) (any, error) {
+	p := &parameters{values: v}
+	at, id, vectors := p.place(), p.text("id", ""), p.flag("vectors")
+	it, err := s.get(ctx, p, at, id)
 	if err != nil {
 		return nil, err
 	}

@@ -104,17 +104,7 @@ func dataURL(s string) ([]byte, bool) {
 func (s *Server) media(ctx context.Context, v url.Values) (any, error) {
 	p := &parameters{values: v}
 	at, id, field := p.place(), p.text("id", ""), p.text("field", "")
-	if err := p.end(); err != nil {
-		return nil, err
-	}
-	if id == "" {
-		return nil, badRequest("id is missing: the key of an item")
-	}
-	c, err := s.at(at)
-	if err != nil {
-		return nil, err
-	}
-	it, err := c.Get(ctx, id)
+	it, err := s.get(ctx, p, at, id)
 	if err != nil {
 		return nil, err
 	}

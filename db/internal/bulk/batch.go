@@ -12,7 +12,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -195,7 +194,7 @@ func (b *Batch) commit(ctx context.Context) error {
 		return err
 	}
 	if b.Promise != nil {
-		return b.commitPromised(ctx)
+		return b.DB.Committer.WriteAlone(ctx, b.changes, b.Promise)
 	}
 	return b.DB.Committer.Submit(ctx, &state.Request{Changes: b.changes})
 }
@@ -240,31 +239,4 @@ func (b *Batch) encode(ctx context.Context) error {
 			return nil
 		})
 	})
-}
-
-// commitPromised promises the commit, and makes it. No other caller's changes go
-// into that commit.
-func (b *Batch) commitPromised(ctx context.Context) error {
-	r := &state.Request{Changes: b.changes}
-	err := b.DB.Committer.Do(ctx, 0, func(tx *state.Tx) error {
-		size, err := tx.Resolve(r)
-		if err == nil {
-			err = tx.Committer.Admit(store.WrittenTwice*int64(size), false)
-		}
-		if err == nil {
-			err = b.Promise(tx.Committer.Sequence + 1)
-		}
-		if err != nil {
-			return err
-		}
-		if err := tx.Apply(r); err != nil {
-			tx.Committer.Log.Fail(err)
-			return tx.Committer.Log.Err()
-		}
-		return nil
-	})
-	if err == nil {
-		b.DB.Committer.Figures.Changed(r)
-	}
-	return err
 }

@@ -19,7 +19,6 @@ type blockStream struct {
 	edit  *codec.BlockEdit // entries of the current block; nil before the first, and after flush
 	block uint32           // number of the current block
 	room  []byte           // memory of its entries
-	value []byte           // scratch memory: the encoded block
 }
 
 // newBlockStream returns a stream of entries of width bytes, -1 if that varies. It takes
@@ -52,9 +51,9 @@ func (b *blockStream) flush() error {
 	// The block of the last row that was given out may be in the store. Blocks behind it cannot be.
 	fresh := uint64(b.block)*codec.BlockRows >= b.fresh
 	binary.BigEndian.PutUint32(b.key[len(b.key)-4:], b.block)
-	b.value = b.edit.Append(b.value[:0], fresh)
+	edit := b.edit
 	b.edit = nil
-	return b.t.Put(b.key, b.value, fresh)
+	return b.t.Records.Block(b.key, edit, fresh)
 }
 
 // putLayer writes rows that are added to a set; fresh says that nothing is stored under key.
@@ -64,9 +63,5 @@ func putLayer(t *store.Stream, key []byte, layer codec.Layer, fresh bool) error 
 	if rows := layer.Added; uint64(rows.Maximum()-rows.Minimum())+1 == rows.GetCardinality() {
 		rows.RunOptimize()
 	}
-	value, err := layer.Append(nil, fresh)
-	if err != nil {
-		return err
-	}
-	return t.Put(key, value, fresh)
+	return t.Records.Layer(key, layer, fresh)
 }

@@ -2,11 +2,9 @@ package bulk
 
 import (
 	"context"
-	"encoding/binary"
 	"math"
 	"strconv"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -51,13 +49,8 @@ func (l *load) countKeys(ctx context.Context) (bool, error) {
 
 // writeCountedKeys is writeKeys for the keys of countKeys.
 func (l *load) writeCountedKeys(t *store.Stream) error {
-	key := codec.CollectionKey(codec.KindKey, l.s.ID)
-	prefix := len(key)
-	var value [4]byte
 	return eachDecimal(l.firstKey, l.nextKey, func(digits []byte, n uint64) error {
-		key = append(key[:prefix], digits...)
-		binary.BigEndian.PutUint32(value[:], l.row(int(n-l.firstKey)))
-		return t.Set(key, value[:])
+		return t.Records.Key(l.s.ID, string(digits), l.row(int(n-l.firstKey)))
 	})
 }
 

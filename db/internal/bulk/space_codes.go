@@ -50,7 +50,7 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 				all.Spaces[i] = codes.counters()
 			}
 		}
-		return stream.Set(codec.CollectionKey(codec.KindCounters, s.ID), all.Append(nil))
+		return stream.Records.Counters(s.ID, all)
 	}))
 	bytes := int64(len(rows)) * int64(state.CodesBytes(sp.Bits, len(sp.Sets), true))
 	return c.CommitTables(ctx, t, bytes, append(first, tasks...), func() {

@@ -165,7 +165,7 @@ func (k *targetCodes) writePostings(t *store.Stream, from, to int) error {
 	split, count := record.Split(k.Bits), int(table.Next()-k.firstCode)
 	codes := make([]uint16, count)
 	sorted := make([]uint32, count)
-	var key, value []byte
+	var key []byte
 	for j := from; j < to; j++ {
 		// ends[v+1] counts the codes with value v, then ends[v] is where they begin in sorted,
 		// and at last where they end.
@@ -187,9 +187,8 @@ func (k *targetCodes) writePostings(t *store.Stream, from, to int) error {
 				continue
 			}
 			key = k.AppendPosting(key[:0], uint16(j), uint32(v))
-			value = codec.AppendPosting(value[:0], sorted[begin:end], nil)
 			// If there were codes before, a posting may be there, and this one is merged with it.
-			if err := t.Put(key, value, k.firstCode == 0); err != nil {
+			if err := t.Records.Posting(key, sorted[begin:end], nil, k.firstCode == 0); err != nil {
 				return err
 			}
 			begin = end

@@ -1,7 +1,6 @@
 package bulk
 
 import (
-	"encoding/binary"
 	"maps"
 	"slices"
 	"strconv"
@@ -49,13 +48,13 @@ func (l *load) writeCounters(t *store.Stream) error {
 	err := l.tables.WriteSequence(t)
 	for i, name := range l.labels.names {
 		if err == nil {
-			err = t.Set(codec.NumberKey(codec.KindLabel, l.s.ID, uint32(l.labels.next+i)), []byte(name))
+			err = t.Records.Label(l.s.ID, uint32(l.labels.next+i), name)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return t.Set(codec.CollectionKey(codec.KindCounters, l.s.ID), l.counters().Append(nil))
+	return t.Records.Counters(l.s.ID, l.counters())
 }
 
 // writeKeys writes the row of each key.
@@ -66,13 +65,8 @@ func (l *load) writeKeys(t *store.Stream) error {
 	if l.counted {
 		return l.writeCountedKeys(t)
 	}
-	key := codec.CollectionKey(codec.KindKey, l.s.ID)
-	prefix := len(key)
-	var value [4]byte
 	for _, k := range l.order {
-		key = append(key[:prefix], l.keys[k.item]...)
-		binary.BigEndian.PutUint32(value[:], l.row(int(k.item)))
-		if err := t.Set(key, value[:]); err != nil {
+		if err := t.Records.Key(l.s.ID, l.keys[k.item], l.row(int(k.item))); err != nil {
 			return err
 		}
 	}
@@ -82,16 +76,8 @@ func (l *load) writeKeys(t *store.Stream) error {
 // writeItems writes an item record for each row, also if it has no labels, fields or
 // payload.
 func (l *load) writeItems(t *store.Stream) error {
-	key := codec.NumberKey(codec.KindItem, l.s.ID, 0)
-	var value []byte
-	return l.b.Each(t.Ctx, RecordPart, 0, l.b.n, func(i int, it *record.Item) (err error) {
-		rec := codec.ItemRecord{Labels: l.labelIDs(it.Labels), Fields: it.Fields, Payload: it.Payload}
-		if value, err = rec.Append(value[:0]); err != nil {
-			return err
-		}
-		// The key is made once, and its last four bytes, the row, are replaced.
-		binary.BigEndian.PutUint32(key[len(key)-4:], l.row(i))
-		return t.Set(key, value)
+	return l.b.Each(t.Ctx, RecordPart, 0, l.b.n, func(i int, it *record.Item) error {
+		return t.Records.Item(l.s.ID, l.row(i), codec.ItemRecord{Labels: l.labelIDs(it.Labels), Fields: it.Fields, Payload: it.Payload})
 	})
 }
 
@@ -100,14 +86,12 @@ func (l *load) writeFeatures(t *store.Stream) error {
 	if l.b.extras() == nil {
 		return nil
 	}
-	var value []byte
 	return l.b.Each(t.Ctx, VectorPart, 0, l.b.n, func(i int, it *record.Item) error {
 		for m, x := range it.Vectors {
 			if !x.Present() {
 				continue
 			}
-			value = record.AppendVector(value[:0], x)
-			if err := t.Set(codec.FeatureKey(l.s.ID, l.row(i), uint16(m)), value); err != nil {
+			if err := t.Records.Vector(l.s.ID, l.row(i), uint16(m), x); err != nil {
 				return err
 			}
 		}

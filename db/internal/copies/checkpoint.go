@@ -68,7 +68,7 @@ func (c *Copier) checkpointStore(ctx context.Context, path string) (record.Ident
 		return i, err
 	}
 	err := c.db.Committer.Look(ctx, func() error {
-		i.Sequence = c.db.Committer.Sequence
+		i.Sequence = c.db.Committer.Sequence()
 		err := pebbleCheckpoint(c.db.Engine.DB, path)
 		log = logBytes(c.db.Engine.DB)
 		if failed := c.db.Engine.Log.Err(); failed != nil {

@@ -37,9 +37,9 @@ type Foundation struct {
 	known map[string][]byte // the distinct lessons, by their bytes: about one a label set
 }
 
-// taught appends the lesson of a row, which must be the next in ascending order. codes is the
-// lesson as it is stored; taught copies it if it is new.
-func (f *Foundation) taught(row uint32, codes []byte) {
+// addLesson appends the lesson of a row, which must be the next in ascending order. codes is the
+// lesson as it is stored; addLesson copies it if it is new.
+func (f *Foundation) addLesson(row uint32, codes []byte) {
 	own, known := f.known[string(codes)]
 	if !known {
 		if f.known == nil {
@@ -70,15 +70,15 @@ func (f *Foundation) bytes() int {
 	return len(f.model) + len(f.statistics) + lesson*len(f.rows)
 }
 
-// Found stores a new space without codes, which a builder has to complete. lay makes its
+// Found stores a new space without codes, which a builder has to complete. prepare makes its
 // foundation from a view of the collection, in the goroutine of the caller, and may take long.
 // Rows that change meanwhile are recorded, and made up for in the commit. With replace, the
 // new space replaces one that an interrupted training has left.
 //
 // The commit takes about as many bytes as the foundation, at most 3 GiB. Errors: ErrBusy if
 // another space is being founded or built, ErrInvalid for a codes-only collection and a
-// foundation that is too large, any error of lay. After an error the collection is as it was.
-func (c Collection) Found(ctx context.Context, replace bool, lay func(v *state.View, cv *state.CollectionView) (*Foundation, error)) (*spaces.Space, error) {
+// foundation that is too large, any error of prepare. After an error the collection is as it was.
+func (c Collection) Found(ctx context.Context, replace bool, prepare func(v *state.View, cv *state.CollectionView) (*Foundation, error)) (*spaces.Space, error) {
 	v, err := c.beginFounding(ctx, replace)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (c Collection) Found(ctx context.Context, replace bool, lay func(v *state.V
 		if founded {
 			return
 		}
-		// The committer stops recording rows, even if ctx has ended or lay has panicked. In
+		// The committer stops recording rows, even if ctx has ended or prepare has panicked. In
 		// a database that has failed it cannot, and need not.
 		_ = c.Look(context.WithoutCancel(ctx), func(s *state.CollectionState) error {
 			s.Changed = nil
@@ -101,7 +101,7 @@ func (c Collection) Found(ctx context.Context, replace bool, lay func(v *state.V
 	if err != nil {
 		return nil, err
 	}
-	f, err := lay(v, cv)
+	f, err := prepare(v, cv)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (c Collection) beginFounding(ctx context.Context, replace bool) (*state.Vie
 // maxFoundationBytes keeps the batch of a foundation below 4 GB, the most that Pebble takes.
 const maxFoundationBytes = 3 << 30
 
-// createSpace stores a foundation that was laid on view v, with cv the collection in it. It
+// createSpace stores a foundation that was made on view v, with cv the collection in it. It
 // runs in the committer, alone in its commit. Lessons of rows that have changed since v become
 // departures with the features of v: the statistics contain these.
 func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state.View, cv *state.CollectionView) error {

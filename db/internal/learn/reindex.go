@@ -136,7 +136,7 @@ func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.Collect
 	sp := cv.Space
 	f := &Foundation{activate: activate, pending: cv.Pending.Clone(), relearn: cv.Recode}
 	var err error
-	if f.space, err = spaces.New(spaces.Stored{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions); err != nil {
+	if f.space, err = spaces.New(spaces.SpaceDescriptor{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions); err != nil {
 		return nil, err
 	}
 	if f.model, err = sp.Learned.MarshalBinary(); err != nil {
@@ -155,7 +155,7 @@ func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.Collect
 		}
 		// The revision of a lesson does not matter here: in the new space all are lessons of revision
 		// 1, and the checkpoint has them.
-		f.taught(row, l.Codes)
+		f.addLesson(row, l.Codes)
 		return ctx.Err()
 	})
 	return f, err

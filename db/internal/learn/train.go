@@ -123,7 +123,7 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 	case err != nil:
 		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
 	}
-	l.space, err = spaces.New(spaces.Stored{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
+	l.space, err = spaces.New(spaces.SpaceDescriptor{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
 	return l, err
 }
 
@@ -171,7 +171,7 @@ func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.Colle
 		if codes = appendLesson(codes[:0], l.result.Lesson(i, rec.Labels), l.space.Bits); len(codes) == 0 {
 			continue
 		}
-		f.taught(row, codes)
+		f.addLesson(row, codes)
 		f.pending.Remove(row)
 	}
 	f.revision.Items, f.revision.Labelled = len(f.rows), len(f.rows)

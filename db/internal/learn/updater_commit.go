@@ -54,7 +54,7 @@ func (u *updater) commit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		recode, err := carriers(tx.Committer.Store, s.ID, u.recode)
+		recode, err := carriers(tx.Committer.Reader(), s.ID, u.recode)
 		if err != nil {
 			return err
 		}

@@ -1,5 +1,6 @@
 // Package record is what a database stores: a type for each kind of record, functions that
-// read one through a pebble.Reader, and functions that write one.
+// read one through a pebble.Reader, and functions that write one. What a transaction and a
+// bulk load both store goes through a Writer.
 //
 // package codec has the bytes: keys, blocks, layers and entries. This package knows what they
 // mean in a database: that a collection has a Descriptor, that an Item lies in several records,
@@ -10,8 +11,8 @@
 //
 // Everything is a function of bytes and a reader. There is no goroutine here, no lock and no
 // clock, and nothing is cached between calls, so that a search on a snapshot, the committer, a
-// verification and a repair all read a record in the same way. Iterating types (FeatureReader,
-// CodeBlocks, ByBlock) belong to one goroutine; all others are plain values.
+// verification and a repair all read a record in the same way. Types with memory of their own
+// (FeatureReader, CodeBlocks, ByBlock, Writer) belong to one goroutine; all others are plain values.
 //
 // Errors of reading are those of db/fault: a record that is damaged, or missing where it has
 // to be there, gives an ErrCorrupt that names it; a failure of the disk does not. Errors of

@@ -21,7 +21,7 @@ import (
 // In a merge nil means "not given", so that what is stored stays; an empty list of labels or
 // an empty payload that is not nil takes away what is there.
 type Item struct {
-	Key     string         // "": the committer gives it the next automatic one, see state.Tx.Resolve
+	Key     string         // "": the committer gives it the next automatic one, see state.Request
 	Vectors []model.Vector // by modality; the zero Vector: none. Nil, or shorter than the modalities: none there
 	Code    codec.Code     // in a codes-only collection; nil: none given
 	Labels  []string       // distinct, in any order

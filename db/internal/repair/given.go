@@ -128,10 +128,10 @@ func (c *collectionMender) loseGiven(row uint32) error {
 
 // mendGiven writes the one space that a codes-only collection has, as active and without codes.
 func (c *collectionMender) mendGiven() error {
-	d := spaces.Stored{ID: 1, Bits: c.Bits, Created: spaces.Now()}
+	d := spaces.SpaceDescriptor{ID: 1, Bits: c.Bits, Created: spaces.Now()}
 	// A descriptor that can be read keeps the date of the space.
 	if sp, err := spaces.Read(c.store, c.Descriptor, 1, 1); err == nil {
-		d = sp.Stored
+		d = sp.SpaceDescriptor
 	}
 	// The codes go with the space: storeGiven stores them again, from memory.
 	if err := c.dropSpaces(nil); err != nil {
@@ -139,6 +139,6 @@ func (c *collectionMender) mendGiven() error {
 	}
 	c.counters.ActiveSpace, c.counters.PreviousSpace = 1, 0
 	c.counters.NextSpace = max(c.counters.NextSpace, 2)
-	c.counters.Spaces = []codec.SpaceCounters{{ID: 1, Revision: 1, Sets: []codec.CodeCounters{{View: record.SharedTarget}}}}
+	c.counters.Spaces = []codec.SpaceCounters{{ID: 1, Revision: 1, Sets: []codec.CodeCounters{{Target: record.SharedTarget}}}}
 	return c.writeSpace(d, nil)
 }

@@ -123,7 +123,7 @@ func (s *spaceMender) makeStatistics() error {
 	}
 	// All lessons are in these statistics, and there is no outbox: the sum needs nothing else.
 	s.n.Checkpoint = s.n.Revision
-	d := s.first.Stored
+	d := s.first.SpaceDescriptor
 	d.Statistics = record.ChunksOf(b)
 	return s.writeSpace(d, s.report)
 }

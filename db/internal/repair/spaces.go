@@ -143,8 +143,8 @@ func (c *collectionMender) dropSpaces(kept map[uint32]bool) error {
 }
 
 // writeSpace stores the descriptor of a space, with a copy of the descriptor of the collection.
-func (c *collectionMender) writeSpace(d spaces.Stored, report json.RawMessage) error {
-	b, err := json.Marshal(spaces.Reported{Stored: d, Report: report, Collection: c.Descriptor})
+func (c *collectionMender) writeSpace(d spaces.SpaceDescriptor, report json.RawMessage) error {
+	b, err := json.Marshal(spaces.Reported{SpaceDescriptor: d, Report: report, Collection: c.Descriptor})
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (c *collectionMender) mendSpace(n codec.SpaceCounters) (_ codec.SpaceCounte
 	// As createSpace of db/internal/learn leaves a space: a builder does the rest.
 	s.n.Building, s.n.Activate, s.n.Built, s.n.Coded, s.n.Sets = true, false, 0, 0, nil
 	for _, target := range s.space.Targets {
-		s.n.Sets = append(s.n.Sets, codec.CodeCounters{View: target})
+		s.n.Sets = append(s.n.Sets, codec.CodeCounters{Target: target})
 	}
 	return s.n, true, nil
 }
@@ -228,13 +228,13 @@ func (s *spaceMender) readModel() error {
 	if decoded {
 		s.report = stored.Report
 	} else {
-		stored.Stored = spaces.Stored{ID: s.id(), Created: spaces.Now()}
+		stored.SpaceDescriptor = spaces.SpaceDescriptor{ID: s.id(), Created: spaces.Now()}
 	}
 	if s.first, err = spaces.Read(s.store, s.Descriptor, s.id(), 1); err != nil {
 		// The descriptor or the model is damaged. Try the model by itself.
 		whole := s.storedChunks()
 		var told error
-		if s.first, told = s.conclude(stored.Stored, whole); told != nil {
+		if s.first, told = s.conclude(stored.SpaceDescriptor, whole); told != nil {
 			if b != nil || s.known || s.lostAny(key) || whole != nil {
 				s.bad("space", key, "its model is lost: the space is dropped, with its codes; items stay: %s", fault.Problem(err))
 			}
@@ -264,7 +264,7 @@ func (s *spaceMender) storedChunks() []byte {
 
 // conclude makes the space from the binary form b of its model, and from the known part d of its
 // descriptor.
-func (s *spaceMender) conclude(d spaces.Stored, b []byte) (*spaces.Space, error) {
+func (s *spaceMender) conclude(d spaces.SpaceDescriptor, b []byte) (*spaces.Space, error) {
 	m, err := model.Unmarshal(b)
 	if err != nil {
 		return nil, err

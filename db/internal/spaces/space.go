@@ -21,7 +21,7 @@ import (
 // that the committer, views and encodings share one *Space; a pointer stands for the revision
 // (see Encodings.Of).
 type Space struct {
-	Stored
+	SpaceDescriptor
 
 	Revision  uint32       // from 1, as it was trained
 	Trained   *model.Model // of revision 1; nil in a codes-only collection
@@ -31,23 +31,23 @@ type Space struct {
 	Encoders  sync.Pool    // of *Encoder, with the matrices of Learned; unused in a codes-only collection
 }
 
-// Stored is the descriptor of a space: what is stored, in JSON, besides its matrices.
-type Stored struct {
-	Version    int            `json:"version"`          // record.DescriptorVersion
-	ID         uint32         `json:"id"`               // unique in the collection, from 1; never used again
-	Parent     uint32         `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
-	Bits       int            `json:"bits"`             // of a code
-	Views      []int          `json:"views,omitempty"`  // Targets, as numbers; absent: the shared one
-	Created    time.Time      `json:"created"`          // see Now
-	Model      record.Chunked `json:"model"`            // revision 1; zero in a codes-only collection
-	Statistics record.Chunked `json:"statistics"`       // what has taught it; later checkpoints have the same length
+// A SpaceDescriptor is what is stored of a space, in JSON, besides its matrices.
+type SpaceDescriptor struct {
+	Version       int            `json:"version"`          // record.DescriptorVersion
+	ID            uint32         `json:"id"`               // unique in the collection, from 1; never used again
+	Parent        uint32         `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
+	Bits          int            `json:"bits"`             // of a code
+	TargetNumbers []int          `json:"views,omitempty"`  // Space.Targets, if each target has codes of its own; absent: the shared one
+	Created       time.Time      `json:"created"`          // see Now
+	Model         record.Chunked `json:"model"`            // revision 1; zero in a codes-only collection
+	Statistics    record.Chunked `json:"statistics"`       // what has taught it; later checkpoints have the same length
 }
 
-// Reported is a Stored as it lies in the store, with the report of the training, and with a
+// Reported is a SpaceDescriptor as it lies in the store, with the report of the training, and with a
 // copy of the descriptor of the collection, for a repair that finds that one lost. What was
 // written by versions that knew nothing of copies has none, or an old one.
 type Reported struct {
-	Stored
+	SpaceDescriptor
 	Report     json.RawMessage    `json:"report,omitempty"`     // a model.Report, see ReadReport
 	Collection *record.Descriptor `json:"collection,omitempty"` // as of the last write of this record
 }
@@ -56,21 +56,22 @@ type Reported struct {
 func Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // New returns revision 1 of the space of a model, or with m nil the space of a codes-only
-// collection. It sets Views of the descriptor by the model. modalities has the position in the
-// collection of each modality of the model (Descriptor.Match). An error is that of TargetsOf.
-func New(d Stored, m *model.Model, modalities []int) (*Space, error) {
-	s := &Space{Stored: d, Revision: 1, Trained: m, Learned: m, Positions: modalities, Targets: []byte{record.SharedTarget}}
+// collection. It sets TargetNumbers of the descriptor by the model. modalities has the position
+// in the collection of each modality of the model (Descriptor.Match). An error is that of
+// TargetsOf.
+func New(d SpaceDescriptor, m *model.Model, modalities []int) (*Space, error) {
+	s := &Space{SpaceDescriptor: d, Revision: 1, Trained: m, Learned: m, Positions: modalities, Targets: []byte{record.SharedTarget}}
 	if m == nil {
 		return s, nil
 	}
-	s.Views = nil
+	s.TargetNumbers = nil
 	if m.Views() == model.ViewsTarget {
 		var err error
 		if s.Targets, err = TargetsOf(modalities); err != nil {
 			return nil, err
 		}
 		for _, target := range s.Targets {
-			s.Views = append(s.Views, int(target))
+			s.TargetNumbers = append(s.TargetNumbers, int(target))
 		}
 	}
 	s.Encoders.New = s.newEncoder
@@ -81,7 +82,7 @@ func New(d Stored, m *model.Model, modalities []int) (*Space, error) {
 // projections.
 func (s *Space) Revised(revision uint32, m *model.Model) *Space {
 	r := &Space{
-		Stored: s.Stored, Revision: revision,
+		SpaceDescriptor: s.SpaceDescriptor, Revision: revision,
 		Trained: s.Trained, Learned: m, Positions: s.Positions, Targets: s.Targets,
 	}
 	r.Encoders.New = r.newEncoder
@@ -119,7 +120,7 @@ func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, e
 	if err != nil {
 		return nil, fault.ReadError(err, "descriptor of space %d", id)
 	}
-	var d Stored
+	var d SpaceDescriptor
 	err = json.Unmarshal(value, &d)
 	closer.Close()
 	if err == nil {
@@ -156,8 +157,8 @@ func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, e
 	if err == nil {
 		s, err = New(d, m, modalities)
 	}
-	if err == nil && !slices.Equal(s.Views, d.Views) {
-		err = fmt.Errorf("of views %v, the space has %v", s.Views, d.Views)
+	if err == nil && !slices.Equal(s.TargetNumbers, d.TargetNumbers) {
+		err = fmt.Errorf("of targets %v, the space has %v", s.TargetNumbers, d.TargetNumbers)
 	}
 	if err != nil {
 		return nil, fault.Corrupt(err, "model of space %d", id)

@@ -25,11 +25,11 @@ type CodeSet struct {
 	in *spaces.Space
 
 	// Table has the codes, their numbers and rows. Nil until the codes are loaded; meanwhile
-	// no item of the collection is written (see Tx.Resolve).
+	// no item of the collection is written (see Tx.resolve).
 	Table *mih.Writer
 
 	loading *Loading           // of a set that was found at opening, also when it has ended; nil: nothing to load
-	stored  codec.CodeCounters // as at opening; they count while Table is nil
+	opening codec.CodeCounters // as they were at opening; they count while Table is nil
 
 	// Blocks of codes that begin at number FreshCode or later have never been written, so that
 	// they need no merging with what was there.
@@ -44,7 +44,7 @@ func newCodeSet(sp *spaces.Space, k record.CodeKeys) *CodeSet {
 // counters returns how many codes there are, as the counters of the collection have it.
 func (s *CodeSet) counters() codec.CodeCounters {
 	if s.Table == nil {
-		return s.stored
+		return s.opening
 	}
 	return CountersOf(s.CodeKeys, s.Table)
 }
@@ -54,7 +54,7 @@ func (s *CodeSet) counters() codec.CodeCounters {
 func CountersOf(k record.CodeKeys, w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
 	return codec.CodeCounters{
-		View: k.Target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
+		Target: k.Target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
 	}
 }
 

@@ -1,7 +1,7 @@
 package state
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -19,6 +19,9 @@ import (
 // single request may be larger.
 const maxTxBytes = 64 << 20
 
+// errNextTx is the answer to a write that the transaction has no room for.
+var errNextTx = errors.New("the transaction is full")
+
 // run is the committer: it takes requests until End closes the queue.
 func (c *Committer) run() {
 	defer close(c.finished)
@@ -34,7 +37,7 @@ func (c *Committer) run() {
 // go with the others: that it returns, to be the first of the next transaction.
 //
 // Operations, which are all requests but writes, run alone: as first, and nothing joins them.
-// A write whose Resolve or Admit fails is answered with its error, and the others go on. An
+// A write that is not admitted, or wrong, is answered with its error, and the others go on. An
 // error after that, or a panic, fails the database, and all of them get ErrFailed.
 func (c *Committer) commitTx(first *Request) (next *Request) {
 	var taken []*Request // to be answered when this returns
@@ -69,19 +72,6 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 		if r.err == nil && c.readOnly && r.kind != requestShows {
 			r.err = fault.ErrReadOnly // package db words it before it comes to this
 		}
-		if r.err == nil && r.kind == requestWrites {
-			var size int
-			if size, r.err = tx.Resolve(r); r.err == nil {
-				r.err = c.Admit(store.WrittenTwice*int64(bytes+size), r.onlyDeletes())
-			}
-			if r.err == nil {
-				if bytes += size; applied > 0 && bytes > maxTxBytes {
-					next = r // it is resolved anew against what this transaction commits
-					taken = taken[:len(taken)-1]
-					break
-				}
-			}
-		}
 		if r.err == nil && (r.kind == requestStores || r.kind == requestFrees) {
 			r.err = c.Admit(store.WrittenTwice*int64(r.bytes), r.kind == requestFrees)
 		}
@@ -95,11 +85,26 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 				c.publish()
 			}
 		default:
-			if err := tx.Apply(r); err != nil {
-				failAll(err)
+			r.err = tx.write(func(size int) error {
+				if err := c.admitWrites(bytes+size, r); err != nil {
+					return err
+				}
+				if bytes += size; applied > 0 && bytes > maxTxBytes {
+					return errNextTx
+				}
 				return nil
+			}, r)
+			switch failed := c.Log.Err(); {
+			case r.err == nil:
+				applied++
+			case failed != nil:
+				failAll(failed)
+				return nil
+			case r.err == errNextTx:
+				next, taken = r, taken[:len(taken)-1] // it is resolved anew against what this transaction commits
+				r = nil
+				continue
 			}
-			applied++
 		}
 		if r.kind != requestWrites || bytes > maxTxBytes {
 			break
@@ -203,7 +208,7 @@ func (tx *Tx) finish() error {
 			continue
 		}
 		n := s.AllCounters()
-		if err := tx.Batch.Set(codec.CollectionKey(codec.KindCounters, s.ID), n.Append(nil), nil); err != nil {
+		if err := tx.records.Counters(s.ID, n); err != nil {
 			return err
 		}
 		s.FreshRow = n.NextRow
@@ -214,7 +219,7 @@ func (tx *Tx) finish() error {
 			}
 		}
 	}
-	return tx.Batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, tx.Committer.Sequence+1), nil)
+	return tx.records.Sequence(tx.Committer.sequence + 1)
 }
 
 // maxEdits is how many edits of one block may wait to be merged. A read merges all that the
@@ -228,13 +233,13 @@ const maxEdits = 16
 func (tx *Tx) finishBlock(key []byte, edit *blockEdit) error {
 	edits := tx.Committer.edits
 	if edit.fresh {
-		return tx.Batch.Set(key, edit.Append(nil, true), nil)
+		return tx.records.Block(key, edit.BlockEdit, true)
 	}
 	if edits[string(key)]++; edits[string(key)] <= maxEdits {
-		return tx.Batch.Merge(key, edit.Append(nil, false), nil)
+		return tx.records.Block(key, edit.BlockEdit, false)
 	}
 	delete(edits, string(key))
-	base, err := record.Get(tx.Committer.Store, key)
+	base, err := record.Get(tx.Committer.kv, key)
 	if err != nil {
 		return err
 	}
@@ -245,5 +250,5 @@ func (tx *Tx) finishBlock(key []byte, edit *blockEdit) error {
 		}
 		edit.Under(b)
 	}
-	return tx.Batch.Set(key, edit.Append(nil, true), nil)
+	return tx.records.Block(key, edit.BlockEdit, true)
 }

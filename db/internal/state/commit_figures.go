@@ -20,8 +20,8 @@ type commitFigures struct {
 	Syncs    signal.Latencies // how long commits have waited for the disk
 }
 
-// Changed counts the items that a committed request has put and deleted.
-func (c *commitFigures) Changed(r *Request) {
+// changed counts the items that a committed request has put and deleted.
+func (c *commitFigures) changed(r *Request) {
 	for _, ch := range r.Changes {
 		switch ch.Kind {
 		case PutItem, MergeItem:
@@ -45,7 +45,7 @@ func (c *commitFigures) committed(tx *Tx, taken []*Request, began time.Time) {
 	for _, r := range taken {
 		if r.err == nil {
 			c.Requests.Add(1)
-			c.Changed(r)
+			c.changed(r)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -26,7 +27,7 @@ import (
 // waited for it.
 type Committer struct {
 	// The store and its helpers; set by Database.Open and not changed.
-	Store    *pebble.DB
+	kv       *pebble.DB
 	Log      *store.Log                               // after its first failure every request is refused
 	Admit    func(bytes int64, frees bool) error      // Engine.Admit: is there room on the disk?
 	keepUp   func(frees bool) error                   // Engine.KeepUp: waits until the store may take another commit
@@ -41,14 +42,16 @@ type Committer struct {
 	finished chan struct{} // closed when the committer has ended
 	Figures  commitFigures // for db.Activity; any goroutine may read them
 
+	records record.Writer // of the Tx that is being made
+
 	last  int       // requests of the transaction before: so many may come again at once, see yield
 	hurry time.Time // until when not to yield
 
 	// What is in memory. Only the committer touches it.
 	States   map[uint32]*CollectionState // all collections, by id
 	dirty    []*CollectionState          // changed since the last view, each once (Touch); also those dropped since
-	Shown    Catalogue                   // of the last view
-	Sequence uint64                      // number of the last commit
+	shown    Catalogue                   // of the last view
+	sequence uint64                      // number of the last commit; only committed counts it
 	edits    map[string]int              // by key of a block: edits since it was last written whole, see maxEdits
 	layers   *layerCounts                // likewise of sets of rows, see MaxLayers
 }
@@ -98,11 +101,29 @@ func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int
 // committed is the one place that ends a commit, in whatever way it came into the store: it
 // counts the commit, tells the side file if it is durable, and shows it to readers.
 func (c *Committer) committed(durable bool) {
-	c.Sequence++
+	c.sequence++
 	if durable {
-		c.keeper.Reached(c.Sequence)
+		c.keeper.Reached(c.sequence)
 	}
 	c.publish()
+}
+
+// Durable tells the side file that all commits are durable, those under NoSync, too. Close
+// calls it after End, when the store has been closed without an error.
+func (c *Committer) Durable() { c.keeper.Reached(c.sequence) }
+
+// Sequence returns the number of the last commit.
+func (c *Committer) Sequence() uint64 { return c.sequence }
+
+// Reader returns the store, to be read as the last commit has left it.
+func (c *Committer) Reader() pebble.Reader { return c.kv }
+
+// Named returns the collection with a name, or nil.
+func (c *Committer) Named(name string) *CollectionState {
+	if id, ok := c.shown.IDs.Get(name); ok {
+		return c.States[id]
+	}
+	return nil
 }
 
 // Touch notes that a collection has changed: the commit under way stores its counters, and the
@@ -123,15 +144,15 @@ func (c *Committer) publish() {
 	changed := make([]*CollectionView, 0, len(c.dirty))
 	for _, s := range c.dirty {
 		if c.States[s.ID] == nil {
-			c.Shown = c.Shown.without(s.ID)
+			c.shown = c.shown.without(s.ID)
 			continue
 		}
 		changed = append(changed, s.publish())
 	}
-	c.Shown = c.Shown.With(changed...)
+	c.shown = c.shown.With(changed...)
 	clear(c.dirty) // so that what is dropped can go
 	c.dirty = c.dirty[:0]
-	v := &View{Snap: c.Store.NewSnapshot(), Sequence: c.Sequence, Catalogue: c.Shown}
+	v := &View{Snap: c.kv.NewSnapshot(), Sequence: c.sequence, Catalogue: c.shown}
 	v.Refs.Store(1)
 	c.current(v, changed)
 }

@@ -69,12 +69,12 @@ func None(engine *store.Engine, signals *signal.Sender, err error) *Database {
 // to the caller.
 func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (err error) {
 	c := &Committer{
-		Store: kv, Log: d.Engine.Log, Admit: d.Engine.Admit, keepUp: d.Engine.KeepUp, fullDisk: d.Engine.FullDisk,
-		noSync: noSync, readOnly: readOnly, Sequence: sequence,
+		kv: kv, Log: d.Engine.Log, Admit: d.Engine.Admit, keepUp: d.Engine.KeepUp, fullDisk: d.Engine.FullDisk,
+		noSync: noSync, readOnly: readOnly, sequence: sequence,
 		queue: make(chan *Request, 64), finished: make(chan struct{}),
 		current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
-	c.Tables = func() *store.Tables { return d.Engine.Tables(c.Sequence) }
+	c.Tables = func() *store.Tables { return d.Engine.Tables(c.sequence) }
 	if c.States, err = loadStates(kv); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 func (d *Database) loadFew(r pebble.Reader, s *CollectionState, cv *CollectionView) (err error) {
 	for i, sp := range s.Spaces {
 		for j, set := range sp.Sets {
-			if set.stored.NextCode > LoadAtOnce {
+			if set.opening.NextCode > LoadAtOnce {
 				continue
 			}
 			set.Table, err = loadTable(context.Background(), r, cv, &cv.Spaces[i].Sets[j], d.tableBytes < 0)

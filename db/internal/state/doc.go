@@ -16,9 +16,9 @@
 // descriptors and models; the committer copies a bitmap before it changes one that a view
 // shows (sharedBitmap), and mih.Writer does the same for tables.
 //
-// To follow one write: Committer.Submit, commitTx, Tx.Resolve, Tx.Apply, Tx.put, Tx.SetCodes,
-// Tx.commit, Committer.committed, Committer.publish, Database.setCurrent. To follow one read:
-// Database.Acquire, View.Collection, CollectionView.InSpace, CollectionView.CodesFor.
+// To follow one write: Committer.Submit, commitTx, Tx.write, Tx.resolve, Tx.apply, Tx.put,
+// Tx.SetCodes, Tx.commit, Committer.committed, Committer.publish, Database.setCurrent. To follow
+// one read: Database.Acquire, View.Collection, CollectionView.InSpace, CollectionView.CodesFor.
 //
 // Goroutines: Run starts the committer and End ends it; Load and RunIndexer run in one that
 // the caller starts, and end with their context.
@@ -28,7 +28,7 @@
 // which asks the store. What is handed to Committer.Do and its kin runs in the committer: it
 // must not call these again, nor wait for anyone who does.
 //
-// Invariants and their tests: requests whole or not at all, db/faults_test.go and
+// Invariants and their tests: requests whole or not at all, write_test.go, db/faults_test.go and
 // db/inject_test.go; what is in memory is what is in the store, db/in_memory_test.go; views
 // that stay as they are, db/spaces_concurrent_test.go, under the race detector.
 //

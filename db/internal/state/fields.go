@@ -47,7 +47,7 @@ func (tx *Tx) fetchTerms(s *CollectionState, row uint32) (bytes int, err error) 
 	if known {
 		return old.Bytes(), nil
 	}
-	rec, err := record.ReadItem(tx.Committer.Store, s.ID, row)
+	rec, err := record.ReadItem(tx.Committer.kv, s.ID, row)
 	if err == nil {
 		if old, err = s.Descriptor.Terms(rec.Labels, rec.Fields); err != nil {
 			err = fault.Corrupt(err, "item in row %d", row)
@@ -68,7 +68,7 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 	var out record.Terms
 	container := uint16(row >> 16)
 	for id := range s.Labels.All() {
-		rows, err := record.ReadRows(tx.Committer.Store, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
+		rows, err := record.ReadRows(tx.Committer.kv, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
 		if err != nil {
 			return out, err
 		}
@@ -81,7 +81,7 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 			continue
 		}
 		number, any := record.Number{Field: uint16(i)}, false
-		err := record.ForEach(tx.Committer.Store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
+		err := record.ForEach(tx.Committer.kv, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
 			l, err := codec.DecodeLayer(b)
 			if err != nil {
 				return fault.Corrupt(err, "rows %x", key)
@@ -217,23 +217,23 @@ func (tx *Tx) finishLayers() error {
 // finishLayer adds the change l to the set under key to the batch: as a layer that Pebble
 // merges, or now and then with all that is there (see MaxLayers).
 func (tx *Tx) finishLayer(key []byte, l codec.Layer) error {
-	b, err := l.Append(nil, false)
-	if err != nil {
-		return err
-	}
 	if tx.Committer.layers.due(key) {
 		// What cannot be read now is left to whoever reads it.
-		if whole, err := tx.wholeLayer(key, b); err == nil {
+		if whole, err := tx.wholeLayer(key, l); err == nil {
 			return tx.Batch.Set(key, whole, nil)
 		}
 	}
-	return tx.Batch.Merge(key, b, nil)
+	return tx.records.Layer(key, l, false)
 }
 
 // wholeLayer returns the sum of the set that is in the store under key and a layer, as it is
 // stored whole.
-func (tx *Tx) wholeLayer(key, layer []byte) ([]byte, error) {
-	base, err := record.Get(tx.Committer.Store, key)
+func (tx *Tx) wholeLayer(key []byte, l codec.Layer) ([]byte, error) {
+	layer, err := l.Append(nil, false)
+	if err != nil {
+		return nil, err
+	}
+	base, err := record.Get(tx.Committer.kv, key)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // A histogram counts the distances from the queries of a space to their nearest hits, at the
 // place of the distance, from 0 to the number of bits. Searches count with one atomic addition
-// each. The revisions and views of the space share it; it begins empty when the database is
+// each. The revisions and code sets of the space share it; it begins empty when the database is
 // opened.
 type histogram []atomic.Int64
 
@@ -49,7 +49,7 @@ func DistancesOf(counts []int64) *report.Distances {
 }
 
 // A knownBalance is the last balance of the codes of a space that was measured, so that Stats
-// costs little however often it is called. All revisions and views of a space share one.
+// costs little however often it is called. All revisions and code sets of a space share one.
 type knownBalance struct {
 	Measuring sync.Mutex                      // held while a balance is measured
 	Last      atomic.Pointer[MeasuredBalance] // nil: none yet

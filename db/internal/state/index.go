@@ -67,7 +67,7 @@ func (tx *Tx) setPosting(set *CodeSet, n uint32, c codec.Code, in bool) {
 // them into.
 func (tx *Tx) finishPostings() error {
 	slices.SortFunc(tx.postings, postingChange.compare)
-	var key, value []byte
+	var key []byte
 	var added, deleted []uint32
 	for rest := tx.postings; len(rest) > 0; {
 		first := rest[0]
@@ -86,8 +86,7 @@ func (tx *Tx) finishPostings() error {
 			}
 		}
 		key = tx.sets[first.set].AppendPosting(key[:0], first.substring, first.value)
-		value = codec.AppendPosting(value[:0], added, deleted)
-		if err := tx.Batch.Merge(key, value, nil); err != nil {
+		if err := tx.records.Posting(key, added, deleted, false); err != nil {
 			return err
 		}
 	}

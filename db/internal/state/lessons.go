@@ -48,18 +48,18 @@ func (s *CollectionState) recodes(row uint32) bool {
 func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error) {
 	for _, sp := range s.Spaces {
 		at := spaceRow{s.ID, sp.ID, row}
-		d, known := tx.taught[at]
+		d, known := tx.departures[at]
 		if !known && sp.Learned != nil {
-			l, found, err := record.ReadLesson(tx.Committer.Store, s.ID, sp.ID, sp.Bits, row)
+			l, found, err := record.ReadLesson(tx.Committer.kv, s.ID, sp.ID, sp.Bits, row)
 			if err != nil {
 				return 0, err
 			}
 			if found {
-				if d, err = record.Departure(tx.Committer.Store, s.Descriptor, sp.Positions, row, l); err != nil {
+				if d, err = record.Departure(tx.Committer.kv, s.Descriptor, sp.Positions, row, l); err != nil {
 					return 0, err
 				}
 			}
-			tx.taught[at] = d
+			tx.departures[at] = d
 		}
 		if d != nil {
 			bytes += len(d.Codes)
@@ -76,11 +76,11 @@ func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error)
 // caller calls Touch.
 func (tx *Tx) Unlearn(sp *SpaceState, row uint32) error {
 	at := spaceRow{sp.collection, sp.ID, row}
-	d := tx.taught[at]
+	d := tx.departures[at]
 	if d == nil {
 		return nil
 	}
-	tx.taught[at] = nil
+	tx.departures[at] = nil
 	tx.Block(codec.LessonsKey(sp.collection, sp.ID, row), -1, false).Clear(byte(row))
 	sp.Numbers.Taught--
 	return tx.Depart(sp, d)

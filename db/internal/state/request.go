@@ -3,14 +3,15 @@ package state
 import (
 	"context"
 	"slices"
+
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A Request is what one caller asks of the committer: changes, which share a commit with those
 // of others, or an operation that it runs alone.
 //
 // The caller makes it and hands it to Committer.Submit; until that returns it belongs to the
-// committer, with all that it points to. Inside of an operation a request may also be resolved
-// and applied to its Tx.
+// committer, with all that it points to.
 type Request struct {
 	kind    requestKind     // requestWrites, unless one of the functions below has made it
 	Changes []*Change       // of requestWrites: applied in this order, all or none
@@ -53,6 +54,31 @@ func (r *Request) frees() bool { return r.kind == requestFrees || r.onlyDeletes(
 // no other request is taken up: a long f keeps all writers waiting.
 func (c *Committer) Do(ctx context.Context, bytes int, f func(*Tx) error) error {
 	return c.Submit(ctx, &Request{kind: requestStores, bytes: bytes, run: f})
+}
+
+// WriteAlone makes changes, all or none, in a commit of their own, whose number promise hears
+// when nothing can refuse them any more but promise itself. With an error other than ErrFailed
+// nothing has changed.
+func (c *Committer) WriteAlone(ctx context.Context, changes []*Change, promise func(sequence uint64) error) error {
+	r := &Request{Changes: changes}
+	err := c.Do(ctx, 0, func(tx *Tx) error {
+		return tx.write(func(bytes int) error {
+			if err := c.admitWrites(bytes, r); err != nil {
+				return err
+			}
+			return promise(c.sequence + 1)
+		}, r)
+	})
+	if err == nil {
+		c.Figures.changed(r)
+	}
+	return err
+}
+
+// admitWrites asks whether the disk has room for the commit of so many bytes of writes, the last
+// of them r.
+func (c *Committer) admitWrites(bytes int, r *Request) error {
+	return c.Admit(store.WrittenTwice*int64(bytes), r.onlyDeletes())
 }
 
 // Free is Do for what frees disk space, such as dropping a space, which is possible on a disk

@@ -39,7 +39,7 @@ type SpaceState struct {
 	Pending sharedBitmap // rows that the online step has not seen; stored as codec.SetPending
 	Recode  sharedBitmap // rows whose codes are not those of their labels yet; stored as codec.SetRecode
 
-	// Figures since opening; all revisions and views of the space share them.
+	// Figures since opening; all revisions and code sets of the space share them.
 	distances histogram
 	balance   *knownBalance
 
@@ -190,13 +190,13 @@ func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*S
 	s.Numbers = n
 	s.Numbers.Sets = nil
 	if len(n.Sets) != len(sp.Targets) {
-		return nil, fault.Corrupt(fmt.Errorf("of %d views, space %d has %d", len(n.Sets), n.ID, len(sp.Targets)), "counters of collection %q", d.Name)
+		return nil, fault.Corrupt(fmt.Errorf("of %d targets, space %d has %d", len(n.Sets), n.ID, len(sp.Targets)), "counters of collection %q", d.Name)
 	}
 	for i, set := range s.Sets {
-		if n.Sets[i].View != set.Target {
-			return nil, fault.Corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.Target), "counters of collection %q", d.Name)
+		if n.Sets[i].Target != set.Target {
+			return nil, fault.Corrupt(fmt.Errorf("of target %d in space %d, not %d", n.Sets[i].Target, n.ID, set.Target), "counters of collection %q", d.Name)
 		}
-		set.Table, set.stored, set.loading, set.FreshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
+		set.Table, set.opening, set.loading, set.FreshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
 	}
 	if s.Revisions, err = spaces.ReadRevisions(r, d.ID, sp.ID); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 )
 
 // The records of an item are written by put and delete, one item after the other, and by
-// package bulk for many new items at once:
+// package bulk for many new items at once, both through a record.Writer:
 //
 //	codec.KindKey, KindRowKeys   from its key to its row and back
 //	KindItem, KindFeatures       what it is: labels, fields and payload; a vector for each modality
@@ -57,6 +57,8 @@ type Tx struct {
 	Batch     *pebble.Batch // of all records that are written whole; what it has is not to be read back
 	Empty     bool          // set by an operation: there is nothing to commit
 
+	records *record.Writer // writes to Batch
+
 	sync     bool                            // the commit is to be durable
 	blocks   map[string]*blockEdit           // by key
 	Layers   map[string]codec.Layer          // changes to sets of rows, by key
@@ -64,16 +66,16 @@ type Tx struct {
 	postings []postingChange                 // in the order in which they came
 	sets     []*CodeSet                      // that the postings are of, see postingChange.set
 
-	// What the transaction has read, by Resolve and its kin, and then what it has made of
+	// What the transaction has read, by resolve and its kin, and then what it has made of
 	// that. A change is resolved and applied by what those before it in the transaction have
 	// left, which the store does not have yet.
 	rows  map[itemKey]rowState     // where items are
 	items map[itemRow]*record.Item // what they are, where all of it has been read or written
 	terms map[itemRow]record.Terms // what the store says of them; items come first
 
-	// taught is what rows have taught that the transaction changes: a departure with the
-	// features that were stored before it; nil: nothing, or nothing any more.
-	taught map[spaceRow]*codec.Departure
+	// departures is what rows have taught that the transaction changes, with the features that
+	// were stored before it; nil: nothing, or nothing any more.
+	departures map[spaceRow]*codec.Departure
 }
 
 // blockEdit is the edit of one block in a transaction.
@@ -102,14 +104,22 @@ type rowState struct {
 
 // newTx returns a transaction that writes nothing yet. Its batch is to be closed.
 func newTx(c *Committer) *Tx {
+	batch := c.kv.NewBatch()
+	c.records.Reset(batchSink{batch})
 	return &Tx{
-		Committer: c, Batch: c.Store.NewBatch(),
+		Committer: c, Batch: batch, records: &c.records,
 		blocks: map[string]*blockEdit{}, Layers: map[string]codec.Layer{},
 		slices: map[fieldContainer]*FieldSlices{},
-		terms:  map[itemRow]record.Terms{}, taught: map[spaceRow]*codec.Departure{},
+		terms:  map[itemRow]record.Terms{}, departures: map[spaceRow]*codec.Departure{},
 		rows: map[itemKey]rowState{}, items: map[itemRow]*record.Item{},
 	}
 }
+
+// A batchSink is a batch as the sink of a record.Writer.
+type batchSink struct{ b *pebble.Batch }
+
+func (s batchSink) Set(key, value []byte) error   { return s.b.Set(key, value, nil) }
+func (s batchSink) Merge(key, value []byte) error { return s.b.Merge(key, value, nil) }
 
 // CodeBytes estimates how many bytes the codes of an item take in the batch, in all spaces of
 // the collection.
@@ -133,13 +143,39 @@ func (s *SpaceState) RoomFor(codes uint64) error {
 	return nil
 }
 
+// write resolves requests, asks admit after each of them, with about how many bytes all so far
+// will write, and then applies them all. With an error of resolve or of admit nothing has
+// changed. After an error of apply nobody knows what is in memory, so that write fails the
+// database. This is the one way from a request to the Tx. Of several requests none may depend
+// on another.
+func (tx *Tx) write(admit func(bytes int) error, requests ...*Request) error {
+	bytes := 0
+	for _, r := range requests {
+		size, err := tx.resolve(r)
+		if err != nil {
+			return err
+		}
+		bytes += size
+		if err := admit(bytes); err != nil {
+			return err
+		}
+	}
+	for _, r := range requests {
+		if err := tx.apply(r); err != nil {
+			tx.Committer.Log.Fail(err)
+			return tx.Committer.Log.Err()
+		}
+	}
+	return nil
+}
+
 // row returns where the item with the key is, as the transaction leaves it so far.
 func (tx *Tx) row(s *CollectionState, key string) (rowState, error) {
 	k := itemKey{s.ID, key}
 	if st, ok := tx.rows[k]; ok {
 		return st, nil
 	}
-	row, found, err := record.RowOf(tx.Committer.Store, s.ID, key)
+	row, found, err := record.RowOf(tx.Committer.kv, s.ID, key)
 	if err != nil {
 		return rowState{}, err
 	}
@@ -157,7 +193,7 @@ func (tx *Tx) fetch(s *CollectionState, row uint32, whole bool) (bytes int, err 
 	at := itemRow{s.ID, row}
 	it := tx.items[at]
 	if it == nil {
-		if it, err = tx.stored(s, row); err != nil {
+		if it, err = tx.readItem(s, row); err != nil {
 			return 0, err
 		}
 		if _, err := s.Descriptor.Terms(nil, it.Fields); err != nil {

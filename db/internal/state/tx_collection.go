@@ -21,11 +21,11 @@ import (
 // ErrExists for the name, the transaction is not to be committed.
 func (tx *Tx) CreateCollection(d *record.Descriptor) error {
 	c := tx.Committer
-	if _, ok := c.Shown.IDs.Get(d.Name); ok {
+	if c.Named(d.Name) != nil {
 		return fmt.Errorf("%w: collection %q", fault.ErrExists, d.Name)
 	}
 	next := uint32(1)
-	b, err := record.Get(c.Store, codec.DatabaseKey(codec.RecordNextID))
+	b, err := record.Get(c.kv, codec.DatabaseKey(codec.RecordNextID))
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	}
 	reports := make([]json.RawMessage, len(s.Spaces))
 	for i, sp := range s.Spaces {
-		if reports[i], err = spaces.ReadReport(tx.Committer.Store, s.ID, sp.ID); err != nil {
+		if reports[i], err = spaces.ReadReport(tx.Committer.kv, s.ID, sp.ID); err != nil {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func (tx *Tx) DropCollection(s *CollectionState) error {
 // key on, and returns where to go on; nil at the end. The store forgets them with the next
 // compaction.
 func (tx *Tx) Sweep(from []byte) (next []byte, err error) {
-	it, err := tx.Committer.Store.NewIter(&pebble.IterOptions{LowerBound: from})
+	it, err := tx.Committer.kv.NewIter(&pebble.IterOptions{LowerBound: from})
 	if err != nil {
 		return nil, fault.ReadError(err, "keys from %x", from)
 	}

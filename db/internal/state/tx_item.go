@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -16,7 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// Resolve reads everything about a request that applying it will need, gives keys to items
+// resolve reads everything about a request that applying it will need, gives keys to items
 // that have none, and finds everything that is wrong with it: a collection that is gone, a
 // conflict, numbers that are used up, a record that is damaged or cannot be read. It changes
 // nothing that is stored or shown, and with an error takes back the automatic keys. It returns
@@ -25,7 +24,7 @@ import (
 //
 // It costs a look-up of each key, and of each item that is there what it has to know of it:
 // its terms, or all of it for a merge, and what it has taught.
-func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
+func (tx *Tx) resolve(r *Request) (bytes int, err error) {
 	// What the request may add to each collection at the most: the numbers must not run out.
 	newLabels := map[uint32]uint64{}
 	newRows := map[uint32]uint64{}
@@ -123,10 +122,9 @@ func (tx *Tx) Resolve(r *Request) (bytes int, err error) {
 	return bytes, nil
 }
 
-// Apply applies a request that this transaction has resolved: to what is in memory, and to the
-// Tx. It reads nothing from the store. An error would leave the state in memory undefined, so
-// the caller has to fail the database; only a batch that cannot grow could be the reason.
-func (tx *Tx) Apply(r *Request) error {
+// apply applies a request that this transaction has resolved: to what is in memory, and to the
+// Tx. It reads nothing from the store. Only an item that nobody has checked could give an error.
+func (tx *Tx) apply(r *Request) error {
 	for _, ch := range r.Changes {
 		if ch.Kind == ExpectItem {
 			continue // resolve has seen to it
@@ -207,7 +205,7 @@ func (tx *Tx) delete(s *CollectionState, ch *Change) error {
 	tx.setRow(s, &s.Live, codec.SetLive, 0, row, false)
 	tx.keysBlock(s, row).Clear(byte(row))
 	for _, sp := range s.Spaces {
-		if tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {
+		if tx.departures[spaceRow{s.ID, sp.ID, row}] != nil {
 			sp.Written++
 		}
 		if err := tx.Unlearn(sp, row); err != nil {
@@ -256,7 +254,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		tx.rows[itemKey{s.ID, it.Key}] = rowState{row, true}
 		tx.setRow(s, &s.Live, codec.SetLive, 0, row, true)
 		tx.keysBlock(s, row).Set(byte(row), []byte(it.Key))
-		if err := tx.Batch.Set(codec.ItemKey(s.ID, it.Key), binary.BigEndian.AppendUint32(nil, row), nil); err != nil {
+		if err := tx.records.Key(s.ID, it.Key, row); err != nil {
 			return err
 		}
 	}
@@ -267,11 +265,10 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 	// delete.
 	for t := range s.Presence {
 		x := it.Vector(t)
-		key := codec.FeatureKey(s.ID, row, uint16(t))
 		if x.Present() {
-			err = tx.Batch.Set(key, record.AppendVector(nil, x), nil)
+			err = tx.records.Vector(s.ID, row, uint16(t), x)
 		} else if s.Presence[t].B.Contains(row) {
-			err = tx.Batch.Delete(key, nil)
+			err = tx.Batch.Delete(codec.FeatureKey(s.ID, row, uint16(t)), nil)
 		}
 		if err != nil {
 			return err
@@ -288,11 +285,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		return err
 	}
 	tx.index(s, row, before, after)
-	b, err := (&codec.ItemRecord{Labels: ids, Fields: it.Fields, Payload: it.Payload}).Append(nil)
-	if err != nil {
-		return err
-	}
-	if err := tx.Batch.Set(codec.NumberKey(codec.KindItem, s.ID, row), b, nil); err != nil {
+	if err := tx.records.Item(s.ID, row, codec.ItemRecord{Labels: ids, Fields: it.Fields, Payload: it.Payload}); err != nil {
 		return err
 	}
 	for _, sp := range s.Spaces {
@@ -300,7 +293,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		// now waits for the next update.
 		if ch.teaches() || sp.Recode.B.Contains(row) {
 			learns := sp.LearnsFrom(it)
-			if learns || tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {
+			if learns || tx.departures[spaceRow{s.ID, sp.ID, row}] != nil {
 				sp.Written++
 			}
 			if err := tx.Unlearn(sp, row); err != nil {
@@ -331,7 +324,7 @@ func (tx *Tx) labelIDs(s *CollectionState, labels []string) ([]uint32, error) {
 	for _, l := range labels {
 		id, isNew := s.Labels.Add(l)
 		if isNew {
-			if err := tx.Batch.Set(codec.NumberKey(codec.KindLabel, s.ID, id), []byte(l), nil); err != nil {
+			if err := tx.records.Label(s.ID, id, l); err != nil {
 				return nil, err
 			}
 		}
@@ -341,9 +334,9 @@ func (tx *Tx) labelIDs(s *CollectionState, labels []string) ([]uint32, error) {
 	return ids, nil
 }
 
-// stored reads back an item that an earlier commit has written, without its key.
-func (tx *Tx) stored(s *CollectionState, row uint32) (*record.Item, error) {
-	rec, err := record.ReadItem(tx.Committer.Store, s.ID, row)
+// readItem reads back an item that an earlier commit has written, without its key.
+func (tx *Tx) readItem(s *CollectionState, row uint32) (*record.Item, error) {
+	rec, err := record.ReadItem(tx.Committer.kv, s.ID, row)
 	if err != nil {
 		return nil, err
 	}
@@ -362,7 +355,7 @@ func (tx *Tx) stored(s *CollectionState, row uint32) (*record.Item, error) {
 		if it.Vectors == nil {
 			it.Vectors = make([]model.Vector, len(s.Modalities))
 		}
-		x, found, err := record.ReadVector(tx.Committer.Store, s.ID, row, t, m)
+		x, found, err := record.ReadVector(tx.Committer.kv, s.ID, row, t, m)
 		if err == nil && !found {
 			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}

@@ -170,7 +170,7 @@ func (tx *Tx) WriteCheckpoint(sp *SpaceState, statistics []byte, outbox uint64) 
 
 // codesOnlySpace makes the one space that a codes-only collection has, as part of creating that.
 func (tx *Tx) codesOnlySpace(s *CollectionState) error {
-	sp, err := spaces.New(spaces.Stored{ID: 1, Bits: s.Bits, Created: spaces.Now()}, nil, nil)
+	sp, err := spaces.New(spaces.SpaceDescriptor{ID: 1, Bits: s.Bits, Created: spaces.Now()}, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (tx *Tx) codesOnlySpace(s *CollectionState) error {
 // WriteDescriptor stores the descriptor of a space, with the report of its training and a
 // copy of the descriptor of the collection.
 func (tx *Tx) WriteDescriptor(s *CollectionState, sp *spaces.Space, report json.RawMessage) error {
-	b, err := json.Marshal(spaces.Reported{Stored: sp.Stored, Report: report, Collection: s.Descriptor})
+	b, err := json.Marshal(spaces.Reported{SpaceDescriptor: sp.SpaceDescriptor, Report: report, Collection: s.Descriptor})
 	if err != nil {
 		return err
 	}

@@ -143,9 +143,7 @@ func (t *Tables) ingest(ctx context.Context) error {
 
 // WriteSequence stores the number of this commit. It must be called once, where the key is
 // next in order.
-func (t *Tables) WriteSequence(s *Stream) error {
-	return s.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, t.sequence+1))
-}
+func (t *Tables) WriteSequence(s *Stream) error { return s.Records.Sequence(t.sequence + 1) }
 
 // create begins a table, which counts in Paths at once.
 func (t *Tables) create() (*sstable.Writer, error) {
@@ -164,19 +162,32 @@ func (t *Tables) create() (*sstable.Writer, error) {
 // is for the goroutine of its task. Between the first and the last key of a stream there must
 // be no key of another one: the store takes over only tables that do not overlap.
 type Stream struct {
-	Ctx    context.Context // of the task: ended when another task has failed
-	tables *Tables
-	W      *sstable.Writer // of the table that is being written; nil between two
-	keys   int             // written so far, to all tables
+	Ctx     context.Context // of the task: ended when another task has failed
+	Records *record.Writer  // writes records to this stream
+	tables  *Tables
+	W       *sstable.Writer // of the table that is being written; nil between two
+	keys    int             // written so far, to all tables
 }
 
-// Set writes a value under a key that the store has nothing under. The slices may be used again.
-func (s *Stream) Set(key, value []byte) error { return s.Put(key, value, true) }
+// Set writes a value under a key that the store has nothing under. The slices may be used
+// again. The error is the cause of Ctx when that has ended.
+func (s *Stream) Set(key, value []byte) error {
+	if err := s.next(); err != nil {
+		return err
+	}
+	return s.W.Set(key, value)
+}
 
-// Put writes a value. fresh says that the store has nothing under the key; otherwise the value
-// is an edit that Pebble merges with what is there (codec.Merger). It returns the cause of Ctx
-// when that has ended.
-func (s *Stream) Put(key, value []byte, fresh bool) error {
+// Merge is Set with an edit, which Pebble merges with what is there (codec.Merger).
+func (s *Stream) Merge(key, value []byte) error {
+	if err := s.next(); err != nil {
+		return err
+	}
+	return s.W.Merge(key, value)
+}
+
+// next makes W ready for one more key.
+func (s *Stream) next() error {
 	if s.keys++; s.keys%512 == 0 {
 		if s.Ctx.Err() != nil {
 			return context.Cause(s.Ctx)
@@ -185,13 +196,7 @@ func (s *Stream) Put(key, value []byte, fresh bool) error {
 			s.Finish()
 		}
 	}
-	if err := s.open(); err != nil {
-		return err
-	}
-	if fresh {
-		return s.W.Set(key, value)
-	}
-	return s.W.Merge(key, value)
+	return s.open()
 }
 
 // open begins a table, unless one is being written.
@@ -215,6 +220,7 @@ func (s *Stream) Finish() {
 func (t *Tables) Task(f func(*Stream) error) work.Task {
 	return func(ctx context.Context) error {
 		s := &Stream{Ctx: ctx, tables: t}
+		s.Records = record.NewWriter(s)
 		err := f(s)
 		s.Finish() // after an error, too: there is no other way to close its file
 		return err

@@ -234,7 +234,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 		}
 	}
 	if !slices.Contains(targets, key[9]) {
-		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"}, "the space has no view %d; its keys of kind %02x are not looked at", key[9], kind)
+		found(report.Finding{Collection: c.name, Space: report.Space(space), Record: "keys"}, "the space has no target %d; its keys of kind %02x are not looked at", key[9], kind)
 	}
 	return codec.PrefixEnd(prefix)
 }

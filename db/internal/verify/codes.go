@@ -13,7 +13,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
-	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A codeVerifier looks at one code set: the codes of one target of a space. Four kinds of
@@ -29,6 +28,7 @@ import (
 // the first two in memory, and stays until the space is done.
 type codeVerifier struct {
 	*spaceVerifier
+	reporter                                    // of the code set
 	record.CodeKeys                             // keys of the code set
 	n               codec.CodeCounters          // of the code set; zero if there are none
 	rows            record.ByBlock[carriedCode] // by row: its code, 12 bytes; set by readRows
@@ -62,58 +62,37 @@ type storedCode struct {
 // checkCodes looks at the codes of the target at a position of the space. It returns the
 // verifier, as recompute and projections need what it has read.
 func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
-	c := &codeVerifier{spaceVerifier: s, CodeKeys: s.Space.Keys(s.ID(), s.Targets[target]), bytes: map[uint32][]byte{}}
+	c := &codeVerifier{
+		spaceVerifier: s, reporter: s.reporter,
+		CodeKeys: s.Space.Keys(s.ID(), s.Targets[target]), bytes: map[uint32][]byte{},
+	}
+	if t, is := c.Modality(); is && t < len(c.Modalities) {
+		c.reporter = s.ofTarget(c.Modalities[t].Name)
+	}
 	for _, n := range s.n.Sets {
-		if n.View == c.Target {
+		if n.Target == c.Target {
 			c.n = n
 		}
 	}
-	c.stage("codes of rows")
+	c.begin("codes of rows")
 	// The order: rows name their codes; codes and layers name their rows, and the two are compared
 	// on the way; then codes among each other, and codes with postings; last the rows that name no
 	// code.
 	c.readRows()
-	c.stage("codes")
+	c.begin("codes")
 	c.readCodes()
 	c.readCarriers()
 	c.compare()
 	c.distinct()
-	c.stage("postings")
+	c.begin("postings")
 	c.checkPostings()
-	c.stage("rows without a code")
+	c.begin("rows without a code")
 	c.checkUncoded(target)
 	return c
 }
 
 // prefix returns what the keys of a kind of the code set begin with.
 func (c *codeVerifier) prefix(kind byte) []byte { return c.CodeKeys.Prefix(kind) }
-
-// in adds the target to the name of a record, if the space has several.
-func (c *codeVerifier) in(what string) string {
-	if t, is := c.Modality(); is && t < len(c.Modalities) {
-		return fmt.Sprintf("%s, for target %q", what, c.Modalities[t].Name)
-	}
-	return what
-}
-
-func (c *codeVerifier) stage(what string) { c.stageIn(c.in(what), c.spaceID()) }
-
-// bad, missing and about are the methods of spaceVerifier, with the target in the name of the
-// record.
-func (c *codeVerifier) bad(what string, key []byte, format string, args ...any) {
-	c.spaceVerifier.bad(c.in(what), key, format, args...)
-}
-
-func (c *codeVerifier) missing(what string, key []byte, format string, args ...any) {
-	c.spaceVerifier.missing(c.in(what), key, format, args...)
-}
-
-func (c *codeVerifier) about(what string) report.Finding { return c.spaceVerifier.about(c.in(what)) }
-
-// counter reports that the counters are wrong about the code set.
-func (c *codeVerifier) counter(format string, args ...any) {
-	c.bad("counters", codec.CollectionKey(codec.KindCounters, c.ID()), format, args...)
-}
 
 // readRows reads and checks which code each row has. An entry of the right length that says
 // something wrong still counts as the code of the row.
@@ -138,7 +117,7 @@ func (c *codeVerifier) readRows() {
 		*c.rows.Put(row) = carriedCode{rc.Code, rc.Revision, rc.Provenance, carriedOnce}
 	})
 	if complete && coded.GetCardinality() != c.n.Coded {
-		c.counter("%d items have a code, it says %d", coded.GetCardinality(), c.n.Coded)
+		c.badCounters("%d items have a code, it says %d", coded.GetCardinality(), c.n.Coded)
 	}
 	c.coded.Or(coded)
 }
@@ -208,7 +187,7 @@ func (c *codeVerifier) readCodes() {
 		}
 	})
 	if complete && distinct != c.n.Codes {
-		c.counter("%d distinct codes, it says %d", distinct, c.n.Codes)
+		c.badCounters("%d distinct codes, it says %d", distinct, c.n.Codes)
 	}
 }
 

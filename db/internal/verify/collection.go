@@ -24,6 +24,7 @@ import (
 // far; each is complete after the check that is named.
 type collectionVerifier struct {
 	*verifier
+	reporter // of the collection
 	*record.Descriptor
 	counters *codec.Counters            // nil: cannot be read, so that spaces are unknown; readCounters
 	nextRow  uint64                     // rows from this on are not given out; MaxUint32 if counters is nil
@@ -39,7 +40,8 @@ type collectionVerifier struct {
 // as all other records of rows are compared with them.
 func (v *verifier) collection(d *record.Descriptor) {
 	c := &collectionVerifier{
-		verifier: v, Descriptor: d, nextRow: math.MaxUint32,
+		verifier: v, reporter: reporter{to: v, collection: d.Name, countersKey: codec.CollectionKey(codec.KindCounters, d.ID)},
+		Descriptor: d, nextRow: math.MaxUint32,
 		live: roaring.New(), labelled: map[uint32]*roaring.Bitmap{}, items: roaring.New(), unknown: roaring.New(),
 	}
 	for range d.Modalities {
@@ -63,32 +65,10 @@ func (v *verifier) collection(d *record.Descriptor) {
 	v.done.Items += int(c.live.GetCardinality())
 }
 
-// bad reports that something is wrong with a record of the collection, what, under key.
-func (c *collectionVerifier) bad(what string, key []byte, format string, args ...any) {
-	c.found(report.Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
-}
-
-// missing is bad for a problem that is the fault of the record under key: it is not there, or
-// does not say what it should. If the key is lost that has been reported already, and missing
-// does nothing.
-func (c *collectionVerifier) missing(what string, key []byte, format string, args ...any) {
-	if !c.lost(key) {
-		c.bad(what, key, format, args...)
-	}
-}
-
-// about returns the finding that a walk fills in.
-func (c *collectionVerifier) about(what string) report.Finding {
-	return report.Finding{Collection: c.Name, Record: what}
-}
-
-func (c *collectionVerifier) stageAt(what string) { c.at("collection %s: %s", c.Name, what) }
-
 // readCounters reads the counters, and checks which spaces they call active. Without counters
 // nobody knows how many spaces there are, and none is looked at.
 func (c *collectionVerifier) readCounters() {
-	key := codec.CollectionKey(codec.KindCounters, c.ID)
-	b, err := record.Get(c.snap, key)
+	b, err := record.Get(c.snap, c.countersKey)
 	if err == nil && b == nil {
 		err = errors.New("missing")
 	}
@@ -97,8 +77,8 @@ func (c *collectionVerifier) readCounters() {
 		n, err = codec.DecodeCounters(b)
 	}
 	if err != nil {
-		c.bad("counters", key, "%s: the spaces of the collection are not looked at", fault.Problem(err))
-		c.lose(key)
+		c.badCounters("%s: the spaces of the collection are not looked at", fault.Problem(err))
+		c.lose(c.countersKey)
 		return
 	}
 	c.counters, c.nextRow = &n, n.NextRow
@@ -111,21 +91,21 @@ func (c *collectionVerifier) readCounters() {
 		switch sp := spaces[id]; {
 		case id == 0:
 		case sp == nil:
-			c.bad("counters", key, "the %s is %d, which does not exist", what, id)
+			c.badCounters("the %s is %d, which does not exist", what, id)
 		case sp.Building:
-			c.bad("counters", key, "the %s is %d, which is being built", what, id)
+			c.badCounters("the %s is %d, which is being built", what, id)
 		}
 	}
 	check("active space", n.ActiveSpace)
 	check("space that was active before", n.PreviousSpace)
 	if c.CodesOnly() && (len(n.Spaces) != 1 || n.ActiveSpace != 1) {
-		c.bad("counters", key, "%d spaces, the active one is %d: a collection of given codes has space 1 and no other", len(n.Spaces), n.ActiveSpace)
+		c.badCounters("%d spaces, the active one is %d: a collection of given codes has space 1 and no other", len(n.Spaces), n.ActiveSpace)
 	}
 }
 
 // readLabels checks the names of labels: they are numbered without gaps, not empty, and differ.
 func (c *collectionVerifier) readLabels() {
-	c.stageAt("labels")
+	c.begin("labels")
 	ids := map[string]uint32{}
 	gap := false
 	complete := c.walkPrefix(codec.CollectionKey(codec.KindLabel, c.ID), c.about("labels"), func(key, value []byte) {
@@ -151,7 +131,7 @@ func (c *collectionVerifier) readLabels() {
 // readRows reads the sets of rows: rows that have an item, a modality, a label. It checks that
 // live rows have been given out, and that rows with a modality are live.
 func (c *collectionVerifier) readRows() {
-	c.stageAt("sets of rows")
+	c.begin("sets of rows")
 	c.walkPrefix(codec.CollectionKey(codec.KindRows, c.ID), c.about("sets of rows"), func(key, value []byte) {
 		set, id, container := codec.RowsKeyParts(key)
 		var into *roaring.Bitmap
@@ -178,7 +158,7 @@ func (c *collectionVerifier) readRows() {
 		}
 	}
 	if n := c.counters; n != nil && n.Items != c.live.GetCardinality() && !c.lostAny(codec.RowsPrefix(c.ID, codec.SetLive, 0)) {
-		c.bad("counters", codec.CollectionKey(codec.KindCounters, c.ID), "%d items, the live set has %d", n.Items, c.live.GetCardinality())
+		c.badCounters("%d items, the live set has %d", n.Items, c.live.GetCardinality())
 	}
 }
 
@@ -259,7 +239,7 @@ func (c *collectionVerifier) entries(prefix []byte, about report.Finding, f func
 // each row out of the sets that it has to be in. A row that is left in a set has no item that
 // says so.
 func (c *collectionVerifier) checkItems() {
-	c.stageAt("items")
+	c.begin("items")
 	fields := newFieldVerifier(c)
 	c.walkPrefix(codec.CollectionKey(codec.KindItem, c.ID), c.about("items"), func(key, value []byte) {
 		row, what := codec.LastNumber(key), rowName("item", codec.LastNumber(key))

@@ -64,7 +64,7 @@ const recomputedBlock = 1024
 // revision that its code names, and compares. sets are the code sets of all targets. It gathers
 // items by revision, as items of one revision are encoded together, on all cores.
 func (s *spaceVerifier) recompute(sets []*codeVerifier) {
-	s.stageIn("codes made again", s.spaceID())
+	s.begin("codes made again")
 	// Items that wait to be encoded, recomputedBlock at most in all revisions together.
 	byRevision := map[uint32][]*verifiedItem{}
 	held := 0
@@ -84,7 +84,7 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 				continue
 			}
 			if revision != 0 && x.revision != revision {
-				s.bad(fmt.Sprintf("code of row %d", row), set.Block(codec.KindRowCodes, row), "of revision %d, in another view of revision %d", x.revision, revision)
+				s.bad(fmt.Sprintf("code of row %d", row), set.Block(codec.KindRowCodes, row), "of revision %d, for another target of revision %d", x.revision, revision)
 			}
 			revision = x.revision
 		}

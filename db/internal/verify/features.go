@@ -16,7 +16,7 @@ import (
 // checkFeatures decodes all feature records, and compares the rows that have one with the set
 // of each modality, both ways.
 func (c *collectionVerifier) checkFeatures() {
-	c.stageAt("features")
+	c.begin("features")
 	if c.IndexOnly {
 		c.checkAbsent(codec.CollectionKey(codec.KindFeatures, c.ID), c.about("features"))
 		return

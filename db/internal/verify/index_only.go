@@ -38,10 +38,10 @@ func (s *spaceVerifier) checkIndexOnly() {
 	s.checkAbsent(s.prefix(codec.KindLessons), s.about("lessons"))
 	s.checkAbsent(s.prefix(codec.KindOutbox), s.about("departures"))
 	if s.n.Building {
-		s.badCounter("the space is being built, and the collection is index-only")
+		s.badCounters("the space is being built, and the collection is index-only")
 	}
 	if s.n.Checkpoint != 0 {
-		s.badCounter("the statistics are of revision %d, and the collection is index-only", s.n.Checkpoint)
+		s.badCounters("the statistics are of revision %d, and the collection is index-only", s.n.Checkpoint)
 	}
 }
 

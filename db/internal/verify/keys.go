@@ -17,7 +17,7 @@ import (
 // lead to one row are found too. A collision of hashes, which have a random seed, could hide
 // a wrong key with a probability of 2^-63.
 func (c *collectionVerifier) checkKeys() {
-	c.stageAt("keys")
+	c.begin("keys")
 	seed := maphash.MakeSeed()
 	hash := func(key []byte) uint64 { return maphash.Bytes(seed, key) | 1 }
 	// Three passes: hash the key that each row names; clear the hash where a key names that row,

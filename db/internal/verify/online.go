@@ -18,7 +18,7 @@ import (
 // checkOnline reads the sets of rows that the updater works from, pending and recode, and
 // checks that their rows have items, and pending ones features that the model knows.
 func (s *spaceVerifier) checkOnline() {
-	s.stageIn("what rows have taught", s.spaceID())
+	s.begin("what rows have taught")
 	// Pending rows have changed since the updater looked at them last. Rows to be coded again
 	// have codes that are not those of their labels yet.
 	names := [...]string{codec.SetPending: "rows that the online step has not seen", codec.SetRecode: "rows to be coded again"}
@@ -79,7 +79,7 @@ func (s *spaceVerifier) checkLessons() {
 		}
 	})
 	if complete && s.n.Taught != s.taught.GetCardinality() {
-		s.badCounter("%d rows have taught, it says %d", s.taught.GetCardinality(), s.n.Taught)
+		s.badCounters("%d rows have taught, it says %d", s.taught.GetCardinality(), s.n.Taught)
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *spaceVerifier) checkProjections() {
 	if s.CodesOnly() {
 		return // strangers reports keys of that kind
 	}
-	s.stageIn("projections", s.spaceID())
+	s.begin("projections")
 	have := roaring.New()
 	s.entries(s.projectionPrefix(), s.about("projections"), func(key []byte, row uint32, entry []byte) {
 		what := fmt.Sprintf("projection of row %d", row)

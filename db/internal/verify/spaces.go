@@ -13,7 +13,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
-	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -25,6 +24,7 @@ import (
 // so far; the check that completes each is named.
 type spaceVerifier struct {
 	*collectionVerifier
+	reporter                               // of the space
 	*spaces.Space                          // in the revision in use; without a model if that cannot be read
 	n             codec.SpaceCounters      // of the space
 	readable      bool                     // model, and revision in use, can be read; and fit the statistics
@@ -57,10 +57,10 @@ func (c *collectionVerifier) checkSpaces() map[uint32]*knownSpace {
 // and projections. With Deep it makes statistics, codes and projections again.
 func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 	s := &spaceVerifier{
-		collectionVerifier: c, n: n, kept: map[uint32]*spaces.Space{},
+		collectionVerifier: c, reporter: c.ofSpace(uint32(n.ID)), n: n, kept: map[uint32]*spaces.Space{},
 		taught: roaring.New(), pending: roaring.New(), recode: roaring.New(), coded: roaring.New(), unlabelled: roaring.New(),
 	}
-	s.stageIn("model", uint32(n.ID))
+	s.begin("model")
 	if !s.readSpace() {
 		return &knownSpace{} // what codes there are cannot be told
 	}
@@ -78,7 +78,7 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 		sets = append(sets, s.checkCodes(i))
 	}
 	if uint64(s.coded.GetCardinality()) != n.Coded && !s.lostAny(s.prefix(codec.KindRowCodes)) {
-		s.badCounter("%d items have a code in any view, it says %d", s.coded.GetCardinality(), n.Coded)
+		s.badCounters("%d items have a code for any target, it says %d", s.coded.GetCardinality(), n.Coded)
 	}
 	s.checkProjections()
 	if c.opt.Deep && s.readable && s.Learned != nil && c.err == nil {
@@ -107,28 +107,28 @@ func (s *spaceVerifier) readSpace() bool {
 		m, err := spaces.ReadRevision(s.snap, s.ID(), trained, revision)
 		if err != nil {
 			s.readable = false
-			s.badIn(id, "revision in use", codec.RevisionKey(s.ID(), id, revision, 0), "%s", fault.Problem(err))
+			s.bad("revision in use", codec.RevisionKey(s.ID(), id, revision, 0), "%s", fault.Problem(err))
 			return true
 		}
 		s.Space = trained.Revised(revision, m)
 		s.kept[revision] = s.Space
 		return true
 	}
-	s.badIn(id, "space", key, "%s", fault.Problem(err))
+	s.bad("space", key, "%s", fault.Problem(err))
 	// Codes can be verified if the descriptor has their length and their targets.
 	// spaces.Read does more than that, so the descriptor is read once more.
 	b, err := record.Get(s.snap, key)
-	var d spaces.Stored
+	var d spaces.SpaceDescriptor
 	if err == nil {
 		err = json.Unmarshal(b, &d)
 	}
 	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id || s.CodesOnly() && d.Bits != s.Descriptor.Bits {
 		return false
 	}
-	s.Space = &spaces.Space{Stored: d, Revision: revision, Targets: []byte{record.SharedTarget}}
-	if len(d.Views) > 0 {
+	s.Space = &spaces.Space{SpaceDescriptor: d, Revision: revision, Targets: []byte{record.SharedTarget}}
+	if len(d.TargetNumbers) > 0 {
 		s.Targets = nil
-		for _, target := range d.Views {
+		for _, target := range d.TargetNumbers {
 			if target < 1 || target > len(s.Modalities) || target > record.MaxTargetModality+1 {
 				return false
 			}
@@ -150,56 +150,25 @@ func (s *spaceVerifier) prefix(kind byte) []byte {
 	return codec.NumberKey(kind, s.ID(), s.spaceID())
 }
 
-// stageIn sets the stage of progress to something in space number id.
-func (s *spaceVerifier) stageIn(what string, id uint32) {
-	s.at("collection %s, space %d: %s", s.Name, id, what)
-}
-
-// badIn reports that something is wrong with a record of space number id.
-func (s *spaceVerifier) badIn(id uint32, what string, key []byte, format string, args ...any) {
-	s.found(report.Finding{Collection: s.Name, Space: report.Space(id), Record: what, Problem: fmt.Sprintf(format, args...)}, key)
-}
-
-// bad reports that something is wrong with a record of the space, what, under key.
-func (s *spaceVerifier) bad(what string, key []byte, format string, args ...any) {
-	s.badIn(s.spaceID(), what, key, format, args...)
-}
-
-// missing is bad, unless the key is lost; see collectionVerifier.missing.
-func (s *spaceVerifier) missing(what string, key []byte, format string, args ...any) {
-	if !s.lost(key) {
-		s.bad(what, key, format, args...)
-	}
-}
-
-// badCounter reports that the counters are wrong about the space.
-func (s *spaceVerifier) badCounter(format string, args ...any) {
-	s.bad("counters", codec.CollectionKey(codec.KindCounters, s.ID()), format, args...)
-}
-
-func (s *spaceVerifier) about(what string) report.Finding {
-	return report.Finding{Collection: s.Name, Space: report.Space(s.spaceID()), Record: what}
-}
-
 // checkCounters checks what the counters say of the space by themselves. How many items have
 // codes, and have taught, is compared where these are read.
 func (s *spaceVerifier) checkCounters() {
 	switch n := s.n; {
 	case n.Activate && !n.Building:
-		s.badCounter("the space is to become active when it is built, and is not being built")
+		s.badCounters("the space is to become active when it is built, and is not being built")
 	case n.Built > 0 && !n.Building:
-		s.badCounter("rows below %d have been coded, and the space is not being built", n.Built)
+		s.badCounters("rows below %d have been coded, and the space is not being built", n.Built)
 	case n.Revision == 0:
-		s.badCounter("the space has no revision")
+		s.badCounters("the space has no revision")
 	case s.readable && s.Learned != nil && !s.IndexOnly && n.Checkpoint == 0:
-		s.badCounter("the statistics are of no revision")
+		s.badCounters("the statistics are of no revision")
 	}
 	var targets []byte
 	for _, set := range s.n.Sets {
-		targets = append(targets, set.View)
+		targets = append(targets, set.Target)
 	}
 	if !bytes.Equal(targets, s.Targets) {
-		s.badCounter("they are of views %d, the space has %d", targets, s.Targets)
+		s.badCounters("they are of targets %d, the space has %d", targets, s.Targets)
 	}
 }
 

@@ -32,7 +32,7 @@ import (
 // It reads the features of all rows that have taught, and adds up in float64, in another order
 // than the checkpoint: see statisticsTolerance.
 func (s *spaceVerifier) checkStatistics() {
-	s.stageIn("statistics", s.spaceID())
+	s.begin("statistics")
 	key := codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0)
 	// With one lesson, departure or vector missing the sum would be wrong, and that has been
 	// reported.

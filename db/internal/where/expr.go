@@ -6,10 +6,7 @@ import "strings"
 type Expr struct{ root node }
 
 // A node is a part of an expression: *and, *or, *not, *has or *test.
-type node interface {
-	// write appends the node as a user would type it.
-	write(b *strings.Builder)
-}
+type node any
 
 // An and is true if all of its parts are; an or is true if one part is. Both have at
 // least two parts, none of their own kind: the parser joins nested ones.
@@ -68,72 +65,6 @@ const (
 	literalBool
 )
 
-// String returns the expression as a user could type it, with the parentheses that it
-// needs, and with values in place of placeholders. Parsing it gives the same expression.
-func (e *Expr) String() string {
-	var b strings.Builder
-	e.root.write(&b)
-	return b.String()
-}
-
-func (n *or) write(b *strings.Builder) {
-	for i, p := range n.parts {
-		if i > 0 {
-			b.WriteString(" OR ")
-		}
-		p.write(b)
-	}
-}
-
-// write puts an or in parentheses, as AND binds closer.
-func (n *and) write(b *strings.Builder) {
-	for i, p := range n.parts {
-		if i > 0 {
-			b.WriteString(" AND ")
-		}
-		_, bracket := p.(*or)
-		writeIn(b, p, bracket)
-	}
-}
-
-// write puts an or and an and in parentheses, as NOT binds closest.
-func (n *not) write(b *strings.Builder) {
-	b.WriteString("NOT ")
-	bracket := false
-	switch n.x.(type) {
-	case *or, *and:
-		bracket = true
-	}
-	writeIn(b, n.x, bracket)
-}
-
-// writeIn writes a node, in parentheses if bracket is set.
-func writeIn(b *strings.Builder, n node, bracket bool) {
-	if !bracket {
-		n.write(b)
-		return
-	}
-	b.WriteByte('(')
-	n.write(b)
-	b.WriteByte(')')
-}
-
-func (n *has) write(b *strings.Builder) {
-	b.WriteString("has(")
-	writeName(b, n.modality)
-	b.WriteByte(')')
-}
-
-func (t *test) write(b *strings.Builder) {
-	if t.label {
-		b.WriteString("label")
-	} else {
-		writeName(b, t.field)
-	}
-	b.WriteString(" " + opText[t.op] + " ")
-	writeValues(b, t.values, t.op == in)
-}
-
 // writeValues writes values with commas between them; a list stands in parentheses.
 func writeValues(b *strings.Builder, values []literal, list bool) {
 	if list {
@@ -156,21 +87,4 @@ func (l literal) write(b *strings.Builder) {
 	} else {
 		b.WriteString(l.text)
 	}
-}
-
-// writeName writes a name, in double quotes if it could be read as something else.
-func writeName(b *strings.Builder, name string) {
-	plain := name != "" && !isKeyword(name)
-	for i, r := range name {
-		if i == 0 && !isStart(r) || !isPart(r) {
-			plain = false
-		}
-	}
-	if plain {
-		b.WriteString(name)
-		return
-	}
-	b.WriteByte('"')
-	b.WriteString(strings.ReplaceAll(name, `"`, `""`))
-	b.WriteByte('"')
 }

@@ -10,6 +10,10 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
+func (k kernelSet) String() string {
+	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
+}
+
 // benchSets reports the speed of f with each set in assembly, and of gonum's way to the
 // same result. gonum takes all cores: compare with -cpu 1.
 func benchSets(b *testing.B, name string, operations float64, f, gonum func()) {

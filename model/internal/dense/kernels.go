@@ -15,14 +15,6 @@ const (
 
 var active = kernelSets()[0]
 
-func (k kernelSet) String() string {
-	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
-}
-
-// KernelName returns the name of the set of kernels that this machine runs: generic,
-// avx2, avx512 or neon.
-func KernelName() string { return active.String() }
-
 // Every set computes tiles of tileRows rows, and of as many columns as fit into
 // panelBytes: 48 float32 or 24 float64. That is 8x3 registers of 512 bits, as many as
 // the machine with the most registers holds. Machines with fewer go over a tile in

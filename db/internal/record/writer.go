@@ -1,0 +1,117 @@
+package record
+
+import (
+	"encoding/binary"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A Sink takes records, and keeps nothing of the slices: the batch of a commit, or a stream of
+// sorted tables.
+type Sink interface {
+	Set(key, value []byte) error   // stores the value in place of what is there
+	Merge(key, value []byte) error // stores an edit, which is added to what is there, see codec.Merger
+}
+
+// A Writer writes records to a sink. A transaction and a bulk load both write through it, so
+// that an item is stored alike by either. It belongs to one goroutine, and has memory of its
+// own for one record: writing takes none, once that has grown.
+type Writer struct {
+	sink       Sink
+	key, value []byte
+}
+
+// keptBytes bounds the memory that a Writer keeps from one sink to the next.
+const keptBytes = 64 << 10
+
+// NewWriter returns a Writer to a sink.
+func NewWriter(to Sink) *Writer { return &Writer{sink: to} }
+
+// Reset makes the Writer write to another sink from now on.
+func (w *Writer) Reset(to Sink) {
+	w.sink = to
+	if cap(w.value) > keptBytes {
+		w.value = nil
+	}
+}
+
+// Sequence writes the number of the commit.
+func (w *Writer) Sequence(n uint64) error {
+	w.key = append(w.key[:0], codec.KindDatabase, codec.RecordSequence)
+	w.value = binary.BigEndian.AppendUint64(w.value[:0], n)
+	return w.sink.Set(w.key, w.value)
+}
+
+// Counters writes the counters of a collection.
+func (w *Writer) Counters(collection uint32, n codec.Counters) error {
+	w.key = append(w.key[:0], codec.CollectionKey(codec.KindCounters, collection)...)
+	w.value = n.Append(w.value[:0])
+	return w.sink.Set(w.key, w.value)
+}
+
+// Label writes the name of a label.
+func (w *Writer) Label(collection, id uint32, name string) error {
+	w.key = append(w.key[:0], codec.NumberKey(codec.KindLabel, collection, id)...)
+	w.value = append(w.value[:0], name...)
+	return w.sink.Set(w.key, w.value)
+}
+
+// Key writes the row of the item with a key.
+func (w *Writer) Key(collection uint32, key string, row uint32) error {
+	w.key = append(append(w.key[:0], codec.CollectionKey(codec.KindKey, collection)...), key...)
+	w.value = binary.BigEndian.AppendUint32(w.value[:0], row)
+	return w.sink.Set(w.key, w.value)
+}
+
+// Item writes labels, fields and payload of a row. A field with a value of another type than
+// stored ones have is an error.
+func (w *Writer) Item(collection, row uint32, it codec.ItemRecord) error {
+	b, err := it.Append(w.value[:0])
+	if err != nil {
+		return err
+	}
+	w.key, w.value = append(w.key[:0], codec.NumberKey(codec.KindItem, collection, row)...), b
+	return w.sink.Set(w.key, w.value)
+}
+
+// Vector writes the features of a row in one modality, which v has the form of.
+func (w *Writer) Vector(collection, row uint32, modality uint16, v model.Vector) error {
+	w.key = append(w.key[:0], codec.FeatureKey(collection, row, modality)...)
+	w.value = AppendVector(w.value[:0], v)
+	return w.sink.Set(w.key, w.value)
+}
+
+// Block writes an edit of the block under key: whole where it is all that the block has, else
+// to be merged.
+func (w *Writer) Block(key []byte, edit *codec.BlockEdit, whole bool) error {
+	w.value = edit.Append(w.value[:0], whole)
+	return w.put(key, whole)
+}
+
+// Layer writes a change of the set of rows under key: whole where it is all that the set has,
+// else to be merged.
+func (w *Writer) Layer(key []byte, l codec.Layer, whole bool) (err error) {
+	b, err := l.Append(w.value[:0], whole)
+	if err != nil {
+		return err
+	}
+	w.value = b
+	return w.put(key, whole)
+}
+
+// Posting writes the numbers of codes that come to the posting under key and that leave it,
+// both ascending: whole where they are all that the posting has, else to be merged.
+func (w *Writer) Posting(key []byte, added, deleted []uint32, whole bool) error {
+	w.value = codec.AppendPosting(w.value[:0], added, deleted)
+	return w.put(key, whole)
+}
+
+// put writes the value under a key that the caller has made.
+func (w *Writer) put(key []byte, whole bool) error {
+	w.key = append(w.key[:0], key...)
+	if whole {
+		return w.sink.Set(w.key, w.value)
+	}
+	return w.sink.Merge(w.key, w.value)
+}
