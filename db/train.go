@@ -11,9 +11,20 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// TrainOptions say how to train. Zero values mean the defaults of the model.
+// TrainOptions say how to train. Zero values mean the defaults of the model. The fields of
+// model.Options are its own, too: the bits of a code, anchors, maps, fusion, seed, memory and
+// others.
+//
+//	opt := db.TrainOptions{
+//		Options:  model.Options{Bits: 64, Anchors: 500, Seed: 1, Progress: show},
+//		Activate: true,
+//	}
+//	opt.Views = model.ViewsTarget
+//
+// Progress hears the stages "scan", "moments" where a map needs them, "statistics" and
+// "encode", in items; and "choose", in steps, where maps or a fusion are chosen.
 type TrainOptions struct {
-	model.Options
+	model.Options // see package model
 
 	// Rows, if positive, trains on the first so many labelled items only. All
 	// items get codes.
