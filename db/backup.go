@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // BackupOptions are those of Backup. The zero value backs up the whole database.
@@ -68,6 +69,8 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 		return nil, fmt.Errorf("%w: backups are told apart by the UUID of their database, which %s has not, being of format %d: upgrade it",
 			fault.ErrFormat, d.dir, d.Format())
 	}
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.state.Stopping, func() { cancel(fault.ErrClosed) })()

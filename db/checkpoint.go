@@ -8,6 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // CheckpointOptions say what a checkpoint is to hold. The zero value is everything.
@@ -54,6 +55,8 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 		return err
 	}
 	defer d.state.Guard.Leave()
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.state.Stopping, func() { cancel(fault.ErrClosed) })()

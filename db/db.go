@@ -151,7 +151,7 @@ func (d *DB) start(kv *pebble.DB) error {
 
 // Close waits for the calls that are going on, makes everything durable, writes what is in the
 // log only into tables, at most some 64 MiB, and frees the folder for others. A range over
-// Items, ItemsWhere, Codes, Neighbors or Runs that is still running must end first, so do not
+// Items, ItemsWhere, ItemsByKey, Keys, Codes, Neighbors or Runs that is still running must end first, so do not
 // close from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
 	d = d.orNone()

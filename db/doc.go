@@ -47,6 +47,9 @@
 // A write that depends on what was read is a PutIf, or has an Expect in its Batch: it is
 // committed only if that is still stored.
 //
+// A context must not be nil: a call that uses it panics, or fails. A program that recovers this panic,
+// or one of the body of a loop over Items or the like, can go on and close the database.
+//
 // # Durability
 //
 // When a write returns, it is on stable storage, unless Options.NoSync. A Batch

@@ -6,6 +6,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -67,6 +68,8 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 	if opt.Rows < 0 {
 		return nil, nil, fault.Invalid("train on %d rows", opt.Rows)
 	}
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	var t *Training
 	var found []Retrieval
 	err := c.orNone().readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {

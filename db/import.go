@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/bulk/spool"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // ImportOptions say what is imported. Only Source has to be set.
@@ -248,7 +249,10 @@ func (im *Import) settle() error {
 
 // commit stores the items, in one commit if that is possible.
 func (im *Import) commit(ctx context.Context) error {
-	return im.spool.Commit(ctx, bulk.OneByOne{Most: im.oneCommit, InParts: im.opt.InParts, Progress: im.opt.Progress})
+	progress := im.opt.Progress
+	ctx, ended := work.Hearing(ctx, &progress)
+	defer ended()
+	return im.spool.Commit(ctx, bulk.OneByOne{Most: im.oneCommit, InParts: im.opt.InParts, Progress: progress})
 }
 
 // Close ends the import, and keeps what it has staged for another of the same source to go

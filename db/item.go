@@ -54,8 +54,8 @@ type Item struct {
 	// Labels is a set of strings; empty means unlabelled.
 	Labels []string
 
-	// Fields holds values of the declared fields: string, int64 (int is
-	// accepted), float64 or bool.
+	// Fields holds values of the declared fields: string, int64, float64 or bool. On the way
+	// in numbers may be of any Go type, and a whole number suits a field of floats, too.
 	Fields map[string]any
 
 	Payload []byte

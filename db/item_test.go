@@ -424,3 +424,46 @@ func TestSchemaRefuses(t *testing.T) {
 		t.Errorf("collections %v, %v", names, err)
 	}
 }
+
+// A number suits a field whatever Go type it has, as JSON and other libraries give it, and a
+// whole one suits a field of floats, as it does in an import. No value is changed to suit.
+func TestNumbersOfFields(t *testing.T) {
+	_, c := dbkit.OpenPairs(t)
+	for _, good := range []struct {
+		field      string
+		give, want any
+	}{
+		{"year", 7, int64(7)}, {"year", int32(-7), int64(-7)}, {"year", uint8(7), int64(7)}, {"year", uint64(7), int64(7)},
+		{"price", 5, 5.0}, {"price", int64(5), 5.0}, {"price", float32(.5), .5}, {"price", uint16(5), 5.0},
+	} {
+		if _, err := c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{good.field: good.give}}); err != nil {
+			t.Errorf("%s = %v: %v", good.field, good.give, err)
+			continue
+		}
+		if it, err := c.Get(ctx, "k"); err != nil || it.Fields[good.field] != good.want {
+			t.Errorf("%s = %v: %v, %v", good.field, good.give, it, err)
+		}
+	}
+	for _, bad := range []struct {
+		field string
+		give  any
+		says  string
+	}{
+		{"year", 5.0, "value is 5 of type float64"}, {"year", float32(5), "of type float32"}, {"year", uint64(1 << 63), "of type uint64"},
+		{"title", 5, "value is 5 of type int"}, {"year", "5", "of type string"}, {"year", nil, "has the value nil"},
+		{"price", float32(math.Inf(1)), "is no value"},
+	} {
+		_, err := c.Put(ctx, &db.Item{Key: "k", Fields: map[string]any{bad.field: bad.give}})
+		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), bad.says) {
+			t.Errorf("%s = %v: %v, not %q", bad.field, bad.give, err, bad.says)
+		}
+	}
+	// A float without a point, as JavaScript writes it, comes back by JSON.
+	var it db.Item
+	if err := json.Unmarshal([]byte(`{"key":"j","fields":{"price":5}}`), &it); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Put(ctx, &it); err != nil {
+		t.Error(err)
+	}
+}

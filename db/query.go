@@ -143,6 +143,9 @@ const (
 
 var rerankNames = [...]string{"projection", "none", "asymmetric", "features"}
 
+// possibleReranks lists rerankNames in errors.
+const possibleReranks = "projection, none, asymmetric and features"
+
 func (r Rerank) String() string {
 	if r.known() {
 		return rerankNames[r]
@@ -157,7 +160,7 @@ func ParseRerank(s string) (Rerank, error) {
 	if i := slices.Index(rerankNames[:], strings.ToLower(s)); i >= 0 {
 		return Rerank(i), nil
 	}
-	return 0, fault.Invalid("unknown rerank %q: projection, none, asymmetric and features are possible", s)
+	return 0, fault.Invalid("unknown rerank %q: %s are possible", s, possibleReranks)
 }
 
 // A Hit is one item of an answer. A struct that embeds one takes over its MarshalJSON.
@@ -276,7 +279,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 // check checks what does not depend on the collection.
 func (q *Query) check() error {
 	if !q.Rerank.known() {
-		return fault.Invalid("unknown rerank %v", q.Rerank)
+		return fault.Invalid("unknown rerank %d: %s are possible, as RerankProjection and so on", int(q.Rerank), possibleReranks)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // ReindexOptions say what to reindex and how. Zero values are the defaults given here.
@@ -48,6 +49,8 @@ type ReindexOptions struct {
 // without a trained space, ErrBusy while another training begins or another space than
 // the one named is being built, ErrInvalid for a codes-only collection.
 func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	in, leave, err := c.orNone().learning(ctx)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/repair"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // RepairOptions say how a database is to be repaired. The zero value repairs what is
@@ -66,5 +67,7 @@ func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	return repair.Folder(ctx, &opts.disk, dir, repair.Options(opt), orNobody(found))
 }

@@ -124,6 +124,29 @@ func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
 	}
 }
 
+// A table that is gone costs what stood in it: which others count is known, and the finding
+// names the keys.
+func TestRepairNamesAMissingTable(t *testing.T) {
+	whole := newPatient(t)
+	for _, name := range whole.files(isTable) {
+		p := whole.another()
+		if err := p.fs.Remove(p.file(name)); err != nil {
+			t.Fatal(err)
+		}
+		lost, _ := p.repairOrRefuse()
+		said := false
+		for _, f := range lost {
+			said = said || f.Record == "table "+name && strings.HasPrefix(f.Problem, "the keys from ") && strings.HasSuffix(f.Problem, "cannot be read: the file is missing")
+			if f.Record == "store" || strings.Contains(f.Problem, "objstorage") {
+				t.Errorf("%s is missing: %v", name, f)
+			}
+		}
+		if !said {
+			t.Errorf("%s is missing: lost %v", name, lost)
+		}
+	}
+}
+
 // Tables that are gone, cut off or damaged anywhere cost what stands in them, and what
 // is left is sound.
 func TestRepairOfTables(t *testing.T) {

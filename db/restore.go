@@ -8,6 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // RestoreOptions are those of Restore. The zero value means the newest backup.
@@ -52,6 +53,8 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	ctx, op := opts.disk.Signals.Begin(ctx, event.OpRestore, "")
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)

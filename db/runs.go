@@ -35,7 +35,7 @@ func (r *Runs) Total() int { return r.orNone().s.Total }
 func (r *Runs) Close() error {
 	r = r.orNone()
 	if !r.pin.Release() {
-		return fault.ErrClosed
+		return state.ErrReleased
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (s *Snapshot) Collection(name string) (*Collection, error) {
 func (s *Snapshot) Close() error {
 	s = s.orNone()
 	if !s.pin.Release() {
-		return fault.ErrClosed
+		return state.ErrReleased
 	}
 	return nil
 }

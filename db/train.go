@@ -7,12 +7,24 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// TrainOptions say how to train. Zero values mean the defaults of the model.
+// TrainOptions say how to train. Zero values mean the defaults of the model. The fields of
+// model.Options are its own, too: the bits of a code, anchors, maps, fusion, seed, memory and
+// others.
+//
+//	opt := db.TrainOptions{
+//		Options:  model.Options{Bits: 64, Anchors: 500, Seed: 1, Progress: show},
+//		Activate: true,
+//	}
+//	opt.Views = model.ViewsTarget
+//
+// Progress hears the stages "scan", "moments" where a map needs them, "statistics" and
+// "encode", in items; and "choose", in steps, where maps or a fusion are chosen.
 type TrainOptions struct {
-	model.Options
+	model.Options // see package model
 
 	// Rows, if positive, trains on the first so many labelled items only. All
 	// items get codes.
@@ -41,6 +53,8 @@ type TrainOptions struct {
 // or one while another space is being built, gives ErrBusy; one that cannot work with
 // what is stored gives an ErrInvalid that also wraps the error of model.Train.
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	in, leave, err := c.orNone().learning(ctx)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -313,4 +317,33 @@ func TestEverythingAtOnce(t *testing.T) {
 	stop.Store(true)
 	wg.Wait()
 	checkCodesByLabel(t, dbkit.AllItems(t, c))
+}
+
+// The comment of TrainOptions names the stages that Progress hears, and no others.
+func TestTrainOptionsNameTheStages(t *testing.T) {
+	_, c := dbkit.OpenPairs(t)
+	putAll(t, c, dbkit.Pairs(300, synth.Config{Classes: 4, Seed: 1}))
+	heard := map[string]bool{}
+	for _, opt := range []db.TrainOptions{
+		dbkit.TinyTraining(1, model.ViewsShared),
+		{Options: model.Options{Bits: 16, Anchors: 6}}, // the defaults choose the rest
+	} {
+		opt.Progress = func(stage string, _, _ int64) { heard[stage] = true }
+		dbkit.MustTrain(t, c, opt)
+	}
+	source, err := os.ReadFile("train.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment, _, _ := strings.Cut(string(source), "type TrainOptions struct")
+	_, comment, _ = strings.Cut(comment, "// Progress hears the stages")
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile(`"([a-z]+)"`).FindAllStringSubmatch(comment, -1) {
+		named[m[1]] = true
+	}
+	delete(named, "moments") // no map of these needs them
+	delete(heard, "moments")
+	if !maps.Equal(heard, named) {
+		t.Errorf("heard %v, the comment names %v", heard, named)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // A Teacher says what the projections learn from in an update.
@@ -77,6 +78,8 @@ type UpdateOptions struct {
 // one without a model ErrNoModel. With an error, or when the context ends early, the
 // revision is what it was, or the one that labels have grown in.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	in, leave, err := c.orNone().learning(ctx)
 	if err != nil {
 		return nil, err

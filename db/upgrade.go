@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // MarkerName is the name of the file that makes a folder a database.
@@ -55,6 +56,8 @@ func Upgrade(ctx context.Context, dir string, options *Options, opt UpgradeOptio
 	}
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	return copies.Upgrade(ctx, dir, &opts.disk, opt.Progress)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/verify"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // VerifyOptions say how closely to look. The zero value reads and compares everything
@@ -54,6 +55,8 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 		return nil, err
 	}
 	defer d.state.Guard.Leave()
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	ctx, op := d.state.Signals.Begin(ctx, event.OpVerify, "")
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
@@ -78,6 +81,8 @@ func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyO
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	return verify.Folder(ctx, &opts.disk, dir, opt.inside(), orNobody(found))
 }
 

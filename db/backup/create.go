@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // A Source is a file to back up. It must not change until Create returns.
@@ -57,6 +58,8 @@ const (
 // Create holds at most eight pieces of 16 MiB in memory, and about 200 bytes for each
 // object of the repository.
 func Create(ctx context.Context, to Store, about Manifest, files []Source, opt CreateOptions) (*Manifest, error) {
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	m, err := create(ctx, to, about, files, opt)
 	if err != nil {
 		return nil, annotate(err, "backup")

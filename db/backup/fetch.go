@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // A Target is a file that Fetch writes.
@@ -48,6 +49,8 @@ func Fetch(ctx context.Context, from Store, m *Manifest, create func(path string
 			}
 		}
 	}
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	var mu sync.Mutex
 	var done int64
 	err := parallel(ctx, workers, func(yield func(func(context.Context) error) bool) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // PruneOptions are the options of Prune.
@@ -45,6 +46,8 @@ type Pruning struct {
 // deleted: the folder of the manifests may not be mounted. It takes about 200 bytes of
 // memory for each object.
 func Prune(ctx context.Context, in Store, opt PruneOptions) (*Pruning, error) {
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	p, err := prune(ctx, in, opt)
 	if err != nil {
 		return p, annotate(err, "prune")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // VerifyOptions are the options of Verify.
@@ -59,6 +60,8 @@ func Verify(ctx context.Context, in Store, opt VerifyOptions, found func(Finding
 	if found == nil {
 		found = func(Finding) error { return nil }
 	}
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
 	v := &verifier{store: in, opt: opt, found: found, needed: map[Piece]*need{}, missing: map[Piece]struct{}{}}
 	start := time.Now()
 	err := v.run(ctx)

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"time"
@@ -164,4 +165,14 @@ func (e *Event) Attributes() []slog.Attr {
 		all = append(all, slog.Any("error", e.Err))
 	}
 	return all
+}
+
+// MarshalJSON implements json.Marshaler, in the form in which slog.JSONHandler logs the event:
+// {"time", "level", "msg"}, where msg is the name, and the Attributes.
+func (e Event) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	r := slog.NewRecord(e.Time, e.Level, string(e.Name), 0)
+	r.AddAttrs(e.Attributes()...)
+	err := slog.NewJSONHandler(&b, nil).Handle(context.Background(), r)
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
 }

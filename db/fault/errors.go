@@ -3,6 +3,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -179,7 +180,22 @@ func (e *ItemError) Unwrap() error { return e.Err }
 // Problem returns the text of an error for report.Finding.Problem: without prefixes and the
 // texts of sentinels, as the finding itself says that something is damaged.
 func Problem(err error) string {
-	return plainProblem.Replace(err.Error())
+	text := plainProblem.Replace(err.Error())
+	for _, w := range engineWords {
+		text = w.said.ReplaceAllString(text, w.means)
+	}
+	return text
+}
+
+// engineWords translates what the storage engine says of tables.
+var engineWords = []struct {
+	said  *regexp.Regexp
+	means string
+}{
+	{regexp.MustCompile(`L\d+: (\d+): file \d+ \(type sstable\) unknown to the objstorage provider: file does not exist`), "table $1.sst is missing"},
+	{regexp.MustCompile(`L\d+: (\d+): object size mismatch \(.*?\): (\d+) \(disk\) != (\d+) \(MANIFEST\)`), "table $1.sst has $2 bytes, and should have $3"},
+	{regexp.MustCompile(`pebble/table: invalid table \d+: \((.*?)\)`), "it is no table: $1"},
+	{regexp.MustCompile(`pebble/table: invalid table \d+`), "it is no table"},
 }
 
 // plainProblem takes away what Problem leaves out.

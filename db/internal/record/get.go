@@ -37,11 +37,18 @@ func ForEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) er
 
 // ForEachIn is ForEach for the keys from lo up to, but without, hi; a nil hi is the end of the
 // store.
-func ForEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) error {
+func ForEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) (err error) {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return fault.ReadError(err, "keys %x", lo)
 	}
+	// f may be the body of a caller's loop. If it panics the database must still close.
+	defer func() {
+		// Close repeats the error that ended the iteration, if one did.
+		if cerr := it.Close(); err == nil {
+			err = fault.ReadError(cerr, "keys %x", lo)
+		}
+	}()
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
 		var value []byte
 		if err = codec.CheckKey(it.Key()); err != nil {
@@ -51,10 +58,6 @@ func ForEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) 
 		} else {
 			err = f(it.Key(), value)
 		}
-	}
-	// Close repeats the error that ended the iteration, if one did.
-	if cerr := it.Close(); err == nil {
-		err = fault.ReadError(cerr, "keys %x", lo)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"unicode/utf8"
 
@@ -177,9 +178,15 @@ func CheckLabel(l string) error {
 }
 
 // CheckValue checks a value that a user gives for the field, and returns it as it is stored:
-// an int becomes an int64, all others stay as they are. A wrong type, a float that is no
-// number, or a string that is too long is an ErrInvalid.
-func (f *Field) CheckValue(v any) (any, error) {
+// an int64 for a field of ints, a float64 for one of floats, whatever type of number it was. A
+// whole number suits a field of floats, and no other number one of ints: an import reads files
+// by the same rule. A wrong type, a float that is no number, or a string that is too long is
+// an ErrInvalid.
+func (f *Field) CheckValue(given any) (any, error) {
+	v := numberOf(given)
+	if x, is := v.(int64); is && f.Type == Float {
+		v = float64(x)
+	}
 	ok := false
 	switch x := v.(type) {
 	case string:
@@ -192,8 +199,6 @@ func (f *Field) CheckValue(v any) (any, error) {
 		}
 	case int64:
 		ok = f.Type == Int
-	case int:
-		v, ok = int64(x), f.Type == Int
 	case float64:
 		ok = f.Type == Float
 		if ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
@@ -202,10 +207,31 @@ func (f *Field) CheckValue(v any) (any, error) {
 	case bool:
 		ok = f.Type == Bool
 	}
-	if !ok {
-		return nil, fault.Invalid("field %q is of type %s, its value is %v of type %T", f.Name, f.Type, v, v)
+	switch {
+	case given == nil:
+		return nil, fault.Invalid("field %q has the value nil: leave it out of an item that has none", f.Name)
+	case !ok:
+		return nil, fault.Invalid("field %q is of type %s, its value is %v of type %T", f.Name, f.Type, given, given)
 	}
 	return v, nil
+}
+
+// numberOf returns a number of any Go type as an int64 or a float64, and other values as they
+// are, also numbers above those of an int64.
+func numberOf(v any) any {
+	switch v.(type) {
+	case string, int64, float64, bool, nil: // nearly all
+		return v
+	}
+	switch x := reflect.ValueOf(v); {
+	case x.CanInt():
+		return x.Int()
+	case x.CanUint() && x.Uint() <= math.MaxInt64:
+		return int64(x.Uint())
+	case x.CanFloat():
+		return x.Float()
+	}
+	return v
 }
 
 // CheckValues checks that stored values have the types of their fields, but not how long they

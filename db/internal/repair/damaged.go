@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,14 +102,35 @@ func openDamaged(ctx context.Context, disk *store.Config, dir string) (s *damage
 // count are the first that Pebble has opened and all later ones. With bare Pebble sees no logs,
 // as a damaged log keeps a store from opening, too; s.logs then stays as the call before it,
 // without bare, has set it.
+//
+// Pebble lists no tables if the file of one of them is missing, and its error has the number of
+// that file. So it is shown the file, and asked again: TestRepairNamesAMissingTable of db.
 func (s *damagedStore) list(disk *store.Config, all wal.Logs, bare bool) error {
 	fsys := &listingFS{FS: store.ReadFS{FS: disk.FS}, bare: bare}
+	for {
+		err := s.listShown(disk, all, fsys)
+		var missing []string
+		if err != nil {
+			missing = missingTable.FindStringSubmatch(err.Error())
+		}
+		if missing == nil || slices.Contains(fsys.missing, missing[1]+".sst") {
+			return err
+		}
+		fsys.missing = append(fsys.missing, missing[1]+".sst")
+	}
+}
+
+// missingTable finds the number of a table in Pebble's error about its file.
+var missingTable = regexp.MustCompile(`file (\d+) \(type sstable\) unknown`)
+
+// listShown is list with what fsys shows.
+func (s *damagedStore) listShown(disk *store.Config, all wal.Logs, fsys *listingFS) error {
 	return work.Safely(func() error {
 		log := store.NewLog(disk.Signals)
 		po := store.PebbleOptions(disk, log, false)
 		po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true
 		kv, err := store.OpenPebble(s.dir, po, log)
-		if first := fsys.first(); !bare && first >= 0 { // also if opening has failed
+		if first := fsys.first(); !fsys.bare && first >= 0 { // also if opening has failed
 			s.logs = slices.DeleteFunc(slices.Clone(all), func(l wal.LogicalLog) bool { return int64(l.Num) < first })
 		}
 		if err != nil {
@@ -143,11 +165,12 @@ func (s *damagedStore) list(disk *store.Config, all wal.Logs, bare bool) error {
 }
 
 // listingFS shows a store so that Pebble can open it if its manifest can be read. It adds the
-// marker files of Pebble if these are gone, and hides the file of options, which nothing needs.
+// marker files of Pebble and tables that are gone, and hides the file of options, which nothing needs.
 // It records the logs that are opened. Safe for concurrent use, as Pebble asks.
 type listingFS struct {
 	vfs.FS
-	bare bool // hide the logs
+	bare    bool     // hide the logs
+	missing []string // tables to list, though there are no such files
 
 	mu   sync.Mutex
 	logs []int64 // the numbers of the logs that were opened; guarded by mu
@@ -189,6 +212,7 @@ func (f *listingFS) List(dir string) ([]string, error) {
 		}
 		out = append(out, name)
 	}
+	out = append(out, f.missing...)
 	if !marked && newest != "" {
 		out = append(out, manifestMarker+"000001."+newest)
 	}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -220,7 +222,11 @@ func (t *tableSource) lose(lo, hi []byte, cause error) {
 	case hi != nil:
 		where = fmt.Sprintf("the keys up to %x", hi)
 	}
-	t.salvage.found(report.Finding{Record: t.name(), Problem: fmt.Sprintf("%s cannot be read: %s", where, fault.Problem(cause))})
+	why := strings.TrimPrefix(fault.Problem(cause), t.name()+": ")
+	if errors.Is(cause, fs.ErrNotExist) {
+		why = "the file is missing"
+	}
+	t.salvage.found(report.Finding{Record: t.name(), Problem: fmt.Sprintf("%s cannot be read: %s", where, why)})
 }
 
 // searchedBytes is the length of the keys among which nextBlock searches. Keys of rows and chunks

@@ -131,7 +131,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	case q.ExcludeSelf && q.Key == "":
 		return nil, fault.Invalid("exclude self: the query starts from no item, as Key is empty")
 	case q.Plan > mih.PlanBlockScan:
-		return nil, fault.Invalid("unknown plan %d", q.Plan)
+		return nil, fault.Invalid("unknown plan %d: auto, memory, scan, filter, disk and blockscan are possible, as PlanAuto and so on", q.Plan)
 	}
 	if err := ctx.Err(); err != nil { // a search of few codes does not check it again
 		return nil, err

@@ -15,6 +15,17 @@ type Pin struct {
 	prev, next *Pin  // in the list of pins; guarded by pins.mu
 }
 
+// ErrReleased is the error of what reads through a pin that has ended. It is a
+// fault.ErrClosed: but the database may be open, so it says something else.
+var ErrReleased error = errReleased{}
+
+type errReleased struct{}
+
+func (errReleased) Error() string {
+	return "fddhdb: the snapshot, or the runs, that this reads are closed"
+}
+func (errReleased) Is(target error) bool { return target == fault.ErrClosed }
+
 // pins are the pins of a database that have not been released.
 type pins struct {
 	mu   sync.Mutex // guards the fields below, and those of each Pin; held while a view is released
@@ -66,7 +77,7 @@ func (p *Pin) Release() bool {
 }
 
 // Read gives f the view, and keeps it and the database open while f runs. The error is that of
-// f, or ErrClosed where the pin has ended or the database is closed.
+// f, ErrReleased where the pin has ended, or ErrClosed where the database is closed.
 func (p *Pin) Read(f func(v *View) error) error {
 	if err := p.db.Guard.Enter(); err != nil {
 		return err
@@ -79,7 +90,7 @@ func (p *Pin) Read(f func(v *View) error) error {
 	}
 	p.db.pins.mu.Unlock()
 	if v == nil {
-		return fault.ErrClosed
+		return ErrReleased
 	}
 	defer v.Release()
 	return f(v)

@@ -12,6 +12,9 @@ import (
 // Claim finds the folder of a database, or makes one where there may be a new database, and locks
 // it. It returns the canonical path, and whether there is a database.
 func Claim(fsys vfs.FS, dir string, mustExist, readOnly bool) (path string, lock io.Closer, exists bool, err error) {
+	if dir == "" {
+		return "", nil, false, fault.Invalid("open a database: the name of its folder is empty")
+	}
 	exists, creatable, err := Inspect(fsys, dir)
 	switch {
 	case err != nil:

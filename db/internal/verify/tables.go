@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -47,7 +48,8 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 			// A table that is gone has been compacted meanwhile. If it were missing, the store
 			// would not have opened.
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				v.found(report.Finding{Record: "table " + name, Problem: fault.Problem(err)}, nil)
+				record := "table " + name
+				v.found(report.Finding{Record: record, Problem: strings.TrimPrefix(fault.Problem(err), record+": ")}, nil)
 			}
 		}
 	}

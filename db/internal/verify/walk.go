@@ -80,6 +80,7 @@ func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = it.Close() }() // also if a callback panics; it repeats the error of the iterator
 	for ok := it.First(); ok && v.err == nil; ok = it.Next() {
 		var value []byte
 		if value, err = it.ValueAndErr(); err != nil {
@@ -103,7 +104,6 @@ func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []
 	if err == nil {
 		err = it.Error()
 	}
-	_ = it.Close() // it repeats that error
 	return last, err
 }
 

@@ -27,6 +27,9 @@ func Background() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 // more. Other goroutines finish their runs when a call fails. If the context ends the error
 // is ctx.Err; a panic of f is an error, too.
 func ParallelBy(ctx context.Context, workers, run, n int, f func(i int) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	workers = min(workers, (n+run-1)/run)
 	var next atomic.Int64
 	var failed atomic.Bool

@@ -66,18 +66,20 @@ func (o *Imports) Dropped() { o.changes.Add(1) }
 // Open begins an import, or goes on with one that was interrupted, see Folder.Open. Imports that
 // nothing has been written of for a week are removed before. One of the same origin that goes on
 // already is an ErrBusy. Close or Remove gives the folder back.
-func (o *Imports) Open(ctx context.Context, origin Origin, collection string, opt Options) (*Spool, error) {
+func (o *Imports) Open(ctx context.Context, origin Origin, collection string, opt Options) (s *Spool, err error) {
 	name := origin.Name()
 	if !o.take(name) {
 		return nil, fmt.Errorf("%w: an import into collection %q from the same source goes on", fault.ErrBusy, collection)
 	}
-	_, err := o.RemoveOld(ctx, time.Now().Add(-kept))
-	var s *Spool
-	if err == nil {
-		s, err = o.folder.Open(ctx, origin, opt)
+	defer func() {
+		if s == nil { // also after a panic of Options.Skipped
+			o.leave(name)
+		}
+	}()
+	if _, err = o.RemoveOld(ctx, time.Now().Add(-kept)); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		o.leave(name)
+	if s, err = o.folder.Open(ctx, origin, opt); err != nil {
 		return nil, err
 	}
 	o.mu.Lock()

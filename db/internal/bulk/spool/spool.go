@@ -68,10 +68,16 @@ func (f Folder) Open(ctx context.Context, origin Origin, o Options) (*Spool, err
 	if o.Descriptor.CodesOnly() {
 		s.bits = o.Descriptor.Bits
 	}
+	opened := false
+	defer func() {
+		if !opened { // also after a panic of Options.Skipped
+			s.closeFiles()
+		}
+	}()
 	if err := s.open(ctx, headerOf(origin), &o); err != nil {
-		s.closeFiles()
 		return nil, err
 	}
+	opened = true
 	return s, nil
 }
 

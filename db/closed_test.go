@@ -1,0 +1,49 @@
+package db_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+)
+
+// A snapshot or runs that were closed do not say that the database was, which is open.
+func TestClosedSnapshotsSayWhatIsClosed(t *testing.T) {
+	d, c := dbkit.OpenCoded(t, 16)
+	putAll(t, c, []*db.Item{{Key: "k", Code: []byte{1, 2}}})
+	s, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := c.SearchRadius(ctx, db.Query{Key: "k"}, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(), runs.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		dbkit.Second(s.Collection("main")), s.Close(), dbkit.Second(runs.First(ctx, 1)), runs.Close(),
+	} {
+		if !errors.Is(err, db.ErrClosed) || strings.Contains(err.Error(), "database") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// What is not known is answered with what is.
+func TestErrorsListWhatIsPossible(t *testing.T) {
+	_, c := dbkit.OpenCoded(t, 16)
+	putAll(t, c, []*db.Item{{Key: "k", Code: []byte{1, 2}}})
+	for says, err := range map[string]error{
+		"blockscan":  dbkit.Second(c.Search(ctx, db.Query{Key: "k", Plan: 77})),
+		"asymmetric": dbkit.Second(c.Search(ctx, db.Query{Key: "k", Rerank: 77})),
+		"is empty":   dbkit.Second(db.Open("", nil)),
+	} {
+		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, not %q", err, says)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// recovered calls f and returns what it panics with, nil if it does not.
+func recovered(f func()) (p any) {
+	defer func() { p = recover() }()
+	f()
+	return nil
+}
+
+// openTrained opens a database with items that have codes.
+func openTrained(t *testing.T) (d *db.DB, c *db.Collection, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	d = dbkit.MustOpen(t, dir, nil)
+	t.Cleanup(func() { _ = d.Close() })
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, dbkit.Pairs(300, synth.Config{Classes: 4, Seed: 1}))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	return d, c, dir
+}
+
+// mustRuns returns what is near an item.
+func mustRuns(t *testing.T, c *db.Collection) *db.Runs {
+	t.Helper()
+	runs, err := c.SearchRadius(ctx, db.Query{Key: "k1"}, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+// A program that recovers a panic of the body of a loop can close the database.
+func TestPanicInALoop(t *testing.T) {
+	d, c, _ := openTrained(t)
+	runs := mustRuns(t, c)
+	for name, loop := range map[string]any{
+		"Items": c.Items(ctx), "ItemsWhere": c.ItemsWhere(ctx, "label != ''"), "ItemsByKey": c.ItemsByKey(ctx, "k"),
+		"Keys": c.Keys(ctx, "k"), "Codes": c.Codes(ctx, ""), "Neighbors": c.Neighbors(ctx, db.Query{Key: "k1"}),
+		"Runs.All": runs.All(ctx), "Runs.Hits": runs.Hits(ctx),
+	} {
+		if p := recovered(func() {
+			for range reflect.ValueOf(loop).Seq2() {
+				panic(name)
+			}
+		}); p != name {
+			t.Errorf("%s: %v", name, p)
+		}
+	}
+	dbkit.MustClose(t, d)
+}
+
+// A nil context is a mistake of the program, which panics in the goroutine that makes the
+// call. After one that was recovered the database goes on, and can be closed.
+func TestNilContext(t *testing.T) {
+	d, c, _ := openTrained(t)
+	out := t.TempDir()
+	folder, err := backup.Folder(filepath.Join(out, "backups"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := c.NewImport(ctx, db.ImportOptions{Source: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := im.Put(&db.Item{Key: "imported"}); err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	b.Put(c, &db.Item{Key: "new"})
+
+	q := db.Query{Key: "k1"}
+	byType := map[reflect.Type]any{
+		reflect.TypeFor[*db.Item](): &db.Item{Key: "k1"}, reflect.TypeFor[db.Query](): q, reflect.TypeFor[[]db.Query](): []db.Query{q, q},
+		reflect.TypeFor[db.Schema](): db.Schema{Bits: 16}, reflect.TypeFor[backup.Store](): folder, reflect.TypeFor[int](): 4,
+		reflect.TypeFor[db.TrainOptions]():  dbkit.TinyTraining(2, model.ViewsShared),
+		reflect.TypeFor[db.Evaluation]():    db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}},
+		reflect.TypeFor[db.ImportOptions](): db.ImportOptions{Source: "other"},
+		reflect.TypeFor[db.Alteration]():    db.Alteration{AddFields: []db.Field{{Name: "more", Type: db.Int}}},
+	}
+	strings := map[string]string{
+		"Has": "k1", "Get": "k1", "CountUpTo": "year = 1", "CountWhere": "year = 1", "DeleteWhere": "year = 1", "DropCollection": "main",
+		"CreateCollection": "new", "EnsureCollection": "new", "Checkpoint": filepath.Join(out, "copy"),
+	}
+	// These look at the context only if they wait, or once in many steps.
+	patient := map[string]bool{"WaitForIndex": true, "Distances": true}
+	for _, h := range []any{d, c, b, im, mustRuns(t, c)} {
+		for name, m := range methods(reflect.ValueOf(h)) {
+			if m.Type().NumIn() == 0 || m.Type().In(0) != reflect.TypeFor[context.Context]() {
+				continue
+			}
+			in := make([]reflect.Value, m.Type().NumIn())
+			for i := range in {
+				in[i] = reflect.New(m.Type().In(i)).Elem()
+				if x, is := byType[m.Type().In(i)]; is {
+					in[i].Set(reflect.ValueOf(x))
+				} else if in[i].Kind() == reflect.String {
+					in[i].SetString(strings[name])
+				}
+			}
+			call := m.Call
+			if m.Type().IsVariadic() {
+				call = m.CallSlice
+			}
+			var result []reflect.Value
+			if p := recovered(func() {
+				if result = call(in); result[0].Kind() == reflect.Func {
+					for range result[0].Seq2() {
+					}
+				}
+			}); p == nil && !patient[name] {
+				t.Errorf("%T.%s: %v without a panic", h, name, result)
+			}
+		}
+	}
+	im, err = c.NewImport(ctx, db.ImportOptions{Source: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(2, model.ViewsShared))
+	dbkit.CheckSound(t, d, "after panics")
+	dbkit.MustClose(t, d)
+}
+
+// methods returns the methods of a value by name.
+func methods(v reflect.Value) map[string]reflect.Value {
+	all := map[string]reflect.Value{}
+	for i := range v.NumMethod() {
+		all[v.Type().Method(i).Name] = v.Method(i)
+	}
+	return all
+}
+
+// What works on a folder that is not open leaves it unlocked. Verification and repair make an
+// error of the panic, as they do of those that damage causes.
+func TestNilContextOfAFolder(t *testing.T) {
+	d, _, dir := openTrained(t)
+	folder, err := backup.Folder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Backup(ctx, folder, db.BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	dbkit.MustClose(t, d)
+	var none context.Context
+	for name, f := range map[string]func() error{
+		"VerifyFolder": func() error { return dbkit.Second(db.VerifyFolder(none, dir, nil, db.VerifyOptions{}, nil)) },
+		"Repair":       func() error { return dbkit.Second(db.Repair(none, dir, nil, db.RepairOptions{}, nil)) },
+		"Restore":      func() error { return dbkit.Second(db.Restore(none, folder, copied, nil, db.RestoreOptions{})) },
+	} {
+		var err error
+		if recovered(func() { err = f() }) == nil && err == nil {
+			t.Errorf("%s: neither a panic nor an error", name)
+		}
+		dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
+	}
+	if _, err := db.Restore(ctx, folder, copied, nil, db.RestoreOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A panic of a progress callback comes to the caller, whatever goroutine called back. What the
+// operation had begun is as if it had been cancelled: it can be repeated, and the database is
+// sound and closes.
+func TestPanicOfAProgress(t *testing.T) {
+	d, c, dir := openTrained(t)
+	out := t.TempDir()
+	folder, err := backup.Folder(filepath.Join(out, "backups"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copies := 0
+	ops := []struct {
+		name   string
+		closed bool // the database
+		do     func(p event.Progress) error
+	}{
+		{"Train", false, func(p event.Progress) error {
+			opt := dbkit.TinyTraining(2, model.ViewsShared)
+			opt.Progress = p
+			return dbkit.Second(c.Train(ctx, opt))
+		}},
+		{"EvaluateTraining", false, func(p event.Progress) error {
+			opt := dbkit.TinyTraining(2, model.ViewsShared)
+			opt.Progress = p
+			_, _, err := c.EvaluateTraining(ctx, opt, db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 5)}}, Labels: [][]string{{"class1"}}})
+			return err
+		}},
+		{"Reindex", false, func(p event.Progress) error {
+			return dbkit.Second(c.Reindex(ctx, db.ReindexOptions{Progress: p}))
+		}},
+		{"Update", false, func(p event.Progress) error {
+			putAll(t, c, dbkit.Pairs(30, synth.Config{Classes: 4, Seed: 3}))
+			return dbkit.Second(c.Update(ctx, db.UpdateOptions{Progress: p}))
+		}},
+		{"Import.Commit", false, func(p event.Progress) error {
+			im, err := c.NewImport(ctx, db.ImportOptions{Source: "test", Progress: p, Restart: true})
+			if err != nil {
+				return err
+			}
+			defer im.Discard()
+			for _, it := range dbkit.Pairs(30, synth.Config{Classes: 4, Seed: 4}) {
+				if err := im.Put(it); err != nil {
+					return err
+				}
+			}
+			return im.Commit(ctx)
+		}},
+		{"Verify", false, func(p event.Progress) error {
+			return dbkit.Second(d.Verify(ctx, db.VerifyOptions{Progress: p}, nil))
+		}},
+		{"Checkpoint", false, func(p event.Progress) error {
+			copies++
+			return d.Checkpoint(ctx, filepath.Join(out, fmt.Sprint("copy", copies)), db.CheckpointOptions{IndexOnly: true, Progress: p})
+		}},
+		{"Backup", false, func(p event.Progress) error {
+			return dbkit.Second(d.Backup(ctx, folder, db.BackupOptions{Progress: p}))
+		}},
+		{"backup.Verify", false, func(p event.Progress) error {
+			return dbkit.Second(backup.Verify(ctx, folder, backup.VerifyOptions{Progress: p}, nil))
+		}},
+		{"Restore", true, func(p event.Progress) error {
+			copies++
+			return dbkit.Second(db.Restore(ctx, folder, filepath.Join(out, fmt.Sprint("copy", copies)), nil, db.RestoreOptions{Progress: p}))
+		}},
+		{"VerifyFolder", true, func(p event.Progress) error {
+			return dbkit.Second(db.VerifyFolder(ctx, dir, nil, db.VerifyOptions{Progress: p}, nil))
+		}},
+		{"Repair", true, func(p event.Progress) error {
+			return dbkit.Second(db.Repair(ctx, dir, nil, db.RepairOptions{Progress: p}, nil))
+		}},
+	}
+	closed := false
+	for _, op := range ops {
+		if op.closed && !closed {
+			dbkit.MustClose(t, d)
+			closed = true
+		}
+		for at := range 2 { // at the first call, and at a later one
+			calls := 0
+			p := recovered(func() {
+				err = op.do(func(string, int64, int64) {
+					if calls++; calls > at {
+						panic("boom")
+					}
+				})
+			})
+			if p == nil && calls > at || p != nil && !strings.Contains(fmt.Sprint(p), "boom") || calls > at+1 || calls == 0 {
+				t.Errorf("%s, call %d: %d calls, %v, panic %v", op.name, at, calls, err, p)
+			}
+		}
+		if err := op.do(nil); err != nil {
+			t.Errorf("%s again: %v", op.name, err)
+		}
+		if !op.closed {
+			dbkit.CheckSound(t, d, op.name)
+		}
+	}
+	dbkit.MustClose(t, dbkit.MustOpen(t, dir, nil))
+}
