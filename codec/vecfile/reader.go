@@ -172,7 +172,8 @@ func knownFormat(ext string) bool {
 //
 // The Reader of a .jsonl of sparse vectors has a method ColsAtLeast, which returns
 // true: its lines do not state the number of dimensions, so Cols is one more than the
-// last column that has a number.
+// last column that has a number. The Reader of a .csv has a method HasHeader, which says
+// whether the first line is a header.
 func Open(path string) (Reader, error) {
 	file, member := splitMember(path)
 	ext := extension(file)

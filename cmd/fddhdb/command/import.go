@@ -44,9 +44,10 @@ func importCommand(e *env) *cobra.Command {
 			                       and one a field. What the collection has no place for
 			                       is an error, or left aside with --ignore-unknown
 			  --vectors NAME=FILE  vectors of a modality: .npy, .npz (FILE.npz:NAME is a
-			                       member), .csv, .jsonl (an array a line, or NAME of an
-			                       object), .parquet (FILE.parquet:COLUMN), or .mat of
-			                       MATLAB v5 to v7 (FILE.mat:VARIABLE). A .npz of
+			                       member), .csv (a first line without any number is a
+			                       header), .jsonl (an array a line, or NAME of an object),
+			                       .parquet (FILE.parquet:COLUMN), or .mat of MATLAB v5 to
+			                       v7 (FILE.mat:VARIABLE). A .npz of
 			                       scipy.sparse.save_npz, in csr form, {"i":[...],
 			                       "v":[...]} and a sparse .mat are sparse vectors.
 			                       Either form goes where the modality is of the other
@@ -141,6 +142,11 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 	l, err := e.load(cmd, o, dir, bar)
 	bar.End()
 	if l != nil {
+		for _, v := range l.vectors {
+			if v.HasHeader() {
+				e.Warnf("%s: its first line is a header, and no item", v.Path())
+			}
+		}
 		l.skipped.warn(e)
 	}
 	if err != nil {
