@@ -110,7 +110,7 @@ func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*bac
 		// The backup is damaged, and not a folder with a copy.
 		err = fmt.Errorf("%w: %s", backup.ErrDamaged, exit.Reason(err.Error()))
 	}
-	if errors.Is(err, backup.ErrDamaged) {
+	if errors.Is(err, backup.ErrDamaged) && !errors.Is(err, backup.ErrNotRepository) {
 		return nil, exit.Wrap(err, "restore another one: fddhdb backups %s lists them", term.Plain(name))
 	}
 	return m, repositoryError(name, err)
