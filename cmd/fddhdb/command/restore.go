@@ -100,8 +100,6 @@ func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*bac
 	}
 	m, err := db.Restore(ctx, store, dir, nil, opt)
 	switch {
-	case errors.Is(err, db.ErrExists):
-		return nil, exit.Usagef("%w", err)
 	case errors.Is(err, backup.ErrNotFound) && opt.ID == "" && !opt.Before.IsZero():
 		return nil, exit.Usagef("no backup was made by %s: fddhdb backups %s lists what there is", term.When(opt.Before), term.Plain(name))
 	case errors.Is(err, backup.ErrInvalid) && opt.ID == "" && opt.Database == "":
