@@ -85,6 +85,11 @@ func trainCommand(e *env) *cobra.Command {
 			if err := o.complete(cmd); err != nil {
 				return err
 			}
+			for _, name := range []string{"mu", "delta"} {
+				if cmd.Flags().Changed(name) && o.Method != model.MethodJoint && o.Method != model.MethodPaper {
+					return exit.Usagef("--%s is of the methods joint and paper: --method %s does not know it", name, o.method)
+				}
+			}
 			bar := e.NewProgress()
 			defer bar.End()
 			o.Progress = bar.Report
