@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/internal/search"
@@ -12,7 +11,7 @@ import (
 // An Explain tells how a query was answered.
 type Explain struct {
 	Plan       string `json:"plan"`
-	Substrings []int  `json:"substrings"` // tables of each segment of the index
+	Substrings []int  `json:"substrings"` // tables of each segment of the index; empty where there is none
 	Probes     int    `json:"probes"`     // buckets, or postings, that were looked up
 	Candidates int    `json:"candidates"` // codes in them, each time one is there
 	Compared   int    `json:"compared"`   // of these, read and compared with the query
@@ -65,7 +64,7 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 		}
 		f, t := s.How(), s.Explain
 		e = &Explain{
-			Plan: f.Plan.String(), Substrings: slices.Clone(f.Substrings),
+			Plan: f.Plan.String(), Substrings: append([]int{}, f.Substrings...),
 			Probes: f.Probes, Candidates: f.Candidates, Compared: f.Compared,
 			Scanned: f.Scanned, Tail: f.Tail, Abandoned: f.Abandoned, Codes: f.Found,
 			Hits: len(res.Hits), Distinct: s.Set.Codes, Predicted: map[string]float64{},
