@@ -61,7 +61,8 @@ func importCommand(e *env) *cobra.Command {
 			                       the field unset; or .jsonl, an object a line
 
 			An item whose key is there already is replaced; with --merge only what the
-			files have is set, and an empty set of labels leaves the labels as they are.
+			files have is set: no field is taken away, and an empty set of labels leaves the
+			labels as they are.
 
 			Everything is checked first and stored in one commit, so that an import is
 			done whole or not at all. With --on-error skip bad rows are left out, and the
