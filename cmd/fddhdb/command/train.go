@@ -285,9 +285,9 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 			continue
 		}
 		d := choice.OverDefault
-		e.Printf("%s: %+.4f +- %.4f against the default (%v, %v, gamma %s)\n", m.Name, d.MAP, d.StdErr, d.FeatureMap, d.Map, term.Setting(d.Gamma))
+		e.Printf("%s: %s +- %.4f against the default (%v, %v, gamma %s)\n", m.Name, term.Difference(d.MAP), d.StdErr, d.FeatureMap, d.Map, term.Setting(d.Gamma))
 		if r := choice.OverRunnerUp; r != nil {
-			e.Printf("%s: %+.4f +- %.4f against the best other (%v, %v, gamma %s)\n", m.Name, r.MAP, r.StdErr, r.FeatureMap, r.Map, term.Setting(r.Gamma))
+			e.Printf("%s: %s +- %.4f against the best other (%v, %v, gamma %s)\n", m.Name, term.Difference(r.MAP), r.StdErr, r.FeatureMap, r.Map, term.Setting(r.Gamma))
 		}
 	}
 	if st := t.Start; st != nil && st.Chosen == 1 {
