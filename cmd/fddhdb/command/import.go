@@ -56,7 +56,8 @@ func importCommand(e *env) *cobra.Command {
 			  --labels FILE        labels: .npy, a 0/1 matrix or a vector of class numbers;
 			                       or text, a line an item, separated by commas
 			  --label-names FILE   names of those columns or classes, one a line
-			  --ids FILE           keys, one a line; without it items are numbered
+			  --ids FILE           keys, a line each, with its blanks; without it items are
+			                       numbered
 			  --fields FILE        .csv with a header NAME:TYPE,..., an empty cell leaving
 			                       the field unset; or .jsonl, an object a line
 
