@@ -205,7 +205,10 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 // trainError distinguishes errors of items from errors of flags, and adds advice.
 func trainError(err error) error {
 	var singular *model.SingularError
+	var many *model.BitsError
 	switch {
+	case errors.As(err, &many):
+		return exit.Usagef("%s", strings.Replace(err.Error(), "label embedding (LabelEmbedding, --label-embedding)", "--label-embedding", 1))
 	case errors.Is(err, model.ErrNoLabels):
 		return exit.Failedf("%w: bring labels in with import --labels or put --labels", err)
 	case errors.Is(err, model.ErrOneClass), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
