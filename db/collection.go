@@ -157,7 +157,7 @@ func (c *Collection) Put(ctx context.Context, item *Item) (key string, err error
 // Merge stores what is given of an item and leaves the rest as it is: the
 // modalities, labels (all of them), fields and payload that the item does not
 // set. Nil is not set; labels or a payload that are empty and not nil are taken
-// away. Where there is no item with the key, it is Put, whose key it returns, too.
+// away. Fields are set one by one, and none is taken away: for that, Put the item. Where there is no item with the key, it is Put, whose key it returns, too.
 func (c *Collection) Merge(ctx context.Context, item *Item) (key string, err error) {
 	return c.orNone().changeOne(ctx, state.MergeItem, item)
 }

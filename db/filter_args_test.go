@@ -95,9 +95,9 @@ func TestFilterArgumentsRefused(t *testing.T) {
 		args  []any
 		says  string
 	}{
-		{"label = ?", nil, "column 9: placeholder 1 has no argument: 0 are given"},
-		{"label = ? OR label = ?", []any{"a"}, "column 22: placeholder 2 has no argument: 1 are given"},
-		{"label = ?", []any{"a", "b"}, "1 placeholders (?), and 2 arguments"},
+		{"label = ?", nil, "column 9: placeholder 1 has no argument"},
+		{"label = ? OR label = ?", []any{"a"}, "column 22: placeholder 2 has no argument"},
+		{"label = ?", []any{"a", "b"}, "placeholders (?): 1, arguments: 2;"},
 		{"label = ? AND number = ?", []any{"a", "b"}, "field number is of type int: it is compared with numbers, not with argument 2, the string 'b'"},
 		{"label = ?", []any{7}, "label is compared with strings, not with argument 1, the number 7"},
 		{"price < ?", []any{math.NaN()}, "argument 1: NaN is no value"},

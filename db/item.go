@@ -182,8 +182,8 @@ func lookAt(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) 
 	case !d.CodesOnly():
 	case it.Code == nil && partial:
 	case len(it.Code) != codec.Bytes(d.Bits):
-		return fail(fault.Invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
-			len(it.Code), d.Name, codec.Bytes(d.Bits), d.Bits))
+		return fail(fault.Invalid("code of %d bits, collection %q has codes of %d",
+			8*len(it.Code), d.Name, d.Bits))
 	default:
 		c.Code = codec.NewCode(d.Bits)
 		c.Code.SetBytes(it.Code)

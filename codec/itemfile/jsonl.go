@@ -37,18 +37,18 @@ type jsonlReader struct {
 }
 
 func openJSONL(path string) (Reader, error) {
+	info, err := os.Stat(path) // opening a named pipe would wait for somebody to write to it
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("is not a regular file: its lines are counted before they are read; copy it to one")
+	}
+	if err != nil {
+		return nil, failure(path, 0, err)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, failure(path, 0, err)
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("is not a regular file: its lines are counted before they are read; copy it to one")
-	}
-	var r *jsonlReader
-	if err == nil {
-		r, err = newJSONLReader(path, f, info.Size())
-	}
+	r, err := newJSONLReader(path, f, info.Size())
 	if err != nil {
 		_ = f.Close() // nothing was written
 		return nil, failure(path, 0, err)

@@ -161,7 +161,7 @@ func TestShape(t *testing.T) {
 		"{\"vectors\":{\"a\":[]}}":                                               `x: line 1: vectors: "a" has 0 numbers`,
 		"{\"vectors\":{\"a\":[1]}}\n{\"vectors\":{\"a\":{\"i\":[3],\"v\":[1]}}}": `x: line 2: vectors: "a" has a number in column 3, vectors before it have 1`,
 		"{\"fields\":{\"a\":1}}\n{\"fields\":{\"a\":\"b\"}}":                     `x: line 2: fields: "a" is of type string here and of type int before`,
-		"{\"code\":\"00\"}\n{\"code\":\"0000\"}":                                 "x: line 2: has a code of 2 bytes",
+		"{\"code\":\"00\"}\n{\"code\":\"0000\"}":                                 "x: line 2: has a code of 16 bits, items before it have codes of 8",
 	} {
 		if _, err := reader(t, text).Shape(); err == nil || err.Error() != want && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -63,7 +63,7 @@ func (b *shapeBuilder) add(vectors []size, fields []Field, code int) error {
 	}
 	if code > 0 {
 		if b.codes > 0 && b.shape.Code != code {
-			return fmt.Errorf("has a code of %d bytes, items before it have codes of %d", code, b.shape.Code)
+			return fmt.Errorf("has a code of %d bits, items before it have codes of %d", 8*code, 8*b.shape.Code)
 		}
 		b.shape.Code = code
 		b.codes++

@@ -36,18 +36,18 @@ type file struct {
 
 // open opens a file; errors call it name.
 func open(path, name string) (*file, error) {
+	info, err := os.Stat(path) // opening a named pipe would wait for somebody to write to it
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("is not a regular file: its end is read first; copy it to one")
+	}
+	if err != nil {
+		return nil, fail(name, err)
+	}
 	r, err := os.Open(path)
 	if err != nil {
 		return nil, fail(name, err)
 	}
-	info, err := r.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("is not a regular file: its end is read first; copy it to one")
-	}
-	var f *file
-	if err == nil {
-		f, err = newFile(name, r, info.Size())
-	}
+	f, err := newFile(name, r, info.Size())
 	if err != nil {
 		_ = r.Close() // nothing was written
 		return nil, fail(name, err)

@@ -69,11 +69,17 @@ func parseFloat32(field []byte) (float32, error) {
 	return float32(x), nil
 }
 
-// isNumber says whether a field of the first line is data rather than a header. NaN is
-// data: a broken row must be reported, not taken for a header.
+// isNumber says whether a field of the first line is data rather than a name. NaN is
+// data, and so are numbers that something else than a comma separates: a broken row must
+// be reported, not taken for a header.
 func isNumber(field []byte) bool {
-	_, err := strconv.ParseFloat(string(field), 64)
-	return err == nil || errors.Is(err, strconv.ErrRange)
+	parts := bytes.FieldsFunc(field, func(r rune) bool { return r == ';' || r == ' ' || r == '\t' })
+	for _, part := range parts {
+		if _, err := strconv.ParseFloat(string(part), 64); err != nil && !errors.Is(err, strconv.ErrRange) {
+			return false
+		}
+	}
+	return len(parts) > 0
 }
 
 // csvReader is the Reader of a .csv file.
@@ -91,16 +97,20 @@ type csvReader struct {
 func openCSV(src source) (Reader, error) {
 	r := &csvReader{src: src}
 	r.rewind()
+	wrong := -1 // the column of the first line that is neither header nor row
 	err := r.lines.each("row must hold its numbers", func(line []byte) error {
-		cols, numbers, err := countFields(line, r.lines.line == 1)
+		cols, err := countFields(line)
 		if err != nil {
 			return err
 		}
 		if r.lines.line == 1 {
-			r.cols, r.header = cols, !numbers
+			r.cols = cols
 			if cols > maxCols {
 				return fmt.Errorf("has %s columns: at most %s are supported; rows are items, is the matrix transposed?",
 					thousands(cols), thousands(maxCols))
+			}
+			if r.header, wrong, err = isHeader(line); err != nil {
+				return err
 			}
 		}
 		if cols != r.cols {
@@ -111,6 +121,10 @@ func openCSV(src source) (Reader, error) {
 		}
 		return nil
 	})
+	var e *Error
+	if errors.As(err, &e) && e.Line == 1 {
+		e.Col = wrong
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -121,18 +135,40 @@ func openCSV(src source) (Reader, error) {
 	return r, nil
 }
 
-// countFields counts the fields of a line. For the first line of a file it also returns
-// whether all of them are numbers.
-func countFields(line []byte, first bool) (n int, numbers bool, err error) {
-	numbers = true
+// countFields counts the fields of a line.
+func countFields(line []byte) (n int, err error) {
 	for more := true; more; n++ {
+		if _, line, more, err = cutField(line); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// isHeader says whether the first line is a header, which has no numbers, or a row, which has
+// nothing else. A line that is neither is an error about the column wrong.
+func isHeader(line []byte) (header bool, wrong int, err error) {
+	name, number := -1, -1 // the first columns that have one
+	var said error         // about the first name, if it were a number
+	for more, c := true, 0; more; c++ {
 		var field []byte
 		if field, line, more, err = cutField(line); err != nil {
-			return 0, false, err
+			return false, c, err
 		}
-		numbers = numbers && (!first || isNumber(field))
+		switch {
+		case isNumber(field):
+			if number < 0 {
+				number = c
+			}
+		case name < 0:
+			name = c
+			_, said = parseFloat32(field)
+		}
 	}
-	return n, numbers, nil
+	if name >= 0 && number >= 0 {
+		return false, name, fmt.Errorf("%w; nor is the line a header, as column %d has a number", said, number)
+	}
+	return name >= 0, 0, nil
 }
 
 // rewind starts at the first line.
@@ -143,6 +179,9 @@ func (r *csvReader) rewind() {
 func (r *csvReader) fail(line, row, col int, err error) error {
 	return &Error{File: r.src.name, Line: line, Row: row, Col: col, Err: err}
 }
+
+// HasHeader says that the first line was taken for a header: it is no row.
+func (r *csvReader) HasHeader() bool { return r.header }
 
 func (r *csvReader) Rows() int { return r.rows }
 func (r *csvReader) Cols() int { return r.cols }

@@ -67,6 +67,7 @@
 //
 // A file must not change while it is read. A reader of vectors needs a regular file,
 // not a pipe, because it checks the size first and reads text twice. The first line of
-// a .csv is a header if one of its fields is not a number, so a typing error there
-// costs that row; compare Rows.
+// a .csv is a header if none of its fields is a number, and a line with numbers and
+// other fields is an error. So a first row without any number, NA in all columns, is taken
+// for a header: compare Rows.
 package vecfile

@@ -104,11 +104,7 @@ func (s source) close() error {
 
 // openSource opens a regular file.
 func openSource(path string) (source, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return source{}, fileError(path, err)
-	}
-	info, err := f.Stat()
+	info, err := os.Stat(path) // opening a named pipe would wait for somebody to write to it
 	switch {
 	case err != nil:
 	case info.IsDir():
@@ -116,9 +112,11 @@ func openSource(path string) (source, error) {
 	case !info.Mode().IsRegular():
 		err = errors.New("is not a regular file: its size has to be known; copy it to one")
 	default:
-		return source{name: path, ReaderAt: f, size: info.Size(), Closer: f}, nil
+		var f *os.File
+		if f, err = os.Open(path); err == nil {
+			return source{name: path, ReaderAt: f, size: info.Size(), Closer: f}, nil
+		}
 	}
-	f.Close()
 	return source{}, fileError(path, err)
 }
 
@@ -172,7 +170,8 @@ func knownFormat(ext string) bool {
 //
 // The Reader of a .jsonl of sparse vectors has a method ColsAtLeast, which returns
 // true: its lines do not state the number of dimensions, so Cols is one more than the
-// last column that has a number.
+// last column that has a number. The Reader of a .csv has a method HasHeader, which says
+// whether the first line is a header.
 func Open(path string) (Reader, error) {
 	file, member := splitMember(path)
 	ext := extension(file)

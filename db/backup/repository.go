@@ -33,10 +33,21 @@ func readMarker(ctx context.Context, s Store) error {
 	}
 	var m marker
 	if err := json.Unmarshal(b, &m); err != nil || m.FDDHDB != "backups" {
-		return fmt.Errorf("%w: its %s is not ours", ErrNotRepository, markerName)
+		return &markerError{}
 	}
 	return checkVersion("repository", m.Version)
 }
+
+// A markerError says that the marker of a repository is damaged, or that of something else:
+// both an ErrNotRepository and an ErrDamaged.
+type markerError struct{}
+
+func (*markerError) Error() string {
+	return fmt.Sprintf(`%v: its %s is damaged: where backups are kept it holds {"fddhdb":"backups","version":%d}, and can be written again`,
+		ErrDamaged, markerName, Version)
+}
+
+func (*markerError) Is(target error) bool { return target == ErrNotRepository || target == ErrDamaged }
 
 // errSeen ends a list at its first object.
 var errSeen = errors.New("there is an object")
@@ -56,6 +67,9 @@ func prepare(ctx context.Context, s Store) error {
 	case errors.Is(seen, errSeen):
 		if again := readMarker(ctx, s); again == nil { // another process was first
 			return nil
+		}
+		if errors.Is(err, ErrDamaged) {
+			return err
 		}
 		return fmt.Errorf("%w: it holds something else", err)
 	case seen != nil:

@@ -34,12 +34,12 @@ func (e *DiskFullError) Error() string {
 	}
 	if e.Err == nil {
 		fmt.Fprintf(&text, ": %s are free, of which %s are kept in reserve, and this takes about %s: %s",
-			mebibytes(e.Free), mebibytes(e.Reserve), mebibytes(e.Needed), advice)
+			byteSize(e.Free), byteSize(e.Reserve), byteSize(e.Needed), advice)
 		return text.String()
 	}
 	fmt.Fprintf(&text, ": %s", strings.ReplaceAll(e.Err.Error(), "fddhdb: ", ""))
 	if e.Free > 0 {
-		fmt.Fprintf(&text, " (%s are free)", mebibytes(e.Free))
+		fmt.Fprintf(&text, " (%s are free)", byteSize(e.Free))
 	}
 	return text.String() + ": " + advice
 }
@@ -50,8 +50,14 @@ func (e *DiskFullError) Is(target error) bool { return target == ErrDiskFull }
 // Unwrap returns the error of the operating system, if there is one.
 func (e *DiskFullError) Unwrap() error { return e.Err }
 
-// mebibytes spells a number of bytes for a message.
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+// byteSize spells a number of bytes for a message.
+func byteSize(n int64) string {
+	x, units := float64(n)/(1<<20), []string{"MiB", "GiB", "TiB"}
+	for x >= 1024 && len(units) > 1 {
+		x, units = x/1024, units[1:]
+	}
+	return fmt.Sprintf("%.1f %s", x, units[0])
+}
 
 // IsDiskFull reports whether an error of the operating system says that a disk, or a quota, is
 // full.

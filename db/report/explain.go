@@ -3,7 +3,7 @@ package report
 // An Explain tells how a query was answered.
 type Explain struct {
 	Plan       string `json:"plan"`
-	Substrings []int  `json:"substrings"` // tables of each segment of the index
+	Substrings []int  `json:"substrings"` // tables of each segment of the index; empty where there is none
 	Probes     int    `json:"probes"`     // buckets, or postings, that were looked up
 	Candidates int    `json:"candidates"` // codes in them, each time one is there
 	Compared   int    `json:"compared"`   // of these, read and compared with the query

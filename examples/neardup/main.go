@@ -32,7 +32,7 @@ func main() {
 		defer near.Close()
 		for hit, err := range near.Hits(ctx) {
 			check(err)
-			fmt.Printf("%s looks like %s: %d bits of 64 differ\n", name, hit.Key, hit.Distance)
+			fmt.Printf("%s looks like %s: distance %d of 64 bits\n", name, hit.Key, hit.Distance)
 		}
 		_, err = c.Put(ctx, &db.Item{Key: name, Code: code})
 		check(err)

@@ -3,8 +3,8 @@ package main
 func Example() {
 	main()
 	// Output:
-	// picture 60 cropped looks like picture 60: 4 bits of 64 differ
-	// picture 120 darker looks like picture 120: 0 bits of 64 differ
-	// picture 180 smaller looks like picture 180: 1 bits of 64 differ
-	// picture 240 saved badly looks like picture 240: 3 bits of 64 differ
+	// picture 60 cropped looks like picture 60: distance 4 of 64 bits
+	// picture 120 darker looks like picture 120: distance 0 of 64 bits
+	// picture 180 smaller looks like picture 180: distance 1 of 64 bits
+	// picture 240 saved badly looks like picture 240: distance 3 of 64 bits
 }

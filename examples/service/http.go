@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net/http"
 	"time"
@@ -83,6 +84,9 @@ func read(r *http.Request, into any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
+	if err == io.EOF {
+		err = errors.New("it is empty, and has to be an object, such as {}")
+	}
 	if err == nil && d.More() {
 		err = errors.New("there is more behind it")
 	}

@@ -116,6 +116,11 @@ func TestServingGoesOn(t *testing.T) {
 	if says := s.want(409, "POST", "/search", query)["error"]; !strings.Contains(fmt.Sprint(says), "not trained") {
 		t.Errorf("before there is a model: %v", says)
 	}
+	if res, err := http.Get(s.url + "/models"); err != nil {
+		t.Error(err)
+	} else if b, err := io.ReadAll(res.Body); err != nil || strings.TrimSpace(string(b)) != "[]" || res.Body.Close() != nil {
+		t.Errorf("before there is a model: %s, %v", b, err)
+	}
 	if a := s.want(200, "POST", "/models", map[string]int{"bits": 16}); a["space"] != 1. || a["active"] != true {
 		t.Errorf("the first model: %v", a)
 	}
@@ -220,7 +225,7 @@ func TestAnswers(t *testing.T) {
 		{"PUT", "/items/a", `{"colour": 1}`, 400, "colour"},
 		{"PUT", "/items/a", `{"vectors": {"text": [1, 2, 1e99]}}`, 400, "body of the request"},
 		{"PUT", "/items/a", `{} {}`, 400, "more behind it"},
-		{"PUT", "/items/a", ``, 400, "EOF"},
+		{"PUT", "/items/a", ``, 400, "the body of the request: it is empty"},
 		{"PUT", "/items/a", `{"title": "` + strings.Repeat("x", maxBody) + `"}`, 413, "too large"},
 		{"POST", "/search", `{"from": "text", "vector": [1, 2, 3], "k": 1001}`, 400, "at most 1000"},
 		{"POST", "/search", `{"from": "text", "vector": [1, 2, 3], "k": -1}`, 400, "k = -1"},

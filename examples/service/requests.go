@@ -98,7 +98,8 @@ func (s *service) train(ctx context.Context, r *http.Request) (any, error) {
 }
 
 func (s *service) models(ctx context.Context, r *http.Request) (any, error) {
-	return s.c.Spaces(ctx)
+	all, err := s.c.Spaces(ctx)
+	return append([]db.SpaceInfo{}, all...), err // none is [], not null
 }
 
 func (s *service) activate(ctx context.Context, r *http.Request) (any, error) {

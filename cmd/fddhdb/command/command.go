@@ -229,4 +229,8 @@ Available:
 Flags:
 {{.LocalFlags.FlagUsagesWrapped 85 | trimTrailingWhitespaces}}
 {{- end}}
+{{- if and .HasParent .HasAvailableLocalFlags (not .HasAvailableSubCommands)}}
+
+With any verb: --mode table, csv, json, jsonl, markdown or line
+{{- end}}
 `

@@ -1,10 +1,13 @@
 package command
 
 import (
+	"bytes"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
@@ -133,6 +136,39 @@ func TestCompletion(t *testing.T) {
 		if got := strings.Join(strings.Split(strings.TrimSpace(out), "\n"), " "); code != 0 || strings.ReplaceAll(got, "hashes", "hashes") != c.want {
 			t.Errorf("%s: %q, want %q", c.line, got, c.want)
 		}
+	}
+}
+
+// The shell completes the value of every flag of every verb, and its arguments, without a warning.
+func TestShellCompletesEveryFlag(t *testing.T) {
+	f := newFixture(t, 40, true)
+	var out, warnings bytes.Buffer
+	e := &env{Printer: term.NewPrinter(&out, &warnings), stdin: strings.NewReader("")}
+	if err := e.openSession(f.db, true); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.closeSession(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	for _, cmd := range rootCommand(e).Commands() {
+		lines := []string{cmd.Name() + " ", cmd.Name() + " --"}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			for _, value := range []string{" ", "=", " image=", "=image="} {
+				lines = append(lines, cmd.Name()+" --"+f.Name+value)
+			}
+		})
+		for _, line := range lines {
+			if s.Complete(line, len(line)); warnings.Len() > 0 {
+				t.Errorf("%s: %s", line, warnings.String())
+				warnings.Reset()
+			}
+		}
+	}
+	if _, words, _ := s.Complete("search --space ", 15); !slices.Equal(words, []string{"1 "}) {
+		t.Errorf("spaces: %q", words)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -43,6 +44,10 @@ func openError(dir string, err error) error {
 	switch {
 	case errors.Is(err, db.ErrNotDatabase) && isEmpty(dir):
 		return exit.Wrap(err, "fddhdb init %s --modality NAME:DIM creates one, import --init one of files", dir)
+	case errors.Is(err, db.ErrNotDatabase) && isDatabase(dir) && !hasStore(dir):
+		return err // it says what is missing
+	case errors.Is(err, db.ErrNotDatabase) && hasStore(dir):
+		return exit.Wrap(err, "fddhdb repair %s", dir)
 	case errors.Is(err, db.ErrNotDatabase):
 		return exit.Wrap(err, "give the folder of a database, or a new one to init")
 	case errors.Is(err, db.ErrLocked):
@@ -61,6 +66,12 @@ func isEmpty(dir string) bool {
 func isDatabase(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, db.MarkerName))
 	return err == nil
+}
+
+// hasStore reports whether a folder has the store of a database, perhaps without its marker.
+func hasStore(dir string) bool {
+	entries, _ := os.ReadDir(filepath.Join(dir, "store"))
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "MANIFEST-") })
 }
 
 // withCollection opens the database in dir, and runs f on the collection and space that

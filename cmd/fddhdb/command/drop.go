@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -50,7 +51,9 @@ func dropCommand(e *env) *cobra.Command {
 				if err := space.check(c); err != nil {
 					return err
 				}
-				if err := c.DropSpace(cmd.Context(), space.n); err != nil {
+				if err := c.DropSpace(cmd.Context(), space.n); errors.Is(err, db.ErrInvalid) {
+					return exit.Failedf("%w", err) // the command line is right; the space is the active one
+				} else if err != nil {
 					return err
 				}
 				if o.json {

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -282,8 +283,17 @@ func newEvalJSON(found []db.Retrieval, curves bool) map[string]evalJSON {
 }
 
 func (e *env) printEvaluation(found []db.Retrieval, top int) {
-	var rows [][]any
+	var rows, charts [][]any
+	var empty []string // directions in which no item can be found
+	last := 1          // the largest K of the charts
 	for _, r := range found {
+		if r.Hamming.Database == 0 {
+			empty = append(empty, r.From+"->"+r.To)
+			continue
+		}
+		for _, p := range r.Hamming.ByTop {
+			last = p.K
+		}
 		for _, by := range []struct {
 			order string
 			m     *model.Metrics
@@ -293,10 +303,8 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 				row = append(row, term.NumberCell(x, 4))
 			}
 			row = append(row, term.CountCell(r.Hamming.Queries), term.CountCell(r.Hamming.Database))
-			if e.ChartsShown() {
-				row = append(row, chart.Precision(by.m.ByTop))
-			}
 			rows = append(rows, row)
+			charts = append(charts, []any{row[0], by.order, chart.Precision(by.m.ByTop)})
 		}
 	}
 	at := func(s string) string { return fmt.Sprintf("%s@%d", s, top) }
@@ -304,12 +312,14 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 		term.Left("direction"), term.Left("ranked by"), term.Right("map"), term.Right("map tie"), term.Right(at("map")),
 		term.Right(at("precision")), term.Right(at("recall")), term.Right("queries"), term.Right("items"),
 	}
-	if e.ChartsShown() {
-		last := 1
-		for _, p := range found[0].Hamming.ByTop {
-			last = p.K
-		}
-		columns = append(columns, term.Left(fmt.Sprintf("precision@1..%d", last)))
+	if len(rows) > 0 {
+		e.PrintTable(columns, rows)
 	}
-	e.PrintTable(columns, rows)
+	if len(rows) > 0 && e.ChartsShown() { // beside the figures they would not fit into 100 columns
+		e.Printf("\n")
+		e.PrintTable([]term.Column{columns[0], columns[1], term.Left(fmt.Sprintf("precision@1..%d", last))}, charts)
+	}
+	if len(empty) > 0 {
+		e.Printf("no items to find: %s\n", strings.Join(empty, ", "))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,6 +33,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		return exit.Usagef("%s needs a value: %s", dashed(missing.GetFlag()), helpFor(cmd))
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
+		if unknown.GetSpecifiedShortnames() != "" && strings.Contains(cmd.Use, "KEY") {
+			return exit.Usagef("unknown flag -%s: a key that begins with - stands behind --, as in fddhdb %s DIR -- -%s", name, cmd.Name(), unknown.GetSpecifiedShortnames())
+		}
 		if unknown.GetSpecifiedShortnames() != "" {
 			return exit.Usagef("unknown flag -%s: %s", name, helpFor(cmd))
 		}

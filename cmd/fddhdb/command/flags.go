@@ -47,7 +47,7 @@ func (l *namedList) Type() string   { return l.kind }
 
 func (l *namedList) Set(s string) error {
 	name, value, ok := strings.Cut(s, "=")
-	if !ok || name == "" || value == "" {
+	if !ok || name == "" || value == "" && l.kind != "NAME=VALUE" { // a string may be empty
 		return fmt.Errorf("%s is expected", l.kind)
 	}
 	for _, other := range l.list {

@@ -24,10 +24,12 @@ func getCommand(e *env) *cobra.Command {
 			vectors), a modality (its vector of that alone), or given. Where each target
 			modality has codes of its own, an item has one for each that it has.
 
-			If a key has no item, the others are printed, and the exit code is 1.`),
+			If a key has no item, the others are printed, and the exit code is 1. A key that
+			begins with - stands behind --, here and with put and delete.`),
 		Example: example(`
 			fddhdb get wiki.db 0 1 2
-			fddhdb get wiki.db 0 --json`),
+			fddhdb get wiki.db 0 --json
+			fddhdb get wiki.db -- -k`),
 		Args: dirAndKeys(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {

@@ -44,9 +44,10 @@ func importCommand(e *env) *cobra.Command {
 			                       and one a field. What the collection has no place for
 			                       is an error, or left aside with --ignore-unknown
 			  --vectors NAME=FILE  vectors of a modality: .npy, .npz (FILE.npz:NAME is a
-			                       member), .csv, .jsonl (an array a line, or NAME of an
-			                       object), .parquet (FILE.parquet:COLUMN), or .mat of
-			                       MATLAB v5 to v7 (FILE.mat:VARIABLE). A .npz of
+			                       member), .csv (a first line without any number is a
+			                       header), .jsonl (an array a line, or NAME of an object),
+			                       .parquet (FILE.parquet:COLUMN), or .mat of MATLAB v5 to
+			                       v7 (FILE.mat:VARIABLE). A .npz of
 			                       scipy.sparse.save_npz, in csr form, {"i":[...],
 			                       "v":[...]} and a sparse .mat are sparse vectors.
 			                       Either form goes where the modality is of the other
@@ -55,12 +56,14 @@ func importCommand(e *env) *cobra.Command {
 			  --labels FILE        labels: .npy, a 0/1 matrix or a vector of class numbers;
 			                       or text, a line an item, separated by commas
 			  --label-names FILE   names of those columns or classes, one a line
-			  --ids FILE           keys, one a line; without it items are numbered
+			  --ids FILE           keys, a line each, with its blanks; without it items are
+			                       numbered
 			  --fields FILE        .csv with a header NAME:TYPE,..., an empty cell leaving
 			                       the field unset; or .jsonl, an object a line
 
 			An item whose key is there already is replaced; with --merge only what the
-			files have is set, and an empty set of labels leaves the labels as they are.
+			files have is set: no field is taken away, and an empty set of labels leaves the
+			labels as they are.
 
 			Everything is checked first and stored in one commit, so that an import is
 			done whole or not at all. With --on-error skip bad rows are left out, and the
@@ -141,6 +144,11 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 	l, err := e.load(cmd, o, dir, bar)
 	bar.End()
 	if l != nil {
+		for _, v := range l.vectors {
+			if v.HasHeader() {
+				e.Warnf("%s: its first line is a header, and no item", v.Path())
+			}
+		}
 		l.skipped.warn(e)
 	}
 	if err != nil {

@@ -35,7 +35,7 @@ func TestCharts(t *testing.T) {
 	d.Residual = &half
 	drift.Modalities["image"] = d
 	spaces[0].Revisions[1].Drift = &drift
-	found := []db.Retrieval{{From: "image", To: "text", Hamming: model.Metrics{ByTop: []model.TopPoint{{K: 1, Precision: 1}, {K: 20, Precision: 0}}}}}
+	found := []db.Retrieval{{From: "image", To: "text", Hamming: model.Metrics{Database: 9, ByTop: []model.TopPoint{{K: 1, Precision: 1}, {K: 20, Precision: 0}}}}}
 	for _, charts := range []bool{true, false} {
 		got := printed(func(e *env) {
 			inTable(t, e, charts)
@@ -48,6 +48,11 @@ func TestCharts(t *testing.T) {
 			inTable(t, e, charts)
 			e.printEvaluation(found, 50)
 		})
+		for line := range strings.Lines(got) {
+			if len([]rune(line)) > 100 {
+				t.Errorf("%d columns: %s", len([]rune(line)), line)
+			}
+		}
 		if strings.Contains(got, "precision@1..20\n") != charts || strings.Contains(got, "█▁") != charts {
 			t.Error(got)
 		}

@@ -103,6 +103,10 @@ func folderOf(name string, windows bool) (string, error) {
 // repositoryError adds advice to an error of package backup.
 func repositoryError(name string, err error) error {
 	switch {
+	case errors.Is(err, backup.ErrNotRepository) && !holdsNone(err):
+		return err // the marker is damaged, and the error says what to do
+	case errors.Is(err, backup.ErrNotRepository) && !mayBegin(name):
+		return exit.Usagef("%w: %s: give a folder with backups, or for a first one an empty folder", err, term.Plain(name))
 	case errors.Is(err, backup.ErrNotRepository):
 		return exit.Usagef("%w: %s: fddhdb backup DIR %s makes the first backup there", err, term.Plain(name), term.Plain(name))
 	case errors.Is(err, backup.ErrNotFound):
@@ -115,6 +119,12 @@ func repositoryError(name string, err error) error {
 		return exit.Wrap(err, "fddhdb verify %s says what is wrong with the backups", term.Plain(name))
 	}
 	return err
+}
+
+// mayBegin reports whether a first backup may go to a URL or path: no folder with something else.
+func mayBegin(name string) bool {
+	path, err := folderOf(name, runtime.GOOS == "windows")
+	return isS3(name) || err == nil && isEmpty(path)
 }
 
 // urlArg accepts the URL of a repository as the only argument.

@@ -27,7 +27,8 @@ func restoreCommand(e *env) *cobra.Command {
 		Long: prose(`
 			Restore makes a database in the new folder DIR from a backup: the newest of the
 			whole database, or with --before the newest that was made by that time, or the one
-			with that --id, of which the beginning is enough. Where backups of several
+			with that --id, of which the beginning is enough. A time without a zone is that
+			of this machine, while ids begin with the time in UTC. Where backups of several
 			databases are kept together, --database says which, by the beginning of its UUID.
 
 			All that comes from the backup is compared with its checksums, and the database is
@@ -82,7 +83,7 @@ func restoreCommand(e *env) *cobra.Command {
 	o.registerJSON(cmd)
 	f := cmd.Flags()
 	f.StringVar(&opt.ID, "id", "", "the backup with this `ID`, or the only one whose id begins so (default: the newest)")
-	f.Var((*timeValue)(&opt.Before), "before", "the newest backup made by this `TIME`: 2026-03-01, \"2026-03-01 12:00\", or with a zone 2026-03-01T12:00:00Z")
+	f.Var((*timeValue)(&opt.Before), "before", "the newest backup made by this `TIME`: 2026-03-01, \"2026-03-01 12:00\" (both local), or with a zone 2026-03-01T12:00:00Z")
 	f.StringVar(&opt.Database, "database", "", "a backup of the database with this `UUID`, or the only one whose UUID begins so")
 	f.BoolVar(&opt.SkipVerify, "skip-verify", false, "do not verify the database, only compare checksums: in less than half the time")
 	return cmd
@@ -100,8 +101,6 @@ func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*bac
 	}
 	m, err := db.Restore(ctx, store, dir, nil, opt)
 	switch {
-	case errors.Is(err, db.ErrExists):
-		return nil, exit.Usagef("%w", err)
 	case errors.Is(err, backup.ErrNotFound) && opt.ID == "" && !opt.Before.IsZero():
 		return nil, exit.Usagef("no backup was made by %s: fddhdb backups %s lists what there is", term.When(opt.Before), term.Plain(name))
 	case errors.Is(err, backup.ErrInvalid) && opt.ID == "" && opt.Database == "":
@@ -110,7 +109,7 @@ func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*bac
 		// The backup is damaged, and not a folder with a copy.
 		err = fmt.Errorf("%w: %s", backup.ErrDamaged, exit.Reason(err.Error()))
 	}
-	if errors.Is(err, backup.ErrDamaged) {
+	if errors.Is(err, backup.ErrDamaged) && !errors.Is(err, backup.ErrNotRepository) {
 		return nil, exit.Wrap(err, "restore another one: fddhdb backups %s lists them", term.Plain(name))
 	}
 	return m, repositoryError(name, err)

@@ -72,7 +72,14 @@ func (e *env) printExplain(x *db.Explain) {
 	if x.Abandoned {
 		e.Printf("; lookups given up for a scan")
 	}
-	e.Printf("\nsubstrings %v, codes not indexed yet %s\n", x.Substrings, term.Thousands(x.Tail))
+	e.Printf("\n")
+	for i, tables := range x.Substrings {
+		if i == 0 {
+			e.Printf("substrings ")
+		}
+		e.Printf("%d, ", tables)
+	}
+	e.Printf("codes not indexed yet %s\n", term.Thousands(x.Tail))
 	e.Printf("took %.1f us to encode, %.1f us to find the codes, %.1f us for %s\n",
 		x.EncodeUS, x.SearchUS, x.ResolveUS, term.Plural(x.Hits, "item", "items"))
 	plans := slices.SortedFunc(maps.Keys(x.Predicted), func(a, b string) int {

@@ -78,6 +78,9 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			e.printExplain(x)
 		}
 	}()
+	if o.explain && e.LeavesOutSentences() {
+		e.Warnf("--explain is left out of a table of csv: --json has it, and the other modes")
+	}
 	first := true
 	answer := func(name queryName, q db.Query) error {
 		q.To, q.Where, q.K, q.After = o.to, o.where.expr, o.k, o.after
@@ -85,6 +88,9 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		r, explain, err := o.run(ctx, c, q)
 		if worded := o.where.wrap(err); worded != err {
 			return worded
+		}
+		if q.After != "" && errors.Is(err, db.ErrInvalid) {
+			return exit.Usagef("--after: %s", exit.Reason(err.Error()))
 		}
 		if err != nil {
 			// The flags are right: the item or the file is wrong.

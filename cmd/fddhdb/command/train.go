@@ -85,6 +85,11 @@ func trainCommand(e *env) *cobra.Command {
 			if err := o.complete(cmd); err != nil {
 				return err
 			}
+			for _, name := range []string{"mu", "delta"} {
+				if cmd.Flags().Changed(name) && o.Method != model.MethodJoint && o.Method != model.MethodPaper {
+					return exit.Usagef("--%s is of the methods joint and paper: --method %s does not know it", name, o.method)
+				}
+			}
 			bar := e.NewProgress()
 			defer bar.End()
 			o.Progress = bar.Report
@@ -200,7 +205,10 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 // trainError distinguishes errors of items from errors of flags, and adds advice.
 func trainError(err error) error {
 	var singular *model.SingularError
+	var many *model.BitsError
 	switch {
+	case errors.As(err, &many):
+		return exit.Usagef("%s", strings.Replace(err.Error(), "label embedding (LabelEmbedding, --label-embedding)", "--label-embedding", 1))
 	case errors.Is(err, model.ErrNoLabels):
 		return exit.Failedf("%w: bring labels in with import --labels or put --labels", err)
 	case errors.Is(err, model.ErrOneClass), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
@@ -280,9 +288,9 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 			continue
 		}
 		d := choice.OverDefault
-		e.Printf("%s: %+.4f +- %.4f against the default (%v, %v, gamma %s)\n", m.Name, d.MAP, d.StdErr, d.FeatureMap, d.Map, term.Setting(d.Gamma))
+		e.Printf("%s: %s +- %.4f against the default (%v, %v, gamma %s)\n", m.Name, term.Difference(d.MAP), d.StdErr, d.FeatureMap, d.Map, term.Setting(d.Gamma))
 		if r := choice.OverRunnerUp; r != nil {
-			e.Printf("%s: %+.4f +- %.4f against the best other (%v, %v, gamma %s)\n", m.Name, r.MAP, r.StdErr, r.FeatureMap, r.Map, term.Setting(r.Gamma))
+			e.Printf("%s: %s +- %.4f against the best other (%v, %v, gamma %s)\n", m.Name, term.Difference(r.MAP), r.StdErr, r.FeatureMap, r.Map, term.Setting(r.Gamma))
 		}
 	}
 	if st := t.Start; st != nil && st.Chosen == 1 {

@@ -69,9 +69,9 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 			rows = append(rows, append(row, term.NumberCell(tried.MAP, 4), term.NumberCell(tried.StdErr, 4), note))
 		}
 		e.PrintTable(append(columns, term.Right("mAP"), term.Right("+-"), term.Left("")), rows)
-		e.Printf("\n%+.4f +- %.4f against the sum", v.OverSum.MAP, v.OverSum.StdErr)
+		e.Printf("\n%s +- %.4f against the sum", term.Difference(v.OverSum.MAP), v.OverSum.StdErr)
 		if r := v.OverRunnerUp; r != nil {
-			e.Printf(", %+.4f +- %.4f against the best other (%s, centre %s)", r.MAP, r.StdErr, fusionName(r.Name, modalities), term.Setting(r.Centre))
+			e.Printf(", %s +- %.4f against the best other (%s, centre %s)", term.Difference(r.MAP), r.StdErr, fusionName(r.Name, modalities), term.Setting(r.Centre))
 		}
 		e.Printf("\n\n")
 	}

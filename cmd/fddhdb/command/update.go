@@ -88,7 +88,11 @@ func (e *env) printUpdate(collection string, u *db.Update) {
 		e.Printf("space %d of collection %s stays at revision %d\n", u.Space, collection, u.Revision)
 	}
 	if n := u.Labelled; n > 0 {
-		e.Printf("%s taught the codes of their labels\n", term.Plural(n, "labelled item has", "labelled items have"))
+		their := "their"
+		if n == 1 {
+			their = "its"
+		}
+		e.Printf("%s taught the codes of %s labels\n", term.Plural(n, "labelled item has", "labelled items have"), their)
 	}
 	if n := u.Unlabelled; n > 0 {
 		by := "each modality itself"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -17,15 +18,15 @@ import (
 // holds backups and no database. done is false otherwise.
 func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool) (done bool, err error) {
 	isURL := scheme.MatchString(name)
-	if _, err := os.Stat(filepath.Join(name, db.MarkerName)); !isURL && err == nil {
-		return false, nil
+	if _, err := os.Stat(filepath.Join(name, db.MarkerName)); !isURL && (err == nil || errors.Is(err, fs.ErrPermission)) {
+		return false, nil // what cannot be looked into is no database that opens, which says so
 	}
 	store, err := openRepository(ctx, name)
 	if err != nil {
 		return isURL, err
 	}
 	if deep {
-		if _, err := backup.List(ctx, store); !isURL && errors.Is(err, backup.ErrNotRepository) {
+		if _, err := backup.List(ctx, store); !isURL && holdsNone(err) {
 			return false, nil
 		}
 		return true, exit.Usagef("--deep is for databases: restore makes one of a backup and verifies it")
@@ -37,7 +38,7 @@ func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool
 	v, err := backup.Verify(ctx, store, opt, func(f backup.Finding) error { return list.add(f.String(), f) })
 	p.End()
 	switch {
-	case !isURL && errors.Is(err, backup.ErrNotRepository):
+	case !isURL && holdsNone(err):
 		return false, nil // it may not be a database either
 	case err != nil:
 		list.abort()
@@ -49,6 +50,11 @@ func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool
 			term.Plural(v.Unneeded, "object", "objects"), term.Size(v.UnneededBytes))
 	}
 	return true, list.end(v.Findings, repositoryJSON{OK: v.Findings == 0, Verification: v}, text)
+}
+
+// holdsNone reports whether an error says that there are no backups, not even damaged ones.
+func holdsNone(err error) bool {
+	return errors.Is(err, backup.ErrNotRepository) && !errors.Is(err, backup.ErrDamaged)
 }
 
 // repositoryJSON is the --json form of a verification of backups, without the findings.

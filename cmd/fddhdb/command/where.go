@@ -40,6 +40,9 @@ func (w *whereFlag) given() bool { return w.expr != "" }
 // wrap turns an error about the expression into one about the flag.
 func (w *whereFlag) wrap(err error) error {
 	var bad *db.WhereError
+	if errors.As(err, &bad) && strings.HasPrefix(bad.Reason, "placeholder ") {
+		return exit.Usagef("--where: column %d: ? is for programs that embed a database: write the value, text in single quotes", bad.Column)
+	}
 	if errors.As(err, &bad) {
 		return exit.Usagef("--where: column %d: %s", bad.Column, bad.Reason)
 	}

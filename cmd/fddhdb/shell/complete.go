@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -107,6 +108,7 @@ func (s *Shell) lineCandidates(before []string, word string) candidates {
 	// Wrong flags before the word do not matter.
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	_ = cmd.ParseFlags(before[1:])
+	cmd.SetContext(context.Background()) // completions may ask the database, and the command does not run
 	dir := s.host.Dir()
 	if name, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(name, "--") {
 		c := s.completer().valueCandidates(cmd, dir, name[2:], value)

@@ -199,15 +199,23 @@ func ParseValue(typ db.FieldType, s string) (any, error) {
 	case db.String:
 		return s, nil
 	case db.Int:
-		if v, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64); err == nil {
-			return v, nil
+		v, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+		if errors.Is(err, strconv.ErrRange) {
+			return nil, fmt.Errorf("%q does not fit into an int, of 64 bits", s)
 		}
-		return nil, fmt.Errorf("%q is not an int", s)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not an int", s)
+		}
+		return v, nil
 	case db.Float:
-		if v, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
-			return v, nil
+		v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+		if errors.Is(err, strconv.ErrRange) {
+			return nil, fmt.Errorf("%q does not fit into a float, of 64 bits", s)
 		}
-		return nil, fmt.Errorf("%q is not a float", s)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a float", s)
+		}
+		return v, nil
 	case db.Bool:
 		switch strings.ToLower(strings.TrimSpace(s)) {
 		case "true", "1":

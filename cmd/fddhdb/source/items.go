@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -79,9 +80,25 @@ func (s *Items) Schema() (db.Schema, error) {
 		out.Bits = 8 * shape.Code
 	}
 	if len(out.Modalities) == 0 && out.Bits == 0 {
+		if err := s.firstBad(); err != nil {
+			return out, exit.Failedf("%w; and the other items do not say what collection to create", err)
+		}
 		return out, exit.Failedf("%s: no item has vectors, and not all have codes, so that it does not say what collection to create: init first", s.file)
 	}
 	return out, nil
+}
+
+// firstBad returns the error of the first row that is no item, nil if there is none. It reads
+// the file.
+func (s *Items) firstBad() error {
+	for {
+		switch err := s.r.Next(&s.row); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
 }
 
 // Check takes the schema of the collection, against which each item is checked.

@@ -62,6 +62,12 @@ func (s *Vectors) IsSparse() bool { return s.sparse != nil }
 // Cols returns the number of columns.
 func (s *Vectors) Cols() int { return s.r.Cols() }
 
+// HasHeader reports whether the first line of the file was taken for a header, and not for a row.
+func (s *Vectors) HasHeader() bool {
+	r, ok := s.r.(interface{ HasHeader() bool })
+	return ok && r.HasHeader()
+}
+
 // Path implements Source, as do Rows, Close and next.
 func (s *Vectors) Path() string { return s.file }
 func (s *Vectors) Rows() int    { return s.r.Rows() }

@@ -120,6 +120,9 @@ func (p *Printer) Printf(format string, args ...any) {
 	fmt.Fprintf(p.Stdout, format, args...)
 }
 
+// LeavesOutSentences reports whether what Printf writes beside a table is left out.
+func (p *Printer) LeavesOutSentences() bool { return p.layout.mode == ModeCSV }
+
 // PrintJSON writes one object on a line.
 func (p *Printer) PrintJSON(v any) error {
 	enc := json.NewEncoder(p.Stdout)

@@ -61,9 +61,6 @@ func (p *Progress) show(stage string, done, total int64, bytes bool) {
 		if done > 0 || total > 0 {
 			options = append(options, progressbar.OptionShowCount(), progressbar.OptionShowBytes(bytes))
 		}
-		if !bytes && total > 0 {
-			options = append(options, progressbar.OptionShowIts())
-		}
 		p.bar = progressbar.NewOptions64(most, options...)
 	}
 	// A lost terminal is no reason to fail.

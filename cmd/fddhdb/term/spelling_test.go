@@ -8,9 +8,14 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%d: %s", n, got)
 		}
 	}
-	for n, want := range map[int64]string{0: "0 bytes", 999: "999 bytes", 1000: "1.0 kB", 1_500_000: "1.5 MB", 2e15: "2000.0 TB"} {
+	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 999: "999 bytes", 1000: "1.0 kB", 1_500_000: "1.5 MB", 2e15: "2000.0 TB"} {
 		if got := Size(n); got != want {
 			t.Errorf("%d: %s", n, got)
+		}
+	}
+	for x, want := range map[float64]string{.02: "+0.0200", -.02: "-0.0200", -1e-9: "+0.0000", 0: "+0.0000"} {
+		if got := Difference(x); got != want {
+			t.Errorf("%g: %s", x, got)
 		}
 	}
 	if got := Plural(1, "item", "items") + Plural(2000, "item", "items"); got != "1 item2,000 items" {

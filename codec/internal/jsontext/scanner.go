@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -185,7 +187,43 @@ func (s *Scanner) text() ([]byte, error) {
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return nil, fmt.Errorf("byte %d: %s is no string: %w", end-len(raw), quote(raw), err)
 	}
+	// json.Unmarshal puts U+FFFD in the place of half a character, so that two keys could become one.
+	if strings.ContainsRune(text, utf8.RuneError) && halfCharacter(raw) {
+		return nil, fmt.Errorf("byte %d: %s: %w", end-len(raw), quote(raw), errHalf)
+	}
 	return []byte(text), nil
+}
+
+var errHalf = errors.New("half a character: \\ud800 to \\udbff and \\udc00 to \\udfff come in pairs")
+
+// halfCharacter reports whether a quoted string has an escaped surrogate without its other half.
+// The string is valid JSON.
+func halfCharacter(raw []byte) bool {
+	unit := func(at int) rune { // the code unit escaped there, or -1
+		if at+6 > len(raw) || raw[at] != '\\' || raw[at+1] != 'u' {
+			return -1
+		}
+		n, err := strconv.ParseUint(string(raw[at+2:at+6]), 16, 16)
+		if err != nil {
+			return -1
+		}
+		return rune(n)
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		r := unit(i)
+		switch {
+		case !utf16.IsSurrogate(r):
+			i++ // behind what is escaped
+		case utf16.DecodeRune(r, unit(i+6)) == utf8.RuneError:
+			return true
+		default:
+			i += 11
+		}
+	}
+	return false
 }
 
 // stringEnd finds the end of the string that starts here. plain says that it has no

@@ -108,7 +108,10 @@ func (s *spaceMender) makeStatistics() error {
 		return err
 	}
 	online.Workers = work.All()
-	err = s.space.ForEachLesson(s.ctx, s.store, s.Descriptor, nil, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+	done := 0
+	err = s.space.ForEachLesson(s.ctx, s.store, s.Descriptor, nil, func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
+		s.at(done, "collection %s: statistics of space %d", s.Name, s.id())
+		done += len(rows)
 		return online.Relearn(s.ctx, items, lessons)
 	})
 	if err != nil {

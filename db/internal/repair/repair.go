@@ -74,6 +74,9 @@ func repairable(fsys vfs.FS, dir string) (marked bool, format int, err error) {
 		return false, 0, fmt.Errorf("fddhdb: repair %s: %w", dir, err)
 	}
 	if !slices.Contains(names, store.StoreName) && !slices.Contains(names, store.RepairedName) {
+		if slices.Contains(names, store.MarkerName) {
+			return false, 0, fmt.Errorf("%w: %s: its store is missing, so that nothing can be saved: restore a backup", fault.ErrNotDatabase, dir)
+		}
 		return false, 0, fmt.Errorf("%w: %s: there is none", fault.ErrNotDatabase, dir)
 	}
 	if !slices.Contains(names, store.MarkerName) {

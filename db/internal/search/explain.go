@@ -1,7 +1,6 @@
 package search
 
 import (
-	"slices"
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -49,7 +48,7 @@ func (t *Timings) resolved(start time.Time) {
 func (s *Searcher) Report(radius, hits int) *report.Explain {
 	f, t := s.How(), s.Explain
 	e := &report.Explain{
-		Plan: f.Plan.String(), Substrings: slices.Clone(f.Substrings),
+		Plan: f.Plan.String(), Substrings: append([]int{}, f.Substrings...),
 		Probes: f.Probes, Candidates: f.Candidates, Compared: f.Compared,
 		Scanned: f.Scanned, Tail: f.Tail, Abandoned: f.Abandoned, Codes: f.Found,
 		Hits: hits, Distinct: s.Set.Codes, Predicted: map[string]float64{},

@@ -75,8 +75,8 @@ func (s *Searcher) encode() (*Point, error) {
 		return s.Project(t, x)
 	case q.Code != nil:
 		if len(q.Code) != codec.Bytes(cv.Space.Bits) {
-			return nil, fault.Invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
-				len(q.Code), cv.Name, codec.Bytes(cv.Space.Bits), cv.Space.Bits)
+			return nil, fault.Invalid("code of %d bits, collection %q has codes of %d",
+				8*len(q.Code), cv.Name, cv.Space.Bits)
 		}
 		p := &Point{Code: codec.NewCode(cv.Space.Bits)}
 		p.Code.SetBytes(q.Code)

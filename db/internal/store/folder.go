@@ -68,7 +68,7 @@ func Inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 		if file := fileAsFolder(fsys, dir); file != nil {
 			return false, false, file
 		}
-		return false, false, fmt.Errorf("fddhdb: open %s: %w", dir, err)
+		return false, false, fault.Annotate(bare(err), "open %s", dir)
 	}
 	if slices.Contains(names, MarkerName) {
 		_, err := ReadMarker(fsys, dir)
@@ -94,12 +94,22 @@ func Inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 	return false, true, nil
 }
 
+// bare returns the cause of an error of the file system, whose text would name the operation
+// and the path again.
+func bare(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
 // NoneYet returns the error for a folder that Inspect finds creatable, where a database has to
 // be there already. It tells a store that has lost its marker, which a repair can bring back,
 // from no store.
 func NoneYet(fsys vfs.FS, dir string) error {
 	if _, err := fsys.Stat(fsys.PathJoin(dir, StoreName)); err == nil {
-		return fmt.Errorf("%w: %s: there is a store, but its marker %s is missing: Repair, or fddhdb repair, writes it again", fault.ErrNotDatabase, dir, MarkerName)
+		return fmt.Errorf("%w: %s: there is a store, but its marker %s is missing: a repair writes it again", fault.ErrNotDatabase, dir, MarkerName)
 	}
 	return fmt.Errorf("%w: %s: there is none yet", fault.ErrNotDatabase, dir)
 }

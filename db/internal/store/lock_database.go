@@ -1,12 +1,9 @@
 package store
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // Lock locks the folder of a database, given by its Canonical path: to write, so that nobody
@@ -20,7 +17,7 @@ func Lock(fsys vfs.FS, dir string, readOnly bool) (io.Closer, error) {
 }
 
 // LockDatabase locks the folder of a database, which must exist, as Lock does, and returns its
-// Canonical path. Where there is none the error is an ErrNotDatabase.
+// Canonical path. Where there is none the error is an ErrNotDatabase; see NoneYet.
 func LockDatabase(fsys vfs.FS, dir string, readOnly bool) (string, io.Closer, error) {
 	exists, creatable, err := Inspect(fsys, dir)
 	switch {
@@ -29,7 +26,7 @@ func LockDatabase(fsys vfs.FS, dir string, readOnly bool) (string, io.Closer, er
 	case !exists && !creatable:
 		return "", nil, Foreign(fsys, dir)
 	case !exists:
-		return "", nil, fmt.Errorf("%w: %s: there is none", fault.ErrNotDatabase, dir)
+		return "", nil, NoneYet(fsys, dir)
 	}
 	if dir, err = Canonical(fsys, dir); err != nil {
 		return "", nil, err

@@ -47,6 +47,9 @@ func (ReadFS) MkdirAll(string, fs.FileMode) error { return errReadFS }
 // marker.format-version.NNNNNN.FORMAT, and the one with the largest N counts.
 func checkStoreFormat(fsys vfs.FS, dir, store string) error {
 	names, err := fsys.List(store)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.Corrupt(errors.New("it is missing"), "store in %s", dir)
+	}
 	if err != nil {
 		return fault.Annotate(err, "open %s", dir)
 	}

@@ -227,7 +227,7 @@ func (c *collectionVerifier) entries(prefix []byte, about report.Finding, f func
 			c.lose(key)
 			return
 		}
-		for i := range b.Len() {
+		for i := 0; i < b.Len() && c.err == nil; i++ {
 			f(key, block*codec.BlockRows+uint32(b.Offset(i)), b.Entry(i))
 		}
 	})

@@ -35,6 +35,7 @@ func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.done.Records++
 	it := &verifiedItem{row: row, vectors: make([]model.Vector, len(c.Modalities)), labels: rec.Labels}
 	if c.IndexOnly {
 		return it, nil
@@ -52,6 +53,7 @@ func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.done.Records++
 		it.vectors[t] = x
 	}
 	return it, nil
@@ -98,10 +100,7 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 			for revision := range byRevision {
 				flush(revision)
 			}
-			s.progress()
-			if s.err == nil {
-				s.err = s.ctx.Err()
-			}
+			s.look()
 		}
 	}
 	for revision := range byRevision {

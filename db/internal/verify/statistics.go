@@ -42,7 +42,13 @@ func (s *spaceVerifier) checkStatistics() {
 	}
 	sum := newStatisticsSum(s.Space)
 	var err error
+	taught := 0
 	teach := func(l codec.Lesson, vectors []model.Vector) {
+		// A row costs as much as its features squared, and a record of lessons has 256 rows: walk
+		// looks at the context too seldom here.
+		if taught++; taught%lookEveryRows == 0 {
+			s.look()
+		}
 		// Later lessons are not in the checkpoint. A later departure took its lesson with it before
 		// any checkpoint had that.
 		if uint64(l.Revision) <= s.n.Checkpoint && err == nil {
@@ -96,6 +102,9 @@ func (s *spaceVerifier) checkStatistics() {
 	}
 }
 
+// lookEveryRows is the number of rows that are added up between two looks at the context.
+const lookEveryRows = 16
+
 // vectors reads the features of a row that the model knows, by modality of the collection.
 func (s *spaceVerifier) vectors(row uint32) ([]model.Vector, error) {
 	vectors := make([]model.Vector, len(s.Modalities))
@@ -110,6 +119,7 @@ func (s *spaceVerifier) vectors(row uint32) ([]model.Vector, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.done.Records++
 		vectors[t] = x
 	}
 	return vectors, nil

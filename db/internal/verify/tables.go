@@ -45,6 +45,10 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 			}
 			name := fmt.Sprintf("%06d.sst", number)
 			err := v.table(fsys, fsys.PathJoin(store.Path(fsys, dir), name), options.MakeReaderOptions())
+			if errors.Is(err, fs.ErrPermission) { // that is no damage
+				v.err = fault.Annotate(err, "verify")
+				return
+			}
 			// A table that is gone has been compacted meanwhile. If it were missing, the store
 			// would not have opened.
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -48,6 +48,14 @@ func (v *verifier) progress() {
 	}
 }
 
+// look tells how many records have been read, and ends the verification if the context has ended.
+func (v *verifier) look() {
+	v.progress()
+	if v.err == nil {
+		v.err = v.ctx.Err()
+	}
+}
+
 // found reports something that is wrong with the record under key, nil if it has none. It
 // does nothing once the verification has ended.
 func (v *verifier) found(f report.Finding, key []byte) {

@@ -88,10 +88,7 @@ func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []
 		}
 		last = append(last[:0], it.Key()...)
 		if v.done.Records++; v.done.Records%lookEvery == 0 {
-			v.progress()
-			if v.err == nil {
-				v.err = v.ctx.Err()
-			}
+			v.look()
 		}
 		// f takes keys apart, so it must not see such a key.
 		if err := codec.CheckKey(last); err != nil {

@@ -35,7 +35,7 @@ func Spell(args []any) (string, error) {
 func (p *parser) argument(behindIn bool) ([]literal, error) {
 	n := p.bound + 1
 	if n > len(p.args) {
-		return nil, &Error{p.token.column, fmt.Sprintf("placeholder %d has no argument: %d are given", n, len(p.args))}
+		return nil, &Error{p.token.column, fmt.Sprintf("placeholder %d has no argument", n)}
 	}
 	values, list, err := literalsOf(n, p.args[n-1])
 	switch {
@@ -61,7 +61,7 @@ func (p *parser) unbound() error {
 	if p.bound == len(p.args) {
 		return nil
 	}
-	return &Error{p.token.column, fmt.Sprintf("the expression has %d placeholders (?), and %d arguments are given", p.bound, len(p.args))}
+	return &Error{p.token.column, fmt.Sprintf("placeholders (?): %d, arguments: %d; there have to be as many", p.bound, len(p.args))}
 }
 
 // literalsOf returns the values that argument n, from 1, stands for: one, or those of a list.

@@ -46,10 +46,10 @@ func TestArgumentsRefused(t *testing.T) {
 		column int
 		says   string
 	}{
-		{`a = ?`, nil, 5, `placeholder 1 has no argument: 0 are given`},
-		{`a = ? AND bb = ?`, []any{1}, 16, `placeholder 2 has no argument: 1 are given`},
-		{`a = 1`, []any{1}, 6, `the expression has 0 placeholders (?), and 1 arguments are given`},
-		{`a = ?`, []any{1, 2, 3}, 6, `has 1 placeholders (?), and 3 arguments are given`},
+		{`a = ?`, nil, 5, `placeholder 1 has no argument`},
+		{`a = ? AND bb = ?`, []any{1}, 16, `placeholder 2 has no argument`},
+		{`a = 1`, []any{1}, 6, `placeholders (?): 0, arguments: 1; there have to be as many`},
+		{`a = ?`, []any{1, 2, 3}, 6, `placeholders (?): 1, arguments: 3;`},
 		{`? = 1`, []any{"a"}, 1, `a field, label, has(NAME), NOT or ( is expected, not ?`},
 		{`has(?)`, []any{"image"}, 5, `the name of a modality is expected, not ?`},
 		{`a ? 1`, []any{"="}, 3, `not ?`},

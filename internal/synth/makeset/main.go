@@ -24,6 +24,10 @@ func main() {
 func command(args []string, stderr io.Writer) error {
 	f := flag.NewFlagSet("makeset", flag.ContinueOnError)
 	f.SetOutput(stderr)
+	f.Usage = func() {
+		fmt.Fprintln(stderr, "usage: makeset [flags] DIR\n\nIt writes train_NAME.npy and query_NAME.npy of each modality, and their labels, to the folder DIR.")
+		f.PrintDefaults()
+	}
 	set := f.String("set", "nuswide", "nuswide, multilabel or pairs")
 	items := f.Int("items", 4000, "items to train on")
 	queries := f.Int("queries", 500, "items to query with")

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
+	"flag"
 	"io"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
@@ -41,6 +44,14 @@ func TestFiles(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// -h says that a folder is to be given.
+func TestHelp(t *testing.T) {
+	var help strings.Builder
+	if err := command([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "makeset [flags] DIR\n") || !strings.Contains(help.String(), "-queries") {
+		t.Errorf("%v: %s", err, help.String())
 	}
 }
 
