@@ -131,8 +131,7 @@ func TestNilContext(t *testing.T) {
 			}
 		}
 	}
-	im, err = c.NewImport(ctx, db.ImportOptions{Source: "other"})
-	if err != nil {
+	if _, err := c.NewImport(ctx, db.ImportOptions{Source: "other"}); err != nil {
 		t.Fatal(err)
 	}
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(2, model.ViewsShared))
