@@ -415,7 +415,7 @@ func TestBadItemOfABulkLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Put(c, &db.Item{Key: "x", Code: []byte{1}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "1 bytes") {
+	if err := b.Put(c, &db.Item{Key: "x", Code: []byte{1}}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "code of 8 bits") {
 		t.Error(err)
 	}
 	if err := b.Commit(ctx); !errors.Is(err, db.ErrInvalid) {

@@ -39,8 +39,8 @@ func TestPutRefusesBadItems(t *testing.T) {
 		"type of field":      {c, db.Item{Key: "k", Fields: map[string]any{"year": "new"}}, []string{`"year"`, "int", "string"}},
 		"float of field NaN": {c, db.Item{Key: "k", Fields: map[string]any{"price": math.NaN()}}, []string{`"price"`, "NaN"}},
 		"long field":         {c, db.Item{Key: "k", Fields: map[string]any{"title": long}}, []string{`"title"`}},
-		"code too short":     {codes, db.Item{Key: "k", Code: []byte{1}}, []string{"1 bytes", "2 (16 bits)"}},
-		"no code":            {codes, db.Item{Key: "k"}, []string{"0 bytes"}},
+		"code too short":     {codes, db.Item{Key: "k", Code: []byte{1}}, []string{"8 bits", "codes of 16"}},
+		"no code":            {codes, db.Item{Key: "k"}, []string{"0 bits"}},
 		"vectors with codes": {codes, db.Item{Key: "k", Code: []byte{1, 2}, Vectors: map[string][]float32{"text": {1}}}, []string{"bring codes"}},
 	} {
 		t.Run(name, func(t *testing.T) {

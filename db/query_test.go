@@ -42,7 +42,7 @@ func TestSearchRefuses(t *testing.T) {
 		"unknown to":      {db.Query{From: "text", To: "smell", Vector: text}, db.ErrInvalid, "image, text"},
 		"dimension":       {db.Query{From: "image", Vector: text}, db.ErrInvalid, "8 dimensions"},
 		"unknown key":     {db.Query{Key: "nobody"}, db.ErrNotFound, "nobody"},
-		"code length":     {db.Query{Code: make([]byte, 7)}, db.ErrInvalid, "7 bytes"},
+		"code length":     {db.Query{Code: make([]byte, 7)}, db.ErrInvalid, "56 bits"},
 		"negative k":      {db.Query{Key: "k1", K: -1}, db.ErrInvalid, "k = -1"},
 		"unknown rerank":  {db.Query{Key: "k1", Rerank: 9}, db.ErrInvalid, "rerank"},
 		"negative rerank": {db.Query{Key: "k1", Rerank: -1}, db.ErrInvalid, "rerank"},
