@@ -49,9 +49,9 @@ type BackupOptions struct {
 // has stored, the next one uses, or backup.Prune deletes. Any number may run at a time.
 // Memory is some 150 MiB. Close ends it. A database of format 0 has no UUID and has to be
 // upgraded before (ErrFormat). A store in the folder of a database gives backup.ErrInvalid.
-// ErrDiskFull: the repository is a folder, and what is stored there would eat into
-// Options.ReserveBytes of its file system. The other errors are those of the store and of
-// the context, ErrFailed, ErrReadOnly,
+// ErrDiskFull says that the repository is a folder, and that the backup would leave less than
+// Options.ReserveBytes free there. The other errors are those of the store and of the
+// context, ErrFailed, ErrReadOnly,
 // ErrNotFound for the collection, backup.ErrNotRepository and backup.ErrVersion.
 func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*backup.Manifest, error) {
 	d = d.orNone()

@@ -194,7 +194,7 @@ func (b *Batch) PutIf(c *Collection, item, old *Item) error {
 // Expect adds a condition: Commit stores the changes of the batch, all of them, if what is
 // stored under the key before them is still old, as Get returned it, or nothing if old is
 // nil; else it stores none and returns ErrConflict. So several items can be read, and
-// written depending on each other, without a lock: whoever finds that another was faster reads
+// written depending on each other, without a lock: a caller that gets ErrConflict reads them
 // again. It costs reading the item, in the committer.
 func (b *Batch) Expect(c *Collection, key string, old *Item) error {
 	b = b.orNone()

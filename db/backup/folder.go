@@ -55,9 +55,14 @@ func Folder(path string) (Store, error) {
 	})}, nil
 }
 
-// Path returns the folder, absolute. A database asks stores that have this method where they
-// write, to leave its reserve free there.
-func (s *folder) Path() string { return s.root }
+// FolderPath returns the absolute path of a store that Folder has returned, and "" for any
+// other store. A database that backs itself up leaves its reserve free on that disk.
+func FolderPath(s Store) string {
+	if f, ok := s.(*folder); ok {
+		return f.root
+	}
+	return ""
+}
 
 func (s *folder) path(name string) (string, error) {
 	return filepath.Join(s.root, filepath.FromSlash(name)), CheckName(name)

@@ -38,8 +38,8 @@ func readMarker(ctx context.Context, s Store) error {
 	return checkVersion("repository", m.Version)
 }
 
-// A markerError says that the marker of a repository is damaged, or that of something else:
-// both an ErrNotRepository and an ErrDamaged.
+// A markerError says that the marker of a repository is damaged, or belongs to something else.
+// It is an ErrNotRepository and an ErrDamaged.
 type markerError struct{}
 
 func (*markerError) Error() string {

@@ -89,16 +89,15 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 	return m, err
 }
 
-// keepingRoom returns the store with Puts that are refused where they would leave less free
-// space than the reserve, if the store is a folder. A backup that filled the disk to the last
-// byte would stay there, what it has stored being of use to the next one, and a database on
-// that disk could not be opened any more, not even to delete something.
+// keepingRoom returns the store. If it is a folder, it refuses each Put that would leave less
+// free space than the reserve. Objects of a failed backup stay, for the next one. If they filled
+// the disk to the last byte, a database on that disk could not be opened any more, not even to
+// delete something.
 func (c *Copier) keepingRoom(to backup.Store) backup.Store {
-	folder, ok := to.(interface{ Path() string })
-	if !ok {
+	path := backup.FolderPath(to)
+	if path == "" {
 		return to
 	}
-	path := folder.Path()
 	for { // the first Put makes the folder
 		if _, err := vfs.Default.Stat(path); err == nil || vfs.Default.PathDir(path) == path {
 			break
