@@ -50,9 +50,9 @@ type BackupOptions struct {
 // Memory is some 150 MiB. Close ends it. A database of format 0 has no UUID and has to be
 // upgraded before (ErrFormat). A store in the folder of a database gives backup.ErrInvalid.
 // ErrDiskFull says that the repository is a folder, and that the backup would leave less than
-// Options.ReserveBytes free there. The other errors are those of the store and of the
-// context, ErrFailed, ErrReadOnly,
-// ErrNotFound for the collection, backup.ErrNotRepository and backup.ErrVersion.
+// Options.ReserveBytes free there. Other errors: ErrFailed, ErrReadOnly, ErrNotFound for the
+// collection, backup.ErrNotRepository, backup.ErrVersion, and any error that the store or the
+// context returns.
 func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*backup.Manifest, error) {
 	d = d.orNone()
 	if err := d.state.Guard.Enter(); err != nil {
