@@ -57,27 +57,51 @@ func Cholesky(a Matrix[float64], workers int) bool {
 // a row of L. At most workers goroutines share the rows. A row has the same result, to
 // the last bit, for any number of workers and any other rows.
 func CholeskySolve(x, l Matrix[float64], workers int) {
-	x.check("the right sides")
-	l.check("the factor")
+	CholeskyForward(x, l, workers) // y L' = b
 	k := l.Cols
-	if l.Rows != k || x.Cols != k {
-		panic("dense: the right sides do not fit the factor")
-	}
-	for j := 0; j < k; j += cholBlock { // y L' = b
-		end := min(j+cholBlock, k)
-		left := Pack(l.Slice(j, end).columns(0, j))
-		inverse := Pack(inverted(l.Slice(j, end).columns(j, end)))
-		eachRows(x, workers, func(rows Matrix[float64]) {
-			subtractProduct(rows, j, end, 0, j, left)
-			multiply(rows, j, end, inverse)
-		})
-	}
 	for j := (k - 1) / cholBlock * cholBlock; j >= 0; j -= cholBlock { // x L = y
 		end := min(j+cholBlock, k)
 		below := PackTransposed(l.Slice(end, k).columns(j, end))
 		inverse := PackTransposed(inverted(l.Slice(j, end).columns(j, end)))
 		eachRows(x, workers, func(rows Matrix[float64]) {
 			subtractProduct(rows, j, end, end, k, below)
+			multiply(rows, j, end, inverse)
+		})
+	}
+}
+
+// CholeskyInverse returns the first n rows of L'^-1: what CholeskyForward makes of the
+// first n rows of the identity. All n = k of them cost k^3/6 multiplications.
+func CholeskyInverse(l Matrix[float64], n, workers int) Matrix[float64] {
+	k := l.Cols
+	x := Of(n, k, make([]float64, n*k))
+	for i := range n {
+		x.row(i)[i] = 1
+	}
+	// Row i begins with i zeros, so the first columns of L do not count.
+	const rows = 5 * cholBlock
+	for i := 0; i < n; i += rows {
+		CholeskyForward(x.Slice(i, min(i+rows, n)).columns(i, k), l.Slice(i, k).columns(i, k), workers)
+	}
+	return x
+}
+
+// CholeskyForward replaces each row b of x by b L'^-1, half of the way to the solution: the
+// product of two such rows is b (L L')^-1 c'. It costs half as much as CholeskySolve, and
+// its results are as independent of workers and other rows.
+func CholeskyForward(x, l Matrix[float64], workers int) {
+	x.check("the right sides")
+	l.check("the factor")
+	k := l.Cols
+	if l.Rows != k || x.Cols != k {
+		panic("dense: the right sides do not fit the factor")
+	}
+	for j := 0; j < k; j += cholBlock {
+		end := min(j+cholBlock, k)
+		left := Pack(l.Slice(j, end).columns(0, j))
+		inverse := Pack(inverted(l.Slice(j, end).columns(j, end)))
+		eachRows(x, workers, func(rows Matrix[float64]) {
+			subtractProduct(rows, j, end, 0, j, left)
 			multiply(rows, j, end, inverse)
 		})
 	}

@@ -89,6 +89,50 @@ func TestCholesky(t *testing.T) {
 	})
 }
 
+// TestCholeskyHalves: half of a solution, times the factor, is the right side; and the rows
+// of the inverse are the halves of the identity, to the last bit for any number of workers.
+func TestCholeskyHalves(t *testing.T) {
+	rng := rand.New(rand.NewPCG(55, 56))
+	eachSet(t, func(t *testing.T) {
+		for _, k := range some([]int{1, 7, 47, 48, 49, 241, 333}) {
+			l, _ := definite(rng, k, k%3, .1)
+			if !Cholesky(l, 1) {
+				t.Fatalf("k = %d: not positive definite", k)
+			}
+			times := func(x Matrix[float64]) Matrix[float64] { // x L'
+				product := Of(x.Rows, k, make([]float64, x.Rows*k))
+				for i := range x.Rows {
+					for j := range k {
+						for p := range j + 1 {
+							product.row(i)[j] += x.row(i)[p] * l.row(j)[p]
+						}
+					}
+				}
+				return product
+			}
+			b := random[float64](rng, 40, k, k%2)
+			half := clone(b)
+			CholeskyForward(half, l, 2)
+			if err := near(times(half), b, 1e-10, nil); err != nil {
+				t.Fatalf("k = %d: %v", k, err)
+			}
+			for _, n := range []int{0, 1, k / 2, k} {
+				identity := Of(n, k, make([]float64, n*k))
+				for i := range n {
+					identity.row(i)[i] = 1
+				}
+				inverse := CholeskyInverse(l, n, 1)
+				if err := near(times(inverse), identity, 1e-10, nil); err != nil {
+					t.Fatalf("k = %d, %d rows of the inverse: %v", k, n, err)
+				}
+				if err := same(CholeskyInverse(l, n, 5), inverse, nil); err != nil {
+					t.Fatalf("k = %d, %d rows by 5 workers: %v", k, n, err)
+				}
+			}
+		}
+	})
+}
+
 func TestCholeskyRefuses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(53, 54))
 	const k = 150
