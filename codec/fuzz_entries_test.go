@@ -89,7 +89,8 @@ func FuzzEntries(f *testing.F) {
 	f.Add(uint16(2), AppendCodeEntry(nil, Code{0x1234}, 16, ManyRows))
 	f.Add(uint16(2), AppendFeatures(nil, []float32{1, -2.5}))
 	f.Add(uint16(3), AppendFeatures(nil, []float32{1, float32(math.Inf(1)), 0}))
-	f.Add(uint16(2), Lesson{3, []byte{1, 2, 3, 4}}.Append(nil))
+	f.Add(uint16(2), Lesson{3, Taught{Codes: []byte{1, 2, 3, 4}}}.Append(nil))
+	f.Add(uint16(2), Lesson{3, Taught{Labels: []uint32{0, 1, 300}}}.Append(nil))
 	f.Add(uint16(1), AppendProjection(nil, []float64{1, -.5, .25, 0, 0, 2, 0, 1e-9}))
 	f.Fuzz(func(t *testing.T, size uint16, b []byte) {
 		size = size%(MaxBits/8) + 1

@@ -267,9 +267,10 @@ func FuzzSparseFeatures(f *testing.F) {
 }
 
 func FuzzDeparture(f *testing.F) {
-	lesson := Lesson{3, []byte{1, 2, 3, 4, 5, 6, 7, 8}}
+	lesson := Lesson{3, Taught{Codes: []byte{1, 2, 3, 4, 5, 6, 7, 8}}}
 	f.Add((&Departure{Lesson: lesson}).Append(nil))
 	f.Add((&Departure{lesson, []Feature{{0, []byte{1, 2}}, {7, nil}}}).Append(nil))
+	f.Add((&Departure{Lesson{3, Taught{Labels: []uint32{0, 1, 300}}}, nil}).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d, err := DecodeDeparture(64, b)
 		if err != nil {

@@ -6,29 +6,82 @@ import (
 	"slices"
 )
 
-// A Lesson is an entry of KindLessons: what a row has taught the projections of a
-// space. It is the revision that learned it, u32 little-endian, and the codes that the
-// row taught, bits/8 bytes each. There is one code for all modalities, or one for each
-// modality of the model, zero for modalities that the row lacks.
+// A Lesson is an entry of KindLessons: what a row has taught the projections of a space, and
+// the revision that learned it, below 2^31.
+//
+//	u32 little-endian  the revision; bit 31 is set if the row taught labels
+//	                   labels: uvarint the first, then uvarint each difference, 1 or more
+//	                   codes: bits/8 bytes each. There is one code for all modalities, or one
+//	                   for each modality of the model, zero for modalities that the row lacks
 type Lesson struct {
 	Revision uint32
-	Codes    []byte
+	Taught
 }
 
+// Taught is what a row has taught: labels or codes, and not both.
+type Taught struct {
+	Labels []uint32 // ascending, distinct
+	Codes  []byte
+}
+
+// labelLesson marks a lesson of labels, in its revision.
+const labelLesson = 1 << 31
+
+// MaxRevision is the largest revision that a lesson can have.
+const MaxRevision = labelLesson - 1
+
+// maxLessonBytes bounds an entry: codes for each of 1,024 modalities.
 const maxLessonBytes = 4 + 1024*MaxBits/8
 
 // Append appends the encoded entry.
 func (l Lesson) Append(dst []byte) []byte {
-	return append(binary.LittleEndian.AppendUint32(dst, l.Revision), l.Codes...)
+	if len(l.Labels) > 0 {
+		l.Revision |= labelLesson
+	}
+	return l.Taught.Append(binary.LittleEndian.AppendUint32(dst, l.Revision))
 }
+
+// Append appends what the entry has after the revision.
+func (t Taught) Append(dst []byte) []byte {
+	before := uint32(0)
+	for _, label := range t.Labels {
+		dst = binary.AppendUvarint(dst, uint64(label-before))
+		before = label
+	}
+	return append(dst, t.Codes...)
+}
+
+// Clone returns a copy that shares nothing with t.
+func (t Taught) Clone() Taught { return Taught{slices.Clone(t.Labels), slices.Clone(t.Codes)} }
 
 // DecodeLesson reads an entry for codes of q bits. Its codes alias b. The error wraps
 // ErrCorrupt.
 func DecodeLesson(q int, b []byte) (Lesson, error) {
-	if len(b) <= 4 || (len(b)-4)%Bytes(q) != 0 || len(b) > maxLessonBytes {
-		return Lesson{}, fmt.Errorf("%w: lesson of %d bytes, for codes of %d", ErrCorrupt, len(b), Bytes(q))
+	if len(b) <= 4 || len(b) > maxLessonBytes {
+		return Lesson{}, fmt.Errorf("%w: lesson of %d bytes", ErrCorrupt, len(b))
 	}
-	return Lesson{binary.LittleEndian.Uint32(b), b[4:]}, nil
+	l := Lesson{Revision: binary.LittleEndian.Uint32(b)}
+	b = b[4:]
+	if l.Revision&labelLesson == 0 {
+		if len(b)%Bytes(q) != 0 {
+			return Lesson{}, fmt.Errorf("%w: lesson of %d bytes of codes, for codes of %d", ErrCorrupt, len(b), Bytes(q))
+		}
+		l.Codes = b
+		return l, nil
+	}
+	l.Revision &^= labelLesson
+	r := reader{b: b}
+	for before := uint64(0); len(r.b) > 0 && !r.bad; {
+		step := r.uvarint(1<<32 - 1)
+		if before += step; before >= 1<<32 || step == 0 && l.Labels != nil {
+			r.bad = true
+		}
+		l.Labels = append(l.Labels, uint32(before))
+	}
+	if r.bad {
+		return Lesson{}, fmt.Errorf("%w: lesson of labels in %d bytes", ErrCorrupt, len(b))
+	}
+	return l, nil
 }
 
 // A Departure is a record of KindOutbox: the lesson of a row whose features have
@@ -54,7 +107,7 @@ const departureVersion = 1
 
 // Bytes returns the approximate length of the encoded record.
 func (d *Departure) Bytes() int {
-	n := len(d.Codes) + 16
+	n := len(d.Codes) + 5*len(d.Labels) + 16
 	for _, f := range d.Features {
 		n += len(f.Record) + 8
 	}
@@ -64,8 +117,9 @@ func (d *Departure) Bytes() int {
 // Append appends the encoded record.
 func (d *Departure) Append(dst []byte) []byte {
 	dst = append(dst, departureVersion)
-	dst = binary.AppendUvarint(dst, uint64(4+len(d.Codes)))
-	dst = d.Lesson.Append(dst)
+	lesson := d.Lesson.Append(nil)
+	dst = binary.AppendUvarint(dst, uint64(len(lesson)))
+	dst = append(dst, lesson...)
 	dst = binary.AppendUvarint(dst, uint64(len(d.Features)))
 	for _, f := range d.Features {
 		dst = binary.AppendUvarint(dst, uint64(f.Modality))

@@ -7,11 +7,13 @@ import (
 )
 
 func TestDepartureRoundTrip(t *testing.T) {
-	lesson := Lesson{3, []byte{1, 2, 3, 4, 5, 6, 7, 8}}
+	lesson := Lesson{3, Taught{Codes: []byte{1, 2, 3, 4, 5, 6, 7, 8}}}
+	labels := Lesson{1<<31 - 1, Taught{Labels: []uint32{0, 1, 300, 1<<32 - 1}}}
 	for _, d := range []Departure{
 		{Lesson: lesson},
 		{lesson, []Feature{{0, []byte{9}}}},
-		{Lesson{1 << 30, make([]byte, 24)}, []Feature{{1, []byte{}}, {65535, []byte{1, 2, 3}}}},
+		{labels, []Feature{{0, []byte{9}}}},
+		{Lesson{1 << 30, Taught{Codes: make([]byte, 24)}}, []Feature{{1, []byte{}}, {65535, []byte{1, 2, 3}}}},
 	} {
 		b := d.Append(nil)
 		if got, err := DecodeDeparture(64, b); err != nil || !reflect.DeepEqual(*got, d) {
@@ -24,8 +26,9 @@ func TestDepartureRoundTrip(t *testing.T) {
 		}
 	}
 	for name, d := range map[string]Departure{
-		"codes of another length": {Lesson: Lesson{1, []byte{1}}},
-		"no code":                 {Lesson: Lesson{1, nil}},
+		"codes of another length": {Lesson: Lesson{1, Taught{Codes: []byte{1}}}},
+		"no code":                 {Lesson: Lesson{1, Taught{}}},
+		"a label twice":           {Lesson: Lesson{1, Taught{Labels: []uint32{5, 5}}}},
 		"a modality twice":        {lesson, []Feature{{1, nil}, {1, nil}}},
 	} {
 		if got, err := DecodeDeparture(64, d.Append(nil)); !errors.Is(err, ErrCorrupt) {

@@ -76,9 +76,10 @@ type reader struct {
 	bad bool
 }
 
+// uvarint reads a number up to limit. Only its shortest form is valid.
 func (r *reader) uvarint(limit uint64) uint64 {
 	x, n := binary.Uvarint(r.b)
-	if n <= 0 || x > limit {
+	if n <= 0 || x > limit || n > 1 && r.b[n-1] == 0 {
 		r.bad, r.b = true, nil
 		return 0
 	}

@@ -53,7 +53,7 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 	p := smallPatient(t)
 	damaged := p.fs.(*vfs.MemFS)
 	old := vfs.NewCrashableMem()
-	unpackFolder(t, old, "db", goldens(t)[db.MinFormat])
+	unpackFolder(t, old, "db", oldestGolden(t))
 	listing := func(t *testing.T, fsys vfs.FS) string {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: fsys, ReadOnly: true})
 		defer dbkit.MustClose(t, d)

@@ -82,11 +82,12 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 			if tc.fusion == "auto" && (view.Weights["image"] > .5 || view.Weights["text"] != 1 || view.OverSum == nil) {
 				t.Errorf("noise counts: %+v", view)
 			}
-			// The mean code of the labelled items.
-			mean := make([]float64, bits)
+			// The mean of what the labelled items teach.
+			mean, aim := make([]float64, bits), make([]float64, bits)
 			check := func() {
 				t.Helper()
 				clear(mean)
+				cv := inSpace(t, c, 1)
 				for _, it := range items[:200] {
 					stored, err := c.Get(ctx, it.Key)
 					if err != nil {
@@ -95,8 +96,11 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 					if stored.CodeFrom != "labels" {
 						t.Fatalf("the code of a labelled item is from %q", stored.CodeFrom)
 					}
+					if !cv.Space.Learned.LabelAim(aim, cv.Labels.Lookup(it.Labels)) {
+						t.Fatalf("the model does not know the labels %q", it.Labels)
+					}
 					for j := range mean {
-						mean[j] += float64(int(stored.Code[j/8]>>(j%8)&1)*2-1) / 200
+						mean[j] += aim[j] / 200
 					}
 				}
 				for i, it := range unlabelled {

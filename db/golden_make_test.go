@@ -27,7 +27,8 @@ import (
 )
 
 // Golden databases are what a released version has written: testdata/golden/formatN.tar.gz,
-// and in formatN.txt what is in it. Those of frozen formats are never written again.
+// and in formatN.txt what is in it; formatN-WHAT.tar.gz has records that format N has got
+// later. Those of frozen formats are never written again.
 //
 // This file makes one, with the code that it stands beside. That of an older format is made
 // by a checkout of the version that had it, into which this file is copied:
@@ -78,6 +79,22 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 		t.Fatal(err)
 	}
 	if _, err := shared.Delete(ctx, "k3", "k50", "k80"); err != nil {
+		t.Fatal(err)
+	}
+
+	// Projections have taught: the teacher is one of them.
+	if _, err := shared.Update(ctx, db.UpdateOptions{Teacher: db.TeacherModality, GrowLabels: true}); err != nil {
+		t.Fatal(err)
+	}
+
+	// The aims that are not labels.
+	aims := goldenCollection(t, d, "aims", dbkit.PairsSchema)
+	few := dbkit.Pairs(80, synth.Config{Seed: 6, Classes: 12})
+	putAll(t, aims, few[:60])
+	dbkit.MustTrain(t, aims, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Aim: model.AimCodes}})
+	dbkit.MustTrain(t, aims, db.TrainOptions{Options: model.Options{Bits: 8, Anchors: 10, LabelEmbedding: true}, Activate: true})
+	goldenPut(t, aims, few[60:])
+	if _, err := aims.Update(ctx, db.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -28,18 +28,38 @@ import (
 
 var updateListing = flag.Bool("update-listing", false, "write down what is in the golden databases")
 
-// goldens returns the archives of golden databases, one for each format.
-func goldens(t *testing.T) map[int]string {
+// A golden is the archive of a golden database.
+type golden struct {
+	format  int
+	archive string
+}
+
+// goldens returns the golden databases: one for each format, in order, and after it those
+// with records that it has got later.
+func goldens(t *testing.T) (all []golden) {
 	t.Helper()
-	all := map[int]string{}
 	for format := db.MinFormat; format <= db.NewestFormat; format++ {
-		name := filepath.Join("testdata", "golden", fmt.Sprintf("format%d.tar.gz", format))
-		if _, err := os.Stat(name); err != nil {
+		name := filepath.Join("testdata", "golden", fmt.Sprintf("format%d", format))
+		if _, err := os.Stat(name + ".tar.gz"); err != nil {
 			t.Fatalf("every format has a golden database, made by the version that brought it: %v", err)
 		}
-		all[format] = name
+		later, err := filepath.Glob(name + "-*.tar.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, archive := range append([]string{name + ".tar.gz"}, later...) {
+			all = append(all, golden{format, archive})
+		}
 	}
 	return all
+}
+
+// oldestGolden returns the archive of the oldest format, newestGolden the last one.
+func oldestGolden(t *testing.T) string { return goldens(t)[0].archive }
+
+func newestGolden(t *testing.T) string {
+	all := goldens(t)
+	return all[len(all)-1].archive
 }
 
 // goldenListing says what is in a database: everything that users can see and that is
@@ -181,8 +201,9 @@ func verifyGolden(t testing.TB, what string, fsys vfs.FS) {
 // by this one.
 func TestGolden(t *testing.T) {
 	dbkit.LongTest(t)
-	for format, archive := range goldens(t) {
-		t.Run(fmt.Sprint("format ", format), func(t *testing.T) {
+	for _, g := range goldens(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(g.archive), ".tar.gz"), func(t *testing.T) {
+			format, archive := g.format, g.archive
 			mem := vfs.NewMem()
 			unpackFolder(t, mem, "golden", archive)
 			listing := strings.TrimSuffix(archive, ".tar.gz") + ".txt"
@@ -277,7 +298,7 @@ func goldenWrites(t *testing.T, d *db.DB) {
 // oldest returns the golden database of the oldest format, and the listing of what is in it.
 func oldest(t *testing.T, mem *vfs.MemFS) (want string) {
 	t.Helper()
-	unpackFolder(t, mem, "golden", goldens(t)[db.MinFormat])
+	unpackFolder(t, mem, "golden", oldestGolden(t))
 	d := dbkit.MustOpen(t, "golden", &db.Options{FS: mem, ReadOnly: true})
 	defer d.Close()
 	return goldenListing(t, d)
@@ -293,7 +314,7 @@ func TestEveryFailedChangeOfAnUpgrade(t *testing.T) {
 			continue
 		}
 		mem := vfs.NewMem()
-		unpackFolder(t, mem, "golden", goldens(t)[db.MinFormat])
+		unpackFolder(t, mem, "golden", oldestGolden(t))
 		fail := &dbkit.FailOnce{K: k}
 		_, to, err := db.Upgrade(ctx, "golden", &db.Options{FS: errorfs.Wrap(mem, fail)}, db.UpgradeOptions{})
 		if !fail.Fired {

@@ -212,7 +212,7 @@ func TestReadOnlyMedium(t *testing.T) {
 // On a file system that refuses every change, reading asks for none.
 func TestReadOnlyAsksForNoChange(t *testing.T) {
 	mem := vfs.NewMem()
-	unpackFolder(t, mem, "golden", goldens(t)[db.NewestFormat])
+	unpackFolder(t, mem, "golden", newestGolden(t))
 	d := dbkit.MustOpen(t, "golden", &db.Options{FS: store.ReadFS{FS: mem}, ReadOnly: true})
 	if n, err := dbkit.MustCollection(t, d, "codes").Count(); err != nil || n < 700 {
 		t.Errorf("%d items, %v", n, err)

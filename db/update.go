@@ -14,8 +14,8 @@ import (
 // A Teacher says what the projections learn from in an update.
 type Teacher int
 
-// Teachers. Labelled items, those with a label that the model knows, teach the code of
-// their labels in every case. They differ in what items without labels do.
+// Teachers. Labelled items, those with a label that the model knows, teach their labels
+// in every case (model.Aim). They differ in what items without labels do.
 const (
 	// TeacherAuto tries what they would teach with TeacherModality, on a copy, and
 	// lets them only if retrieval of labelled items that are held back for that is
@@ -72,9 +72,9 @@ type UpdateOptions struct {
 // the commit. With 800 anchors, 128 bits and two modalities of 128 dimensions an item
 // costs half a millisecond where a hundred come at a time, the revision included, and
 // less where more do. The first update of a space after Open reads the statistics, which
-// stay in memory with their factors, 16 k (k+q) bytes a modality. It looks at a million
-// pending items at most: call it again for more. Updates of one space wait for each
-// other. A space that is being built gives ErrBusy, a codes-only collection ErrInvalid,
+// stay in memory with their factors, 16 k (k+c) bytes a modality for k features and c
+// labels. It looks at a million pending items at most: call it again for more. Updates of
+// one space wait for each other. A space that is being built gives ErrBusy, a codes-only collection ErrInvalid,
 // one without a model ErrNoModel. With an error, or when the context ends early, the
 // revision is what it was, or the one that labels have grown in.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {

@@ -2,7 +2,6 @@ package db_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -84,45 +83,9 @@ func statisticsOf(t testing.TB, c *db.Collection, space uint32) (got, want *mode
 func checkStatistics(t testing.TB, c *db.Collection, space uint32) {
 	t.Helper()
 	got, want := statisticsOf(t, c, space)
-	x, y := statisticsNumbers(t, got), statisticsNumbers(t, want)
-	if len(x) != len(y) {
-		t.Fatalf("%d numbers and %d", len(x), len(y))
+	if err := got.Same(want, 1e-9); err != nil {
+		t.Errorf("statistics: %v", err)
 	}
-	var off, scale float64
-	for i := range x {
-		off, scale = max(off, math.Abs(x[i]-y[i])), max(scale, math.Abs(y[i]))
-	}
-	if off > 1e-9*scale {
-		t.Errorf("statistics are off by %g, of up to %g", off, scale)
-	}
-}
-
-// statisticsNumbers returns all numbers of statistics: of items, and of A and B.
-func statisticsNumbers(t testing.TB, s *model.Statistics) []float64 {
-	t.Helper()
-	b, err := s.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	le := binary.LittleEndian
-	b = b[8+8:] // the frame, and the fingerprint
-	q, modalities := int(le.Uint32(b)), le.Uint32(b[4:])
-	b = b[8:]
-	var all []float64
-	for range modalities {
-		b = b[2+le.Uint16(b):]
-		k := int(le.Uint32(b))
-		all = append(all, float64(le.Uint64(b[4:])))
-		b = b[12:]
-		for range k*(k+1)/2 + q*k {
-			all = append(all, math.Float64frombits(le.Uint64(b)))
-			b = b[8:]
-		}
-	}
-	if len(b) != 4 { // the checksum
-		t.Fatalf("%d bytes are left of statistics", len(b))
-	}
-	return all
 }
 
 // Items that come one after another teach the projections by their labels; those that

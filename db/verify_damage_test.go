@@ -325,7 +325,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 		{"pending", pending, layer(pending, 300), false, "rows that the online step has not seen", "row 300"},
 		{"unknown online set", codec.OnlineRowsKey(id, other.ID, 7, 0), get(live), false, "rows of set 7", "no such set"},
 		{"lesson of no row", lessons, block(lessons, 250, func([]byte) []byte { return make([]byte, 8) }), false, "lesson of row 250", "of revision 0"},
-		{"lesson", lessons, block(lessons, uint32(taught.Offset(0)), bit(5)), true, "statistics", "not what rows have taught"},
+		{"lesson", lessons, block(lessons, uint32(taught.Offset(0)), bit(4)), true, "statistics", "not what rows have taught"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.key == nil {

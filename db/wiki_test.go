@@ -70,9 +70,10 @@ func openShared(t testing.TB, set string) *db.Collection {
 // authorsSettings are those of the authors' experiments.
 func authorsSettings(bits int, seed uint64) db.TrainOptions {
 	return db.TrainOptions{Options: model.Options{
-		Bits: bits, Seed: seed, Anchors: 800,
+		Bits: bits, Seed: seed, Anchors: 800, Aim: model.AimCodes,
 		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
 		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
+		Width:    map[string]float64{"image": 1, "text": 1},
 		Gamma:    map[string]float64{"image": 1e-4, "text": 1e-4},
 	}}
 }

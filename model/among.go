@@ -8,7 +8,7 @@ import (
 // others. Their codes come from projections that have not learned from the items.
 type among struct {
 	q, words int       // bits of a code, and words of 64 bits
-	mean     []float64 // mean code; see Model.Fuse
+	mean     []float64 // mean aim; see Model.Fuse
 	set      []int32   // by row: its label set
 	relevant [][]bool  // by two label sets: whether they share a label
 	harmonic []float64 // see database.harmonic

@@ -1,12 +1,15 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 var benchItems = flag.Int("items", 4000, "items that BenchmarkTrain trains on")
@@ -128,9 +131,12 @@ func BenchmarkTrainChosen(b *testing.B) {
 				}
 				b.ReportMetric(r.Report.Seconds["choose"], "choose-s")
 				b.ReportMetric(r.Report.Seconds["total"], "total-s")
-				given := Options{Bits: 128, Features: map[string]FeatureKind{}, Map: map[string]MapKind{}, Gamma: map[string]float64{}}
+				given := Options{
+					Bits: 128, Prior: &r.Report.Prior,
+					Features: map[string]FeatureKind{}, Map: map[string]MapKind{}, Width: map[string]float64{}, Gamma: map[string]float64{},
+				}
 				for name, c := range r.Report.Chosen {
-					given.Features[name], given.Map[name], given.Gamma[name] = c.FeatureMap, c.Map, c.Gamma
+					given.Features[name], given.Map[name], given.Width[name], given.Gamma[name] = c.FeatureMap, c.Map, cmp.Or(c.Width, DefaultWidth), c.Gamma
 					b.Logf("%s: %v of %v, %d anchors, gamma %g", name, c.Map, c.FeatureMap, c.Anchors, c.Gamma)
 				}
 				opt = given
@@ -184,11 +190,9 @@ func BenchmarkSolve(b *testing.B) {
 			for i := range h {
 				h[i] = float32(rng.IntN(2)*2 - 1)
 			}
-			if err := s.Add(0, rows, phi, h); err != nil {
-				b.Fatal(err)
-			}
+			s.add(0, dense.Of(rows, k, phi), teaching{h: h}, workerCount())
 			for b.Loop() {
-				if _, err := s.Solve(0, 1e-2); err != nil {
+				if _, err := s.solve(0, 1e-2, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

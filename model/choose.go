@@ -7,38 +7,47 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // Sizes of a choice. They bound its time to seconds. For each modality they bound its
-// memory to the sample, twice, and about ten matrices of choiceFeatures^2 numbers.
+// memory to the sample, twice, and about five matrices of as many numbers as a map has
+// features, squared.
 const (
 	choiceItems    = 4000    // in a sample
 	choiceNumbers  = 1 << 26 // numbers of all sampled vectors, with indices: 256 MiB
-	choiceFolds    = 3
-	choiceAnchors  = 400  // while maps are compared
-	refineAnchors  = 600  // while gamma is refined
-	refineFeatures = 1536 // with more features gamma stays as found while maps were compared
-	choiceFeatures = 3072 // maps with more features are not tried
-	minChoiceItems = 50   // fewer items tell too little
+	choiceAnchors  = 400     // while features and maps are compared
+	refineFeatures = 2200    // width and gamma are chosen with all anchors up to so many features, else with refineAnchors
+	refineAnchors  = 600
+	compareWork    = 1 << 34 // multiplications of holding out queries of a setting, roughly
+	searchQueries  = 1000    // queries while gamma is searched for many features
+	leastQueries   = 300     // if there are so many
+	choiceFeatures = 3072    // maps with more features are not tried
+	minChoiceItems = 50      // fewer items tell too little
 )
 
+// widths are the widths to choose from.
+var widths = []float64{DefaultWidth, .25}
+
 // open says which settings of a modality are to be chosen.
-type open struct{ features, kind, gamma bool }
+type open struct{ features, kind, width, gamma bool }
 
 // openSettings returns the settings that the options leave open, by modality.
 func openSettings(opt Options, modalities []Modality) []open {
 	var settings []open
 	for _, m := range modalities {
 		_, features := opt.Features[m.Name]
-		_, kind := opt.Map[m.Name]
+		kind, given := opt.Map[m.Name]
+		_, width := opt.Width[m.Name]
 		_, gamma := opt.Gamma[m.Name]
-		settings = append(settings, open{!features, !kind, !gamma})
+		settings = append(settings, open{!features, !given, !width && !(given && kind == MapLinear), !gamma})
 	}
 	return settings
 }
 
 // any reports whether anything is to be chosen.
-func (o open) any() bool { return o.features || o.kind || o.gamma }
+func (o open) any() bool { return o.features || o.kind || o.width || o.gamma }
 
 // A choiceSample is a random sample of the items that have a modality.
 type choiceSample struct {
@@ -91,13 +100,17 @@ func (s *choiceSample) bound() {
 // items. It chooses the settings of one modality after the other (chooser), then the
 // start, then the fusion (fuser).
 func (tr *trainer) choose(ctx context.Context) error {
+	if tr.opt.Prior == nil && tr.aim() != AimLabels { // AimCodes has none
+		tr.opt.Prior = new(float64)
+		if tr.aim() == AimWeighted {
+			*tr.opt.Prior = embeddedPrior
+		}
+	}
 	if !tr.measures() {
 		tr.fusions = tr.givenFusions()
 		tr.report.Fusion = tr.fusionReport("")
 	}
-	if n := tr.opt.Start; n > 0 {
-		tr.hy = tr.drawStarts(n)[n-1]
-	}
+	tr.takeStarts()
 	choosers, err := tr.choosers(ctx)
 	if err != nil {
 		return err
@@ -128,36 +141,37 @@ func (tr *trainer) choose(ctx context.Context) error {
 				return err
 			}
 			name := c.modality.Name
-			tr.opt.Features[name], tr.opt.Map[name], tr.opt.Gamma[name] = choice.FeatureMap, choice.Map, choice.Gamma
+			tr.opt.Features[name], tr.opt.Map[name] = choice.FeatureMap, choice.Map
+			tr.opt.Width[name], tr.opt.Gamma[name] = choice.Width, choice.Gamma
 			if tr.report.Choices == nil {
 				tr.report.Choices = map[string]*Choice{}
 			}
 			tr.report.Choices[name] = choice
-			c.given, c.gamma = setting{choice.FeatureMap, choice.Map}, choice.Gamma
+			c.given, c.gamma = setting{choice.FeatureMap, choice.Map, choice.Width}, choice.Gamma
 		}
 		if f != nil {
 			f.prepare(c)
 		}
 		c.xs, c.prepared.xs = nil, nil // they are large
-		if (f == nil || f.unfit != "") && len(choosers) > 1 {
-			c.refined = nil // it is large, too
-		}
 	}
-	start, solvers := tr.chooseStart(choosers), tr.solvers
-	tr.starts, tr.solvers = nil, nil
+	tr.choosePrior(choosers)
+	start := tr.chooseStart(choosers)
+	tr.starts = nil
 	if err := tr.judgeSweeps(ctx, choosers); err != nil {
 		return err
 	}
-	if f == nil {
-		return nil
-	}
-	for t, c := range choosers {
-		if err := f.take(ctx, t, c, solvers[start]); err != nil {
+	if f != nil {
+		f.learn(tr, tr.solvers[start])
+		for t, c := range choosers {
+			f.take(t, c, start, *tr.opt.Prior)
+			*c = chooser{} // drops its large matrices
+		}
+		if err := f.run(ctx, tr); err != nil {
 			return err
 		}
-		*c = chooser{} // drops its large matrices
 	}
-	return f.run(ctx, tr)
+	tr.solvers = nil
+	return nil
 }
 
 // choosers returns a chooser for each modality with an open setting.
@@ -175,44 +189,47 @@ func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error
 		c := &chooser{
 			modality: m, open: tr.from.open[t], moments: tr.moments[t], q: tr.opt.Bits, need: tr.need(),
 			anchors: cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(tr.moments[t].n)),
-			given:   setting{tr.opt.Features[m.Name], tr.opt.Map[m.Name]}, gamma: tr.opt.Gamma[m.Name],
+			given:   setting{tr.opt.Features[m.Name], tr.opt.Map[m.Name], tr.opt.Width[m.Name]}, gamma: tr.opt.Gamma[m.Name],
+			prior: DefaultPrior,
 		}
-		c.sample(tr.choices[t], rand.New(rand.NewPCG(tr.opt.Seed, streamFolds)), tr.sets, tr.solvers)
+		if tr.opt.Prior != nil {
+			c.prior = *tr.opt.Prior
+		}
+		c.sample(tr.choices[t], rand.New(rand.NewPCG(tr.opt.Seed, streamFolds)), tr.aim(), tr.sets, tr.solvers)
 		tr.choices[t] = nil
 		choosers = append(choosers, c)
 	}
 	return choosers, nil
 }
 
-// A setting is a kind of features and a kind of map.
+// A setting is a kind of features, and a kind of map with its width.
 type setting struct {
 	features FeatureKind
 	kind     MapKind
+	width    float64
 }
 
-// A chooser chooses features, map and gamma of one modality by cross-validation.
+// A chooser chooses features, map, width and gamma of one modality by leaving one item
+// out at a time.
 //
-// The sampled items are in random order, and a fold is a run of them. The codes H of
-// all items are known. A fold f is held out by subtracting its sums from those of all
-// items:
+// The sampled items are queries. The projections of an item are those that all others
+// teach, without the feature of which it is the anchor, as that would know it. Leaving
+// out takes no refit (held). They are a linear function of what items teach, so they are
+// solved for the basis once, and each start of C and each prior makes codes of them.
 //
-//	P = (B - B_f) (A - A_f + gamma I)^-1
-//
-// The features of anchors that lie in the fold are left out, as they would know its
-// items. P turns the items of the fold into queries, which a judge measures. So a map
-// costs one pass over the sample for all gammas, and a gamma costs a Cholesky factor
-// for each fold.
-//
-// The criterion is retrieval, because squared error asks for too large a gamma.
-// Features are compared under the rbf map, then maps with the best features. Then gamma
-// is refined with more anchors. Then the starts of C are compared (startCodes). The
-// lists begin with the defaults. A later entry must be better by a standard error of
+// The criterion is retrieval, because squared error asks for too large a gamma: the mean
+// average precision among the codes of the labels of the other items, in the mean over
+// some starts, since a choice by one of them follows its chance. Features are compared
+// under the rbf map, then maps with the best features. Then width and gamma are chosen
+// with more anchors. Then prior and start are chosen, for all modalities together. The
+// lists begin with the defaults. A later entry must be better by half a standard error of
 // the difference: of ten settings, the best by a hair is the best by chance.
 type chooser struct {
 	modality Modality
 	open     open
 	given    setting  // the settings that are not open, and defaults for those that are
 	gamma    float64  // given gamma, or the default
+	prior    float64  // given prior, or the default, under which settings are compared
 	anchors  int      // that the model will have
 	need     int      // features that the method needs
 	q        int      // bits of a code
@@ -222,14 +239,11 @@ type chooser struct {
 	xs     []Vector      // of the sample, before features are applied
 	items  []int         // numbers of the sampled items
 	bottom *bottomSample // which items are kept; the same ones in each modality as far as possible
-	setOf  []uint32      // label sets of the sampled items
-	bounds []int         // fold f is the rows from bounds[f] to bounds[f+1]
-	h      []float32     // codes of the sample as +-1: of the first start; of the chosen start in the end
-	judge  *judge        // of the first start
-	starts []startCodes  // the codes and the judge of each start
-	merits []float64     // mean average precision of each start; nil if there is only one
+	judge  *judge
+	basis  basis
+	starts []*startCodes // the codes of each start
 
-	scratch []foldScratch // by worker
+	queries int // number of queries by which settings are compared
 
 	prepared struct { // the features used last, kept for the next map
 		kind    FeatureKind
@@ -237,37 +251,24 @@ type chooser struct {
 		moments *moments
 	}
 	tried   []Tried
-	refined *trial // the chosen setting with more anchors
+	refined bool                  // settings have been chosen
+	held    dense.Matrix[float64] // of all rows, with the chosen settings; see trial.held
 }
 
 // sample puts the sampled items in random order, and takes their codes from the solvers
 // of the starts.
-func (c *chooser) sample(s *choiceSample, rng *rand.Rand, sets *labelSets, starts []*solver) {
-	n := len(s.kept)
-	order := rng.Perm(n)
+func (c *chooser) sample(s *choiceSample, rng *rand.Rand, aim Aim, sets *labelSets, starts []*solver) {
 	items := s.bottom.items()
 	c.bottom = s.bottom
-	setOf := make([]uint32, n)
-	c.h = make([]float32, n*c.q)
-	for row, p := range order {
+	var setOf []uint32
+	for _, p := range rng.Perm(len(s.kept)) {
 		c.xs, c.items = append(c.xs, s.kept[p].x), append(c.items, items[p])
-		setOf[row] = sets.of[items[p]]
+		setOf = append(setOf, sets.of[items[p]])
 	}
-	c.setOf = setOf
-	c.takeCodes(starts[0])
-	for f := range choiceFolds + 1 {
-		c.bounds = append(c.bounds, f*n/choiceFolds)
-	}
-	c.judge = newJudge(setOf, sets, starts[0].setCode, c.q, c.bounds)
-	c.scratch = make([]foldScratch, len(c.judge.scratch))
-	c.addStarts(setOf, starts)
-}
-
-// takeCodes takes the codes of the sample from a solver.
-func (c *chooser) takeCodes(s *solver) {
-	for row, set := range c.setOf {
-		signs(c.h[row*c.q:(row+1)*c.q], s.setCode(set))
-	}
+	c.judge = newJudge(setOf, sets, c.q)
+	c.basis = newBasis(aim, c.prior, sets, c.judge, starts[0])
+	c.starts = c.startCodes(starts)
+	c.queries = c.comparedQueries()
 }
 
 // unfit returns the reason why nothing can be chosen, or "".
@@ -281,7 +282,7 @@ func (c *chooser) unfit() string {
 	if k := c.given.kind.size(choiceAnchors, c.modality.Dim); k > choiceFeatures {
 		return fmt.Sprintf("the map that is given has %d features, more than %d", k, choiceFeatures)
 	}
-	if n := c.judge.queryCount(); n < minChoiceItems/2 {
+	if n := len(c.judge.queries); n < minChoiceItems/2 {
 		return fmt.Sprintf("%d sampled items have a label in common with others, fewer than %d", n, minChoiceItems/2)
 	}
 	return ""
@@ -333,20 +334,29 @@ func (c *chooser) otherMaps() (kinds []MapKind) {
 	return kinds
 }
 
+// otherWidths returns the widths to compare with the first one.
+func (c *chooser) otherWidths(kind MapKind) []float64 {
+	if !c.open.width || kind == MapLinear {
+		return nil
+	}
+	return widths[1:]
+}
+
 // steps returns the number of steps of progress of run.
 func (c *chooser) steps() int { return len(c.featureKinds()) + len(c.otherMaps()) + 1 }
 
-// run chooses features, map and gamma. The only error is that of a cancelled context.
+// run chooses features, map, width and gamma. The only error is that of a cancelled
+// context.
 func (c *chooser) run(ctx context.Context) (*Choice, error) {
 	choice := &Choice{Items: len(c.xs)}
-	choice.FeatureMap, choice.Map, choice.Gamma = c.given.features, c.given.kind, c.gamma
+	choice.FeatureMap, choice.Map, choice.Width, choice.Gamma = c.given.features, c.given.kind, c.given.width, c.gamma
 	if choice.Unfit = c.unfit(); choice.Unfit != "" {
 		for range c.steps() {
 			c.step()
 		}
 		return choice, nil
 	}
-	choice.Folds, choice.Queries = choiceFolds, c.judge.queryCount()
+	choice.Queries = c.queries
 	var outcomes []*outcome // the best of each setting
 	var fallback *outcome
 	try := func(s setting) error {
@@ -369,16 +379,17 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 			return err
 		}
 		if o != nil {
+			o.held = dense.Matrix[float64]{} // more anchors will give another
 			outcomes = append(outcomes, o)
 		}
-		if s == (setting{}) {
+		if s == (setting{width: DefaultWidth}) {
 			fallback = first
 		}
 		c.step()
 		return nil
 	}
 	for _, k := range c.featureKinds() {
-		if err := try(setting{k, c.given.kind}); err != nil {
+		if err := try(setting{k, c.given.kind, c.given.width}); err != nil {
 			return nil, err
 		}
 	}
@@ -392,46 +403,146 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 	best := simplest(outcomes)
 	compared := len(outcomes)
 	for _, k := range c.otherMaps() {
-		if err := try(setting{best.FeatureMap, k}); err != nil {
+		if err := try(setting{best.FeatureMap, k, c.given.width}); err != nil {
 			return nil, err
 		}
 	}
-	best = simplest(append([]*outcome{best}, outcomes[compared:]...))
+	maps := append([]*outcome{best}, outcomes[compared:]...)
+	if len(maps) > 1 && best.Map.size(c.anchors, c.modality.Dim) < c.need {
+		maps = maps[1:] // the method needs more features than there are anchors
+	}
+	best = simplest(maps)
 	var second *outcome
 	for _, o := range outcomes {
 		if o != best && (second == nil || o.MAP > second.MAP) {
 			second = o
 		}
 	}
-	choice.FeatureMap, choice.Map, choice.Gamma = best.FeatureMap, best.Map, best.Gamma
+	choice.FeatureMap, choice.Map = best.FeatureMap, best.Map
 	choice.MAP, choice.StdErr = best.MAP, best.StdErr
 	choice.OverRunnerUp, choice.OverDefault = best.over(second), best.over(fallback)
-	c.refined = c.newTrial(setting{best.FeatureMap, best.Map}, refineAnchors)
-	if c.open.gamma && c.refined.phi.Cols <= refineFeatures {
-		before := len(c.tried)
-		o, _, err := c.search(ctx, c.refined, []int{best.place}, 1)
-		if err != nil {
-			return nil, err
-		}
-		if o != nil {
-			choice.Gamma = o.Gamma
-		}
-		for i := range c.tried[before:] {
-			c.tried[before+i].Refined = true
-		}
+	chosen, err := c.refine(ctx, best)
+	if err != nil {
+		return nil, err
 	}
-	c.judgeStarts(c.refined, choice.Gamma)
+	choice.Width, choice.Gamma = chosen.Width, chosen.Gamma
+	c.refined = true
 	c.step()
 	choice.Tried = c.tried
 	return choice, nil
 }
 
-// simplest returns the first outcome that is at most a standard error of the difference
-// worse than the best one.
+// refine chooses width and gamma with more anchors, and leaves what is held out then. If
+// no gamma has a solution there it returns best.
+func (c *chooser) refine(ctx context.Context, best *outcome) (*outcome, error) {
+	before := len(c.tried)
+	kept := best.setting()
+	chosen, t, err := c.searchRefined(ctx, kept, best.place)
+	if err != nil {
+		return nil, err
+	}
+	if chosen == nil {
+		c.hold(t, best.Gamma)
+		return best, nil
+	}
+	all := []*outcome{chosen}
+	for _, w := range c.otherWidths(kept.kind) {
+		s := kept
+		s.width = w
+		// Narrow features have smaller sums, but much the same ridge.
+		o, other, err := c.searchRefined(ctx, s, chosen.place)
+		if err != nil {
+			return nil, err
+		}
+		if o == nil {
+			continue
+		}
+		if all = append(all, o); simplest(all) == o {
+			t = other
+		}
+	}
+	chosen = simplest(all)
+	for i := range c.tried[before:] {
+		c.tried[before+i].Refined = true
+	}
+	if c.held = chosen.held; c.held.Rows < len(c.xs) {
+		c.hold(t, chosen.Gamma)
+	}
+	return chosen, nil
+}
+
+// searchRefined searches the best gamma of a setting for all anchors, from a place on. If
+// these are many it first searches with fewer, which leaves few steps, and then with fewer
+// queries: gammas of a setting differ by less than settings do, query by query.
+func (c *chooser) searchRefined(ctx context.Context, s setting, place int) (best *outcome, t *trial, err error) {
+	step := 1
+	if !c.open.gamma {
+		step = 0
+	}
+	t = c.refinedTrial(s)
+	many := step > 0 && t.phi.Cols >= 2*refineAnchors
+	if many {
+		o, _, err := c.search(ctx, c.newTrial(s, refineAnchors), []int{place}, step)
+		if err != nil {
+			return nil, nil, err
+		}
+		if o != nil {
+			place = o.place
+		}
+	}
+	if many {
+		t.queries = min(searchQueries, c.queries)
+	}
+	best, _, err = c.search(ctx, t, []int{place}, step)
+	if err != nil || best == nil || t.queries == c.queries {
+		return best, t, err
+	}
+	t.queries = c.queries // to compare it with other settings
+	o := c.evaluate(t, best.Gamma)
+	o.place, o.Best = best.place, true
+	c.tried = append(c.tried, o.Tried)
+	return o, t, nil
+}
+
+// refinedTrial is newTrial with the anchors that width and gamma are chosen with.
+func (c *chooser) refinedTrial(s setting) *trial { return c.newTrial(s, c.refinedAnchors(s.kind)) }
+
+// refinedAnchors returns the number of these anchors.
+func (c *chooser) refinedAnchors(kind MapKind) int {
+	anchors := min(c.anchors, len(c.xs))
+	if kind.size(anchors, c.modality.Dim) > refineFeatures {
+		anchors = min(anchors, refineAnchors)
+	}
+	return anchors
+}
+
+// comparedQueries returns the number of queries by which settings are compared: all, unless
+// the largest map would take long, or the codes of many labels.
+func (c *chooser) comparedQueries() int {
+	widest := 1
+	for _, k := range append(c.otherMaps(), c.given.kind) {
+		widest = max(widest, k.size(choiceAnchors, c.modality.Dim), k.size(c.refinedAnchors(k), c.modality.Dim))
+	}
+	most := max(searchQueries, compareWork/(widest*widest))
+	return min(len(c.judge.queries), most, max(leastQueries, compareWork/(8*searchStarts*c.basis.y.Cols*c.q)))
+}
+
+// hold keeps what is held out with the settings of a trial, and reports whether gamma has
+// a solution.
+func (c *chooser) hold(t *trial, gamma float64) bool {
+	held, ok := t.hold(c.basis.y, gamma, len(c.xs))
+	if ok {
+		c.held = held
+	}
+	return ok
+}
+
+// simplest returns the first outcome that is at most half a standard error of the
+// difference worse than the best one.
 func simplest(outcomes []*outcome) *outcome {
 	best := slices.MaxFunc(outcomes, func(a, b *outcome) int { return cmp.Compare(a.MAP, b.MAP) })
 	for _, o := range outcomes {
-		if m := best.over(o); m.MAP <= m.StdErr {
+		if m := best.over(o); m.MAP <= m.StdErr/2 {
 			return o
 		}
 	}
@@ -441,9 +552,13 @@ func simplest(outcomes []*outcome) *outcome {
 // An outcome is the result of a setting with one gamma.
 type outcome struct {
 	Tried
-	place      int       // place of gamma on the grid
-	precisions []float64 // of each query
+	place      int                   // place of gamma on the grid
+	precisions []float64             // of each query
+	held       dense.Matrix[float64] // what is held out: of all rows up to the last query
 }
+
+// setting returns the setting of the outcome.
+func (o *outcome) setting() setting { return setting{o.FeatureMap, o.Map, o.Width} }
 
 // over returns the margin of o over another outcome of the same queries.
 func (o *outcome) over(other *outcome) *Margin {
@@ -454,7 +569,7 @@ func (o *outcome) over(other *outcome) *Margin {
 	for i, v := range o.precisions {
 		differences[i] = v - other.precisions[i]
 	}
-	m := &Margin{FeatureMap: other.FeatureMap, Map: other.Map, Gamma: other.Gamma}
+	m := &Margin{FeatureMap: other.FeatureMap, Map: other.Map, Width: other.Width, Gamma: other.Gamma}
 	m.MAP, m.StdErr = meanError(differences)
 	return m
 }
@@ -511,7 +626,8 @@ func (c *chooser) search(ctx context.Context, t *trial, places []int, step int) 
 				gammas = append(gammas, c.gamma)
 			}
 		}
-		for i, o := range c.evaluate(t, gammas) {
+		for i, g := range gammas {
+			o := c.evaluate(t, g)
 			o.place = places[i]
 			results[o.place] = o
 			if o.precisions == nil {
@@ -521,8 +637,12 @@ func (c *chooser) search(ctx context.Context, t *trial, places []int, step int) 
 				first = o
 			}
 			c.tried = append(c.tried, o.Tried)
+			worse := o
 			if best == nil || o.improves(best) {
-				best = o
+				best, worse = o, best
+			}
+			if worse != nil {
+				worse.held = dense.Matrix[float64]{} // it is large
 			}
 		}
 		places = nil

@@ -190,6 +190,7 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 	if err := tr.scan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	tr.takeStarts()
 	cs, err := tr.choosers(t.Context())
 	if err != nil {
 		t.Fatal(err)

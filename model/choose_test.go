@@ -25,6 +25,7 @@ func chooserOf(t testing.TB, modalities []Modality, src Source, opt Options) *ch
 	if err := tr.scan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	tr.takeStarts()
 	cs, err := tr.choosers(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -33,8 +34,8 @@ func chooserOf(t testing.TB, modalities []Modality, src Source, opt Options) *ch
 	return cs[0]
 }
 
-// TestJudgeIsEvaluate: the average precision of a query is that of Evaluate among the
-// rows of the other folds.
+// TestJudgeIsEvaluate: the average precision of a query is that of Evaluate among all
+// other rows.
 func TestJudgeIsEvaluate(t *testing.T) {
 	const q = 24
 	data := synth.Pairs(synth.Config{Items: 150, Classes: 7, Dims: []int{6}, LabelsPerItem: 3})
@@ -43,107 +44,33 @@ func TestJudgeIsEvaluate(t *testing.T) {
 	item := func(row int) int {
 		return slices.IndexFunc(data.Vectors[0], func(x []float32) bool { return slices.Equal(x, c.xs[row].Value) })
 	}
+	start := c.starts[1]
 	code := func(row int) codec.Code {
 		set := int(c.judge.set[row])
-		return c.judge.codes[set*c.judge.words : (set+1)*c.judge.words]
+		return start.codes[set*start.words : (set+1)*start.words]
+	}
+	if len(c.judge.queries) != len(c.xs) {
+		t.Errorf("%d of %d rows are queries", len(c.judge.queries), len(c.xs))
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	for f := range choiceFolds {
-		db := codec.NewCodes(q, 0)
+	for _, query := range c.judge.queries {
+		own := int(query)
+		db, queries := codec.NewCodes(q, 0), codec.NewCodes(q, 0)
 		var labels [][]uint32
 		for row := range c.xs {
-			if row < c.bounds[f] || row >= c.bounds[f+1] {
+			if row != own {
 				db.Append(code(row))
 				labels = append(labels, data.Labels[item(row)])
 			}
 		}
-		for _, row := range c.judge.queries[f] {
-			if int(row) < c.bounds[f] || int(row) >= c.bounds[f+1] {
-				t.Fatalf("row %d is a query of fold %d", row, f)
-			}
-			query := codec.Code{code(int(row))[0] ^ rng.Uint64()&rng.Uint64()&(1<<q-1)}
-			queries := codec.NewCodes(q, 0)
-			queries.Append(query)
-			want, err := Evaluate(t.Context(), db, labels, queries, [][]uint32{data.Labels[item(int(row))]}, 10)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := c.judge.precision(0, f, row, query); !approx(got, want.MAPTie, 1e-12) {
-				t.Fatalf("row %d: %g, want %g", row, got, want.MAPTie)
-			}
+		asked := codec.Code{code(own)[0] ^ rng.Uint64()&rng.Uint64()&(1<<q-1)}
+		queries.Append(asked)
+		want, err := Evaluate(t.Context(), db, labels, queries, [][]uint32{data.Labels[item(own)]}, 10)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-// TestHeldOutFold: the statistics of a fold are those of the rows and anchors in the
-// other folds.
-func TestHeldOutFold(t *testing.T) {
-	data := synth.Pairs(synth.Config{Items: 120, Dims: []int{6}})
-	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: 16})
-	for _, kind := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
-		tt := c.newTrial(setting{FeaturesRaw, kind}, 31)
-		ofSets := make([]foldSums, choiceFolds)
-		if !tt.sets {
-			t.Fatal("4 label sets are solved for as 16 bits")
-		}
-		copy(ofSets, tt.folds)
-		c.aim(tt, false)
-		k := tt.phi.Cols
-		for f, fold := range tt.folds {
-			in := func(row int) bool { return row >= c.bounds[f] && row < c.bounds[f+1] }
-			var columns []int
-			for col := range k {
-				anchor := -1
-				if kind != MapLinear && col < 31 { // an rbf feature is largest at its own anchor
-					anchor = 0
-					for row := range c.xs {
-						if tt.phi.Data[row*k+col] > tt.phi.Data[anchor*k+col] {
-							anchor = row
-						}
-					}
-				}
-				if anchor < 0 || !in(anchor) {
-					columns = append(columns, col)
-				}
-			}
-			if fold.a.Cols != len(columns) || kind != MapLinear && len(columns) == k {
-				t.Fatalf("%v, fold %d: %d features of %d, want %d", kind, f, fold.a.Cols, k, len(columns))
-			}
-			for i, ci := range columns {
-				for j, cj := range columns[:i+1] {
-					var sum float64
-					for row := range c.xs {
-						if !in(row) {
-							sum += float64(tt.phi.Data[row*k+ci]) * float64(tt.phi.Data[row*k+cj])
-						}
-					}
-					if got := fold.a.Data[i*len(columns)+j]; !approx(got, sum, 1e-9*max(1, math.Abs(sum))) {
-						t.Fatalf("%v, fold %d: A[%d,%d] is %g, want %g", kind, f, ci, cj, got, sum)
-					}
-				}
-				for bit := range 16 {
-					var sum float64
-					for row := range c.xs {
-						if !in(row) {
-							sum += float64(c.h[row*16+bit]) * float64(tt.phi.Data[row*k+ci])
-						}
-					}
-					if got := fold.b.Data[bit*len(columns)+i]; !approx(got, sum, 1e-9*max(1, math.Abs(sum))) {
-						t.Fatalf("%v, fold %d: B[%d,%d] is %g, want %g", kind, f, bit, ci, got, sum)
-					}
-				}
-				for set := range 4 {
-					var sum float64
-					for row := range c.xs {
-						if !in(row) && int(c.judge.set[row]) == set {
-							sum += float64(tt.phi.Data[row*k+ci])
-						}
-					}
-					if got := ofSets[f].b.Data[set*len(columns)+i]; !approx(got, sum, 1e-9*max(1, math.Abs(sum))) {
-						t.Fatalf("%v, fold %d: B of set %d, feature %d is %g, want %g", kind, f, set, ci, got, sum)
-					}
-				}
-			}
+		if got := c.judge.precision(0, query, asked, start.codes); !approx(got, want.MAPTie, 1e-12) {
+			t.Fatalf("row %d: %g, want %g", own, got, want.MAPTie)
 		}
 	}
 }
@@ -170,7 +97,10 @@ func TestChooses(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, ch := r.Report.Choices["image"], r.Report.Chosen["image"]
-		if ch.FeatureMap != c.FeatureMap || ch.Map != c.Map || ch.Gamma != c.Gamma || r.Model.Gamma(0) != c.Gamma ||
+		if sigma, _ := momentsOf(m.vectors[0]).sigma(); c.FeatureMap == FeaturesRaw && c.Map != MapLinear && !approx(ch.Sigma/(sigma*c.Width), 1, 1e-6) {
+			t.Errorf("sigma %g of width %g, and %g of width 1", ch.Sigma, c.Width, sigma)
+		}
+		if ch.FeatureMap != c.FeatureMap || ch.Map != MapLinear && ch.Width != c.Width || ch.Map != c.Map || ch.Gamma != c.Gamma || r.Model.Gamma(0) != c.Gamma ||
 			r.Model.FeatureKind(0) != c.FeatureMap || r.Model.Map(0) != c.Map {
 			t.Errorf("chosen %+v, but the model has %+v", c, ch)
 		}
@@ -211,6 +141,22 @@ func TestChooses(t *testing.T) {
 	if c := train(2, corners, Options{}); c.Map != MapRBF || c.FeatureMap != FeaturesRaw {
 		t.Errorf("corners: %v of %v", c.Map, c.FeatureMap)
 	}
+	// A chessboard of two classes: the default width sees no more than its middle.
+	board := made(900, 36, func(rng *rand.Rand, square int) []float32 {
+		return []float32{float32(square%6) + .7*rng.Float32(), float32(square/6) + .7*rng.Float32()}
+	})
+	for i, l := range board.labels {
+		board.labels[i] = []uint32{(l[0]%6 + l[0]/6) % 2}
+	}
+	rbf := map[string]MapKind{"image": MapRBF}
+	if c := train(2, board, Options{Map: rbf}); c.Width != .25 {
+		t.Errorf("chessboard: width %g, %+v", c.Width, c.Tried)
+	}
+	for _, tried := range train(2, board, Options{Map: rbf, Width: map[string]float64{"image": 2}}).Tried {
+		if tried.Width != 2 {
+			t.Errorf("given width 2, tried %+v", tried)
+		}
+	}
 	// Many weak columns and few anchors.
 	planes := made(900, 4, func(rng *rand.Rand, class int) []float32 {
 		x := make([]float32, 100)
@@ -225,7 +171,7 @@ func TestChooses(t *testing.T) {
 	// Given settings are not compared.
 	given := Options{Map: map[string]MapKind{"image": MapRBF}, Gamma: map[string]float64{"image": .25}}
 	c := train(6, directions, given)
-	if c.FeatureMap != FeaturesL2 || c.Gamma != .25 {
+	if c.FeatureMap != FeaturesL2 || c.Gamma != .25 || c.Width != DefaultWidth && c.Width != .25 {
 		t.Errorf("given rbf and 0.25: %+v", c)
 	}
 	for _, tried := range c.Tried {
@@ -237,7 +183,9 @@ func TestChooses(t *testing.T) {
 	if c.FeatureMap != FeaturesZScore || c.OverDefault != nil {
 		t.Errorf("given zscore: %+v", c)
 	}
-	// The neighbours of the best gamma are no better.
+	// The neighbours of the best gamma are no better, unless it is the least sensible one. The
+	// unit of gamma for a linear map is that of standardised vectors, 6.
+	units := map[MapKind]float64{MapRBF: 1, MapLinear: 6, MapRBFLinear: 1}
 	for i, s := range c.Settings() {
 		var lower, higher bool
 		for _, tried := range c.Tried {
@@ -245,7 +193,7 @@ func TestChooses(t *testing.T) {
 				lower, higher = lower || tried.Gamma < s.Gamma, higher || tried.Gamma > s.Gamma
 			}
 		}
-		if !lower || !higher {
+		if least := 1e-5 * units[s.Map]; !higher || !lower && s.Gamma > 1.1*least || s.Gamma < .9*least {
 			t.Errorf("setting %d: %+v is at the edge of the grid", i, s)
 		}
 	}
@@ -350,7 +298,7 @@ func TestLargeMapsAreNotTried(t *testing.T) {
 }
 
 func TestDefaultAnchors(t *testing.T) {
-	for n, want := range map[int]int{1: 1, 799: 799, 801: 800, 8000: 800, 12_000: 1200, 20_000: 2000, 1 << 30: 2000} {
+	for n, want := range map[int]int{1: 1, 799: 799, 2000: 2000, 2001: 2000, 4000: 2000, 4001: 1200, 1 << 30: 1200} {
 		if got := DefaultAnchorsOf(n); got != want {
 			t.Errorf("%d items: %d anchors, want %d", n, got, want)
 		}

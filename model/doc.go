@@ -6,14 +6,17 @@
 // # What is learned
 //
 // Items have vectors in some modalities (a picture, a text) and labels. Training finds
-// an orthonormal basis C that turns a set of labels y into a code, h = sgn(C y). For
-// each modality t it finds a projection P_t that brings a vector x near the codes of
-// its labels, z = P_t phi_t(x). phi_t is a feature map: similarities with k anchors,
+// an orthonormal basis C that turns a set of labels y into a code, h = sgn(C J y). For
+// each modality t it finds a projection P_t that brings a vector x near what its labels
+// teach, z = P_t phi_t(x). phi_t is a feature map: similarities with k anchors,
 // the vector itself with an intercept, or both side by side. Before that x may be
 // standardised, or its square roots, logarithms or direction taken ([FeatureKind]). A
 // labelled item is stored under the code of its labels. A query in any modality is
 // sgn(z), and its neighbours in Hamming distance are items of its labels in every
 // modality.
+//
+// What labels teach is the [Aim]: C J D y, or as published the code sgn(C y), where J is
+// the identity.
 //
 // Three methods minimise the same objective from the same random start; see the comment
 // of solver for the mathematics:
@@ -27,6 +30,33 @@
 // items. They stay with the model: shards merge, gamma changes, and the online
 // step (eqs. 22-24 of the paper) continues without the old data.
 //
+// # Why projections learn C J D y
+//
+// Take items with one label, and let s be the regression from phi(x) to the labels, a
+// number for each class. All that the labels teach about x is the order of s. Ridge
+// regression is linear in what it learns, so a projection that has learned the codes H of
+// the classes is H s. Codes are signs: those of two classes are not at right angles, H'H is
+// not q I, and the distances of sgn(H s) mix the numbers of s. C'C = I, so C s has each of
+// them in a direction of its own.
+//
+// Why J = I - 11'/c: the numbers of s add up to about 1, whatever x is, as those of y do.
+// So C s = C 1/c + C J s, and the first part is the same for all queries. It can only
+// decide signs, those of bits in which it is large, and these then tell nothing apart.
+// (See labelSets.setCentre for fewer than 5 classes, and for several labels.)
+//
+// Why D = diag((mean count / n_l)^a): let s_l be the probability of class l, and l and k
+// neighbours at the head of a ranking. If the query is of class l, and its n_l items come
+// behind the n_k of the other class, average precision loses about (n_k/n_l) ln(1 +
+// n_l/n_k). So l has to be first if s_l times that is larger than the same for k. With r =
+// n_l/n_k this is
+//
+//	s_l / s_k > r^2 ln(1 + 1/r) / ln(1 + r),
+//
+// which grows around r = 1 as r^(2 - 1/ln 2) = r^.557: classes are to be ranked by s_l /
+// n_l^.557. That is for the head of a ranking and for true probabilities. Farther down
+// numbers of s are small and noisy, and a weight makes noise loud, so a smaller a is
+// better; it is chosen ([Options].Prior).
+//
 // # Sparse vectors
 //
 // A modality is dense or sparse ([Modality], [Vector]). Of sparse vectors training and
@@ -37,27 +67,27 @@
 //
 // # What is chosen
 //
-// Settings of a modality that the options leave open (features, map, and the ridge
-// gamma) are chosen from a sample of the training items, by cross-validation. The
-// criterion is retrieval: the items of a fold are queries, with codes from projections
-// learned on the other folds. They are ranked against the codes of the labels of the
-// other folds' items ([Choice]). Then, unless labels are embedded, C is chosen by the
-// same criterion, in the mean over the modalities, from up to 48 random starts
-// ([StartChoice]). That takes seconds, however many items there are. [Report] has
+// Settings of a modality that the options leave open (features, map, its width, and the
+// ridge gamma) are chosen from a sample of the training items, by leaving one out at a
+// time. The criterion is retrieval: the item is a query, with the code of projections
+// that all others have taught, among the codes of the labels of the others ([Choice]), in
+// the mean over some random starts of C. Then the prior ([PriorChoice]) and, unless labels
+// are embedded, the start ([StartChoice], of up to 48) are chosen by the same criterion, in
+// the mean over the modalities. That takes seconds, however many items there are. [Report] has
 // everything that was tried, and the margin of the choice. Nothing is chosen with fewer
 // than 50 items, or if the options give everything: then the start is the one of the
 // seed.
 //
 // Then training measures how the projections of an item without labels best make its
 // code ([FusionChoice]): their sum, a weighted sum or one of them alone, with or
-// without the mean code. [Model.Fuse] applies the choice.
+// without the mean aim. [Model.Fuse] applies the choice.
 //
 // # Streams
 //
 // An [Online] goes on learning projections from items as they come, and
 // [Online.Revision] gives the model that has learned them. The code space does not
-// change, so earlier codes remain comparable. Labelled items teach the code of their
-// labels. For other items a projection gives the code to learn (a [Teacher]), which
+// change, so earlier codes remain comparable. Labelled items teach their labels; D
+// follows their counts. For other items a projection gives the code to learn (a [Teacher]), which
 // gains on some data and loses on other data. A [Guard] tries it, and judges by
 // labelled items that it holds back. The [Lesson] of an item is what it has taught.
 // With its lesson and its vectors of that time an item can be forgotten or taught

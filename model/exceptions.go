@@ -7,19 +7,25 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// Lesson returns the code with which a training item is in Statistics, for
-// Online.Forget. item is its position in the source, from 0, and labels are its labels.
-// The code is LabelCode of the labels except for the items of Exceptions. Lesson is nil
-// if the model knows none of the labels.
+// Lesson returns what a training item has taught the Statistics, for Online.Forget. item
+// is its position in the source, from 0, and labels are its labels. With AimCodes it is
+// LabelCode of the labels, except for the items of Exceptions. It is empty if the model
+// knows none of the labels.
 func (r *Result) Lesson(item int, labels []uint32) Lesson {
 	if code, ok := r.exceptions[item]; ok {
-		return Lesson{code}
+		return Lesson{Codes: []codec.Code{code}}
 	}
-	code := codec.NewCode(r.Model.bits)
-	if !r.Model.LabelCode(code, labels) {
-		return nil
+	m := r.Model
+	columns := appendKnown(nil, m.labels, labels)
+	if len(columns) == 0 {
+		return Lesson{}
 	}
-	return Lesson{code}
+	if m.aim != AimCodes {
+		return Lesson{Labels: m.labelsOf(columns)}
+	}
+	code := codec.NewCode(m.bits)
+	m.codeOf(code, columns)
+	return Lesson{Codes: []codec.Code{code}}
 }
 
 // Exceptions returns the training items whose code in Statistics is not LabelCode of

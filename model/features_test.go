@@ -116,7 +116,7 @@ func TestFeaturesAreThoseOfTraining(t *testing.T) {
 	for kind := range FeatureKind(len(featureNames)) {
 		for mk := range MapKind(len(mapNames)) {
 			r, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{rows}, labels: labels}, Options{
-				Bits: 8, Features: map[string]FeatureKind{"image": kind}, Map: map[string]MapKind{"image": mk}, Gamma: map[string]float64{"image": .01},
+				Bits: 8, Features: map[string]FeatureKind{"image": kind}, Map: map[string]MapKind{"image": mk}, Width: map[string]float64{"image": 1}, Gamma: map[string]float64{"image": .01},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -131,7 +131,7 @@ func TestFeaturesAreThoseOfTraining(t *testing.T) {
 				f.apply(done[i], Dense(x))
 			}
 			of, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{done}, labels: labels}, Options{
-				Bits: 8, Features: map[string]FeatureKind{"image": FeaturesRaw}, Map: map[string]MapKind{"image": mk}, Gamma: map[string]float64{"image": .01},
+				Bits: 8, Features: map[string]FeatureKind{"image": FeaturesRaw}, Map: map[string]MapKind{"image": mk}, Width: map[string]float64{"image": 1}, Gamma: map[string]float64{"image": .01},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -186,7 +186,7 @@ func TestRBFLinear(t *testing.T) {
 	rows := positives(50)
 	mo := momentsOf(rows)
 	sigma, _ := mo.sigma()
-	rbf, both := newMap(MapRBF, mo, denseAll(rows[:20])), newMap(MapRBFLinear, mo, denseAll(rows[:20]))
+	rbf, both := newMap(MapRBF, 1, mo, denseAll(rows[:20])), newMap(MapRBFLinear, 1, mo, denseAll(rows[:20]))
 	want, got := make([]float32, 50*20), make([]float32, 50*26)
 	rbf.apply(want, denseAll(rows), new(mapScratch))
 	both.apply(got, denseAll(rows), new(mapScratch))

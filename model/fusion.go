@@ -104,7 +104,7 @@ func (f Fusion) position(modalities []Modality) int {
 // A fusion is how a view makes codes from projections.
 type fusion struct {
 	weights []float64 // by modality
-	centre  float64   // share of the mean code that is subtracted
+	centre  float64   // share of the mean aim that is subtracted
 }
 
 // given returns the fusion of a view by the rule. FusionAuto is the sum here, for views
@@ -132,20 +132,20 @@ func (m *Model) Views() Views { return m.views }
 // target modality for ViewsTarget. See Fuse.
 func (m *Model) Weights(view int) []float64 { return slices.Clone(m.fusions[view].weights) }
 
-// Centre returns the share of the mean code that Fuse subtracts in a view.
+// Centre returns the share of the mean aim that Fuse subtracts in a view.
 func (m *Model) Centre(view int) float64 { return m.fusions[view].centre }
 
 // Fuse writes the fused projection of an unlabelled item to dst: q numbers whose signs
 // are its code in this view (codec.PackSigns):
 //
-//	sum over t of w_t (z_t - b hmean)
+//	sum over t of w_t (z_t - b gmean)
 //
 // z[t] is the projection of the item in modality t of the model, q numbers, or nil if
 // it lacks t. A projection of zeros, of a vector far from everything, counts as none. w
-// are the Weights of the view and b is its Centre. hmean is the mean code of the
-// training items, which a ridge regression pulls all projections towards. If the view
-// gives no weight to any modality of the item, each of them gets the weight 1. If the
-// item has no projection, dst is zero.
+// are the Weights of the view and b is its Centre. gmean is the mean aim: that of what
+// the training items teach (Aim), which a ridge regression pulls all projections towards.
+// If the view gives no weight to any modality of the item, each of them gets the weight
+// 1. If the item has no projection, dst is zero.
 //
 // only is the one modality that made the code, if w is 0 for all others that the item
 // has, else -1. It costs q multiplications a modality and no allocation.

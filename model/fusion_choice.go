@@ -20,7 +20,7 @@ const (
 	minFusionQueries    = minChoiceItems / 2 // of a view; fewer tell too little
 )
 
-// fusionCentres are the shares of the mean code to try.
+// fusionCentres are the shares of the mean aim to try.
 var fusionCentres = []float64{0, .5, 1}
 
 // A FusionChoice reports how codes of unlabelled items are made, and how that was
@@ -54,7 +54,7 @@ type ViewFusion struct {
 // FusionTried is a fusion of projections that was measured. See Model.Fuse.
 type FusionTried struct {
 	// Name is sum, regression, tempered, or the name of a modality that is taken alone.
-	// The weights of regression are those of a regression of the codes of the labels on
+	// The weights of regression are those of a regression of what the labels teach on
 	// the projections. Those of tempered are their square roots.
 	Name    string             `json:"name"`
 	Centre  float64            `json:"centre"`
@@ -132,12 +132,12 @@ func byName(weights []float64, modalities []Modality) map[string]float64 {
 // A fuser chooses the fusions, from the projections that the choosers make of their
 // samples.
 //
-// The projections of an item are learned without its fold, both as a query and as an
-// item of the database. It tries these weights: 1 for each modality; the weights of a
-// regression of the codes of the labels on the projections, which squared error asks
+// The projections of an item are learned without it, both as a query and as an item of
+// the database. It tries these weights: 1 for each modality; the weights of a
+// regression of what the labels teach on the projections, which squared error asks
 // for; the square roots of these, halfway; and each modality alone. It tries each of
-// them with none, half and all of the mean code subtracted. Ridge regressions shrink
-// towards the mean, so an item that says little would get the signs of the mean code.
+// them with none, half and all of the mean aim subtracted. Ridge regressions shrink
+// towards the mean, so an item that says little would get the signs of the mean.
 //
 // A later fusion must be better by a standard error of the difference.
 type fuser struct {
@@ -151,7 +151,7 @@ type fuser struct {
 	unfit      string      // reason why nothing can be measured
 	step       func()      // reports progress
 
-	h []float32 // by row: code of the item's labels as +-1
+	g []float32 // by row: what the item's labels teach
 }
 
 // newFuser returns a fuser of items that are in the sample of each modality that they
@@ -164,7 +164,7 @@ func (tr *trainer) newFuser(choosers []*chooser) *fuser {
 	}
 	T := len(f.modalities)
 	f.items = ofAll(samples, max(minChoiceItems, min(choiceItems, choiceNumbers/f.q/T)))
-	f.h = make([]float32, len(f.items)*f.q)
+	f.g = make([]float32, len(f.items)*f.q)
 	for i, item := range f.items {
 		f.row[item] = i
 	}
@@ -191,8 +191,7 @@ func (f *fuser) directions(view int) (pairs [][2]int) {
 
 func (f *fuser) steps() int { return len(f.modalities) + f.views.count(len(f.modalities)) }
 
-// prepare makes the trial of a chooser with its settings, unless refining gamma has
-// made it.
+// prepare holds out the sample of a chooser with its settings, unless choosing them has.
 func (f *fuser) prepare(c *chooser) {
 	name := c.modality.Name
 	switch k := c.given.kind.size(choiceAnchors, c.modality.Dim); {
@@ -201,41 +200,53 @@ func (f *fuser) prepare(c *chooser) {
 		f.unfit = fmt.Sprintf("%d training items have modality %q, fewer than %d", len(c.xs), name, minChoiceItems)
 	case k > choiceFeatures:
 		f.unfit = fmt.Sprintf("the map of modality %q has %d features, more than %d", name, k, choiceFeatures)
-	case c.refined == nil:
-		c.refined = c.newTrial(c.given, refineAnchors)
+	case c.held.Rows == 0:
+		t := c.refinedTrial(c.given)
 		if c.open.gamma { // nothing could be chosen
-			c.gamma = c.refined.ridge(defaultPlace)
+			c.gamma = t.ridge(defaultPlace)
+		}
+		if !c.hold(t, c.gamma) {
+			f.unfit = fmt.Sprintf("gamma %g of modality %q gives no stable solution on the sample", c.gamma, name)
 		}
 	}
 }
 
-// take computes the projections of the sample of modality t, with the settings of its
-// chooser, towards the codes of a solver.
-func (f *fuser) take(ctx context.Context, t int, c *chooser, s *solver) error {
+// take takes the projections of the sample of modality t, under the codes of a start.
+func (f *fuser) take(t int, c *chooser, start int, prior float64) {
 	defer f.step()
 	f.z, f.has = append(f.z, nil), append(f.has, make([]bool, len(f.items)))
 	if f.unfit != "" {
-		return nil
+		return
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	c.takeCodes(s)
-	name := c.modality.Name
-	z, ok := c.heldOut(c.refined, c.gamma)
-	if !ok {
-		f.unfit = fmt.Sprintf("gamma %g of modality %q gives no stable solution on the sample", c.gamma, name)
-		return nil
-	}
+	z := c.project(c.starts[start], prior)
 	f.z[t] = make([]float32, len(f.items)*f.q)
 	for r, item := range c.items {
 		if i, ok := f.row[item]; ok {
 			f.has[t][i] = true
 			copy(f.z[t][i*f.q:(i+1)*f.q], z[r*f.q:])
-			copy(f.h[i*f.q:(i+1)*f.q], c.h[r*f.q:])
 		}
 	}
-	return nil
+}
+
+// learn computes what the labels of the items teach, under the codes of a start.
+func (f *fuser) learn(tr *trainer, s *solver) {
+	m := &Model{bits: f.q, labels: tr.sets.labels, c: s.cm, aim: tr.aim()}
+	if m.aim != AimCodes {
+		m.weights = tr.sets.weights(m.aim, *tr.opt.Prior)
+	}
+	g := make([]float64, f.q)
+	for i, item := range f.items {
+		set := tr.sets.of[item]
+		if m.aim == AimLabels {
+			m.aimAt(g, tr.sets.sets[set], m.weights, nil)
+		} else {
+			clear(g)
+			addSigns(g, s.setCode(set), m.weightOf(tr.sets.sets[set]))
+		}
+		for j, v := range g {
+			f.g[i*f.q+j] = float32(v)
+		}
+	}
 }
 
 // several returns the number of items with several modalities.
@@ -269,11 +280,11 @@ func (f *fuser) run(ctx context.Context, tr *trainer) error {
 		}
 		return nil
 	}
-	// The mean of the codes of the sample stands for that of all training items.
+	// The mean of what the sample teaches stands for that of all training items.
 	f.mean = make([]float64, f.q)
 	for i := range f.items {
 		for j := range f.mean {
-			f.mean[j] += float64(f.h[i*f.q+j]) / float64(len(f.items))
+			f.mean[j] += float64(f.g[i*f.q+j]) / float64(len(f.items))
 		}
 	}
 	choice := &FusionChoice{Views: f.views, Items: len(f.items), Several: several}
@@ -360,31 +371,31 @@ func tidy(w []float64) []float64 {
 }
 
 // regression returns the weights, none of them negative, that bring the projections
-// nearest to the codes of the labels. They minimise the mean of |h - sum of w_t z_t|^2,
-// computed from the means of z_t z_u and z_t h over the items that have both. It
+// nearest to what the labels teach, g. They minimise the mean of |g - sum of w_t z_t|^2,
+// computed from the means of z_t z_u and z_t g over the items that have both. It
 // returns nil if there are no weights.
 func (f *fuser) regression() []float64 {
 	T := len(f.modalities)
 	a, b := mat.NewSymDense(T, nil), make([]float64, T)
 	for t := range T {
 		for u := t; u < T; u++ {
-			var zz, zh, n float64
+			var zz, zg, n float64
 			for i := range f.items {
 				if !f.has[t][i] || !f.has[u][i] {
 					continue
 				}
 				n++
-				x, y, h := f.z[t][i*f.q:(i+1)*f.q], f.z[u][i*f.q:(i+1)*f.q], f.h[i*f.q:(i+1)*f.q]
+				x, y, g := f.z[t][i*f.q:(i+1)*f.q], f.z[u][i*f.q:(i+1)*f.q], f.g[i*f.q:(i+1)*f.q]
 				for j, v := range x {
 					zz += float64(v) * float64(y[j])
-					zh += float64(v) * float64(h[j])
+					zg += float64(v) * float64(g[j])
 				}
 			}
 			if n > 0 {
 				a.SetSym(t, u, zz/n)
 			}
 			if t == u && n > 0 {
-				b[t] = zh / n
+				b[t] = zg / n
 			}
 		}
 	}

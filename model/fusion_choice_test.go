@@ -31,7 +31,7 @@ func fuserOf(views Views, n int, scale, noise []float64) *fuser {
 		f.items = append(f.items, i)
 		setOf = append(setOf, uint32(i%3))
 		h := codes[i%3*q:][:q]
-		f.h = append(f.h, h...)
+		f.g = append(f.g, h...)
 		for t := range scale {
 			f.has[t] = append(f.has[t], t != 1 || i%5 > 0)
 			for _, v := range h {
@@ -126,13 +126,13 @@ func TestRegression(t *testing.T) {
 	f := fuserOf(ViewsShared, 200, []float64{.9, .3}, []float64{.5, .5})
 	f.has[1] = slices.Repeat([]bool{true}, len(f.items))
 	var x mat.Dense
-	rows := make([]float64, 0, 2*len(f.h))
-	h := mat.NewVecDense(len(f.h), nil)
-	for i, v := range f.h {
+	rows := make([]float64, 0, 2*len(f.g))
+	h := mat.NewVecDense(len(f.g), nil)
+	for i, v := range f.g {
 		rows = append(rows, float64(f.z[0][i]), float64(f.z[1][i]))
 		h.SetVec(i, float64(v))
 	}
-	if err := x.Solve(mat.NewDense(len(f.h), 2, rows), h); err != nil {
+	if err := x.Solve(mat.NewDense(len(f.g), 2, rows), h); err != nil {
 		t.Fatal(err)
 	}
 	w := f.regression()
@@ -150,50 +150,6 @@ func TestRegression(t *testing.T) {
 	f = fuserOf(ViewsShared, 200, []float64{.9, -.5}, []float64{.5, .5})
 	if w := f.regression(); w[1] != 0 || w[0] <= 0 {
 		t.Errorf("weights %v where the second is against the codes", w)
-	}
-}
-
-// TestHeldOutProjections: the projection of a row is that of a ridge regression over
-// the rows and anchors of the other folds.
-func TestHeldOutProjections(t *testing.T) {
-	data := synth.Pairs(synth.Config{Items: 90, Dims: []int{6}})
-	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: 16})
-	tt := c.newTrial(setting{FeaturesRaw, MapRBFLinear}, 20)
-	const gamma = .03
-	z, ok := c.heldOut(tt, gamma)
-	if !ok {
-		t.Fatal("not stable")
-	}
-	for f, sums := range tt.folds {
-		k := sums.a.Cols
-		a, b := mat.NewDense(k, k, nil), mat.NewDense(k, 16, nil)
-		for i := range k {
-			for j := range i + 1 {
-				a.Set(i, j, sums.a.Data[i*k+j])
-				a.Set(j, i, sums.a.Data[i*k+j])
-			}
-			a.Set(i, i, a.At(i, i)+gamma)
-			for bit := range 16 {
-				b.Set(i, bit, sums.b.Data[bit*k+i])
-			}
-		}
-		var p mat.Dense
-		if err := p.Solve(a, b); err != nil {
-			t.Fatal(err)
-		}
-		for row := c.bounds[f]; row < c.bounds[f+1]; row++ {
-			phi := slices.Clone(tt.phi.Data[row*tt.phi.Cols : (row+1)*tt.phi.Cols])
-			phi = slices.Delete(phi, sums.from, sums.to)
-			for bit := range 16 {
-				want := 0.0
-				for i, v := range phi {
-					want += float64(v) * p.At(i, bit)
-				}
-				if got := float64(z[row*16+bit]); !approx(got, want, 1e-5) {
-					t.Fatalf("fold %d, row %d, bit %d: %g, want %g", f, row, bit, got, want)
-				}
-			}
-		}
 	}
 }
 

@@ -98,7 +98,7 @@ func TestGolden(t *testing.T) {
 		t.Run(variant, func(t *testing.T) {
 			want := man.Variants[variant]
 			opt := Options{
-				Bits: 32, Anchors: 800, Sweeps: want.Iterations, Delta: want.Delta,
+				Bits: 32, Anchors: 800, Sweeps: want.Iterations, Delta: want.Delta, Aim: AimCodes,
 				Gamma: map[string]float64{"image": 1e-4, "text": 1e-4},
 			}
 			opt.Method = MethodPaper
@@ -184,7 +184,7 @@ func TestGoldenLabels(t *testing.T) {
 	longWithRace(t)
 	man := goldenManifest(t)
 	data := readDataset(t, "wiki")
-	opt, err := Options{Bits: 32, Anchors: 800}.withDefaults(data.modalities)
+	opt, err := Options{Bits: 32, Anchors: 800, Aim: AimCodes}.withDefaults(data.modalities)
 	if err != nil {
 		t.Fatal(err)
 	}

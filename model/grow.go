@@ -21,7 +21,7 @@ var ErrNoDirection = errors.New("no direction is left for another label")
 const growDraws = 64
 
 // Grow returns a model with a direction for a label that training has not seen, and its
-// statistics, which share their sums with s. The new column of C is orthogonal to all
+// statistics, which share sums with s. The new column of C is orthogonal to all
 // others. So codes of items without the label do not change, and items with the label
 // get another code, sgn(C y). Of random directions Grow takes the one whose code is
 // farthest from the nearest code of another label. The projections know nothing of the
@@ -45,23 +45,62 @@ func (m *Model) Grow(s *Statistics, label uint32) (*Model, *Statistics, error) {
 	next := *m
 	next.labels = slices.Insert(slices.Clone(m.labels), place, label)
 	next.c = slices.Insert(slices.Clone(m.c), place*m.bits, direction...)
+	if m.weights != nil {
+		next.weights = slices.Insert(slices.Clone(m.weights), place, 1)
+	}
 	next.sign()
-	grown := *s
-	grown.fingerprint = next.fingerprint
-	return &next, &grown, nil
+	return &next, s.grow(&next, place), nil
 }
 
 // Grow is Model.Grow for the model and the statistics of the Online: its next revisions
-// know the label. Its projections do not change, nor do its statistics but for their
-// fingerprint. On an error the Online is unchanged.
+// know the label. Its projections do not change, nor what its statistics have summed: of
+// the label they have no item. On an error the Online is unchanged.
 func (o *Online) Grow(label uint32) error {
-	m, s, err := o.model.Grow(o.stats, label)
+	place, _ := slices.BinarySearch(o.model.labels, label)
+	m, s, err := o.model.Grow(o.Statistics(), label)
 	if err != nil {
 		return err
 	}
 	*o.stats = *s
 	o.model = m
+	for t := range o.parts {
+		if p := &o.parts[t]; m.aim == AimLabels && p.state == current {
+			p.w = slices.Insert(p.w, place*s.parts[t].k, make([]float64, s.parts[t].k)...)
+		}
+	}
 	return nil
+}
+
+// grow returns the statistics with a label more, which no item has: a row of zeros at its
+// place. Sums that do not change are shared.
+func (s *Statistics) grow(m *Model, place int) *Statistics {
+	grown := *s
+	grown.fingerprint = m.fingerprint
+	grown.parts = slices.Clone(s.parts)
+	if m.aim != AimLabels {
+		return &grown
+	}
+	c := s.labels
+	grown.labels = c + 1
+	for t := range grown.parts {
+		p := &grown.parts[t]
+		p.b = slices.Insert(slices.Clone(p.b), place*p.k, make([]float64, p.k)...)
+		pairs := make([]float64, 0, (c+1)*(c+1))
+		for l := range c + 1 {
+			if l == place {
+				pairs = append(pairs, make([]float64, c+1)...)
+				continue
+			}
+			old := l
+			if l > place {
+				old--
+			}
+			row := p.pairs[old*c : (old+1)*c]
+			pairs = append(append(append(pairs, row[:place]...), 0), row[place:]...)
+		}
+		p.pairs = pairs
+	}
+	return &grown
 }
 
 // growStream separates the random numbers of Grow from those of training.

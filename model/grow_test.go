@@ -13,10 +13,25 @@ import (
 // Labels get directions of their own until none is left. No existing code changes, and
 // new codes are far from all others.
 func TestGrow(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		opt   Options
+		most  int // labels that fit
+		least int // bits from the code of the first new label to those of others
+	}{
+		{"labels", Options{}, 16, 3},
+		{"codes", Options{Aim: AimCodes}, 16, 5},
+	} {
+		t.Run(c.name, func(t *testing.T) { testGrow(t, c.opt, c.most, c.least) })
+	}
+}
+
+func testGrow(t *testing.T, opt Options, most, least int) {
+	opt.Bits, opt.Anchors = 16, 60
 	dims := []int{9, 6}
 	data := synth.Pairs(synth.Config{Items: 300, Classes: 5, Dims: dims, LabelsPerItem: 2, Seed: 4})
 	ms := modalitiesOf(dims)
-	r, err := Train(t.Context(), ms, synthetic(data), settled(ms, Options{Bits: 16, Anchors: 60}))
+	r, err := Train(t.Context(), ms, synthetic(data), settled(ms, opt))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +43,8 @@ func TestGrow(t *testing.T) {
 		t.Errorf("statistics of another model: %v", err)
 	}
 	before, after := codec.NewCode(16), codec.NewCode(16)
-	for label := uint32(100); label > 89; label-- { // each one sorts before the last
+	trained := m
+	for label := uint32(100); len(m.labels) < most; label-- { // each one sorts before the last
 		next, grown, err := m.Grow(s, label)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +67,15 @@ func TestGrow(t *testing.T) {
 					dot += next.c[a*16+j] * next.c[b*16+j]
 				}
 				want := 0.0
-				if a == b {
+				_, old := slices.BinarySearch(trained.labels, next.labels[a])
+				_, both := slices.BinarySearch(trained.labels, next.labels[b])
+				switch {
+				case old && both: // as trained
+					if c := trained.c; !slices.Equal(next.c[a*16:(a+1)*16], c[a*16:(a+1)*16]) {
+						t.Fatalf("the direction of label %d has changed", next.labels[a])
+					}
+					continue
+				case a == b:
 					want = 1
 				}
 				if !approx(dot, want, 1e-9) {
@@ -78,7 +102,7 @@ func TestGrow(t *testing.T) {
 			next.LabelCode(after, []uint32{label})
 			for _, l := range m.labels {
 				m.LabelCode(before, []uint32{l})
-				if d := codec.Distance(before, after); d < 5 {
+				if d := codec.Distance(before, after); d < least {
 					t.Errorf("the first new label is %d bits from label %d", d, l)
 				}
 			}
@@ -86,7 +110,7 @@ func TestGrow(t *testing.T) {
 		m, s = next, grown
 	}
 	if _, _, err := m.Grow(s, 7); !errors.Is(err, ErrNoDirection) {
-		t.Errorf("17 labels in 16 bits: %v", err)
+		t.Errorf("%d labels in 16 bits: %v", most+1, err)
 	}
 }
 
@@ -205,8 +229,9 @@ func TestOnlineGrow(t *testing.T) {
 func TestResidualOf(t *testing.T) {
 	o, rest := begun(t, 150)
 	m := o.model
-	s := NewStatistics(m)
-	if err := s.Merge(shard(t, m, rest)); err != nil {
+	s := shard(t, m, rest)
+	m, err := m.Refit(s, nil) // Residual is that of a model that has learned the statistics
+	if err != nil {
 		t.Fatal(err)
 	}
 	want, err := m.Residual(s)
@@ -236,7 +261,13 @@ func TestResidualOf(t *testing.T) {
 // Residual equals the sum over items.
 func TestResidual(t *testing.T) {
 	longWithRace(t)
-	o, rest := begun(t, 150)
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		t.Run(aim.String(), func(t *testing.T) { testResidual(t, aim) })
+	}
+}
+
+func testResidual(t *testing.T, aim Aim) {
+	o, rest := begunAt(t, 150, aim)
 	if _, err := o.Learn(t.Context(), examples(rest, never), TeacherLabels, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -256,10 +287,12 @@ func TestResidual(t *testing.T) {
 			t.Fatal(err)
 		}
 		e, z := m.NewEncoder(), make([]float64, m.Bits())
-		code, h := codec.NewCode(m.Bits()), make([]float32, m.Bits())
+		// What the items teach, if their own counts give the weights.
+		teaches := *m
+		teaches.weights = m.mixture(only).weights
+		code, g := codec.NewCode(m.Bits()), make([]float64, m.Bits())
 		for mod, rows := range rest.Vectors {
-			var sum float64
-			n := 0
+			var sum, total float64
 			for i, x := range rows {
 				if x == nil {
 					continue
@@ -267,14 +300,18 @@ func TestResidual(t *testing.T) {
 				if err := e.Project(z, mod, x); err != nil {
 					t.Fatal(err)
 				}
-				m.LabelCode(code, rest.Labels[i])
-				signs(h, code)
-				for j, v := range z {
-					sum += (float64(h[j]) - v) * (float64(h[j]) - v)
+				if clear(g); aim == AimCodes {
+					m.LabelCode(code, rest.Labels[i])
+					addSigns(g, code, 1)
+				} else {
+					teaches.LabelAim(g, rest.Labels[i])
 				}
-				n += len(z)
+				for j, v := range z {
+					sum += (g[j] - v) * (g[j] - v)
+					total += g[j] * g[j]
+				}
 			}
-			if want := sum / float64(n); !(math.Abs(got[mod]-want) <= 1e-9*want) || want > .9 {
+			if want := sum / total; !(math.Abs(got[mod]-want) <= 1e-9*want) || want > .9 {
 				t.Errorf("%s: residual of modality %d is %g, want %g", what, mod, got[mod], want)
 			}
 		}

@@ -116,8 +116,8 @@ func (o *Online) clone() *Online {
 	c.parts = slices.Clone(o.parts)
 	for t := range c.parts {
 		p := &c.parts[t]
-		p.factor.Data, p.p = slices.Clone(p.factor.Data), slices.Clone(p.p)
-		p.phi, p.h = nil, nil
+		p.factor.Data, p.w = slices.Clone(p.factor.Data), slices.Clone(p.w)
+		p.phi, p.waiting = nil, teaching{}
 	}
 	return &c
 }

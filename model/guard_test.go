@@ -42,8 +42,8 @@ func guarded(t testing.TB, d *synth.Data, opt Options, first, hold int) (*Online
 // Helpful updates are adopted and harmful ones are not, and the verdict says why.
 func TestGuard(t *testing.T) {
 	withoutRace(t)
-	helps := synth.Pairs(synth.Config{Items: 1500, Classes: 12, Dims: []int{24, 16}, Noise: 1, Seed: 3})
-	harms := synth.Pairs(synth.Config{Items: 1500, Classes: 12, Dims: []int{24, 16}, Noise: 2, LabelsPerItem: 3, Seed: 3})
+	helps := synth.Pairs(synth.Config{Items: 1500, Classes: 24, Dims: []int{24, 16}, Noise: 1, Seed: 3})
+	harms := synth.Pairs(synth.Config{Items: 1500, Classes: 24, Dims: []int{24, 16}, Noise: 2, LabelsPerItem: 3, Seed: 3})
 	opt := Options{Bits: 64}
 	for _, c := range []struct {
 		what    string
@@ -105,7 +105,7 @@ func TestGuardForgets(t *testing.T) {
 	}
 	held, lessons := slices.Clone(items[:250]), slices.Clone(done.Lessons)
 	for range 50 { // they have not taught
-		lessons = append(lessons, nil)
+		lessons = append(lessons, Lesson{})
 	}
 	g, err := o.Guard(t.Context(), held, lessons)
 	if err != nil {
@@ -120,7 +120,7 @@ func TestGuardForgets(t *testing.T) {
 		t.Errorf("of nothing: %+v", v)
 	}
 	held[3].Vectors = []Vector{Dense([]float32{1}), {}, {}}
-	lessons[3] = nil
+	lessons[3] = Lesson{}
 	if _, err := o.Guard(t.Context(), held, lessons); !errors.As(err, new(*DimensionError)) {
 		t.Errorf("a vector too short, of an item that has not taught: %v", err)
 	}

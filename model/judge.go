@@ -10,17 +10,15 @@ import (
 // fraction of a second. With many label sets it leaves out queries.
 const judgePairs = 4 << 20
 
-// A judge measures the codes that a projection gives sampled items with known labels.
-// Each item is a query. The database has the codes of the labels of all sampled items
-// in other folds. A label set has one code, so the database is a list of label sets
-// with counts.
+// A judge measures the codes that projections give sampled items with known labels. Each
+// item is a query to the codes of the labels of all others. A label set has one code, so
+// these are a list of label sets with counts.
 type judge struct {
-	q, words int        // bits of a code, and words of 64 bits
 	set      []int32    // by row of the sample: its label set, 0 to sets-1
-	codes    []uint64   // by label set
-	counts   [][]int32  // by fold and label set: the rows in other folds
+	of       []uint32   // by label set: its number among those of the training
+	counts   []int32    // by label set: its rows
 	relevant [][]bool   // by two label sets: whether they share a label
-	queries  [][]int32  // by fold: its rows that are relevant to others
+	queries  []int32    // rows that are relevant to others
 	harmonic []float64  // see database.harmonic
 	scratch  []judgment // by worker
 }
@@ -31,37 +29,29 @@ type judgment struct {
 	ties []tie // by distance; empty between judgements
 }
 
-// newJudge takes the label set of each row of the sample, the label sets, and the code
-// of each set. Fold f is the rows from bounds[f] to bounds[f+1].
-func newJudge(setOf []uint32, all *labelSets, code func(set uint32) codec.Code, bits int, bounds []int) *judge {
-	j := &judge{q: bits, words: codec.Words(bits), harmonic: harmonicNumbers(len(setOf))}
-	var sets []uint32
-	j.set, sets, j.relevant = relevantSets(setOf, all)
-	for _, s := range sets {
-		j.codes = append(j.codes, code(s)...)
+// newJudge takes the label set of each row of the sample, the label sets, and the length
+// of codes.
+func newJudge(setOf []uint32, all *labelSets, bits int) *judge {
+	j := &judge{harmonic: harmonicNumbers(len(setOf))}
+	j.set, j.of, j.relevant = relevantSets(setOf, all)
+	j.counts = make([]int32, len(j.of))
+	for _, s := range j.set {
+		j.counts[s]++
 	}
-	folds := len(bounds) - 1
-	limit := max(1, judgePairs/len(sets)/folds)
-	for f := range folds {
-		counts := make([]int32, len(sets))
-		for row, s := range j.set {
-			if row < bounds[f] || row >= bounds[f+1] {
-				counts[s]++
+	limit := max(1, judgePairs/max(1, len(j.of)))
+	for row, own := range j.set {
+		for s, relevant := range j.relevant[own] {
+			if relevant && (j.counts[s] > 1 || int32(s) != own) {
+				j.queries = append(j.queries, int32(row))
+				break
 			}
 		}
-		var queries []int32
-		for row := bounds[f]; row < bounds[f+1] && len(queries) < limit; row++ {
-			for s, relevant := range j.relevant[j.set[row]] {
-				if relevant && counts[s] > 0 {
-					queries = append(queries, int32(row))
-					break
-				}
-			}
+		if len(j.queries) == limit {
+			break
 		}
-		j.counts, j.queries = append(j.counts, counts), append(j.queries, queries)
 	}
 	for range workerCount() {
-		j.scratch = append(j.scratch, judgment{dist: make([]uint16, len(sets)), ties: make([]tie, bits+1)})
+		j.scratch = append(j.scratch, judgment{dist: make([]uint16, len(j.of)), ties: make([]tie, bits+1)})
 	}
 	return j
 }
@@ -105,26 +95,23 @@ func relevantSets(setOf []uint32, all *labelSets) (of []int32, sets []uint32, re
 	return of, sets, relevant
 }
 
-// queryCount returns the number of queries of a judgement.
-func (j *judge) queryCount() (n int) {
-	for _, q := range j.queries {
-		n += len(q)
-	}
-	return n
-}
-
-// precision returns the average precision of a row of a fold as a query with this code,
-// expected over all orders of ties.
-func (j *judge) precision(worker, fold int, row int32, code codec.Code) float64 {
+// precision returns the average precision of a row as a query with this code, among the
+// codes of the label sets, expected over all orders of ties.
+func (j *judge) precision(worker int, row int32, code codec.Code, codes []uint64) float64 {
 	s := &j.scratch[worker]
-	codec.Distances(s.dist, code, j.codes)
-	counts, relevant := j.counts[fold], j.relevant[j.set[row]]
+	codec.Distances(s.dist, code, codes)
+	own := j.set[row]
+	relevant := j.relevant[own]
 	nearest, farthest := len(s.ties), 0
 	for set, d := range s.dist {
 		t := &s.ties[d]
-		t.rows += counts[set]
+		n := j.counts[set]
+		if int32(set) == own {
+			n-- // the query itself
+		}
+		t.rows += n
 		if relevant[set] {
-			t.relevant += counts[set]
+			t.relevant += n
 		}
 		nearest, farthest = min(nearest, int(d)), max(farthest, int(d))
 	}

@@ -4,7 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // labelSets are the distinct sets of labels of the training items. There are far fewer
@@ -17,6 +20,95 @@ type labelSets struct {
 	of     []uint32  // by item: its set; 4 bytes an item
 
 	embedding *embedding // nil unless there are more labels than bits
+	centre    []float64  // see setCentre; nil: nothing is taken out
+}
+
+// Constants of setCentre; docs/EVALUATION.md has the measurements.
+const (
+	leastCentred = 5  // classes
+	centreShare  = .5 // of the mean, if items have several labels
+)
+
+// setCentre decides what AimLabels takes out of the vector of a label set, times the
+// number of its labels.
+//
+// If every item has one label that is the mean of all classes, 1/c each: C y becomes C
+// (I - 11'/c) y. A Hamming distance cannot use what all classes share; it would only
+// take room from what tells them apart. The directions of few classes would be too near
+// one another without it: those of two classes would be opposite in all bits.
+//
+// If items have several labels it is half of their mean set. To take out all of it
+// loses retrieval, as the labels of an item are then no longer at right angles.
+func (s *labelSets) setCentre() {
+	c := len(s.labels)
+	several := slices.ContainsFunc(s.sets, func(set []int32) bool { return len(set) > 1 })
+	if s.embedding != nil || !several && c < leastCentred {
+		return
+	}
+	s.centre = make([]float64, c)
+	for i, set := range s.sets {
+		for _, l := range set {
+			s.centre[l] += centreShare * float64(s.counts[i]) / float64(len(set)) / float64(len(s.of))
+		}
+	}
+	if !several {
+		for l := range s.centre {
+			s.centre[l] = 1 / float64(c)
+		}
+	}
+}
+
+// weights returns the weights of labels for an aim; see weigh. For AimWeighted the mean
+// square of the weights of the training items is 1.
+func (s *labelSets) weights(aim Aim, prior float64) []float64 {
+	counts := make([]float64, len(s.labels))
+	for i, set := range s.sets {
+		u := float64(unit(len(set)))
+		for _, l := range set {
+			counts[l] += u * u * float64(s.counts[i])
+		}
+	}
+	w := weigh(counts, prior)
+	if aim != AimWeighted {
+		return w
+	}
+	square := 0.0
+	for i, set := range s.sets {
+		x := meanWeight(set, w)
+		square += float64(s.counts[i]) * x * x
+	}
+	floats.Scale(1/math.Sqrt(square/float64(len(s.of))), w)
+	return w
+}
+
+// centred subtracts from each row of x, a row of q numbers a label, what all of them
+// share: centre' x.
+func (s *labelSets) centred(x []float64, q int) {
+	if s.centre == nil {
+		return
+	}
+	mean := make([]float64, q)
+	for l, v := range s.centre {
+		floats.AddScaled(mean, v, x[l*q:(l+1)*q])
+	}
+	for l := range s.centre {
+		floats.Sub(x[l*q:(l+1)*q], mean)
+	}
+}
+
+// uncentred is the transpose of centred: it subtracts from row l of x the sum of all
+// rows, times centre[l].
+func (s *labelSets) uncentred(x []float64, q int) {
+	if s.centre == nil {
+		return
+	}
+	sum := make([]float64, q)
+	for row := range slices.Chunk(x, q) {
+		floats.Add(sum, row)
+	}
+	for l, v := range s.centre {
+		floats.AddScaled(x[l*q:(l+1)*q], -v, sum)
+	}
 }
 
 // appendKnown appends the columns of the known ones of labels. Both known and labels

@@ -5,44 +5,75 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// A Lesson is the codes that an item has taught. It is needed to teach the item again
-// or to forget it ([Online]):
+// A Lesson is what an item has taught. It is needed to teach the item again or to forget
+// it ([Online]). An item teaches its labels, codes, or nothing:
 //
-//   - empty: the item has taught nothing;
+//   - Labels, those that the model knew then, with AimLabels and AimWeighted;
 //   - one code: the item has taught it in each of its modalities;
 //   - one code for each modality of the model: the item has taught each modality its
 //     own code, or nothing where the code is nil, as with TeacherSelf.
 //
 // Lessons may share slices: do not write to them.
-type Lesson []codec.Code
+type Lesson struct {
+	Labels []uint32 // ascending, distinct
+	Codes  []codec.Code
+}
 
-// code returns the code for modality t, or nil.
-func (l Lesson) code(t int) codec.Code {
+// Empty reports whether the item has taught nothing.
+func (l Lesson) Empty() bool { return len(l.Labels) == 0 && len(l.Codes) == 0 }
+
+// teaches reports whether the lesson has something for modality t, and its code if that
+// is one.
+func (l Lesson) teaches(t int) (code codec.Code, ok bool) {
 	switch {
-	case len(l) == 1:
-		return l[0]
-	case len(l) > 1:
-		return l[t]
+	case len(l.Labels) > 0:
+		return nil, true
+	case len(l.Codes) == 1:
+		code = l.Codes[0]
+	case len(l.Codes) > 1:
+		code = l.Codes[t]
 	}
-	return nil
+	return code, code != nil
 }
 
 // checkLesson refuses a lesson that the item cannot have taught.
 func (m *Model) checkLesson(item Example, l Lesson) error {
-	if len(l) > 1 && len(l) != len(m.maps) {
-		return fmt.Errorf("%w: a lesson of %d codes, but there are %d modalities: give none, one, or one for each", ErrMismatch, len(l), len(m.maps))
+	if len(l.Labels) > 0 {
+		switch {
+		case m.aim == AimCodes || len(l.Codes) > 0:
+			return fmt.Errorf("%w: a lesson of labels, but with the aim %v items teach codes", ErrMismatch, m.aim)
+		case len(appendKnown(nil, m.labels, l.Labels)) != len(l.Labels):
+			return fmt.Errorf("%w: a lesson has labels that the model does not know", ErrMismatch)
+		case !ascend(l.Labels):
+			return fmt.Errorf("%w: the labels of a lesson must be sorted and distinct", ErrMismatch)
+		}
+		return nil
 	}
-	for t, code := range l {
-		if len(code) != codec.Words(m.bits) && (len(l) == 1 || code != nil) {
+	if len(l.Codes) > 1 && len(l.Codes) != len(m.maps) {
+		return fmt.Errorf("%w: a lesson of %d codes, but there are %d modalities: give none, one, or one for each", ErrMismatch, len(l.Codes), len(m.maps))
+	}
+	for t, code := range l.Codes {
+		if len(code) != codec.Words(m.bits) && (len(l.Codes) == 1 || code != nil) {
 			return fmt.Errorf("%w: a lesson has a code of %d words, but %d bits take %d", ErrMismatch, len(code), m.bits, codec.Words(m.bits))
 		}
-		if len(l) > 1 && code != nil && !item.Vectors[t].Present() {
+		if len(l.Codes) > 1 && code != nil && !item.Vectors[t].Present() {
 			return fmt.Errorf("%w: a lesson has a code for modality %q, but the item lacks that", ErrMismatch, m.modalities[t].Name)
 		}
 	}
 	return nil
+}
+
+// ascend reports whether the labels are sorted and distinct.
+func ascend(labels []uint32) bool {
+	for i := 1; i < len(labels); i++ {
+		if labels[i-1] >= labels[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // packSigns returns the code with the signs of h.
@@ -62,15 +93,15 @@ func (s *subject) ownLessons(t, modalities int, known []bool, lessons []Lesson) 
 		if known[i] {
 			continue
 		}
-		if lessons[i] == nil {
-			lessons[i] = make(Lesson, modalities)
+		if lessons[i].Codes == nil {
+			lessons[i].Codes = make([]codec.Code, modalities)
 		}
-		lessons[i][t] = packSigns(s.h[r*s.q : (r+1)*s.q])
+		lessons[i].Codes[t] = packSigns(s.h[r*s.q : (r+1)*s.q])
 	}
 }
 
-// Relearn adds items with the codes of their lessons: those that they taught before, or
-// that are known from elsewhere. It searches for no code and ignores labels. lessons
+// Relearn adds items with their lessons: what they taught before, or what is known from
+// elsewhere. It searches for no code and ignores labels. lessons
 // are parallel to items; items with an empty lesson are skipped. The statistics then
 // equal those that Learn left, but for rounding if the items come in another order.
 //
@@ -82,7 +113,7 @@ func (o *Online) Relearn(ctx context.Context, items []Example, lessons []Lesson)
 	defer guard(&err, "relearning items")
 	return o.eachChunk(ctx, items, lessons, func(subjects []*subject) error {
 		for t, s := range subjects {
-			if _, err := o.add(t, s); err != nil {
+			if _, err := o.add(t, s, mixture{}); err != nil {
 				return err
 			}
 		}
@@ -96,8 +127,9 @@ func (o *Online) Relearn(ctx context.Context, items []Example, lessons []Lesson)
 // The Online cannot tell whether these very items have taught; it only checks that
 // there are as many.
 //
-// It takes items in chunks of MaxLesson. A chunk of m items costs m k (k/2 + q)
-// multiplications a modality and k (k+q) additions, and 8 k (k+q) bytes for a while. It
+// It takes items in chunks of MaxLesson. A chunk of m items costs m k (k/2 + c)
+// multiplications a modality for c labels, or with codes q in place of c; as many additions
+// as there are sums; and their memory for a while. It
 // fails with an error that wraps ErrMismatch or ErrNotFinite, with a *DimensionError,
 // or when the context ends. Then the chunk in hand and those after it are still there.
 func (o *Online) Forget(ctx context.Context, items []Example, lessons []Lesson) (err error) {
@@ -107,6 +139,9 @@ func (o *Online) Forget(ctx context.Context, items []Example, lessons []Lesson) 
 			o.absorb(t)
 			if n := o.stats.parts[t].n; int64(len(s.at)) > n {
 				return fmt.Errorf("%w: %d items are to be forgotten, but only %d have taught modality %q", ErrMismatch, len(s.at), n, o.model.modalities[t].Name)
+			}
+			if n := o.stats.parts[t].unlabelled; o.stats.labels > 0 && s.coded() > n {
+				return fmt.Errorf("%w: %d items that projections have taught are to be forgotten, but there are only %d of modality %q", ErrMismatch, s.coded(), n, o.model.modalities[t].Name)
 			}
 		}
 		for t, s := range subjects {
@@ -118,13 +153,23 @@ func (o *Online) Forget(ctx context.Context, items []Example, lessons []Lesson) 
 	})
 }
 
+// coded returns the number of rows that a code teaches.
+func (s *subject) coded() (n int64) {
+	for r := range s.at {
+		if s.h[r*s.q] != 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // subtract removes a subject that has been added to modality t.
 func (o *Online) subtract(t int, s *subject) error {
 	if len(s.at) == 0 {
 		return nil
 	}
 	o.absorb(t)
-	if err := o.stats.subtract(t, len(s.at), s.phi, s.h, o.workers()); err != nil {
+	if err := o.stats.subtract(t, dense.Of(len(s.at), s.k, s.phi), s.teaching, o.workers()); err != nil {
 		return err
 	}
 	o.parts[t].state = stale
@@ -155,7 +200,7 @@ func (o *Online) eachChunk(ctx context.Context, items []Example, lessons []Lesso
 // taught returns by modality what items have taught.
 func (o *Online) taught(items []Example, lessons []Lesson) (subjects []*subject, err error) {
 	for i, l := range lessons {
-		if len(l) == 0 {
+		if l.Empty() {
 			continue
 		}
 		if err := o.model.checkVectors(items[i]); err != nil {
@@ -165,18 +210,22 @@ func (o *Online) taught(items []Example, lessons []Lesson) (subjects []*subject,
 			return nil, err
 		}
 	}
-	q := o.model.bits
 	for t := range o.parts {
-		s := &subject{q: q, k: o.stats.parts[t].k}
+		s := o.newSubject(t)
 		var xs []Vector
 		for i, l := range lessons {
-			code := l.code(t)
-			if code == nil || !items[i].Vectors[t].Present() {
+			code, ok := l.teaches(t)
+			if !ok || !items[i].Vectors[t].Present() {
 				continue
 			}
 			s.at, xs = append(s.at, i), append(xs, items[i].Vectors[t])
-			s.h = append(s.h, make([]float32, q)...)
-			signs(s.h[len(s.h)-q:], code)
+			s.h, s.y = append(s.h, make([]float32, s.q)...), append(s.y, make([]float32, s.c)...)
+			row := teaching{s.y[len(s.y)-s.c:], s.h[len(s.h)-s.q:]}
+			if code != nil {
+				signs(row.h, code)
+			} else {
+				o.model.teachLabels(row, appendKnown(nil, o.model.labels, l.Labels))
+			}
 		}
 		if s.phi, err = o.features(t, xs); err != nil {
 			return nil, err

@@ -26,9 +26,10 @@ func as(t testing.TB, o *Online, s *Statistics) *Online {
 // Lessons of items can be taught again without searching for codes, and forgotten,
 // whatever gave the codes.
 func TestLessons(t *testing.T) {
-	for teacher := TeacherLabels; teacher <= TeacherSelf; teacher++ {
-		t.Run(fmt.Sprint(teacher), func(t *testing.T) {
-			o, rest := begun(t, 150)
+	for both := range 6 {
+		teacher, aim := Teacher(both/2), []Aim{AimLabels, AimCodes}[both%2]
+		t.Run(fmt.Sprint(teacher, aim), func(t *testing.T) {
+			o, rest := begunAt(t, 150, aim)
 			first, err := o.Revision()
 			if err != nil {
 				t.Fatal(err)
@@ -43,6 +44,11 @@ func TestLessons(t *testing.T) {
 			for i, l := range done.Lessons {
 				want := 1
 				switch {
+				case len(items[i].Labels) > 0 && aim == AimLabels:
+					want = 0
+					if !slices.Equal(l.Labels, items[i].Labels) {
+						t.Fatalf("item %d has taught %v", i, l.Labels)
+					}
 				case len(items[i].Labels) > 0:
 				case teacher == TeacherSelf:
 					want = 3
@@ -50,13 +56,13 @@ func TestLessons(t *testing.T) {
 					want = 0
 					skipped++
 				}
-				if len(l) != want {
-					t.Fatalf("item %d has taught %d codes, want %d", i, len(l), want)
+				if len(l.Codes) != want || want > 0 && l.Labels != nil {
+					t.Fatalf("item %d has taught %d codes, want %d, and labels %v", i, len(l.Codes), want, l.Labels)
 				}
 				if want == 3 {
 					for mod, x := range items[i].Vectors {
-						if (l[mod] != nil) != x.Present() {
-							t.Fatalf("item %d: code of modality %d is %v", i, mod, l[mod])
+						if (l.Codes[mod] != nil) != x.Present() {
+							t.Fatalf("item %d: code of modality %d is %v", i, mod, l.Codes[mod])
 						}
 					}
 				}
@@ -115,8 +121,8 @@ func TestEverythingForgotten(t *testing.T) {
 			if err := trained.NewEncoder().ProjectVectors(z, mod, []Vector{x}); err != nil {
 				t.Fatal(err)
 			}
-			if want := codec.PackSigns(codec.NewCode(trained.bits), z); !slices.Equal(done.Lessons[0][mod], want) {
-				t.Errorf("modality %d taught %v, its projection says %v", mod, done.Lessons[0][mod], want)
+			if want := codec.PackSigns(codec.NewCode(trained.bits), z); !slices.Equal(done.Lessons[0].Codes[mod], want) {
+				t.Errorf("modality %d taught %v, its projection says %v", mod, done.Lessons[0].Codes[mod], want)
 			}
 		}
 	}
@@ -146,7 +152,7 @@ func TestLessonsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := o.Statistics().Clone()
-	code := done.Lessons[0][0]
+	code := codec.NewCode(24)
 	lacks := slices.IndexFunc(items, func(ex Example) bool { return !ex.Vectors[1].Present() })
 	if lacks < 0 {
 		t.Fatal("all items are complete")
@@ -162,21 +168,37 @@ func TestLessonsRefused(t *testing.T) {
 	}{
 		{"one lesson fewer", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) { return e, l[1:] }, ErrMismatch, "9 items with 8 lessons"},
 		{"two codes of three", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
-			l[4] = Lesson{code, code}
+			l[4] = Lesson{Codes: []codec.Code{code, code}}
 			return e, l
 		}, ErrMismatch, "2 codes"},
 		{"a code of nothing", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
-			l[4] = Lesson{nil}
+			l[4] = Lesson{Codes: []codec.Code{nil}}
 			return e, l
 		}, ErrMismatch, "0 words"},
 		{"a code too long", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
-			l[4] = Lesson{codec.NewCode(128)}
+			l[4] = Lesson{Codes: []codec.Code{codec.NewCode(128)}}
 			return e, l
 		}, ErrMismatch, "2 words"},
 		{"a modality that the item lacks", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
-			l[lacks] = Lesson{nil, code, nil}
+			l[lacks] = Lesson{Codes: []codec.Code{nil, code, nil}}
 			return e, l
 		}, ErrMismatch, `"text"`},
+		{"labels and a code", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
+			l[4] = Lesson{Labels: []uint32{1}, Codes: []codec.Code{code}}
+			return e, l
+		}, ErrMismatch, "a lesson of labels"},
+		{"an unknown label", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
+			l[4] = Lesson{Labels: []uint32{1, 77}}
+			return e, l
+		}, ErrMismatch, "does not know"},
+		{"a label twice", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
+			l[4] = Lesson{Labels: []uint32{1, 1}}
+			return e, l
+		}, ErrMismatch, "sorted and distinct"},
+		{"labels in another order", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
+			l[4] = Lesson{Labels: []uint32{3, 1}}
+			return e, l
+		}, ErrMismatch, "sorted and distinct"},
 		{"too few vectors", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
 			e[4].Vectors = e[4].Vectors[:2]
 			return e, l
@@ -202,6 +224,10 @@ func TestLessonsRefused(t *testing.T) {
 		t.Errorf("more than have taught: %v", err)
 	}
 	sameStatistics(t, "refused", o.Statistics(), before)
+	codes, _ := begunAt(t, 150, AimCodes)
+	if err := codes.Relearn(t.Context(), items[:1], done.Lessons[:1]); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "aim codes") {
+		t.Errorf("a lesson of labels where items teach codes: %v", err)
+	}
 }
 
 // Results are the same, to the last bit, on any number of goroutines.
@@ -260,6 +286,7 @@ func TestTrainingLessons(t *testing.T) {
 		exceptions bool
 	}{
 		"labels":            {pairs, Options{Bits: 24}, false},
+		"codes":             {pairs, Options{Bits: 24, Aim: AimCodes}, false},
 		"chosen":            {pairs, Options{Bits: 24, Seed: 3}, false},
 		"embedded":          {many, Options{Bits: 16, LabelEmbedding: true}, false},
 		"joint":             {pairs, Options{Bits: 24, Method: MethodJoint}, false},
@@ -288,7 +315,11 @@ func TestTrainingLessons(t *testing.T) {
 			for i, ex := range items {
 				l := r.Lesson(i, ex.Labels)
 				r.Model.LabelCode(code, ex.Labels)
-				if _, is := slices.BinarySearch(exceptions, i); is == slices.Equal(code, l[0]) {
+				if r.Model.Aim() != AimCodes {
+					if !slices.Equal(l.Labels, ex.Labels) || l.Codes != nil {
+						t.Errorf("item %d has taught %v", i, l)
+					}
+				} else if _, is := slices.BinarySearch(exceptions, i); is == slices.Equal(code, l.Codes[0]) {
 					t.Errorf("item %d: exception is %t", i, is)
 				}
 				lessons = append(lessons, l)
@@ -306,6 +337,10 @@ func TestTrainingLessons(t *testing.T) {
 				if left.parts[mod].n != 0 {
 					t.Errorf("%d items of modality %d are left", left.parts[mod].n, mod)
 				}
+				if p := left.parts[mod]; p.square != 0 || slices.ContainsFunc(p.pairs, func(v float64) bool { return v != 0 }) {
+					t.Errorf("something of modality %d is left: square %g, pairs %v", mod, p.square, p.pairs)
+				}
+				left.parts[mod].square, left.parts[mod].pairs = whole.parts[mod].square, whole.parts[mod].pairs
 				left.parts[mod].n = whole.parts[mod].n
 				for i := range left.parts[mod].a {
 					left.parts[mod].a[i] += whole.parts[mod].a[i]
@@ -315,7 +350,7 @@ func TestTrainingLessons(t *testing.T) {
 				}
 			}
 			sameStatistics(t, "what is left, and all", left, whole)
-			if r.Lesson(10000, []uint32{10000}) != nil {
+			if !r.Lesson(10000, []uint32{10000}).Empty() {
 				t.Error("a lesson of unknown labels")
 			}
 		})
@@ -343,7 +378,7 @@ func TestLearnUndone(t *testing.T) {
 	}
 	sameStatistics(t, "undone", o.Statistics(), before)
 	for i, l := range done.Lessons {
-		if l != nil {
+		if !l.Empty() {
 			t.Errorf("item %d has taught %v", i, l)
 		}
 	}

@@ -149,9 +149,11 @@ type solved struct {
 	g       [][]*mat.Dense
 }
 
-// solveBoth runs the solver on generated data and prepares the literal start.
+// solveBoth runs the solver on generated data and prepares the literal start. The paper
+// knows no aim but codes.
 func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 	t.Helper()
+	opt.Aim = AimCodes
 	s := &solved{data: synth.Pairs(cfg)}
 	modalities := modalitiesOf(cfg.Dims)
 	var err error

@@ -10,7 +10,7 @@ import (
 //
 // RBF (Liu, Wang, Cheung 2021): phi_j(x) = exp(-|x - a_j|^2 / sigma). The anchors a_j
 // are k training vectors, and sigma is the mean squared distance between two training
-// vectors. phi and sigma do not change when x and the anchors are centred and divided
+// vectors, times a width. phi and sigma do not change when x and the anchors are centred and divided
 // by sqrt(sigma). That is done in float64 before rounding to float32. It keeps the
 // cancellation in |x|^2 +
 // a|^2 - 2 x.a at the size of the data's spread instead of its distance from the origin,
@@ -59,9 +59,10 @@ func rbfMap(mean []float64, sigma float64, anchors []float32) *featureMap {
 }
 
 // newMap makes a map from the moments of features and from anchors, which are features
-// too. A linear map needs no anchors.
-func newMap(kind MapKind, m *moments, anchors []Vector) *featureMap {
+// too. A linear map needs no anchors, and has no width.
+func newMap(kind MapKind, width float64, m *moments, anchors []Vector) *featureMap {
 	sigma, _ := m.sigma()
+	sigma *= width
 	if m.sparse {
 		return newSparseMap(kind, m.mean, sigma, csrOf(anchors))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// The body of a model (magic "FDHM", version 2) in the frame that wire.go
+// The body of a model (magic "FDHM", version 3) in the frame that wire.go
 // describes; all numbers little-endian, float64 and float32 as IEEE 754 bits
 // and finite, matrices by rows without gaps:
 //
@@ -20,7 +20,12 @@ import (
 //	1         uint8 views: 0 shared, 1 target; V is 1 or T. Not before version 2
 //	4         uint32 c: labels, 1 to 2^20
 //	4c        uint32 each: the labels, ascending, distinct
-//	8cq       float64: C, a row of q for each label
+//	8cq       float64: C, a row of q for each label; C J if the aim is labels
+//	          not before version 3, where projections learn codes:
+//	1         uint8 aim: 1 labels, 2 codes, 3 weighted
+//	          labels and weighted only:
+//	8           float64: the prior a, 0 to 1
+//	8c          float64: D, the weight of each label, more than 0
 //	4         uint32 T: modalities, 1 to 1024
 //	          and T times:
 //	2+l       uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
@@ -51,24 +56,41 @@ import (
 //	8VT       float64: the weights of each view, a row of T, zero or more and not all
 //	          zero
 //	8V        float64: the centre of each view, 0 to 1
-//	8q        float64: the mean code of the training items, -1 to 1 each
+//	8q        float64: the mean of what the training items teach; before version 3
+//	          their mean code, -1 to 1 each
 //
-// The body of statistics (magic "FDHS", version 0):
+// A model whose aim is codes is stored as version 2, so that programs that know no other
+// aim can read it.
+//
+// The body of statistics (magic "FDHS", version 1, or 0 if the aim is codes):
 //
 //	8         uint64 fingerprint of the model's maps and code space
 //	4         uint32 q: bits
 //	4         uint32 T: modalities, 1 to 1024
+//	4         uint32 c: labels, 1 to 2^20, for the aim labels; 0 for weighted; not
+//	          before version 1
 //	          and T times:
 //	2+l       uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
 //	4         uint32 k: features, 1 to 2^15
 //	8         uint64 n: items, below 2^63
 //	8k(k+1)/2 float64: the lower triangle of A by rows: 1 number, 2, ... k
+//	          codes (version 0) and weighted:
 //	8qk       float64: B, a row of k for each bit
+//	          weighted only:
+//	8         float64: the sum of the squared weights of the items, zero or more
+//	          labels only:
+//	8ck       float64: B, a row of k for each label
+//	4c(c+1)   float64: the lower triangle of Y Y' by rows
+//	8         uint64 u: items that projections have taught, at most n
+//	          if u > 0:
+//	8qk         float64: H phi' of these items, a row of k for each bit
 const (
 	modelMagic        = "FDHM"
-	modelVersion      = 2
+	modelVersion      = 3
+	codesModelVersion = 2
 	statisticsMagic   = "FDHS"
-	statisticsVersion = 0
+	statisticsVersion = 1
+	codesVersion      = 0 // of statistics and revisions whose aim is codes
 )
 
 // Forms of the vectors of a modality, as stored.
@@ -80,7 +102,11 @@ const (
 // MarshalBinary returns the binary form of the model. Equal models give equal
 // bytes. The error is always nil.
 func (m *Model) MarshalBinary() ([]byte, error) {
-	w := newWireWriter(modelMagic, modelVersion)
+	version := modelVersion
+	if m.aim == AimCodes {
+		version = codesModelVersion
+	}
+	w := newWireWriter(modelMagic, uint16(version))
 	w.u32(uint32(m.bits))
 	w.u8(uint8(m.method))
 	w.u64(m.seed)
@@ -90,6 +116,11 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 		w.u32(l)
 	}
 	w.f64s(m.c...)
+	if m.aim != AimCodes {
+		w.u8(uint8(m.aim))
+		w.f64s(m.prior)
+		w.f64s(m.weights...)
+	}
 	w.u32(uint32(len(m.modalities)))
 	for t, mod := range m.modalities {
 		f := m.maps[t]
@@ -158,6 +189,10 @@ func Unmarshal(b []byte) (*Model, error) {
 		m.labels = append(m.labels, l)
 	}
 	m.c = r.f64s(c*m.bits, "C")
+	r.aim(m)
+	if r.err != nil {
+		return nil, r.err
+	}
 	names := map[string]bool{}
 	for range r.count("the number of modalities", 1, maxModalities) {
 		mod := Modality{Name: r.modalityName(names)}
@@ -216,6 +251,26 @@ func Unmarshal(b []byte) (*Model, error) {
 	return m, nil
 }
 
+// aim reads the aim, the prior and the weights of labels.
+func (r *wireReader) aim(m *Model) {
+	m.aim = AimCodes
+	if r.version < 3 {
+		return
+	}
+	m.aim = Aim(r.u8("aim"))
+	if r.err == nil && (m.aim == AimAuto || m.aim > AimWeighted || m.aim != AimCodes && m.method != MethodLabels) {
+		r.fail("aim %d of method %d", m.aim, m.method)
+	}
+	if r.err != nil || m.aim == AimCodes {
+		return
+	}
+	m.prior = r.f64("prior")
+	if r.err == nil && !(m.prior >= 0 && m.prior <= 1) {
+		r.fail("a prior of %g", m.prior)
+	}
+	m.weights = r.positive(len(m.labels), "the weights of labels")
+}
+
 // fusions reads the fusions of the views.
 func (r *wireReader) fusions(m *Model) {
 	if r.version < 2 {
@@ -241,8 +296,8 @@ func (r *wireReader) fusions(m *Model) {
 		}
 		m.fusions[view].centre = c
 	}
-	m.mean = r.f64s(m.bits, "the mean code")
-	if r.err == nil && (slices.Min(m.mean) < -1 || slices.Max(m.mean) > 1) {
+	m.mean = r.f64s(m.bits, "the mean aim")
+	if r.err == nil && m.aim == AimCodes && (slices.Min(m.mean) < -1 || slices.Max(m.mean) > 1) {
 		r.fail("the mean code is not from -1 to 1")
 	}
 }
@@ -281,18 +336,26 @@ func (r *wireReader) featureMap(mod Modality, kind MapKind, mean []float64) (*fe
 	return f, nil
 }
 
-// MarshalBinary returns the binary form of the statistics: 4 k (k+1) + 8 q k bytes for
-// each modality, and a little more. The error is always nil.
+// MarshalBinary returns the binary form of the statistics: 4 k (k+1) + 8 c k bytes for
+// each modality, or 8 q k for codes, and a little more. The error is always nil.
 func (s *Statistics) MarshalBinary() ([]byte, error) {
-	w := newWireWriter(statisticsMagic, statisticsVersion)
+	weighted := s.labels == 0 && s.weighted
+	version := codesVersion
+	if s.labels > 0 || weighted {
+		version = statisticsVersion
+	}
+	w := newWireWriter(statisticsMagic, uint16(version))
 	size := frameBytes + 64
 	for _, p := range s.parts {
-		size += 4*p.k*(p.k+1) + 8*len(p.b) + len(p.name) + 16
+		size += 4*p.k*(p.k+1) + 8*(len(p.b)+len(p.pairs)+len(p.taught)) + len(p.name) + 32
 	}
 	w.b = slices.Grow(w.b, size) // large: growing it step by step would take twice the memory
 	w.u64(s.fingerprint)
 	w.u32(uint32(s.bits))
 	w.u32(uint32(len(s.parts)))
+	if version > codesVersion {
+		w.u32(uint32(s.labels))
+	}
 	for _, p := range s.parts {
 		w.name(p.name)
 		w.u32(uint32(p.k))
@@ -301,6 +364,18 @@ func (s *Statistics) MarshalBinary() ([]byte, error) {
 			w.f64s(p.a[i*p.k : i*p.k+i+1]...)
 		}
 		w.f64s(p.b...)
+		switch c := s.labels; {
+		case c > 0:
+			for l := range c {
+				w.f64s(p.pairs[l*c : l*c+l+1]...)
+			}
+			w.u64(uint64(p.unlabelled))
+			if p.unlabelled > 0 {
+				w.f64s(p.taught...)
+			}
+		case weighted:
+			w.f64s(p.square)
+		}
 	}
 	return w.finish(), nil
 }
@@ -313,30 +388,77 @@ func UnmarshalStatistics(b []byte) (*Statistics, error) {
 	}
 	s := &Statistics{fingerprint: r.u64("fingerprint"), bits: r.bits()}
 	names := map[string]bool{}
-	for range r.count("the number of modalities", 1, maxModalities) {
+	modalities := r.count("the number of modalities", 1, maxModalities)
+	if r.version > codesVersion {
+		s.labels = r.count("the number of labels", 0, maxLabels)
+		s.weighted = s.labels == 0
+	}
+	for range modalities {
 		p := part{name: r.modalityName(names), k: r.count("the number of features", 1, maxFeatures)}
 		n := r.u64("the number of items")
 		if n > math.MaxInt64 {
 			r.fail("%d items", n)
 		}
 		p.n = int64(n)
-		// The stored triangle has half the size of A in memory.
-		triangle := r.f64s(p.k*(p.k+1)/2, "A")
-		if r.err != nil {
+		if p.a = r.triangle(p.k, "A"); r.err != nil {
 			return nil, r.err
 		}
-		p.a = make([]float64, p.k*p.k)
-		for i := range p.k {
-			copy(p.a[i*p.k:], triangle[:i+1])
-			triangle = triangle[i+1:]
+		switch {
+		case s.labels > 0:
+			r.labelSums(s, &p)
+		default:
+			p.b = r.f64s(s.bits*p.k, "B")
+			p.square = float64(p.n)
+			if s.weighted {
+				p.square = r.f64("the weight of the items")
+			}
+			if r.err == nil && p.square < 0 {
+				r.fail("a weight of %g of the items", p.square)
+			}
 		}
-		p.b = r.f64s(s.bits*p.k, "B")
 		s.parts = append(s.parts, p)
 	}
 	if err := r.close(); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// labelSums reads the sums that AimLabels has for a modality, besides A.
+func (r *wireReader) labelSums(s *Statistics, p *part) {
+	p.b = r.f64s(s.labels*p.k, "B")
+	if p.pairs = r.triangle(s.labels, "the pairs of labels"); r.err != nil {
+		return
+	}
+	for l := range s.labels {
+		if p.pairs[l*s.labels+l] < 0 {
+			r.fail("label %d of fewer than no items", l)
+		}
+	}
+	taught := r.u64("the number of items without labels")
+	if r.err == nil && taught > uint64(p.n) {
+		r.fail("%d of %d items without labels", taught, p.n)
+	}
+	if r.err != nil || taught == 0 {
+		return
+	}
+	p.unlabelled = int64(taught)
+	p.taught = r.f64s(s.bits*p.k, "what projections have taught")
+}
+
+// triangle reads the lower triangle of a k x k matrix, whose upper triangle is zero. The
+// stored form has half its size.
+func (r *wireReader) triangle(k int, what string) []float64 {
+	triangle := r.f64s(k*(k+1)/2, what)
+	if r.err != nil {
+		return nil
+	}
+	a := make([]float64, k*k)
+	for i := range k {
+		copy(a[i*k:], triangle[:i+1])
+		triangle = triangle[i+1:]
+	}
+	return a
 }
 
 // bits reads the length of codes.

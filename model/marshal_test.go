@@ -16,9 +16,15 @@ import (
 // small is a model with both kinds of map, and its statistics, in a few KiB.
 func small(t testing.TB) *Result {
 	t.Helper()
+	return smallAt(t, AimLabels)
+}
+
+// smallAt is small for an aim.
+func smallAt(t testing.TB, aim Aim) *Result {
+	t.Helper()
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
 	r, err := Train(t.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{
-		Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear},
+		Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}, Aim: aim,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -26,13 +32,51 @@ func small(t testing.TB) *Result {
 	return r
 }
 
+// smallWeighted is a small model with more labels than bits, whose aim is AimWeighted.
+func smallWeighted(t testing.TB) *Result {
+	t.Helper()
+	r, err := Train(t.Context(), modalitiesOf([]int{48, 24}), synthetic(synth.ManyLabels{Items: 40, Labels: 12}.Make()),
+		Options{Bits: 8, Anchors: 5, LabelEmbedding: true, Map: map[string]MapKind{"text": MapRBF}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Model.Aim() != AimWeighted {
+		t.Fatalf("the aim is %v", r.Model.Aim())
+	}
+	return r
+}
+
+// taughtStatistics are the statistics of small, to which projections have taught some
+// items without labels.
+func taughtStatistics(t testing.TB, aim Aim) (*Model, *Statistics) {
+	t.Helper()
+	r := smallAt(t, aim)
+	o, err := NewOnline(r.Model, r.Statistics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := examples(synth.Pairs(synth.Config{Items: 20, Classes: 3, Dims: []int{3, 2}, Seed: 2}), func(i int) bool { return i%2 == 0 })
+	if _, err := o.Learn(t.Context(), items, TeacherSelf, 0); err != nil {
+		t.Fatal(err)
+	}
+	m, err := o.Revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, o.Statistics()
+}
+
 func TestMarshalRoundTrip(t *testing.T) {
 	longWithRace(t)
 	dims := []int{9, 5, 4}
 	data := synth.Pairs(synth.Config{Items: 200, Classes: 6, Dims: dims, LabelsPerItem: 2, Missing: .3})
-	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
+	for _, c := range []struct {
+		method Method
+		aim    Aim
+	}{{MethodLabels, AimLabels}, {MethodLabels, AimCodes}, {MethodJoint, AimCodes}, {MethodPaper, AimAuto}} {
+		method := c.method
 		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{
-			Bits: 24, Method: method, Seed: 1 << 60, Gamma: map[string]float64{"text": .5},
+			Bits: 24, Method: method, Aim: c.aim, Seed: 1 << 60, Gamma: map[string]float64{"text": .5},
 			Anchors: 30, Views: ViewsTarget,
 		})
 		if err != nil {
@@ -55,11 +99,14 @@ func TestMarshalRoundTrip(t *testing.T) {
 		for _, c := range [][2]any{
 			{m.Views(), ViewsTarget},
 			{m.Bits(), r.Model.Bits()}, {m.Method(), method}, {m.Seed(), uint64(1 << 60)}, {m.Gamma(1), .5}, {m.Map(2), r.Model.Map(2)},
-			{m.Fingerprint(), r.Model.Fingerprint()},
+			{m.Fingerprint(), r.Model.Fingerprint()}, {m.Aim(), r.Model.Aim()}, {m.Prior(), r.Model.Prior()},
 		} {
 			if c[0] != c[1] {
 				t.Errorf("%v: %v came back as %v", method, c[1], c[0])
 			}
+		}
+		if !slices.Equal(m.LabelWeights(), r.Model.LabelWeights()) || (m.LabelWeights() == nil) != (m.Aim() == AimCodes) {
+			t.Errorf("%v: weights %v came back as %v", method, r.Model.LabelWeights(), m.LabelWeights())
 		}
 		if !slices.Equal(m.Labels(), r.Model.Labels()) || !slices.Equal(m.Modalities(), r.Model.Modalities()) {
 			t.Error("labels or modalities are lost")
@@ -94,17 +141,31 @@ func TestMarshalRoundTrip(t *testing.T) {
 
 // The frame is pinned: magic, version, and the checksum at the end.
 func TestFrame(t *testing.T) {
-	m, s := marshal(t, small(t))
-	base, revision := revised(t, true)
-	for _, c := range []struct {
-		magic string
-		b     []byte
-		read  func([]byte) error
-	}{
-		{"FDHM\x02\x00\x00\x00", m, func(b []byte) error { _, err := Unmarshal(b); return err }},
-		{"FDHS\x00\x00\x00\x00", s, func(b []byte) error { _, err := UnmarshalStatistics(b); return err }},
-		{"FDHR\x00\x00\x00\x00", marshalRevision(t, revision, base), func(b []byte) error { _, err := base.UnmarshalRevision(b); return err }},
-	} {
+	type frame struct {
+		magic  string
+		newest int
+		b      []byte
+		read   func([]byte) error
+	}
+	var frames []frame
+	readModel := func(b []byte) error { _, err := Unmarshal(b); return err }
+	readStatistics := func(b []byte) error { _, err := UnmarshalStatistics(b); return err }
+	for i, aim := range []Aim{AimCodes, AimLabels} {
+		m, s := marshal(t, smallAt(t, aim))
+		base, revision := revisedAt(t, true, aim)
+		version := func(magic string, codes int) string { return magic + string([]byte{byte(codes + i), 0, 0, 0}) }
+		frames = append(frames, frame{version("FDHM", 2), 3, m, readModel}, frame{version("FDHS", 0), 1, s, readStatistics},
+			frame{version("FDHR", 0), 1, marshalRevision(t, revision, base), func(b []byte) error { _, err := base.UnmarshalRevision(b); return err }})
+	}
+	_, taught := taughtStatistics(t, AimLabels)
+	b, err := taught.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, s := marshal(t, smallWeighted(t))
+	frames = append(frames, frame{"FDHS\x01\x00\x00\x00", 1, b, readStatistics},
+		frame{"FDHM\x03\x00\x00\x00", 3, m, readModel}, frame{"FDHS\x01\x00\x00\x00", 1, s, readStatistics})
+	for _, c := range frames {
 		if string(c.b[:8]) != c.magic {
 			t.Fatalf("%q", c.b[:8])
 		}
@@ -121,7 +182,7 @@ func TestFrame(t *testing.T) {
 			var format *FormatError
 			switch err := c.read(bad); {
 			case i == 4 || i == 5:
-				if !errors.As(err, &format) || format.Newest != int(c.magic[4]) {
+				if !errors.As(err, &format) || format.Newest != c.newest {
 					t.Fatalf("version changed: %v", err)
 				}
 			case !errors.Is(err, codec.ErrCorrupt):
@@ -140,7 +201,7 @@ func TestFrame(t *testing.T) {
 // either; they are raw.
 func TestModelsOfBefore(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3}})
-	r, err := Train(t.Context(), modalitiesOf([]int{3}), synthetic(data), Options{Bits: 8})
+	r, err := Train(t.Context(), modalitiesOf([]int{3}), synthetic(data), Options{Bits: 8, Aim: AimCodes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,6 +221,9 @@ func TestModelsOfBefore(t *testing.T) {
 		if err != nil {
 			t.Fatalf("version %d: %v", version, err)
 		}
+		if m.Aim() != AimCodes || m.Prior() != 0 || m.LabelWeights() != nil {
+			t.Errorf("version %d: the aim is %v", version, m.Aim())
+		}
 		if m.Views() != ViewsShared || !slices.Equal(m.Weights(0), []float64{1}) || m.Centre(0) != 0 {
 			t.Errorf("version %d: %v views, weights %v, centre %g", version, m.Views(), m.Weights(0), m.Centre(0))
 		}
@@ -171,7 +235,7 @@ func TestModelsOfBefore(t *testing.T) {
 
 // TestBadFusions: fusions that no training makes are refused.
 func TestBadFusions(t *testing.T) {
-	r := small(t)
+	r := smallAt(t, AimCodes)
 	m := r.Model
 	for name, spoil := range map[string]func(m *Model){
 		"negative":     func(m *Model) { m.fusions[0].weights[1] = -1 },
@@ -194,6 +258,113 @@ func TestBadFusions(t *testing.T) {
 	}
 }
 
+// TestBadAims: aims, priors, weights and sums that no training makes are refused.
+func TestBadAims(t *testing.T) {
+	good := func(s *Statistics, m *Model) error {
+		sb, err := s.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mb, err := m.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = UnmarshalStatistics(sb)
+		_, merr := Unmarshal(mb)
+		return errors.Join(err, merr)
+	}
+	m, s := taughtStatistics(t, AimLabels)
+	weighted := smallWeighted(t)
+	if err := errors.Join(good(s, m), good(weighted.Statistics, weighted.Model)); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(m, w *Model, s, ws *Statistics){
+		"no aim":           func(m, _ *Model, _, _ *Statistics) { m.aim = AimAuto },
+		"unknown aim":      func(m, _ *Model, _, _ *Statistics) { m.aim = 4 },
+		"method":           func(m, _ *Model, _, _ *Statistics) { m.method = MethodJoint },
+		"weighted, method": func(_, w *Model, _, _ *Statistics) { w.method = MethodPaper },
+		"prior":            func(m, _ *Model, _, _ *Statistics) { m.prior = 1.5 },
+		"negative prior":   func(_, w *Model, _, _ *Statistics) { w.prior = -.1 },
+		"prior NaN":        func(m, _ *Model, _, _ *Statistics) { m.prior = math.NaN() },
+		"no weight":        func(m, _ *Model, _, _ *Statistics) { m.weights[1] = 0 },
+		"negative weight":  func(m, _ *Model, _, _ *Statistics) { m.weights[2] = -1 },
+		"infinite weight":  func(_, w *Model, _, _ *Statistics) { w.weights[3] = math.Inf(1) },
+		"weights missing":  func(m, _ *Model, _, _ *Statistics) { m.weights = m.weights[1:] },
+		"taught":           func(_, _ *Model, s, _ *Statistics) { s.parts[1].unlabelled = s.parts[1].n + 1 },
+		"taught NaN":       func(_, _ *Model, s, _ *Statistics) { s.parts[1].taught[3] = math.NaN() },
+		"a label":          func(_, _ *Model, s, _ *Statistics) { s.parts[0].pairs[0] = -1 },
+		"pairs":            func(_, _ *Model, s, _ *Statistics) { s.parts[0].pairs[s.labels] = math.Inf(-1) },
+		"weight of items":  func(_, _ *Model, _, s *Statistics) { s.parts[0].square = -1 },
+	} {
+		badM, badW := *m, *weighted.Model
+		badM.weights, badW.weights = m.LabelWeights(), weighted.Model.LabelWeights()
+		badS, badWS := s.Clone(), weighted.Statistics.Clone()
+		spoil(&badM, &badW, badS, badWS)
+		if err := errors.Join(good(badS, &badM), good(badWS, &badW)); !errors.Is(err, codec.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTaughtStatistics: statistics of items that projections have taught come back, and
+// merge, for both aims.
+func TestTaughtStatistics(t *testing.T) {
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		m, s := taughtStatistics(t, aim)
+		b, err := s.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := UnmarshalStatistics(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := read.Same(s, 0); err != nil {
+			t.Errorf("%v: %v", aim, err)
+		}
+		if p := read.parts[1]; aim == AimLabels && (p.unlabelled != 10 || p.n != 50) || aim == AimCodes && (p.unlabelled != 0 || p.square != float64(p.n)) {
+			t.Errorf("%v: %d of %d items have no labels, weight %g", aim, p.unlabelled, p.n, p.square)
+		}
+		refit, err := m.Refit(read, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameProjections(t, aim.String(), refit, m, 1e-9)
+		// With twice the items and twice the ridge there is nothing new.
+		before := read.Clone()
+		fresh := NewStatistics(m)
+		for _, err := range []error{read.Merge(s), fresh.Merge(s), fresh.Merge(before)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := fresh.Same(read, 0); err != nil {
+			t.Errorf("%v: merged with none: %v", aim, err)
+		}
+		twice, err := m.Refit(read, map[string]float64{"image": 2 * m.Gamma(0), "text": 2 * m.Gamma(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameProjections(t, aim.String(), twice, m, 1e-9)
+	}
+}
+
+// TestCodesInNewVersions: a model whose aim is codes can be read in version 3, too.
+func TestCodesInNewVersions(t *testing.T) {
+	r := smallAt(t, AimCodes)
+	b, _ := marshal(t, r)
+	at := 8 + 4 + 1 + 8 + 1 + 4 + 3*4 + 3*8*8 // after C
+	three := slices.Insert(slices.Clone(b[:len(b)-4]), at, byte(AimCodes))
+	three[4] = 3
+	m, err := Unmarshal(seal(three))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := m.MarshalBinary(); !bytes.Equal(again, b) || m.Aim() != AimCodes {
+		t.Errorf("another model, of aim %v", m.Aim())
+	}
+}
+
 // seal appends the checksum.
 func seal(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
@@ -210,9 +381,13 @@ func reseal(b []byte) []byte {
 // FuzzModel: any bytes give a model or an error that says why. A model that was read
 // writes the same bytes, and can be used.
 func FuzzModel(f *testing.F) {
-	b, _ := marshal(f, small(f))
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		b, _ := marshal(f, smallAt(f, aim))
+		f.Add(b)
+		f.Add(b[:100])
+	}
+	b, _ := marshal(f, smallWeighted(f))
 	f.Add(b)
-	f.Add(b[:100])
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
 	for _, rows := range data.Vectors {
 		newFeatures(FeaturesHellinger, momentsOf(rows)).applyAll(denseAll(rows)) // no number may be negative
@@ -222,13 +397,6 @@ func FuzzModel(f *testing.F) {
 		Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesLog},
 		Views:    ViewsTarget, Fusion: Fusion{Rule: FusionTarget},
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
-	b, _ = marshal(f, r)
-	f.Add(b)
-	r, err = Train(f.Context(), modalitiesOf([]int{48, 24}), synthetic(synth.ManyLabels{Items: 40, Labels: 12}.Make()),
-		Options{Bits: 8, Anchors: 5, LabelEmbedding: true})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -257,7 +425,8 @@ func FuzzModel(f *testing.F) {
 			return
 		}
 		again, err := m.MarshalBinary()
-		if old := b[4] < modelVersion; err != nil || !old && !bytes.Equal(again, b) {
+		newest := b[4] == codesModelVersion && m.Aim() == AimCodes || b[4] == modelVersion && m.Aim() != AimCodes
+		if err != nil || newest && !bytes.Equal(again, b) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
 		e := m.NewEncoder()
@@ -276,17 +445,33 @@ func FuzzModel(f *testing.F) {
 				t.Fatalf("view %d: modality %d, weights %v", view, only, m.Weights(view))
 			}
 		}
-		if !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) {
+		if !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) || !m.LabelAim(make([]float64, m.Bits()), m.Labels()) {
 			t.Fatal("its own labels are unknown")
+		}
+		if m.Aim() == AimAuto || len(m.LabelWeights()) != len(m.Labels()) && m.Aim() != AimCodes {
+			t.Fatalf("aim %v, weights %v", m.Aim(), m.LabelWeights())
+		}
+		if s := NewStatistics(m); m.checkStatistics(s) != nil {
+			t.Fatal("statistics of its own are those of another model")
 		}
 	})
 }
 
 // FuzzStatistics is FuzzModel for statistics.
 func FuzzStatistics(f *testing.F) {
-	_, b := marshal(f, small(f))
-	f.Add(b)
-	f.Add(b[:100])
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		_, s := taughtStatistics(f, aim)
+		b, err := s.MarshalBinary()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		f.Add(b[:100])
+	}
+	for _, r := range []*Result{small(f), smallWeighted(f)} {
+		_, b := marshal(f, r)
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = reseal(b)
 		var s *Statistics
@@ -303,7 +488,7 @@ func FuzzStatistics(f *testing.F) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
 		for i := range s.parts {
-			if _, err := s.Solve(i, 1); err != nil && !errors.As(err, new(*SingularError)) {
+			if _, err := s.solve(i, 1, nil); err != nil && !errors.As(err, new(*SingularError)) {
 				t.Fatal(err)
 			}
 		}

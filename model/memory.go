@@ -53,7 +53,7 @@ func (tr *trainer) checkMemory() error {
 	if limit < 0 {
 		return nil
 	}
-	e := tr.estimate(workerCount())
+	e := tr.estimate()
 	if limit == 0 && e.Needed > alwaysThere {
 		available, known := freemem.Available()
 		if !known {
@@ -78,17 +78,23 @@ const (
 	// collected, and half of A in bytes, to be stored.
 	statisticsSquares = 2.5
 	solveSquares      = 2  // of the largest map: a copy of A, which is factored, also twice
-	choiceSquares     = 8  // of the map that is tried: sums of the folds and of all
-	workerSquares     = 2  // of the map that is tried, for each goroutine: a copy of A that is factored
-	refinedSquares    = 3  // kept for each modality until the fusion is chosen
+	choiceSquares     = 6  // of the map that is tried: A, its factor, its inverse and that packed, and garbage of the one before
 	vectorCopies      = 2  // of sampled vectors and of anchors: before and after features are applied
 	columnBytes       = 64 // of moments and maps, for each dimension
 )
 
-// estimate estimates the memory that the training needs on so many goroutines. It
-// leaves Available at 0.
-func (tr *trainer) estimate(workers int) (e MemoryError) {
-	var statistics, largest, kept, trial, rest float64
+// heldColumns returns the number of columns of a basis. Before the scan the number of
+// labels is unknown, but there are hardly more than bits.
+func (tr *trainer) heldColumns() int {
+	if tr.sets != nil && tr.aim() == AimLabels {
+		return len(tr.sets.labels)
+	}
+	return min(tr.opt.Bits, mostTargets)
+}
+
+// estimate estimates the memory that the training needs. It leaves Available at 0.
+func (tr *trainer) estimate() (e MemoryError) {
+	var statistics, largest, kept, trial, basis, rest float64
 	var choice MemoryError // the same for maps that are compared
 	for t, m := range tr.reader.modalities {
 		n := 0
@@ -106,7 +112,11 @@ func (tr *trainer) estimate(workers int) (e MemoryError) {
 		for _, candidate := range kinds {
 			if candidate.size(choiceAnchors, m.Dim) <= choiceFeatures {
 				if tr.undecided(t) || tr.measures() {
-					if size := candidate.size(min(refineAnchors, anchors), m.Dim); size > tried {
+					size := candidate.size(min(n, anchors, choiceItems), m.Dim)
+					if size > refineFeatures {
+						size = candidate.size(min(refineAnchors, anchors), m.Dim)
+					}
+					if size > tried {
 						tried, triedKind = size, candidate
 					}
 				}
@@ -122,6 +132,10 @@ func (tr *trainer) estimate(workers int) (e MemoryError) {
 			sampled = 0 // the lengths of vectors are unknown; choiceNumbers bounds them
 		}
 		statistics += float64(square(k))
+		if tr.sets != nil && tr.aim() == AimLabels { // sums by label
+			c := float64(len(tr.sets.labels))
+			rest += 8 * c * (c + float64(k))
+		}
 		if float64(square(k)) > largest {
 			largest = float64(square(k))
 			e.Modality, e.Map, e.Features = m.Name, kind, k
@@ -129,12 +143,15 @@ func (tr *trainer) estimate(workers int) (e MemoryError) {
 		if tried > 0 {
 			// Modalities are tried one after the other.
 			phi := 4 * float64(min(n, choiceItems)) * float64(tried)
-			factored := float64(min(workers, choiceFolds*choiceFolds))
-			if bytes := (choiceSquares+workerSquares*factored-refinedSquares)*float64(square(tried)) + vectorCopies*phi; bytes > trial {
+			if bytes := choiceSquares*float64(square(tried)) + 2*vectorCopies*phi; bytes > trial {
 				trial = bytes
 				choice = MemoryError{Modality: m.Name, Map: triedKind, Features: tried, Choosing: true}
 			}
-			kept += refinedSquares*float64(square(tried)) + phi
+			columns := float64(tr.heldColumns())
+			kept += 8 * float64(min(n, choiceItems)) * columns // what is held out
+			if room := 16 * columns * float64(min(n, choiceItems)+tried); room > basis {
+				basis = room // while two settings are compared, and the right sides of one
+			}
 		}
 		rest += vectorCopies*4*sampled*float64(m.Dim) + columnBytes*float64(m.Dim) + 4*blockItems*float64(k) + 16*float64(tr.opt.Bits)*float64(k)
 		if !m.Sparse {
@@ -145,8 +162,8 @@ func (tr *trainer) estimate(workers int) (e MemoryError) {
 		rest += 8 * float64(len(tr.sets.of)) * float64(len(tr.sets.labels)) // Y
 	}
 	most := statisticsSquares*statistics + solveSquares*largest
-	if trial+kept > most {
-		most, e = trial+kept, choice
+	if trial+basis+kept > most {
+		most, e = trial+basis+kept, choice
 	}
 	e.Needed = int64(most + rest)
 	return e

@@ -104,16 +104,16 @@ func TestMemoryEstimates(t *testing.T) {
 		anchors        int
 		peak           int64
 	}{
-		{items: 3000, image: 64, text: 2000, sparse: true, linear: true, peak: 532 * MB},
+		{items: 3000, image: 64, text: 2000, sparse: true, linear: true, peak: 385 * MB},
 		{items: 3000, image: 64, text: 4000, sparse: true, linear: true, peak: 586 * MB},
 		{items: 1500, image: 64, text: 6000, sparse: true, linear: true, peak: 1213 * MB},
 		{items: 1500, image: 64, text: 9000, sparse: true, linear: true, peak: 2849 * MB},
 		{items: 1500, image: 3900, text: 3900, linear: true, both: true, peak: 821 * MB},
 		{items: 6500, image: 64, text: 64, anchors: 6000, peak: 2139 * MB},
-		{items: 5000, image: 64, text: 500, peak: 142 * MB},
-		{items: 5000, image: 64, text: 1500, peak: 455 * MB},
-		{items: 5000, image: 64, text: 2600, peak: 1076 * MB},
-		{items: 5000, image: 2600, text: 2600, peak: 1329 * MB},
+		{items: 5000, image: 64, text: 500, peak: 236 * MB},
+		{items: 5000, image: 64, text: 1500, peak: 356 * MB},
+		{items: 5000, image: 64, text: 2600, peak: 688 * MB},
+		{items: 5000, image: 2600, text: 2600, peak: 883 * MB},
 	} {
 		modalities := []Modality{{Name: "image", Dim: tc.image}, {Name: "text", Dim: tc.text, Sparse: tc.sparse}}
 		opt := Options{Anchors: tc.anchors}
@@ -135,7 +135,7 @@ func TestMemoryEstimates(t *testing.T) {
 		for range modalities {
 			tr.moments = append(tr.moments, &moments{n: tc.items})
 		}
-		e := tr.estimate(2)
+		e := tr.estimate()
 		if ratio := float64(e.Needed) / float64(tc.peak); ratio < 1/1.5 || ratio > 1.5 {
 			t.Errorf("%+v: %d MB are estimated, %.2f of what it took", tc, e.Needed/MB, ratio)
 		} else {

@@ -25,16 +25,19 @@ type Model struct {
 	method     Method
 	seed       uint64
 	labels     []uint32  // ascending
-	c          []float64 // C: a row of q for each label
+	c          []float64 // C, or C J for AimLabels: a row of q for each label
+	aim        Aim
+	prior      float64   // a; see AimLabels
+	weights    []float64 // D, by label; nil for AimCodes
 	modalities []Modality
 	maps       []*featureMap            // by modality
 	gammas     []float64                // by modality
 	p          []*dense.Packed[float64] // by modality: projection, q x k
 	views      Views
 	fusions    []fusion  // by view
-	mean       []float64 // mean code of the training items
+	mean       []float64 // mean of what the training items teach; see Fuse
 
-	// By sign; of everything but the projections.
+	// By sign; of everything but the projections and the weights.
 	fingerprint uint64
 }
 
@@ -84,6 +87,12 @@ func (m *Model) LabelCode(dst codec.Code, labels []uint32) bool {
 	if len(columns) == 0 {
 		return false
 	}
+	m.codeOf(dst, columns)
+	return true
+}
+
+// codeOf is LabelCode for labels as columns.
+func (m *Model) codeOf(dst codec.Code, columns []int32) {
 	var z [64]float64 // one word of the code at a time
 	for w := range dst {
 		from := 64 * w
@@ -95,9 +104,11 @@ func (m *Model) LabelCode(dst codec.Code, labels []uint32) bool {
 				sums[j] += v
 			}
 		}
+		if m.aim == AimLabels {
+			clearZeros(sums)
+		}
 		codec.PackSigns(dst[w:w+1], sums)
 	}
-	return true
 }
 
 // Knows reports whether the model knows any of the labels, which must be sorted and
@@ -107,10 +118,10 @@ func (m *Model) Knows(labels []uint32) bool {
 	return len(appendKnown(room[:0], m.labels, labels)) > 0
 }
 
-// Refit returns the model with projections solved from statistics of its code space.
-// gamma overrides the ridge of the modalities that it names. m is unchanged, and so are
-// the codes of labels. The error wraps ErrMismatch, or is a *SingularError or
-// *ModalityError.
+// Refit returns the model with projections solved from statistics of its code space, and
+// with the weights of labels that follow from them. gamma overrides the ridge of the
+// modalities that it names. m is unchanged, and so are the codes of labels. The error wraps
+// ErrMismatch, or is a *SingularError or *ModalityError.
 func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, err error) {
 	return m.refit(s, gamma, make([]*float64, len(m.maps)))
 }
@@ -136,19 +147,21 @@ func (m *Model) refit(s *Statistics, gamma map[string]float64, conditions []*flo
 		}
 	}
 	next.p = nil
-	for t, f := range m.maps {
-		p, err := s.solve(t, next.gammas[t], conditions[t])
+	x := m.mixture(s)
+	next.weights = x.weights
+	for t := range m.maps {
+		w, err := s.solve(t, next.gammas[t], conditions[t])
 		if err != nil {
 			return nil, err
 		}
-		next.p = append(next.p, dense.Pack(dense.Of(m.bits, f.size(), p)))
+		next.p = append(next.p, dense.Pack(m.mix(x, w)))
 	}
 	return &next, nil
 }
 
 // checkStatistics refuses statistics that do not belong to the model.
 func (m *Model) checkStatistics(s *Statistics) error {
-	if s.fingerprint != m.fingerprint || s.bits != m.bits || len(s.parts) != len(m.maps) {
+	if s.fingerprint != m.fingerprint || s.bits != m.bits || s.labels != m.summedLabels() || len(s.parts) != len(m.maps) {
 		return fmt.Errorf("%w: the statistics belong to another model: use those made with this model's maps", ErrMismatch)
 	}
 	for t, mod := range m.modalities {
@@ -168,6 +181,12 @@ func (m *Model) sign() {
 		b = binary.LittleEndian.AppendUint32(b, l)
 	}
 	b = appendFloats(b, m.c)
+	if m.aim != AimCodes { // as it was before there was another one
+		b = append(b, byte(m.aim))
+	}
+	if m.aim == AimWeighted {
+		b = appendFloats(b, m.weights)
+	}
 	h.Write(b)
 	for t, f := range m.maps {
 		b = append(b[:0], m.modalities[t].Name...)

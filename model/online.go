@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
@@ -24,22 +26,26 @@ const (
 const MaxLesson = 512
 
 // An Online goes on learning projections from items as they come (Liu, Wang, Cheung
-// 2021, eqs. 22-24). For the features Phi of new items of a modality, and codes H for
-// them,
+// 2021, eqs. 22-24). For the features Phi of new items of a modality, and label vectors
+// Y, or codes H, for them,
 //
-//	A += Phi Phi',  B += H Phi',  P = B (A + gamma I)^-1.
+//	A += Phi Phi',  B += Y Phi',  W = B (A + gamma I)^-1,
 //
-// A labelled item has the code of its labels. For other items a Teacher says which
+// and projections follow from W (mixture). A labelled item teaches its labels, or with
+// AimCodes and AimWeighted the code of these. For other items a Teacher says which
 // projection gives the code. That projection changes with what it teaches, so H = sgn(P
-// Phi) is repeated until it no longer changes, at most 5 times.
+// Phi) is repeated until it no longer changes, at most 5 times. With AimLabels such a code
+// counts as much as the mean C J D y, in root mean square.
 //
 // The code space does not change: earlier codes remain comparable with those of later
-// projections. If everything that has taught a modality is forgotten, the equation
+// projections. The weights D of labels do with AimLabels: each revision has those of the
+// items that have taught by then. If everything that has taught a modality is forgotten, the equation
 // gives P = 0, by which no item would have a code. The modality then keeps its
 // projection until something teaches it.
 //
-// One goroutine at a time may use an Online. It holds A, B, a Cholesky factor and P of
-// each modality, 16 k (k+q) bytes, and up to MaxLesson rows of features.
+// One goroutine at a time may use an Online. It holds A, B, a Cholesky factor and W of
+// each modality, 16 k (k+c) bytes, or 16 k (k+q) for codes, and up to MaxLesson rows of
+// features.
 type Online struct {
 	// Workers is the number of goroutines to compute on; 0 means GOMAXPROCS. Results
 	// are the same, to the last bit, for any number. Set it before the first call.
@@ -62,17 +68,18 @@ func (o *Online) workers() int {
 type onlinePart struct {
 	factor  dense.Matrix[float64] // Cholesky factor of A + gamma I
 	updates int                   // updates of the factor since it was computed
-	p       []float64             // projection, q rows of k
-	state   onlineState           // whether factor and p belong to the statistics
-	phi, h  []float32             // rows of features that wait to be added, fewer than MaxLesson, and their codes
+	w       []float64             // what the statistics are solved for, rows of k; see mixture
+	state   onlineState           // whether factor and w belong to the statistics
+	phi     []float32             // rows of features that wait to be added, fewer than MaxLesson
+	waiting teaching              // what these teach
 }
 
 type onlineState uint8
 
 const (
-	stale    onlineState = iota // neither factor nor p belongs to the statistics
-	unsolved                    // p belongs to the statistics; there is no factor
-	current                     // both belong to the statistics
+	stale    onlineState = iota // neither factor nor w belongs to the statistics
+	unsolved                    // nor do they here, but the projection of the model does
+	current                     // factor and w belong to the statistics
 )
 
 const (
@@ -94,8 +101,8 @@ func NewOnline(m *Model, s *Statistics) (*Online, error) {
 		return nil, err
 	}
 	o := &Online{model: m, stats: s}
-	for t, p := range m.p {
-		part := onlinePart{p: p.Unpack().Data, state: unsolved}
+	for t := range m.p {
+		part := onlinePart{state: unsolved}
 		if s.parts[t].n == 0 {
 			part.state = stale
 		}
@@ -132,7 +139,8 @@ type Taught struct {
 // into calls nor, but for rounding, on their order. If projections teach, a chunk
 // learns from those before it.
 //
-// A chunk of m items costs m k (k/2 + q) multiplications a modality; if only labels
+// A chunk of m items costs m k (k/2 + c) multiplications a modality for c labels, or with
+// codes q in place of c; if only labels
 // teach, they are done later, for many chunks at once. If projections teach it also
 // costs m k (k + 3q), and k^3/3 for a new factor, or 2 m k^2 for an update of the old
 // one if m is 16 or less. So an item costs a few times less in chunks of a
@@ -165,24 +173,26 @@ func (o *Online) Learn(ctx context.Context, items []Example, teacher Teacher, le
 
 // A chunk is a run of items in the form in which Learn works on them.
 type chunk struct {
-	known []bool      // by item: it has the code of its labels
-	h     []float32   // by item: codes as +-1, if known
-	at    [][]int     // by modality: the items that have it
-	phi   [][]float32 // by modality: the features of these items
+	columns [][]int32   // by item: its known labels; nil if there are none
+	known   []bool      // by item: it has a known label
+	h       []float32   // by item: see teaching
+	at      [][]int     // by modality: the items that have it
+	phi     [][]float32 // by modality: the features of these items
 }
 
-// newChunk computes the codes of known labels and the features of items, and checks their
+// newChunk computes what known labels teach and the features of items, and checks their
 // vectors. It changes nothing, so an error leaves the Online as it was.
 func (o *Online) newChunk(items []Example) (*chunk, error) {
 	m := o.model
-	c := &chunk{known: make([]bool, len(items)), h: make([]float32, len(items)*m.bits)}
-	code := codec.NewCode(m.bits)
+	c := &chunk{known: make([]bool, len(items)), columns: make([][]int32, len(items)), h: make([]float32, len(items)*m.bits)}
 	for i, item := range items {
 		if err := m.checkVectors(item); err != nil {
 			return nil, err
 		}
-		if c.known[i] = m.LabelCode(code, item.Labels); c.known[i] {
-			signs(c.h[i*m.bits:(i+1)*m.bits], code)
+		c.columns[i] = appendKnown(nil, m.labels, item.Labels)
+		c.known[i] = len(c.columns[i]) > 0
+		if c.known[i] {
+			m.teachLabels(teaching{h: c.h[i*m.bits : (i+1)*m.bits]}, c.columns[i])
 		}
 	}
 	for t := range m.maps {
@@ -200,6 +210,27 @@ func (o *Online) newChunk(items []Example) (*chunk, error) {
 		c.at, c.phi = append(c.at, at), append(c.phi, phi)
 	}
 	return c, nil
+}
+
+// teachLabels writes a row of what an item with these labels, as columns, teaches. x.y is
+// nil, or like x.h a row of zeros.
+func (m *Model) teachLabels(x teaching, columns []int32) {
+	if m.aim == AimLabels {
+		if x.y != nil {
+			for _, l := range columns {
+				x.y[l] = unit(len(columns))
+			}
+		}
+		return
+	}
+	code := codec.NewCode(m.bits)
+	m.codeOf(code, columns)
+	signs(x.h, code)
+	if w := float32(m.weightOf(columns)); w != 1 {
+		for j := range x.h {
+			x.h[j] *= w
+		}
+	}
 }
 
 // features returns phi_t of vectors, a row each.
@@ -231,6 +262,10 @@ func (o *Online) teach(c *chunk, teacher Teacher, lead int, done *Taught, lesson
 	if teacher == TeacherModality { // it goes first: the others learn its codes
 		order[0], order[lead] = lead, 0
 	}
+	var x mixture // as it is before the chunk, for all modalities
+	if teacher != TeacherLabels {
+		x = o.model.mixture(o.Statistics())
+	}
 	var added []*subject
 	for _, t := range order {
 		s := o.subject(t, c)
@@ -239,7 +274,7 @@ func (o *Online) teach(c *chunk, teacher Teacher, lead int, done *Taught, lesson
 		if !searches {
 			s.keep(taught)
 		}
-		rounds, err := o.add(t, s)
+		rounds, err := o.add(t, s, x)
 		if err != nil {
 			// A chunk teaches all modalities or none: take out what was added before the error.
 			for i, s := range added[:len(added)-1] {
@@ -259,8 +294,11 @@ func (o *Online) teach(c *chunk, teacher Teacher, lead int, done *Taught, lesson
 		}
 	}
 	for i, known := range c.known {
-		if taught[i] && (known || teacher == TeacherModality) {
-			lessons[i] = Lesson{packSigns(c.h[i*o.model.bits : (i+1)*o.model.bits])}
+		switch {
+		case known && o.model.aim != AimCodes:
+			lessons[i] = Lesson{Labels: o.model.labelsOf(c.columns[i])}
+		case taught[i] && (known || teacher == TeacherModality):
+			lessons[i] = Lesson{Codes: []codec.Code{packSigns(c.h[i*o.model.bits : (i+1)*o.model.bits])}}
 		}
 		switch {
 		case known:
@@ -279,28 +317,37 @@ func (o *Online) teach(c *chunk, teacher Teacher, lead int, done *Taught, lesson
 	return nil
 }
 
-// A subject is the part of a chunk in one modality: rows of features and codes, and
-// which codes are still to be found.
+// A subject is the part of a chunk in one modality: rows of features and what they teach,
+// and which codes are still to be found.
 type subject struct {
-	at   []int // position of each row's item in the chunk
-	q, k int
-	phi  []float32 // features, rows of k
-	h    []float32 // codes as +-1, rows of q
-	open []bool    // by row: the code is still to be found
+	teaching
+	at      []int // position of each row's item in the chunk
+	q, k, c int   // c: of AimLabels, else 0
+	phi     []float32
+	open    []bool // by row: the code is still to be found
+}
+
+// newSubject returns a subject without rows in modality t.
+func (o *Online) newSubject(t int) *subject {
+	return &subject{q: o.model.bits, k: o.stats.parts[t].k, c: o.stats.labels}
 }
 
 // subject returns the rows of a chunk in modality t.
 func (o *Online) subject(t int, c *chunk) *subject {
-	q := o.model.bits
-	s := &subject{at: slices.Clone(c.at[t]), q: q, k: o.stats.parts[t].k, phi: c.phi[t]}
-	for _, i := range s.at {
-		s.h = append(s.h, c.h[i*q:(i+1)*q]...)
+	s := o.newSubject(t)
+	s.at, s.phi = slices.Clone(c.at[t]), c.phi[t]
+	s.y = make([]float32, len(s.at)*s.c)
+	for r, i := range s.at {
+		s.h = append(s.h, c.h[i*s.q:(i+1)*s.q]...)
 		s.open = append(s.open, !c.known[i])
+		if c.known[i] && s.c > 0 {
+			o.model.teachLabels(teaching{y: s.y[r*s.c : (r+1)*s.c]}, c.columns[i])
+		}
 	}
 	return s
 }
 
-// keep drops the items that do not teach. The codes of the others are known.
+// keep drops the items that do not teach. What the others teach is known.
 func (s *subject) keep(teaches []bool) {
 	n := 0
 	for r, i := range s.at {
@@ -308,17 +355,18 @@ func (s *subject) keep(teaches []bool) {
 			s.at[n] = i
 			copy(s.phi[n*s.k:(n+1)*s.k], s.phi[r*s.k:])
 			copy(s.h[n*s.q:(n+1)*s.q], s.h[r*s.q:])
+			copy(s.y[n*s.c:(n+1)*s.c], s.y[r*s.c:])
 			n++
 		}
 	}
-	s.at, s.phi, s.h = s.at[:n], s.phi[:n*s.k], s.h[:n*s.q]
+	s.at, s.phi, s.h, s.y = s.at[:n], s.phi[:n*s.k], s.h[:n*s.q], s.y[:n*s.c]
 	s.open = make([]bool, n)
 }
 
-// add adds a subject to modality t. It finds the open codes first, and returns the
-// rounds that this took. Rows without open codes wait for more rows: sums of many rows
-// cost less.
-func (o *Online) add(t int, s *subject) (rounds int, err error) {
+// add adds a subject to modality t. It finds the open codes first, for which it needs the
+// mixture x, and returns the rounds that this took. Rows without open codes wait for more
+// rows: sums of many rows cost less.
+func (o *Online) add(t int, s *subject, x mixture) (rounds int, err error) {
 	p := &o.parts[t]
 	if slices.Contains(s.open, true) {
 		o.absorb(t)
@@ -329,13 +377,14 @@ func (o *Online) add(t int, s *subject) (rounds int, err error) {
 		}
 	}
 	if !slices.Contains(s.open, true) {
-		p.phi, p.h = append(p.phi, s.phi...), append(p.h, s.h...)
-		if len(p.h) >= MaxLesson*s.q {
+		p.phi = append(p.phi, s.phi...)
+		p.waiting.y, p.waiting.h = append(p.waiting.y, s.y...), append(p.waiting.h, s.h...)
+		if len(p.waiting.h) >= MaxLesson*s.q {
 			o.absorb(t)
 		}
 		return rounds, nil
 	}
-	if p.state == stale {
+	if p.state != current {
 		if err := o.solve(t); err != nil {
 			return 0, err
 		}
@@ -343,7 +392,7 @@ func (o *Online) add(t int, s *subject) (rounds int, err error) {
 	n, workers := len(s.at), o.workers()
 	stats, phi := &o.stats.parts[t], dense.Of(n, s.k, s.phi)
 	// A comes before the codes are known: they follow from the projection that has learned
-	// these features, and B comes last.
+	// these features, and the rest comes last.
 	dense.AddGram(dense.Of(s.k, s.k, stats.a), phi, workers)
 	wide := widen(s.phi)
 	if o.few(t, n) {
@@ -358,12 +407,24 @@ func (o *Online) add(t int, s *subject) (rounds int, err error) {
 		return 0, err
 	}
 	p.state = current
-	z, g := o.change(t, phi, wide)
-	rounds = s.search(z, g, dense.Of(n, s.k, wide))
-	o.move(t, s.h, z, g)
-	dense.AddTN(dense.Of(s.q, s.k, stats.b), dense.Of(n, s.q, s.h), phi, workers)
+	if s.c > 0 {
+		o.makeRoom(t)
+	}
+	v, g := o.change(t, phi, wide)
+	rounds = s.search(o.model, x, v, g, dense.Of(n, s.k, wide))
+	o.move(t, s.teaching, v, g)
+	stats.addTaught(phi, s.teaching, s.q, s.c, workers)
 	stats.n += int64(n)
 	return rounds, nil
+}
+
+// makeRoom gives w of modality t rows for what projections teach.
+func (o *Online) makeRoom(t int) {
+	stats, p := &o.stats.parts[t], &o.parts[t]
+	stats.teach(o.model.bits)
+	if p.state == current && len(p.w) == len(stats.b) {
+		p.w = append(p.w, make([]float64, len(stats.taught))...)
+	}
 }
 
 // kept returns the projections of a subject by the last revision of modality t.
@@ -375,24 +436,25 @@ func (o *Online) kept(t int, s *subject) []float64 {
 
 // absorb adds the waiting rows to the statistics of modality t.
 func (o *Online) absorb(t int) {
-	stats, p := &o.stats.parts[t], &o.parts[t]
-	n, workers := len(p.h)/o.model.bits, o.workers()
+	p := &o.parts[t]
+	n := len(p.waiting.h) / o.model.bits
 	if n == 0 {
 		return
 	}
-	phi, h := dense.Of(n, stats.k, p.phi), dense.Of(n, o.model.bits, p.h)
-	dense.AddGram(dense.Of(stats.k, stats.k, stats.a), phi, workers)
-	dense.AddTN(dense.Of(o.model.bits, stats.k, stats.b), h, phi, workers)
-	stats.n += int64(n)
+	phi := dense.Of(n, o.stats.parts[t].k, p.phi)
+	o.stats.add(t, phi, p.waiting, o.workers())
 	if o.few(t, n) {
+		if o.stats.parts[t].taught != nil {
+			o.makeRoom(t)
+		}
 		wide := widen(p.phi)
 		o.update(t, wide)
-		z, g := o.change(t, phi, wide)
-		o.move(t, p.h, z, g)
+		v, g := o.change(t, phi, wide)
+		o.move(t, p.waiting, v, g)
 	} else {
 		p.state = stale
 	}
-	p.phi, p.h = p.phi[:0], p.h[:0]
+	p.phi, p.waiting = p.phi[:0], teaching{p.waiting.y[:0], p.waiting.h[:0]}
 }
 
 // few reports whether modality t has a factor, and n rows are so few that updating it
@@ -413,34 +475,51 @@ func (o *Online) update(t int, rows []float64) {
 	}
 }
 
-// change returns z, the projections of new rows before modality t learns them, and g =
-// Phi' (A + gamma I)^-1 with the new A. The learned projection is P + (H - P Phi) g, so
-// B need not be multiplied. For with the old A and B, P (A + gamma I) = B; the new ones
-// are A + Phi Phi' and B + H Phi', and
+// change returns v = W phi of new rows before modality t learns them, and g = Phi' (A +
+// gamma I)^-1 with the new A. What is learned is W + (Y - W Phi) g, so B need not be
+// multiplied. For with the old A and B, W (A + gamma I) = B; the new ones are A + Phi Phi'
+// and B + Y Phi', and
 //
-//	B + H Phi' = P (A + Phi Phi' + gamma I) + (H - P Phi) Phi'.
+//	B + Y Phi' = W (A + Phi Phi' + gamma I) + (Y - W Phi) Phi'.
 //
-// z has a row of q and g a row of k for each row of phi.
-func (o *Online) change(t int, phi dense.Matrix[float32], wide []float64) (z, g dense.Matrix[float64]) {
-	p, q, k := &o.parts[t], o.model.bits, phi.Cols
-	z = dense.Of(phi.Rows, q, make([]float64, phi.Rows*q))
-	dense.MulNT(z, phi, dense.Pack(dense.Of(q, k, p.p)))
+// g has a row of k for each row of phi, and v a row of as many numbers as W has rows: what
+// is said of label vectors Y holds for codes H, below them in W.
+func (o *Online) change(t int, phi dense.Matrix[float32], wide []float64) (v, g dense.Matrix[float64]) {
+	p, k := &o.parts[t], phi.Cols
+	rows := len(p.w) / k
+	v = dense.Of(phi.Rows, rows, make([]float64, phi.Rows*rows))
+	dense.MulNT(v, phi, dense.Pack(dense.Of(rows, k, p.w)))
 	g = dense.Of(phi.Rows, k, slices.Clone(wide))
 	if phi.Rows > onlineUpdates {
 		dense.CholeskySolve(g, p.factor, o.workers())
-		return z, g
+		return v, g
 	}
 	for row := range slices.Chunk(g.Data, k) {
 		dense.CholeskySolveRow(row, p.factor)
 	}
-	return z, g
+	return v, g
 }
 
-// move changes the projection of modality t to what it learns from the codes h.
-func (o *Online) move(t int, h []float32, z, g dense.Matrix[float64]) {
-	d := dense.Of(z.Rows, z.Cols, make([]float64, z.Rows*z.Cols))
-	subtract(d.Data, h, z.Data)
-	dense.AddTN(dense.Of(z.Cols, g.Cols, o.parts[t].p), d, g, o.workers())
+// move changes w of modality t to what it learns from x.
+func (o *Online) move(t int, x teaching, v, g dense.Matrix[float64]) {
+	d := dense.Of(v.Rows, v.Cols, make([]float64, v.Rows*v.Cols))
+	for r := range v.Rows {
+		row := d.Data[r*d.Cols : (r+1)*d.Cols]
+		x.row(row, r, o.model.bits, o.stats.labels)
+		floats.Sub(row, v.Data[r*d.Cols:(r+1)*d.Cols])
+	}
+	dense.AddTN(dense.Of(v.Cols, g.Cols, o.parts[t].w), d, g, o.workers())
+}
+
+// row writes what row r teaches to dst: its label vector of c numbers, then its code if
+// dst has room for it; or the code alone if c is 0.
+func (x *teaching) row(dst []float64, r, q, c int) {
+	for l := range c {
+		dst[l] = float64(x.y[r*c+l])
+	}
+	for j := range dst[c:] {
+		dst[c+j] = float64(x.h[r*q+j])
+	}
 }
 
 // widen returns x as float64.
@@ -453,27 +532,31 @@ func widen(x []float32) []float64 {
 }
 
 // search looks for codes that are those of the projection which has learned them. It
-// returns the number of rounds. z are the projections before learning.
-func (s *subject) search(z, g, phi dense.Matrix[float64]) (rounds int) {
-	n := z.Rows
+// returns the number of rounds. v are the rows that W gives before learning.
+func (s *subject) search(m *Model, x mixture, v, g, phi dense.Matrix[float64]) (rounds int) {
+	n := v.Rows
+	z := m.mixRows(x, v)
 	difference := dense.Of(n, s.q, make([]float64, n*s.q))
 	k := dense.Of(n, n, make([]float64, n*n)) // Phi' (A + gamma I)^-1 Phi
 	dense.MulNT(k, phi, dense.Pack(g))
 	now := z
 	next := dense.Of(n, s.q, make([]float64, n*s.q))
+	taught := dense.Of(n, v.Cols, make([]float64, n*v.Cols))
 	for rounds < onlineRounds {
 		rounds++
 		if !s.take(now.Data) && rounds > 1 {
 			return rounds
 		}
-		// By the comment of change, the projections of these n rows after learning h are z +
-		// (Phi' (A + gamma I)^-1 Phi) (h - z): n^2 q multiplications a round, whatever the
-		// number of features.
-		subtract(difference.Data, s.h, z.Data)
-		dense.MulNT(next, k, dense.PackTransposed(difference))
-		for i, v := range z.Data {
-			next.Data[i] += v
+		// By the comment of change, the projections of these n rows after learning Y are z +
+		// (Phi' (A + gamma I)^-1 Phi) (C J D Y - z): n^2 q multiplications a round, whatever
+		// the number of features.
+		for r := range n {
+			s.row(taught.Data[r*v.Cols:(r+1)*v.Cols], r, s.q, s.c)
 		}
+		copy(difference.Data, m.mixRows(x, taught).Data)
+		floats.Sub(difference.Data, z.Data)
+		dense.MulNT(next, k, dense.PackTransposed(difference))
+		floats.Add(next.Data, z.Data)
 		now = next
 	}
 	return rounds
@@ -500,13 +583,6 @@ func (s *subject) take(z []float64) (changed bool) {
 	return changed
 }
 
-// subtract writes h - z to dst.
-func subtract(dst []float64, h []float32, z []float64) {
-	for i, v := range h {
-		dst[i] = float64(v) - z[i]
-	}
-}
-
 // factorise computes the Cholesky factor of modality t anew.
 func (o *Online) factorise(t int) error {
 	part, p := &o.stats.parts[t], &o.parts[t]
@@ -524,11 +600,11 @@ func (o *Online) solve(t int) error {
 	if err := o.factorise(t); err != nil {
 		return err
 	}
-	var err error
-	if p.p, err = part.solve(p.factor, o.model.bits, o.model.gammas[t], o.workers()); err != nil {
+	w, err := part.solve(p.factor, o.model.gammas[t], o.workers())
+	if err != nil {
 		return err
 	}
-	p.state = current
+	p.w, p.state = w.Data, current
 	return nil
 }
 
@@ -542,25 +618,32 @@ func (o *Online) Statistics() *Statistics {
 }
 
 // Revision returns the model with the projections of the current statistics. For each
-// modality it costs k^3/3 + q k^2 multiplications if more than 16 items have taught
-// since the last revision, else 3 k^2 + 2 k q an item. The error is a *SingularError;
+// modality it costs k^3/3 + c k^2 multiplications, or with codes q in place of c, if more
+// than 16 items have taught since the last revision, else 3 k^2 + 2 k c an item. The error is a *SingularError;
 // then the Online is unchanged.
 func (o *Online) Revision() (m *Model, err error) {
 	defer guard(&err, "making a revision")
 	next := *o.model
 	next.p = slices.Clone(o.model.p)
+	x := next.mixture(o.Statistics())
+	// Items of one modality change the weights, and so the projections of all of them.
+	moved := !slices.Equal(x.weights, next.weights)
+	next.weights = x.weights
 	for t := range o.parts {
-		o.absorb(t)
+		p, k := &o.parts[t], o.stats.parts[t].k
 		if o.stats.parts[t].n == 0 {
 			continue // the modality keeps its projection
 		}
-		p := &o.parts[t]
-		if p.state == stale {
+		if p.state == unsolved && !moved {
+			continue // it has the projection of the model
+		}
+		if p.state != current {
 			if err := o.solve(t); err != nil {
 				return nil, err
 			}
 		}
-		next.p[t] = dense.Pack(dense.Of(next.bits, o.stats.parts[t].k, p.p))
+		// A copy of w: the online step goes on changing it.
+		next.p[t] = dense.Pack(next.mix(x, dense.Of(len(p.w)/k, k, p.w)))
 	}
 	o.model = &next
 	return &next, nil

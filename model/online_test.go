@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // examples returns the items of d; it hides the labels of item i if hide(i).
@@ -31,10 +32,16 @@ func never(int) bool { return false }
 // begun returns an Online trained on the first items of generated data, and the rest.
 func begun(t testing.TB, first int) (*Online, *synth.Data) {
 	t.Helper()
+	return begunAt(t, first, AimLabels)
+}
+
+// begunAt is begun for an aim.
+func begunAt(t testing.TB, first int, aim Aim) (*Online, *synth.Data) {
+	t.Helper()
 	dims := []int{9, 6, 5}
 	data := synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: dims, Missing: .2, LabelsPerItem: 2})
 	ms := modalitiesOf(dims)
-	r, err := Train(t.Context(), ms, synthetic(data.Slice(0, first)), settled(ms, Options{Bits: 24, Anchors: 90}))
+	r, err := Train(t.Context(), ms, synthetic(data.Slice(0, first)), settled(ms, Options{Bits: 24, Anchors: 90, Aim: aim}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +57,11 @@ func sameStatistics(t *testing.T, what string, got, want *Statistics) {
 	t.Helper()
 	for mod := range want.parts {
 		g, w := &got.parts[mod], &want.parts[mod]
-		if g.n != w.n {
-			t.Errorf("%s: %d items of modality %d, want %d", what, g.n, mod, w.n)
+		if g.n != w.n || g.unlabelled != w.unlabelled {
+			t.Errorf("%s: %d items of modality %d, %d without labels, want %d and %d", what, g.n, mod, g.unlabelled, w.n, w.unlabelled)
+		}
+		if !slices.Equal(g.pairs, w.pairs) || g.square != w.square { // these sums are exact
+			t.Errorf("%s: the products of labels of modality %d are others", what, mod)
 		}
 		var off, scale float64
 		for i := range w.k {
@@ -68,6 +78,16 @@ func sameStatistics(t *testing.T, what string, got, want *Statistics) {
 		}
 		if !(off <= 1e-9*scale) {
 			t.Errorf("%s: B of modality %d is off by %g of %g", what, mod, off, scale)
+		}
+		if w.unlabelled == 0 {
+			continue // rounding may be left where projections have taught
+		}
+		off, scale = 0, 0
+		for i, v := range w.taught {
+			off, scale = max(off, math.Abs(g.taught[i]-v)), max(scale, math.Abs(v))
+		}
+		if !(off <= 1e-9*scale) {
+			t.Errorf("%s: what projections taught modality %d is off by %g of %g", what, mod, off, scale)
 		}
 	}
 }
@@ -96,190 +116,188 @@ func TestOnlineLabels(t *testing.T) {
 	if raceEnabled {
 		chunks = []int{3, 100}
 	}
-	for _, chunk := range chunks {
-		for _, revise := range []bool{false, true} {
-			o, rest := begun(t, 150)
-			if chunk == 1 {
-				rest = rest.Slice(0, 60)
-			}
-			want := o.Statistics().Clone()
-			if err := want.Merge(shard(t, o.model, rest)); err != nil {
-				t.Fatal(err)
-			}
-			n := 0
-			for items := range slices.Chunk(examples(rest, never), chunk) {
-				done, err := o.Learn(t.Context(), items, TeacherLabels, 0)
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		for _, chunk := range chunks {
+			for _, revise := range []bool{false, true} {
+				o, rest := begunAt(t, 150, aim)
+				if chunk == 1 {
+					rest = rest.Slice(0, 60)
+				}
+				want := o.Statistics().Clone()
+				if err := want.Merge(shard(t, o.model, rest)); err != nil {
+					t.Fatal(err)
+				}
+				n := 0
+				for items := range slices.Chunk(examples(rest, never), chunk) {
+					done, err := o.Learn(t.Context(), items, TeacherLabels, 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					n += done.Labelled
+					if revise {
+						if _, err := o.Revision(); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				if n != len(rest.Labels) {
+					t.Errorf("%v, chunks of %d: %d items have taught, of %d", aim, chunk, n, len(rest.Labels))
+				}
+				sameStatistics(t, "streamed", o.Statistics(), want)
+				got, err := o.Revision()
 				if err != nil {
 					t.Fatal(err)
 				}
-				n += done.Labelled
-				if revise {
-					if _, err := o.Revision(); err != nil {
-						t.Fatal(err)
-					}
+				direct, err := got.Refit(want, nil)
+				if err != nil {
+					t.Fatal(err)
 				}
+				sameProjections(t, "streamed", got, direct, 1e-9)
 			}
-			if n != len(rest.Labels) {
-				t.Errorf("chunks of %d: %d items have taught, of %d", chunk, n, len(rest.Labels))
-			}
-			sameStatistics(t, "streamed", o.Statistics(), want)
-			got, err := o.Revision()
-			if err != nil {
-				t.Fatal(err)
-			}
-			direct, err := got.Refit(want, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sameProjections(t, "streamed", got, direct, 1e-9)
 		}
 	}
 }
 
-// fixedPoint is the online step of one modality as the paper writes it: codes of items
-// with hidden labels, from a projection that is solved anew each time.
-func fixedPoint(t *testing.T, m *Model, s *Statistics, mod int, phi []float32, h []float32, known []bool) {
+// fixedPoint is the online step of one modality as the paper writes it: codes of the open
+// items of a subject, from a projection that is solved anew each time. x is the mixture
+// before the step. The subject then has these codes, and nothing open.
+func fixedPoint(t *testing.T, m *Model, x mixture, s *Statistics, mod int, sub *subject) {
 	t.Helper()
 	q, k := m.bits, m.Features(mod)
 	p := m.p[mod].Unpack().Data
 	for range onlineRounds {
-		before := slices.Clone(h)
-		for r, fixed := range known {
-			if fixed {
+		before := slices.Clone(sub.h)
+		for r, open := range sub.open {
+			if !open {
 				continue
 			}
 			for j := range q {
 				var z float64
 				for c := range k {
-					z += p[j*k+c] * float64(phi[r*k+c])
+					z += p[j*k+c] * float64(sub.phi[r*k+c])
 				}
-				h[r*q+j] = 1
+				sub.h[r*q+j] = 1
 				if z < 0 {
-					h[r*q+j] = -1
+					sub.h[r*q+j] = -1
 				}
 			}
 		}
-		if slices.Equal(before, h) {
-			return
+		if slices.Equal(before, sub.h) {
+			break
 		}
 		next := s.Clone()
-		if err := next.Add(mod, len(known), phi, h); err != nil {
+		next.add(mod, dense.Of(len(sub.at), k, sub.phi), sub.teaching, 1)
+		w, err := next.solve(mod, m.gammas[mod], nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-		var err error
-		if p, err = next.Solve(mod, m.gammas[mod]); err != nil {
-			t.Fatal(err)
-		}
+		p = m.mix(x, w).Data
 	}
+	clear(sub.open)
 }
 
 func TestOnlineFixedPoint(t *testing.T) {
-	for _, size := range []int{1, 10, 40} {
-		o, rest := begun(t, 130) // few, so that learning moves the projections
-		items := examples(rest.Slice(0, size), func(i int) bool { return i%3 != 1 })
-		m, before := o.model, o.Statistics().Clone()
-		if size == 10 { // the factor is up to date
-			if _, err := o.Learn(t.Context(), items, TeacherLabels, 0); err != nil {
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		for _, size := range []int{1, 10, 40} {
+			o, rest := begunAt(t, 130, aim) // few, so that learning moves the projections
+			items := examples(rest.Slice(0, size), func(i int) bool { return i%3 != 1 })
+			m, before := o.model, o.Statistics().Clone()
+			if size == 10 { // the factor is up to date
+				if _, err := o.Learn(t.Context(), items, TeacherLabels, 0); err != nil {
+					t.Fatal(err)
+				}
+				var err error
+				if m, err = o.Revision(); err != nil {
+					t.Fatal(err)
+				}
+				before = o.Statistics().Clone()
+			}
+			want := before.Clone()
+			unlabelled := 0
+			l, err := o.newChunk(items)
+			if err != nil {
 				t.Fatal(err)
 			}
-			var err error
-			if m, err = o.Revision(); err != nil {
+			for mod := range m.maps {
+				s := o.subject(mod, l)
+				fixedPoint(t, m, m.mixture(before), before, mod, s)
+				want.add(mod, dense.Of(len(s.at), s.k, s.phi), s.teaching, 1)
+			}
+			for i := range items {
+				if !l.known[i] {
+					unlabelled++
+				}
+			}
+			done, err := o.Learn(t.Context(), items, TeacherSelf, 0)
+			if err != nil {
 				t.Fatal(err)
 			}
-			before = o.Statistics().Clone()
-		}
-		want := before.Clone()
-		unlabelled := 0
-		l, err := o.newChunk(items)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for mod := range m.maps {
-			s := o.subject(mod, l)
-			known := make([]bool, len(s.at))
-			for r, open := range s.open {
-				known[r] = !open
+			if done.Unlabelled != unlabelled || done.Labelled+done.Unlabelled != size || done.Rounds < done.Runs {
+				t.Errorf("%v, %d items: %+v", aim, size, done)
 			}
-			fixedPoint(t, m, before, mod, s.phi, s.h, known)
-			if err := want.Add(mod, len(s.at), s.phi, s.h); err != nil {
+			sameStatistics(t, "self-taught", o.Statistics(), want)
+			got, err := o.Revision()
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		for i := range items {
-			if !l.known[i] {
-				unlabelled++
+			direct, err := m.Refit(want, nil)
+			if err != nil {
+				t.Fatal(err)
 			}
+			sameProjections(t, "self-taught", got, direct, 1e-8)
 		}
-		done, err := o.Learn(t.Context(), items, TeacherSelf, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if done.Unlabelled != unlabelled || done.Labelled+done.Unlabelled != size || done.Rounds < done.Runs {
-			t.Errorf("%d items: %+v", size, done)
-		}
-		sameStatistics(t, "self-taught", o.Statistics(), want)
-		got, err := o.Revision()
-		if err != nil {
-			t.Fatal(err)
-		}
-		direct, err := m.Refit(want, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sameProjections(t, "self-taught", got, direct, 1e-8)
 	}
 }
 
 // One modality teaches the others its codes, and items without it are left out.
 func TestOnlineModalityTeaches(t *testing.T) {
-	o, rest := begun(t, 150)
-	items := examples(rest.Slice(0, 90), func(i int) bool { return i%2 == 0 })
-	const lead = 1
-	m, before := o.model, o.Statistics().Clone()
-	l, err := o.newChunk(items)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := o.subject(lead, l)
-	known := make([]bool, len(s.at))
-	for r, open := range s.open {
-		known[r] = !open
-	}
-	fixedPoint(t, m, before, lead, s.phi, s.h, known)
-	h := map[int][]float32{}
-	for r, i := range s.at {
-		h[i] = s.h[r*m.bits : (r+1)*m.bits]
-	}
-	want := before.Clone()
-	skipped := 0
-	for i := range items {
-		if !l.known[i] && h[i] == nil {
-			skipped++
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		o, rest := begunAt(t, 150, aim)
+		items := examples(rest.Slice(0, 90), func(i int) bool { return i%2 == 0 })
+		const lead = 1
+		m, before := o.model, o.Statistics().Clone()
+		l, err := o.newChunk(items)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for mod := range m.maps {
-		s := o.subject(mod, l)
+		s := o.subject(lead, l)
+		fixedPoint(t, m, m.mixture(before), before, lead, s)
+		h := map[int][]float32{}
 		for r, i := range s.at {
-			code := h[i]
-			if l.known[i] {
-				code = l.h[i*m.bits : (i+1)*m.bits]
-			}
-			if code == nil {
-				continue
-			}
-			if err := want.Add(mod, 1, s.phi[r*s.k:(r+1)*s.k], code); err != nil {
-				t.Fatal(err)
+			h[i] = s.h[r*m.bits : (r+1)*m.bits]
+		}
+		want := before.Clone()
+		skipped := 0
+		for i := range items {
+			if !l.known[i] && h[i] == nil {
+				skipped++
 			}
 		}
+		for mod := range m.maps {
+			s := o.subject(mod, l)
+			for r, i := range s.at {
+				phi, code := s.phi[r*s.k:(r+1)*s.k], h[i]
+				switch {
+				case l.known[i] && aim == AimLabels:
+					addRow(want, mod, phi, labelVector(m, items[i].Labels), nil)
+					continue
+				case l.known[i]:
+					code = l.h[i*m.bits : (i+1)*m.bits]
+				}
+				if code != nil {
+					addRow(want, mod, phi, nil, code)
+				}
+			}
+		}
+		done, err := o.Learn(t.Context(), items, TeacherModality, lead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if skipped == 0 || done.Skipped != skipped || done.Runs != 1 {
+			t.Errorf("%v: %+v, want %d skipped", aim, done, skipped)
+		}
+		sameStatistics(t, "taught by a modality", o.Statistics(), want)
 	}
-	done, err := o.Learn(t.Context(), items, TeacherModality, lead)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if skipped == 0 || done.Skipped != skipped || done.Runs != 1 {
-		t.Errorf("%+v, want %d skipped", done, skipped)
-	}
-	sameStatistics(t, "taught by a modality", o.Statistics(), want)
 }
 
 func TestOnlineRefuses(t *testing.T) {

@@ -16,26 +16,34 @@ import (
 // DefaultGamma. For a linear map the unit of DefaultGamma is the mean squared distance
 // from the mean.
 const (
-	DefaultBits    = 64
-	DefaultAnchors = 800 // of up to 8,000 items, see DefaultAnchorsOf
-	DefaultSweeps  = 3
-	DefaultGamma   = 1e-2
-	DefaultMu      = 1e-3
-	DefaultDelta   = 1e4
+	DefaultBits   = 64
+	DefaultSweeps = 3
+	DefaultGamma  = 1e-2
+	DefaultPrior  = .25
+	DefaultWidth  = 1
+	DefaultMu     = 1e-3
+	DefaultDelta  = 1e4
 )
 
 // maxSweeps keeps a training from going on for ever.
 const maxSweeps = 10_000
 
-// MaxDefaultAnchors is the largest number of anchors of a map, unless Options.Anchors
-// asks for more.
-const MaxDefaultAnchors = 2000
-
-// DefaultAnchorsOf returns the number of anchors of a map for n training items: n up to
-// 800; then 800; and from 8,000 items on a tenth of them, up to 2,000.
+// DefaultAnchorsOf returns the number of anchors of a map for n training items: all of them
+// up to 2,000; 2,000 of up to 4,000 items; and 1,200 of more items, for which the time of a
+// training and of each encoding counts more. docs/EVALUATION.md has what other numbers give.
 func DefaultAnchorsOf(n int) int {
-	return min(n, max(DefaultAnchors, min(n/10, MaxDefaultAnchors)))
+	if n > ManyItems {
+		return anchorsOfMany
+	}
+	return min(n, MaxDefaultAnchors)
 }
+
+// Numbers of anchors by default; see DefaultAnchorsOf.
+const (
+	MaxDefaultAnchors = 2000
+	ManyItems         = 4000 // more items than these have anchorsOfMany
+	anchorsOfMany     = 1200
+)
 
 // A Modality is one kind of vector that items have. If it is Sparse, training, anchors
 // and projections store and multiply only the numbers that vectors hold. The codes are
@@ -136,10 +144,20 @@ type Options struct {
 	// Embedding. With at most as many labels as bits it changes nothing.
 	LabelEmbedding bool
 
+	// Aim says what the projections learn of a labelled item. 0 means AimLabels with
+	// MethodLabels, and AimCodes with the other methods.
+	Aim Aim
+
+	// Prior is a, by which AimLabels favours rare labels, from 0 (not at all) to 1; see
+	// Aim. nil means the best of 0, .125, .25 and .375 on the training items if anything is
+	// chosen, else .25; and .125 if labels are embedded.
+	Prior *float64
+
 	// Settings by modality. A setting without an entry is chosen from the training
-	// items by cross-validation; see Choice.
+	// items; see Choice.
 	Features map[string]FeatureKind
 	Map      map[string]MapKind
+	Width    map[string]float64 // of the rbf: sigma as a multiple of the mean squared distance
 	Gamma    map[string]float64 // weight of the ridge
 
 	// Views says how many codes an unlabelled item has, and Fusion how they are made.
@@ -191,6 +209,9 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 	if int(o.Method) >= len(methodNames) {
 		return o, fmt.Errorf("%w: %v: it is auto, labels, joint or paper", ErrOption, o.Method)
 	}
+	if err := o.checkAim(); err != nil {
+		return o, err
+	}
 	if !(o.Delta >= 0) {
 		return o, fmt.Errorf("%w: delta: %g: it is a number, zero or more, or +Inf", ErrOption, o.Delta)
 	}
@@ -207,6 +228,9 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 	if o.Map, err = complete("map", modalities, o.Map, MapRBF); err != nil {
 		return o, err
 	}
+	if o.Width, err = complete("width", modalities, o.Width, DefaultWidth); err != nil {
+		return o, err
+	}
 	if o.Gamma, err = complete("gamma", modalities, o.Gamma, DefaultGamma); err != nil {
 		return o, err
 	}
@@ -220,6 +244,9 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 		if k := o.Map[m.Name]; int(k) >= len(mapNames) {
 			return o, fmt.Errorf("%w: %v of modality %q: it is rbf, linear or rbf+linear", ErrOption, k, m.Name)
 		}
+		if w := o.Width[m.Name]; !(w >= leastWidth && w <= mostWidth) {
+			return o, fmt.Errorf("%w: width of modality %q: %g: it is a number from %g to %g", ErrOption, m.Name, w, leastWidth, mostWidth)
+		}
 		if err := checkWeight("gamma", m.Name, o.Gamma[m.Name]); err != nil {
 			return o, err
 		}
@@ -229,6 +256,12 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 	}
 	return o, nil
 }
+
+// Bounds of a width. Beyond them all features would be 0, or all the same.
+const (
+	leastWidth = 1e-6
+	mostWidth  = 1e6
+)
 
 // checkModalities checks names and dimensions against the limits of the binary form.
 func checkModalities(modalities []Modality) error {

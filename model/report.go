@@ -10,16 +10,21 @@ import (
 
 // A Report tells what a training did; `fddhdb train --json` prints it.
 type Report struct {
-	TrainItems int               `json:"train_items"`
-	Labels     int               `json:"labels"`
-	LabelSets  int               `json:"label_sets"` // distinct sets of labels
-	Bits       int               `json:"bits"`
-	Method     Method            `json:"method"`
-	Seed       uint64            `json:"seed"`
-	Chosen     map[string]Chosen `json:"chosen"` // by modality
+	TrainItems int    `json:"train_items"`
+	Labels     int    `json:"labels"`
+	LabelSets  int    `json:"label_sets"` // distinct sets of labels
+	Bits       int    `json:"bits"`
+	Method     Method `json:"method"`
+	Seed       uint64 `json:"seed"`
+	// Aim is what projections learn of labelled items, with Prior; see AimLabels.
+	Aim    Aim               `json:"aim"`
+	Prior  float64           `json:"prior"`
+	Chosen map[string]Chosen `json:"chosen"` // by modality
 	// Choices says how features, map and gamma were chosen, by modality. A modality for
 	// which the options give all of them has no entry.
 	Choices map[string]*Choice `json:"choices,omitempty"`
+	// PriorChoice says how the prior was chosen; nil if there was no choice.
+	PriorChoice *PriorChoice `json:"prior_choice,omitempty"`
 	// Start says which random start of C was taken; nil if there was no choice.
 	Start *StartChoice `json:"start,omitempty"`
 	// Fusion says how the codes of unlabelled items are made, and how that was chosen.
@@ -30,9 +35,9 @@ type Report struct {
 	Objective []float64 `json:"objective"`
 	// SweepMAP is the mean average precision, expected over ties, of held-out items
 	// under the codes after each sweep, with the chosen settings: the mean over the
-	// modalities, as in StartChoice. It is measured with MethodLabels if features, map
-	// or gamma are chosen and labels are not embedded; but not with more than 48
-	// sweeps, nor with more than 8 and hundreds of label sets.
+	// modalities, as in StartChoice. It is measured with MethodLabels if a setting of a
+	// modality is chosen and labels are not embedded; but not with more than 48 sweeps,
+	// nor with AimCodes and more than 512 label sets.
 	SweepMAP []float64 `json:"map_tie_sweep,omitempty"`
 	// BitBalance is the mean over the bits of |mean of the bit as +-1 over the items|:
 	// 0 if every bit splits the items in halves, 1 if all bits are constant.
@@ -58,7 +63,8 @@ type Chosen struct {
 	Items      int         `json:"items"`    // training items that have the modality
 	Features   int         `json:"features"` // k
 	Anchors    int         `json:"anchors"`  // 0 for linear
-	Sigma      float64     `json:"sigma"`    // 0 for linear
+	Width      float64     `json:"width"`    // 0 for linear
+	Sigma      float64     `json:"sigma"`    // of the map, with the width; 0 for linear
 	Gamma      float64     `json:"gamma"`
 	Mu         float64     `json:"mu"` // not used by MethodLabels
 	// Condition is an estimate from below of the condition number of A + gamma I in the
@@ -69,23 +75,22 @@ type Chosen struct {
 	Constant bool `json:"constant,omitempty"`
 }
 
-// A Choice reports how features, map and gamma of a modality were chosen: by
-// cross-validation on a sample of its training items. The items of a fold are queries,
-// and their codes come from projections learned on the other folds. The items of the
-// other folds are the database, with the codes of their labels. The criterion is the
-// mean average precision, expected over ties. If the sample has no more label sets than
-// a code has bits, it is the mean over two random starts of these codes.
+// A Choice reports how features, map, width and gamma of a modality were chosen: by
+// leaving one item out at a time, of a sample of its training items. The item is a query,
+// and its code comes from projections that the others have taught. The others are the
+// database, with the codes of their labels. The criterion is the mean average precision,
+// expected over ties, in the mean over up to six random starts of these codes.
 type Choice struct {
 	// Unfit is not empty if nothing could be compared, and gives the reason. Then open
 	// settings have their defaults.
 	Unfit   string `json:"unfit,omitempty"`
-	Items   int    `json:"items"` // number of sampled items
-	Folds   int    `json:"folds"`
+	Items   int    `json:"items"`   // number of sampled items
 	Queries int    `json:"queries"` // items of the sample that are queries
 
 	FeatureMap FeatureKind `json:"feature_map"`
 	Map        MapKind     `json:"map"`
-	Gamma      float64     `json:"gamma"` // refined, with more anchors than the comparison used
+	Width      float64     `json:"width"` // like gamma chosen with more anchors than the comparison used
+	Gamma      float64     `json:"gamma"`
 	MAP        float64     `json:"map_tie"`
 	StdErr     float64     `json:"stderr"` // of MAP
 
@@ -107,6 +112,19 @@ type StartChoice struct {
 	MAP    []float64 `json:"map_tie"` // by start: mean over the modalities with something to choose
 }
 
+// A PriorChoice says by which measurements the prior was chosen: as for a [Choice], with
+// the chosen settings, in the mean over the modalities with something to choose.
+type PriorChoice struct {
+	Chosen float64    `json:"chosen"`
+	Tried  []PriorMAP `json:"tried"`
+}
+
+// PriorMAP is a prior that was measured.
+type PriorMAP struct {
+	Prior float64 `json:"prior"`
+	MAP   float64 `json:"map_tie"`
+}
+
 // Settings returns, for each pair of features and map that was compared, the trial with
 // the gamma that was taken for it, in order of trial.
 func (c *Choice) Settings() []Tried {
@@ -117,14 +135,17 @@ func (c *Choice) Settings() []Tried {
 type Tried struct {
 	FeatureMap FeatureKind `json:"feature_map"`
 	Map        MapKind     `json:"map"`
-	Anchors    int         `json:"anchors"` // before those of the held-out fold are left out
+	Width      float64     `json:"width"`
+	Anchors    int         `json:"anchors"` // one less for an item that is an anchor
 	Gamma      float64     `json:"gamma"`
+	Queries    int         `json:"queries"`
 	MAP        float64     `json:"map_tie"`
 	StdErr     float64     `json:"stderr"` // of MAP, as a mean over queries
 	// Best marks the gamma that was taken, of those tried with this pair of features
 	// and map and as many anchors.
 	Best bool `json:"best,omitempty"`
-	// Refined says that it was measured for gamma, after features and map were settled.
+	// Refined says that it was measured for width and gamma, after features and map were
+	// settled.
 	Refined bool `json:"refined,omitempty"`
 }
 
@@ -132,9 +153,34 @@ type Tried struct {
 type Margin struct {
 	FeatureMap FeatureKind `json:"feature_map"`
 	Map        MapKind     `json:"map"`
+	Width      float64     `json:"width"`
 	Gamma      float64     `json:"gamma"`
 	MAP        float64     `json:"map_tie"` // the difference
 	StdErr     float64     `json:"stderr"`  // of the difference
+}
+
+// Settle returns the options with the aim, the prior and the start of the training, and
+// with its features, map, width and gamma of each modality. A training of the same items
+// with them need not choose these, and makes the same model.
+func (r *Report) Settle(opt Options) Options {
+	opt.Features, opt.Map = map[string]FeatureKind{}, map[string]MapKind{}
+	opt.Width, opt.Gamma = map[string]float64{}, map[string]float64{}
+	for name, c := range r.Chosen {
+		opt.Features[name], opt.Map[name], opt.Gamma[name] = c.FeatureMap, c.Map, c.Gamma
+		if c.Map != MapLinear {
+			opt.Width[name] = c.Width
+		}
+	}
+	if opt.Aim = r.Aim; r.Aim == AimLabels {
+		opt.Prior = &r.Prior
+	}
+	if r.Aim == AimWeighted { // of embedded labels
+		opt.Aim = AimLabels
+	}
+	if r.Start != nil {
+		opt.Start = r.Start.Chosen
+	}
+	return opt
 }
 
 // judgeCodes fills in the fields of the report about codes of items.

@@ -1,7 +1,8 @@
 package model
 
 import (
-	"github.com/fddhdb/fddhdb/codec"
+	"slices"
+
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
@@ -9,11 +10,13 @@ import (
 // would take twice the memory of A.
 const residualRows = 256
 
-// Residual returns, for each modality, the mean of (h - z)^2 over the bits and items of
-// the statistics. z = P phi is the model's projection of an item with code h. It is 0
-// if projections give every code, and 1 if they tell nothing. It needs no items, as
+// Residual returns, for each modality, how far the model's projections z = P phi of the
+// items of the statistics are from what they learn, g (LabelAim; for AimCodes the code):
+// the sum of |g - z|^2 over the items as a share of that of |g|^2. It is 0 if projections
+// give everything, and 1 if they tell nothing. m is the model that has learned the
+// statistics. It needs no items, as
 //
-//	|H - P Phi|^2 = n q - 2 <P, B> + <P, A P>.
+//	|G - P Phi|^2 = |G|^2 - 2 <P, G Phi'> + <P, A P>.
 //
 // These items have taught, so new items are farther off. A modality without items has
 // 1. It costs q k^2 multiplications a modality. The error wraps ErrMismatch.
@@ -22,9 +25,14 @@ func (m *Model) Residual(s *Statistics) (residuals []float64, err error) {
 	if err := m.checkStatistics(s); err != nil {
 		return nil, err
 	}
+	x := m.mixture(s)
 	for t := range s.parts {
 		part := &s.parts[t]
-		if part.n == 0 {
+		total := part.square * float64(m.bits)
+		if m.aim == AimLabels {
+			total = m.squares(x, part) + x.scale*x.scale*float64(m.bits)*float64(part.unlabelled)
+		}
+		if part.n == 0 || !(total > 0) {
 			residuals = append(residuals, 1)
 			continue
 		}
@@ -46,10 +54,10 @@ func (m *Model) Residual(s *Statistics) (residuals []float64, err error) {
 			product := dense.Matrix[float64]{Rows: m.bits, Cols: to - from, Stride: k, Data: pa.Data[from:]}
 			dense.MulNT(product, p, dense.Pack(a))
 		}
-		total := float64(part.n) * float64(m.bits)
-		sum := total
+		b := slices.Concat(part.b, part.taught)
+		sum, taught := total, m.mix(x, dense.Of(len(b)/k, k, b)).Data
 		for i, v := range p.Data {
-			sum += v * (pa.Data[i] - 2*part.b[i])
+			sum += v * (pa.Data[i] - 2*taught[i])
 		}
 		residuals = append(residuals, max(sum, 0)/total)
 	}
@@ -57,10 +65,9 @@ func (m *Model) Residual(s *Statistics) (residuals []float64, err error) {
 }
 
 // ResidualOf is Residual over items instead of statistics. For items from which the
-// model has not learned, it tells how far off queries are. Each modality has the mean
-// of (h - z)^2 over the bits of the items that have it and a label that the model
-// knows; h is the code of their labels, and n their number. It is 1 if there are none.
-// Without updates it grows as the data drifts away from what was learned.
+// model has not learned, it tells how far off queries are. It is over the items that have
+// the modality and a label that the model knows; n is their number. It is 1 if there are
+// none. Without updates it grows as the data drifts away from what was learned.
 //
 // It costs k (d+q) multiplications an item and modality, on one goroutine. The errors
 // are those of Encoder.Project.
@@ -72,17 +79,17 @@ func (m *Model) ResidualOf(items []Example) (residuals []float64, n []int, err e
 		}
 	}
 	e, q := m.NewEncoder(), m.bits
-	code, h := codec.NewCode(q), make([]float32, q)
+	g := make([]float64, q)
 	var z []float64
 	for t := range m.maps {
 		var xs []Vector
 		var of []int
 		for i, item := range items {
-			if item.Vectors[t].Present() && m.LabelCode(code, item.Labels) {
+			if item.Vectors[t].Present() && m.Knows(item.Labels) {
 				xs, of = append(xs, item.Vectors[t]), append(of, i)
 			}
 		}
-		var sum float64
+		var sum, total float64
 		for from := 0; from < len(xs); from += mapRows {
 			to := min(from+mapRows, len(xs))
 			if z = z[:0]; cap(z) < (to-from)*q {
@@ -93,19 +100,18 @@ func (m *Model) ResidualOf(items []Example) (residuals []float64, n []int, err e
 				return nil, nil, err
 			}
 			for r, i := range of[from:to] {
-				m.LabelCode(code, items[i].Labels)
-				signs(h, code)
+				m.LabelAim(g, items[i].Labels)
 				for j, v := range z[r*q : (r+1)*q] {
-					d := float64(h[j]) - v
-					sum += d * d
+					sum += (g[j] - v) * (g[j] - v)
+					total += g[j] * g[j]
 				}
 			}
 		}
-		if n = append(n, len(xs)); len(xs) == 0 {
+		if n = append(n, len(xs)); !(total > 0) {
 			residuals = append(residuals, 1)
 			continue
 		}
-		residuals = append(residuals, sum/float64(len(xs)*q))
+		residuals = append(residuals, sum/total)
 	}
 	return residuals, n, nil
 }

@@ -7,27 +7,29 @@ import (
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// The body of a revision (magic "FDHR", version 0), in the frame that wire.go
-// describes, with the numbers of marshal.go:
+// The body of a revision (magic "FDHR", version 1, or 0 if the aim is codes), in the frame
+// that wire.go describes, with the numbers of marshal.go:
 //
 //	8         uint64 fingerprint of the base: the model that it is a revision of
 //	4         uint32 q: bits, as the base has
 //	4         uint32 g: labels that the base does not know
 //	4g        uint32 each: these labels, ascending, distinct
 //	8gq       float64: their rows of C
+//	8c        not before version 1: float64: the weight of each label, those of the base
+//	          and these, more than 0
 //	4         uint32 T: modalities, as the base has; and T times:
 //	8           float64 gamma, zero or more
 //	4           uint32 k: features, as the base has
 //	8qk         float64: the projection P, a row of k for each bit
 const (
 	revisionMagic   = "FDHR"
-	revisionVersion = 0
+	revisionVersion = 1
 )
 
 // MarshalRevision returns the difference of m to its base ([Online.Revision],
-// [Model.Refit], [Model.Grow]): projections, their gammas, and added labels. That is 8
-// q k bytes a modality, 4 + 8 q a label, and a little more. Equal revisions give equal
-// bytes.
+// [Model.Refit], [Model.Grow]): projections, their gammas, added labels, and the weights of
+// all. That is 8 q k bytes a modality, 4 + 8 q an added label, 8 a weight, and a little
+// more. Equal revisions give equal bytes.
 //
 // The error wraps ErrMismatch if m differs from base in anything else: if a label set
 // that base knows may have another code, a vector other features, or an unlabelled item
@@ -37,7 +39,11 @@ func (m *Model) MarshalRevision(base *Model) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := newWireWriter(revisionMagic, revisionVersion)
+	version := revisionVersion
+	if m.aim == AimCodes {
+		version = codesVersion
+	}
+	w := newWireWriter(revisionMagic, uint16(version))
 	w.u64(base.fingerprint)
 	w.u32(uint32(m.bits))
 	w.u32(uint32(len(grown)))
@@ -47,6 +53,7 @@ func (m *Model) MarshalRevision(base *Model) ([]byte, error) {
 	for _, l := range grown {
 		w.f64s(m.c[l*m.bits : (l+1)*m.bits]...)
 	}
+	w.f64s(m.weights...)
 	w.u32(uint32(len(m.p)))
 	for t, p := range m.p {
 		w.f64s(m.gammas[t])
@@ -63,6 +70,9 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 	}
 	if m.bits != base.bits || m.method != base.method || m.seed != base.seed || !slices.Equal(m.modalities, base.modalities) {
 		return other("bits, modalities, method or seed")
+	}
+	if m.aim != base.aim || m.prior != base.prior {
+		return other("aim or prior")
 	}
 	if m.views != base.views || !slices.Equal(m.mean, base.mean) || !slices.EqualFunc(m.fusions, base.fusions, func(f, g fusion) bool {
 		return f.centre == g.centre && slices.Equal(f.weights, g.weights)
@@ -85,7 +95,7 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 	}
 	if !slices.Equal(m.maps, base.maps) { // the same in memory; if read from bytes they may still be equal
 		as := *m
-		as.labels, as.c = base.labels, base.c
+		as.labels, as.c, as.weights = base.labels, base.c, base.weights
 		if as.sign(); as.fingerprint != base.fingerprint {
 			return other("maps")
 		}
@@ -111,6 +121,12 @@ func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
 	}
 	next := *m
 	r.grown(&next)
+	if r.err == nil && (m.aim == AimCodes) != (r.version == codesVersion) {
+		r.fail("version %d, but the aim of its base is %v", r.version, m.aim)
+	}
+	if r.err == nil && m.aim != AimCodes {
+		next.weights = r.positive(len(next.labels), "the weights of labels")
+	}
 	if T := r.count("the number of modalities", 1, maxModalities); r.err == nil && T != len(m.maps) {
 		r.fail("%d modalities, where its base has %d", T, len(m.maps))
 	}

@@ -13,7 +13,13 @@ import (
 // revised returns a small model and a revision of it, with added labels if grown.
 func revised(t testing.TB, grown bool) (base, revision *Model) {
 	t.Helper()
-	r := small(t)
+	return revisedAt(t, grown, AimLabels)
+}
+
+// revisedAt is revised for an aim.
+func revisedAt(t testing.TB, grown bool, aim Aim) (base, revision *Model) {
+	t.Helper()
+	r := smallAt(t, aim)
 	o, err := NewOnline(r.Model, r.Statistics)
 	if err != nil {
 		t.Fatal(err)
@@ -50,8 +56,9 @@ func marshalRevision(t testing.TB, m, base *Model) []byte {
 // A revision comes back as the same model, to the last bit, also for a base that was
 // itself read.
 func TestRevisionRoundTrip(t *testing.T) {
-	for _, grown := range []bool{false, true} {
-		base, revision := revised(t, grown)
+	for both := range 4 {
+		grown, aim := both%2 == 1, []Aim{AimLabels, AimCodes}[both/2]
+		base, revision := revisedAt(t, grown, aim)
 		b := marshalRevision(t, revision, base)
 		want, _ := marshal(t, &Result{Model: revision, Statistics: NewStatistics(revision)})
 		stored, _ := marshal(t, &Result{Model: base, Statistics: NewStatistics(base)})
@@ -66,6 +73,9 @@ func TestRevisionRoundTrip(t *testing.T) {
 			}
 			if whole, _ := got.MarshalBinary(); !bytes.Equal(whole, want) || got.Fingerprint() != revision.Fingerprint() {
 				t.Error("another model came back")
+			}
+			if !slices.Equal(got.LabelWeights(), revision.LabelWeights()) || aim == AimLabels && slices.Equal(got.LabelWeights(), base.LabelWeights()) {
+				t.Errorf("weights %v came back as %v", revision.LabelWeights(), got.LabelWeights())
 			}
 			if !bytes.Equal(marshalRevision(t, got, base), b) || !bytes.Equal(marshalRevision(t, revision, base), b) {
 				t.Error("other bytes the second time")
@@ -103,12 +113,30 @@ func TestRevisionOfAnother(t *testing.T) {
 		"another seed":     func(m *Model) { m.seed++ },
 		"another name":     func(m *Model) { m.modalities = m.Modalities(); m.modalities[1].Name = "sound" },
 		"another centre":   func(m *Model) { m.fusions = []fusion{{weights: m.Weights(0), centre: .25}} },
+		"another prior":    func(m *Model) { m.prior = .5 },
+		"another aim":      func(m *Model) { m.aim, m.weights = AimCodes, nil },
 		"another mean":     func(m *Model) { m.mean = slices.Clone(m.mean); m.mean[0] /= 2; m.mean[1] += .125 },
 	} {
 		other := *revision
 		change(&other)
 		if _, err := other.MarshalRevision(base); !errors.Is(err, ErrMismatch) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+	codes, other := revisedAt(t, false, AimCodes)
+	if _, err := base.UnmarshalRevision(marshalRevision(t, other, codes)); !errors.Is(err, ErrMismatch) {
+		t.Errorf("a revision of a model of another aim: %v", err)
+	}
+	// Bytes that claim to be of the base, but have the version of another aim.
+	for _, version := range []uint16{0, 1} {
+		base, revision := base, revision
+		if version == 1 {
+			base, revision = codes, other
+		}
+		b := slices.Clone(marshalRevision(t, revision, base))
+		b[4] = byte(version)
+		if _, err := base.UnmarshalRevision(reseal(b)); !errors.Is(err, codec.ErrCorrupt) {
+			t.Errorf("version %d of a revision of aim %v: %v", version, base.Aim(), err)
 		}
 	}
 	if _, err := base.MarshalRevision(revision); !errors.Is(err, ErrMismatch) {
@@ -118,14 +146,23 @@ func TestRevisionOfAnother(t *testing.T) {
 
 // FuzzRevision is FuzzModel for revisions.
 func FuzzRevision(f *testing.F) {
-	base, revision := revised(f, false)
-	f.Add(marshalRevision(f, revision, base))
-	_, grown := revised(f, true)
-	b := marshalRevision(f, grown, base)
-	f.Add(b)
-	f.Add(b[:100])
+	var bases []*Model
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		base, revision := revisedAt(f, false, aim)
+		bases = append(bases, base)
+		f.Add(marshalRevision(f, revision, base))
+		_, grown := revisedAt(f, true, aim)
+		b := marshalRevision(f, grown, base)
+		f.Add(b)
+		f.Add(b[:100])
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = reseal(b)
+		// The version says which aim the base has.
+		base := bases[0]
+		if len(b) > 4 && b[4] == codesVersion {
+			base = bases[1]
+		}
 		var m *Model
 		var err error
 		bounded(t, len(b), func() { m, err = base.UnmarshalRevision(b) })

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -45,6 +46,10 @@ import (
 // constant part is |H - C Y|^2. All items of a label set count alike, so a sweep goes
 // over the distinct sets with their counts, and over no features.
 //
+// With AimLabels, F is |H - C J Y|^2, where J takes out what label sets share
+// (labelSets.setCentre). The step is C = polar(H (J Y)'), and codes are sgn(C J y): those
+// that projections, which learn C J D y, come nearest to.
+//
 // joint and paper also take delta = +Inf. The steps for C and G_t do not change, the
 // Y-step returns the labels, and F is without its last term, which is constant then.
 // That is the paper's method without the relaxation of labels (FDDH_NR).
@@ -61,7 +66,7 @@ type solver struct {
 	words int       // words of a code
 	codes []uint64  // H: a code for each label set (labels) or item (joint, paper)
 	y     []float64 // Y, n x c; nil for labels, whose Y is the label sets
-	cm    []float64 // C, c x q
+	cm    []float64 // C, c x q; C J if label sets are centred
 	hy    []float64 // H Y', c x q
 
 	// By modality; empty for labels.
@@ -154,7 +159,14 @@ func (s *solver) stepC() error {
 		}
 		s.r0 = nil
 	}
-	step := func() error { return polar(s.cm, target, s.c, s.q, false) }
+	step := func() error {
+		s.sets.uncentred(target, s.q)
+		if err := polar(s.cm, target, s.c, s.q, false); err != nil {
+			return err
+		}
+		s.sets.centred(s.cm, s.q)
+		return nil
+	}
 	if e := s.sets.embedding; e != nil {
 		step = func() error { return e.polar(s.cm, target, s.q, s.workers) }
 	}
@@ -207,6 +219,9 @@ func (s *solver) sweepSets(ctx context.Context, _ string) (float64, error) {
 			floats.Add(z, s.cm[int(l)*s.q:(int(l)+1)*s.q])
 		}
 		code := s.codes[i*s.words : (i+1)*s.words]
+		if s.sets.centre != nil {
+			clearZeros(z)
+		}
 		codec.PackSigns(code, z)
 		n := float64(s.sets.counts[i])
 		for _, l := range set {
@@ -216,6 +231,19 @@ func (s *solver) sweepSets(ctx context.Context, _ string) (float64, error) {
 		f += n * floats.Dot(z, z)
 	}
 	return f, nil
+}
+
+// zeroSum is what counts as 0 in the sum of centred directions, which have a length of
+// about 1: with all labels only rounding is left.
+const zeroSum = 1e-9
+
+// clearZeros makes exact zeros of numbers that are 0 but for rounding.
+func clearZeros(z []float64) {
+	for j, v := range z {
+		if math.Abs(v) < zeroSum {
+			z[j] = 0
+		}
+	}
 }
 
 // code returns the code of item i after the last sweep.

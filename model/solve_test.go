@@ -272,7 +272,7 @@ func TestDependentLabels(t *testing.T) {
 		data.Vectors[1][i] = []float32{1, 2, 3, 4}
 	}
 	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
-		opt, err := Options{Bits: 16, Anchors: 30, Sweeps: 6, Method: method, Delta: 1}.withDefaults(modalitiesOf([]int{6, 4}))
+		opt, err := Options{Bits: 16, Anchors: 30, Sweeps: 6, Method: method, Delta: 1, Aim: AimCodes}.withDefaults(modalitiesOf([]int{6, 4}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // vectorSource is a source over vectors of either form, by modality and item.
@@ -127,7 +128,7 @@ func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
 			t.Errorf("%v: sigma %g, dense %g", kind, ss, sd)
 		}
 		for _, mk := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
-			d, packed := newMap(mk, md, od[:100]), newMap(mk, ms, own[:100])
+			d, packed := newMap(mk, 1, md, od[:100]), newMap(mk, 1, ms, own[:100])
 			d.features, packed.features = fd, fs
 			maps := []*featureMap{packed}
 			if mk != MapLinear {
@@ -190,7 +191,7 @@ func TestSparseFarFromTheOrigin(t *testing.T) {
 	mo.add(rows, 1)
 	mo.settle()
 	sigma, _ := mo.sigma()
-	f := newMap(MapRBF, mo, rows[:50])
+	f := newMap(MapRBF, 1, mo, rows[:50])
 	if f.anchors == nil {
 		t.Fatal("the anchors are in lists")
 	}
@@ -487,7 +488,7 @@ func BenchmarkSparseMap(b *testing.B) {
 		mo := newMoments(Modality{Dim: c.d, Sparse: true})
 		mo.add(xs, 1)
 		mo.settle()
-		f := newMap(MapRBF, mo, xs[:k])
+		f := newMap(MapRBF, 1, mo, xs[:k])
 		lists := *f
 		own := *f.sparse
 		own.lists, own.squares = newAnchorLists(&own.anchors, c.d), make([]float64, k)
@@ -503,7 +504,7 @@ func BenchmarkSparseMap(b *testing.B) {
 			_, same, _ := texts(b, 1, 0, n)
 			mo := newMoments(Modality{Dim: c.d})
 			mo.add(same, 1)
-			f := newMap(MapRBF, mo, same[:k])
+			f := newMap(MapRBF, 1, mo, same[:k])
 			b.Run(c.name+"/dense", func(b *testing.B) {
 				var s mapScratch
 				for i := 0; i < b.N; i += mapRows {
@@ -517,9 +518,7 @@ func BenchmarkSparseMap(b *testing.B) {
 			f.apply(all, same[:blockItems], new(mapScratch))
 			b.Run(c.name+"/statistics", func(b *testing.B) { // statistics of features, for comparison
 				for i := 0; i < b.N; i += blockItems {
-					if err := stats.Add(0, blockItems, all, h); err != nil {
-						b.Fatal(err)
-					}
+					stats.add(0, dense.Of(blockItems, k, all), teaching{h: h}, workerCount())
 				}
 			})
 		}

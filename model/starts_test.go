@@ -9,42 +9,71 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// TestStartsAreJudgedByTheirCodes: projections solved for the label sets measure the
-// same as projections solved for the codes of each start.
+// TestStartsAreJudgedByTheirCodes: the projections solved for a basis measure the same
+// as projections solved for what items teach under each start.
 func TestStartsAreJudgedByTheirCodes(t *testing.T) {
-	data := synth.Pairs(synth.Config{Items: 400, Classes: 5, Dims: []int{7}, LabelsPerItem: 2, Noise: 1.5})
-	c := chooserOf(t, modalitiesOf([]int{7}), synthetic(data), Options{Bits: 24})
-	if len(c.starts) != mostStarts {
-		t.Fatalf("%d starts", len(c.starts))
-	}
-	tt := c.newTrial(setting{FeaturesRaw, MapRBF}, 60)
-	c.judgeStarts(tt, .01)
-	got := c.merits
-	different := false
-	for start, s := range c.starts {
-		for row, set := range c.judge.set {
-			signs(c.h[row*c.q:(row+1)*c.q], s.judge.codes[int(set)*s.judge.words:][:s.judge.words])
-		}
-		c.aim(tt, false)
-		sum := 0.0
-		first := c.starts[0]
-		c.starts[0] = s
-		for f := range choiceFolds {
-			if !c.judgeFold(tt, f, .01, 0, 1, func(_, _ int, precision float64) { sum += precision }) {
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		t.Run(aim.String(), func(t *testing.T) {
+			data := synth.Pairs(synth.Config{Items: 400, Classes: 5, Dims: []int{7}, LabelsPerItem: 2, Noise: 1.5})
+			c := chooserOf(t, modalitiesOf([]int{7}), synthetic(data), Options{Bits: 24, Aim: aim})
+			if len(c.starts) != mostStarts {
+				t.Fatalf("%d starts", len(c.starts))
+			}
+			const gamma, prior = .01, .25
+			tt := c.newTrial(setting{FeaturesRaw, MapRBF, 1}, 60)
+			if !c.hold(tt, gamma) {
 				t.Fatal("no solution")
 			}
-		}
-		c.starts[0] = first
-		// A projection near zero may get another sign.
-		if want := sum / float64(c.judge.queryCount()); !approx(got[start], want, 1e-3) {
-			t.Errorf("start %d: %g, want %g", start, got[start], want)
-		}
-		different = different || got[start] != got[0]
-	}
-	if !different {
-		t.Error("all starts are as good")
+			got := c.merits(c.starts, prior)
+			searched := 0.0
+			different := false
+			for start, s := range c.starts {
+				m := &Model{bits: c.q, c: s.c, aim: aim}
+				if aim == AimLabels {
+					m.weights = c.basis.sets.weights(aim, prior)
+				}
+				taught := dense.Of(len(c.judge.set), c.q, make([]float32, len(c.judge.set)*c.q))
+				g := make([]float64, c.q)
+				for row, set := range c.judge.set {
+					if aim == AimLabels {
+						m.aimAt(g, c.basis.sets.sets[c.judge.of[set]], m.weights, nil)
+					} else {
+						clear(g)
+						addSigns(g, s.codes[int(set)*s.words:][:s.words], 1)
+					}
+					for j, v := range g {
+						taught.Data[row*c.q+j] = float32(v)
+					}
+				}
+				z, ok := tt.hold(taught, gamma, len(c.xs))
+				if !ok {
+					t.Fatal("no solution")
+				}
+				code, sum := codec.NewCode(c.q), 0.0
+				for _, row := range c.judge.queries {
+					codec.PackSigns(code, z.Data[int(row)*c.q:(int(row)+1)*c.q])
+					sum += c.judge.precision(0, row, code, s.codes)
+				}
+				// A projection near zero may get another sign.
+				if want := sum / float64(len(c.judge.queries)); !approx(got[start], want, 1e-3) {
+					t.Errorf("start %d: %g, want %g", start, got[start], want)
+				}
+				different = different || got[start] != got[0]
+				if start < searchStarts {
+					searched += got[start] / searchStarts
+				}
+			}
+			if !different {
+				t.Error("all starts are as good")
+			}
+			// Settings are compared by the mean of the first starts.
+			if o := c.evaluate(tt, gamma); !approx(o.MAP, searched, 1e-12) || o.StdErr <= 0 {
+				t.Errorf("the setting is judged by %g, the mean of the starts is %g", o.MAP, searched)
+			}
+		})
 	}
 }
 
@@ -69,6 +98,7 @@ func TestBestStartIsTaken(t *testing.T) {
 	}
 	tr.from.open = make([]open, len(dims))
 	tr.from.open[0].gamma = true
+	tr.takeStarts()
 	if err := tr.solveStarts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -107,9 +137,9 @@ func TestBestStartIsTaken(t *testing.T) {
 	}
 }
 
-// TestNothingIsLearnedFromTheFold: vectors that tell nothing about the labels, each of
+// TestNothingIsLearnedFromTheItem: vectors that tell nothing about the labels, each of
 // them an anchor, retrieve no better than chance.
-func TestNothingIsLearnedFromTheFold(t *testing.T) {
+func TestNothingIsLearnedFromTheItem(t *testing.T) {
 	src := made(400, 2, func(rng *rand.Rand, _ int) []float32 {
 		x := make([]float32, 30)
 		for j := range x {
@@ -117,16 +147,16 @@ func TestNothingIsLearnedFromTheFold(t *testing.T) {
 		}
 		return x
 	})
-	c := chooserOf(t, modalitiesOf([]int{30}), src, Options{Bits: 16})
 	// Half of the queries find the relevant half first, the others find it last.
 	chance := (1 + 1 - math.Ln2) / 2
-	for _, kind := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
-		for _, sets := range []bool{false, true} {
-			tt := c.newTrial(setting{FeaturesRaw, kind}, 400)
-			c.aim(tt, sets)
-			for _, o := range c.evaluate(tt, []float64{1e-4, 1}) {
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		c := chooserOf(t, modalitiesOf([]int{30}), src, Options{Bits: 16, Aim: aim})
+		for _, kind := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
+			tt := c.newTrial(setting{FeaturesRaw, kind, 1}, 400)
+			for _, gamma := range []float64{1e-4, 1} {
+				o := c.evaluate(tt, gamma)
 				if o.precisions == nil || !approx(o.MAP, chance, 4*o.StdErr) {
-					t.Errorf("%v, gamma %g: %.3f +- %.3f, want %.3f", kind, o.Gamma, o.MAP, o.StdErr, chance)
+					t.Errorf("%v, %v, gamma %g: %.3f +- %.3f, want %.3f", aim, kind, o.Gamma, o.MAP, o.StdErr, chance)
 				}
 			}
 		}

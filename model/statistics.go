@@ -5,17 +5,28 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
-// Statistics are the sums from which the projections of a model are solved: for each
-// modality A_t = phi_t phi_t' (k x k), B_t = H phi_t' (q x k) and the number of items.
+// Statistics are the sums from which the projections of a model are solved. For each
+// modality they are A_t = phi_t phi_t' (k x k), the number of items, and
+//
+//   - B_t = Y phi_t' (c x k), for AimLabels, where y is the vector of the item's labels, of
+//     length 1; Y Y' (c x c), whose diagonal counts the items of each label; and, once
+//     projections have taught, H phi_t' (q x k) of the items that these gave a code;
+//   - B_t = H phi_t' (q x k), for the other aims.
+//
 // They are sums over items. So the statistics of shards add up, the online step adds to
-// them (eqs. 22-24), and the ridge gamma can change without the data. They take 8 k
-// (k+q) bytes a modality. Goroutines may share them for reading only.
+// them (eqs. 22-24), and gamma, prior and weights can change without the data. They take
+// 8 (k^2 + k c + c^2) bytes a modality and 8 q k once projections have taught, or 8 k (k+q).
+// Goroutines may share them for reading only.
 type Statistics struct {
 	fingerprint uint64 // of the maps and the code space
 	bits        int
+	labels      int    // c for AimLabels, else 0
+	weighted    bool   // AimWeighted
 	parts       []part // by modality
 }
 
@@ -25,16 +36,35 @@ type part struct {
 	k    int       // features
 	n    int64     // items
 	a    []float64 // A, k x k; only the lower triangle is valid
-	b    []float64 // B, q x k
+	b    []float64 // B, c x k for AimLabels, else q x k
+
+	// For AimLabels.
+	pairs      []float64 // Y Y', c x c; only the lower triangle is valid
+	taught     []float64 // H phi', q x k, of the items that projections have taught; nil: none
+	unlabelled int64     // number of these items
+
+	// For the other aims: the sum of the squared weights of the items, which is their
+	// number for AimCodes.
+	square float64
+}
+
+// newPart returns the sums of no items.
+func newPart(name string, k, bits, labels int) part {
+	p := part{name: name, k: k, a: make([]float64, k*k)}
+	if labels > 0 {
+		p.b, p.pairs = make([]float64, labels*k), make([]float64, labels*labels)
+	} else {
+		p.b = make([]float64, bits*k)
+	}
+	return p
 }
 
 // NewStatistics returns the statistics of no items, for the maps and the code space of
 // m.
 func NewStatistics(m *Model) *Statistics {
-	s := &Statistics{fingerprint: m.fingerprint, bits: m.bits}
+	s := &Statistics{fingerprint: m.fingerprint, bits: m.bits, labels: m.summedLabels(), weighted: m.aim == AimWeighted}
 	for t, f := range m.maps {
-		k := f.size()
-		s.parts = append(s.parts, part{name: m.modalities[t].Name, k: k, a: make([]float64, k*k), b: make([]float64, m.bits*k)})
+		s.parts = append(s.parts, newPart(m.modalities[t].Name, f.size(), m.bits, s.labels))
 	}
 	return s
 }
@@ -53,73 +83,110 @@ func (s *Statistics) Trace(t int) float64 {
 	return sum
 }
 
-// Add adds items that have modality t. Row i of phi is phi_t of item i, as Encoder.Map
-// computes it, and row i of h is its code as +-1. Add reads rows*k and rows*Bits
-// numbers and keeps neither slice. It costs rows*k*(k/2+Bits) multiplications, on
-// GOMAXPROCS goroutines.
+// teaching is what rows of features teach. A row has either labels or a code.
+type teaching struct {
+	y []float32 // AimLabels: label vectors, rows of c; zeros where a code teaches
+	h []float32 // codes as +-1, times the weight of the item, rows of q; zeros where labels teach
+}
+
+// add adds rows of features of modality t, with what they teach, on so many goroutines.
+// It costs rows k (k/2 + c) multiplications, and rows k q where codes teach.
 //
-// Each number of A and B is summed in float64 in the order of the rows. So the sums are
-// bitwise the same for any GOMAXPROCS, and however the items are cut into calls.
-func (s *Statistics) Add(t, rows int, phi, h []float32) (err error) {
-	defer guard(&err, "adding to statistics")
-	return s.add(t, rows, phi, h, workerCount())
-}
-
-// add is Add on so many goroutines.
-func (s *Statistics) add(t, rows int, phi, h []float32, workers int) error {
-	p, err := s.rows(t, rows, phi, h)
-	if err != nil {
-		return err
-	}
-	x := dense.Of(rows, p.k, phi)
-	dense.AddGram(dense.Of(p.k, p.k, p.a), x, workers)
-	dense.AddTN(dense.Of(s.bits, p.k, p.b), dense.Of(rows, s.bits, h), x, workers)
-	p.n += int64(rows)
-	return nil
-}
-
-// rows returns the part of modality t, or an error if the rows do not fit it.
-func (s *Statistics) rows(t, rows int, phi, h []float32) (*part, error) {
-	if t < 0 || t >= len(s.parts) {
-		return nil, fmt.Errorf("%w: the statistics have %d modalities, not number %d", ErrMismatch, len(s.parts), t)
-	}
+// Each number is summed in float64 in the order of the rows. So the sums are bitwise the
+// same for any number of goroutines, and however the items are cut into calls.
+func (s *Statistics) add(t int, phi dense.Matrix[float32], x teaching, workers int) {
 	p := &s.parts[t]
-	if rows < 0 || len(phi) < rows*p.k || len(h) < rows*s.bits {
-		return nil, fmt.Errorf("%w: %d rows of modality %q need %d features and %d signs, not %d and %d",
-			ErrMismatch, rows, p.name, rows*p.k, rows*s.bits, len(phi), len(h))
-	}
-	return p, nil
+	dense.AddGram(dense.Of(p.k, p.k, p.a), phi, workers)
+	p.addTaught(phi, x, s.bits, s.labels, workers)
+	p.n += int64(phi.Rows)
 }
 
-// Subtract removes items that Add has added, with the same rows. The sums are then
+// addTaught adds what rows teach to all sums but A and the number of items.
+func (p *part) addTaught(phi dense.Matrix[float32], x teaching, q, c, workers int) {
+	n := phi.Rows
+	h := dense.Of(n, q, x.h)
+	if c == 0 {
+		dense.AddTN(dense.Of(q, p.k, p.b), h, phi, workers)
+		for r := range n {
+			w := float64(x.h[r*q])
+			p.square += w * w
+		}
+		return
+	}
+	coded := 0
+	for r := range n {
+		if x.h[r*q] != 0 {
+			coded++
+			continue
+		}
+		addPairs(p.pairs, x.y[r*c:(r+1)*c])
+	}
+	if coded < n {
+		dense.AddTN(dense.Of(c, p.k, p.b), dense.Of(n, c, x.y), phi, workers)
+	}
+	if coded > 0 {
+		p.teach(q)
+		dense.AddTN(dense.Of(q, p.k, p.taught), h, phi, workers)
+		p.unlabelled += int64(coded)
+	}
+}
+
+// teach makes room for what projections teach.
+func (p *part) teach(q int) {
+	if p.taught == nil {
+		p.taught = make([]float64, q*p.k)
+	}
+}
+
+// addPairs adds y y' to the lower triangle of pairs.
+func addPairs(pairs []float64, y []float32) {
+	c := len(y)
+	for l, v := range y {
+		if v == 0 {
+			continue
+		}
+		row := pairs[l*c:]
+		for k, w := range y[:l+1] {
+			if w != 0 {
+				row[k] += float64(v) * float64(w)
+			}
+		}
+	}
+}
+
+// subtract removes rows that add has added, with what they taught. The sums are then
 // those of the remaining items, but for the rounding of the removed ones. It costs as
-// much as Add, and k (k+q) additions and 8 k (k+q) bytes for a while.
-func (s *Statistics) Subtract(t, rows int, phi, h []float32) (err error) {
-	defer guard(&err, "subtracting from statistics")
-	return s.subtract(t, rows, phi, h, workerCount())
+// much as add, and as many additions as there are sums, and their memory for a while.
+func (s *Statistics) subtract(t int, phi dense.Matrix[float32], x teaching, workers int) error {
+	p := &s.parts[t]
+	if p.n < int64(phi.Rows) {
+		return fmt.Errorf("%w: %d rows are to be taken out of %d of modality %q", ErrMismatch, phi.Rows, p.n, p.name)
+	}
+	gone := &Statistics{bits: s.bits, labels: s.labels, parts: []part{newPart("", p.k, s.bits, s.labels)}}
+	gone.add(0, phi, x, workers)
+	if g := &gone.parts[0]; g.unlabelled > p.unlabelled {
+		return fmt.Errorf("%w: %d rows that projections have taught are to be taken out of %d of modality %q", ErrMismatch, g.unlabelled, p.unlabelled, p.name)
+	}
+	p.merge(&gone.parts[0], s.bits, -1)
+	return nil
 }
 
-// subtract is Subtract on so many goroutines.
-func (s *Statistics) subtract(t, rows int, phi, h []float32, workers int) error {
-	p, err := s.rows(t, rows, phi, h)
-	if err != nil {
-		return err
+// merge adds the sums of o, times sign.
+func (p *part) merge(o *part, q int, sign float64) {
+	if o.taught != nil {
+		p.teach(q)
+		floats.AddScaled(p.taught, sign, o.taught)
 	}
-	if p.n < int64(rows) {
-		return fmt.Errorf("%w: %d rows are to be taken out of %d of modality %q", ErrMismatch, rows, p.n, p.name)
+	floats.AddScaled(p.a, sign, o.a)
+	floats.AddScaled(p.b, sign, o.b)
+	if o.pairs != nil {
+		floats.AddScaled(p.pairs, sign, o.pairs)
 	}
-	gone := &Statistics{bits: s.bits, parts: []part{{k: p.k, a: make([]float64, p.k*p.k), b: make([]float64, s.bits*p.k)}}}
-	if err := gone.add(0, rows, phi, h, workers); err != nil {
-		return err
+	p.square += sign * o.square
+	p.n += int64(sign) * o.n
+	if p.unlabelled += int64(sign) * o.unlabelled; p.unlabelled == 0 {
+		p.taught = nil // nothing is left but rounding
 	}
-	for i, v := range gone.parts[0].a {
-		p.a[i] -= v
-	}
-	for i, v := range gone.parts[0].b {
-		p.b[i] -= v
-	}
-	p.n -= int64(rows)
-	return nil
 }
 
 // Merge adds the statistics of other items with the same maps and code space. For
@@ -135,22 +202,53 @@ func (s *Statistics) Merge(other *Statistics) error {
 		}
 	}
 	for t := range s.parts {
-		p, o := &s.parts[t], &other.parts[t]
-		for i, v := range o.a {
-			p.a[i] += v
-		}
-		for i, v := range o.b {
-			p.b[i] += v
-		}
-		p.n += o.n
+		s.parts[t].merge(&other.parts[t], s.bits, 1)
 	}
 	return nil
 }
 
 // sameShape reports whether both are statistics of the same maps and code space.
 func (s *Statistics) sameShape(other *Statistics) bool {
-	return s.fingerprint == other.fingerprint && s.bits == other.bits &&
+	return s.fingerprint == other.fingerprint && s.bits == other.bits && s.labels == other.labels &&
 		slices.EqualFunc(s.parts, other.parts, func(p, o part) bool { return p.name == o.name && p.k == o.k })
+}
+
+// Same returns nil if s and other are the same sums but for rounding: if no number of a
+// matrix differs by more than tolerance times the largest one in it. Else the error says
+// where they differ.
+func (s *Statistics) Same(other *Statistics, tolerance float64) error {
+	if !s.sameShape(other) {
+		return fmt.Errorf("%w: they are of another model, or of other labels", ErrMismatch)
+	}
+	for t := range s.parts {
+		p, o := &s.parts[t], &other.parts[t]
+		if p.n != o.n || p.unlabelled != o.unlabelled {
+			return fmt.Errorf("%w: modality %q: they are of %d items, %d of these taught by projections, not of %d and %d",
+				ErrMismatch, p.name, p.n, p.unlabelled, o.n, o.unlabelled)
+		}
+		// Matrices by rows; of A the lower triangle.
+		a := [2][][]float64{}
+		for i := range p.k {
+			a[0], a[1] = append(a[0], p.a[i*p.k:i*p.k+i+1]), append(a[1], o.a[i*p.k:i*p.k+i+1])
+		}
+		matrices := [][2][][]float64{a, {{p.b}, {o.b}}, {{p.pairs}, {o.pairs}}, {{{p.square}}, {{o.square}}}}
+		if p.unlabelled > 0 {
+			matrices = append(matrices, [2][][]float64{{p.taught}, {o.taught}})
+		}
+		for _, m := range matrices {
+			off, scale := 0.0, 0.0
+			for i, row := range m[0] {
+				for j, v := range row {
+					w := m[1][i][j]
+					off, scale = max(off, math.Abs(v-w)), max(scale, math.Abs(v), math.Abs(w))
+				}
+			}
+			if off > tolerance*scale {
+				return fmt.Errorf("%w: modality %q: they are off by %.2g of up to %.2g", ErrMismatch, p.name, off, scale)
+			}
+		}
+	}
+	return nil
 }
 
 // Clone returns a copy that shares nothing with s.
@@ -158,33 +256,25 @@ func (s *Statistics) Clone() *Statistics {
 	c := *s
 	c.parts = slices.Clone(s.parts)
 	for t := range c.parts {
-		c.parts[t].a = slices.Clone(c.parts[t].a)
-		c.parts[t].b = slices.Clone(c.parts[t].b)
+		p := &c.parts[t]
+		p.a, p.b, p.pairs, p.taught = slices.Clone(p.a), slices.Clone(p.b), slices.Clone(p.pairs), slices.Clone(p.taught)
 	}
 	return &c
 }
 
-// Solve returns the projection of modality t for a ridge gamma,
+// solve returns B_t (A_t + gamma I)^-1, from which mix makes the projection of modality
+// t: a row of k for each label, and one for each bit if projections have taught; for
+// codes a row for each bit.
 //
-//	P_t = B_t (A_t + gamma I)^-1,
-//
-// as q rows of k. It copies A and factors it by Cholesky: k^3/3 multiplications, and 2
-// q k^2 for the rows, on GOMAXPROCS goroutines. The result is bitwise the same for any
-// GOMAXPROCS. The error is a *SingularError if gamma is too small for A.
-func (s *Statistics) Solve(t int, gamma float64) (p []float64, err error) {
-	return s.solve(t, gamma, nil)
-}
-
-// solve is Solve. If condition is not nil it is set to an estimate of the condition
-// number of A_t + gamma I.
-func (s *Statistics) solve(t int, gamma float64, condition *float64) (p []float64, err error) {
+// It copies A and factors it by Cholesky: k^3/3 multiplications, and k^2 for each row, on
+// GOMAXPROCS goroutines. The result is bitwise the same for any GOMAXPROCS. If condition
+// is not nil it is set to an estimate of the condition number of A_t + gamma I. The error
+// is a *SingularError if gamma is too small for A.
+func (s *Statistics) solve(t int, gamma float64, condition *float64) (w dense.Matrix[float64], err error) {
 	defer guard(&err, "solving for a projection")
-	if t < 0 || t >= len(s.parts) {
-		return nil, fmt.Errorf("%w: the statistics have %d modalities, not number %d", ErrMismatch, len(s.parts), t)
-	}
 	part := &s.parts[t]
 	if err := checkWeight("gamma", part.name, gamma); err != nil {
-		return nil, err
+		return w, err
 	}
 	a := dense.Of(part.k, part.k, make([]float64, part.k*part.k))
 	part.ridged(a, gamma)
@@ -193,12 +283,12 @@ func (s *Statistics) solve(t int, gamma float64, condition *float64) (p []float6
 		norm = gramNorm(a) // before Cholesky replaces a
 	}
 	if !dense.Cholesky(a, workerCount()) {
-		return nil, part.singular(gamma)
+		return w, part.singular(gamma)
 	}
 	if condition != nil {
 		*condition = norm * inverseNorm(a, workerCount())
 	}
-	return part.solve(a, s.bits, gamma, workerCount())
+	return part.solve(a, gamma, workerCount())
 }
 
 // ridged writes the lower triangle of A + gamma I to a, k x k.
@@ -219,16 +309,18 @@ func (p *part) factorise(l dense.Matrix[float64], gamma float64, workers int) er
 	return nil
 }
 
-// solve returns B (A + gamma I)^-1, given the Cholesky factor l of A + gamma I.
-func (p *part) solve(l dense.Matrix[float64], bits int, gamma float64, workers int) ([]float64, error) {
-	x := slices.Clone(p.b)
-	dense.CholeskySolve(dense.Of(bits, p.k, x), l, workers)
+// solve returns B (A + gamma I)^-1, given the Cholesky factor l of A + gamma I, with the
+// rows of taught at its end.
+func (p *part) solve(l dense.Matrix[float64], gamma float64, workers int) (w dense.Matrix[float64], err error) {
+	x := slices.Concat(p.b, p.taught)
+	w = dense.Of(len(x)/p.k, p.k, x)
+	dense.CholeskySolve(w, l, workers)
 	for _, v := range x {
 		if v-v != 0 {
-			return nil, p.singular(gamma)
+			return w, p.singular(gamma)
 		}
 	}
-	return x, nil
+	return w, nil
 }
 
 // singular returns the error for a gamma that is too small.

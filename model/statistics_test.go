@@ -3,13 +3,39 @@ package model
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
-
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
+
+// addRow adds one row of features to modality mod of s, with the label vector y or the
+// code h that it teaches; nil for neither.
+func addRow(s *Statistics, mod int, phi, y, h []float32) {
+	x := teaching{y: make([]float32, s.labels), h: make([]float32, s.bits)}
+	copy(x.y, y)
+	copy(x.h, h)
+	s.add(mod, dense.Of(1, len(phi), phi), x, 1)
+}
+
+// labelVector is the definition of what an item with these labels teaches with AimLabels:
+// a vector of length 1, as far as its numbers are multiples of 1/4096.
+func labelVector(m *Model, labels []uint32) []float32 {
+	y, known := make([]float32, len(m.labels)), 0.0
+	for _, l := range labels {
+		if slices.Contains(m.labels, l) {
+			known++
+		}
+	}
+	for _, l := range labels {
+		if at := slices.Index(m.labels, l); at >= 0 {
+			y[at] = float32(math.Round(4096/math.Sqrt(known)) / 4096)
+		}
+	}
+	return y
+}
 
 // shard returns the statistics of some items of d under m's labels.
 func shard(t testing.TB, m *Model, d *synth.Data) *Statistics {
@@ -22,14 +48,16 @@ func shard(t testing.TB, m *Model, d *synth.Data) *Statistics {
 				continue
 			}
 			phi, h := make([]float32, m.Features(mod)), make([]float32, m.Bits())
-			m.LabelCode(code, d.Labels[i])
-			signs(h, code)
 			if err := e.Map(phi, mod, x); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Add(mod, 1, phi, h); err != nil {
-				t.Fatal(err)
+			if m.Aim() == AimLabels {
+				addRow(s, mod, phi, labelVector(m, d.Labels[i]), nil)
+				continue
 			}
+			m.LabelCode(code, d.Labels[i])
+			signs(h, code)
+			addRow(s, mod, phi, nil, h)
 		}
 	}
 	return s
@@ -38,41 +66,92 @@ func shard(t testing.TB, m *Model, d *synth.Data) *Statistics {
 func TestShardsMergeToTheWhole(t *testing.T) {
 	dims := []int{7, 4}
 	data := synth.Pairs(synth.Config{Items: 300, Classes: 5, Dims: dims, Missing: .3, LabelsPerItem: 2})
-	r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), settled(modalitiesOf(dims), Options{Bits: 24, Anchors: 130}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	merged := NewStatistics(r.Model)
-	for _, cut := range [][2]int{{0, 20}, {20, 20}, {20, 170}, {170, 300}} {
-		if err := merged.Merge(shard(t, r.Model, data.Slice(cut[0], cut[1]))); err != nil {
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), settled(modalitiesOf(dims), Options{Bits: 24, Anchors: 130, Aim: aim}))
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	for mod := range dims {
-		got, want := merged.parts[mod], r.Statistics.parts[mod]
-		if got.n != want.n {
-			t.Errorf("%d items, want %d", got.n, want.n)
-		}
-		for i := range got.k {
-			for j := range i + 1 {
-				if a, b := got.a[i*got.k+j], want.a[i*got.k+j]; !approx(a, b, 1e-9*math.Abs(b)) {
-					t.Fatalf("A[%d,%d] is %g, want %g", i, j, a, b)
-				}
+		merged := NewStatistics(r.Model)
+		for _, cut := range [][2]int{{0, 20}, {20, 20}, {20, 170}, {170, 300}} {
+			if err := merged.Merge(shard(t, r.Model, data.Slice(cut[0], cut[1]))); err != nil {
+				t.Fatal(err)
 			}
 		}
-		if e := relative(mat.NewDense(24, got.k, got.b), mat.NewDense(24, got.k, want.b)); e > 1e-9 {
-			t.Errorf("B is off by %g", e)
+		sameStatistics(t, aim.String(), merged, r.Statistics)
+		refit, err := r.Model.Refit(merged, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameProjections(t, aim.String(), refit, r.Model, 1e-9)
+	}
+}
+
+// TestSame: sums of the same items in another order are the same; those of one item more,
+// or of one item that taught something else, are not.
+func TestSame(t *testing.T) {
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		o, rest := begunAt(t, 150, aim)
+		m := o.model
+		other := rest.Slice(0, 100)
+		s := shard(t, m, other)
+		reversed := *other
+		reversed.Labels = slices.Clone(other.Labels)
+		slices.Reverse(reversed.Labels)
+		reversed.Vectors = nil
+		for _, rows := range other.Vectors {
+			rows = slices.Clone(rows)
+			slices.Reverse(rows)
+			reversed.Vectors = append(reversed.Vectors, rows)
+		}
+		if err := s.Same(shard(t, m, &reversed), 1e-12); err != nil {
+			t.Errorf("%v: in another order: %v", aim, err)
+		}
+		for i, x := range reversed.Vectors[0] {
+			if x == nil {
+				continue
+			}
+			reversed.Labels[i] = []uint32{(reversed.Labels[i][0] + 1) % 6}
+			break
+		}
+		taught := s.Clone()
+		addRow(taught, 1, make([]float32, s.parts[1].k), nil, slices.Repeat([]float32{1}, s.bits))
+		stranger, _ := begunAt(t, 140, aim)
+		for what, different := range map[string]*Statistics{
+			"other labels": shard(t, m, &reversed), "fewer items": shard(t, m, rest.Slice(0, 99)),
+			"another teacher": taught, "another model": stranger.stats,
+		} {
+			if err := s.Same(different, 1e-9); !errors.Is(err, ErrMismatch) {
+				t.Errorf("%v: %s: %v", aim, what, err)
+			}
 		}
 	}
-	refit, err := r.Model.Refit(merged, nil)
-	if err != nil {
+}
+
+// Statistics tell items that projections have taught from labelled ones. They can be
+// taken out again, but not more of them than there are.
+func TestSubtract(t *testing.T) {
+	o, rest := begun(t, 150)
+	s := shard(t, o.model, rest.Slice(0, 50))
+	before := s.Clone()
+	k, h := s.parts[0].k, slices.Repeat([]float32{1, -1}, s.bits/2)
+	phi := slices.Repeat([]float32{.25}, k)
+	code := teaching{y: make([]float32, s.labels), h: h}
+	labels := teaching{y: labelVector(o.model, []uint32{2}), h: make([]float32, s.bits)}
+	addRow(s, 0, phi, nil, h)
+	if p := s.parts[0]; p.unlabelled != 1 || p.n != before.parts[0].n+1 || !slices.Equal(p.b, before.parts[0].b) || p.taught[k] != -.25 {
+		t.Errorf("%d items without labels of %d", p.unlabelled, p.n)
+	}
+	if err := s.subtract(0, dense.Of(1, k, phi), code, 1); err != nil {
 		t.Fatal(err)
 	}
-	for mod := range dims {
-		if e := relative(mat.NewDense(24, 130, refit.p[mod].Unpack().Data), mat.NewDense(24, 130, r.Model.p[mod].Unpack().Data)); e > 1e-9 {
-			t.Errorf("P of modality %d is off by %g", mod, e)
-		}
+	sameStatistics(t, "subtracted", s, before)
+	if err := s.subtract(0, dense.Of(1, k, phi), code, 1); !errors.Is(err, ErrMismatch) {
+		t.Errorf("an item without labels where none is: %v", err)
 	}
+	if err := NewStatistics(o.model).subtract(0, dense.Of(1, k, phi), labels, 1); !errors.Is(err, ErrMismatch) {
+		t.Errorf("an item where none is: %v", err)
+	}
+	sameStatistics(t, "refused", s, before)
 }
 
 func TestRefit(t *testing.T) {
@@ -128,23 +207,14 @@ func TestStatisticsRefuse(t *testing.T) {
 		t.Errorf("refit with those of another model: %v", err)
 	}
 	s := a.Statistics
-	k := a.Model.Features(0)
-	for _, err := range []error{
-		s.Add(-1, 1, make([]float32, k), make([]float32, 64)),
-		s.Add(2, 1, make([]float32, k), make([]float32, 64)),
-		s.Add(0, -1, nil, nil),
-		s.Add(0, 2, make([]float32, k), make([]float32, 128)),
-		s.Add(0, 1, make([]float32, k), make([]float32, 63)),
-	} {
-		if !errors.Is(err, ErrMismatch) {
-			t.Error(err)
-		}
-	}
-	if _, err := s.Solve(5, 1); !errors.Is(err, ErrMismatch) {
+	if _, err := s.solve(0, -1, nil); !errors.Is(err, ErrOption) {
 		t.Error(err)
 	}
 	var singular *SingularError
-	if _, err := NewStatistics(a.Model).Solve(0, 0); !errors.As(err, &singular) {
+	if _, err := NewStatistics(a.Model).solve(0, 0, nil); !errors.As(err, &singular) {
+		t.Error(err)
+	}
+	if _, err := a.Model.Refit(NewStatistics(a.Model), map[string]float64{"image": 0}); !errors.As(err, &singular) {
 		t.Error(err)
 	}
 	c := s.Clone()

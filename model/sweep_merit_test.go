@@ -1,49 +1,72 @@
 package model
 
 import (
-	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// TestSweepsOfManyLabelSets: projections solved for the label sets and projections
-// solved for the codes of each sweep measure the same.
-func TestSweepsOfManyLabelSets(t *testing.T) {
-	data := synth.Pairs(synth.Config{Items: 300, Classes: 9, Dims: []int{7}, LabelsPerItem: 3, Noise: 1.5})
-	c := chooserOf(t, modalitiesOf([]int{7}), synthetic(data), Options{Bits: 24})
-	c.refined, c.gamma = c.newTrial(setting{FeaturesRaw, MapRBF}, 60), .01
-	var sweeps []*solver
-	for i := range 4 {
-		set := func(set uint32) []uint64 { return c.starts[i].judge.codes[int(set):][:1] }
-		s := &solver{words: 1, codes: make([]uint64, 1+slices.Max(c.setOf))}
-		for row, of := range c.judge.set {
-			copy(s.codes[c.setOf[row]:], set(uint32(of)))
+// TestManyLabelSets: with more label sets than can be solved for, one start can be judged
+// if projections learn codes. Neither starts nor sweeps are compared then. Projections that
+// learn labels are solved for these, however many sets there are.
+func TestManyLabelSets(t *testing.T) {
+	withoutRace(t)
+	src := made(700, 24, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
+	rng := rand.New(rand.NewPCG(7, 8))
+	for i, own := range src.labels {
+		src.labels[i] = slices.Compact(slices.Sorted(slices.Values([]uint32{own[0], uint32(rng.IntN(24)), uint32(rng.IntN(24))})))
+	}
+	for _, aim := range []Aim{AimLabels, AimCodes} {
+		r, err := Train(t.Context(), modalitiesOf([]int{2}), src, Options{Bits: 24, Anchors: 30, Aim: aim})
+		if err != nil {
+			t.Fatal(err)
 		}
-		sweeps = append(sweeps, s)
-	}
-	bySets, err := c.sweepMerits(t.Context(), sweeps)
-	if err != nil {
-		t.Fatal(err)
-	}
-	solved, err := c.solvedMerits(t.Context(), sweeps)
-	if err != nil || len(bySets) != 4 || len(solved) != 4 || solved[0] == solved[1] {
-		t.Fatalf("%v, %v, %v", bySets, solved, err)
-	}
-	for i := range solved {
-		if !approx(bySets[i], solved[i], 1e-3) {
-			t.Errorf("sweep %d: %g by label sets, %g by codes", i, bySets[i], solved[i])
+		rep := r.Report
+		if rep.LabelSets <= mostTargets || rep.Choices["image"].Unfit != "" || rep.Choices["image"].MAP <= 0 {
+			t.Fatalf("%d label sets, %+v", rep.LabelSets, rep.Choices["image"])
+		}
+		if compared := aim == AimLabels; (rep.Start != nil) != compared || (rep.SweepMAP != nil) != compared || (rep.PriorChoice != nil) != compared {
+			t.Errorf("%v: start %+v, sweeps %v, prior %+v", aim, rep.Start, rep.SweepMAP, rep.PriorChoice)
 		}
 	}
-	if many, err := c.solvedMerits(t.Context(), make([]*solver, mostSolvedSweeps+1)); many != nil || err != nil {
-		t.Errorf("%v, %v", many, err)
+}
+
+// TestStartsThatCannotBeJudged: if one modality can judge only one start, another one may
+// judge more, or a start may be given. Fusions are then measured under the codes of the
+// start that is taken.
+func TestStartsThatCannotBeJudged(t *testing.T) {
+	withoutRace(t)
+	dims := []int{4, 3}
+	data := synth.Pairs(synth.Config{Items: 800, Classes: 24, Dims: dims, LabelsPerItem: 5, Noise: 1})
+	for i := range data.Vectors[0] {
+		if i >= 200 {
+			data.Vectors[0][i] = nil
+		}
 	}
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := c.solvedMerits(cancelled, sweeps); err == nil {
-		t.Error("an interrupt is not noticed")
+	given := Options{
+		Bits: 24, Anchors: 30, Aim: AimCodes,
+		Features: map[string]FeatureKind{"text": FeaturesRaw}, Map: map[string]MapKind{"text": MapRBF},
+		Width: map[string]float64{"text": 1}, Gamma: map[string]float64{"text": .1},
+	}
+	for name, opt := range map[string]Options{
+		"a given start":                 {Bits: 24, Anchors: 30, Aim: AimCodes, Start: 3},
+		"one open modality":             given,
+		"labels and a given start":      {Bits: 24, Anchors: 30, Start: 3},
+		"all given, and a start":        {Bits: 24, Anchors: 30, Aim: AimCodes, Start: 3, Features: settledOpen(modalitiesOf(dims)).Features, Map: settledOpen(modalitiesOf(dims)).Map, Width: settledOpen(modalitiesOf(dims)).Width, Gamma: settledOpen(modalitiesOf(dims)).Gamma},
+		"embedded labels, given start":  {Bits: 16, Anchors: 30, LabelEmbedding: true, Start: 3},
+		"embedded labels, another seed": {Bits: 16, Anchors: 30, LabelEmbedding: true, Seed: 5},
+	} {
+		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), opt)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if r.Report.LabelSets <= mostTargets || r.Report.Fusion.Unfit != "" {
+			t.Errorf("%s: %d label sets, %s", name, r.Report.LabelSets, r.Report.Fusion.Unfit)
+		}
 	}
 }
 
@@ -68,11 +91,11 @@ func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
 	// keeps starts compared, and trainings with fewer sweeps count only if they choose
 	// the same maps.
 	given := Options{
-		Features: map[string]FeatureKind{}, Map: map[string]MapKind{}, Gamma: map[string]float64{},
-		Sweeps: 4,
+		Features: map[string]FeatureKind{}, Map: map[string]MapKind{}, Width: map[string]float64{}, Gamma: map[string]float64{},
+		Sweeps: 4, Prior: new(float64),
 	}
 	for _, m := range modalitiesOf(dims) {
-		given.Features[m.Name], given.Gamma[m.Name] = FeaturesRaw, .1
+		given.Features[m.Name], given.Width[m.Name], given.Gamma[m.Name] = FeaturesRaw, 1, .1
 	}
 	whole := train(given)
 	if len(whole.SweepMAP) != 4 || len(whole.Objective) != 4 || whole.Start == nil {

@@ -7,7 +7,10 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // Result is what a training returns.
@@ -90,8 +93,8 @@ func seeded(seed uint64, bits int) start {
 //
 // It takes n k (k/2 + d + q) multiplications a modality, and n k (d + 2c) more for
 // every sweep of joint and paper, all on GOMAXPROCS cores. The next block is read
-// meanwhile. Choosing takes a few seconds, up to ten for 3,000 dimensions, however many
-// items there are.
+// meanwhile. Choosing takes a few seconds, however many items there are; up to half a
+// minute for modalities of 2,000 to 3,000 dimensions.
 //
 // If the training needs more memory than there is, or than Options.MemoryBytes, the
 // error is a *MemoryError: a map of k features takes about 36 k^2 bytes.
@@ -177,10 +180,12 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 	clock.phase("sweeps")
 	m := &Model{
 		bits: opt.Bits, method: opt.Method, seed: opt.Seed,
-		labels: tr.sets.labels, c: tr.solver.cm,
+		labels: tr.sets.labels, c: tr.solver.cm, aim: tr.aim(),
 		modalities: modalities, maps: tr.maps,
-		views: opt.Views, fusions: tr.fusions, mean: tr.solver.meanCode(),
+		views: opt.Views, fusions: tr.fusions,
 	}
+	tr.weigh(m)
+	tr.report.Aim, tr.report.Prior = m.aim, m.prior
 	for _, mod := range modalities {
 		m.gammas = append(m.gammas, opt.Gamma[mod.Name])
 	}
@@ -194,6 +199,7 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 	if m, err = tr.project(m, stats); err != nil {
 		return nil, err
 	}
+	m.mean = tr.meanAim(m)
 	clock.phase("solve")
 	tr.report.Seconds = clock.seconds
 	return &Result{Model: m, Statistics: stats, Report: tr.report, exceptions: exceptions}, nil
@@ -255,6 +261,9 @@ func (tr *trainer) scan(ctx context.Context) error {
 	if err := tr.checkEmbedding(); err != nil {
 		return err
 	}
+	if tr.opt.Aim == AimLabels {
+		tr.sets.setCentre()
+	}
 	tr.reader.items = len(tr.sets.of)
 	tr.report.TrainItems = len(tr.sets.of)
 	tr.report.Labels = len(tr.sets.labels)
@@ -295,7 +304,8 @@ func (tr *trainer) makeMaps(ctx context.Context) error {
 			if k > mo.n {
 				return &AnchorsError{Modality: m.Name, Anchors: k, Items: mo.n}
 			}
-			chosen.Anchors, chosen.Sigma = k, sigma
+			chosen.Anchors, chosen.Width = k, tr.opt.Width[m.Name]
+			chosen.Sigma = sigma * chosen.Width
 		}
 		chosen.Features = kind.size(chosen.Anchors, m.Dim)
 		if err := tr.checkFeatures(m, chosen.Features); err != nil {
@@ -307,7 +317,7 @@ func (tr *trainer) makeMaps(ctx context.Context) error {
 			prepared[t].applyAll(anchors)
 		}
 		tr.samples[t] = nil
-		f := newMap(kind, mo, anchors)
+		f := newMap(kind, tr.opt.Width[m.Name], mo, anchors)
 		f.features = prepared[t]
 		tr.maps = append(tr.maps, f)
 		tr.report.Chosen[m.Name] = chosen
@@ -416,19 +426,62 @@ func (tr *trainer) solveOnce(ctx context.Context, hy []float64) (s *solver, err 
 	return s, err
 }
 
-// statistics is the last pass. It sums A_t and B_t = H phi_t' with the H of the solver.
-// It also returns the codes of items that are not those of their labels.
+// aim returns the aim of the model: labels that are embedded are not at right angles.
+func (tr *trainer) aim() Aim {
+	if tr.opt.Aim == AimLabels && tr.sets.embedding != nil {
+		return AimWeighted
+	}
+	return tr.opt.Aim
+}
+
+// weigh gives the model the prior and the weights of its labels.
+func (tr *trainer) weigh(m *Model) {
+	if m.aim == AimCodes {
+		return
+	}
+	m.prior = *tr.opt.Prior
+	m.weights = tr.sets.weights(m.aim, m.prior)
+}
+
+// meanAim returns the mean of what the training items teach, with the weights of labels
+// that the projections have.
+func (tr *trainer) meanAim(m *Model) []float64 {
+	if m.aim == AimCodes {
+		return tr.solver.meanCode()
+	}
+	mean, g, code := make([]float64, m.bits), make([]float64, m.bits), codec.NewCode(m.bits)
+	for i, set := range tr.sets.sets {
+		m.aimAt(g, set, m.weights, code)
+		floats.AddScaled(mean, float64(tr.sets.counts[i])/float64(len(tr.sets.of)), g)
+	}
+	return mean
+}
+
+// statistics is the last pass. It sums what the items teach. It also returns the codes of
+// items that are not those of their labels.
 func (tr *trainer) statistics(ctx context.Context, m *Model) (*Statistics, map[int]codec.Code, error) {
 	stats, exceptions := NewStatistics(m), map[int]codec.Code{}
-	h, byLabels := make([]float32, blockItems*m.bits), codec.NewCode(m.bits)
+	q, c := m.bits, stats.labels
+	room, byLabels := teaching{make([]float32, blockItems*c), make([]float32, blockItems*q)}, codec.NewCode(q)
 	err := tr.reader.blocks(ctx, "statistics", tr.maps, func(b *block) error {
-		for t := range tr.maps {
+		for t, f := range tr.maps {
 			for r, i := range b.at[t] {
-				signs(h[r*m.bits:(r+1)*m.bits], tr.solver.code(b.first+i))
+				set := tr.sets.sets[tr.sets.of[b.first+i]]
+				row := teaching{room.y[r*c : (r+1)*c], room.h[r*q : (r+1)*q]}
+				if m.aim == AimLabels {
+					clear(row.y)
+					m.teachLabels(row, set)
+					continue
+				}
+				signs(row.h, tr.solver.code(b.first+i))
+				if w := float32(m.weightOf(set)); w != 1 {
+					for j := range row.h {
+						row.h[j] *= w
+					}
+				}
 			}
-			if err := stats.Add(t, b.rows(t), b.phi[t], h); err != nil {
-				return err
-			}
+			rows := b.rows(t)
+			stats.add(t, dense.Of(rows, f.size(), b.phi[t]), teaching{room.y[:rows*c], room.h[:rows*q]}, workerCount())
 		}
 		if m.method == MethodLabels {
 			return nil

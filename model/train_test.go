@@ -195,7 +195,7 @@ func TestReport(t *testing.T) {
 	}
 	rep := r.Report
 	if rep.TrainItems != 90 || rep.Labels != 3 || rep.LabelSets != 3 || rep.Bits != 16 || rep.Method != MethodLabels ||
-		rep.Sweeps != 5 || len(rep.Objective) != 5 || rep.DistinctCodes < 2 || rep.DistinctCodes > 3 {
+		rep.Aim != AimLabels || rep.Prior != DefaultPrior || rep.PriorChoice != nil || rep.Sweeps != 5 || len(rep.Objective) != 5 || rep.DistinctCodes < 2 || rep.DistinctCodes > 3 {
 		t.Errorf("%+v", rep)
 	}
 	image, text := rep.Chosen["image"], rep.Chosen["text"]
@@ -231,7 +231,7 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{`"train_items":90`, `"method":"labels"`, `"map":"rbf"`, `"map":"linear"`, `"chosen"`, `"sweeps":5`,
+	for _, field := range []string{`"train_items":90`, `"method":"labels"`, `"aim":"labels"`, `"prior":0.25`, `"map":"rbf"`, `"map":"linear"`, `"chosen"`, `"sweeps":5`,
 		`"objective":[`, `"bit_balance"`, `"constant_bits"`, `"distinct_codes"`, `"bits":16`, `"seconds":{`} {
 		if !strings.Contains(string(b), field) {
 			t.Errorf("no %s in %s", field, b)
@@ -240,6 +240,124 @@ func TestReport(t *testing.T) {
 	var back Report
 	if err := json.Unmarshal(b, &back); err != nil || cmp.Diff(rep, back) != "" {
 		t.Errorf("%v\n%s", err, cmp.Diff(rep, back))
+	}
+}
+
+// TestReportOfChoices: the report says what projections learn, with which prior and by
+// which measurements, and how many anchors there are. The measurement of the prior is the
+// mean over the first starts, as they were then measured with it.
+func TestReportOfChoices(t *testing.T) {
+	dims := []int{7, 4}
+	data := synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5})
+	for i, l := range data.Labels {
+		if i%(int(l[0])+1) > 0 {
+			l[0] = 0
+		}
+	}
+	train := func(d *synth.Data, opt Options) *Result {
+		t.Helper()
+		opt.Bits = 16
+		var dims []int
+		for _, rows := range d.Vectors {
+			dims = append(dims, len(rows[0]))
+		}
+		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(d), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rep := r.Report; rep.Aim != r.Model.Aim() || rep.Prior != r.Model.Prior() {
+			t.Errorf("aim %v and prior %g; the model has %v and %g", rep.Aim, rep.Prior, r.Model.Aim(), r.Model.Prior())
+		}
+		return r
+	}
+	rep := train(data, Options{}).Report
+	p := rep.PriorChoice
+	if rep.Aim != AimLabels || p == nil || p.Chosen != rep.Prior || len(p.Tried) != len(priors) || rep.Start == nil {
+		t.Fatalf("%+v", rep)
+	}
+	best, differ := 0, false
+	for i, tried := range p.Tried {
+		if tried.Prior != priors[i] || !(tried.MAP > 0 && tried.MAP <= 1) {
+			t.Errorf("%+v", tried)
+		}
+		if tried.MAP > p.Tried[best].MAP {
+			best = i
+		}
+		differ = differ || tried.MAP != p.Tried[0].MAP
+	}
+	if p.Chosen != p.Tried[best].Prior || !differ {
+		t.Errorf("%g is chosen of %+v", p.Chosen, p.Tried)
+	}
+	mean := 0.0
+	for _, v := range rep.Start.MAP[:searchStarts] {
+		mean += v / searchStarts
+	}
+	if !approx(mean, p.Tried[best].MAP, 1e-12) {
+		t.Errorf("the first starts measure %g with the prior, which was chosen by %g", mean, p.Tried[best].MAP)
+	}
+	for name, ch := range rep.Chosen {
+		if ch.Map != MapLinear && (ch.Anchors != 300 || !slices.Contains(widths, ch.Width)) || ch.Width != rep.Choices[name].Width && ch.Map != MapLinear {
+			t.Errorf("%s: %+v", name, ch)
+		}
+	}
+	b, err := json.Marshal(rep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Report
+	if err := json.Unmarshal(b, &back); err != nil || cmp.Diff(rep, back) != "" {
+		t.Errorf("%v\n%s", err, cmp.Diff(rep, back))
+	}
+	for _, field := range []string{`"prior_choice":{"chosen":`, `"aim":"labels"`, `"anchors":300`, `"width":`} {
+		if !strings.Contains(string(b), field) {
+			t.Errorf("no %s in %s", field, b)
+		}
+	}
+	if rep := train(data, Options{Aim: AimCodes}).Report; rep.Aim != AimCodes || rep.Prior != 0 || rep.PriorChoice != nil {
+		t.Errorf("codes: %v, %g, %+v", rep.Aim, rep.Prior, rep.PriorChoice)
+	}
+	many := synth.ManyLabels{Items: 300, Labels: 40, Dims: []int{8}}.Make()
+	if rep := train(many, Options{LabelEmbedding: true}).Report; rep.Aim != AimWeighted || rep.Prior != embeddedPrior || rep.PriorChoice != nil {
+		t.Errorf("embedded: %v, %g, %+v", rep.Aim, rep.Prior, rep.PriorChoice)
+	}
+	if rep := train(data.Slice(0, minChoiceItems-1), Options{}).Report; rep.Aim != AimLabels || rep.Prior != DefaultPrior || rep.PriorChoice != nil {
+		t.Errorf("few items: %v, %g, %+v", rep.Aim, rep.Prior, rep.PriorChoice)
+	}
+}
+
+// TestSettle: a training with the settings that another one has chosen makes its model.
+func TestSettle(t *testing.T) {
+	withoutRace(t)
+	dims := []int{7, 4}
+	pairs := synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5, Missing: .1})
+	many := synth.ManyLabels{Items: 300, Labels: 40, Dims: dims}.Make()
+	for name, c := range map[string]struct {
+		data *synth.Data
+		opt  Options
+	}{
+		"labels":      {pairs, Options{Bits: 16}},
+		"codes":       {pairs, Options{Bits: 16, Aim: AimCodes, Views: ViewsTarget}},
+		"joint":       {pairs, Options{Bits: 16, Method: MethodJoint}},
+		"weighted":    {many, Options{Bits: 16, LabelEmbedding: true}},
+		"linear":      {pairs, Options{Bits: 16, Map: map[string]MapKind{"text": MapLinear}}},
+		"prior, none": {pairs, Options{Bits: 16, Prior: new(float64), Start: 3}},
+	} {
+		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(c.data), c.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Train(t.Context(), modalitiesOf(dims), synthetic(c.data), r.Report.Settle(c.opt))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		a, as := marshal(t, r)
+		b, bs := marshal(t, again)
+		if !bytes.Equal(a, b) || !bytes.Equal(as, bs) {
+			t.Errorf("%s: another model", name)
+		}
+		if rep := again.Report; rep.Choices != nil || rep.PriorChoice != nil || rep.Start != nil {
+			t.Errorf("%s: something was chosen again: %+v", name, rep)
+		}
 	}
 }
 

@@ -19,9 +19,9 @@ type ModalityDrift struct {
 	// Far counts the items that are so far from everything that the model has learned from
 	// that they have no direction in code space, and as queries find nothing.
 	Far int `json:"far,omitempty"`
-	// Residual is the mean of (h - z)^2 over the bits of the labelled items: h is the code
-	// of the labels of an item, z its projection (model.ResidualOf). It is 0 if projections
-	// give every code, 1 if they say nothing, and nil without labelled items.
+	// Residual is the sum of |g - z|^2 over the labelled items as a share of that of |g|^2:
+	// g is what projections of an item are to learn (model.Model.LabelAim), z its projection.
+	// It is 0 if they give all of it, 1 if they say nothing, and nil without labelled items.
 	Residual *float64 `json:"residual,omitempty"`
 	// MAP is the mean average precision, expected over ties, of the labelled items as
 	// queries by this modality among each other: each half of them searches the other half,

@@ -25,7 +25,7 @@ type RevisionInfo struct {
 	Forgotten  int `json:"forgotten"`
 
 	// Residual says, by name of the modality, how well the projections fit all items that
-	// have taught (model.Residual): 0 if they give every code, 1 if they say nothing.
+	// have taught (model.Residual): 0 if they give all that they were to learn, 1 if they say nothing.
 	Residual map[string]float64 `json:"residual,omitempty"`
 	// Drift says how far the new items were from the projections before they taught. For
 	// revision 1 it is that of the items that it was trained on, or that had taught when

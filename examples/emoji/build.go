@@ -24,8 +24,8 @@ var schema = db.Schema{
 }
 
 // trainOptions returns the options for n training emoji. A code needs at least as many
-// bits as there are labels. Anchors and the gamma of words differ from the defaults,
-// 800 and .01, for the sake of free queries: a single word is not like any whole name.
+// bits as there are labels. All emoji are anchors, and the gamma of words is larger than
+// the default, .01, for the sake of free queries: a single word is not like any whole name.
 // The table has the results of four-fold cross-validation on the training emoji alone
 // (go test -run TestChoice -v -cv). The first two figures are mAP in both directions.
 // recall is computed for queries of a single word: the share of the emoji with this

@@ -129,20 +129,13 @@ func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, c
 }
 
 // train trains on the present items. From the second time on it gives the options that
-// the first cross-validation has chosen. That saves time and changes nothing.
+// the first one has chosen, which saves time.
 func (set *set) train(ctx context.Context, c *db.Collection) error {
 	t, err := c.Train(ctx, db.TrainOptions{Options: set.chosen})
 	if err != nil || t.Start == nil || set.chosen.Start != 0 {
 		return err
 	}
-	o := model.Options{
-		Seed: set.seed, Start: t.Start.Chosen,
-		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}, Gamma: map[string]float64{},
-	}
-	for name, choice := range t.Chosen {
-		o.Features[name], o.Map[name], o.Gamma[name] = choice.FeatureMap, choice.Map, choice.Gamma
-	}
-	set.chosen = o
+	set.chosen = t.Settle(set.chosen)
 	return nil
 }
 

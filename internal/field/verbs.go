@@ -46,7 +46,7 @@ func (v *verb) call() call { return call{args: v.words(), stdin: v.stdin} }
 
 // These options leave nothing for training to choose: choosing takes most of its time.
 const (
-	quickly = " --fusion sum --map image=rbf --map text=rbf --features image=raw --features text=raw --gamma image=.01 --gamma text=.01"
+	quickly = " --fusion sum --map image=rbf --map text=rbf --features image=raw --features text=raw --width image=1 --width text=1 --gamma image=.01 --gamma text=.01"
 	tagged  = quickly + " --map tags=linear --features tags=raw --gamma tags=.01"
 )
 

@@ -41,14 +41,16 @@ func experimentCommand(e *env) *cobra.Command {
 			KIND is one of
 
 			  ablation     what train does, and what is lost without its parts: the methods
-			               joint and paper in place of labels; raw features, the rbf map,
-			               gamma .01 or the first random start in place of what
-			               cross-validation chooses, or all of these (fixed); FDDH as it
-			               was published (method paper, raw, rbf, gamma 1e-4);
-			               that without the relaxation of labels (FDDH_NR: an infinite
-			               delta), and without the rbf map, too (FDDH_NRM: the linear map).
-			               Where a vector has fewer numbers than a code has bits, that has no
-			               solution by the method paper, and is done by labels.
+			               joint and paper in place of labels; projections that learn codes
+			               in place of labels; the prior 0; 800 anchors; raw features, the
+			               rbf map, width 1, gamma .01 or the first random start in place of
+			               what is chosen, or all of these (fixed); FDDH as it was published
+			               (method paper, 800 anchors, raw, rbf, gamma 1e-4); that without
+			               the relaxation of labels (FDDH_NR: an infinite delta), and
+			               without the rbf map, too (FDDH_NRM: the linear map). Where a
+			               vector has fewer numbers than a code has bits, that has no
+			               solution by the method paper, and is done by labels. What the
+			               flags have taken out already has no row.
 			  convergence  the objective and mAP after each sweep, from 1 to --sweeps (20), of
 			               each method
 			  sensitivity  mAP over a grid of mu, theta and delta, the weights of the paper, by

@@ -142,6 +142,9 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		var flags []string
 		for _, m := range []string{"image", "text"} {
 			flags = append(flags, "--features", m+"="+features, "--map", m+"="+kind, "--gamma", m+"="+gamma)
+			if kind != "linear" {
+				flags = append(flags, "--width", m+"=1")
+			}
 		}
 		return append(flags, "--bits", "16")
 	}
@@ -151,21 +154,24 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 	for _, m := range rows {
 		names = append(names, m.Row)
 	}
-	if want := []string{"full", "joint", "paper", "raw", "rbf", "gamma", "start", "fixed", "FDDH", "FDDH_NR", "FDDH_NRM"}; !slices.Equal(names, want) {
+	if want := []string{"full", "joint", "paper", "codes", "prior", "raw", "rbf", "width", "gamma", "start", "fixed", "FDDH", "FDDH_NR", "FDDH_NRM"}; !slices.Equal(names, want) {
 		t.Errorf("rows %v", names)
 	}
 	for name, flags := range map[string][]string{
 		"full":     {"--bits", "16"},
 		"joint":    {"--bits", "16", "--method", "joint"},
 		"paper":    {"--bits", "16", "--method", "paper"},
+		"codes":    {"--bits", "16", "--aim", "codes"},
+		"prior":    {"--bits", "16", "--prior", "0"},
 		"raw":      {"--bits", "16", "--features", "image=raw", "--features", "text=raw"},
 		"rbf":      {"--bits", "16", "--map", "image=rbf", "--map", "text=rbf"},
+		"width":    {"--bits", "16", "--width", "image=1", "--width", "text=1"},
 		"gamma":    {"--bits", "16", "--gamma", "image=.01", "--gamma", "text=.01"},
 		"start":    {"--bits", "16", "--start", "1"},
 		"fixed":    given("raw", "rbf", ".01"),
 		"FDDH":     append(given("raw", "rbf", "1e-4"), "--method", "paper", "--views", "target", "--fusion", "target"),
 		"FDDH_NR":  append(given("raw", "rbf", "1e-4"), "--method", "paper", "--delta", "inf", "--views", "target", "--fusion", "target"),
-		"FDDH_NRM": append(given("raw", "linear", "1e-4"), "--method", "labels", "--views", "target", "--fusion", "target"),
+		"FDDH_NRM": append(given("raw", "linear", "1e-4"), "--method", "labels", "--aim", "codes", "--views", "target", "--fusion", "target"),
 	} {
 		check(find(t, rows, name, named(name)), flags...)
 	}

@@ -32,6 +32,9 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 			continue // the items bring their codes
 		}
 		e.Printf("\nspace %d", s.Space)
+		if s.Aim != "" {
+			e.Printf(", aim %s", aimText(s.Aim, s.Prior))
+		}
 		if len(s.Views) > 0 {
 			e.Printf(", codes for each target")
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -19,8 +20,9 @@ import (
 type trainOptions struct {
 	common
 	db.TrainOptions
-	method, views, fusion      string
-	gamma, mu, kinds, features namedList
+	method, aim, views, fusion        string
+	prior                             float64
+	gamma, mu, kinds, features, width namedList
 }
 
 func trainCommand(e *env) *cobra.Command {
@@ -37,13 +39,17 @@ func trainCommand(e *env) *cobra.Command {
 
 			It learns two things. One is a code for each set of labels: --bits, --sweeps,
 			--seed, --method, and --mu and --delta of the methods joint and paper. The
-			other is a projection for each modality that brings vectors near the codes of
-			their labels. What it starts from is chosen for each modality, by
-			cross-validation on the labelled items, and can be given instead. --features
-			says what is done to a vector first: raw, zscore, hellinger, log, l2 or
-			hellinger-l2. --map says what becomes of it: rbf, distances to --anchors vectors
-			drawn from the items, linear, the vector itself, or rbf+linear, both. --gamma is
-			the weight of the ridge. With fewer than 50 items they are raw, rbf and 0.01.
+			other is a projection for each modality that brings vectors near what their labels
+			teach. --aim says what projections learn: labels, the directions of the
+			labels themselves, in which --prior favours rare ones, from 0, not at all, to 1;
+			or codes, their signs, as published. What projections start from is chosen for
+			each modality, by leaving labelled items out one at a time, and can be given
+			instead. --features says what is done to a vector first: raw, zscore, hellinger,
+			log, l2 or hellinger-l2. --map says what becomes of it: rbf, distances to
+			--anchors vectors drawn from the items, linear, the vector itself, or rbf+linear,
+			both. --width says how far an rbf map sees: 1 is the mean distance of vectors,
+			squared. --gamma is the weight of the ridge. With fewer than 50 items they are
+			raw, rbf, 1 and 0.01, and the prior is 0.25.
 
 			Each label needs a bit. With more labels than bits training is refused, unless
 			--label-embedding is given: labels whose items look alike then get codes that
@@ -79,6 +85,7 @@ func trainCommand(e *env) *cobra.Command {
 		Example: example(`
 			fddhdb train wiki.db
 			fddhdb train wiki.db --bits 128 --gamma image=1e-4 --gamma text=1e-4
+			fddhdb train wiki.db --anchors 800 --prior 0.25
 			fddhdb train wiki.db --features text=hellinger --map text=rbf+linear --rows 1000`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -132,17 +139,21 @@ func statsIn(c *db.Collection, space db.Space) (*db.CollectionStats, error) {
 
 // registerSettings adds the flags of settings for learning.
 func (o *trainOptions) registerSettings(cmd *cobra.Command) {
-	o.gamma.kind, o.mu.kind = "NAME=X", "NAME=X"
+	o.gamma.kind, o.mu.kind, o.width.kind = "NAME=X", "NAME=X", "NAME=X"
 	o.kinds.kind, o.features.kind = "NAME=rbf|linear|rbf+linear", "NAME=MAP"
 	f := cmd.Flags()
 	f.IntVar(&o.Bits, "bits", model.DefaultBits, "length `N` of the codes: a multiple of 8, at least the number of labels unless --label-embedding is given")
-	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: %d, more from %s items on, all if they are fewer", model.DefaultAnchors, term.Thousands(10*model.DefaultAnchors)))
+	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: all up to %s, and %s of more than %s",
+		term.Thousands(model.MaxDefaultAnchors), term.Thousands(model.DefaultAnchorsOf(math.MaxInt)), term.Thousands(model.ManyItems)))
 	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
 	f.IntVar(&o.Start, "start", 0, "random start `N` of the codes, from 1 (default: chosen)")
 	f.IntVar(&o.Sweeps, "sweeps", model.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
 	f.StringVar(&o.method, "method", "auto", "`HOW` the codes of labels are learned: auto, labels, joint or paper; auto is labels")
+	f.StringVar(&o.aim, "aim", "auto", "`WHAT` projections learn of labels: auto, labels or codes; auto is labels, but codes with the methods joint and paper")
+	f.Float64Var(&o.prior, "prior", 0, "`X`, from 0 to 1, how much the aim labels favours rare labels (default: chosen)")
 	f.Var(&o.features, "features", "features of a modality: raw, zscore, hellinger, log, l2 or hellinger-l2 (default: chosen)")
 	f.Var(&o.kinds, "map", "map of a modality (default: chosen)")
+	f.Var(&o.width, "width", "width of the rbf of a modality, in mean squared distances (default: chosen)")
 	f.Var(&o.gamma, "gamma", "ridge of a modality (default: chosen); repeat it for each")
 	f.Var(&o.mu, "mu", fmt.Sprintf("weight of a modality in joint and paper (default %g each)", model.DefaultMu))
 	f.Float64Var(&o.Delta, "delta", model.DefaultDelta, "`X`, how firmly joint and paper keep to the labels; inf: they do")
@@ -175,6 +186,15 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	if o.Method, err = model.ParseMethod(o.method); err != nil {
 		return exit.Usagef("--method %q: auto, labels, joint and paper are possible", o.method)
 	}
+	if o.Aim, err = model.ParseAim(o.aim); err != nil {
+		return exit.Usagef("--aim %q: auto, labels and codes are possible", o.aim)
+	}
+	if given("prior") {
+		if !(o.prior >= 0 && o.prior <= 1) {
+			return exit.Usagef("--prior %g: a number from 0 to 1 is possible", o.prior)
+		}
+		o.Prior = &o.prior
+	}
 	if o.Views, err = model.ParseViews(o.views); err != nil {
 		return exit.Usagef("--views %q: shared and target are possible", o.views)
 	}
@@ -187,10 +207,18 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	if o.Mu, err = o.mu.floats("--mu"); err != nil {
 		return err
 	}
+	if o.Width, err = o.width.floats("--width"); err != nil {
+		return err
+	}
 	o.Map = map[string]model.MapKind{}
 	for _, k := range o.kinds.list {
 		if o.Map[k.name], err = model.ParseMapKind(k.value); err != nil {
 			return exit.Usagef("--map %s=%s: rbf, linear and rbf+linear are possible", k.name, k.value)
+		}
+	}
+	for name, w := range o.Width {
+		if kind, given := o.Map[name]; given && kind == model.MapLinear {
+			return exit.Usagef("--width %s=%g: a linear map has no width", name, w)
 		}
 	}
 	o.Features = map[string]model.FeatureKind{}
@@ -229,13 +257,13 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		if !learned {
 			continue
 		}
-		var anchors, sigma any = term.NoCell, term.NoCell
+		var anchors, width, sigma any = term.NoCell, term.NoCell, term.NoCell
 		if ch.Map != model.MapLinear {
-			anchors, sigma = term.CountCell(ch.Anchors), term.Setting(ch.Sigma)
+			anchors, width, sigma = term.CountCell(ch.Anchors), term.Setting(ch.Width), term.Setting(ch.Sigma)
 		}
-		rows = append(rows, []any{m.Name, ch.FeatureMap.String(), ch.Map.String(), anchors, term.Setting(ch.Gamma), sigma, fmt.Sprintf("%.1g", ch.Condition), term.CountCell(ch.Items)})
+		rows = append(rows, []any{m.Name, ch.FeatureMap.String(), ch.Map.String(), anchors, width, sigma, term.Setting(ch.Gamma), fmt.Sprintf("%.1g", ch.Condition), term.CountCell(ch.Items)})
 	}
-	e.PrintTable([]term.Column{term.Left("modality"), term.Left("features"), term.Left("map"), term.Right("anchors"), term.Right("gamma"), term.Right("sigma"), term.Right("condition"), term.Right("items")}, rows)
+	e.PrintTable([]term.Column{term.Left("modality"), term.Left("features"), term.Left("map"), term.Right("anchors"), term.Right("width"), term.Right("sigma"), term.Right("gamma"), term.Right("condition"), term.Right("items")}, rows)
 	e.Printf("\n")
 	e.printChoices(t, s)
 	e.printEmbedding(t)
@@ -243,6 +271,7 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	pairs := []term.Pair{
 		term.NewPair("bits", fmt.Sprint(t.Bits)),
 		term.NewPair("method", fmt.Sprintf("%s, %s", t.Method, term.Plural(t.Sweeps, "sweep", "sweeps"))),
+		term.NewPair("aim", aimText(t.Aim.String(), t.Prior)),
 		term.NewPair("bit balance", fmt.Sprintf("%.3f", t.BitBalance)),
 		term.NewPair("constant bits", constantBits(t)),
 		term.NewPair("distinct codes", fmt.Sprintf("%s of the labels, %s of all items%s", term.Thousands(t.DistinctCodes), term.Thousands(s.DistinctCodes), overTargets(s))),
@@ -293,6 +322,13 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 			e.Printf("%s: %s +- %.4f against the best other (%v, %v, gamma %s)\n", m.Name, term.Difference(r.MAP), r.StdErr, r.FeatureMap, r.Map, term.Setting(r.Gamma))
 		}
 	}
+	if p := t.PriorChoice; p != nil {
+		var tried []string
+		for _, x := range p.Tried {
+			tried = append(tried, fmt.Sprintf("%.4f with %s", x.MAP, term.Setting(x.Prior)))
+		}
+		e.Printf("prior: %s, mAP %s\n", term.Setting(p.Chosen), strings.Join(tried, ", "))
+	}
 	if st := t.Start; st != nil && st.Chosen == 1 {
 		e.Printf("codes: the first of %d starts, mAP %.4f\n", len(st.MAP), st.MAP[0])
 	} else if st != nil {
@@ -301,6 +337,14 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 	if len(rows) > 0 {
 		e.Printf("\n")
 	}
+}
+
+// aimText returns what projections learn of labels in words.
+func aimText(aim string, prior float64) string {
+	if aim == model.AimCodes.String() {
+		return aim
+	}
+	return fmt.Sprintf("%s, prior %s", aim, term.Setting(prior))
 }
 
 // phases returns the time of a training in words, longest phases first.

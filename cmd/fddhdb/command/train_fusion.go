@@ -120,9 +120,9 @@ func fusionFormula(f model.FusionTried, modalities []string) string {
 	switch f.Centre {
 	case 0:
 	case 1:
-		formula += ", less the mean code of each"
+		formula += ", less the mean aim of each"
 	default:
-		formula += fmt.Sprintf(", less %s times the mean code of each", term.Setting(f.Centre))
+		formula += fmt.Sprintf(", less %s times the mean aim of each", term.Setting(f.Centre))
 	}
 	return formula
 }

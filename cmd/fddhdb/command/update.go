@@ -92,7 +92,7 @@ func (e *env) printUpdate(collection string, u *db.Update) {
 		if n == 1 {
 			their = "its"
 		}
-		e.Printf("%s taught the codes of %s labels\n", term.Plural(n, "labelled item has", "labelled items have"), their)
+		e.Printf("%s taught %s labels\n", term.Plural(n, "labelled item has", "labelled items have"), their)
 	}
 	if n := u.Unlabelled; n > 0 {
 		by := "each modality itself"

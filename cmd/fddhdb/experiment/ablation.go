@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -17,9 +18,13 @@ func ablation() *Kind {
 	return &Kind{
 		Name: "ablation",
 		run:  runAblation,
-		lead: []term.Column{term.Left(""), term.Left("method"), term.Right("constant bits"), term.Right("seconds")},
+		lead: []term.Column{term.Left(""), term.Left("method"), term.Left("aim"), term.Right("prior"), term.Right("constant bits"), term.Right("seconds")},
 		cells: func(_ *Lab, m *Measurement) []any {
-			return []any{m.Row, m.Method.String(), term.Setting(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
+			var prior any = term.NoCell
+			if m.Aim != model.AimCodes {
+				prior = term.Setting(m.Prior)
+			}
+			return []any{m.Row, m.Method.String(), m.Aim.String(), prior, term.Setting(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
 		},
 		draw: drawAblation,
 	}
@@ -33,6 +38,23 @@ func runAblation(ctx context.Context, l *Lab) error {
 		{"full", func() db.TrainOptions { return l.base }},
 		{"joint", func() db.TrainOptions { return l.by(model.MethodJoint) }},
 		{"paper", func() db.TrainOptions { return l.by(model.MethodPaper) }},
+		{"codes", func() db.TrainOptions {
+			opt := l.base
+			opt.Aim, opt.Prior = model.AimCodes, nil
+			return opt
+		}},
+		{"prior", func() db.TrainOptions {
+			opt := l.base
+			opt.Prior = new(float64)
+			return opt
+		}},
+		{"anchors", func() db.TrainOptions {
+			opt := l.base
+			if n := l.fewAnchors(); n < l.fewest { // else these are all that there are
+				opt.Anchors = n
+			}
+			return opt
+		}},
 		{"raw", func() db.TrainOptions {
 			opt := l.base
 			opt.Features = all(l, model.FeaturesRaw)
@@ -41,6 +63,11 @@ func runAblation(ctx context.Context, l *Lab) error {
 		{"rbf", func() db.TrainOptions {
 			opt := l.base
 			opt.Map = all(l, model.MapRBF)
+			return opt
+		}},
+		{"width", func() db.TrainOptions {
+			opt := l.base
+			opt.Width = all[float64](l, model.DefaultWidth)
 			return opt
 		}},
 		{"gamma", func() db.TrainOptions {
@@ -55,7 +82,8 @@ func runAblation(ctx context.Context, l *Lab) error {
 		}},
 		{"fixed", func() db.TrainOptions {
 			opt := l.base
-			opt.Features, opt.Map, opt.Gamma = all(l, model.FeaturesRaw), all(l, model.MapRBF), all(l, model.DefaultGamma)
+			opt.Features, opt.Map = all(l, model.FeaturesRaw), all(l, model.MapRBF)
+			opt.Width, opt.Gamma = all[float64](l, model.DefaultWidth), all(l, model.DefaultGamma)
 			return opt
 		}},
 		{"FDDH", func() db.TrainOptions { return l.published(l.base.Bits) }},
@@ -74,18 +102,29 @@ func runAblation(ctx context.Context, l *Lab) error {
 		}},
 	}
 	l.total = len(rows) * l.seeds
-	for _, r := range rows {
-		if err := l.same(ctx, r.name, r.opt()); err != nil {
+	for i, r := range rows {
+		opt := r.opt()
+		// What the flags have taken out already cannot be taken out.
+		if i > 0 && reflect.DeepEqual(opt, l.base) || opt.Aim == model.AimCodes && opt.Prior != nil {
+			l.total -= l.seeds
+			continue
+		}
+		if err := l.same(ctx, r.name, opt); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// by returns the options of the flags with another method.
+// by returns the options of the flags with a method, and what projections learn with it.
 func (l *Lab) by(m model.Method) db.TrainOptions {
 	opt := l.base
-	opt.Method = m
+	if opt.Method == m {
+		return opt
+	}
+	if opt.Method, opt.Aim = m, aimOf(m); opt.Aim == model.AimCodes {
+		opt.Prior = nil
+	}
 	return opt
 }
 

@@ -27,6 +27,7 @@ type Lab struct {
 	done, total int // trainings
 
 	modalities []string       // modalities that trainings learn, in order; nil before the first training
+	fewest     int            // items of the modality that fewest labelled items have
 	pairs      []string       // FROM->TO, as in eval
 	directions []string       // the same, for figures
 	rows       []*Measurement // measured rows, in order
@@ -38,7 +39,16 @@ type Lab struct {
 // axes by name.
 func New(x *Kind, c *db.Collection, schema db.Schema, queries db.Evaluation, base db.TrainOptions, seeds int, grid map[string][]float64, bar *term.Progress) *Lab {
 	base.Method = cmp.Or(base.Method, model.MethodLabels)
+	base.Aim = cmp.Or(base.Aim, aimOf(base.Method))
 	return &Lab{experiment: x, collection: c, schema: schema, queries: queries, base: base, seeds: seeds, grid: grid, bar: bar}
+}
+
+// aimOf returns what projections learn by default with a method.
+func aimOf(m model.Method) model.Aim {
+	if m == model.MethodLabels {
+		return model.AimLabels
+	}
+	return model.AimCodes
 }
 
 // Run measures all rows. It returns an error if none can be measured.
@@ -88,8 +98,9 @@ func (l *Lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, er
 	l.done++
 	if l.modalities == nil {
 		for _, m := range l.schema.Modalities {
-			if _, learned := t.Chosen[m.Name]; learned {
+			if c, learned := t.Chosen[m.Name]; learned {
 				l.modalities = append(l.modalities, m.Name)
+				l.fewest = min(cmp.Or(l.fewest, c.Items), c.Items)
 			}
 		}
 		for _, r := range found {
@@ -147,13 +158,15 @@ func (l *Lab) measure(ctx context.Context, row string, opt func(i int) db.TrainO
 	return l.add(newMeasurement(l, row, opt(0), outcomes))
 }
 
-// settle returns, for each seed, the options with the features, map and gamma that a
+// settle returns, for each seed, the options with the settings that a
 // training chooses; nil if that is impossible.
 func (l *Lab) settle(ctx context.Context, row string, opt db.TrainOptions) ([]db.TrainOptions, error) {
 	outcomes, err := l.outcomes(ctx, row, func(int) db.TrainOptions { return opt })
 	var settled []db.TrainOptions
 	for _, o := range outcomes {
-		settled = append(settled, fixed(opt, o.training))
+		of := opt
+		of.Options = o.training.Settle(opt.Options)
+		settled = append(settled, of)
 	}
 	return settled, err
 }
@@ -181,24 +194,21 @@ func all[T any](l *Lab, value T) map[string]T {
 	return m
 }
 
+// publishedAnchors is the number of anchors of FDDH.
+const publishedAnchors = 800
+
+// fewAnchors returns the number of anchors of FDDH, unless another is asked for or there
+// are fewer items.
+func (l *Lab) fewAnchors() int { return cmp.Or(l.base.Anchors, min(publishedAnchors, l.fewest)) }
+
 // published returns the settings of the authors' experiments with FDDH. Items without
 // labels get, in each modality, the code of its projection alone.
 func (l *Lab) published(bits int) db.TrainOptions {
 	opt := db.TrainOptions{Rows: l.base.Rows}
-	opt.Bits, opt.Anchors, opt.Method = bits, l.base.Anchors, model.MethodPaper
+	opt.Bits, opt.Anchors, opt.Method = bits, l.fewAnchors(), model.MethodPaper
+	opt.Aim = model.AimCodes
 	opt.Features, opt.Map, opt.Gamma = all(l, model.FeaturesRaw), all(l, model.MapRBF), all(l, 1e-4)
+	opt.Width = all[float64](l, model.DefaultWidth)
 	opt.Views, opt.Fusion = model.ViewsTarget, model.Fusion{Rule: model.FusionTarget}
-	return opt
-}
-
-// fixed returns the options with the settings that a training has chosen.
-func fixed(opt db.TrainOptions, t *db.Training) db.TrainOptions {
-	opt.Features, opt.Map, opt.Gamma = map[string]model.FeatureKind{}, map[string]model.MapKind{}, map[string]float64{}
-	if t.Start != nil {
-		opt.Start = t.Start.Chosen
-	}
-	for name, c := range t.Chosen {
-		opt.Features[name], opt.Map[name], opt.Gamma[name] = c.FeatureMap, c.Map, c.Gamma
-	}
 	return opt
 }

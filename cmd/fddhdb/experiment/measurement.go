@@ -15,6 +15,8 @@ type Measurement struct {
 	Experiment string               `json:"experiment"`
 	Row        string               `json:"row"`
 	Method     model.Method         `json:"method"`
+	Aim        model.Aim            `json:"aim"`
+	Prior      float64              `json:"prior"` // mean
 	Bits       int                  `json:"bits"`
 	Sweeps     int                  `json:"sweeps"`
 	TrainItems int                  `json:"train_items"`
@@ -85,7 +87,7 @@ func newMeasurement(l *Lab, row string, opt db.TrainOptions, outcomes []*outcome
 	}
 	t := outcomes[0].training
 	m := &Measurement{
-		Experiment: l.experiment.Name, Row: row, Method: t.Method, Bits: t.Bits, Sweeps: t.Sweeps, TrainItems: t.TrainItems,
+		Experiment: l.experiment.Name, Row: row, Method: t.Method, Aim: t.Aim, Bits: t.Bits, Sweeps: t.Sweeps, TrainItems: t.TrainItems,
 		Mu: map[string]float64{}, Delta: weight(opt.Delta), Seeds: len(outcomes), Retrieval: map[string]Retrieval{},
 	}
 	if opt.Delta == 0 {
@@ -94,6 +96,7 @@ func newMeasurement(l *Lab, row string, opt db.TrainOptions, outcomes []*outcome
 	for name, c := range t.Chosen {
 		m.Mu[name] = c.Mu
 	}
+	m.Prior, _ = over(func(o *outcome) float64 { return o.training.Prior })
 	m.Objective, _ = over(func(o *outcome) float64 { return o.training.Objective[len(o.training.Objective)-1] })
 	m.Balance, _ = over(func(o *outcome) float64 { return o.training.BitBalance })
 	m.Constant, _ = over(func(o *outcome) float64 { return float64(o.training.ConstantBits) })

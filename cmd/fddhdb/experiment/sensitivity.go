@@ -38,7 +38,7 @@ func sensitivity() *Kind {
 func runSensitivity(ctx context.Context, l *Lab) error {
 	opt := l.base
 	if opt.Method != model.MethodJoint {
-		opt.Method = model.MethodPaper // labels has no such weights
+		opt = l.by(model.MethodPaper) // labels has no such weights
 	}
 	cells := len(l.grid["mu"]) * len(l.grid["theta"]) * len(l.grid["delta"])
 	l.total = (cells + 1) * l.seeds

@@ -22,8 +22,8 @@ import (
 // Data that changes moves away from what a model was trained on, and searches get worse without an
 // error. Drift shows it, by a sample of items, for each modality that the model knows:
 //
-//	residual  the mean of (h - z)^2 over bits and labelled items: h is the code of the labels
-//	          as +-1, z the projection; 0 where projections give each code, 1 where they
+//	residual  the sum of |g - z|^2 over labelled items, as a share of that of |g|^2: g is what
+//	          the labels teach, z the projection; 0 where projections give it, 1 where they
 //	          tell nothing
 //	far       items whose projection is zero: nothing that was learned is near them
 //	balance   whether bits are as often set as not
@@ -95,7 +95,8 @@ type modalityMeasure struct {
 
 	t       int                  // the position of the modality in the collection
 	sets    []*state.CodeSetView // the code sets that queries by it search: the shared one, or one for each other target
-	squares float64              // the sum of (h - z)^2 over the bits of the labelled items
+	missed  float64              // the sum of |g - z|^2 over the labelled items, see report.ModalityDrift
+	learned float64              // the sum of |g|^2 over them
 	bits    bitCounts            // of codes
 	codes   codec.Codes          // the codes of the projections, of the items that are not far
 	rows    []uint32             // the rows of codes
@@ -163,10 +164,10 @@ func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 	if at, err := e.Project(vectors); err != nil {
 		return fmt.Errorf("fddhdb: measure row %d: %w", read[at], err)
 	}
-	h := codec.NewCode(sp.Bits)
+	h, g := codec.NewCode(sp.Bits), make([]float64, sp.Bits)
 	for i, row := range read {
 		m.items++
-		labelled := sp.Learned.LabelCode(h, labels[i])
+		labelled := sp.Learned.LabelCode(h, labels[i]) && sp.Learned.LabelAim(g, labels[i])
 		for t := range m.modalities {
 			// The projection P_t phi_t(x), a number for each bit; nil: the item lacks the modality.
 			z := e.Parts[i*len(m.modalities)+t]
@@ -177,7 +178,10 @@ func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 			of.Items++
 			if labelled {
 				of.Labelled++
-				of.squares += squares(h, z)
+				for j, x := range z {
+					of.missed += (g[j] - x) * (g[j] - x)
+					of.learned += g[j] * g[j]
+				}
 			}
 			if spaces.IsZero(z) { // too far from all that was learned to have a direction
 				of.Far++
@@ -195,19 +199,6 @@ func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 	return nil
 }
 
-// squares returns |h - z|^2 of a code h, whose bits stand for +1 and -1.
-func squares(h codec.Code, z []float64) (sum float64) {
-	for j, x := range z {
-		if h[j/64]>>(j%64)&1 == 1 {
-			x--
-		} else {
-			x++
-		}
-		sum += x * x
-	}
-	return sum
-}
-
 // drift returns the drift of the items that were added, nil if there are none. It searches the
 // nearest code of each.
 func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
@@ -220,9 +211,9 @@ func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 		if of.Items == 0 {
 			continue
 		}
-		if of.Labelled > 0 {
-			// The mean of (h - z)^2 over bits and items: model.Model.ResidualOf, for this sample.
-			residual := of.squares / float64(of.Labelled*m.cv.Space.Bits)
+		if of.learned > 0 {
+			// model.Model.ResidualOf, for this sample.
+			residual := of.missed / of.learned
 			of.Residual = &residual
 		}
 		spaces.SetBalance(&of.ModalityDrift, of.bits.balance())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A Foundation is the beginning of a new space: a model, its statistics, and the lesson of
@@ -29,45 +27,37 @@ type Foundation struct {
 	report     json.RawMessage     // the report of the training, part of the descriptor
 	revision   report.RevisionInfo // describes revision 1; createSpace adds number and date
 	rows       []uint32            // the rows that have taught, ascending
-	lessons    [][]byte            // the lesson of each of rows; equal ones share their bytes
+	lessons    []codec.Taught      // what each of rows has taught; equal ones share their memory
 	pending    *roaring.Bitmap     // the rows that have not taught; createSpace hands it to the space
 	replaced   uint32              // createSpace sets it: the unfinished space that it has dropped; 0: none
 	relearn    *roaring.Bitmap     // rows with lessons of outdated codes, which depart; may be nil; shared with the view
 
-	known map[string][]byte // the distinct lessons, by their bytes: about one a label set
+	known map[string]codec.Taught // the distinct lessons, by their stored form: about one a label set
+	key   []byte                  // scratch memory
 }
 
-// addLesson appends the lesson of a row, which must be the next in ascending order. codes is the
-// lesson as it is stored; addLesson copies it if it is new.
-func (f *Foundation) addLesson(row uint32, codes []byte) {
-	own, known := f.known[string(codes)]
+// addLesson appends the lesson of a row, which must be the next in ascending order. It copies
+// the lesson if that is new.
+func (f *Foundation) addLesson(row uint32, t codec.Taught) {
+	f.key = codec.Lesson{Taught: t}.Append(f.key[:0])
+	own, known := f.known[string(f.key)]
 	if !known {
 		if f.known == nil {
-			f.known = map[string][]byte{}
+			f.known = map[string]codec.Taught{}
 		}
-		own = slices.Clone(codes)
-		f.known[string(own)] = own
+		own = t.Clone()
+		f.known[string(f.key)] = own
 	}
 	f.rows, f.lessons = append(f.rows, row), append(f.lessons, own)
 }
 
-// appendLesson appends a lesson of codes of bits bits to dst as it is stored: its codes one
-// after the other, zeros for a nil one. It appends nothing for an empty lesson.
-func appendLesson(dst []byte, lesson model.Lesson, bits int) []byte {
-	for _, code := range lesson {
-		if code == nil {
-			dst = append(dst, make([]byte, codec.Bytes(bits))...)
-			continue
-		}
-		dst = code.AppendBytes(dst, bits)
-	}
-	return dst
-}
-
 // bytes returns about how many bytes the commit of the foundation writes.
 func (f *Foundation) bytes() int {
-	lesson := 5 + codec.Bytes(f.space.Bits)
-	return len(f.model) + len(f.statistics) + lesson*len(f.rows)
+	n := len(f.model) + len(f.statistics)
+	for _, t := range f.lessons {
+		n += 10 + len(t.Codes) + 5*len(t.Labels)
+	}
+	return n
 }
 
 // Found stores a new space without codes, which a builder has to complete. prepare makes its
@@ -190,7 +180,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 		if !gone.Contains(row) {
 			continue
 		}
-		d, err := record.Departure(v.Snap, cv.Descriptor, sp.Positions, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]})
+		d, err := record.Departure(v.Snap, cv.Descriptor, sp.Positions, row, codec.Lesson{Revision: sp.Revision, Taught: f.lessons[i]})
 		if err != nil {
 			return err
 		}
@@ -230,7 +220,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 			}
 			continue
 		}
-		tx.Learn(made, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
+		tx.Learn(made, row, codec.Lesson{Revision: sp.Revision, Taught: f.lessons[i]}, true)
 	}
 	// Rows that have changed teach again, if they are there and have features.
 	f.pending.Or(gone)

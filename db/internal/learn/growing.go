@@ -24,8 +24,8 @@ import (
 // direction of its own in the code space (model.Online.Grow). space 0 is the active one. One
 // commit stores the revision that knows the labels, the statistics, and the set of rows to
 // recode; the method recode then makes their codes. It adds its part to out: Grown,
-// NoDirection, Forgotten, Revised. There are bits minus labels directions left. A label
-// beyond that is named in NoDirection, and is no error.
+// NoDirection, Forgotten, Revised. There are as many directions left as bits exceed the
+// labels, or one more. A label beyond that is named in NoDirection, and is no error.
 func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Update) error {
 	return c.revise(ctx, space, func(u *updater) error {
 		out.Space, out.Revision = report.Space(u.cv.Space.ID), u.cv.Space.Revision

@@ -32,7 +32,7 @@ import (
 
 // A learner holds the statistics of one space in memory and carries them on. It is made when
 // it is first needed, and stays until the space is dropped, as bringing it up to date takes a
-// while. It takes 16 k (k+q) bytes a modality of k features and q bits.
+// while. It takes 16 k (k+c) bytes a modality of k features for c labels.
 type learner struct {
 	// busy is a lock that ends with a context: it holds one while a goroutine uses the
 	// learner. It guards all fields below. Only Checkpoint, in Close, goes without.
@@ -257,12 +257,14 @@ func (d *Database) Checkpoint() {
 				}
 				sp := s.SpaceByID(key.space)
 				// The learner may be behind: a revision was restored, or an update was not the last.
-				if sp == nil || sp.Revision != l.revision || int64(len(statistics)) != sp.Statistics.Bytes {
+				if sp == nil || sp.Revision != l.revision {
 					return nil
 				}
-				if err := tx.WriteCheckpoint(sp, statistics, l.outbox); err != nil {
+				next := sp.Revised(sp.Revision, sp.Learned)
+				if err := tx.WriteCheckpoint(s, sp, next, statistics, l.outbox); err != nil {
 					return err
 				}
+				sp.Revise(next)
 				sp.Numbers.Checkpoint = uint64(sp.Revision)
 				tx.Committer.Touch(s)
 				return nil

@@ -155,7 +155,7 @@ func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.Collect
 		}
 		// The revision of a lesson does not matter here: in the new space all are lessons of revision
 		// 1, and the checkpoint has them.
-		f.addLesson(row, l.Codes)
+		f.addLesson(row, l.Taught)
 		return ctx.Err()
 	})
 	return f, err

@@ -30,6 +30,9 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 		k := float64(min(cmp.Or(opt.Anchors, model.DefaultAnchorsOf(cv.Items)), cv.Items))
 		// k anchors in float32; half of the symmetric A, B and P in float64.
 		sum += 4*k*float64(m.Dim) + 4*k*k + 2*8*k*float64(bits)
+		// Half of the sums of pairs of labels, where there are no more labels than bits.
+		c := float64(min(len(cv.Names), bits))
+		sum += 4 * c * c
 	}
 	lesson := targets*codec.Bytes(bits) + 4
 	return foundedBytes(sum, cv.Items, lesson, state.CodesBytes(bits, targets, true))

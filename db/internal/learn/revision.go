@@ -108,7 +108,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 		if err := tx.WriteRevision(sp, d, projections); err != nil {
 			return err
 		}
-		if err := tx.WriteCheckpoint(sp, statistics, u.l.outbox); err != nil {
+		if err := tx.WriteCheckpoint(s, sp, next, statistics, u.l.outbox); err != nil {
 			return err
 		}
 		for _, row := range gone {

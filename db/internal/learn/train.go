@@ -128,7 +128,7 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 }
 
 // Foundation returns the foundation of a space with the model. Rows that have been trained on
-// have a lesson: the code with which they are in the statistics (model.Result.Lesson). All other
+// have a lesson: what they are in the statistics with (model.Result.Lesson). All other
 // rows with a modality of the model are pending. It reads the record of each row that was
 // trained on.
 func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*Foundation, error) {
@@ -151,7 +151,6 @@ func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.Colle
 	for i, t := range l.set.modalities {
 		f.revision.Residual[cv.Modalities[t].Name] = residuals[i]
 	}
-	var codes []byte
 	it := l.set.rows.Iterator()
 	// i counts rows as the training did: all labelled rows, also those without a vector.
 	for i := 0; it.HasNext(); i++ {
@@ -168,10 +167,11 @@ func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.Colle
 		if err != nil {
 			return nil, err
 		}
-		if codes = appendLesson(codes[:0], l.result.Lesson(i, rec.Labels), l.space.Bits); len(codes) == 0 {
+		lesson := l.result.Lesson(i, rec.Labels)
+		if lesson.Empty() {
 			continue
 		}
-		f.addLesson(row, codes)
+		f.addLesson(row, l.space.Taught(lesson))
 		f.pending.Remove(row)
 	}
 	f.revision.Items, f.revision.Labelled = len(f.rows), len(f.rows)

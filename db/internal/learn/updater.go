@@ -7,6 +7,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -24,8 +25,8 @@ type updater struct {
 	revision uint32                // the present revision: the one of cv, after commit the new one
 
 	// The rows that have taught so far. commit stores their lessons.
-	rows    []uint32 // in the order in which they have taught
-	lessons [][]byte // the lesson of each of rows, as it is stored
+	rows    []uint32       // in the order in which they have taught
+	lessons []codec.Taught // what each of rows has taught
 
 	// The rows that have not taught. They stay pending.
 	waiting  *roaring.Bitmap // rows without known labels that the teacher does not let teach
@@ -33,7 +34,7 @@ type updater struct {
 	outliers *outliers       // set by learn
 
 	// Counts for report.Update and the descriptor of the revision.
-	labelled   int // rows that have taught the code of their labels
+	labelled   int // rows that have taught their labels
 	unlabelled int // rows without known labels that have taught
 	skipped    int // pending rows that have taught nothing
 	refused    int // of skipped, the rows that TeacherAuto has refused, now or earlier

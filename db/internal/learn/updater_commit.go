@@ -44,9 +44,12 @@ func (u *updater) commit(ctx context.Context) error {
 			return u.learning(err)
 		}
 	}
-	bytes := len(projections) + len(statistics) + len(u.rows)*(5+codec.Bytes(u.cv.Space.Bits))
+	bytes := len(projections) + len(statistics)
+	for _, t := range u.lessons {
+		bytes += 10 + len(t.Codes) + 5*len(t.Labels)
+	}
 	err = u.inSpace(ctx, bytes, func(tx *state.Tx, s *state.CollectionState, sp *state.SpaceState) error {
-		if next.Revision == record.MaxRows {
+		if next.Revision > codec.MaxRevision {
 			return fmt.Errorf("%w: revisions of space %d", fault.ErrFull, sp.ID)
 		}
 		// Everything that may fail comes first: a change in memory would stay after an error.
@@ -62,7 +65,7 @@ func (u *updater) commit(ctx context.Context) error {
 			return err
 		}
 		if statistics != nil {
-			if err := tx.WriteCheckpoint(sp, statistics, u.l.outbox); err != nil {
+			if err := tx.WriteCheckpoint(s, sp, next, statistics, u.l.outbox); err != nil {
 				return err
 			}
 			sp.Numbers.Checkpoint = uint64(next.Revision)
@@ -71,7 +74,7 @@ func (u *updater) commit(ctx context.Context) error {
 			// If the row has changed, it has taught as it was in the view. The statistics contain that,
 			// so it departs at once, and its lesson is never stored. TestWritesDuringAnUpdate of db.
 			if departures[row] == nil {
-				tx.Learn(sp, row, codec.Lesson{Revision: next.Revision, Codes: u.lessons[i]}, false)
+				tx.Learn(sp, row, codec.Lesson{Revision: next.Revision, Taught: u.lessons[i]}, false)
 				continue
 			}
 			if err := tx.Depart(sp, departures[row]); err != nil {
@@ -128,7 +131,7 @@ func (u *updater) departures(sp *state.SpaceState) (map[uint32]*codec.Departure,
 			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 		}
 		// Of the revision that this commit makes: the statistics with that revision have the lesson.
-		l := codec.Lesson{Revision: sp.Revision + 1, Codes: u.lessons[i]}
+		l := codec.Lesson{Revision: sp.Revision + 1, Taught: u.lessons[i]}
 		d, err := record.Departure(u.v.Snap, u.cv.Descriptor, sp.Positions, row, l)
 		if err != nil {
 			return nil, err

@@ -16,7 +16,7 @@ import (
 // How an update chooses the rows that teach, and whether rows without labels do.
 
 // learn lets the pending rows teach, maxUpdateRows labelled and as many others at most. Rows
-// with known labels teach the codes of these. With TeacherAuto the others are tried on a copy
+// with known labels teach these. With TeacherAuto the others are tried on a copy
 // (model.Guard); once refused, they are tried again only when they have doubled. Many tries
 // with nearly the same rows would adopt them by luck at last, and each costs as much as
 // learning from them. It commits nothing.
@@ -234,9 +234,9 @@ func (u *updater) teach(ctx context.Context, set *roaring.Bitmap, teacher model.
 			return u.learning(err)
 		}
 		for i, row := range rows {
-			if codes := appendLesson(nil, done.Lessons[i], u.cv.Space.Bits); codes != nil {
-				// A row without a lesson stays pending, for another teacher.
-				u.rows, u.lessons = append(u.rows, row), append(u.lessons, codes)
+			// A row without a lesson stays pending, for another teacher.
+			if l := done.Lessons[i]; !l.Empty() {
+				u.rows, u.lessons = append(u.rows, row), append(u.lessons, u.cv.Space.Taught(l))
 			}
 		}
 		u.labelled += done.Labelled

@@ -35,7 +35,7 @@ func ReadLesson(r pebble.Reader, collection, space uint32, bits int, row uint32)
 		if l, err = codec.DecodeLesson(bits, entry); err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
 		}
-		l.Codes = slices.Clone(l.Codes)
+		l.Taught = l.Taught.Clone()
 		return nil
 	})
 	return l, found && err == nil, err

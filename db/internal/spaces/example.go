@@ -25,18 +25,20 @@ func (s *Space) Example(vectors []model.Vector, labels []uint32) model.Example {
 // what taught it: where it taught a code for each modality, those that it lacks have none. An
 // error says that the stored bytes cannot be a lesson of this space.
 func (s *Space) Lesson(l codec.Lesson, item model.Example) (model.Lesson, error) {
-	size := codec.Bytes(s.Bits)
-	codes := len(l.Codes) / size
-	if codes != 1 && codes != len(s.Positions) {
-		return nil, fmt.Errorf("lesson of %d codes for %d modalities", codes, len(s.Positions))
+	if err := s.checkTaught(l.Taught); err != nil {
+		return model.Lesson{}, err
 	}
-	out := make(model.Lesson, codes)
-	for i := range out {
-		if codes > 1 && !item.Vectors[i].Present() {
+	size := codec.Bytes(s.Bits)
+	out := model.Lesson{Labels: l.Labels}
+	if len(l.Codes) > 0 {
+		out.Codes = make([]codec.Code, len(l.Codes)/size)
+	}
+	for i := range out.Codes {
+		if len(out.Codes) > 1 && !item.Vectors[i].Present() {
 			continue
 		}
-		out[i] = codec.NewCode(s.Bits)
-		out[i].SetBytes(l.Codes[i*size : (i+1)*size])
+		out.Codes[i] = codec.NewCode(s.Bits)
+		out.Codes[i].SetBytes(l.Codes[i*size : (i+1)*size])
 	}
 	return out, nil
 }
@@ -45,14 +47,46 @@ func (s *Space) Lesson(l codec.Lesson, item model.Example) (model.Lesson, error)
 // the number latest. In a space without a model any number of codes will do. The caller words
 // the error as damage.
 func (s *Space) CheckLesson(l codec.Lesson, latest uint64) error {
-	codes := len(l.Codes) / codec.Bytes(s.Bits)
 	switch {
 	case l.Revision == 0 || uint64(l.Revision) > latest:
 		return fmt.Errorf("of revision %d, the one in use is %d", l.Revision, latest)
-	case s.Trained != nil && codes != 1 && codes != len(s.Positions):
+	case s.Trained == nil:
+		return nil
+	}
+	return s.checkTaught(l.Taught)
+}
+
+// checkTaught checks that a row can have taught this in the space, which has a model.
+func (s *Space) checkTaught(t codec.Taught) error {
+	if len(t.Labels) > 0 {
+		if s.Trained.Aim() == model.AimCodes {
+			return fmt.Errorf("%d labels, where items teach codes", len(t.Labels))
+		}
+		for _, label := range t.Labels {
+			if !s.Learned.Knows([]uint32{label}) {
+				return fmt.Errorf("label %d, which the model does not know", label)
+			}
+		}
+		return nil
+	}
+	if codes := len(t.Codes) / codec.Bytes(s.Bits); codes != 1 && codes != len(s.Positions) {
 		return fmt.Errorf("%d codes for %d modalities", codes, len(s.Positions))
 	}
 	return nil
+}
+
+// Taught returns a lesson in the form in which it is stored: its labels, or its codes one
+// after the other, zeros for a nil one.
+func (s *Space) Taught(lesson model.Lesson) codec.Taught {
+	t := codec.Taught{Labels: lesson.Labels}
+	for _, code := range lesson.Codes {
+		if code == nil {
+			t.Codes = append(t.Codes, make([]byte, codec.Bytes(s.Bits))...)
+			continue
+		}
+		t.Codes = code.AppendBytes(t.Codes, s.Bits)
+	}
+	return t
 }
 
 // LearnsFrom reports whether the projections of the space can learn from an item: whether it

@@ -40,7 +40,7 @@ type SpaceDescriptor struct {
 	TargetNumbers []int          `json:"views,omitempty"`  // Space.Targets, if each target has codes of its own; absent: the shared one
 	Created       time.Time      `json:"created"`          // see Now
 	Model         record.Chunked `json:"model"`            // revision 1; zero in a codes-only collection
-	Statistics    record.Chunked `json:"statistics"`       // what has taught it; later checkpoints have the same length
+	Statistics    record.Chunked `json:"statistics"`       // what has taught it, as of the last checkpoint
 }
 
 // Reported is a SpaceDescriptor as it lies in the store, with the report of the training, and with a

@@ -62,7 +62,7 @@ func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error)
 			tx.departures[at] = d
 		}
 		if d != nil {
-			bytes += len(d.Codes)
+			bytes += len(d.Codes) + 5*len(d.Labels)
 			for _, f := range d.Features {
 				bytes += len(f.Record)
 			}

@@ -41,6 +41,7 @@ func (cv *CollectionView) SpaceInfo(r pebble.Reader, sv *SpaceView) (*report.Spa
 	if sp.Learned == nil {
 		return info, nil
 	}
+	info.Aim, info.Prior = sp.Learned.Aim().String(), sp.Learned.Prior()
 	trained, err := spaces.ReadReport(r, cv.ID, sp.ID)
 	if err != nil {
 		return nil, err
@@ -48,6 +49,9 @@ func (cv *CollectionView) SpaceInfo(r pebble.Reader, sv *SpaceView) (*report.Spa
 	if trained != nil {
 		if err := json.Unmarshal(trained, &info.Training); err != nil {
 			return nil, fault.Corrupt(err, "report of space %d", sp.ID)
+		}
+		if info.Training != nil {
+			info.Training.Aim = sp.Learned.Aim() // reports of earlier versions have none
 		}
 	}
 	if info.Checksum, err = record.Checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0, sp.Model); err != nil {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -158,11 +159,27 @@ func (tx *Tx) PinRevision(s *CollectionState, number, revision uint32, pinned bo
 
 // WriteCheckpoint stores the statistics of a learner, which are those of the present revision,
 // in place of those before, and deletes the departures with numbers below outbox, which they
-// have taken out. Statistics of a space always have the same length. The caller sets
-// Numbers.Checkpoint and calls Touch.
-func (tx *Tx) WriteCheckpoint(sp *SpaceState, statistics []byte, outbox uint64) error {
-	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindStatistics, sp.collection, sp.ID), 0, statistics); err != nil {
+// have taken out. next is the space as it will be, which nobody else has yet: where the length
+// of the statistics changes, as with a new label, its descriptor is changed and stored. The
+// caller lets sp have next (SpaceState.Revise), sets Numbers.Checkpoint and calls Touch.
+func (tx *Tx) WriteCheckpoint(s *CollectionState, sp *SpaceState, next *spaces.Space, statistics []byte, outbox uint64) error {
+	prefix := codec.NumberKey(codec.KindStatistics, s.ID, sp.ID)
+	if err := record.WriteChunks(tx.Batch, prefix, 0, statistics); err != nil {
 		return err
+	}
+	if now := record.ChunksOf(statistics); now != next.Statistics {
+		report, err := spaces.ReadReport(tx.Committer.Reader(), s.ID, sp.ID)
+		if err != nil {
+			return err
+		}
+		next.Statistics = now
+		if err := tx.WriteDescriptor(s, next, report); err != nil {
+			return err
+		}
+		end := binary.BigEndian.AppendUint32(slices.Clip(prefix), now.Chunks)
+		if err := tx.Batch.DeleteRange(end, codec.PrefixEnd(prefix), nil); err != nil {
+			return err
+		}
 	}
 	from, to := codec.OutboxKey(sp.collection, sp.ID, 0), codec.OutboxKey(sp.collection, sp.ID, outbox)
 	return tx.Batch.DeleteRange(from, to, nil)

@@ -1,10 +1,8 @@
 package verify
 
 import (
-	"encoding/binary"
-	"errors"
+	"context"
 	"fmt"
-	"math"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -13,10 +11,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// The statistics of a modality are the sums A = Phi Phi' and B = H Phi' over the rows that have
-// taught: Phi are features, k numbers a row, and H codes as +-1, q numbers a row (eqs. 22-24 of the
-// paper; model.Statistics). They are stored now and then. What has changed since is stored as
-// lessons and departures, so the sums can be made again from rows and outbox.
+// The statistics of a modality are sums over the rows that have taught (model.Statistics). They
+// are stored now and then. What has changed since is stored as lessons and departures, so the sums
+// can be made again from rows and outbox.
 
 // checkStatistics compares the stored statistics, the checkpoint, with what rows have taught.
 // In general
@@ -40,8 +37,9 @@ func (s *spaceVerifier) checkStatistics() {
 		s.lostAny(codec.CollectionKey(codec.KindFeatures, s.ID())) || s.lostAny(s.prefix(codec.KindStatistics)) {
 		return
 	}
-	sum := newStatisticsSum(s.Space)
-	var err error
+	// An error means that there is no sum to compare with. It becomes the finding about the
+	// statistics.
+	sum, err := newStatisticsSum(s.Space)
 	taught := 0
 	teach := func(l codec.Lesson, vectors []model.Vector) {
 		// A row costs as much as its features squared, and a record of lessons has 256 rows: walk
@@ -52,11 +50,9 @@ func (s *spaceVerifier) checkStatistics() {
 		// Later lessons are not in the checkpoint. A later departure took its lesson with it before
 		// any checkpoint had that.
 		if uint64(l.Revision) <= s.n.Checkpoint && err == nil {
-			err = sum.add(l, vectors)
+			err = sum.add(s.ctx, l, vectors)
 		}
 	}
-	// An error means that there is no sum to compare with. It becomes the finding about the
-	// statistics.
 	s.entries(s.prefix(codec.KindLessons), s.about("lessons"), func(_ []byte, row uint32, entry []byte) {
 		if l, lerr := codec.DecodeLesson(s.Bits(), entry); lerr != nil {
 			err = lerr
@@ -85,22 +81,32 @@ func (s *spaceVerifier) checkStatistics() {
 		return
 	}
 	if err == nil {
-		err = sum.flush()
+		err = sum.flush(s.ctx)
 	}
-	var want, stored []byte
-	if err == nil {
-		want, err = sum.statistics.MarshalBinary()
+	if s.err = s.ctx.Err(); s.err != nil {
+		return
 	}
+	var stored []byte
 	if err == nil {
 		stored, err = record.ReadChunks(s.snap, s.prefix(codec.KindStatistics), 0, s.Statistics)
 	}
+	var statistics *model.Statistics
 	if err == nil {
-		err = sameStatistics(stored, want)
+		statistics, err = model.UnmarshalStatistics(stored)
+	}
+	if err == nil {
+		if err = sum.online.Statistics().Same(statistics, statisticsTolerance); err != nil {
+			err = fmt.Errorf("they are not what rows have taught: %w", err)
+		}
 	}
 	if err != nil {
 		s.bad("statistics", key, "%s", fault.Problem(err))
 	}
 }
+
+// statisticsTolerance is how far numbers of statistics may be off, as a part of the largest
+// number of their matrix: items have come and gone in another order, and rounding differs.
+const statisticsTolerance = 1e-9
 
 // lookEveryRows is the number of rows that are added up between two looks at the context.
 const lookEveryRows = 16
@@ -125,131 +131,39 @@ func (s *spaceVerifier) vectors(row uint32) ([]model.Vector, error) {
 	return vectors, nil
 }
 
-// A statisticsSum adds up what rows have taught. It gathers rows of each modality and adds
-// them together, which is faster than one by one. After the last add the caller calls flush.
+// A statisticsSum adds up what rows have taught. It gathers items and adds them together,
+// which is faster than one by one. After the last add the caller calls flush.
 type statisticsSum struct {
-	space      *spaces.Space
-	statistics *model.Statistics // the sum, without the rows that are gathered
-	encoder    *model.Encoder    // scratch memory
-
-	// By modality of the model: the gathered rows. phi has their features after the map, h the
-	// codes that they teach as +-1, row after row; nil before the first row.
-	phi, h [][]float32
-	rows   []int // rows in phi and h, less than summedRows
+	space   *spaces.Space
+	online  *model.Online // has the sum, without the items that are gathered
+	items   []model.Example
+	lessons []model.Lesson
 }
 
-// summedRows is the number of rows that are gathered.
-const summedRows = 256
-
 // newStatisticsSum returns the sum of nothing, for the model of a space.
-func newStatisticsSum(sp *spaces.Space) *statisticsSum {
-	n := len(sp.Positions)
-	return &statisticsSum{
-		space: sp, statistics: model.NewStatistics(sp.Learned), encoder: sp.Learned.NewEncoder(),
-		phi: make([][]float32, n), h: make([][]float32, n), rows: make([]int, n),
-	}
+func newStatisticsSum(sp *spaces.Space) (*statisticsSum, error) {
+	online, err := model.NewOnline(sp.Learned, model.NewStatistics(sp.Learned))
+	return &statisticsSum{space: sp, online: online}, err
 }
 
 // add adds a lesson of an item with these vectors, which are by modality of the collection. It
-// does not keep them.
-func (a *statisticsSum) add(l codec.Lesson, vectors []model.Vector) error {
+// keeps them until the items are added.
+func (a *statisticsSum) add(ctx context.Context, l codec.Lesson, vectors []model.Vector) error {
 	item := a.space.Example(vectors, nil)
-	lesson, err := a.space.Lesson(l, item)
+	lesson, err := a.space.Lesson(codec.Lesson{Revision: l.Revision, Taught: l.Clone()}, item)
 	if err != nil {
 		return err
 	}
-	for t, x := range item.Vectors {
-		// One code for all modalities, or one for each (model.Lesson).
-		code := lesson[0]
-		if len(lesson) > 1 {
-			code = lesson[t]
-		}
-		if code == nil || !x.Present() {
-			continue
-		}
-		k, q := a.space.Learned.Features(t), a.space.Bits
-		if a.phi[t] == nil {
-			a.phi[t], a.h[t] = make([]float32, summedRows*k), make([]float32, summedRows*q)
-		}
-		r := a.rows[t]
-		if err := a.encoder.MapVector(a.phi[t][r*k:(r+1)*k], t, x); err != nil {
-			return err
-		}
-		for j := range q {
-			a.h[t][r*q+j] = -1
-			if code.Bit(j) {
-				a.h[t][r*q+j] = 1
-			}
-		}
-		if a.rows[t]++; a.rows[t] == summedRows {
-			if err := a.flushOne(t); err != nil {
-				return err
-			}
-		}
+	a.items, a.lessons = append(a.items, item), append(a.lessons, lesson)
+	if len(a.items) == model.MaxLesson {
+		return a.flush(ctx)
 	}
 	return nil
 }
 
-// flushOne adds the gathered rows of a modality to the statistics.
-func (a *statisticsSum) flushOne(t int) error {
-	n := a.rows[t]
-	a.rows[t] = 0
-	return a.statistics.Add(t, n, a.phi[t], a.h[t])
-}
-
-// flush adds all gathered rows to the statistics.
-func (a *statisticsSum) flush() error {
-	for t := range a.rows {
-		if a.rows[t] > 0 {
-			if err := a.flushOne(t); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// statisticsTolerance is how far numbers of statistics may be off, as a part of the largest
-// number of their matrix: items have come and gone in another order, and rounding differs.
-const statisticsTolerance = 1e-9
-
-// sameStatistics compares statistics in their binary form; see Statistics.MarshalBinary of
-// package model. checkChunks has decoded the stored ones, and found that they belong to the
-// model that want was made with: so what stands before the numbers is the same in both.
-func sameStatistics(stored, want []byte) error {
-	// For each modality: its name, the length k of its features, the number of rows that have
-	// taught, and two matrices of float64: features by features, of which a triangle is
-	// stored, and code bits by features.
-	le := binary.LittleEndian
-	if len(stored) != len(want) {
-		return fmt.Errorf("%d bytes, not %d", len(stored), len(want))
-	}
-	const frame = 8 + 8 // header, fingerprint
-	stored, want = stored[frame:len(stored)-4], want[frame:len(want)-4]
-	q, modalities := int(le.Uint32(want)), int(le.Uint32(want[4:]))
-	stored, want = stored[8:], want[8:]
-	for range modalities {
-		name := 2 + int(le.Uint16(want))
-		k := int(le.Uint32(want[name:]))
-		what := string(want[2:name])
-		if a, b := le.Uint64(stored[name+4:]), le.Uint64(want[name+4:]); a != b {
-			return fmt.Errorf("modality %q: of %d items, and %d have taught", what, a, b)
-		}
-		stored, want = stored[name+12:], want[name+12:]
-		for _, n := range []int{k * (k + 1) / 2, q * k} {
-			off, scale := 0.0, 0.0
-			for i := range n {
-				a, b := math.Float64frombits(le.Uint64(stored[8*i:])), math.Float64frombits(le.Uint64(want[8*i:]))
-				off, scale = max(off, math.Abs(a-b)), max(scale, math.Abs(a), math.Abs(b))
-			}
-			if off > statisticsTolerance*scale {
-				return fmt.Errorf("modality %q: they are not what rows have taught, but off by %.2g of up to %.2g", what, off, scale)
-			}
-			stored, want = stored[8*n:], want[8*n:]
-		}
-	}
-	if len(stored) > 0 {
-		return errors.New("bytes are left")
-	}
-	return nil
+// flush adds all gathered items.
+func (a *statisticsSum) flush(ctx context.Context) error {
+	err := a.online.Relearn(ctx, a.items, a.lessons)
+	a.items, a.lessons = a.items[:0], a.lessons[:0]
+	return err
 }

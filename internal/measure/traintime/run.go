@@ -70,6 +70,7 @@ func (c config) train(ctx context.Context, src model.Source) (*model.Result, err
 		Bits: c.Bits, Anchors: c.Anchors, Seed: c.Seed, Method: c.Method,
 		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
 		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
+		Width:    map[string]float64{"image": model.DefaultWidth, "text": model.DefaultWidth},
 		Gamma:    map[string]float64{"image": gamma, "text": gamma},
 		Fusion:   model.Fusion{Rule: model.FusionSum},
 	})

@@ -1,0 +1,294 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
+)
+
+// Aim says what the projections learn of a labelled item. The package comment says why
+// AimLabels retrieves better.
+type Aim uint8
+
+const (
+	AimAuto Aim = iota
+
+	// AimLabels: C J D y, where y is the vector of the item's labels, of length 1. J takes
+	// out what all classes share (labelSets.setCentre). D = diag((mean count / n_l)^a)
+	// favours rare labels: n_l counts the items that have taught label l, once for each
+	// modality, those with m labels as 1/m, and a is Options.Prior.
+	AimLabels
+
+	// AimCodes: the code, sgn(C y), as published.
+	AimCodes
+
+	// AimWeighted: the code, times the mean weight of the item's labels in D. That is what
+	// AimLabels becomes if there are more labels than bits (Options.LabelEmbedding): the
+	// directions of so many labels are not at right angles.
+	AimWeighted
+)
+
+var aimNames = []string{"auto", "labels", "codes", "weighted"}
+
+func (a Aim) String() string { return nameOf(aimNames, int(a), "aim") }
+
+// MarshalText writes the name, for reports.
+func (a Aim) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads the name.
+func (a *Aim) UnmarshalText(b []byte) error {
+	i := slices.Index(aimNames, string(b))
+	if i < 0 {
+		return fmt.Errorf("%w: aim %q: it is %s", ErrOption, b, "auto, labels, codes or weighted")
+	}
+	*a = Aim(i)
+	return nil
+}
+
+// ParseAim returns the aim with this name, for Options: auto, labels or codes.
+func ParseAim(s string) (a Aim, err error) {
+	if err := a.UnmarshalText([]byte(s)); err != nil || a == AimWeighted {
+		return 0, fmt.Errorf("%w: aim %q: it is auto, labels or codes", ErrOption, s)
+	}
+	return a, nil
+}
+
+// checkAim checks the aim and the prior, and settles an aim that is left open.
+func (o *Options) checkAim() error {
+	switch {
+	case o.Aim > AimCodes:
+		return fmt.Errorf("%w: %v: it is auto, labels or codes", ErrOption, o.Aim)
+	case o.Aim == AimAuto && o.Method == MethodLabels:
+		o.Aim = AimLabels
+	case o.Aim == AimAuto:
+		o.Aim = AimCodes
+	case o.Aim == AimLabels && o.Method != MethodLabels:
+		return fmt.Errorf("%w: aim labels: method %v moves the codes of items away from those of their labels: use the aim codes, or the method labels", ErrOption, o.Method)
+	}
+	switch a := o.Prior; {
+	case a == nil:
+	case o.Aim == AimCodes:
+		return fmt.Errorf("%w: prior: the aim codes has none: leave it out, or use the aim labels", ErrOption)
+	case !(*a >= 0 && *a <= 1):
+		return fmt.Errorf("%w: prior: %g: it is a number from 0 to 1", ErrOption, *a)
+	}
+	return nil
+}
+
+// priors are the values of Options.Prior to choose from. Larger ones cost more mAP by
+// distance than they gain.
+var priors = []float64{0, .125, .25, .375}
+
+// embeddedPrior is the prior if labels are embedded.
+const embeddedPrior = .125
+
+// Aim returns what the projections learn of labelled items; never AimAuto.
+func (m *Model) Aim() Aim { return m.aim }
+
+// Prior returns a; see AimLabels. It is 0 for AimCodes.
+func (m *Model) Prior() float64 { return m.prior }
+
+// Weights of labels, D, and what a label teaches.
+
+// unitGrain is the grain of the numbers of label vectors. Sums of their products are
+// exact, so those of items that are forgotten leave nothing behind.
+const unitGrain = 4096
+
+// unit returns the number that the vector of n labels has at each of them: 1/sqrt(n),
+// rounded to the grain, so that its length is 1.
+func unit(n int) float32 {
+	return float32(math.Round(unitGrain/math.Sqrt(float64(n))) / unitGrain)
+}
+
+// weigh returns D: (mean count / n_l)^a for each label. Labels of less than one item
+// count as one item, so that weights stay bounded. Labels without items have the weight 1,
+// and are left out of the mean.
+func weigh(counts []float64, prior float64) []float64 {
+	var sum, n float64
+	for _, c := range counts {
+		if c > 0 {
+			sum += c
+			n++
+		}
+	}
+	weights := slices.Repeat([]float64{1}, len(counts))
+	if n == 0 || prior == 0 {
+		return weights
+	}
+	for l, c := range counts {
+		if c > 0 {
+			weights[l] = math.Pow(sum/n/max(c, 1), prior)
+		}
+	}
+	return weights
+}
+
+// A mixture says how projections follow from what statistics are solved for: P = C J D W
+// + s V, where W are the projections to labels, and V those to the codes that
+// projections have taught. AimCodes and AimWeighted have neither: P is what is solved.
+type mixture struct {
+	weights []float64 // D, by label
+	scale   float64   // s: the root mean square of the numbers of C J D y
+}
+
+// mixture returns the mixture for statistics of the model. Weights follow the counts of
+// all modalities together.
+func (m *Model) mixture(s *Statistics) mixture {
+	if m.aim != AimLabels {
+		return mixture{m.weights, 1}
+	}
+	c := len(m.labels)
+	counts := make([]float64, c)
+	items := 0.0
+	for t := range s.parts {
+		p := &s.parts[t]
+		for l := range c {
+			counts[l] += p.pairs[l*c+l]
+		}
+		items += float64(p.n - p.unlabelled)
+	}
+	x := mixture{weigh(counts, m.prior), 0}
+	if items == 0 {
+		// Nothing labelled is left: each label counts alike.
+		x.weights = m.weights
+		x.scale = floats.Norm(m.c, 2) / math.Sqrt(float64(len(m.c)))
+		return x
+	}
+	squares := 0.0
+	for t := range s.parts {
+		squares += m.squares(x, &s.parts[t])
+	}
+	x.scale = math.Sqrt(squares / items / float64(m.bits))
+	return x
+}
+
+// squares returns the sum of |C J D y|^2 over the labelled items of p.
+func (m *Model) squares(x mixture, p *part) (sum float64) {
+	c, q := len(m.labels), m.bits
+	for l := range c {
+		for k, n := range p.pairs[l*c : l*c+l+1] {
+			if n == 0 {
+				continue
+			}
+			dot := n * x.weights[l] * x.weights[k] * floats.Dot(m.c[l*q:(l+1)*q], m.c[k*q:(k+1)*q])
+			if k < l { // the pair counts twice
+				dot *= 2
+			}
+			sum += dot
+		}
+	}
+	return sum
+}
+
+// aimAt writes what an item with these labels, as columns, is to teach: q numbers. code
+// is scratch memory for a code.
+func (m *Model) aimAt(dst []float64, columns []int32, weights []float64, code codec.Code) {
+	clear(dst)
+	if m.aim == AimLabels {
+		u := float64(unit(len(columns)))
+		for _, l := range columns {
+			floats.AddScaled(dst, u*weights[l], m.c[int(l)*m.bits:(int(l)+1)*m.bits])
+		}
+		return
+	}
+	m.codeOf(code, columns)
+	addSigns(dst, code, m.weightOf(columns))
+}
+
+// weightOf returns the weight of the code of a set of labels: 1 for AimCodes.
+func (m *Model) weightOf(columns []int32) float64 {
+	if m.aim != AimWeighted {
+		return 1
+	}
+	return meanWeight(columns, m.weights)
+}
+
+// meanWeight returns the mean weight of labels, rounded to the grain.
+func meanWeight(columns []int32, weights []float64) (w float64) {
+	for _, l := range columns {
+		w += weights[l]
+	}
+	return math.Round(unitGrain*w/float64(len(columns))) / unitGrain
+}
+
+// LabelAim writes to dst what projections of an item with these labels are to be, q
+// numbers, and reports whether the model knows any of the labels; if not, dst is
+// unchanged. Labels must be sorted and distinct. See Aim.
+func (m *Model) LabelAim(dst []float64, labels []uint32) bool {
+	columns := appendKnown(nil, m.labels, labels)
+	if len(columns) == 0 {
+		return false
+	}
+	m.aimAt(dst, columns, m.weights, codec.NewCode(m.bits))
+	return true
+}
+
+// LabelWeights returns D: the weight of each of Labels, by which AimLabels and
+// AimWeighted favour rare ones; nil for AimCodes. Those of AimLabels follow the items that
+// have taught, see Online.Revision; those of AimWeighted are as they were in the training.
+func (m *Model) LabelWeights() []float64 { return slices.Clone(m.weights) }
+
+// summedLabels returns the number of labels that statistics of the model sum by: c for
+// AimLabels, 0 for the others, which sum codes.
+func (m *Model) summedLabels() int {
+	if m.aim == AimLabels {
+		return len(m.labels)
+	}
+	return 0
+}
+
+// mix returns the projection, q rows, for what statistics have been solved for: W, a row
+// for each label, then V, a row for each bit, if projections have taught. For codes it
+// is w itself.
+func (m *Model) mix(x mixture, w dense.Matrix[float64]) dense.Matrix[float64] {
+	if m.aim != AimLabels {
+		return w
+	}
+	c, q, k := len(m.labels), m.bits, w.Cols
+	p := dense.Of(q, k, make([]float64, q*k))
+	dense.AddTN(p, dense.Of(c, q, m.directions(x.weights)), w.Slice(0, c), workerCount())
+	if w.Rows > c {
+		floats.AddScaled(p.Data, x.scale, w.Data[c*k:])
+	}
+	return p
+}
+
+// mixRows is mix for the rows that W and V give for items: v has a row for each item.
+func (m *Model) mixRows(x mixture, v dense.Matrix[float64]) dense.Matrix[float64] {
+	if m.aim != AimLabels {
+		return v
+	}
+	c, q := len(m.labels), m.bits
+	z := dense.Of(v.Rows, q, make([]float64, v.Rows*q))
+	labels := dense.Matrix[float64]{Rows: v.Rows, Cols: c, Stride: v.Stride, Data: v.Data}
+	dense.MulNT(z, labels, dense.PackTransposed(dense.Of(c, q, m.directions(x.weights))))
+	if v.Cols > c {
+		for r := range v.Rows {
+			floats.AddScaled(z.Data[r*q:(r+1)*q], x.scale, v.Data[r*v.Stride+c:][:q])
+		}
+	}
+	return z
+}
+
+// directions returns C J D, a row of q for each label.
+func (m *Model) directions(weights []float64) []float64 {
+	rows := slices.Clone(m.c)
+	for l, w := range weights {
+		floats.Scale(w, rows[l*m.bits:(l+1)*m.bits])
+	}
+	return rows
+}
+
+// labelsOf returns the labels at columns of C.
+func (m *Model) labelsOf(columns []int32) []uint32 {
+	labels := make([]uint32, len(columns))
+	for i, l := range columns {
+		labels[i] = m.labels[l]
+	}
+	return labels
+}

@@ -1,0 +1,830 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// A ledger is everything that has taught, and the definition of what projections learn of
+// it: an oracle that shares nothing with Statistics and Online but the feature maps.
+type ledger struct {
+	items   []Example
+	lessons []Lesson
+}
+
+func (l *ledger) add(items []Example, lessons []Lesson) {
+	l.items, l.lessons = append(l.items, items...), append(l.lessons, lessons...)
+}
+
+// cut takes out the entries from first on, and returns them.
+func (l *ledger) cut(first int) (items []Example, lessons []Lesson) {
+	items, lessons = slices.Clone(l.items[first:]), slices.Clone(l.lessons[first:])
+	l.items, l.lessons = l.items[:first], l.lessons[:first]
+	return items, lessons
+}
+
+// share is the number that the vector of an item with n labels has at each of them.
+func share(n int) float64 { return math.Round(4096/math.Sqrt(float64(n))) / 4096 }
+
+// each calls f with each item, each modality that it has taught, and the code that it has
+// taught there, which is nil if it has taught its labels.
+func (l *ledger) each(f func(i, mod int, code codec.Code)) {
+	for i, item := range l.items {
+		for mod, x := range item.Vectors {
+			switch codes := l.lessons[i].Codes; {
+			case !x.Present() || l.lessons[i].Empty():
+			case len(codes) == 0:
+				f(i, mod, nil)
+			case len(codes) == 1:
+				f(i, mod, codes[0])
+			case codes[mod] != nil:
+				f(i, mod, codes[mod])
+			}
+		}
+	}
+}
+
+// weights is the definition of D for AimLabels.
+func (l *ledger) weights(m *Model) []float64 {
+	counts := make([]float64, len(m.labels))
+	l.each(func(i, _ int, code codec.Code) {
+		labels := l.lessons[i].Labels
+		for _, label := range labels {
+			counts[slices.Index(m.labels, label)] += share(len(labels)) * share(len(labels))
+		}
+	})
+	sum, n := 0.0, 0.0
+	for _, c := range counts {
+		if c > 0 {
+			sum, n = sum+c, n+1
+		}
+	}
+	w := make([]float64, len(counts))
+	for k, c := range counts {
+		if w[k] = 1; c > 0 {
+			w[k] = math.Pow(sum/n/max(c, 1), m.prior)
+		}
+	}
+	return w
+}
+
+// signed returns a code as numbers of this size.
+func signed(code codec.Code, q int, size float64) []float64 {
+	g := make([]float64, q)
+	for j := range g {
+		g[j] = -size
+		if code[j/64]>>(j%64)&1 == 1 {
+			g[j] = size
+		}
+	}
+	return g
+}
+
+// goalOf is the definition of what labels teach: C J D y, or their code, times its weight.
+func goalOf(m *Model, weights []float64, labels []uint32) []float64 {
+	if m.aim == AimLabels {
+		g := make([]float64, m.bits)
+		for _, label := range labels {
+			at := slices.Index(m.labels, label)
+			for j := range g {
+				g[j] += share(len(labels)) * weights[at] * m.c[at*m.bits+j]
+			}
+		}
+		return g
+	}
+	code, size := codec.NewCode(m.bits), 1.0
+	m.LabelCode(code, labels)
+	if m.aim == AimWeighted {
+		size = 0
+		for _, label := range labels {
+			size += m.weights[slices.Index(m.labels, label)] / float64(len(labels))
+		}
+		size = math.Round(4096*size) / 4096
+	}
+	return signed(code, m.bits, size)
+}
+
+// goals returns what each item teaches in each modality, q numbers each, by item and
+// modality; nil where it teaches nothing.
+func (l *ledger) goals(m *Model) [][][]float64 {
+	all := make([][][]float64, len(l.items))
+	for i := range all {
+		all[i] = make([][]float64, len(m.maps))
+	}
+	var w []float64
+	if m.aim == AimLabels {
+		w = l.weights(m)
+	}
+	squares, labelled := 0.0, 0.0
+	l.each(func(i, mod int, code codec.Code) {
+		if code != nil {
+			return // its scale is below
+		}
+		all[i][mod] = goalOf(m, w, l.lessons[i].Labels)
+		for _, v := range all[i][mod] {
+			squares += v * v
+		}
+		labelled++
+	})
+	scale := 1.0
+	if m.aim == AimLabels {
+		scale = math.Sqrt(squares / labelled / float64(m.bits))
+	}
+	l.each(func(i, mod int, code codec.Code) {
+		if code != nil {
+			all[i][mod] = signed(code, m.bits, scale)
+		}
+	})
+	return all
+}
+
+// check compares weights and projections of a model with those of the definition: P =
+// G Phi' (Phi Phi' + gamma I)^-1, solved in one piece.
+func (l *ledger) check(t *testing.T, what string, m *Model) {
+	t.Helper()
+	if m.aim == AimLabels {
+		for k, w := range l.weights(m) {
+			if !approx(m.weights[k], w, 1e-12*w) {
+				t.Errorf("%s: label %d has the weight %g, want %g", what, m.labels[k], m.weights[k], w)
+			}
+		}
+	}
+	goals, e := l.goals(m), m.NewEncoder()
+	for mod := range m.maps {
+		k := m.Features(mod)
+		a, b := mat.NewSymDense(k, nil), mat.NewDense(k, m.bits, nil)
+		for i := range k {
+			a.SetSym(i, i, m.gammas[mod])
+		}
+		phi := make([]float32, k)
+		for i, item := range l.items {
+			g := goals[i][mod]
+			if g == nil {
+				continue
+			}
+			if err := e.Map(phi, mod, item.Vectors[mod].Value); err != nil {
+				t.Fatal(err)
+			}
+			row := mat.NewVecDense(k, widened(phi))
+			a.SymRankOne(a, 1, row)
+			b.RankOne(b, 1, row, mat.NewVecDense(m.bits, g))
+		}
+		var cholesky mat.Cholesky
+		var want mat.Dense
+		if !cholesky.Factorize(a) {
+			t.Fatalf("%s: the oracle has no solution", what)
+		}
+		if err := cholesky.SolveTo(&want, b); err != nil {
+			t.Fatal(err)
+		}
+		if off := relative(mat.NewDense(m.bits, k, m.p[mod].Unpack().Data), want.T()); !(off <= 1e-9) {
+			t.Errorf("%s: P of modality %d is off by %.2g", what, mod, off)
+		}
+	}
+}
+
+// checkResidual compares Residual with the sum over everything that has taught.
+func (l *ledger) checkResidual(t *testing.T, m *Model, s *Statistics) {
+	t.Helper()
+	got, err := m.Residual(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, totals := make([]float64, len(m.maps)), make([]float64, len(m.maps))
+	goals, e, z := l.goals(m), m.NewEncoder(), make([]float64, m.bits)
+	l.each(func(i, mod int, _ codec.Code) {
+		if err := e.ProjectVectors(z, mod, l.items[i].Vectors[mod:mod+1]); err != nil {
+			t.Fatal(err)
+		}
+		for j, g := range goals[i][mod] {
+			sums[mod] += (g - z[j]) * (g - z[j])
+			totals[mod] += g * g
+		}
+	})
+	for mod, v := range got {
+		if want := sums[mod] / totals[mod]; !approx(v, want, 1e-8) || want > .9 {
+			t.Errorf("the residual of modality %d is %g, want %g", mod, v, want)
+		}
+	}
+}
+
+// aims are settings for which what projections learn is defined differently.
+var aims = []struct {
+	name string
+	opt  Options
+	data func() *synth.Data
+}{
+	{"one label", Options{Bits: 24}, func() *synth.Data { return aimPairs(6, 1) }},
+	{"few labels", Options{Bits: 24}, func() *synth.Data { return aimPairs(3, 1) }},
+	{"several labels", Options{Bits: 24}, func() *synth.Data { return aimPairs(6, 3) }},
+	{"codes", Options{Bits: 24, Aim: AimCodes}, func() *synth.Data { return aimPairs(6, 2) }},
+	{"weighted codes", Options{Bits: 16, LabelEmbedding: true}, func() *synth.Data {
+		return synth.ManyLabels{Items: 500, Labels: 30, PerItem: 2, Zipf: true, Dims: []int{9, 6, 5}}.Make()
+	}},
+}
+
+// aimPairs returns pairs of so many classes, of unequal sizes, whose labels leave room for
+// others between them.
+func aimPairs(classes, perItem int) *synth.Data {
+	d := synth.Pairs(synth.Config{Items: 500, Classes: classes, Dims: []int{9, 6, 5}, Missing: .2, LabelsPerItem: perItem, Noise: 1})
+	for i, labels := range d.Labels {
+		for j, l := range labels {
+			if perItem == 1 && l > 0 && i%(int(l)+1) > 0 {
+				l = 0 // higher labels are rarer
+			}
+			labels[j] = 10 * l
+		}
+	}
+	return d
+}
+
+// aimed trains on the first items of d. It returns an Online, the ledger of the training,
+// and the other items.
+func aimed(t *testing.T, d *synth.Data, opt Options, first int) (*Online, *ledger, []Example) {
+	t.Helper()
+	opt.Anchors = 50
+	ms := modalitiesOf([]int{9, 6, 5})
+	r, err := Train(t.Context(), ms, synthetic(d.Slice(0, first)), settled(ms, opt))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := NewOnline(r.Model, r.Statistics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := new(ledger)
+	items := examples(d, never)
+	for i, item := range items[:first] {
+		l.add(items[i:i+1], []Lesson{r.Lesson(i, item.Labels)})
+	}
+	l.check(t, "trained", r.Model)
+	// The mean of what the training items teach; see Model.Fuse.
+	mean, w := make([]float64, opt.Bits), r.Model.LabelWeights()
+	for _, item := range items[:first] {
+		for j, v := range goalOf(r.Model, w, item.Labels) {
+			mean[j] += v / float64(first)
+		}
+	}
+	if off := maxDifference(mean, r.Model.mean); off > 1e-9 {
+		t.Errorf("the mean aim is off by %g", off)
+	}
+	return o, l, items[first:]
+}
+
+// learn lets items teach, and enters their lessons.
+func (l *ledger) learn(t *testing.T, o *Online, items []Example, teacher Teacher) {
+	t.Helper()
+	done, err := o.Learn(t.Context(), items, teacher, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.add(items, done.Lessons)
+}
+
+// revise makes a revision and checks it.
+func (l *ledger) revise(t *testing.T, what string, o *Online) *Model {
+	t.Helper()
+	m, err := o.Revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.check(t, what, m)
+	return m
+}
+
+// aimChunks are sizes of calls. Up to 16 items update a factor, if there is one, and more
+// make a new one.
+var aimChunks = []int{1, 16, 3, 40, 17, 60, 2}
+
+// TestStreamIsBatch: projections that a stream has learned are those that one solution of
+// everything gives, whatever the order and the calls. What is forgotten leaves nothing
+// behind.
+func TestStreamIsBatch(t *testing.T) {
+	longWithRace(t)
+	for _, c := range aims {
+		if raceEnabled && c.name != "several labels" {
+			continue // numbers; the concurrent code is the same
+		}
+		for _, shuffled := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, shuffled), func(t *testing.T) {
+				o, l, rest := aimed(t, c.data(), c.opt, 150)
+				first, trained := o.model, len(l.items)
+				if shuffled {
+					rand.New(rand.NewPCG(1, 2)).Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
+				}
+				for call := 0; len(rest) > 0; call++ {
+					n := min(aimChunks[call%len(aimChunks)], len(rest))
+					l.learn(t, o, rest[:n], TeacherLabels)
+					rest = rest[n:]
+					if call%4 == 2 {
+						l.revise(t, fmt.Sprintf("after call %d", call), o)
+					}
+				}
+				m := l.revise(t, "all", o)
+				if m.aim == AimLabels && slices.Equal(m.weights, first.weights) || m.Fingerprint() != first.Fingerprint() {
+					t.Errorf("weights %v, %v when trained", m.weights, first.weights)
+				}
+				// Half of what was trained, in between the rest, and then everything since.
+				items, lessons := l.cut(0)
+				if err := o.Forget(t.Context(), items[:trained/2], lessons[:trained/2]); err != nil {
+					t.Fatal(err)
+				}
+				l.add(items[trained/2:], lessons[trained/2:])
+				l.revise(t, "half of the training forgotten", o)
+				if err := o.Relearn(t.Context(), items[:trained/2], lessons[:trained/2]); err != nil {
+					t.Fatal(err)
+				}
+				if err := o.Forget(t.Context(), items[trained:], lessons[trained:]); err != nil {
+					t.Fatal(err)
+				}
+				l.items, l.lessons = items[:trained], lessons[:trained]
+				m = l.revise(t, "all later ones forgotten", o)
+				sameProjections(t, "brought back", m, first, 1e-9)
+				if !slices.Equal(m.weights, first.weights) {
+					t.Errorf("weights %v, %v when trained", m.weights, first.weights)
+				}
+			})
+		}
+	}
+}
+
+// TestStreamOfUnlabelledIsBatch: the same with items whose codes projections have given,
+// and labels that come later. Such a code counts as much as what labels teach, in root
+// mean square.
+func TestStreamOfUnlabelledIsBatch(t *testing.T) {
+	longWithRace(t)
+	for _, c := range aims {
+		if raceEnabled && c.name != "several labels" {
+			continue // numbers; the concurrent code is the same
+		}
+		for _, teacher := range []Teacher{TeacherModality, TeacherSelf} {
+			t.Run(fmt.Sprint(c.name, teacher), func(t *testing.T) {
+				o, l, rest := aimed(t, c.data(), c.opt, 150)
+				trained := len(l.items)
+				for i := range rest[:200] {
+					if i%3 > 0 {
+						rest[i].Labels = nil
+					}
+				}
+				for call := 0; len(rest) > 150; call++ {
+					n := aimChunks[call%len(aimChunks)]
+					l.learn(t, o, rest[:n], teacher)
+					rest = rest[n:]
+					if call%3 == 0 {
+						l.revise(t, fmt.Sprintf("after call %d", call), o)
+					}
+				}
+				m := l.revise(t, "taught by projections", o)
+				if m.aim == AimLabels {
+					// The definition of the scale, by what the items teach.
+					goals, squares, n := l.goals(m), 0.0, 0.0
+					l.each(func(i, mod int, code codec.Code) {
+						if code == nil {
+							squares += mat.Dot(mat.NewVecDense(m.bits, goals[i][mod]), mat.NewVecDense(m.bits, goals[i][mod]))
+							n++
+						}
+					})
+					if got := m.mixture(o.Statistics()).scale; !approx(got*got, squares/n/float64(m.bits), 1e-9) {
+						t.Errorf("a code counts %g in each bit, labels %g", got*got, squares/n/float64(m.bits))
+					}
+				}
+				l.checkResidual(t, m, o.Statistics())
+				if len(m.labels) < m.bits {
+					// New labels before, between and after the others; few items update W in place.
+					grown := len(l.items)
+					for i, label := range []uint32{15, 3, 99} {
+						if err := o.Grow(label); err != nil {
+							t.Fatal(err)
+						}
+						m = l.revise(t, fmt.Sprintf("label %d grown", label), o)
+						items := slices.Clone(rest[i*20 : i*20+[]int{5, 20, 9}[i]])
+						for j := range items {
+							items[j].Labels = slices.Sorted(slices.Values([]uint32{10, label}))[j%2:]
+						}
+						l.learn(t, o, items, teacher)
+						m = l.revise(t, fmt.Sprintf("label %d learned", label), o)
+					}
+					items, lessons := l.cut(grown)
+					if err := o.Forget(t.Context(), items, lessons); err != nil {
+						t.Fatal(err)
+					}
+					m = l.revise(t, "new labels forgotten", o)
+					if at := slices.Index(m.labels, 3); m.aim == AimLabels && (m.weights[at] < 1 || math.IsInf(m.weights[at], 0)) {
+						t.Errorf("weights %v of labels %v", m.weights, m.labels)
+					}
+				}
+				items, lessons := l.cut(trained)
+				slices.Reverse(items)
+				slices.Reverse(lessons)
+				if err := o.Forget(t.Context(), items, lessons); err != nil {
+					t.Fatal(err)
+				}
+				m = l.revise(t, "forgotten", o)
+				b, err := o.Statistics().MarshalBinary()
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := UnmarshalStatistics(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				refit, err := m.Refit(s, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.check(t, "stored", refit)
+			})
+		}
+	}
+}
+
+// TestNothingLabelledIsLeft: if all labelled items are forgotten, and only codes that
+// projections gave are left, these are learned as they are, up to their scale.
+func TestNothingLabelledIsLeft(t *testing.T) {
+	o, l, rest := aimed(t, aimPairs(6, 1), Options{Bits: 24}, 150)
+	items, lessons := l.cut(0)
+	before := o.model.LabelWeights()
+	for i := range rest[:120] {
+		rest[i].Labels = nil
+	}
+	l.learn(t, o, rest[:120], TeacherSelf)
+	if err := o.Forget(t.Context(), items, lessons); err != nil {
+		t.Fatal(err)
+	}
+	m, err := o.Revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(m.LabelWeights(), before) {
+		t.Errorf("weights %v, and %v before", m.LabelWeights(), before)
+	}
+	e, z := m.NewEncoder(), make([]float64, 24)
+	right, bits := 0, 0
+	for i, item := range l.items {
+		for mod, x := range item.Vectors {
+			if code := l.lessons[i].Codes[mod]; x.Present() {
+				if err := e.ProjectVectors(z, mod, []Vector{x}); err != nil {
+					t.Fatal(err)
+				}
+				right, bits = right+24-codec.Distance(code, codec.PackSigns(codec.NewCode(24), z)), bits+24
+			}
+		}
+	}
+	if right < bits*9/10 {
+		t.Errorf("%d of %d bits are those that were learned", right, bits)
+	}
+	if _, err := m.Residual(o.Statistics()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWeightsFollowCounts: later items change the sizes of classes, and so the weights of
+// all labels and the projections of all modalities, also of those that they lack.
+func TestWeightsFollowCounts(t *testing.T) {
+	for _, prior := range []float64{0, .25, 1} {
+		o, l, rest := aimed(t, aimPairs(6, 1), Options{Bits: 24, Prior: &prior}, 150)
+		trained := o.model
+		var items []Example
+		for _, item := range rest {
+			if item.Labels[0] == 50 { // the rarest
+				items = append(items, Example{Labels: item.Labels, Vectors: []Vector{item.Vectors[0], {}, {}}})
+			}
+		}
+		items = slices.Concat(items, items, items)
+		l.learn(t, o, items, TeacherLabels)
+		m := l.revise(t, fmt.Sprintf("prior %g", prior), o)
+		if m.Prior() != prior || m.Aim() != AimLabels {
+			t.Errorf("aim %v, prior %g", m.Aim(), m.Prior())
+		}
+		at := slices.Index(m.labels, 50)
+		was, is := trained.LabelWeights()[at], m.LabelWeights()[at]
+		same := slices.Equal(m.p[1].Unpack().Data, trained.p[1].Unpack().Data)
+		if prior == 0 && (was != 1 || is != 1 || !same) || prior > 0 && (is >= was || same) {
+			t.Errorf("prior %g: the weight goes from %g to %g; projections of text are the same: %t", prior, was, is, same)
+		}
+		m.LabelWeights()[0] = 77 // a copy
+		if m.LabelWeights()[0] == 77 {
+			t.Error("LabelWeights is no copy")
+		}
+	}
+}
+
+// centreOf is the definition of the vector v that labels share, with C J = C (I - v 1').
+func centreOf(d *synth.Data, labels []uint32) []float64 {
+	several := slices.ContainsFunc(d.Labels, func(set []uint32) bool { return len(set) > 1 })
+	v := make([]float64, len(labels))
+	switch {
+	case several:
+		for _, set := range d.Labels {
+			for _, l := range set {
+				v[slices.Index(labels, l)] += .5 / float64(len(set)) / float64(len(d.Labels))
+			}
+		}
+	case len(labels) >= 5:
+		for k := range v {
+			v[k] = 1 / float64(len(v))
+		}
+	}
+	return v
+}
+
+// TestCodesOfLabels: in each sweep C is the orthonormal matrix for which C J Y is nearest
+// to the codes, and the codes are sgn(C J Y). The steps are written down literally here.
+// Afterwards labels have the codes of the last sweep.
+func TestCodesOfLabels(t *testing.T) {
+	for _, c := range []struct{ classes, perItem int }{{6, 1}, {5, 1}, {4, 1}, {2, 1}, {6, 3}, {3, 2}} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			const q = 24
+			d := synth.Pairs(synth.Config{Items: 200, Classes: c.classes, Dims: []int{6}, LabelsPerItem: c.perItem})
+			ms := modalitiesOf([]int{6})
+			opt := settled(ms, Options{Bits: q, Anchors: 40, Sweeps: 6, Seed: 3})
+			n := d.Items()
+			// H0 is that of the seed; ties of H0 Y' would be broken at random.
+			from := seeded(3, q)
+			h, y := mat.NewDense(q, n, nil), mat.NewDense(c.classes, n, nil)
+			code := codec.NewCode(q)
+			for i, labels := range d.Labels {
+				from.signs(code)
+				column := make([]float64, q)
+				addSigns(column, code, 1)
+				h.SetCol(i, column)
+				for _, l := range labels {
+					y.Set(int(l), i, 1)
+				}
+			}
+			var labels []uint32
+			for l := range c.classes {
+				labels = append(labels, uint32(l))
+			}
+			v := centreOf(d, labels)
+			j := mat.NewDense(c.classes, c.classes, nil)
+			for a := range c.classes {
+				for b := range c.classes {
+					j.Set(a, b, -v[a])
+				}
+				j.Set(a, a, 1-v[a])
+			}
+			sweep, objective := 0, []float64{}
+			from = seeded(3, q)
+			from.ties = nil
+			var last *solver
+			from.seen = func(s *solver) {
+				last = s
+				sweep++
+				cj := product(isometry(product(h, product(j, y).T())), j)
+				if off := relative(transposed(slices.Clone(s.cm), c.classes, q), cj); off > 1e-9 {
+					t.Fatalf("sweep %d: C J is off by %g", sweep, off)
+				}
+				z := product(cj, y)
+				f := 0.0
+				for i := range n {
+					for b := range q {
+						sign := 1.0
+						if z.At(b, i) < -1e-9 { // labels that cancel out have +1
+							sign = -1
+						}
+						h.Set(b, i, sign)
+						f += (sign - z.At(b, i)) * (sign - z.At(b, i))
+						if s.code(i).Bit(b) != (sign > 0) {
+							t.Fatalf("sweep %d: bit %d of item %d is %t", sweep, b, i, s.code(i).Bit(b))
+						}
+					}
+				}
+				objective = append(objective, f)
+			}
+			r, err := train(t.Context(), ms, synthetic(d), opt, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, f := range r.Report.Objective {
+				if !approx(f/objective[i], 1, 1e-9) || i > 0 && f > objective[i-1]*(1+1e-12) {
+					t.Errorf("objective %v, want %v, which falls", r.Report.Objective, objective)
+				}
+			}
+			m := r.Model
+			// C'C = I, so the products of the rows of C J are those of J.
+			cj := mat.NewDense(c.classes, q, m.c)
+			if off := relative(product(cj, cj.T()), product(j.T(), j)); off > 1e-9 {
+				t.Errorf("the products of the directions are off by %g", off)
+			}
+			for i, set := range d.Labels {
+				if !m.LabelCode(code, set) || !slices.Equal(code, last.code(i)) {
+					t.Fatalf("item %d: code %x, in training %x", i, code, last.code(i))
+				}
+			}
+			if c.perItem == 1 && c.classes > 4 {
+				for b := range q {
+					sum := 0.0
+					for l := range c.classes {
+						sum += m.c[l*q+b]
+					}
+					if !approx(sum, 0, 1e-12) {
+						t.Errorf("bit %d: the directions share %g", b, sum)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestAllLabels: an item that carries all labels has a code, even if the directions of
+// these cancel out, and projections can learn of it.
+func TestAllLabels(t *testing.T) {
+	all := []uint32{0, 10, 20, 30, 40, 50}
+	for _, perItem := range []int{1, 3} {
+		o, l, rest := aimed(t, aimPairs(6, perItem), Options{Bits: 24}, 150)
+		m := o.model
+		code, again := codec.NewCode(24), codec.NewCode(24)
+		if !m.LabelCode(code, all) || !m.LabelCode(again, append(slices.Clone(all), 60)) || !slices.Equal(code, again) {
+			t.Fatalf("%x and %x", code, again)
+		}
+		if ones := code[0] == 1<<24-1; ones != (perItem == 1) {
+			t.Errorf("%d labels an item: the code of all labels is %x", perItem, code)
+		}
+		g := make([]float64, 24)
+		if !m.LabelAim(g, all) || slices.ContainsFunc(g, func(v float64) bool { return v-v != 0 }) || slices.Equal(g, make([]float64, 24)) {
+			t.Errorf("it teaches %v", g)
+		}
+		items := rest[:30]
+		for i := range items {
+			items[i].Labels = all
+		}
+		l.learn(t, o, items, TeacherLabels)
+		l.revise(t, "all labels learned", o)
+	}
+	// The same in a training, where each item has one label or all.
+	d := aimPairs(6, 1)
+	for i := range d.Labels[:100] {
+		d.Labels[i] = all
+	}
+	for _, opt := range []Options{{Bits: 24}, {Bits: 24, Aim: AimCodes}} {
+		o, _, _ := aimed(t, d, opt, 300)
+		code := codec.NewCode(24)
+		z := make([]float64, 24)
+		for c := range slices.Chunk(o.model.c, 24) {
+			for j, v := range c {
+				z[j] += v
+			}
+		}
+		if !o.model.LabelCode(code, all) || !slices.Equal(code, codec.PackSigns(codec.NewCode(24), z)) {
+			t.Errorf("code %x of %v", code, z)
+		}
+		for _, v := range z {
+			if !(math.Abs(v) > 1e-6) {
+				t.Errorf("rounding decides about the code: %v", z)
+			}
+		}
+	}
+}
+
+// TestLabelAim: what projections learn of labels is C J D y; unknown labels do not count.
+func TestLabelAim(t *testing.T) {
+	for _, c := range aims {
+		o, l, rest := aimed(t, c.data(), c.opt, 150)
+		m, g := o.model, make([]float64, o.model.bits)
+		var w []float64
+		if m.aim == AimLabels {
+			w = l.weights(m)
+		}
+		for _, item := range rest[:50] {
+			known := slices.DeleteFunc(slices.Clone(item.Labels), func(l uint32) bool { return !slices.Contains(m.labels, l) })
+			if len(known) == 0 {
+				continue
+			}
+			if !m.LabelAim(g, append(slices.Clone(item.Labels), 1000)) {
+				t.Fatal("labels unknown")
+			}
+			for j, want := range goalOf(m, w, known) {
+				if !approx(g[j], want, 1e-12) {
+					t.Fatalf("%s: labels %v teach %g in bit %d, want %g", c.name, known, g[j], j, want)
+				}
+			}
+		}
+		before := slices.Clone(g)
+		for _, none := range [][]uint32{nil, {1000}} {
+			if m.LabelAim(g, none) || !slices.Equal(g, before) {
+				t.Errorf("%s: labels %v teach something, or dst changed", c.name, none)
+			}
+		}
+	}
+}
+
+// TestWeightedCodes: with more labels than bits the weights are those of training, whose
+// mean square over the items is 1.
+func TestWeightedCodes(t *testing.T) {
+	d := aims[4].data()
+	o, _, _ := aimed(t, d, aims[4].opt, 400)
+	m := o.model
+	if m.Aim() != AimWeighted || m.Prior() != embeddedPrior {
+		t.Fatalf("aim %v, prior %g", m.Aim(), m.Prior())
+	}
+	counts := make([]float64, len(m.labels))
+	for _, set := range d.Labels[:400] {
+		for _, l := range set {
+			counts[slices.Index(m.labels, l)] += share(len(set)) * share(len(set))
+		}
+	}
+	mean := 0.0
+	for _, c := range counts {
+		mean += c / float64(len(counts))
+	}
+	square, w := 0.0, make([]float64, len(counts))
+	for k, c := range counts {
+		w[k] = math.Pow(mean/max(c, 1), embeddedPrior)
+	}
+	for _, set := range d.Labels[:400] {
+		x := 0.0
+		for _, l := range set {
+			x += w[slices.Index(m.labels, l)] / float64(len(set))
+		}
+		square += x * x / 400
+	}
+	for k, v := range m.LabelWeights() {
+		if want := w[k] / math.Sqrt(square); !approx(v, want, 1e-3) {
+			t.Errorf("label %d: weight %g, want %g", m.labels[k], v, want)
+		}
+	}
+	if lightest, heaviest := slices.Min(m.weights), slices.Max(m.weights); heaviest < 1.1*lightest {
+		t.Errorf("weights from %g to %g", lightest, heaviest)
+	}
+}
+
+// TestAimOptions: each error names its option.
+func TestAimOptions(t *testing.T) {
+	nan, number := math.NaN(), func(v float64) *float64 { return &v }
+	src := synthetic(synth.Pairs(synth.Config{Items: 40, Dims: []int{4, 3}}))
+	ms := modalitiesOf([]int{4, 3})
+	widths := func(w float64) map[string]float64 { return map[string]float64{"text": w} }
+	for _, c := range []struct {
+		opt  Options
+		says string // "" if it is right
+	}{
+		{Options{Aim: AimLabels, Method: MethodJoint}, "aim labels: method joint"},
+		{Options{Aim: AimLabels, Method: MethodPaper}, "aim labels: method paper"},
+		{Options{Aim: AimWeighted}, "weighted: it is auto, labels or codes"},
+		{Options{Aim: 9}, "aim(9)"},
+		{Options{Prior: number(-.01)}, "prior: -0.01"},
+		{Options{Prior: number(1.01)}, "prior: 1.01"},
+		{Options{Prior: number(nan)}, "prior: NaN"},
+		{Options{Prior: number(math.Inf(1))}, "prior: +Inf"},
+		{Options{Aim: AimCodes, Prior: number(0)}, "prior: the aim codes"},
+		{Options{Method: MethodJoint, Prior: number(.1)}, "prior: the aim codes"},
+		{Options{Width: widths(0)}, `width of modality "text": 0`},
+		{Options{Width: widths(-1)}, `width of modality "text": -1`},
+		{Options{Width: widths(nan)}, `width of modality "text": NaN`},
+		{Options{Width: widths(math.Inf(1))}, `width of modality "text": +Inf`},
+		{Options{Width: widths(1e7)}, `width of modality "text": 1e+07`},
+		{Options{Width: widths(1e-7)}, `width of modality "text": 1e-07`},
+		{Options{Aim: AimLabels, Prior: number(0)}, ""},
+		{Options{Prior: number(1), Width: widths(1e-6)}, ""},
+		{Options{Width: widths(1e6)}, ""},
+		{Options{Aim: AimCodes, Method: MethodJoint, Anchors: 30}, ""},
+	} {
+		c.opt.Bits = 16
+		r, err := Train(t.Context(), ms, src, c.opt)
+		if c.says == "" {
+			if err != nil {
+				t.Errorf("%+v: %v", c.opt, err)
+			} else if p := c.opt.Prior; p != nil && (r.Model.Prior() != *p || r.Report.Prior != *p || r.Report.PriorChoice != nil) {
+				t.Errorf("prior %g is given, and it is %g by %+v", *p, r.Model.Prior(), r.Report.PriorChoice)
+			}
+			continue
+		}
+		if !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v, want it to say %q", err, c.says)
+		}
+	}
+	var modality *ModalityError
+	if _, err := Train(t.Context(), ms, src, Options{Width: map[string]float64{"sound": 1}}); !errors.As(err, &modality) || !strings.Contains(err.Error(), "width") {
+		t.Errorf("a width of another modality: %v", err)
+	}
+}
+
+func TestAimNames(t *testing.T) {
+	for _, a := range []Aim{AimAuto, AimLabels, AimCodes, AimWeighted} {
+		b, err := json.Marshal(a)
+		var back Aim
+		if err != nil || json.Unmarshal(b, &back) != nil || back != a {
+			t.Errorf("%v: %s, %v", a, b, err)
+		}
+		if got, err := ParseAim(a.String()); (err != nil) != (a == AimWeighted) || err == nil && got != a {
+			t.Errorf("%v: %v, %v", a, got, err)
+		}
+	}
+	for _, s := range []string{"", "weighted", "paper"} {
+		if _, err := ParseAim(s); !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), "auto, labels or codes") {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+}
