@@ -26,6 +26,7 @@ type dialogue struct {
 	cooked liner.ModeApplier          // restores the terminal as it was found
 	raw    liner.ModeApplier          // sets the terminal as the editor needs it
 	pager  atomic.Pointer[os.Process] // process of the pager that has the terminal; nil: none
+	ending atomic.Bool                // pagers are asked to end
 }
 
 // errDropped says that the user has dropped the line.
@@ -179,8 +180,18 @@ func (t *dialogue) takeBack() {
 // pages reports whether a pager has the terminal.
 func (t *dialogue) pages() bool { return t.pager.Load() != nil }
 
-// endPager asks the pager to end, if there is one.
+// hasPager notes that a pager has the terminal. A signal may have come since its process
+// has started: then nobody else would end it.
+func (t *dialogue) hasPager(p *os.Process) {
+	t.pager.Store(p)
+	if t.ending.Load() {
+		t.endPager()
+	}
+}
+
+// endPager asks the pager to end, if there is one or as soon as there is one.
 func (t *dialogue) endPager() {
+	t.ending.Store(true)
 	if p := t.pager.Load(); p != nil && p.Signal(syscall.SIGTERM) != nil {
 		_ = p.Kill() // on systems without such signals
 	}

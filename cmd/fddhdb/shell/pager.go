@@ -131,7 +131,7 @@ func (p *pager) start() error {
 		return err
 	}
 	p.shell.out.Paging.Store(true)
-	p.shell.terminal.pager.Store(command.Process)
+	p.shell.terminal.hasPager(command.Process)
 	p.command, p.in = command, in
 	// A pager that shows its first page reads no more. Writing must not wait for the
 	// user when the line is to end.

@@ -19,6 +19,23 @@ func TestPagerCounts(t *testing.T) {
 	}
 }
 
+// A signal that comes while the process of a pager starts ends the pager.
+func TestSignalBeforePager(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no sleep")
+	}
+	s, _ := testDialogue(t)
+	s.pager = []string{"sleep", "1000"}
+	s.terminal.endPager()
+	p := s.newPager(t.Context(), func() {})
+	if err := p.start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.end(); err == nil || s.terminal.pages() {
+		t.Errorf("%v, the pager runs: %v", err, s.terminal.pages())
+	}
+}
+
 // Ending a line does not wait for a pager that reads nothing, and ending the process
 // ends the pager.
 func TestSignalsAndPager(t *testing.T) {
