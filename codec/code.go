@@ -101,9 +101,11 @@ func PackSigns(dst Code, z []float64) Code {
 		block := z[64*i : min(64*i+64, len(z))]
 		var w uint64
 		for j, x := range block {
+			var bit uint64 // set without a jump: half of the signs would be guessed wrong
 			if x >= 0 {
-				w |= 1 << j
+				bit = 1
 			}
+			w |= bit << (j & 63)
 		}
 		dst[i] = w
 	}
