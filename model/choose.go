@@ -251,6 +251,7 @@ type chooser struct {
 		moments *moments
 	}
 	tried   []Tried
+	room    heldRoom
 	refined bool                  // settings have been chosen
 	held    dense.Matrix[float64] // of all rows, with the chosen settings; see trial.held
 }

@@ -20,12 +20,26 @@ type trial struct {
 	unit    float64               // of gamma: 1, or for a linear map half of sigma
 	phi     dense.Matrix[float32] // features of the sample, by row
 	a       dense.Matrix[float64] // their Gram matrix; the lower triangle
+	room    *heldRoom
+}
+
+// A heldRoom is the memory of trial.hold, which a chooser keeps: fresh memory costs more
+// time than what is computed in it.
+type heldRoom struct{ l, u, v []float64 }
+
+// matrix returns a matrix of any content in memory that is grown if need be.
+func (*heldRoom) matrix(memory *[]float64, rows, cols int) dense.Matrix[float64] {
+	n := rows * cols
+	if cap(*memory) < n {
+		*memory = make([]float64, n)
+	}
+	return dense.Of(rows, cols, (*memory)[:n])
 }
 
 // newTrial maps the sample with at most so many of its vectors as anchors.
 func (c *chooser) newTrial(s setting, anchors int) *trial {
 	xs, moments := c.prepare(s.features)
-	t := &trial{setting: s, queries: c.queries, unit: 1}
+	t := &trial{setting: s, queries: c.queries, unit: 1, room: &c.room}
 	if s.kind == MapLinear {
 		// Features of a linear map have the unit of the vectors, others have none.
 		sigma, _ := moments.sigma()
@@ -72,7 +86,8 @@ const heldRows = 512
 // v', S_aa = |u_a|^2 and w_a = x u_a'. TestHeldOut solves each anew.
 func (t *trial) hold(y dense.Matrix[float32], gamma float64, n int) (held dense.Matrix[float64], ok bool) {
 	k, r, workers := t.phi.Cols, y.Cols, workerCount()
-	l := dense.Of(k, k, slices.Clone(t.a.Data))
+	l := t.room.matrix(&t.room.l, k, k)
+	copy(l.Data, t.a.Data)
 	for i := range k {
 		l.Data[i*k+i] += gamma
 	}
@@ -88,17 +103,17 @@ func (t *trial) hold(y dense.Matrix[float32], gamma float64, n int) (held dense.
 		}
 	}
 	anchors, _ := slices.BinarySearch(t.anchors, n) // of rows that are held out
-	u := dense.CholeskyInverse(l, anchors, workers)
+	u := t.room.matrix(&t.room.u, anchors, k)
+	dense.CholeskyInverse(u, l, workers)
 	learned := dense.Pack(x)
 	own := dense.Of(anchors, r, make([]float64, anchors*r)) // w_a of each
 	chunks(workers, anchors, mapRows, func(_, from, to int) {
 		dense.MulNT(own.Slice(from, to), u.Slice(from, to), learned)
 	})
 	held = dense.Of(n, r, make([]float64, n*r))
-	room := make([]float64, min(n, heldRows)*k)
 	for first := 0; first < n; first += heldRows {
 		end := min(first+heldRows, n)
-		v := dense.Of(end-first, k, room[:(end-first)*k])
+		v := t.room.matrix(&t.room.v, end-first, k)
 		for i, value := range t.phi.Data[first*k : end*k] {
 			v.Data[i] = float64(value)
 		}

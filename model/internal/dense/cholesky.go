@@ -70,12 +70,13 @@ func CholeskySolve(x, l Matrix[float64], workers int) {
 	}
 }
 
-// CholeskyInverse returns the first n rows of L'^-1: what CholeskyForward makes of the
-// first n rows of the identity. All n = k of them cost k^3/6 multiplications.
-func CholeskyInverse(l Matrix[float64], n, workers int) Matrix[float64] {
-	k := l.Cols
-	x := Of(n, k, make([]float64, n*k))
+// CholeskyInverse writes the first rows of L'^-1 to x, as many as it has: what
+// CholeskyForward makes of the first rows of the identity. All k of them cost k^3/6
+// multiplications.
+func CholeskyInverse(x, l Matrix[float64], workers int) {
+	n, k := x.Rows, l.Cols
 	for i := range n {
+		clear(x.row(i))
 		x.row(i)[i] = 1
 	}
 	// Row i begins with i zeros, so the first columns of L do not count.
@@ -83,7 +84,6 @@ func CholeskyInverse(l Matrix[float64], n, workers int) Matrix[float64] {
 	for i := 0; i < n; i += rows {
 		CholeskyForward(x.Slice(i, min(i+rows, n)).columns(i, k), l.Slice(i, k).columns(i, k), workers)
 	}
-	return x
 }
 
 // CholeskyForward replaces each row b of x by b L'^-1, half of the way to the solution: the
