@@ -6,8 +6,12 @@ import "math"
 // panels.
 const cholBlock = 48
 
+// solveBlock is the number of columns that right sides lose in one product, for what is
+// solved: wide products read their left operand less often.
+const solveBlock = 4 * cholBlock
+
 // cholRows is the number of rows of a block of columns that one goroutine takes.
-const cholRows = 32
+const cholRows = 64
 
 // Cholesky replaces a, symmetric and k x k, by the factor L of a = L L': lower
 // triangular, with a positive diagonal. a is given by its lower triangle and may hold
@@ -53,20 +57,21 @@ func Cholesky(a Matrix[float64], workers int) bool {
 }
 
 // CholeskySolve replaces each row b of x by b (L L')^-1, the solution of the equations
-// with the matrix that Cholesky factored. It costs k^2 multiplications a row, and 1 KB
+// with the matrix that Cholesky factored. It costs k^2 multiplications a row, and 2 KB
 // a row of L. At most workers goroutines share the rows. A row has the same result, to
 // the last bit, for any number of workers and any other rows.
 func CholeskySolve(x, l Matrix[float64], workers int) {
 	CholeskyForward(x, l, workers) // y L' = b
 	k := l.Cols
-	for j := (k - 1) / cholBlock * cholBlock; j >= 0; j -= cholBlock { // x L = y
-		end := min(j+cholBlock, k)
-		below := PackTransposed(l.Slice(end, k).columns(j, end))
-		inverse := PackTransposed(inverted(l.Slice(j, end).columns(j, end)))
-		eachRows(x, workers, func(rows Matrix[float64]) {
-			subtractProduct(rows, j, end, end, k, below)
-			multiply(rows, j, end, inverse)
-		})
+	for j := (k - 1) / solveBlock * solveBlock; j >= 0; j -= solveBlock { // x L = y
+		end := min(j+solveBlock, k)
+		strips := []strip{{j, end, end, k, PackTransposed(l.Slice(end, k).columns(j, end)), nil}}
+		for i := j + (end-1-j)/cholBlock*cholBlock; i >= j; i -= cholBlock {
+			e := min(i+cholBlock, end)
+			strips = append(strips, strip{i, e, e, end,
+				PackTransposed(l.Slice(e, end).columns(i, e)), PackTransposed(inverted(l.Slice(i, e).columns(i, e)))})
+		}
+		solveStrips(x, strips, workers)
 	}
 }
 
@@ -96,15 +101,41 @@ func CholeskyForward(x, l Matrix[float64], workers int) {
 	if l.Rows != k || x.Cols != k {
 		panic("dense: the right sides do not fit the factor")
 	}
-	for j := 0; j < k; j += cholBlock {
-		end := min(j+cholBlock, k)
-		left := Pack(l.Slice(j, end).columns(0, j))
-		inverse := Pack(inverted(l.Slice(j, end).columns(j, end)))
-		eachRows(x, workers, func(rows Matrix[float64]) {
-			subtractProduct(rows, j, end, 0, j, left)
-			multiply(rows, j, end, inverse)
-		})
+	for j := 0; j < k; j += solveBlock {
+		end := min(j+solveBlock, k)
+		strips := []strip{{j, end, 0, j, Pack(l.Slice(j, end).columns(0, j)), nil}}
+		for i := j; i < end; i += cholBlock {
+			e := min(i+cholBlock, end)
+			strips = append(strips, strip{i, e, j, i, Pack(l.Slice(i, e).columns(j, i)), Pack(inverted(l.Slice(i, e).columns(i, e)))})
+		}
+		solveStrips(x, strips, workers)
 	}
+}
+
+// A strip is a step of solving: columns first to end-1 of the right sides lose what
+// columns from to to-1, which are solved, have of them. Then they are solved themselves.
+type strip struct {
+	first, end int
+	from, to   int
+	solved     *Packed[float64] // part of L for columns from to to-1
+	inverse    *Packed[float64] // of part of L on the diagonal; nil if other strips solve the columns
+}
+
+// solveStrips goes over the strips with each row of x.
+func solveStrips(x Matrix[float64], strips []strip, workers int) {
+	for _, s := range strips {
+		for i, v := range s.solved.data {
+			s.solved.data[i] = -v
+		}
+	}
+	eachRows(x, workers, func(rows Matrix[float64]) {
+		for _, s := range strips {
+			addNT(rows.columns(s.first, s.end), rows.columns(s.from, s.to), s.solved)
+			if s.inverse != nil {
+				multiply(rows, s.first, s.end, s.inverse)
+			}
+		}
+	})
 }
 
 // eachRows calls f with the rows of x, some rows at a time.

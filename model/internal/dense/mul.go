@@ -53,16 +53,30 @@ func MulNT[T, S Float](c Matrix[T], a Matrix[S], b *Packed[T]) {
 	}
 	for i := 0; i < tiled; i += blockRows {
 		end := min(i+blockRows, tiled)
-		mulBlock(c.Slice(i, end), a.Slice(i, end), b, s)
+		mulBlock(c.Slice(i, end), a.Slice(i, end), b, s, false)
 	}
 	for i := tiled; i < c.Rows; i++ {
 		mulRow(c.row(i), a.row(i), b, s)
 	}
 }
 
-// mulBlock is MulNT for at most blockRows rows.
-func mulBlock[T, S Float](c Matrix[T], a Matrix[S], b *Packed[T], s *scratch[T]) {
+// addNT adds the product of a and the transpose of the matrix b was packed from to c,
+// with the additions in the order of MulNT.
+func addNT(c, a Matrix[float64], b *Packed[float64]) {
+	s := borrow[float64]()
+	defer giveBack(s)
+	for i := 0; i < c.Rows; i += blockRows {
+		end := min(i+blockRows, c.Rows)
+		mulBlock(c.Slice(i, end), a.Slice(i, end), b, s, true)
+	}
+}
+
+// mulBlock is MulNT for at most blockRows rows, or adds the product to c.
+func mulBlock[T, S Float](c Matrix[T], a Matrix[S], b *Packed[T], s *scratch[T], add bool) {
 	w, bytes, maxDepth := panelWidth[T](), size[T](), active.depth()
+	if b.cols == 0 {
+		return
+	}
 	chunks := (b.cols + maxDepth - 1) / maxDepth
 	depth := (b.cols + chunks - 1) / chunks
 	// A row of the copy takes an odd number of lines of the cache, so that the rows of
@@ -71,7 +85,7 @@ func mulBlock[T, S Float](c Matrix[T], a Matrix[S], b *Packed[T], s *scratch[T])
 	stride := ((depth+line-1)/line | 1) * line
 	t := tile{row: stride * bytes, col: bytes}
 	for p := 0; p < b.cols; p += depth {
-		t.n, t.first = min(depth, b.cols-p), p == 0
+		t.n, t.first = min(depth, b.cols-p), p == 0 && !add
 		for i := range a.Rows {
 			convert(s.a[i*stride:][:t.n], a.row(i)[p:p+t.n])
 		}
