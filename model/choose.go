@@ -182,6 +182,7 @@ func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error
 	if err := tr.solveStarts(ctx); err != nil {
 		return nil, err
 	}
+	room := new(heldRoom)
 	for t, m := range tr.reader.modalities {
 		if tr.choices[t] == nil {
 			continue
@@ -190,7 +191,7 @@ func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error
 			modality: m, open: tr.from.open[t], moments: tr.moments[t], q: tr.opt.Bits, need: tr.need(),
 			anchors: cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(tr.moments[t].n)),
 			given:   setting{tr.opt.Features[m.Name], tr.opt.Map[m.Name], tr.opt.Width[m.Name]}, gamma: tr.opt.Gamma[m.Name],
-			prior: DefaultPrior,
+			prior: DefaultPrior, room: room,
 		}
 		if tr.opt.Prior != nil {
 			c.prior = *tr.opt.Prior
@@ -251,7 +252,7 @@ type chooser struct {
 		moments *moments
 	}
 	tried   []Tried
-	room    heldRoom
+	room    *heldRoom
 	refined bool                  // settings have been chosen
 	held    dense.Matrix[float64] // of all rows, with the chosen settings; see trial.held
 }

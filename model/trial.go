@@ -23,7 +23,7 @@ type trial struct {
 	room    *heldRoom
 }
 
-// A heldRoom is the memory of trial.hold, which a chooser keeps: fresh memory costs more
+// A heldRoom is the memory of trial.hold, which choosers share: fresh memory costs more
 // time than what is computed in it.
 type heldRoom struct{ l, u, v []float64 }
 
@@ -39,7 +39,7 @@ func (*heldRoom) matrix(memory *[]float64, rows, cols int) dense.Matrix[float64]
 // newTrial maps the sample with at most so many of its vectors as anchors.
 func (c *chooser) newTrial(s setting, anchors int) *trial {
 	xs, moments := c.prepare(s.features)
-	t := &trial{setting: s, queries: c.queries, unit: 1, room: &c.room}
+	t := &trial{setting: s, queries: c.queries, unit: 1, room: c.room}
 	if s.kind == MapLinear {
 		// Features of a linear map have the unit of the vectors, others have none.
 		sigma, _ := moments.sigma()
@@ -66,9 +66,6 @@ func (c *chooser) newTrial(s setting, anchors int) *trial {
 // leastLeft bounds from below the share of an item that its own features leave open. Less
 // is rounding.
 const leastLeft = 1e-6
-
-// heldRows is the number of rows that hold works on at a time.
-const heldRows = 512
 
 // hold returns what projections give each of the first n rows, which they have not learned
 // from: a row of as many numbers as y has, for what each row teaches. ok says whether
@@ -111,33 +108,33 @@ func (t *trial) hold(y dense.Matrix[float32], gamma float64, n int) (held dense.
 		dense.MulNT(own.Slice(from, to), u.Slice(from, to), learned)
 	})
 	held = dense.Of(n, r, make([]float64, n*r))
-	for first := 0; first < n; first += heldRows {
-		end := min(first+heldRows, n)
-		v := t.room.matrix(&t.room.v, end-first, k)
-		for i, value := range t.phi.Data[first*k : end*k] {
-			v.Data[i] = float64(value)
+	v := t.room.matrix(&t.room.v, n, k)
+	chunks(workers, n, mapRows, func(_, from, to int) {
+		wide := v.Data[from*k : to*k]
+		for i, value := range t.phi.Data[from*k : to*k] {
+			wide[i] = float64(value)
 		}
-		dense.CholeskyForward(v, l, workers)
-		chunks(workers, end-first, mapRows, func(_, from, to int) {
-			dense.MulNT(held.Slice(first+from, first+to), v.Slice(from, to), learned)
-			anchor, _ := slices.BinarySearch(t.anchors, first+from)
-			for i := first + from; i < first+to; i++ {
-				row, vi := held.Data[i*r:(i+1)*r], v.Data[(i-first)*k:(i-first+1)*k]
-				leverage := floats.Dot(vi, vi)
-				if anchor < anchors && t.anchors[anchor] == i {
-					ua := u.Data[anchor*k : (anchor+1)*k]
-					g, s := floats.Dot(ua, vi), floats.Dot(ua, ua)
-					leverage -= g * g / s
-					floats.AddScaled(row, -g/s, own.Data[anchor*r:(anchor+1)*r])
-					anchor++
-				}
-				left := max(1-leverage, leastLeft)
-				for j, w := range y.Data[i*r : (i+1)*r] {
-					row[j] = (row[j] - leverage*float64(w)) / left
-				}
+	})
+	dense.CholeskyForward(v, l, workers)
+	chunks(workers, n, mapRows, func(_, from, to int) {
+		dense.MulNT(held.Slice(from, to), v.Slice(from, to), learned)
+		anchor, _ := slices.BinarySearch(t.anchors, from)
+		for i := from; i < to; i++ {
+			row, vi := held.Data[i*r:(i+1)*r], v.Data[i*k:(i+1)*k]
+			leverage := floats.Dot(vi, vi)
+			if anchor < anchors && t.anchors[anchor] == i {
+				ua := u.Data[anchor*k : (anchor+1)*k]
+				g, s := floats.Dot(ua, vi), floats.Dot(ua, ua)
+				leverage -= g * g / s
+				floats.AddScaled(row, -g/s, own.Data[anchor*r:(anchor+1)*r])
+				anchor++
 			}
-		})
-	}
+			left := max(1-leverage, leastLeft)
+			for j, w := range y.Data[i*r : (i+1)*r] {
+				row[j] = (row[j] - leverage*float64(w)) / left
+			}
+		}
+	})
 	return held, true
 }
 
