@@ -24,7 +24,7 @@ const (
 	// modality, those with m labels as 1/m, and a is Options.Prior.
 	AimLabels
 
-	// AimCodes: the code, sgn(C y), as published.
+	// AimCodes: the code, sgn(C y), as published; J is the identity.
 	AimCodes
 
 	// AimWeighted: the code, times the mean weight of the item's labels in D. That is what

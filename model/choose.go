@@ -98,7 +98,7 @@ func (s *choiceSample) bound() {
 
 // choose settles the settings that the options leave open, from samples of the training
 // items. It chooses the settings of one modality after the other (chooser), then the
-// start, then the fusion (fuser).
+// prior, then the start, then the fusion (fuser).
 func (tr *trainer) choose(ctx context.Context) error {
 	if tr.opt.Prior == nil && tr.aim() != AimLabels { // AimCodes has none
 		tr.opt.Prior = new(float64)
@@ -174,7 +174,8 @@ func (tr *trainer) choose(ctx context.Context) error {
 	return nil
 }
 
-// choosers returns a chooser for each modality with an open setting.
+// choosers returns a chooser for each modality that has been sampled: for those with an
+// open setting, and for all if the fusion is measured.
 func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error) {
 	if !slices.ContainsFunc(tr.from.open, open.any) && !tr.measures() {
 		return nil, nil

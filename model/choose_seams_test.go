@@ -211,7 +211,7 @@ func TestStartsOfEmbeddedLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Report.Start != nil || r.Report.Embedding == nil || r.Report.Choices["image"].Unfit != "" {
+	if s := r.Report.Start; s.Chosen != 1 || s.MAP != nil || r.Report.Embedding == nil || r.Report.Choices["image"].Unfit != "" {
 		t.Errorf("%+v", r.Report)
 	}
 }

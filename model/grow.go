@@ -23,7 +23,7 @@ const growDraws = 64
 // Grow returns a model with a direction for a label that training has not seen, and its
 // statistics, which share sums with s. The new column of C is orthogonal to all
 // others. So codes of items without the label do not change, and items with the label
-// get another code, sgn(C y). Of random directions Grow takes the one whose code is
+// get another code. Of random directions Grow takes the one whose code is
 // farthest from the nearest code of another label. The projections know nothing of the
 // label until labelled items teach them ([Online]).
 //

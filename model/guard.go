@@ -247,7 +247,7 @@ func (g *Guard) project(m *Model, t int) ([]float32, error) {
 func (v *Verdict) explain(modalities []Modality, worst int, loss, stderr float64) {
 	switch name := modalities[v.Lead].Name; {
 	case v.Held < MinHeld:
-		v.Reason = fmt.Sprintf("%d labelled items could be measured, and it takes %d: hold back more", v.Held, MinHeld)
+		v.Reason = fmt.Sprintf("%d labelled items could be measured, and it takes %d: it needs more of them", v.Held, MinHeld)
 	case !(v.Gain > v.StdErr):
 		v.Reason = fmt.Sprintf("if %s taught them, labelled items that are held back would be found with %+.3f mAP, standard error %.3f: no clear gain", name, v.Gain, v.StdErr)
 	case worst >= 0:

@@ -23,7 +23,7 @@ type labelSets struct {
 	centre    []float64  // see setCentre; nil: nothing is taken out
 }
 
-// Constants of setCentre; docs/EVALUATION.md has the measurements.
+// Constants of setCentre.
 const (
 	leastCentred = 5  // classes
 	centreShare  = .5 // of the mean, if items have several labels
@@ -34,8 +34,9 @@ const (
 //
 // If every item has one label that is the mean of all classes, 1/c each: C y becomes C
 // (I - 11'/c) y. A Hamming distance cannot use what all classes share; it would only
-// take room from what tells them apart. The directions of few classes would be too near
-// one another without it: those of two classes would be opposite in all bits.
+// take room from what tells them apart. With fewer than 5 classes nothing is taken out:
+// too little would be left of their directions. Two classes would have one, and codes of
+// which all bits are equal or all are opposite.
 //
 // If items have several labels it is half of their mean set. To take out all of it
 // loses retrieval, as the labels of an item are then no longer at right angles.

@@ -73,7 +73,8 @@ func (m *Model) Features(t int) int { return m.maps[t].size() }
 // a collision of 64 bits. Projections do not matter.
 func (m *Model) Fingerprint() uint64 { return m.fingerprint }
 
-// LabelCode writes the code of a set of labels to dst: sgn(C y), with sgn(0) = +1. It
+// LabelCode writes the code of a set of labels to dst: sgn(C J y), with sgn(0) = +1; see
+// the package comment for J, which is the identity with AimCodes. It
 // reports whether the model knows any of the labels; if not, it leaves dst unchanged.
 // Labels must be sorted and distinct; unknown labels are ignored. len(dst) is
 // codec.Words(Bits()). It costs q additions a label and, up to 16 labels, no

@@ -11,9 +11,9 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// Defaults of Options. Features, map and gamma of a modality are chosen from the
-// training items. If that is not possible they are FeaturesRaw, MapRBF and
-// DefaultGamma. For a linear map the unit of DefaultGamma is the mean squared distance
+// Defaults of Options. Features, map, width and gamma of a modality, and the prior, are
+// chosen from the training items. If that is not possible they are FeaturesRaw, MapRBF,
+// DefaultWidth, DefaultGamma and DefaultPrior. For a linear map the unit of DefaultGamma is the mean squared distance
 // from the mean.
 const (
 	DefaultBits   = 64
@@ -24,6 +24,10 @@ const (
 	DefaultMu     = 1e-3
 	DefaultDelta  = 1e4
 )
+
+// MostStarts is the number of random starts that a training chooses from at most; see
+// Options.Start.
+const MostStarts = 48
 
 // maxSweeps keeps a training from going on for ever.
 const maxSweeps = 10_000
@@ -157,7 +161,7 @@ type Options struct {
 	// items; see Choice.
 	Features map[string]FeatureKind
 	Map      map[string]MapKind
-	Width    map[string]float64 // of the rbf: sigma as a multiple of the mean squared distance
+	Width    map[string]float64 // of the rbf: sigma as a multiple of the mean squared distance. Without effect if the map that is chosen is linear
 	Gamma    map[string]float64 // weight of the ridge
 
 	// Views says how many codes an unlabelled item has, and Fusion how they are made.
@@ -197,8 +201,8 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 	if o.Anchors < 0 {
 		return o, fmt.Errorf("%w: anchors: %d is negative: give a number of anchors, or 0 for the default", ErrOption, o.Anchors)
 	}
-	if o.Start < 0 || o.Start > mostStarts {
-		return o, fmt.Errorf("%w: start %d: 1 to %d are possible, or 0 for the best", ErrOption, o.Start, mostStarts)
+	if o.Start < 0 || o.Start > MostStarts {
+		return o, fmt.Errorf("%w: start %d: 1 to %d are possible, or 0 for the best", ErrOption, o.Start, MostStarts)
 	}
 	if o.Sweeps < 0 {
 		return o, fmt.Errorf("%w: sweeps: %d is negative: give 1 or more, or 0 for %d", ErrOption, o.Sweeps, DefaultSweeps)

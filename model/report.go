@@ -25,7 +25,7 @@ type Report struct {
 	Choices map[string]*Choice `json:"choices,omitempty"`
 	// PriorChoice says how the prior was chosen; nil if there was no choice.
 	PriorChoice *PriorChoice `json:"prior_choice,omitempty"`
-	// Start says which random start of C was taken; nil if there was no choice.
+	// Start says which random start of C was taken. It is nil in old reports alone.
 	Start *StartChoice `json:"start,omitempty"`
 	// Fusion says how the codes of unlabelled items are made, and how that was chosen.
 	Fusion *FusionChoice `json:"fusion,omitempty"`
@@ -106,10 +106,11 @@ type Choice struct {
 
 // A StartChoice says from which random start the codes were learned: of all starts that
 // were tried, the one under whose codes the held-out items of the [Choice] retrieve
-// best, with the chosen settings of each modality.
+// best, with the chosen settings of each modality. Where no start was tried it is the
+// given one, or the first.
 type StartChoice struct {
-	Chosen int       `json:"chosen"`  // from 1, which is the start of a training that chooses nothing; see Options.Start
-	MAP    []float64 `json:"map_tie"` // by start: mean over the modalities with something to choose
+	Chosen int       `json:"chosen"`            // from 1; see Options.Start
+	MAP    []float64 `json:"map_tie,omitempty"` // by start: mean over the modalities with something to choose; nil: none was tried
 }
 
 // A PriorChoice says by which measurements the prior was chosen: as for a [Choice], with
@@ -129,6 +130,23 @@ type PriorMAP struct {
 // the gamma that was taken for it, in order of trial.
 func (c *Choice) Settings() []Tried {
 	return slices.DeleteFunc(slices.Clone(c.Tried), func(t Tried) bool { return !t.Best || t.Refined })
+}
+
+// Refinements returns, for each width that was compared with more anchors, the last trial
+// with the gamma that was taken for it. They are measured alike, so the one that was chosen
+// can be compared with the others; it need not be comparable with Settings.
+func (c *Choice) Refinements() (list []Tried) {
+	for _, t := range c.Tried {
+		if !t.Best || !t.Refined {
+			continue
+		}
+		if n := len(list); n > 0 && list[n-1].Width == t.Width {
+			list[n-1] = t
+		} else {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // Tried is a setting that was measured.
@@ -159,9 +177,10 @@ type Margin struct {
 	StdErr     float64     `json:"stderr"`  // of the difference
 }
 
-// Settle returns the options with the aim, the prior and the start of the training, and
-// with its features, map, width and gamma of each modality. A training of the same items
-// with them need not choose these, and makes the same model.
+// Settle returns opt with what the training has settled: the aim, the prior and the start,
+// and features, map, width and gamma of each modality. If all else in opt is as it was, a
+// training of the same items with the result makes the same model, and chooses no more than
+// the fusion.
 func (r *Report) Settle(opt Options) Options {
 	opt.Features, opt.Map = map[string]FeatureKind{}, map[string]MapKind{}
 	opt.Width, opt.Gamma = map[string]float64{}, map[string]float64{}
@@ -171,11 +190,10 @@ func (r *Report) Settle(opt Options) Options {
 			opt.Width[name] = c.Width
 		}
 	}
-	if opt.Aim = r.Aim; r.Aim == AimLabels {
-		opt.Prior = &r.Prior
-	}
-	if r.Aim == AimWeighted { // of embedded labels
-		opt.Aim = AimLabels
+	opt.Aim, opt.Prior = AimCodes, nil // also of reports from before there were others
+	if r.Aim == AimLabels || r.Aim == AimWeighted {
+		prior := r.Prior
+		opt.Aim, opt.Prior = AimLabels, &prior // which becomes AimWeighted where labels are embedded
 	}
 	if r.Start != nil {
 		opt.Start = r.Start.Chosen

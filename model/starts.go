@@ -16,7 +16,6 @@ import (
 // which start is good, but held-out retrieval does. Measuring that is cheap: once the
 // projections are solved for a basis, a start costs a product of queries x basis x bits.
 const (
-	mostStarts   = 48
 	searchStarts = 6       // starts whose mean is the criterion for settings and prior
 	startWork    = 1 << 30 // multiplications of all starts, roughly
 	mostTargets  = 512     // label sets to solve for, at most
@@ -64,7 +63,7 @@ func (tr *trainer) takeStarts() {
 // maps, so they get other codes in the end, and the codes of now do not tell which
 // start is best.
 func (tr *trainer) affordableStarts() int {
-	c, q, most := len(tr.sets.labels), tr.opt.Bits, mostStarts
+	c, q, most := len(tr.sets.labels), tr.opt.Bits, MostStarts
 	if tr.sets.embedding != nil {
 		most = searchStarts
 	}
@@ -133,6 +132,7 @@ func (tr *trainer) choosePrior(choosers []*chooser) {
 // the mean over the modalities; the first of equals. It returns the position of that
 // start.
 func (tr *trainer) chooseStart(choosers []*chooser) int {
+	tr.report.Start = &StartChoice{Chosen: max(1, tr.opt.Start)}
 	if tr.opt.Start > 0 {
 		return 0
 	}

@@ -19,7 +19,7 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 		t.Run(aim.String(), func(t *testing.T) {
 			data := synth.Pairs(synth.Config{Items: 400, Classes: 5, Dims: []int{7}, LabelsPerItem: 2, Noise: 1.5})
 			c := chooserOf(t, modalitiesOf([]int{7}), synthetic(data), Options{Bits: 24, Aim: aim})
-			if len(c.starts) != mostStarts {
+			if len(c.starts) != MostStarts {
 				t.Fatalf("%d starts", len(c.starts))
 			}
 			const gamma, prior = .01, .25
@@ -88,7 +88,7 @@ func TestBestStartIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.Report.Start
-	if s == nil || len(s.MAP) != mostStarts || s.MAP[s.Chosen-1] != slices.Max(s.MAP) {
+	if s == nil || len(s.MAP) != MostStarts || s.MAP[s.Chosen-1] != slices.Max(s.MAP) {
 		t.Fatalf("%+v", s)
 	}
 	// The codes are those of a solver that begins at this start.
@@ -119,10 +119,10 @@ func TestBestStartIsTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again.Report.Start != nil || !slices.Equal(again.Model.c, r.Model.c) {
+		if s := again.Report.Start; s.Chosen != opt.Start || s.MAP != nil || !slices.Equal(again.Model.c, r.Model.c) {
 			t.Errorf("start %d given: %+v, other codes", opt.Start, again.Report.Start)
 		}
-		opt.Start = mostStarts + 1
+		opt.Start = MostStarts + 1
 		if _, err := Train(t.Context(), modalitiesOf(dims), data, opt); !errors.Is(err, ErrOption) {
 			t.Errorf("start %d: %v", opt.Start, err)
 		}
@@ -132,7 +132,7 @@ func TestBestStartIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if given.Report.Start != nil {
+	if s := given.Report.Start; s.Chosen != 1 || s.MAP != nil {
 		t.Errorf("nothing is open, and yet %+v", given.Report.Start)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // measured. It tells whether more sweeps would help. It takes as long as judging as
 // many starts.
 func (tr *trainer) judgeSweeps(ctx context.Context, choosers []*chooser) error {
-	if tr.opt.Method != MethodLabels || tr.sets.embedding != nil || tr.opt.Sweeps > mostStarts {
+	if tr.opt.Method != MethodLabels || tr.sets.embedding != nil || tr.opt.Sweeps > MostStarts {
 		return nil
 	}
 	choosers = slices.DeleteFunc(slices.Clone(choosers), func(c *chooser) bool {

@@ -28,7 +28,7 @@ func TestManyLabelSets(t *testing.T) {
 		if rep.LabelSets <= mostTargets || rep.Choices["image"].Unfit != "" || rep.Choices["image"].MAP <= 0 {
 			t.Fatalf("%d label sets, %+v", rep.LabelSets, rep.Choices["image"])
 		}
-		if compared := aim == AimLabels; (rep.Start != nil) != compared || (rep.SweepMAP != nil) != compared || (rep.PriorChoice != nil) != compared {
+		if compared := aim == AimLabels; (rep.Start.MAP != nil) != compared || (rep.SweepMAP != nil) != compared || (rep.PriorChoice != nil) != compared {
 			t.Errorf("%v: start %+v, sweeps %v, prior %+v", aim, rep.Start, rep.SweepMAP, rep.PriorChoice)
 		}
 	}
@@ -98,7 +98,7 @@ func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
 		given.Features[m.Name], given.Width[m.Name], given.Gamma[m.Name] = FeaturesRaw, 1, .1
 	}
 	whole := train(given)
-	if len(whole.SweepMAP) != 4 || len(whole.Objective) != 4 || whole.Start == nil {
+	if len(whole.SweepMAP) != 4 || len(whole.Objective) != 4 || whole.Start.MAP == nil {
 		t.Fatalf("%v, %v", whole.SweepMAP, whole.Start)
 	}
 	if got, want := whole.SweepMAP[3], whole.Start.MAP[whole.Start.Chosen-1]; got != want {
@@ -131,7 +131,7 @@ func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
 		t.Errorf("%v, %v", one.Report.SweepMAP, err)
 	}
 	for name, opt := range map[string]Options{
-		"joint": {Method: MethodJoint}, "many sweeps": {Sweeps: mostStarts + 1}, "all given": settled(modalitiesOf(dims), Options{}),
+		"joint": {Method: MethodJoint}, "many sweeps": {Sweeps: MostStarts + 1}, "all given": settled(modalitiesOf(dims), Options{}),
 	} {
 		if r := train(opt); r.SweepMAP != nil {
 			t.Errorf("%s: %v", name, r.SweepMAP)

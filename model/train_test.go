@@ -272,7 +272,7 @@ func TestReportOfChoices(t *testing.T) {
 	}
 	rep := train(data, Options{}).Report
 	p := rep.PriorChoice
-	if rep.Aim != AimLabels || p == nil || p.Chosen != rep.Prior || len(p.Tried) != len(priors) || rep.Start == nil {
+	if rep.Aim != AimLabels || p == nil || p.Chosen != rep.Prior || len(p.Tried) != len(priors) || rep.Start.MAP == nil {
 		t.Fatalf("%+v", rep)
 	}
 	best, differ := 0, false
@@ -331,6 +331,7 @@ func TestSettle(t *testing.T) {
 	dims := []int{7, 4}
 	pairs := synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5, Missing: .1})
 	many := synth.ManyLabels{Items: 300, Labels: 40, Dims: dims}.Make()
+	most := .75
 	for name, c := range map[string]struct {
 		data *synth.Data
 		opt  Options
@@ -339,6 +340,7 @@ func TestSettle(t *testing.T) {
 		"codes":       {pairs, Options{Bits: 16, Aim: AimCodes, Views: ViewsTarget}},
 		"joint":       {pairs, Options{Bits: 16, Method: MethodJoint}},
 		"weighted":    {many, Options{Bits: 16, LabelEmbedding: true}},
+		"and a prior": {many, Options{Bits: 16, LabelEmbedding: true, Prior: &most}},
 		"linear":      {pairs, Options{Bits: 16, Map: map[string]MapKind{"text": MapLinear}}},
 		"prior, none": {pairs, Options{Bits: 16, Prior: new(float64), Start: 3}},
 	} {
@@ -346,6 +348,7 @@ func TestSettle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.opt.Prior = nil
 		again, err := Train(t.Context(), modalitiesOf(dims), synthetic(c.data), r.Report.Settle(c.opt))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -355,7 +358,7 @@ func TestSettle(t *testing.T) {
 		if !bytes.Equal(a, b) || !bytes.Equal(as, bs) {
 			t.Errorf("%s: another model", name)
 		}
-		if rep := again.Report; rep.Choices != nil || rep.PriorChoice != nil || rep.Start != nil {
+		if rep := again.Report; rep.Choices != nil || rep.PriorChoice != nil || rep.Start.MAP != nil || rep.Start.Chosen != r.Report.Start.Chosen {
 			t.Errorf("%s: something was chosen again: %+v", name, rep)
 		}
 	}

@@ -35,9 +35,9 @@ type SpaceInfo struct {
 	Recode  int `json:"recode,omitempty"` // items whose codes are not those of their labels yet
 
 	// Aim is what its projections learn of labelled items: labels, codes or weighted; with
-	// Prior (model.Aim). "" in a codes-only collection.
-	Aim   string  `json:"aim,omitempty"`
-	Prior float64 `json:"prior,omitempty"`
+	// Prior (model.Aim), which is nil for codes. Both are empty in a codes-only collection.
+	Aim   string   `json:"aim,omitempty"`
+	Prior *float64 `json:"prior,omitempty"`
 
 	// The model that it was trained with, as it is stored, and the statistics.
 	ModelBytes      int64  `json:"model_bytes"`

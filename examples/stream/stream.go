@@ -132,7 +132,7 @@ func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, c
 // the first one has chosen, which saves time.
 func (set *set) train(ctx context.Context, c *db.Collection) error {
 	t, err := c.Train(ctx, db.TrainOptions{Options: set.chosen})
-	if err != nil || t.Start == nil || set.chosen.Start != 0 {
+	if err != nil || t.Start.MAP == nil || set.chosen.Start != 0 {
 		return err
 	}
 	set.chosen = t.Settle(set.chosen)

@@ -45,7 +45,8 @@ func experimentCommand(e *env) *cobra.Command {
 			               in place of labels; the prior 0; 800 anchors; raw features, the
 			               rbf map, width 1, gamma .01 or the first random start in place of
 			               what is chosen, or all of these (fixed); FDDH as it was published
-			               (method paper, 800 anchors, raw, rbf, gamma 1e-4); that without
+			               (method paper, raw, rbf, gamma 1e-4, and 800 anchors unless
+			               --anchors says otherwise); that without
 			               the relaxation of labels (FDDH_NR: an infinite delta), and
 			               without the rbf map, too (FDDH_NRM: the linear map). Where a
 			               vector has fewer numbers than a code has bits, that has no
@@ -163,8 +164,15 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment.Kind) (ma
 	if err := o.trainOptions.complete(cmd); err != nil {
 		return nil, err
 	}
-	if x.Name == "sensitivity" && o.Method == model.MethodLabels {
-		return nil, exit.Usagef("--method labels: sensitivity is that of the methods paper and joint, labels has no mu, theta and delta")
+	if x.Name == "sensitivity" {
+		switch {
+		case o.Method == model.MethodLabels:
+			return nil, exit.Usagef("--method labels: sensitivity is that of the methods paper and joint, labels has no mu, theta and delta")
+		case o.Aim == model.AimLabels:
+			return nil, exit.Usagef("--aim labels: sensitivity is that of the methods paper and joint, whose projections learn codes")
+		case o.Prior != nil:
+			return nil, exit.Usagef("--prior: sensitivity is that of the methods paper and joint, whose projections learn codes, without a prior")
+		}
 	}
 	return grid, nil
 }

@@ -29,7 +29,8 @@ func modelsCommand(e *env) *cobra.Command {
 			(--space), activated or dropped. A revision is what update makes of the
 			projections of a space; the codes that items have stay.
 
-			Of a space: parent is the space whose model it took over, taught are the items
+			Of a space: parent is the space whose model it took over; the aim is what its
+			projections learn of labels (help train), with the prior; taught are the items
 			that its projections have learned from, pending those that have not taught yet.
 
 			Of a revision, for each modality: how far the items that came are from what the
@@ -37,8 +38,8 @@ func modelsCommand(e *env) *cobra.Command {
 			on the items that it was trained on, or that had taught when reindex made it.
 			  nearest   bits from the code of an item as a query to the nearest code of
 			            another item: of half of them (p50) and of nine tenths (p90) at most
-			  residual  how badly projections give the codes of labels: 0 where they give
-			            every code, 1 where they say nothing, more where they mislead
+			  residual  how badly projections give what labels teach: 0 where they give
+			            all of it, 1 where they say nothing, more where they mislead
 			  overall   the same over all that has taught
 			  balance   of the codes of those queries: 0 where every bit splits them in
 			            halves, 1 where all bits are constant

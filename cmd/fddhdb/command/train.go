@@ -47,19 +47,23 @@ func trainCommand(e *env) *cobra.Command {
 			instead. --features says what is done to a vector first: raw, zscore, hellinger,
 			log, l2 or hellinger-l2. --map says what becomes of it: rbf, distances to
 			--anchors vectors drawn from the items, linear, the vector itself, or rbf+linear,
-			both. --width says how far an rbf map sees: 1 is the mean distance of vectors,
-			squared. --gamma is the weight of the ridge. With fewer than 50 items they are
-			raw, rbf, 1 and 0.01, and the prior is 0.25.
+			both. --width says how far an rbf map sees: 1 is the mean squared distance of
+			two vectors. --gamma is the weight of the ridge. Features and maps are compared
+			first, with few anchors; for those that are taken, widths and gammas are compared
+			with more. With fewer than 50 items they are raw, rbf, 1 and 0.01, and the prior
+			is 0.25.
 
 			Each label needs a bit. With more labels than bits training is refused, unless
 			--label-embedding is given: labels whose items look alike then get codes that
-			are near to each other. What that costs is printed: with the code of each label
-			alone as a query, the mAP of the items under the codes of their labels, 1 if
-			nothing were lost.
+			are near to each other, and the aim labels is weighted: projections learn the
+			signs, as by the aim codes, with more weight for rare labels by --prior. What
+			that costs is printed: with the code of each label alone as a query, the mAP of
+			the items under the codes of their labels, 1 if nothing were lost.
 
 			How the code of an item without labels is made of the projections of its vectors
 			is measured, too, on labelled items whose labels are left out: their sum, a
-			weighted sum or one of them alone, with or without what all codes have in common.
+			weighted sum or one of them alone, less a part of the mean aim of the training
+			items, or whole.
 			--fusion gives it instead: sum, or the name of a modality, which then makes the
 			codes alone wherever an item has it.
 
@@ -109,6 +113,11 @@ func trainCommand(e *env) *cobra.Command {
 				for _, w := range t.Warnings() {
 					e.Warnf("warning: %s", w)
 				}
+				for _, name := range slices.Sorted(maps.Keys(o.Width)) {
+					if ch, learned := t.Chosen[name]; learned && ch.Map == model.MapLinear {
+						e.Warnf("warning: --width %s=%s has no effect, as a linear map was chosen for it: give --map %[1]s=rbf to have one", name, term.Setting(o.Width[name]))
+					}
+				}
 				if o.json {
 					return e.PrintJSON(t)
 				}
@@ -146,7 +155,7 @@ func (o *trainOptions) registerSettings(cmd *cobra.Command) {
 	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: all up to %s, and %s of more than %s",
 		term.Thousands(model.MaxDefaultAnchors), term.Thousands(model.DefaultAnchorsOf(math.MaxInt)), term.Thousands(model.ManyItems)))
 	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
-	f.IntVar(&o.Start, "start", 0, "random start `N` of the codes, from 1 (default: chosen)")
+	f.IntVar(&o.Start, "start", 0, fmt.Sprintf("random start `N` of the codes, 1 to %d (default: chosen)", model.MostStarts))
 	f.IntVar(&o.Sweeps, "sweeps", model.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
 	f.StringVar(&o.method, "method", "auto", "`HOW` the codes of labels are learned: auto, labels, joint or paper; auto is labels")
 	f.StringVar(&o.aim, "aim", "auto", "`WHAT` projections learn of labels: auto, labels or codes; auto is labels, but codes with the methods joint and paper")
@@ -170,8 +179,8 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	switch {
 	case o.Anchors < 0:
 		return exit.Usagef("--anchors %d: 1 or more are possible, or 0 for the default", o.Anchors)
-	case given("start") && o.Start < 1:
-		return exit.Usagef("--start %d: 1 to 48 are possible", o.Start)
+	case given("start") && (o.Start < 1 || o.Start > model.MostStarts):
+		return exit.Usagef("--start %d: 1 to %d are possible", o.Start, model.MostStarts)
 	case o.Sweeps < 1:
 		return exit.Usagef("--sweeps %d: 1 or more are possible", o.Sweeps)
 	case given("rows") && o.Rows < 1:
@@ -271,7 +280,7 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	pairs := []term.Pair{
 		term.NewPair("bits", fmt.Sprint(t.Bits)),
 		term.NewPair("method", fmt.Sprintf("%s, %s", t.Method, term.Plural(t.Sweeps, "sweep", "sweeps"))),
-		term.NewPair("aim", aimText(t.Aim.String(), t.Prior)),
+		term.NewPair("aim", aimText(t.Aim.String(), &t.Prior)),
 		term.NewPair("bit balance", fmt.Sprintf("%.3f", t.BitBalance)),
 		term.NewPair("constant bits", constantBits(t)),
 		term.NewPair("distinct codes", fmt.Sprintf("%s of the labels, %s of all items%s", term.Thousands(t.DistinctCodes), term.Thousands(s.DistinctCodes), overTargets(s))),
@@ -296,31 +305,42 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 			e.Printf("nothing is chosen for %s, which gets the defaults: %s\n\n", m.Name, choice.Unfit)
 			continue
 		}
-		for _, best := range choice.Settings() {
+		refined := choice.Refinements()
+		for _, tried := range append(choice.Settings(), refined...) {
 			note := ""
-			if best.FeatureMap == choice.FeatureMap && best.Map == choice.Map {
+			switch {
+			case tried.FeatureMap != choice.FeatureMap || tried.Map != choice.Map:
+			case len(refined) > 0 && !tried.Refined:
+				note = "taken"
+			case !tried.Refined || tried.Width == choice.Width:
 				note = "chosen"
 			}
+			var anchors, width any = term.NoCell, term.NoCell
+			if tried.Map != model.MapLinear {
+				anchors, width = term.CountCell(tried.Anchors), term.Setting(tried.Width)
+			}
 			rows = append(rows, []any{
-				m.Name, best.FeatureMap.String(), best.Map.String(), term.Setting(best.Gamma),
-				term.NumberCell(best.MAP, 4), term.NumberCell(best.StdErr, 4), note,
+				m.Name, tried.FeatureMap.String(), tried.Map.String(), anchors, width, term.Setting(tried.Gamma),
+				term.NumberCell(tried.MAP, 4), term.NumberCell(tried.StdErr, 4), note,
 			})
 		}
 	}
 	if len(rows) > 0 {
-		e.PrintTable([]term.Column{term.Left("tried"), term.Left("features"), term.Left("map"), term.Right("gamma"), term.Right("mAP"), term.Right("+-"), term.Left("")}, rows)
+		e.PrintTable([]term.Column{term.Left("tried"), term.Left("features"), term.Left("map"), term.Right("anchors"), term.Right("width"), term.Right("gamma"), term.Right("mAP"), term.Right("+-"), term.Left("")}, rows)
 		e.Printf("\n")
 	}
 	for _, m := range s.Modalities {
 		choice := t.Choices[m.Name]
-		if choice == nil || choice.OverDefault == nil {
+		if choice == nil {
 			continue
 		}
-		d := choice.OverDefault
-		e.Printf("%s: %s +- %.4f against the default (%v, %v, gamma %s)\n", m.Name, term.Difference(d.MAP), d.StdErr, d.FeatureMap, d.Map, term.Setting(d.Gamma))
-		if r := choice.OverRunnerUp; r != nil {
-			e.Printf("%s: %s +- %.4f against the best other (%v, %v, gamma %s)\n", m.Name, term.Difference(r.MAP), r.StdErr, r.FeatureMap, r.Map, term.Setting(r.Gamma))
+		against := func(what string, d *model.Margin) {
+			if d != nil {
+				e.Printf("%s: %s +- %.4f against %s (%v, %v, gamma %s)\n", m.Name, term.Difference(d.MAP), d.StdErr, what, d.FeatureMap, d.Map, term.Setting(d.Gamma))
+			}
 		}
+		against("the default", choice.OverDefault)
+		against("the best other", choice.OverRunnerUp)
 	}
 	if p := t.PriorChoice; p != nil {
 		var tried []string
@@ -329,9 +349,13 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 		}
 		e.Printf("prior: %s, mAP %s\n", term.Setting(p.Chosen), strings.Join(tried, ", "))
 	}
-	if st := t.Start; st != nil && st.Chosen == 1 {
+	switch st := t.Start; {
+	case st.MAP == nil && st.Chosen == 1:
+	case st.MAP == nil:
+		e.Printf("codes: start %d, as given\n", st.Chosen)
+	case st.Chosen == 1:
 		e.Printf("codes: the first of %d starts, mAP %.4f\n", len(st.MAP), st.MAP[0])
-	} else if st != nil {
+	default:
 		e.Printf("codes: start %d of %d, mAP %.4f against %.4f of the first\n", st.Chosen, len(st.MAP), st.MAP[st.Chosen-1], st.MAP[0])
 	}
 	if len(rows) > 0 {
@@ -339,12 +363,12 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 	}
 }
 
-// aimText returns what projections learn of labels in words.
-func aimText(aim string, prior float64) string {
-	if aim == model.AimCodes.String() {
+// aimText returns what projections learn of labels in words. The aim codes has no prior.
+func aimText(aim string, prior *float64) string {
+	if aim == model.AimCodes.String() || prior == nil {
 		return aim
 	}
-	return fmt.Sprintf("%s, prior %s", aim, term.Setting(prior))
+	return fmt.Sprintf("%s, prior %s", aim, term.Setting(*prior))
 }
 
 // phases returns the time of a training in words, longest phases first.

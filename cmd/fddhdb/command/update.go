@@ -26,7 +26,8 @@ func updateCommand(e *env) *cobra.Command {
 			that are stored from then on, are encoded by the new projections. Items that
 			have taught and have been replaced or deleted since are taken out again.
 
-			Items with a label that the model knows always teach, the code of their labels.
+			Items with a label that the model knows always teach what its aim says: the
+			directions of their labels, or the code.
 			--teacher says who teaches the others:
 			  auto      the modality that finds labelled items best, if that is better:
 			            it is tried on a copy, and adopted only if labelled items that are
@@ -99,10 +100,10 @@ func (e *env) printUpdate(collection string, u *db.Update) {
 		if u.Lead != "" {
 			by = "modality " + u.Lead
 		}
-		e.Printf("%s taught, led by %s\n", term.Plural(n, "item without labels has", "items without labels have"), by)
+		e.Printf("%s taught, led by %s\n", term.Plural(n, "item without a known label has", "items without a known label have"), by)
 	}
 	if n := u.Refused; n > 0 {
-		e.Printf("%s refused, and stay pending\n", term.Plural(n, "item without labels is", "items without labels are"))
+		e.Printf("%s refused, and stay pending\n", term.Plural(n, "item without a known label is", "items without a known label are"))
 	}
 	if n := u.Skipped - u.Refused; n > 0 {
 		e.Printf("%s taught nothing\n", term.Plural(n, "item has", "items have"))
@@ -111,7 +112,7 @@ func (e *env) printUpdate(collection string, u *db.Update) {
 		e.Printf("why: %s\n", u.Reason)
 	}
 	if n := u.Forgotten; n > 0 {
-		e.Printf("%s taken out again: another vector, label or code has come since, or they are deleted\n", term.Plural(n, "item that had taught is", "items that had taught are"))
+		e.Printf("%s taken out again: stored anew since, or deleted\n", term.Plural(n, "item that had taught is", "items that had taught are"))
 	}
 	if len(u.Grown) > 0 {
 		e.Printf("%s a direction now: %s\n", term.Plural(len(u.Grown), "label has", "labels have"), labelNames(u.Grown))

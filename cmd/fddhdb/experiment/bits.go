@@ -15,9 +15,9 @@ func codeLengths() *Kind {
 		Sets: []string{"bits", "method"},
 		Axes: []Axis{{Name: "bits", Values: []float64{16, 32, 48, 64, 96, 128}, whole: true, least: 8}},
 		run:  runBits,
-		lead: []term.Column{term.Right("bits"), term.Left(""), term.Right("constant bits"), term.Right("seconds")},
+		lead: []term.Column{term.Right("bits"), term.Left(""), term.Left("aim"), term.Right("constant bits"), term.Right("seconds")},
 		cells: func(_ *Lab, m *Measurement) []any {
-			return []any{m.Bits, m.Row, term.Setting(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
+			return []any{m.Bits, m.Row, m.Aim.String(), term.Setting(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
 		},
 		draw: drawBits,
 	}

@@ -22,9 +22,9 @@ func convergence() *Kind {
 		Name: "convergence",
 		Sets: []string{"method"},
 		run:  runConvergence,
-		lead: []term.Column{term.Left("method"), term.Right("sweeps"), term.Right("objective"), term.Right("constant bits"), term.Right("distinct codes")},
+		lead: []term.Column{term.Left("method"), term.Left("aim"), term.Right("sweeps"), term.Right("objective"), term.Right("constant bits"), term.Right("distinct codes")},
 		cells: func(_ *Lab, m *Measurement) []any {
-			return []any{m.Row, m.Sweeps, fmt.Sprintf("%.9g", m.Objective), term.Setting(m.Constant), term.Setting(m.Distinct)}
+			return []any{m.Row, m.Aim.String(), m.Sweeps, fmt.Sprintf("%.9g", m.Objective), term.Setting(m.Constant), term.Setting(m.Distinct)}
 		},
 		draw: drawConvergence,
 	}

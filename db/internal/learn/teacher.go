@@ -5,8 +5,8 @@ import (
 )
 
 // A Teacher says from which codes the projections learn in an update. It has the numbers of
-// db.Teacher. Items with a label that the model knows teach the code of their labels under
-// every Teacher; the teachers differ in the other items.
+// db.Teacher. Items with a label that the model knows teach what its aim says under every
+// Teacher; the teachers differ in the other items.
 type Teacher int
 
 // The teachers, in the order of TeacherNames.

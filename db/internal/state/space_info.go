@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // SpaceInfo tells of a space of the collection. It reads the report of its training.
@@ -41,7 +42,11 @@ func (cv *CollectionView) SpaceInfo(r pebble.Reader, sv *SpaceView) (*report.Spa
 	if sp.Learned == nil {
 		return info, nil
 	}
-	info.Aim, info.Prior = sp.Learned.Aim().String(), sp.Learned.Prior()
+	info.Aim = sp.Learned.Aim().String()
+	if sp.Learned.Aim() != model.AimCodes {
+		prior := sp.Learned.Prior()
+		info.Prior = &prior
+	}
 	trained, err := spaces.ReadReport(r, cv.ID, sp.ID)
 	if err != nil {
 		return nil, err
