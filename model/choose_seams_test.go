@@ -211,7 +211,8 @@ func TestStartsOfEmbeddedLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := r.Report.Start; s.Chosen != 1 || s.MAP != nil || r.Report.Embedding == nil || r.Report.Choices["image"].Unfit != "" {
+	if s := r.Report.Start; s.Chosen != 1 || s.MAP != nil || r.Report.Embedding == nil || r.Report.Choices["image"].Unfit != "" ||
+		r.Report.Chosen["image"].Width != DefaultWidth || r.Report.Chosen["text"].Width != DefaultWidth {
 		t.Errorf("%+v", r.Report)
 	}
 }

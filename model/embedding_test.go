@@ -42,6 +42,7 @@ func settledRBF(opt Options) Options {
 	opt.Map = map[string]MapKind{"image": MapRBF, "text": MapRBF}
 	opt.Features = map[string]FeatureKind{"image": FeaturesRaw, "text": FeaturesRaw}
 	opt.Gamma = map[string]float64{"image": .01, "text": .01}
+	opt.Width = map[string]float64{"image": 1, "text": 1}
 	return opt
 }
 

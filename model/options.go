@@ -158,7 +158,7 @@ type Options struct {
 	Prior *float64
 
 	// Settings by modality. A setting without an entry is chosen from the training
-	// items; see Choice.
+	// items; see Choice. Where labels are embedded the width is not chosen, but 1.
 	Features map[string]FeatureKind
 	Map      map[string]MapKind
 	Width    map[string]float64 // of the rbf: sigma as a multiple of the mean squared distance. Without effect if the map that is chosen is linear
