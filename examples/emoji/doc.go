@@ -24,7 +24,7 @@
 //	Drawing the emoji   1.0 s   1900 pictures, of the font in this program
 //	Describing them     0.8 s   each picture by 469 numbers, each name by 2048
 //	Storing             0.1 s   1586 with their labels; 314 are held out
-//	Training            3.4 s   codes of 128 bits from 99 labels
+//	Training            3.0 s   codes of 128 bits from 99 labels
 //
 //	Each of the 314 held out searches the 1586. A hit is right if it is of the same one of
 //	nine groups: animals, food, flags ...
@@ -34,7 +34,7 @@
 //	  words -> picture      0.742               72 %
 //	  by chance             0.126               13 %
 //
-//	Adding the others   0.2 s   314, without labels: their codes come from their features
+//	Adding the others   0.1 s   314, without labels: their codes come from their features
 //
 //	  red heart           ❤️  💓  🩷  💖  💛  💟  ❤️‍🩹  🩶  🤍  💗
 //	                      red heart, beating heart, pink heart, sparkling heart, yellow heart
