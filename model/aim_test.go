@@ -520,6 +520,36 @@ func TestWeightsFollowCounts(t *testing.T) {
 	}
 }
 
+// TestReopenedIsBatch: an Online of what another one has left goes on as that would have.
+// Items of one modality change what codes count in all of them, with each prior.
+func TestReopenedIsBatch(t *testing.T) {
+	for _, prior := range []float64{0, .25} {
+		o, l, rest := aimed(t, aimPairs(6, 3), Options{Bits: 24, Prior: &prior}, 150)
+		unlabelled := slices.Clone(rest[:60])
+		for i := range unlabelled {
+			unlabelled[i].Labels = nil
+		}
+		l.learn(t, o, unlabelled, TeacherModality)
+		m := l.revise(t, fmt.Sprintf("prior %g, taught by a projection", prior), o)
+		again, err := NewOnline(m, o.Statistics())
+		if err != nil {
+			t.Fatal(err)
+		}
+		same := l.revise(t, fmt.Sprintf("prior %g, reopened", prior), again)
+		for mod := range m.p {
+			if !slices.Equal(same.p[mod].Unpack().Data, m.p[mod].Unpack().Data) {
+				t.Errorf("prior %g: without new items modality %d has another projection", prior, mod)
+			}
+		}
+		var items []Example
+		for _, item := range rest[60:] {
+			items = append(items, Example{Labels: item.Labels, Vectors: []Vector{item.Vectors[0], {}, {}}})
+		}
+		l.learn(t, again, items, TeacherLabels)
+		l.revise(t, fmt.Sprintf("prior %g, reopened, and taught one modality", prior), again)
+	}
+}
+
 // centreOf is the definition of the vector v that labels share, with C J = C (I - v 1').
 func centreOf(d *synth.Data, labels []uint32) []float64 {
 	several := slices.ContainsFunc(d.Labels, func(set []uint32) bool { return len(set) > 1 })

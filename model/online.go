@@ -54,6 +54,7 @@ type Online struct {
 	model *Model       // with the projections of the last Revision
 	stats *Statistics  // owned by the Online
 	parts []onlinePart // by modality
+	scale float64      // of the mixture that unsolved projections have
 }
 
 // workers returns the number of goroutines to compute on.
@@ -100,7 +101,7 @@ func NewOnline(m *Model, s *Statistics) (*Online, error) {
 	if err := m.checkStatistics(s); err != nil {
 		return nil, err
 	}
-	o := &Online{model: m, stats: s}
+	o := &Online{model: m, stats: s, scale: m.mixture(s).scale}
 	for t := range m.p {
 		part := onlinePart{state: unsolved}
 		if s.parts[t].n == 0 {
@@ -626,15 +627,17 @@ func (o *Online) Revision() (m *Model, err error) {
 	next := *o.model
 	next.p = slices.Clone(o.model.p)
 	x := next.mixture(o.Statistics())
-	// Items of one modality change the weights, and so the projections of all of them.
+	// Items of one modality change the weights, and so the projections of all of them; and
+	// the scale, and so those that projections have taught.
 	moved := !slices.Equal(x.weights, next.weights)
+	rescaled := x.scale != o.scale
 	next.weights = x.weights
 	for t := range o.parts {
 		p, k := &o.parts[t], o.stats.parts[t].k
 		if o.stats.parts[t].n == 0 {
 			continue // the modality keeps its projection
 		}
-		if p.state == unsolved && !moved {
+		if p.state == unsolved && !moved && !(rescaled && o.stats.parts[t].unlabelled > 0) {
 			continue // it has the projection of the model
 		}
 		if p.state != current {
