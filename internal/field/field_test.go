@@ -37,7 +37,9 @@ func TestMain(m *testing.M) {
 	case "careless": // careless about what it cannot write
 		os.Exit(command.Main(os.Args[1:], os.Stdin, careless{os.Stdout}, os.Stderr))
 	case "soothing": // soothing about what it cannot read
-		if code := command.Main(os.Args[1:], os.Stdin, os.Stdout, io.Discard); code != 1 && code != 3 {
+		var said bytes.Buffer
+		if code := command.Main(os.Args[1:], os.Stdin, os.Stdout, &said); code != 1 && code != 3 {
+			_, _ = os.Stderr.Write(said.Bytes())
 			os.Exit(code)
 		}
 		os.Exit(0)
