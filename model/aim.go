@@ -19,7 +19,7 @@ const (
 	AimAuto Aim = iota
 
 	// AimLabels: C J D y, where y is the vector of the item's labels, of length 1. J takes
-	// out what all classes share (labelSets.setCentre). D = diag((mean count / n_l)^a)
+	// out what all classes share (labelSets.setCentre), by Options.Centre. D = diag((mean count / n_l)^a)
 	// favours rare labels: n_l counts the items that have taught label l, once for each
 	// modality, those with m labels as 1/m, and a is Options.Prior.
 	AimLabels
@@ -58,7 +58,7 @@ func ParseAim(s string) (a Aim, err error) {
 	return a, nil
 }
 
-// checkAim checks the aim and the prior, and settles an aim that is left open.
+// checkAim checks the aim, the prior and the centre, and settles an aim that is left open.
 func (o *Options) checkAim() error {
 	switch {
 	case o.Aim > AimCodes:
@@ -76,6 +76,13 @@ func (o *Options) checkAim() error {
 		return fmt.Errorf("%w: prior: the aim codes has none: leave it out, or use the aim labels", ErrOption)
 	case !(*a >= 0 && *a <= 1):
 		return fmt.Errorf("%w: prior: %g: it is a number from 0 to 1", ErrOption, *a)
+	}
+	switch share := o.Centre; {
+	case share == nil:
+	case o.Aim == AimCodes:
+		return fmt.Errorf("%w: centre: the aim codes has none: leave it out, or use the aim labels", ErrOption)
+	case !(*share >= 0 && *share <= 1):
+		return fmt.Errorf("%w: centre: %g: it is a number from 0 to 1", ErrOption, *share)
 	}
 	return nil
 }

@@ -573,8 +573,20 @@ func centreOf(d *synth.Data, labels []uint32) []float64 {
 // to the codes, and the codes are sgn(C J Y). The steps are written down literally here.
 // Afterwards labels have the codes of the last sweep.
 func TestCodesOfLabels(t *testing.T) {
-	for _, c := range []struct{ classes, perItem int }{{6, 1}, {5, 1}, {4, 1}, {2, 1}, {6, 3}, {3, 2}} {
-		t.Run(fmt.Sprint(c), func(t *testing.T) {
+	share := func(x float64) *float64 { return &x }
+	for _, c := range []struct {
+		classes, perItem int
+		share            *float64 // of the mean, if it is given
+		usual            float64  // what centreOf has
+	}{
+		{6, 1, nil, 1}, {5, 1, nil, 1}, {4, 1, nil, 0}, {2, 1, nil, 0}, {6, 3, nil, .5}, {3, 2, nil, .5},
+		{6, 1, share(0), 1}, {6, 1, share(.25), 1}, {6, 3, share(0), .5}, {6, 3, share(1), .5},
+	} {
+		name := fmt.Sprintf("%d of %d labels", c.perItem, c.classes)
+		if c.share != nil {
+			name += fmt.Sprintf(", centre %g", *c.share)
+		}
+		t.Run(name, func(t *testing.T) {
 			const q = 24
 			d := synth.Pairs(synth.Config{Items: 200, Classes: c.classes, Dims: []int{6}, LabelsPerItem: c.perItem})
 			ms := modalitiesOf([]int{6})
@@ -598,6 +610,12 @@ func TestCodesOfLabels(t *testing.T) {
 				labels = append(labels, uint32(l))
 			}
 			v := centreOf(d, labels)
+			if c.share != nil {
+				opt.Centre = c.share
+				for l := range v {
+					v[l] *= *c.share / c.usual
+				}
+			}
 			j := mat.NewDense(c.classes, c.classes, nil)
 			for a := range c.classes {
 				for b := range c.classes {
@@ -653,7 +671,7 @@ func TestCodesOfLabels(t *testing.T) {
 					t.Fatalf("item %d: code %x, in training %x", i, code, last.code(i))
 				}
 			}
-			if c.perItem == 1 && c.classes > 4 {
+			if c.perItem == 1 && c.classes > 4 && c.share == nil {
 				for b := range q {
 					sum := 0.0
 					for l := range c.classes {
@@ -816,7 +834,14 @@ func TestAimOptions(t *testing.T) {
 		{Options{Width: widths(math.Inf(1))}, `width of modality "text": +Inf`},
 		{Options{Width: widths(1e7)}, `width of modality "text": 1e+07`},
 		{Options{Width: widths(1e-7)}, `width of modality "text": 1e-07`},
+		{Options{Centre: number(-.01)}, "centre: -0.01"},
+		{Options{Centre: number(1.01)}, "centre: 1.01"},
+		{Options{Centre: number(nan)}, "centre: NaN"},
+		{Options{Aim: AimCodes, Centre: number(0)}, "centre: the aim codes"},
+		{Options{Method: MethodPaper, Centre: number(.1)}, "centre: the aim codes"},
 		{Options{Aim: AimLabels, Prior: number(0)}, ""},
+		{Options{Centre: number(.25)}, ""},
+		{Options{Centre: number(0)}, ""},
 		{Options{Prior: number(1), Width: widths(1e-6)}, ""},
 		{Options{Width: widths(1e6)}, ""},
 		{Options{Aim: AimCodes, Method: MethodJoint, Anchors: 30}, ""},
@@ -826,6 +851,8 @@ func TestAimOptions(t *testing.T) {
 		if c.says == "" {
 			if err != nil {
 				t.Errorf("%+v: %v", c.opt, err)
+			} else if share := c.opt.Centre; share != nil && (r.Report.Centre != *share || r.Report.CentreChoice != nil) {
+				t.Errorf("centre %g is given, and it is %g by %+v", *share, r.Report.Centre, r.Report.CentreChoice)
 			} else if p := c.opt.Prior; p != nil && (r.Model.Prior() != *p || r.Report.Prior != *p || r.Report.PriorChoice != nil) {
 				t.Errorf("prior %g is given, and it is %g by %+v", *p, r.Model.Prior(), r.Report.PriorChoice)
 			}
@@ -834,6 +861,10 @@ func TestAimOptions(t *testing.T) {
 		if !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v, want it to say %q", err, c.says)
 		}
+	}
+	many := synthetic(synth.ManyLabels{Items: 60, Labels: 20, Dims: []int{4, 3}}.Make())
+	if _, err := Train(t.Context(), ms, many, Options{Bits: 16, LabelEmbedding: true, Centre: number(0)}); !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), "centre: there are more labels (20) than bits (16)") {
+		t.Errorf("a centre of embedded labels: %v", err)
 	}
 	var modality *ModalityError
 	if _, err := Train(t.Context(), ms, src, Options{Width: map[string]float64{"sound": 1}}); !errors.As(err, &modality) || !strings.Contains(err.Error(), "width") {

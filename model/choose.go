@@ -98,7 +98,7 @@ func (s *choiceSample) bound() {
 
 // choose settles the settings that the options leave open, from samples of the training
 // items. It chooses the settings of one modality after the other (chooser), then the
-// prior, then the start, then the fusion (fuser).
+// centre, the prior and the start, then the fusion (fuser).
 func (tr *trainer) choose(ctx context.Context) error {
 	if tr.opt.Prior == nil && tr.aim() != AimLabels { // AimCodes has none
 		tr.opt.Prior = new(float64)
@@ -134,19 +134,25 @@ func (tr *trainer) choose(ctx context.Context) error {
 		f.step = step
 		total += f.steps()
 	}
+	if err := tr.chooseSettings(ctx, choosers); err != nil {
+		return err
+	}
+	changed, err := tr.chooseCentre(ctx, choosers)
+	if err != nil {
+		return err
+	}
+	if changed { // and with it which settings are best
+		for _, c := range choosers {
+			if c.open.any() {
+				total += c.steps()
+			}
+		}
+		if err := tr.chooseSettings(ctx, choosers); err != nil {
+			return err
+		}
+	}
 	for _, c := range choosers {
-		if c.open.any() {
-			choice, err := c.run(ctx)
-			if err != nil {
-				return err
-			}
-			name := c.modality.Name
-			tr.opt.Features[name], tr.opt.Map[name] = choice.FeatureMap, choice.Map
-			tr.opt.Width[name], tr.opt.Gamma[name] = choice.Width, choice.Gamma
-			if tr.report.Choices == nil {
-				tr.report.Choices = map[string]*Choice{}
-			}
-			tr.report.Choices[name] = choice
+		if choice := tr.report.Choices[c.modality.Name]; choice != nil {
 			c.given, c.gamma = setting{choice.FeatureMap, choice.Map, choice.Width}, choice.Gamma
 		}
 		if f != nil {
@@ -174,13 +180,35 @@ func (tr *trainer) choose(ctx context.Context) error {
 	return nil
 }
 
+// chooseSettings chooses the open settings of each modality.
+func (tr *trainer) chooseSettings(ctx context.Context, choosers []*chooser) error {
+	for _, c := range choosers {
+		if !c.open.any() {
+			continue
+		}
+		choice, err := c.run(ctx)
+		if err != nil {
+			return err
+		}
+		c.prepared.xs, c.prepared.moments = nil, nil // they are large
+		name := c.modality.Name
+		tr.opt.Features[name], tr.opt.Map[name] = choice.FeatureMap, choice.Map
+		tr.opt.Width[name], tr.opt.Gamma[name] = choice.Width, choice.Gamma
+		if tr.report.Choices == nil {
+			tr.report.Choices = map[string]*Choice{}
+		}
+		tr.report.Choices[name] = choice
+	}
+	return nil
+}
+
 // choosers returns a chooser for each modality that has been sampled: for those with an
 // open setting, and for all if the fusion is measured.
 func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error) {
 	if !slices.ContainsFunc(tr.from.open, open.any) && !tr.measures() {
 		return nil, nil
 	}
-	if err := tr.solveStarts(ctx); err != nil {
+	if tr.solvers, err = tr.solveStarts(ctx, tr.sets, len(tr.starts)); err != nil {
 		return nil, err
 	}
 	room := new(heldRoom)
@@ -353,6 +381,7 @@ func (c *chooser) steps() int { return len(c.featureKinds()) + len(c.otherMaps()
 // run chooses features, map, width and gamma. The only error is that of a cancelled
 // context.
 func (c *chooser) run(ctx context.Context) (*Choice, error) {
+	c.tried, c.refined, c.held = nil, false, dense.Matrix[float64]{}
 	choice := &Choice{Items: len(c.xs)}
 	choice.FeatureMap, choice.Map, choice.Width, choice.Gamma = c.given.features, c.given.kind, c.given.width, c.gamma
 	if choice.Unfit = c.unfit(); choice.Unfit != "" {
@@ -541,6 +570,9 @@ func (c *chooser) hold(t *trial, gamma float64) bool {
 	}
 	return ok
 }
+
+// judges reports whether codes can be judged by what is held out with the chosen settings.
+func (c *chooser) judges() bool { return c.refined && c.held.Rows > 0 }
 
 // simplest returns the first outcome that is at most half a standard error of the
 // difference worse than the best one.

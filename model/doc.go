@@ -43,7 +43,7 @@
 // Why J = I - 11'/c: the numbers of s add up to about 1, whatever x is, as those of y do.
 // So C s = C 1/c + C J s, and the first part is the same for all queries. It can only
 // decide signs, those of bits in which it is large, and these then tell nothing apart.
-// (See labelSets.setCentre for fewer than 5 classes, and for several labels.)
+// ([Options].Centre has fewer than 5 classes, and several labels.)
 //
 // Why D = diag((mean count / n_l)^a): let s_l be the probability of class l, and l and k
 // neighbours at the head of a ranking. If the query is of class l, and its n_l items come
@@ -72,12 +72,12 @@
 // ridge gamma) are chosen from a sample of the training items, by leaving one out at a
 // time. The criterion is retrieval: the item is a query, with the code of projections
 // that all others have taught, among the codes of the labels of the others ([Choice]), in
-// the mean over some random starts of C. Then the prior ([PriorChoice]) and, unless labels
-// are embedded, the start ([StartChoice], of up to 48) are chosen by the same criterion, in
-// the mean over the modalities. That takes seconds, however many items there are. [Report] has
-// everything that was tried, and the margin of the choice. Nothing is chosen with fewer
-// than 50 items, or if the options give everything: then the start is the one of the
-// seed.
+// the mean over some random starts of C. Then the centre if items have several labels
+// ([CentreChoice]), the prior ([PriorChoice]) and, unless labels are embedded, the start
+// ([StartChoice], of up to 48) are chosen by the same criterion, in the mean over the
+// modalities. That takes seconds, however many items there are. [Report] has everything
+// that was tried, and the margin of the choice. Nothing is chosen with fewer than 50
+// items, or if the options give everything: then the start is the one of the seed.
 //
 // Then training measures how the projections of an item without labels best make its
 // code ([FusionChoice]): their sum, a weighted sum or one of them alone, with or

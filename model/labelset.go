@@ -23,38 +23,59 @@ type labelSets struct {
 	centre    []float64  // see setCentre; nil: nothing is taken out
 }
 
-// Constants of setCentre.
-const (
-	leastCentred = 5  // classes
-	centreShare  = .5 // of the mean, if items have several labels
-)
+// leastCentred is the number of classes from which on their mean is taken out.
+const leastCentred = 5
+
+// centres are the shares of the mean to choose from if items have several labels: the
+// default, and another one.
+var centres = [2]float64{.5, 0}
+
+// several reports whether an item has several labels.
+func (s *labelSets) several() bool {
+	return slices.ContainsFunc(s.sets, func(set []int32) bool { return len(set) > 1 })
+}
+
+// defaultCentre returns the share of the mean that setCentre takes out unless it is chosen
+// or given.
+//
+// If every item has one label it is all. A Hamming distance cannot use what all classes
+// share; it would only take room from what tells them apart. With fewer than 5 classes
+// nothing is taken out: too little would be left of their directions. Two classes would
+// have one, and codes of which all bits are equal or all are opposite.
+//
+// If items have several labels it is half. To take out all of it loses retrieval, as the
+// labels of an item are then no longer at right angles. If vectors tell little of the
+// labels nothing should be taken out: projections then know the mean best, that is which
+// labels are frequent, and items that have these are most often relevant.
+func (s *labelSets) defaultCentre() float64 {
+	switch {
+	case s.several():
+		return centres[0]
+	case len(s.labels) < leastCentred:
+		return 0
+	}
+	return 1
+}
 
 // setCentre decides what AimLabels takes out of the vector of a label set, times the
-// number of its labels.
-//
-// If every item has one label that is the mean of all classes, 1/c each: C y becomes C
-// (I - 11'/c) y. A Hamming distance cannot use what all classes share; it would only
-// take room from what tells them apart. With fewer than 5 classes nothing is taken out:
-// too little would be left of their directions. Two classes would have one, and codes of
-// which all bits are equal or all are opposite.
-//
-// If items have several labels it is half of their mean set. To take out all of it
-// loses retrieval, as the labels of an item are then no longer at right angles.
-func (s *labelSets) setCentre() {
-	c := len(s.labels)
-	several := slices.ContainsFunc(s.sets, func(set []int32) bool { return len(set) > 1 })
-	if s.embedding != nil || !several && c < leastCentred {
+// number of its labels: a share of the mean. If every item has one label that is the mean
+// of all classes, 1/c each: C y becomes C (I - 11'/c) y with the share 1. If items have
+// several labels it is the mean of their sets.
+func (s *labelSets) setCentre(share float64) {
+	s.centre = nil
+	if share == 0 {
 		return
 	}
-	s.centre = make([]float64, c)
+	s.centre = make([]float64, len(s.labels))
+	if !s.several() {
+		for l := range s.centre {
+			s.centre[l] = share / float64(len(s.centre))
+		}
+		return
+	}
 	for i, set := range s.sets {
 		for _, l := range set {
-			s.centre[l] += centreShare * float64(s.counts[i]) / float64(len(set)) / float64(len(s.of))
-		}
-	}
-	if !several {
-		for l := range s.centre {
-			s.centre[l] = 1 / float64(c)
+			s.centre[l] += share * float64(s.counts[i]) / float64(len(set)) / float64(len(s.of))
 		}
 	}
 }

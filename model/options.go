@@ -157,6 +157,13 @@ type Options struct {
 	// chosen, else .25; and .125 if labels are embedded.
 	Prior *float64
 
+	// Centre is the share, from 0 to 1, of what all labels have in common that AimLabels
+	// takes out of what they teach; see Aim. nil means 1 if every training item has one
+	// label, but 0 with fewer than 5 labels; and if items have several .5, or 0 if
+	// that is clearly better on the training items and anything is chosen. It has to be nil
+	// where labels are embedded.
+	Centre *float64
+
 	// Settings by modality. A setting without an entry is chosen from the training
 	// items; see Choice. Where labels are embedded the width is not chosen, but 1.
 	Features map[string]FeatureKind

@@ -16,15 +16,18 @@ type Report struct {
 	Bits       int    `json:"bits"`
 	Method     Method `json:"method"`
 	Seed       uint64 `json:"seed"`
-	// Aim is what projections learn of labelled items, with Prior; see AimLabels.
+	// Aim is what projections learn of labelled items, with Prior and Centre; see AimLabels.
 	Aim    Aim               `json:"aim"`
 	Prior  float64           `json:"prior"`
+	Centre float64           `json:"centre"`
 	Chosen map[string]Chosen `json:"chosen"` // by modality
 	// Choices says how features, map and gamma were chosen, by modality. A modality for
 	// which the options give all of them has no entry.
 	Choices map[string]*Choice `json:"choices,omitempty"`
-	// PriorChoice says how the prior was chosen; nil if there was no choice.
-	PriorChoice *PriorChoice `json:"prior_choice,omitempty"`
+	// CentreChoice and PriorChoice say how centre and prior were chosen; nil if there was
+	// no choice.
+	CentreChoice *CentreChoice `json:"centre_choice,omitempty"`
+	PriorChoice  *PriorChoice  `json:"prior_choice,omitempty"`
 	// Start says which random start of C was taken. It is nil in old reports alone.
 	Start *StartChoice `json:"start,omitempty"`
 	// Fusion says how the codes of unlabelled items are made, and how that was chosen.
@@ -113,6 +116,19 @@ type StartChoice struct {
 	MAP    []float64 `json:"map_tie,omitempty"` // by start: mean over the modalities with something to choose; nil: none was tried
 }
 
+// A CentreChoice says by which measurements the centre was chosen: as for a [Choice], with
+// the chosen settings, in the mean over the modalities with something to choose.
+type CentreChoice struct {
+	Chosen float64     `json:"chosen"`
+	Tried  []CentreMAP `json:"tried"`
+}
+
+// CentreMAP is a centre that was measured.
+type CentreMAP struct {
+	Centre float64 `json:"centre"`
+	MAP    float64 `json:"map_tie"`
+}
+
 // A PriorChoice says by which measurements the prior was chosen: as for a [Choice], with
 // the chosen settings, in the mean over the modalities with something to choose.
 type PriorChoice struct {
@@ -177,8 +193,8 @@ type Margin struct {
 	StdErr     float64     `json:"stderr"`  // of the difference
 }
 
-// Settle returns opt with what the training has settled: the aim, the prior and the start,
-// and features, map, width and gamma of each modality. If all else in opt is as it was, a
+// Settle returns opt with what the training has settled: the aim, the centre, the prior and
+// the start, and features, map, width and gamma of each modality. If all else in opt is as it was, a
 // training of the same items with the result makes the same model, and chooses no more than
 // the fusion.
 func (r *Report) Settle(opt Options) Options {
@@ -190,10 +206,14 @@ func (r *Report) Settle(opt Options) Options {
 			opt.Width[name] = c.Width
 		}
 	}
-	opt.Aim, opt.Prior = AimCodes, nil // also of reports from before there were others
+	opt.Aim, opt.Prior, opt.Centre = AimCodes, nil, nil // also of reports from before there were others
 	if r.Aim == AimLabels || r.Aim == AimWeighted {
 		prior := r.Prior
 		opt.Aim, opt.Prior = AimLabels, &prior // which becomes AimWeighted where labels are embedded
+	}
+	if r.Aim == AimLabels {
+		centre := r.Centre
+		opt.Centre = &centre
 	}
 	if r.Start != nil {
 		opt.Start = r.Start.Chosen

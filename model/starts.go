@@ -19,26 +19,31 @@ const (
 	searchStarts = 6       // starts whose mean is the criterion for settings and prior
 	startWork    = 1 << 30 // multiplications of all starts, roughly
 	mostTargets  = 512     // label sets to solve for, at most
+
+	// leastCentreGain is the mAP that another centre must gain among labelled items. Items
+	// without labels, which are not measured, lose up to .01 by it where labelled ones gain
+	// less.
+	leastCentreGain = .01
 )
 
-// solveStarts makes a solver for each start, and does their sweeps. Codes come from
-// labels alone: the codes of MethodLabels stand for those of the other methods, from
-// which they hardly differ.
-func (tr *trainer) solveStarts(ctx context.Context) error {
+// solveStarts makes a solver of label sets for each of the first n starts, and does their
+// sweeps. Codes come from labels alone: the codes of MethodLabels stand for those of the
+// other methods, from which they hardly differ.
+func (tr *trainer) solveStarts(ctx context.Context, sets *labelSets, n int) (solvers []*solver, err error) {
 	opt := tr.opt
 	opt.Method = MethodLabels
-	for _, hy := range tr.starts {
-		s := newSolver(opt, nil, tr.sets, slices.Clone(hy))
+	for _, hy := range tr.starts[:n] {
+		s := newSolver(opt, nil, sets, slices.Clone(hy))
 		if _, err := s.run(ctx, nil, opt.Sweeps, nil); err != nil {
-			return err
+			return nil, err
 		}
 		s.hy = nil
 		if tr.aim() != AimLabels {
 			s.cm = nil // large if labels are embedded; only the codes are needed
 		}
-		tr.solvers = append(tr.solvers, s)
+		solvers = append(solvers, s)
 	}
-	return nil
+	return solvers, nil
 }
 
 // takeStarts draws the starts. A given one goes first and is taken for the solver; the
@@ -99,6 +104,57 @@ func (tr *trainer) drawStarts(n int) [][]float64 {
 	return starts
 }
 
+// chooseCentre chooses the centre where items have several labels, if it is open: by the
+// mean over the modalities and over some starts. Another one than the default must be
+// better by leastCentreGain, and by half a standard error of the difference, as for
+// settings. It reports whether another was taken; starts then have other codes, and settings
+// have to be chosen anew.
+func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser) (changed bool, err error) {
+	judging := slices.DeleteFunc(slices.Clone(choosers), func(c *chooser) bool { return !c.judges() })
+	if tr.opt.Centre != nil || tr.aim() != AimLabels || !tr.sets.several() || len(judging) == 0 {
+		return false, nil
+	}
+	queries := 0
+	for _, c := range judging {
+		queries += len(c.judge.queries)
+	}
+	choice := &CentreChoice{}
+	var outcomes []*outcome
+	for _, share := range centres {
+		sets := *tr.sets
+		sets.setCentre(share)
+		solvers, err := tr.solveStarts(ctx, &sets, min(searchStarts, len(tr.starts)))
+		if err != nil {
+			return false, err
+		}
+		o := &outcome{}
+		for _, c := range judging {
+			precisions := c.meanPrecisions(c.held, c.judge.queries, c.startCodes(solvers), c.prior)
+			floats.Scale(float64(queries)/float64(len(judging)*len(precisions)), precisions) // modalities count alike
+			o.precisions = append(o.precisions, precisions...)
+		}
+		o.MAP, o.StdErr = meanError(o.precisions)
+		outcomes = append(outcomes, o)
+		choice.Tried = append(choice.Tried, CentreMAP{share, o.MAP})
+	}
+	choice.Chosen = centres[0]
+	if m := outcomes[1].over(outcomes[0]); m.MAP > max(leastCentreGain, m.StdErr/2) {
+		choice.Chosen = centres[1]
+	}
+	tr.report.CentreChoice = choice
+	if choice.Chosen == tr.report.Centre {
+		return false, nil
+	}
+	tr.setCentre(choice.Chosen)
+	if tr.solvers, err = tr.solveStarts(ctx, tr.sets, len(tr.starts)); err != nil {
+		return false, err
+	}
+	for _, c := range choosers {
+		c.starts = c.startCodes(tr.solvers)
+	}
+	return true, nil
+}
+
 // choosePrior chooses the prior, if it is open: by the mean over the modalities and over
 // some starts. Larger ones must be better by more than nothing, but not by a standard
 // error: they are steps of one thing, and the best of neighbours costs little.
@@ -112,9 +168,9 @@ func (tr *trainer) choosePrior(choosers []*chooser) {
 	for _, a := range priors {
 		mean, n := 0.0, 0.0
 		for _, c := range choosers {
-			if c.refined && c.held.Rows > 0 {
-				starts := c.starts[:min(searchStarts, len(c.starts))]
-				mean += floats.Sum(c.merits(starts, a)) / float64(len(starts))
+			if c.judges() {
+				merit, _ := meanError(c.meanPrecisions(c.held, c.judge.queries, c.starts, a))
+				mean += merit
 				n++
 			}
 		}
@@ -140,7 +196,7 @@ func (tr *trainer) chooseStart(choosers []*chooser) int {
 	judged := len(tr.starts) // as many as all choosers have
 	for _, c := range choosers {
 		judged = min(judged, len(c.starts))
-		if c.refined && c.held.Rows > 0 {
+		if c.judges() {
 			judging = append(judging, c)
 		}
 	}

@@ -99,7 +99,7 @@ func TestBestStartIsTaken(t *testing.T) {
 	tr.from.open = make([]open, len(dims))
 	tr.from.open[0].gamma = true
 	tr.takeStarts()
-	if err := tr.solveStarts(t.Context()); err != nil {
+	if tr.solvers, err = tr.solveStarts(t.Context(), tr.sets, len(tr.starts)); err != nil {
 		t.Fatal(err)
 	}
 	got := codec.NewCode(16)

@@ -15,7 +15,7 @@ func (tr *trainer) judgeSweeps(ctx context.Context, choosers []*chooser) error {
 		return nil
 	}
 	choosers = slices.DeleteFunc(slices.Clone(choosers), func(c *chooser) bool {
-		return !c.refined || c.held.Rows == 0 || c.basis.aim != AimLabels && c.basis.of == nil
+		return !c.judges() || c.basis.aim != AimLabels && c.basis.of == nil
 	})
 	if len(choosers) == 0 {
 		return nil

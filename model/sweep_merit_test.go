@@ -92,7 +92,7 @@ func TestSweepsAreJudgedByTheirCodes(t *testing.T) {
 	// the same maps.
 	given := Options{
 		Features: map[string]FeatureKind{}, Map: map[string]MapKind{}, Width: map[string]float64{}, Gamma: map[string]float64{},
-		Sweeps: 4, Prior: new(float64),
+		Sweeps: 4, Prior: new(float64), Centre: new(float64),
 	}
 	for _, m := range modalitiesOf(dims) {
 		given.Features[m.Name], given.Width[m.Name], given.Gamma[m.Name] = FeaturesRaw, 1, .1

@@ -261,8 +261,8 @@ func (tr *trainer) scan(ctx context.Context) error {
 	if err := tr.checkEmbedding(); err != nil {
 		return err
 	}
-	if tr.opt.Aim == AimLabels {
-		tr.sets.setCentre()
+	if err := tr.startCentre(); err != nil {
+		return err
 	}
 	tr.reader.items = len(tr.sets.of)
 	tr.report.TrainItems = len(tr.sets.of)
@@ -432,6 +432,29 @@ func (tr *trainer) aim() Aim {
 		return AimWeighted
 	}
 	return tr.opt.Aim
+}
+
+// startCentre takes the mean of the labels out of what AimLabels learns: the share that is
+// given, or else the default, until one is chosen.
+func (tr *trainer) startCentre() error {
+	given := tr.opt.Centre
+	switch {
+	case tr.aim() == AimLabels:
+		share := tr.sets.defaultCentre()
+		if given != nil {
+			share = *given
+		}
+		tr.setCentre(share)
+	case given != nil: // as checkAim has refused it with AimCodes
+		return fmt.Errorf("%w: centre: there are more labels (%d) than bits (%d), and projections of embedded labels have none: leave it out", ErrOption, len(tr.sets.labels), tr.opt.Bits)
+	}
+	return nil
+}
+
+// setCentre takes a share of the mean of the labels out of what they teach.
+func (tr *trainer) setCentre(share float64) {
+	tr.sets.setCentre(share)
+	tr.report.Centre = share
 }
 
 // weigh gives the model the prior and the weights of its labels.

@@ -313,6 +313,13 @@ func TestReportOfChoices(t *testing.T) {
 			t.Errorf("no %s in %s", field, b)
 		}
 	}
+	if rep.Centre != 1 || rep.CentreChoice != nil {
+		t.Errorf("one label an item: centre %g, %+v", rep.Centre, rep.CentreChoice)
+	}
+	several := train(synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5, LabelsPerItem: 3}), Options{}).Report
+	if c := several.CentreChoice; c == nil || c.Chosen != several.Centre || len(c.Tried) != 2 || c.Tried[0].Centre != .5 || c.Tried[1].Centre != 0 || c.Tried[0].MAP == c.Tried[1].MAP {
+		t.Errorf("several labels: centre %g, %+v", several.Centre, c)
+	}
 	if rep := train(data, Options{Aim: AimCodes}).Report; rep.Aim != AimCodes || rep.Prior != 0 || rep.PriorChoice != nil {
 		t.Errorf("codes: %v, %g, %+v", rep.Aim, rep.Prior, rep.PriorChoice)
 	}
@@ -331,7 +338,8 @@ func TestSettle(t *testing.T) {
 	dims := []int{7, 4}
 	pairs := synth.Pairs(synth.Config{Items: 300, Classes: 6, Dims: dims, Noise: 1.5, Missing: .1})
 	many := synth.ManyLabels{Items: 300, Labels: 40, Dims: dims}.Make()
-	most := .75
+	noise := synth.ManyLabels{Items: 300, Labels: 24, PerItem: 3, Zipf: true, Noise: 5, Dims: dims}.Make()
+	most, whole := .75, 1.0
 	for name, c := range map[string]struct {
 		data *synth.Data
 		opt  Options
@@ -343,12 +351,14 @@ func TestSettle(t *testing.T) {
 		"and a prior": {many, Options{Bits: 16, LabelEmbedding: true, Prior: &most}},
 		"linear":      {pairs, Options{Bits: 16, Map: map[string]MapKind{"text": MapLinear}}},
 		"prior, none": {pairs, Options{Bits: 16, Prior: new(float64), Start: 3}},
+		"noise":       {noise, Options{Bits: 24}},
+		"centre, all": {noise, Options{Bits: 24, Centre: &whole}},
 	} {
 		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(c.data), c.opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.opt.Prior = nil
+		c.opt.Prior, c.opt.Centre = nil, nil
 		again, err := Train(t.Context(), modalitiesOf(dims), synthetic(c.data), r.Report.Settle(c.opt))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -358,7 +368,10 @@ func TestSettle(t *testing.T) {
 		if !bytes.Equal(a, b) || !bytes.Equal(as, bs) {
 			t.Errorf("%s: another model", name)
 		}
-		if rep := again.Report; rep.Choices != nil || rep.PriorChoice != nil || rep.Start.MAP != nil || rep.Start.Chosen != r.Report.Start.Chosen {
+		if got := r.Report.CentreChoice; name == "noise" != (got != nil) || got != nil && (got.Chosen != 0 || r.Report.Centre != 0) {
+			t.Errorf("%s: centre %g, by %+v", name, r.Report.Centre, got)
+		}
+		if rep := again.Report; rep.Choices != nil || rep.PriorChoice != nil || rep.CentreChoice != nil || rep.Start.MAP != nil || rep.Start.Chosen != r.Report.Start.Chosen {
 			t.Errorf("%s: something was chosen again: %+v", name, rep)
 		}
 	}

@@ -169,13 +169,19 @@ func (c *chooser) evaluate(t *trial, gamma float64) *outcome {
 		return o
 	}
 	o.held, o.Queries = held, t.queries
-	starts := c.starts[:min(searchStarts, len(c.starts))]
-	o.precisions = make([]float64, len(queries))
-	for _, s := range starts {
-		floats.AddScaled(o.precisions, 1/float64(len(starts)), c.precisions(held, queries, s, c.prior))
-	}
+	o.precisions = c.meanPrecisions(held, queries, c.starts, c.prior)
 	o.MAP, o.StdErr = meanError(o.precisions)
 	return o
+}
+
+// meanPrecisions is precisions in the mean over the first searchStarts of some starts.
+func (c *chooser) meanPrecisions(held dense.Matrix[float64], queries []int32, starts []*startCodes, prior float64) []float64 {
+	starts = starts[:min(searchStarts, len(starts))]
+	mean := make([]float64, len(queries))
+	for _, s := range starts {
+		floats.AddScaled(mean, 1/float64(len(starts)), c.precisions(held, queries, s, prior))
+	}
+	return mean
 }
 
 // precisions returns the average precision of queries, which are rows, under the codes of

@@ -172,6 +172,8 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment.Kind) (ma
 			return nil, exit.Usagef("--aim labels: sensitivity is that of the methods paper and joint, whose projections learn codes")
 		case o.Prior != nil:
 			return nil, exit.Usagef("--prior: sensitivity is that of the methods paper and joint, whose projections learn codes, without a prior")
+		case o.Centre != nil:
+			return nil, exit.Usagef("--centre: sensitivity is that of the methods paper and joint, whose projections learn codes, without a centre")
 		}
 	}
 	return grid, nil

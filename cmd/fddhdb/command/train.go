@@ -21,7 +21,7 @@ type trainOptions struct {
 	common
 	db.TrainOptions
 	method, aim, views, fusion        string
-	prior                             float64
+	prior, centre                     float64
 	gamma, mu, kinds, features, width namedList
 }
 
@@ -41,8 +41,9 @@ func trainCommand(e *env) *cobra.Command {
 			--seed, --method, and --mu and --delta of the methods joint and paper. The
 			other is a projection for each modality that brings vectors near what their labels
 			teach. --aim says what projections learn: labels, the directions of the
-			labels themselves, in which --prior favours rare ones, from 0, not at all, to 1;
-			or codes, their signs, as published. What projections start from is chosen for
+			labels themselves, in which --prior favours rare ones, from 0, not at all, to 1,
+			and less --centre of what all labels have in common; or codes, their signs, as
+			published. What projections start from is chosen for
 			each modality, by leaving labelled items out one at a time, and can be given
 			instead. --features says what is done to a vector first: raw, zscore, hellinger,
 			log, l2 or hellinger-l2. --map says what becomes of it: rbf, distances to
@@ -51,7 +52,8 @@ func trainCommand(e *env) *cobra.Command {
 			two vectors. --gamma is the weight of the ridge. Features and maps are compared
 			first, with few anchors; for those that are taken, widths and gammas are compared
 			with more. With fewer than 50 items they are raw, rbf, 1 and 0.01, and the prior
-			is 0.25.
+			is 0.25. The centre is 1 where each item has one label (0 with fewer than 5
+			labels); where items have several it is 0.5, or 0 if that is clearly better.
 
 			Each label needs a bit. With more labels than bits training is refused, unless
 			--label-embedding is given: labels whose items look alike then get codes that
@@ -160,6 +162,7 @@ func (o *trainOptions) registerSettings(cmd *cobra.Command) {
 	f.StringVar(&o.method, "method", "auto", "`HOW` the codes of labels are learned: auto, labels, joint or paper; auto is labels")
 	f.StringVar(&o.aim, "aim", "auto", "`WHAT` projections learn of labels: auto, labels or codes; auto is labels, but codes with the methods joint and paper")
 	f.Float64Var(&o.prior, "prior", 0, "`X`, from 0 to 1, how much the aim labels favours rare labels (default: chosen)")
+	f.Float64Var(&o.centre, "centre", 0, "`X`, from 0 to 1, how much of what all labels have in common the aim labels leaves out (default: 1, or chosen where items have several labels)")
 	f.Var(&o.features, "features", "features of a modality: raw, zscore, hellinger, log, l2 or hellinger-l2 (default: chosen)")
 	f.Var(&o.kinds, "map", "map of a modality (default: chosen)")
 	f.Var(&o.width, "width", "width of the rbf of a modality, in mean squared distances (default: chosen)")
@@ -203,6 +206,12 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 			return exit.Usagef("--prior %g: a number from 0 to 1 is possible", o.prior)
 		}
 		o.Prior = &o.prior
+	}
+	if given("centre") {
+		if !(o.centre >= 0 && o.centre <= 1) {
+			return exit.Usagef("--centre %g: a number from 0 to 1 is possible", o.centre)
+		}
+		o.Centre = &o.centre
 	}
 	if o.Views, err = model.ParseViews(o.views); err != nil {
 		return exit.Usagef("--views %q: shared and target are possible", o.views)
@@ -277,10 +286,14 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	e.printChoices(t, s)
 	e.printEmbedding(t)
 	e.printFusion(t, s)
+	aim := aimText(t.Aim.String(), &t.Prior)
+	if t.Aim == model.AimLabels {
+		aim += ", centre " + term.Setting(t.Centre)
+	}
 	pairs := []term.Pair{
 		term.NewPair("bits", fmt.Sprint(t.Bits)),
 		term.NewPair("method", fmt.Sprintf("%s, %s", t.Method, term.Plural(t.Sweeps, "sweep", "sweeps"))),
-		term.NewPair("aim", aimText(t.Aim.String(), &t.Prior)),
+		term.NewPair("aim", aim),
 		term.NewPair("bit balance", fmt.Sprintf("%.3f", t.BitBalance)),
 		term.NewPair("constant bits", constantBits(t)),
 		term.NewPair("distinct codes", fmt.Sprintf("%s of the labels, %s of all items%s", term.Thousands(t.DistinctCodes), term.Thousands(s.DistinctCodes), overTargets(s))),
@@ -341,6 +354,13 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 		}
 		against("the default", choice.OverDefault)
 		against("the best other", choice.OverRunnerUp)
+	}
+	if c := t.CentreChoice; c != nil {
+		var tried []string
+		for _, x := range c.Tried {
+			tried = append(tried, fmt.Sprintf("%.4f with %s", x.MAP, term.Setting(x.Centre)))
+		}
+		e.Printf("centre: %s, mAP %s\n", term.Setting(c.Chosen), strings.Join(tried, ", "))
 	}
 	if p := t.PriorChoice; p != nil {
 		var tried []string

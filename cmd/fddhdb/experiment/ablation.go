@@ -40,7 +40,7 @@ func runAblation(ctx context.Context, l *Lab) error {
 		{"paper", func() db.TrainOptions { return l.by(model.MethodPaper) }},
 		{"codes", func() db.TrainOptions {
 			opt := l.base
-			opt.Aim, opt.Prior = model.AimCodes, nil
+			opt.Aim, opt.Prior, opt.Centre = model.AimCodes, nil, nil
 			return opt
 		}},
 		{"prior", func() db.TrainOptions {
@@ -105,7 +105,7 @@ func runAblation(ctx context.Context, l *Lab) error {
 	for i, r := range rows {
 		opt := r.opt()
 		// What the flags have taken out already cannot be taken out.
-		if i > 0 && reflect.DeepEqual(opt, l.base) || opt.Aim == model.AimCodes && opt.Prior != nil {
+		if i > 0 && reflect.DeepEqual(opt, l.base) || opt.Aim == model.AimCodes && (opt.Prior != nil || opt.Centre != nil) {
 			l.total -= l.seeds
 			continue
 		}
@@ -123,7 +123,7 @@ func (l *Lab) by(m model.Method) db.TrainOptions {
 		return opt
 	}
 	if opt.Method, opt.Aim = m, aimOf(m); opt.Aim == model.AimCodes {
-		opt.Prior = nil
+		opt.Prior, opt.Centre = nil, nil
 	}
 	return opt
 }

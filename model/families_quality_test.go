@@ -1,0 +1,119 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// A family is generated data of one kind; seeds give other data of it.
+type family struct {
+	name string
+	bits int // 0: the default
+	dims []int
+	make func(seed uint64, n int) *synth.Data
+}
+
+// families have several labels an item, balanced and with long tails, and more and less
+// noise; and single labels with frequencies of 1:300.
+func families(t *testing.T) []family {
+	pairs := func(labels int, noise float64) family {
+		dims := []int{64, 48}
+		return family{fmt.Sprintf("pairs, %d of 24, noise %g", labels, noise), 0, dims, func(seed uint64, n int) *synth.Data {
+			return synth.Pairs(synth.Config{Items: n, Classes: 24, LabelsPerItem: labels, Dims: dims, Noise: noise, Seed: seed})
+		}}
+	}
+	many := func(labels, bits int, zipf bool, noise float64) family {
+		name := fmt.Sprintf("families, 3 of %d, noise %g", labels, noise)
+		if zipf {
+			name += ", Zipf"
+		}
+		return family{name, bits, []int{48, 24}, func(seed uint64, n int) *synth.Data {
+			return synth.ManyLabels{Items: n, Labels: labels, PerItem: 3, Zipf: zipf, Noise: noise, Seed: seed}.Make()
+		}}
+	}
+	nuswide := func(noise float64) family {
+		return family{fmt.Sprintf("nuswide, noise %g", noise), 0, []int{500, 1000}, func(seed uint64, n int) *synth.Data {
+			g, err := synth.NewNUSWide(seed, noise)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g.Data(0, n)
+		}}
+	}
+	return []family{
+		pairs(2, 2), nuswide(.9), // these two at any time, all with -figures
+		pairs(5, 2), pairs(3, 4), many(24, 0, true, 1.4), many(24, 0, true, 3), many(40, 0, false, 1.4), many(100, 128, true, 1.4),
+		nuswide(.5), nuswide(.8),
+		{"one of 20, 1:300", 0, []int{64, 32}, func(seed uint64, n int) *synth.Data {
+			m := unbalanced(seed, n, false)
+			return &synth.Data{Vectors: m.vectors, Labels: m.labels}
+		}},
+	}
+}
+
+// known returns the items of the database of which a label has taught, whose codes are
+// those of labels.
+func (h *halving) known() *memory {
+	m, code := &memory{vectors: make([][][]float32, len(h.database.vectors))}, codec.NewCode(h.result.Model.Bits())
+	for i, labels := range h.database.labels {
+		if !h.result.Model.LabelCode(code, labels) {
+			continue
+		}
+		m.labels = append(m.labels, labels)
+		for t, rows := range h.database.vectors {
+			m.vectors[t] = append(m.vectors[t], rows[i])
+		}
+	}
+	return m
+}
+
+// TestFamilies measures retrieval with labels as the aim against codes as the aim, among
+// labelled items and among items without labels, as many as have trained. It checks that
+// labels are as good, whether or not their mean is taken out.
+func TestFamilies(t *testing.T) {
+	withoutRace(t)
+	all, sizes, seeds := families(t), []int{300, 1500}, 3
+	if !*allFigures {
+		all, sizes, seeds = all[:2], sizes[:1], 1
+	}
+	const queries = 400
+	for _, f := range all {
+		ms := modalitiesOf(f.dims)
+		for _, size := range sizes {
+			mean := map[Aim]float64{}
+			for _, aim := range []Aim{AimCodes, AimLabels} {
+				var labelled, unlabelled [2]float64
+				class := 0.0
+				var centres []float64
+				for seed := range seeds {
+					d := f.make(uint64(seed), 2*size+queries)
+					h := halve(t, ms, synthetic(d.Slice(0, 2*size)), synthetic(d.Slice(2*size, 2*size+queries)), Options{Seed: uint64(seed), Bits: f.bits, Aim: aim})
+					centres = append(centres, h.result.Report.Centre)
+					set := &dataset{modalities: ms, train: h.known(), query: h.queries}
+					db := set.labelCodes(h.result.Model)
+					without := h.figures(t, func(int) fusion { return h.result.Model.fusions[0] })
+					for from := range ms {
+						hamming, _ := set.evaluate(t, h.result.Model, db, from)
+						labelled[from] += hamming.MAP / float64(seeds)
+						unlabelled[from] += without[from] / float64(seeds)
+						mean[aim] += (hamming.MAP + without[from]) / float64(4*seeds)
+					}
+					if f.name == "one of 20, 1:300" {
+						_, c := byClass(t, h.result.Model, h.known(), h.queries)
+						class += c / float64(seeds)
+					}
+				}
+				slices.Sort(centres)
+				t.Logf("| %s | %d | %v | %.3f / %.3f | %.3f / %.3f | centres %g, by class %.3f", f.name, size, aim,
+					labelled[0], labelled[1], unlabelled[0], unlabelled[1], centres, class)
+			}
+			if mean[AimLabels] < mean[AimCodes]-.01 {
+				t.Errorf("%s, %d items: %.3f with labels as the aim, %.3f with codes", f.name, size, mean[AimLabels], mean[AimCodes])
+			}
+		}
+	}
+}
