@@ -51,7 +51,7 @@ type UpdateOptions struct {
 
 	// GrowLabels gives labels that training has never seen a direction in the code
 	// space first, and the items that carry them another code, by which they then
-	// teach. There are as many directions left as bits exceed the labels.
+	// teach. There are as many directions left as bits exceed the labels, or one more.
 	GrowLabels bool
 
 	// Progress is called from Update's goroutine after each block of items, in the stages
@@ -72,8 +72,8 @@ type UpdateOptions struct {
 // the commit. With 800 anchors, 128 bits and two modalities of 128 dimensions an item
 // costs half a millisecond where a hundred come at a time, the revision included, and
 // less where more do. The first update of a space after Open reads the statistics, which
-// stay in memory with their factors, 16 k (k+c) bytes a modality for k features and c
-// labels. It looks at a million pending items at most: call it again for more. Updates of
+// stay in memory with their factors: 16 k (k+c) bytes a modality for k features and c labels,
+// 16 k (k+c+q) once projections have taught. It looks at a million pending items at most: call it again for more. Updates of
 // one space wait for each other. A space that is being built gives ErrBusy, a codes-only collection ErrInvalid,
 // one without a model ErrNoModel. With an error, or when the context ends early, the
 // revision is what it was, or the one that labels have grown in.

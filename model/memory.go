@@ -50,10 +50,11 @@ func square(k int) int64 { return 8 * int64(k) * int64(k) }
 // the numbers of items are unknown, so only memory that does not depend on them counts.
 func (tr *trainer) checkMemory() error {
 	limit := tr.opt.MemoryBytes
+	e := tr.estimate()
+	tr.report.MemoryBytes = e.Needed
 	if limit < 0 {
 		return nil
 	}
-	e := tr.estimate()
 	if limit == 0 && e.Needed > alwaysThere {
 		available, known := freemem.Available()
 		if !known {
@@ -78,18 +79,24 @@ const (
 	// collected, and half of A in bytes, to be stored.
 	statisticsSquares = 2.5
 	solveSquares      = 2  // of the largest map: a copy of A, which is factored, also twice
-	choiceSquares     = 6  // of the map that is tried: A, its factor, its inverse and that packed, and garbage of the one before
+	choiceSquares     = 5  // of the map that is tried: A, its factor, its inverse and that packed, and garbage
+	choicePhis        = 10 // of the map that is tried, sample x k float32: features, packed, times the inverse, and garbage
 	vectorCopies      = 2  // of sampled vectors and of anchors: before and after features are applied
 	columnBytes       = 64 // of moments and maps, for each dimension
 )
 
-// heldColumns returns the number of columns of a basis. Before the scan the number of
-// labels is unknown, but there are hardly more than bits.
+// heldColumns returns the largest number of columns that a basis can have. Before the scan
+// the number of labels is unknown, but there are hardly more than bits.
 func (tr *trainer) heldColumns() int {
-	if tr.sets != nil && tr.aim() == AimLabels {
+	switch {
+	case tr.sets == nil:
+		return min(tr.opt.Bits, mostTargets)
+	case tr.aim() == AimLabels:
 		return len(tr.sets.labels)
+	case len(tr.sets.sets) > mostTargets:
+		return max(tr.opt.Bits, mostTargets)
 	}
-	return min(tr.opt.Bits, mostTargets)
+	return len(tr.sets.sets)
 }
 
 // estimate estimates the memory that the training needs. It leaves Available at 0.
@@ -143,7 +150,7 @@ func (tr *trainer) estimate() (e MemoryError) {
 		if tried > 0 {
 			// Modalities are tried one after the other.
 			phi := 4 * float64(min(n, choiceItems)) * float64(tried)
-			if bytes := choiceSquares*float64(square(tried)) + 2*vectorCopies*phi; bytes > trial {
+			if bytes := choiceSquares*float64(square(tried)) + choicePhis*phi; bytes > trial {
 				trial = bytes
 				choice = MemoryError{Modality: m.Name, Map: triedKind, Features: tried, Choosing: true}
 			}

@@ -104,16 +104,21 @@ func TestMemoryEstimates(t *testing.T) {
 		anchors        int
 		peak           int64
 	}{
+		{items: 1000, image: 128, text: 10, peak: 113 * MB},
+		{items: 2173, image: 128, text: 10, peak: 474 * MB},
+		{items: 4000, image: 128, text: 10, peak: 643 * MB},
+		{items: 5000, image: 128, text: 10, peak: 330 * MB},
 		{items: 3000, image: 64, text: 2000, sparse: true, linear: true, peak: 385 * MB},
+		{items: 3000, image: 64, text: 2000, linear: true, peak: 624 * MB},
 		{items: 3000, image: 64, text: 4000, sparse: true, linear: true, peak: 586 * MB},
 		{items: 1500, image: 64, text: 6000, sparse: true, linear: true, peak: 1213 * MB},
 		{items: 1500, image: 64, text: 9000, sparse: true, linear: true, peak: 2849 * MB},
 		{items: 1500, image: 3900, text: 3900, linear: true, both: true, peak: 821 * MB},
-		{items: 6500, image: 64, text: 64, anchors: 6000, peak: 2139 * MB},
-		{items: 5000, image: 64, text: 500, peak: 236 * MB},
-		{items: 5000, image: 64, text: 1500, peak: 356 * MB},
-		{items: 5000, image: 64, text: 2600, peak: 688 * MB},
-		{items: 5000, image: 2600, text: 2600, peak: 883 * MB},
+		{items: 6500, image: 64, text: 64, anchors: 6000, peak: 1497 * MB},
+		{items: 5000, image: 64, text: 500, peak: 336 * MB},
+		{items: 5000, image: 64, text: 1500, peak: 481 * MB},
+		{items: 5000, image: 64, text: 2600, peak: 722 * MB},
+		{items: 5000, image: 2600, text: 2600, peak: 862 * MB},
 	} {
 		modalities := []Modality{{Name: "image", Dim: tc.image}, {Name: "text", Dim: tc.text, Sparse: tc.sparse}}
 		opt := Options{Anchors: tc.anchors}

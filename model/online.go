@@ -44,8 +44,8 @@ const MaxLesson = 512
 // projection until something teaches it.
 //
 // One goroutine at a time may use an Online. It holds A, B, a Cholesky factor and W of
-// each modality, 16 k (k+c) bytes, or 16 k (k+q) for codes, and up to MaxLesson rows of
-// features.
+// each modality: 16 k (k+c) bytes with AimLabels, 16 k (k+c+q) once projections have taught,
+// and 16 k (k+q) with the other aims. And it holds up to MaxLesson rows of features.
 type Online struct {
 	// Workers is the number of goroutines to compute on; 0 means GOMAXPROCS. Results
 	// are the same, to the last bit, for any number. Set it before the first call.
@@ -619,9 +619,10 @@ func (o *Online) Statistics() *Statistics {
 }
 
 // Revision returns the model with the projections of the current statistics. For each
-// modality it costs k^3/3 + c k^2 multiplications, or with codes q in place of c, if more
-// than 16 items have taught since the last revision, else 3 k^2 + 2 k c an item. The error is a *SingularError;
-// then the Online is unchanged.
+// modality it costs k^3/3 + m k^2 multiplications if more than 16 items have taught since the
+// last revision, else 3 k^2 + 2 k m an item. m is c with AimLabels, c + q once projections
+// have taught, and q with the other aims. What Fuse does, its weights and its mean aim, stays
+// that of the training. The error is a *SingularError; then the Online is unchanged.
 func (o *Online) Revision() (m *Model, err error) {
 	defer guard(&err, "making a revision")
 	next := *o.model

@@ -28,6 +28,8 @@ type Report struct {
 	// no choice.
 	CentreChoice *CentreChoice `json:"centre_choice,omitempty"`
 	PriorChoice  *PriorChoice  `json:"prior_choice,omitempty"`
+	// MemoryBytes is an estimate of what the training needed at its peak; see MemoryError.
+	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 	// Start says which random start of C was taken. It is nil in old reports alone.
 	Start *StartChoice `json:"start,omitempty"`
 	// Fusion says how the codes of unlabelled items are made, and how that was chosen.

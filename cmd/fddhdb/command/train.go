@@ -302,7 +302,9 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	for _, v := range s.Views {
 		pairs = append(pairs, term.NewPair("codes for "+v.Target, viewText(v)))
 	}
-	e.PrintPairs(append(pairs, term.NewPair("seconds", phases(t.Seconds))))
+	e.PrintPairs(append(pairs,
+		term.NewPair("memory", "about "+term.Size(t.MemoryBytes)),
+		term.NewPair("seconds", phases(t.Seconds))))
 }
 
 // printChoices prints the settings that were tried: the best gamma for each pair of
