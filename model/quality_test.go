@@ -29,14 +29,14 @@ func TestQuality(t *testing.T) {
 	for _, c := range []struct {
 		set             string
 		bits            int
-		reference, goal figures
-		few             figures // the goal with 800 anchors
+		reference, goal figures // goal: what the mean of 5 seeds must reach
+		few             figures // what one seed must reach with 800 anchors
 		long            bool
 	}{
-		{"wiki", 64, figures{.365, .753}, figures{.426, .768}, figures{.396, .764}, false},
-		{"wiki", 32, figures{.358, .748}, figures{.375, .748}, figures{}, true},
-		{"wiki", 128, figures{.371, .754}, figures{.396, .752}, figures{}, true},
-		{"ucidigits", 64, figures{.867, .981}, figures{.886, .980}, figures{.884, .980}, false},
+		{"wiki", 64, figures{.365, .753}, figures{.410, .763}, figures{.386, .754}, false},
+		{"wiki", 32, figures{.358, .748}, figures{.395, .757}, figures{}, true},
+		{"wiki", 128, figures{.371, .754}, figures{.415, .766}, figures{}, true},
+		{"ucidigits", 64, figures{.867, .981}, figures{.882, .980}, figures{.874, .970}, false},
 	} {
 		if c.long && !*allFigures {
 			continue
@@ -79,8 +79,8 @@ func TestQuality(t *testing.T) {
 		}
 		got = mean(opt)
 		t.Logf("%s, %d bits, defaults: %.3f / %.3f, goal %.3f / %.3f", c.set, c.bits, got.i2t, got.t2i, c.goal.i2t, c.goal.t2i)
-		if got.i2t < c.goal.i2t-.01 || got.t2i < c.goal.t2i-.01 {
-			t.Errorf("%s, %d bits: more than .01 below the goal", c.set, c.bits)
+		if got.i2t < c.goal.i2t || got.t2i < c.goal.t2i {
+			t.Errorf("%s, %d bits: below the goal", c.set, c.bits)
 		}
 	}
 }
