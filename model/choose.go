@@ -122,17 +122,23 @@ func (tr *trainer) choose(ctx context.Context) error {
 			p("choose", int64(done), int64(total))
 		}
 	}
+	rounds := 1
+	if tr.opensCentre() {
+		rounds = 2 // as another centre asks for other settings
+	}
 	for _, c := range choosers {
 		c.step = step
 		if c.open.any() {
-			total += c.steps()
+			total += rounds * c.steps()
 		}
 	}
 	var f *fuser
+	fusionSteps := 0
 	if tr.measures() {
 		f = tr.newFuser(choosers)
 		f.step = step
-		total += f.steps()
+		fusionSteps = f.steps()
+		total += fusionSteps
 	}
 	if err := tr.chooseSettings(ctx, choosers); err != nil {
 		return err
@@ -141,15 +147,13 @@ func (tr *trainer) choose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if changed { // and with it which settings are best
-		for _, c := range choosers {
-			if c.open.any() {
-				total += c.steps()
-			}
-		}
+	if changed {
 		if err := tr.chooseSettings(ctx, choosers); err != nil {
 			return err
 		}
+	}
+	for rest := total - fusionSteps; done < rest; {
+		step() // of a second round that was not needed
 	}
 	for _, c := range choosers {
 		if choice := tr.report.Choices[c.modality.Name]; choice != nil {
@@ -251,9 +255,9 @@ type setting struct {
 // average precision among the codes of the labels of the other items, in the mean over
 // some starts, since a choice by one of them follows its chance. Features are compared
 // under the rbf map, then maps with the best features. Then width and gamma are chosen
-// with more anchors. Then prior and start are chosen, for all modalities together. The
-// lists begin with the defaults. A later entry must be better by half a standard error of
-// the difference: of ten settings, the best by a hair is the best by chance.
+// with more anchors. Then centre, prior and start are chosen, for all modalities together.
+// The lists begin with the defaults. A later entry must be better by half a standard error
+// of the difference: of ten settings, the best by a hair is the best by chance.
 type chooser struct {
 	modality Modality
 	open     open

@@ -55,6 +55,8 @@ func TestChoiceProgress(t *testing.T) {
 			rare.Vectors[1][i] = nil
 		}
 	}
+	several := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}, LabelsPerItem: 2}))
+	noisy := synthetic(synth.ManyLabels{Items: 300, Labels: 16, PerItem: 3, Zipf: true, Noise: 5, Dims: []int{6, 4}}.Make()) // settings are chosen twice
 	noFusion := Fusion{Rule: FusionSum}
 	for name, c := range map[string]struct {
 		src   Source
@@ -68,6 +70,8 @@ func TestChoiceProgress(t *testing.T) {
 		"only fused": {src: plain, opt: settledOpen(two)},
 		"singular":   {src: synthetic(twins), opt: Options{Gamma: map[string]float64{"image": 0}, Map: map[string]MapKind{"image": MapLinear}}, fails: true},
 		"rare":       {src: synthetic(rare)},
+		"several":    {src: several},
+		"no centre":  {src: noisy, opt: Options{Fusion: noFusion}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.opt.Bits, c.opt.Anchors = 16, 20
@@ -81,8 +85,12 @@ func TestChoiceProgress(t *testing.T) {
 				}
 				all = total
 			}
-			if _, err := Train(t.Context(), two, c.src, c.opt); err != nil != c.fails {
+			r, err := Train(t.Context(), two, c.src, c.opt)
+			if err != nil != c.fails {
 				t.Fatal(err)
+			}
+			if name == "no centre" && r.Report.Centre != 0 {
+				t.Error("settings were chosen once")
 			}
 			if steps == 0 || steps != all {
 				t.Errorf("%d of %d steps", steps, all)

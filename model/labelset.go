@@ -11,8 +11,8 @@ import (
 )
 
 // labelSets are the distinct sets of labels of the training items. There are far fewer
-// sets than items, so whatever depends on labels alone is computed once a set. They do
-// not change after the scan.
+// sets than items, so whatever depends on labels alone is computed once a set. All but
+// the centre stays as it is after the scan.
 type labelSets struct {
 	labels []uint32  // the label of each column of Y, ascending
 	sets   [][]int32 // the columns of each set, ascending; in order of appearance

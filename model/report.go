@@ -195,10 +195,10 @@ type Margin struct {
 	StdErr     float64     `json:"stderr"`  // of the difference
 }
 
-// Settle returns opt with what the training has settled: the aim, the centre, the prior and
-// the start, and features, map, width and gamma of each modality. If all else in opt is as it was, a
-// training of the same items with the result makes the same model, and chooses no more than
-// the fusion.
+// Settle returns opt with what the training has settled: the aim, the prior and the start,
+// the centre if it was chosen, and features, map, width and gamma of each modality. If all
+// else in opt is as it was, a training of the same items with the result makes the same
+// model, and chooses no more than the fusion.
 func (r *Report) Settle(opt Options) Options {
 	opt.Features, opt.Map = map[string]FeatureKind{}, map[string]MapKind{}
 	opt.Width, opt.Gamma = map[string]float64{}, map[string]float64{}
@@ -208,14 +208,13 @@ func (r *Report) Settle(opt Options) Options {
 			opt.Width[name] = c.Width
 		}
 	}
-	opt.Aim, opt.Prior, opt.Centre = AimCodes, nil, nil // also of reports from before there were others
+	opt.Aim, opt.Prior = AimCodes, nil // also of reports from before there were others
 	if r.Aim == AimLabels || r.Aim == AimWeighted {
 		prior := r.Prior
 		opt.Aim, opt.Prior = AimLabels, &prior // which becomes AimWeighted where labels are embedded
 	}
-	if r.Aim == AimLabels {
-		centre := r.Centre
-		opt.Centre = &centre
+	if c := r.CentreChoice; c != nil { // otherwise it is given, or follows from the labels
+		opt.Centre = &c.Chosen
 	}
 	if r.Start != nil {
 		opt.Start = r.Start.Chosen

@@ -16,7 +16,7 @@ import (
 // which start is good, but held-out retrieval does. Measuring that is cheap: once the
 // projections are solved for a basis, a start costs a product of queries x basis x bits.
 const (
-	searchStarts = 6       // starts whose mean is the criterion for settings and prior
+	searchStarts = 6       // starts whose mean is the criterion for settings, centre and prior
 	startWork    = 1 << 30 // multiplications of all starts, roughly
 	mostTargets  = 512     // label sets to solve for, at most
 
@@ -104,6 +104,11 @@ func (tr *trainer) drawStarts(n int) [][]float64 {
 	return starts
 }
 
+// opensCentre reports whether the centre is to be chosen.
+func (tr *trainer) opensCentre() bool {
+	return tr.opt.Centre == nil && tr.aim() == AimLabels && tr.sets.several()
+}
+
 // chooseCentre chooses the centre where items have several labels, if it is open: by the
 // mean over the modalities and over some starts. Another one than the default must be
 // better by leastCentreGain, and by half a standard error of the difference, as for
@@ -111,7 +116,7 @@ func (tr *trainer) drawStarts(n int) [][]float64 {
 // have to be chosen anew.
 func (tr *trainer) chooseCentre(ctx context.Context, choosers []*chooser) (changed bool, err error) {
 	judging := slices.DeleteFunc(slices.Clone(choosers), func(c *chooser) bool { return !c.judges() })
-	if tr.opt.Centre != nil || tr.aim() != AimLabels || !tr.sets.several() || len(judging) == 0 {
+	if !tr.opensCentre() || len(judging) == 0 {
 		return false, nil
 	}
 	queries := 0

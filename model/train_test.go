@@ -358,7 +358,7 @@ func TestSettle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.opt.Prior, c.opt.Centre = nil, nil
+		c.opt.Prior = nil
 		again, err := Train(t.Context(), modalitiesOf(dims), synthetic(c.data), r.Report.Settle(c.opt))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

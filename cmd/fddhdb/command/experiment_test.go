@@ -308,6 +308,7 @@ func TestExperimentErrors(t *testing.T) {
 		{[]string{f.db, "sensitivity", "--method", "labels"}, "--method labels: sensitivity is that of the methods paper and joint"},
 		{[]string{f.db, "sensitivity", "--aim", "labels"}, "--aim labels: sensitivity is that of the methods paper and joint"},
 		{[]string{f.db, "sensitivity", "--prior", "0"}, "--prior: sensitivity is that of the methods paper and joint"},
+		{[]string{f.db, "sensitivity", "--centre", "0"}, "--centre: sensitivity is that of the methods paper and joint"},
 		{[]string{f.db, "sensitivity", "--delta", "1"}, "--delta: sensitivity goes over several"},
 		{[]string{f.db, "bits", "--plot", "a.pdf"}, "a.pdf"},
 		{[]string{f.db, "size", "--method", "magic"}, "--method"},

@@ -105,7 +105,7 @@ func runAblation(ctx context.Context, l *Lab) error {
 	for i, r := range rows {
 		opt := r.opt()
 		// What the flags have taken out already cannot be taken out.
-		if i > 0 && reflect.DeepEqual(opt, l.base) || opt.Aim == model.AimCodes && (opt.Prior != nil || opt.Centre != nil) {
+		if i > 0 && (reflect.DeepEqual(opt, l.base) || opt.Aim == model.AimCodes && opt.Prior != nil) {
 			l.total -= l.seeds
 			continue
 		}
