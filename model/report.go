@@ -119,7 +119,8 @@ type StartChoice struct {
 }
 
 // A CentreChoice says by which measurements the centre was chosen: as for a [Choice], with
-// the chosen settings, in the mean over the modalities with something to choose.
+// the settings that are best with the default, in the mean over the modalities with
+// something to choose.
 type CentreChoice struct {
 	Chosen float64     `json:"chosen"`
 	Tried  []CentreMAP `json:"tried"`
@@ -127,8 +128,9 @@ type CentreChoice struct {
 
 // CentreMAP is a centre that was measured.
 type CentreMAP struct {
-	Centre float64 `json:"centre"`
-	MAP    float64 `json:"map_tie"`
+	Centre     float64 `json:"centre"`
+	MAP        float64 `json:"map_tie"`
+	Unlabelled float64 `json:"map_tie_unlabelled"` // among items under the codes of their own projections
 }
 
 // A PriorChoice says by which measurements the prior was chosen: as for a [Choice], with

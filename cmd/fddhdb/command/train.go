@@ -360,9 +360,9 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 	if c := t.CentreChoice; c != nil {
 		var tried []string
 		for _, x := range c.Tried {
-			tried = append(tried, fmt.Sprintf("%.4f with %s", x.MAP, term.Setting(x.Centre)))
+			tried = append(tried, fmt.Sprintf("%.4f with %s, %.4f without labels", x.MAP, term.Setting(x.Centre), x.Unlabelled))
 		}
-		e.Printf("centre: %s, mAP %s\n", term.Setting(c.Chosen), strings.Join(tried, ", "))
+		e.Printf("centre: %s, mAP %s\n", term.Setting(c.Chosen), strings.Join(tried, "; "))
 	}
 	if p := t.PriorChoice; p != nil {
 		var tried []string
