@@ -108,8 +108,11 @@ func TestFamilies(t *testing.T) {
 					}
 				}
 				slices.Sort(centres)
-				t.Logf("| %s | %d | %v | %.3f / %.3f | %.3f / %.3f | centres %g, by class %.3f", f.name, size, aim,
-					labelled[0], labelled[1], unlabelled[0], unlabelled[1], centres, class)
+				t.Logf("| %s | %d | %v | %.3f / %.3f | %.3f / %.3f | centres %g", f.name, size, aim,
+					labelled[0], labelled[1], unlabelled[0], unlabelled[1], centres)
+				if class > 0 {
+					t.Logf("by class %.3f", class)
+				}
 			}
 			if mean[AimLabels] < mean[AimCodes]-.01 {
 				t.Errorf("%s, %d items: %.3f with labels as the aim, %.3f with codes", f.name, size, mean[AimLabels], mean[AimCodes])

@@ -161,7 +161,7 @@ type Options struct {
 	// takes out of what they teach; see Aim. nil means 1 if every training item has one
 	// label, but 0 with fewer than 5 labels; and if items have several .5, or 0 if
 	// that is clearly better on the training items and anything is chosen. It has to be nil
-	// where labels are embedded.
+	// with AimCodes and where labels are embedded.
 	Centre *float64
 
 	// Settings by modality. A setting without an entry is chosen from the training

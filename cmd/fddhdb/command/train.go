@@ -303,7 +303,7 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		pairs = append(pairs, term.NewPair("codes for "+v.Target, viewText(v)))
 	}
 	e.PrintPairs(append(pairs,
-		term.NewPair("memory", "about "+term.Size(t.MemoryBytes)),
+		term.NewPair("memory", fmt.Sprintf("about %s MiB", term.Thousands(max(1, t.MemoryBytes>>20)))),
 		term.NewPair("seconds", phases(t.Seconds))))
 }
 
