@@ -73,10 +73,11 @@ type UpdateOptions struct {
 // costs half a millisecond where a hundred come at a time, the revision included, and
 // less where more do. The first update of a space after Open reads the statistics, which
 // stay in memory with their factors: 16 k (k+c) bytes a modality for k features and c labels,
-// 16 k (k+c+q) once projections have taught. It looks at a million pending items at most: call it again for more. Updates of
-// one space wait for each other. A space that is being built gives ErrBusy, a codes-only collection ErrInvalid,
-// one without a model ErrNoModel. With an error, or when the context ends early, the
-// revision is what it was, or the one that labels have grown in.
+// 16 k (k+c+q) once projections have taught. It looks at a million pending items at most:
+// call it again for more. Updates of one space wait for each other. A space that is being
+// built gives ErrBusy, a codes-only collection ErrInvalid, one without a model ErrNoModel.
+// With an error, or when the context ends early, the revision is what it was, or the one
+// that labels have grown in.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()

@@ -19,9 +19,9 @@ const (
 	AimAuto Aim = iota
 
 	// AimLabels: C J D y, where y is the vector of the item's labels, of length 1. J takes
-	// out what all classes share (labelSets.setCentre), by Options.Centre. D = diag((mean count / n_l)^a)
-	// favours rare labels: n_l counts the items that have taught label l, once for each
-	// modality, those with m labels as 1/m, and a is Options.Prior.
+	// out what all classes share (labelSets.setCentre), by Options.Centre. D = diag((mean
+	// count / n_l)^a) favours rare labels: n_l counts the items that have taught label l,
+	// once for each modality, those with m labels as 1/m, and a is Options.Prior.
 	AimLabels
 
 	// AimCodes: the code, sgn(C y), as published; J is the identity.

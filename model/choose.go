@@ -575,7 +575,8 @@ func (c *chooser) hold(t *trial, gamma float64) bool {
 	return ok
 }
 
-// judges reports whether codes can be judged by what is held out with the chosen settings.
+// judges reports whether the chooser can compare codes: whether it has held items out with
+// the settings that it has chosen.
 func (c *chooser) judges() bool { return c.refined && c.held.Rows > 0 }
 
 // simplest returns the first outcome that is at most half a standard error of the

@@ -55,8 +55,8 @@ func families(t *testing.T) []family {
 	}
 }
 
-// known returns the items of the database of which a label has taught, whose codes are
-// those of labels.
+// known returns the items of the database that have a label from the training. Their codes
+// are those of their labels.
 func (h *halving) known() *memory {
 	m, code := &memory{vectors: make([][][]float32, len(h.database.vectors))}, codec.NewCode(h.result.Model.Bits())
 	for i, labels := range h.database.labels {

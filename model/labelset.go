@@ -41,7 +41,7 @@ func (s *labelSets) several() bool {
 // If every item has one label it is all. A Hamming distance cannot use what all classes
 // share; it would only take room from what tells them apart. With fewer than 5 classes
 // nothing is taken out: too little would be left of their directions. Two classes would
-// have one, and codes of which all bits are equal or all are opposite.
+// have a single direction: two codes would be equal in all bits, or opposite in all.
 //
 // If items have several labels it is half. To take out all of it loses retrieval, as the
 // labels of an item are then no longer at right angles. If vectors tell little of the

@@ -118,9 +118,9 @@ type StartChoice struct {
 	MAP    []float64 `json:"map_tie,omitempty"` // by start: mean over the modalities with something to choose; nil: none was tried
 }
 
-// A CentreChoice says by which measurements the centre was chosen: as for a [Choice], with
-// the settings that are best with the default, in the mean over the modalities with
-// something to choose.
+// A CentreChoice says by which measurements the centre was chosen: as for a [Choice], in the
+// mean over the modalities with something to choose. The settings are those that are best
+// with the first centre of Tried, the default.
 type CentreChoice struct {
 	Chosen float64     `json:"chosen"`
 	Tried  []CentreMAP `json:"tried"`
@@ -216,7 +216,8 @@ func (r *Report) Settle(opt Options) Options {
 		opt.Aim, opt.Prior = AimLabels, &prior // which becomes AimWeighted where labels are embedded
 	}
 	if c := r.CentreChoice; c != nil { // otherwise it is given, or follows from the labels
-		opt.Centre = &c.Chosen
+		centre := c.Chosen
+		opt.Centre = &centre
 	}
 	if r.Start != nil {
 		opt.Start = r.Start.Chosen

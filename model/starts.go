@@ -21,8 +21,8 @@ const (
 	mostTargets  = 512     // label sets to solve for, at most
 )
 
-// solveStarts makes a solver of label sets for each of the first n starts, and does their
-// sweeps. Codes come from labels alone: the codes of MethodLabels stand for those of the
+// solveStarts makes a solver of label sets for each of the first n starts, and lets it do
+// its sweeps. Codes come from labels alone: the codes of MethodLabels stand for those of the
 // other methods, from which they hardly differ.
 func (tr *trainer) solveStarts(ctx context.Context, sets *labelSets, n int) (solvers []*solver, err error) {
 	opt := tr.opt

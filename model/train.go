@@ -118,8 +118,9 @@ func Train(ctx context.Context, modalities []Modality, src Source, opt Options) 
 
 // A trainer carries a training from phase to phase. It belongs to the goroutine of
 // Train. scan sets sets, hy, moments, samples and choices; choose fills in opt, may
-// replace hy and the centre of sets, and sets fusions; makeMaps sets maps; solve sets solver. A phase drops what
-// no later one needs: choose drops choices, starts and solvers, makeMaps drops samples.
+// replace hy and the centre of sets, and sets fusions; makeMaps sets maps; solve sets
+// solver. A phase drops what no later one needs: choose drops choices, starts and solvers,
+// makeMaps drops samples.
 type trainer struct {
 	opt    Options // with defaults filled in
 	from   start

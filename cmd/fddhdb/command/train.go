@@ -43,10 +43,9 @@ func trainCommand(e *env) *cobra.Command {
 			teach. --aim says what projections learn: labels, the directions of the
 			labels themselves, in which --prior favours rare ones, from 0, not at all, to 1,
 			and less --centre of what all labels have in common; or codes, their signs, as
-			published. What projections start from is chosen for
-			each modality, by leaving labelled items out one at a time, and can be given
-			instead. --features says what is done to a vector first: raw, zscore, hellinger,
-			log, l2 or hellinger-l2. --map says what becomes of it: rbf, distances to
+			published. What projections start from is chosen for each modality, by leaving
+			labelled items out one at a time, and can be given instead. --features says what
+			is done to a vector first: raw, zscore, hellinger, log, l2 or hellinger-l2. --map says what becomes of it: rbf, distances to
 			--anchors vectors drawn from the items, linear, the vector itself, or rbf+linear,
 			both. --width says how far an rbf map sees: 1 is the mean squared distance of
 			two vectors. --gamma is the weight of the ridge. Features and maps are compared

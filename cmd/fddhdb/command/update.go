@@ -39,7 +39,8 @@ func updateCommand(e *env) *cobra.Command {
 			A label that training has not seen is kept with its items, which count as
 			unlabelled if they have no other. --grow-labels gives each such label a
 			direction of its own in the code space, and its items new codes. There are as
-			many directions left as bits exceed the labels, or one more; for more, train again.
+			many directions left as bits exceed the labels, or one more; for more, train
+			again.
 
 			Models shows the revisions, and whether the data moves away from the model;
 			rollback --revision takes one back.`),

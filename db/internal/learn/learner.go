@@ -32,7 +32,7 @@ import (
 
 // A learner holds the statistics of one space in memory and carries them on. It is made when
 // it is first needed, and stays until the space is dropped, as bringing it up to date takes a
-// while. Its memory is that of a model.Online.
+// while. It takes the memory that the comment of model.Online gives.
 type learner struct {
 	// busy is a lock that ends with a context: it holds one while a goroutine uses the
 	// learner. It guards all fields below. Only Checkpoint, in Close, goes without.
