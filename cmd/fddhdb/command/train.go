@@ -39,20 +39,22 @@ func trainCommand(e *env) *cobra.Command {
 
 			It learns two things. One is a code for each set of labels: --bits, --sweeps,
 			--seed, --method, and --mu and --delta of the methods joint and paper. The
-			other is a projection for each modality that brings vectors near what their labels
-			teach. --aim says what projections learn: labels, the directions of the
-			labels themselves, in which --prior favours rare ones, from 0, not at all, to 1,
-			and less --centre of what all labels have in common; or codes, their signs, as
-			published. What projections start from is chosen for each modality, by leaving
-			labelled items out one at a time, and can be given instead. --features says what
-			is done to a vector first: raw, zscore, hellinger, log, l2 or hellinger-l2. --map says what becomes of it: rbf, distances to
-			--anchors vectors drawn from the items, linear, the vector itself, or rbf+linear,
-			both. --width says how far an rbf map sees: 1 is the mean squared distance of
-			two vectors. --gamma is the weight of the ridge. Features and maps are compared
-			first, with few anchors; for those that are taken, widths and gammas are compared
-			with more. With fewer than 50 items they are raw, rbf, 1 and 0.01, and the prior
-			is 0.25. The centre is 1 where each item has one label (0 with fewer than 5
-			labels); where items have several it is 0.5, or 0 if that is clearly better.
+			other is a projection for each modality that brings vectors near what their
+			labels teach. --aim says what projections learn: labels, the directions of the
+			labels themselves, in which --prior favours rare ones, from 0, not at all, to
+			1, and less --centre of what all labels have in common; or codes, their signs,
+			as published. What projections start from is chosen for each modality, by
+			leaving labelled items out one at a time, and can be given instead. --features
+			says what is done to a vector first: raw, zscore, hellinger, log, l2 or
+			hellinger-l2. --map says what becomes of it: rbf, distances to --anchors
+			vectors drawn from the items, linear, the vector itself, or rbf+linear, both.
+			--width says how far an rbf map sees: 1 is the mean squared distance of two
+			vectors. --gamma is the weight of the ridge. Features and maps are compared
+			first, with few anchors; for those that are taken, widths and gammas are
+			compared with more. With fewer than 50 items they are raw, rbf, 1 and 0.01, and
+			the prior is 0.25. The centre is 1 where each item has one label (0 with fewer
+			than 5 labels); where items have several it is 0.5, or 0 if that is clearly
+			better.
 
 			Each label needs a bit. With more labels than bits training is refused, unless
 			--label-embedding is given: labels whose items look alike then get codes that
