@@ -122,7 +122,7 @@ func (r Rows) Contains(row uint32) bool {
 // rowsPage holds the rows of pageCodes consecutive code numbers. One row stands in
 // value. Up to maxList rows stand in lists, which all codes of the page share. More
 // rows are a bitmap. A code with one row takes five bytes. The writer changes a page
-// only in the epoch in which it owns the page (see paged).
+// only in the epoch in which it owns the page (see paged.Array).
 type rowsPage struct {
 	form    [pageCodes]uint8  // number of rows, 0 to maxList; or asBitmap
 	value   [pageCodes]uint32 // by form: the row, the start in lists, or the index in bitmaps

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/paged"
 )
 
 // ErrFull is returned when all code numbers have been used.
@@ -23,14 +24,14 @@ var ErrFull = errors.New("2^32-1 distinct codes have been in use")
 // Most codes are in segments, which are indexed. Newer codes are in the tail, which
 // every search scans.
 type Table struct {
-	bits      int                      // of a code
-	segments  []*segment               // by ascending numbers; each is immutable
-	tail      codec.Codes              // by number - tailFirst; dead codes too
-	tailFirst uint32                   // number of the first code of the tail
-	rows      paged[rowsPage]          // code number -> rows
-	codes     paged[[pageCodes]uint32] // row -> code number + 1; 0 is none
-	items     int                      // rows that carry a code
-	used      int                      // codes that some row carries
+	bits      int                            // of a code
+	segments  []*segment                     // by ascending numbers; each is immutable
+	tail      codec.Codes                    // by number - tailFirst; dead codes too
+	tailFirst uint32                         // number of the first code of the tail
+	rows      paged.Array[rowsPage]          // code number -> rows
+	codes     paged.Array[[pageCodes]uint32] // row -> code number + 1; 0 is none
+	items     int                            // rows that carry a code
+	used      int                            // codes that some row carries
 }
 
 // Bits returns the length of the codes in bits.
@@ -58,7 +59,7 @@ func (t *Table) Code(n uint32) codec.Code {
 
 // Rows returns the rows that carry code number n.
 func (t *Table) Rows(n uint32) Rows {
-	if p := t.rows.at(n / pageCodes); p != nil {
+	if p := t.rows.At(n / pageCodes); p != nil {
 		return p.get(n % pageCodes)
 	}
 	return Rows{}
@@ -66,7 +67,7 @@ func (t *Table) Rows(n uint32) Rows {
 
 // Cardinality returns the number of rows that carry code number n.
 func (t *Table) Cardinality(n uint32) int {
-	if p := t.rows.at(n / pageCodes); p != nil {
+	if p := t.rows.At(n / pageCodes); p != nil {
 		return p.count(n % pageCodes)
 	}
 	return 0
@@ -75,7 +76,7 @@ func (t *Table) Cardinality(n uint32) int {
 // CodeOf returns the number of the code that a row carries; ok says whether it carries
 // one.
 func (t *Table) CodeOf(row uint32) (n uint32, ok bool) {
-	if p := t.codes.at(row / pageCodes); p != nil {
+	if p := t.codes.At(row / pageCodes); p != nil {
 		n = p[row%pageCodes]
 	}
 	return n - 1, n > 0
@@ -127,8 +128,8 @@ func (t *Table) Memory() Memory {
 		m.Tables += tables
 	}
 	m.Codes += 8 * t.tail.Len() * codec.Words(t.bits)
-	t.rows.all(func(p *rowsPage) { m.Rows += p.bytes() })
-	t.codes.all(func(*[pageCodes]uint32) { m.Rows += 4*pageCodes + 8 })
+	t.rows.All(func(p *rowsPage) { m.Rows += p.bytes() })
+	t.codes.All(func(*[pageCodes]uint32) { m.Rows += 4*pageCodes + 8 })
 	return m
 }
 
@@ -247,34 +248,34 @@ func (w *Writer) Add(n, row uint32) {
 	if n+1 == w.fresh {
 		w.fresh = 0
 	}
-	p := w.t.rows.own(n/pageCodes, w.epoch, (*rowsPage).unshare)
+	p := w.t.rows.Own(n/pageCodes, w.epoch, (*rowsPage).unshare)
 	if p.count(n%pageCodes) == 0 {
 		w.t.used++
 	}
 	if p.add(n%pageCodes, row, w.epoch) {
 		w.t.items++
 	}
-	w.t.codes.own(row/pageCodes, w.epoch, func(*[pageCodes]uint32) {})[row%pageCodes] = n + 1
+	w.t.codes.Own(row/pageCodes, w.epoch, func(*[pageCodes]uint32) {})[row%pageCodes] = n + 1
 }
 
 // Remove records that row no longer carries code n.
 func (w *Writer) Remove(n, row uint32) {
 	page := n / pageCodes
-	p := w.t.rows.own(page, w.epoch, (*rowsPage).unshare)
+	p := w.t.rows.Own(page, w.epoch, (*rowsPage).unshare)
 	if p.remove(n%pageCodes, row, w.epoch) {
 		w.t.items--
 		if p.count(n%pageCodes) == 0 {
 			w.t.used--
 			if w.t.Next()/pageCodes > page && p.empty() {
-				w.t.rows.drop(page, w.epoch)
+				w.t.rows.Drop(page, w.epoch)
 			}
 		}
 	}
 	page = row / pageCodes
-	codes := w.t.codes.own(page, w.epoch, func(*[pageCodes]uint32) {})
+	codes := w.t.codes.Own(page, w.epoch, func(*[pageCodes]uint32) {})
 	codes[row%pageCodes] = 0
 	if *codes == [pageCodes]uint32{} {
-		w.t.codes.drop(page, w.epoch)
+		w.t.codes.Drop(page, w.epoch)
 	}
 }
 

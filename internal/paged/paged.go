@@ -1,12 +1,14 @@
-package mih
+// Package paged has arrays that successive states of a table share, page by page.
+package paged
 
 import "slices"
 
-// paged is a growing array of pages that successive states of a table share. The first
+// An Array is a growing array of pages that successive states of a table share. The first
 // change of a page in an epoch copies the page, the branch above it and the list of
 // branches. So readers of published states need no lock while the one writer changes a
-// later state.
-type paged[P any] struct {
+// later state. The writer counts epochs: one begins with each state that it publishes. The
+// zero value is an empty array.
+type Array[P any] struct {
 	branches []*branch[P]
 	epoch    uint64 // epoch in which branches was copied
 }
@@ -26,8 +28,8 @@ type page[P any] struct {
 	p     P
 }
 
-// at returns page i, or nil if there is none.
-func (a *paged[P]) at(i uint32) *P {
+// At returns page i, or nil if there is none.
+func (a *Array[P]) At(i uint32) *P {
 	b := i / fanout
 	if int(b) >= len(a.branches) || a.branches[b] == nil {
 		return nil
@@ -38,10 +40,10 @@ func (a *paged[P]) at(i uint32) *P {
 	return nil
 }
 
-// own returns page i for the writer to change in this epoch. It makes the page if there
+// Own returns page i for the writer to change in this epoch. It makes the page if there
 // is none. It calls copied with a page that it has just copied, as the slices in that
 // page are still shared.
-func (a *paged[P]) own(i uint32, epoch uint64, copied func(*P)) *P {
+func (a *Array[P]) Own(i uint32, epoch uint64, copied func(*P)) *P {
 	b := i / fanout
 	if a.epoch != epoch {
 		a.branches, a.epoch = slices.Clone(a.branches), epoch
@@ -71,17 +73,17 @@ func (a *paged[P]) own(i uint32, epoch uint64, copied func(*P)) *P {
 	return &pg.p
 }
 
-// drop forgets page i. Everything in that page must be empty.
-func (a *paged[P]) drop(i uint32, epoch uint64) {
-	if a.at(i) == nil {
+// Drop forgets page i. Everything in that page must be empty.
+func (a *Array[P]) Drop(i uint32, epoch uint64) {
+	if a.At(i) == nil {
 		return
 	}
-	a.own(i, epoch, func(*P) {}) // the branch is the writer's now
+	a.Own(i, epoch, func(*P) {}) // the branch is the writer's now
 	a.branches[i/fanout].pages[i%fanout] = nil
 }
 
-// all calls f with every page.
-func (a *paged[P]) all(f func(*P)) {
+// All calls f with every page.
+func (a *Array[P]) All(f func(*P)) {
 	for _, b := range a.branches {
 		if b == nil {
 			continue
