@@ -95,3 +95,16 @@ func (a *Array[P]) All(f func(*P)) {
 		}
 	}
 }
+
+// From calls f with every page from number first on, in order. f may drop the page.
+func (a *Array[P]) From(first uint32, f func(i uint32, p *P)) {
+	for b := first / fanout; int(b) < len(a.branches); b++ {
+		for i := range uint32(fanout) {
+			if number := b*fanout + i; number >= first {
+				if p := a.At(number); p != nil {
+					f(number, p)
+				}
+			}
+		}
+	}
+}

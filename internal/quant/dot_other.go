@@ -1,0 +1,7 @@
+//go:build !amd64 && !arm64
+
+package quant
+
+func kernelSets() []kernelSet { return []kernelSet{generic} }
+
+func (kernelSet) dots(dst []dot, query []int16, vectors []*int8) { dotsGeneric(dst, query, vectors) }

@@ -1,0 +1,354 @@
+package quant
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	_ "github.com/fddhdb/fddhdb/internal/seed"
+)
+
+// Kernels give the sums of the definition, for any length of vectors, and any number of them.
+func TestKernelsAgree(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, dims := range []int{8, 16, 24, 32, 40, 56, 64, 72, 128, 384, 1024, 4096} {
+		for _, n := range []int{1, 2, 15, 16, 17, 40} {
+			// Vectors stand in an array with nothing behind the last one, at odd places.
+			data := make([]int8, 3+n*dims)
+			for i := range data {
+				data[i] = int8(rnd.IntN(256))
+			}
+			z := make([]float64, dims)
+			for i := range z {
+				z[i] = rnd.NormFloat64()
+				if n == 2 {
+					z[i] = 1 // the largest sums that there are
+				}
+			}
+			if n == 2 {
+				for i := range data {
+					data[i] = -128
+				}
+			}
+			q := NewQuery(z)
+			vectors := make([]*int8, n)
+			want := make([]dot, n)
+			for i := range vectors {
+				v := data[3+i*dims:][:dims]
+				vectors[i] = &v[0]
+				var product, square int64
+				for j, x := range v {
+					product += int64(q.v[j]) * int64(x)
+					square += int64(x) * int64(x)
+				}
+				if want[i] = (dot{int32(product), int32(square)}); int64(want[i].product) != product || int64(want[i].square) != square {
+					t.Fatalf("%d dimensions: product %d, square %d do not fit", dims, product, square)
+				}
+			}
+			for _, k := range kernelSets() {
+				got := make([]dot, n)
+				k.dots(got, q.v, vectors)
+				if !slices.Equal(got, want) {
+					t.Errorf("%v, %d vectors of %d dimensions: %v, want %v", k, n, dims, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A query has the direction of its vector, whatever its length, and none if that has none.
+func TestNewQuery(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		z := rapid.SliceOfN(rapid.Float64Range(-1, 1), 1, 300).Draw(t, "z")
+		scale := math.Pow(10, float64(rapid.IntRange(-300, 300).Draw(t, "scale")))
+		zz, largest := 0.0, 0.0
+		for _, x := range z {
+			zz, largest = zz+x*x, max(largest, math.Abs(x))
+		}
+		if largest < 1e-6 {
+			return
+		}
+		scaled := slices.Clone(z)
+		for i := range scaled {
+			scaled[i] *= scale
+		}
+		q := NewQuery(scaled)
+		for i, x := range z {
+			want := x / math.Sqrt(zz)
+			if got := float64(q.v[i]) * float64(q.inverse); math.Abs(got-want) > 3e-5 {
+				t.Fatalf("dimension %d: %g, want %g", i, got, want)
+			}
+		}
+	})
+	for _, z := range [][]float64{{0, 0}, {math.Inf(1), 1}, {math.NaN(), 1}, {math.MaxFloat64, math.MaxFloat64}} {
+		if q := NewQuery(z); q != nil {
+			t.Errorf("%g has a direction", z)
+		}
+	}
+}
+
+// Similarities are cosines, the same one by one and in a table, and Each leaves out none above
+// the floor.
+func TestSimilaritiesAreCosines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dims := rapid.IntRange(1, 70).Draw(t, "dims")
+		n := rapid.IntRange(1, 600).Draw(t, "rows")
+		rnd := rand.New(rand.NewPCG(uint64(rapid.IntRange(0, 1<<30).Draw(t, "seed")), 0))
+		z := make([]float64, dims)
+		for i := range z {
+			z[i] = rnd.NormFloat64()
+		}
+		w := NewWriter(dims)
+		w.Open()
+		var rows []uint32
+		want := map[uint32]float32{}
+		q := NewQuery(z)
+		for row := range uint32(n) {
+			if rnd.IntN(3) > 0 {
+				rows = append(rows, row)
+			}
+			if rnd.IntN(4) == 0 {
+				want[row] = 0
+				continue
+			}
+			v, dot, vv, zz := make([]byte, dims), 0.0, 0.0, 0.0
+			for i := range v {
+				x := int8(rnd.IntN(255) - 127)
+				v[i] = byte(x)
+				dot, vv, zz = dot+float64(x)*z[i], vv+float64(x)*float64(x), zz+z[i]*z[i]
+			}
+			w.Put(row, v)
+			want[row] = q.Similarity(v)
+			if vv > 0 {
+				if cosine := dot / math.Sqrt(vv*zz); math.Abs(cosine-float64(want[row])) > 1e-4 {
+					t.Fatalf("similarity %g, cosine %g", want[row], cosine)
+				}
+			}
+		}
+		w.Cover(uint32(n))
+		table := w.Publish()
+		for _, floor := range []float32{-2, -.1, 0, .1, .3} {
+			type hit struct {
+				row uint32
+				s   float32
+			}
+			var got, expected []hit
+			table.Each(q, rows, floor, func(row uint32, s float32) float32 {
+				got = append(got, hit{row, s})
+				return floor
+			})
+			for _, row := range rows {
+				if want[row] > floor {
+					expected = append(expected, hit{row, want[row]})
+				}
+			}
+			if !slices.Equal(got, expected) {
+				t.Fatalf("above %g: %v, want %v", floor, got, expected)
+			}
+		}
+		// A floor that rises as one that looks for the best three has it.
+		var best []float32
+		table.Each(q, rows, -2, func(_ uint32, s float32) float32 {
+			best = append(best, s)
+			slices.SortFunc(best, func(a, b float32) int { return int(math.Copysign(1, float64(b-a))) })
+			if len(best) < 3 {
+				return -2
+			}
+			best = best[:3]
+			return best[2]
+		})
+		all := make([]float32, 0, len(rows))
+		for _, row := range rows {
+			all = append(all, want[row])
+		}
+		slices.Sort(all)
+		slices.Reverse(all)
+		if len(best) > len(all) || !slices.Equal(sortedDown(best), all[:len(best)]) {
+			t.Fatalf("best %v of %v", best, all)
+		}
+	})
+}
+
+func sortedDown(s []float32) []float32 {
+	s = slices.Clone(s)
+	slices.Sort(s)
+	slices.Reverse(s)
+	return s
+}
+
+// A model of the vectors of rows, to compare tables with.
+type model map[uint32][]byte
+
+// check compares a table with the model for all rows below the table's end.
+func (m model) check(t *rapid.T, table *Table, rows uint32) {
+	for row := range min(table.Covered(), rows) {
+		v := table.Vector(row)
+		want, has := m[row]
+		if (v != nil) != has || has && !bytes.Equal(want, bytesOf(v)[:len(want)]) {
+			t.Fatalf("row %d has %v, want %v", row, v, want)
+		}
+	}
+	bytes := 0
+	table.pages.All(func(p *page) { bytes += p.bytes() })
+	if bytes != table.Bytes() {
+		t.Fatalf("%d bytes, counted %d", bytes, table.Bytes())
+	}
+}
+
+func bytesOf(v []int8) []byte {
+	b := make([]byte, len(v))
+	for i, x := range v {
+		b[i] = byte(x)
+	}
+	return b
+}
+
+func (m model) clone() model {
+	c := model{}
+	for row, v := range m {
+		c[row] = v
+	}
+	return c
+}
+
+// Published tables never change, whatever the writer does. Tables that are loaded while rows
+// change have what the rows have.
+func TestPublishedTablesNeverChange(t *testing.T) { rapid.Check(t, histories) }
+func TestLoadingMeetsWrites(t *testing.T)         { rapid.Check(t, histories) }
+
+func histories(t *rapid.T) {
+	const rows = 200
+	dims := rapid.SampledFrom([]int{3, 8, 20}).Draw(t, "dims")
+	w := NewWriter(dims)
+	now := model{}
+	type state struct {
+		table *Table
+		model model
+	}
+	var published []state
+	var loading model // the state that a part is made of; nil: none
+	next := uint32(0) // no row from it on has ever had a vector
+	value := byte(0)
+	vector := func() []byte {
+		value++
+		return bytes.Repeat([]byte{value}, dims)
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"put": func(t *rapid.T) {
+			row := rapid.Uint32Range(0, min(next+3, rows-1)).Draw(t, "row")
+			v := vector()
+			if rapid.IntRange(0, 3).Draw(t, "clear") == 0 {
+				v = nil
+				delete(now, row)
+			} else {
+				now[row] = v
+			}
+			complete := w.IsOpen() && w.Covered() >= next
+			w.Put(row, v)
+			if next = max(next, row+1); complete {
+				w.Cover(next)
+			}
+		},
+		"publish": func(t *rapid.T) {
+			published = append(published, state{w.Publish(), now.clone()})
+		},
+		"open": func(t *rapid.T) {
+			if !w.IsOpen() {
+				w.Open()
+			}
+			loading = now.clone()
+		},
+		"install": func(t *rapid.T) {
+			if loading == nil {
+				return
+			}
+			from := w.Covered()
+			end := rapid.Uint32Range(from, rows).Draw(t, "end")
+			p := NewPart(dims, from)
+			for row := from / pageRows * pageRows; row < end; row++ {
+				if v := loading[row]; v != nil {
+					p.Append(row, v)
+				}
+			}
+			w.Install(p, end)
+			next = max(next, w.Covered())
+		},
+		"forget": func(t *rapid.T) {
+			w.Forget(rapid.Uint32Range(0, rows).Draw(t, "from"))
+			loading = nil
+		},
+		"": func(t *rapid.T) {
+			now.check(t, &w.t, rows)
+			for _, p := range published {
+				p.model.check(t, p.table, rows)
+			}
+		},
+	})
+}
+
+// A table of full pages takes what the vectors take, and a sixteenth of that.
+func TestMemory(t *testing.T) {
+	for _, dims := range []int{16, 32, 64, 128} {
+		w := NewWriter(dims)
+		w.Open()
+		v := make([]byte, dims)
+		const n = 10_000
+		for row := range uint32(n) {
+			w.Put(row, v)
+		}
+		w.Cover(n)
+		loaded := NewWriter(dims)
+		loaded.Open()
+		p := NewPart(dims, 0)
+		for row := range uint32(n) {
+			p.Append(row, v)
+		}
+		loaded.Install(p, n)
+		for _, got := range []int{w.Bytes(), loaded.Bytes()} {
+			if most := n * dims * 17 / 16; got > most {
+				t.Errorf("%d dimensions: %d bytes, at most %d", dims, got, most)
+			}
+		}
+	}
+}
+
+func BenchmarkEach(b *testing.B) {
+	const n, dims = 1_000_000, 64
+	rnd := rand.New(rand.NewPCG(1, 2))
+	w := NewWriter(dims)
+	w.Open()
+	v, z := make([]byte, dims), make([]float64, dims)
+	for row := range uint32(n) {
+		for i := range v {
+			v[i] = byte(rnd.IntN(255) - 127)
+		}
+		w.Put(row, v)
+	}
+	w.Cover(n)
+	for i := range z {
+		z[i] = rnd.NormFloat64()
+	}
+	table, q := w.Publish(), NewQuery(z)
+	var sets [20][]uint32 // as a label has them
+	for row := range uint32(n) {
+		i := rnd.IntN(len(sets))
+		sets[i] = append(sets[i], row)
+	}
+	for _, k := range kernelSets() {
+		b.Run(k.String(), func(b *testing.B) {
+			defer func(k kernelSet) { active = k }(active)
+			active = k
+			i := 0
+			for b.Loop() {
+				best := float32(-2)
+				table.Each(q, sets[i%len(sets)], best, func(_ uint32, s float32) float32 { best = s; return s })
+				i++
+			}
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/(n/float64(len(sets))), "ns/vector")
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package quant
+
+import (
+	"math"
+	"unsafe"
+)
+
+// maxDims is the largest number of dimensions: the square of a longer vector of 8-bit numbers
+// might need more than 31 bits.
+const maxDims = math.MaxInt32 / (128 * 128)
+
+// A Query is a vector to compare others with: 16 bits a dimension, in the direction of the
+// vector that it was made of. It never changes.
+type Query struct {
+	v       []int16 // dims numbers, and zeros up to a multiple of eight
+	inverse float32 // 1 / length of v
+}
+
+// NewQuery returns the query in the direction of z, which has up to maxDims dimensions. It
+// returns nil if z has no direction: it is zero, or its length is not finite.
+//
+// The largest component becomes 32767, or less in many dimensions: the sum of all components
+// times 128 has to fit in 31 bits, so that no product with a vector can overflow.
+func NewQuery(z []float64) *Query {
+	largest, sum := 0.0, 0.0
+	for _, x := range z {
+		largest, sum = max(largest, math.Abs(x)), sum+math.Abs(x)
+	}
+	if largest == 0 || !(sum <= math.MaxFloat64) {
+		return nil
+	}
+	// In this order nothing overflows, however large or small z is.
+	most := (math.MaxInt32/128 - float64(len(z))) / (sum / largest) // rounding adds less than 1 a dimension
+	scale := min(math.MaxInt16, most)
+	q := &Query{v: make([]int16, stride(len(z)))}
+	squares := 0.0
+	for i, x := range z {
+		v := math.RoundToEven(x / largest * scale)
+		q.v[i] = int16(v)
+		squares += v * v
+	}
+	q.inverse = float32(1 / math.Sqrt(squares))
+	return q
+}
+
+// stride returns how many numbers a vector of so many dimensions takes: the kernels take
+// eight at a time.
+func stride(dims int) int { return (dims + 7) &^ 7 }
+
+// similarity returns the cosine between the query and the vector that d is of, and 0 for a
+// vector of zeros. Each operation rounds to float32 and none adds, so that no machine can
+// contract two of them and get another result.
+func (q *Query) similarity(d dot) float32 {
+	if d.square == 0 {
+		return 0
+	}
+	s := float32(d.product) / float32(math.Sqrt(float64(float32(d.square))))
+	return max(-1, min(s*q.inverse, 1))
+}
+
+// Similarity returns the cosine between the query and a vector, whose numbers are signed
+// bytes, as many as the query has dimensions; 0 for a vector of zeros.
+func (q *Query) Similarity(v []byte) float32 {
+	var d [1]dot
+	if len(v) == len(q.v) {
+		dots(d[:], q.v, []*int8{(*int8)(unsafe.Pointer(&v[0]))})
+	} else { // its last dimensions do not fill a vector of eight
+		for i, x := range v {
+			d[0].product += int32(q.v[i]) * int32(int8(x))
+			d[0].square += int32(int8(x)) * int32(int8(x))
+		}
+	}
+	return q.similarity(d[0])
+}
+
+// scanRows is the number of vectors that are compared at a time: what is found of them stays in
+// the cache.
+const scanRows = 256
+
+// Each compares the query with the vectors of rows, which ascend and are below Covered. It
+// calls f with each row whose similarity exceeds floor, in order; f returns the floor from
+// then on, so that a search for the best rows raises it. A row that has no vector has the
+// similarity 0. Each allocates nothing.
+func (t *Table) Each(q *Query, rows []uint32, floor float32, f func(row uint32, similarity float32) float32) {
+	var vectors [scanRows]*int8
+	var found [scanRows]dot
+	for len(rows) > 0 {
+		n := min(len(rows), scanRows)
+		t.find(vectors[:n], rows[:n])
+		dots(found[:n], q.v, vectors[:n])
+		for i, d := range found[:n] {
+			// A square root and a division take longer than the product. Nearly all
+			// rows are told from those above the floor without: s <= floor follows from
+			// product^2 < (floor / inverse)^2 * square, with a margin for rounding.
+			if floor >= 0 {
+				p := float64(d.product)
+				least := float64(floor) / float64(q.inverse)
+				if p <= 0 || p*p < least*least*float64(d.square)*(1-1e-5) {
+					continue
+				}
+			}
+			if s := q.similarity(d); s > floor {
+				floor = f(rows[i], s)
+			}
+		}
+		rows = rows[n:]
+	}
+}
