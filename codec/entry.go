@@ -102,22 +102,6 @@ func AppendProjection(dst []byte, z []float64) []byte {
 	return dst
 }
 
-// ProjectionDot returns the inner product of z, rounded to float32, with the unit
-// vector of an encoded projection; 0 if the projection is zero. The length of entry is
-// ProjectionBytes(len(z)).
-func ProjectionDot(entry []byte, z []float32) float32 {
-	inverse := math.Float32frombits(binary.LittleEndian.Uint32(entry))
-	v := entry[4:][:len(z)]
-	var s0, s1, s2, s3 float32
-	i := 0
-	for ; i+4 <= len(z); i += 4 {
-		s0 += z[i] * float32(int8(v[i]))
-		s1 += z[i+1] * float32(int8(v[i+1]))
-		s2 += z[i+2] * float32(int8(v[i+2]))
-		s3 += z[i+3] * float32(int8(v[i+3]))
-	}
-	for ; i < len(z); i++ {
-		s0 += z[i] * float32(int8(v[i]))
-	}
-	return (s0 + s1 + s2 + s3) * inverse
-}
+// Direction returns the signed bytes of an encoded projection, one a dimension, in its memory.
+// Their length, which stands before them, follows from them.
+func Direction(entry []byte) []byte { return entry[4:] }

@@ -1,9 +1,10 @@
 package codec
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"testing"
 )
 
@@ -19,45 +20,21 @@ func TestRowCodeRoundTrip(t *testing.T) {
 	}
 }
 
-// Eight bits a dimension keep a cosine within half a percent of the true one.
-func TestProjectionKeepsCosines(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	for _, q := range []int{8, 72, 128, 4096} {
-		for range 50 {
-			a, b := make([]float64, q), make([]float32, q)
-			var ab, aa, bb float64
-			for j := range a {
-				a[j] = rng.NormFloat64() * 1e3
-				b[j] = float32(rng.NormFloat64() + a[j]/1e3)
-				ab += a[j] * float64(b[j])
-				aa += a[j] * a[j]
-				bb += float64(b[j]) * float64(b[j])
-			}
-			entry := AppendProjection(nil, a)
-			if len(entry) != ProjectionBytes(q) {
-				t.Fatalf("%d bits in %d bytes", q, len(entry))
-			}
-			got := float64(ProjectionDot(entry, b)) / math.Sqrt(bb)
-			if want := ab / math.Sqrt(aa*bb); math.Abs(got-want) > .005 {
-				t.Fatalf("%d bits: cosine %.4f, want %.4f", q, got, want)
-			}
-		}
+// A direction has the proportions of the projection, and before it the inverse of its length.
+func TestDirection(t *testing.T) {
+	entry := AppendProjection([]byte{9}, []float64{-2, 1, 0, .5})[1:]
+	if len(entry) != ProjectionBytes(4) {
+		t.Fatalf("%d bytes", len(entry))
+	}
+	if got, want := Direction(entry), []byte{0x81, 64, 0, 32}; !bytes.Equal(got, want) {
+		t.Errorf("%x, want %x", got, want)
+	}
+	if got := math.Float32frombits(binary.LittleEndian.Uint32(entry)); math.Abs(float64(got)-1/math.Sqrt(127*127+64*64+32*32)) > 1e-9 {
+		t.Errorf("inverse length %g", got)
 	}
 	for _, z := range []float64{0, math.NaN(), math.Inf(1)} {
-		if got := ProjectionDot(AppendProjection(nil, []float64{z, 0, 0, 0, 0, 0, 0, 0}), make([]float32, 8)); got != 0 {
-			t.Errorf("projection of %g: %g", z, got)
+		if entry := AppendProjection(nil, []float64{z, 0}); !bytes.Equal(entry, make([]byte, ProjectionBytes(2))) {
+			t.Errorf("projection of %g: %x", z, entry)
 		}
-	}
-}
-
-func BenchmarkProjectionDot(b *testing.B) {
-	z := make([]float64, 64)
-	y := make([]float32, 64)
-	for j := range z {
-		z[j] = float64(j) - 30
-	}
-	entry := AppendProjection(nil, z)
-	for b.Loop() {
-		ProjectionDot(entry, y)
 	}
 }

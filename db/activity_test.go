@@ -86,6 +86,9 @@ func TestActivity(t *testing.T) {
 		t.Fatal("no conflict")
 	}
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	if err := d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
 	before := dbkit.MustStats(t, d).Activity
 	if before.Writes.Count != 13 || before.WriteErrors != 1 || before.Conflicts != 1 || before.ItemsPut != 61 || before.ItemsDeleted != 2 ||
 		before.Commits.Count != before.Syncs.Count || before.CommitRequests < 13 || before.CommitBytes == 0 || before.Waiting != 0 ||
@@ -181,6 +184,9 @@ func TestRunningOperations(t *testing.T) {
 		defer func() { _ = recover() }()
 		_, _ = c.Train(ctx, opt)
 	}()
+	if err := d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if a := dbkit.MustStats(t, d).Activity; len(a.Running) != 0 {
 		t.Errorf("%+v", a.Running)
 	}

@@ -30,9 +30,9 @@ func (d *DB) Compact(ctx context.Context) error {
 	return err
 }
 
-// WaitForIndex returns when the codes of all collections are in memory, and those
-// that are due to be indexed are. Searches do not need it: they give the same
-// answers before, later.
+// WaitForIndex returns when the codes of all collections are in memory, those that are due to be
+// indexed are, and so are projections, as far as Options.RerankCacheBytes goes. Searches do not
+// need it: they give the same answers before, later.
 func (d *DB) WaitForIndex(ctx context.Context) error {
 	d = d.orNone()
 	if err := d.state.Guard.Enter(); err != nil {

@@ -74,7 +74,7 @@ func open(dir string, opts settings) (*DB, error) {
 		dir: dir, opts: opts, lock: lock, search: search.NewTools(opts.KeyCacheBytes), since: time.Now(),
 	}
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
-	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
+	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, opts.RerankCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
 	d.imports = spool.NewImports(d.state, opts.FS)
 	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
 	if err := d.open(exists); err != nil {

@@ -43,12 +43,22 @@ func inconsistency(d *db.DB) error {
 			return fmt.Errorf("collection %q: %w", cv.Name, err)
 		}
 	}
-	tables := state.TableBytes{}
+	tables, directions := state.TableBytes{}, 0
 	for set := range v.Sets() {
 		tables.Add([]state.CodeSetView{*set})
 	}
 	if tables != v.Tables {
 		return fmt.Errorf("tables of substrings of %+v bytes, %+v are known", tables, v.Tables)
+	}
+	for cv := range v.Collections.Values() {
+		for _, sv := range cv.Spaces {
+			if sv.Directions != nil {
+				directions += sv.Directions.Bytes()
+			}
+		}
+	}
+	if all := v.Directions.All(); directions != all {
+		return fmt.Errorf("projections of %d bytes in memory, %d are known", directions, all)
 	}
 	var findings []string
 	_, err = d.Verify(ctx, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
@@ -168,6 +178,9 @@ func (k *memoryCheck) space(sv *state.SpaceView) error {
 	if sv.Space.Learned == nil {
 		return nil
 	}
+	if err := k.directions(sv); err != nil {
+		return err
+	}
 	if b, err := record.Get(k.snap, codec.RevisionKey(k.cv.ID, id, 1, 0)); err != nil || b == nil {
 		return errors.Join(err, errors.New("the first revision has no descriptor"))
 	}
@@ -234,6 +247,33 @@ func (k *memoryCheck) set(set *state.CodeSetView) (rows map[uint32]codec.RowCode
 		}
 	}
 	return rows, codes, nil
+}
+
+// directions compares the projections in memory with those that are stored.
+func (k *memoryCheck) directions(sv *state.SpaceView) error {
+	stored := map[uint32][]byte{}
+	keys := sv.Space.Projections(k.cv.ID)
+	err := record.ForEachEntry(k.snap, keys.Prefix(codec.KindProjection), func(row uint32, entry []byte) error {
+		stored[row] = bytes.Clone(codec.Direction(entry))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t := sv.Directions
+	if uint64(t.Covered()) > k.cv.NextRow {
+		return fmt.Errorf("projections of %d rows in memory, the next row is %d", t.Covered(), k.cv.NextRow)
+	}
+	for row := range t.Covered() {
+		var memory []byte
+		for _, x := range t.Vector(row) {
+			memory = append(memory, byte(x))
+		}
+		if !bytes.Equal(memory, stored[row]) {
+			return fmt.Errorf("projection of row %d: %x in memory, %x stored", row, memory, stored[row])
+		}
+	}
+	return nil
 }
 
 // row compares the codes of a row, if the first or the present revision gave them, with

@@ -22,19 +22,30 @@ type hitForm struct {
 	Row      uint32         `json:"row"`
 	Distance int            `json:"distance"`
 	Score    jsonform.Score `json:"score"`
+
+	Similarity *float32 `json:"similarity"`
+	Item       *Item    `json:"item,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: {"id", "row", "distance", "score"}, where the score
-// of a query by code is null.
+// MarshalJSON implements json.Marshaler: {"id", "row", "distance", "score", "similarity",
+// "item"}. The score of a query by code is null, and so is a similarity where nothing was
+// compared; item is there if the query includes something.
 func (h Hit) MarshalJSON() ([]byte, error) {
-	return jsonform.Marshal(hitForm{h.Key, h.Row, h.Distance, jsonform.Score(h.Score)})
+	f := hitForm{Key: h.Key, Row: h.Row, Distance: h.Distance, Score: jsonform.Score(h.Score), Item: h.Item}
+	if h.Similarity == h.Similarity {
+		f.Similarity = &h.Similarity
+	}
+	return jsonform.Marshal(f)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (h *Hit) UnmarshalJSON(b []byte) error {
 	f := hitForm{Score: jsonform.Score(math.NaN())}
 	err := json.Unmarshal(b, &f)
-	*h = Hit{f.Key, f.Row, f.Distance, float64(f.Score)}
+	*h = Hit{Key: f.Key, Row: f.Row, Distance: f.Distance, Score: float64(f.Score), Similarity: float32(math.NaN()), Item: f.Item}
+	if f.Similarity != nil {
+		h.Similarity = *f.Similarity
+	}
 	return err
 }
 

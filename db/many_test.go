@@ -102,7 +102,7 @@ func TestSearchAllInEveryOrder(t *testing.T) {
 	}
 	for i := range queries {
 		one, err := c.Search(ctx, queries[i])
-		if diff := cmp.Diff(one, all[i]); err != nil || diff != "" {
+		if diff := cmp.Diff(one, all[i], cmpopts.EquateNaNs()); err != nil || diff != "" {
 			t.Errorf("query %d: %v, %s", i, err, diff)
 		}
 	}

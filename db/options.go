@@ -36,6 +36,12 @@ type Options struct {
 	// memory in any case.
 	IndexCacheBytes int64
 
+	// RerankCacheBytes bounds the memory of what puts hits of one code in order, of all
+	// collections together: the projections of items, a byte a bit of the code for each
+	// item. 1 GiB by default, negative for none. Projections that would exceed it, those of
+	// the latest items, are read from the store by each search that needs them.
+	RerankCacheBytes int64
+
 	// KeyCacheBytes bounds the memory for keys of items that searches have
 	// found; 256 MiB by default.
 	KeyCacheBytes int64
@@ -94,6 +100,9 @@ func (o *Options) withDefaults() settings {
 	}
 	if out.IndexCacheBytes == 0 {
 		out.IndexCacheBytes = 4 << 30
+	}
+	if out.RerankCacheBytes == 0 {
+		out.RerankCacheBytes = 1 << 30
 	}
 	if out.KeyCacheBytes <= 0 {
 		out.KeyCacheBytes = 256 << 20

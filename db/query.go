@@ -90,6 +90,18 @@ type Query struct {
 	// that items that come or go in between do not shift what follows.
 	After string
 
+	// MinSimilarity, if not 0, leaves out hits with less Similarity, from -1 to 1, as if the
+	// items were not there. It is for queries by a vector, or by the key of an item that has
+	// one, and for every Rerank but RerankNone. Each item of each code that may be in the
+	// answer is then compared with the query, some nanoseconds each.
+	MinSimilarity float32
+
+	// Include says which parts of its item each hit brings with it, in Hit.Item, as of the
+	// state that was searched: nobody needs a Get for each hit, nor meets another item there.
+	// A hit costs a read of its record for any of labels, fields and payload, and one of each
+	// vector.
+	Include Include
+
 	// Plan is the way to find the codes; the fastest is chosen unless set. The
 	// answer is the same.
 	Plan Plan
@@ -114,14 +126,14 @@ type Rerank int
 
 const (
 	// RerankProjection orders items by distance, then by the score of their code,
-	// and those of one code by the cosine between the real-valued projection of the
-	// query and theirs; then by row. Items that share a code share every score that
+	// and those of one code by Hit.Similarity: the cosine between the real-valued
+	// projection of the query and theirs; then by row. Items that share a code share every score that
 	// the code can give, so without it the oldest of them would always come first.
 	RerankProjection Rerank = iota
 	// RerankNone is the same, with the items of one code by row.
 	RerankNone
 	// RerankAsymmetric orders items by the score of their code, over all codes
-	// whatever their distance, and those of one code by the cosine; then by row. It
+	// whatever their distance, and those of one code by Similarity; then by row. It
 	// is exact: no item outside an answer has a better score than one inside. It
 	// finds what is relevant better than distances do, as it knows which bits of the
 	// query are sure. Within a radius it is the order of what lies within. A query
@@ -172,11 +184,37 @@ type Hit struct {
 	// Score is z . h, the inner product of the projection of the query with the
 	// code of the item as +-1: the larger the nearer. NaN for queries by code.
 	Score float64
+
+	// Similarity is what decided between this item and others of its code: the cosine
+	// between the projection of the query and that of the item, which has 8 bits a
+	// dimension; 0 for an item without features. In the order of features it is
+	// 1 / (1 + d) for the squared Euclidean distance d between the vectors, and decides
+	// alone. NaN where nothing was compared: for queries by code, for RerankNone, and
+	// behind the window of RerankFeatures.
+	Similarity float32
+
+	// Item has the key and what Query.Include asks for; nil if it asks for nothing. It is the
+	// caller's.
+	Item *Item
 }
+
+// Include says which parts of its item a Hit brings with it: a sum of the constants. The zero
+// value is none.
+type Include int
+
+// Parts of items.
+const (
+	IncludeLabels  Include = 1 << iota // Item.Labels
+	IncludeFields                      // Item.Fields
+	IncludePayload                     // Item.Payload
+	IncludeVectors                     // Item.Vectors and Sparse; of an index-only collection Modalities
+
+	includeAll = IncludeLabels | IncludeFields | IncludePayload | IncludeVectors
+)
 
 // A Result is the answer to a query: items by (distance, -score of the code),
 // and where that is equal, as for a query by code, by the age of the code; the
-// items of one code together, by (-cosine, row), the item of Query.Key before the
+// items of one code together, by (-Similarity, row), the item of Query.Key before the
 // others. See Rerank for other orders.
 type Result struct {
 	Hits     []Hit
@@ -210,7 +248,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 		if err := s.Nearest(ctx, s.ToFind(q.K)); err != nil {
 			return err
 		}
-		found, a, err := resultOf(ctx, s, q.K)
+		found, a, err := resultOf(ctx, s, q.K, q.Include)
 		if err != nil {
 			return err
 		}
@@ -246,7 +284,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 			return err
 		}
 		v.Acquire()
-		r = &Runs{s: s, pin: c.db.state.Pin(v)}
+		r = &Runs{s: s, include: q.Include, pin: c.db.state.Pin(v)}
 		return nil
 	})
 	c.db.search.Searched(&call, event.OpSearchRadius, plan, total, err)
@@ -281,6 +319,9 @@ func (q *Query) check() error {
 	if !q.Rerank.known() {
 		return fault.Invalid("unknown rerank %d: %s are possible, as RerankProjection and so on", int(q.Rerank), possibleReranks)
 	}
+	if q.Include&^includeAll != 0 {
+		return fault.Invalid("unknown parts of items %#x: a sum of IncludeLabels, IncludeFields, IncludePayload and IncludeVectors is possible", int(q.Include))
+	}
 	return nil
 }
 
@@ -289,7 +330,7 @@ func (q *Query) inside() search.Query {
 	s := search.Query{
 		From: q.From, To: q.To, Vector: q.Vector, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf,
 		Space: uint32(q.Space), Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK), Order: search.Order(q.Rerank),
-		Window: q.Window, After: q.After, Plan: q.Plan,
+		Window: q.Window, After: q.After, Plan: q.Plan, MinSimilarity: q.MinSimilarity,
 	}
 	if q.Sparse != nil {
 		s.Sparse, s.Index, s.Value = true, q.Sparse.Index, q.Sparse.Value
@@ -305,9 +346,35 @@ func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.Coll
 	return search.New(ctx, c.db.search, v, cv, q.inside())
 }
 
+// hitOf returns a hit as callers get it, with those parts of its item that are to be included.
+func hitOf(s *search.Searcher, include Include, h *search.Hit) (Hit, error) {
+	hit := Hit{Key: h.Key, Row: h.Row, Distance: h.Distance, Score: h.Score, Similarity: h.Similarity}
+	if include == 0 {
+		return hit, nil
+	}
+	it, err := s.Item(h, include&^IncludeVectors != 0, include&IncludeVectors != 0)
+	if err != nil {
+		return hit, err
+	}
+	if include&IncludeLabels == 0 {
+		it.Labels = nil
+	}
+	if include&IncludeFields == 0 {
+		it.Fields = nil
+	}
+	if include&IncludePayload == 0 {
+		it.Payload = nil
+	}
+	hit.Item = itemOf(s.Cv, it)
+	if include&IncludeVectors == 0 {
+		hit.Item.Modalities = nil
+	}
+	return hit, nil
+}
+
 // resultOf returns the first k hits, and the answer as the searcher tells it.
-func resultOf(ctx context.Context, s *search.Searcher, k int) (*Result, search.Answer, error) {
-	hits, a, err := search.First[Hit](ctx, s, k)
+func resultOf(ctx context.Context, s *search.Searcher, k int, include Include) (*Result, search.Answer, error) {
+	hits, a, err := search.First(ctx, s, k, func(h *search.Hit) (Hit, error) { return hitOf(s, include, h) })
 	if err != nil {
 		return nil, a, err
 	}

@@ -16,8 +16,9 @@ import (
 // when it was made, and keeps that until it is closed. Safe for concurrent use, if
 // nobody closes it meanwhile.
 type Runs struct {
-	s   *search.Searcher
-	pin *state.Pin
+	s       *search.Searcher
+	include Include // of the query
+	pin     *state.Pin
 }
 
 // A Run is all hits that share one code.
@@ -66,8 +67,12 @@ func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
 	return yielding(func(yield func(Hit) error) error {
 		return r.read(func(s *search.Searcher) error {
 			for h, err := range s.Hits(ctx, math.MaxInt) {
+				var hit Hit
 				if err == nil {
-					err = yield(Hit(h))
+					hit, err = hitOf(s, r.include, &h)
+				}
+				if err == nil {
+					err = yield(hit)
 				}
 				if err != nil {
 					return err
@@ -98,7 +103,7 @@ func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
 	}
 	var res *Result
 	err := r.read(func(s *search.Searcher) (err error) {
-		res, _, err = resultOf(ctx, s, k)
+		res, _, err = resultOf(ctx, s, k, r.include)
 		return err
 	})
 	return res, err
@@ -133,7 +138,11 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 					return err
 				}
 				hits++
-				if err := yield(Hit(h)); err != nil {
+				hit, err := hitOf(s, q.Include, &h)
+				if err == nil {
+					err = yield(hit)
+				}
+				if err != nil {
 					return err
 				}
 			}

@@ -55,9 +55,11 @@ func (w *twin) same(what string, f func(c *db.Collection) (any, error)) any {
 	if reflect.DeepEqual(a, b) { // much faster
 		return a
 	}
-	if diff := cmp.Diff(a, b, cmp.Comparer(func(x, y float64) bool {
+	close := func(x, y float64) bool {
 		return math.Abs(x-y) <= 1e-5*max(1, math.Abs(x)) || math.IsNaN(x) && math.IsNaN(y)
-	})); diff != "" {
+	}
+	similar := func(x, y float32) bool { return close(float64(x), float64(y)) }
+	if diff := cmp.Diff(a, b, cmp.Comparer(close), cmp.Comparer(similar)); diff != "" {
 		w.t.Fatalf("%s: sparse and dense differ:\n%s", what, diff)
 	}
 	return a

@@ -48,8 +48,13 @@ type CollectionStats struct {
 	Bits          int             `json:"bits,omitempty"`
 	CodedItems    int             `json:"coded_items"`    // that have a code
 	DistinctCodes int             `json:"distinct_codes"` // that some item has; the sum over the views
-	MemoryBytes   int64           `json:"memory_bytes"`   // codes, index and row sets
+	MemoryBytes   int64           `json:"memory_bytes"`   // codes, index, row sets and projections
 	IndexBytes    int64           `json:"index_bytes"`    // in it: tables of substrings
+
+	// ProjectionBytes is the memory of the projections that put hits in order, of all spaces;
+	// also in MemoryBytes. See Options.RerankCacheBytes.
+	ProjectionBytes int64 `json:"projection_bytes"`
+
 	// Balance says how evenly each bit splits the items, over the codes of all views. With
 	// more than 100,000 distinct codes it is measured on a sample of 100,000 items. It is
 	// nil if no item has a code, or if the codes are not in memory yet.
@@ -191,6 +196,12 @@ func collectionStats(cv *state.CollectionView) CollectionStats {
 		}
 		s.Drift = learn.ComparedDrift(cv.Revisions)
 	}
+	for _, sp := range cv.Spaces {
+		if sp.Directions != nil {
+			s.ProjectionBytes += int64(sp.Directions.Bytes())
+		}
+	}
+	s.MemoryBytes += s.ProjectionBytes
 	for i := range cv.Sets {
 		set := &cv.Sets[i]
 		v := ViewStats{CodedItems: set.Coded, DistinctCodes: set.Codes}

@@ -88,6 +88,43 @@ func (r Rows) AppendTo(dst []uint32, filter *roaring.Bitmap) []uint32 {
 	return dst
 }
 
+// Parts calls f with the rows that are in filter, ascending, as many at a time as fit in buf,
+// which has room for one or more. A nil filter admits all rows. f may keep buf until it
+// returns. The first error of f ends it.
+func (r Rows) Parts(buf []uint32, filter *roaring.Bitmap, f func(rows []uint32) error) error {
+	if r.bitmap == nil {
+		part := buf[:0]
+		for row := range r.All() {
+			if filter != nil && !filter.Contains(row) {
+				continue
+			}
+			if part = append(part, row); len(part) == len(buf) {
+				if err := f(part); err != nil {
+					return err
+				}
+				part = part[:0]
+			}
+		}
+		if len(part) == 0 {
+			return nil
+		}
+		return f(part)
+	}
+	b := r.bitmap
+	if filter != nil {
+		b = roaring.And(b, filter)
+	}
+	for it := b.ManyIterator(); ; {
+		n := it.NextMany(buf)
+		if n == 0 {
+			return nil
+		}
+		if err := f(buf[:n]); err != nil {
+			return err
+		}
+	}
+}
+
 // LenIn returns the number of rows that are in filter. A nil filter admits all rows.
 func (r Rows) LenIn(filter *roaring.Bitmap) int {
 	switch {

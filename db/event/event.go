@@ -84,6 +84,8 @@ const (
 	OpRestore    Op = "restore"    // Restore
 	OpCheckpoint Op = "checkpoint" // DB.Checkpoint
 	OpVerify     Op = "verify"     // DB.Verify
+
+	OpProjections Op = "projections" // loading projections of items into memory, a part of a space at a time
 )
 
 // Operations of the store itself. Each has events when it has ended, and figures in

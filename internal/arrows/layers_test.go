@@ -27,7 +27,7 @@ const (
 
 // ground is what all rooms of the database may import, and state what those above it may.
 var (
-	ground = names{"codec", "db/event", "db/fault", "db/internal/signal", "db/internal/work", "db/report", "mih", "model"}
+	ground = names{"codec", "db/event", "db/fault", "db/internal/signal", "db/internal/work", "db/report", "internal/quant", "mih", "model"}
 	state  = ground.and("db/internal/record", "db/internal/spaces", "db/internal/state", "db/internal/store")
 )
 

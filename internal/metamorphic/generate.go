@@ -115,8 +115,8 @@ func (g *generator) options() Options {
 	o := Options{
 		NoSync:          g.chance(3),
 		CacheBytes:      pick(g, []int64{0, 0, 1, 1 << 20}),
-		IndexCacheBytes: pick(g, []int64{0, 0, -1, 1, 100_000}),
-		KeyCacheBytes:   pick(g, []int64{0, 0, 1, 2000}),
+		IndexCacheBytes: pick(g, []int64{0, 0, -1, 1, 100_000}), RerankCacheBytes: pick(g, []int64{0, 0, -1, 1, 5_000}),
+		KeyCacheBytes: pick(g, []int64{0, 0, 1, 2000}),
 	}
 	if g.chance(8) {
 		o.UpdateItems = 1 + g.IntN(12)

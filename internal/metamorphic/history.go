@@ -207,7 +207,7 @@ func wrong(err error, format string, args ...any) error {
 // dbOptions returns the options to open the database in a folder with.
 func (h *history) dbOptions(name string) (dir string, o *db.Options) {
 	o = &db.Options{
-		NoSync: h.options.NoSync, CacheBytes: h.options.CacheBytes, IndexCacheBytes: h.options.IndexCacheBytes,
+		NoSync: h.options.NoSync, CacheBytes: h.options.CacheBytes, IndexCacheBytes: h.options.IndexCacheBytes, RerankCacheBytes: h.options.RerankCacheBytes,
 		KeyCacheBytes: h.options.KeyCacheBytes, UpdateItems: h.options.UpdateItems, ReadOnly: h.options.ReadOnly,
 	}
 	if h.mem == nil {

@@ -22,9 +22,11 @@ type Options struct {
 	NoSync          bool  `json:"no_sync,omitempty"`
 	CacheBytes      int64 `json:"cache_bytes,omitempty"`
 	IndexCacheBytes int64 `json:"index_cache_bytes,omitempty"`
-	KeyCacheBytes   int64 `json:"key_cache_bytes,omitempty"`
-	UpdateItems     int   `json:"update_items,omitempty"`
-	ReadOnly        bool  `json:"read_only,omitempty"`
+
+	RerankCacheBytes int64 `json:"rerank_cache_bytes,omitempty"`
+	KeyCacheBytes    int64 `json:"key_cache_bytes,omitempty"`
+	UpdateItems      int   `json:"update_items,omitempty"`
+	ReadOnly         bool  `json:"read_only,omitempty"`
 }
 
 // An Op is one operation. Do names its kind, which decides which other fields matter.

@@ -54,6 +54,7 @@ func (s *shrinker) options() {
 		func(o *Options) { o.NoSync = false },
 		func(o *Options) { o.CacheBytes = 0 },
 		func(o *Options) { o.IndexCacheBytes = 0 },
+		func(o *Options) { o.RerankCacheBytes = 0 },
 		func(o *Options) { o.KeyCacheBytes = 0 },
 		func(o *Options) { o.UpdateItems = 0 },
 		func(o *Options) { o.ReadOnly = false },

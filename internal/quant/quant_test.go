@@ -180,6 +180,29 @@ func sortedDown(s []float32) []float32 {
 	return s
 }
 
+// Eight bits a dimension keep a cosine within half a percent of the true one.
+func TestEightBitsKeepCosines(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for _, dims := range []int{8, 72, 128, 4096} {
+		for range 50 {
+			a, b := make([]float64, dims), make([]float64, dims)
+			var ab, aa, bb, largest float64
+			for j := range a {
+				a[j] = rnd.NormFloat64() * 1e3
+				b[j] = rnd.NormFloat64() + a[j]/1e3
+				ab, aa, bb, largest = ab+a[j]*b[j], aa+a[j]*a[j], bb+b[j]*b[j], max(largest, math.Abs(a[j]))
+			}
+			v := make([]byte, dims)
+			for j := range v {
+				v[j] = byte(int8(math.RoundToEven(a[j] / largest * 127)))
+			}
+			if got, want := float64(NewQuery(b).Similarity(v)), ab/math.Sqrt(aa*bb); math.Abs(got-want) > .005 {
+				t.Fatalf("%d dimensions: cosine %.4f, want %.4f", dims, got, want)
+			}
+		}
+	}
+}
+
 // A model of the vectors of rows, to compare tables with.
 type model map[uint32][]byte
 

@@ -112,6 +112,10 @@ func (w *Writer) Open() { w.open = true }
 // IsOpen reports whether the writer keeps what it is given of rows from Covered on.
 func (w *Writer) IsOpen() bool { return w.open }
 
+// Touched returns how many rows from Covered on the writer has been given since it was opened,
+// or since it covered more; a row that was given twice counts twice.
+func (w *Writer) Touched() int { return len(w.touched) }
+
 // Close forgets all rows from Covered on.
 func (w *Writer) Close() { w.Forget(w.t.covered) }
 

@@ -143,6 +143,7 @@ func (l *load) applied() {
 		if sp.Changed != nil {
 			sp.Changed.AddRange(from, to)
 		}
+		sp.ForgetDirections(l.firstRow)
 	}
 	for t, rows := range l.presence {
 		if !rows.IsEmpty() {

@@ -55,6 +55,7 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 	bytes := int64(len(rows)) * int64(state.CodesBytes(sp.Bits, len(sp.Sets), true))
 	return c.CommitTables(ctx, t, bytes, append(first, tasks...), func() {
 		sp.TakeOver(codes.counters())
+		sp.ForgetDirections(rows[0])
 		c.Touch(s)
 	})
 }

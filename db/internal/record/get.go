@@ -66,7 +66,12 @@ func ForEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) 
 // or a code number, block * codec.BlockRows + offset. Numbers ascend as long as prefix is that
 // of one kind of one space or target. The entry is valid until f returns.
 func ForEachEntry(r pebble.Reader, prefix []byte, f func(n uint32, entry []byte) error) error {
-	return ForEach(r, prefix, func(key, value []byte) error {
+	return ForEachEntryIn(r, prefix, codec.PrefixEnd(prefix), f)
+}
+
+// ForEachEntryIn is ForEachEntry for the blocks with keys from lo up to, but without, hi.
+func ForEachEntryIn(r pebble.Reader, lo, hi []byte, f func(n uint32, entry []byte) error) error {
+	return ForEachIn(r, lo, hi, func(key, value []byte) error {
 		b, err := codec.DecodeBlock(value)
 		if err != nil {
 			return fault.Corrupt(err, "block %x", key)

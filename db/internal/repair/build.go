@@ -45,7 +45,7 @@ func (r *repairer) build(plans []plan) (err error) {
 	disk.Room = store.NewReserve(&disk, dir)
 	disk.Cache = pebble.NewCache(disk.CacheBytes)
 	defer disk.Cache.Unref()
-	d := state.New(store.NewEngine(&disk, dir), disk.Signals, -1, nil)
+	d := state.New(store.NewEngine(&disk, dir), disk.Signals, -1, -1, nil)
 	kv, err := store.OpenDatabase(dir, &disk, d.Engine.Log, false)
 	if err != nil {
 		return err

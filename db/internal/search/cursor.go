@@ -23,11 +23,15 @@ type position struct {
 	distance int     // of the code, in bits
 	score    float64 // of the code; NaN for a query by code
 	number   uint32  // of the code
-	cosine   float32 // of the item; first for the item that the query starts from
 	row      uint32  // of the item
 
-	left    int  // items of the code that follow the position; set if counted
-	counted bool // left is known
+	similarity float32 // of the item; first for the item that the query starts from
+
+	// What weigh has found of the code of the position, if counted.
+	counted bool
+	left    int         // items of the code that follow the position
+	ranked  []rankedRow // the first k of them
+	k       int
 }
 
 // compare returns where the run is: before the run of the position (negative), that run
@@ -52,49 +56,78 @@ func (p *position) compare(r run) int {
 // beyond reports whether the whole run is before the run of the position.
 func (p *position) beyond(r run) bool { return p.compare(r) < 0 }
 
-// weight returns how many of the rows, which carry code number n at that distance, pass
-// the filter and follow the position. It is a Weight of mih.Query: codes count by what
-// follows the cursor, so that a search finds as many codes as k further items need.
+// weigh returns how many of the rows, which carry code number n at that distance, pass the
+// filter and the least similarity, and follow the cursor. It is a Weight of mih.Query: codes
+// count by what may be a hit, so that a search finds as many codes as k hits need. k is what
+// the search looks for.
 //
-// Only the code of the position itself needs to be ranked, once in a search. If a read
-// fails, all rows count: the search may find less than it should, but reading the answer
-// meets the same error and returns it.
-func (p *position) weight(s *Searcher, rows mih.Rows, n uint32, distance int) int {
-	if !p.byScore && distance < p.distance {
+// If a read fails, all rows count: the search may find less than it should, but reading the
+// answer meets the same error and returns it.
+func (s *Searcher) weigh(ctx context.Context, rows mih.Rows, n uint32, distance, k int) int {
+	p := s.after
+	if p != nil && !p.byScore && distance < p.distance {
 		return 0
 	}
 	w := rows.LenIn(s.filter)
-	if !p.byScore && distance > p.distance || w == 0 {
-		return w
-	}
-	r := run{Distance: distance, Score: math.NaN(), number: n}
-	if s.p.Z != nil {
-		code, err := s.codeOf(n)
-		if err != nil {
-			return w // reading the run meets the error
-		}
-		r.Score = s.p.scorer.Score(code)
-	}
-	switch c := p.compare(r); {
-	case c < 0:
+	if w == 0 {
 		return 0
-	case c > 0:
-		return w
 	}
-	// This is the code of the position: the rows of it that rank leaves are those behind.
-	if !p.counted {
-		ranked, err := s.rank(context.Background(), nil, r, math.MaxInt)
-		if err != nil {
-			return w
+	if p != nil && (p.byScore || distance == p.distance) {
+		r := run{Distance: distance, Score: math.NaN(), number: n}
+		if s.p.Z != nil {
+			code, err := s.codeOf(n)
+			if err != nil {
+				return w // reading the run meets the error
+			}
+			r.Score = s.p.scorer.Score(code)
 		}
-		p.left, p.counted = len(ranked), true
+		switch c := p.compare(r); {
+		case c < 0:
+			return 0
+		case c == 0:
+			if !p.counted && !s.count(ctx, r, rows, k) {
+				return w
+			}
+			return p.left
+		}
 	}
-	return p.left
+	if n, err := s.countSimilar(ctx, rows); err == nil {
+		w = n
+	}
+	return w
 }
 
-// cursorVersion is the first byte of a cursor. Another layout gets another number, so
-// that old cursors are refused and not misread.
-const cursorVersion = 1
+// count ranks the rows of the code that the cursor stands in: how many follow it, and which
+// are the first k of them, so that rank need not look at them again. It reports whether they
+// could be read.
+func (s *Searcher) count(ctx context.Context, r run, rows mih.Rows, k int) bool {
+	p := s.after
+	if s.p.direction == nil {
+		ranked, err := s.rank(ctx, nil, r, math.MaxInt)
+		p.ranked, p.left, p.k = ranked, len(ranked), math.MaxInt
+		p.counted = err == nil
+		return p.counted
+	}
+	top := topRows{k: k}
+	left, err := s.rankBySimilarity(ctx, &top, rows, s.afterItem())
+	p.ranked, p.left, p.k = top.sorted(), left, k
+	p.counted = err == nil
+	return p.counted
+}
+
+// afterItem returns the item that the cursor stands behind.
+func (s *Searcher) afterItem() *rankedRow {
+	x := rankedRow{s.after.similarity, s.after.row}
+	if x.similarity == first {
+		x.row = noRow // it has been seen, also if it was deleted and stored anew since
+	}
+	return &x
+}
+
+// cursorVersion is the first byte of a cursor. Another layout, or other similarities, get
+// another number, so that old cursors are refused and not misread. Those of version 1 had
+// similarities that were rounded otherwise.
+const cursorVersion = 2
 
 // cursorBytes is the length of a cursor before it becomes base64, in the alphabet for
 // URLs and without padding:
@@ -103,7 +136,7 @@ const cursorVersion = 1
 //	u64 fingerprint of the query
 //	u32 collection, u32 space, u32 revision
 //	u16 distance, u64 score, u32 number, all of the code
-//	u32 cosine, u32 row, both of the item
+//	u32 similarity, u32 row, both of the item
 //	u32 CRC-32C of all before
 //
 // Numbers are little-endian, floats their IEEE bits. Programs keep cursors, even when the
@@ -112,18 +145,8 @@ const cursorBytes = 1 + 8 + 3*4 + 2 + 8 + 4 + 4 + 4 + 4
 
 var cursorSums = crc32.MakeTable(crc32.Castagnoli)
 
-// cursor returns the cursor behind a row of a run. It may read the projection of the row.
-func (s *Searcher) cursor(ctx context.Context, run run, row rankedRow) (string, error) {
-	if s.p.unit != nil {
-		// rank does not read the cosine of a row that is the only one of its code. The
-		// cursor needs it, as other rows may get that code before it is used.
-		rows := []rankedRow{row}
-		if err := s.setCosines(ctx, rows); err != nil {
-			return "", err
-		}
-		s.putFirst(rows)
-		row = rows[0]
-	}
+// cursor returns the cursor behind a row of a run.
+func (s *Searcher) cursor(run run, row rankedRow) string {
 	b := []byte{cursorVersion}
 	b = binary.LittleEndian.AppendUint64(b, s.fingerprint())
 	b = binary.LittleEndian.AppendUint32(b, s.Cv.ID)
@@ -132,10 +155,10 @@ func (s *Searcher) cursor(ctx context.Context, run run, row rankedRow) (string, 
 	b = binary.LittleEndian.AppendUint16(b, uint16(run.Distance))
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(run.Score))
 	b = binary.LittleEndian.AppendUint32(b, run.number)
-	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(row.cosine))
+	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(row.similarity))
 	b = binary.LittleEndian.AppendUint32(b, row.row)
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, cursorSums))
-	return base64.RawURLEncoding.EncodeToString(b), nil
+	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 // position reads a cursor, which may come from anybody: the checksum finds accidents, and
@@ -157,12 +180,12 @@ func (s *Searcher) position(cursor string) (*position, error) {
 	}
 	b = b[21:]
 	return &position{
-		byScore:  s.byScore,
-		distance: int(binary.LittleEndian.Uint16(b)),
-		score:    math.Float64frombits(binary.LittleEndian.Uint64(b[2:])),
-		number:   binary.LittleEndian.Uint32(b[10:]),
-		cosine:   math.Float32frombits(binary.LittleEndian.Uint32(b[14:])),
-		row:      binary.LittleEndian.Uint32(b[18:]),
+		byScore:    s.byScore,
+		distance:   int(binary.LittleEndian.Uint16(b)),
+		score:      math.Float64frombits(binary.LittleEndian.Uint64(b[2:])),
+		number:     binary.LittleEndian.Uint32(b[10:]),
+		similarity: math.Float32frombits(binary.LittleEndian.Uint32(b[14:])),
+		row:        binary.LittleEndian.Uint32(b[18:]),
 	}, nil
 }
 
@@ -181,6 +204,9 @@ func (s *Searcher) fingerprint() uint64 {
 	b = append(b, byte(s.q.Order))
 	if s.q.ExcludeSelf {
 		b = append(b, 1)
+	}
+	if least := s.q.MinSimilarity; least != 0 {
+		b = binary.LittleEndian.AppendUint32(append(b, 2), math.Float32bits(least))
 	}
 	for _, w := range s.p.Code {
 		b = binary.LittleEndian.AppendUint64(b, w)

@@ -74,7 +74,7 @@ func (s *Searcher) predict(radius int) map[mih.Plan]float64 {
 		if s.byScore && radius < 0 {
 			predicted = func(q *mih.Query, _ int) map[mih.Plan]float64 { return t.PredictBest(q) }
 		}
-		for plan, ns := range predicted(s.query(), radius) {
+		for plan, ns := range predicted(&mih.Query{Code: s.p.Code, Filter: s.filter, Plan: s.plan}, radius) {
 			out[plan] = ns
 		}
 	}

@@ -71,6 +71,10 @@ func (s *Searcher) featuresFirst(ctx context.Context, k int) iter.Seq2[Hit, erro
 			slices.SortStableFunc(window, func(a, b featured) int { return cmp.Compare(a.squared, b.squared) })
 			sorted = true
 			for _, f := range window {
+				f.Similarity = float32(1 / (1 + f.squared))
+				if least := s.q.MinSimilarity; least != 0 && f.Similarity < least {
+					return false // so are those behind it, and outside the window nothing is compared
+				}
 				if k--; !yield(f.Hit, nil) || k == 0 {
 					return false
 				}
@@ -88,6 +92,7 @@ func (s *Searcher) featuresFirst(ctx context.Context, k int) iter.Seq2[Hit, erro
 				return
 			}
 			if sorted {
+				h.Similarity = none
 				if k--; !yield(h, nil) || k == 0 {
 					return
 				}

@@ -35,6 +35,24 @@ func ReadItem(cv *state.CollectionView, r pebble.Reader, row uint32, key string)
 	return it, it.read(cv, r, storedParts{cv, r}, row, key)
 }
 
+// Item returns parts of the item of a hit: labels, fields and payload if rec is set, the vectors
+// if vectors is. It has no codes.
+func (s *Searcher) Item(h *Hit, rec, vectors bool) (*Item, error) {
+	it := &Item{Row: h.Row, Item: record.Item{Key: h.Key, Vectors: make([]model.Vector, len(s.Cv.Modalities))}}
+	parts := storedParts{s.Cv, s.V.Snap}
+	if rec {
+		if err := it.readRecord(s.Cv, parts); err != nil {
+			return nil, err
+		}
+	}
+	if vectors {
+		if err := it.readVectors(s.Cv, parts); err != nil {
+			return nil, err
+		}
+	}
+	return it, nil
+}
+
 // itemSource is where what makes an item is read.
 type itemSource interface {
 	record(row uint32) (*codec.ItemRecord, error)
@@ -66,35 +84,15 @@ func (p storedParts) rowCode(set int, row uint32) (codec.RowCode, bool, error) {
 
 // read makes it the item of a row.
 func (it *Item) read(cv *state.CollectionView, r pebble.Reader, parts itemSource, row uint32, key string) error {
-	rec, err := parts.record(row)
-	if err != nil {
-		return err
-	}
 	if it.Vectors == nil {
 		it.Vectors = make([]model.Vector, len(cv.Modalities))
 	}
-	it.Row, it.Key, it.Payload, it.Fields, it.Codes = row, key, rec.Payload, rec.Fields, it.Codes[:0]
-	for t, m := range cv.Modalities {
-		it.Vectors[t] = model.Vector{}
-		if cv.IndexOnly || !cv.Presence[t].Contains(row) {
-			continue
-		}
-		var found bool
-		it.Vectors[t], found, err = parts.vector(row, t)
-		if err == nil && !found {
-			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if it.Labels, err = labelNames(cv, rec.Labels); err != nil {
+	it.Row, it.Key, it.Codes = row, key, it.Codes[:0]
+	if err := it.readRecord(cv, parts); err != nil {
 		return err
 	}
-	for _, f := range rec.Fields {
-		if int(f.ID) >= len(cv.Fields) {
-			return fault.Corrupt(fmt.Errorf("field %d of %d", f.ID, len(cv.Fields)), "item in row %d", row)
-		}
+	if err := it.readVectors(cv, parts); err != nil {
+		return err
 	}
 	for i := range cv.Sets {
 		set := &cv.Sets[i]
@@ -110,6 +108,43 @@ func (it *Item) read(cv *state.CollectionView, r pebble.Reader, parts itemSource
 			return err
 		}
 		it.Codes = append(it.Codes, ItemCode{i, code.AppendBytes(nil, set.Bits), provenanceName(cv, rc.Provenance)})
+	}
+	return nil
+}
+
+// readRecord reads labels, fields and payload of the row.
+func (it *Item) readRecord(cv *state.CollectionView, parts itemSource) error {
+	rec, err := parts.record(it.Row)
+	if err != nil {
+		return err
+	}
+	it.Payload, it.Fields = rec.Payload, rec.Fields
+	if it.Labels, err = labelNames(cv, rec.Labels); err != nil {
+		return err
+	}
+	for _, f := range rec.Fields {
+		if int(f.ID) >= len(cv.Fields) {
+			return fault.Corrupt(fmt.Errorf("field %d of %d", f.ID, len(cv.Fields)), "item in row %d", it.Row)
+		}
+	}
+	return nil
+}
+
+// readVectors reads the vectors of the row.
+func (it *Item) readVectors(cv *state.CollectionView, parts itemSource) error {
+	for t, m := range cv.Modalities {
+		it.Vectors[t] = model.Vector{}
+		if cv.IndexOnly || !cv.Presence[t].Contains(it.Row) {
+			continue
+		}
+		x, found, err := parts.vector(it.Row, t)
+		if err == nil && !found {
+			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, it.Row)
+		}
+		if err != nil {
+			return err
+		}
+		it.Vectors[t] = x
 	}
 	return nil
 }

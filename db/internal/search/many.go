@@ -36,14 +36,15 @@ func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.Collectio
 			return i, err
 		}
 		searchers[i] = s
-		if mq := s.query(); !s.byScore && !s.usesStore(mq, -1) {
+		k := s.ToFind(q.K)
+		if mq := s.query(ctx, k); !s.byScore && !s.usesStore(mq, -1) {
 			scan := shared[s.Set]
 			if scan == nil {
 				scan = new(sharedScan)
 				shared[s.Set] = scan
 			}
-			scan.searchers, scan.asked, scan.k = append(scan.searchers, s), append(scan.asked, mq), append(scan.k, s.ToFind(q.K))
-		} else if err := s.Nearest(ctx, s.ToFind(q.K)); err != nil {
+			scan.searchers, scan.asked, scan.k = append(scan.searchers, s), append(scan.asked, mq), append(scan.k, k)
+		} else if err := s.Nearest(ctx, k); err != nil {
 			return i, err
 		}
 	}

@@ -3,178 +3,224 @@ package search
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+
+	"github.com/fddhdb/fddhdb/mih"
 )
 
-// rank appends to dst the first k rows of a run that pass the filter and follow the
-// cursor. Their order is (-cosine, row), or row alone if the query has no projection or
-// the order is byCode. The row that the query starts from comes first.
-//
-// With cosines it reads the projections of all rows of the run, a block of 256 rows at a
-// time. Without, and without a filter or cursor, it looks at k rows only: a run may be
-// all items of a collection.
+// A rankedRow is a row of a run with what decides on its place there.
+type rankedRow struct {
+	similarity float32 // of the projections of query and item, see Hit; first for the item of the query
+	row        uint32
+}
+
+// compare orders by (-similarity, row). No two rows of a run are equal, and no similarity is
+// NaN where it decides, so the order is total.
+func (a rankedRow) compare(b rankedRow) int {
+	switch {
+	case a.similarity > b.similarity:
+		return -1
+	case a.similarity < b.similarity:
+		return 1
+	}
+	return cmp.Compare(a.row, b.row)
+}
+
+// first stands in for the similarity of the row that the query starts from. It is greater
+// than every similarity, so that this row comes before the others of its run. In a cursor it
+// says that the cursor stands behind that row.
+var first = float32(math.Inf(1))
+
+// rank appends to dst the first k rows of a run that pass the filter and the least similarity,
+// and follow the cursor. Their order is (-similarity, row), or row alone if the query has no
+// projection or the order is byCode. The row that the query starts from comes first.
 func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]rankedRow, error) {
 	set, err := s.rowsOf(r.number)
 	if err != nil {
 		return dst, err
 	}
-	// A run that the cursor stands in is ranked as a whole, with cosines, and then cut: the
-	// position has the cosine of an item.
-	resumes := s.after != nil && s.after.compare(r) == 0
-	if s.p.unit == nil && !resumes && set.Len() > k && s.filter == nil {
-		if s.self != noRow && set.Contains(s.self) {
-			dst = append(dst, rankedRow{first, s.self})
+	var after *rankedRow // the cursor, if it stands in this run
+	if s.after != nil && s.after.compare(r) == 0 {
+		if s.after.counted && k <= s.after.k { // weigh has been here
+			return append(dst, s.after.ranked[:min(k, len(s.after.ranked))]...), nil
 		}
-		for row := range set.All() { // in order already
-			if len(dst) == k {
-				return dst, nil
-			}
-			if row != s.self {
-				dst = append(dst, rankedRow{row: row})
-			}
-		}
-		return dst, nil
+		after = s.afterItem()
 	}
-	rows := set.AppendTo(s.rows[:0], s.filter)
-	s.rows = rows
-	ranked := slices.Grow(dst, len(rows))
-	for _, row := range rows {
-		ranked = append(ranked, rankedRow{row: row})
+	if s.p.direction == nil {
+		return s.rankByRow(dst, set, after, k), nil
 	}
-	if s.p.unit != nil && (len(rows) > 1 || resumes) {
-		if err := s.setCosines(ctx, ranked); err != nil {
-			return dst, err
-		}
-	}
-	has := s.putFirst(ranked)
-	if resumes {
-		last := rankedRow{s.after.cosine, s.after.row}
-		if last.cosine == first {
-			last.row = noRow // it has been seen, also if it was deleted and stored anew since
-		}
-		ranked = slices.DeleteFunc(ranked, func(x rankedRow) bool { return x.compare(last) <= 0 })
-	}
-	if s.p.unit == nil && !has {
-		return ranked[:min(k, len(ranked))], nil
-	}
-	return firstRanked(ranked, k), nil
+	top := topRows{rows: dst, from: len(dst), k: k}
+	_, err = s.rankBySimilarity(ctx, &top, set, after)
+	return top.sorted(), err
 }
 
-// first stands in for the cosine of the row that the query starts from. It is greater
-// than every cosine, so that this row comes before the others of its run. In a cursor it
-// says that the cursor stands behind that row.
-var first = float32(math.Inf(1))
+// none is the similarity of a row where none is asked for.
+var none = float32(math.NaN())
 
-// putFirst gives the row that the query starts from the cosine first, and reports whether
-// it is among rows.
-func (s *Searcher) putFirst(rows []rankedRow) bool {
-	if s.self == noRow {
-		return false
+// rankByRow is rank without similarities. It looks at no more rows than it returns if neither
+// a filter nor a cursor leaves any out: a run may be all items of a collection.
+func (s *Searcher) rankByRow(dst []rankedRow, set mih.Rows, after *rankedRow, k int) []rankedRow {
+	n := len(dst)
+	if after == nil && s.self != noRow && set.Contains(s.self) && (s.filter == nil || s.filter.Contains(s.self)) {
+		dst = append(dst, rankedRow{first, s.self})
 	}
-	for i := range rows {
-		if rows[i].row == s.self {
-			rows[i].cosine = first
-			return true
+	for row := range set.All() {
+		if len(dst)-n >= k {
+			break
+		}
+		switch {
+		case row == s.self, s.filter != nil && !s.filter.Contains(row):
+		case after != nil && after.similarity != first && row <= after.row:
+		default:
+			dst = append(dst, rankedRow{none, row})
 		}
 	}
-	return false
+	return dst
 }
 
-// setCosines fills in the cosines of rows, which ascend by row. A row without features
-// has no projection: its cosine stays 0, as if it were orthogonal to the query.
-func (s *Searcher) setCosines(ctx context.Context, rows []rankedRow) error {
-	for i := 0; i < len(rows); {
+// rankBySimilarity shows top all rows of a set that may be among the first, and returns how
+// many rows there are that pass the filter and the least similarity and follow the cursor.
+func (s *Searcher) rankBySimilarity(ctx context.Context, top *topRows, set mih.Rows, after *rankedRow) (int, error) {
+	floor := float32(math.Inf(-1))
+	limited := s.limited()
+	if limited {
+		floor = math.Nextafter32(s.q.MinSimilarity, floor)
+	}
+	rows, above, before := 0, 0, 0 // that pass the filter; of these, above the floor; of these, before the cursor
+	see := func(row uint32, similarity float32) float32 {
+		above++
+		x := rankedRow{similarity, row}
+		if row == s.self {
+			x.similarity = first
+		}
+		if after != nil && x.compare(*after) <= 0 {
+			before++
+			return floor
+		}
+		// With a least similarity the floor stays, so that above counts all that reach it.
+		if top.add(x) && !limited {
+			floor = top.floor()
+		}
+		return floor
+	}
+	if s.rows == nil {
+		s.rows = make([]uint32, 1024)
+	}
+	err := set.Parts(s.rows, s.filter, func(part []uint32) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		block := rows[i].row / codec.BlockRows
-		end := i
-		for end < len(rows) && rows[end].row/codec.BlockRows == block {
-			end++
+		rows += len(part)
+		// The row that the query starts from comes first, however high the floor is.
+		if i, found := slices.BinarySearch(part, s.self); found && !limited {
+			if err := s.similarities(part[i:i+1], float32(math.Inf(-1)), see); err != nil {
+				return err
+			}
+			if err := s.similarities(part[:i], floor, see); err != nil {
+				return err
+			}
+			part = part[i+1:]
 		}
-		if err := s.cosines(block, rows[i:end]); err != nil {
-			return err
-		}
-		i = end
+		return s.similarities(part, floor, see)
+	})
+	if limited {
+		rows = above
 	}
-	return nil
+	return rows - before, err
 }
 
-// A rankedRow is a row of a run with what decides on its place there.
-type rankedRow struct {
-	cosine float32 // between the projections of query and item; first for the item of the query; 0: not read, or none
-	row    uint32
-}
-
-// compare orders by (-cosine, row). No two rows of a run are equal, and no cosine is NaN
-// (see cosines), so the order is total.
-func (a rankedRow) compare(b rankedRow) int {
-	if a.cosine != b.cosine {
-		return cmp.Compare(b.cosine, a.cosine)
-	}
-	return cmp.Compare(a.row, b.row)
-}
-
-// firstRanked returns the first k of the rows in order, in the memory of rows, which it
-// reorders. For a small k it inserts into the list of the best so far. That is cheaper
-// than sorting, as few of many rows get in. The list never reaches beyond the row that
-// the loop is at, so no row is overwritten before it has been read.
-func firstRanked(rows []rankedRow, k int) []rankedRow {
-	const small = 64
-	if k > small || len(rows) <= k {
-		slices.SortFunc(rows, rankedRow.compare)
-		return rows[:min(k, len(rows))]
-	}
-	best := rows[:0]
-	for _, r := range rows {
-		if len(best) == k && r.compare(best[k-1]) >= 0 {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(best, r, rankedRow.compare)
-		if len(best) < k {
-			best = append(best, r)
-		}
-		copy(best[at+1:], best[at:])
-		best[at] = r
-	}
-	return best
-}
-
-// cosines fills in the cosines of rows of one block, with one read of the store. A block
-// that is not there has no projections. Entries of another length, and entries whose
-// product with the query is not a number, are fault.ErrCorrupt.
-func (s *Searcher) cosines(block uint32, rows []rankedRow) error {
-	key := s.Cv.Space.Projections(s.Cv.ID).Block(codec.KindProjection, block*codec.BlockRows)
-	value, closer, err := s.V.Snap.Get(key)
-	if errors.Is(err, fault.ErrMissing) {
+// similarities calls f with each row whose similarity exceeds floor, in order; f returns the
+// floor from then on. The rows ascend. Those that are not in memory are read from the store.
+// The similarity of a row without features is 0, as if it were orthogonal to the query.
+func (s *Searcher) similarities(rows []uint32, floor float32, f func(uint32, float32) float32) error {
+	if len(rows) == 0 {
 		return nil
 	}
-	first, last := block*codec.BlockRows, block*codec.BlockRows+codec.BlockRows-1
-	if err != nil {
-		return fault.ReadError(err, "projections of rows %d to %d", first, last)
+	t := s.Cv.Directions
+	inMemory, _ := slices.BinarySearch(rows, t.Covered())
+	t.Each(s.p.direction, rows[:inMemory], floor, func(row uint32, similarity float32) float32 {
+		floor = f(row, similarity)
+		return floor
+	})
+	if inMemory == len(rows) {
+		return nil
 	}
-	defer closer.Close()
-	b, err := codec.DecodeBlock(value)
-	if err == nil && b.Len() > 0 && b.Width() != s.Cv.Space.ProjectionBytes() {
-		err = fmt.Errorf("entries of %d bytes", b.Width())
+	return s.storedSimilarities(rows[inMemory:], floor, f)
+}
+
+// A topRows collects the first k of the rows that it is shown, behind others in a slice.
+type topRows struct {
+	rows []rankedRow // from on: candidates, in no order, among which are the first k so far
+	from int
+	k    int
+	full bool      // floorRow is set
+	last rankedRow // the k-th row when the candidates were last cut
+}
+
+// add shows it a row, and reports whether the floor has risen.
+func (t *topRows) add(x rankedRow) bool {
+	if t.k == 0 || t.full && x.compare(t.last) > 0 {
+		return false
 	}
-	if err != nil {
-		return fault.Corrupt(err, "projections of rows %d to %d", first, last)
+	t.rows = append(t.rows, x)
+	// Cutting sorts. So it waits until there are twice as many as are wanted.
+	if n := len(t.rows) - t.from; n < 64 || n/2 < t.k {
+		return false
 	}
-	for i, r := range rows {
-		if entry, ok := b.Lookup(byte(r.row)); ok {
-			x := codec.ProjectionDot(entry, s.p.unit)
-			if x != x {
-				return fault.Corrupt(errors.New("not a number"), "projection of row %d", r.row)
-			}
-			rows[i].cosine = x
-		}
+	t.rows = t.sorted()
+	t.full, t.last = true, t.rows[len(t.rows)-1]
+	return true
+}
+
+// floor returns the least similarity of the rows so far, once there are k.
+func (t *topRows) floor() float32 { return t.last.similarity }
+
+// sorted returns the slice with the first k rows, in order, behind what was there.
+func (t *topRows) sorted() []rankedRow {
+	own := t.rows[t.from:]
+	slices.SortFunc(own, rankedRow.compare)
+	return t.rows[:t.from+min(t.k, len(own))]
+}
+
+// similarityOf returns the similarity of a row that is a hit, none if it has not been asked for.
+func (s *Searcher) similarityOf(x rankedRow) (float32, error) {
+	if x.similarity != first {
+		return x.similarity, nil
+	}
+	similarity := none
+	if s.p.direction == nil {
+		return similarity, nil
+	}
+	err := s.similarities([]uint32{x.row}, float32(math.Inf(-1)), func(_ uint32, got float32) float32 {
+		similarity = got
+		return got
+	})
+	return similarity, err
+}
+
+// countSimilar returns how many rows of a set pass the filter and the least similarity.
+func (s *Searcher) countSimilar(ctx context.Context, set mih.Rows) (int, error) {
+	if !s.limited() {
+		return set.LenIn(s.filter), nil
+	}
+	return s.rankBySimilarity(ctx, &topRows{}, set, nil)
+}
+
+// checkSimilarity refuses a least similarity where hits have none.
+func (s *Searcher) checkSimilarity() error {
+	least := s.q.MinSimilarity
+	switch {
+	case least == 0:
+		return nil
+	case !(least >= -1 && least <= 1):
+		return fault.Invalid("a least similarity of %v: -1 to 1 are possible", least)
+	case s.q.Order == byCode:
+		return fault.Invalid("a least similarity has no meaning in the order none, which compares no vectors: choose another order")
+	case s.p.direction == nil:
+		return fault.Invalid("a least similarity compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
 	}
 	return nil
 }

@@ -1,13 +1,12 @@
 package search
 
 import (
-	"math"
-
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/quant"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -18,7 +17,9 @@ import (
 type Point struct {
 	Code codec.Code // signs of Z, or the code that was given; do not write to it
 	Z    []float64  // projection, one number a bit; nil for a query by code
-	unit []float32  // Z divided by its length, for cosines; nil: no order by cosines
+
+	// direction is that of Z, for similarities; nil: the order asks for none.
+	direction *quant.Query
 
 	scorer   *mih.Scorer  // of Z; nil if that is
 	modality int          // number of the modality of vector, in the collection
@@ -139,16 +140,7 @@ func (s *Searcher) Project(t int, x model.Vector) (*Point, error) {
 	}
 	p.scorer = mih.NewScorer(p.Z)
 	p.Code = p.scorer.Code()
-	sum := 0.0
-	for _, z := range p.Z {
-		sum += z * z
-	}
-	if sum > 0 && !math.IsInf(sum, 1) {
-		p.unit = make([]float32, len(p.Z))
-		for j, z := range p.Z {
-			p.unit[j] = float32(z / math.Sqrt(sum))
-		}
-	}
+	p.direction = quant.NewQuery(p.Z)
 	return p, nil
 }
 

@@ -11,22 +11,14 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A Hit is one item of an answer. It has the fields of db.Hit, to which it is converted.
+// A Hit is one item of an answer. It has the first fields of db.Hit.
 type Hit struct {
 	Key      string  // of the item; it may share memory with the key cache
 	Row      uint32  // of the item
 	Distance int     // Hamming distance from the query, in bits
 	Score    float64 // z . h for a query with a projection z and a code h as +-1; else NaN
-}
 
-// A hit is a Hit, under the name that it has for the caller.
-type hit interface {
-	~struct {
-		Key      string
-		Row      uint32
-		Distance int
-		Score    float64
-	}
+	Similarity float32 // what decided among items of one code; NaN: nothing did
 }
 
 // A run is all hits that share one code. An answer is a sequence of runs, and the rows
@@ -52,7 +44,7 @@ type Answer struct {
 // rowsIn returns the rows of a run that pass the filter and follow the cursor, ascending,
 // in a slice of the caller's own.
 func (s *Searcher) rowsIn(ctx context.Context, r run) ([]uint32, error) {
-	if s.after == nil || s.after.compare(r) != 0 {
+	if !s.limited() && (s.after == nil || s.after.compare(r) != 0) {
 		rows, err := s.rowsOf(r.number)
 		return rows.AppendTo(nil, s.filter), err
 	}
@@ -163,7 +155,7 @@ func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 
 // Hits yields the first k items of the answer, in order, and fewer if fewer were found.
 // k is 1 or more. An error is yielded last, with an empty Hit. A hit costs the reading of
-// its key, and the first hit of a run the projections of all its rows.
+// its key, and the first hit of a run the projections of all its rows, in memory or not.
 func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	if s.window() > 0 && s.after == nil {
 		return s.featuresFirst(ctx, k)
@@ -197,6 +189,11 @@ func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 					}
 				}
 				s.lastRun, s.lastRow = r, row
+				similarity, err := s.similarityOf(row)
+				if err != nil {
+					fail(err)
+					return
+				}
 				start := s.Explain.now()
 				key, err := s.tools.Keys.Get(s.V.Snap, s.Cv.ID, row.row)
 				s.Explain.read(start)
@@ -204,7 +201,7 @@ func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 					fail(err)
 					return
 				}
-				if !yield(Hit{Key: key, Row: row.row, Distance: r.Distance, Score: r.Score}, nil) {
+				if !yield(Hit{Key: key, Row: row.row, Distance: r.Distance, Score: r.Score, Similarity: similarity}, nil) {
 					return
 				}
 				if k--; k == 0 {
@@ -215,13 +212,13 @@ func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	}
 }
 
-// First returns the first k hits, in order, as hits of the caller's type, and what else there
-// is to tell, with a cursor if more hits follow. Before it the caller has called Within, or
-// Nearest with ToFind(k).
+// First returns the first k hits, in order, as what of makes of each, and what else there is to
+// tell, with a cursor if more hits follow. Before it the caller has called Within, or Nearest
+// with ToFind(k). The first error of of ends it.
 //
 // It knows that more hits follow in one of two ways. Either it looked for one more and
 // saw it; or the number of hits is known beforehand (see ToFind and size).
-func First[H hit](ctx context.Context, s *Searcher, k int) ([]H, Answer, error) {
+func First[H any](ctx context.Context, s *Searcher, k int, of func(*Hit) (H, error)) ([]H, Answer, error) {
 	start := s.Explain.now()
 	find := s.ToFind(k)
 	var got struct { // in one piece, as the body of the loop is a closure that escapes
@@ -246,12 +243,17 @@ func First[H hit](ctx context.Context, s *Searcher, k int) ([]H, Answer, error) 
 		if len(got.hits) == 0 || h.Distance < got.nearest { // some orders do not put the nearest first
 			got.nearest = h.Distance
 		}
-		got.hits = append(got.hits, H(h))
+		own, err := of(&h)
+		if err != nil {
+			got.err = err
+			break
+		}
+		got.hits = append(got.hits, own)
 		got.run, got.row = s.lastRun, s.lastRow
 	}
 	a := Answer{Total: s.Total, Hits: len(got.hits), Nearest: got.nearest, Space: s.Cv.Space.ID, Revision: s.Cv.Space.Revision}
 	if got.err == nil && got.more && s.window() == 0 {
-		a.Next, got.err = s.cursor(ctx, got.run, got.row)
+		a.Next = s.cursor(got.run, got.row)
 	}
 	if got.err != nil {
 		return nil, Answer{}, got.err
@@ -364,8 +366,9 @@ func (s *Searcher) Distances(ctx context.Context) ([]int, error) {
 		if err != nil {
 			return err
 		}
-		counts[distance] += rows.LenIn(s.filter)
-		return nil
+		n, err := s.countSimilar(ctx, rows)
+		counts[distance] += n
+		return err
 	}
 	for _, x := range s.matches {
 		if err := count(x.Position(), x.Distance()); err != nil {

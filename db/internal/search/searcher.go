@@ -40,6 +40,8 @@ type Query struct {
 	Window int      // items to put in order by features; 0: the default
 	After  string   // cursor of an answer to the same query; "": from the start
 	Plan   mih.Plan // PlanAuto unless a plan is forced
+
+	MinSimilarity float32 // least Similarity of a hit; 0: there is none
 }
 
 // An Order is the order of an answer. The constants have the values of db.Rerank, which
@@ -48,9 +50,9 @@ type Order int
 
 // Orders. All end with the row, so that no two items are equal.
 const (
-	byProjection Order = iota // distance, score of the code, age of the code, cosine; the default
-	byCode                    // the same without the cosine
-	byScore                   // score of the code whatever its distance, age of the code, cosine
+	byProjection Order = iota // distance, score of the code, age of the code, similarity; the default
+	byCode                    // the same without the similarity
+	byScore                   // score of the code whatever its distance, age of the code, similarity
 	byFeatures                // byProjection, and the first of these by the distance of their vectors
 )
 
@@ -108,7 +110,7 @@ type Searcher struct {
 
 	lastRun run       // run of the hit that was yielded last; a cursor is made of it
 	lastRow rankedRow // the row of that hit in this run
-	rows    []uint32  // scratch memory of rank
+	rows    []uint32  // scratch memory of rankBySimilarity
 }
 
 // noRow is the number of no row. 2^32-1 rows are possible, numbered from 0.
@@ -158,7 +160,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	}
 	switch q.Order {
 	case byCode:
-		s.p.unit = nil
+		s.p.direction = nil
 	case byScore: // without a projection distances give the scores, and so the same order
 		s.byScore = s.p.Z != nil
 	case byFeatures:
@@ -171,6 +173,10 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 		// The filter is the presence of the target modality. An item without the
 		// modality has no code in this set, so the filter would change nothing.
 		s.filter = nil
+	}
+	if err := s.checkSimilarity(); err != nil {
+		s.Close()
+		return nil, err
 	}
 	if q.After != "" {
 		if s.after, err = s.position(q.After); err != nil {
@@ -271,12 +277,35 @@ func (s *Searcher) storedPlan() mih.Plan {
 	return mih.PlanAuto
 }
 
-// query returns the query for the table in memory. Behind a cursor a code weighs as many
-// items as follow the cursor, so that the table goes on until it has k of those.
-func (s *Searcher) query() *mih.Query {
+// query returns the query for the table in memory, to find the codes of k items. Behind a
+// cursor, and with a least similarity, a code weighs as many items as may be hits, so that the
+// table goes on until it has k of those.
+func (s *Searcher) query(ctx context.Context, k int) *mih.Query {
 	q := &mih.Query{Code: s.p.Code, Filter: s.filter, Plan: s.plan}
-	if s.after != nil {
-		q.Weight = func(n uint32, distance int) int { return s.after.weight(s, s.Set.Table.Rows(n), n, distance) }
+	if s.weighs() {
+		q.Weight = func(n uint32, distance int) int { return s.weigh(ctx, s.Set.Table.Rows(n), n, distance, k) }
+	}
+	return q
+}
+
+// weighs reports whether not all rows of a code that pass the filter may be hits.
+func (s *Searcher) weighs() bool { return s.after != nil || s.limited() }
+
+// limited reports whether a least similarity leaves rows of a code out. In the order of features
+// it leaves out hits of the window instead.
+func (s *Searcher) limited() bool { return s.q.MinSimilarity != 0 && s.q.Order != byFeatures }
+
+// within returns the query for a radius. Items before a cursor count, too.
+func (s *Searcher) within(ctx context.Context) *mih.Query {
+	q := &mih.Query{Code: s.p.Code, Filter: s.filter, Plan: s.plan}
+	if s.limited() {
+		q.Weight = func(n uint32, _ int) int {
+			w, err := s.countSimilar(ctx, s.Set.Table.Rows(n))
+			if err != nil {
+				return s.Set.Table.Rows(n).LenIn(s.filter) // reading the run meets the error
+			}
+			return w
+		}
 	}
 	return q
 }
@@ -286,10 +315,19 @@ func (s *Searcher) query() *mih.Query {
 func (s *Searcher) Within(ctx context.Context, r int) (err error) {
 	start := s.Explain.now()
 	s.radius = r
-	q := s.query()
-	q.Weight = nil
+	q := s.within(ctx)
 	if s.usesStore(q, r) {
-		s.matches, s.Total, err = s.storedIndex().Radius(ctx, s.p.Code, r, s.storedPlan(), nil, s.How())
+		d := s.storedIndex()
+		if q.Weight != nil {
+			s.stored.weigh = func(rows mih.Rows, _ uint32, _ int) int {
+				w, err := s.countSimilar(ctx, rows)
+				if err != nil {
+					return rows.LenIn(s.filter)
+				}
+				return w
+			}
+		}
+		s.matches, s.Total, err = d.Radius(ctx, s.p.Code, r, s.storedPlan(), nil, s.How())
 	} else {
 		s.matches, s.Total, err = s.Set.Table.Radius(ctx, q, r, nil, s.How())
 	}
@@ -303,8 +341,7 @@ func (s *Searcher) Within(ctx context.Context, r int) (err error) {
 // Count returns how many items are within r bits. In memory it adds up the weights of
 // codes and keeps none; in the store it is Within.
 func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
-	q := s.query()
-	q.Weight = nil // items before a cursor count too, as in Within
+	q := s.within(ctx)
 	if !s.usesStore(q, r) {
 		return s.Set.Table.Count(ctx, q, r, s.How())
 	}
@@ -319,13 +356,13 @@ func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
 // of all. It replaces what the call before has found.
 func (s *Searcher) Nearest(ctx context.Context, k int) (err error) {
 	start := s.Explain.now()
-	q := s.query()
+	q := s.query(ctx, k)
 	inStore := s.usesStore(q, -1)
 	var d *mih.Stored
 	if inStore {
 		d = s.storedIndex()
-		if s.after != nil {
-			s.stored.weigh = func(rows mih.Rows, n uint32, distance int) int { return s.after.weight(s, rows, n, distance) }
+		if s.weighs() {
+			s.stored.weigh = func(rows mih.Rows, n uint32, distance int) int { return s.weigh(ctx, rows, n, distance, k) }
 		}
 	}
 	switch {

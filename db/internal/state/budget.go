@@ -64,10 +64,14 @@ func (d *Database) afford(v *View, set *CodeSetView, bytes int) bool {
 	return int64(before+bytes) <= d.tableBytes
 }
 
-// indexDue reports whether there is something to build for one of the collections of a view.
+// indexDue reports whether there is something to build for one of the collections of a view, or
+// directions to load.
 func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 	for _, cv := range of {
 		for i := range cv.Spaces {
+			if _, due := d.directionsDue(v, cv, &cv.Spaces[i]); due {
+				return true
+			}
 			for j := range cv.Spaces[i].Sets {
 				if d.Due(v, &cv.Spaces[i].Sets[j]) != nil {
 					return true

@@ -28,15 +28,18 @@ import (
 type Committer struct {
 	// The store and its helpers; set by Database.Open and not changed.
 	kv       *pebble.DB
-	Log      *store.Log                               // after its first failure every request is refused
-	Admit    func(bytes int64, frees bool) error      // Engine.Admit: is there room on the disk?
-	keepUp   func(frees bool) error                   // Engine.KeepUp: waits until the store may take another commit
-	fullDisk func(error) error                        // Engine.FullDisk: words an error of the operating system
-	Tables   func() *store.Tables                     // for the next commit; tables for CommitTables
-	noSync   bool                                     // Options.NoSync: writes need not be durable when they are answered
-	readOnly bool                                     // only Show is possible
-	keeper   *store.Keeper                            // hears of durable commits; nil: there is none. Set by Run
-	current  func(v *View, changed []*CollectionView) // Database.setCurrent: makes v the view that new readers get
+	Log      *store.Log                          // after its first failure every request is refused
+	Admit    func(bytes int64, frees bool) error // Engine.Admit: is there room on the disk?
+	keepUp   func(frees bool) error              // Engine.KeepUp: waits until the store may take another commit
+	fullDisk func(error) error                   // Engine.FullDisk: words an error of the operating system
+	Tables   func() *store.Tables                // for the next commit; tables for CommitTables
+	noSync   bool                                // Options.NoSync: writes need not be durable when they are answered
+	readOnly bool                                // only Show is possible
+
+	rerankBytes int64 // Database.rerankBytes
+
+	keeper  *store.Keeper                            // hears of durable commits; nil: there is none. Set by Run
+	current func(v *View, changed []*CollectionView) // Database.setCurrent: makes v the view that new readers get
 
 	queue    chan *Request // from Submit; End closes it
 	finished chan struct{} // closed when the committer has ended

@@ -55,9 +55,16 @@ func (d *Database) rebuildAll(ctx context.Context) error {
 	})
 }
 
-// IndexAll returns when the codes of all collections are in memory, and those that are due to
-// be indexed are.
-func (d *Database) IndexAll(ctx context.Context) error { return d.indexEach(ctx, d.Due) }
+// IndexAll returns when the codes of all collections are in memory, those that are due to be
+// indexed are, and directions have been loaded as far as the memory goes.
+func (d *Database) IndexAll(ctx context.Context) error {
+	if err := d.indexEach(ctx, d.Due); err != nil {
+		return err
+	}
+	for d.loadDirections(ctx) {
+	}
+	return ctx.Err()
+}
 
 // indexEach waits for the codes of all collections, and runs the builds that choose returns,
 // until it returns none, on all cores. See Index.

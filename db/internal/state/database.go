@@ -24,6 +24,8 @@ type Database struct {
 	Signals    *signal.Sender // hears of operations and events
 	tableBytes int64          // of memory that tables of substrings may take (Options.IndexCacheBytes); negative: none
 
+	rerankBytes int64 // of memory that directions may take (Options.RerankCacheBytes); negative: none
+
 	Committer *Committer // made by Open; it runs from Run to End
 
 	// Current is the view that new readers get. Only the committer replaces it (setCurrent),
@@ -45,16 +47,17 @@ type Database struct {
 
 	indexWanted chan struct{} // asks the indexer to look; holds one
 
-	// indexing is held while an index is made, until the committer has installed it: each
-	// build begins with what the one before has installed. The committer never takes it.
+	// indexing is held while an index is made, or directions are loaded, until the committer
+	// has installed them: each build begins with what the one before has installed. The
+	// committer never takes it.
 	indexing sync.Mutex
 }
 
 // New returns a database whose store is to be opened. tableBytes bounds what tables of
-// substrings take in memory. changed, unless nil, hears which collections a new view shows
+// substrings take in memory, and rerankBytes what directions take. changed, unless nil, hears which collections a new view shows
 // otherwise than the one before; it must not wait.
-func New(engine *store.Engine, signals *signal.Sender, tableBytes int64, changed func([]*CollectionView)) *Database {
-	return &Database{Engine: engine, Signals: signals, tableBytes: tableBytes, changed: changed, indexWanted: make(chan struct{}, 1)}
+func New(engine *store.Engine, signals *signal.Sender, tableBytes, rerankBytes int64, changed func([]*CollectionView)) *Database {
+	return &Database{Engine: engine, Signals: signals, tableBytes: tableBytes, rerankBytes: rerankBytes, changed: changed, indexWanted: make(chan struct{}, 1)}
 }
 
 // None returns a database that refuses all calls with err: that of a handle which nobody has
@@ -72,7 +75,7 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 		kv: kv, Log: d.Engine.Log, Admit: d.Engine.Admit, keepUp: d.Engine.KeepUp, fullDisk: d.Engine.FullDisk,
 		noSync: noSync, readOnly: readOnly, sequence: sequence,
 		queue: make(chan *Request, 64), finished: make(chan struct{}),
-		current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
+		rerankBytes: d.rerankBytes, current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
 	c.Tables = func() *store.Tables { return d.Engine.Tables(c.sequence) }
 	if c.States, err = loadStates(kv); err != nil {
@@ -145,7 +148,7 @@ func (d *Database) setCurrent(v *View, changed []*CollectionView) {
 		old.Release()
 	}
 	// Where tables have grown or gone, the budget may ask others to follow.
-	if old == nil || old.Tables != v.Tables || d.indexDue(v, changed) {
+	if old == nil || old.Tables != v.Tables || v.Directions.all < old.Directions.all || d.indexDue(v, changed) {
 		d.wantIndex()
 	}
 	if d.changed != nil {

@@ -116,6 +116,11 @@ func (tx *Tx) SetCodes(s *CollectionState, sp *SpaceState, row uint32, enc space
 		} else {
 			projections.Clear(byte(row))
 		}
+		var direction []byte // nil: the row has none
+		if enc.Projection != nil {
+			direction = codec.Direction(enc.Projection)
+		}
+		sp.Directions.Put(row, direction)
 	}
 	return nil
 }

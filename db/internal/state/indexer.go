@@ -23,8 +23,9 @@ func (d *Database) wantIndex() {
 	}
 }
 
-// RunIndexer indexes what is due, on half of the processors, until the context ends. A build
-// that fails is told as an event, and is due again when the collection changes next.
+// RunIndexer indexes what is due, on half of the processors, and loads directions, until the
+// context ends. A build that fails is told as an event, and is due again when the collection
+// changes next.
 func (d *Database) RunIndexer(ctx context.Context) {
 	for {
 		select {
@@ -33,6 +34,8 @@ func (d *Database) RunIndexer(ctx context.Context) {
 		case <-d.indexWanted:
 		}
 		for d.indexOne(ctx) {
+		}
+		for d.loadDirections(ctx) {
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/internal/quant"
 )
 
 // A collection has one active space, which searches use unless told otherwise, and may
@@ -42,6 +43,11 @@ type SpaceState struct {
 	// Figures since opening; all revisions and code sets of the space share them.
 	distances histogram
 	balance   *knownBalance
+
+	// Directions has the projections of rows, as far as they are in memory; nil if the space has
+	// none, as codes are given. unreadable says that what it lacks cannot be read.
+	Directions *quant.Writer
+	unreadable bool
 
 	// Revisions are those that are stored, ascending. Views share the slice and what it points
 	// to: both are replaced, and not written to.
@@ -75,6 +81,9 @@ func NewSpaceState(collection uint32, sp *spaces.Space) *SpaceState {
 		distances: make(histogram, sp.Bits+1), balance: new(knownBalance),
 		Pending: sharedBitmap{B: roaring.New()}, Recode: sharedBitmap{B: roaring.New()},
 	}
+	if sp.ProjectionBytes() > 0 {
+		s.Directions = quant.NewWriter(sp.Bits)
+	}
 	for _, target := range sp.Targets {
 		s.Sets = append(s.Sets, newCodeSet(sp, sp.Keys(collection, target)))
 	}
@@ -95,6 +104,9 @@ type SpaceView struct {
 	Sets    []CodeSetView       // by target, in the order of Space.Targets
 	Pending *roaring.Bitmap     // rows that the online step has not seen
 	Recode  *roaring.Bitmap     // rows whose codes are not those of their labels yet
+
+	Directions *quant.Table // projections of rows, as far as they are in memory; nil: codes are given
+	unreadable bool         // of SpaceState
 
 	Distances histogram     // searches count into it
 	Balances  *knownBalance // Stats measures into it
@@ -132,6 +144,9 @@ func (s *SpaceState) publish(active bool) SpaceView {
 	}
 	for _, set := range s.Sets {
 		v.Sets = append(v.Sets, set.publish(standing))
+	}
+	if s.Directions != nil {
+		v.Directions, v.unreadable = s.Directions.Publish(), s.unreadable
 	}
 	return v
 }

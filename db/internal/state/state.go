@@ -94,6 +94,9 @@ func (s *CollectionState) publish() *CollectionView {
 		sv := sp.publish(active)
 		v.Spaces = append(v.Spaces, sv)
 		v.tables.Add(sv.Sets)
+		if sv.Directions != nil {
+			v.directions.add(sv.Directions.Bytes(), active)
+		}
 		if active {
 			v.SpaceView = sv
 		}

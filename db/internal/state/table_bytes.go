@@ -1,22 +1,29 @@
 package state
 
-// TableBytes says how many bytes tables of substrings take in memory: of a collection, or of all
-// (Catalogue.Tables), where With and without keep the sum.
+// TableBytes says how many bytes tables take in memory, those of substrings or those of
+// directions: of a collection, or of all (Catalogue.Tables and Directions), where With and
+// without keep the sum.
 type TableBytes struct {
 	active int // of active spaces
 	all    int // of all spaces
 }
 
+// All returns the sum over all spaces.
+func (t TableBytes) All() int { return t.all }
+
 // Add adds the tables of some code sets.
 func (t *TableBytes) Add(sets []CodeSetView) {
 	for i := range sets {
 		if set := &sets[i]; set.Table != nil {
-			bytes := set.Table.TableBytes()
-			t.all += bytes
-			if set.standing == spaceActive {
-				t.active += bytes
-			}
+			t.add(set.Table.TableBytes(), set.standing == spaceActive)
 		}
+	}
+}
+
+func (t *TableBytes) add(bytes int, active bool) {
+	t.all += bytes
+	if active {
+		t.active += bytes
 	}
 }
 

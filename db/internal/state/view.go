@@ -41,6 +41,8 @@ type CollectionView struct {
 	Previous uint32            // that was active before it; 0: none
 	Gone     <-chan struct{}   // closed when the collection has been dropped
 	tables   TableBytes        // of all its spaces
+	// directions counts the memory of SpaceView.Directions, of all its spaces.
+	directions TableBytes
 
 	// SpaceView is the space that is looked at: the active one (its Space is nil where there
 	// is none), unless InSpace has chosen another.

@@ -22,7 +22,7 @@ func openState(t *testing.T) (*Database, *CollectionState) {
 	t.Helper()
 	cfg := &store.Config{FS: vfs.NewMem(), ReserveBytes: -1, Signals: signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)}
 	cfg.Room = store.NewReserve(cfg, "db")
-	d := New(store.NewEngine(cfg, "db"), cfg.Signals, -1, nil)
+	d := New(store.NewEngine(cfg, "db"), cfg.Signals, -1, -1, nil)
 	kv, err := store.Open("db", cfg, d.Engine.Log, true)
 	if err != nil {
 		t.Fatal(err)

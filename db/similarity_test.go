@@ -1,0 +1,407 @@
+package db_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// cosine returns the cosine between two projections, 0 if one is nil.
+func cosine(a, b []float64) float64 {
+	var ab, aa, bb float64
+	for i := range min(len(a), len(b)) {
+		ab, aa, bb = ab+a[i]*b[i], aa+a[i]*a[i], bb+b[i]*b[i]
+	}
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+// The similarity of a hit is the cosine between the projection of the query and the sum of those
+// of the item's vectors, and decides the order of the items of one code, whatever k is.
+func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
+	dbkit.LongTest(t)
+	c, items := openMixed(t, 16)
+	projections := map[string][]float64{}
+	for it, err := range c.Items(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := make([]float64, 16)
+		for name, x := range it.Vectors {
+			_, z, err := c.EncodeQuery(ctx, db.Query{From: name, Vector: x})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j := range sum {
+				sum[j] += z[j]
+			}
+		}
+		projections[it.Key] = sum
+	}
+	for _, order := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric} {
+		for _, of := range items[:12] {
+			q := db.Query{From: "image", Vector: of.Vectors["image"], K: len(items), Rerank: order}
+			_, z, err := c.EncodeQuery(ctx, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := c.Search(ctx, q)
+			if err != nil || len(all.Hits) != len(items) {
+				t.Fatal(len(all.Hits), err)
+			}
+			decided := 0
+			for i, h := range all.Hits {
+				if want := cosine(z, projections[h.Key]); math.Abs(float64(h.Similarity)-want) > .01 {
+					t.Errorf("%v: hit %q has similarity %g, the cosine is %g", order, h.Key, h.Similarity, want)
+				}
+				if i == 0 {
+					continue
+				}
+				if last := all.Hits[i-1]; last.Distance == h.Distance && last.Score == h.Score {
+					decided++
+					if last.Similarity < h.Similarity || last.Similarity == h.Similarity && last.Row > h.Row {
+						t.Errorf("%v: %+v comes before %+v", order, last, h)
+					}
+				}
+			}
+			if decided == 0 {
+				t.Fatal("no two items share a code")
+			}
+			for _, k := range []int{1, 3, 70} {
+				q.K = k
+				if few, err := c.Search(ctx, q); err != nil || !slices.Equal(few.Hits, all.Hits[:k]) {
+					t.Errorf("%v: the first %d are not the first of all, %v", order, k, err)
+				}
+			}
+			// A least similarity leaves out what has less, and nothing else.
+			q.K = len(items)
+			for _, least := range []float32{-.2, 1e-9, .3, .9, 1} {
+				q.MinSimilarity = least
+				var want []db.Hit
+				for _, h := range all.Hits {
+					if h.Similarity >= least {
+						want = append(want, h)
+					}
+				}
+				res, err := c.Search(ctx, q)
+				if err != nil || !slices.Equal(res.Hits, want) {
+					t.Errorf("%v: %d hits with similarity %g, want %d, %v", order, len(res.Hits), least, len(want), err)
+				}
+				within := 0
+				for _, h := range want {
+					if h.Distance <= 5 {
+						within++
+					}
+				}
+				if n, err := c.CountRadius(ctx, q, 5); err != nil || n != within {
+					t.Errorf("%v: %d items within 5 with similarity %g, want %d, %v", order, n, least, within, err)
+				}
+				runs, err := c.SearchRadius(ctx, q, 5)
+				if err != nil || runs.Total() != within {
+					t.Fatal(err, runs.Total(), within)
+				}
+				rows, sum := 0, 0
+				for r, err := range runs.All(ctx) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					rows += len(r.Rows)
+				}
+				counts, err := runs.Distances(ctx)
+				for _, n := range counts {
+					sum += n
+				}
+				if hits, err2 := dbkit.Collect(runs.Hits(ctx)); err != nil || err2 != nil || rows != within || sum != within || len(hits) != within {
+					t.Errorf("%v: %d rows, %d counted, %d hits, want %d: %v, %v", order, rows, sum, len(hits), within, err, err2)
+				}
+				if err := runs.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// What has no similarity says so, and cannot be limited by it.
+func TestWhereThereIsNoSimilarity(t *testing.T) {
+	c, items := openMixed(t, 32)
+	code, _, err := c.EncodeQuery(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []db.Query{
+		{Code: code},
+		{Key: "k1"},
+		{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankNone},
+	} {
+		res, err := c.Search(ctx, q)
+		if err != nil || len(res.Hits) == 0 {
+			t.Fatal(err)
+		}
+		for _, h := range res.Hits {
+			if !math.IsNaN(float64(h.Similarity)) {
+				t.Errorf("%+v", h)
+			}
+		}
+		q.MinSimilarity = .5
+		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) {
+			t.Errorf("limited: %v", err)
+		}
+	}
+	for _, least := range []float32{-1.1, 1.1, float32(math.NaN()), float32(math.Inf(1))} {
+		if _, err := c.Search(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"], MinSimilarity: least}); !errors.Is(err, db.ErrInvalid) {
+			t.Errorf("a least similarity of %g: %v", least, err)
+		}
+	}
+	// By features it is that of the vectors.
+	q := db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankFeatures, Window: 50, K: 50, To: "text"}
+	all, err := c.Search(ctx, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, least := 0, all.Hits[10].Similarity
+	for _, h := range all.Hits {
+		sum := 0.0
+		it, err := c.Get(ctx, h.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, x := range it.Vectors["text"] {
+			sum += (float64(x) - float64(q.Vector[j])) * (float64(x) - float64(q.Vector[j]))
+		}
+		if s := 1 / (1 + sum); math.Abs(s-float64(h.Similarity)) > 1e-6 {
+			t.Errorf("similarity %g, want %g", h.Similarity, s)
+		}
+		if h.Similarity >= least {
+			want++
+		}
+	}
+	q.MinSimilarity = least
+	if res, err := c.Search(ctx, q); err != nil || !slices.Equal(res.Hits, all.Hits[:want]) || want == 0 || want == 50 {
+		t.Errorf("%d hits, want %d, %v", len(res.Hits), want, err)
+	}
+}
+
+// Answers are the same, to the last bit, however much of the projections is in memory: before
+// they are loaded, with all, a part and none of them, and after writes, in every order, with
+// filters, targets and cursors.
+func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
+	dbkit.LongTest(t)
+	const n = 1500
+	items := dbkit.ViewItems(n+300, 3)
+	for i, it := range items {
+		it.Fields = map[string]any{"year": 2000 + i%3}
+	}
+	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
+		origin := vfs.NewMem()
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
+		c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dbkit.PutAll(t, d, c, items[:n])
+		dbkit.MustTrain(t, c, dbkit.TinyTraining(1, views))
+		dbkit.MustClose(t, d)
+
+		var want [][]string // by stage: what the first budget has answered
+		for i, budget := range []int64{-1, 1, 40_000, 0} {
+			fs := vfs.NewMem()
+			if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
+				t.Fatal(err)
+			}
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget})
+			c := dbkit.MustCollection(t, d, "main")
+			var got [][]string
+			ask := func() { got = append(got, everyOrder(t, c, items)) }
+			ask() // while they are loaded, perhaps
+			if err := d.WaitForIndex(ctx); err != nil {
+				t.Fatal(err)
+			}
+			ask()
+			bytes := dbkit.MustStats(t, d).Collections[0].ProjectionBytes
+			switch {
+			case budget == 0 && bytes < 10*n, budget == 40_000 && (bytes < 10_000 || bytes > 40_000), (budget == -1 || budget == 1) && bytes != 0:
+				t.Errorf("budget %d: projections take %d bytes", budget, bytes)
+			}
+			for j, it := range items[n:] { // new items, changed ones, deleted ones
+				if _, err := c.Put(ctx, it); err != nil {
+					t.Fatal(err)
+				}
+				changed := *items[(j*7)%n]
+				changed.Vectors = items[(j*11)%n].Vectors
+				if _, err := c.Put(ctx, &changed); err != nil {
+					t.Fatal(err)
+				}
+				if j%5 == 0 {
+					if _, err := c.Delete(ctx, items[(j*13)%n].Key); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			ask()
+			checkSpaces(t, d)
+			if err := d.WaitForIndex(ctx); err != nil {
+				t.Fatal(err)
+			}
+			ask()
+			checkSpaces(t, d)
+			dbkit.MustClose(t, d)
+			if i == 0 {
+				want = got
+				continue
+			}
+			for stage := range want {
+				if diff := cmp.Diff(want[stage], got[stage]); diff != "" {
+					t.Fatalf("views %v, budget %d, stage %d: %s", views, budget, stage, diff)
+				}
+			}
+		}
+	}
+}
+
+// everyOrder returns the hits of many queries, read page by page, which is what they are in one
+// piece.
+func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all []string) {
+	t.Helper()
+	for i := range 6 {
+		of := items[i*37]
+		for _, q := range []db.Query{
+			{From: "image", To: "text"},
+			{From: "text", To: "image", Rerank: db.RerankAsymmetric},
+			{From: "image", To: "image", Where: "year = 2001"},
+			{From: "text", To: "image", Key: "k20", MinSimilarity: .4},
+			{From: "image", To: "text", Key: "k21", ExcludeSelf: true, Rerank: db.RerankAsymmetric},
+		} {
+			if q.Key == "" {
+				if q.Vector = of.Vectors[q.From]; q.Vector == nil {
+					continue
+				}
+			}
+			q.K = 1 << 20
+			whole, err := c.Search(ctx, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var paged []db.Hit
+			for q.K = 9; ; q.K = 400 {
+				page, err := c.Search(ctx, q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				paged = append(paged, page.Hits...)
+				if q.After = page.Next; q.After == "" {
+					break
+				}
+			}
+			if diff := cmp.Diff(whole.Hits, paged, cmpopts.EquateNaNs()); diff != "" {
+				t.Fatalf("query %+v: pages differ: %s", q, diff)
+			}
+			all = append(all, fmt.Sprintf("%v", whole.Hits))
+		}
+	}
+	return all
+}
+
+// Parts of items come with their hits as of the state that is searched.
+func TestInclude(t *testing.T) {
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(40, synth.Config{Classes: 4})
+	for i, it := range items {
+		it.Fields = map[string]any{"year": int64(1990 + i), "title": fmt.Sprint("title ", i)}
+		it.Payload = []byte{byte(i)}
+	}
+	putAll(t, c, items)
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	snap, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	then, err := snap.Collection("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := *items[3]
+	changed.Fields, changed.Labels = map[string]any{"year": int64(3000)}, []string{"other"}
+	if _, err := c.Put(ctx, &changed); err != nil {
+		t.Fatal(err)
+	}
+	whole := map[string]*db.Item{}
+	for it, err := range then.Items(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole[it.Key] = it
+	}
+	for include := range db.Include(16) {
+		q := db.Query{Key: "k3", From: "image", K: 40, Include: include}
+		res, err := then.Search(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := then.SearchAll(ctx, []db.Query{q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs, err := then.SearchRadius(ctx, q, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		within, err := dbkit.Collect(runs.Hits(ctx))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := runs.Close(); err != nil {
+			t.Fatal(err)
+		}
+		near, err := dbkit.Collect(then.Neighbors(ctx, q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, hits := range [][]db.Hit{res.Hits, all[0].Hits, within, near} {
+			if len(hits) != 40 {
+				t.Fatalf("%d hits", len(hits))
+			}
+			for _, h := range hits {
+				if include == 0 {
+					if h.Item != nil {
+						t.Fatalf("%+v", h)
+					}
+					continue
+				}
+				want := &db.Item{Key: h.Key}
+				if include&db.IncludeLabels != 0 {
+					want.Labels = whole[h.Key].Labels
+				}
+				if include&db.IncludeFields != 0 {
+					want.Fields = whole[h.Key].Fields
+				}
+				if include&db.IncludePayload != 0 {
+					want.Payload = whole[h.Key].Payload
+				}
+				if include&db.IncludeVectors != 0 {
+					want.Vectors = whole[h.Key].Vectors
+				}
+				if diff := cmp.Diff(want, h.Item); diff != "" {
+					t.Fatalf("include %b: %s", include, diff)
+				}
+			}
+		}
+	}
+	if _, err := c.Search(ctx, db.Query{Key: "k3", Include: 16}); !errors.Is(err, db.ErrInvalid) {
+		t.Errorf("unknown parts: %v", err)
+	}
+}
