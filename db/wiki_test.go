@@ -109,6 +109,7 @@ func BenchmarkWikiTrain(b *testing.B) {
 	}
 }
 
+// BenchmarkWikiSearch takes the first ten hits, and what encoding the query takes of that.
 func BenchmarkWikiSearch(b *testing.B) {
 	c := openShared(b, "wiki")
 	dbkit.MustTrain(b, c, authorsSettings(64, 1))
@@ -119,6 +120,14 @@ func BenchmarkWikiSearch(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				_, err := c.Search(ctx, db.Query{From: pair[0], To: pair[1], Vector: queries[i%len(queries)]})
 				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(pair[0]+"-encode", func(b *testing.B) {
+			queries := vectors[pair[0]]
+			for i := 0; b.Loop(); i++ {
+				if _, _, err := c.EncodeQuery(ctx, db.Query{From: pair[0], Vector: queries[i%len(queries)]}); err != nil {
 					b.Fatal(err)
 				}
 			}

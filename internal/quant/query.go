@@ -58,6 +58,17 @@ func (q *Query) similarity(d dot) float32 {
 	return max(-1, min(s*q.inverse, 1))
 }
 
+// least returns a bound for the squares of products: where a product is not above 0, or its square
+// is less than the bound times the square of the vector, the similarity is not above floor. There
+// is a margin for rounding. The bound is negative where there is none.
+func (q *Query) least(floor float32) float64 {
+	if floor < 0 {
+		return -1
+	}
+	x := float64(floor) / float64(q.inverse)
+	return x * x * (1 - 1e-5)
+}
+
 // Similarity returns the cosine between the query and a vector, whose numbers are signed
 // bytes, as many as the query has dimensions; 0 for a vector of zeros.
 func (q *Query) Similarity(v []byte) float32 {
@@ -82,25 +93,33 @@ const scanRows = 256
 // then on, so that a search for the best rows raises it. A row that has no vector has the
 // similarity 0. Each allocates nothing.
 func (t *Table) Each(q *Query, rows []uint32, floor float32, f func(row uint32, similarity float32) float32) {
+	if len(rows) <= 16 { // as of most codes: then even to clear the scratch memory would take longer
+		var vectors [16]*int8
+		var found [16]dot
+		t.each(q, rows, floor, f, vectors[:], found[:])
+		return
+	}
 	var vectors [scanRows]*int8
 	var found [scanRows]dot
+	t.each(q, rows, floor, f, vectors[:], found[:])
+}
+
+// each is Each with scratch memory.
+func (t *Table) each(q *Query, rows []uint32, floor float32, f func(row uint32, similarity float32) float32, vectors []*int8, found []dot) {
+	least := q.least(floor)
 	for len(rows) > 0 {
-		n := min(len(rows), scanRows)
+		n := min(len(rows), len(vectors))
 		t.find(vectors[:n], rows[:n])
 		dots(found[:n], q.v, vectors[:n])
 		for i, d := range found[:n] {
-			// A square root and a division take longer than the product. Nearly all
-			// rows are told from those above the floor without: s <= floor follows from
-			// product^2 < (floor / inverse)^2 * square, with a margin for rounding.
-			if floor >= 0 {
-				p := float64(d.product)
-				least := float64(floor) / float64(q.inverse)
-				if p <= 0 || p*p < least*least*float64(d.square)*(1-1e-5) {
-					continue
-				}
+			// A square root and a division take longer than the product. Nearly all rows
+			// are told from those above the floor without.
+			if p := float64(d.product); least >= 0 && (p <= 0 || p*p < least*float64(d.square)) {
+				continue
 			}
 			if s := q.similarity(d); s > floor {
 				floor = f(rows[i], s)
+				least = q.least(floor)
 			}
 		}
 		rows = rows[n:]

@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/crc32"
-	"hash/fnv"
+	"hash/crc64"
 	"math"
 
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -126,7 +126,7 @@ func (s *Searcher) afterItem() *rankedRow {
 
 // cursorVersion is the first byte of a cursor. Another layout, or other similarities, get
 // another number, so that old cursors are refused and not misread. Those of version 1 had
-// similarities that were rounded otherwise.
+// similarities that were rounded otherwise, and another fingerprint.
 const cursorVersion = 2
 
 // cursorBytes is the length of a cursor before it becomes base64, in the alphabet for
@@ -143,7 +143,10 @@ const cursorVersion = 2
 // database is closed in between.
 const cursorBytes = 1 + 8 + 3*4 + 2 + 8 + 4 + 4 + 4 + 4
 
-var cursorSums = crc32.MakeTable(crc32.Castagnoli)
+var (
+	cursorSums   = crc32.MakeTable(crc32.Castagnoli)
+	fingerprints = crc64.MakeTable(crc64.ECMA)
+)
 
 // cursor returns the cursor behind a row of a run.
 func (s *Searcher) cursor(run run, row rankedRow) string {
@@ -195,26 +198,19 @@ func (s *Searcher) position(cursor string) (*position, error) {
 // It is stored in cursors and must not change.
 func (s *Searcher) fingerprint() uint64 {
 	var b []byte
-	for _, part := range []string{s.q.To, s.q.From, s.q.Key, s.q.Where} {
+	for _, part := range [...]string{s.q.To, s.q.From, s.q.Key, s.q.Where, s.args} {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(part))), part...)
 	}
-	if s.args != "" { // without arguments the fingerprint is as it was before there were any
-		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(s.args))), s.args...)
-	}
-	b = append(b, byte(s.q.Order))
+	b = append(b, byte(s.q.Order), 0)
 	if s.q.ExcludeSelf {
-		b = append(b, 1)
+		b[len(b)-1] = 1
 	}
-	if least := s.q.MinSimilarity; least != 0 {
-		b = binary.LittleEndian.AppendUint32(append(b, 2), math.Float32bits(least))
-	}
+	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(s.q.MinSimilarity))
 	for _, w := range s.p.Code {
 		b = binary.LittleEndian.AppendUint64(b, w)
 	}
 	for _, z := range s.p.Z {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(z))
 	}
-	h := fnv.New64a()
-	h.Write(b)
-	return h.Sum64()
+	return crc64.Checksum(b, fingerprints)
 }

@@ -106,8 +106,8 @@ func (s *Searcher) rankBySimilarity(ctx context.Context, top *topRows, set mih.R
 		}
 		return floor
 	}
-	if s.rows == nil {
-		s.rows = make([]uint32, 1024)
+	if n := min(set.Len(), 1024); len(s.rows) < n {
+		s.rows = make([]uint32, n)
 	}
 	err := set.Parts(s.rows, s.filter, func(part []uint32) error {
 		if err := ctx.Err(); err != nil {
@@ -153,26 +153,51 @@ func (s *Searcher) similarities(rows []uint32, floor float32, f func(uint32, flo
 
 // A topRows collects the first k of the rows that it is shown, behind others in a slice.
 type topRows struct {
-	rows []rankedRow // from on: candidates, in no order, among which are the first k so far
+	rows []rankedRow // from on: candidates, among which are the first k so far; few of them are in order
 	from int
 	k    int
-	full bool      // floorRow is set
-	last rankedRow // the k-th row when the candidates were last cut
+	full bool      // last is set
+	last rankedRow // the k-th row, or what it was when the candidates were last cut
 }
+
+// fewRows is the largest k for which rows are kept in order. For more, sorting now and then is
+// cheaper.
+const fewRows = 64
 
 // add shows it a row, and reports whether the floor has risen.
 func (t *topRows) add(x rankedRow) bool {
 	if t.k == 0 || t.full && x.compare(t.last) > 0 {
 		return false
 	}
+	if t.k <= fewRows {
+		return t.insert(x)
+	}
 	t.rows = append(t.rows, x)
-	// Cutting sorts. So it waits until there are twice as many as are wanted.
-	if n := len(t.rows) - t.from; n < 64 || n/2 < t.k {
+	if n := len(t.rows) - t.from; n/2 < t.k { // cutting sorts
 		return false
 	}
 	t.rows = t.sorted()
 	t.full, t.last = true, t.rows[len(t.rows)-1]
 	return true
+}
+
+// insert is add where few rows are wanted.
+func (t *topRows) insert(x rankedRow) bool {
+	own := t.rows[t.from:]
+	at := len(own)
+	for at > 0 && x.compare(own[at-1]) < 0 {
+		at--
+	}
+	if len(own) < t.k {
+		t.rows = append(t.rows, x)
+		own = t.rows[t.from:]
+	}
+	copy(own[at+1:], own[at:])
+	own[at] = x
+	if len(own) == t.k {
+		t.full, t.last = true, own[t.k-1]
+	}
+	return t.full
 }
 
 // floor returns the least similarity of the rows so far, once there are k.
@@ -181,7 +206,9 @@ func (t *topRows) floor() float32 { return t.last.similarity }
 // sorted returns the slice with the first k rows, in order, behind what was there.
 func (t *topRows) sorted() []rankedRow {
 	own := t.rows[t.from:]
-	slices.SortFunc(own, rankedRow.compare)
+	if t.k > fewRows {
+		slices.SortFunc(own, rankedRow.compare)
+	}
 	return t.rows[:t.from+min(t.k, len(own))]
 }
 
