@@ -110,7 +110,7 @@ func sameAnswers(t testing.TB, a, b *db.Collection) {
 	targets := []string{""}
 	for _, s := range []*db.CollectionStats{sa, sb} {
 		s.QueryDistances = nil
-		s.MemoryBytes, s.IndexBytes, s.ProjectionBytes = 0, 0, 0
+		s.MemoryBytes, s.IndexBytes, s.RerankBytes = 0, 0, 0
 		if len(s.Views) > 0 {
 			targets = nil
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/quant"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -43,7 +44,7 @@ func inconsistency(d *db.DB) error {
 			return fmt.Errorf("collection %q: %w", cv.Name, err)
 		}
 	}
-	tables, directions := state.TableBytes{}, 0
+	tables, rerank := state.TableBytes{}, 0
 	for set := range v.Sets() {
 		tables.Add([]state.CodeSetView{*set})
 	}
@@ -52,13 +53,14 @@ func inconsistency(d *db.DB) error {
 	}
 	for cv := range v.Collections.Values() {
 		for _, sv := range cv.Spaces {
-			if sv.Directions != nil {
-				directions += sv.Directions.Bytes()
-			}
+			rerank += sv.Directions.Bytes()
+		}
+		for _, t := range cv.Vectors {
+			rerank += t.Bytes()
 		}
 	}
-	if all := v.Directions.All(); directions != all {
-		return fmt.Errorf("projections of %d bytes in memory, %d are known", directions, all)
+	if all := v.Rerank.All(); rerank != all {
+		return fmt.Errorf("projections and vectors of %d bytes in memory, %d are known", rerank, all)
 	}
 	var findings []string
 	_, err = d.Verify(ctx, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
@@ -125,6 +127,11 @@ func (k *memoryCheck) check() error {
 	}
 	for t, rows := range cv.Presence {
 		if err := k.same(cv.Modalities[t].Name, rows, codec.RowsPrefix(cv.ID, codec.SetModality, uint32(t))); err != nil {
+			return err
+		}
+	}
+	if !cv.IndexOnly {
+		if err := k.vectors(); err != nil {
 			return err
 		}
 	}
@@ -260,17 +267,43 @@ func (k *memoryCheck) directions(sv *state.SpaceView) error {
 	if err != nil {
 		return err
 	}
-	t := sv.Directions
-	if uint64(t.Covered()) > k.cv.NextRow {
-		return fmt.Errorf("projections of %d rows in memory, the next row is %d", t.Covered(), k.cv.NextRow)
+	return k.quantised("projection", sv.Directions, stored)
+}
+
+// vectors compares the vectors in memory with those that are stored.
+func (k *memoryCheck) vectors() error {
+	stored := make([]map[uint32][]byte, len(k.cv.Modalities))
+	for t := range stored {
+		stored[t] = map[uint32][]byte{}
 	}
-	for row := range t.Covered() {
+	err := record.ForEachItem(k.snap, k.cv.Descriptor, 0, func(row uint32, _ *codec.ItemRecord, vectors []model.Vector) error {
+		for t, v := range k.cv.Vectors {
+			if v.Rows() > 0 && vectors[t].Present() {
+				stored[t][row] = quant.AppendVector(nil, vectors[t].Value)
+			}
+		}
+		return nil
+	})
+	for t, v := range k.cv.Vectors {
+		if err == nil {
+			err = k.quantised(k.cv.Modalities[t].Name, v, stored[t])
+		}
+	}
+	return err
+}
+
+// quantised compares rows in memory with what is stored of them.
+func (k *memoryCheck) quantised(what string, rows state.QuantView, stored map[uint32][]byte) error {
+	if uint64(rows.Rows()) > k.cv.NextRow {
+		return fmt.Errorf("%s of %d rows in memory, the next row is %d", what, rows.Rows(), k.cv.NextRow)
+	}
+	for row := range rows.Rows() {
 		var memory []byte
-		for _, x := range t.Vector(row) {
+		for _, x := range rows.Vector(row) {
 			memory = append(memory, byte(x))
 		}
 		if !bytes.Equal(memory, stored[row]) {
-			return fmt.Errorf("projection of row %d: %x in memory, %x stored", row, memory, stored[row])
+			return fmt.Errorf("%s of row %d: %x in memory, %x stored", what, row, memory, stored[row])
 		}
 	}
 	return nil

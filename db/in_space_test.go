@@ -70,7 +70,7 @@ func TestInSpace(t *testing.T) {
 	if len(first.Code) != 4 || len(second.Code) != 6 {
 		t.Fatalf("codes of %d and %d bytes", len(first.Code), len(second.Code))
 	}
-	memory := cmp.Options{cmpopts.IgnoreFields(db.CollectionStats{}, "MemoryBytes", "IndexBytes", "ProjectionBytes", "QueryDistances", "Spaces"), cmpopts.EquateNaNs()}
+	memory := cmp.Options{cmpopts.IgnoreFields(db.CollectionStats{}, "MemoryBytes", "IndexBytes", "RerankBytes", "QueryDistances", "Spaces"), cmpopts.EquateNaNs()}
 	snap, err := d.Snapshot()
 	if err != nil {
 		t.Fatal(err)

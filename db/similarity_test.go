@@ -231,7 +231,7 @@ func TestAnswersDoNotDependOnTheCacheOfProjections(t *testing.T) {
 				t.Fatal(err)
 			}
 			ask()
-			bytes := dbkit.MustStats(t, d).Collections[0].ProjectionBytes
+			bytes := dbkit.MustStats(t, d).Collections[0].RerankBytes
 			switch {
 			case budget == 0 && bytes < 10*n, budget == 40_000 && (bytes < 10_000 || bytes > 40_000), (budget == -1 || budget == 1) && bytes != 0:
 				t.Errorf("budget %d: projections take %d bytes", budget, bytes)

@@ -48,12 +48,12 @@ type CollectionStats struct {
 	Bits          int             `json:"bits,omitempty"`
 	CodedItems    int             `json:"coded_items"`    // that have a code
 	DistinctCodes int             `json:"distinct_codes"` // that some item has; the sum over the views
-	MemoryBytes   int64           `json:"memory_bytes"`   // codes, index, row sets and projections
+	MemoryBytes   int64           `json:"memory_bytes"`   // codes, index, row sets, projections, vectors
 	IndexBytes    int64           `json:"index_bytes"`    // in it: tables of substrings
 
-	// ProjectionBytes is the memory of the projections that put hits in order, of all spaces;
-	// also in MemoryBytes. See Options.RerankCacheBytes.
-	ProjectionBytes int64 `json:"projection_bytes"`
+	// RerankBytes is the memory, also in MemoryBytes, of what puts hits in order: projections,
+	// of all spaces, and vectors. See Options.RerankCacheBytes.
+	RerankBytes int64 `json:"rerank_bytes"`
 
 	// Balance says how evenly each bit splits the items, over the codes of all views. With
 	// more than 100,000 distinct codes it is measured on a sample of 100,000 items. It is
@@ -197,11 +197,12 @@ func collectionStats(cv *state.CollectionView) CollectionStats {
 		s.Drift = learn.ComparedDrift(cv.Revisions)
 	}
 	for _, sp := range cv.Spaces {
-		if sp.Directions != nil {
-			s.ProjectionBytes += int64(sp.Directions.Bytes())
-		}
+		s.RerankBytes += int64(sp.Directions.Bytes())
 	}
-	s.MemoryBytes += s.ProjectionBytes
+	for _, v := range cv.Vectors {
+		s.RerankBytes += int64(v.Bytes())
+	}
+	s.MemoryBytes += s.RerankBytes
 	for i := range cv.Sets {
 		set := &cv.Sets[i]
 		v := ViewStats{CodedItems: set.Coded, DistinctCodes: set.Codes}

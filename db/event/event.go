@@ -85,7 +85,7 @@ const (
 	OpCheckpoint Op = "checkpoint" // DB.Checkpoint
 	OpVerify     Op = "verify"     // DB.Verify
 
-	OpProjections Op = "projections" // loading projections of items into memory, a part of a space at a time
+	OpRerank Op = "rerank" // loading what puts hits in order into memory, a part at a time
 )
 
 // Operations of the store itself. Each has events when it has ended, and figures in

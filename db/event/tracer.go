@@ -6,7 +6,7 @@ import (
 )
 
 // A Tracer makes spans for the operations of a database: for every Op but two.
-// Operations of the store itself have none. OpProjections has none, nor has OpIndex while it indexes new codes
+// Operations of the store itself have none. OpRerank has none, nor has OpIndex while it indexes new codes
 // as they come, which goes on all the time; it has one if Compact, Reindex, Train or
 // WaitForIndex waits for it.
 //

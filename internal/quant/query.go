@@ -22,25 +22,35 @@ type Query struct {
 // The largest component becomes 32767, or less in many dimensions: the sum of all components
 // times 128 has to fit in 31 bits, so that no product with a vector can overflow.
 func NewQuery(z []float64) *Query {
+	v, unit := quantise(z)
+	if unit == 0 {
+		return nil
+	}
+	squares := 0.0
+	for _, x := range v {
+		squares += float64(x) * float64(x)
+	}
+	return &Query{v: v, inverse: float32(1 / math.Sqrt(squares))}
+}
+
+// quantise returns z as numbers of 16 bits, with zeros up to a multiple of eight, and what they
+// count: 0 if z is zero, or its length is not finite.
+func quantise(z []float64) (v []int16, unit float64) {
+	v = make([]int16, stride(len(z)))
 	largest, sum := 0.0, 0.0
 	for _, x := range z {
 		largest, sum = max(largest, math.Abs(x)), sum+math.Abs(x)
 	}
 	if largest == 0 || !(sum <= math.MaxFloat64) {
-		return nil
+		return v, 0
 	}
-	// In this order nothing overflows, however large or small z is.
-	most := (math.MaxInt32/128 - float64(len(z))) / (sum / largest) // rounding adds less than 1 a dimension
-	scale := min(math.MaxInt16, most)
-	q := &Query{v: make([]int16, stride(len(z)))}
-	squares := 0.0
+	// In this order nothing overflows, however large or small z is. Rounding adds less than 1 a
+	// dimension to the sum of what follows.
+	scale := min(math.MaxInt16, (math.MaxInt32/128-float64(len(z)))/(sum/largest))
 	for i, x := range z {
-		v := math.RoundToEven(x / largest * scale)
-		q.v[i] = int16(v)
-		squares += v * v
+		v[i] = int16(math.RoundToEven(x / largest * scale))
 	}
-	q.inverse = float32(1 / math.Sqrt(squares))
-	return q
+	return v, largest / scale
 }
 
 // stride returns how many numbers a vector of so many dimensions takes: the kernels take

@@ -1,7 +1,6 @@
 package quant
 
 import (
-	"fmt"
 	"math/bits"
 	"slices"
 	"unsafe"
@@ -83,11 +82,9 @@ type Writer struct {
 	touched []uint32 // rows that were not covered when they were put or cleared; with repetitions
 }
 
-// NewWriter returns the writer of an empty table of vectors with so many dimensions.
+// NewWriter returns the writer of an empty table of vectors with so many dimensions, or, where
+// their lengths matter, of elements of VectorBytes.
 func NewWriter(dims int) *Writer {
-	if dims > maxDims {
-		panic(fmt.Sprintf("quant: vectors of %d dimensions, %d are possible", dims, maxDims))
-	}
 	n := stride(dims)
 	return &Writer{t: Table{stride: n, zero: make([]int8, n)}, epoch: 1}
 }
@@ -217,6 +214,9 @@ func (w *Writer) Put(row uint32, v []byte) {
 	clear(to[copy(to, int8s(v)):])
 	w.set(number, p)
 }
+
+// bytesAt returns n bytes that stand at p.
+func bytesAt(p *int8, n int) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(p)), n) }
 
 // int8s returns bytes as signed numbers, in the same memory.
 func int8s(b []byte) []int8 {

@@ -143,8 +143,8 @@ func (l *load) applied() {
 		if sp.Changed != nil {
 			sp.Changed.AddRange(from, to)
 		}
-		sp.ForgetDirections(l.firstRow)
 	}
+	s.ForgetFrom(l.firstRow)
 	for t, rows := range l.presence {
 		if !rows.IsEmpty() {
 			s.Presence[t].Edit().Or(rows)

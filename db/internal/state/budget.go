@@ -65,11 +65,14 @@ func (d *Database) afford(v *View, set *CodeSetView, bytes int) bool {
 }
 
 // indexDue reports whether there is something to build for one of the collections of a view, or
-// directions to load.
+// rows to load that put hits in order.
 func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 	for _, cv := range of {
+		if _, due := d.rerankDue(v, cv, nil); due {
+			return true
+		}
 		for i := range cv.Spaces {
-			if _, due := d.directionsDue(v, cv, &cv.Spaces[i]); due {
+			if _, due := d.rerankDue(v, cv, &cv.Spaces[i]); due {
 				return true
 			}
 			for j := range cv.Spaces[i].Sets {

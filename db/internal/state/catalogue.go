@@ -6,7 +6,7 @@ type Catalogue struct {
 	Collections persistentMap[uint32, *CollectionView] // by id
 	IDs         persistentMap[string, uint32]          // by name
 	Tables      TableBytes                             // the sum of CollectionView.tables
-	Directions  TableBytes                             // the sum of CollectionView.directions
+	Rerank      TableBytes                             // the sum of CollectionView.rerank
 }
 
 // With returns the catalogue with these collections, in place of those with the same ids. Ids
@@ -15,12 +15,12 @@ func (c Catalogue) With(changed ...*CollectionView) Catalogue {
 	owned := c.Collections.Len() == 0 // as at opening: what is made here has no readers yet
 	for _, cv := range changed {
 		if old, found := c.Collections.Get(cv.ID); found {
-			c.Tables, c.Directions = c.Tables.minus(old.tables), c.Directions.minus(old.directions)
+			c.Tables, c.Rerank = c.Tables.minus(old.tables), c.Rerank.minus(old.rerank)
 		} else {
 			c.IDs = c.IDs.set(cv.Name, cv.ID, owned) // a name never changes
 		}
 		c.Collections = c.Collections.set(cv.ID, cv, owned)
-		c.Tables, c.Directions = c.Tables.plus(cv.tables), c.Directions.plus(cv.directions)
+		c.Tables, c.Rerank = c.Tables.plus(cv.tables), c.Rerank.plus(cv.rerank)
 	}
 	return c
 }
@@ -30,7 +30,7 @@ func (c Catalogue) without(id uint32) Catalogue {
 	if old, found := c.Collections.Get(id); found {
 		c.IDs = c.IDs.without(old.Name)
 		c.Collections = c.Collections.without(id)
-		c.Tables, c.Directions = c.Tables.minus(old.tables), c.Directions.minus(old.directions)
+		c.Tables, c.Rerank = c.Tables.minus(old.tables), c.Rerank.minus(old.rerank)
 	}
 	return c
 }

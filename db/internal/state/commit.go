@@ -211,11 +211,10 @@ func (tx *Tx) finish() error {
 		if err := tx.records.Counters(s.ID, n); err != nil {
 			return err
 		}
-		before := s.FreshRow
+		s.extendRows(s.FreshRow, n.NextRow, tx.Committer.rerankFits())
 		s.FreshRow = n.NextRow
 		for i, sp := range s.Spaces {
 			sp.fresh = false
-			sp.extend(before, n.NextRow, tx.Committer.directionsFit())
 			for j, set := range sp.Sets {
 				set.FreshCode = n.Spaces[i].Sets[j].NextCode
 			}

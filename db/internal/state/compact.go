@@ -56,12 +56,12 @@ func (d *Database) rebuildAll(ctx context.Context) error {
 }
 
 // IndexAll returns when the codes of all collections are in memory, those that are due to be
-// indexed are, and directions have been loaded as far as the memory goes.
+// indexed are, and what puts hits in order has been loaded as far as the memory goes.
 func (d *Database) IndexAll(ctx context.Context) error {
 	if err := d.indexEach(ctx, d.Due); err != nil {
 		return err
 	}
-	for d.loadDirections(ctx) {
+	for d.loadRerank(ctx) {
 	}
 	return ctx.Err()
 }

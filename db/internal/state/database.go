@@ -24,7 +24,7 @@ type Database struct {
 	Signals    *signal.Sender // hears of operations and events
 	tableBytes int64          // of memory that tables of substrings may take (Options.IndexCacheBytes); negative: none
 
-	rerankBytes int64 // of memory that directions may take (Options.RerankCacheBytes); negative: none
+	rerankBytes int64 // of memory that what puts hits in order may take (Options.RerankCacheBytes); negative: none
 
 	Committer *Committer // made by Open; it runs from Run to End
 
@@ -47,14 +47,14 @@ type Database struct {
 
 	indexWanted chan struct{} // asks the indexer to look; holds one
 
-	// indexing is held while an index is made, or directions are loaded, until the committer
+	// indexing is held while an index is made, or rows that put hits in order are loaded, until the committer
 	// has installed them: each build begins with what the one before has installed. The
 	// committer never takes it.
 	indexing sync.Mutex
 }
 
 // New returns a database whose store is to be opened. tableBytes bounds what tables of
-// substrings take in memory, and rerankBytes what directions take. changed, unless nil, hears which collections a new view shows
+// substrings take in memory, and rerankBytes what puts hits in order. changed, unless nil, hears which collections a new view shows
 // otherwise than the one before; it must not wait.
 func New(engine *store.Engine, signals *signal.Sender, tableBytes, rerankBytes int64, changed func([]*CollectionView)) *Database {
 	return &Database{Engine: engine, Signals: signals, tableBytes: tableBytes, rerankBytes: rerankBytes, changed: changed, indexWanted: make(chan struct{}, 1)}
@@ -148,7 +148,7 @@ func (d *Database) setCurrent(v *View, changed []*CollectionView) {
 		old.Release()
 	}
 	// Where tables have grown or gone, the budget may ask others to follow.
-	if old == nil || old.Tables != v.Tables || v.Directions.all < old.Directions.all || d.indexDue(v, changed) {
+	if old == nil || old.Tables != v.Tables || v.Rerank.all < old.Rerank.all || d.indexDue(v, changed) {
 		d.wantIndex()
 	}
 	if d.changed != nil {

@@ -120,7 +120,7 @@ func (tx *Tx) SetCodes(s *CollectionState, sp *SpaceState, row uint32, enc space
 		if enc.Projection != nil {
 			direction = codec.Direction(enc.Projection)
 		}
-		sp.Directions.Put(row, direction)
+		sp.Directions.put(row, direction)
 	}
 	return nil
 }

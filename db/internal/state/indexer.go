@@ -23,7 +23,7 @@ func (d *Database) wantIndex() {
 	}
 }
 
-// RunIndexer indexes what is due, on half of the processors, and loads directions, until the
+// RunIndexer indexes what is due, on half of the processors, and loads what puts hits in order, until the
 // context ends. A build that fails is told as an event, and is due again when the collection
 // changes next.
 func (d *Database) RunIndexer(ctx context.Context) {
@@ -35,7 +35,7 @@ func (d *Database) RunIndexer(ctx context.Context) {
 		}
 		for d.indexOne(ctx) {
 		}
-		for d.loadDirections(ctx) {
+		for d.loadRerank(ctx) {
 		}
 	}
 }

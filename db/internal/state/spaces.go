@@ -44,10 +44,9 @@ type SpaceState struct {
 	distances histogram
 	balance   *knownBalance
 
-	// Directions has the projections of rows, as far as they are in memory; nil if the space has
-	// none, as codes are given. unreadable says that what it lacks cannot be read.
-	Directions *quant.Writer
-	unreadable bool
+	// Directions has the projections of rows, as far as they are in memory; there are none if
+	// codes are given.
+	Directions QuantRows
 
 	// Revisions are those that are stored, ascending. Views share the slice and what it points
 	// to: both are replaced, and not written to.
@@ -82,7 +81,7 @@ func NewSpaceState(collection uint32, sp *spaces.Space) *SpaceState {
 		Pending: sharedBitmap{B: roaring.New()}, Recode: sharedBitmap{B: roaring.New()},
 	}
 	if sp.ProjectionBytes() > 0 {
-		s.Directions = quant.NewWriter(sp.Bits)
+		s.Directions.Writer = quant.NewWriter(sp.Bits)
 	}
 	for _, target := range sp.Targets {
 		s.Sets = append(s.Sets, newCodeSet(sp, sp.Keys(collection, target)))
@@ -105,8 +104,7 @@ type SpaceView struct {
 	Pending *roaring.Bitmap     // rows that the online step has not seen
 	Recode  *roaring.Bitmap     // rows whose codes are not those of their labels yet
 
-	Directions *quant.Table // projections of rows, as far as they are in memory; nil: codes are given
-	unreadable bool         // of SpaceState
+	Directions QuantView // projections of rows, as far as they are in memory; none if codes are given
 
 	Distances histogram     // searches count into it
 	Balances  *knownBalance // Stats measures into it
@@ -145,9 +143,7 @@ func (s *SpaceState) publish(active bool) SpaceView {
 	for _, set := range s.Sets {
 		v.Sets = append(v.Sets, set.publish(standing))
 	}
-	if s.Directions != nil {
-		v.Directions, v.unreadable = s.Directions.Publish(), s.unreadable
-	}
+	v.Directions = s.Directions.publish()
 	return v
 }
 

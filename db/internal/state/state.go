@@ -35,6 +35,9 @@ type CollectionState struct {
 	// begin.
 	Changed *roaring.Bitmap
 
+	Vectors []QuantRows // by modality: vectors of rows, as far as they are in memory
+	wants   *Wants      // of which modalities they should be; views share it
+
 	dirty bool          // it is in Committer.dirty, see Touch
 	Gone  chan struct{} // closed after the commit that drops the collection; views share it
 }
@@ -63,12 +66,18 @@ func (s *sharedBitmap) publish() *roaring.Bitmap {
 
 // newCollectionState returns the state of a collection without items, labels or spaces.
 func newCollectionState(d *record.Descriptor) *CollectionState {
-	s := &CollectionState{Descriptor: d, Labels: NewLabels(), Live: sharedBitmap{B: roaring.New()}, Gone: make(chan struct{})}
-	for range d.Modalities {
-		s.Presence = append(s.Presence, sharedBitmap{B: roaring.New()})
-	}
+	s := &CollectionState{Descriptor: d, Labels: NewLabels(), Live: sharedBitmap{B: roaring.New()}, wants: new(Wants), Gone: make(chan struct{})}
+	s.haveModalities(len(d.Modalities))
 	s.Counters.NextSpace = 1
 	return s
+}
+
+// haveModalities makes room for n modalities, of which no item has the new ones yet.
+func (s *CollectionState) haveModalities(n int) {
+	for range n - len(s.Presence) {
+		s.Presence = append(s.Presence, sharedBitmap{B: roaring.New()})
+		s.Vectors = append(s.Vectors, QuantRows{})
+	}
 }
 
 // publish returns the state as readers see it, looked at in its active space. It costs a few
@@ -85,18 +94,21 @@ func (s *CollectionState) publish() *CollectionView {
 		Active:     uint32(s.Counters.ActiveSpace),
 		Previous:   uint32(s.Counters.PreviousSpace),
 		Gone:       s.Gone,
+		wants:      s.wants,
 	}
 	for i := range s.Presence {
 		v.Presence = append(v.Presence, s.Presence[i].publish())
+	}
+	for t := range s.Vectors {
+		v.Vectors = append(v.Vectors, s.Vectors[t].publish())
+		v.rerank.add(v.Vectors[t].Bytes(), false)
 	}
 	for _, sp := range s.Spaces {
 		active := uint64(sp.ID) == s.Counters.ActiveSpace
 		sv := sp.publish(active)
 		v.Spaces = append(v.Spaces, sv)
 		v.tables.Add(sv.Sets)
-		if sv.Directions != nil {
-			v.directions.add(sv.Directions.Bytes(), active)
-		}
+		v.rerank.add(sv.Directions.Bytes(), active)
 		if active {
 			v.SpaceView = sv
 		}

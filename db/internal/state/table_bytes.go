@@ -1,8 +1,8 @@
 package state
 
-// TableBytes says how many bytes tables take in memory, those of substrings or those of
-// directions: of a collection, or of all (Catalogue.Tables and Directions), where With and
-// without keep the sum.
+// TableBytes says how many bytes tables take in memory, those of substrings or those of rows
+// (QuantView): of a collection, or of all (Catalogue.Tables and Rerank), where With and without
+// keep the sum.
 type TableBytes struct {
 	active int // of active spaces
 	all    int // of all spaces

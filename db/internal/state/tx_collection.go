@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -88,9 +87,7 @@ func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 			return err
 		}
 	}
-	for range len(d.Modalities) - len(s.Presence) {
-		s.Presence = append(s.Presence, sharedBitmap{B: roaring.New()})
-	}
+	s.haveModalities(len(d.Modalities))
 	tx.Committer.Touch(s)
 	return nil
 }

@@ -200,6 +200,7 @@ func (tx *Tx) delete(s *CollectionState, ch *Change) error {
 				return err
 			}
 			tx.setRow(s, &s.Presence[t], codec.SetModality, uint32(t), row, false)
+			s.putVector(t, row, model.Vector{})
 		}
 	}
 	tx.setRow(s, &s.Live, codec.SetLive, 0, row, false)
@@ -274,6 +275,7 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 			return err
 		}
 		tx.setRow(s, &s.Presence[t], codec.SetModality, uint32(t), row, x.Present())
+		s.putVector(t, row, x)
 	}
 
 	ids, err := tx.labelIDs(s, it.Labels)

@@ -41,8 +41,9 @@ type CollectionView struct {
 	Previous uint32            // that was active before it; 0: none
 	Gone     <-chan struct{}   // closed when the collection has been dropped
 	tables   TableBytes        // of all its spaces
-	// directions counts the memory of SpaceView.Directions, of all its spaces.
-	directions TableBytes
+	Vectors  []QuantView       // by modality: vectors of rows, as far as they are in memory
+	rerank   TableBytes        // memory of Vectors, and of the directions of all its spaces
+	wants    *Wants            // of which modalities searches want the vectors in memory
 
 	// SpaceView is the space that is looked at: the active one (its Space is nil where there
 	// is none), unless InSpace has chosen another.

@@ -1,0 +1,363 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/internal/quant"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// What puts hits in order is in memory at 8 bits a dimension, by row: the directions of the
+// projections of each space, and the vectors of those modalities that a search has compared
+// (Wants). Each write keeps these rows current, and views share them. They are loaded in the
+// background, from the first row on and as far as the memory goes (Options.RerankCacheBytes):
+// first the directions of active spaces, then those of spaces that stand by, and vectors; a
+// space that is being built has none. Rows from quant.Table.Covered on are read from the store.
+// So nobody waits, and nothing but time depends on them.
+
+// QuantRows are rows as the committer knows them. The Writer is nil where there can be none, or
+// none have been asked for.
+type QuantRows struct {
+	*quant.Writer
+	unreadable bool // what is not here could not be read, and is not tried again
+}
+
+// QuantView are rows as readers see them. The Table is nil where there is none.
+type QuantView struct {
+	*quant.Table
+	unreadable bool // of QuantRows
+}
+
+// publish returns the rows as readers see them.
+func (r *QuantRows) publish() QuantView {
+	if r.Writer == nil {
+		return QuantView{}
+	}
+	return QuantView{r.Publish(), r.unreadable}
+}
+
+// Bytes returns the memory of the rows in bytes.
+func (v QuantView) Bytes() int {
+	if v.Table == nil {
+		return 0
+	}
+	return v.Table.Bytes()
+}
+
+// Rows returns the row from which on the store has to be asked.
+func (v QuantView) Rows() uint32 {
+	if v.Table == nil {
+		return 0
+	}
+	return v.Covered()
+}
+
+// put makes b the row's, nil for none.
+func (r *QuantRows) put(row uint32, b []byte) {
+	if r.Writer != nil {
+		r.Put(row, b)
+	}
+}
+
+// extend has rows that knew all rows below before go on to after: a commit has written these
+// rows, or made none of them. Where memory has run out they end at before.
+func (r *QuantRows) extend(before, after uint64, affordable bool) {
+	switch {
+	case r.Writer == nil || !r.IsOpen():
+	case uint64(r.Covered()) < before: // they are being loaded
+		if r.Touched() > maxTouched {
+			r.Close()
+		}
+	case affordable:
+		r.Cover(uint32(after))
+	default:
+		r.Close()
+	}
+}
+
+// forget takes the rows from one on out of memory.
+func (r *QuantRows) forget(row uint32) {
+	if r.Writer != nil {
+		r.Forget(row)
+	}
+}
+
+// putVector makes x the vector of modality t that a row has in memory, if any are.
+func (s *CollectionState) putVector(t int, row uint32, x model.Vector) {
+	switch {
+	case s.Vectors[t].Writer == nil:
+	case x.Present():
+		s.Vectors[t].Put(row, quant.AppendVector(nil, x.Value))
+	default:
+		s.Vectors[t].Put(row, nil)
+	}
+}
+
+// ForgetDirections takes the directions of the rows from one on out of memory. What stores
+// projections of the space alone, and not by a Tx, calls it for the first of its rows.
+func (s *SpaceState) ForgetDirections(row uint32) { s.Directions.forget(row) }
+
+// ForgetFrom takes what has been stored of rows from one on, but not by a Tx, out of memory: the
+// indexer loads it.
+func (s *CollectionState) ForgetFrom(row uint32) {
+	for _, sp := range s.Spaces {
+		sp.Directions.forget(row)
+	}
+	for t := range s.Vectors {
+		s.Vectors[t].forget(row)
+	}
+}
+
+// extendRows tells all rows of the collection that a commit has written those below after.
+func (s *CollectionState) extendRows(before, after uint64, affordable bool) {
+	for _, sp := range s.Spaces {
+		sp.Directions.extend(before, after, affordable)
+	}
+	for t := range s.Vectors {
+		s.Vectors[t].extend(before, after, affordable)
+	}
+}
+
+// rerankFits reports whether no more rows are in memory than may be, as of the last view.
+func (c *Committer) rerankFits() bool {
+	return int64(c.shown.Rerank.all) <= c.rerankBytes
+}
+
+// Wants notes of which modalities of a collection searches want the vectors in memory. Any
+// goroutine may use it.
+type Wants [record.MaxModalities]atomic.Bool
+
+// WantVectors notes that a search would be faster with the vectors of modality t in memory, and
+// reports whether nobody has said so before: then the caller calls Database.WantRerank.
+func (cv *CollectionView) WantVectors(t int) bool {
+	return cv.keepsVectors(t) && !cv.wants[t].Load() && !cv.wants[t].Swap(true)
+}
+
+// keepsVectors reports whether vectors of modality t can be in memory at 8 bits.
+func (cv *CollectionView) keepsVectors(t int) bool {
+	m := cv.Modalities[t]
+	return !m.Sparse && !cv.IndexOnly && m.Dim <= quant.MaxDims
+}
+
+// WantRerank asks the indexer to look whether something is to be loaded.
+func (d *Database) WantRerank() { d.wantIndex() }
+
+// A rerankStep is what is to be done next for some rows in memory.
+type rerankStep struct {
+	collection uint32
+	space      uint32 // whose directions they are; 0: they are vectors
+	modality   int    // whose vectors they are
+	to         uint32 // rows below it are to be loaded; 0: all are to be forgotten
+}
+
+// Rows are loaded in parts of at most maxPart bytes, and at least minPart rows: less does not
+// pay.
+const (
+	minPart = 256
+	maxPart = 4 << 20
+)
+
+// maxTouched bounds the rows that are written while others are being loaded. Beyond it the
+// loading gives up, to begin again from where it was; or it has ended long ago, as memory has
+// run out.
+const maxTouched = 1 << 16
+
+// rerankDue returns what is to be done next for rows of a collection: the directions of a space,
+// or, if that is nil, the vectors of its modalities.
+func (d *Database) rerankDue(v *View, cv *CollectionView, sp *SpaceView) (step rerankStep, due bool) {
+	room := d.rerankBytes - int64(v.Rerank.all)
+	if sp != nil {
+		if sp.Directions.Table == nil || sp.Numbers.Building {
+			return step, false
+		}
+		step = rerankStep{collection: cv.ID, space: sp.Space.ID}
+		if sp.Space.ID == cv.Active { // others give way
+			return step, step.next(cv, sp.Directions, sp.Space.Bits, d.rerankBytes-int64(v.Rerank.active))
+		}
+		return step, room < 0 && sp.Directions.Bytes() > 0 || step.next(cv, sp.Directions, sp.Space.Bits, room)
+	}
+	for t := range cv.Modalities {
+		if !cv.wants[t].Load() {
+			continue
+		}
+		step = rerankStep{collection: cv.ID, modality: t}
+		if room < 0 && cv.Vectors[t].Bytes() > 0 || step.next(cv, cv.Vectors[t], quant.VectorBytes(cv.Modalities[t].Dim), room) {
+			return step, true
+		}
+	}
+	return step, false
+}
+
+// next sets the step to load the rows that come next, of so many bytes each, and reports whether
+// there are any, and room for them.
+func (s *rerankStep) next(cv *CollectionView, rows QuantView, bytes int, room int64) bool {
+	left, stride := int64(cv.NextRow)-int64(rows.Rows()), int64(bytes)+1
+	n := min(left, max(room, 0)/stride, max(maxPart/stride, minPart))
+	if rows.unreadable || n <= 0 || n < minPart && n < left {
+		return false
+	}
+	s.to = rows.Rows() + uint32(n)
+	return true
+}
+
+// rows returns the rows of the step, as the committer knows them; nil if there are none any more.
+func (s *rerankStep) rows(of *CollectionState) *QuantRows {
+	if s.space == 0 {
+		return &of.Vectors[s.modality]
+	}
+	if sp := of.SpaceByID(s.space); sp != nil {
+		return &sp.Directions
+	}
+	return nil
+}
+
+// loadRerank does one step for some rows, and reports whether there was one: then there may be
+// another. Of what cannot be read an event tells; the rows end there until the database is
+// opened again.
+func (d *Database) loadRerank(ctx context.Context) bool {
+	d.indexing.Lock() // parts follow each other
+	defer d.indexing.Unlock()
+	step, due := d.nextRerank()
+	if !due {
+		return false
+	}
+	show := func(f func(s *CollectionState, rows *QuantRows)) error {
+		return d.Committer.Show(ctx, func() error {
+			if s := d.Committer.States[step.collection]; s != nil { // neither may be there any more
+				if rows := step.rows(s); rows != nil {
+					f(s, rows)
+					d.Committer.Touch(s)
+				}
+			}
+			return nil
+		})
+	}
+	if step.to == 0 {
+		return show(func(_ *CollectionState, rows *QuantRows) { rows.forget(0) }) == nil
+	}
+	err := show(func(s *CollectionState, rows *QuantRows) {
+		if rows.Writer == nil {
+			rows.Writer = quant.NewWriter(quant.VectorBytes(s.Modalities[step.modality].Dim))
+		}
+		rows.Open()
+	})
+	if err != nil {
+		return false
+	}
+	// What is written after this view the rows hear of.
+	v := d.Latest()
+	defer v.Release()
+	cv, found := v.Collections.Get(step.collection)
+	if !found {
+		return true
+	}
+	octx, op := d.Signals.BeginUntraced(ctx, event.OpRerank, cv.Name)
+	end := min(uint64(step.to), cv.NextRow)
+	from := uint32(0)
+	var part *quant.Part
+	err = work.Safely(func() (err error) {
+		from, part, err = step.read(octx, v.Snap, cv, uint32(end))
+		return err
+	})
+	shown := show(func(s *CollectionState, rows *QuantRows) {
+		switch {
+		case err != nil:
+			rows.unreadable = ctx.Err() == nil
+			rows.Close()
+		case part != nil:
+			rows.Install(part, uint32(end))
+			if end == cv.NextRow { // they have heard of all rows since
+				rows.extend(end, s.Counters.NextRow, true)
+			}
+		}
+	})
+	done := event.Event{Level: slog.LevelDebug, Space: step.space, Items: max(0, int64(end)-int64(from))}
+	op.End(fault.Annotate(err, "vectors to put hits in order, collection %q", cv.Name), done)
+	return err == nil && shown == nil
+}
+
+// nextRerank returns the step that comes first: directions of active spaces, then of others, then
+// vectors.
+func (d *Database) nextRerank() (step rerankStep, due bool) {
+	v := d.Latest()
+	defer v.Release()
+	for set, cv := range v.Sets() {
+		if step, due = d.rerankDue(v, cv, cv.SpaceNumber(set.Space)); due {
+			return step, true
+		}
+	}
+	for cv := range v.Collections.Values() {
+		if step, due = d.rerankDue(v, cv, nil); due {
+			return step, true
+		}
+	}
+	return step, false
+}
+
+// read reads the rows from those in memory to end, in a view of the collection. There is no part
+// if the space has been dropped.
+func (s *rerankStep) read(ctx context.Context, r pebble.Reader, cv *CollectionView, end uint32) (from uint32, part *quant.Part, err error) {
+	looked := 0
+	look := func() error {
+		if looked++; looked%256 == 0 {
+			return ctx.Err()
+		}
+		return nil
+	}
+	if s.space == 0 {
+		from, part, err = s.readVectors(r, cv, end, look)
+		return from, part, err
+	}
+	sp := cv.SpaceNumber(s.space)
+	if sp == nil {
+		return 0, nil, nil
+	}
+	width := sp.Space.ProjectionBytes()
+	from = sp.Directions.Rows()
+	k := sp.Space.Projections(cv.ID)
+	part = quant.NewPart(sp.Space.Bits, from)
+	lo, hi := k.Block(codec.KindProjection, from), codec.PrefixEnd(k.Block(codec.KindProjection, end-1))
+	err = record.ForEachEntryIn(r, lo, hi, func(row uint32, entry []byte) error {
+		if len(entry) != width {
+			return fault.Corrupt(fmt.Errorf("%d bytes, not %d", len(entry), width), "projection of row %d", row)
+		}
+		if row >= from && row < end {
+			part.Append(row, codec.Direction(entry))
+		}
+		return look()
+	})
+	return from, part, err
+}
+
+// readVectors is read for vectors.
+func (s *rerankStep) readVectors(r pebble.Reader, cv *CollectionView, end uint32, look func() error) (from uint32, part *quant.Part, err error) {
+	m := cv.Modalities[s.modality]
+	from = cv.Vectors[s.modality].Rows()
+	part = quant.NewPart(quant.VectorBytes(m.Dim), from)
+	var x model.Vector
+	var b []byte
+	lo, hi := codec.FeatureKey(cv.ID, from, 0), codec.FeatureKey(cv.ID, end, 0)
+	err = record.ForEachIn(r, lo, hi, func(key, value []byte) error {
+		row, t := codec.FeatureKeyParts(key)
+		if int(t) != s.modality {
+			return look()
+		}
+		if err := m.DecodeVector(&x, value); err != nil {
+			return fault.Corrupt(err, "features %d of row %d", t, row)
+		}
+		b = quant.AppendVector(b[:0], x.Value)
+		part.Append(row, b)
+		return look()
+	})
+	return from, part, err
+}
