@@ -75,6 +75,7 @@ func open(dir string, opts settings) (*DB, error) {
 	}
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
 	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, opts.RerankCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })
+	d.search.Wanted = d.state.WantRerank
 	d.imports = spool.NewImports(d.state, opts.FS)
 	d.learning = learn.New(d.state, opts.UpdateItems, opts.UpdateInterval)
 	if err := d.open(exists); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/internal/quant"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -51,71 +52,155 @@ func (s *Searcher) checkFeatures() error {
 	return nil
 }
 
-// A featured hit is a hit of the window with the squared Euclidean distance of its vector
-// from that of the query.
-type featured struct {
-	Hit
-	squared float64 // +Inf if the item lacks the modality, so that it comes last
+// A candidate is an item of the window.
+type candidate struct {
+	place
+	at      int     // where in the window it is by code
+	least   float64 // the squared distance of its vector from that of the query is not less
+	squared float64 // that distance, once it has been read; +Inf if the item lacks the modality, so that it comes last
+	read    bool    // squared is known
 }
 
-// featuresFirst yields up to k items. The first window of them, in the order of byCode,
-// come sorted by features, once all are read; the sort is stable, so that equal distances
-// stay as they were. The others follow as byCode has them. A hit of the window costs the
-// reading of a vector.
+// before reports whether a comes before b, both read: equal distances stay as they were.
+func (a *candidate) before(b *candidate) bool {
+	return a.squared < b.squared || a.squared == b.squared && a.at < b.at
+}
+
+// featuresFirst yields up to k items. The first window of them, in the order of byCode, come
+// sorted by features; the others follow as byCode has them.
+//
+// A vector in memory at 8 bits gives a bound: no vector is nearer than that (quant.Table). So
+// vectors are read in the order of their bounds, and an item is yielded as soon as its distance
+// is less than all bounds that are left: then no vector that has not been read can be nearer, nor
+// as near. No other order of reading needs fewer vectors (Seidl and Kriegel, Optimal multi-step
+// k-nearest neighbor search, 1998). Vectors that are not in memory have the bound 0.
 func (s *Searcher) featuresFirst(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
-		var window []featured
-		sorted := false
-		// give sorts and yields the window, and reports whether the caller wants more.
-		give := func() bool {
-			slices.SortStableFunc(window, func(a, b featured) int { return cmp.Compare(a.squared, b.squared) })
-			sorted = true
-			for _, f := range window {
-				f.Similarity = float32(1 / (1 + f.squared))
-				if least := s.q.MinSimilarity; least != 0 && f.Similarity < least {
-					return false // so are those behind it, and outside the window nothing is compared
-				}
-				if k--; !yield(f.Hit, nil) || k == 0 {
-					return false
-				}
-			}
-			return true
-		}
 		n := s.window()
-		for h, err := range s.byCode(ctx, max(k, n)) {
-			squared := 0.0
-			if err == nil && !sorted {
-				squared, err = s.squaredDistance(h.Row)
+		window := make([]candidate, 0, min(n, s.room(n)))
+		sorted := false
+		give := func() (more bool, err error) {
+			sorted = true
+			return s.give(ctx, window, &k, yield)
+		}
+		for p, err := range s.places(ctx, max(k, n)) {
+			switch {
+			case err != nil:
+			case !sorted:
+				if window = append(window, candidate{place: p, at: len(window)}); len(window) < n {
+					continue
+				}
+				var more bool
+				if more, err = give(); err == nil && !more {
+					return
+				}
+			default:
+				var h Hit
+				p.row.similarity = none
+				if h, err = s.hit(p); err == nil {
+					if k--; !yield(h, nil) || k == 0 {
+						return
+					}
+				}
 			}
 			if err != nil {
 				yield(Hit{}, err)
 				return
 			}
-			if sorted {
-				h.Similarity = none
-				if k--; !yield(h, nil) || k == 0 {
-					return
-				}
-				continue
-			}
-			if window = append(window, featured{h, squared}); len(window) == n && !give() {
-				return
-			}
 		}
 		if !sorted {
-			give()
+			if _, err := give(); err != nil {
+				yield(Hit{}, err)
+			}
 		}
 	}
 }
 
-// squaredDistance returns the squared Euclidean distance from the vector of a row to that
-// of the query, +Inf if the item lacks the modality. A vector that must be there and is
-// not is fault.ErrCorrupt.
+// give yields the items of the window in the order of their features, and counts them down from
+// k. It reports whether the caller wants more, which may follow.
+func (s *Searcher) give(ctx context.Context, window []candidate, k *int, yield func(Hit, error) bool) (more bool, err error) {
+	s.boundWindow(window)
+	unread := make([]*candidate, len(window))
+	for i := range window {
+		unread[i] = &window[i]
+	}
+	slices.SortFunc(unread, func(a, b *candidate) int { return cmp.Or(cmp.Compare(a.least, b.least), cmp.Compare(a.at, b.at)) })
+	var read []*candidate // those that have been read and not yielded, the nearest last
+	for range window {
+		for len(unread) > 0 && (len(read) == 0 || unread[0].least <= read[len(read)-1].squared) {
+			c := unread[0]
+			unread = unread[1:]
+			if !c.read {
+				if err := ctx.Err(); err != nil {
+					return false, err
+				}
+				if c.squared, err = s.squaredDistance(c.row.row); err != nil {
+					return false, err
+				}
+			}
+			at, _ := slices.BinarySearchFunc(read, c, func(a, b *candidate) int {
+				if a.before(b) {
+					return 1
+				}
+				return -1
+			})
+			read = slices.Insert(read, at, c)
+		}
+		c := read[len(read)-1]
+		read = read[:len(read)-1]
+		c.row.similarity = float32(1 / (1 + c.squared))
+		if least := s.q.MinSimilarity; least != 0 && c.row.similarity < least {
+			return false, nil // so are those behind it, and outside the window nothing is compared
+		}
+		h, err := s.hit(c.place)
+		if err != nil {
+			return false, err
+		}
+		if *k--; !yield(h, nil) || *k == 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// boundWindow fills in the bounds of the window, from vectors in memory as far as there are any,
+// and asks for them where there are not.
+func (s *Searcher) boundWindow(window []candidate) {
+	t := s.p.modality
+	table, having := s.Cv.Vectors[t], s.Cv.Presence[t]
+	var known []*candidate
+	missing := false
+	for i := range window {
+		switch c := &window[i]; {
+		case !having.Contains(c.row.row):
+			c.least, c.squared, c.read = math.Inf(1), math.Inf(1), true
+		case c.row.row < table.Rows():
+			known = append(known, c)
+		default:
+			missing = true
+		}
+	}
+	if missing && s.Cv.WantVectors(t) {
+		s.tools.Wanted()
+	}
+	if len(known) == 0 {
+		return
+	}
+	slices.SortFunc(known, func(a, b *candidate) int { return cmp.Compare(a.row.row, b.row.row) })
+	rows, least := make([]uint32, len(known)), make([]float64, len(known))
+	for i, c := range known {
+		rows[i] = c.row.row
+	}
+	table.AtLeast(quant.NewVectorQuery(s.p.vector.Value), least, rows)
+	for i, c := range known {
+		c.least = least[i]
+	}
+}
+
+// squaredDistance returns the squared Euclidean distance from the vector of a row, which has
+// one, to that of the query. A vector that is not there is fault.ErrCorrupt.
 func (s *Searcher) squaredDistance(row uint32) (float64, error) {
 	t := s.p.modality
-	if !s.Cv.Presence[t].Contains(row) {
-		return math.Inf(1), nil
-	}
 	m := s.Cv.Modalities[t]
 	x, found, err := record.ReadVector(s.V.Snap, s.Cv.ID, row, t, m)
 	if err == nil && !found {

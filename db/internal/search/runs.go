@@ -167,41 +167,33 @@ func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 // Loops of package learn use it too.
 const BetweenLooks = 256
 
-// byCode is Hits for every order but that of features: runs in order, and the rows of
-// each as rank has them. It remembers the place of the last hit for a cursor.
-func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
-	return func(yield func(Hit, error) bool) {
-		fail := func(err error) { yield(Hit{}, err) }
+// A place is where in an answer an item is: its row, with what decides in its run.
+type place struct {
+	run run
+	row rankedRow
+}
+
+// places yields the first k items of the answer in the order of byCode, which is that of every
+// order but the one by features: runs in order, and the rows of each as rank has them.
+func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[place, error] {
+	return func(yield func(place, error) bool) {
 		var rows []rankedRow
 		for r, err := range s.runs(ctx) {
 			if err == nil {
 				rows, err = s.rank(ctx, rows[:0], r, k)
 			}
 			if err != nil {
-				fail(err)
+				yield(place{}, err)
 				return
 			}
 			for i, row := range rows {
 				if i%BetweenLooks == BetweenLooks-1 { // as a run may be all items
 					if err := ctx.Err(); err != nil {
-						fail(err)
+						yield(place{}, err)
 						return
 					}
 				}
-				s.lastRun, s.lastRow = r, row
-				similarity, err := s.similarityOf(row)
-				if err != nil {
-					fail(err)
-					return
-				}
-				start := s.Explain.now()
-				key, err := s.tools.Keys.Get(s.V.Snap, s.Cv.ID, row.row)
-				s.Explain.read(start)
-				if err != nil {
-					fail(err)
-					return
-				}
-				if !yield(Hit{Key: key, Row: row.row, Distance: r.Distance, Score: r.Score, Similarity: similarity}, nil) {
+				if !yield(place{r, row}, nil) {
 					return
 				}
 				if k--; k == 0 {
@@ -210,6 +202,38 @@ func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 			}
 		}
 	}
+}
+
+// byCode is Hits for every order but that of features. It remembers the place of the last hit
+// for a cursor.
+func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
+		for p, err := range s.places(ctx, k) {
+			var h Hit
+			if err == nil {
+				s.last = p
+				h, err = s.hit(p)
+			}
+			if !yield(h, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// hit returns the item of a place, with its key and similarity.
+func (s *Searcher) hit(p place) (Hit, error) {
+	similarity, err := s.similarityOf(p.row)
+	if err != nil {
+		return Hit{}, err
+	}
+	start := s.Explain.now()
+	key, err := s.tools.Keys.Get(s.V.Snap, s.Cv.ID, p.row.row)
+	s.Explain.read(start)
+	if err != nil {
+		return Hit{}, err
+	}
+	return Hit{Key: key, Row: p.row.row, Distance: p.run.Distance, Score: p.run.Score, Similarity: similarity}, nil
 }
 
 // First returns the first k hits, in order, as what of makes of each, and what else there is to
@@ -224,8 +248,7 @@ func First[H any](ctx context.Context, s *Searcher, k int, of func(*Hit) (H, err
 	var got struct { // in one piece, as the body of the loop is a closure that escapes
 		hits    []H
 		nearest int
-		run     run       // of the last hit
-		row     rankedRow // of the last hit
+		last    place // of the last hit
 		more    bool
 		err     error
 	}
@@ -249,11 +272,11 @@ func First[H any](ctx context.Context, s *Searcher, k int, of func(*Hit) (H, err
 			break
 		}
 		got.hits = append(got.hits, own)
-		got.run, got.row = s.lastRun, s.lastRow
+		got.last = s.last
 	}
 	a := Answer{Total: s.Total, Hits: len(got.hits), Nearest: got.nearest, Space: s.Cv.Space.ID, Revision: s.Cv.Space.Revision}
 	if got.err == nil && got.more && s.window() == 0 {
-		a.Next = s.cursor(got.run, got.row)
+		a.Next = s.cursor(got.last.run, got.last.row)
 	}
 	if got.err != nil {
 		return nil, Answer{}, got.err

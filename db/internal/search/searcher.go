@@ -58,12 +58,15 @@ const (
 
 // Tools are shared by all searches of a database, and are safe for concurrent use.
 type Tools struct {
-	Keys  *keyCache        // keys of items, by row
-	Costs *mih.StoredCosts // times of reading codes from the store; searches learn and use them
+	Keys *keyCache // keys of items, by row
+	// Wanted tells that a search has noted what it wants in memory (CollectionView.WantVectors).
+	Wanted func()
+	Costs  *mih.StoredCosts // times of reading codes from the store; searches learn and use them
 	figures
 }
 
 // NewTools returns what the searches of a database share. keyBytes bounds the memory for keys.
+// The caller sets Wanted before the first search.
 func NewTools(keyBytes int64) *Tools {
 	return &Tools{Keys: newKeyCache(keyBytes), Costs: new(mih.StoredCosts)}
 }
@@ -108,9 +111,8 @@ type Searcher struct {
 	found   *mih.Explain // from the pool explains; nil before How and after Close
 	Explain *Timings     // to be filled in by calls; nil: do not measure
 
-	lastRun run       // run of the hit that was yielded last; a cursor is made of it
-	lastRow rankedRow // the row of that hit in this run
-	rows    []uint32  // scratch memory of rankBySimilarity
+	last place    // of the hit that was yielded last; a cursor is made of it
+	rows []uint32 // scratch memory of rankBySimilarity
 }
 
 // noRow is the number of no row. 2^32-1 rows are possible, numbered from 0.
