@@ -114,3 +114,68 @@ func BenchmarkOrder(b *testing.B) {
 		dbkit.MustClose(b, d)
 	}
 }
+
+// BenchmarkFeatures takes the first ten of 100,000 items by their features of 384 dimensions, of
+// a window of 200; with vectors in memory at 8 bits, or, by the name store, without.
+func BenchmarkFeatures(b *testing.B) {
+	const n, dims = 100_000, 384
+	dir := b.TempDir()
+	d := dbkit.MustOpen(b, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dims}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	data := synth.NewStream(synth.Config{Classes: 20, Noise: 1, Dims: []int{dims}})
+	var queries [][]float32
+	for done := 0; done < n; {
+		batch := d.NewBatch()
+		for range 20_000 {
+			x, labels := data.Next()
+			if len(queries) < 100 {
+				queries = append(queries, x[0])
+			}
+			it := &db.Item{Key: fmt.Sprint(done), Vectors: map[string][]float32{"image": x[0]}, Labels: []string{fmt.Sprint(labels[0])}}
+			if err := batch.Put(c, it); err != nil {
+				b.Fatal(err)
+			}
+			done++
+		}
+		if err := batch.Commit(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 64, Anchors: 20}, Rows: 4000}); err != nil {
+		b.Fatal(err)
+	}
+	search := func(b *testing.B, order db.Rerank) {
+		for i := 0; b.Loop(); i++ {
+			if _, err := c.Search(ctx, db.Query{From: "image", Vector: queries[i%len(queries)], K: 10, Rerank: order}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	for _, of := range []struct {
+		name   string
+		budget int64
+	}{{"store", -1}, {"memory", 0}} {
+		dbkit.MustClose(b, d)
+		d = dbkit.MustOpen(b, dir, &db.Options{RerankCacheBytes: of.budget})
+		c = dbkit.MustCollection(b, d, "main")
+		if _, err := c.Search(ctx, db.Query{From: "image", Vector: queries[0], Rerank: db.RerankFeatures}); err != nil {
+			b.Fatal(err)
+		}
+		if err := d.WaitForIndex(ctx); err != nil {
+			b.Fatal(err)
+		}
+		b.Run(of.name+"/features", func(b *testing.B) { search(b, db.RerankFeatures) })
+		b.Run(of.name+"/projection", func(b *testing.B) { search(b, db.RerankProjection) })
+	}
+	b.Run("encode", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if _, _, err := c.EncodeQuery(ctx, db.Query{From: "image", Vector: queries[i%len(queries)]}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	dbkit.MustClose(b, d)
+}

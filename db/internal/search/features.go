@@ -202,14 +202,14 @@ func (s *Searcher) boundWindow(window []candidate) {
 func (s *Searcher) squaredDistance(row uint32) (float64, error) {
 	t := s.p.modality
 	m := s.Cv.Modalities[t]
-	x, found, err := record.ReadVector(s.V.Snap, s.Cv.ID, row, t, m)
+	found, err := record.ReadVectorInto(&s.vector, s.V.Snap, s.Cv.ID, row, t, m)
 	if err == nil && !found {
 		err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 	}
 	if err != nil {
 		return 0, err
 	}
-	return squaredDistance(x, s.p.vector), nil
+	return squaredDistance(s.vector, s.p.vector), nil
 }
 
 // squaredDistance returns the squared Euclidean distance of two vectors, both dense and

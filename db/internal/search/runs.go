@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/mih"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // A Hit is one item of an answer. It has the first fields of db.Hit.
@@ -340,7 +341,7 @@ func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 // s may be closed before, and has to be if somebody has called How.
 func (s *Searcher) Again() *Searcher {
 	own := *s
-	own.stored, own.rows = nil, nil
+	own.stored, own.rows, own.vector = nil, nil, model.Vector{}
 	return &own
 }
 

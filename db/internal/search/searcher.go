@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/where"
 	"github.com/fddhdb/fddhdb/mih"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // A Query is db.Query with its defaults filled in, whose comments say more about each
@@ -113,6 +114,8 @@ type Searcher struct {
 
 	last place    // of the hit that was yielded last; a cursor is made of it
 	rows []uint32 // scratch memory of rankBySimilarity
+
+	vector model.Vector // scratch memory of squaredDistance
 }
 
 // noRow is the number of no row. 2^32-1 rows are possible, numbered from 0.
