@@ -151,12 +151,23 @@ const (
 	// at length 1 it is the order of the cosine. As what comes or goes moves others
 	// into the window or out of it, there are no cursors: ask for more with K.
 	RerankFeatures
+	// RerankFused is RerankProjection with vectors in place of projections where there are
+	// any: the items of one code come by the cosine between the vector of the query and
+	// theirs of the same modality, with 8 bits a dimension; those that lack the modality
+	// come behind them, as RerankProjection has them. So what a code finds is as good by
+	// labels as ever, and what looks or reads most like the query comes first of it. A query
+	// that is no vector, or one of a sparse modality, is answered as by RerankProjection.
+	//
+	// The vectors come into memory when this order is first asked for, see
+	// Options.RerankCacheBytes. Those that are not there have to be read, all of a code that
+	// the answer reaches: some microseconds each.
+	RerankFused
 )
 
-var rerankNames = [...]string{"projection", "none", "asymmetric", "features"}
+var rerankNames = [...]string{"projection", "none", "asymmetric", "features", "fused"}
 
 // possibleReranks lists rerankNames in errors.
-const possibleReranks = "projection, none, asymmetric and features"
+const possibleReranks = "projection, none, asymmetric, features and fused"
 
 func (r Rerank) String() string {
 	if r.known() {
@@ -187,9 +198,9 @@ type Hit struct {
 
 	// Similarity is what decided between this item and others of its code: the cosine
 	// between the projection of the query and that of the item, which has 8 bits a
-	// dimension; 0 for an item without features. In the order of features it is
-	// 1 / (1 + d) for the squared Euclidean distance d between the vectors, and decides
-	// alone. NaN where nothing was compared: for queries by code, for RerankNone, and
+	// dimension; 0 for an item without features. By RerankFused it is that of the vectors,
+	// for items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
+	// distance d between the vectors, and decides alone. NaN where nothing was compared: for queries by code, for RerankNone, and
 	// behind the window of RerankFeatures.
 	Similarity float32
 

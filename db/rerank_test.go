@@ -19,7 +19,14 @@ import (
 // which lack a modality: many codes, some of them shared.
 func openMixed(t testing.TB, bits int) (c *db.Collection, items []*db.Item) {
 	t.Helper()
-	_, c = dbkit.OpenPairs(t)
+	_, c, items = openMixedDB(t, bits)
+	return c, items
+}
+
+// openMixedDB is openMixed with the database.
+func openMixedDB(t testing.TB, bits int) (d *db.DB, c *db.Collection, items []*db.Item) {
+	t.Helper()
+	d, c = dbkit.OpenPairs(t)
 	items = dbkit.Pairs(240, synth.Config{Classes: 5, Noise: 2})
 	for i, it := range items {
 		if i%2 == 1 {
@@ -31,7 +38,7 @@ func openMixed(t testing.TB, bits int) (c *db.Collection, items []*db.Item) {
 	}
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: bits}})
-	return c, items
+	return d, c, items
 }
 
 // The asymmetric order is that of the scores over all codes, and inside a code that

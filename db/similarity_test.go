@@ -135,6 +135,77 @@ func TestSimilarityIsTheCosineOfProjections(t *testing.T) {
 	}
 }
 
+// In the fused order the items of a code come by the cosine of their vectors, and behind them
+// those that lack the modality, by that of projections.
+func TestFusedOrder(t *testing.T) {
+	dbkit.LongTest(t)
+	d, c, items := openMixedDB(t, 16)
+	for range 2 { // before the vectors are in memory, perhaps, and when they are
+		for _, of := range items[:20] {
+			x := of.Vectors["text"]
+			if x == nil {
+				continue
+			}
+			q := db.Query{From: "text", Vector: x, K: len(items), Include: db.IncludeVectors}
+			plain, err := c.Search(ctx, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.Rerank = db.RerankFused
+			got, err := c.Search(ctx, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			projected := map[string]float32{}
+			for _, h := range plain.Hits {
+				projected[h.Key] = h.Similarity
+			}
+			lacking := 0
+			for i, h := range got.Hits {
+				y := h.Item.Vectors["text"]
+				want := float64(projected[h.Key])
+				if y != nil {
+					want = cosine32(x, y)
+				} else {
+					lacking++
+				}
+				if math.Abs(float64(h.Similarity)-want) > .01 {
+					t.Errorf("%q has similarity %g, want %g", h.Key, h.Similarity, want)
+				}
+				if p := plain.Hits[i]; p.Distance != h.Distance || p.Score != h.Score {
+					t.Fatalf("hit %d is at %d, %g, not %d, %g", i, h.Distance, h.Score, p.Distance, p.Score)
+				}
+				if i == 0 || got.Hits[i-1].Distance != h.Distance || got.Hits[i-1].Score != h.Score {
+					continue
+				}
+				last := got.Hits[i-1]
+				has, had := y != nil, last.Item.Vectors["text"] != nil
+				if has && !had || has == had && last.Similarity < h.Similarity {
+					t.Errorf("%+v comes before %+v", last, h)
+				}
+			}
+			if lacking == 0 {
+				t.Fatal("every item has a text")
+			}
+		}
+		if err := d.WaitForIndex(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// cosine32 is cosine of vectors.
+func cosine32(a, b []float32) float64 {
+	wide := func(x []float32) []float64 {
+		z := make([]float64, len(x))
+		for i, v := range x {
+			z[i] = float64(v)
+		}
+		return z
+	}
+	return cosine(wide(a), wide(b))
+}
+
 // What has no similarity says so, and cannot be limited by it.
 func TestWhereThereIsNoSimilarity(t *testing.T) {
 	c, items := openMixed(t, 32)
@@ -284,6 +355,9 @@ func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all []string)
 			{From: "image", To: "image", Where: "year = 2001"},
 			{From: "text", To: "image", Key: "k20", MinSimilarity: .4},
 			{From: "image", To: "text", Key: "k21", ExcludeSelf: true, Rerank: db.RerankAsymmetric},
+			{From: "text", To: "image", Rerank: db.RerankFused},
+			{From: "image", To: "text", Rerank: db.RerankFused, Key: "k22"},
+			{From: "text", To: "image", Rerank: db.RerankFused, MinSimilarity: .7},
 			{From: "image", To: "text", Rerank: db.RerankFeatures, Window: 700},
 			{From: "text", To: "text", Rerank: db.RerankFeatures, Window: 10, Where: "year = 2000", MinSimilarity: .2},
 		} {

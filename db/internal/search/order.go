@@ -132,13 +132,22 @@ func (s *Searcher) rankBySimilarity(ctx context.Context, top *topRows, set mih.R
 	return rows - before, err
 }
 
-// similarities calls f with each row whose similarity exceeds floor, in order; f returns the
-// floor from then on. The rows ascend. Those that are not in memory are read from the store.
-// The similarity of a row without features is 0, as if it were orthogonal to the query.
+// similarities calls f with each row whose similarity exceeds floor; f returns the floor from
+// then on. The rows ascend, and so do those that f sees, but for the order byFused. Rows that
+// are not in memory are read from the store. The similarity of a row without features is 0, as
+// if it were orthogonal to the query.
 func (s *Searcher) similarities(rows []uint32, floor float32, f func(uint32, float32) float32) error {
 	if len(rows) == 0 {
 		return nil
 	}
+	if s.p.features != nil {
+		return s.fusedSimilarities(rows, floor, f)
+	}
+	return s.directionSimilarities(rows, floor, f)
+}
+
+// directionSimilarities is similarities of projections.
+func (s *Searcher) directionSimilarities(rows []uint32, floor float32, f func(uint32, float32) float32) error {
 	t := s.Cv.Directions
 	inMemory, _ := slices.BinarySearch(rows, t.Covered())
 	t.Each(s.p.direction, rows[:inMemory], floor, func(row uint32, similarity float32) float32 {
@@ -214,18 +223,24 @@ func (t *topRows) sorted() []rankedRow {
 
 // similarityOf returns the similarity of a row that is a hit, none if it has not been asked for.
 func (s *Searcher) similarityOf(x rankedRow) (float32, error) {
-	if x.similarity != first {
-		return x.similarity, nil
+	similarity := x.similarity
+	if similarity == first {
+		similarity = none
+		if s.p.direction == nil {
+			return similarity, nil
+		}
+		err := s.similarities([]uint32{x.row}, float32(math.Inf(-1)), func(_ uint32, got float32) float32 {
+			similarity = got
+			return got
+		})
+		if err != nil {
+			return none, err
+		}
 	}
-	similarity := none
-	if s.p.direction == nil {
-		return similarity, nil
+	if similarity < -1 {
+		similarity += apart
 	}
-	err := s.similarities([]uint32{x.row}, float32(math.Inf(-1)), func(_ uint32, got float32) float32 {
-		similarity = got
-		return got
-	})
-	return similarity, err
+	return similarity, nil
 }
 
 // countSimilar returns how many rows of a set pass the filter and the least similarity.

@@ -21,6 +21,10 @@ type Point struct {
 	// direction is that of Z, for similarities; nil: the order asks for none.
 	direction *quant.Query
 
+	// features is the direction of vector, for the order byFused; nil: it is not asked for, or
+	// what it would be compared with cannot be in memory.
+	features *quant.Query
+
 	scorer   *mih.Scorer  // of Z; nil if that is
 	modality int          // number of the modality of vector, in the collection
 	vector   model.Vector // that Z is the projection of, in the form of the modality; it may alias the query

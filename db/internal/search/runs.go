@@ -341,7 +341,7 @@ func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 // s may be closed before, and has to be if somebody has called How.
 func (s *Searcher) Again() *Searcher {
 	own := *s
-	own.stored, own.rows, own.vector = nil, nil, model.Vector{}
+	own.stored, own.rows, own.vector, own.with, own.without = nil, nil, model.Vector{}, nil, nil
 	return &own
 }
 

@@ -55,6 +55,7 @@ const (
 	byCode                    // the same without the similarity
 	byScore                   // score of the code whatever its distance, age of the code, similarity
 	byFeatures                // byProjection, and the first of these by the distance of their vectors
+	byFused                   // byProjection, with the similarity of vectors in place of that of projections
 )
 
 // Tools are shared by all searches of a database, and are safe for concurrent use.
@@ -115,7 +116,9 @@ type Searcher struct {
 	last place    // of the hit that was yielded last; a cursor is made of it
 	rows []uint32 // scratch memory of rankBySimilarity
 
-	vector model.Vector // scratch memory of squaredDistance
+	// Scratch memory of squaredDistance and fusedSimilarities.
+	vector        model.Vector
+	with, without []uint32
 }
 
 // noRow is the number of no row. 2^32-1 rows are possible, numbered from 0.
@@ -173,6 +176,8 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 			s.Close()
 			return nil, err
 		}
+	case byFused:
+		s.fuse()
 	}
 	if _, is := s.Set.Modality(); is && q.Where == "" && !q.ExcludeSelf {
 		// The filter is the presence of the target modality. An item without the

@@ -140,11 +140,11 @@ type Wants [record.MaxModalities]atomic.Bool
 // WantVectors notes that a search would be faster with the vectors of modality t in memory, and
 // reports whether nobody has said so before: then the caller calls Database.WantRerank.
 func (cv *CollectionView) WantVectors(t int) bool {
-	return cv.keepsVectors(t) && !cv.wants[t].Load() && !cv.wants[t].Swap(true)
+	return cv.KeepsVectors(t) && !cv.wants[t].Load() && !cv.wants[t].Swap(true)
 }
 
-// keepsVectors reports whether vectors of modality t can be in memory at 8 bits.
-func (cv *CollectionView) keepsVectors(t int) bool {
+// KeepsVectors reports whether vectors of modality t can be in memory at 8 bits.
+func (cv *CollectionView) KeepsVectors(t int) bool {
 	m := cv.Modalities[t]
 	return !m.Sparse && !cv.IndexOnly && m.Dim <= quant.MaxDims
 }

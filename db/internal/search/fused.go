@@ -1,0 +1,83 @@
+package search
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/internal/quant"
+)
+
+// The order byFused is by codes as every other; the items of one code are in the order of the
+// cosine between the vector of the query and theirs of the same modality. Items that lack the
+// modality come behind those that have it, in the order of their projections. Vectors count with
+// 8 bits a dimension whether they are in memory or read from the store, so that both give the
+// same order.
+
+// apart is what keeps items that lack the modality behind the others: it is taken off their
+// similarity, which is -1 to 1. In cursors, too.
+const apart = 4
+
+// fuse prepares the order byFused. For a query that is no vector, or one of a modality whose
+// vectors cannot be in memory, it is the order byProjection.
+func (s *Searcher) fuse() {
+	t := s.p.modality
+	if s.p.direction == nil || !s.Cv.KeepsVectors(t) {
+		return
+	}
+	z := make([]float64, len(s.p.vector.Value))
+	for i, v := range s.p.vector.Value {
+		z[i] = float64(v)
+	}
+	s.p.features = quant.NewQuery(z)
+	if s.p.features != nil && uint64(s.Cv.Vectors[t].Rows()) < s.Cv.NextRow && s.Cv.WantVectors(t) {
+		s.tools.Wanted()
+	}
+}
+
+// fusedSimilarities is similarities for the order byFused. f sees the rows that have the modality
+// first.
+func (s *Searcher) fusedSimilarities(rows []uint32, floor float32, f func(uint32, float32) float32) error {
+	t := s.p.modality
+	having := s.Cv.Presence[t]
+	with, without := s.with[:0], s.without[:0]
+	for _, row := range rows {
+		if having.Contains(row) {
+			with = append(with, row)
+		} else {
+			without = append(without, row)
+		}
+	}
+	s.with, s.without = with, without
+	keep := func(row uint32, similarity float32) float32 {
+		floor = f(row, similarity)
+		return floor
+	}
+	table := s.Cv.Vectors[t]
+	inMemory, _ := slices.BinarySearch(with, table.Rows())
+	if inMemory > 0 {
+		table.Each(s.p.features, with[:inMemory], floor, keep)
+	}
+	var b []byte
+	m := s.Cv.Modalities[t]
+	for _, row := range with[inMemory:] {
+		found, err := record.ReadVectorInto(&s.vector, s.V.Snap, s.Cv.ID, row, t, m)
+		if err == nil && !found {
+			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
+		}
+		if err != nil {
+			return err
+		}
+		b = quant.AppendVector(b[:0], s.vector.Value)
+		if x := s.p.features.Similarity(b[:len(s.vector.Value)]); x > floor {
+			keep(row, x)
+		}
+	}
+	if len(without) == 0 {
+		return nil
+	}
+	return s.directionSimilarities(without, floor+apart, func(row uint32, similarity float32) float32 {
+		return keep(row, similarity-apart) + apart
+	})
+}
