@@ -139,7 +139,8 @@ func TestFinder(t *testing.T) {
 			groups string // groups of the right answers
 			first  string // name of the first hit; "" for any
 		}{
-			{"cat face", "Animals & Nature, Smileys & Emotion", ""},
+			{"cat face", "Animals & Nature, Smileys & Emotion", "cat face"},
+			{"bug", "Animals & Nature", "bug"},
 			{"red heart", "Smileys & Emotion", "red heart"},
 			{"pizza", "Food & Drink", "pizza"},
 			{"FLAG Germany!", "Flags", "flag: Germany"},
