@@ -15,6 +15,9 @@
 //     came without labels, and only that half is searched;
 //   - mixed: the same database, all of which is searched.
 //
+// "itself" is asked of items that are searched: how far ahead the item comes of which the query is
+// a vector, as the mean of 1/rank.
+//
 // mAP is computed over the whole answer, P@10 and P@50 over its beginning, with at most
 // -queries queries; all are means over the seeds. +- is the standard deviation, over
 // the seeds, of the difference in mAP between asymmetric and projection. The time is

@@ -23,7 +23,7 @@ const (
 var cases = []string{labelled, unlabelled, mixed}
 
 // orders are the compared orders.
-var orders = []db.Rerank{db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankFeatures}
+var orders = []db.Rerank{db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankFeatures, db.RerankFused}
 
 // A pair is the result of one direction in one database.
 type pair struct {
@@ -35,6 +35,7 @@ type pair struct {
 // figures are the figures of one order.
 type figures struct {
 	ap, p10, p50 float64
+	itself       float64 // mean reciprocal rank of an item, asked for by its own vector; see known
 	micros       float64
 }
 
@@ -81,6 +82,9 @@ func evaluate(ctx context.Context, s *set, of string, seed uint64, bits, most in
 				if p.by[order], err = quality(ctx, c, query, queries.vectors[from], queries.labels, items.labels, int(searched)); err != nil {
 					return nil, err
 				}
+			}
+			if err := known(ctx, c, query, items.vectors[from], p); err != nil {
+				return nil, err
 			}
 			if err := times(ctx, c, query, queries.vectors[from], p); err != nil {
 				return nil, err
@@ -190,6 +194,28 @@ func judge(relevant []bool) (ap, p10, p50 float64) {
 		}
 	}
 	return ap / float64(max(found, 1)), p10, p50
+}
+
+// known searches for items, at most 100, evenly from those that are searched, by their own vectors,
+// and sets the mean of 1/rank, where an item behind the first 200 counts nothing.
+func known(ctx context.Context, c *db.Collection, q db.Query, vectors [][]float32, p *pair) error {
+	const most, deepest = 100, 200
+	first := len(vectors) - p.searched // what is searched came last
+	n := min(most, p.searched)
+	for i := range n {
+		row := first + i*p.searched/n
+		for _, order := range orders {
+			q.Vector, q.Rerank, q.K = vectors[row], order, deepest
+			r, err := c.Search(ctx, q)
+			if err != nil {
+				return err
+			}
+			if rank := slices.IndexFunc(r.Hits, func(h db.Hit) bool { return h.Key == strconv.Itoa(row) }); rank >= 0 {
+				p.by[order].itself += 1 / float64(rank+1) / float64(n)
+			}
+		}
+	}
+	return nil
 }
 
 // times measures searches for 10. The orders take turns, so that other work of the

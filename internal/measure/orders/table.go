@@ -11,8 +11,8 @@ import (
 
 func header(w io.Writer) {
 	measure.Head(w, 4, "set", "case", "items, codes", "", "mAP: none", "projection", "asymmetric", "gain",
-		"P@10: projection", "asymmetric", "features", "P@50: projection", "asymmetric", "features",
-		"us: projection", "asymmetric", "features")
+		"P@10: projection", "asymmetric", "features", "fused", "P@50: projection", "asymmetric", "features", "fused",
+		"itself: projection", "asymmetric", "features", "fused", "us: projection", "asymmetric", "features", "fused")
 }
 
 // print writes a row for each direction, with means over the runs.
@@ -44,6 +44,7 @@ func print(w io.Writer, set, of string, runs [][]*pair) {
 		row = append(row, cell)
 		add(orders[1:], share, func(f *figures) float64 { return f.p10 })
 		add(orders[1:], share, func(f *figures) float64 { return f.p50 })
+		add(orders[1:], share, func(f *figures) float64 { return f.itself })
 		add(orders[1:], whole, func(f *figures) float64 { return f.micros })
 		measure.Row(w, row...)
 	}
