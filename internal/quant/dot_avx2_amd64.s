@@ -17,6 +17,10 @@ TEXT ·dotsAVX2(SB), NOSPLIT, $0-40
 	MOVQ R8, AX
 	ANDQ $8, AX
 	SUBQ AX, R8
+	XORL R11, R11
+	MOVL $64, DX
+	CMPQ R8, DX
+	CMOVQGT DX, R11
 
 row:
 	MOVQ       (R9), BX
@@ -24,7 +28,7 @@ row:
 	JLT        fetched
 	MOVQ       (AHEAD*8)(R9), DX
 	PREFETCHT0 (DX)
-	PREFETCHT0 64(DX)
+	PREFETCHT0 (DX)(R11*1)
 
 fetched:
 	VPXOR Y0, Y0, Y0

@@ -7,6 +7,7 @@
 //	R9  where the address of the next vector is
 //	CX  how many vectors are left
 //	R10 how many of them are left to be fetched ahead
+//	R11 where in a vector its second cache line is, 0 if it has one only
 //	AX  the dimensions behind R8, fewer than 32, and K1 a bit for each
 //	BX  the vector
 //	DX  the dimension, and scratch
@@ -31,6 +32,10 @@ TEXT ·dotsAVX512(SB), NOSPLIT, $0-40
 	MOVL  $-1, DX
 	BZHIL AX, DX, DX
 	KMOVD DX, K1
+	XORL  R11, R11
+	MOVL  $64, DX
+	CMPQ  R8, DX
+	CMOVQGT DX, R11
 
 row:
 	MOVQ       (R9), BX
@@ -38,7 +43,7 @@ row:
 	JLT        fetched
 	MOVQ       (AHEAD*8)(R9), DX
 	PREFETCHT0 (DX)
-	PREFETCHT0 64(DX)
+	PREFETCHT0 (DX)(R11*1)
 
 fetched:
 	VPXORD Z0, Z0, Z0

@@ -16,6 +16,7 @@
 //	R4  how many vectors are left
 //	R7  how many of them are left to be fetched ahead
 //	R8  where in the vector
+//	R10 where in a vector its second cache line is, 0 if it has one only
 //	V0  the products and V1 the squares of one half, V2 and V3 of the other, in lanes of 32 bits
 
 #define AHEAD 16
@@ -28,6 +29,9 @@ TEXT ·dotsNEON(SB), NOSPLIT, $0-40
 	MOVD vectors+24(FP), R3
 	MOVD n+32(FP), R4
 	SUB  $AHEAD, R4, R7
+	MOVD $64, R10
+	CMP  R10, R2
+	CSEL GT, R10, ZR, R10
 
 row:
 	MOVD (R3), R8
@@ -35,7 +39,8 @@ row:
 	BLT  fetched
 	MOVD (AHEAD*8)(R3), R9
 	PRFM (R9), PLDL1KEEP
-	PRFM 64(R9), PLDL1KEEP
+	ADD  R10, R9
+	PRFM (R9), PLDL1KEEP
 
 fetched:
 	ADD  $8, R3
