@@ -82,6 +82,41 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	}
 }
 
+// The same where many queries meet in codes that thousands of items share, whose projections they
+// are compared with together.
+func TestSearchAllInLargeCodes(t *testing.T) {
+	dbkit.LongTest(t)
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(9000, synth.Config{Classes: 3, Noise: 2})
+	putAll(t, c, items)
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}, Rows: 300})
+	if err := d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var queries []db.Query
+	for i := range 64 {
+		q := db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 5), K: 1 + i*7}
+		if i%9 == 0 {
+			q.To = "image"
+		}
+		if i%11 == 0 {
+			q.MinSimilarity = .3
+			q.Rerank = db.RerankProjection
+		}
+		queries = append(queries, q)
+	}
+	all, err := c.SearchAll(ctx, queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range queries {
+		one, err := c.Search(ctx, queries[i])
+		if diff := cmp.Diff(one, all[i], cmpopts.EquateNaNs()); err != nil || diff != "" {
+			t.Errorf("query %d: %v, %s", i, err, diff)
+		}
+	}
+}
+
 // The same for queries by vector, in every order.
 func TestSearchAllInEveryOrder(t *testing.T) {
 	dbkit.LongTest(t)
@@ -94,7 +129,7 @@ func TestSearchAllInEveryOrder(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
 	var queries []db.Query
 	for i := range 40 {
-		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 4), Plan: db.Plan(i % 6), K: 1 + i})
+		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 5), Plan: db.Plan(i % 6), K: 1 + i})
 	}
 	all, err := c.SearchAll(ctx, queries)
 	if err != nil {

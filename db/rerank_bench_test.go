@@ -65,7 +65,7 @@ func BenchmarkOrder(b *testing.B) {
 		for _, of := range []struct {
 			name   string
 			budget int64
-		}{{"memory", 0}, {"store", -1}} {
+		}{{"store", -1}, {"memory", 0}} {
 			dbkit.MustClose(b, d)
 			d = dbkit.MustOpen(b, dir, &db.Options{RerankCacheBytes: of.budget})
 			c = dbkit.MustCollection(b, d, "main")
@@ -104,6 +104,17 @@ func BenchmarkOrder(b *testing.B) {
 				})
 			}
 		}
+		b.Run(set.name+"/all-64", func(b *testing.B) { // a time is of 64 queries
+			asked := make([]db.Query, 64)
+			for i := range asked {
+				asked[i] = db.Query{From: "text", Vector: queries[i], K: 10}
+			}
+			for b.Loop() {
+				if _, err := c.SearchAll(ctx, asked); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 		b.Run(set.name+"/encode", func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				if _, _, err := c.EncodeQuery(ctx, db.Query{From: "text", Vector: queries[i%len(queries)]}); err != nil {

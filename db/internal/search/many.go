@@ -2,8 +2,10 @@ package search
 
 import (
 	"context"
+	"math"
 
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/quant"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -57,12 +59,79 @@ func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.Collectio
 			s.matches = found[i]
 		}
 	}
+	if err := rankTogether(ctx, searchers); err != nil {
+		return -1, err
+	}
 	for i, s := range searchers {
 		if err := done(i, s); err != nil {
 			return i, err
 		}
 	}
 	return -1, nil
+}
+
+// A rankedRun has the first k rows of the run with a number.
+type rankedRun struct {
+	number uint32
+	rows   []rankedRow
+	k      int
+}
+
+// minTogether is the number of rows from which on a run is ranked for several queries at once: so
+// many vectors do not all stay in the caches from one query to the next.
+const minTogether = 2048
+
+// rankTogether ranks the first runs of the searchers, those of one run together, so that each
+// projection is fetched once for all. It leaves out runs of few rows, and searchers of which rank
+// has more to ask than similarities of projections that are in memory.
+func rankTogether(ctx context.Context, searchers []*Searcher) error {
+	type key struct {
+		set *state.CodeSetView
+		n   uint32
+	}
+	groups := map[key][]*Searcher{}
+	for _, s := range searchers {
+		plain := s.p.direction != nil && s.p.features == nil && s.filter == nil && s.self == noRow && !s.weighs() && s.window() == 0
+		if !plain || s.Set.Table == nil || uint64(s.Cv.Directions.Rows()) < s.Cv.NextRow {
+			continue
+		}
+		for r, err := range s.runs(ctx) {
+			if err != nil {
+				return err
+			}
+			if s.Set.Table.Cardinality(r.number) >= minTogether {
+				k := key{s.Set, r.number}
+				groups[k] = append(groups[k], s)
+			}
+			break
+		}
+	}
+	for k, group := range groups {
+		if len(group) == 1 {
+			continue
+		}
+		queries, floors, tops := make([]*quant.Query, len(group)), make([]float32, len(group)), make([]topRows, len(group))
+		for i, s := range group {
+			queries[i], floors[i], tops[i].k = s.p.direction, float32(math.Inf(-1)), s.ToFind(s.q.K)
+		}
+		see := func(i int, row uint32, similarity float32) float32 {
+			if tops[i].add(rankedRow{similarity, row}) {
+				floors[i] = tops[i].floor()
+			}
+			return floors[i]
+		}
+		err := k.set.Table.Rows(k.n).Parts(make([]uint32, 1024), nil, func(rows []uint32) error {
+			group[0].Cv.Directions.EachOf(queries, rows, floors, see)
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+		for i, s := range group {
+			s.ahead = &rankedRun{k.n, tops[i].sorted(), tops[i].k}
+		}
+	}
+	return nil
 }
 
 // A sharedScan has the queries of a group over one code set. The three slices go

@@ -52,6 +52,9 @@ func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]r
 	if s.p.direction == nil {
 		return s.rankByRow(dst, set, after, k), nil
 	}
+	if a := s.ahead; a != nil && a.number == r.number && k <= a.k {
+		return append(dst, a.rows[:min(k, len(a.rows))]...), nil
+	}
 	top := topRows{rows: dst, from: len(dst), k: k}
 	_, err = s.rankBySimilarity(ctx, &top, set, after)
 	return top.sorted(), err

@@ -113,6 +113,9 @@ type Searcher struct {
 	found   *mih.Explain // from the pool explains; nil before How and after Close
 	Explain *Timings     // to be filled in by calls; nil: do not measure
 
+	// ahead has the first rows of a run, if they have been ranked beforehand; see rankTogether.
+	ahead *rankedRun
+
 	last place    // of the hit that was yielded last; a cursor is made of it
 	rows []uint32 // scratch memory of rankBySimilarity
 
