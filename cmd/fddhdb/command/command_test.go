@@ -92,7 +92,7 @@ func TestContract(t *testing.T) {
 		"scan":        "collection json space where limit",
 		"count":       "collection json where limit",
 		"train":       "collection json bits anchors seed start sweeps method gamma features map mu delta rows label-embedding views activate",
-		"search":      "collection json space from to vectors row id code codes k radius where rerank window after explain sheet pictures",
+		"search":      "collection json space from to vectors row id code codes k radius where rerank window min-similarity include after explain sheet pictures",
 		"eval":        "collection json space vectors labels truth where top curves plot",
 		"experiment":  "collection json vectors labels truth where top bits anchors seed start sweeps method gamma features map mu delta rows label-embedding fusion views seeds grid plot",
 		"encode":      "collection json space from to vectors out",
