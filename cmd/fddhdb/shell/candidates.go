@@ -189,7 +189,7 @@ func listFiles(word string) []string {
 func nextInList(list string, words []string) []string {
 	before := list[:strings.LastIndexByte(list, ',')+1]
 	there := strings.Split(before, ",")
-	words = slices.DeleteFunc(words, func(w string) bool { return slices.Contains(there, w) })
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return slices.Contains(there, w) })
 	return prefixed(before, words)
 }
 
