@@ -86,11 +86,25 @@ bench:
 man:
 	$(GO) run ./internal/manpage
 
-# Every answer of every plan on the sets of docs/BENCHMARKS.md against a linear scan.
-check: build
+# Every answer of every plan on the sets of docs/BENCHMARKS.md against a linear scan, and every order
+# of answers of two learned sets, one of many codes and one of few, against a plain computation.
+check: build check-orders
 	rm -f bin/check.jsonl
 	cd internal/measure && $(GO) run ./matrix run -fddhdb ../../bin/fddhdb -out ../../bin/check.jsonl -check \
 	  -n 10000,300000 -kinds both -queries 100 -k 1,10,100 -radius 0,4,8,16 -tiers auto,scan,memory,disk,blockscan
+
+.PHONY: check-orders
+check-orders: build
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	for set in multilabel pairs; do \
+	  echo "== the orders of $$set"; \
+	  $(GO) run ./internal/synth/makeset -set $$set -items 4000 -queries 100 $$dir/$$set; \
+	  bin/fddhdb import $$dir/$$set.db --init --vectors image=$$dir/$$set/train_image.npy \
+	    --vectors text=$$dir/$$set/train_text.npy --labels $$dir/$$set/train_labels.npy; \
+	  bin/fddhdb train $$dir/$$set.db --anchors 400 >/dev/null; \
+	  bin/fddhdb bench $$dir/$$set.db --vectors $$dir/$$set/query_text.npy --from text --to image -k 1,10,100 --radius 8 \
+	    --tier auto,scan --order projection,asymmetric,features --check; \
+	done
 
 # Writes what the commands in README.md and docs print now into them.
 .PHONY: docs

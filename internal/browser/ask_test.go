@@ -77,6 +77,9 @@ func (b *tab) tellsDistances(word string, n int) []int {
 	}
 	least, most := slices.Min(distances), slices.Max(distances)
 	want := fmt.Sprintf("The %s %d items, %d to %d bits away", word, n, least, most)
+	if least == most {
+		want = fmt.Sprintf("The %s %d items, %d bits away", word, n, least)
+	}
 	if got := eval[string](b, `document.querySelector(".query p").textContent`); !strings.HasPrefix(got, want) {
 		b.Errorf("the headline is %q, want %q", got, want)
 	}
@@ -97,13 +100,25 @@ func TestDistancesInAnyOrder(t *testing.T) {
 		rerank, word string
 		sorted       bool
 	}{{"projection", "nearest", true}, {"asymmetric", "best", false}, {"features", "best", false}} {
-		b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&rerank=" + order.rerank)
-		b.until(`document.querySelectorAll(".card").length === 24`)
+		b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&k=60&rerank=" + order.rerank)
+		b.until(`document.querySelectorAll(".card").length === 60`)
 		b.shot("order-" + order.rerank)
-		distances := b.tellsDistances(order.word, 24)
+		distances := b.tellsDistances(order.word, 60)
 		if sorted := slices.IsSorted(distances); sorted != order.sorted {
 			t.Errorf("%s: the distances are %v: another query is needed", order.rerank, distances)
 		}
+		similar := eval[[]string](b, `[...document.querySelectorAll(".card .similar :last-child")].map((e) => e.textContent)`)
+		if len(similar) != 60 || order.rerank == "features" && similar[0] != "1.00" {
+			t.Errorf("%s: the similarities are %q", order.rerank, similar)
+		}
 	}
+	// A least similarity leaves out what is less similar, and stands in the address.
+	b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&k=60&rerank=features")
+	b.until(`document.querySelectorAll(".card").length === 60`)
+	b.do(chromedp.SendKeys(chromedp.CSS("#min-similarity"), "1"))
+	b.until(`document.querySelectorAll(".card").length === 1 && new URL(location).searchParams.get("min-similarity") === "1"`)
+	// In an order that compares nothing there is no similarity, on cards or to ask for.
+	b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&min-similarity=1&rerank=none")
+	b.until(`document.querySelectorAll(".card").length === 24 && !document.querySelector(".similar") && document.querySelector("#min-similarity").disabled`)
 	b.quiet()
 }

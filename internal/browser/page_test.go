@@ -100,9 +100,9 @@ func TestMistakes(t *testing.T) {
 	b := browse(t, exploreEmoji(t))
 	b.open("/?collection=emoji&id=nobody&from=picture&to=picture")
 	b.until(`document.querySelector(".notice.bad")?.textContent.includes("not found")`)
-	b.open("/?collection=emoji&text=cat+face&from=words&to=picture&radius=0")
+	b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&radius=0")
 	var distances struct{ Distances []int }
-	get(t, b.page, "/api/histogram?collection=emoji&text=cat+face&from=words&to=picture", &distances)
+	get(t, b.page, "/api/histogram?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture", &distances)
 	nearest := slices.IndexFunc(distances.Distances, func(n int) bool { return n > 0 })
 	b.until(fmt.Sprintf(`document.querySelector(".nothing")?.textContent === "The nearest item is %d bits away."`, nearest))
 	b.open("/?collection=emoji&text=cat&from=words&to=picture&where=year+%3C")

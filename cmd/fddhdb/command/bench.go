@@ -29,6 +29,7 @@ type benchOptions struct {
 	tier                 string
 	queries              int
 	check                bool
+	order                string
 	plot                 string
 	target               targetFlag
 }
@@ -71,8 +72,15 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) mea
 			  keys    reading the keys of the hits
 			The tiers differ in how they find, and fullscan does nothing else: "times
 			fullscan" says how many times as fast as by fullscan the codes are found.
+			For queries by vector, --order names orders of answers as search --rerank does:
+			each search that has keys is then measured in each of them, and in the order
+			none beside them, of which "times none" is how many times as long the search
+			takes, without encoding. So is
+			  next    the next -k items behind the first, by a cursor; not with features
 			--check also compares every answer with a linear scan that shares no code with
-			any tier; if any differs, bench fails.
+			any tier; if any differs, bench fails. Orders are compared with the scores and
+			similarities of all items, computed from their vectors; that takes a space of
+			one revision, as a training or reindex makes it.
 
 			--plot draws the time in which each tier finds the codes, and for hits the whole
 			time, on a logarithmic axis, the median and a bar up to p99: against k and radius
@@ -81,6 +89,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) mea
 			fddhdb bench hashes.db --codes queries.npy -k 1,10,100 --radius 0,4,8
 			fddhdb bench wiki.db --vectors query_text.npy --from text --tier auto,memory --json
 			fddhdb bench hashes.db --codes queries.npy --radius 8 --queries 100 --check
+			fddhdb bench wiki.db --vectors query_text.npy --from text --order projection
 			fddhdb bench hashes.db --codes queries.npy --radius 0,4,8,12,16 --plot radius.svg
 			fddhdb bench 10k.db 100k.db 1m.db --codes queries.npy --radius 8 --plot size.svg`),
 		Args: benchArgs,
@@ -102,6 +111,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) mea
 	f.VarP(&o.k, "k", "k", "numbers of nearest items, such as 1,10,100 (10 without --radius)")
 	f.Var(&o.radius, "radius", "radii in bits, such as 0,4,8")
 	f.StringVar(&o.tier, "tier", "auto,"+measure.FullScan, "ways to search, a `LIST` of "+strings.Join(measure.Tiers, ", "))
+	f.StringVar(&o.order, "order", "", "rank answers by each of a `LIST` of projection, none, asymmetric, features")
 	f.IntVar(&o.queries, "queries", 1000, "the first `N` rows of the file, at most")
 	f.BoolVar(&o.check, "check", false, "compare every answer with a linear scan")
 	f.StringVar(&o.plot, "plot", "", "draw the times to `FILE`.svg or .png")
@@ -165,6 +175,18 @@ func (o *benchOptions) validate() error {
 	case len(o.tiers()) == 0:
 		return exit.Usagef("--tier names no tier: there are %s", strings.Join(measure.Tiers, ", "))
 	}
+	if o.order != "" {
+		switch orders, err := o.orders(); {
+		case err != nil:
+			return err
+		case len(orders) == 1 && len(splitList(o.order)) == 0:
+			return exit.Usagef("--order names no order: there are projection, none, asymmetric and features")
+		case o.codes != "":
+			return exit.Usagef("--order ranks by what a vector is compared with: give --vectors FILE with --from NAME")
+		case o.plot != "":
+			return exit.Usagef("--plot draws the time in which codes are found, the same in every order: leave out --order")
+		}
+	}
 	for _, name := range o.tiers() {
 		if !slices.Contains(measure.Tiers, name) {
 			return exit.Usagef("--tier: there is no tier %q: there are %s", name, strings.Join(measure.Tiers, ", "))
@@ -184,9 +206,29 @@ func (o *benchOptions) tiers() []string {
 	return names
 }
 
+// orders returns the orders in --order, each once, and none behind them if it is not among
+// them; nil if the flag is not given.
+func (o *benchOptions) orders() ([]db.Rerank, error) {
+	if o.order == "" {
+		return nil, nil
+	}
+	var orders []db.Rerank
+	for _, name := range append(splitList(o.order), db.RerankNone.String()) {
+		order, err := db.ParseRerank(name)
+		if err != nil {
+			return nil, exit.Usagef("--order: there is no order %q: there are projection, none, asymmetric and features", name)
+		}
+		if !slices.Contains(orders, order) {
+			orders = append(orders, order)
+		}
+	}
+	return orders, nil
+}
+
 // plan returns the measurements that the flags ask for.
-func (o *benchOptions) plan() *measure.Plan {
-	return &measure.Plan{K: o.k.list, Radius: o.radius.list, Tiers: o.tiers(), Check: o.check}
+func (o *benchOptions) plan() (*measure.Plan, error) {
+	orders, err := o.orders()
+	return &measure.Plan{K: o.k.list, Radius: o.radius.list, Tiers: o.tiers(), Check: o.check, Orders: orders}, err
 }
 
 // benchAll measures databases, prints and draws.
@@ -235,6 +277,13 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target
 	case !stats.Trained:
 		return nil, untrained(c)
 	}
+	plan, err := o.plan()
+	if err == nil && o.check && len(plan.Orders) > 0 {
+		err = canCompute(ctx, c, stats)
+	}
+	if err != nil {
+		return nil, err
+	}
 	schema, err := c.Schema()
 	if err == nil {
 		err = checkTarget(c, schema, stats, o.target.to)
@@ -247,7 +296,7 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target
 		return nil, err
 	}
 	for i := range queries {
-		if queries[i].Encoded, err = target.Code(ctx, queries[i].Query); err != nil {
+		if queries[i].Encoded, queries[i].Projection, err = target.Encode(ctx, queries[i].Query); err != nil {
 			return nil, exit.AtRow(err, o.vectors+o.codes, i)
 		}
 	}
@@ -256,7 +305,7 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target
 	}
 	bar := e.NewProgress()
 	defer bar.End()
-	b, err := measure.New(ctx, target, stats.Bits, o.plan(), queries, bar)
+	b, err := measure.New(ctx, target, stats.Bits, plan, queries, bar)
 	if err != nil {
 		return nil, err
 	}
@@ -265,6 +314,25 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target
 		err = b.CheckAll(ctx)
 	}
 	return b, err
+}
+
+// canCompute returns an error if the projections of the items of a collection cannot be computed
+// again from what it has.
+func canCompute(ctx context.Context, c *db.Collection, stats *db.CollectionStats) error {
+	if stats.IndexOnly {
+		return exit.Failedf("collection %q is index-only, and --check computes what --order ranks by from vectors: check the database that it is a copy of", c.Name())
+	}
+	spaces, err := c.Spaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range spaces {
+		// An item keeps the projection that it got of the revision that was in use then.
+		if n := len(s.Revisions); s.Space == stats.Space && n > 0 && s.Revisions[n-1].Revision > 1 {
+			return exit.Failedf("space %d has items of several revisions, and --check computes what --order ranks by with the one in use: check the space that reindex makes", s.Space)
+		}
+	}
+	return nil
 }
 
 // read reads the queries of the file.

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/measure"
@@ -61,12 +63,19 @@ func (f *fakeTarget) Each(ctx context.Context, visit func(row uint32, key string
 	return nil
 }
 
-func (f *fakeTarget) Code(ctx context.Context, q db.Query) ([]byte, error) {
+func (f *fakeTarget) Encode(ctx context.Context, q db.Query) ([]byte, []float64, error) {
 	if q.Vector == nil {
-		return q.Code, nil
+		return q.Code, nil, nil
 	}
-	code, _, err := f.c.EncodeQuery(ctx, q)
-	return code, err
+	return f.c.EncodeQuery(ctx, q)
+}
+
+func (f *fakeTarget) Projections(context.Context, func(string, []float64) error) error {
+	return errors.ErrUnsupported
+}
+
+func (f *fakeTarget) Item(context.Context, string) (*db.Item, error) {
+	return nil, errors.ErrUnsupported
 }
 
 func (f *fakeTarget) Tier(name string) measure.Tier { return &fakeTier{f, name} }
@@ -81,7 +90,7 @@ func (f *fakeTier) all(q db.Query) ([]db.Hit, error) {
 		return nil, errors.New("asked before it has settled")
 	}
 	f.asked[f.name]++
-	code, err := f.Code(context.Background(), q)
+	code, _, err := f.Encode(context.Background(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +111,9 @@ func (f *fakeTier) all(q db.Query) ([]db.Hit, error) {
 	return hits, f.fail
 }
 
-func (f *fakeTier) Search(_ context.Context, q db.Query) ([]db.Hit, error) {
+func (f *fakeTier) Search(_ context.Context, q db.Query) (*db.Result, error) {
 	hits, err := f.all(q)
-	return hits[:min(q.K, len(hits))], err
+	return &db.Result{Hits: hits[:min(q.K, len(hits))]}, err
 }
 
 // Parts returns the times of the parts of a search that spends most of its time encoding.
@@ -298,6 +307,64 @@ func TestBenchVectors(t *testing.T) {
 	code, stdout, stderr := doBench(t, &fakeTarget{}, f.db, "--vectors", f.text, "--from", "text", "--radius", "3", "--check", "--json")
 	if code != 0 || stderr != "" || strings.Count(stdout, `"queries":80,`) != 5 || strings.Count(stdout, `"checked":80,"mismatches":0`) != 5 {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+}
+
+// With --order every search that has keys is measured in each order and in the order none, and
+// second pages are, in all that have cursors. The check finds nothing wrong.
+func TestBenchOrders(t *testing.T) {
+	f := newFixture(t, 80, true)
+	orders := map[string][]string{}
+	out := must(t, "bench", f.db, "--vectors", f.text, "--from", "text", "--to", "image", "-k", "10,100", "--radius", "16",
+		"--order", "features,projection,asymmetric", "--queries", "20", "--check", "--json")
+	for line := range strings.Lines(out) {
+		var l struct {
+			Op, Tier            string
+			Order               string `json:"order"`
+			K                   int
+			Encode              float64 `json:"encode_us"`
+			Hits                float64 `json:"avg_hits"`
+			Checked, Mismatches int
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Tier == measure.FullScan {
+			if l.Order != "" || l.Op == "hits" || l.Op == "next" {
+				t.Errorf("the yardstick in an order: %s", line)
+			}
+			continue
+		}
+		op := fmt.Sprint(l.Op, l.K)
+		orders[op] = append(orders[op], l.Order)
+		if l.Checked != 20 || l.Mismatches != 0 || l.Encode <= 0 || l.Hits <= 0 {
+			t.Errorf("line %s", line)
+		}
+	}
+	all := []string{"features", "projection", "asymmetric", "none"}
+	// The first 100 of 80 items have no second page.
+	want := map[string][]string{"knn10": all, "knn100": all, "hits0": all, "next10": all[1:], "radius0": {""}, "count0": {""}}
+	if diff := gocmp.Diff(want, orders); diff != "" {
+		t.Error(diff)
+	}
+	out = must(t, "bench", f.db, "--vectors", f.text, "--from", "text", "--order", "projection", "--queries", "5")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if !strings.HasPrefix(lines[0], "search   tier      ranked by ") || !strings.HasSuffix(lines[0], "times fullscan  times none") || len(lines) != 6 ||
+		!strings.HasPrefix(lines[2], "knn 10   auto      none ") || !strings.HasSuffix(lines[2], "1.00") || !strings.HasPrefix(lines[4], "next 10  auto      projection ") {
+		t.Error(out)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--order best", `--order: there is no order "best": there are projection, none, asymmetric and features`},
+		{"--order ,", "--order names no order"},
+		{"--order projection --plot a.svg", "leave out --order"},
+	} {
+		args := append([]string{"bench", f.db, "--vectors", f.text, "--from", "text"}, strings.Fields(c.args)...)
+		if code, _, stderr := do(t, args...); code != exit.Usage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit code %d, %s", c.args, code, stderr)
+		}
+	}
+	if code, _, stderr := do(t, "bench", f.db, "--codes", f.text, "--order", "none"); code != exit.Usage || !strings.Contains(stderr, "give --vectors FILE with --from NAME") {
+		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
 

@@ -58,6 +58,7 @@ var valueKinds = map[string]string{
 	"uint":    "a whole number of 0 or more",
 	"uint32":  "a whole number of 0 or more",
 	"uint64":  "a whole number of 0 or more",
+	"float32": "a number",
 	"float64": "a number",
 	"bool":    "true or false",
 }

@@ -11,7 +11,7 @@ import (
 // An itemTable prints items without their vectors and payloads, a row each.
 type itemTable struct {
 	table   *term.Table
-	fields  []string
+	fields  []db.Field
 	targets []string // modalities that have codes of their own
 }
 
@@ -25,16 +25,8 @@ func (e *env) newItemTable(c *db.Collection) (*itemTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &itemTable{}
-	columns := []term.Column{term.Left("key"), term.Left("labels")}
-	for _, f := range schema.Fields {
-		t.fields = append(t.fields, f.Name)
-		if f.Type == db.Int || f.Type == db.Float {
-			columns = append(columns, term.Right(f.Name))
-		} else {
-			columns = append(columns, term.Left(f.Name))
-		}
-	}
+	t := &itemTable{fields: schema.Fields}
+	columns := append([]term.Column{term.Left("key"), term.Left("labels")}, fieldColumns(t.fields)...)
 	for _, v := range stats.Views {
 		t.targets = append(t.targets, v.Target)
 		columns = append(columns, term.Left("code for "+v.Target), term.Left("code from"))
@@ -46,10 +38,22 @@ func (e *env) newItemTable(c *db.Collection) (*itemTable, error) {
 	return t, nil
 }
 
-func (t *itemTable) add(it *db.Item) {
-	cells := []any{term.TextCell(it.Key), term.TextCell(strings.Join(it.Labels, ","))}
-	for _, name := range t.fields {
-		switch x := it.Fields[name].(type) {
+// fieldColumns returns a column for each field.
+func fieldColumns(fields []db.Field) (columns []term.Column) {
+	for _, f := range fields {
+		if f.Type == db.Int || f.Type == db.Float {
+			columns = append(columns, term.Right(f.Name))
+		} else {
+			columns = append(columns, term.Left(f.Name))
+		}
+	}
+	return columns
+}
+
+// fieldCells returns the cells of an item for these columns.
+func fieldCells(fields []db.Field, it *db.Item) (cells []any) {
+	for _, f := range fields {
+		switch x := it.Fields[f.Name].(type) {
 		case nil:
 			cells = append(cells, term.NoCell)
 		case string:
@@ -58,6 +62,12 @@ func (t *itemTable) add(it *db.Item) {
 			cells = append(cells, x)
 		}
 	}
+	return cells
+}
+
+func (t *itemTable) add(it *db.Item) {
+	cells := []any{term.TextCell(it.Key), term.TextCell(strings.Join(it.Labels, ","))}
+	cells = append(cells, fieldCells(t.fields, it)...)
 	for _, to := range t.targets {
 		code := it.Codes[to]
 		cells = append(cells, term.TextCell(hex.EncodeToString(code.Code)), term.TextCell(code.From))

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"math"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -21,6 +23,9 @@ type searchOptions struct {
 	where                    whereFlag
 	hasRow, hasK, hasRadius  bool
 	hasWindow                bool
+	minSimilarity            float32
+	hasMinSimilarity         bool
+	include                  includeFlag
 }
 
 func searchCommand(e *env) *cobra.Command {
@@ -65,6 +70,12 @@ func searchCommand(e *env) *cobra.Command {
 			  features    the first --window hits of projection by the distance between
 			              their vectors of --from and that of the query; those that lack
 			              them behind the others. There is no "next".
+			"similarity" is what the order has decided by last: that cosine, or with features
+			1 / (1 + d) for the squared distance d between the vectors. Queries by code have
+			none, nor has the order none. --min-similarity leaves out what is less similar.
+
+			--include brings parts of the items with the hits: labels and fields, columns of
+			their own in a table, and with --json also payload and vectors.
 
 			--sheet also makes a contact sheet: a row a query, with the pictures of the hits
 			over their keys. A picture, a PNG, JPEG or GIF, is the payload of an item, or a
@@ -75,13 +86,14 @@ func searchCommand(e *env) *cobra.Command {
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 			fddhdb search wiki.db --from image --to text --id 17 -k 5
 			fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
+			fddhdb search wiki.db --from text --id 17 --min-similarity .9 --include labels
 			fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8
 			fddhdb search wiki.db --from text --to image --id 17 --sheet hits.html --pictures jpg`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := cmd.Flags()
 			o.hasRow, o.hasK, o.hasRadius = f.Changed("row"), f.Changed("k"), f.Changed("radius")
-			o.hasWindow = f.Changed("window")
+			o.hasWindow, o.hasMinSimilarity = f.Changed("window"), f.Changed("min-similarity")
 			rerank, err := o.check()
 			if err != nil {
 				return err
@@ -106,7 +118,9 @@ func searchCommand(e *env) *cobra.Command {
 	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
 	f.StringVar(&o.rerank, "rerank", "projection", "`ORDER` of the hits: projection, none, asymmetric or features")
 	f.IntVar(&o.window, "window", 0, "put the first `N` hits in order, with --rerank features; 200, or twice -k, if not given")
+	f.Float32Var(&o.minSimilarity, "min-similarity", 0, "only hits of similarity `X` or more, from -1 to 1")
 	o.where.register(cmd)
+	f.Var(&o.include, "include", "print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
 	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --id out of the hits")
 	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
@@ -170,5 +184,35 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	case features && o.after != "":
 		return 0, exit.Usagef("--rerank features has no cursors for --after: ask for more with -k")
 	}
-	return rerank, nil
+	if err == nil && o.hasMinSimilarity {
+		err = o.checkMinSimilarity(rerank)
+	}
+	if parts := o.include.parts; err == nil && !o.json && parts&(db.IncludePayload|db.IncludeVectors) != 0 {
+		err = exit.Usagef("--include %s: a table has labels and fields alone: --json has payloads and vectors, too", &o.include)
+	}
+	return rerank, err
+}
+
+// checkMinSimilarity refuses a least similarity where no hit has a similarity.
+func (o *searchOptions) checkMinSimilarity(rerank db.Rerank) error {
+	switch least := o.minSimilarity; {
+	case !(least >= -1 && least <= 1): // NaN, too
+		return exit.Usagef("--min-similarity %v: -1 to 1 are possible", least)
+	case rerank == db.RerankNone:
+		return exit.Usagef("--min-similarity has no meaning with --rerank none, which compares nothing: choose another order")
+	case o.code != "" || o.codes != "":
+		return exit.Usagef("--min-similarity compares vectors, and a query by code has none: search by --vectors, or by --id, and --from")
+	case o.from == "":
+		return exit.Usagef("--min-similarity compares vectors: --from NAME is missing, the modality")
+	}
+	return nil
+}
+
+// leastSimilarity returns the flag as package db has it, where 0 is none. The negative number
+// next to 0 admits all that 0 does.
+func (o *searchOptions) leastSimilarity() float32 {
+	if o.hasMinSimilarity && o.minSimilarity == 0 {
+		return -math.SmallestNonzeroFloat32
+	}
+	return o.minSimilarity
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -22,9 +23,12 @@ func (o *searchOptions) title(name queryName) string {
 	return fmt.Sprintf("row %d", name)
 }
 
-func (e *env) printHits(name queryName, r *db.Result, o *searchOptions) {
+func (e *env) printHits(name queryName, r *db.Result, o *searchOptions, form hitTable) {
 	e.Printf("%s", o.title(name))
 	switch {
+	case o.hasRadius && r.Total > len(r.Hits) && len(r.Hits) < o.k && r.Next == "":
+		// In the order of features the total is of all, however similar.
+		e.Printf(": %s of %s within %s", term.Thousands(len(r.Hits)), term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
 	case o.hasRadius && r.Total > len(r.Hits):
 		e.Printf(": the first %s of %s within %s; -k prints more", term.Thousands(len(r.Hits)),
 			term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
@@ -37,19 +41,60 @@ func (e *env) printHits(name queryName, r *db.Result, o *searchOptions) {
 	if len(r.Hits) == 0 {
 		return
 	}
-	e.PrintTable(hitColumns, hitRows(r))
+	form.similarity = hasSimilarity(r)
+	e.PrintTable(form.columns(), form.rows(r))
 }
 
-var hitColumns = []term.Column{term.Right("rank"), term.Left("id"), term.Right("distance"), term.Right("score")}
+// A hitTable says which columns a table of hits has besides rank, id, distance and score.
+type hitTable struct {
+	similarity bool
+	labels     bool
+	fields     []db.Field
+}
 
-func hitRows(r *db.Result) [][]any {
+// newHitTable returns the form of a table of the parts of items that are included.
+func newHitTable(schema db.Schema, include db.Include) hitTable {
+	t := hitTable{labels: include&db.IncludeLabels != 0}
+	if include&db.IncludeFields != 0 {
+		t.fields = schema.Fields
+	}
+	return t
+}
+
+// hasSimilarity reports whether any hit has a similarity.
+func hasSimilarity(r *db.Result) bool {
+	return slices.ContainsFunc(r.Hits, func(h db.Hit) bool { return !math.IsNaN(float64(h.Similarity)) })
+}
+
+func (t *hitTable) columns() []term.Column {
+	columns := []term.Column{term.Right("rank"), term.Left("id"), term.Right("distance"), term.Right("score")}
+	if t.similarity {
+		columns = append(columns, term.Right("similarity"))
+	}
+	if t.labels {
+		columns = append(columns, term.Left("labels"))
+	}
+	return append(columns, fieldColumns(t.fields)...)
+}
+
+func (t *hitTable) rows(r *db.Result) [][]any {
 	var rows [][]any
 	for i, h := range r.Hits {
 		score := term.NoCell
 		if !math.IsNaN(h.Score) {
 			score = term.NumberCell(h.Score, 3)
 		}
-		rows = append(rows, []any{i + 1, term.TextCell(h.Key), h.Distance, score})
+		row := []any{i + 1, term.TextCell(h.Key), h.Distance, score}
+		if t.similarity {
+			row = append(row, term.SimilarityCell(h.Similarity))
+		}
+		if t.labels {
+			row = append(row, term.TextCell(strings.Join(h.Item.Labels, ",")))
+		}
+		if t.fields != nil {
+			row = append(row, fieldCells(t.fields, h.Item)...)
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

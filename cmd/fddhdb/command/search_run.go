@@ -68,6 +68,11 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err := checkTarget(c, schema, stats, o.to); err != nil {
 		return err
 	}
+	form := newHitTable(schema, o.include.parts)
+	include := o.include.parts
+	if to != nil {
+		include |= sheet.Include
+	}
 	var table *term.Table // for the hits of all queries, in modes that have one
 	var explains []*db.Explain
 	defer func() {
@@ -84,7 +89,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	first := true
 	answer := func(name queryName, q db.Query) error {
 		q.To, q.Where, q.K, q.After = o.to, o.where.expr, o.k, o.after
-		q.Rerank, q.Window = rerank, o.window
+		q.Rerank, q.Window, q.MinSimilarity, q.Include = rerank, o.window, o.leastSimilarity(), include
 		r, explain, err := o.run(ctx, c, q)
 		if worded := o.where.wrap(err); worded != err {
 			return worded
@@ -105,6 +110,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 				return err
 			}
 		}
+		o.include.strip(r)
 		if o.json {
 			return e.PrintJSON(jsonform.NewSearch(name, r, o.hasRadius, explain))
 		}
@@ -114,9 +120,11 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 				if o.hasRows() {
 					query = term.Right("query")
 				}
-				table = e.NewTable(append([]term.Column{query}, hitColumns...))
+				// The answers that follow have the same columns, whatever this one has.
+				form.similarity = o.vectors != "" && rerank != db.RerankNone || hasSimilarity(r)
+				table = e.NewTable(append([]term.Column{query}, form.columns()...))
 			}
-			for _, cells := range hitRows(r) {
+			for _, cells := range form.rows(r) {
 				table.Add(append([]any{name}, cells...)...)
 			}
 			explains = append(explains, explain)
@@ -126,7 +134,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			e.Printf("\n")
 		}
 		first = false
-		e.printHits(name, r, o)
+		e.printHits(name, r, o, form)
 		e.printExplain(explain)
 		return nil
 	}

@@ -207,6 +207,40 @@ func TestSheetPNG(t *testing.T) {
 	}
 }
 
+// A card says what decided, where something did, in both formats.
+func TestSheetOfSimilarities(t *testing.T) {
+	f := newFixture(t, 80, true)
+	for order, similar := range map[string]bool{"projection": true, "none": false, "features": true} {
+		search := []string{"search", f.db, "--from", "text", "--id", "5", "-k", "3", "--rerank", order}
+		must(t, append(search, "--sheet", f.path("a.html"))...)
+		html, err := os.ReadFile(f.path("a.html"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _, _ := elements(t, string(html))
+		want := 0
+		if similar {
+			want = 3
+		}
+		if got := strings.Count(text, "similarity "); got != want || order == "features" && !strings.Contains(text, "similarity 1.000") {
+			t.Errorf("%s: %d similarities, want %d: %s", order, got, want, text)
+		}
+		must(t, append(search, "--sheet", f.path("a.png"))...)
+		file, err := os.ReadFile(f.path("a.png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const title, card, line = 30, 224, 16
+		height := title + card
+		if similar {
+			height += line
+		}
+		if c, err := png.DecodeConfig(bytes.NewReader(file)); err != nil || c.Height != height {
+			t.Errorf("%s: %d pixels high, want %d, %v", order, c.Height, height, err)
+		}
+	}
+}
+
 func TestSheetErrors(t *testing.T) {
 	clitest.OneGoroutine(t)
 	f, pictures := pictured(t)

@@ -161,6 +161,9 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 		return err
 	}
 	pairs = append(pairs, term.NewPair("on disk", "about "+term.Size(onDisk)), term.NewPair("in memory", term.BytesCell(s.MemoryBytes)))
+	if len(s.Modalities) > 0 && s.Trained {
+		pairs = append(pairs, term.NewPair("projections in memory", term.BytesCell(s.ProjectionBytes)))
+	}
 	e.PrintPairs(pairs)
 	return nil
 }

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -53,6 +54,23 @@ func (p *parameters) number(name string, byDefault, least, most int) int {
 	return n
 }
 
+// similarity returns a least similarity as package db has it, where 0 is none: for 0 the
+// negative number next to it, which admits the same.
+func (p *parameters) similarity(name string) float32 {
+	s := p.text(name, "")
+	if s == "" {
+		return 0
+	}
+	x, err := strconv.ParseFloat(s, 32)
+	switch {
+	case err != nil || !(x >= -1 && x <= 1):
+		p.fail("%s=%.40q: a number from -1 to 1 is expected", name, s)
+	case x == 0:
+		return -math.SmallestNonzeroFloat32
+	}
+	return float32(x)
+}
+
 func (p *parameters) flag(name string) bool {
 	switch s := p.text(name, "false"); s {
 	case "true", "1":
@@ -96,6 +114,7 @@ type query struct {
 
 	k, radius, window int // radius -1: no radius; window 0: the default
 	rerank            db.Rerank
+	minSimilarity     float32 // 0: none
 	where, after      string
 	explain, items    bool
 }
@@ -110,7 +129,8 @@ func parseQuery(v url.Values) (*query, error) {
 		id: p.text("id", ""), code: p.text("code", ""), text: p.text("text", ""), upload: p.text("upload", ""),
 		member: p.text("member", ""), row: p.number("row", 0, 0, 1<<31-1),
 		k: p.number("k", 10, 1, maxK), radius: p.number("radius", -1, 0, 1<<20), window: p.number("window", 0, 1, 100*maxK),
-		where: p.text("where", ""), after: p.text("after", ""),
+		minSimilarity: p.similarity("min-similarity"),
+		where:         p.text("where", ""), after: p.text("after", ""),
 		explain: p.flag("explain"), items: p.flag("items"),
 	}
 	rerank, err := db.ParseRerank(p.text("rerank", db.RerankProjection.String()))
@@ -140,6 +160,10 @@ func parseQuery(v url.Values) (*query, error) {
 		return nil, badRequest("row and member are of an upload, which is not given")
 	case q.rerank != db.RerankFeatures && q.window != 0:
 		return nil, badRequest("window is of rerank=features")
+	case q.minSimilarity != 0 && q.rerank == db.RerankNone:
+		return nil, badRequest("min-similarity has no meaning with rerank=none, which compares nothing")
+	case q.minSimilarity != 0 && q.code != "":
+		return nil, badRequest("min-similarity compares vectors, and a query by code has none")
 	}
 	return q, nil
 }

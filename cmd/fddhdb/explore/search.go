@@ -14,8 +14,13 @@ import (
 )
 
 // at returns the collection of a request, in its space.
-func (s *Server) at(p place) (*db.Collection, error) {
-	c, err := s.db.Collection(p.collection)
+func (s *Server) at(p place) (*db.Collection, error) { return s.in(s.db, p) }
+
+// in is at, of the database or of a snapshot of it.
+func (s *Server) in(from interface {
+	Collection(name string) (*db.Collection, error)
+}, p place) (*db.Collection, error) {
+	c, err := from.Collection(p.collection)
 	if errors.Is(err, db.ErrNotFound) {
 		names, err := s.db.Collections()
 		if err != nil {
@@ -33,7 +38,7 @@ func (s *Server) at(p place) (*db.Collection, error) {
 // beside it.
 type searchForm struct {
 	jsonform.Search
-	Items    []*itemForm `json:"items,omitempty"`      // of the hits, in order; null if an item has gone
+	Items    []*itemForm `json:"items,omitempty"`      // of the hits, in order
 	Code     string      `json:"query_code,omitempty"` // code of the query, in hexadecimal
 	Bits     int         `json:"bits"`
 	Space    db.Space    `json:"space"`
@@ -42,11 +47,23 @@ type searchForm struct {
 }
 
 func (s *Server) search(ctx context.Context, v url.Values) (*reply, error) {
-	q, c, dq, err := s.asked(ctx, v)
+	q, _, dq, err := s.asked(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	return s.compute(ctx, func() (any, error) { return answerSearch(ctx, c, dq, q) })
+	return s.compute(ctx, func() (out any, err error) {
+		// The items are those that were found: Query.Include brings no codes, which the page draws.
+		snapshot, err := s.db.Snapshot()
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, snapshot.Close()) }()
+		c, err := s.in(snapshot, q.place)
+		if err != nil {
+			return nil, err
+		}
+		return answerSearch(ctx, c, dq, q)
+	})
 }
 
 func answerSearch(ctx context.Context, c *db.Collection, dq db.Query, q *query) (*searchForm, error) {
@@ -69,12 +86,10 @@ func answerSearch(ctx context.Context, c *db.Collection, dq db.Query, q *query) 
 		form.Items = make([]*itemForm, len(r.Hits))
 		for i, h := range r.Hits {
 			it, err := c.Get(ctx, h.Key)
-			switch {
-			case err == nil:
-				form.Items[i] = newItemForm(q.place, it).shortened()
-			case !errors.Is(err, db.ErrNotFound):
+			if err != nil {
 				return nil, err
 			}
+			form.Items[i] = newItemForm(q.place, it).shortened()
 		}
 	}
 	return form, nil
@@ -108,7 +123,7 @@ func (s *Server) asked(ctx context.Context, v url.Values) (q *query, c *db.Colle
 func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Query, error) {
 	out := db.Query{
 		From: q.from, To: q.to, K: q.k, Where: q.where, After: q.after,
-		Rerank: q.rerank, Window: q.window,
+		Rerank: q.rerank, Window: q.window, MinSimilarity: q.minSimilarity,
 	}
 	switch {
 	case q.id != "":
@@ -209,7 +224,8 @@ type histogramForm struct {
 	Distances []int `json:"distances"` // element d: at d bits; bits + 1 elements
 }
 
-// histogram counts items by distance. It reads all distinct codes.
+// histogram counts items by distance. It reads all distinct codes, and with a least similarity
+// of projections compares all items.
 func (s *Server) histogram(ctx context.Context, v url.Values) (*reply, error) {
 	_, c, dq, err := s.asked(ctx, v)
 	if err != nil {
@@ -219,7 +235,13 @@ func (s *Server) histogram(ctx context.Context, v url.Values) (*reply, error) {
 }
 
 func answerHistogram(ctx context.Context, c *db.Collection, dq db.Query) (*histogramForm, error) {
-	dq.Rerank, dq.Window, dq.After = db.RerankNone, 0, ""
+	if dq.Rerank == db.RerankFeatures {
+		dq.MinSimilarity = 0 // it is of the window alone
+	}
+	dq.Rerank, dq.Window, dq.After = db.RerankProjection, 0, ""
+	if dq.MinSimilarity == 0 {
+		dq.Rerank = db.RerankNone
+	}
 	runs, err := c.SearchRadius(ctx, dq, maxBits)
 	if err != nil {
 		return nil, err

@@ -20,6 +20,9 @@ type hitsForm struct {
 		ID       string
 		Distance int
 		Score    *float64
+
+		Similarity *float32
+		Item       any
 	}
 	Items []struct {
 		Key string
@@ -136,6 +139,50 @@ func TestSearchIsAScan(t *testing.T) {
 	}
 }
 
+// A hit has its similarity where something was compared, and a least one leaves out what has
+// less, of the total and of the histogram, too.
+func TestSimilarity(t *testing.T) {
+	s := newServer(t, sharedDatabase(t))
+	for _, query := range []string{"id=item+9", "code=0ff0", "id=item+7&from=image&rerank=none"} {
+		for _, h := range get[hitsForm](t, s, "/api/search?items=true&"+query).Hits {
+			if h.Similarity != nil || h.Item != nil {
+				t.Errorf("%s: %+v", query, h)
+			}
+		}
+	}
+	for _, order := range []string{"projection", "asymmetric", "features"} {
+		query := "id=item+7&from=image&rerank=" + order
+		all := get[hitsForm](t, s, "/api/search?radius=16&k=100&"+query)
+		least := *all.Hits[len(all.Hits)/2].Similarity
+		want := slices.Clone(all.Hits[:0])
+		for _, h := range all.Hits {
+			if *h.Similarity >= least {
+				want = append(want, h)
+			}
+		}
+		limited := query + "&min-similarity=" + fmt.Sprint(least)
+		got := get[hitsForm](t, s, "/api/search?k=100&"+limited)
+		if len(want) < 2 || len(got.Hits) < len(want) || order == "features" && len(got.Hits) != len(want) {
+			t.Fatalf("%s: %d hits, want %d", order, len(got.Hits), len(want))
+		}
+		if diff := cmp.Diff(want, got.Hits[:len(want)]); diff != "" {
+			t.Errorf("%s: %s", order, diff)
+		}
+		for _, h := range got.Hits {
+			if *h.Similarity < least {
+				t.Errorf("%s: %+v", order, h)
+			}
+		}
+		if order == "features" {
+			continue
+		}
+		within := get[hitsForm](t, s, "/api/search?radius=16&"+limited)
+		if counted := get[histogramForm](t, s, "/api/histogram?"+limited).Items; *within.Total != counted || counted >= *all.Total || counted < len(want) {
+			t.Errorf("%s: %d within 16 bits, %d counted, of %d", order, *within.Total, counted, *all.Total)
+		}
+	}
+}
+
 // Explain and plans describe the search that was done.
 func TestExplain(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
@@ -163,58 +210,63 @@ func TestMistakes(t *testing.T) {
 		status int
 		text   string
 	}{
-		"/api/search":                                       {400, "one of id, code, text and upload"},
-		"/api/search?id=a&code=00":                          {400, "this one has 2"},
-		"/api/search?id=item+1&k=0":                         {400, `k="0": a whole number from 1 to 1000`},
-		"/api/search?id=item+1&k=1001":                      {400, "1 to 1000"},
-		"/api/search?id=item+1&k=99999999999999999999":      {400, "1 to 1000"},
-		"/api/search?id=item+1&k=ten":                       {400, `k="ten"`},
-		"/api/search?id=item+1&radius=-1":                   {400, "radius"},
-		"/api/search?id=item+1&space=-3":                    {400, "space"},
-		"/api/search?id=item+1&space=7":                     {404, "7"},
-		"/api/search?id=item+1&rerank=best":                 {400, "unknown rerank"},
-		"/api/search?id=item+1&k=3&k=4":                     {400, "k is given 2 times"},
-		"/api/search?id=item+1&radus=3":                     {400, `there is no parameter "radus"`},
-		"/api/search?id=item+1&explain=maybe":               {400, "true or false"},
-		"/api/search?id=%ff":                                {400, "not UTF-8"},
-		"/api/search?id=%zz":                                {400, "cannot be read"},
-		"/api/search?id=a;b":                                {400, "cannot be read"},
-		"/api/search?id=nobody":                             {404, "not found"},
-		"/api/search?id=item+1&collection=nope":             {404, "there is empty, given, main"},
-		"/api/search?id=item+1&collection=../main":          {404, "no collection"},
-		"/api/search?id=x&collection=empty":                 {409, "not trained"},
-		"/api/search?code=0f0":                              {400, "not hexadecimal"},
-		"/api/search?code=0f":                               {400, "bits"},
-		"/api/search?code=0f0f&from=image":                  {400, "of no modality"},
-		"/api/search?id=item+1&to=sound":                    {400, "sound"},
-		"/api/search?id=item+1&row=3":                       {400, "of an upload"},
-		"/api/search?id=item+1&window=3":                    {400, "rerank=features"},
-		"/api/search?id=item+1&after=AAAA":                  {400, "cursor"},
-		"/api/search?text=cat":                              {400, "from is missing"},
-		"/api/search?text=cat&from=text":                    {400, "no encoder"},
-		"/api/search?text=cat&from=sound":                   {400, "there is image, text"},
-		"/api/search?text=cat&collection=given&from=x":      {400, "bring their codes"},
-		"/api/search?upload=AAA&from=image":                 {404, "send it again"},
-		"/api/search?id=item+1&where=year+<":                {400, "where: column 7"},
-		"/api/search?id=item+1&where=title+%3D+'x'":         {400, "year"},
-		"/api/histogram?id=nobody":                          {404, "not found"},
-		"/api/item":                                         {400, "id is missing"},
-		"/api/item?id=nobody":                               {404, "not found"},
-		"/api/items?limit=0":                                {400, "limit"},
-		"/api/items?limit=1001":                             {400, "limit"},
-		"/api/media?id=item+9":                              {404, "nothing there"},
-		"/api/media?id=item+1&field=nope":                   {404, "nothing there"},
-		"/api/models?collection=nope":                       {404, "no collection"},
-		"/api/database?x=1":                                 {400, "no parameter"},
-		"/api":                                              {404, "nothing at"},
-		"/api/":                                             {404, "nothing at"},
-		"/api/search/":                                      {404, "nothing at"},
-		"/api/../api/database":                              {404, "nothing at"},
-		"/../../etc/passwd":                                 {404, "nothing at"},
-		"/page/index.html":                                  {404, "nothing at"},
-		"/index.html":                                       {404, "nothing at"},
-		"//":                                                {404, "nothing at"},
-		"/api/search?from=text&text=" + longText(maxText+1): {400, "at most"},
+		"/api/search":                                                   {400, "one of id, code, text and upload"},
+		"/api/search?id=a&code=00":                                      {400, "this one has 2"},
+		"/api/search?id=item+1&k=0":                                     {400, `k="0": a whole number from 1 to 1000`},
+		"/api/search?id=item+1&k=1001":                                  {400, "1 to 1000"},
+		"/api/search?id=item+1&k=99999999999999999999":                  {400, "1 to 1000"},
+		"/api/search?id=item+1&k=ten":                                   {400, `k="ten"`},
+		"/api/search?id=item+1&radius=-1":                               {400, "radius"},
+		"/api/search?id=item+1&space=-3":                                {400, "space"},
+		"/api/search?id=item+1&space=7":                                 {404, "7"},
+		"/api/search?id=item+1&rerank=best":                             {400, "unknown rerank"},
+		"/api/search?id=item+1&k=3&k=4":                                 {400, "k is given 2 times"},
+		"/api/search?id=item+1&radus=3":                                 {400, `there is no parameter "radus"`},
+		"/api/search?id=item+1&explain=maybe":                           {400, "true or false"},
+		"/api/search?id=%ff":                                            {400, "not UTF-8"},
+		"/api/search?id=%zz":                                            {400, "cannot be read"},
+		"/api/search?id=a;b":                                            {400, "cannot be read"},
+		"/api/search?id=nobody":                                         {404, "not found"},
+		"/api/search?id=item+1&collection=nope":                         {404, "there is empty, given, main"},
+		"/api/search?id=item+1&collection=../main":                      {404, "no collection"},
+		"/api/search?id=x&collection=empty":                             {409, "not trained"},
+		"/api/search?code=0f0":                                          {400, "not hexadecimal"},
+		"/api/search?code=0f":                                           {400, "bits"},
+		"/api/search?code=0f0f&from=image":                              {400, "of no modality"},
+		"/api/search?id=item+1&to=sound":                                {400, "sound"},
+		"/api/search?id=item+1&row=3":                                   {400, "of an upload"},
+		"/api/search?id=item+1&window=3":                                {400, "rerank=features"},
+		"/api/search?id=item+1&after=AAAA":                              {400, "cursor"},
+		"/api/search?text=cat":                                          {400, "from is missing"},
+		"/api/search?text=cat&from=text":                                {400, "no encoder"},
+		"/api/search?text=cat&from=sound":                               {400, "there is image, text"},
+		"/api/search?text=cat&collection=given&from=x":                  {400, "bring their codes"},
+		"/api/search?upload=AAA&from=image":                             {404, "send it again"},
+		"/api/search?id=item+1&where=year+<":                            {400, "where: column 7"},
+		"/api/search?id=item+1&where=title+%3D+'x'":                     {400, "year"},
+		"/api/histogram?id=nobody":                                      {404, "not found"},
+		"/api/item":                                                     {400, "id is missing"},
+		"/api/item?id=nobody":                                           {404, "not found"},
+		"/api/items?limit=0":                                            {400, "limit"},
+		"/api/items?limit=1001":                                         {400, "limit"},
+		"/api/media?id=item+9":                                          {404, "nothing there"},
+		"/api/media?id=item+1&field=nope":                               {404, "nothing there"},
+		"/api/models?collection=nope":                                   {404, "no collection"},
+		"/api/database?x=1":                                             {400, "no parameter"},
+		"/api":                                                          {404, "nothing at"},
+		"/api/":                                                         {404, "nothing at"},
+		"/api/search/":                                                  {404, "nothing at"},
+		"/api/../api/database":                                          {404, "nothing at"},
+		"/../../etc/passwd":                                             {404, "nothing at"},
+		"/page/index.html":                                              {404, "nothing at"},
+		"/index.html":                                                   {404, "nothing at"},
+		"//":                                                            {404, "nothing at"},
+		"/api/search?id=item+9&from=text&min-similarity=2":              {400, "a number from -1 to 1"},
+		"/api/search?id=item+9&from=text&min-similarity=x":              {400, "a number from -1 to 1"},
+		"/api/search?code=0ff0&min-similarity=.5":                       {400, "a query by code has none"},
+		"/api/search?id=item+9&min-similarity=.5":                       {400, "the query is by code"},
+		"/api/search?id=item+9&from=text&rerank=none&min-similarity=.5": {400, "rerank=none"},
+		"/api/search?from=text&text=" + longText(maxText+1):             {400, "at most"},
 	} {
 		refused(t, do(s, request("GET", target, nil)), want.status, want.text)
 		if t.Failed() {

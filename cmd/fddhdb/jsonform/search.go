@@ -21,6 +21,9 @@ type Hit struct {
 	ID       string   `json:"id"`
 	Distance int      `json:"distance"`
 	Score    *float64 `json:"score"` // null for queries by code
+
+	Similarity *float32 `json:"similarity"`     // null where nothing was compared
+	Item       *db.Item `json:"item,omitempty"` // what the search includes of it
 }
 
 // NewSearch returns the form of an answer, which it aliases. radius says that the
@@ -31,9 +34,12 @@ func NewSearch(query any, r *db.Result, radius bool, explain *db.Explain) Search
 		out.Next = &r.Next
 	}
 	for _, h := range r.Hits {
-		hit := Hit{ID: h.Key, Distance: h.Distance}
+		hit := Hit{ID: h.Key, Distance: h.Distance, Item: h.Item}
 		if !math.IsNaN(h.Score) {
 			hit.Score = &h.Score
+		}
+		if !math.IsNaN(float64(h.Similarity)) {
+			hit.Similarity = &h.Similarity
 		}
 		out.Hits = append(out.Hits, hit)
 	}

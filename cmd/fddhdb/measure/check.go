@@ -120,10 +120,19 @@ func (b *Bench) CheckAll(ctx context.Context) error {
 		}
 		b.bar.Report("checking", int64(i), int64(len(b.queries)))
 		b.oracle.scan(b.queries[i].Encoded)
+		if b.orders != nil {
+			b.orders.scan(&b.queries[i])
+		}
 		for _, l := range b.lines {
-			what, err := l.check(ctx, &b.queries[i], b.oracle)
+			var what string
+			var err error
+			if l.ordered {
+				what, err = l.checkOrder(ctx, &b.queries[i], b.orders)
+			} else {
+				what, err = l.check(ctx, &b.queries[i], b.oracle)
+			}
 			if err != nil {
-				return exit.Wrap(err, "while checking %s by %s", l.Op, l.tier)
+				return exit.Wrap(err, "while checking %s", l.name())
 			}
 			l.checked++
 			if what == "" {
@@ -131,7 +140,7 @@ func (b *Bench) CheckAll(ctx context.Context) error {
 			}
 			l.mismatches++
 			if wrong++; wrong == 1 {
-				first = fmt.Sprintf("%s by %s, query %d: %s", l.Op, l.tier, i, what)
+				first = fmt.Sprintf("%s, query %d: %s", l.name(), i, what)
 			}
 		}
 	}
@@ -149,12 +158,12 @@ func (l *line) check(ctx context.Context, q *Query, oracle *checkScan) (what str
 	keys := l.tier != FullScan
 	switch l.Kind {
 	case "knn":
-		hits, err := l.searches.Search(ctx, ask)
+		r, err := l.searches.Search(ctx, ask)
 		if err != nil {
 			return "", err
 		}
 		return oracle.wrong(func(yield func(db.Hit, error) bool) {
-			for _, h := range hits {
+			for _, h := range r.Hits {
 				if !yield(h, nil) {
 					return
 				}

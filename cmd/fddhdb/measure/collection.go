@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -34,12 +35,52 @@ func (t collectionTarget) Each(ctx context.Context, f func(row uint32, key strin
 	return nil
 }
 
-func (t collectionTarget) Code(ctx context.Context, q db.Query) ([]byte, error) {
+func (t collectionTarget) Encode(ctx context.Context, q db.Query) ([]byte, []float64, error) {
 	if q.Code != nil {
-		return q.Code, nil
+		return q.Code, nil, nil
 	}
-	code, _, err := t.c.EncodeQuery(ctx, q)
-	return code, err
+	return t.c.EncodeQuery(ctx, q)
+}
+
+func (t collectionTarget) Item(ctx context.Context, key string) (*db.Item, error) {
+	return t.c.Get(ctx, key)
+}
+
+func (t collectionTarget) Projections(ctx context.Context, f func(key string, z []float64) error) error {
+	for it, err := range t.c.Items(ctx) {
+		if err != nil {
+			return err
+		}
+		var vectors []db.Query
+		for name, x := range it.Vectors {
+			vectors = append(vectors, db.Query{From: name, Vector: x})
+		}
+		for name, x := range it.Sparse {
+			vectors = append(vectors, db.Query{From: name, Sparse: &x})
+		}
+		var sum []float64
+		for _, q := range vectors {
+			_, z, err := t.c.EncodeQuery(ctx, q)
+			if errors.Is(err, db.ErrNoModel) {
+				continue // the modality came after the training
+			}
+			if err != nil {
+				return err
+			}
+			if sum == nil {
+				sum = make([]float64, len(z))
+			}
+			for j, x := range z {
+				sum[j] += x
+			}
+		}
+		if sum != nil {
+			if err := f(it.Key, sum); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // tierPlans are the plans of the names of --tier.
@@ -60,7 +101,7 @@ func (t collectionTier) Parts(ctx context.Context, q *Query, op Op) (Parts, erro
 	ask, radius := q.Query, op.N
 	ask.Plan = t.plan
 	switch op.Kind {
-	case "knn":
+	case "knn", "next":
 		ask.K, radius = op.N, -1
 	case "radius":
 		ask.K = 1 // not counted
@@ -97,13 +138,9 @@ func (t collectionTier) countParts(ctx context.Context, q *Query, radius int) (p
 
 func duration(us float64) time.Duration { return time.Duration(math.Round(us * 1000)) }
 
-func (t collectionTier) Search(ctx context.Context, q db.Query) ([]db.Hit, error) {
+func (t collectionTier) Search(ctx context.Context, q db.Query) (*db.Result, error) {
 	q.Plan = t.plan
-	r, err := t.c.Search(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return r.Hits, nil
+	return t.c.Search(ctx, q)
 }
 
 func (t collectionTier) Radius(ctx context.Context, q db.Query, r int) (Runs, error) {

@@ -103,7 +103,7 @@ func (f *fullScan) hit(n codec.Near) db.Hit {
 // distance of the k-th, because later rows lose ties. Blocks start small, so that few
 // codes are found before there is a bound. Reading as many codes again finds about k
 // more: k log(n/k) in all.
-func (f *fullScan) Search(ctx context.Context, q db.Query) ([]db.Hit, error) {
+func (f *fullScan) Search(ctx context.Context, q db.Query) (*db.Result, error) {
 	f.query.SetBytes(q.Code)
 	f.found = f.found[:0]
 	clear(f.counts)
@@ -151,7 +151,7 @@ func (f *fullScan) Search(ctx context.Context, q db.Query) ([]db.Hit, error) {
 	for i, near := range f.sorted {
 		hits[i] = f.hit(near)
 	}
-	return hits, ctx.Err()
+	return &db.Result{Hits: hits}, ctx.Err()
 }
 
 // prune drops codes that are not among the first k, and returns the number of those

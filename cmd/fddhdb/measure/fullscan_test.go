@@ -69,7 +69,8 @@ func TestFullScan(t *testing.T) {
 func testFullScan(t *testing.T, f *fullScan, query []byte, want []db.Hit) {
 	equal := func(a, b db.Hit) bool { return a.Row == b.Row && a.Distance == b.Distance }
 	for _, k := range []int{1, 2, 10, 1000, 20_000} {
-		got, err := f.Search(t.Context(), db.Query{Code: query, K: k})
+		r, err := f.Search(t.Context(), db.Query{Code: query, K: k})
+		got := r.Hits
 		if err != nil || !slices.EqualFunc(got, want[:min(k, len(want))], equal) {
 			t.Fatalf("k = %d: %d hits, %v", k, len(got), err)
 		}

@@ -16,7 +16,7 @@ import (
 
 // An Op is an operation and its k or radius.
 type Op struct {
-	Kind string // knn, radius, hits or count
+	Kind string // knn, next, radius, hits or count
 	N    int
 }
 
@@ -31,26 +31,41 @@ type Plan struct {
 	K, Radius []int // default: the 10 nearest items
 	Tiers     []string
 	Check     bool // compare every answer with a linear scan
+
+	// Orders are what answers with keys are ranked by, one after the other. With none, it is
+	// what a search takes by itself, and no second page is measured.
+	Orders []db.Rerank
 }
 
 func (o *Plan) ops() []Op {
+	if len(o.K)+len(o.Radius) == 0 {
+		o.K = []int{10}
+	}
 	var ops []Op
 	for _, k := range o.K {
 		ops = append(ops, Op{"knn", k})
 	}
+	if len(o.Orders) > 0 {
+		for _, k := range o.K {
+			ops = append(ops, Op{"next", k})
+		}
+	}
 	for _, r := range o.Radius {
 		ops = append(ops, Op{"radius", r}, Op{"hits", r}, Op{"count", r})
-	}
-	if len(ops) == 0 {
-		ops = append(ops, Op{"knn", 10})
 	}
 	return ops
 }
 
-// A line is one measurement: an operation by a tier.
+// ranked reports whether the order matters to an operation: answers have keys.
+func (o Op) ranked() bool { return o.Kind == "knn" || o.Kind == "next" || o.Kind == "hits" }
+
+// A line is one measurement: an operation by a tier, and perhaps in an order.
 type line struct {
 	Op
 	tier       string
+	ordered    bool // it has an order of those of the plan
+	order      db.Rerank
+	cursors    map[*Query]string // of the second pages
 	searches   Tier
 	times      []time.Duration // by query
 	parts      []Parts         // by query
@@ -71,9 +86,12 @@ type Parts struct {
 func (l *line) run(ctx context.Context, q *Query) (int, error) {
 	ask := l.ask(q)
 	switch l.Kind {
-	case "knn":
-		hits, err := l.searches.Search(ctx, ask)
-		return len(hits), err
+	case "knn", "next":
+		r, err := l.searches.Search(ctx, ask)
+		if err != nil {
+			return 0, err
+		}
+		return len(r.Hits), nil
 	case "count":
 		return l.searches.Count(ctx, ask, l.N)
 	}
@@ -100,17 +118,47 @@ func (l *line) ask(q *Query) db.Query {
 	if l.tier == FullScan {
 		ask = db.Query{Code: q.Encoded} // the yardstick knows no model
 	}
-	if l.Kind == "knn" {
+	if l.Kind == "knn" || l.Kind == "next" {
 		ask.K = l.N
 	}
+	if l.ordered {
+		ask.Rerank, ask.After = l.order, l.cursors[q]
+	}
 	return ask
+}
+
+// prepare finds the cursor of the first page, if the operation is to read the second.
+func (l *line) prepare(ctx context.Context, q *Query) error {
+	if l.Kind != "next" || l.cursors[q] != "" {
+		return nil
+	}
+	r, err := l.searches.Search(ctx, l.ask(q))
+	if err != nil {
+		return err
+	}
+	if l.cursors == nil {
+		l.cursors = map[*Query]string{}
+	}
+	l.cursors[q] = r.Next
+	return nil
+}
+
+// name returns the line in errors.
+func (l *line) name() string {
+	if l.ordered {
+		return fmt.Sprintf("%s by %s in the order %s", l.Op, l.tier, l.order)
+	}
+	return fmt.Sprintf("%s by %s", l.Op, l.tier)
 }
 
 // json returns the figures; they are zero if nothing was measured.
 func (l *line) json(checked bool) lineJSON {
 	j := lineJSON{Op: l.Kind, Tier: l.tier, Queries: len(l.times)}
+	if l.ordered {
+		j.RankedBy = l.order.String()
+	}
 	n := l.N
-	if l.Kind == "knn" {
+	if l.Kind == "knn" || l.Kind == "next" {
 		j.K = &n
 	} else {
 		j.Radius = &n
@@ -165,9 +213,11 @@ func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 // A Bench measures one collection.
 type Bench struct {
 	queries []Query
-	lines   []*line    // grouped by operation
-	items   int        // number of items that are searched
-	oracle  *checkScan // nil without --check
+	lines   []*line     // grouped by operation
+	items   int         // number of items that are searched
+	oracle  *checkScan  // nil without --check
+	orders  *checkOrder // nil without --check, or without orders
+	target  Target
 	bar     *term.Progress
 }
 
@@ -177,7 +227,7 @@ func (b *Bench) Run(database string) Run { return Run{database, b.items, b.lines
 // New returns a bench of a target. It reads the codes of all items for the tiers
 // outside of the database and for the oracle.
 func New(ctx context.Context, target Target, bits int, o *Plan, queries []Query, bar *term.Progress) (*Bench, error) {
-	b := &Bench{queries: queries, bar: bar}
+	b := &Bench{queries: queries, target: target, bar: bar}
 	full := newFullScan(bits)
 	if o.Check {
 		b.oracle = newCheckScan(bits)
@@ -200,18 +250,28 @@ func New(ctx context.Context, target Target, bits int, o *Plan, queries []Query,
 		return nil, exit.Failedf("there are no items to search: import some")
 	}
 	for _, op := range o.ops() {
+		if op.Kind == "next" && op.N >= b.items {
+			continue // the first page has all
+		}
 		for _, name := range o.Tiers {
-			l := &line{Op: op, tier: name, searches: full}
 			switch {
+			case name != FullScan && len(o.Orders) > 0 && op.ranked():
+				for _, order := range o.Orders {
+					if op.Kind != "next" || order != db.RerankFeatures { // which has no cursors
+						b.lines = append(b.lines, &line{Op: op, tier: name, searches: target.Tier(name), ordered: true, order: order})
+					}
+				}
 			case name != FullScan:
-				l.searches = target.Tier(name)
-			case op.Kind == "hits":
-				continue // the yardstick has no keys
+				b.lines = append(b.lines, &line{Op: op, tier: name, searches: target.Tier(name)})
+			case op.Kind != "hits" && op.Kind != "next": // the yardstick has no keys and no cursors
+				b.lines = append(b.lines, &line{Op: op, tier: name, searches: full})
 			}
-			b.lines = append(b.lines, l)
 		}
 	}
-	return b, nil
+	if o.Check && len(o.Orders) > 0 {
+		b.orders, err = newCheckOrder(ctx, target, b.oracle)
+	}
+	return b, err
 }
 
 // A turn of a tier is so many queries. Before it so many others run uncounted, for a
@@ -250,25 +310,35 @@ func (b *Bench) Measure(ctx context.Context) error {
 func (b *Bench) turn(ctx context.Context, l *line, from, to int) error {
 	began, n := time.Now(), len(b.queries)
 	for i := 0; i < turnLength && time.Since(began) < warmUp; i++ {
-		if _, err := l.run(ctx, &b.queries[((from-i-1)%n+n)%n]); err != nil {
-			return exit.Wrap(err, "while measuring %s by %s", l.Op, l.tier)
+		q := &b.queries[((from-i-1)%n+n)%n]
+		err := l.prepare(ctx, q)
+		if err == nil {
+			_, err = l.run(ctx, q)
+		}
+		if err != nil {
+			return exit.Wrap(err, "while measuring %s", l.name())
 		}
 	}
 	for i := from; i < to; i++ {
+		if err := l.prepare(ctx, &b.queries[i]); err != nil {
+			return exit.Wrap(err, "while measuring %s", l.name())
+		}
 		start := time.Now()
 		hits, err := l.run(ctx, &b.queries[i])
 		took := time.Since(start)
 		if err != nil {
-			return exit.Wrap(err, "while measuring %s by %s", l.Op, l.tier)
+			return exit.Wrap(err, "while measuring %s", l.name())
 		}
 		l.times = append(l.times, took)
 		l.hits += hits
 	}
 	// Measuring parts reads the clock more often, so it runs a search of its own.
 	for i := from; i < to; i++ {
-		parts, err := l.searches.Parts(ctx, &b.queries[i], l.Op)
+		q := b.queries[i]
+		q.Query = l.ask(&b.queries[i])
+		parts, err := l.searches.Parts(ctx, &q, l.Op)
 		if err != nil {
-			return exit.Wrap(err, "while measuring the parts of %s by %s", l.Op, l.tier)
+			return exit.Wrap(err, "while measuring the parts of %s", l.name())
 		}
 		l.parts = append(l.parts, parts)
 	}

@@ -17,8 +17,15 @@ type Target interface {
 	// code has bits/8 bytes and is valid until f returns.
 	Each(ctx context.Context, f func(row uint32, key string, code []byte) error) error
 
-	// Code returns the code of a query.
-	Code(ctx context.Context, q db.Query) ([]byte, error)
+	// Encode returns the code of a query, and its projection, nil for a query by code.
+	Encode(ctx context.Context, q db.Query) (code []byte, z []float64, err error)
+
+	// Projections calls f with the key of every item that has vectors, and the sum of
+	// their projections.
+	Projections(ctx context.Context, f func(key string, z []float64) error) error
+
+	// Item returns an item.
+	Item(ctx context.Context, key string) (*db.Item, error)
 
 	// Tier returns the searches by one plan, by its name in --tier.
 	Tier(name string) Tier
@@ -26,7 +33,7 @@ type Target interface {
 
 // A Tier searches by one plan.
 type Tier interface {
-	Search(ctx context.Context, q db.Query) ([]db.Hit, error) // the q.K nearest items, with keys
+	Search(ctx context.Context, q db.Query) (*db.Result, error) // the first q.K items, with keys
 	Radius(ctx context.Context, q db.Query, r int) (Runs, error)
 	Count(ctx context.Context, q db.Query, r int) (int, error)
 
@@ -47,8 +54,9 @@ const FullScan = "fullscan"
 // Tiers are the names for --tier.
 var Tiers = []string{"auto", FullScan, "scan", "memory", "disk", "blockscan"}
 
-// A Query is a query and its code.
+// A Query is a query and what it is encoded as.
 type Query struct {
 	db.Query
-	Encoded []byte
+	Encoded    []byte
+	Projection []float64 // nil for a query by code
 }

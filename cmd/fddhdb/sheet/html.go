@@ -30,7 +30,7 @@ func newSheetHTML(w *bufio.Writer, title string) *sheetHTML { return &sheetHTML{
 // size is half as much again as the displayed size, for screens with small pixels.
 func (s *sheetHTML) size() int { return 240 }
 
-func (s *sheetHTML) begin(title string, isItem bool, hits int) error {
+func (s *sheetHTML) begin(title string, isItem bool, hits int, _ bool) error {
 	if err := s.close(); err != nil {
 		return err
 	}
@@ -68,13 +68,14 @@ func (s *sheetHTML) end() error {
 
 // cardHTML is a sheetCard in the form of the template.
 type cardHTML struct {
-	Key, Labels, Distance, Text string
-	Source                      template.URL
-	Width, Height               int
+	Key, Labels, Distance, Similarity, Text string
+
+	Source        template.URL
+	Width, Height int
 }
 
 func newCardHTML(c *sheetCard) (*cardHTML, error) {
-	out := &cardHTML{Key: c.key, Labels: c.labels, Distance: c.distance, Text: c.text}
+	out := &cardHTML{Key: c.key, Labels: c.labels, Distance: c.distance, Similarity: c.similarity, Text: c.text}
 	if c.picture == nil {
 		return out, nil
 	}

@@ -21,7 +21,7 @@ const (
 	cardPicture = 160 // side of the square of a picture or text
 	cardGap     = 12
 	cardLine    = 16 // height of a line of text
-	cardLines   = 3  // below the picture: key; distance and score; labels
+	cardLines   = 3  // below the picture: key; distance and score; labels; and perhaps the similarity
 	cardWidth   = cardPicture + cardGap
 	cardHeight  = cardPicture + cardLines*cardLine + 4 + cardGap
 	sheetTitle  = 30 // height of the title of a row
@@ -36,6 +36,7 @@ type sheetPNG struct {
 	face   font.Face
 	across int // number of columns
 	cards  int // in the current row
+	height int // of the cards of the current row
 }
 
 // newSheetPNG begins a sheet with a column for each hit, as far as they fit.
@@ -59,7 +60,7 @@ func (s *sheetPNG) grow(height int) {
 	s.strips = append(s.strips, s.canvas)
 }
 
-func (s *sheetPNG) begin(title string, _ bool, hits int) error {
+func (s *sheetPNG) begin(title string, _ bool, hits int, similar bool) error {
 	if s.face == nil {
 		var err error
 		if s.face, err = sheetFace(); err != nil {
@@ -71,14 +72,17 @@ func (s *sheetPNG) begin(title string, _ bool, hits int) error {
 		title += ": no items"
 	}
 	s.text(title, image.Pt(cardGap, s.canvas.Rect.Min.Y+20), s.canvas.Rect.Dx()-2*cardGap, color.Black)
-	s.cards = 0
+	s.cards, s.height = 0, cardHeight
+	if similar {
+		s.height += cardLine
+	}
 	return nil
 }
 
 func (s *sheetPNG) card(c *sheetCard) error {
 	column := s.cards % s.across
 	if s.cards++; column == 0 {
-		s.grow(cardHeight)
+		s.grow(s.height)
 	}
 	s.draw(c, image.Pt(cardGap+column*cardWidth, s.canvas.Rect.Min.Y))
 	return nil
@@ -114,10 +118,17 @@ func (s *sheetPNG) draw(c *sheetCard, at image.Point) {
 			s.text(line, at.Add(image.Pt(6, 4+(i+1)*cardLine-3)), cardPicture-12, color.Gray{60})
 		}
 	}
-	for i, line := range []string{c.key, below, c.labels} {
-		shade := color.Gray{uint8(45 * i)}
-		s.text(line, at.Add(image.Pt(0, cardPicture+(i+1)*cardLine)), cardPicture, shade)
+	y := cardPicture
+	write := func(line string, shade uint8) {
+		y += cardLine
+		s.text(line, at.Add(image.Pt(0, y)), cardPicture, color.Gray{shade})
 	}
+	write(c.key, 0)
+	write(below, 45)
+	if c.similarity != "" {
+		write(c.similarity, 45)
+	}
+	write(c.labels, 90)
 }
 
 // frame draws the border of a box, inside it.

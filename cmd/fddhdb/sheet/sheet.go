@@ -26,6 +26,7 @@ const maxSheetCards = 1000
 type sheetCard struct {
 	key, labels string
 	distance    string      // distance and score; "" for the query
+	similarity  string      // in words; "": there is none
 	picture     image.Image // nil: there is none
 	text        string      // shown if there is no picture
 }
@@ -35,8 +36,8 @@ type sheetForm interface {
 	size() int // side of the box of pictures, in pixels
 
 	// begin begins the row of a query. Calls of card follow: one for the query if it is
-	// an item, and one for each of so many hits.
-	begin(title string, isItem bool, hits int) error
+	// an item, and one for each of so many hits. similar says that some have a similarity.
+	begin(title string, isItem bool, hits int, similar bool) error
 	card(c *sheetCard) error
 
 	end() error
@@ -106,52 +107,62 @@ func (s *Sheet) Commit() (remark string, err error) {
 	return remark, s.files.Commit()
 }
 
-// Add adds a query and its hits to the sheet. key is the key of the query if it is an
-// item, else "".
+// Include is what a hit has to have of its item to be on a sheet.
+const Include = db.IncludeLabels | db.IncludeFields | db.IncludePayload
+
+// Add adds a query and its hits, with their items, to the sheet. key is the key of the query if
+// it is an item, else "".
 func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error {
 	if s.cards += len(hits) + 1; s.cards > maxSheetCards {
 		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query", term.Thousands(maxSheetCards))
 	}
-	if err := s.form.begin(title, key != "", len(hits)); err != nil {
+	similar := slices.ContainsFunc(hits, func(h db.Hit) bool { return !math.IsNaN(float64(h.Similarity)) })
+	if err := s.form.begin(title, key != "", len(hits), similar); err != nil {
 		return err
 	}
 	if key != "" {
-		if err := s.addCard(ctx, key, ""); err != nil {
+		card, err := s.queryCard(ctx, key)
+		if err == nil {
+			err = s.form.card(card)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	for _, h := range hits {
-		distance := term.Plural(h.Distance, "bit", "bits")
-		if !math.IsNaN(h.Score) {
-			distance += fmt.Sprintf(", score %.3f", h.Score)
+		card, err := s.card(ctx, h.Item)
+		if err != nil {
+			return err
 		}
-		if err := s.addCard(ctx, h.Key, distance); err != nil {
+		card.distance = term.Plural(h.Distance, "bit", "bits")
+		if !math.IsNaN(h.Score) {
+			card.distance += fmt.Sprintf(", score %.3f", h.Score)
+		}
+		if !math.IsNaN(float64(h.Similarity)) {
+			card.similarity = "similarity " + term.Similarity(h.Similarity)
+		}
+		if err := s.form.card(card); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Sheet) addCard(ctx context.Context, key, distance string) error {
-	card, err := s.card(ctx, key)
-	if err != nil {
-		return err
-	}
-	card.distance = distance
-	return s.form.card(card)
-}
-
-// card reads an item and makes its card.
-func (s *Sheet) card(ctx context.Context, key string) (*sheetCard, error) {
-	card := &sheetCard{key: term.Plain(key)}
+// queryCard reads the item that is the query, which need not be a hit, and makes its card.
+func (s *Sheet) queryCard(ctx context.Context, key string) (*sheetCard, error) {
 	it, err := s.c.Get(ctx, key)
 	if errors.Is(err, db.ErrNotFound) {
-		card.text = "deleted meanwhile"
-		return card, nil
+		return &sheetCard{key: term.Plain(key), text: "deleted meanwhile"}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	return s.card(ctx, it)
+}
+
+// card makes the card of an item.
+func (s *Sheet) card(ctx context.Context, it *db.Item) (*sheetCard, error) {
+	card := &sheetCard{key: term.Plain(it.Key)}
 	card.labels = term.Plain(strings.Join(it.Labels, ", "))
 	source, err := s.pictures.find(it)
 	if err == nil && source != nil {

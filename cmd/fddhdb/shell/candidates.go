@@ -52,6 +52,8 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 	switch words := enumerations[flag]; {
 	case flag == "labels" && cmd.Name() == "put":
 		return candidates{words: nextInList(word, w.labels(cmd, dir))}
+	case flag == "include", flag == "order":
+		return candidates{words: nextInList(word, words)}
 	case flag == "field" && takes == "NAME=VALUE":
 		return candidates{words: suffixed(w.fields(cmd, dir), "=")}
 	case strings.HasPrefix(takes, "NAME=") && flag != "field":
@@ -65,6 +67,8 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 // enumerations are the values of flags with few values.
 var enumerations = map[string][]string{
 	"rerank":   {"projection", "none", "asymmetric", "features"},
+	"order":    {"projection", "none", "asymmetric", "features"},
+	"include":  {"labels", "fields", "payload", "vectors"},
 	"method":   {"auto", "labels", "joint", "paper"},
 	"teacher":  {"auto", "labels", "modality", "self"},
 	"on-error": {"stop", "skip"},
@@ -185,7 +189,7 @@ func listFiles(word string) []string {
 func nextInList(list string, words []string) []string {
 	before := list[:strings.LastIndexByte(list, ',')+1]
 	there := strings.Split(before, ",")
-	words = slices.DeleteFunc(words, func(w string) bool { return slices.Contains(there, w) })
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return slices.Contains(there, w) })
 	return prefixed(before, words)
 }
 

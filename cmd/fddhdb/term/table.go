@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/csv"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +50,23 @@ func BytesCell(n int64) Cell { return Cell{Size(n), strconv.FormatInt(n, 10)} }
 // NumberCell returns a number; people see so many digits after the point.
 func NumberCell(x float64, digits int) Cell {
 	return Cell{strconv.FormatFloat(x, 'f', digits, 64), strconv.FormatFloat(x, 'g', -1, 64)}
+}
+
+// Similarity returns a similarity as text: three digits after the point, or three that count
+// if it is small, as those of distances between vectors may be.
+func Similarity(x float32) string {
+	if x != 0 && math.Abs(float64(x)) < .01 {
+		return strconv.FormatFloat(float64(x), 'g', 3, 32)
+	}
+	return strconv.FormatFloat(float64(x), 'f', 3, 32)
+}
+
+// SimilarityCell returns a similarity; NaN is none.
+func SimilarityCell(x float32) Cell {
+	if math.IsNaN(float64(x)) {
+		return NoCell
+	}
+	return Cell{Similarity(x), strconv.FormatFloat(float64(x), 'g', -1, 32)}
 }
 
 // TextCell returns text from a database. For people empty text is a dash, so that

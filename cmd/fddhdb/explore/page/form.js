@@ -2,6 +2,7 @@
 
 import { get, send } from "./api.js";
 import { $, h } from "./dom.js";
+import { similar } from "./state.js";
 
 const wait = 200; // ms after the last letter before words are searched for
 
@@ -43,6 +44,7 @@ export function connect(change, current) {
     clearTimeout(typing);
     typing = setTimeout(() => value("text", "type"), wait);
   });
+  $("min-similarity").addEventListener("input", () => $("min-similarity").validity.valid && value("min-similarity", "type"));
   $("k").addEventListener("input", () => change({ k: Number($("k").value) }, "move"));
   $("radius").addEventListener("input", () => change({ radius: Number($("radius").value), within: true }, "move"));
   $("within").addEventListener("change", () => change({ within: $("within").checked }, "go"));
@@ -168,5 +170,7 @@ export function show(database, state, anew) {
   $("radius").parentElement.classList.toggle("off", !state.within);
   $("radius").setAttribute("aria-valuetext", `${state.radius} bits${state.within ? "" : ", not in use"}`);
   $("rerank").value = state.rerank;
+  if (anew || document.activeElement !== $("min-similarity")) $("min-similarity").value = state["min-similarity"];
+  $("min-similarity").disabled = similar({ ...state, "min-similarity": "any" }) === "";
   $("explain").checked = state.explain;
 }

@@ -22,7 +22,7 @@ export function prose(item) {
   return texts.sort((a, b) => b.length - a.length)[0];
 }
 
-// cards shows items in an element. Entries are {id, item, distance, score}; code is that of
+// cards shows items in an element. Entries are {id, item, distance, score, similarity}; code is that of
 // the query, href and onask are of a search from an item.
 export function cards(parent, entries, { code, to, href, onask }) {
   const old = new Map([...parent.children].map((li) => [li.dataset.id, li]));
@@ -82,12 +82,17 @@ function fields({ item, id }, shown) {
   return h("dl", { class: "fields" }, pairs.slice(0, 5).flatMap(([k, v]) => [h("dt", {}, k), h("dd", { title: v }, String(v))]));
 }
 
+// similarity has two digits after the point, or two that count where it is small.
+const similarity = (x) => (x !== 0 && Math.abs(x) < 0.1 ? String(Number(x.toPrecision(2))) : x.toFixed(2));
+
 function compared(e, code, to) {
   if (e.distance === undefined) return [];
   const theirs = e.item?.codes?.[to]?.code ?? e.item?.code;
   return [
     h("p", { class: "far" }, h("b", {}, plural(e.distance, "bit", "bits")),
       e.score !== null && h("span", { title: "score: how well the projection of the query agrees with the code" }, e.score.toFixed(1))),
+    e.similarity !== null && h("p", { class: "far similar", title: `${e.similarity}: what decides between items of one code` },
+      h("span", {}, "similarity"), h("span", {}, similarity(e.similarity))),
     bits(code, theirs),
   ].filter(Boolean);
 }

@@ -4,7 +4,7 @@ import { get, latest } from "./api.js";
 import { distances, histogram, shade } from "./chart.js";
 import { $, count, failed, h, list, plural, svg, time } from "./dom.js";
 import { cards, prose, tags, title } from "./hits.js";
-import { address, asked } from "./state.js";
+import { address, asked, similar } from "./state.js";
 
 const newest = latest();
 const newestHistogram = latest();
@@ -12,7 +12,10 @@ let drawn = ""; // what the histogram is of
 let distribution = null; // that it shows
 
 function parameters(state) {
+  const least = similar(state);
   return {
+    // What is counted at each distance depends on the order only with a least similarity.
+    ...(least !== "" && { "min-similarity": least, rerank: state.rerank }),
     collection: state.collection, space: state.space, ...asked(state),
     from: state.by === "code" ? "" : state.from, to: state.to, where: state.where,
   };

@@ -1,7 +1,7 @@
 // What the page shows is in its address: back, forward, reload and bookmarks work.
 
 const views = { "/models": "models", "/stats": "stats" };
-const texts = ["collection", "space", "from", "to", "text", "id", "code", "upload", "member", "file", "rerank", "where"];
+const texts = ["collection", "space", "from", "to", "text", "id", "code", "upload", "member", "file", "rerank", "min-similarity", "where"];
 
 export const defaults = { k: 24, radius: 8, rerank: "projection" };
 
@@ -41,6 +41,7 @@ export function address(state) {
       if (state.k !== defaults.k) set("k", state.k);
       if (state.within) set("radius", state.radius);
       if (state.rerank !== defaults.rerank) set("rerank", state.rerank);
+      set("min-similarity", state["min-similarity"]);
       if (state.explain) set("explain", "true");
     }
     set("where", state.where);
@@ -48,6 +49,12 @@ export function address(state) {
   const path = { models: "/models", stats: "/stats" }[state.view] ?? "/";
   const query = v.toString();
   return query ? `${path}?${query}` : path;
+}
+
+// similar returns the least similarity that a state asks for, "" where nothing is compared.
+export function similar(state) {
+  const compared = state.rerank !== "none" && state.by !== "code" && state.from !== "";
+  return compared ? state["min-similarity"] : "";
 }
 
 // asked returns the parameters of what a state asks for; none where it asks for nothing.

@@ -1,0 +1,403 @@
+package measure
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A checkOrder is the oracle of the orders of answers. It computes the score of every code and
+// the similarity of every item in float64, from projections of the items' vectors, and shares no
+// code with the searches that it checks.
+//
+// Stored projections have 8 bits a dimension. So a similarity may differ by similarityError from
+// the computed one, and it is the similarity of the hit itself that has to order hits.
+type checkOrder struct {
+	*checkScan
+	target Target
+
+	groups  [][]int     // positions of the items of each code, ascending
+	groupOf []int       // by position
+	z       [][]float32 // by position: projections at length 1; nil for an item without
+
+	// What follows is of the query.
+	query    *Query
+	scores   []float64 // by group
+	slack    float64   // by which sums of a score may differ in rounding
+	unit     []float64 // projection at length 1
+	features map[uint32]float64
+}
+
+// similarityError is what rounding to 8 bits a dimension may do to a cosine.
+const similarityError = .01
+
+// defaultWindow is that of db.Query.Window.
+const defaultWindow = 200
+
+// newCheckOrder reads the projections of all items. The oracle has their codes.
+func newCheckOrder(ctx context.Context, target Target, oracle *checkScan) (*checkOrder, error) {
+	o := &checkOrder{checkScan: oracle, target: target, z: make([][]float32, len(oracle.rows))}
+	byCode := map[string]int{}
+	byKey := make(map[string]int, len(oracle.keys))
+	for i, key := range oracle.keys {
+		byKey[key] = i
+		code := string(oracle.codes[i*oracle.width : (i+1)*oracle.width])
+		g, seen := byCode[code]
+		if !seen {
+			g = len(o.groups)
+			byCode[code] = g
+			o.groups = append(o.groups, nil)
+		}
+		o.groups[g] = append(o.groups[g], i)
+		o.groupOf = append(o.groupOf, g)
+	}
+	o.scores = make([]float64, len(o.groups))
+	return o, target.Projections(ctx, func(key string, z []float64) error {
+		if i, searched := byKey[key]; searched {
+			o.z[i] = rounded(unit(z))
+		}
+		return nil
+	})
+}
+
+// unit returns a vector at length 1, nil if it is zero.
+func unit(z []float64) []float64 {
+	sum := 0.0
+	for _, x := range z {
+		sum += x * x
+	}
+	if sum == 0 {
+		return nil
+	}
+	out := make([]float64, len(z))
+	for j, x := range z {
+		out[j] = x / math.Sqrt(sum)
+	}
+	return out
+}
+
+// rounded takes half the memory; what that does to a cosine is far below similarityError.
+func rounded(z []float64) []float32 {
+	var out []float32
+	for _, x := range z {
+		out = append(out, float32(x))
+	}
+	return out
+}
+
+// scan computes the scores of a query, whose distances the checkScan has.
+func (o *checkOrder) scan(q *Query) {
+	o.query, o.unit, o.features = q, unit(q.Projection), map[uint32]float64{}
+	o.slack = 0
+	for _, x := range q.Projection {
+		o.slack += math.Abs(x) * 1e-9
+	}
+	for g, members := range o.groups {
+		code := o.codes[members[0]*o.width:]
+		o.scores[g] = 0
+		for j, x := range q.Projection {
+			if code[j/8]>>(j%8)&1 == 0 {
+				x = -x
+			}
+			o.scores[g] += x
+		}
+	}
+}
+
+// similarity returns the cosine between the projections of the query and of an item.
+func (o *checkOrder) similarity(at int) float64 {
+	sum := 0.0
+	for j, x := range o.z[at] {
+		sum += float64(x) * o.unit[j]
+	}
+	return sum
+}
+
+// better reports whether a group comes before another one for certain.
+func (o *checkOrder) better(a, b int, by db.Rerank) bool {
+	if by != db.RerankAsymmetric {
+		if d := o.distance(a) - o.distance(b); d != 0 {
+			return d < 0
+		}
+	}
+	return o.scores[a] > o.scores[b]+o.slack
+}
+
+func (o *checkOrder) distance(group int) int { return o.distances[o.groups[group][0]] }
+
+// within returns how many items are within a radius, all if it is negative.
+func (o *checkOrder) within(radius int) int {
+	if radius < 0 {
+		return len(o.rows)
+	}
+	return o.count(radius)
+}
+
+// wrong returns what is wrong with hits that should be the first n items within a radius, in an
+// order that is not that of features; "" if nothing is.
+func (o *checkOrder) wrong(hits []db.Hit, n, radius int, by db.Rerank) string {
+	if len(hits) != n {
+		return fmt.Sprintf("there are %d hits, want %d", len(hits), n)
+	}
+	positions, what := o.positions(hits)
+	if what != "" {
+		return what
+	}
+	inAnswer := map[int]bool{}
+	last := -1 // group of the last run
+	for from := 0; from < n; {
+		g := o.groupOf[positions[from]]
+		to := from
+		for to < n && o.groupOf[positions[to]] == g {
+			to++
+		}
+		switch {
+		case inAnswer[g]:
+			return fmt.Sprintf("row %d comes apart from others of its code", hits[from].Row)
+		case last >= 0 && o.better(g, last, by):
+			return fmt.Sprintf("row %d comes after row %d, whose code is worse", hits[from].Row, hits[from-1].Row)
+		case to < n && to-from < len(o.groups[g]):
+			return fmt.Sprintf("%d of the %d items of the code of row %d are there, and then others", to-from, len(o.groups[g]), hits[from].Row)
+		}
+		if what := o.wrongRun(hits[from:to], positions[from:to], o.groups[g], by); what != "" {
+			return what
+		}
+		inAnswer[g], last, from = true, g, to
+	}
+	for g := range o.groups {
+		if n > 0 && !inAnswer[g] && (radius < 0 || o.distance(g) <= radius) && o.better(g, last, by) {
+			return fmt.Sprintf("row %d is not there, whose code is better than that of row %d", o.rows[o.groups[g][0]], hits[n-1].Row)
+		}
+	}
+	return ""
+}
+
+// positions returns the positions of hits, and checks what does not depend on the order.
+func (o *checkOrder) positions(hits []db.Hit) (positions []int, what string) {
+	seen := map[int]bool{}
+	for _, h := range hits {
+		at, found := slices.BinarySearch(o.rows, h.Row)
+		switch {
+		case !found:
+			return nil, fmt.Sprintf("row %d is no item", h.Row)
+		case seen[at]:
+			return nil, fmt.Sprintf("row %d comes twice", h.Row)
+		case h.Key != o.keys[at]:
+			return nil, fmt.Sprintf("row %d has key %q, not %q", h.Row, o.keys[at], h.Key)
+		case h.Distance != o.distances[at]:
+			return nil, fmt.Sprintf("row %d is %d bits away, not %d", h.Row, o.distances[at], h.Distance)
+		}
+		if want := o.scores[o.groupOf[at]]; !(math.Abs(h.Score-want) <= o.slack) {
+			return nil, fmt.Sprintf("row %d has score %v, not %v", h.Row, want, h.Score)
+		}
+		seen[at] = true
+		positions = append(positions, at)
+	}
+	return positions, ""
+}
+
+// wrongRun returns what is wrong with hits of one code, of which they should be the first.
+func (o *checkOrder) wrongRun(hits []db.Hit, positions, members []int, by db.Rerank) string {
+	if by == db.RerankNone {
+		for i, h := range hits {
+			if positions[i] != members[i] {
+				return fmt.Sprintf("row %d comes before row %d, which is older", h.Row, o.rows[members[i]])
+			}
+			if !math.IsNaN(float64(h.Similarity)) {
+				return fmt.Sprintf("row %d has similarity %v, and nothing was compared", h.Row, h.Similarity)
+			}
+		}
+		return ""
+	}
+	for i, h := range hits {
+		if want := o.similarity(positions[i]); !(math.Abs(float64(h.Similarity)-want) <= similarityError) {
+			return fmt.Sprintf("row %d has similarity %.4f, not %.4f", h.Row, want, h.Similarity)
+		}
+		if i == 0 {
+			continue
+		}
+		if before := hits[i-1]; before.Similarity < h.Similarity || before.Similarity == h.Similarity && before.Row > h.Row {
+			return fmt.Sprintf("row %d of similarity %v comes before row %d of similarity %v", before.Row, before.Similarity, h.Row, h.Similarity)
+		}
+	}
+	if len(hits) == len(members) {
+		return ""
+	}
+	last := hits[len(hits)-1]
+	for _, at := range members {
+		if s := o.similarity(at); s > float64(last.Similarity)+similarityError && !slices.Contains(positions, at) {
+			return fmt.Sprintf("row %d of similarity %.4f is not there, and row %d of similarity %v is", o.rows[at], s, last.Row, last.Similarity)
+		}
+	}
+	return ""
+}
+
+// wrongFeatures returns what is wrong with hits in the order of features. base are the first
+// items in the order of projections, which have been checked, and the window is the first of them.
+func (o *checkOrder) wrongFeatures(ctx context.Context, hits, base []db.Hit, window int) (string, error) {
+	if _, what := o.positions(hits); what != "" {
+		return what, nil
+	}
+	window = min(window, len(base))
+	type place struct {
+		squared float64
+		at      int // in base
+	}
+	places := map[uint32]place{}
+	var sorted []place
+	for i, h := range base[:window] {
+		squared, err := o.squared(ctx, h)
+		if err != nil {
+			return "", err
+		}
+		places[h.Row] = place{squared, i}
+		sorted = append(sorted, places[h.Row])
+	}
+	slices.SortFunc(sorted, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.squared, b.squared), cmp.Compare(a.at, b.at))
+	})
+	for i, h := range hits {
+		if i >= window {
+			if h.Row != base[i].Row || !math.IsNaN(float64(h.Similarity)) {
+				return fmt.Sprintf("row %d of similarity %v is behind the window, where row %d follows", h.Row, h.Similarity, base[i].Row), nil
+			}
+			continue
+		}
+		p, inWindow := places[h.Row]
+		want := sorted[i]
+		switch s := 1 / (1 + p.squared); {
+		case !inWindow:
+			return fmt.Sprintf("row %d is not among the first %d", h.Row, window), nil
+		case math.Abs(float64(h.Similarity)-s) > 1e-6*s:
+			return fmt.Sprintf("row %d has similarity %v, not %v", h.Row, s, h.Similarity), nil
+		case p != want && !(math.Abs(p.squared-want.squared) <= 1e-9*want.squared && p.squared != want.squared):
+			// Distances that differ in rounding alone may come in any order.
+			return fmt.Sprintf("row %d comes where row %d should, which is nearer", h.Row, base[want.at].Row), nil
+		}
+	}
+	return "", nil
+}
+
+// squared returns the squared Euclidean distance between the vectors of the query and of a hit,
+// +Inf if the item has none of that modality.
+func (o *checkOrder) squared(ctx context.Context, h db.Hit) (float64, error) {
+	if d, known := o.features[h.Row]; known {
+		return d, nil
+	}
+	it, err := o.target.Item(ctx, h.Key)
+	if err != nil {
+		return 0, err
+	}
+	theirs, has := it.Vectors[o.query.From]
+	sparse, hasSparse := it.Sparse[o.query.From]
+	sum := math.Inf(1)
+	if has || hasSparse {
+		x, y := dense(theirs, &sparse), dense(o.query.Vector, o.query.Sparse)
+		sum = 0
+		for i := range max(len(x), len(y)) {
+			d := at(x, i) - at(y, i)
+			sum += d * d
+		}
+	}
+	o.features[h.Row] = sum
+	return sum, nil
+}
+
+// dense returns a vector of one of two forms, without zeros at its end.
+func dense(x []float32, sparse *db.Sparse) []float32 {
+	if x != nil || sparse == nil {
+		return x
+	}
+	for i, j := range sparse.Index {
+		if n := int(j) + 1 - len(x); n > 0 {
+			x = append(x, make([]float32, n)...)
+		}
+		x[j] = sparse.Value[i]
+	}
+	return x
+}
+
+func at(x []float32, i int) float64 {
+	if i < len(x) {
+		return float64(x[i])
+	}
+	return 0
+}
+
+// checkOrder runs the operation of a line again and returns the error of its answer; "" if there
+// is none. A second page is checked together with the first.
+func (l *line) checkOrder(ctx context.Context, q *Query, o *checkOrder) (what string, err error) {
+	radius := -1
+	if l.Kind == "hits" {
+		radius = l.N
+	}
+	all := o.within(radius)
+	ask := l.ask(q)
+	ask.After = ""
+	n := min(l.N, all)
+	switch l.Kind {
+	case "hits":
+		n = min(firstHits, all)
+	case "next":
+		n = min(2*l.N, all)
+	}
+	if l.order != db.RerankFeatures {
+		hits, err := l.answer(ctx, ask, n)
+		if err != nil {
+			return "", err
+		}
+		return o.wrong(hits, n, radius, l.order), nil
+	}
+	window := max(defaultWindow, 2*ask.K)
+	first := ask
+	first.Rerank, first.K = db.RerankProjection, max(window, n)
+	base, err := l.answer(ctx, first, min(first.K, all))
+	if err != nil {
+		return "", err
+	}
+	if what := o.wrong(base, min(first.K, all), radius, db.RerankProjection); what != "" {
+		return "in the order projection " + what, nil
+	}
+	hits, err := l.answer(ctx, ask, n)
+	if err != nil || len(hits) != n {
+		return fmt.Sprintf("there are %d hits, want %d", len(hits), n), err
+	}
+	return o.wrongFeatures(ctx, hits, base, window)
+}
+
+// answer answers a query with n hits, or with fewer if there are no more.
+func (l *line) answer(ctx context.Context, q db.Query, n int) (hits []db.Hit, err error) {
+	if l.Kind == "hits" {
+		runs, err := l.searches.Radius(ctx, q, l.N)
+		if err != nil || n == 0 {
+			if err == nil {
+				err = runs.Close()
+			}
+			return nil, err
+		}
+		for h, err := range firstOf(runs.Hits(ctx), n) {
+			if err != nil {
+				return nil, errors.Join(err, runs.Close())
+			}
+			hits = append(hits, h)
+		}
+		return hits, runs.Close()
+	}
+	for page := range 2 {
+		r, err := l.searches.Search(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		hits = append(hits, r.Hits...)
+		if l.Kind != "next" || page == 1 || r.Next == "" {
+			break
+		}
+		q.After = r.Next
+	}
+	return hits, nil
+}
