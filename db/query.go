@@ -91,7 +91,9 @@ type Query struct {
 	After string
 
 	// MinSimilarity, if not 0, leaves out hits with less Similarity, from -1 to 1, as if the
-	// items were not there. It is for queries by a vector, or by the key of an item that has
+	// items were not there; by RerankFused also those that lack the modality of the query. By
+	// RerankFeatures it leaves hits out of the window, and all behind it; totals within a
+	// radius count these. It is for queries by a vector, or by the key of an item that has
 	// one, and for every Rerank but RerankNone. Each item of each code that may be in the
 	// answer is then compared with the query, some nanoseconds each.
 	MinSimilarity float32

@@ -70,6 +70,9 @@ func searchCommand(e *env) *cobra.Command {
 			  features    the first --window hits of projection by the distance between
 			              their vectors of --from and that of the query; those that lack
 			              them behind the others. There is no "next".
+			  fused       as projection, but items that share a code come by the cosine
+			              between their vectors of --from and that of the query; those
+			              that lack them behind the others, as projection has them
 			"similarity" is what the order has decided by last: that cosine, or with features
 			1 / (1 + d) for the squared distance d between the vectors. Queries by code have
 			none, nor has the order none. --min-similarity leaves out what is less similar.
@@ -116,7 +119,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
 	f.IntVarP(&o.k, "k", "k", 10, "number `N` of hits; with --radius 10,000 if not given")
 	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
-	f.StringVar(&o.rerank, "rerank", "projection", "`ORDER` of the hits: projection, none, asymmetric or features")
+	f.StringVar(&o.rerank, "rerank", "projection", "`ORDER` of the hits: projection, none, asymmetric, features or fused")
 	f.IntVar(&o.window, "window", 0, "put the first `N` hits in order, with --rerank features; 200, or twice -k, if not given")
 	f.Float32Var(&o.minSimilarity, "min-similarity", 0, "only hits of similarity `X` or more, from -1 to 1")
 	o.where.register(cmd)

@@ -162,7 +162,7 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 	}
 	pairs = append(pairs, term.NewPair("on disk", "about "+term.Size(onDisk)), term.NewPair("in memory", term.BytesCell(s.MemoryBytes)))
 	if len(s.Modalities) > 0 && s.Trained {
-		pairs = append(pairs, term.NewPair("projections in memory", term.BytesCell(s.ProjectionBytes)))
+		pairs = append(pairs, term.NewPair("of it, to put hits in order", term.BytesCell(s.RerankBytes)))
 	}
 	e.PrintPairs(pairs)
 	return nil

@@ -31,6 +31,7 @@ type checkOrder struct {
 	slack    float64   // by which sums of a score may differ in rounding
 	unit     []float64 // projection at length 1
 	features map[uint32]float64
+	cosines  map[int]fusedSimilarity // by position
 }
 
 // similarityError is what rounding to 8 bits a dimension may do to a cosine.
@@ -93,6 +94,7 @@ func rounded(z []float64) []float32 {
 // scan computes the scores of a query, whose distances the checkScan has.
 func (o *checkOrder) scan(q *Query) {
 	o.query, o.unit, o.features = q, unit(q.Projection), map[uint32]float64{}
+	o.cosines = map[int]fusedSimilarity{}
 	o.slack = 0
 	for _, x := range q.Projection {
 		o.slack += math.Abs(x) * 1e-9
@@ -118,6 +120,51 @@ func (o *checkOrder) similarity(at int) float64 {
 	return sum
 }
 
+// A fusedSimilarity is what the fused order puts items of one code in order by.
+type fusedSimilarity struct {
+	cosine float64 // of vectors, if the item has one, else of projections
+	lacks  bool    // the item has none, so that it comes behind those that have one
+}
+
+// less reports whether items with s come behind those with t.
+func (s fusedSimilarity) less(t fusedSimilarity) bool {
+	if s.lacks != t.lacks {
+		return s.lacks
+	}
+	return s.cosine < t.cosine
+}
+
+// of returns the similarity of an item in an order.
+func (o *checkOrder) of(ctx context.Context, i int, by db.Rerank) (fusedSimilarity, error) {
+	plain := fusedSimilarity{cosine: o.similarity(i)}
+	if by != db.RerankFused {
+		return plain, nil
+	}
+	if s, known := o.cosines[i]; known {
+		return s, nil
+	}
+	it, err := o.target.Item(ctx, o.keys[i])
+	if err != nil {
+		return plain, err
+	}
+	s := plain
+	if x, has := it.Vectors[o.query.From]; has {
+		y := dense(o.query.Vector, o.query.Sparse)
+		var xy, xx, yy float64
+		for j := range x {
+			a, b := float64(x[j]), at(y, j)
+			xy, xx, yy = xy+a*b, xx+a*a, yy+b*b
+		}
+		if s.cosine = 0; xx > 0 && yy > 0 {
+			s.cosine = xy / math.Sqrt(xx*yy)
+		}
+	} else {
+		s.lacks = true
+	}
+	o.cosines[i] = s
+	return s, nil
+}
+
 // better reports whether a group comes before another one for certain.
 func (o *checkOrder) better(a, b int, by db.Rerank) bool {
 	if by != db.RerankAsymmetric {
@@ -140,13 +187,13 @@ func (o *checkOrder) within(radius int) int {
 
 // wrong returns what is wrong with hits that should be the first n items within a radius, in an
 // order that is not that of features; "" if nothing is.
-func (o *checkOrder) wrong(hits []db.Hit, n, radius int, by db.Rerank) string {
+func (o *checkOrder) wrong(ctx context.Context, hits []db.Hit, n, radius int, by db.Rerank) (string, error) {
 	if len(hits) != n {
-		return fmt.Sprintf("there are %d hits, want %d", len(hits), n)
+		return fmt.Sprintf("there are %d hits, want %d", len(hits), n), nil
 	}
 	positions, what := o.positions(hits)
 	if what != "" {
-		return what
+		return what, nil
 	}
 	inAnswer := map[int]bool{}
 	last := -1 // group of the last run
@@ -158,23 +205,23 @@ func (o *checkOrder) wrong(hits []db.Hit, n, radius int, by db.Rerank) string {
 		}
 		switch {
 		case inAnswer[g]:
-			return fmt.Sprintf("row %d comes apart from others of its code", hits[from].Row)
+			return fmt.Sprintf("row %d comes apart from others of its code", hits[from].Row), nil
 		case last >= 0 && o.better(g, last, by):
-			return fmt.Sprintf("row %d comes after row %d, whose code is worse", hits[from].Row, hits[from-1].Row)
+			return fmt.Sprintf("row %d comes after row %d, whose code is worse", hits[from].Row, hits[from-1].Row), nil
 		case to < n && to-from < len(o.groups[g]):
-			return fmt.Sprintf("%d of the %d items of the code of row %d are there, and then others", to-from, len(o.groups[g]), hits[from].Row)
+			return fmt.Sprintf("%d of the %d items of the code of row %d are there, and then others", to-from, len(o.groups[g]), hits[from].Row), nil
 		}
-		if what := o.wrongRun(hits[from:to], positions[from:to], o.groups[g], by); what != "" {
-			return what
+		if what, err := o.wrongRun(ctx, hits[from:to], positions[from:to], o.groups[g], by); err != nil || what != "" {
+			return what, err
 		}
 		inAnswer[g], last, from = true, g, to
 	}
 	for g := range o.groups {
 		if n > 0 && !inAnswer[g] && (radius < 0 || o.distance(g) <= radius) && o.better(g, last, by) {
-			return fmt.Sprintf("row %d is not there, whose code is better than that of row %d", o.rows[o.groups[g][0]], hits[n-1].Row)
+			return fmt.Sprintf("row %d is not there, whose code is better than that of row %d", o.rows[o.groups[g][0]], hits[n-1].Row), nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // positions returns the positions of hits, and checks what does not depend on the order.
@@ -202,39 +249,47 @@ func (o *checkOrder) positions(hits []db.Hit) (positions []int, what string) {
 }
 
 // wrongRun returns what is wrong with hits of one code, of which they should be the first.
-func (o *checkOrder) wrongRun(hits []db.Hit, positions, members []int, by db.Rerank) string {
+func (o *checkOrder) wrongRun(ctx context.Context, hits []db.Hit, positions, members []int, by db.Rerank) (string, error) {
 	if by == db.RerankNone {
 		for i, h := range hits {
 			if positions[i] != members[i] {
-				return fmt.Sprintf("row %d comes before row %d, which is older", h.Row, o.rows[members[i]])
+				return fmt.Sprintf("row %d comes before row %d, which is older", h.Row, o.rows[members[i]]), nil
 			}
 			if !math.IsNaN(float64(h.Similarity)) {
-				return fmt.Sprintf("row %d has similarity %v, and nothing was compared", h.Row, h.Similarity)
+				return fmt.Sprintf("row %d has similarity %v, and nothing was compared", h.Row, h.Similarity), nil
 			}
 		}
-		return ""
+		return "", nil
 	}
+	var last fusedSimilarity // as the answer has it
 	for i, h := range hits {
-		if want := o.similarity(positions[i]); !(math.Abs(float64(h.Similarity)-want) <= similarityError) {
-			return fmt.Sprintf("row %d has similarity %.4f, not %.4f", h.Row, want, h.Similarity)
+		want, err := o.of(ctx, positions[i], by)
+		if err != nil {
+			return "", err
 		}
-		if i == 0 {
-			continue
+		if !(math.Abs(float64(h.Similarity)-want.cosine) <= similarityError) {
+			return fmt.Sprintf("row %d has similarity %.4f, not %.4f", h.Row, want.cosine, h.Similarity), nil
 		}
-		if before := hits[i-1]; before.Similarity < h.Similarity || before.Similarity == h.Similarity && before.Row > h.Row {
-			return fmt.Sprintf("row %d of similarity %v comes before row %d of similarity %v", before.Row, before.Similarity, h.Row, h.Similarity)
+		before := last
+		last = fusedSimilarity{float64(h.Similarity), want.lacks}
+		if i > 0 && (before.less(last) || before == last && hits[i-1].Row > h.Row) {
+			return fmt.Sprintf("row %d of similarity %v comes before row %d of similarity %v", hits[i-1].Row, hits[i-1].Similarity, h.Row, h.Similarity), nil
 		}
 	}
 	if len(hits) == len(members) {
-		return ""
+		return "", nil
 	}
-	last := hits[len(hits)-1]
+	last.cosine += similarityError
 	for _, at := range members {
-		if s := o.similarity(at); s > float64(last.Similarity)+similarityError && !slices.Contains(positions, at) {
-			return fmt.Sprintf("row %d of similarity %.4f is not there, and row %d of similarity %v is", o.rows[at], s, last.Row, last.Similarity)
+		s, err := o.of(ctx, at, by)
+		if err != nil {
+			return "", err
+		}
+		if last.less(s) && !slices.Contains(positions, at) {
+			return fmt.Sprintf("row %d of similarity %.4f is not there, and row %d is", o.rows[at], s.cosine, hits[len(hits)-1].Row), nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // wrongFeatures returns what is wrong with hits in the order of features. base are the first
@@ -351,7 +406,7 @@ func (l *line) checkOrder(ctx context.Context, q *Query, o *checkOrder) (what st
 		if err != nil {
 			return "", err
 		}
-		return o.wrong(hits, n, radius, l.order), nil
+		return o.wrong(ctx, hits, n, radius, l.order)
 	}
 	window := max(defaultWindow, 2*ask.K)
 	first := ask
@@ -360,8 +415,8 @@ func (l *line) checkOrder(ctx context.Context, q *Query, o *checkOrder) (what st
 	if err != nil {
 		return "", err
 	}
-	if what := o.wrong(base, min(first.K, all), radius, db.RerankProjection); what != "" {
-		return "in the order projection " + what, nil
+	if what, err := o.wrong(ctx, base, min(first.K, all), radius, db.RerankProjection); err != nil || what != "" {
+		return "in the order projection " + what, err
 	}
 	hits, err := l.answer(ctx, ask, n)
 	if err != nil || len(hits) != n {

@@ -111,27 +111,27 @@ func TestCheckOrder(t *testing.T) {
 			hits = c.change(hits)
 		}
 		for _, by := range []db.Rerank{db.RerankProjection, db.RerankAsymmetric} {
-			if got := o.wrong(hits, c.n, -1, by); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			if got, err := o.wrong(t.Context(), hits, c.n, -1, by); err != nil || (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 				t.Errorf("%s, %v: %q, want %q", c.name, by, got, c.want)
 			}
 		}
 	}
 	// What lies outside of a radius is not missing.
-	if got := o.wrong(all[:6], 6, 1, db.RerankProjection); got != "" {
+	if got, err := o.wrong(t.Context(), all[:6], 6, 1, db.RerankProjection); err != nil || got != "" {
 		t.Error(got)
 	}
 	// By rows, and with nothing compared.
 	byRow := []db.Hit{all[0], all[2], all[1]}
-	if got := o.wrong(byRow, 3, -1, db.RerankNone); !strings.Contains(got, "nothing was compared") {
+	if got, err := o.wrong(t.Context(), byRow, 3, -1, db.RerankNone); err != nil || !strings.Contains(got, "nothing was compared") {
 		t.Errorf("%q", got)
 	}
 	for i := range byRow {
 		byRow[i].Similarity = float32(math.NaN())
 	}
-	if got := o.wrong(byRow, 3, -1, db.RerankNone); got != "" {
+	if got, err := o.wrong(t.Context(), byRow, 3, -1, db.RerankNone); err != nil || got != "" {
 		t.Error(got)
 	}
-	if got := o.wrong([]db.Hit{byRow[0], byRow[2]}, 2, -1, db.RerankNone); !strings.Contains(got, "row 4 comes before row 2, which is older") {
+	if got, err := o.wrong(t.Context(), []db.Hit{byRow[0], byRow[2]}, 2, -1, db.RerankNone); err != nil || !strings.Contains(got, "row 4 comes before row 2, which is older") {
 		t.Errorf("%q", got)
 	}
 }
