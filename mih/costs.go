@@ -75,7 +75,7 @@ func (g *segment) calibrate(ctx context.Context) error {
 		s.query = q
 		s.start(t.bits, 10, nil, func(uint32, int) int { return 1 })
 		start := time.Now()
-		if err := g.scan(ctx, s, t.bits, s.takeMore); err != nil {
+		if err := s.scanNearest(ctx, g.codes, g.numbers, 0); err != nil {
 			return err
 		}
 		c.nearest = min(c.nearest, float64(time.Since(start)))

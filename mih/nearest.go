@@ -131,7 +131,7 @@ func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near, 
 	for _, g := range t.segments {
 		scan, err := s.visit(ctx, g)
 		if scan && err == nil {
-			err = g.scan(ctx, s, s.bound, s.takeMore)
+			err = g.scanNearest(ctx, s)
 		}
 		if err != nil {
 			return dst, err
@@ -149,7 +149,7 @@ func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near, 
 func (s *search) begin(ctx context.Context, q *Query, k int) error {
 	t := s.t
 	if q.Filter == nil && q.Weight == nil {
-		s.start(t.bits, k, t, nil)
+		s.start(t.bits, min(k, t.items+1), t, nil) // no k is so large that sums overflow
 	} else {
 		s.start(t.bits, k, nil, func(n uint32, d int) int { return q.weight(t, n, d) })
 	}
@@ -161,7 +161,12 @@ func (s *search) begin(ctx context.Context, q *Query, k int) error {
 	}
 	s.mayScan = q.Plan == PlanAuto
 	s.explain.Plan, s.explain.Predicted = plan, time.Duration(predicted)
-	if plan != PlanFilter {
+	switch {
+	case plan == PlanFilter:
+	case s.table != nil:
+		s.explain.Tail = t.tail.Len()
+		return s.scanNearest(ctx, t.tail, nil, t.tailFirst)
+	default:
 		return s.scanTail(ctx, s.takeMore, s.bound)
 	}
 	err := s.filter(ctx, q, t.bits)

@@ -292,6 +292,14 @@ func (g *segment) bytes() (codes, tables int) {
 	return codes, tables
 }
 
+// scanNearest scans for the collector of s.
+func (g *segment) scanNearest(ctx context.Context, s *search) error {
+	if s.table != nil {
+		return s.scanNearest(ctx, g.codes, g.numbers, 0)
+	}
+	return g.scan(ctx, s, s.bound, s.takeMore)
+}
+
 // scan adds to s.found the codes within bound bits. If after is not nil, scan calls it
 // when found has grown, and goes on with the bound that it returns.
 func (g *segment) scan(ctx context.Context, s *search, bound int, after func() int) error {
