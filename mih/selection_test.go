@@ -3,7 +3,6 @@ package mih
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/internal/seed"
@@ -53,24 +52,6 @@ func TestScansAmongDeadCodes(t *testing.T) {
 		cancel()
 		if _, err := table.Nearest(stopped, &Query{Code: toCode(query), Plan: PlanScan}, 3, nil, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("a scan that was stopped: %v", err)
-		}
-	}
-}
-
-func TestBlocksComeInTurns(t *testing.T) {
-	for n := range 300 {
-		var got []int
-		for i := range inTurns(n) {
-			got = append(got, i)
-		}
-		slices.Sort(got)
-		for i, x := range got {
-			if x != i {
-				t.Fatalf("%d turns: %v", n, got)
-			}
-		}
-		if len(got) != n {
-			t.Fatalf("%d of %d turns", len(got), n)
 		}
 	}
 }
