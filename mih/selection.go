@@ -45,6 +45,7 @@ type selection struct {
 const (
 	sampleSpots = 16
 	sampleShare = 16 // one code in so many
+	worthSample = 64 // results; with fewer a sample tells nothing
 )
 
 // A piece is a run of codes, and the distance within which all of them were kept.
@@ -111,18 +112,17 @@ func (s *search) selectNearest(ctx context.Context, codes codec.Codes, least int
 		}
 	}
 	// First a sample from everywhere, then the codes between in order, as memory is
-	// read fastest in order.
-	size := n / sampleSpots / sampleShare
-	for i := range sampleSpots {
-		at := n / sampleSpots * i
-		read(at, at+size, true)
+	// read fastest in order. Pieces begin where a cache line does.
+	part := (n/sampleSpots + 64) &^ 63
+	size := part / sampleShare &^ 63
+	if f.need < worthSample {
+		size = 0
 	}
-	for i := range sampleSpots {
-		end := n / sampleSpots * (i + 1)
-		if i == sampleSpots-1 {
-			end = n
-		}
-		read(n/sampleSpots*i+size, end, false)
+	for from := 0; from < n; from += part {
+		read(from, min(from+size, n), true)
+	}
+	for from := 0; from < n; from += part {
+		read(min(from+size, n), min(from+part, n), false)
 	}
 	if err != nil {
 		return 0, err
