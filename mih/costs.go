@@ -3,6 +3,7 @@ package mih
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -13,8 +14,8 @@ import (
 // own codes: no formula knows how full the buckets near a code are, nor what cache
 // misses cost. They do not change afterwards.
 type costs struct {
-	scan    float64 // to read all codes, for a radius that finds few
-	nearest float64 // to read all codes for the ten nearest
+	scan float64 // to read all codes
+	most int     // largest k for which lookups find the k nearest faster, for one query in eight
 
 	// Sums over the radii 0 to r-1, as means over the sample: the time of the lookups,
 	// the time of comparing candidates, and the number of candidates.
@@ -28,10 +29,8 @@ const (
 	// Lookups that take at most this share of a scan are always tried.
 	cheap = .15
 
-	// A search that has taken less than early scans may be predicted to take doubt
-	// scans and still goes on.
+	// A k-NN search that takes at most this share of a scan goes on in any case.
 	early = .1
-	doubt = 1.5
 
 	// Codes of a segment that calibrate searches for.
 	sampleQueries = 96
@@ -69,16 +68,6 @@ func (g *segment) calibrate(ctx context.Context) error {
 			return err
 		}
 		c.scan = min(c.scan, float64(time.Since(start)))
-	}
-	c.nearest = math.Inf(1)
-	for _, q := range queries[:4] {
-		s.query = q
-		s.start(t.bits, 10, nil, func(uint32, int) int { return 1 })
-		start := time.Now()
-		if err := s.scanNearest(ctx, g.codes, g.numbers, 0); err != nil {
-			return err
-		}
-		c.nearest = min(c.nearest, float64(time.Since(start)))
 	}
 	if g.bare {
 		return nil
@@ -139,6 +128,31 @@ func (g *segment) calibrate(ctx context.Context) error {
 		widths[p] = g.split.starts[g.group(p+1)] - g.split.starts[g.group(p)]
 	}
 	g.reach = newReach(g.codes.Bits(), widths, measured)
+	return g.measureMost(ctx, s, queries)
+}
+
+// measureMost sets costs.most. It finds the nearest codes of some queries, and predicts
+// the time of lookups from their distances.
+func (g *segment) measureMost(ctx context.Context, s *search, queries []codec.Code) error {
+	var most []int
+	for i := 0; i < len(queries); i += len(queries) / 16 {
+		s.query = queries[i]
+		s.start(g.codes.Bits(), min(g.len()-1, 1<<10), nil, func(uint32, int) int { return 1 })
+		if err := s.scanNearest(ctx, g.codes, g.numbers, 0); err != nil {
+			return err
+		}
+		k := 0
+		for d, sum := 0, 0; d <= s.bound && g.costs.between(0, d, 1) < g.costs.scan; d++ {
+			sum += s.histogram[d]
+			k = sum
+		}
+		if k >= s.k {
+			k = math.MaxInt // and perhaps more
+		}
+		most = append(most, k)
+	}
+	slices.Sort(most)
+	g.costs.most = most[len(most)*7/8]
 	return nil
 }
 
@@ -197,15 +211,12 @@ func (c *costs) cheap(r, end int) bool {
 	return end+1 < len(c.lookups) && c.lookups[end+1]-c.lookups[min(r, end+1)] < cheap*c.scan
 }
 
-// worthGoingOnNearest reports whether a k-NN search is predicted to take less time than
-// a scan. Its end is an estimate. While the search has taken little time, it goes on
-// even if the prediction is somewhat longer than a scan, as a longer search knows more.
-func (c *costs) worthGoingOnNearest(r, end, candidates int) bool {
-	share, scan := c.share(r, candidates), c.nearest
-	if c.between(0, r-1, share) < early*scan {
-		scan *= doubt
-	}
-	return c.between(r, end, share) < scan
+// worthGoingOnNearest reports whether a k-NN search may take less time than a scan.
+// Its end is an estimate, which is poor as long as few codes have been found. So the
+// search goes on to the radius next as long as that takes a small share of a scan.
+func (c *costs) worthGoingOnNearest(r, next, end, candidates int) bool {
+	share := c.share(r, candidates)
+	return c.between(0, next, share) < early*c.scan || c.between(r, end, share) < 1.3*c.scan
 }
 
 // Predict returns the predicted time of each plan that can answer a query, in
@@ -228,12 +239,12 @@ func (t *Table) Predict(q *Query, radius int) map[Plan]float64 {
 func (t *Table) predict(q *Query, radius int) (memory, scan, filter float64) {
 	memory, scan, filter = overhead, overhead, math.Inf(1)
 	for _, g := range t.segments {
-		r, whole := radius, g.costs.scan
+		r := radius
 		if r < 0 {
-			r, whole = g.split.Len()-1, g.costs.nearest
+			r = g.split.Len() - 1
 		}
-		memory += min(g.costs.between(0, r, 1), whole)
-		scan += whole
+		memory += min(g.costs.between(0, r, 1), g.costs.scan)
+		scan += g.costs.scan
 	}
 	if q.Filter != nil {
 		filter = filterCost(q)

@@ -181,7 +181,7 @@ func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 		return false, nil
 	}
 	s.explain.Substrings = append(s.explain.Substrings, g.split.Len())
-	if s.explain.Plan != PlanMemory || g.bare || s.mayScan && g.costs.between(0, g.split.Len()-1, 1) > g.costs.nearest {
+	if s.explain.Plan != PlanMemory || g.bare || s.mayScan && s.k > g.costs.most {
 		return true, nil
 	}
 	abandoned, err := s.lookUp(ctx, g)
@@ -207,7 +207,7 @@ func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err er
 			// once to where the search seems to end, if that is not far away.
 			end := g.reach.bound(rings-1, c.k, c.bound, c.histogram, s.before)
 			goal = max(rings+1, min(end+1, max(rings+rings/2, g.split.Len())))
-			if s.mayScan && rings >= g.split.Len() && !g.costs.worthGoingOnNearest(rings, end, s.explain.Candidates-candidates) {
+			if s.mayScan && rings >= g.split.Len() && !g.costs.worthGoingOnNearest(rings, goal-1, end, s.explain.Candidates-candidates) {
 				return true, nil
 			}
 		}

@@ -13,10 +13,6 @@ import (
 // before the first comparison if a scan is faster than all comparisons; it reports
 // whether it did.
 func (g *segment) cover(ctx context.Context, s *search, bound int, after func() int, mayScan bool) (abandoned bool, err error) {
-	whole := g.costs.scan
-	if after != nil {
-		whole = g.costs.nearest
-	}
 	s.entries, s.ends = s.entries[:0], s.ends[:0]
 	work := 0.0
 	for p, covered := range s.rings.covered {
@@ -31,7 +27,7 @@ func (g *segment) cover(ctx context.Context, s *search, bound int, after func() 
 			}
 		}
 		s.ends = append(s.ends, len(s.entries))
-		if mayScan && g.costs.pace*work > whole {
+		if mayScan && g.costs.pace*work > g.costs.scan {
 			return true, nil
 		}
 	}
