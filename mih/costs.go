@@ -3,7 +3,6 @@ package mih
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -15,7 +14,7 @@ import (
 // misses cost. They do not change afterwards.
 type costs struct {
 	scan float64 // to read all codes
-	most int     // largest k for which lookups find the k nearest faster, for one query in eight
+	most int     // largest k for which lookups find the k nearest in less time, in the mean
 
 	// Sums over the radii 0 to r-1, as means over the sample: the time of the lookups,
 	// the time of comparing candidates, and the number of candidates.
@@ -61,7 +60,7 @@ func (g *segment) calibrate(ctx context.Context) error {
 	}
 	c := &g.costs
 	c.scan = math.Inf(1)
-	for _, q := range queries[:4] {
+	for _, q := range queries[:12] {
 		s.query, s.collector.found = q, s.collector.found[:0]
 		start := time.Now()
 		if err := g.scan(ctx, s, g.codes.Bits()/16, nil); err != nil {
@@ -132,27 +131,34 @@ func (g *segment) calibrate(ctx context.Context) error {
 }
 
 // measureMost sets costs.most. It finds the nearest codes of some queries, and predicts
-// the time of lookups from their distances.
+// the time of lookups from their distances. A query that gives its lookups up takes as
+// long as a scan and what it has spent before.
 func (g *segment) measureMost(ctx context.Context, s *search, queries []codec.Code) error {
-	var most []int
-	for i := 0; i < len(queries); i += len(queries) / 16 {
+	const asked, furthest = 16, 1 << 10
+	c := &g.costs
+	var sums [11]float64 // sums[i]: predicted time of all queries for k = 1<<i
+	for i := 0; i < len(queries); i += len(queries) / asked {
 		s.query = queries[i]
-		s.start(g.codes.Bits(), min(g.len()-1, 1<<10), nil, func(uint32, int) int { return 1 })
+		s.start(g.codes.Bits(), furthest, nil, func(uint32, int) int { return 1 })
 		if err := s.scanNearest(ctx, g.codes, g.numbers, 0); err != nil {
 			return err
 		}
-		k := 0
-		for d, sum := 0, 0; d <= s.bound && g.costs.between(0, d, 1) < g.costs.scan; d++ {
-			sum += s.histogram[d]
-			k = sum
+		d, within := 0, s.histogram[0]
+		for i := range sums {
+			for ; d < s.bound && within < 1<<i; d++ {
+				within += s.histogram[d+1]
+			}
+			sums[i] += min(c.between(0, d, 1), (1+early)*c.scan)
 		}
-		if k >= s.k {
-			k = math.MaxInt // and perhaps more
-		}
-		most = append(most, k)
 	}
-	slices.Sort(most)
-	g.costs.most = most[len(most)*7/8]
+	for i, sum := range sums {
+		if sum < asked*c.scan {
+			c.most = 1 << i
+		}
+	}
+	if c.most == furthest {
+		c.most = math.MaxInt // nobody knows
+	}
 	return nil
 }
 
