@@ -14,7 +14,7 @@ import (
 // misses cost. They do not change afterwards.
 type costs struct {
 	scan float64 // to read all codes
-	most int     // largest k for which lookups find the k nearest in less time, in the mean
+	most int     // largest number of nearest codes that lookups find in less time, in the mean
 
 	// Sums over the radii 0 to r-1, as means over the sample: the time of the lookups,
 	// the time of comparing candidates, and the number of candidates.
@@ -130,35 +130,32 @@ func (g *segment) calibrate(ctx context.Context) error {
 	return g.measureMost(ctx, s, queries)
 }
 
-// measureMost sets costs.most. It finds the nearest codes of some queries, and predicts
-// the time of lookups from their distances. A query that gives its lookups up takes as
-// long as a scan and what it has spent before.
+// measureMost sets costs.most, for powers of four. It searches as PlanAuto does. A
+// search that gives its lookups up takes a scan more.
 func (g *segment) measureMost(ctx context.Context, s *search, queries []codec.Code) error {
-	const asked, furthest = 16, 1 << 10
-	c := &g.costs
-	var sums [11]float64 // sums[i]: predicted time of all queries for k = 1<<i
-	for i := 0; i < len(queries); i += len(queries) / asked {
-		s.query = queries[i]
-		s.start(g.codes.Bits(), furthest, nil, func(uint32, int) int { return 1 })
-		if err := s.scanNearest(ctx, g.codes, g.numbers, 0); err != nil {
-			return err
-		}
-		d, within := 0, s.histogram[0]
-		for i := range sums {
-			for ; d < s.bound && within < 1<<i; d++ {
-				within += s.histogram[d+1]
+	const each, furthest = 6, 1 << 10 // every sixth query is asked for each k, and never twice
+	s.mayScan = true
+	for k, from := 4, 0; k <= furthest; k, from = 4*k, from+1 {
+		spent, scans := 0.0, 0.0
+		for i := from; i < len(queries); i += each {
+			s.query = queries[i]
+			s.start(g.codes.Bits(), k, nil, func(uint32, int) int { return 1 })
+			start := time.Now()
+			abandoned, err := s.lookUp(ctx, g)
+			if err != nil {
+				return err
 			}
-			sums[i] += min(c.between(0, d, 1), (1+early)*c.scan)
+			if spent += float64(time.Since(start)); abandoned {
+				spent += g.costs.scan
+			}
+			scans += g.costs.scan
 		}
-	}
-	for i, sum := range sums {
-		if sum < asked*c.scan {
-			c.most = 1 << i
+		if spent > scans {
+			return nil
 		}
+		g.costs.most = k
 	}
-	if c.most == furthest {
-		c.most = math.MaxInt // nobody knows
-	}
+	g.costs.most = math.MaxInt // nobody knows
 	return nil
 }
 

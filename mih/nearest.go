@@ -2,6 +2,7 @@ package mih
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -181,7 +182,7 @@ func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 		return false, nil
 	}
 	s.explain.Substrings = append(s.explain.Substrings, g.split.Len())
-	if s.explain.Plan != PlanMemory || g.bare || s.mayScan && s.k > g.costs.most {
+	if s.explain.Plan != PlanMemory || g.bare || s.mayScan && s.t.codesOf(s.k) > g.costs.most {
 		return true, nil
 	}
 	abandoned, err := s.lookUp(ctx, g)
@@ -190,6 +191,11 @@ func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 		s.forget(g.first, g.last)
 	}
 	return abandoned, err
+}
+
+// codesOf returns how many codes k rows have in the mean.
+func (t *Table) codesOf(k int) int {
+	return int(math.Ceil(float64(k) * float64(t.used) / float64(max(t.items, 1))))
 }
 
 // lookUp searches a segment by growing radii. It reports whether it gave up because a
