@@ -28,11 +28,15 @@ const (
 	// Lookups that take at most this share of a scan are always tried.
 	cheap = .15
 
-	// A k-NN search that takes at most this share of a scan goes on in any case.
-	early = .1
+	// A k-NN search goes on in any case while it takes at most this share of a scan.
+	early = .2
+	// A scan after lookups takes so many times as long as one after another scan: the
+	// tables have driven the codes out of the caches.
+	afterLookups = 2
 
 	// Codes of a segment that calibrate searches for.
 	sampleQueries = 96
+	measuredParts = 6
 	// Radii are measured until one costs enoughScans scans, or until measureFor is
 	// over.
 	enoughScans = 2
@@ -74,15 +78,15 @@ func (g *segment) calibrate(ctx context.Context) error {
 	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
 	for r := 0; r <= g.codes.Bits() && c.between(0, len(c.lookups)-2, 1) < enoughScans*c.scan && time.Now().Before(deadline); r += 1 + r/6 {
 		// Each query is asked once, so it meets the caches in the state in which
-		// searches of a busy index meet them. The queries are measured in two halves,
-		// as one of them may be interrupted. The faster half counts, by time per unit
-		// of work.
+		// searches of a busy index meet them. The queries are measured in parts, as
+		// some of them may be interrupted. The fastest part counts, by time per unit of
+		// work.
 		s.explain.Candidates, s.explain.Probes, s.explain.Compared = 0, 0, 0
 		perLookup, pace, lookups, work := math.Inf(1), math.Inf(1), 0.0, 0.0
-		for half := range 2 {
+		for part := range measuredParts {
 			before, beforeWork := float64(s.explain.Probes), g.work(&s.explain)
 			var lookedUp, compared time.Duration
-			for i := half; i < len(queries); i += 2 {
+			for i := part; i < len(queries); i += measuredParts {
 				s.query, s.collector.found = queries[i], s.collector.found[:0]
 				start := time.Now()
 				s.enter(g)
@@ -145,15 +149,17 @@ func (g *segment) measureMost(ctx context.Context, s *search, queries []codec.Co
 			if err != nil {
 				return err
 			}
-			if spent += float64(time.Since(start)); abandoned {
-				spent += g.costs.scan
+			took := float64(time.Since(start))
+			if abandoned {
+				took += g.costs.scan
 			}
+			spent += min(took, 1.25*g.costs.scan) // more means that somebody interrupted it
 			scans += g.costs.scan
 		}
-		if spent > scans {
+		if spent > 1.05*scans {
 			return nil
 		}
-		g.costs.most = k
+		g.costs.most = 2 * k // half of the way to the next
 	}
 	g.costs.most = math.MaxInt // nobody knows
 	return nil
@@ -214,12 +220,23 @@ func (c *costs) cheap(r, end int) bool {
 	return end+1 < len(c.lookups) && c.lookups[end+1]-c.lookups[min(r, end+1)] < cheap*c.scan
 }
 
-// worthGoingOnNearest reports whether a k-NN search may take less time than a scan.
-// Its end is an estimate, which is poor as long as few codes have been found. So the
-// search goes on to the radius next as long as that takes a small share of a scan.
-func (c *costs) worthGoingOnNearest(r, next, end, candidates int) bool {
-	share := c.share(r, candidates)
-	return c.between(0, next, share) < early*c.scan || c.between(r, end, share) < 1.3*c.scan
+// worthGoingOnNearest reports whether a k-NN search may take less time than a scan. It
+// has spent so many nanoseconds on the radii before r, and those in last on the radii
+// from before to r-1. Its end is an estimate, which is poor as long as few codes have
+// been found. So the search goes on to the radius next as long as that takes a small
+// share of a scan.
+//
+// The rest is predicted from the time of the last radii and the number of candidates in
+// those to come: what a candidate takes depends on the query, and on what else the
+// machine does.
+func (c *costs) worthGoingOnNearest(before, r, next, end int, spent, last float64) bool {
+	until := func(r int) float64 { return c.found[min(r, len(c.found)-1)] }
+	pace := last / max(until(r)-until(before), 1)
+	if spent+pace*(until(next+1)-until(r)) < early*c.scan {
+		return true
+	}
+	measured := end+1 < len(c.compares) && !math.IsInf(c.compares[end+1], 1)
+	return measured && pace*(until(end+1)-until(r)) < afterLookups*c.scan
 }
 
 // Predict returns the predicted time of each plan that can answer a query, in

@@ -76,7 +76,7 @@ func TestFullBucketsAreScannedInstead(t *testing.T) {
 		install(t, w, q/16, 0)
 		table := w.Publish()
 		c := &table.segments[0].costs
-		*c = costs{scan: 1e3, most: 1e9, pace: 1, lookups: make([]float64, q+2), compares: make([]float64, q+2), found: make([]float64, q+2)}
+		*c = costs{scan: 300, most: 1e9, pace: 1, lookups: make([]float64, q+2), compares: make([]float64, q+2), found: make([]float64, q+2)}
 		for plan, abandoned := range map[Plan]bool{PlanAuto: true, PlanMemory: false} {
 			query := &Query{Code: centre, Plan: plan}
 			var radius, nearest Explain

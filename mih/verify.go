@@ -27,7 +27,7 @@ func (g *segment) cover(ctx context.Context, s *search, bound int, after func() 
 			}
 		}
 		s.ends = append(s.ends, len(s.entries))
-		if mayScan && g.costs.pace*work > g.costs.scan {
+		if mayScan && g.costs.pace*work > afterLookups*g.costs.scan {
 			return true, nil
 		}
 	}
