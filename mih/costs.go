@@ -3,6 +3,7 @@ package mih
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -63,15 +64,17 @@ func (g *segment) calibrate(ctx context.Context) error {
 		}
 	}
 	c := &g.costs
-	c.scan = math.Inf(1)
+	var scans []float64
 	for _, q := range queries[:12] {
 		s.query, s.collector.found = q, s.collector.found[:0]
 		start := time.Now()
 		if err := g.scan(ctx, s, g.codes.Bits()/16, nil); err != nil {
 			return err
 		}
-		c.scan = min(c.scan, float64(time.Since(start)))
+		scans = append(scans, float64(time.Since(start)))
 	}
+	slices.Sort(scans)
+	c.scan = scans[0]
 	if g.bare {
 		return nil
 	}
@@ -131,12 +134,13 @@ func (g *segment) calibrate(ctx context.Context) error {
 		widths[p] = g.split.starts[g.group(p+1)] - g.split.starts[g.group(p)]
 	}
 	g.reach = newReach(g.codes.Bits(), widths, measured)
-	return g.measureMost(ctx, s, queries)
+	return g.measureMost(ctx, s, queries, scans[len(scans)/2])
 }
 
 // measureMost sets costs.most, for powers of four. It searches as PlanAuto does. A
-// search that gives its lookups up takes a scan more.
-func (g *segment) measureMost(ctx context.Context, s *search, queries []codec.Code) error {
+// search that gives its lookups up takes a scan more. The time of a scan is a median,
+// as nothing is left out of that of the lookups either.
+func (g *segment) measureMost(ctx context.Context, s *search, queries []codec.Code, scan float64) error {
 	const each, furthest = 6, 1 << 10 // every sixth query is asked for each k, and never twice
 	s.mayScan = true
 	for k, from := 4, 0; k <= furthest; k, from = 4*k, from+1 {
@@ -151,15 +155,15 @@ func (g *segment) measureMost(ctx context.Context, s *search, queries []codec.Co
 			}
 			took := float64(time.Since(start))
 			if abandoned {
-				took += g.costs.scan
+				took += scan
 			}
-			spent += min(took, 1.25*g.costs.scan) // more means that somebody interrupted it
-			scans += g.costs.scan
+			spent += min(took, 1.25*scan) // more means that somebody interrupted it
+			scans += scan
 		}
-		if spent > 1.05*scans {
+		if spent > 1.1*scans { // memory is as cold as it never is for a busy index
 			return nil
 		}
-		g.costs.most = 2 * k // half of the way to the next
+		g.costs.most = k + k/2
 	}
 	g.costs.most = math.MaxInt // nobody knows
 	return nil
@@ -226,17 +230,19 @@ func (c *costs) cheap(r, end int) bool {
 // been found. So the search goes on to the radius next as long as that takes a small
 // share of a scan.
 //
-// The rest is predicted from the time of the last radii and the number of candidates in
-// those to come: what a candidate takes depends on the query, and on what else the
-// machine does.
+// The rest is predicted from the time of the last radii. Measured means say how much
+// longer the radii to come take. The search itself says how long that is for its query,
+// with what else the machine does.
 func (c *costs) worthGoingOnNearest(before, r, next, end int, spent, last float64) bool {
-	until := func(r int) float64 { return c.found[min(r, len(c.found)-1)] }
-	pace := last / max(until(r)-until(before), 1)
-	if spent+pace*(until(next+1)-until(r)) < early*c.scan {
-		return true
+	until := func(r int) float64 {
+		if r >= len(c.lookups) {
+			return math.Inf(1)
+		}
+		return c.lookups[r] + c.compares[r]
 	}
-	measured := end+1 < len(c.compares) && !math.IsInf(c.compares[end+1], 1)
-	return measured && pace*(until(end+1)-until(r)) < afterLookups*c.scan
+	pace := last / max(until(r)-until(before), 1)
+	return spent+pace*(until(next+1)-until(r)) < early*c.scan ||
+		pace*(until(end+1)-until(r)) < afterLookups*c.scan
 }
 
 // Predict returns the predicted time of each plan that can answer a query, in
