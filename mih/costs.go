@@ -29,8 +29,8 @@ const (
 	// Lookups that take at most this share of a scan are always tried.
 	cheap = .15
 
-	// A k-NN search goes on in any case while it takes at most this share of a scan.
-	early = .2
+	// A k-NN search goes on in any case while it takes about this share of a scan.
+	early = .25
 	// A scan after lookups takes so many times as long as one after another scan: the
 	// tables have driven the codes out of the caches.
 	afterLookups = 2
@@ -224,25 +224,13 @@ func (c *costs) cheap(r, end int) bool {
 	return end+1 < len(c.lookups) && c.lookups[end+1]-c.lookups[min(r, end+1)] < cheap*c.scan
 }
 
-// worthGoingOnNearest reports whether a k-NN search may take less time than a scan. It
-// has spent so many nanoseconds on the radii before r, and those in last on the radii
-// from before to r-1. Its end is an estimate, which is poor as long as few codes have
-// been found. So the search goes on to the radius next as long as that takes a small
-// share of a scan.
-//
-// The rest is predicted from the time of the last radii. Measured means say how much
-// longer the radii to come take. The search itself says how long that is for its query,
-// with what else the machine does.
-func (c *costs) worthGoingOnNearest(before, r, next, end int, spent, last float64) bool {
-	until := func(r int) float64 {
-		if r >= len(c.lookups) {
-			return math.Inf(1)
-		}
-		return c.lookups[r] + c.compares[r]
-	}
-	pace := last / max(until(r)-until(before), 1)
-	return spent+pace*(until(next+1)-until(r)) < early*c.scan ||
-		pace*(until(end+1)-until(r)) < afterLookups*c.scan
+// worthGoingOnNearest reports whether the radii from r to end of a k-NN search may take
+// less time than a scan. The radii before have found so many candidates, and have taken
+// spent nanoseconds. The end is an estimate, which is poor as long as few codes have
+// been found. So a search goes on as long as it has taken little time: the next radii
+// take about twice as long as all before.
+func (c *costs) worthGoingOnNearest(r, end, candidates int, spent float64) bool {
+	return 3*spent < early*c.scan || c.between(r, end, c.share(r, candidates)) < afterLookups*c.scan
 }
 
 // Predict returns the predicted time of each plan that can answer a query, in

@@ -204,8 +204,7 @@ func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err er
 	c := &s.collector
 	s.enter(g)
 	s.before = append(s.before[:0], c.histogram...)
-	began, before := time.Now(), 0
-	lastBegan := began
+	candidates, began := s.explain.Candidates, time.Now()
 	for rings := 0; rings == 0 || !c.done(rings-1); {
 		goal := max(g.split.Len()/2, 1)
 		if rings > 0 {
@@ -214,13 +213,8 @@ func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err er
 			// once to where the search seems to end, if that is not far away.
 			end := g.reach.bound(rings-1, c.k, c.bound, c.histogram, s.before)
 			goal = max(rings+1, min(end+1, max(rings+rings/2, g.split.Len())))
-			if s.mayScan {
-				now := time.Now()
-				spent, last := float64(now.Sub(began)), float64(now.Sub(lastBegan))
-				if rings >= g.split.Len() && !g.costs.worthGoingOnNearest(before, rings, goal-1, end, spent, last) {
-					return true, nil
-				}
-				before, lastBegan = rings, now
+			if s.mayScan && rings >= g.split.Len() && !g.costs.worthGoingOnNearest(rings, end, s.explain.Candidates-candidates, float64(time.Since(began))) {
+				return true, nil
 			}
 		}
 		for ; rings < goal; rings++ {
