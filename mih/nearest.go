@@ -24,7 +24,8 @@ type collector struct {
 	sum       int                                   // weights within the bound
 	histogram []int                                 // weights by distance
 	found     []codec.Near
-	taken     int // number of first elements of found that are counted
+	taken     int          // number of first elements of found that are counted
+	sorted    []codec.Near // scratch memory of appendTo
 }
 
 // start makes the collector ready for a search for k results among codes of q bits.
@@ -100,10 +101,42 @@ func (c *collector) forget(first, last uint32) {
 	c.taken = len(c.found)
 }
 
-// appendTo appends the answer to dst, by distance.
+// appendTo appends the answer to dst, by distance and then by number.
 func (c *collector) appendTo(dst []codec.Near) []codec.Near {
 	c.prune()
+	if len(c.found) > 64 { // fewer are sorted in full by appendByDistance
+		c.found, c.sorted = sortByPosition(c.found, c.sorted)
+	}
 	return appendByDistance(dst, c.found, len(c.histogram)-1)
+}
+
+// sortByPosition sorts nears by position, whatever their distance. It returns them and
+// scratch memory for the next call, which begins with the scratch memory of the last
+// one. Callers list codes of one distance by number, and thousands of codes are sorted
+// digit by digit faster than by comparisons.
+func sortByPosition(nears, scratch []codec.Near) (sorted, rest []codec.Near) {
+	const digit = 11
+	largest := uint32(0)
+	for _, x := range nears {
+		largest = max(largest, x.Position())
+	}
+	to := slices.Grow(scratch[:0], len(nears))[:len(nears)]
+	for shift := 0; shift < 32 && largest>>shift > 0; shift += digit {
+		var starts [1<<digit + 1]uint32 // starts[d+1] counts digit d first
+		for _, x := range nears {
+			starts[x.Position()>>shift%(1<<digit)+1]++
+		}
+		for d := range 1 << digit {
+			starts[d+1] += starts[d]
+		}
+		for _, x := range nears {
+			at := &starts[x.Position()>>shift%(1<<digit)]
+			to[*at] = x
+			*at++
+		}
+		nears, to = to, nears
+	}
+	return nears, to
 }
 
 // done reports whether the answer is complete, given that every code within r bits has
@@ -118,7 +151,7 @@ func (c *collector) done(r int) bool { return c.bound <= r }
 // Nearest appends to dst all codes within D bits of the query. D is the smallest
 // distance within which the weights of the codes add up to k. If the weights of all
 // codes add up to less, it appends every code that has a weight. So the codes at
-// distance D come complete. They come by distance, in any order where distances are
+// distance D come complete. They come by distance, and by number where distances are
 // equal.
 func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near, explain *Explain) ([]codec.Near, error) {
 	if k <= 0 {

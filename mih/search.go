@@ -94,7 +94,7 @@ func (t *Table) newSearch(q codec.Code) *search {
 func (s *search) release() {
 	s.t, s.query, s.table, s.weight, s.selection.earlier = nil, nil, nil, nil, nil
 	const keep = 1 << 20 // do not hold on to what one huge answer took
-	if max(cap(s.found), cap(s.nears), cap(s.entries), cap(s.selection.found)) <= keep {
+	if max(cap(s.found), cap(s.nears), cap(s.entries), cap(s.selection.found), cap(s.sorted)) <= keep {
 		searches.Put(s)
 	}
 }

@@ -1,10 +1,14 @@
 package mih
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -46,12 +50,31 @@ func TestScansAmongDeadCodes(t *testing.T) {
 					t.Fatal(err)
 				}
 				o.same(t, plan.String(), table.Code, got, o.nearest(query, k, nil))
+				if !slices.IsSorted(got) {
+					t.Errorf("%v: not by distance and number", plan)
+				}
 			}
 		}
 		stopped, cancel := context.WithCancel(ctx)
 		cancel()
 		if _, err := table.Nearest(stopped, &Query{Code: toCode(query), Plan: PlanScan}, 3, nil, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("a scan that was stopped: %v", err)
+		}
+	}
+}
+
+func TestSortByPosition(t *testing.T) {
+	rng := seed.Rand(t, 1, 12)
+	var scratch []codec.Near
+	for _, limit := range []uint32{1, 7, 1 << 11, 1 << 20, math.MaxUint32} {
+		var nears []codec.Near
+		for range 700 {
+			nears = append(nears, codec.NearOf(rng.IntN(9), rng.Uint32N(limit)))
+		}
+		want := slices.Clone(nears)
+		slices.SortStableFunc(want, func(a, b codec.Near) int { return cmp.Compare(a.Position(), b.Position()) })
+		if nears, scratch = sortByPosition(nears, scratch); !slices.Equal(nears, want) {
+			t.Errorf("below %d: %x, want %x", limit, nears, want)
 		}
 	}
 }
