@@ -128,7 +128,7 @@ func newPlainScan(codes codec.Codes) *plainScan {
 
 // plainHit has the size of a hit of package db.
 type plainHit struct {
-	key      string
+	_        string // key
 	row      uint32
 	distance int
 	score    float64
