@@ -138,10 +138,11 @@ func (g *segment) calibrate(ctx context.Context) error {
 }
 
 // measureMost sets costs.most, for powers of four. It searches as PlanAuto does. A
-// search that gives its lookups up takes a scan more. The time of a scan is a median,
-// as nothing is left out of that of the lookups either.
+// search that gives its lookups up takes a scan, and some more. The time of a scan is a
+// median, as nothing is left out of that of the lookups either.
 func (g *segment) measureMost(ctx context.Context, s *search, queries []codec.Code, scan float64) error {
 	const each, furthest = 6, 1 << 10 // every sixth query is asked for each k, and never twice
+	const givenUp = 1.25              // time of a search that gives up, in scans
 	s.mayScan = true
 	for k, from := 4, 0; k <= furthest; k, from = 4*k, from+1 {
 		spent, scans := 0.0, 0.0
@@ -155,9 +156,9 @@ func (g *segment) measureMost(ctx context.Context, s *search, queries []codec.Co
 			}
 			took := float64(time.Since(start))
 			if abandoned {
-				took += scan
+				took = givenUp * scan
 			}
-			spent += min(took, 1.25*scan) // more means that somebody interrupted it
+			spent += min(took, givenUp*scan) // more means that somebody interrupted it
 			scans += scan
 		}
 		if spent > 1.1*scans { // memory is as cold as it never is for a busy index
