@@ -3,6 +3,7 @@ package mih
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -13,8 +14,8 @@ import (
 // own codes: no formula knows how full the buckets near a code are, nor what cache
 // misses cost. They do not change afterwards.
 type costs struct {
-	scan    float64 // to read all codes, for a radius that finds few
-	nearest float64 // to read all codes for the ten nearest
+	scan float64 // to read all codes
+	most int     // largest number of nearest codes that lookups find in less time, in the mean
 
 	// Sums over the radii 0 to r-1, as means over the sample: the time of the lookups,
 	// the time of comparing candidates, and the number of candidates.
@@ -28,13 +29,15 @@ const (
 	// Lookups that take at most this share of a scan are always tried.
 	cheap = .15
 
-	// A search that has taken less than early scans may be predicted to take doubt
-	// scans and still goes on.
-	early = .1
-	doubt = 1.5
+	// A k-NN search goes on in any case while it takes about this share of a scan.
+	early = .25
+	// A scan after lookups takes so many times as long as one after another scan: the
+	// tables have driven the codes out of the caches.
+	afterLookups = 2
 
 	// Codes of a segment that calibrate searches for.
 	sampleQueries = 96
+	measuredParts = 6
 	// Radii are measured until one costs enoughScans scans, or until measureFor is
 	// over.
 	enoughScans = 2
@@ -61,40 +64,32 @@ func (g *segment) calibrate(ctx context.Context) error {
 		}
 	}
 	c := &g.costs
-	c.scan = math.Inf(1)
-	for _, q := range queries[:4] {
+	var scans []float64
+	for _, q := range queries[:12] {
 		s.query, s.collector.found = q, s.collector.found[:0]
 		start := time.Now()
 		if err := g.scan(ctx, s, g.codes.Bits()/16, nil); err != nil {
 			return err
 		}
-		c.scan = min(c.scan, float64(time.Since(start)))
+		scans = append(scans, float64(time.Since(start)))
 	}
-	c.nearest = math.Inf(1)
-	for _, q := range queries[:4] {
-		s.query = q
-		s.start(t.bits, 10, nil, func(uint32, int) int { return 1 })
-		start := time.Now()
-		if err := g.scan(ctx, s, t.bits, s.takeMore); err != nil {
-			return err
-		}
-		c.nearest = min(c.nearest, float64(time.Since(start)))
-	}
+	slices.Sort(scans)
+	c.scan = scans[0]
 	if g.bare {
 		return nil
 	}
 	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
 	for r := 0; r <= g.codes.Bits() && c.between(0, len(c.lookups)-2, 1) < enoughScans*c.scan && time.Now().Before(deadline); r += 1 + r/6 {
 		// Each query is asked once, so it meets the caches in the state in which
-		// searches of a busy index meet them. The queries are measured in two halves,
-		// as one of them may be interrupted. The faster half counts, by time per unit
-		// of work.
+		// searches of a busy index meet them. The queries are measured in parts, as
+		// some of them may be interrupted. The fastest part counts, by time per unit of
+		// work.
 		s.explain.Candidates, s.explain.Probes, s.explain.Compared = 0, 0, 0
 		perLookup, pace, lookups, work := math.Inf(1), math.Inf(1), 0.0, 0.0
-		for half := range 2 {
+		for part := range measuredParts {
 			before, beforeWork := float64(s.explain.Probes), g.work(&s.explain)
 			var lookedUp, compared time.Duration
-			for i := half; i < len(queries); i += 2 {
+			for i := part; i < len(queries); i += measuredParts {
 				s.query, s.collector.found = queries[i], s.collector.found[:0]
 				start := time.Now()
 				s.enter(g)
@@ -139,6 +134,39 @@ func (g *segment) calibrate(ctx context.Context) error {
 		widths[p] = g.split.starts[g.group(p+1)] - g.split.starts[g.group(p)]
 	}
 	g.reach = newReach(g.codes.Bits(), widths, measured)
+	return g.measureMost(ctx, s, queries, scans[len(scans)/2])
+}
+
+// measureMost sets costs.most, for powers of four. It searches as PlanAuto does. A
+// search that gives its lookups up takes a scan, and some more. The time of a scan is a
+// median, as nothing is left out of that of the lookups either.
+func (g *segment) measureMost(ctx context.Context, s *search, queries []codec.Code, scan float64) error {
+	const each, furthest = 6, 1 << 10 // every sixth query is asked for each k, and never twice
+	const givenUp = 1.25              // time of a search that gives up, in scans
+	s.mayScan = true
+	for k, from := 4, 0; k <= furthest; k, from = 4*k, from+1 {
+		spent, scans := 0.0, 0.0
+		for i := from; i < len(queries); i += each {
+			s.query = queries[i]
+			s.start(g.codes.Bits(), k, nil, func(uint32, int) int { return 1 })
+			start := time.Now()
+			abandoned, err := s.lookUp(ctx, g)
+			if err != nil {
+				return err
+			}
+			took := float64(time.Since(start))
+			if abandoned {
+				took = givenUp * scan
+			}
+			spent += min(took, givenUp*scan) // more means that somebody interrupted it
+			scans += scan
+		}
+		if spent > 1.1*scans { // memory is as cold as it never is for a busy index
+			return nil
+		}
+		g.costs.most = k + k/2
+	}
+	g.costs.most = math.MaxInt // nobody knows
 	return nil
 }
 
@@ -197,15 +225,13 @@ func (c *costs) cheap(r, end int) bool {
 	return end+1 < len(c.lookups) && c.lookups[end+1]-c.lookups[min(r, end+1)] < cheap*c.scan
 }
 
-// worthGoingOnNearest reports whether a k-NN search is predicted to take less time than
-// a scan. Its end is an estimate. While the search has taken little time, it goes on
-// even if the prediction is somewhat longer than a scan, as a longer search knows more.
-func (c *costs) worthGoingOnNearest(r, end, candidates int) bool {
-	share, scan := c.share(r, candidates), c.nearest
-	if c.between(0, r-1, share) < early*scan {
-		scan *= doubt
-	}
-	return c.between(r, end, share) < scan
+// worthGoingOnNearest reports whether the radii from r to end of a k-NN search may take
+// less time than a scan. The radii before have found so many candidates, and have taken
+// spent nanoseconds. The end is an estimate, which is poor as long as few codes have
+// been found. So a search goes on as long as it has taken little time: the next radii
+// take about twice as long as all before.
+func (c *costs) worthGoingOnNearest(r, end, candidates int, spent float64) bool {
+	return 3*spent < early*c.scan || c.between(r, end, c.share(r, candidates)) < afterLookups*c.scan
 }
 
 // Predict returns the predicted time of each plan that can answer a query, in
@@ -228,12 +254,12 @@ func (t *Table) Predict(q *Query, radius int) map[Plan]float64 {
 func (t *Table) predict(q *Query, radius int) (memory, scan, filter float64) {
 	memory, scan, filter = overhead, overhead, math.Inf(1)
 	for _, g := range t.segments {
-		r, whole := radius, g.costs.scan
+		r := radius
 		if r < 0 {
-			r, whole = g.split.Len()-1, g.costs.nearest
+			r = g.split.Len() - 1
 		}
-		memory += min(g.costs.between(0, r, 1), whole)
-		scan += whole
+		memory += min(g.costs.between(0, r, 1), g.costs.scan)
+		scan += g.costs.scan
 	}
 	if q.Filter != nil {
 		filter = filterCost(q)

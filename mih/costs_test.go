@@ -33,7 +33,7 @@ func TestEachSegmentIsSearchedInItsOwnWay(t *testing.T) {
 		add(2000, bare)
 		table := w.Publish()
 		// Whatever this machine has measured, a scan of the large segment costs more.
-		table.segments[0].costs = costs{scan: 1e12, nearest: 1e12, pace: 1, lookups: make([]float64, 130), compares: make([]float64, 130), found: make([]float64, 130)}
+		table.segments[0].costs = costs{scan: 1e12, most: 1e9, pace: 1, lookups: make([]float64, 130), compares: make([]float64, 130), found: make([]float64, 130)}
 		var e Explain
 		query := &Query{Code: table.Code(7)}
 		if _, _, err := table.Radius(context.Background(), query, 8, nil, &e); err != nil {
@@ -76,7 +76,7 @@ func TestFullBucketsAreScannedInstead(t *testing.T) {
 		install(t, w, q/16, 0)
 		table := w.Publish()
 		c := &table.segments[0].costs
-		*c = costs{scan: 1e3, nearest: 1e3, pace: 1, lookups: make([]float64, q+2), compares: make([]float64, q+2), found: make([]float64, q+2)}
+		*c = costs{scan: 300, most: 1e9, pace: 1, lookups: make([]float64, q+2), compares: make([]float64, q+2), found: make([]float64, q+2)}
 		for plan, abandoned := range map[Plan]bool{PlanAuto: true, PlanMemory: false} {
 			query := &Query{Code: centre, Plan: plan}
 			var radius, nearest Explain

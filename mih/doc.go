@@ -36,11 +36,12 @@
 //
 //   - Every plan gives the answer of the definition: TestTablesAgreeWithTheDefinition,
 //     TestAllSplitsAgreeWithTheDefinition, TestBestAgreesWithTheDefinition,
-//     TestStoredAgreesWithTheDefinition.
+//     TestStoredAgreesWithTheDefinition, TestScansAmongDeadCodes.
 //   - A published table never changes: TestPublishedTablesNeverChange.
 //   - Builds keep the segments few and give memory back: TestBuildsComeDue,
 //     TestCodesThatGoTakeNoMemory.
 //
 // The proofs stand where they are used: at rings and lookups for what has been found so
-// far, at collector.done and ranking for when a search may stop.
+// far, at collector.done and ranking for when a search may stop, at selection for a scan
+// that counts codes instead of rows.
 package mih

@@ -208,8 +208,8 @@ func (l *lookups) lookUp(mask uint32, lack int64) {
 
 // take adds the slot of entry e to slots.
 func (l *lookups) take(e uint32) {
-	if l.table.slots != nil {
-		e = l.table.slots[e]
+	if !l.table.slots.none() {
+		e = l.table.slots.at(e)
 	}
 	l.slots = append(l.slots, e)
 }

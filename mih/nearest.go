@@ -2,6 +2,7 @@ package mih
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -23,7 +24,8 @@ type collector struct {
 	sum       int                                   // weights within the bound
 	histogram []int                                 // weights by distance
 	found     []codec.Near
-	taken     int // number of first elements of found that are counted
+	taken     int          // number of first elements of found that are counted
+	sorted    []codec.Near // scratch memory of appendTo
 }
 
 // start makes the collector ready for a search for k results among codes of q bits.
@@ -99,10 +101,42 @@ func (c *collector) forget(first, last uint32) {
 	c.taken = len(c.found)
 }
 
-// appendTo appends the answer to dst, by distance.
+// appendTo appends the answer to dst, by distance and then by number.
 func (c *collector) appendTo(dst []codec.Near) []codec.Near {
 	c.prune()
+	if len(c.found) > 64 { // fewer are sorted in full by appendByDistance
+		c.found, c.sorted = sortByPosition(c.found, c.sorted)
+	}
 	return appendByDistance(dst, c.found, len(c.histogram)-1)
+}
+
+// sortByPosition sorts nears by position, whatever their distance. It returns them and
+// scratch memory for the next call, which begins with the scratch memory of the last
+// one. Callers list codes of one distance by number, and thousands of codes are sorted
+// digit by digit faster than by comparisons.
+func sortByPosition(nears, scratch []codec.Near) (sorted, rest []codec.Near) {
+	const digit = 11
+	largest := uint32(0)
+	for _, x := range nears {
+		largest = max(largest, x.Position())
+	}
+	to := slices.Grow(scratch[:0], len(nears))[:len(nears)]
+	for shift := 0; shift < 32 && largest>>shift > 0; shift += digit {
+		var starts [1<<digit + 1]uint32 // starts[d+1] counts digit d first
+		for _, x := range nears {
+			starts[x.Position()>>shift%(1<<digit)+1]++
+		}
+		for d := range 1 << digit {
+			starts[d+1] += starts[d]
+		}
+		for _, x := range nears {
+			at := &starts[x.Position()>>shift%(1<<digit)]
+			to[*at] = x
+			*at++
+		}
+		nears, to = to, nears
+	}
+	return nears, to
 }
 
 // done reports whether the answer is complete, given that every code within r bits has
@@ -117,7 +151,7 @@ func (c *collector) done(r int) bool { return c.bound <= r }
 // Nearest appends to dst all codes within D bits of the query. D is the smallest
 // distance within which the weights of the codes add up to k. If the weights of all
 // codes add up to less, it appends every code that has a weight. So the codes at
-// distance D come complete. They come by distance, in any order where distances are
+// distance D come complete. They come by distance, and by number where distances are
 // equal.
 func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near, explain *Explain) ([]codec.Near, error) {
 	if k <= 0 {
@@ -131,7 +165,7 @@ func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near, 
 	for _, g := range t.segments {
 		scan, err := s.visit(ctx, g)
 		if scan && err == nil {
-			err = g.scan(ctx, s, s.bound, s.takeMore)
+			err = g.scanNearest(ctx, s)
 		}
 		if err != nil {
 			return dst, err
@@ -149,7 +183,7 @@ func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near, 
 func (s *search) begin(ctx context.Context, q *Query, k int) error {
 	t := s.t
 	if q.Filter == nil && q.Weight == nil {
-		s.start(t.bits, k, t, nil)
+		s.start(t.bits, min(k, t.items+1), t, nil) // no k is so large that sums overflow
 	} else {
 		s.start(t.bits, k, nil, func(n uint32, d int) int { return q.weight(t, n, d) })
 	}
@@ -161,7 +195,12 @@ func (s *search) begin(ctx context.Context, q *Query, k int) error {
 	}
 	s.mayScan = q.Plan == PlanAuto
 	s.explain.Plan, s.explain.Predicted = plan, time.Duration(predicted)
-	if plan != PlanFilter {
+	switch {
+	case plan == PlanFilter:
+	case s.table != nil:
+		s.explain.Tail = t.tail.Len()
+		return s.scanNearest(ctx, t.tail, nil, t.tailFirst)
+	default:
 		return s.scanTail(ctx, s.takeMore, s.bound)
 	}
 	err := s.filter(ctx, q, t.bits)
@@ -176,7 +215,7 @@ func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 		return false, nil
 	}
 	s.explain.Substrings = append(s.explain.Substrings, g.split.Len())
-	if s.explain.Plan != PlanMemory || g.bare || s.mayScan && g.costs.between(0, g.split.Len()-1, 1) > g.costs.nearest {
+	if s.explain.Plan != PlanMemory || g.bare || s.mayScan && s.t.codesOf(s.k) > g.costs.most {
 		return true, nil
 	}
 	abandoned, err := s.lookUp(ctx, g)
@@ -187,13 +226,18 @@ func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 	return abandoned, err
 }
 
+// codesOf returns how many codes k rows have in the mean.
+func (t *Table) codesOf(k int) int {
+	return int(math.Ceil(float64(k) * float64(t.used) / float64(max(t.items, 1))))
+}
+
 // lookUp searches a segment by growing radii. It reports whether it gave up because a
 // scan is predicted to take less time than the remaining radii.
 func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err error) {
 	c := &s.collector
 	s.enter(g)
 	s.before = append(s.before[:0], c.histogram...)
-	candidates := s.explain.Candidates
+	candidates, began := s.explain.Candidates, time.Now()
 	for rings := 0; rings == 0 || !c.done(rings-1); {
 		goal := max(g.split.Len()/2, 1)
 		if rings > 0 {
@@ -202,7 +246,7 @@ func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err er
 			// once to where the search seems to end, if that is not far away.
 			end := g.reach.bound(rings-1, c.k, c.bound, c.histogram, s.before)
 			goal = max(rings+1, min(end+1, max(rings+rings/2, g.split.Len())))
-			if s.mayScan && rings >= g.split.Len() && !g.costs.worthGoingOnNearest(rings, end, s.explain.Candidates-candidates) {
+			if s.mayScan && rings >= g.split.Len() && !g.costs.worthGoingOnNearest(rings, end, s.explain.Candidates-candidates, float64(time.Since(began))) {
 				return true, nil
 			}
 		}

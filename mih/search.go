@@ -75,6 +75,7 @@ type search struct {
 	nears      []codec.Near // scratch memory of the Hamming kernels
 	before     []int        // histogram when the search of the current segment began
 	mayScan    bool         // lookups may give up
+	selection  selection    // scratch memory of a k-NN scan
 	collector               // what has been found, by code number
 	explain    Explain
 }
@@ -91,9 +92,9 @@ func (t *Table) newSearch(q codec.Code) *search {
 }
 
 func (s *search) release() {
-	s.t, s.query, s.table, s.weight = nil, nil, nil, nil
+	s.t, s.query, s.table, s.weight, s.selection.earlier = nil, nil, nil, nil, nil
 	const keep = 1 << 20 // do not hold on to what one huge answer took
-	if cap(s.found) <= keep && cap(s.nears) <= keep && cap(s.entries) <= keep {
+	if max(cap(s.found), cap(s.nears), cap(s.entries), cap(s.selection.found), cap(s.sorted)) <= keep {
 		searches.Put(s)
 	}
 }

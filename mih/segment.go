@@ -45,7 +45,7 @@ const (
 // A bucketTable finds the codes that have a certain value in one substring.
 type bucketTable struct {
 	offsets []uint32 // bucket -> first of its entries; and the end of the last bucket
-	slots   []uint32 // entry -> slot; nil in the first table, where entry and slot are the same
+	slots   packed   // entry -> slot; none in the first table, where entry and slot are the same
 	// Entry -> the other substring of the pair; or, without pairs, entry -> the code.
 	partners []uint16
 	codes    []uint64
@@ -126,8 +126,8 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	return g, nil
 }
 
-// allocate makes room for n codes' entries and numbers, in one piece or two, so that as
-// much of it as possible lies in huge pages.
+// allocate makes room for n codes' entries and numbers, in few pieces, so that as much
+// of it as possible lies in huge pages.
 func (g *segment) allocate(n int) {
 	m := g.split.Len()
 	if g.bare {
@@ -137,7 +137,7 @@ func (g *segment) allocate(n int) {
 	if slots > sparseRange*n {
 		slots, g.sparse = n, true
 	}
-	sum := n + slots + (m-1)*n
+	sum := n + slots
 	for j := range m {
 		sum += 1<<g.split.Width(j) + 1
 	}
@@ -156,11 +156,12 @@ func (g *segment) allocate(n int) {
 	default:
 		codes = inHugePages(make([]uint64, (m-1)*n))
 	}
+	tables := newPacked(m-1, n, n)
 	for j := range m {
 		t := &g.tables[j]
 		t.offsets = take(1<<g.split.Width(j) + 1)
 		if j > 0 {
-			t.slots = take(n)
+			t.slots = tables[j-1]
 		}
 		if len(partners) > 0 {
 			t.partners, partners = partners[:n:n], partners[n:]
@@ -176,13 +177,16 @@ func (g *segment) allocate(n int) {
 // table. ordered are the codes by slot, with their bits in the order of the segment.
 func (g *segment) fill(j int, ordered codec.Codes) {
 	t := &g.tables[j]
+	var slots []uint32
 	if j > 0 {
-		sortIntoBuckets(t.offsets, t.slots, func(i int) uint32 { return g.split.Of(ordered.At(i), j) })
+		slots = make([]uint32, g.len())
+		sortIntoBuckets(t.offsets, slots, func(i int) uint32 { return g.split.Of(ordered.At(i), j) })
+		t.slots.setAll(slots)
 	}
 	for i := range t.partners {
 		slot := i
 		if j > 0 {
-			slot = int(t.slots[i])
+			slot = int(slots[i])
 		}
 		t.partners[i] = uint16(g.split.Of(ordered.At(slot), j^1))
 	}
@@ -191,7 +195,7 @@ func (g *segment) fill(j int, ordered codec.Codes) {
 	case j == 0:
 		t.codes = words
 	default:
-		for i, slot := range t.slots {
+		for i, slot := range slots {
 			t.codes[i] = words[slot]
 		}
 	}
@@ -223,10 +227,11 @@ func TableBytes(q, n int) int {
 	for j := range split.Len() {
 		sum += 4 << split.Width(j)
 	}
+	slot := packedWidth(n)
 	if !split.paired() {
-		return sum + (8+4)*n*(split.Len()-1)
+		return sum + (8+slot)*n*(split.Len()-1)
 	}
-	return sum + 4*n*(split.Len()-1) + 2*n*split.Len()
+	return sum + slot*n*(split.Len()-1) + 2*n*split.Len()
 }
 
 func (g *segment) len() int { return g.codes.Len() }
@@ -284,12 +289,20 @@ func (g *segment) bytes() (codes, tables int) {
 	n := g.len()
 	codes = 8*n*codec.Words(g.codes.Bits()) + 4*n + 4*len(g.slots)
 	for j, t := range g.tables {
-		tables += 4*len(t.offsets) + 4*len(t.slots) + 2*len(t.partners)
+		tables += 4*len(t.offsets) + max(len(t.slots.bytes)-packedSlack, 0) + 2*len(t.partners)
 		if j > 0 {
 			tables += 8 * len(t.codes)
 		}
 	}
 	return codes, tables
+}
+
+// scanNearest scans for the collector of s.
+func (g *segment) scanNearest(ctx context.Context, s *search) error {
+	if s.table != nil {
+		return s.scanNearest(ctx, g.codes, g.numbers, 0)
+	}
+	return g.scan(ctx, s, s.bound, s.takeMore)
 }
 
 // scan adds to s.found the codes within bound bits. If after is not nil, scan calls it

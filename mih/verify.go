@@ -13,10 +13,6 @@ import (
 // before the first comparison if a scan is faster than all comparisons; it reports
 // whether it did.
 func (g *segment) cover(ctx context.Context, s *search, bound int, after func() int, mayScan bool) (abandoned bool, err error) {
-	whole := g.costs.scan
-	if after != nil {
-		whole = g.costs.nearest
-	}
 	s.entries, s.ends = s.entries[:0], s.ends[:0]
 	work := 0.0
 	for p, covered := range s.rings.covered {
@@ -31,7 +27,7 @@ func (g *segment) cover(ctx context.Context, s *search, bound int, after func() 
 			}
 		}
 		s.ends = append(s.ends, len(s.entries))
-		if mayScan && g.costs.pace*work > whole {
+		if mayScan && g.costs.pace*work > afterLookups*g.costs.scan {
 			return true, nil
 		}
 	}
@@ -70,7 +66,10 @@ func (g *segment) collect(s *search, j, least, most int) {
 		}
 		n, room := len(s.entries), entries+codec.PartnersRoom
 		s.entries = slices.Grow(s.entries, room)
-		n += codec.Partners(s.entries[n:n+room], uint16(s.substrings[partner]), t.partners, t.slots, from, to, atLeast, atMost)
+		n += codec.Partners(s.entries[n:n+room], uint16(s.substrings[partner]), t.partners, nil, from, to, atLeast, atMost)
+		if !t.slots.none() {
+			t.slots.replace(s.entries[len(s.entries):n])
+		}
 		s.entries = s.entries[:n]
 	}
 }
@@ -101,8 +100,8 @@ func (g *segment) verifyRing(s *search, j, a, bound int, after func() int) int {
 		found := codec.WithinRanges(near, s.query, t.codes, from[:n], to[:n], bound)
 		for _, x := range near[:found] {
 			slot := x.Position()
-			if t.slots != nil {
-				slot = t.slots[slot]
+			if !t.slots.none() {
+				slot = t.slots.at(slot)
 			}
 			if g.firstFound(s, slot) {
 				s.found = append(s.found, codec.NearOf(x.Distance(), g.numbers[slot]))
