@@ -59,7 +59,6 @@ type Tx struct {
 
 	records *record.Writer // writes to Batch
 
-	sync     bool                            // the commit is to be durable
 	blocks   map[string]*blockEdit           // by key
 	Layers   map[string]codec.Layer          // changes to sets of rows, by key
 	slices   map[fieldContainer]*FieldSlices // changes to the bit slices of indexed fields
