@@ -195,6 +195,9 @@ func (tx *Tx) finish() error {
 		if err := tx.finishBlock([]byte(key), edit); err != nil {
 			return err
 		}
+		if c := tx.Committer; len(c.spare) < maxSpare {
+			c.spare = append(c.spare, edit.BlockEdit)
+		}
 	}
 	if err := tx.finishLayers(); err != nil {
 		return err
@@ -219,6 +222,22 @@ func (tx *Tx) finish() error {
 		}
 	}
 	return tx.records.Sequence(tx.Committer.sequence + 1)
+}
+
+// maxSpare is how many edits of blocks are kept from one transaction for the next. Each takes
+// 6 KiB, most of what a write of one item would else allocate.
+const maxSpare = 16
+
+// blockEdit returns an empty edit of a block, a spare one if there is any.
+func (c *Committer) blockEdit(width int) *codec.BlockEdit {
+	n := len(c.spare) - 1
+	if n < 0 {
+		return codec.NewBlockEdit(width)
+	}
+	e := c.spare[n]
+	c.spare = c.spare[:n]
+	e.Reset(width)
+	return e
 }
 
 // maxEdits is how many edits of one block may wait to be merged. A read merges all that the

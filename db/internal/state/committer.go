@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -48,7 +49,8 @@ type Committer struct {
 	finished   chan struct{}  // closed by landAll at its end, when the committer has ended
 	Figures    commitFigures  // for db.Activity; any goroutine may read them
 
-	records record.Writer // of the Tx that is being made
+	records record.Writer      // of the Tx that is being made
+	spare   []*codec.BlockEdit // of earlier transactions, to be used again; at most maxSpare
 
 	last  int       // requests of the transaction before: so many may come again at once, see yield
 	hurry time.Time // until when not to yield

@@ -210,7 +210,7 @@ func (tx *Tx) fetch(s *CollectionState, row uint32, whole bool) (bytes int, err 
 func (tx *Tx) Block(key []byte, width int, fresh bool) *codec.BlockEdit {
 	e := tx.blocks[string(key)]
 	if e == nil {
-		e = &blockEdit{codec.NewBlockEdit(width), fresh}
+		e = &blockEdit{tx.Committer.blockEdit(width), fresh}
 		tx.blocks[string(key)] = e
 	}
 	return e.BlockEdit
