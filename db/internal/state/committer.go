@@ -45,7 +45,7 @@ type Committer struct {
 	queue      chan *Request  // from Submit; End closes it
 	flights    chan *flight   // from launch to landAll; run closes it
 	aloft      sync.WaitGroup // counts the flights that landAll has not landed
-	aloftBytes atomic.Int64   // the sum of their bytes
+	aloftBytes atomic.Int64   // the sum of the bytes of those whose sync is to come
 	finished   chan struct{}  // closed by landAll at its end, when the committer has ended
 	Figures    commitFigures  // for db.Activity; any goroutine may read them
 

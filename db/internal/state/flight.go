@@ -39,12 +39,12 @@ const maxAloft = 1
 // launch hands a flight over to landAll. It lands an operation itself, and all under NoSync:
 // nothing else is in flight then.
 func (c *Committer) launch(f *flight) {
+	c.aloftBytes.Add(f.bytes)
 	if f.operation || c.noSync {
 		c.land(f)
 		return
 	}
 	c.aloft.Add(1)
-	c.aloftBytes.Add(f.bytes)
 	c.flights <- f
 }
 
@@ -53,7 +53,6 @@ func (c *Committer) landAll() {
 	defer close(c.finished)
 	for f := range c.flights {
 		c.land(f)
-		c.aloftBytes.Add(-f.bytes)
 		c.aloft.Done()
 	}
 }
@@ -77,6 +76,7 @@ func (c *Committer) land(f *flight) {
 			c.Log.Fail(err)
 		}
 	}
+	c.aloftBytes.Add(-f.bytes)
 	if f.operation && f.batch == nil { // its error is its own, whatever has failed
 		return
 	}

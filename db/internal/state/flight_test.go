@@ -239,3 +239,33 @@ func TestPanicAtTheEndOfACommit(t *testing.T) {
 		}
 	}
 }
+
+// The disk does not count yet what is in flight, so the next write is admitted only if there is
+// room for both.
+func TestReserveCountsWhatIsInFlight(t *testing.T) {
+	d, g := openGated(t)
+	admitted := make(chan int64, 100)
+	d.Committer.Admit = func(bytes int64, _ bool) error { admitted <- bytes; return nil }
+	big := put("c", int64(3))
+	big.Item.Payload = make([]byte, 10_000)
+	if err := <-submit(d, put("a", int64(9))); err != nil {
+		t.Fatal(err)
+	}
+	alone := <-admitted
+	g.hold()
+	c := submit(d, big)
+	<-g.at
+	first := <-admitted
+	e := submit(d, put("a", int64(9)))
+	stored(t, d, "c")
+	if n := <-admitted; n != alone+first {
+		t.Errorf("%d bytes admitted, alone %d, and %d are in flight", n, alone, first)
+	}
+	g.open(nil)
+	if err := errors.Join(<-c, <-e, <-submit(d, put("a", int64(9)))); err != nil {
+		t.Error(err)
+	}
+	if n := <-admitted; n != alone {
+		t.Errorf("%d bytes admitted when nothing is in flight, alone %d", n, alone)
+	}
+}
