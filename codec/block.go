@@ -51,6 +51,17 @@ func NewBlockEdit(width int) *BlockEdit {
 	return &BlockEdit{width: max(width, variableWidth)}
 }
 
+// Reset makes e an empty edit again, as NewBlockEdit returns one. It costs less than another
+// edit, which takes 6 KiB, and keeps no slice of the caller.
+func (e *BlockEdit) Reset(width int) {
+	e.width = max(width, variableWidth)
+	for off, state := range e.state {
+		if state != entryAbsent {
+			e.entries[off], e.state[off] = nil, entryAbsent
+		}
+	}
+}
+
 // Set sets the entry at the offset. The edit keeps the slice.
 func (e *BlockEdit) Set(offset byte, entry []byte) {
 	e.entries[offset], e.state[offset] = entry, entrySet

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -582,9 +584,9 @@ func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
 func TestFailedReadsOfABulkLoad(t *testing.T) {
 	dbkit.LongTest(t)
 	mem := vfs.NewMem()
-	var broken bool
+	var broken atomic.Bool
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, store.IngestName) {
+		if broken.Load() && op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, store.IngestName) {
 			return dbkit.ErrInjected
 		}
 		return nil
@@ -597,7 +599,7 @@ func TestFailedReadsOfABulkLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.put(dbkit.CodeItems(20, 16, 1, nil))
-	broken = true
+	broken.Store(true)
 	b := w.d.NewBatch()
 	for _, it := range dbkit.CodeItems(bulkItems, 16, 2, nil) {
 		b.Put(w.c, it)
@@ -605,7 +607,7 @@ func TestFailedReadsOfABulkLoad(t *testing.T) {
 	if err := b.Commit(ctx); !errors.Is(err, dbkit.ErrInjected) || errors.Is(err, db.ErrFailed) {
 		t.Fatal(err)
 	}
-	broken = false
+	broken.Store(false)
 	w.put(dbkit.CodeItems(bulkItems, 16, 2, nil))
 	other := newWorld(t, db.Schema{Bits: 16}, true)
 	other.put(dbkit.CodeItems(20, 16, 1, nil))
@@ -621,12 +623,15 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 	for _, noSync := range []bool{false, true} {
 		mem := dbkit.NewCrashFS()
 		r := seed.Rand(t, 1, 2)
+		var mu sync.Mutex // guards what follows, and r: the store writes in several goroutines
 		var crashes []crash
 		loading := false
 		fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
 				return nil
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			if loading = loading || strings.Contains(op.Path, store.IngestName); loading {
 				for _, percent := range []int{0, 50} {
 					crashes = append(crashes, crash{

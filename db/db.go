@@ -68,7 +68,7 @@ func open(dir string, opts settings) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.disk.Cache = pebble.NewCache(opts.CacheBytes)
+	opts.disk.Cache = store.NewCache(opts.CacheBytes, opts.ReadOnly)
 	opts.disk.Signals.About(dir)
 	d := &DB{
 		dir: dir, opts: opts, lock: lock, search: search.NewTools(opts.KeyCacheBytes), since: time.Now(),

@@ -25,7 +25,9 @@ type Options struct {
 	// What a crash left in the log is read, but stays there, so that each Open reads it again.
 	ReadOnly bool
 
-	// CacheBytes is the size of the cache of stored blocks; 64 MiB by default.
+	// CacheBytes is the size of the cache of stored blocks; 64 MiB by default. In a database
+	// that is written to it may become twice as large while little is waiting to be written
+	// into tables, at most 64 MiB larger.
 	CacheBytes int64
 
 	// IndexCacheBytes bounds the memory of the tables that make searches fast,

@@ -12,12 +12,15 @@ import (
 	"testing"
 )
 
-// One place ends a commit: Committer.committed counts it, and tells the side file. The few
+// One place counts a commit, Committer.committed, and one ends it, Committer.ended: it tells the
+// side file and shows the view. In between only Committer.land waits for a sync. The few
 // functions that write to a store at all are known by name.
 func TestOnePlaceEndsACommit(t *testing.T) {
 	want := map[string][]string{
 		"counts a commit":      {"db/internal/state.Committer.committed"},
-		"tells the side file":  {"db/internal/state.Committer.Durable", "db/internal/state.Committer.committed"},
+		"waits for its sync":   {"db/internal/state.Committer.land"},
+		"tells the side file":  {"db/internal/state.Committer.Durable", "db/internal/state.Committer.ended"},
+		"shows a view":         {"db/internal/state.Committer.ended"},
 		"hands tables over":    {"db/internal/copies.extract.storeOf", "db/internal/store.Tables.ingest"},
 		"commits to the store": {"db/internal/record.Identity.Store", "db/internal/repair.mender.flush", "db/internal/state.Tx.commit"},
 	}
@@ -79,9 +82,16 @@ func steps(pkg string, decl ast.Decl) map[string]bool {
 			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Apply" && len(n.Args) == 2 {
 				found["commits to the store"] = true
 			}
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "current" && pkg == "db/internal/state" {
+				found["shows a view"] = true
+			}
 		case *ast.SelectorExpr:
 			of, _ := n.X.(*ast.Ident)
 			switch n.Sel.Name {
+			case "SyncWait":
+				found["waits for its sync"] = true
+			case "ApplyNoSyncWait":
+				found["commits to the store"] = true
 			case "Reached":
 				found["tells the side file"] = true
 			case "Ingest", "IngestWithStats", "IngestAndExcise", "IngestExternalFiles", "IngestLocal":

@@ -195,7 +195,7 @@ func (b *builder) begin(ctx context.Context) (v *state.View, built builtSpace, e
 		}
 		// Recording and the view begin in one request, so no write falls between them.
 		sp.Changed = roaring.New()
-		v = b.c.DB.Current.Load() // only the committer, where this runs, replaces it
+		v = b.c.DB.Current.Load() // it stays while an operation runs, as this one does
 		v.Acquire()
 		return nil
 	})

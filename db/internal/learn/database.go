@@ -40,7 +40,7 @@ type Collection struct {
 func (d *Database) Of(c state.Collection) Collection { return Collection{c, d} }
 
 // Written wakes KeepUpdated if one of the changed collections has enough to learn from. The
-// committer calls it after each new view, so it does not wait.
+// state calls it after each new view, so it does not wait.
 func (d *Database) Written(changed []*state.CollectionView) {
 	if d.updateDue(changed) {
 		select {

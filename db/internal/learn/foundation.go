@@ -134,7 +134,7 @@ func (c Collection) beginFounding(ctx context.Context, replace bool) (*state.Vie
 		}
 		// Recording and the view begin in one request, so no write falls between them.
 		s.Changed = roaring.New()
-		v = c.DB.Current.Load() // only the committer, where this runs, replaces it
+		v = c.DB.Current.Load() // it stays while an operation runs, as this one does
 		v.Acquire()
 		return nil
 	})

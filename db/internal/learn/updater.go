@@ -134,7 +134,7 @@ func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.Vie
 			// Recording and the view begin in one request, so no write falls between them.
 			sp.Changed, sp.Written = roaring.New(), 0
 			c.DB.Committer.Touch(s)
-			v = c.DB.Current.Load() // only the committer, where this runs, replaces it
+			v = c.DB.Current.Load() // it stays while an operation runs, as this one does
 			v.Acquire()
 			return nil
 		})

@@ -24,7 +24,8 @@ var errNextTx = errors.New("the transaction is full")
 
 // run is the committer: it takes requests until End closes the queue.
 func (c *Committer) run() {
-	defer close(c.finished)
+	go c.landAll()
+	defer close(c.flights)
 	for r := range c.queue {
 		for r != nil {
 			r = c.commitTx(r)
@@ -32,40 +33,32 @@ func (c *Committer) run() {
 	}
 }
 
-// commitTx commits first, and in the same transaction the writes that wait behind it. It
-// answers all of them, but for one request that it has taken from the queue and that does not
-// go with the others: that it returns, to be the first of the next transaction.
+// commitTx commits first, and in the same transaction the writes that wait behind it, and
+// launches them as one flight: they are answered when it lands. It returns a request that it
+// has taken from the queue and that does not go with the others, to be the first of the next
+// transaction, or nil.
 //
 // Operations, which are all requests but writes, run alone: as first, and nothing joins them.
 // A write that is not admitted, or wrong, is answered with its error, and the others go on. An
 // error after that, or a panic, fails the database, and all of them get ErrFailed.
 func (c *Committer) commitTx(first *Request) (next *Request) {
-	var taken []*Request // to be answered when this returns
-	defer func() {
-		for _, r := range taken {
-			close(r.done)
-		}
-	}()
-	failAll := func(err error) {
-		c.Log.Fail(err)
-		for _, r := range taken {
-			r.err = c.Log.Err()
-		}
+	f := &flight{operation: first.kind != requestWrites, began: time.Now()}
+	if f.operation {
+		c.aloft.Wait()
 	}
 	defer func() {
-		// A panic here, of the storage engine say, must not take the host down.
+		// A panic here, of the storage engine say, must not take the host down. The store may
+		// still use the batch then, so nobody closes it.
 		if p := recover(); p != nil {
-			failAll(fmt.Errorf("panic in the committer: %v\n%s", p, debug.Stack()))
+			c.failAll(f, fmt.Errorf("panic in the committer: %v\n%s", p, debug.Stack()))
 		}
+		c.launch(f)
 	}()
-
-	began := time.Now()
 	tx := newTx(c)
-	defer tx.Batch.Close()
 	bytes, applied := 0, 0 // estimated bytes of writes; requests that have written to tx
 	kv := paced{c: c}
 	for r := first; r != nil; {
-		taken = append(taken, r) // before anything can panic, so that it is answered
+		f.requests = append(f.requests, r) // before anything can panic, so that it is answered
 		if r.err = c.Log.Err(); r.err == nil && r.kind.commits() {
 			r.err = kv.keepUp(r.frees())
 		}
@@ -82,7 +75,8 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 				applied++
 			}
 			if r.err == nil && r.kind == requestShows {
-				c.publish()
+				v, changed := c.view()
+				c.ended(v, changed, false)
 			}
 		default:
 			r.err = tx.write(func(size int) error {
@@ -98,10 +92,10 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 			case r.err == nil:
 				applied++
 			case failed != nil:
-				failAll(failed)
+				c.failAll(f, failed)
 				return nil
 			case r.err == errNextTx:
-				next, taken = r, taken[:len(taken)-1] // it is resolved anew against what this transaction commits
+				next, f.requests = r, f.requests[:len(f.requests)-1] // it is resolved anew against what this transaction commits
 				r = nil
 				continue
 			}
@@ -110,7 +104,7 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 			break
 		}
 		// Those who were answered together mostly come again: give them the time to queue.
-		if len(taken) < c.last && len(c.queue) == 0 {
+		if len(f.requests) < c.last && len(c.queue) == 0 {
 			c.yield()
 		}
 		select {
@@ -122,17 +116,16 @@ func (c *Committer) commitTx(first *Request) (next *Request) {
 			r = nil
 		}
 	}
-	c.last = len(taken)
+	c.last = len(f.requests)
 	if applied == 0 { // all were refused, or the operation has committed by itself or not at all
+		_ = tx.Batch.Close()
 		return next
 	}
+	f.bytes = int64(bytes)
 	// Operations are always synced, whatever Options.NoSync says.
-	tx.sync = !c.noSync || first.kind != requestWrites
-	if err := tx.commit(); err != nil {
-		failAll(err)
-		return next
+	if err := tx.commit(f, !c.noSync || f.operation); err != nil {
+		c.failAll(f, err)
 	}
-	c.Figures.committed(tx, taken, began)
 	return next
 }
 
@@ -171,20 +164,26 @@ func (c *Committer) yield() {
 	}
 }
 
-// commit writes the transaction to the store, in one batch with one sync, and publishes what
-// it changed. After an error nobody knows what the store has: the caller fails the database.
-func (tx *Tx) commit() error {
+// commit gives the transaction to the store, in one batch, and what is left to do to the flight.
+// With sync the store begins to sync the batch, and f.batch.SyncWait waits for that. After an
+// error nobody knows what the store has: the caller fails the database.
+//
+// ApplyNoSyncWait returns when the batch can be read, so that the next transaction is resolved
+// against it.
+func (tx *Tx) commit(f *flight, sync bool) error {
 	c := tx.Committer
 	if err := tx.finish(); err != nil {
 		return err
 	}
-	if err := tx.Batch.Commit(&pebble.WriteOptions{Sync: tx.sync}); err != nil {
+	apply := c.kv.Apply
+	if sync {
+		apply = c.kv.ApplyNoSyncWait
+	}
+	if err := apply(tx.Batch, &pebble.WriteOptions{Sync: sync}); err != nil {
 		return err
 	}
-	if err := c.Log.Err(); err != nil {
-		return err // Pebble has told its logger instead of us
-	}
-	c.committed(tx.sync)
+	f.batch, f.sync = tx.Batch, sync
+	f.view, f.changed = c.committed()
 	return nil
 }
 
@@ -195,6 +194,9 @@ func (tx *Tx) finish() error {
 	for key, edit := range tx.blocks {
 		if err := tx.finishBlock([]byte(key), edit); err != nil {
 			return err
+		}
+		if c := tx.Committer; len(c.spare) < maxSpare {
+			c.spare = append(c.spare, edit.BlockEdit)
 		}
 	}
 	if err := tx.finishLayers(); err != nil {
@@ -221,6 +223,22 @@ func (tx *Tx) finish() error {
 		}
 	}
 	return tx.records.Sequence(tx.Committer.sequence + 1)
+}
+
+// maxSpare is how many edits of blocks are kept from one transaction for the next. Each takes
+// 6 KiB, most of what a write of one item would else allocate.
+const maxSpare = 16
+
+// blockEdit returns an empty edit of a block, a spare one if there is any.
+func (c *Committer) blockEdit(width int) *codec.BlockEdit {
+	n := len(c.spare) - 1
+	if n < 0 {
+		return codec.NewBlockEdit(width)
+	}
+	e := c.spare[n]
+	c.spare = c.spare[:n]
+	e.Reset(width)
+	return e
 }
 
 // maxEdits is how many edits of one block may wait to be merged. A read merges all that the

@@ -2,7 +2,6 @@ package state
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
@@ -34,15 +33,14 @@ func (c *commitFigures) changed(r *Request) {
 	}
 }
 
-// committed counts a commit that was begun at a time and of which taken are the requests, also
-// those that were refused.
-func (c *commitFigures) committed(tx *Tx, taken []*Request, began time.Time) {
-	c.Commits.Since(began)
-	c.Bytes.Add(uint64(tx.Batch.Len()))
-	if tx.sync {
-		c.Syncs.Observe(tx.Batch.CommitStats().CommitWaitDuration)
+// committed counts the commit of a flight, whose requests are also those that were refused.
+func (c *commitFigures) committed(f *flight) {
+	c.Commits.Since(f.began)
+	c.Bytes.Add(uint64(f.batch.Len()))
+	if f.sync {
+		c.Syncs.Observe(f.batch.CommitStats().CommitWaitDuration)
 	}
-	for _, r := range taken {
+	for _, r := range f.requests {
 		if r.err == nil {
 			c.Requests.Add(1)
 			c.changed(r)

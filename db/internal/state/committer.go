@@ -2,9 +2,12 @@ package state
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -13,8 +16,9 @@ import (
 
 // The Committer is the one goroutine that changes the database. It takes all
 // waiting requests, assigns rows and code numbers, reads what they replace, and
-// commits one Pebble batch, so that concurrent writers share one sync. Then it
-// publishes the new view and answers.
+// commits one Pebble batch, so that concurrent writers share one sync. While that
+// sync is awaited it prepares the next batch. A second goroutine, landAll, waits for
+// the syncs, shows the views to readers and answers, commit by commit: see flight.
 //
 // A request is applied whole or not at all: first it is resolved, which reads all
 // that it needs from the store and finds all that can be wrong with it, and then
@@ -41,19 +45,24 @@ type Committer struct {
 	keeper  *store.Keeper                            // hears of durable commits; nil: there is none. Set by Run
 	current func(v *View, changed []*CollectionView) // Database.setCurrent: makes v the view that new readers get
 
-	queue    chan *Request // from Submit; End closes it
-	finished chan struct{} // closed when the committer has ended
-	Figures  commitFigures // for db.Activity; any goroutine may read them
+	queue      chan *Request  // from Submit; End closes it
+	flights    chan *flight   // from launch to landAll; run closes it
+	aloft      sync.WaitGroup // counts the flights that landAll has not landed
+	aloftBytes atomic.Int64   // the sum of the bytes of those whose sync is to come
+	finished   chan struct{}  // closed by landAll at its end, when the committer has ended
+	Figures    commitFigures  // for db.Activity; any goroutine may read them
 
-	records record.Writer // of the Tx that is being made
+	records record.Writer      // of the Tx that is being made
+	spare   []*codec.BlockEdit // of earlier transactions, to be used again; at most maxSpare
 
 	last  int       // requests of the transaction before: so many may come again at once, see yield
 	hurry time.Time // until when not to yield
 
-	// What is in memory. Only the committer touches it.
+	// What is in memory, ahead of what readers see by the flights that have not landed. Only the
+	// committer touches it.
 	States   map[uint32]*CollectionState // all collections, by id
-	dirty    []*CollectionState          // changed since the last view, each once (Touch); also those dropped since
-	shown    Catalogue                   // of the last view
+	dirty    []*CollectionState          // changed since view was called last, each once (Touch); also those dropped since
+	shown    Catalogue                   // of that view
 	sequence uint64                      // number of the last commit; only committed counts it
 	edits    map[string]int              // by key of a block: edits since it was last written whole, see maxEdits
 	layers   *layerCounts                // likewise of sets of rows, see MaxLayers
@@ -97,18 +106,25 @@ func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int
 		return fault.Annotate(c.fullDisk(err), "bulk load")
 	}
 	applied()
-	c.committed(true)
+	v, changed := c.committed()
+	c.ended(v, changed, true)
 	return nil
 }
 
-// committed is the one place that ends a commit, in whatever way it came into the store: it
-// counts the commit, tells the side file if it is durable, and shows it to readers.
-func (c *Committer) committed(durable bool) {
+// committed counts a commit, in whatever way it came into the store, and returns the view that
+// shows it, for ended.
+func (c *Committer) committed() (v *View, changed []*CollectionView) {
 	c.sequence++
+	return c.view()
+}
+
+// ended is the one place that ends a commit: it tells the side file if the commit is durable,
+// and shows the view to readers. Between committed and this the commit is in flight.
+func (c *Committer) ended(v *View, changed []*CollectionView, durable bool) {
 	if durable {
-		c.keeper.Reached(c.sequence)
+		c.keeper.Reached(v.Sequence)
 	}
-	c.publish()
+	c.current(v, changed)
 }
 
 // Durable tells the side file that all commits are durable, those under NoSync, too. Close
@@ -139,12 +155,13 @@ func (c *Committer) Touch(s *CollectionState) {
 	}
 }
 
-// publish makes a view of the present state the current one. As no other goroutine writes to
-// the store, the snapshot that it takes is of the same commit as what is in memory. It costs
-// that snapshot, and for each collection that has changed a CollectionView and a path in the
-// maps of the catalogue.
-func (c *Committer) publish() {
-	changed := make([]*CollectionView, 0, len(c.dirty))
+// view returns a view of the present state, and the collections that have changed in it. As no
+// other goroutine writes to the store, the snapshot that it takes is of the same commit as what
+// is in memory. It costs that snapshot, and for each collection that has changed a
+// CollectionView and a path in the maps of the catalogue. Readers see it when ended has shown
+// it; until then it is to be released where it is not shown.
+func (c *Committer) view() (v *View, changed []*CollectionView) {
+	changed = make([]*CollectionView, 0, len(c.dirty))
 	for _, s := range c.dirty {
 		if c.States[s.ID] == nil {
 			c.shown = c.shown.without(s.ID)
@@ -155,7 +172,7 @@ func (c *Committer) publish() {
 	c.shown = c.shown.With(changed...)
 	clear(c.dirty) // so that what is dropped can go
 	c.dirty = c.dirty[:0]
-	v := &View{Snap: c.kv.NewSnapshot(), Sequence: c.sequence, Catalogue: c.shown}
+	v = &View{Snap: c.kv.NewSnapshot(), Sequence: c.sequence, Catalogue: c.shown}
 	v.Refs.Store(1)
-	c.current(v, changed)
+	return v, changed
 }

@@ -28,8 +28,9 @@ type Database struct {
 
 	Committer *Committer // made by Open; it runs from Run to End
 
-	// Current is the view that new readers get. Only the committer replaces it (setCurrent),
-	// so in a request it stays. Elsewhere take a reference with Latest, or with Acquire.
+	// Current is the view that new readers get. Only Committer.ended replaces it (setCurrent),
+	// at the end of a commit. So in an operation it stays, and is of the last commit, as
+	// nothing is in flight then. Elsewhere take a reference with Latest, or with Acquire.
 	Current atomic.Pointer[View]
 
 	Guard guard // counts calls, see Acquire
@@ -42,7 +43,7 @@ type Database struct {
 	Stopping context.Context
 
 	// changed, unless nil, hears which collections a new view shows otherwise than the one
-	// before. It is called in the committer, and must not wait.
+	// before. It is called by setCurrent, and must not wait.
 	changed func([]*CollectionView)
 
 	indexWanted chan struct{} // asks the indexer to look; holds one
@@ -74,7 +75,7 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 	c := &Committer{
 		kv: kv, Log: d.Engine.Log, Admit: d.Engine.Admit, keepUp: d.Engine.KeepUp, fullDisk: d.Engine.FullDisk,
 		noSync: noSync, readOnly: readOnly, sequence: sequence,
-		queue: make(chan *Request, 64), finished: make(chan struct{}),
+		queue: make(chan *Request, 64), flights: make(chan *flight, maxAloft), finished: make(chan struct{}),
 		rerankBytes: d.rerankBytes, current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
 	c.Tables = func() *store.Tables { return d.Engine.Tables(c.sequence) }
@@ -123,7 +124,8 @@ func (d *Database) loadFew(r pebble.Reader, s *CollectionState, cv *CollectionVi
 // first view and returns it, to be released.
 func (d *Database) Run(keeper *store.Keeper) (first *View) {
 	d.Committer.keeper = keeper
-	d.Committer.publish()
+	v, changed := d.Committer.view()
+	d.Committer.ended(v, changed, false)
 	first = d.Latest()
 	go d.Committer.run()
 	return first
@@ -141,7 +143,8 @@ func (d *Database) End() {
 
 // setCurrent makes v the view that new readers get, takes over its reference, and drops that
 // of the view before. changed are the collections that have changed in it. It runs in the
-// committer.
+// committer, or in landAll; never in both, as the committer ends a commit itself only when
+// nothing is in flight.
 func (d *Database) setCurrent(v *View, changed []*CollectionView) {
 	old := d.Current.Swap(v)
 	if old != nil {

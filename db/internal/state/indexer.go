@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -33,10 +34,32 @@ func (d *Database) RunIndexer(ctx context.Context) {
 			return
 		case <-d.indexWanted:
 		}
-		for d.indexOne(ctx) {
+		for began, v := time.Now(), d.Current.Load().Sequence; d.indexOne(ctx); began, v = time.Now(), d.Current.Load().Sequence {
+			if d.Current.Load().Sequence != v {
+				rest(ctx, min(restPerBuild*time.Since(began), maxIndexRest))
+			}
 		}
 		for d.loadRerank(ctx) {
 		}
+	}
+}
+
+// While writers keep coming, the indexer rests restPerBuild times as long as a build took, and
+// at most maxIndexRest, before it looks again: in a database that is being filled it would else
+// build one short tail after the other, on the processors that the writers need. Meanwhile
+// searches scan what has come.
+const (
+	restPerBuild = 16
+	maxIndexRest = 250 * time.Millisecond
+)
+
+// rest returns after a time, or when the context ends.
+func rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 

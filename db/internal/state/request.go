@@ -18,7 +18,7 @@ type Request struct {
 	run     func(*Tx) error // of the others
 	bytes   int             // of requestStores: that the operation stores, about, where they may be many
 
-	err  error         // the answer, set by the committer before it closes done
+	err  error         // the answer, set before done is closed
 	done chan struct{} // made by Submit; closed when the request has been answered
 }
 
@@ -76,9 +76,9 @@ func (c *Committer) WriteAlone(ctx context.Context, changes []*Change, promise f
 }
 
 // admitWrites asks whether the disk has room for the commit of so many bytes of writes, the last
-// of them r.
+// of them r. What is in flight may not be in the log yet, where the disk would count it.
 func (c *Committer) admitWrites(bytes int, r *Request) error {
-	return c.Admit(store.WrittenTwice*int64(bytes), r.onlyDeletes())
+	return c.Admit(store.WrittenTwice*(int64(bytes)+c.aloftBytes.Load()), r.onlyDeletes())
 }
 
 // Free is Do for what frees disk space, such as dropping a space, which is possible on a disk

@@ -48,12 +48,18 @@ type CollectionState struct {
 type sharedBitmap struct {
 	B      *roaring.Bitmap // to be read; never nil
 	shared bool            // a view has it
+	copies byte            // that Edit has made
 }
 
 // Edit returns the bitmap to be changed, valid until the next publish.
 func (s *sharedBitmap) Edit() *roaring.Bitmap {
 	if s.shared {
 		s.B, s.shared = s.B.Clone(), false
+		// Rows are given in order, so that runs mostly take next to nothing, and a copy of them
+		// costs as little. Looking whether they do costs more than a copy, so it is done rarely.
+		if s.copies++; s.copies == 0 {
+			s.B.RunOptimize()
+		}
 	}
 	return s.B
 }

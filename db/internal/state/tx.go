@@ -59,7 +59,6 @@ type Tx struct {
 
 	records *record.Writer // writes to Batch
 
-	sync     bool                            // the commit is to be durable
 	blocks   map[string]*blockEdit           // by key
 	Layers   map[string]codec.Layer          // changes to sets of rows, by key
 	slices   map[fieldContainer]*FieldSlices // changes to the bit slices of indexed fields
@@ -211,7 +210,7 @@ func (tx *Tx) fetch(s *CollectionState, row uint32, whole bool) (bytes int, err 
 func (tx *Tx) Block(key []byte, width int, fresh bool) *codec.BlockEdit {
 	e := tx.blocks[string(key)]
 	if e == nil {
-		e = &blockEdit{codec.NewBlockEdit(width), fresh}
+		e = &blockEdit{tx.Committer.blockEdit(width), fresh}
 		tx.blocks[string(key)] = e
 	}
 	return e.BlockEdit

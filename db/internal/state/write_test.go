@@ -20,9 +20,15 @@ import (
 // rows 0 and 1. It is closed with the test.
 func openState(t *testing.T) (*Database, *CollectionState) {
 	t.Helper()
-	cfg := &store.Config{FS: vfs.NewMem(), ReserveBytes: -1, Signals: signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)}
+	return openStateOn(t, vfs.NewMem(), nil)
+}
+
+// openStateOn is openState on a file system. changed, unless nil, hears of each new view.
+func openStateOn(t *testing.T, fsys vfs.FS, changed func([]*CollectionView)) (*Database, *CollectionState) {
+	t.Helper()
+	cfg := &store.Config{FS: fsys, ReserveBytes: -1, Signals: signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)}
 	cfg.Room = store.NewReserve(cfg, "db")
-	d := New(store.NewEngine(cfg, "db"), cfg.Signals, -1, -1, nil)
+	d := New(store.NewEngine(cfg, "db"), cfg.Signals, -1, -1, changed)
 	kv, err := store.Open("db", cfg, d.Engine.Log, true)
 	if err != nil {
 		t.Fatal(err)

@@ -222,6 +222,17 @@ func TableOptions(cfg *Config) sstable.WriterOptions {
 	return po.MakeWriterOptions(len(po.Levels)-1, PebbleFormat.MaxTableFormat())
 }
 
+// NewCache returns a cache of blocks of about so many bytes. Pebble counts memtables in its
+// size: a store that is written to has two or three of memtableBytes, which would leave nothing
+// of a cache of the default size, and each look for a key would read its filters from the disk.
+// So the cache is larger by two of them, though at most twice as large.
+func NewCache(bytes int64, readOnly bool) *pebble.Cache {
+	if !readOnly {
+		bytes += min(bytes, 2*memtableBytes)
+	}
+	return pebble.NewCache(bytes)
+}
+
 // Open opens the Pebble store at path to write, which must exist unless create. Below it is a
 // failFS, which tells logger of the first vital failure; one while opening is an error at
 // once.
