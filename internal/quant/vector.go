@@ -72,7 +72,7 @@ func NewVectorQuery(x []float32) *VectorQuery {
 
 // AtLeast fills in a bound for each row, which is below Covered and has a vector: the square of
 // the Euclidean distance between the vector of the row and that of the query is not less. len(dst)
-// is len(rows), and the rows ascend.
+// is len(rows); the rows come in any order.
 func (t *Table) AtLeast(q *VectorQuery, dst []float64, rows []uint32) {
 	var vectors [64]*int8
 	var found [64]dot

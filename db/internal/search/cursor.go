@@ -110,7 +110,7 @@ func (s *Searcher) count(ctx context.Context, r run, rows mih.Rows, k int) bool 
 	}
 	top := topRows{k: k}
 	left, err := s.rankBySimilarity(ctx, &top, rows, s.afterItem())
-	p.ranked, p.left, p.k = top.sorted(), left, k
+	p.ranked, p.left, p.k = top.appendTo(nil), left, k
 	p.counted = err == nil
 	return p.counted
 }

@@ -186,7 +186,6 @@ func (s *Searcher) boundWindow(window []candidate) {
 	if len(known) == 0 {
 		return
 	}
-	slices.SortFunc(known, func(a, b *candidate) int { return cmp.Compare(a.row.row, b.row.row) })
 	rows, least := make([]uint32, len(known)), make([]float64, len(known))
 	for i, c := range known {
 		rows[i] = c.row.row

@@ -128,7 +128,7 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 			return err
 		}
 		for i, s := range group {
-			s.ahead = &rankedRun{k.n, tops[i].sorted(), tops[i].k}
+			s.ahead = &rankedRun{k.n, tops[i].appendTo(nil), tops[i].k}
 		}
 	}
 	return nil

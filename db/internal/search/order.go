@@ -55,9 +55,9 @@ func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]r
 	if a := s.ahead; a != nil && a.number == r.number && k <= a.k {
 		return append(dst, a.rows[:min(k, len(a.rows))]...), nil
 	}
-	top := topRows{rows: dst, from: len(dst), k: k}
+	top := topRows{k: k}
 	_, err = s.rankBySimilarity(ctx, &top, set, after)
-	return top.sorted(), err
+	return top.appendTo(dst), err
 }
 
 // none is the similarity of a row where none is asked for.
@@ -161,67 +161,6 @@ func (s *Searcher) directionSimilarities(rows []uint32, floor float32, f func(ui
 		return nil
 	}
 	return s.storedSimilarities(rows[inMemory:], floor, f)
-}
-
-// A topRows collects the first k of the rows that it is shown, behind others in a slice.
-type topRows struct {
-	rows []rankedRow // from on: candidates, among which are the first k so far; few of them are in order
-	from int
-	k    int
-	full bool      // last is set
-	last rankedRow // the k-th row, or what it was when the candidates were last cut
-}
-
-// fewRows is the largest k for which rows are kept in order. For more, sorting now and then is
-// cheaper.
-const fewRows = 64
-
-// add shows it a row, and reports whether the floor has risen.
-func (t *topRows) add(x rankedRow) bool {
-	if t.k == 0 || t.full && x.compare(t.last) > 0 {
-		return false
-	}
-	if t.k <= fewRows {
-		return t.insert(x)
-	}
-	t.rows = append(t.rows, x)
-	if n := len(t.rows) - t.from; n/2 < t.k { // cutting sorts
-		return false
-	}
-	t.rows = t.sorted()
-	t.full, t.last = true, t.rows[len(t.rows)-1]
-	return true
-}
-
-// insert is add where few rows are wanted.
-func (t *topRows) insert(x rankedRow) bool {
-	own := t.rows[t.from:]
-	at := len(own)
-	for at > 0 && x.compare(own[at-1]) < 0 {
-		at--
-	}
-	if len(own) < t.k {
-		t.rows = append(t.rows, x)
-		own = t.rows[t.from:]
-	}
-	copy(own[at+1:], own[at:])
-	own[at] = x
-	if len(own) == t.k {
-		t.full, t.last = true, own[t.k-1]
-	}
-	return t.full
-}
-
-// floor returns the least similarity of the rows so far, once there are k.
-func (t *topRows) floor() float32 { return t.last.similarity }
-
-// sorted returns the slice with the first k rows, in order, behind what was there.
-func (t *topRows) sorted() []rankedRow {
-	own := t.rows[t.from:]
-	if t.k > fewRows {
-		slices.SortFunc(own, rankedRow.compare)
-	}
-	return t.rows[:t.from+min(t.k, len(own))]
 }
 
 // similarityOf returns the similarity of a row that is a hit, none if it has not been asked for.
