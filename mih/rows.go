@@ -39,20 +39,27 @@ func RowsOf(rows ...uint32) Rows {
 func (r Rows) Len() int { return int(r.n) }
 
 // All yields the rows in ascending order.
-func (r Rows) All() iter.Seq[uint32] {
+func (r Rows) All() iter.Seq[uint32] { return r.From(0) }
+
+// From yields the rows from first on, in ascending order. Those before cost next to nothing.
+func (r Rows) From(first uint32) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		switch {
 		case r.n == 0:
 		case r.n == 1:
-			yield(r.one)
+			if r.one >= first {
+				yield(r.one)
+			}
 		case r.bitmap == nil:
-			for _, row := range r.list {
+			at, _ := slices.BinarySearch(r.list, first)
+			for _, row := range r.list[at:] {
 				if !yield(row) {
 					return
 				}
 			}
 		default:
 			it := r.bitmap.Iterator()
+			it.AdvanceIfNeeded(first)
 			for it.HasNext() {
 				if !yield(it.Next()) {
 					return
@@ -136,6 +143,24 @@ func (r Rows) LenIn(filter *roaring.Bitmap) int {
 	n := 0
 	for row := range r.All() {
 		if filter.Contains(row) {
+			n++
+		}
+	}
+	return n
+}
+
+// LenFrom returns the number of rows from first on that are in filter. A nil filter admits all
+// rows.
+func (r Rows) LenFrom(first uint32, filter *roaring.Bitmap) int {
+	if first == 0 {
+		return r.LenIn(filter)
+	}
+	if r.bitmap != nil && filter == nil {
+		return int(uint64(r.n) - r.bitmap.Rank(first-1))
+	}
+	n := 0
+	for row := range r.From(first) {
+		if filter == nil || filter.Contains(row) {
 			n++
 		}
 	}

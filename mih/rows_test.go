@@ -53,6 +53,23 @@ func TestRowsAreSets(t *testing.T) {
 						!slices.Equal(r.AppendTo([]uint32{5}, nil)[1:], rows) || !slices.Equal(r.AppendTo([]uint32{5}, filter)[1:], in) {
 						t.Fatalf("rows of code %d: %v, want %v", i, slices.Collect(r.All()), rows)
 					}
+					first := uint32(rng.IntN(420))
+					behind, _ := slices.BinarySearch(rows, first)
+					behindIn, _ := slices.BinarySearch(in, first)
+					if !slices.Equal(slices.Collect(r.From(first)), rows[behind:]) ||
+						r.LenFrom(first, nil) != len(rows)-behind || r.LenFrom(first, filter) != len(in)-behindIn {
+						t.Fatalf("rows of code %d from %d on: %v, want %v", i, first, slices.Collect(r.From(first)), rows[behind:])
+					}
+					for want, filter := range map[*[]uint32]*roaring.Bitmap{&rows: nil, &in: filter} {
+						var got []uint32
+						err := r.Parts(make([]uint32, 1+rng.IntN(50)), filter, func(part []uint32) error {
+							got = append(got, part...)
+							return nil
+						})
+						if err != nil || !slices.Equal(got, *want) {
+							t.Fatalf("parts of the rows of code %d: %v, want %v", i, got, *want)
+						}
+					}
 				}
 			}
 			if table.Items() != items {

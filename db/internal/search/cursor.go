@@ -85,7 +85,7 @@ func (s *Searcher) weigh(ctx context.Context, rows mih.Rows, n uint32, distance,
 		case c < 0:
 			return 0
 		case c == 0:
-			if !p.counted && !s.count(ctx, r, rows, k) {
+			if !p.counted && !s.count(ctx, rows, k) {
 				return w
 			}
 			return p.left
@@ -100,16 +100,18 @@ func (s *Searcher) weigh(ctx context.Context, rows mih.Rows, n uint32, distance,
 // count ranks the rows of the code that the cursor stands in: how many follow it, and which
 // are the first k of them, so that rank need not look at them again. It reports whether they
 // could be read.
-func (s *Searcher) count(ctx context.Context, r run, rows mih.Rows, k int) bool {
-	p := s.after
+func (s *Searcher) count(ctx context.Context, rows mih.Rows, k int) bool {
+	p, after := s.after, s.afterItem()
 	if s.p.direction == nil {
-		ranked, err := s.rank(ctx, nil, r, math.MaxInt)
-		p.ranked, p.left, p.k = ranked, len(ranked), math.MaxInt
-		p.counted = err == nil
-		return p.counted
+		from := after.next()
+		p.ranked, p.k, p.counted = s.rankByRow(nil, rows, after, k), k, true
+		if p.left = rows.LenFrom(from, s.filter); s.self != noRow && s.self >= from && rows.Contains(s.self) && (s.filter == nil || s.filter.Contains(s.self)) {
+			p.left-- // it came first
+		}
+		return true
 	}
 	top := topRows{k: k}
-	left, err := s.rankBySimilarity(ctx, &top, rows, s.afterItem())
+	left, err := s.rankBySimilarity(ctx, &top, rows, after)
 	p.ranked, p.left, p.k = top.appendTo(nil), left, k
 	p.counted = err == nil
 	return p.counted

@@ -70,18 +70,24 @@ func (s *Searcher) rankByRow(dst []rankedRow, set mih.Rows, after *rankedRow, k 
 	if after == nil && s.self != noRow && set.Contains(s.self) && (s.filter == nil || s.filter.Contains(s.self)) {
 		dst = append(dst, rankedRow{first, s.self})
 	}
-	for row := range set.All() {
+	for row := range set.From(after.next()) {
 		if len(dst)-n >= k {
 			break
 		}
-		switch {
-		case row == s.self, s.filter != nil && !s.filter.Contains(row):
-		case after != nil && after.similarity != first && row <= after.row:
-		default:
+		if row != s.self && (s.filter == nil || s.filter.Contains(row)) {
 			dst = append(dst, rankedRow{none, row})
 		}
 	}
 	return dst
+}
+
+// next returns the first row that may follow one in the order of rows; 0 where a is nil, or the
+// row that the query starts from.
+func (a *rankedRow) next() uint32 {
+	if a == nil || a.similarity == first {
+		return 0
+	}
+	return a.row + 1 // there is no row MaxUint32
 }
 
 // rankBySimilarity shows top all rows of a set that may be among the first, and returns how
