@@ -156,7 +156,7 @@ const (
 	// RerankFused is RerankProjection with vectors in place of projections where there are
 	// any: the items of one code come by the cosine between the vector of the query and
 	// theirs of the same modality, with 8 bits a dimension; those that lack the modality
-	// come behind them, as RerankProjection has them. So what a code finds is as good by
+	// come behind them, by the cosine of projections. So what a code finds is as good by
 	// labels as ever, and what looks or reads most like the query comes first of it. A query
 	// that is no vector, or one of a sparse modality, is answered as by RerankProjection.
 	//

@@ -1,9 +1,6 @@
 package quant
 
-import (
-	"math/bits"
-	"slices"
-)
+import "math/bits"
 
 // A Part collects the vectors of rows that follow each other, for a writer that does not
 // cover them yet. Any goroutine may make one, from some state of the rows, while the writer
@@ -14,12 +11,15 @@ import (
 //	in the writer's goroutine: w.Install(p, end)
 type Part struct {
 	stride int
+	row    uint32 // it has all vectors of rows from it on
 	first  uint32 // number of the first page
 	pages  []page
 }
 
 // NewPart returns a part for rows from one on.
-func NewPart(dims int, row uint32) *Part { return &Part{stride: stride(dims), first: row / pageRows} }
+func NewPart(dims int, row uint32) *Part {
+	return &Part{stride: stride(dims), row: row, first: row / pageRows}
+}
 
 // Append adds the vector of a row, a signed byte a dimension, which it copies. Rows ascend.
 func (p *Part) Append(row uint32, v []byte) {
@@ -40,16 +40,18 @@ func (p *Part) Append(row uint32, v []byte) {
 
 // trim frees what the last page does not need, as no more rows come to it.
 func (p *Part) trim() {
-	if n := len(p.pages); n > 0 && cap(p.pages[n-1].data) > len(p.pages[n-1].data) {
-		p.pages[n-1].data = slices.Clone(p.pages[n-1].data)
+	if n := len(p.pages); n > 0 {
+		p.pages[n-1].data = exact(p.pages[n-1].data)
 	}
 }
 
 // Install takes over a part that has all vectors of rows from Covered on, and below end, as of
 // a state not older than when the writer was opened; it then covers these rows. Rows that the
-// writer has been given since stay as they are. The part must not be used again.
+// writer has been given since stay as they are. It does nothing if the writer has been closed
+// since, as it does not know what it has missed, or if the part begins elsewhere. The part must
+// not be used again.
 func (w *Writer) Install(p *Part, end uint32) {
-	if end <= w.t.covered {
+	if !w.open || p.row != w.t.covered || end <= w.t.covered {
 		return
 	}
 	p.trim()
@@ -77,6 +79,16 @@ func (w *Writer) Install(p *Part, end uint32) {
 		w.set(number, pg)
 	}
 	w.Cover(end)
+}
+
+// exact returns a slice with the same numbers and no room for others.
+func exact(data []int8) []int8 {
+	if len(data) == cap(data) {
+		return data
+	}
+	out := make([]int8, len(data))
+	copy(out, data)
+	return out
 }
 
 // merged returns a page with the rows in keep as they are in ours, and the others as in theirs.

@@ -304,7 +304,8 @@ func histories(t *rapid.T) {
 		model model
 	}
 	var published []state
-	var loading model // the state that a part is made of; nil: none
+	var loading model // the state that a part is made of, from a row on; nil: none
+	from := uint32(0)
 	next := uint32(0) // no row from it on has ever had a vector
 	value := byte(0)
 	vector := func() []byte {
@@ -331,16 +332,13 @@ func histories(t *rapid.T) {
 			published = append(published, state{w.Publish(), now.clone()})
 		},
 		"open": func(t *rapid.T) {
-			if !w.IsOpen() {
-				w.Open()
-			}
-			loading = now.clone()
+			w.Open()
+			loading, from = now.clone(), w.Covered()
 		},
 		"install": func(t *rapid.T) {
 			if loading == nil {
 				return
 			}
-			from := w.Covered()
 			end := rapid.Uint32Range(from, rows).Draw(t, "end")
 			p := NewPart(dims, from)
 			for row := from / pageRows * pageRows; row < end; row++ {
@@ -351,10 +349,8 @@ func histories(t *rapid.T) {
 			w.Install(p, end)
 			next = max(next, w.Covered())
 		},
-		"forget": func(t *rapid.T) {
-			w.Forget(rapid.Uint32Range(0, rows).Draw(t, "from"))
-			loading = nil
-		},
+		"forget": func(t *rapid.T) { w.Forget(rapid.Uint32Range(0, rows).Draw(t, "from")) },
+		"close":  func(t *rapid.T) { w.Close() },
 		"": func(t *rapid.T) {
 			now.check(t, &w.t, rows)
 			for _, p := range published {

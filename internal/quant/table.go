@@ -32,6 +32,12 @@ const (
 	pageBytes = int(unsafe.Sizeof(page{})) + 16 // with its place in paged.Array
 )
 
+// BytesOf returns how much memory so many rows that follow each other take at most, once they
+// have been loaded, for vectors of so many dimensions.
+func BytesOf(rows, dims int) int {
+	return rows*stride(dims) + (rows/pageRows+2)*pageBytes
+}
+
 // Covered returns the row that the table ends at: it has the vectors of all rows below.
 func (t *Table) Covered() uint32 { return t.covered }
 

@@ -91,8 +91,10 @@ func (s *Searcher) weigh(ctx context.Context, rows mih.Rows, n uint32, distance,
 			return p.left
 		}
 	}
-	if n, err := s.countSimilar(ctx, rows); err == nil {
-		w = n
+	if s.limited() {
+		if n, err := s.countSimilar(ctx, rows); err == nil {
+			w = n
+		}
 	}
 	return w
 }
@@ -195,7 +197,7 @@ func (s *Searcher) position(cursor string) (*position, error) {
 }
 
 // fingerprint is a hash of what a query must have in common with the query that its
-// cursor comes from: start, filter and order. K, Plan and Window may differ. New has set
+// cursor comes from: start, filter, order and least similarity. K, Plan and Window may differ. New has set
 // p before, so that the code and projection count, not the way in which they were given.
 // It is stored in cursors and must not change.
 func (s *Searcher) fingerprint() uint64 {

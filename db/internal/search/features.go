@@ -91,7 +91,11 @@ func (s *Searcher) featuresFirst(ctx context.Context, k int) iter.Seq2[Hit, erro
 					continue
 				}
 				var more bool
-				if more, err = give(); err == nil && !more {
+				more, err = give()
+				if s.q.MinSimilarity != 0 { // behind the window nothing is compared
+					s.ended, more = true, false
+				}
+				if err == nil && !more {
 					return
 				}
 			default:
@@ -150,7 +154,8 @@ func (s *Searcher) give(ctx context.Context, window []candidate, k *int, yield f
 		read = read[:len(read)-1]
 		c.row.similarity = float32(1 / (1 + c.squared))
 		if least := s.q.MinSimilarity; least != 0 && c.row.similarity < least {
-			return false, nil // so are those behind it, and outside the window nothing is compared
+			s.ended = true // so are those behind it, and outside the window nothing is compared
+			return false, nil
 		}
 		h, err := s.hit(c.place)
 		if err != nil {

@@ -211,6 +211,9 @@ func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		for p, err := range s.places(ctx, k) {
 			var h Hit
+			if s.q.Order == byFeatures { // it is behind the window
+				p.row.similarity = none
+			}
 			if err == nil {
 				s.last = p
 				h, err = s.hit(p)
@@ -237,13 +240,13 @@ func (s *Searcher) hit(p place) (Hit, error) {
 	return Hit{Key: key, Row: p.row.row, Distance: p.run.Distance, Score: p.run.Score, Similarity: similarity}, nil
 }
 
-// First returns the first k hits, in order, as what of makes of each, and what else there is to
-// tell, with a cursor if more hits follow. Before it the caller has called Within, or Nearest
-// with ToFind(k). The first error of of ends it.
+// First returns the first k hits, in order, as convert makes them, and what else there is to tell,
+// with a cursor if more hits follow. Before it the caller has called Within, or Nearest with
+// ToFind(k). The first error of convert ends it.
 //
 // It knows that more hits follow in one of two ways. Either it looked for one more and
 // saw it; or the number of hits is known beforehand (see ToFind and size).
-func First[H any](ctx context.Context, s *Searcher, k int, of func(*Hit) (H, error)) ([]H, Answer, error) {
+func First[H any](ctx context.Context, s *Searcher, k int, convert func(*Hit) (H, error)) ([]H, Answer, error) {
 	start := s.Explain.now()
 	find := s.ToFind(k)
 	var got struct { // in one piece, as the body of the loop is a closure that escapes
@@ -267,7 +270,7 @@ func First[H any](ctx context.Context, s *Searcher, k int, of func(*Hit) (H, err
 		if len(got.hits) == 0 || h.Distance < got.nearest { // some orders do not put the nearest first
 			got.nearest = h.Distance
 		}
-		own, err := of(&h)
+		own, err := convert(&h)
 		if err != nil {
 			got.err = err
 			break
@@ -330,7 +333,9 @@ func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 					return
 				}
 			}
-			s.after = last
+			if s.after = last; s.ended {
+				return
+			}
 		}
 	}
 }
@@ -351,12 +356,12 @@ func (s *Searcher) Again() *Searcher {
 // more.
 //
 // size is exact within a radius, and without a filter. With a filter it is exact if every
-// item has a code. Behind a cursor it is not.
+// item has a code. Behind a cursor, and with a least similarity, it is not.
 func (s *Searcher) ToFind(k int) int {
 	if w := s.window(); w > 0 {
 		return max(k, w)
 	}
-	if k < math.MaxInt && (s.after != nil || s.radius < 0 && s.filter != nil && s.Set.Coded < s.Cv.Items) {
+	if k < math.MaxInt && (s.after != nil || s.radius < 0 && (s.limited() || s.filter != nil && s.Set.Coded < s.Cv.Items)) {
 		return k + 1
 	}
 	return k

@@ -116,6 +116,9 @@ type Searcher struct {
 	// ahead has the first rows of a run, if they have been ranked beforehand; see rankTogether.
 	ahead *rankedRun
 
+	// ended says that a least similarity leaves out all that follow, in the order byFeatures.
+	ended bool
+
 	last place    // of the hit that was yielded last; a cursor is made of it
 	rows []uint32 // scratch memory of rankBySimilarity
 

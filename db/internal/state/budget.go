@@ -68,13 +68,10 @@ func (d *Database) afford(v *View, set *CodeSetView, bytes int) bool {
 // rows to load that put hits in order.
 func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 	for _, cv := range of {
-		if _, due := d.rerankDue(v, cv, nil); due {
+		if d.rerankDue(v, cv) {
 			return true
 		}
 		for i := range cv.Spaces {
-			if _, due := d.rerankDue(v, cv, &cv.Spaces[i]); due {
-				return true
-			}
 			for j := range cv.Spaces[i].Sets {
 				if d.Due(v, &cv.Spaces[i].Sets[j]) != nil {
 					return true

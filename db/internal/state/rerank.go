@@ -74,7 +74,7 @@ func (r *QuantRows) put(row uint32, b []byte) {
 func (r *QuantRows) extend(before, after uint64, affordable bool) {
 	switch {
 	case r.Writer == nil || !r.IsOpen():
-	case uint64(r.Covered()) < before: // they are being loaded
+	case uint64(r.Covered()) < before: // a part is being loaded, which gives up if too much changes meanwhile
 		if r.Touched() > maxTouched {
 			r.Close()
 		}
@@ -152,12 +152,15 @@ func (cv *CollectionView) KeepsVectors(t int) bool {
 // WantRerank asks the indexer to look whether something is to be loaded.
 func (d *Database) WantRerank() { d.wantIndex() }
 
-// A rerankStep is what is to be done next for some rows in memory.
+// A rerankStep is what is to be done next for some rows in memory: to load those up to a row, or
+// to forget those from a row on.
 type rerankStep struct {
 	collection uint32
 	space      uint32 // whose directions they are; 0: they are vectors
 	modality   int    // whose vectors they are
-	to         uint32 // rows below it are to be loaded; 0: all are to be forgotten
+	to         uint32
+	forget     bool
+	bytes      int64 // that the rows take at most
 }
 
 // Rows are loaded in parts of at most maxPart bytes, and at least minPart rows: less does not
@@ -167,47 +170,122 @@ const (
 	maxPart = 4 << 20
 )
 
-// maxTouched bounds the rows that are written while others are being loaded. Beyond it the
-// loading gives up, to begin again from where it was; or it has ended long ago, as memory has
-// run out.
-const maxTouched = 1 << 16
+// maxTouched bounds the rows that are written while a part is being loaded, which takes some
+// milliseconds.
+const maxTouched = 1 << 13
 
-// rerankDue returns what is to be done next for rows of a collection: the directions of a space,
-// or, if that is nil, the vectors of its modalities.
-func (d *Database) rerankDue(v *View, cv *CollectionView, sp *SpaceView) (step rerankStep, due bool) {
-	room := d.rerankBytes - int64(v.Rerank.all)
-	if sp != nil {
-		if sp.Directions.Table == nil || sp.Numbers.Building {
-			return step, false
+// reserve is how much of the memory for rows loading leaves free. It is for rows that are written,
+// and what is given back when they have taken it: so neither follows at once on the other.
+func (d *Database) reserve() int64 { return min(maxPart, d.rerankBytes/8) }
+
+// rerankDue reports whether some rows of a collection are to be loaded, or given back.
+func (d *Database) rerankDue(v *View, cv *CollectionView) bool {
+	if int64(v.Rerank.all) > d.rerankBytes && v.Rerank.all > v.Rerank.active {
+		return true
+	}
+	for i := range cv.Spaces {
+		if _, due := d.loadDue(v, cv, &cv.Spaces[i], 0); due {
+			return true
 		}
-		step = rerankStep{collection: cv.ID, space: sp.Space.ID}
-		if sp.Space.ID == cv.Active { // others give way
-			return step, step.next(cv, sp.Directions, sp.Space.Bits, d.rerankBytes-int64(v.Rerank.active))
-		}
-		return step, room < 0 && sp.Directions.Bytes() > 0 || step.next(cv, sp.Directions, sp.Space.Bits, room)
 	}
 	for t := range cv.Modalities {
-		if !cv.wants[t].Load() {
-			continue
+		if _, due := d.loadDue(v, cv, nil, t); due {
+			return true
 		}
-		step = rerankStep{collection: cv.ID, modality: t}
-		if room < 0 && cv.Vectors[t].Bytes() > 0 || step.next(cv, cv.Vectors[t], quant.VectorBytes(cv.Modalities[t].Dim), room) {
+	}
+	return false
+}
+
+// loadDue returns which directions of a space are to be loaded next, or, if that is nil, which
+// vectors of modality t, and whether there are any that fit. Those of active spaces take the
+// place of others.
+func (d *Database) loadDue(v *View, cv *CollectionView, sp *SpaceView, t int) (step rerankStep, due bool) {
+	room := d.rerankBytes - d.reserve() - int64(v.Rerank.all)
+	var rows QuantView
+	dims := 0
+	switch {
+	case sp == nil:
+		if !cv.wants[t].Load() {
+			return step, false
+		}
+		step, rows, dims = rerankStep{collection: cv.ID, modality: t}, cv.Vectors[t], quant.VectorBytes(cv.Modalities[t].Dim)
+	case sp.Directions.Table == nil || sp.Numbers.Building:
+		return step, false
+	default:
+		step, rows, dims = rerankStep{collection: cv.ID, space: sp.Space.ID}, sp.Directions, sp.Space.Bits
+		if sp.Space.ID == cv.Active {
+			room = d.rerankBytes - d.reserve() - int64(v.Rerank.active)
+		}
+	}
+	left := int64(cv.NextRow) - int64(rows.Rows())
+	if rows.unreadable || left <= 0 || room <= 0 {
+		return step, false
+	}
+	n := min(left, max(maxPart/int64(dims), minPart))
+	if step.bytes = int64(quant.BytesOf(int(n), dims)); step.bytes > room {
+		n = room * n / step.bytes / 2 // half as many fit for certain, whatever their pages take
+		step.bytes = int64(quant.BytesOf(int(n), dims))
+	}
+	if n < minPart && n < left || step.bytes > room {
+		return step, false
+	}
+	step.to = rows.Rows() + uint32(n)
+	return step, true
+}
+
+// nextRerank returns the step that comes first: to give memory back, where too much is taken or
+// an active space needs it; then directions of active spaces, of others, and vectors.
+func (d *Database) nextRerank() (step rerankStep, due bool) {
+	v := d.Latest()
+	defer v.Release()
+	room := d.rerankBytes - int64(v.Rerank.all)
+	if room < 0 {
+		if step, due = giveBack(v, d.reserve()-room); due {
 			return step, true
+		}
+	}
+	for set, cv := range v.Sets() {
+		if step, due = d.loadDue(v, cv, cv.SpaceNumber(set.Space), 0); due {
+			if missing := step.bytes + d.reserve() - room; missing > 0 {
+				if first, due := giveBack(v, missing); due {
+					return first, true
+				}
+			}
+			return step, true
+		}
+	}
+	for cv := range v.Collections.Values() {
+		for t := range cv.Modalities {
+			if step, due = d.loadDue(v, cv, nil, t); due {
+				return step, true
+			}
 		}
 	}
 	return step, false
 }
 
-// next sets the step to load the rows that come next, of so many bytes each, and reports whether
-// there are any, and room for them.
-func (s *rerankStep) next(cv *CollectionView, rows QuantView, bytes int, room int64) bool {
-	left, stride := int64(cv.NextRow)-int64(rows.Rows()), int64(bytes)+1
-	n := min(left, max(room, 0)/stride, max(maxPart/stride, minPart))
-	if rows.unreadable || n <= 0 || n < minPart && n < left {
-		return false
+// giveBack returns a step that frees so many bytes, or all that some rows take which are not
+// directions of an active space: of the rows that take most.
+func giveBack(v *View, bytes int64) (step rerankStep, due bool) {
+	most := 0
+	consider := func(s rerankStep, rows QuantView) {
+		if n := rows.Bytes(); n > most {
+			most, due, step = n, true, s
+			step.forget = true
+			step.to = uint32(int64(rows.Rows()) * max(int64(n)-bytes, 0) / int64(n) / 64 * 64)
+		}
 	}
-	s.to = rows.Rows() + uint32(n)
-	return true
+	for cv := range v.Collections.Values() {
+		for i := range cv.Spaces {
+			if sp := &cv.Spaces[i]; sp.Space.ID != cv.Active {
+				consider(rerankStep{collection: cv.ID, space: sp.Space.ID}, sp.Directions)
+			}
+		}
+		for t, rows := range cv.Vectors {
+			consider(rerankStep{collection: cv.ID, modality: t}, rows)
+		}
+	}
+	return step, due
 }
 
 // rows returns the rows of the step, as the committer knows them; nil if there are none any more.
@@ -242,8 +320,8 @@ func (d *Database) loadRerank(ctx context.Context) bool {
 			return nil
 		})
 	}
-	if step.to == 0 {
-		return show(func(_ *CollectionState, rows *QuantRows) { rows.forget(0) }) == nil
+	if step.forget {
+		return show(func(_ *CollectionState, rows *QuantRows) { rows.forget(step.to) }) == nil
 	}
 	err := show(func(s *CollectionState, rows *QuantRows) {
 		if rows.Writer == nil {
@@ -279,29 +357,14 @@ func (d *Database) loadRerank(ctx context.Context) bool {
 			if end == cv.NextRow { // they have heard of all rows since
 				rows.extend(end, s.Counters.NextRow, true)
 			}
+			if uint64(rows.Covered()) < s.Counters.NextRow { // the next step begins with a view of its own
+				rows.Close()
+			}
 		}
 	})
 	done := event.Event{Level: slog.LevelDebug, Space: step.space, Items: max(0, int64(end)-int64(from))}
 	op.End(fault.Annotate(err, "vectors to put hits in order, collection %q", cv.Name), done)
-	return err == nil && shown == nil
-}
-
-// nextRerank returns the step that comes first: directions of active spaces, then of others, then
-// vectors.
-func (d *Database) nextRerank() (step rerankStep, due bool) {
-	v := d.Latest()
-	defer v.Release()
-	for set, cv := range v.Sets() {
-		if step, due = d.rerankDue(v, cv, cv.SpaceNumber(set.Space)); due {
-			return step, true
-		}
-	}
-	for cv := range v.Collections.Values() {
-		if step, due = d.rerankDue(v, cv, nil); due {
-			return step, true
-		}
-	}
-	return step, false
+	return shown == nil // what could not be read is not tried again
 }
 
 // read reads the rows from those in memory to end, in a view of the collection. There is no part

@@ -1,0 +1,156 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Loading what puts hits in order ends with any budget, stays within it, and does not begin again
+// and again while items are written.
+func TestLoadingEndsWithAnyBudget(t *testing.T) {
+	dbkit.LongTest(t)
+	const n, dim = 3000, 96 // some 50 KB of directions, and 312 KB of vectors
+	data := synth.NewStream(synth.Config{Classes: 4, Dims: []int{dim}})
+	var items []*db.Item
+	for i := range n + 600 {
+		x, labels := data.Next()
+		it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": x[0]}}
+		if i < 300 {
+			it.Labels = []string{fmt.Sprint(labels[0])}
+		}
+		items = append(items, it)
+	}
+	origin := vfs.NewMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: origin})
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: dim}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbkit.PutAll(t, d, c, items[:n])
+	for seed := range uint64(2) { // the second space stands by
+		dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 6, Seed: seed, Sweeps: 1}})
+	}
+	dbkit.MustClose(t, d)
+	for budget := int64(8_000); budget < 560_000; budget = budget*9/8 + 1000 {
+		fs := vfs.NewMem()
+		if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
+			t.Fatal(err)
+		}
+		var loaded atomic.Int64 // items
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget, NoSync: true, EventListener: func(_ context.Context, e *event.Event) {
+			if e.Op == event.OpRerank && e.Phase == event.PhaseDone {
+				loaded.Add(e.Items)
+			}
+		}})
+		c := dbkit.MustCollection(t, d, "main")
+		if _, err := c.Search(ctx, db.Query{From: "image", Vector: items[3].Vectors["image"], Rerank: db.RerankFeatures}); err != nil {
+			t.Fatal(err)
+		}
+		// wait fails if it does not end: the limit is no measure of speed.
+		wait := func(when string) int64 {
+			limited, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			if err := d.WaitForIndex(limited); err != nil {
+				t.Fatalf("budget %d, %s: %v", budget, when, err)
+			}
+			return dbkit.MustStats(t, d).Collections[0].RerankBytes
+		}
+		if bytes := wait("after opening"); bytes > budget || bytes == 0 && budget > 64_000 {
+			t.Errorf("budget %d: %d bytes after opening", budget, bytes)
+		}
+		before := loaded.Load()
+		for _, it := range items[n:] {
+			if _, err := c.Put(ctx, it); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bytes := wait("after writes")
+		if most := budget + 4096; bytes > most { // as one commit may go beyond it
+			t.Errorf("budget %d: %d bytes after writes", budget, bytes)
+		}
+		// What is given back is an eighth of the budget at a time, so that it comes in as seldom.
+		if again := loaded.Load() - before; again > 6*n {
+			t.Errorf("budget %d: %d items loaded while 600 were written", budget, again)
+		}
+		checkSpaces(t, d)
+		dbkit.MustClose(t, d)
+	}
+}
+
+// By features a least similarity leaves out the same in every way to ask, and what is behind the
+// window, which nobody has compared.
+func TestLeastSimilarityByFeatures(t *testing.T) {
+	dbkit.LongTest(t)
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(1200, synth.Config{Classes: 4, Noise: 2})
+	putAll(t, c, items)
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	for _, least := range []float32{1e-9, .05, .2, 1} {
+		q := db.Query{From: "image", Vector: items[3].Vectors["image"], K: 10, Rerank: db.RerankFeatures, Window: 40}
+		all, err := dbkit.Collect(c.Neighbors(ctx, q))
+		if err != nil || len(all) != len(items) {
+			t.Fatal(len(all), err)
+		}
+		for i, h := range all {
+			if compared := !math.IsNaN(float64(h.Similarity)); compared != (i < 40) {
+				t.Fatalf("hit %d of a window of 40 has similarity %g", i, h.Similarity)
+			}
+		}
+		want := 0
+		for want < 40 && all[want].Similarity >= least {
+			want++
+		}
+		q.K, q.MinSimilarity = 40, least
+		res, err := c.Search(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, err := dbkit.Collect(c.Neighbors(ctx, q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs, err := c.SearchRadius(ctx, q, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		within, err := dbkit.Collect(runs.Hits(ctx))
+		if err := runs.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil || len(res.Hits) != want || len(near) != want || len(within) != want {
+			t.Errorf("least %g: %d, %d and %d hits, want %d, %v", least, len(res.Hits), len(near), len(within), want, err)
+		}
+	}
+}
+
+// A cursor says that something follows, with a least similarity, too.
+func TestNothingFollowsTheLastHit(t *testing.T) {
+	c, items := openMixed(t, 16)
+	for _, least := range []float32{.5, .9, .999, 1} {
+		for k := range 60 {
+			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: k + 1, MinSimilarity: least}
+			res, err := c.Search(ctx, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q.After = res.Next; q.After == "" {
+				continue
+			}
+			if more, err := c.Search(ctx, q); err != nil || len(more.Hits) == 0 {
+				t.Fatalf("least %g: behind %d of %d hits nothing follows, %v", least, len(res.Hits), q.K, err)
+			}
+		}
+	}
+}
