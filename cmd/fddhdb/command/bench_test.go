@@ -316,7 +316,7 @@ func TestBenchOrders(t *testing.T) {
 	f := newFixture(t, 80, true)
 	orders := map[string][]string{}
 	out := must(t, "bench", f.db, "--vectors", f.text, "--from", "text", "--to", "image", "-k", "10,100", "--radius", "16",
-		"--order", "features,projection,asymmetric", "--queries", "20", "--check", "--json")
+		"--order", "features,fused,projection,asymmetric", "--queries", "20", "--check", "--json")
 	for line := range strings.Lines(out) {
 		var l struct {
 			Op, Tier            string
@@ -341,7 +341,7 @@ func TestBenchOrders(t *testing.T) {
 			t.Errorf("line %s", line)
 		}
 	}
-	all := []string{"features", "projection", "asymmetric", "none"}
+	all := []string{"features", "fused", "projection", "asymmetric", "none"}
 	// The first 100 of 80 items have no second page.
 	want := map[string][]string{"knn10": all, "knn100": all, "hits0": all, "next10": all[1:], "radius0": {""}, "count0": {""}}
 	if diff := gocmp.Diff(want, orders); diff != "" {
@@ -354,7 +354,7 @@ func TestBenchOrders(t *testing.T) {
 		t.Error(out)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"--order best", `--order: there is no order "best": there are projection, none, asymmetric and features`},
+		{"--order best", `--order: there is no order "best": there are projection, none, asymmetric, features and fused`},
 		{"--order ,", "--order names no order"},
 		{"--order projection --plot a.svg", "leave out --order"},
 	} {

@@ -59,7 +59,7 @@ func TestCompletion(t *testing.T) {
 		{"search --from image --rerank a", "asymmetric "},
 		{"search --include labels,", "labels,fields |labels,payload |labels,vectors "},
 		{"search --include l", "labels "},
-		{"bench --order none,f", "none,features "},
+		{"bench --order none,f", "none,features |none,fused "},
 		{"search --vectors te", "text.npy "},
 		{"search --vectors w", `"with blank.npy" `},
 		{"eval --vectors ", "image=|text="},
