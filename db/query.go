@@ -202,8 +202,8 @@ type Hit struct {
 	// between the projection of the query and that of the item, which has 8 bits a
 	// dimension; 0 for an item without features. By RerankFused it is that of the vectors,
 	// for items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
-	// distance d between the vectors, and decides alone. NaN where nothing was compared: for queries by code, for RerankNone, and
-	// behind the window of RerankFeatures.
+	// distance d between the vectors, and decides alone. NaN where nothing was compared: for
+	// queries by code, for RerankNone, and behind the window of RerankFeatures.
 	Similarity float32
 
 	// Item has the key and what Query.Include asks for; nil if it asks for nothing. It is the

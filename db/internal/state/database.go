@@ -48,15 +48,15 @@ type Database struct {
 
 	indexWanted chan struct{} // asks the indexer to look; holds one
 
-	// indexing is held while an index is made, or rows that put hits in order are loaded, until the committer
-	// has installed them: each build begins with what the one before has installed. The
-	// committer never takes it.
+	// indexing is held while an index is made, or rows that put hits in order are loaded, until
+	// the committer has installed them: each build begins with what the one before has
+	// installed. The committer never takes it.
 	indexing sync.Mutex
 }
 
 // New returns a database whose store is to be opened. tableBytes bounds what tables of
-// substrings take in memory, and rerankBytes what puts hits in order. changed, unless nil, hears which collections a new view shows
-// otherwise than the one before; it must not wait.
+// substrings take in memory, and rerankBytes what puts hits in order. changed, unless nil, hears
+// which collections a new view shows otherwise than the one before; it must not wait.
 func New(engine *store.Engine, signals *signal.Sender, tableBytes, rerankBytes int64, changed func([]*CollectionView)) *Database {
 	return &Database{Engine: engine, Signals: signals, tableBytes: tableBytes, rerankBytes: rerankBytes, changed: changed, indexWanted: make(chan struct{}, 1)}
 }

@@ -20,7 +20,8 @@
 //
 // To follow one write: Committer.Submit, commitTx, Tx.write, Tx.resolve, Tx.apply, Tx.put,
 // Tx.SetCodes, Tx.commit, Committer.committed, Committer.launch, Committer.land,
-// Committer.ended, Database.setCurrent. To follow one read: Database.Acquire, View.Collection, CollectionView.InSpace, CollectionView.CodesFor.
+// Committer.ended, Database.setCurrent. To follow one read: Database.Acquire, View.Collection,
+// CollectionView.InSpace, CollectionView.CodesFor.
 //
 // Goroutines: Run starts the committer, which starts landAll, and End ends both; Load and
 // RunIndexer run in one that the caller starts, and end with their context.
@@ -31,8 +32,9 @@
 // must not call these again, nor wait for anyone who does.
 //
 // Invariants and their tests: requests whole or not at all, write_test.go, db/faults_test.go and
-// db/inject_test.go; nothing seen or answered before its sync, flight_test.go; what is in memory is what is in the store, db/in_memory_test.go; views
-// that stay as they are, db/spaces_concurrent_test.go, under the race detector.
+// db/inject_test.go; nothing seen or answered before its sync, flight_test.go; what is in memory
+// is what is in the store, db/in_memory_test.go; views that stay as they are,
+// db/spaces_concurrent_test.go, under the race detector.
 //
 // It imports store, spaces and record, and no room that reads views or writes tables: those
 // import it.

@@ -24,9 +24,9 @@ func (d *Database) wantIndex() {
 	}
 }
 
-// RunIndexer indexes what is due, on half of the processors, and loads what puts hits in order, until the
-// context ends. A build that fails is told as an event, and is due again when the collection
-// changes next.
+// RunIndexer indexes what is due, on half of the processors, and loads what puts hits in order,
+// until the context ends. A build that fails is told as an event, and is due again when the
+// collection changes next.
 func (d *Database) RunIndexer(ctx context.Context) {
 	for {
 		select {
