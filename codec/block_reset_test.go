@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An edit that is used again is as a new one: nothing of what it had is left.
+// After Reset an edit writes what a new one writes: nothing of its entries is left.
 func TestBlockEditIsUsedAgain(t *testing.T) {
 	used := NewBlockEdit(-1)
 	used.Set(0, []byte("first"))

@@ -40,10 +40,10 @@ type Options struct {
 
 	// RerankCacheBytes bounds the memory of what puts hits in order, of all collections
 	// together: the projections of items, a byte a bit of the code for each item; and, of
-	// modalities for which RerankFeatures has been asked since opening, their vectors with a
-	// byte a dimension, which tell those that are too far away. 1 GiB by default, negative
-	// for none. What would exceed it, of the latest items, each search that needs it reads
-	// from the store. Answers are the same.
+	// modalities by which RerankFeatures or RerankFused has been asked for since opening,
+	// their vectors with a byte a dimension. 1 GiB by default, negative for none. What would
+	// exceed it, of the latest items, each search that needs it reads from the store. Answers
+	// are the same.
 	RerankCacheBytes int64
 
 	// KeyCacheBytes bounds the memory for keys of items that searches have

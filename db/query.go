@@ -129,8 +129,8 @@ type Rerank int
 const (
 	// RerankProjection orders items by distance, then by the score of their code,
 	// and those of one code by Hit.Similarity: the cosine between the real-valued
-	// projection of the query and theirs; then by row. Items that share a code share every score that
-	// the code can give, so without it the oldest of them would always come first.
+	// projection of the query and theirs; then by row. Items that share a code share every
+	// score that the code can give, so without it the oldest of them would always come first.
 	RerankProjection Rerank = iota
 	// RerankNone is the same, with the items of one code by row.
 	RerankNone

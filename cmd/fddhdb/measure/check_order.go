@@ -37,7 +37,7 @@ type checkOrder struct {
 // similarityError is what rounding to 8 bits a dimension may do to a cosine.
 const similarityError = .01
 
-// defaultWindow is that of db.Query.Window.
+// defaultWindow is the default of db.Query.Window.
 const defaultWindow = 200
 
 // newCheckOrder reads the projections of all items. The oracle has their codes.

@@ -54,7 +54,7 @@ const FullScan = "fullscan"
 // Tiers are the names for --tier.
 var Tiers = []string{"auto", FullScan, "scan", "memory", "disk", "blockscan"}
 
-// A Query is a query and what it is encoded as.
+// A Query is a query with its code and its projection.
 type Query struct {
 	db.Query
 	Encoded    []byte

@@ -1,12 +1,14 @@
 // Package search answers one query from one view of a collection. New checks the query,
 // evaluates its filter (filter.go) and encodes it (point.go). Nearest or Within finds
 // codes, in memory or in the store (searcher.go). First, Hits, All and EachRun turn codes
-// into items, in order (runs.go, order.go, features.go).
+// into items, in order (runs.go). The order inside a code is that of order.go, or of fused.go;
+// that of a window by vectors, across codes, is in features.go.
 //
 // Codes are in the order of distance and then of -z.h, h being the code as +-1; or of the score
 // z.h alone. Whole shells of distance, or whole ties of score, are found until k rows pass the
 // filter. The rows of a code are in the order of the cosine between z and their stored
-// projection. While codes are being loaded they are read from the store (stored_codes.go).
+// projection, which is in memory (state.QuantView) or is read (stored_directions.go). While codes
+// are being loaded they are read from the store (stored_codes.go).
 //
 // It is exact: no item outside an answer is nearer than one inside, whatever the plan
 // (db/query_test.go and db/plans_test.go compare with a linear scan). The proof has two
@@ -22,5 +24,6 @@
 // holds the view, with a reference, for as long as it uses a Searcher. A Searcher is for
 // one goroutine; Again gives another one with the same answer. Tools are shared by all.
 //
-// The path of a hit has no interface call and no allocation of its own.
+// The path of a hit has no interface call and no allocation of its own; First calls one function
+// for each hit, which makes it the caller's.
 package search

@@ -14,9 +14,10 @@
 //
 // Everything comes in pairs: a state, which the committer owns and changes, and a view of it,
 // which readers share: CollectionState and CollectionView, SpaceState and SpaceView, CodeSet
-// and CodeSetView. A publish method makes the second of the first. They share bitmaps, tables,
-// descriptors and models; the committer copies a bitmap before it changes one that a view
-// shows (sharedBitmap), and mih.Writer does the same for tables.
+// and CodeSetView, QuantRows and QuantView. A publish method makes the second of the first.
+// They share bitmaps, tables, descriptors and models; the committer copies a bitmap before it
+// changes one that a view shows (sharedBitmap), and mih.Writer and quant.Writer do the same for
+// tables.
 //
 // To follow one write: Committer.Submit, commitTx, Tx.write, Tx.resolve, Tx.apply, Tx.put,
 // Tx.SetCodes, Tx.commit, Committer.committed, Committer.launch, Committer.land,
