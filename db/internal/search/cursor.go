@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -34,27 +35,23 @@ type position struct {
 	k       int
 }
 
-// compare returns where the run is: before the run of the position (negative), that run
+// compare returns where a code is: before the code of the position (negative), that code
 // itself (0), or after it (positive). A NaN score is neither greater nor less, so that
 // queries by code go on to the number.
-func (p *position) compare(r run) int {
+func (p *position) compare(c mih.Scored) int {
 	switch {
-	case !p.byScore && r.Distance != p.distance:
-		return r.Distance - p.distance
-	case r.Score > p.score:
+	case !p.byScore && c.Distance != p.distance:
+		return c.Distance - p.distance
+	case c.Score > p.score:
 		return -1
-	case r.Score < p.score:
-		return 1
-	case r.number < p.number:
-		return -1
-	case r.number > p.number:
+	case c.Score < p.score:
 		return 1
 	}
-	return 0
+	return cmp.Compare(c.Number, p.number)
 }
 
-// beyond reports whether the whole run is before the run of the position.
-func (p *position) beyond(r run) bool { return p.compare(r) < 0 }
+// beyond reports whether all items of a code are before the position.
+func (p *position) beyond(c mih.Scored) bool { return p.compare(c) < 0 }
 
 // weigh returns how many of the rows, which carry code number n at that distance, pass the
 // filter and the least similarity, and follow the cursor. It is a Weight of mih.Query: codes
@@ -73,18 +70,18 @@ func (s *Searcher) weigh(ctx context.Context, rows mih.Rows, n uint32, distance,
 		return 0
 	}
 	if p != nil && (p.byScore || distance == p.distance) {
-		r := run{Distance: distance, Score: math.NaN(), number: n}
+		c := mih.Scored{Number: n, Distance: distance, Score: math.NaN()}
 		if s.p.Z != nil {
 			code, err := s.codeOf(n)
 			if err != nil {
 				return w // reading the run meets the error
 			}
-			r.Score = s.p.scorer.Score(code)
+			c.Score = s.p.scorer.Score(code)
 		}
-		switch c := p.compare(r); {
-		case c < 0:
+		switch at := p.compare(c); {
+		case at < 0:
 			return 0
-		case c == 0:
+		case at == 0:
 			if !p.counted && !s.count(ctx, rows, k) {
 				return w
 			}
@@ -152,18 +149,18 @@ var (
 	fingerprints = crc64.MakeTable(crc64.ECMA)
 )
 
-// cursor returns the cursor behind a row of a run.
-func (s *Searcher) cursor(run run, row rankedRow) string {
+// cursor returns the cursor behind a place.
+func (s *Searcher) cursor(p place) string {
 	b := []byte{cursorVersion}
 	b = binary.LittleEndian.AppendUint64(b, s.fingerprint())
 	b = binary.LittleEndian.AppendUint32(b, s.Cv.ID)
 	b = binary.LittleEndian.AppendUint32(b, s.Cv.Space.ID)
 	b = binary.LittleEndian.AppendUint32(b, s.Cv.Space.Revision)
-	b = binary.LittleEndian.AppendUint16(b, uint16(run.Distance))
-	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(run.Score))
-	b = binary.LittleEndian.AppendUint32(b, run.number)
-	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(row.similarity))
-	b = binary.LittleEndian.AppendUint32(b, row.row)
+	b = binary.LittleEndian.AppendUint16(b, uint16(p.code.Distance))
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(p.code.Score))
+	b = binary.LittleEndian.AppendUint32(b, p.code.Number)
+	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(p.row.similarity))
+	b = binary.LittleEndian.AppendUint32(b, p.row.row)
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, cursorSums))
 	return base64.RawURLEncoding.EncodeToString(b)
 }

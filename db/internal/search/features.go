@@ -83,28 +83,32 @@ func (s *Searcher) featuresFirst(ctx context.Context, k int) iter.Seq2[Hit, erro
 			sorted = true
 			return s.give(ctx, window, &k, yield)
 		}
-		for p, err := range s.places(ctx, max(k, n)) {
-			switch {
-			case err != nil:
-			case !sorted:
-				if window = append(window, candidate{place: p, at: len(window)}); len(window) < n {
-					continue
-				}
-				var more bool
-				more, err = give()
-				if s.q.MinSimilarity != 0 { // behind the window nothing is compared
-					s.ended, more = true, false
-				}
-				if err == nil && !more {
-					return
-				}
-			default:
-				var h Hit
-				p.row.similarity = none
-				if h, err = s.hit(p); err == nil {
-					if k--; !yield(h, nil) || k == 0 {
+		for part, err := range s.places(ctx, max(k, n)) {
+			for _, p := range part {
+				switch {
+				case !sorted:
+					if window = append(window, candidate{place: p, at: len(window)}); len(window) < n {
+						continue
+					}
+					var more bool
+					more, err = give()
+					if s.q.MinSimilarity != 0 { // behind the window nothing is compared
+						s.ended, more = true, false
+					}
+					if err == nil && !more {
 						return
 					}
+				default:
+					var h Hit
+					p.row.similarity = none
+					if h, err = s.hit(p); err == nil {
+						if k--; !yield(h, nil) || k == 0 {
+							return
+						}
+					}
+				}
+				if err != nil {
+					break
 				}
 			}
 			if err != nil {

@@ -74,16 +74,11 @@ func newKeyCache(limit int64) *keyCache {
 // row without an item is fault.ErrCorrupt. What is not cached it reads from r, with the
 // keys of the other rows of the block. When the cache is full it is cleared first.
 func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) {
-	k := c.of(collection)
-	block := row / codec.BlockRows
-	if slot := k.slot(block, false); slot != nil {
-		if b := slot.Load(); b != nil {
-			if key := b.key(row % codec.BlockRows); key != "" {
-				return key, nil
-			}
-		}
+	if key := c.of(collection).key(row); key != "" {
+		return key, nil
 	}
 	c.Misses.Add(1)
+	block := row / codec.BlockRows
 	b, err := readKeys(r, collection, block)
 	if err != nil {
 		return "", err
@@ -94,14 +89,43 @@ func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) 
 	}
 	if c.Size.Load()+b.Bytes() > c.limit {
 		c.Clear()
-		k = c.of(collection)
 	}
 	size := b.Bytes()
-	if old := k.slot(block, true).Swap(b); old != nil {
+	if old := c.of(collection).slot(block, true).Swap(b); old != nil {
 		size -= old.Bytes()
 	}
 	c.Size.Add(size)
 	return key, nil
+}
+
+// appendKeys appends the keys of the items in some places to dst, as far as they can be read.
+// What is cached comes first, in a loop so short that the processor waits for several keys at once.
+func (c *keyCache) appendKeys(dst []string, r pebble.Reader, collection uint32, places []place) ([]string, error) {
+	n := len(dst)
+	k := c.of(collection)
+	for i := range places {
+		dst = append(dst, k.key(places[i].row.row))
+	}
+	for i, key := range dst[n:] {
+		if key != "" {
+			continue
+		}
+		var err error
+		if dst[n+i], err = c.Get(r, collection, places[i].row.row); err != nil {
+			return dst[:n+i], err
+		}
+	}
+	return dst, nil
+}
+
+// key returns the key of a row, "" if it is not cached.
+func (k *cachedKeys) key(row uint32) string {
+	if slot := k.slot(row/codec.BlockRows, false); slot != nil {
+		if b := slot.Load(); b != nil {
+			return b.key(row % codec.BlockRows)
+		}
+	}
+	return ""
 }
 
 // of returns the keys of a collection that are cached.

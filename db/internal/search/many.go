@@ -99,8 +99,8 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 			if err != nil {
 				return err
 			}
-			if s.Set.Table.Cardinality(r.number) >= minTogether {
-				k := key{s.Set, r.number}
+			if r.rows.Len() >= minTogether {
+				k := key{s.Set, r.Number}
 				groups[k] = append(groups[k], s)
 			}
 			break

@@ -38,25 +38,21 @@ var first = float32(math.Inf(1))
 // and follow the cursor. Their order is (-similarity, row), or row alone if the query has no
 // projection or the order is byCode. The row that the query starts from comes first.
 func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]rankedRow, error) {
-	set, err := s.rowsOf(r.number)
-	if err != nil {
-		return dst, err
-	}
 	var after *rankedRow // the cursor, if it stands in this run
-	if s.after != nil && s.after.compare(r) == 0 {
+	if s.after != nil && s.after.compare(r.Scored) == 0 {
 		if s.after.counted && k <= s.after.k { // weigh has been here
 			return append(dst, s.after.ranked[:min(k, len(s.after.ranked))]...), nil
 		}
 		after = s.afterItem()
 	}
 	if s.p.direction == nil {
-		return s.rankByRow(dst, set, after, k), nil
+		return s.rankByRow(dst, r.rows, after, k), nil
 	}
-	if a := s.ahead; a != nil && a.number == r.number && k <= a.k {
+	if a := s.ahead; a != nil && a.number == r.Number && k <= a.k {
 		return append(dst, a.rows[:min(k, len(a.rows))]...), nil
 	}
 	top := topRows{k: k}
-	_, err = s.rankBySimilarity(ctx, &top, set, after)
+	_, err := s.rankBySimilarity(ctx, &top, r.rows, after)
 	return top.appendTo(dst), err
 }
 

@@ -22,14 +22,18 @@ type Hit struct {
 	Similarity float32 // what decided among items of one code; NaN: nothing did
 }
 
-// A run is all hits that share one code. An answer is a sequence of runs, and the rows
-// and keys of a run are read only when the caller reaches it.
+// A run is all hits that share one code. An answer is a sequence of runs, and the keys of a run
+// are read only when the caller reaches it.
 type run struct {
+	mih.Scored          // the code; its score is NaN for a query by code
+	rows       mih.Rows // that carry the code, of which filter, cursor and least similarity may leave out some
+}
+
+// A Run is a run as EachRun yields it.
+type Run struct {
 	Distance int      // Hamming distance of the code from the query, in bits
 	Score    float64  // of the code; NaN for a query by code
-	Rows     []uint32 // ascending, of the caller's own; nil unless EachRun yields the run
-
-	number uint32 // of the code; the smaller, the older the code
+	Rows     []uint32 // ascending, of the caller's own
 }
 
 // An Answer is what First returns besides the hits.
@@ -45,9 +49,8 @@ type Answer struct {
 // rowsIn returns the rows of a run that pass the filter and follow the cursor, ascending,
 // in a slice of the caller's own.
 func (s *Searcher) rowsIn(ctx context.Context, r run) ([]uint32, error) {
-	if !s.limited() && (s.after == nil || s.after.compare(r) != 0) {
-		rows, err := s.rowsOf(r.number)
-		return rows.AppendTo(nil, s.filter), err
+	if !s.limited() && (s.after == nil || s.after.compare(r.Scored) != 0) {
+		return r.rows.AppendTo(nil, s.filter), nil
 	}
 	ranked, err := s.rank(ctx, nil, r, math.MaxInt)
 	rows := make([]uint32, 0, len(ranked))
@@ -98,60 +101,84 @@ func (s *Searcher) score(ctx context.Context) error {
 	return nil
 }
 
-// runs yields the codes that were found as runs without rows, in order: by (distance,
-// -score, number), or by (-score, number) if scored has them. It leaves out runs before
-// the cursor. By distance it computes scores, and sorts, one distance at a time, because
-// the caller may stop early. An error is yielded last.
+// runs yields the codes that were found as runs, in order: by (distance, -score, number), or by
+// (-score, number) if scored has them. It leaves out runs before the cursor. By distance it
+// computes scores, and sorts, one distance at a time, because the caller may stop early. An
+// error is yielded last.
 func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
-		for i, x := range s.scored {
-			if i%BetweenLooks == 0 {
-				if err := ctx.Err(); err != nil {
-					yield(run{}, err)
-					return
+		var rows []mih.Rows
+		size := firstPart
+		more, err := true, error(nil)
+		give := func(codes []mih.Scored) bool { // that are in order
+			for len(codes) > 0 && more && err == nil {
+				part := codes[:min(size, len(codes))]
+				codes, size = codes[len(part):], min(4*size, BetweenLooks)
+				if err = ctx.Err(); err != nil {
+					break
+				}
+				if s.Set.Table != nil {
+					rows = s.Set.Table.AppendRows(rows[:0], part)
+				}
+				for i, c := range part {
+					if s.after != nil && s.after.beyond(c) {
+						continue
+					}
+					r := run{Scored: c}
+					if s.Set.Table != nil {
+						r.rows = rows[i]
+					} else if r.rows, err = s.inStore().Rows(c.Number); err != nil {
+						break
+					}
+					if more = yield(r, nil); !more {
+						break
+					}
 				}
 			}
-			r := run{number: x.Number, Distance: x.Distance, Score: x.Score}
-			if s.after != nil && s.after.beyond(r) {
-				continue
-			}
-			if !yield(r, nil) {
-				return
+			return more && err == nil
+		}
+		if give(s.scored) {
+			var shell []mih.Scored // the codes of one distance
+			for i := 0; i < len(s.matches); {
+				from := i
+				for distance := s.matches[i].Distance(); i < len(s.matches) && s.matches[i].Distance() == distance; {
+					i++
+				}
+				if shell, err = s.appendShell(ctx, shell[:0], s.matches[from:i]); err != nil || !give(shell) {
+					break
+				}
 			}
 		}
-		var shell []run // the codes of one distance
-		for i := 0; i < len(s.matches); {
-			if err := ctx.Err(); err != nil {
-				yield(run{}, err)
-				return
-			}
-			distance := s.matches[i].Distance()
-			shell = shell[:0]
-			for ; i < len(s.matches) && s.matches[i].Distance() == distance; i++ {
-				r := run{number: s.matches[i].Position(), Distance: distance, Score: math.NaN()}
-				if s.p.Z != nil {
-					code, err := s.codeOf(r.number)
-					if err != nil {
-						yield(run{}, err)
-						return
-					}
-					r.Score = s.p.scorer.Score(code)
-				}
-				shell = append(shell, r)
-			}
-			slices.SortFunc(shell, func(a, b run) int {
-				return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.number, b.number))
-			})
-			for _, r := range shell {
-				if s.after != nil && s.after.beyond(r) {
-					continue
-				}
-				if !yield(r, nil) {
-					return
-				}
-			}
+		if err != nil {
+			yield(run{}, err)
 		}
 	}
+}
+
+// appendShell appends the codes of one distance to dst, in order.
+func (s *Searcher) appendShell(ctx context.Context, dst []mih.Scored, shell []codec.Near) ([]mih.Scored, error) {
+	sorted := true
+	for i, x := range shell {
+		c := mih.Scored{Number: x.Position(), Distance: x.Distance(), Score: math.NaN()}
+		if s.p.Z != nil {
+			if i%BetweenLooks == 0 {
+				if err := ctx.Err(); err != nil {
+					return dst, err
+				}
+			}
+			code, err := s.codeOf(c.Number)
+			if err != nil {
+				return dst, err
+			}
+			c.Score = s.p.scorer.Score(code)
+		}
+		sorted = sorted && (i == 0 || dst[len(dst)-1].Compare(c) < 0)
+		dst = append(dst, c)
+	}
+	if !sorted {
+		slices.SortFunc(dst, mih.Scored.Compare)
+	}
+	return dst, nil
 }
 
 // Hits yields the first k items of the answer, in order, and fewer if fewer were found.
@@ -168,39 +195,56 @@ func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 // Loops of package learn use it too.
 const BetweenLooks = 256
 
-// A place is where in an answer an item is: its row, with what decides in its run.
+// firstPart is how many codes or items are looked at together at first, of an answer that may be
+// read to any hit. Each part is four times as long as the one before, up to BetweenLooks: memory
+// answers the questions of a part at once, and whoever stops at the first hit pays for few others.
+const firstPart = 16
+
+// A place is where in an answer an item is: its code and row, with what decides there.
 type place struct {
-	run run
-	row rankedRow
+	code mih.Scored
+	row  rankedRow
 }
 
-// places yields the first k items of the answer in the order of byCode, which is that of every
-// order but the one by features: runs in order, and the rows of each as rank has them.
-func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[place, error] {
-	return func(yield func(place, error) bool) {
+// places yields the first k items of the answer, some at a time, in the order of byCode, which is
+// that of every order but the one by features: runs in order, and the rows of each as rank has
+// them. The slice is used again. An error is yielded last, with nothing.
+func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[[]place, error] {
+	return func(yield func([]place, error) bool) {
+		size := firstPart
+		if k <= BetweenLooks { // so many are wanted
+			size = k
+		}
+		part := make([]place, 0, size)
 		var rows []rankedRow
 		for r, err := range s.runs(ctx) {
 			if err == nil {
 				rows, err = s.rank(ctx, rows[:0], r, k)
 			}
 			if err != nil {
-				yield(place{}, err)
+				if len(part) == 0 || yield(part, nil) {
+					yield(nil, err)
+				}
 				return
 			}
-			for i, row := range rows {
-				if i%BetweenLooks == BetweenLooks-1 { // as a run may be all items
-					if err := ctx.Err(); err != nil {
-						yield(place{}, err)
-						return
-					}
+			for _, row := range rows {
+				part = append(part, place{r.Scored, row})
+				if k--; k > 0 && len(part) < size {
+					continue
 				}
-				if !yield(place{r, row}, nil) {
+				if !yield(part, nil) || k == 0 {
 					return
 				}
-				if k--; k == 0 {
+				if err := ctx.Err(); err != nil { // as a run may be all items
+					yield(nil, err)
 					return
 				}
+				size = min(4*size, BetweenLooks)
+				part = part[:0]
 			}
+		}
+		if len(part) > 0 {
+			yield(part, nil)
 		}
 	}
 }
@@ -209,35 +253,52 @@ func (s *Searcher) places(ctx context.Context, k int) iter.Seq2[place, error] {
 // for a cursor.
 func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
-		for p, err := range s.places(ctx, k) {
-			var h Hit
-			if s.q.Order == byFeatures { // it is behind the window
-				p.row.similarity = none
-			}
+		var keys []string
+		for part, err := range s.places(ctx, k) {
 			if err == nil {
-				s.last = p
-				h, err = s.hit(p)
+				keys, err = s.keys(keys[:0], part)
 			}
-			if !yield(h, err) || err != nil {
+			for i := range keys {
+				p := &part[i]
+				h := Hit{Key: keys[i], Row: p.row.row, Distance: p.code.Distance, Score: p.code.Score, Similarity: none}
+				if s.q.Order != byFeatures { // else it is behind the window
+					var failed error
+					if h.Similarity, failed = s.similarityOf(p.row); failed != nil {
+						yield(Hit{}, failed)
+						return
+					}
+				}
+				s.last = *p
+				if !yield(h, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Hit{}, err)
 				return
 			}
 		}
 	}
 }
 
-// hit returns the item of a place, with its key and similarity.
+// keys appends the keys of places to dst, as far as they can be read.
+func (s *Searcher) keys(dst []string, places []place) ([]string, error) {
+	start := s.Explain.now()
+	defer s.Explain.read(start)
+	return s.tools.Keys.appendKeys(dst, s.V.Snap, s.Cv.ID, places)
+}
+
+// hit returns the item of one place, with its key and similarity.
 func (s *Searcher) hit(p place) (Hit, error) {
 	similarity, err := s.similarityOf(p.row)
 	if err != nil {
 		return Hit{}, err
 	}
-	start := s.Explain.now()
-	key, err := s.tools.Keys.Get(s.V.Snap, s.Cv.ID, p.row.row)
-	s.Explain.read(start)
+	keys, err := s.keys(nil, []place{p})
 	if err != nil {
 		return Hit{}, err
 	}
-	return Hit{Key: key, Row: p.row.row, Distance: p.run.Distance, Score: p.run.Score, Similarity: similarity}, nil
+	return Hit{Key: keys[0], Row: p.row.row, Distance: p.code.Distance, Score: p.code.Score, Similarity: similarity}, nil
 }
 
 // First returns the first k hits, in order, as convert makes them, and what else there is to tell,
@@ -280,7 +341,7 @@ func First[H any](ctx context.Context, s *Searcher, k int, convert func(*Hit) (H
 	}
 	a := Answer{Total: s.Total, Hits: len(got.hits), Nearest: got.nearest, Space: s.Cv.Space.ID, Revision: s.Cv.Space.Revision}
 	if got.err == nil && got.more && s.window() == 0 {
-		a.Next = s.cursor(got.last.run, got.last.row)
+		a.Next = s.cursor(got.last)
 	}
 	if got.err != nil {
 		return nil, Answer{}, got.err
@@ -300,13 +361,14 @@ func (s *Searcher) room(k int) int {
 
 // EachRun yields the runs behind the cursor, in order, with their rows; of the run that
 // the cursor is in, the rows that follow. It reads no keys. An error is yielded last.
-func (s *Searcher) EachRun(ctx context.Context) iter.Seq2[run, error] {
-	return func(yield func(run, error) bool) {
+func (s *Searcher) EachRun(ctx context.Context) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
 		for r, err := range s.runs(ctx) {
+			out := Run{Distance: r.Distance, Score: r.Score}
 			if err == nil {
-				r.Rows, err = s.rowsIn(ctx, r)
+				out.Rows, err = s.rowsIn(ctx, r)
 			}
-			if !yield(r, err) || err != nil {
+			if !yield(out, err) || err != nil {
 				return
 			}
 		}
