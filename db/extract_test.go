@@ -127,7 +127,7 @@ func sayings(t testing.TB, c *db.Collection, like []*db.Item, vectors bool) []st
 			for i, q := range queries {
 				q.To, q.K = to, 7
 				q.Where = filters[i%len(filters)]
-				q.Rerank = db.Rerank(i % 3)
+				q.Rerank = []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric}[i%3] // auto compares vectors, which a copy may lack
 				for _, plan := range dbkit.AllPlans {
 					if plan == db.PlanDisk {
 						continue // very many lookups

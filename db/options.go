@@ -40,8 +40,8 @@ type Options struct {
 
 	// RerankCacheBytes bounds the memory of what puts hits in order, of all collections
 	// together: the projections of items, a byte a bit of the code for each item; and, of
-	// modalities by which RerankFeatures or RerankFused has been asked for since opening,
-	// their vectors with a byte a dimension. 1 GiB by default, negative for none. What would
+	// modalities by which RerankFeatures or RerankFused, which RerankAuto mostly is, has been
+	// asked for since opening, their vectors with a byte a dimension. 1 GiB by default, negative for none. What would
 	// exceed it, of the latest items, each search that needs it reads from the store. Answers
 	// are the same.
 	RerankCacheBytes int64

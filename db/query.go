@@ -94,7 +94,8 @@ type Query struct {
 	// items were not there; by RerankFused also those that lack the modality of the query. By
 	// RerankFeatures it leaves hits out of the window, and all behind it; totals within a
 	// radius count these. It is for queries by a vector, or by the key of an item that has
-	// one, and for every Rerank but RerankNone. Each item of each code that may be in the
+	// one, and for every Rerank but RerankNone, and RerankAuto, which compares one thing or
+	// another. Each item of each code that may be in the
 	// answer is then compared with the query, some nanoseconds each.
 	MinSimilarity float32
 
@@ -127,11 +128,17 @@ const (
 type Rerank int
 
 const (
+	// RerankAuto is RerankFused for a query by a vector of a dense modality whose vectors, at 8
+	// bits a dimension, take up to 128 MiB: 350,000 items of 384 dimensions, for instance. Else
+	// it is RerankProjection. It does not depend on what is in memory, nor on Options; Explain
+	// tells which of them it is. An index-only collection has no vectors. A cursor of before the
+	// collection has grown out of RerankFused, and was one of it, is ErrInvalid.
+	RerankAuto Rerank = iota
 	// RerankProjection orders items by distance, then by the score of their code,
 	// and those of one code by Hit.Similarity: the cosine between the real-valued
 	// projection of the query and theirs; then by row. Items that share a code share every
 	// score that the code can give, so without it the oldest of them would always come first.
-	RerankProjection Rerank = iota
+	RerankProjection
 	// RerankNone is the same, with the items of one code by row.
 	RerankNone
 	// RerankAsymmetric orders items by the score of their code, over all codes
@@ -166,23 +173,21 @@ const (
 	RerankFused
 )
 
-var rerankNames = [...]string{"projection", "none", "asymmetric", "features", "fused"}
-
-// possibleReranks lists rerankNames in errors.
-const possibleReranks = "projection, none, asymmetric, features and fused"
+// possibleReranks lists the names in errors.
+const possibleReranks = "auto, projection, none, asymmetric, features and fused"
 
 func (r Rerank) String() string {
 	if r.known() {
-		return rerankNames[r]
+		return search.OrderNames[r]
 	}
 	return fmt.Sprintf("Rerank(%d)", int(r))
 }
 
-func (r Rerank) known() bool { return r >= 0 && int(r) < len(rerankNames) }
+func (r Rerank) known() bool { return r >= 0 && int(r) < len(search.OrderNames) }
 
 // ParseRerank returns the order of that name.
 func ParseRerank(s string) (Rerank, error) {
-	if i := slices.Index(rerankNames[:], strings.ToLower(s)); i >= 0 {
+	if i := slices.Index(search.OrderNames[:], strings.ToLower(s)); i >= 0 {
 		return Rerank(i), nil
 	}
 	return 0, fault.Invalid("unknown rerank %q: %s are possible", s, possibleReranks)
@@ -200,8 +205,8 @@ type Hit struct {
 
 	// Similarity is what decided between this item and others of its code: the cosine
 	// between the projection of the query and that of the item, which has 8 bits a
-	// dimension; 0 for an item without features. By RerankFused it is that of the vectors,
-	// for items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
+	// dimension; 0 for an item without features. By RerankFused, and so mostly by RerankAuto, it
+	// is that of the vectors, for items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
 	// distance d between the vectors, and decides alone. NaN where nothing was compared: for
 	// queries by code, for RerankNone, and behind the window of RerankFeatures.
 	Similarity float32
@@ -330,7 +335,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 // check checks what does not depend on the collection.
 func (q *Query) check() error {
 	if !q.Rerank.known() {
-		return fault.Invalid("unknown rerank %d: %s are possible, as RerankProjection and so on", int(q.Rerank), possibleReranks)
+		return fault.Invalid("unknown rerank %d: %s are possible, as RerankAuto and so on", int(q.Rerank), possibleReranks)
 	}
 	if q.Include&^includeAll != 0 {
 		return fault.Invalid("unknown parts of items %#x: a sum of IncludeLabels, IncludeFields, IncludePayload and IncludeVectors is possible", int(q.Include))

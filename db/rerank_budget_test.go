@@ -140,7 +140,7 @@ func TestNothingFollowsTheLastHit(t *testing.T) {
 	c, items := openMixed(t, 16)
 	for _, least := range []float32{.5, .9, .999, 1} {
 		for k := range 60 {
-			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: k + 1, MinSimilarity: least}
+			q := db.Query{From: "image", Vector: items[0].Vectors["image"], K: k + 1, Rerank: db.RerankProjection, MinSimilarity: least}
 			res, err := c.Search(ctx, q)
 			if err != nil {
 				t.Fatal(err)

@@ -117,7 +117,7 @@ func TestFeaturesOrderTheWindow(t *testing.T) {
 	}
 	for _, window := range []int{0, 1, 30, 1000} {
 		for _, k := range []int{1, 10, 60, 240} {
-			q := db.Query{From: "text", To: "image", Key: "k7", K: 240}
+			q := db.Query{From: "text", To: "image", Key: "k7", K: 240, Rerank: db.RerankProjection}
 			plain, err := c.Search(ctx, q)
 			if err != nil {
 				t.Fatal(err)

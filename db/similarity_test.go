@@ -351,9 +351,10 @@ func everyOrder(t *testing.T, c *db.Collection, items []*db.Item) (all []string)
 		of := items[i*37]
 		for _, q := range []db.Query{
 			{From: "image", To: "text"},
+			{From: "image", To: "text", Rerank: db.RerankProjection},
 			{From: "text", To: "image", Rerank: db.RerankAsymmetric},
-			{From: "image", To: "image", Where: "year = 2001"},
-			{From: "text", To: "image", Key: "k20", MinSimilarity: .4},
+			{From: "image", To: "image", Where: "year = 2001", Rerank: db.RerankProjection},
+			{From: "text", To: "image", Key: "k20", Rerank: db.RerankProjection, MinSimilarity: .4},
 			{From: "image", To: "text", Key: "k21", ExcludeSelf: true, Rerank: db.RerankAsymmetric},
 			{From: "text", To: "image", Rerank: db.RerankFused},
 			{From: "image", To: "text", Rerank: db.RerankFused, Key: "k22"},

@@ -58,7 +58,7 @@ func ExampleOracle() {
 	fmt.Println(o.CheckSearch(ctx, q))
 	// Output:
 	// the database is right: true
-	// dbtest: 999 hits, want 1000 of 1000; "item 7" at distance 29 is missing (query by code 0000000000000000, k = 1000, order projection, plan auto)
+	// dbtest: 999 hits, want 1000 of 1000; "item 7" at distance 29 is missing (query by code 0000000000000000, k = 1000, order auto, plan auto)
 }
 
 func ExamplePairs() {

@@ -3,6 +3,7 @@ package report
 // An Explain tells how a query was answered.
 type Explain struct {
 	Plan       string `json:"plan"`
+	Rerank     string `json:"rerank"`     // order of the hits: of RerankAuto what it stands for
 	Substrings []int  `json:"substrings"` // tables of each segment of the index; empty where there is none
 	Probes     int    `json:"probes"`     // buckets, or postings, that were looked up
 	Candidates int    `json:"candidates"` // codes in them, each time one is there

@@ -77,7 +77,7 @@ func (g *generator) query(name string) *Query {
 			v := g.vector()
 			q.From, q.Vector, q.Sparse = pick(g, s.Modalities).Name, &v, g.chance(3)
 		}
-		q.Rerank = pick(g, []string{"", "", "fused", "none", "asymmetric", "features"})
+		q.Rerank = pick(g, []string{"", "auto", "fused", "none", "asymmetric", "features"})
 		if q.Rerank == "features" && g.chance(2) {
 			q.Window = 1 + g.IntN(50)
 		}

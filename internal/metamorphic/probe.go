@@ -25,6 +25,7 @@ func (h *history) probe() (map[string][]db.Hit, error) {
 				}
 				for what, q := range queries {
 					q.To, q.Space, q.K = to, sp.number, 100
+					q.Rerank = db.RerankProjection // what it compares copies without vectors have, too
 					res, err := handle.Search(h.ctx, q)
 					if errors.Is(err, db.ErrInvalid) {
 						continue // the vector is far from all anchors

@@ -111,7 +111,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) mea
 	f.VarP(&o.k, "k", "k", "numbers of nearest items, such as 1,10,100 (10 without --radius)")
 	f.Var(&o.radius, "radius", "radii in bits, such as 0,4,8")
 	f.StringVar(&o.tier, "tier", "auto,"+measure.FullScan, "ways to search, a `LIST` of "+strings.Join(measure.Tiers, ", "))
-	f.StringVar(&o.order, "order", "", "rank answers by each of a `LIST` of projection, none, asymmetric, features, fused")
+	f.StringVar(&o.order, "order", "", "rank answers by each of a `LIST` of auto, projection, none, asymmetric, features, fused")
 	f.IntVar(&o.queries, "queries", 1000, "the first `N` rows of the file, at most")
 	f.BoolVar(&o.check, "check", false, "compare every answer with a linear scan")
 	f.StringVar(&o.plot, "plot", "", "draw the times to `FILE`.svg or .png")
@@ -180,7 +180,7 @@ func (o *benchOptions) validate() error {
 		case err != nil:
 			return err
 		case len(orders) == 1 && len(splitList(o.order)) == 0:
-			return exit.Usagef("--order names no order: there are projection, none, asymmetric, features and fused")
+			return exit.Usagef("--order names no order: there are auto, projection, none, asymmetric, features and fused")
 		case o.codes != "":
 			return exit.Usagef("--order ranks by what a vector is compared with: give --vectors FILE with --from NAME")
 		case o.plot != "":
@@ -216,7 +216,7 @@ func (o *benchOptions) orders() ([]db.Rerank, error) {
 	for _, name := range append(splitList(o.order), db.RerankNone.String()) {
 		order, err := db.ParseRerank(name)
 		if err != nil {
-			return nil, exit.Usagef("--order: there is no order %q: there are projection, none, asymmetric, features and fused", name)
+			return nil, exit.Usagef("--order: there is no order %q: there are auto, projection, none, asymmetric, features and fused", name)
 		}
 		if !slices.Contains(orders, order) {
 			orders = append(orders, order)

@@ -155,6 +155,9 @@ func (r fakeRuns) Hits(context.Context) iter.Seq2[db.Hit, error] {
 	}
 }
 
+// Order is of no query on the fake, which has codes alone.
+func (f *fakeTarget) Order(context.Context, db.Query) (db.Rerank, error) { return db.RerankNone, nil }
+
 // doBench is do for bench on the fake.
 func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
@@ -316,7 +319,7 @@ func TestBenchOrders(t *testing.T) {
 	f := newFixture(t, 80, true)
 	orders := map[string][]string{}
 	out := must(t, "bench", f.db, "--vectors", f.text, "--from", "text", "--to", "image", "-k", "10,100", "--radius", "16",
-		"--order", "features,fused,projection,asymmetric", "--queries", "20", "--check", "--json")
+		"--order", "auto,features,fused,projection,asymmetric", "--queries", "20", "--check", "--json")
 	for line := range strings.Lines(out) {
 		var l struct {
 			Op, Tier            string
@@ -341,9 +344,9 @@ func TestBenchOrders(t *testing.T) {
 			t.Errorf("line %s", line)
 		}
 	}
-	all := []string{"features", "fused", "projection", "asymmetric", "none"}
+	all := []string{"auto", "features", "fused", "projection", "asymmetric", "none"}
 	// The first 100 of 80 items have no second page.
-	want := map[string][]string{"knn10": all, "knn100": all, "hits0": all, "next10": all[1:], "radius0": {""}, "count0": {""}}
+	want := map[string][]string{"knn10": all, "knn100": all, "hits0": all, "next10": slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "features" }), "radius0": {""}, "count0": {""}}
 	if diff := gocmp.Diff(want, orders); diff != "" {
 		t.Error(diff)
 	}
@@ -354,7 +357,7 @@ func TestBenchOrders(t *testing.T) {
 		t.Error(out)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"--order best", `--order: there is no order "best": there are projection, none, asymmetric, features and fused`},
+		{"--order best", `--order: there is no order "best": there are auto, projection, none, asymmetric, features and fused`},
 		{"--order ,", "--order names no order"},
 		{"--order projection --plot a.svg", "leave out --order"},
 	} {

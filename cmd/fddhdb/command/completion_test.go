@@ -56,7 +56,7 @@ func TestCompletion(t *testing.T) {
 		{"count --mode=c", "--mode=csv "},
 		{"search --from ", "image |text "},
 		{"search --to=", "--to=image |--to=text "},
-		{"search --from image --rerank a", "asymmetric "},
+		{"search --from image --rerank a", "asymmetric |auto "},
 		{"search --include labels,", "labels,fields |labels,payload |labels,vectors "},
 		{"search --include l", "labels "},
 		{"bench --order none,f", "none,features |none,fused "},

@@ -119,7 +119,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
 	f.IntVarP(&o.k, "k", "k", 10, "number `N` of hits; with --radius 10,000 if not given")
 	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
-	f.StringVar(&o.rerank, "rerank", "projection", "`ORDER` of the hits: projection, none, asymmetric, features or fused")
+	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none, asymmetric, features or fused")
 	f.IntVar(&o.window, "window", 0, "put the first `N` hits in order, with --rerank features; 200, or twice -k, if not given")
 	f.Float32Var(&o.minSimilarity, "min-similarity", 0, "only hits of similarity `X` or more, from -1 to 1")
 	o.where.register(cmd)
@@ -196,7 +196,7 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	return rerank, err
 }
 
-// checkMinSimilarity refuses a least similarity where no hit has a similarity.
+// checkMinSimilarity refuses a least similarity where no hit has a similarity, or where it is not said of what.
 func (o *searchOptions) checkMinSimilarity(rerank db.Rerank) error {
 	switch least := o.minSimilarity; {
 	case !(least >= -1 && least <= 1): // NaN, too
@@ -207,6 +207,8 @@ func (o *searchOptions) checkMinSimilarity(rerank db.Rerank) error {
 		return exit.Usagef("--min-similarity compares vectors, and a query by code has none: search by --vectors, or by --id, and --from")
 	case o.from == "":
 		return exit.Usagef("--min-similarity compares vectors: --from NAME is missing, the modality")
+	case rerank == db.RerankAuto:
+		return exit.Usagef("--min-similarity needs an order that says what is compared: --rerank projection compares projections, fused and features vectors")
 	}
 	return nil
 }

@@ -125,8 +125,8 @@ func (e *env) printExplain(x *db.Explain) {
 		e.Printf("%d, ", tables)
 	}
 	e.Printf("codes not indexed yet %s\n", term.Thousands(x.Tail))
-	e.Printf("took %.1f us to encode, %.1f us to find the codes, %.1f us for %s\n",
-		x.EncodeUS, x.SearchUS, x.ResolveUS, term.Plural(x.Hits, "item", "items"))
+	e.Printf("took %.1f us to encode, %.1f us to find the codes, %.1f us for %s in the order %s\n",
+		x.EncodeUS, x.SearchUS, x.ResolveUS, term.Plural(x.Hits, "item", "items"), x.Rerank)
 	plans := slices.SortedFunc(maps.Keys(x.Predicted), func(a, b string) int {
 		return cmp.Compare(x.Predicted[a], x.Predicted[b])
 	})

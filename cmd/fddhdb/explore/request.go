@@ -133,7 +133,7 @@ func parseQuery(v url.Values) (*query, error) {
 		where:         p.text("where", ""), after: p.text("after", ""),
 		explain: p.flag("explain"), items: p.flag("items"),
 	}
-	rerank, err := db.ParseRerank(p.text("rerank", db.RerankProjection.String()))
+	rerank, err := db.ParseRerank(p.text("rerank", db.RerankAuto.String()))
 	if err := p.end(); err != nil {
 		return nil, err
 	}

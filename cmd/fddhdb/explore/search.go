@@ -238,8 +238,8 @@ func answerHistogram(ctx context.Context, c *db.Collection, dq db.Query) (*histo
 	if dq.Rerank == db.RerankFeatures {
 		dq.MinSimilarity = 0 // it is of the window alone
 	}
-	dq.Rerank, dq.Window, dq.After = db.RerankProjection, 0, ""
-	if dq.MinSimilarity == 0 {
+	dq.Window, dq.After = 0, ""
+	if dq.MinSimilarity == 0 { // nothing else depends on the order
 		dq.Rerank = db.RerankNone
 	}
 	runs, err := c.SearchRadius(ctx, dq, maxBits)

@@ -394,6 +394,10 @@ func (l *line) checkOrder(ctx context.Context, q *Query, o *checkOrder) (what st
 	all := o.within(radius)
 	ask := l.ask(q)
 	ask.After = ""
+	order, err := o.target.Order(ctx, ask)
+	if err != nil {
+		return "", err
+	}
 	n := min(l.N, all)
 	switch l.Kind {
 	case "hits":
@@ -401,12 +405,12 @@ func (l *line) checkOrder(ctx context.Context, q *Query, o *checkOrder) (what st
 	case "next":
 		n = min(2*l.N, all)
 	}
-	if l.order != db.RerankFeatures {
+	if order != db.RerankFeatures {
 		hits, err := l.answer(ctx, ask, n)
 		if err != nil {
 			return "", err
 		}
-		return o.wrong(ctx, hits, n, radius, l.order)
+		return o.wrong(ctx, hits, n, radius, order)
 	}
 	window := max(defaultWindow, 2*ask.K)
 	first := ask

@@ -89,6 +89,15 @@ var tierPlans = map[string]db.Plan{
 	"disk": db.PlanDisk, "blockscan": db.PlanBlockScan,
 }
 
+func (t collectionTarget) Order(ctx context.Context, q db.Query) (db.Rerank, error) {
+	q.K = 1
+	x, _, err := t.c.Explain(ctx, q, -1)
+	if err != nil {
+		return 0, err
+	}
+	return db.ParseRerank(x.Rerank)
+}
+
 func (t collectionTarget) Tier(name string) Tier { return collectionTier{t.c, tierPlans[name]} }
 
 // collectionTier searches a collection by one plan.

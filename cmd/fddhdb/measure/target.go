@@ -24,6 +24,9 @@ type Target interface {
 	// their projections.
 	Projections(ctx context.Context, f func(key string, z []float64) error) error
 
+	// Order returns the order that a query is answered in, which is never db.RerankAuto.
+	Order(ctx context.Context, q db.Query) (db.Rerank, error)
+
 	// Item returns an item.
 	Item(ctx context.Context, key string) (*db.Item, error)
 

@@ -168,8 +168,8 @@ func (s *Searcher) cursor(p place) string {
 // position reads a cursor, which may come from anybody: the checksum finds accidents, and
 // a forged position only makes the answer begin elsewhere. A cursor of another query,
 // space or revision is fault.ErrInvalid, because codes and scores of another revision
-// have another order.
-func (s *Searcher) position(cursor string) (*position, error) {
+// have another order; so is one of before the order that was asked for, byAuto, became another.
+func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion ||
 		crc32.Checksum(b[:cursorBytes-4], cursorSums) != binary.LittleEndian.Uint32(b[cursorBytes-4:]) {
@@ -179,6 +179,8 @@ func (s *Searcher) position(cursor string) (*position, error) {
 	case u32(b[9:]) == s.Cv.ID && (u32(b[13:]) != s.Cv.Space.ID || u32(b[17:]) != s.Cv.Space.Revision):
 		return nil, fault.Invalid("the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
 			u32(b[13:]), u32(b[17:]), s.Cv.Space.ID, s.Cv.Space.Revision)
+	case u32(b[9:]) == s.Cv.ID && asked == byAuto && binary.LittleEndian.Uint64(b[1:]) != s.fingerprint():
+		return nil, fault.Invalid("the cursor is of another query, or of one that the order auto puts in another order by now: search from the start")
 	case u32(b[9:]) != s.Cv.ID || binary.LittleEndian.Uint64(b[1:]) != s.fingerprint():
 		return nil, fault.Invalid("the cursor is of another query: a search goes on with the query that it began with")
 	}

@@ -48,7 +48,7 @@ func (t *Timings) resolved(start time.Time) {
 func (s *Searcher) Report(radius, hits int) *report.Explain {
 	f, t := s.How(), s.Explain
 	e := &report.Explain{
-		Plan: f.Plan.String(), Substrings: append([]int{}, f.Substrings...),
+		Plan: f.Plan.String(), Rerank: OrderNames[s.q.Order], Substrings: append([]int{}, f.Substrings...),
 		Probes: f.Probes, Candidates: f.Candidates, Compared: f.Compared,
 		Scanned: f.Scanned, Tail: f.Tail, Abandoned: f.Abandoned, Codes: f.Found,
 		Hits: hits, Distinct: s.Set.Codes, Predicted: map[string]float64{},

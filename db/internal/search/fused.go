@@ -19,6 +19,25 @@ import (
 // similarity, which is -1 to 1. In cursors, too.
 const apart = 4
 
+// autoBytes is how much memory vectors at 8 bits may take, of one modality of a collection, for auto
+// to choose byFused. It is no option, and does not depend on what is in memory: a query has one
+// order, however the database is opened.
+const autoBytes = 128 << 20
+
+// auto returns the order that byAuto stands for. byFused puts first what is most like the query,
+// where vectors are not too many to be in memory and to be compared.
+func (s *Searcher) auto() Order {
+	t := s.p.modality
+	if s.p.direction == nil || !s.Cv.KeepsVectors(t) {
+		return byProjection
+	}
+	n := s.Cv.Presence[t].GetCardinality()
+	if n == 0 || n > uint64(autoBytes/quant.VectorBytes(s.Cv.Modalities[t].Dim)) {
+		return byProjection
+	}
+	return byFused
+}
+
 // fuse prepares the order byFused. For a query that is no vector, or one of a modality whose
 // vectors cannot be in memory, it is the order byProjection.
 func (s *Searcher) fuse() {
@@ -31,6 +50,7 @@ func (s *Searcher) fuse() {
 		z[i] = float64(v)
 	}
 	s.p.features = quant.NewQuery(z)
+	s.allHave = s.Cv.Presence[t].GetCardinality() == s.Cv.Live.GetCardinality()
 	if s.p.features != nil && uint64(s.Cv.Vectors[t].Rows()) < s.Cv.NextRow && s.Cv.WantVectors(t) {
 		s.tools.Wanted()
 	}
@@ -40,16 +60,18 @@ func (s *Searcher) fuse() {
 // first.
 func (s *Searcher) fusedSimilarities(rows []uint32, floor float32, f func(uint32, float32) float32) error {
 	t := s.p.modality
-	having := s.Cv.Presence[t]
-	with, without := s.with[:0], s.without[:0]
-	for _, row := range rows {
-		if having.Contains(row) {
-			with = append(with, row)
-		} else {
-			without = append(without, row)
+	with, without := rows, s.without[:0]
+	if having := s.Cv.Presence[t]; !s.allHave {
+		with = s.with[:0]
+		for _, row := range rows {
+			if having.Contains(row) {
+				with = append(with, row)
+			} else {
+				without = append(without, row)
+			}
 		}
+		s.with, s.without = with, without
 	}
-	s.with, s.without = with, without
 	keep := func(row uint32, similarity float32) float32 {
 		floor = f(row, similarity)
 		return floor

@@ -82,17 +82,19 @@ type rankedRun struct {
 const minTogether = 2048
 
 // rankTogether ranks the first runs of the searchers, those of one run together, so that each
-// projection is fetched once for all. It leaves out runs of few rows, and searchers of which rank
-// has more to ask than similarities of projections that are in memory.
+// projection, or vector, is fetched once for all. It leaves out runs of few rows, and searchers of
+// which rank has more to ask than similarities of one kind that are all in memory.
 func rankTogether(ctx context.Context, searchers []*Searcher) error {
 	type key struct {
-		set *state.CodeSetView
-		n   uint32
+		set   *state.CodeSetView
+		n     uint32
+		table *quant.Table
 	}
 	groups := map[key][]*Searcher{}
 	for _, s := range searchers {
-		plain := s.p.direction != nil && s.p.features == nil && s.filter == nil && s.self == noRow && !s.weighs() && s.window() == 0
-		if !plain || s.Set.Table == nil || uint64(s.Cv.Directions.Rows()) < s.Cv.NextRow {
+		plain := s.p.direction != nil && s.filter == nil && s.self == noRow && !s.weighs() && s.window() == 0
+		rows, _ := s.compared()
+		if !plain || s.Set.Table == nil || uint64(rows.Rows()) < s.Cv.NextRow || s.p.features != nil && !s.allHave {
 			continue
 		}
 		for r, err := range s.runs(ctx) {
@@ -100,7 +102,7 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 				return err
 			}
 			if r.rows.Len() >= minTogether {
-				k := key{s.Set, r.Number}
+				k := key{s.Set, r.Number, rows.Table}
 				groups[k] = append(groups[k], s)
 			}
 			break
@@ -112,7 +114,8 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 		}
 		queries, floors, tops := make([]*quant.Query, len(group)), make([]float32, len(group)), make([]topRows, len(group))
 		for i, s := range group {
-			queries[i], floors[i], tops[i].k = s.p.direction, float32(math.Inf(-1)), s.ToFind(s.q.K)
+			_, queries[i] = s.compared()
+			floors[i], tops[i].k = float32(math.Inf(-1)), s.ToFind(s.q.K)
 		}
 		see := func(i int, row uint32, similarity float32) float32 {
 			if tops[i].add(rankedRow{similarity, row}) {
@@ -121,7 +124,7 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 			return floors[i]
 		}
 		err := k.set.Table.Rows(k.n).Parts(make([]uint32, 1024), nil, func(rows []uint32) error {
-			group[0].Cv.Directions.EachOf(queries, rows, floors, see)
+			k.table.EachOf(queries, rows, floors, see)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -132,6 +135,14 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 		}
 	}
 	return nil
+}
+
+// compared returns what is in memory of what the query is compared with first, and the query.
+func (s *Searcher) compared() (state.QuantView, *quant.Query) {
+	if s.p.features != nil {
+		return s.Cv.Vectors[s.p.modality], s.p.features
+	}
+	return s.Cv.Directions, s.p.direction
 }
 
 // A sharedScan has the queries of a group over one code set. The three slices go

@@ -195,8 +195,9 @@ func (s *Searcher) countSimilar(ctx context.Context, set mih.Rows) (int, error) 
 	return s.rankBySimilarity(ctx, &topRows{}, set, nil)
 }
 
-// checkSimilarity refuses a least similarity where hits have none.
-func (s *Searcher) checkSimilarity() error {
+// checkSimilarity refuses a least similarity where hits have none, or, by the order that was asked
+// for, one of which it depends on the size of the collection what it is compared with.
+func (s *Searcher) checkSimilarity(asked Order) error {
 	least := s.q.MinSimilarity
 	switch {
 	case least == 0:
@@ -207,6 +208,8 @@ func (s *Searcher) checkSimilarity() error {
 		return fault.Invalid("a least similarity has no meaning in the order none, which compares no vectors: choose another order")
 	case s.p.direction == nil:
 		return fault.Invalid("a least similarity compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
+	case asked == byAuto:
+		return fault.Invalid("a least similarity needs an order that says what is compared: projection compares projections, fused and features vectors")
 	}
 	return nil
 }

@@ -51,12 +51,16 @@ type Order int
 
 // Orders. All end with the row, so that no two items are equal.
 const (
-	byProjection Order = iota // distance, score of the code, age of the code, similarity; the default
+	byAuto       Order = iota // byFused or byProjection, see auto; New makes it one of these
+	byProjection              // distance, score of the code, age of the code, similarity
 	byCode                    // the same without the similarity
 	byScore                   // score of the code whatever its distance, age of the code, similarity
 	byFeatures                // byProjection, and the first of these by the distance of their vectors
 	byFused                   // byProjection, with the similarity of vectors in place of that of projections
 )
+
+// OrderNames are the names of the orders, by number.
+var OrderNames = [...]string{"auto", "projection", "none", "asymmetric", "features", "fused"}
 
 // Tools are shared by all searches of a database, and are safe for concurrent use.
 type Tools struct {
@@ -122,6 +126,9 @@ type Searcher struct {
 	last place    // of the hit that was yielded last; a cursor is made of it
 	rows []uint32 // scratch memory of rankBySimilarity
 
+	// allHave says that every item has the modality of p.features.
+	allHave bool
+
 	// Scratch memory of squaredDistance and fusedSimilarities.
 	vector        model.Vector
 	with, without []uint32
@@ -172,7 +179,10 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if q.ExcludeSelf {
 		s.exclude(s.self)
 	}
-	switch q.Order {
+	if q.Order == byAuto {
+		s.q.Order = s.auto()
+	}
+	switch s.q.Order {
 	case byCode:
 		s.p.direction = nil
 	case byScore: // without a projection distances give the scores, and so the same order
@@ -190,12 +200,12 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 		// modality has no code in this set, so the filter would change nothing.
 		s.filter = nil
 	}
-	if err := s.checkSimilarity(); err != nil {
+	if err := s.checkSimilarity(q.Order); err != nil {
 		s.Close()
 		return nil, err
 	}
 	if q.After != "" {
-		if s.after, err = s.position(q.After); err != nil {
+		if s.after, err = s.position(q.After, q.Order); err != nil {
 			s.Close()
 			return nil, err
 		}

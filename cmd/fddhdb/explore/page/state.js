@@ -3,7 +3,7 @@
 const views = { "/models": "models", "/stats": "stats" };
 const texts = ["collection", "space", "from", "to", "text", "id", "code", "upload", "member", "file", "rerank", "min-similarity", "where"];
 
-export const defaults = { k: 24, radius: 8, rerank: "projection" };
+export const defaults = { k: 24, radius: 8, rerank: "auto" };
 
 // parse reads a state from an address.
 export function parse(url) {
@@ -51,9 +51,10 @@ export function address(state) {
   return query ? `${path}?${query}` : path;
 }
 
-// similar returns the least similarity that a state asks for, "" where nothing is compared.
+// similar returns the least similarity that a state asks for, "" where nothing is compared, or where
+// the order does not say what.
 export function similar(state) {
-  const compared = state.rerank !== "none" && state.by !== "code" && state.from !== "";
+  const compared = !["auto", "none"].includes(state.rerank) && state.by !== "code" && state.from !== "";
   return compared ? state["min-similarity"] : "";
 }
 
