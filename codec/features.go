@@ -56,10 +56,14 @@ func DecodeFeatures(x []float32, b []byte) error {
 	if len(b) != 1+4*len(x) {
 		return fmt.Errorf("%w: features: %d bytes for %d dimensions", ErrCorrupt, len(b), len(x))
 	}
+	const exponent = 0xff << 23 // of floats: all of it is set in infinities and NaN
+	b = b[1:]
 	for i := range x {
-		x[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[1+4*i:]))
-		if v := float64(x[i]); math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("%w: features: dimension %d is %g", ErrCorrupt, i, v)
+		u := binary.LittleEndian.Uint32(b)
+		b = b[4:]
+		x[i] = math.Float32frombits(u)
+		if u&exponent == exponent {
+			return fmt.Errorf("%w: features: dimension %d is %g", ErrCorrupt, i, x[i])
 		}
 	}
 	return nil

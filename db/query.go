@@ -129,7 +129,7 @@ type Rerank int
 
 const (
 	// RerankAuto is RerankFused for a query by a vector of a dense modality whose vectors, at 8
-	// bits a dimension, take up to 128 MiB: 350,000 items of 384 dimensions, for instance. Else
+	// bits a dimension, take up to 16 MiB: 40,000 items of 384 dimensions, for instance. Else
 	// it is RerankProjection. It does not depend on what is in memory, nor on Options; Explain
 	// tells which of them it is. An index-only collection has no vectors. A cursor of before the
 	// collection has grown out of RerankFused, and was one of it, is ErrInvalid.

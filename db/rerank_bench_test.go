@@ -126,8 +126,8 @@ func BenchmarkOrder(b *testing.B) {
 	}
 }
 
-// BenchmarkFeatures takes the first ten of 100,000 items by their features of 384 dimensions, of
-// a window of 200; with vectors in memory at 8 bits, or, by the name store, without.
+// BenchmarkFeatures takes the first ten of 100,000 items of 384 dimensions, by features of a window
+// of 200, and in other orders; with vectors in memory at 8 bits, or, by the name store, without.
 func BenchmarkFeatures(b *testing.B) {
 	const n, dims = 100_000, 384
 	dir := b.TempDir()
@@ -178,8 +178,9 @@ func BenchmarkFeatures(b *testing.B) {
 		if err := d.WaitForIndex(ctx); err != nil {
 			b.Fatal(err)
 		}
-		b.Run(of.name+"/features", func(b *testing.B) { search(b, db.RerankFeatures) })
-		b.Run(of.name+"/projection", func(b *testing.B) { search(b, db.RerankProjection) })
+		for _, order := range []db.Rerank{db.RerankFeatures, db.RerankFused, db.RerankProjection, db.RerankNone} {
+			b.Run(of.name+"/"+order.String(), func(b *testing.B) { search(b, order) })
+		}
 	}
 	b.Run("encode", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {

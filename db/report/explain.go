@@ -3,7 +3,6 @@ package report
 // An Explain tells how a query was answered.
 type Explain struct {
 	Plan       string `json:"plan"`
-	Rerank     string `json:"rerank"`     // order of the hits: of RerankAuto what it stands for
 	Substrings []int  `json:"substrings"` // tables of each segment of the index; empty where there is none
 	Probes     int    `json:"probes"`     // buckets, or postings, that were looked up
 	Candidates int    `json:"candidates"` // codes in them, each time one is there
@@ -14,6 +13,7 @@ type Explain struct {
 	Codes      int    `json:"codes"`      // distinct codes found
 	Hits       int    `json:"hits"`       // items returned
 	Distinct   int    `json:"distinct"`   // codes in the collection
+	Rerank     string `json:"rerank"`     // order of the hits: of RerankAuto what it stands for
 
 	// Predicted is the time of finding the codes for each plan that could have
 	// been chosen, in microseconds; of a k-NN search by lookups only its

@@ -101,7 +101,7 @@ var verbs = []verb{
 	{args: "count x.db", opens: true, prints: true},
 	{args: "count x.db --where year>=2010", opens: true, prints: true},
 	{args: "search x.db --from image --to text --id 1 --json", opens: true, prints: true},
-	{args: "search x.db --from text --id 1 --min-similarity 0 --include labels,fields", opens: true, prints: true},
+	{args: "search x.db --from text --id 1 --rerank fused --min-similarity 0 --include labels,fields", opens: true, prints: true},
 	{args: "search x.db --from text --id 1 --include labels,fields,payload,vectors --json", opens: true, prints: true},
 	{args: "search x.db --collection codes --codes in/codes.npy -k 3", opens: true, prints: true},
 	{args: "search x.db --from image --to text --vectors in/wide_image.npy -k 3", on: "anchors", opens: true, prints: true},

@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -142,9 +141,11 @@ func (s *Searcher) give(ctx context.Context, window []candidate, k *int, yield f
 				if err := ctx.Err(); err != nil {
 					return false, err
 				}
-				if c.squared, err = s.squaredDistance(c.row.row); err != nil {
+				x, err := s.storedVector(c.row.row)
+				if err != nil {
 					return false, err
 				}
+				c.squared = squaredDistance(x, s.p.vector)
 			}
 			at, _ := slices.BinarySearchFunc(read, c, func(a, b *candidate) int {
 				if a.before(b) {
@@ -203,21 +204,6 @@ func (s *Searcher) boundWindow(window []candidate) {
 	for i, c := range known {
 		c.least = least[i]
 	}
-}
-
-// squaredDistance returns the squared Euclidean distance from the vector of a row, which has
-// one, to that of the query. A vector that is not there is fault.ErrCorrupt.
-func (s *Searcher) squaredDistance(row uint32) (float64, error) {
-	t := s.p.modality
-	m := s.Cv.Modalities[t]
-	found, err := record.ReadVectorInto(&s.vector, s.V.Snap, s.Cv.ID, row, t, m)
-	if err == nil && !found {
-		err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return squaredDistance(s.vector, s.p.vector), nil
 }
 
 // squaredDistance returns the squared Euclidean distance of two vectors, both dense and

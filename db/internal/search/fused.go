@@ -1,11 +1,8 @@
 package search
 
 import (
-	"errors"
 	"slices"
 
-	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/quant"
 )
 
@@ -20,9 +17,10 @@ import (
 const apart = 4
 
 // autoBytes is how much memory vectors at 8 bits may take, of one modality of a collection, for auto
-// to choose byFused. It is no option, and does not depend on what is in memory: a query has one
+// to choose byFused. With so few the first query after opening, which has to read those of a code,
+// takes milliseconds. It is no option, and does not depend on what is in memory: a query has one
 // order, however the database is opened.
-const autoBytes = 128 << 20
+const autoBytes = 16 << 20
 
 // auto returns the order that byAuto stands for. byFused puts first what is most like the query,
 // where vectors are not too many to be in memory and to be compared.
@@ -82,17 +80,13 @@ func (s *Searcher) fusedSimilarities(rows []uint32, floor float32, f func(uint32
 		table.Each(s.p.features, with[:inMemory], floor, keep)
 	}
 	var b []byte
-	m := s.Cv.Modalities[t]
 	for _, row := range with[inMemory:] {
-		found, err := record.ReadVectorInto(&s.vector, s.V.Snap, s.Cv.ID, row, t, m)
-		if err == nil && !found {
-			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
-		}
+		v, err := s.storedVector(row)
 		if err != nil {
 			return err
 		}
-		b = quant.AppendVector(b[:0], s.vector.Value)
-		if x := s.p.features.Similarity(b[:len(s.vector.Value)]); x > floor {
+		b = quant.AppendVector(b[:0], v.Value)
+		if x := s.p.features.Similarity(b[:len(v.Value)]); x > floor {
 			keep(row, x)
 		}
 	}

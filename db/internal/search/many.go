@@ -93,8 +93,8 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 	groups := map[key][]*Searcher{}
 	for _, s := range searchers {
 		plain := s.p.direction != nil && s.filter == nil && s.self == noRow && !s.weighs() && s.window() == 0
-		rows, _ := s.compared()
-		if !plain || s.Set.Table == nil || uint64(rows.Rows()) < s.Cv.NextRow || s.p.features != nil && !s.allHave {
+		table, _ := s.compared()
+		if !plain || s.Set.Table == nil || table == nil || uint64(table.Covered()) < s.Cv.NextRow || s.p.features != nil && !s.allHave {
 			continue
 		}
 		for r, err := range s.runs(ctx) {
@@ -102,7 +102,7 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 				return err
 			}
 			if r.rows.Len() >= minTogether {
-				k := key{s.Set, r.Number, rows.Table}
+				k := key{s.Set, r.Number, table}
 				groups[k] = append(groups[k], s)
 			}
 			break
@@ -138,11 +138,11 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 }
 
 // compared returns what is in memory of what the query is compared with first, and the query.
-func (s *Searcher) compared() (state.QuantView, *quant.Query) {
+func (s *Searcher) compared() (*quant.Table, *quant.Query) {
 	if s.p.features != nil {
-		return s.Cv.Vectors[s.p.modality], s.p.features
+		return s.Cv.Vectors[s.p.modality].Table, s.p.features
 	}
-	return s.Cv.Directions, s.p.direction
+	return s.Cv.Directions.Table, s.p.direction
 }
 
 // A sharedScan has the queries of a group over one code set. The three slices go

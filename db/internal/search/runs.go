@@ -408,7 +408,7 @@ func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 // s may be closed before, and has to be if somebody has called How.
 func (s *Searcher) Again() *Searcher {
 	own := *s
-	own.stored, own.rows, own.vector, own.with, own.without = nil, nil, model.Vector{}, nil, nil
+	own.stored, own.vectors, own.rows, own.vector, own.with, own.without = nil, nil, nil, model.Vector{}, nil, nil
 	return &own
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -129,9 +130,12 @@ type Searcher struct {
 	// allHave says that every item has the modality of p.features.
 	allHave bool
 
-	// Scratch memory of squaredDistance and fusedSimilarities.
-	vector        model.Vector
-	with, without []uint32
+	// vectors reads vectors from the store into vector, see storedVector. It is nil until then, and
+	// again after Close.
+	vectors *pebble.Iterator
+	vector  model.Vector
+
+	with, without []uint32 // scratch memory of fusedSimilarities
 }
 
 // noRow is the number of no row. 2^32-1 rows are possible, numbered from 0.
@@ -240,6 +244,10 @@ func (s *Searcher) Close() {
 	if s.stored != nil {
 		_ = s.stored.Close() // what it has read, it has checked
 		s.stored = nil
+	}
+	if s.vectors != nil {
+		_ = s.vectors.Close() // likewise
+		s.vectors = nil
 	}
 }
 
