@@ -128,11 +128,11 @@ const (
 type Rerank int
 
 const (
-	// RerankAuto is RerankFused for a query by a vector of a dense modality whose vectors, at 8
-	// bits a dimension, take up to 16 MiB: 40,000 items of 384 dimensions, for instance. Else
-	// it is RerankProjection. It does not depend on what is in memory, nor on Options; Explain
-	// tells which of them it is. An index-only collection has no vectors. A cursor of before the
-	// collection has grown out of RerankFused, and was one of it, is ErrInvalid.
+	// RerankAuto is RerankFused for a query by a vector of a dense modality that all items have,
+	// and whose vectors take up to 16 MiB at 8 bits a dimension: 40,000 items of 384 dimensions,
+	// for instance. Else it is RerankProjection. It does not depend on what is in memory, nor on
+	// Options; Explain tells which of them it is. An index-only collection has no vectors. When
+	// what is written makes the one of the other, cursors of before are ErrInvalid.
 	RerankAuto Rerank = iota
 	// RerankProjection orders items by distance, then by the score of their code,
 	// and those of one code by Hit.Similarity: the cosine between the real-valued
@@ -205,8 +205,8 @@ type Hit struct {
 
 	// Similarity is what decided between this item and others of its code: the cosine
 	// between the projection of the query and that of the item, which has 8 bits a
-	// dimension; 0 for an item without features. By RerankFused, and so mostly by RerankAuto, it
-	// is that of the vectors, for items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
+	// dimension; 0 for an item without features. By RerankFused it is that of the vectors, for
+	// items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
 	// distance d between the vectors, and decides alone. NaN where nothing was compared: for
 	// queries by code, for RerankNone, and behind the window of RerankFeatures.
 	Similarity float32

@@ -61,9 +61,12 @@ func searchCommand(e *env) *cobra.Command {
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.
 			--rerank is the order:
-			  projection  this; items that share a code come by the cosine between
+			  auto        fused, where all items have a vector of --from and these take up
+			              to 16 MiB at a byte a dimension; else projection. --explain says
+			              which
+			  projection  as above; items that share a code come by the cosine between
 			              projections
-			  none        this; items that share a code come by age
+			  none        as above; items that share a code come by age
 			  asymmetric  by score, whatever the distance; then by cosine. Exact too, and
 			              it finds what is relevant somewhat better; queries by code have
 			              no scores and come by distance
@@ -75,7 +78,8 @@ func searchCommand(e *env) *cobra.Command {
 			              that lack them behind the others, as projection has them
 			"similarity" is what the order has decided by last: that cosine, or with features
 			1 / (1 + d) for the squared distance d between the vectors. Queries by code have
-			none, nor has the order none. --min-similarity leaves out what is less similar.
+			none, nor has the order none. --min-similarity leaves out what is less similar,
+			and needs an order that says what is compared: not auto.
 
 			--include brings parts of the items with the hits: labels and fields, columns of
 			their own in a table, and with --json also payload and vectors.
@@ -89,7 +93,7 @@ func searchCommand(e *env) *cobra.Command {
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 			fddhdb search wiki.db --from image --to text --id 17 -k 5
 			fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
-			fddhdb search wiki.db --from text --id 17 --min-similarity .9 --include labels
+			fddhdb search wiki.db --from text --id 17 --rerank fused --min-similarity .9
 			fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8
 			fddhdb search wiki.db --from text --to image --id 17 --sheet hits.html --pictures jpg`),
 		Args: dirArg,

@@ -22,34 +22,39 @@ const apart = 4
 // order, however the database is opened.
 const autoBytes = 16 << 20
 
-// auto returns the order that byAuto stands for. byFused puts first what is most like the query,
-// where vectors are not too many to be in memory and to be compared.
+// auto returns the order that byAuto stands for. byFused puts first what is most like the query, where
+// vectors are not too many to be compared, and all items have one: it would put those that have none
+// behind all others of their code.
 func (s *Searcher) auto() Order {
 	t := s.p.modality
 	if s.p.direction == nil || !s.Cv.KeepsVectors(t) {
 		return byProjection
 	}
 	n := s.Cv.Presence[t].GetCardinality()
-	if n == 0 || n > uint64(autoBytes/quant.VectorBytes(s.Cv.Modalities[t].Dim)) {
+	if n < s.Cv.Live.GetCardinality() || n > uint64(autoBytes/quant.VectorBytes(s.Cv.Modalities[t].Dim)) {
 		return byProjection
 	}
 	return byFused
 }
 
 // fuse prepares the order byFused. For a query that is no vector, or one of a modality whose
-// vectors cannot be in memory, it is the order byProjection.
+// vectors cannot be in memory, it becomes byProjection.
 func (s *Searcher) fuse() {
 	t := s.p.modality
 	if s.p.direction == nil || !s.Cv.KeepsVectors(t) {
+		s.q.Order = byProjection
 		return
 	}
 	z := make([]float64, len(s.p.vector.Value))
 	for i, v := range s.p.vector.Value {
 		z[i] = float64(v)
 	}
-	s.p.features = quant.NewQuery(z)
+	if s.p.features = quant.NewQuery(z); s.p.features == nil { // it is zero
+		s.q.Order = byProjection
+		return
+	}
 	s.allHave = s.Cv.Presence[t].GetCardinality() == s.Cv.Live.GetCardinality()
-	if s.p.features != nil && uint64(s.Cv.Vectors[t].Rows()) < s.Cv.NextRow && s.Cv.WantVectors(t) {
+	if uint64(s.Cv.Vectors[t].Rows()) < s.Cv.NextRow && s.Cv.WantVectors(t) {
 		s.tools.Wanted()
 	}
 }

@@ -211,6 +211,7 @@ export function explained(x) {
     h("h2", {}, `Found by ${planNames[x.plan] ?? x.plan}`),
     h("div", { class: "split" },
       list([
+        ["order", x.rerank],
         ["codes found", `${count(x.codes)} of ${count(x.distinct)}`],
         ["items", count(x.hits)],
         ["lookups", x.probes ? `${count(x.probes)} in ${x.substrings?.join(" + ") || "no"} tables` : ""],
