@@ -172,7 +172,10 @@ func (s *Searcher) appendShell(ctx context.Context, dst []mih.Scored, shell []co
 			}
 			c.Score = s.p.scorer.Score(code)
 		}
-		sorted = sorted && (i == 0 || dst[len(dst)-1].Compare(c) < 0)
+		if i > 0 && sorted {
+			last := &dst[len(dst)-1]
+			sorted = last.Score > c.Score || !(last.Score < c.Score) && last.Number < c.Number
+		}
 		dst = append(dst, c)
 	}
 	if !sorted {
