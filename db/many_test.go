@@ -82,20 +82,25 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	}
 }
 
-// The same where many queries meet in codes that thousands of items share, whose projections they
-// are compared with together.
+// The same where many queries meet in codes that thousands of items share, whose projections, or
+// vectors, they are compared with together.
 func TestSearchAllInLargeCodes(t *testing.T) {
 	dbkit.LongTest(t)
 	d, c := dbkit.OpenPairs(t)
 	items := dbkit.Pairs(9000, synth.Config{Classes: 3, Noise: 2})
 	putAll(t, c, items)
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}, Rows: 300})
-	if err := d.WaitForIndex(ctx); err != nil {
-		t.Fatal(err)
+	for range 2 { // the second time with the vectors, which the first search asks for
+		if err := d.WaitForIndex(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Search(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankFused}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var queries []db.Query
 	for i := range 64 {
-		q := db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 5), K: 1 + i*7}
+		q := db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 6), K: 1 + i*7}
 		if i%9 == 0 {
 			q.To = "image"
 		}
@@ -129,7 +134,7 @@ func TestSearchAllInEveryOrder(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
 	var queries []db.Query
 	for i := range 40 {
-		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 5), Plan: db.Plan(i % 6), K: 1 + i})
+		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 6), Plan: db.Plan(i % 6), K: 1 + i})
 	}
 	all, err := c.SearchAll(ctx, queries)
 	if err != nil {

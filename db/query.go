@@ -81,8 +81,8 @@ type Query struct {
 	Rerank Rerank
 
 	// Window is how many of the first items RerankFeatures puts in order; 0 means
-	// 200, or 2 K if that is more. It is at least K. Each costs the reading of a
-	// vector, some microseconds.
+	// 200, or 2 K if that is more. It is at least K. Vectors of it that bounds do not
+	// rule out are read, some microseconds each.
 	Window int
 
 	// After, if not empty, is the cursor of a Result of the same query: the
@@ -129,10 +129,10 @@ type Rerank int
 
 const (
 	// RerankAuto is RerankFused for a query by a vector of a dense modality that all items have,
-	// and whose vectors take up to 16 MiB at 8 bits a dimension: 40,000 items of 384 dimensions,
-	// for instance. Else it is RerankProjection. It does not depend on what is in memory, nor on
-	// Options; Explain tells which of them it is. An index-only collection has no vectors. When
-	// what is written makes the one of the other, cursors of before are ErrInvalid.
+	// in a collection of up to 40,000 items, whose vectors of it take up to 16 MiB at 8 bits a
+	// dimension. Else it is RerankProjection. It does not depend on what is in memory, nor on
+	// Options; Explain tells which of them it is. An index-only collection has no vectors. With
+	// a cursor an answer goes on in the order in which it has begun.
 	RerankAuto Rerank = iota
 	// RerankProjection orders items by distance, then by the score of their code,
 	// and those of one code by Hit.Similarity: the cosine between the real-valued

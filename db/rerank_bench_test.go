@@ -107,7 +107,7 @@ func BenchmarkOrder(b *testing.B) {
 		b.Run(set.name+"/all-64", func(b *testing.B) { // a time is of 64 queries
 			asked := make([]db.Query, 64)
 			for i := range asked {
-				asked[i] = db.Query{From: "text", Vector: queries[i], K: 10}
+				asked[i] = db.Query{From: "text", Vector: queries[i], K: 10, Rerank: db.RerankProjection}
 			}
 			for b.Loop() {
 				if _, err := c.SearchAll(ctx, asked); err != nil {

@@ -154,3 +154,39 @@ func TestNothingFollowsTheLastHit(t *testing.T) {
 		}
 	}
 }
+
+// Rows that had no projection when they were loaded take no memory. When they get one the budget
+// holds, too, for the projections of the active space as for others.
+func TestBudgetHoldsWhereRowsGetVectors(t *testing.T) {
+	const n, budget = 4000, 40_000
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem(), RerankCacheBytes: budget, NoSync: true})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 4}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := func(i int) *db.Item {
+		return &db.Item{Key: fmt.Sprint(i), Labels: []string{fmt.Sprint(i % 2)}, Vectors: map[string][]float32{"image": {float32(i % 2), float32(i % 13), float32(i % 7), 1}}}
+	}
+	var taught, plain, full []*db.Item
+	for i := range 100 {
+		taught = append(taught, item(i))
+	}
+	for i := 100; i < n; i++ {
+		it := item(i)
+		full = append(full, it)
+		plain = append(plain, &db.Item{Key: it.Key, Labels: it.Labels})
+	}
+	dbkit.PutAll(t, d, c, taught)
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 64, Anchors: 4}})
+	for _, items := range [][]*db.Item{plain, full} {
+		dbkit.PutAll(t, d, c, items)
+		if err := d.WaitForIndex(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := dbkit.MustStats(t, d).Collections[0].RerankBytes; got > budget {
+			t.Errorf("%d bytes of %d", got, budget)
+		}
+	}
+	checkSpaces(t, d)
+}

@@ -146,7 +146,7 @@ func TestFusedOrder(t *testing.T) {
 			if x == nil {
 				continue
 			}
-			q := db.Query{From: "text", Vector: x, K: len(items), Include: db.IncludeVectors}
+			q := db.Query{From: "text", Vector: x, K: len(items), Rerank: db.RerankProjection, Include: db.IncludeVectors}
 			plain, err := c.Search(ctx, q)
 			if err != nil {
 				t.Fatal(err)
@@ -233,7 +233,7 @@ func TestWhereThereIsNoSimilarity(t *testing.T) {
 		}
 	}
 	for _, least := range []float32{-1.1, 1.1, float32(math.NaN()), float32(math.Inf(1))} {
-		if _, err := c.Search(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"], MinSimilarity: least}); !errors.Is(err, db.ErrInvalid) {
+		if _, err := c.Search(ctx, db.Query{From: "text", Vector: items[0].Vectors["text"], Rerank: db.RerankProjection, MinSimilarity: least}); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("a least similarity of %g: %v", least, err)
 		}
 	}

@@ -6,10 +6,13 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
+// cached is the size of codes, in bytes, that stay in the caches of a processor from one scan to
+// the next.
+const cached = 32 << 20
+
 // NearestEach answers several queries as Nearest does: query i with its k[i]. Where
-// scans are needed it reads the codes once for all queries, a block at a time. That
-// pays when the codes are larger than the caches. It runs in the caller's goroutine and
-// holds all answers in memory.
+// scans are needed, and the codes are larger than the caches, it reads these once for all
+// queries, a block at a time. It runs in the caller's goroutine and holds all answers in memory.
 func (t *Table) NearestEach(ctx context.Context, queries []*Query, k []int) ([][]codec.Near, error) {
 	searches := make([]*search, len(queries))
 	defer func() {
@@ -35,7 +38,12 @@ func (t *Table) NearestEach(ctx context.Context, queries []*Query, k []int) ([][
 			if err != nil {
 				return nil, err
 			}
-			if scan {
+			switch {
+			case scan && s.table != nil && g.len()*g.codes.Bits()/8 <= cached:
+				if err := g.scanNearest(ctx, s); err != nil {
+					return nil, err
+				}
+			case scan:
 				scans = append(scans, s)
 			}
 		}

@@ -228,7 +228,7 @@ func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 
 // codesOf returns how many codes k rows have in the mean.
 func (t *Table) codesOf(k int) int {
-	return int(math.Ceil(float64(k) * float64(t.used) / float64(max(t.items, 1))))
+	return int(math.Ceil(float64(min(k, t.items)) * float64(t.used) / float64(max(t.items, 1))))
 }
 
 // lookUp searches a segment by growing radii. It reports whether it gave up because a

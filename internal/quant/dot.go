@@ -27,7 +27,7 @@ func (k kernelSet) String() string {
 
 // dots fills in a dot for each vector. A vector is a pointer to the first of len(query)
 // numbers, which is a multiple of eight. dst has room for all. The query is such that no
-// product exceeds 32 bits, see NewQuery; squares cannot, up to maxDims dimensions.
+// product exceeds 32 bits, see NewQuery; squares cannot, up to MaxDims dimensions.
 func dots(dst []dot, query []int16, vectors []*int8) {
 	if len(vectors) > 0 {
 		active.dots(dst[:len(vectors)], query, vectors)

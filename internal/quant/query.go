@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// maxDims is the largest number of dimensions: the square of a longer vector of 8-bit numbers
+// MaxDims is the largest number of dimensions: the square of a longer vector of 8-bit numbers
 // might need more than 31 bits.
-const maxDims = math.MaxInt32 / (128 * 128)
+const MaxDims = math.MaxInt32 / (128 * 128)
 
 // A Query is a vector to compare others with: 16 bits a dimension, in the direction of the
 // vector that it was made of. It never changes.
@@ -16,7 +16,7 @@ type Query struct {
 	inverse float32 // 1 / length of v
 }
 
-// NewQuery returns the query in the direction of z, which has up to maxDims dimensions. It
+// NewQuery returns the query in the direction of z, which has up to MaxDims dimensions. It
 // returns nil if z has no direction: it is zero, or its length is not finite.
 //
 // The largest component becomes 32767, or less in many dimensions: the sum of all components

@@ -204,7 +204,7 @@ func (w *Writer) Put(row uint32, v []byte) {
 		}
 	case at == len(p.data):
 		if at+w.t.stride > cap(p.data) { // up to a full page, which has no slack
-			grown := make([]int8, at, min(max(2*at, 4*w.t.stride), pageRows*w.t.stride))
+			grown := make([]int8, at, min(max(2*at, w.t.stride), pageRows*w.t.stride))
 			copy(grown, p.data)
 			p.data, p.owned = grown, w.epoch
 		}

@@ -10,9 +10,6 @@ import (
 // differs from that of u v by at most e, by the triangle inequality; and what the query loses by
 // its own rounding adds to that. So a table tells that a vector is too far away without it.
 
-// MaxDims is the largest number of dimensions that vectors in tables may have.
-const MaxDims = maxDims
-
 // lengthBytes is what stands behind the numbers of a vector: u and e, as float32.
 const lengthBytes = 8
 

@@ -61,9 +61,9 @@ func searchCommand(e *env) *cobra.Command {
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.
 			--rerank is the order:
-			  auto        fused, where all items have a vector of --from and these take up
-			              to 16 MiB at a byte a dimension; else projection. --explain says
-			              which
+			  auto        fused, where all items, up to 40,000, have a vector of --from, and
+			              these take up to 16 MiB at a byte a dimension; else projection.
+			              --explain says which
 			  projection  as above; items that share a code come by the cosine between
 			              projections
 			  none        as above; items that share a code come by age

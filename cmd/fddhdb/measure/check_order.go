@@ -15,8 +15,9 @@ import (
 // the similarity of every item in float64, from projections of the items' vectors, and shares no
 // code with the searches that it checks.
 //
-// Stored projections have 8 bits a dimension. So a similarity may differ by similarityError from
-// the computed one, and it is the similarity of the hit itself that has to order hits.
+// Items are compared with 8 bits a dimension, so it rounds them, too. A query has 16 bits: a
+// similarity may differ by similarityError from the computed one, and it is the similarity of the
+// hit itself that has to order hits.
 type checkOrder struct {
 	*checkScan
 	target Target
@@ -34,8 +35,8 @@ type checkOrder struct {
 	cosines  map[int]fusedSimilarity // by position
 }
 
-// similarityError is what rounding to 8 bits a dimension may do to a cosine.
-const similarityError = .01
+// similarityError is more than what rounding of the query does to a cosine.
+const similarityError = 1e-4
 
 // defaultWindow is the default of db.Query.Window.
 const defaultWindow = 200
@@ -60,7 +61,7 @@ func newCheckOrder(ctx context.Context, target Target, oracle *checkScan) (*chec
 	o.scores = make([]float64, len(o.groups))
 	return o, target.Projections(ctx, func(key string, z []float64) error {
 		if i, searched := byKey[key]; searched {
-			o.z[i] = rounded(unit(z))
+			o.z[i] = rounded(z)
 		}
 		return nil
 	})
@@ -82,10 +83,19 @@ func unit(z []float64) []float64 {
 	return out
 }
 
-// rounded takes half the memory; what that does to a cosine is far below similarityError.
-func rounded(z []float64) []float32 {
-	var out []float32
+// rounded returns a vector with 8 bits a dimension, of which the largest is 127, at length 1.
+func rounded(z []float64) (out []float32) {
+	largest := 0.0
 	for _, x := range z {
+		largest = max(largest, math.Abs(x))
+	}
+	whole := make([]float64, len(z))
+	for j, x := range z {
+		if largest > 0 {
+			whole[j] = math.RoundToEven(x / largest * 127)
+		}
+	}
+	for _, x := range unit(whole) {
 		out = append(out, float32(x))
 	}
 	return out
@@ -149,14 +159,21 @@ func (o *checkOrder) of(ctx context.Context, i int, by db.Rerank) (fusedSimilari
 	}
 	s := plain
 	if x, has := it.Vectors[o.query.From]; has {
-		y := dense(o.query.Vector, o.query.Sparse)
-		var xy, xx, yy float64
-		for j := range x {
-			a, b := float64(x[j]), at(y, j)
-			xy, xx, yy = xy+a*b, xx+a*a, yy+b*b
+		wide := make([]float64, len(x))
+		for j, v := range x {
+			wide[j] = float64(v)
 		}
-		if s.cosine = 0; xx > 0 && yy > 0 {
-			s.cosine = xy / math.Sqrt(xx*yy)
+		y := dense(o.query.Vector, o.query.Sparse)
+		var xy, yy float64
+		for j := range x {
+			b := at(y, j)
+			yy += b * b
+		}
+		for j, a := range rounded(wide) {
+			xy += float64(a) * at(y, j)
+		}
+		if s.cosine = 0; yy > 0 {
+			s.cosine = xy / math.Sqrt(yy)
 		}
 	} else {
 		s.lacks = true

@@ -96,11 +96,11 @@ func TestCheckOrder(t *testing.T) {
 		{"distance", 1, func(h []db.Hit) []db.Hit { h[0].Distance = 1; return h }, "row 0 is 0 bits away, not 1"},
 		{"score", 1, func(h []db.Hit) []db.Hit { h[0].Score += .001; return h }, "row 0 has score"},
 		{"no score", 1, func(h []db.Hit) []db.Hit { h[0].Score = math.NaN(); return h }, "row 0 has score"},
-		{"similarity", 1, func(h []db.Hit) []db.Hit { h[0].Similarity -= .02; return h }, "row 0 has similarity 1.0000, not 0.98"},
+		{"similarity", 1, func(h []db.Hit) []db.Hit { h[0].Similarity -= .001; return h }, "row 0 has similarity 1.0000, not 0.999"},
 		{"no similarity", 1, func(h []db.Hit) []db.Hit { h[0].Similarity = float32(math.NaN()); return h }, "row 0 has similarity"},
-		{"rounded similarity", 7, func(h []db.Hit) []db.Hit { h[0].Similarity -= .003; h[1].Similarity -= .004; return h }, ""},
-		{"rounded, and in the wrong order", 7, func(h []db.Hit) []db.Hit { h[0].Similarity -= .004; h[1].Similarity -= .003; return h }, "row 0 of similarity 0.996 comes before row 4 of similarity 0.997"},
-		{"rows", 7, func(h []db.Hit) []db.Hit { h[0], h[1] = h[1], h[0]; return h }, "row 4 of similarity 1 comes before row 0"},
+		{"rounded similarity", 7, func(h []db.Hit) []db.Hit { h[0].Similarity -= 3e-5; h[1].Similarity -= 4e-5; return h }, ""},
+		{"rounded, and in the wrong order", 7, func(h []db.Hit) []db.Hit { h[0].Similarity -= 4e-5; h[1].Similarity -= 3e-5; return h }, "row 0 of similarity 0.9999"},
+		{"rows", 7, func(h []db.Hit) []db.Hit { h[0], h[1] = h[1], h[0]; return h }, "row 4 of similarity 0.9999984 comes before row 0"},
 		{"left out", 2, func(h []db.Hit) []db.Hit { h[1] = all[2]; return h }, "row 4 of similarity 1.0000 is not there, and row 2"},
 		{"a part of a code", 4, func(h []db.Hit) []db.Hit { h[3] = all[4]; return h }, "3 of the 4 items of the code of row 0 are there, and then others"},
 		{"codes", 7, func(h []db.Hit) []db.Hit { h[4], h[5] = h[5], h[4]; return h }, "row 10 comes after row 8, whose code is worse"},
@@ -159,7 +159,7 @@ func TestCheckFeatures(t *testing.T) {
 		{rank(c, b, d, a), "row 6 comes where row 0 should"},
 		{rank(c, f), "row 10 is not among the first 4"},
 		{rank(c, b, a, d, base[6]), "row 12 of similarity NaN is behind the window, where row 10 follows"},
-		{[]db.Hit{c}, "row 4 has similarity 0.5, not 1"},
+		{[]db.Hit{c}, "row 4 has similarity 0.5, not 0.999"},
 	} {
 		got, err := o.wrongFeatures(t.Context(), x.hits, base, 4)
 		if err != nil || (x.want == "") != (got == "") || !strings.Contains(got, x.want) {

@@ -71,25 +71,18 @@ func ReadItem(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error
 // ReadVector reads the features of one modality of a row, in memory of the caller's own; found
 // is false where the item lacks it. m is the modality at that position of the descriptor.
 func ReadVector(r pebble.Reader, collection, row uint32, modality int, m Modality) (x model.Vector, found bool, err error) {
-	found, err = ReadVectorInto(&x, r, collection, row, modality, m)
-	return x, found, err
-}
-
-// ReadVectorInto is ReadVector in the memory of x, as far as that reaches. What x is after an
-// error, or where the item lacks the modality, is not defined.
-func ReadVectorInto(x *model.Vector, r pebble.Reader, collection, row uint32, modality int, m Modality) (found bool, err error) {
 	value, closer, err := r.Get(codec.FeatureKey(collection, row, uint16(modality)))
 	if errors.Is(err, fault.ErrMissing) {
-		return false, nil
+		return x, false, nil
 	}
 	if err != nil {
-		return false, fault.ReadError(err, "features %d of row %d", modality, row)
+		return x, false, fault.ReadError(err, "features %d of row %d", modality, row)
 	}
 	defer closer.Close()
-	if err := m.DecodeVector(x, value); err != nil {
-		return false, fault.Corrupt(err, "features %d of row %d", modality, row)
+	if err := m.DecodeVector(&x, value); err != nil {
+		return x, false, fault.Corrupt(err, "features %d of row %d", modality, row)
 	}
-	return true, nil
+	return x, true, nil
 }
 
 // ReadRows reads one container of a stored set of rows, the layer under key: the low 16 bits

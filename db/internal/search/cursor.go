@@ -168,7 +168,7 @@ func (s *Searcher) cursor(p place) string {
 // position reads a cursor, which may come from anybody: the checksum finds accidents, and
 // a forged position only makes the answer begin elsewhere. A cursor of another query,
 // space or revision is fault.ErrInvalid, because codes and scores of another revision
-// have another order; so is one of before the order that was asked for, byAuto, became another.
+// have another order.
 func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion ||
@@ -179,9 +179,7 @@ func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 	case u32(b[9:]) == s.Cv.ID && (u32(b[13:]) != s.Cv.Space.ID || u32(b[17:]) != s.Cv.Space.Revision):
 		return nil, fault.Invalid("the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
 			u32(b[13:]), u32(b[17:]), s.Cv.Space.ID, s.Cv.Space.Revision)
-	case u32(b[9:]) == s.Cv.ID && asked == byAuto && binary.LittleEndian.Uint64(b[1:]) != s.fingerprint():
-		return nil, fault.Invalid("the cursor is of another query, or of one that the order auto puts in another order by now: search from the start")
-	case u32(b[9:]) != s.Cv.ID || binary.LittleEndian.Uint64(b[1:]) != s.fingerprint():
+	case u32(b[9:]) != s.Cv.ID || !s.goesOn(binary.LittleEndian.Uint64(b[1:]), asked):
 		return nil, fault.Invalid("the cursor is of another query: a search goes on with the query that it began with")
 	}
 	b = b[21:]
@@ -193,6 +191,24 @@ func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 		similarity: math.Float32frombits(binary.LittleEndian.Uint32(b[14:])),
 		row:        binary.LittleEndian.Uint32(b[18:]),
 	}, nil
+}
+
+// goesOn reports whether a cursor with that fingerprint is of the query. By the order auto an answer
+// goes on in the order in which it has begun, whatever auto has come to stand for since.
+func (s *Searcher) goesOn(fingerprint uint64, asked Order) bool {
+	if s.fingerprint() == fingerprint {
+		return true
+	}
+	switch {
+	case asked != byAuto:
+		return false
+	case s.q.Order == byFused:
+		s.q.Order, s.p.features = byProjection, nil
+	default:
+		s.q.Order = byFused
+		s.fuse()
+	}
+	return s.fingerprint() == fingerprint
 }
 
 // fingerprint is a hash of what a query must have in common with the query that its

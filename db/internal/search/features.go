@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"iter"
 	"math"
@@ -63,6 +64,20 @@ type candidate struct {
 // before reports whether a comes before b, both read: equal distances stay as they were.
 func (a *candidate) before(b *candidate) bool {
 	return a.squared < b.squared || a.squared == b.squared && a.at < b.at
+}
+
+// candidates are a heap, the nearest first.
+type candidates []*candidate
+
+func (c candidates) Len() int           { return len(c) }
+func (c candidates) Less(i, j int) bool { return c[i].before(c[j]) }
+func (c candidates) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+func (c *candidates) Push(x any)        { *c = append(*c, x.(*candidate)) }
+
+func (c *candidates) Pop() any {
+	last := (*c)[len(*c)-1]
+	*c = (*c)[:len(*c)-1]
+	return last
 }
 
 // featuresFirst yields up to k items. The first window of them, in the order of byCode, come
@@ -132,9 +147,9 @@ func (s *Searcher) give(ctx context.Context, window []candidate, k *int, yield f
 		unread[i] = &window[i]
 	}
 	slices.SortFunc(unread, func(a, b *candidate) int { return cmp.Or(cmp.Compare(a.least, b.least), cmp.Compare(a.at, b.at)) })
-	var read []*candidate // those that have been read and not yielded, the nearest last
+	var read candidates // those that have been read and not yielded
 	for range window {
-		for len(unread) > 0 && (len(read) == 0 || unread[0].least <= read[len(read)-1].squared) {
+		for len(unread) > 0 && (len(read) == 0 || unread[0].least <= read[0].squared) {
 			c := unread[0]
 			unread = unread[1:]
 			if !c.read {
@@ -147,16 +162,9 @@ func (s *Searcher) give(ctx context.Context, window []candidate, k *int, yield f
 				}
 				c.squared = squaredDistance(x, s.p.vector)
 			}
-			at, _ := slices.BinarySearchFunc(read, c, func(a, b *candidate) int {
-				if a.before(b) {
-					return 1
-				}
-				return -1
-			})
-			read = slices.Insert(read, at, c)
+			heap.Push(&read, c)
 		}
-		c := read[len(read)-1]
-		read = read[:len(read)-1]
+		c := heap.Pop(&read).(*candidate)
 		c.row.similarity = float32(1 / (1 + c.squared))
 		if least := s.q.MinSimilarity; least != 0 && c.row.similarity < least {
 			s.ended = true // so are those behind it, and outside the window nothing is compared

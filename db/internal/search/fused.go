@@ -16,11 +16,14 @@ import (
 // similarity, which is -1 to 1. In cursors, too.
 const apart = 4
 
-// autoBytes is how much memory vectors at 8 bits may take, of one modality of a collection, for auto
-// to choose byFused. With so few the first query after opening, which has to read those of a code,
-// takes milliseconds. It is no option, and does not depend on what is in memory: a query has one
-// order, however the database is opened.
-const autoBytes = 16 << 20
+// So many items may a collection have, and so much memory may their vectors of one modality take at
+// 8 bits, for auto to choose byFused. The first query after opening has to read the vectors of a
+// code one by one: some milliseconds of 2,000 items. The limits are no options, and do not depend on
+// what is in memory: a query has one order, however the database is opened.
+const (
+	autoItems = 40_000
+	autoBytes = 16 << 20
+)
 
 // auto returns the order that byAuto stands for. byFused puts first what is most like the query, where
 // vectors are not too many to be compared, and all items have one: it would put those that have none
@@ -31,7 +34,7 @@ func (s *Searcher) auto() Order {
 		return byProjection
 	}
 	n := s.Cv.Presence[t].GetCardinality()
-	if n < s.Cv.Live.GetCardinality() || n > uint64(autoBytes/quant.VectorBytes(s.Cv.Modalities[t].Dim)) {
+	if n < s.Cv.Live.GetCardinality() || n > uint64(min(autoItems, autoBytes/quant.VectorBytes(s.Cv.Modalities[t].Dim))) {
 		return byProjection
 	}
 	return byFused

@@ -13,7 +13,7 @@ import (
 
 // A rankedRow is a row of a run with what decides on its place there.
 type rankedRow struct {
-	similarity float32 // of the projections of query and item, see Hit; first for the item of the query
+	similarity float32 // of query and item, as Hit has it; first for the item of the query
 	row        uint32
 }
 
@@ -208,6 +208,8 @@ func (s *Searcher) checkSimilarity(asked Order) error {
 		return fault.Invalid("a least similarity has no meaning in the order none, which compares no vectors: choose another order")
 	case s.p.direction == nil:
 		return fault.Invalid("a least similarity compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
+	case asked == byFused && s.q.Order != byFused:
+		return fault.Invalid("a least similarity of the order fused compares dense vectors that are not zero: choose the order projection")
 	case asked == byAuto:
 		return fault.Invalid("a least similarity needs an order that says what is compared: projection compares projections, fused and features vectors")
 	}

@@ -186,7 +186,7 @@ func (s *Searcher) appendShell(ctx context.Context, dst []mih.Scored, shell []co
 
 // Hits yields the first k items of the answer, in order, and fewer if fewer were found.
 // k is 1 or more. An error is yielded last, with an empty Hit. A hit costs the reading of
-// its key, and the first hit of a run the projections of all its rows, in memory or not.
+// its key, and the first hit of a run what all its rows are compared by, in memory or not.
 func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	if s.window() > 0 && s.after == nil {
 		return s.featuresFirst(ctx, k)

@@ -180,7 +180,7 @@ func (d *Database) reserve() int64 { return min(maxPart, d.rerankBytes/8) }
 
 // rerankDue reports whether some rows of a collection are to be loaded, or given back.
 func (d *Database) rerankDue(v *View, cv *CollectionView) bool {
-	if int64(v.Rerank.all) > d.rerankBytes && v.Rerank.all > v.Rerank.active {
+	if int64(v.Rerank.all) > d.rerankBytes {
 		return true
 	}
 	for i := range cv.Spaces {
@@ -240,14 +240,17 @@ func (d *Database) nextRerank() (step rerankStep, due bool) {
 	defer v.Release()
 	room := d.rerankBytes - int64(v.Rerank.all)
 	if room < 0 {
-		if step, due = giveBack(v, d.reserve()-room); due {
+		if step, due = giveBack(v, d.reserve()-room, false); due {
+			return step, true
+		}
+		if step, due = giveBack(v, d.reserve()-room, true); due { // rows that had none have got vectors
 			return step, true
 		}
 	}
 	for set, cv := range v.Sets() {
 		if step, due = d.loadDue(v, cv, cv.SpaceNumber(set.Space), 0); due {
 			if missing := step.bytes + d.reserve() - room; missing > 0 {
-				if first, due := giveBack(v, missing); due {
+				if first, due := giveBack(v, missing, false); due {
 					return first, true
 				}
 			}
@@ -264,9 +267,9 @@ func (d *Database) nextRerank() (step rerankStep, due bool) {
 	return step, false
 }
 
-// giveBack returns a step that frees so many bytes, or all that some rows take which are not
-// directions of an active space: of the rows that take most.
-func giveBack(v *View, bytes int64) (step rerankStep, due bool) {
+// giveBack returns a step that frees so many bytes, or all that some rows take: of those that take
+// most. It is of the directions of active spaces, or of all others.
+func giveBack(v *View, bytes int64, active bool) (step rerankStep, due bool) {
 	most := 0
 	consider := func(s rerankStep, rows QuantView) {
 		if n := rows.Bytes(); n > most {
@@ -277,11 +280,14 @@ func giveBack(v *View, bytes int64) (step rerankStep, due bool) {
 	}
 	for cv := range v.Collections.Values() {
 		for i := range cv.Spaces {
-			if sp := &cv.Spaces[i]; sp.Space.ID != cv.Active {
+			if sp := &cv.Spaces[i]; (sp.Space.ID == cv.Active) == active {
 				consider(rerankStep{collection: cv.ID, space: sp.Space.ID}, sp.Directions)
 			}
 		}
 		for t, rows := range cv.Vectors {
+			if active {
+				break
+			}
 			consider(rerankStep{collection: cv.ID, modality: t}, rows)
 		}
 	}
