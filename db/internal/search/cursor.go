@@ -199,6 +199,7 @@ func (s *Searcher) goesOn(fingerprint uint64, asked Order) bool {
 	if s.fingerprint() == fingerprint {
 		return true
 	}
+	s.mark = 0
 	switch {
 	case asked != byAuto:
 		return false
@@ -216,7 +217,10 @@ func (s *Searcher) goesOn(fingerprint uint64, asked Order) bool {
 // p before, so that the code and projection count, not the way in which they were given.
 // It is stored in cursors and must not change.
 func (s *Searcher) fingerprint() uint64 {
-	var b []byte
+	if s.mark != 0 {
+		return s.mark
+	}
+	b := make([]byte, 0, 1024)
 	for _, part := range [...]string{s.q.To, s.q.From, s.q.Key, s.q.Where, s.args} {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(part))), part...)
 	}
@@ -231,5 +235,6 @@ func (s *Searcher) fingerprint() uint64 {
 	for _, z := range s.p.Z {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(z))
 	}
-	return crc64.Checksum(b, fingerprints)
+	s.mark = crc64.Checksum(b, fingerprints)
+	return s.mark
 }

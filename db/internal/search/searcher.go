@@ -105,6 +105,7 @@ type Searcher struct {
 	// It is nil until the store is needed, and again after Close.
 	stored *StoredCodes
 
+	mark   uint64    // the fingerprint, once it has been computed; else 0
 	after  *position // the answer begins behind it; nil: at the start
 	radius int       // of Within, in bits; negative: Nearest was called, or nothing yet
 
