@@ -53,21 +53,30 @@ func (c *collector) weigh(n uint32, distance int) int {
 // weight and those beyond the bound.
 func (c *collector) take() {
 	kept := c.found[:c.taken]
-	for _, x := range c.found[c.taken:] {
-		d := x.Distance()
-		if d > c.bound {
-			continue
+	var forms [256]uint8
+	for part := range slices.Chunk(c.found[c.taken:], len(forms)) {
+		if c.table != nil {
+			c.table.readForms(forms[:], part, c.bound)
 		}
-		w := c.weigh(x.Position(), d)
-		if w <= 0 {
-			continue
-		}
-		kept = append(kept, x)
-		c.histogram[d] += w
-		c.sum += w
-		for c.bound > 0 && c.sum-c.histogram[c.bound] >= c.k {
-			c.sum -= c.histogram[c.bound]
-			c.bound--
+		for i, x := range part {
+			d := x.Distance()
+			if d > c.bound {
+				continue
+			}
+			w := int(forms[i])
+			if c.table == nil || w == asBitmap {
+				w = c.weigh(x.Position(), d)
+			}
+			if w <= 0 {
+				continue
+			}
+			kept = append(kept, x)
+			c.histogram[d] += w
+			c.sum += w
+			for c.bound > 0 && c.sum-c.histogram[c.bound] >= c.k {
+				c.sum -= c.histogram[c.bound]
+				c.bound--
+			}
 		}
 	}
 	c.found, c.taken = kept, len(kept)

@@ -65,13 +65,47 @@ func (t *Table) Rows(n uint32) Rows {
 	return Rows{}
 }
 
-// AppendRows appends the rows of each of the codes to dst, as Rows returns them. It is faster than
-// as many calls, as memory answers for several codes at once.
+// AppendRows appends the rows of each of the codes to dst, as Rows returns them. It is several times
+// as fast as that many calls: a loop that does nothing but read waits for several places in memory
+// at once.
 func (t *Table) AppendRows(dst []Rows, codes []Scored) []Rows {
-	for i := range codes {
-		dst = append(dst, t.Rows(codes[i].Number))
+	var forms [256]uint8
+	var values [256]uint32
+	dst = slices.Grow(dst, len(codes))
+	for part := range slices.Chunk(codes, len(forms)) {
+		for i := range part {
+			forms[i] = 0
+			if p := t.rows.At(part[i].Number / pageCodes); p != nil {
+				forms[i], values[i] = p.form[part[i].Number%pageCodes], p.value[part[i].Number%pageCodes]
+			}
+		}
+		for i := range part {
+			r := Rows{}
+			switch forms[i] {
+			case 0:
+			case 1:
+				r = Rows{n: 1, one: values[i]}
+			default:
+				r = t.Rows(part[i].Number)
+			}
+			dst = append(dst, r)
+		}
 	}
 	return dst
+}
+
+// readForms writes the forms of the rows of codes within bound bits to dst, for the reason that
+// AppendRows has.
+func (t *Table) readForms(dst []uint8, codes []codec.Near, bound int) {
+	for i, x := range codes {
+		dst[i] = 0
+		if x.Distance() > bound {
+			continue
+		}
+		if p := t.rows.At(x.Position() / pageCodes); p != nil {
+			dst[i] = p.form[x.Position()%pageCodes]
+		}
+	}
 }
 
 // Cardinality returns the number of rows that carry code number n.

@@ -54,11 +54,16 @@ type cachedBlock struct {
 
 // key returns the key of row i of the block, "" if that has no item.
 func (b *cachedBlock) key(i uint32) string {
-	from := uint32(0)
+	from, to := b.at(i)
+	return b.keys[from:to]
+}
+
+// at returns where in keys the key of row i is.
+func (b *cachedBlock) at(i uint32) (from, to uint32) {
 	if i > 0 {
 		from = b.ends[i-1]
 	}
-	return b.keys[from:b.ends[i]]
+	return from, b.ends[i]
 }
 
 // Bytes returns about how much memory the block takes.
@@ -74,11 +79,13 @@ func newKeyCache(limit int64) *keyCache {
 // row without an item is fault.ErrCorrupt. What is not cached it reads from r, with the
 // keys of the other rows of the block. When the cache is full it is cleared first.
 func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) {
-	if key := c.of(collection).key(row); key != "" {
-		return key, nil
+	block := row / codec.BlockRows
+	if b := c.of(collection).block(block); b != nil {
+		if key := b.key(row % codec.BlockRows); key != "" {
+			return key, nil
+		}
 	}
 	c.Misses.Add(1)
-	block := row / codec.BlockRows
 	b, err := readKeys(r, collection, block)
 	if err != nil {
 		return "", err
@@ -99,12 +106,26 @@ func (c *keyCache) Get(r pebble.Reader, collection, row uint32) (string, error) 
 }
 
 // appendKeys appends the keys of the items in some places to dst, as far as they can be read.
-// What is cached comes first, in a loop so short that the processor waits for several keys at once.
+// What is cached comes first, in loops so short that the processor waits for several keys at once.
 func (c *keyCache) appendKeys(dst []string, r pebble.Reader, collection uint32, places []place) ([]string, error) {
 	n := len(dst)
 	k := c.of(collection)
-	for i := range places {
-		dst = append(dst, k.key(places[i].row.row))
+	dst = slices.Grow(dst, len(places))
+	var blocks [BetweenLooks]*cachedBlock
+	var from, to [BetweenLooks]uint32
+	for part := range slices.Chunk(places, len(blocks)) {
+		for i := range part {
+			if blocks[i] = k.block(part[i].row.row / codec.BlockRows); blocks[i] != nil {
+				from[i], to[i] = blocks[i].at(part[i].row.row % codec.BlockRows)
+			}
+		}
+		for i, b := range blocks[:len(part)] {
+			key := ""
+			if b != nil {
+				key = b.keys[from[i]:to[i]]
+			}
+			dst = append(dst, key)
+		}
 	}
 	for i, key := range dst[n:] {
 		if key != "" {
@@ -118,14 +139,12 @@ func (c *keyCache) appendKeys(dst []string, r pebble.Reader, collection uint32, 
 	return dst, nil
 }
 
-// key returns the key of a row, "" if it is not cached.
-func (k *cachedKeys) key(row uint32) string {
-	if slot := k.slot(row/codec.BlockRows, false); slot != nil {
-		if b := slot.Load(); b != nil {
-			return b.key(row % codec.BlockRows)
-		}
+// block returns a block, nil if it is not cached.
+func (k *cachedKeys) block(n uint32) *cachedBlock {
+	if slot := k.slot(n, false); slot != nil {
+		return slot.Load()
 	}
-	return ""
+	return nil
 }
 
 // of returns the keys of a collection that are cached.

@@ -167,24 +167,31 @@ func (s *Searcher) directionSimilarities(rows []uint32, floor float32, f func(ui
 
 // similarityOf returns the similarity of a row that is a hit, none if it has not been asked for.
 func (s *Searcher) similarityOf(x rankedRow) (float32, error) {
-	similarity := x.similarity
-	if similarity == first {
-		similarity = none
-		if s.p.direction == nil {
-			return similarity, nil
-		}
-		err := s.similarities([]uint32{x.row}, float32(math.Inf(-1)), func(_ uint32, got float32) float32 {
-			similarity = got
-			return got
-		})
-		if err != nil {
-			return none, err
-		}
+	if x.similarity == first {
+		return s.ownSimilarity(x.row)
 	}
+	return shown(x.similarity), nil
+}
+
+// ownSimilarity is similarityOf for the row that the query starts from.
+func (s *Searcher) ownSimilarity(row uint32) (float32, error) {
+	similarity := none
+	if s.p.direction == nil {
+		return similarity, nil
+	}
+	err := s.similarities([]uint32{row}, float32(math.Inf(-1)), func(_ uint32, got float32) float32 {
+		similarity = got
+		return got
+	})
+	return shown(similarity), err
+}
+
+// shown returns what hits say of a similarity.
+func shown(similarity float32) float32 {
 	if similarity < -1 {
-		similarity += apart
+		return similarity + apart
 	}
-	return similarity, nil
+	return similarity
 }
 
 // countSimilar returns how many rows of a set pass the filter and the least similarity.

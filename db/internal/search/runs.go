@@ -158,6 +158,7 @@ func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 // appendShell appends the codes of one distance to dst, in order.
 func (s *Searcher) appendShell(ctx context.Context, dst []mih.Scored, shell []codec.Near) ([]mih.Scored, error) {
 	sorted := true
+	dst = slices.Grow(dst, len(shell))
 	for i, x := range shell {
 		c := mih.Scored{Number: x.Position(), Distance: x.Distance(), Score: math.NaN()}
 		if s.p.Z != nil {
@@ -315,6 +316,7 @@ func First[H any](ctx context.Context, s *Searcher, k int, convert func(*Hit) (H
 	find := s.ToFind(k)
 	var got struct { // in one piece, as the body of the loop is a closure that escapes
 		hits    []H
+		hit     Hit // that is converted
 		nearest int
 		last    place // of the last hit
 		more    bool
@@ -334,7 +336,8 @@ func First[H any](ctx context.Context, s *Searcher, k int, convert func(*Hit) (H
 		if len(got.hits) == 0 || h.Distance < got.nearest { // some orders do not put the nearest first
 			got.nearest = h.Distance
 		}
-		own, err := convert(&h)
+		got.hit = h
+		own, err := convert(&got.hit)
 		if err != nil {
 			got.err = err
 			break
