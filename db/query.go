@@ -16,6 +16,13 @@ import (
 
 // A Query asks for the items whose codes are near. What it starts from is one of
 // Vector and Sparse (with From), Key and Code.
+//
+// A collection that is not trained has no codes. It is answered by the cosine between vectors of one
+// modality, From, exactly: items that have it, and To, by (-Similarity, row), with a Distance of 0 and
+// no Score. Such a query starts from a vector, or from the Key of an item that has one; where there is
+// one modality a Key needs no From. Its Rerank is RerankAuto. All items are compared, with 8 bits a
+// dimension as far as vectors are in memory (Options.RerankCacheBytes), and a few more than K read.
+// What needs codes is ErrNoModel: a Code, other orders, a radius.
 type Query struct {
 	// From is the modality of Vector or Sparse, which are the same in the two forms;
 	// either goes where the modality is of the other. With Key, it is the modality whose stored
@@ -93,10 +100,10 @@ type Query struct {
 	// MinSimilarity, if not 0, leaves out hits with less Similarity, from -1 to 1, as if the
 	// items were not there; by RerankFused also those that lack the modality of the query. By
 	// RerankFeatures it leaves hits out of the window, and all behind it; totals within a
-	// radius count these. It is for queries by a vector, or by the key of an item that has
-	// one, and for every Rerank but RerankNone, and RerankAuto, which compares one thing or
-	// another. Each item of each code that may be in the
-	// answer is then compared with the query, some nanoseconds each.
+	// radius count these. Where nothing is trained it is a cosine of vectors. Else it is for
+	// queries by a vector, or by the key of an item that has one, and for every Rerank but
+	// RerankNone, and RerankAuto, which compares one thing or another. Each item of each code
+	// that may be in the answer is then compared with the query, some nanoseconds each.
 	MinSimilarity float32
 
 	// Include says which parts of its item each hit brings with it, in Hit.Item, as of the
@@ -203,10 +210,10 @@ type Hit struct {
 	// code of the item as +-1: the larger the nearer. NaN for queries by code.
 	Score float64
 
-	// Similarity is what decided between this item and others of its code: the cosine
-	// between the projection of the query and that of the item, which has 8 bits a
-	// dimension; 0 for an item without features. By RerankFused it is that of the vectors, for
-	// items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
+	// Similarity where nothing is trained is the cosine of the vectors. Else it is what decided
+	// between this item and others of its code: the cosine between the projection of the query
+	// and that of the item, which has 8 bits a dimension; 0 for an item without features. By
+	// RerankFused it is that of the vectors, for items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
 	// distance d between the vectors, and decides alone. NaN where nothing was compared: for
 	// queries by code, for RerankNone, and behind the window of RerankFeatures.
 	Similarity float32

@@ -2,7 +2,7 @@ package report
 
 // An Explain tells how a query was answered.
 type Explain struct {
-	Plan       string `json:"plan"`
+	Plan       string `json:"plan"`       // "vectors" where nothing is trained; Scanned and Compared are then vectors, compared with 8 bits and read
 	Substrings []int  `json:"substrings"` // tables of each segment of the index; empty where there is none
 	Probes     int    `json:"probes"`     // buckets, or postings, that were looked up
 	Candidates int    `json:"candidates"` // codes in them, each time one is there

@@ -78,6 +78,9 @@ func (s *question) prepare(query *Query) error {
 		}
 		s.q.Code = codeOf(bits, *query.Code)
 	}
+	if number == 0 && c.space(0) == nil && s.q.Rerank == db.RerankAuto {
+		return s.untrained(query)
+	}
 	var want error
 	s.a, want = c.find(query, func(space db.Space, from string, x []float32) ([]byte, []float64, error) {
 		return s.handle.EncodeQuery(s.h.ctx, db.Query{From: from, Vector: x, Space: space})

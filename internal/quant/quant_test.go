@@ -422,3 +422,76 @@ func BenchmarkEach(b *testing.B) {
 		})
 	}
 }
+
+// The bounds of a cosine hold for vectors of all sizes, near each other and far, and what is left out
+// is less than the floor. They come from every kernel.
+func TestEachCosine(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, dims := range []int{1, 2, 7, 64, 300} {
+		draw := func(scale float64) []float32 {
+			x := make([]float32, dims)
+			for j := range x {
+				x[j] = float32(r.NormFloat64() * scale)
+			}
+			return x
+		}
+		query := draw(1)
+		var vectors [][]float32
+		for i := range 400 {
+			x := draw([]float64{1, 1e-3, 1e18, 1e-30, 1e-44}[i%5])
+			switch i % 8 {
+			case 1: // nearly the query, or its opposite
+				for j := range x {
+					x[j] = query[j] * float32(1+r.NormFloat64()*1e-4) * float32(1-2*(i/8%2))
+				}
+			case 3: // most of it in one dimension, so that the rest is rounded off
+				x[0] = 1e6
+			case 5:
+				clear(x)
+			}
+			vectors = append(vectors, x)
+		}
+		w := NewWriter(VectorBytes(dims))
+		w.Open()
+		var rows []uint32
+		for i, x := range vectors {
+			w.Put(uint32(i), AppendVector(nil, x))
+			rows = append(rows, uint32(i))
+		}
+		w.Cover(uint32(len(vectors)))
+		table := w.Publish()
+		exact := func(x []float32) float64 {
+			var xy, xx, yy float64
+			for j := range x {
+				a, b := float64(x[j]), float64(query[j])
+				xy, xx, yy = xy+a*b, xx+a*a, yy+b*b
+			}
+			if xx == 0 {
+				return 0
+			}
+			return xy / math.Sqrt(xx) / math.Sqrt(yy)
+		}
+		for _, floor := range []float32{float32(math.Inf(-1)), -.5, 0, .3, .9, 1} {
+			seen := map[uint32]bool{}
+			tight := 0
+			table.EachCosine(NewVectorQuery(query), rows, floor, func(row uint32, least, most float32) float32 {
+				seen[row] = true
+				if c := exact(vectors[row]); c < float64(least) || c > float64(most) || most < floor {
+					t.Errorf("%d dimensions, row %d: a cosine of %g, bounds %g and %g, floor %g", dims, row, c, least, most, floor)
+				}
+				if most-least < .1 {
+					tight++
+				}
+				return floor
+			})
+			for i, x := range vectors {
+				if c := exact(x); !seen[uint32(i)] && c >= float64(floor) {
+					t.Errorf("%d dimensions, row %d of %g is left out, floor %g", dims, i, c, floor)
+				}
+			}
+			if floor < -1 && tight < len(vectors)/2 {
+				t.Errorf("%d dimensions: %d of %d bounds are tight", dims, tight, len(vectors))
+			}
+		}
+	}
+}

@@ -91,6 +91,58 @@ func (t *Table) AtLeast(q *VectorQuery, dst []float64, rows []uint32) {
 	}
 }
 
+// EachCosine calls f with each row whose cosine with the query may be floor or more, and with bounds
+// of it; f returns the floor from then on. The rows are below Covered; one that has no vector counts
+// as a vector of zeros, whose cosine is 0.
+//
+// The angle between a vector and what stands for it is at most asin(e / |u v|), and so is that of
+// the query. The angle between vector and query differs by no more than the sum of these from the
+// angle of what stands for them. cos(a-b) = cos a cos b + sin a sin b.
+func (t *Table) EachCosine(q *VectorQuery, rows []uint32, floor float32, f func(row uint32, least, most float32) float32) {
+	const margin = 1e-6 // more than float64 rounds off, and float32 of the results
+	var vectors [64]*int8
+	var found [64]dot
+	length := math.Sqrt(q.square)
+	own := math.Inf(1)
+	if length > 0 {
+		own = q.lost / length
+	}
+	for len(rows) > 0 {
+		n := min(len(rows), len(vectors))
+		t.find(vectors[:n], rows[:n])
+		dots(found[:n], q.v, vectors[:n])
+		for i, d := range found[:n] {
+			unit, lost := lengths(vectors[i], len(q.v))
+			size := unit * math.Sqrt(float64(d.square))
+			least, most := -1.0, 1.0
+			switch {
+			case size > 0:
+				sine := lost/size + own
+				c := max(-1, min(unit*q.unit*float64(d.product)/(size*length), 1))
+				if max(c, 0)+sine+margin < float64(floor) {
+					continue // most is not greater
+				}
+				if sine < 1 {
+					cosine, across := math.Sqrt(1-sine*sine), sine*math.Sqrt(1-c*c)
+					if c < cosine {
+						most = c*cosine + across
+					}
+					if c > -cosine {
+						least = c*cosine - across
+					}
+				}
+			case lost == 0:
+				least, most = 0, 0
+			}
+			if most = min(most+margin, 1); most < float64(floor) {
+				continue
+			}
+			floor = f(rows[i], float32(max(least-margin, -1)), float32(most))
+		}
+		rows = rows[n:]
+	}
+}
+
 // lengths returns the unit of the vector at p and its distance from what it stands for.
 func lengths(p *int8, numbers int) (unit, lost float64) {
 	b := bytesAt(p, numbers+lengthBytes)[numbers:]

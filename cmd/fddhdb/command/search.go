@@ -58,6 +58,9 @@ func searchCommand(e *env) *cobra.Command {
 			printed and all are counted in total. "next" is a cursor: the same search with
 			--after CURSOR goes on behind the hits (of one query: see --row).
 
+			Where nothing is trained, hits come by the cosine between the vectors of --from
+			and that of the query, and have neither distance nor score.
+
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.
 			--rerank is the order:
@@ -200,7 +203,7 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	return rerank, err
 }
 
-// checkMinSimilarity refuses a least similarity where no hit has a similarity, or where it is not said of what.
+// checkMinSimilarity refuses a least similarity where no hit has a similarity.
 func (o *searchOptions) checkMinSimilarity(rerank db.Rerank) error {
 	switch least := o.minSimilarity; {
 	case !(least >= -1 && least <= 1): // NaN, too
@@ -211,8 +214,6 @@ func (o *searchOptions) checkMinSimilarity(rerank db.Rerank) error {
 		return exit.Usagef("--min-similarity compares vectors, and a query by code has none: search by --vectors, or by --id, and --from")
 	case o.from == "":
 		return exit.Usagef("--min-similarity compares vectors: --from NAME is missing, the modality")
-	case rerank == db.RerankAuto:
-		return exit.Usagef("--min-similarity needs an order that says what is compared: --rerank projection compares projections, fused and features vectors")
 	}
 	return nil
 }

@@ -45,8 +45,9 @@ func (e *env) printHits(name queryName, r *db.Result, o *searchOptions, form hit
 	e.PrintTable(form.columns(), form.rows(r))
 }
 
-// A hitTable says which columns a table of hits has besides rank, id, distance and score.
+// A hitTable says which columns a table of hits has besides rank and id.
 type hitTable struct {
+	codes      bool // else the collection is not trained, and hits have neither distance nor score
 	similarity bool
 	labels     bool
 	fields     []db.Field
@@ -67,7 +68,10 @@ func hasSimilarity(r *db.Result) bool {
 }
 
 func (t *hitTable) columns() []term.Column {
-	columns := []term.Column{term.Right("rank"), term.Left("id"), term.Right("distance"), term.Right("score")}
+	columns := []term.Column{term.Right("rank"), term.Left("id")}
+	if t.codes {
+		columns = append(columns, term.Right("distance"), term.Right("score"))
+	}
 	if t.similarity {
 		columns = append(columns, term.Right("similarity"))
 	}
@@ -84,7 +88,10 @@ func (t *hitTable) rows(r *db.Result) [][]any {
 		if !math.IsNaN(h.Score) {
 			score = term.NumberCell(h.Score, 3)
 		}
-		row := []any{i + 1, term.TextCell(h.Key), h.Distance, score}
+		row := []any{i + 1, term.TextCell(h.Key)}
+		if t.codes {
+			row = append(row, h.Distance, score)
+		}
 		if t.similarity {
 			row = append(row, term.SimilarityCell(h.Similarity))
 		}
@@ -105,6 +112,11 @@ func (o *searchOptions) hasRows() bool { return o.vectors != "" || o.codes != ""
 // printExplain prints how a search was done, if the user asked for it.
 func (e *env) printExplain(x *db.Explain) {
 	if x == nil {
+		return
+	}
+	if x.Plan == "vectors" {
+		e.Printf("plan vectors: %s compared, %s of them exactly, as nothing is trained\n", term.Plural(x.Scanned, "vector", "vectors"), term.Thousands(x.Compared))
+		e.Printf("took %.1f us for %s in the order of the cosine\n", x.ResolveUS, term.Plural(x.Hits, "item", "items"))
 		return
 	}
 	e.Printf("plan %s: %s of %s found", x.Plan, term.Plural(x.Codes, "code", "codes"), term.Thousands(x.Distinct))

@@ -62,13 +62,14 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err != nil {
 		return err
 	}
-	if !stats.Trained {
-		return untrained(c)
+	if err := o.checkTrained(c, stats.Trained, rerank); err != nil {
+		return err
 	}
 	if err := checkTarget(c, schema, stats, o.to); err != nil {
 		return err
 	}
 	form := newHitTable(schema, o.include.parts)
+	form.codes = stats.Trained
 	include := o.include.parts
 	if to != nil {
 		include |= sheet.Include
@@ -181,6 +182,17 @@ func (o *searchOptions) run(ctx context.Context, c *db.Collection, q db.Query) (
 	defer runs.Close()
 	r, err := runs.First(ctx, q.K)
 	return r, nil, err
+}
+
+// checkTrained refuses what has no meaning with codes, or without them.
+func (o *searchOptions) checkTrained(c *db.Collection, trained bool, rerank db.Rerank) error {
+	switch {
+	case trained && o.hasMinSimilarity && rerank == db.RerankAuto:
+		return exit.Usagef("--min-similarity needs an order that says what is compared: --rerank projection compares projections, fused and features vectors")
+	case !trained && (o.code != "" || o.codes != "" || o.hasRadius || rerank != db.RerankAuto):
+		return fmt.Errorf("%w; without codes search compares vectors: leave out --radius, --rerank and queries by code", untrained(c))
+	}
+	return nil
 }
 
 // untrained returns the error of a verb that needs codes in a collection without codes.

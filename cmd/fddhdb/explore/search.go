@@ -78,7 +78,7 @@ func answerSearch(ctx context.Context, c *db.Collection, dq db.Query, q *query) 
 		Space:  r.Space, Revision: r.Revision, TookUS: float64(took.Nanoseconds()) / 1000,
 	}
 	code, _, err := c.EncodeQuery(ctx, dq)
-	if err != nil {
+	if err != nil && !errors.Is(err, db.ErrNoModel) { // without codes the answer is by vectors
 		return nil, err
 	}
 	form.Code, form.Bits = hex.EncodeToString(code), 8*len(code)

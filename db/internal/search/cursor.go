@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -154,8 +155,9 @@ func (s *Searcher) cursor(p place) string {
 	b := []byte{cursorVersion}
 	b = binary.LittleEndian.AppendUint64(b, s.fingerprint())
 	b = binary.LittleEndian.AppendUint32(b, s.Cv.ID)
-	b = binary.LittleEndian.AppendUint32(b, s.Cv.Space.ID)
-	b = binary.LittleEndian.AppendUint32(b, s.Cv.Space.Revision)
+	space, revision := s.space()
+	b = binary.LittleEndian.AppendUint32(b, space)
+	b = binary.LittleEndian.AppendUint32(b, revision)
 	b = binary.LittleEndian.AppendUint16(b, uint16(p.code.Distance))
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(p.code.Score))
 	b = binary.LittleEndian.AppendUint32(b, p.code.Number)
@@ -175,10 +177,11 @@ func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 		crc32.Checksum(b[:cursorBytes-4], cursorSums) != binary.LittleEndian.Uint32(b[cursorBytes-4:]) {
 		return nil, fault.Invalid("cursor %.80q: it is not one that a search has returned", cursor)
 	}
+	space, revision := s.space()
 	switch u32 := binary.LittleEndian.Uint32; {
-	case u32(b[9:]) == s.Cv.ID && (u32(b[13:]) != s.Cv.Space.ID || u32(b[17:]) != s.Cv.Space.Revision):
+	case u32(b[9:]) == s.Cv.ID && (u32(b[13:]) != space || u32(b[17:]) != revision):
 		return nil, fault.Invalid("the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
-			u32(b[13:]), u32(b[17:]), s.Cv.Space.ID, s.Cv.Space.Revision)
+			u32(b[13:]), u32(b[17:]), space, revision)
 	case u32(b[9:]) != s.Cv.ID || !s.goesOn(binary.LittleEndian.Uint64(b[1:]), asked):
 		return nil, fault.Invalid("the cursor is of another query: a search goes on with the query that it began with")
 	}
@@ -191,6 +194,14 @@ func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 		similarity: math.Float32frombits(binary.LittleEndian.Uint32(b[14:])),
 		row:        binary.LittleEndian.Uint32(b[18:]),
 	}, nil
+}
+
+// space returns the space that is searched and its revision; 0 where there are no codes.
+func (s *Searcher) space() (id, revision uint32) {
+	if s.Cv.Space == nil {
+		return 0, 0
+	}
+	return s.Cv.Space.ID, s.Cv.Space.Revision
 }
 
 // goesOn reports whether a cursor with that fingerprint is of the query. By the order auto an answer
@@ -229,6 +240,9 @@ func (s *Searcher) fingerprint() uint64 {
 		b[len(b)-1] = 1
 	}
 	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(s.q.MinSimilarity))
+	if s.byVectors {
+		b = record.AppendVector(append(b, byte(s.p.modality)), s.p.vector)
+	}
 	for _, w := range s.p.Code {
 		b = binary.LittleEndian.AppendUint64(b, w)
 	}

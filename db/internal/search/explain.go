@@ -47,6 +47,13 @@ func (t *Timings) resolved(start time.Time) {
 // items have been returned.
 func (s *Searcher) Report(radius, hits int) *report.Explain {
 	f, t := s.How(), s.Explain
+	if s.byVectors {
+		return &report.Explain{
+			Plan: "vectors", Rerank: OrderNames[byAuto], Substrings: []int{}, Scanned: s.size(), Compared: s.compares,
+			Hits: hits, Predicted: map[string]float64{},
+			EncodeUS: microseconds(t.Encode), ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),
+		}
+	}
 	e := &report.Explain{
 		Plan: f.Plan.String(), Rerank: OrderNames[s.q.Order], Substrings: append([]int{}, f.Substrings...),
 		Probes: f.Probes, Candidates: f.Candidates, Compared: f.Compared,

@@ -39,6 +39,9 @@ func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.Collectio
 		}
 		searchers[i] = s
 		k := s.ToFind(q.K)
+		if s.byVectors {
+			continue
+		}
 		if mq := s.query(ctx, k); !s.byScore && !s.usesStore(mq, -1) {
 			scan := shared[s.Set]
 			if scan == nil {

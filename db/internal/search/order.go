@@ -38,6 +38,13 @@ var first = float32(math.Inf(1))
 // and follow the cursor. Their order is (-similarity, row), or row alone if the query has no
 // projection or the order is byCode. The row that the query starts from comes first.
 func (s *Searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]rankedRow, error) {
+	if s.byVectors {
+		var after *rankedRow
+		if s.after != nil {
+			after = s.afterItem()
+		}
+		return s.rankVectors(ctx, dst, after, k)
+	}
 	var after *rankedRow // the cursor, if it stands in this run
 	if s.after != nil && s.after.compare(r.Scored) == 0 {
 		if s.after.counted && k <= s.after.k { // weigh has been here
@@ -213,6 +220,8 @@ func (s *Searcher) checkSimilarity(asked Order) error {
 		return fault.Invalid("a least similarity of %v: -1 to 1 are possible", least)
 	case s.q.Order == byCode:
 		return fault.Invalid("a least similarity has no meaning in the order none, which compares no vectors: choose another order")
+	case s.byVectors:
+		return nil
 	case s.p.direction == nil:
 		return fault.Invalid("a least similarity compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
 	case asked == byFused && s.q.Order != byFused:

@@ -107,6 +107,10 @@ func (s *Searcher) score(ctx context.Context) error {
 // error is yielded last.
 func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
+		if s.byVectors {
+			yield(onlyRun, nil)
+			return
+		}
 		var rows []mih.Rows
 		size := firstPart
 		more, err := true, error(nil)
@@ -345,7 +349,8 @@ func First[H any](ctx context.Context, s *Searcher, k int, convert func(*Hit) (H
 		got.hits = append(got.hits, own)
 		got.last = s.last
 	}
-	a := Answer{Total: s.Total, Hits: len(got.hits), Nearest: got.nearest, Space: s.Cv.Space.ID, Revision: s.Cv.Space.Revision}
+	a := Answer{Total: s.Total, Hits: len(got.hits), Nearest: got.nearest}
+	a.Space, a.Revision = s.space()
 	if got.err == nil && got.more && s.window() == 0 {
 		a.Next = s.cursor(got.last)
 	}
@@ -361,6 +366,9 @@ func First[H any](ctx context.Context, s *Searcher, k int, convert func(*Hit) (H
 func (s *Searcher) room(k int) int {
 	if s.radius >= 0 {
 		k = min(k, s.Total)
+	}
+	if s.byVectors {
+		return min(k, s.size(), 1<<16)
 	}
 	return min(k, s.Set.Coded, 1<<16)
 }
@@ -387,6 +395,10 @@ func (s *Searcher) EachRun(ctx context.Context) iter.Seq2[Run, error] {
 // itself, and moves the cursor of the searcher. An error is yielded last.
 func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
+		if s.byVectors {
+			s.allByVectors(ctx, yield)
+			return
+		}
 		for k := max(32, s.window()); ; k *= 4 {
 			if err := s.Nearest(ctx, k); err != nil {
 				yield(Hit{}, err)
@@ -429,7 +441,7 @@ func (s *Searcher) ToFind(k int) int {
 	if w := s.window(); w > 0 {
 		return max(k, w)
 	}
-	if k < math.MaxInt && (s.after != nil || s.radius < 0 && (s.limited() || s.filter != nil && s.Set.Coded < s.Cv.Items)) {
+	if k < math.MaxInt && (s.after != nil || s.radius < 0 && (s.limited() || s.filter != nil && !s.byVectors && s.Set.Coded < s.Cv.Items)) {
 		return k + 1
 	}
 	return k
@@ -484,7 +496,7 @@ func (s *Searcher) Distances(ctx context.Context) ([]int, error) {
 // atomic and shared by all views. It leaves out answers behind a cursor, and queries by
 // key, which mostly find the item itself at distance 0.
 func (s *Searcher) Observe(a Answer) {
-	if a.Hits == 0 || s.q.After != "" || s.q.Key != "" {
+	if a.Hits == 0 || s.byVectors || s.q.After != "" || s.q.Key != "" {
 		return
 	}
 	s.Cv.Distances[a.Nearest].Add(1)

@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/where"
+	"github.com/fddhdb/fddhdb/internal/quant"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -131,6 +132,12 @@ type Searcher struct {
 	// allHave says that every item has the modality of p.features.
 	allHave bool
 
+	// byVectors says that the answer is by vectors, as there are no codes; bounds is the vector of the
+	// query for their bounds, nil where none can be in memory. See vectors.go.
+	byVectors bool
+	bounds    *quant.VectorQuery
+	compares  int // vectors that have been read
+
 	// vectors reads vectors from the store into vector, see storedVector. It is nil until then, and
 	// again after Close.
 	vectors *pebble.Iterator
@@ -147,7 +154,8 @@ const noRow = math.MaxUint32
 // here, which reads the store; codes are not looked for yet.
 //
 // Mistakes in the query are fault.ErrInvalid, those in its expression a fault.WhereError.
-// A collection or modality without a model is fault.ErrNoModel; a space that is being
+// A collection without a model is answered by vectors, see vectors.go; what needs codes, and a
+// modality that the model does not know, is fault.ErrNoModel; a space that is being
 // built fault.ErrBusy; an unknown key or space fault.ErrNotFound. If ctx has ended, its
 // error comes back as it is.
 func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query) (*Searcher, error) {
@@ -176,6 +184,19 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	}
 	if s.args, err = where.Spell(q.Args); err != nil {
 		return nil, err // one that the expression has not refused before
+	}
+	if cv.Space == nil {
+		if err = s.startByVectors(); err == nil {
+			err = s.checkSimilarity(q.Order)
+		}
+		if err == nil && q.After != "" {
+			s.after, err = s.position(q.After, q.Order)
+		}
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		return s, nil
 	}
 	if s.p, err = s.point(); err != nil {
 		s.Close()
@@ -348,6 +369,9 @@ func (s *Searcher) within(ctx context.Context) *mih.Query {
 // Within finds the codes within r bits, and sets Total. Codes before a cursor are found
 // too, as they count in the total; reading the answer leaves them out.
 func (s *Searcher) Within(ctx context.Context, r int) (err error) {
+	if s.byVectors {
+		return s.noRadius()
+	}
 	start := s.Explain.now()
 	s.radius = r
 	q := s.within(ctx)
@@ -376,6 +400,9 @@ func (s *Searcher) Within(ctx context.Context, r int) (err error) {
 // Count returns how many items are within r bits. In memory it adds up the weights of
 // codes and keeps none; in the store it is Within.
 func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
+	if s.byVectors {
+		return 0, s.noRadius()
+	}
 	q := s.within(ctx)
 	if !s.usesStore(q, r) {
 		return s.Set.Table.Count(ctx, q, r, s.How())
@@ -390,6 +417,10 @@ func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
 // there may be many more than k items. Where fewer than k items follow it finds the codes
 // of all. It replaces what the call before has found.
 func (s *Searcher) Nearest(ctx context.Context, k int) (err error) {
+	if s.byVectors { // reading the answer does it
+		s.How().Plan = mih.PlanScan
+		return nil
+	}
 	start := s.Explain.now()
 	q := s.query(ctx, k)
 	inStore := s.usesStore(q, -1)

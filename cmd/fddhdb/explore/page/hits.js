@@ -89,10 +89,10 @@ function compared(e, code, to) {
   if (e.distance === undefined) return [];
   const theirs = e.item?.codes?.[to]?.code ?? e.item?.code;
   return [
-    h("p", { class: "far" }, h("b", {}, plural(e.distance, "bit", "bits")),
+    code && h("p", { class: "far" }, h("b", {}, plural(e.distance, "bit", "bits")),
       e.score !== null && h("span", { title: "score: how well the projection of the query agrees with the code" }, e.score.toFixed(1))),
-    e.similarity !== null && h("p", { class: "far similar", title: `${e.similarity}: what decides between items of one code` },
+    e.similarity !== null && h("p", { class: "far similar", title: `${e.similarity}: ${code ? "what decides between items of one code" : "the cosine between the vectors"}` },
       h("span", {}, "similarity"), h("span", {}, similarity(e.similarity))),
-    bits(code, theirs),
+    code && bits(code, theirs),
   ].filter(Boolean);
 }

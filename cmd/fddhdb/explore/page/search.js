@@ -153,6 +153,7 @@ function found(state, result, entries) {
     return result.total > n ? `The first ${count(n)} of ${all}` : all;
   }
   if (!n) return "No items";
+  if (!result.bits) return n === 1 ? "The most similar item" : `The ${count(n)} most similar items`; // nothing is trained
   const [least, most] = extremes(entries);
   const away = least === most ? plural(least, "bit", "bits") : `${least} to ${plural(most, "bit", "bits")}`;
   const order = ["asymmetric", "features"].includes(state.rerank) ? "best" : "nearest";

@@ -1,0 +1,93 @@
+package db_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+)
+
+// BenchmarkUntrained takes the first ten of collections that are not trained: vectors of topics with
+// Zipf's weights, a decaying spectrum, a common offset, and length 1.
+func BenchmarkUntrained(b *testing.B) {
+	for _, of := range []struct{ n, dim int }{{20_000, 512}, {100_000, 384}} {
+		d := dbkit.MustOpen(b, b.TempDir(), nil)
+		c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: of.dim}}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(1, 1))
+		const topics = 2000
+		centres := make([][]float32, topics)
+		draw := func() []float32 {
+			x := make([]float32, of.dim)
+			for j := range x {
+				x[j] = float32(r.NormFloat64() / math.Sqrt(1+float64(j)/20))
+			}
+			return x
+		}
+		for i := range centres {
+			centres[i] = draw()
+		}
+		offset := draw()
+		zipf := rand.NewZipf(r, 1.1, 10, topics-1)
+		vector := func() []float32 {
+			x, centre := draw(), centres[zipf.Uint64()]
+			sum := 0.0
+			for j := range x {
+				x[j] = .6*x[j] + centre[j] + .5*offset[j]
+				sum += float64(x[j]) * float64(x[j])
+			}
+			for j := range x {
+				x[j] /= float32(math.Sqrt(sum))
+			}
+			return x
+		}
+		for done := 0; done < of.n; {
+			batch := d.NewBatch()
+			for range min(20_000, of.n-done) {
+				if err := batch.Put(c, &db.Item{Key: fmt.Sprint(done), Vectors: map[string][]float32{"e": vector()}}); err != nil {
+					b.Fatal(err)
+				}
+				done++
+			}
+			if err := batch.Commit(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+		var queries [][]float32
+		for range 100 {
+			queries = append(queries, vector())
+		}
+		if _, err := c.Search(ctx, db.Query{From: "e", Vector: queries[0]}); err != nil {
+			b.Fatal(err)
+		}
+		if err := d.WaitForIndex(ctx); err != nil {
+			b.Fatal(err)
+		}
+		for _, k := range []int{10, 100} {
+			b.Run(fmt.Sprintf("%dx%d/k%d", of.n, of.dim, k), func(b *testing.B) {
+				read := 0
+				for i := 0; b.Loop(); i++ {
+					q := db.Query{From: "e", Vector: queries[i%len(queries)], K: k}
+					if i < 20 {
+						x, _, err := c.Explain(ctx, q, -1)
+						if err != nil {
+							b.Fatal(err)
+						}
+						read += x.Compared
+						continue
+					}
+					if _, err := c.Search(ctx, q); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(read)/20, "read/op")
+			})
+		}
+		dbkit.MustClose(b, d)
+	}
+}

@@ -1,0 +1,129 @@
+package metamorphic
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/oracle"
+)
+
+// untrained checks the answers to a query of a collection that is not trained, in the order auto,
+// which are by the cosine of vectors. It returns errPassed if they are right.
+func (s *question) untrained(query *Query) error {
+	want, wrongQuery := s.c.byVectors(query)
+	q := s.q
+	if q.K == 0 {
+		q.K = 10
+	}
+	res, err := s.handle.Search(s.h.ctx, q)
+	if wrongQuery != nil {
+		if !errors.Is(err, wrongQuery) {
+			return fmt.Errorf("the error is %v, not %v", err, wrongQuery)
+		}
+		return errPassed
+	}
+	if err != nil {
+		return err
+	}
+	all := res.Hits
+	for next := res.Next; next != ""; {
+		q.After = next
+		page, err := s.handle.Search(s.h.ctx, q)
+		if err != nil {
+			return err
+		}
+		all, next = append(all, page.Hits...), page.Next
+		if len(page.Hits) == 0 || len(all) > len(want) {
+			return fmt.Errorf("a page of %d hits after %d of %d", len(page.Hits), len(all), len(want))
+		}
+	}
+	near, err := collect(s.handle.Neighbors(s.h.ctx, s.q), -1)
+	if err != nil {
+		return err
+	}
+	for _, hits := range [][]db.Hit{all, near} {
+		if len(hits) != len(want) {
+			return fmt.Errorf("%d hits, want %d", len(hits), len(want))
+		}
+		for i, h := range hits {
+			if w := want[i]; h.Key != w.Key || h.Similarity != w.Similarity || !s.c.loose && h.Row != w.Row || h.Distance != 0 || !math.IsNaN(h.Score) {
+				return fmt.Errorf("hit %d is %+v, want %+v", i, h, w)
+			}
+		}
+	}
+	together, err := s.handle.SearchAll(s.h.ctx, []db.Query{s.q})
+	if err != nil {
+		return err
+	}
+	if !oracle.SameHits(together[0].Hits, res.Hits) {
+		return fmt.Errorf("among others: %v, alone: %v", together[0].Hits, res.Hits)
+	}
+	if _, err := s.handle.SearchRadius(s.h.ctx, s.q, 3); !errors.Is(err, db.ErrNoModel) {
+		return fmt.Errorf("within a radius: %v", err)
+	}
+	return errPassed
+}
+
+// byVectors returns the right answer to such a query, or the error that must come instead.
+func (c *collection) byVectors(q *Query) ([]db.Hit, error) {
+	switch {
+	case !q.Where.valid(&c.schema), q.To != "" && !c.schema.has(q.To):
+		return nil, db.ErrInvalid
+	case c.indexOnly, q.Code != nil:
+		return nil, db.ErrNoModel
+	case q.From != "" && !c.schema.has(q.From), q.From == "" && (len(c.schema.Modalities) != 1 || q.Key == ""):
+		return nil, db.ErrInvalid
+	case q.Key != "" && c.items[q.Key] == nil:
+		return nil, db.ErrNotFound
+	}
+	from := q.From
+	if from == "" {
+		from = c.schema.Modalities[0].Name
+	}
+	x := []float32(nil)
+	if q.Vector != nil {
+		x = vectorOf(c.modality(from), *q.Vector)
+	} else {
+		x = c.items[q.Key].vectors[from]
+	}
+	if !slices.ContainsFunc(x, func(v float32) bool { return v != 0 }) {
+		return nil, db.ErrInvalid
+	}
+	is, err := q.Where.matcher()
+	if err != nil {
+		return nil, err
+	}
+	var hits []db.Hit
+	for i, key := range c.order {
+		it := c.items[key]
+		if !is(it) || it.vectors[from] == nil || q.To != "" && it.vectors[q.To] == nil || q.Exclude && key == q.Key {
+			continue
+		}
+		row := it.row
+		if c.loose {
+			row = uint32(i) // rows are compared by their order alone
+		}
+		hits = append(hits, db.Hit{Key: key, Row: row, Similarity: cosine(x, it.vectors[from])})
+	}
+	slices.SortFunc(hits, func(a, b db.Hit) int {
+		return cmp.Or(cmp.Compare(b.Similarity, a.Similarity), cmp.Compare(a.Row, b.Row))
+	})
+	return hits, nil
+}
+
+// cosine returns the cosine between two vectors, 0 if the second is zero.
+func cosine(x, y []float32) float32 {
+	var xy, xx, yy float64
+	for j := range x {
+		a, b := float64(x[j]), float64(y[j])
+		xy, xx, yy = xy+a*b, xx+a*a, yy+b*b
+	}
+	if yy == 0 {
+		return 0
+	}
+	return float32(max(-1, min(xy/(math.Sqrt(xx)*math.Sqrt(yy)), 1)))
+}
