@@ -208,6 +208,13 @@ async function append(state, query, result, entries, ask) {
 }
 
 export function explained(x) {
+  if (x.plan === "vectors") { // nothing is trained
+    return h("section", { class: "panel", "aria-label": "How it was found" },
+      h("h2", {}, "Found by a scan of vectors"),
+      h("div", { class: "split" },
+        list([["vectors compared", count(x.scanned)], ["of them exactly", count(x.compared)], ["items", count(x.hits)]]),
+        h("div", {}, h("h3", {}, "Took"), meter([["items, in order", x.resolve_us]]))));
+  }
   return h("section", { class: "panel", "aria-label": "How it was found" },
     h("h2", {}, `Found by ${planNames[x.plan] ?? x.plan}`),
     h("div", { class: "split" },
