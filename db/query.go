@@ -21,7 +21,8 @@ import (
 // modality, From, exactly: items that have it, and To, by (-Similarity, row), with a Distance of 0 and
 // no Score. Such a query starts from a vector, or from the Key of an item that has one; where there is
 // one modality a Key needs no From. Its Rerank is RerankAuto. All items are compared, with 8 bits a
-// dimension as far as vectors are in memory (Options.RerankCacheBytes), and a few more than K read.
+// dimension as far as vectors are in memory (Options.RerankCacheBytes); read are some more than K, or
+// all that are not in memory.
 // What needs codes is ErrNoModel: a Code, other orders, a radius.
 type Query struct {
 	// From is the modality of Vector or Sparse, which are the same in the two forms;

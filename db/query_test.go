@@ -19,7 +19,7 @@ func TestSearchRefuses(t *testing.T) {
 	items := dbkit.Pairs(40, synth.Config{})
 	putAll(t, c, items)
 	text := items[0].Vectors["text"]
-	if _, err := c.Search(ctx, db.Query{From: "text", Vector: text}); !errors.Is(err, db.ErrNoModel) {
+	if _, err := c.SearchRadius(ctx, db.Query{From: "text", Vector: text}, 3); !errors.Is(err, db.ErrNoModel) {
 		t.Errorf("before training: %v", err)
 	}
 	if _, _, err := c.Encode("", items[0]); !errors.Is(err, db.ErrNoModel) {

@@ -265,3 +265,48 @@ func TestUntrainedMistakes(t *testing.T) {
 		t.Errorf("counted within a radius: %v", err)
 	}
 }
+
+// Few vectors are read where bounds tell them apart; and many that are as near as each other, as all
+// are that have nothing in common with a query, take no time that grows with their square.
+func TestUntrainedReads(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 64}, {Name: "words", Dim: 1000, Sparse: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	var items []*db.Item
+	const n = 20_000
+	for i := range n {
+		x := make([]float32, 64)
+		for j := range x[:63] {
+			x[j] = float32(r.NormFloat64())
+		}
+		items = append(items, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": x},
+			Sparse: map[string]db.Sparse{"words": {Index: []uint32{uint32(i % 900)}, Value: []float32{1}}}})
+	}
+	dbkit.PutAll(t, d, c, items)
+	if _, err := c.Search(ctx, db.Query{From: "e", Vector: items[0].Vectors["e"]}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []int{1, 10, 64, 65, 200} {
+		x, _, err := c.Explain(ctx, db.Query{From: "e", Vector: items[1].Vectors["e"], K: k}, -1)
+		if err != nil || x.Scanned != n || x.Compared < k || x.Compared > 2*k+20 {
+			t.Errorf("k = %d: %+v, %v", k, x, err)
+		}
+	}
+	across := make([]float32, 64)
+	across[63] = 1
+	for _, q := range []db.Query{
+		{From: "e", Vector: across}, {From: "words", Sparse: &db.Sparse{Index: []uint32{999}, Value: []float32{1}}},
+	} {
+		res, err := c.Search(ctx, q)
+		if err != nil || len(res.Hits) != 10 || res.Hits[0].Row != 0 || res.Hits[9].Row != 9 || res.Hits[9].Similarity != 0 {
+			t.Errorf("%+v, %v", res, err)
+		}
+	}
+}

@@ -2,7 +2,7 @@ package report
 
 // An Explain tells how a query was answered.
 type Explain struct {
-	Plan       string `json:"plan"`       // "vectors" where nothing is trained; Scanned and Compared are then vectors, compared with 8 bits and read
+	Plan       string `json:"plan"`       // "vectors" where nothing is trained; then Scanned vectors were compared, Compared of them read
 	Substrings []int  `json:"substrings"` // tables of each segment of the index; empty where there is none
 	Probes     int    `json:"probes"`     // buckets, or postings, that were looked up
 	Candidates int    `json:"candidates"` // codes in them, each time one is there
@@ -13,7 +13,7 @@ type Explain struct {
 	Codes      int    `json:"codes"`      // distinct codes found
 	Hits       int    `json:"hits"`       // items returned
 	Distinct   int    `json:"distinct"`   // codes in the collection
-	Rerank     string `json:"rerank"`     // order of the hits: of RerankAuto what it stands for
+	Rerank     string `json:"rerank"`     // order of the hits: of RerankAuto what it stands for; "auto" where nothing is trained
 
 	// Predicted is the time of finding the codes for each plan that could have
 	// been chosen, in microseconds; of a k-NN search by lookups only its

@@ -134,7 +134,10 @@ func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error
 		if err != nil {
 			return err
 		}
-		card.distance = term.Plural(h.Distance, "bit", "bits")
+		byVectors := math.IsNaN(h.Score) && !math.IsNaN(float64(h.Similarity)) // nothing is trained
+		if !byVectors {
+			card.distance = term.Plural(h.Distance, "bit", "bits")
+		}
 		if !math.IsNaN(h.Score) {
 			card.distance += fmt.Sprintf(", score %.3f", h.Score)
 		}

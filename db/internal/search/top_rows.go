@@ -8,10 +8,11 @@ import (
 // A topRows collects the first k of the rows that it is shown, in the order of rankedRow.compare.
 // Rows are whole numbers inside, see rankKey, which compare and move faster.
 type topRows struct {
-	k    int
-	keys []uint64 // candidates, among which are the first k so far: in order if k is at most fewRows
-	full bool     // last is set
-	last uint64   // the k-th row, or what it was when the candidates were last cut
+	k     int
+	slack int      // so many more are kept before they are cut to k; 0: k. Only for more than fewRows
+	keys  []uint64 // candidates, among which are the first k so far: in order if k is at most fewRows
+	full  bool     // last is set
+	last  uint64   // the k-th row, or what it was when the candidates were last cut
 }
 
 // fewRows is the largest k for which rows are kept in order. For more, cutting now and then is
@@ -49,7 +50,11 @@ func (t *topRows) add(x rankedRow) bool {
 		return t.insert(key)
 	}
 	t.keys = append(t.keys, key)
-	if len(t.keys)/2 < t.k {
+	slack := t.slack
+	if slack == 0 {
+		slack = t.k
+	}
+	if len(t.keys)-t.k < slack {
 		return false
 	}
 	selectFirst(t.keys, t.k)

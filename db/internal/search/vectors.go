@@ -24,8 +24,9 @@ import (
 // Vectors in memory at 8 bits give bounds for each cosine (quant.Table.EachCosine). A row whose
 // upper bound is less than the lower bounds of k others cannot be among the first k. What is left is
 // read, the highest upper bound first, until k cosines are at least as high as all bounds that
-// follow. So no item is lost to rounding, and the order is that of the vectors themselves. Vectors
-// that are not in memory are all read.
+// follow: mostly few more than k, but all that are as near as the k-th. So no item is lost to
+// rounding, and the order is that of the vectors themselves. Vectors that are not in memory are all
+// read.
 
 // noCodes is the code set of a collection without codes.
 var noCodes = new(state.CodeSetView)
@@ -72,7 +73,7 @@ func (s *Searcher) startByVectors() error {
 		return fault.Invalid("a vector of zeros has no direction, and so no cosine")
 	}
 	s.byVectors, s.Set = true, noCodes
-	s.p = &Point{modality: t, vector: record.CloneVector(x)}
+	s.p = &Point{modality: t, vector: record.CloneVector(x)} // as the caller may change it while neighbours are read
 	if s.filter == nil {
 		s.filter = cv.Live
 	}
@@ -121,7 +122,11 @@ var onlyRun = run{Scored: mih.Scored{Score: math.NaN()}}
 
 // allByVectors is All for an answer by vectors: each part goes on behind the one before.
 func (s *Searcher) allByVectors(ctx context.Context, yield func(Hit, error) bool) {
-	for k := 32; ; k *= 4 {
+	k := 32
+	if s.bounds == nil { // each part reads all vectors
+		k = 1024
+	}
+	for ; ; k *= 4 {
 		n := 0
 		for h, err := range s.Hits(ctx, k) {
 			if !yield(h, err) || err != nil {
@@ -152,7 +157,7 @@ func (s *Searcher) rankVectors(ctx context.Context, dst []rankedRow, after *rank
 	slices.SortFunc(left, func(a, b boundedRow) int {
 		return rankedRow{a.most, a.row}.compare(rankedRow{b.most, b.row})
 	})
-	top := topRows{k: k}
+	top := topRows{k: k, slack: max(k/16, 1)} // what is beyond them costs a read
 	for i, c := range left {
 		if top.full && c.most < top.floor() {
 			break // so are all that follow
@@ -185,6 +190,7 @@ func (s *Searcher) passes(x rankedRow, after *rankedRow) bool {
 
 // mayBeFirst returns the rows that may be among the first k that pass.
 func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k int) (left []boundedRow, err error) {
+	crowded := 4096          // so many are looked through
 	certain := topRows{k: k} // rows that pass for certain, by their lower bounds
 	floor := float32(math.Inf(-1))
 	if s.limited() {
@@ -198,8 +204,9 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k int) (lef
 		if (after == nil || most < after.similarity) && (!s.limited() || least >= s.q.MinSimilarity) && certain.add(rankedRow{least, row}) {
 			floor = max(floor, certain.floor())
 		}
-		if len(left) >= 4096 && len(left)/4 > k {
+		if len(left) >= crowded && len(left)/4 > k {
 			left = slices.DeleteFunc(left, func(c boundedRow) bool { return c.most < floor })
+			crowded = max(crowded, 2*len(left)) // where many are as near as each other, few go
 		}
 		return floor
 	}
