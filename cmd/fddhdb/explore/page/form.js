@@ -17,6 +17,7 @@ export function complete(database, state) {
   const collection = collectionOf(database, state) ?? database.collections.find((c) => c.name === "main") ?? database.collections[0];
   if (!collection) return state;
   state.collection = collection.name;
+  state.trained = collection.trained;
   if (!collection.spaces.some((s) => String(s.space) === state.space)) state.space = "";
   const names = collection.modalities.map((m) => m.name);
   const encoders = database.encoders.filter((name) => names.includes(name));

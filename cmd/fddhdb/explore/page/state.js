@@ -52,9 +52,10 @@ export function address(state) {
 }
 
 // similar returns the least similarity that a state asks for, "" where nothing is compared, or where
-// the order does not say what.
+// the order does not say what. Without codes vectors are compared.
 export function similar(state) {
-  const compared = !["auto", "none"].includes(state.rerank) && state.by !== "code" && state.from !== "";
+  const says = state.trained ? !["auto", "none"].includes(state.rerank) : state.rerank === "auto";
+  const compared = says && state.by !== "code" && state.from !== "";
   return compared ? state["min-similarity"] : "";
 }
 
