@@ -7,12 +7,15 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // plainCosine is the cosine between two dense vectors, as a float32; 0 where one is zero.
@@ -308,5 +311,22 @@ func TestUntrainedReads(t *testing.T) {
 		if err != nil || len(res.Hits) != 10 || res.Hits[0].Row != 0 || res.Hits[9].Row != 9 || res.Hits[9].Similarity != 0 {
 			t.Errorf("%+v, %v", res, err)
 		}
+	}
+}
+
+// An answer by vectors does not go on after a training, which has other answers.
+func TestCursorOfBeforeTraining(t *testing.T) {
+	_, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(60, synth.Config{Classes: 3})
+	putAll(t, c, items)
+	q := db.Query{From: "text", Vector: items[0].Vectors["text"]}
+	page, err := c.Search(ctx, q)
+	if err != nil || page.Next == "" {
+		t.Fatal(page, err)
+	}
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}})
+	q.After = page.Next
+	if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "before the training") {
+		t.Error(err)
 	}
 }

@@ -179,6 +179,8 @@ func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 	}
 	space, revision := s.space()
 	switch u32 := binary.LittleEndian.Uint32; {
+	case u32(b[9:]) == s.Cv.ID && u32(b[13:]) == 0 && space != 0:
+		return nil, fault.Invalid("the cursor is of an answer of before the training, by vectors: search from the start")
 	case u32(b[9:]) == s.Cv.ID && (u32(b[13:]) != space || u32(b[17:]) != revision):
 		return nil, fault.Invalid("the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
 			u32(b[13:]), u32(b[17:]), space, revision)

@@ -1,9 +1,9 @@
 // Package search answers one query from one view of a collection. New checks the query,
 // evaluates its filter (filter.go) and encodes it (point.go). Nearest or Within finds
 // codes, in memory or in the store (searcher.go). First, Hits, All and EachRun turn codes
-// into items, in order (runs.go). The order inside a code is that of order.go, or of fused.go;
-// that of a window by vectors, across codes, is in features.go. Where nothing is trained there are
-// no codes, and answers are by vectors alone (vectors.go).
+// into items, in order (runs.go). order.go puts the items of one code in order by their projections,
+// fused.go by their vectors. features.go puts a window of hits in order by vectors, whatever their
+// codes are. A collection without a model has no codes: vectors.go answers by vectors alone.
 //
 // Codes are in the order of distance and then of -z.h, h being the code as +-1; or of the score
 // z.h alone. Whole shells of distance, or whole ties of score, are found until k rows pass the

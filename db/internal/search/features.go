@@ -219,32 +219,38 @@ func (s *Searcher) boundWindow(window []candidate) {
 // leaves out dimensions that are zero in both: the dense and the sparse form of the same
 // vectors have the same distance.
 func squaredDistance(x, y model.Vector) (sum float64) {
-	add := func(d float64) { sum += d * d }
-	if !x.IsSparse() { // nor is y
-		for j, v := range y.Value {
-			add(float64(x.Value[j]) - float64(v))
-		}
+	add := func(a, b float64) { sum += (a - b) * (a - b) }
+	if x.IsSparse() { // so is y
+		eachEntry(x, y, add)
 		return sum
 	}
+	for j, v := range y.Value {
+		add(float64(x.Value[j]), float64(v))
+	}
+	return sum
+}
+
+// eachEntry calls f with the entries of two sparse vectors, by ascending dimension. Where one of
+// them has no entry it is 0.
+func eachEntry(x, y model.Vector, f func(a, b float64)) {
 	i, j := 0, 0
 	for i < len(x.Index) && j < len(y.Index) {
 		switch a, b := x.Index[i], y.Index[j]; {
 		case a < b:
-			add(float64(x.Value[i]))
+			f(float64(x.Value[i]), 0)
 			i++
 		case a > b:
-			add(float64(y.Value[j]))
+			f(0, float64(y.Value[j]))
 			j++
 		default:
-			add(float64(x.Value[i]) - float64(y.Value[j]))
+			f(float64(x.Value[i]), float64(y.Value[j]))
 			i, j = i+1, j+1
 		}
 	}
 	for _, v := range x.Value[i:] {
-		add(float64(v))
+		f(float64(v), 0)
 	}
 	for _, v := range y.Value[j:] {
-		add(float64(v))
+		f(0, float64(v))
 	}
-	return sum
 }

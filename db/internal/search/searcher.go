@@ -132,11 +132,11 @@ type Searcher struct {
 	// allHave says that every item has the modality of p.features.
 	allHave bool
 
-	// byVectors says that the answer is by vectors, as there are no codes; bounds is the vector of the
-	// query for their bounds, nil where none can be in memory. See vectors.go.
+	// byVectors says that the answer is by vectors, as there are no codes: see vectors.go.
 	byVectors bool
-	bounds    *quant.VectorQuery
-	compares  int // vectors that have been read
+	square    float64            // of the length of the query's vector
+	bounds    *quant.VectorQuery // that vector, for bounds; nil where no vectors can be in memory
+	compares  int                // vectors that have been read
 
 	// vectors reads vectors from the store into vector, see storedVector. It is nil until then, and
 	// again after Close.

@@ -65,11 +65,10 @@ func (s *Searcher) startByVectors() error {
 	if err != nil {
 		return err
 	}
-	square := 0.0
 	for _, v := range x.Value {
-		square += float64(v) * float64(v)
+		s.square += float64(v) * float64(v)
 	}
-	if square == 0 {
+	if s.square == 0 {
 		return fault.Invalid("a vector of zeros has no direction, and so no cosine")
 	}
 	s.byVectors, s.Set = true, noCodes
@@ -173,7 +172,7 @@ func (s *Searcher) rankVectors(ctx context.Context, dst []rankedRow, after *rank
 			if err != nil {
 				return dst, err
 			}
-			x.similarity = cosine(v, s.p.vector)
+			x.similarity = s.cosine(v)
 			s.compares++
 		}
 		if s.passes(x, after) {
@@ -190,7 +189,7 @@ func (s *Searcher) passes(x rankedRow, after *rankedRow) bool {
 
 // mayBeFirst returns the rows that may be among the first k that pass.
 func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k int) (left []boundedRow, err error) {
-	crowded := 4096          // so many are looked through
+	crowded := 4096          // length of left from which on it is looked through for rows below the floor
 	certain := topRows{k: k} // rows that pass for certain, by their lower bounds
 	floor := float32(math.Inf(-1))
 	if s.limited() {
@@ -234,7 +233,7 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k int) (lef
 			if err != nil {
 				return nil, err
 			}
-			c := cosine(x, s.p.vector)
+			c := s.cosine(x)
 			s.compares++
 			see(row, c, c, true)
 		}
@@ -242,35 +241,23 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k int) (lef
 	return slices.DeleteFunc(left, func(c boundedRow) bool { return c.most < floor }), nil
 }
 
-// cosine returns the cosine between two vectors, both dense and of the same length, or both sparse;
-// 0 where one is zero. It adds up in float64, by ascending dimension.
-func cosine(x, y model.Vector) float32 {
-	var xy, xx, yy float64
+// cosine returns the cosine between a vector and that of the query, both dense or both sparse; 0 for
+// a vector of zeros. It adds up in float64, by ascending dimension.
+func (s *Searcher) cosine(x model.Vector) float32 {
+	var xy, xx float64
 	for _, v := range x.Value {
 		xx += float64(v) * float64(v)
 	}
-	for _, v := range y.Value {
-		yy += float64(v) * float64(v)
+	if xx == 0 {
+		return 0
 	}
-	if !x.IsSparse() { // nor is y
+	y := s.p.vector
+	if x.IsSparse() {
+		eachEntry(x, y, func(a, b float64) { xy += a * b })
+	} else {
 		for j, v := range y.Value {
 			xy += float64(x.Value[j]) * float64(v)
 		}
-	} else {
-		for i, j := 0, 0; i < len(x.Index) && j < len(y.Index); {
-			switch a, b := x.Index[i], y.Index[j]; {
-			case a < b:
-				i++
-			case a > b:
-				j++
-			default:
-				xy += float64(x.Value[i]) * float64(y.Value[j])
-				i, j = i+1, j+1
-			}
-		}
 	}
-	if xx == 0 || yy == 0 {
-		return 0
-	}
-	return float32(max(-1, min(xy/(math.Sqrt(xx)*math.Sqrt(yy)), 1)))
+	return float32(max(-1, min(xy/(math.Sqrt(xx)*math.Sqrt(s.square)), 1)))
 }
