@@ -59,19 +59,7 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 			db.Query{Code: fresh.At(i).AppendBytes(nil, q), Where: "label = 'third'", K: 5, Plan: db.Plan(i % 3)},
 			db.Query{Key: fmt.Sprint(i)})
 	}
-	all, err := c.SearchAll(ctx, queries)
-	if err != nil || len(all) != len(queries) {
-		t.Fatalf("%d answers, %v", len(all), err)
-	}
-	for i := range queries {
-		one, err := c.Search(ctx, queries[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(one, all[i], cmpopts.EquateNaNs()); diff != "" {
-			t.Errorf("query %d, plan %v: %s", i, queries[i].Plan, diff)
-		}
-	}
+	sameAlone(t, c, queries)
 	if all, err := c.SearchAll(ctx, nil); len(all) != 0 || err != nil {
 		t.Errorf("no queries: %v, %v", all, err)
 	}
@@ -110,16 +98,7 @@ func TestSearchAllInLargeCodes(t *testing.T) {
 		}
 		queries = append(queries, q)
 	}
-	all, err := c.SearchAll(ctx, queries)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range queries {
-		one, err := c.Search(ctx, queries[i])
-		if diff := cmp.Diff(one, all[i], cmpopts.EquateNaNs()); err != nil || diff != "" {
-			t.Errorf("query %d: %v, %s", i, err, diff)
-		}
-	}
+	sameAlone(t, c, queries)
 }
 
 // The same for queries by vector, in every order.
@@ -134,16 +113,22 @@ func TestSearchAllInEveryOrder(t *testing.T) {
 	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
 	var queries []db.Query
 	for i := range 40 {
-		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 6), Plan: db.Plan(i % 6), K: 1 + i})
+		queries = append(queries, db.Query{From: "text", Vector: items[i].Vectors["text"], Rerank: db.Rerank(i % 6), Plan: db.Plan(i / 6 % 6), K: 1 + i})
 	}
+	sameAlone(t, c, queries)
+}
+
+// sameAlone compares the answers of SearchAll with that of Search to each query alone.
+func sameAlone(t *testing.T, c *db.Collection, queries []db.Query) {
+	t.Helper()
 	all, err := c.SearchAll(ctx, queries)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(all) != len(queries) {
+		t.Fatalf("%d answers, %v", len(all), err)
 	}
 	for i := range queries {
 		one, err := c.Search(ctx, queries[i])
 		if diff := cmp.Diff(one, all[i], cmpopts.EquateNaNs()); err != nil || diff != "" {
-			t.Errorf("query %d: %v, %s", i, err, diff)
+			t.Errorf("query %d, order %v, plan %v: %v, %s", i, queries[i].Rerank, queries[i].Plan, err, diff)
 		}
 	}
 }
