@@ -77,7 +77,7 @@
 // DB.Checkpoint writes the database as it is now, or one collection of it, into another
 // folder, which another process may open while this one goes on. An index-only copy
 // lacks the vectors of items: it takes a fraction of the space, answers searches as
-// the original did, and cannot be written to.
+// the original did in all orders that compare no vectors, and cannot be written to.
 //
 // A disk that is nearly full costs writes, with ErrDiskFull, and nothing else: a reserve is
 // kept free (Options.ReserveBytes), deletions and drops may use it, and when there

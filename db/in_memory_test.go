@@ -292,7 +292,7 @@ func (k *memoryCheck) vectors() error {
 	return err
 }
 
-// quantised compares rows in memory with what is stored of them.
+// quantised compares the 8-bit vectors that are in memory with stored, the vectors in the store by row.
 func (k *memoryCheck) quantised(what string, rows state.QuantView, stored map[uint32][]byte) error {
 	if uint64(rows.Rows()) > k.cv.NextRow {
 		return fmt.Errorf("%s of %d rows in memory, the next row is %d", what, rows.Rows(), k.cv.NextRow)

@@ -316,8 +316,8 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target
 	return b, err
 }
 
-// canCompute returns an error if the projections of the items of a collection cannot be computed
-// again from what it has.
+// canCompute returns an error where --check cannot compute the projections that --order ranks by. It
+// needs the vectors of all items, and one revision of the model that all projections come from.
 func canCompute(ctx context.Context, c *db.Collection, stats *db.CollectionStats) error {
 	if stats.IndexOnly {
 		return exit.Failedf("collection %q is index-only, and --check computes what --order ranks by from vectors: check the database that it is a copy of", c.Name())

@@ -52,8 +52,8 @@ func (f *includeFlag) Set(s string) error {
 	return nil
 }
 
-// strip takes from the items of hits what is not to be printed: a contact sheet may have asked
-// for more.
+// strip removes those parts of the items that --include does not name. A contact sheet reads more
+// parts than are printed.
 func (f *includeFlag) strip(r *db.Result) {
 	for i := range r.Hits {
 		it := r.Hits[i].Item

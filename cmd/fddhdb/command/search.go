@@ -59,7 +59,7 @@ func searchCommand(e *env) *cobra.Command {
 			--after CURSOR goes on behind the hits (of one query: see --row).
 
 			Where nothing is trained, hits come by the cosine between the vectors of --from
-			and that of the query, and have neither distance nor score.
+			and that of the query, and have neither distance nor score (in JSON 0 and null).
 
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.

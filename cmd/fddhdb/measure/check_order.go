@@ -83,7 +83,8 @@ func unit(z []float64) []float64 {
 	return out
 }
 
-// rounded returns a vector with 8 bits a dimension, of which the largest is 127, at length 1.
+// rounded does to a vector what storing it does: it scales the vector so that the largest component
+// is 127 or -127, and rounds all components. It returns the result at length 1.
 func rounded(z []float64) (out []float32) {
 	largest := 0.0
 	for _, x := range z {
@@ -202,8 +203,8 @@ func (o *checkOrder) within(radius int) int {
 	return o.count(radius)
 }
 
-// wrong returns what is wrong with hits that should be the first n items within a radius, in an
-// order that is not that of features; "" if nothing is.
+// wrong checks hits in every order but features. They should be the first n items within the radius.
+// It describes the first mistake; "" means that there is none.
 func (o *checkOrder) wrong(ctx context.Context, hits []db.Hit, n, radius int, by db.Rerank) (string, error) {
 	if len(hits) != n {
 		return fmt.Sprintf("there are %d hits, want %d", len(hits), n), nil
@@ -265,7 +266,8 @@ func (o *checkOrder) positions(hits []db.Hit) (positions []int, what string) {
 	return positions, ""
 }
 
-// wrongRun returns what is wrong with hits of one code, of which they should be the first.
+// wrongRun checks hits that share a code. They should be the first of the members, which are all items
+// with that code. It describes the first mistake; "" means that there is none.
 func (o *checkOrder) wrongRun(ctx context.Context, hits []db.Hit, positions, members []int, by db.Rerank) (string, error) {
 	if by == db.RerankNone {
 		for i, h := range hits {
@@ -309,8 +311,9 @@ func (o *checkOrder) wrongRun(ctx context.Context, hits []db.Hit, positions, mem
 	return "", nil
 }
 
-// wrongFeatures returns what is wrong with hits in the order of features. base are the first
-// items in the order of projections, which have been checked, and the window is the first of them.
+// wrongFeatures checks hits in the order features. base are the first items in the order projection,
+// which wrong has checked; the order features sorts the first window of them. It describes the first
+// mistake; "" means that there is none.
 func (o *checkOrder) wrongFeatures(ctx context.Context, hits, base []db.Hit, window int) (string, error) {
 	if _, what := o.positions(hits); what != "" {
 		return what, nil

@@ -52,8 +52,8 @@ func NumberCell(x float64, digits int) Cell {
 	return Cell{strconv.FormatFloat(x, 'f', digits, 64), strconv.FormatFloat(x, 'g', -1, 64)}
 }
 
-// Similarity returns a similarity as text: three digits after the point, or three that count
-// if it is small, as those of distances between vectors may be.
+// Similarity returns a similarity as text, with three digits after the point. Below .01 it has three
+// significant digits: in the order features, 1 / (1 + d) is that small for a large distance d.
 func Similarity(x float32) string {
 	if x != 0 && math.Abs(float64(x)) < .01 {
 		return strconv.FormatFloat(float64(x), 'g', 3, 32)
