@@ -17,13 +17,13 @@ import (
 // A Query asks for the items whose codes are near. What it starts from is one of
 // Vector and Sparse (with From), Key and Code.
 //
-// A collection that is not trained has no codes. It is answered by the cosine between vectors of one
-// modality, From, exactly: items that have it, and To, by (-Similarity, row), with a Distance of 0 and
-// no Score. Such a query starts from a vector, or from the Key of an item that has one; where there is
-// one modality a Key needs no From. Its Rerank is RerankAuto. All items are compared, with 8 bits a
-// dimension as far as vectors are in memory (Options.RerankCacheBytes); read are some more than K, or
-// all that are not in memory.
-// What needs codes is ErrNoModel: a Code, other orders, a radius.
+// A collection that is not trained has no codes. It is answered exactly, by the cosine between
+// vectors of one modality, From: the items that have it, and To, come by (-Similarity, row), with a
+// Distance of 0 and a Score of NaN. Such a query starts from a vector, or from the Key of an item
+// that has one; where there is one modality a Key needs no From. Its Rerank is RerankAuto. All items
+// are compared with 8 bits a dimension, as far as vectors are in memory (Options.RerankCacheBytes).
+// Some more than K vectors are read, and all that are not in memory. What needs codes is
+// ErrNoModel: a Code, other orders, a radius.
 type Query struct {
 	// From is the modality of Vector or Sparse, which are the same in the two forms;
 	// either goes where the modality is of the other. With Key, it is the modality whose stored

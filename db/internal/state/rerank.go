@@ -180,7 +180,7 @@ func (d *Database) reserve() int64 { return min(maxPart, d.rerankBytes/8) }
 
 // rerankDue reports whether some rows of a collection are to be loaded, or given back.
 func (d *Database) rerankDue(v *View, cv *CollectionView) bool {
-	if int64(v.Rerank.all) > d.rerankBytes {
+	if int64(v.Rerank.all) > max(d.rerankBytes, 0) {
 		return true
 	}
 	for i := range cv.Spaces {
