@@ -120,7 +120,9 @@ func (r *Runs) read(f func(s *search.Searcher) error) error {
 
 // Neighbors yields all items in the order of a Result, nearest first, reading no
 // further than they are asked for: whoever does not know how many neighbours are
-// wanted stops the iteration. Query.K is ignored. An error ends it.
+// wanted stops the iteration. Where nothing is trained, all items are compared for the first 32 (1,024
+// of sparse vectors), and again for each further part, four times as many. Query.K is ignored. An
+// error ends it.
 func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, error] {
 	c = c.orNone()
 	return yielding(func(yield func(Hit) error) (err error) {
