@@ -26,6 +26,9 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	if err := desc.Check(); err != nil {
 		return nil, err
 	}
+	if err := desc.Settle(); err != nil {
+		return nil, err
+	}
 	if err := d.writable(); err != nil {
 		return nil, err
 	}
@@ -74,9 +77,10 @@ func (d *DB) Collections() ([]string, error) {
 
 // EnsureCollection returns the collection of that name, and creates it where there is none,
 // as CreateCollection does; with others that call it at the same time, one creates it. A
-// collection that is there has to have what the schema names, and may have more modalities
-// and fields, as Alter adds them; else the error is ErrExists and says what differs. It
-// costs nothing where the collection is there.
+// collection that is there has to have what the schema names, by the same metrics and with the
+// same of its modalities in one space, and may have more modalities and fields, as Alter adds
+// them; else the error is ErrExists and says what differs. It costs nothing where the collection
+// is there.
 func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
 	if err := schema.checkMade(); err != nil {
 		return nil, err
@@ -92,8 +96,12 @@ func (d *DB) EnsureCollection(ctx context.Context, name string, schema Schema) (
 	if err != nil {
 		return nil, err
 	}
+	wanted := schema.descriptor(name)
+	if err := wanted.Settle(); err != nil {
+		return nil, err
+	}
 	return look(c, func(_ *state.View, cv *state.CollectionView) (*Collection, error) {
-		return c, cv.Lacks(schema.descriptor(name))
+		return c, cv.Lacks(wanted)
 	})
 }
 
@@ -136,18 +144,30 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 }
 
 // An Alteration says what the items of a collection may hold from now on, besides what
-// they may hold already.
+// they may hold already, and how their vectors are compared.
 type Alteration struct {
 	AddModalities []Modality // not in a codes-only collection
 	AddFields     []Field
+
+	// SpaceOf has modalities, by name, join the space of another: with all that share theirs, so
+	// that all of both share one. "" takes a modality out of its space, before any joins another.
+	SpaceOf map[string]string
+
+	// Metrics are the metrics of modalities from now on, by name, and of all that share their space
+	// then.
+	Metrics map[string]Metric
 }
 
-// Alter adds modalities and fields to the collection, durably and in one commit: all of
-// them or none. Items that are there lack them until they are written again, or merged
+// Alter adds modalities and fields to the collection, and changes metrics and spaces of
+// modalities, durably and in one commit: all of it or nothing. Items that are there lack what is
+// added until they are written again, or merged
 // with what they are to get; indexed fields can be filtered by at once. All handles of the
 // collection see the new schema from then on; snapshots, and reads that have begun, go on
 // with the one before. What is there stays what it is: nothing is taken away, and
 // dimensions and types do not change.
+//
+// Metrics and spaces count for answers by vectors, see Query, and nothing else: not for codes.
+// Cursors of answers that they change are refused.
 //
 // Code spaces go on as they are, with the modalities that their models know. A new
 // modality is therefore of no account for codes, and queries of it give ErrNoModel, until
@@ -166,8 +186,12 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 		return err
 	}
 	defer c.db.state.Guard.Leave()
+	metrics := map[string]record.Metric{}
+	for name, m := range a.Metrics {
+		metrics[name] = record.Metric(m)
+	}
 	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
-		d, err := s.With(storedModalities(a.AddModalities), storedFields(a.AddFields))
+		d, err := s.With(storedModalities(a.AddModalities), storedFields(a.AddFields), record.Respacing{SpaceOf: a.SpaceOf, Metrics: metrics})
 		if err != nil {
 			return err
 		}
@@ -176,6 +200,7 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	if err == nil {
 		c.db.changed(ctx, event.CollectionAltered, event.Event{Collection: c.name, Attrs: []slog.Attr{
 			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),
+			slog.Int("spaces", len(a.SpaceOf)), slog.Int("metrics", len(a.Metrics)),
 		}})
 	}
 	return err

@@ -22,11 +22,42 @@ type Schema struct {
 // A Modality is one kind of features: float32 vectors of Dim dimensions. Those of a
 // Sparse one, such as bags of words, are stored and computed with as the numbers that
 // are not 0; the codes are those of a dense one.
+//
+// Metric and SpaceOf say how vectors are compared where nothing is trained, see Query. Codes do
+// not depend on them. Several modalities share a space if their vectors can be compared with each
+// other, as those that one encoder makes of pictures and of texts. They have the same Dim, the
+// same Sparse and one metric.
 type Modality struct {
 	Name   string `json:"name"`
 	Dim    int    `json:"dim"`
 	Sparse bool   `json:"sparse,omitempty"`
+
+	// Metric may be left out where another modality of the space has it; else it is Cosine then.
+	// Schemas that the database returns have "" for Cosine.
+	Metric Metric `json:"metric,omitempty"`
+
+	// SpaceOf names another modality of the collection that shares the space. Modalities that share
+	// a space with the same one share it with each other. In schemas that the database returns it
+	// names the first modality of the space, which has none.
+	SpaceOf string `json:"space_of,omitempty"`
 }
+
+// A Metric is a way to compare vectors. The greater the Similarity, the nearer they are.
+type Metric string
+
+// Metrics. The sums are of float64, by ascending dimension, and the results are rounded to float32.
+const (
+	// Cosine is the cosine of the angle between two vectors, from -1 to 1. That of a stored vector
+	// of zeros is 0, and a query by a vector of zeros is an ErrInvalid.
+	Cosine Metric = "cosine"
+	// Dot is the inner product. One beyond the range of float32 is the greatest or the least number
+	// of it.
+	Dot Metric = "dot"
+	// L2 is the Euclidean distance. Items come by its square d, the least first, and the Similarity
+	// is 1 / (1 + d), as by RerankFeatures: from 0 to 1. Distances that are too great or too small
+	// for it to tell them apart still decide on the order.
+	L2 Metric = "l2"
+)
 
 // A Field is a typed attribute of items. Indexed fields are those that filters can
 // use, see Query.Where.
@@ -60,21 +91,25 @@ func (s *Schema) checkMade() error {
 	return nil
 }
 
-// descriptor returns the descriptor of a collection that is to be made.
+// descriptor returns the descriptor of a collection that is to be made, as it was given.
 func (s *Schema) descriptor(name string) *record.Descriptor {
 	return &record.Descriptor{Name: name, Bits: s.Bits, Modalities: storedModalities(s.Modalities), Fields: storedFields(s.Fields)}
 }
 
 func modalitiesOf(stored []record.Modality) (all []Modality) {
 	for _, m := range stored {
-		all = append(all, Modality(m))
+		all = append(all, modalityOf(m))
 	}
 	return all
 }
 
+func modalityOf(m record.Modality) Modality {
+	return Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse, Metric: Metric(m.Metric), SpaceOf: m.SpaceOf}
+}
+
 func storedModalities(given []Modality) (all []record.Modality) {
 	for _, m := range given {
-		all = append(all, record.Modality(m))
+		all = append(all, record.Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse, Metric: record.Metric(m.Metric), SpaceOf: m.SpaceOf})
 	}
 	return all
 }

@@ -183,7 +183,7 @@ func collectionStats(cv *state.CollectionView) CollectionStats {
 	}
 	for t, m := range cv.Modalities {
 		learned := cv.Space != nil && slices.Contains(cv.Space.Positions, t)
-		s.Modalities = append(s.Modalities, ModalityStats{Modality(m), int(cv.Presence[t].GetCardinality()), learned})
+		s.Modalities = append(s.Modalities, ModalityStats{modalityOf(m), int(cv.Presence[t].GetCardinality()), learned})
 		s.MemoryBytes += int64(cv.Presence[t].GetSizeInBytes())
 	}
 	if cv.Space != nil {

@@ -32,6 +32,7 @@ var pinned = []struct {
 	{"db/internal/record/identity.go", `NewestFormat += (\w+)`, "FormatIdentity"},
 	{"db/internal/record/identity.go", `DescriptorVersion = (\d+)`, "0"},
 	{"db/internal/record/descriptor.go", `VersionIndexOnly = (\d+)`, "1"},
+	{"db/internal/record/descriptor.go", `VersionMetrics   = (\d+)`, "2"},
 	{"db/internal/store/commits_file.go", `commitsVersion = (\d+)`, "0"},
 	{"db/internal/store/commits_file.go", `commitsMagic   = "(\w+)"`, "FDHC"},
 	{"db/internal/bulk/spool/folder.go", `filesVersion = (\d+)`, "2"},

@@ -15,6 +15,11 @@ type Explain struct {
 	Distinct   int    `json:"distinct"`   // codes in the collection
 	Rerank     string `json:"rerank"`     // order of the hits: of RerankAuto what it stands for; "auto" where nothing is trained
 
+	// Where nothing is trained, the metric, and the modalities whose vectors were compared with that
+	// of the query; else absent.
+	Metric     string   `json:"metric,omitempty"`
+	Modalities []string `json:"modalities,omitempty"`
+
 	// Predicted is the time of finding the codes for each plan that could have
 	// been chosen, in microseconds; of a k-NN search by lookups only its
 	// beginning, as the rest depends on what is found.

@@ -425,7 +425,7 @@ func BenchmarkEach(b *testing.B) {
 
 // The bounds of a cosine hold for vectors of all sizes, near each other and far, and what is left out
 // is less than the floor. They come from every kernel.
-func TestEachCosine(t *testing.T) {
+func TestEachBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, dims := range []int{1, 2, 7, 64, 300} {
 		draw := func(scale float64) []float32 {
@@ -474,7 +474,7 @@ func TestEachCosine(t *testing.T) {
 		for _, floor := range []float32{float32(math.Inf(-1)), -.5, 0, .3, .9, 1} {
 			seen := map[uint32]bool{}
 			tight := 0
-			table.EachCosine(NewVectorQuery(query), rows, floor, func(row uint32, least, most float32) float32 {
+			table.EachBound(NewVectorQuery(query), Cosine, rows, floor, func(row uint32, least, most float32) float32 {
 				seen[row] = true
 				if c := exact(vectors[row]); c < float64(least) || c > float64(most) || most < floor {
 					t.Errorf("%d dimensions, row %d: a cosine of %g, bounds %g and %g, floor %g", dims, row, c, least, most, floor)

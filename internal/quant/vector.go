@@ -58,14 +58,21 @@ func NewVectorQuery(x []float32) *VectorQuery {
 	}
 	q := &VectorQuery{}
 	q.v, q.unit = quantise(z)
+	squares := int64(0) // exact, as a sum of floats of many dimensions is not
 	for i, v := range z {
+		squares += int64(q.v[i]) * int64(q.v[i])
 		w := float64(q.v[i]) * q.unit
-		q.square += w * w
 		q.lost += (v - w) * (v - w)
 	}
+	q.square = q.unit * q.unit * float64(squares)
 	q.lost = math.Sqrt(q.lost)
 	return q
 }
+
+// distanceMargin is more than float64 rounds off a distance, as a share of the lengths of the two
+// vectors: of a difference of squares some 1e-15 of them at most, which is less than a
+// ten-millionth of the lengths after the root.
+const distanceMargin = 1e-7
 
 // AtLeast fills in a bound for each row, which is below Covered and has a vector: the square of
 // the Euclidean distance between the vector of the row and that of the query is not less. len(dst)
@@ -81,9 +88,7 @@ func (t *Table) AtLeast(q *VectorQuery, dst []float64, rows []uint32) {
 			unit, lost := lengths(vectors[i], len(q.v))
 			square := unit * unit * float64(d.square)
 			distance := math.Sqrt(max(0, square+q.square-2*unit*q.unit*float64(d.product)))
-			// What float64 rounds off of a difference of squares is at most some 1e-15 of
-			// them, and a hundred-millionth of the lengths after the root.
-			margin := 1e-7 * (math.Sqrt(square) + math.Sqrt(q.square))
+			margin := distanceMargin * (math.Sqrt(square) + math.Sqrt(q.square))
 			least := max(0, distance-lost-q.lost-margin)
 			dst[i] = least * least * (1 - 1e-12)
 		}
@@ -91,15 +96,29 @@ func (t *Table) AtLeast(q *VectorQuery, dst []float64, rows []uint32) {
 	}
 }
 
-// EachCosine calls f with each row whose cosine with the query may be floor or more, and with bounds
-// of it; f returns the floor from then on. The rows are below Covered; one that has no vector counts
-// as a vector of zeros, whose cosine is 0.
+// A Metric says what EachBound bounds. The greater it is, the nearer are the vectors.
+type Metric int
+
+// Metrics.
+const (
+	Cosine         Metric = iota // of the angle between the vectors; 0 where one is zero
+	Dot                          // their inner product
+	SquaredL2Below               // the squared Euclidean distance between them, below 0: its negative
+)
+
+// EachBound calls f with each row whose metric with the query may be floor or more, and with bounds
+// of it; f returns the floor from then on. The bounds are of the metric added up in float64 in any
+// order, and then rounded to float32, or to the greatest or least float32 beyond the range. The rows
+// are below Covered; one that has no vector counts as a vector of zeros.
 //
-// The angle between a vector and what stands for it is at most asin(e / |u v|), and so is that of
-// the query. The angle between vector and query differs by no more than the sum of these from the
-// angle of what stands for them. cos(a-b) = cos a cos b + sin a sin b.
-func (t *Table) EachCosine(q *VectorQuery, rows []uint32, floor float32, f func(row uint32, least, most float32) float32) {
-	const margin = 1e-6 // more than float64 rounds off, and float32 of the results
+// With x and y for the vectors, and x' and y' for what stands for them, at the distances e and f:
+//
+//   - The angle between x and x' is at most asin(e / |x'|), and so is that of the query. The angle
+//     between x and y differs by no more than the sum of these from that between x' and y'.
+//     cos(a-b) = cos a cos b + sin a sin b.
+//   - xy - x'y' = x(y-y') + (x-x')y', which is at most (|x'| + e) f + e |y'|.
+//   - |x-y| differs from |x'-y'| by at most e + f.
+func (t *Table) EachBound(q *VectorQuery, metric Metric, rows []uint32, floor float32, f func(row uint32, least, most float32) float32) {
 	var vectors [64]*int8
 	var found [64]dot
 	length := math.Sqrt(q.square)
@@ -114,33 +133,64 @@ func (t *Table) EachCosine(q *VectorQuery, rows []uint32, floor float32, f func(
 		for i, d := range found[:n] {
 			unit, lost := lengths(vectors[i], len(q.v))
 			size := unit * math.Sqrt(float64(d.square))
-			least, most := -1.0, 1.0
-			switch {
-			case size > 0:
-				sine := lost/size + own
-				c := max(-1, min(unit*q.unit*float64(d.product)/(size*length), 1))
-				if max(c, 0)+sine+margin < float64(floor) {
-					continue // most is not greater
-				}
-				if sine < 1 {
-					cosine, across := math.Sqrt(1-sine*sine), sine*math.Sqrt(1-c*c)
-					if c < cosine {
-						most = c*cosine + across
-					}
-					if c > -cosine {
-						least = c*cosine - across
+			product := unit * q.unit * float64(d.product)
+			var least, most float32
+			switch metric {
+			case Cosine:
+				c, sine := 0.0, lost/size+own
+				if size > 0 {
+					c = max(-1, min(product/(size*length), 1))
+					if max(c, 0)+sine+cosineMargin < float64(floor) {
+						continue // most is not greater
 					}
 				}
-			case lost == 0:
-				least, most = 0, 0
+				least, most = boundCosine(c, sine, size == 0, lost)
+			case Dot:
+				// The margin is more than float64 rounds off in MaxDims dimensions.
+				apart := (size+lost)*q.lost + lost*length + 1e-10*(size+lost)*(length+q.lost)
+				least, most = Rounded(product-apart), Rounded(product+apart)
+			default:
+				// See AtLeast for the margin.
+				distance := math.Sqrt(max(0, size*size+q.square-2*product))
+				apart := lost + q.lost + distanceMargin*(size+length)
+				near, far := max(0, distance-apart), distance+apart
+				least, most = Rounded(-far*far), Rounded(-near*near)
 			}
-			if most = min(most+margin, 1); most < float64(floor) {
-				continue
+			if most >= floor {
+				floor = f(rows[i], least, most)
 			}
-			floor = f(rows[i], float32(max(least-margin, -1)), float32(most))
 		}
 		rows = rows[n:]
 	}
+}
+
+// cosineMargin is more than float64 rounds off a cosine, and float32.
+const cosineMargin = 1e-6
+
+// boundCosine returns bounds of a cosine, where that of what stands for the vectors is c, and the sum
+// of their angles to it has at most that sine. A vector of zeros stands for zero, which is exact, or
+// for one that is lost as a whole.
+func boundCosine(c, sine float64, zero bool, lost float64) (float32, float32) {
+	least, most := -1.0, 1.0
+	switch {
+	case zero && lost == 0:
+		least, most = 0, 0
+	case !zero && sine < 1:
+		cosine, across := math.Sqrt(1-sine*sine), sine*math.Sqrt(1-c*c)
+		if c < cosine {
+			most = c*cosine + across
+		}
+		if c > -cosine {
+			least = c*cosine - across
+		}
+	}
+	return float32(max(least-cosineMargin, -1)), float32(min(most+cosineMargin, 1))
+}
+
+// Rounded returns x as a float32, or the greatest or least finite one beyond the range. It is
+// monotone: so the bounds of a number, so rounded, are bounds of the number that is rounded so.
+func Rounded(x float64) float32 {
+	return float32(max(-math.MaxFloat32, min(x, math.MaxFloat32)))
 }
 
 // lengths returns the unit of the vector at p and its distance from what it stands for.

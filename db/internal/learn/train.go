@@ -112,7 +112,8 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 	}
 	modalities := make([]model.Modality, len(l.set.modalities))
 	for i, t := range l.set.modalities {
-		modalities[i] = model.Modality(cv.Modalities[t])
+		m := cv.Modalities[t]
+		modalities[i] = model.Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse}
 	}
 	l.result, err = model.Train(ctx, modalities, l.set, opt.Options)
 	switch {

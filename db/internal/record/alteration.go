@@ -7,16 +7,16 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// With returns the descriptor of the collection when modalities and fields have been added.
-// They come last, as positions never change. The collection has to be one that can be altered,
-// and must not have the names.
-func (d *Descriptor) With(modalities []Modality, fields []Field) (*Descriptor, error) {
+// With returns the descriptor of the collection when modalities and fields have been added, and
+// spaces and metrics have changed. What is added comes last, as positions never change. The
+// collection has to be one that can be altered, and must not have the names.
+func (d *Descriptor) With(modalities []Modality, fields []Field, change Respacing) (*Descriptor, error) {
 	switch {
 	case d.IndexOnly:
 		return nil, fmt.Errorf("%w: collection %q is index-only, a copy that stays as it is: alter the database that it is a copy of",
 			fault.ErrReadOnly, d.Name)
-	case len(modalities)+len(fields) == 0:
-		return nil, fault.Invalid("alter collection %q: neither modalities nor fields are given to add", d.Name)
+	case len(modalities)+len(fields)+len(change.SpaceOf)+len(change.Metrics) == 0:
+		return nil, fault.Invalid("alter collection %q: neither modalities nor fields are given to add, nor metrics or spaces to change", d.Name)
 	case d.CodesOnly() && len(modalities) > 0:
 		return nil, fault.Invalid("modality %q: the items of collection %q bring codes: fields can be added, modalities cannot",
 			Shortened(modalities[0].Name), d.Name)
@@ -37,7 +37,7 @@ func (d *Descriptor) With(modalities []Modality, fields []Field) (*Descriptor, e
 	if err := out.Check(); err != nil {
 		return nil, err
 	}
-	return &out, nil
+	return &out, out.settle(len(d.Modalities), change)
 }
 
 // unused refuses a name that a modality or a field of the collection has.
@@ -58,7 +58,7 @@ func (d *Descriptor) unused(what, name string) error {
 }
 
 // Lacks returns an error, an ErrExists, that says what the collection has not, or otherwise
-// than, wanted; nil if nothing. It may have more.
+// than, wanted, which is settled; nil if nothing. It may have more.
 func (d *Descriptor) Lacks(wanted *Descriptor) error {
 	differs := func(format string, args ...any) error {
 		return fmt.Errorf("%w: collection %q, %s", fault.ErrExists, d.Name, fmt.Sprintf(format, args...))
@@ -68,11 +68,22 @@ func (d *Descriptor) Lacks(wanted *Descriptor) error {
 	}
 	for _, m := range wanted.Modalities {
 		i := slices.IndexFunc(d.Modalities, func(o Modality) bool { return o.Name == m.Name })
-		switch {
-		case i < 0:
+		if i < 0 {
 			return differs("without modality %q: Alter adds it", m.Name)
-		case d.Modalities[i] != m:
-			return differs("whose modality %q is %s, not %s", m.Name, spellModality(d.Modalities[i]), spellModality(m))
+		}
+		has := d.Modalities[i]
+		has.SpaceOf = "" // of wanted modalities, in their order
+		for _, o := range wanted.Modalities {
+			if o.Name == m.Name {
+				break
+			}
+			if j, err := d.ModalityOf(o.Name); err == nil && d.first(j) == d.first(i) {
+				has.SpaceOf = o.Name
+				break
+			}
+		}
+		if has != m {
+			return differs("whose modality %q is %s, not %s", m.Name, spellModality(has), spellModality(m))
 		}
 	}
 	for _, f := range wanted.Fields {
@@ -88,6 +99,17 @@ func (d *Descriptor) Lacks(wanted *Descriptor) error {
 }
 
 func spellModality(m Modality) string {
+	s := spellForm(m)
+	if m.Metric != "" {
+		s += ", by " + string(m.Metric)
+	}
+	if m.SpaceOf != "" {
+		s += ", in the space of " + m.SpaceOf
+	}
+	return s
+}
+
+func spellForm(m Modality) string {
 	if m.Sparse {
 		return fmt.Sprintf("sparse, of dimension %d", m.Dim)
 	}

@@ -2,7 +2,9 @@ package record
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -17,7 +19,7 @@ import (
 // here, so positions never change: both lists only grow. Once a collection has a descriptor
 // nothing writes to it: an alteration makes another one, and views keep theirs.
 type Descriptor struct {
-	Version    int        `json:"version"`              // DescriptorVersion, or VersionIndexOnly
+	Version    int        `json:"version"`              // see version
 	ID         uint32     `json:"id"`                   // in the keys of all records of the collection; never used again
 	Name       string     `json:"name"`                 // unique in the database, see CheckName; never changes
 	Bits       int        `json:"bits,omitempty"`       // of the codes that items bring; 0: codes are learned from vectors
@@ -79,7 +81,7 @@ func (d *Descriptor) Encode() ([]byte, error) { return json.Marshal(d) }
 
 // Check reports why there can be no collection with this schema, as an ErrInvalid: limits,
 // names that clash, both vectors and codes or neither. It leaves out Name, which CheckName is
-// for, and Version.
+// for, and what Settle sees to: metrics, spaces and Version.
 func (d *Descriptor) Check() error {
 	switch {
 	case d.Bits != 0 && d.IndexOnly:
@@ -160,6 +162,13 @@ func DecodeDescriptor(b []byte) (*Descriptor, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
+	settled := *d
+	if err := settled.Settle(); err != nil {
+		return nil, err
+	}
+	if !slices.Equal(settled.Modalities, d.Modalities) {
+		return nil, errors.New("metrics or spaces of modalities that no schema is stored with")
+	}
 	return d, CheckName("collection", d.Name)
 }
 
@@ -168,21 +177,33 @@ func DecodeDescriptor(b []byte) (*Descriptor, error) {
 // statistics, what rows have taught, what is pending. Nothing can be written to it, as a write
 // would need the vectors; its spaces can be activated and dropped.
 
-// VersionIndexOnly is the version of the descriptor of an index-only collection. That of all
-// others is DescriptorVersion. So a version of fddhdb that knows no index-only collections
-// refuses them instead of looking for vectors that are not there.
-const VersionIndexOnly = 1
+// Versions of descriptors of collections, besides DescriptorVersion. A version of fddhdb that knows
+// no index-only collections refuses VersionIndexOnly instead of looking for vectors that are not
+// there. One that knows no metrics refuses VersionMetrics instead of answering by another metric, or
+// of some of the vectors.
+const (
+	VersionIndexOnly = 1 // index-only
+	VersionMetrics   = 2 // of modalities with a metric other than Cosine, or that share a space; index-only or not
+)
 
-// checkVersion checks that the version is known, and that it is VersionIndexOnly exactly where
-// IndexOnly is set.
+// version returns the version that goes with what the descriptor says.
+func (d *Descriptor) version() int {
+	switch {
+	case slices.ContainsFunc(d.Modalities, func(m Modality) bool { return m.Metric != "" || m.SpaceOf != "" }):
+		return VersionMetrics
+	case d.IndexOnly:
+		return VersionIndexOnly
+	}
+	return DescriptorVersion
+}
+
+// checkVersion checks that the version is known, and the one that goes with the descriptor.
 func (d *Descriptor) checkVersion() error {
 	switch {
-	case d.Version > VersionIndexOnly:
-		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: VersionIndexOnly}
-	case d.Version < DescriptorVersion:
-		return fmt.Errorf("version %d", d.Version)
-	case d.IndexOnly != (d.Version == VersionIndexOnly):
-		return fmt.Errorf("version %d, index-only: %v", d.Version, d.IndexOnly)
+	case d.Version > VersionMetrics:
+		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: VersionMetrics}
+	case d.Version != d.version():
+		return fmt.Errorf("version %d of a descriptor of version %d", d.Version, d.version())
 	}
 	return nil
 }
@@ -195,7 +216,8 @@ func (d *Descriptor) WithoutVectors() *Descriptor {
 		return d
 	}
 	only := *d
-	only.Version, only.IndexOnly = VersionIndexOnly, true
+	only.IndexOnly = true
+	only.Version = only.version()
 	return &only
 }
 

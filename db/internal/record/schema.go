@@ -3,9 +3,11 @@ package record
 // A Modality is one kind of features of a collection: float32 vectors of Dim dimensions. It is
 // stored in the Descriptor, and package db exports it: the JSON names are a promise to both.
 type Modality struct {
-	Name   string `json:"name"`             // see CheckName
-	Dim    int    `json:"dim"`              // 1 to MaxDim; never changes
-	Sparse bool   `json:"sparse,omitempty"` // stored and computed with as the numbers that are not 0
+	Name    string `json:"name"`               // see CheckName
+	Dim     int    `json:"dim"`                // 1 to MaxDim; never changes
+	Sparse  bool   `json:"sparse,omitempty"`   // stored and computed with as the numbers that are not 0
+	Metric  Metric `json:"metric,omitempty"`   // of its space; "": Cosine
+	SpaceOf string `json:"space_of,omitempty"` // name of the first modality of its space; "": it is that itself
 }
 
 // A Field is a typed attribute of the items of a collection. An item has one value of it or

@@ -185,7 +185,7 @@ func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 		return nil, fault.Invalid("the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
 			u32(b[13:]), u32(b[17:]), space, revision)
 	case u32(b[9:]) != s.Cv.ID || !s.goesOn(binary.LittleEndian.Uint64(b[1:]), asked):
-		return nil, fault.Invalid("the cursor is of another query: a search goes on with the query that it began with")
+		return nil, fault.Invalid("the cursor is of another query: a search goes on with the query that it began with, and by vectors with the metric and the space of modalities")
 	}
 	b = b[21:]
 	return &position{
@@ -212,10 +212,11 @@ func (s *Searcher) goesOn(fingerprint uint64, asked Order) bool {
 	if s.fingerprint() == fingerprint {
 		return true
 	}
+	if asked != byAuto || s.byVectors {
+		return false
+	}
 	s.mark = 0
 	switch {
-	case asked != byAuto:
-		return false
 	case s.q.Order == byFused:
 		s.q.Order, s.p.features = byProjection, nil
 	default:
@@ -244,6 +245,12 @@ func (s *Searcher) fingerprint() uint64 {
 	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(s.q.MinSimilarity))
 	if s.byVectors {
 		b = record.AppendVector(append(b, byte(s.p.modality)), s.p.vector)
+		if s.metric != record.Cosine || len(s.shares) > 1 || s.shares[0] != s.p.modality {
+			b = append(b, s.metric...)
+			for _, t := range s.shares {
+				b = append(b, byte(t))
+			}
+		}
 	}
 	for _, w := range s.p.Code {
 		b = binary.LittleEndian.AppendUint64(b, w)

@@ -49,7 +49,8 @@ func (s *Searcher) Report(radius, hits int) *report.Explain {
 	f, t := s.How(), s.Explain
 	if s.byVectors {
 		return &report.Explain{
-			Plan: "vectors", Rerank: OrderNames[byAuto], Substrings: []int{}, Scanned: s.size(), Compared: s.compares,
+			Plan: "vectors", Rerank: OrderNames[byAuto], Substrings: []int{}, Scanned: s.vectorsToCompare(), Compared: s.compares,
+			Metric: string(s.metric), Modalities: s.namesCompared(),
 			Hits: hits, Predicted: map[string]float64{},
 			EncodeUS: microseconds(t.Encode), ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),
 		}
@@ -66,6 +67,25 @@ func (s *Searcher) Report(radius, hits int) *report.Explain {
 		e.Predicted[plan.String()] = ns / 1000
 	}
 	return e
+}
+
+// vectorsToCompare returns how many vectors the query of an answer by vectors is compared with.
+func (s *Searcher) vectorsToCompare() (n int) {
+	for _, c := range s.compared {
+		if c.rows == nil {
+			return s.size()
+		}
+		n += int(c.rows.GetCardinality())
+	}
+	return n
+}
+
+// namesCompared returns the names of the modalities whose vectors are compared.
+func (s *Searcher) namesCompared() (names []string) {
+	for _, t := range s.shares {
+		names = append(names, s.Cv.Modalities[t].Name)
+	}
+	return names
 }
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

@@ -156,7 +156,7 @@ func (s *Searcher) give(ctx context.Context, window []candidate, k *int, yield f
 				if err := ctx.Err(); err != nil {
 					return false, err
 				}
-				x, err := s.storedVector(c.row.row)
+				x, err := s.storedVector(c.row.row, s.p.modality)
 				if err != nil {
 					return false, err
 				}

@@ -89,7 +89,7 @@ func (s *Searcher) fusedSimilarities(rows []uint32, floor float32, f func(uint32
 	}
 	var b []byte
 	for _, row := range with[inMemory:] {
-		v, err := s.storedVector(row)
+		v, err := s.storedVector(row, t)
 		if err != nil {
 			return err
 		}

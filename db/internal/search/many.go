@@ -96,7 +96,7 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 	groups := map[key][]*Searcher{}
 	for _, s := range searchers {
 		plain := s.p.direction != nil && s.filter == nil && s.self == noRow && !s.weighs() && s.window() == 0
-		table, _ := s.compared()
+		table, _ := s.atHand()
 		// Codes of thousands of items are few. Where many are as near, their scores are left alone.
 		if n := len(s.matches); n > 16 && s.matches[16].Distance() == s.matches[0].Distance() {
 			continue
@@ -121,7 +121,7 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 		}
 		queries, floors, tops := make([]*quant.Query, len(group)), make([]float32, len(group)), make([]topRows, len(group))
 		for i, s := range group {
-			_, queries[i] = s.compared()
+			_, queries[i] = s.atHand()
 			floors[i], tops[i].k = float32(math.Inf(-1)), s.ToFind(s.q.K)
 		}
 		see := func(i int, row uint32, similarity float32) float32 {
@@ -144,8 +144,8 @@ func rankTogether(ctx context.Context, searchers []*Searcher) error {
 	return nil
 }
 
-// compared returns what is in memory of what the query is compared with first, and the query.
-func (s *Searcher) compared() (*quant.Table, *quant.Query) {
+// atHand returns what is in memory of what the query is compared with first, and the query.
+func (s *Searcher) atHand() (*quant.Table, *quant.Query) {
 	if s.p.features != nil {
 		return s.Cv.Vectors[s.p.modality].Table, s.p.features
 	}

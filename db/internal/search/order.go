@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
-
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -174,6 +174,9 @@ func (s *Searcher) directionSimilarities(rows []uint32, floor float32, f func(ui
 
 // similarityOf returns the similarity of a row that is a hit, none if it has not been asked for.
 func (s *Searcher) similarityOf(x rankedRow) (float32, error) {
+	if s.byVectors {
+		return s.shownOfVectors(x.similarity), nil
+	}
 	if x.similarity == first {
 		return s.ownSimilarity(x.row)
 	}
@@ -215,6 +218,16 @@ func (s *Searcher) checkSimilarity(asked Order) error {
 	least := s.q.MinSimilarity
 	switch {
 	case least == 0:
+		return nil
+	case s.byVectors && s.metric == record.Dot:
+		if math.IsNaN(float64(least)) || math.IsInf(float64(least), 0) {
+			return fault.Invalid("a least similarity of %v: finite numbers are possible", least)
+		}
+		return nil
+	case s.byVectors && s.metric == record.L2:
+		if !(least > 0 && least <= 1) {
+			return fault.Invalid("a least similarity of %v: similarities by the metric l2 are 1 / (1 + d) for a squared distance d, from 0 to 1", least)
+		}
 		return nil
 	case !(least >= -1 && least <= 1):
 		return fault.Invalid("a least similarity of %v: -1 to 1 are possible", least)

@@ -134,6 +134,9 @@ type Searcher struct {
 
 	// byVectors says that the answer is by vectors, as there are no codes: see vectors.go.
 	byVectors bool
+	metric    record.Metric      // of the space of the query's modality
+	shares    []int              // modalities whose vectors are compared, ascending
+	compared  []comparison       // of shares, those that a row of the filter has; if shares is one, that
 	square    float64            // of the length of the query's vector
 	bounds    *quant.VectorQuery // that vector, for bounds; nil where no vectors can be in memory
 	compares  int                // vectors that have been read

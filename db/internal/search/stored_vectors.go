@@ -11,11 +11,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// storedVector reads the vector of a row that has the modality of the query. It is valid until the
-// next call, whose rows need not ascend. All of a search go through one iterator, which is some
+// storedVector reads the vector of a row that has modality t. It is valid until the next call, whose
+// rows need not ascend. All of a search go through one iterator, which is some
 // times as fast as a look-up for each. A vector that is not there is fault.ErrCorrupt.
-func (s *Searcher) storedVector(row uint32) (model.Vector, error) {
-	t := s.p.modality
+func (s *Searcher) storedVector(row uint32, t int) (model.Vector, error) {
 	m := s.Cv.Modalities[t]
 	damaged := func(err error) (model.Vector, error) {
 		return s.vector, fault.Corrupt(err, "features %q of row %d", m.Name, row)

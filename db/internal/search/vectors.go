@@ -18,15 +18,23 @@ import (
 
 // A collection that is not trained has no codes, and is answered by its vectors: exactly, by a scan
 // of all that the query may find. Such an answer is one run, with the items in the order of the
-// cosine between their vectors and that of the query, of one modality; then by row. So all that is
-// about runs, pages and keys is as for codes. Distances are 0, and there is no score.
+// metric between their vectors and that of the query; then by row. So all that is about runs, pages
+// and keys is as for codes. Distances are 0, and there is no score.
 //
-// Vectors in memory at 8 bits give bounds for each cosine (quant.Table.EachCosine). A row whose
-// upper bound is less than the lower bounds of k others cannot be among the first k. What is left is
-// read, the highest upper bound first, until k cosines are at least as high as all bounds that
-// follow: mostly few more than k, but all that are as near as the k-th. So no item is lost to
-// rounding, and the order is that of the vectors themselves. Vectors that are not in memory are all
-// read.
+// Vectors are compared within one space, that of the modality of the query. If the query names another
+// modality of the space as its target, these are the vectors of the target. Without a target they are
+// all vectors of the space that an item has, and the item counts as the nearest of them. A target of
+// another space restricts the items, and the vectors are of the query's own modality.
+//
+// Vectors in memory at 8 bits give bounds for each comparison (quant.Table.EachBound), and the
+// greatest bounds of an item's vectors are its bounds. A row whose upper bound is less than the lower
+// bounds of k others cannot be among the first k. What is left is read, the highest upper bound
+// first, until k rows are at least as near as all bounds that follow allow: mostly few more than k,
+// but all that are as near as the k-th. So no item is lost to rounding, and the order is that of the
+// vectors themselves. Items that have a vector that is not in memory are all read.
+//
+// In the order of l2 a rankedRow has the squared distance below 0 for its similarity. As the
+// similarity of a hit, 1 / (1 + d), all distances near 0 would be 1.
 
 // noCodes is the code set of a collection without codes.
 var noCodes = new(state.CodeSetView)
@@ -35,18 +43,18 @@ var noCodes = new(state.CodeSetView)
 // set before.
 func (s *Searcher) startByVectors() error {
 	cv, q := s.Cv, &s.q
-	untrained := func(what string) error {
-		return fmt.Errorf("%w: collection %q: %s: train it first", fault.ErrNoModel, cv.Name, what)
+	untrained := func(what, way string) error {
+		return fmt.Errorf("%w: collection %q: %s: train it first%s", fault.ErrNoModel, cv.Name, what, way)
 	}
 	switch {
 	case cv.IndexOnly:
 		return fmt.Errorf("%w: collection %q is a copy without vectors of one without codes: copy it again once that is trained", fault.ErrNoModel, cv.Name)
 	case len(cv.Modalities) == 0:
-		return untrained("it has no vectors to answer by")
+		return untrained("it has no vectors to answer by", "")
 	case q.Code != nil:
-		return untrained("a query by code finds nothing where there are no codes")
+		return untrained("a query by code finds nothing where there are no codes", ", or query by a vector, or by the key of an item that has one")
 	case q.Order != byAuto:
-		return untrained(fmt.Sprintf("the order %s is of codes, and without them answers are by the cosine of vectors", OrderNames[q.Order]))
+		return untrained(fmt.Sprintf("the order %s is of codes", OrderNames[q.Order]), ", or leave the order out: answers are by vectors then")
 	}
 	if err := q.checkStart(); err != nil {
 		return err
@@ -59,7 +67,7 @@ func (s *Searcher) startByVectors() error {
 			return err
 		}
 	case len(cv.Modalities) > 1 || q.Key == "":
-		return fault.Invalid("a query of a collection that is not trained compares vectors: name the modality that they are of")
+		return fault.Invalid("a query of a collection that is not trained compares vectors: name the modality that it starts from, of %s", record.Names(cv.Modalities))
 	}
 	x, err := s.vectorOf(t)
 	if err != nil {
@@ -68,26 +76,72 @@ func (s *Searcher) startByVectors() error {
 	for _, v := range x.Value {
 		s.square += float64(v) * float64(v)
 	}
-	if s.square == 0 {
+	s.metric = cv.Modalities[t].Metric.Or()
+	if s.metric == record.Cosine && s.square == 0 {
 		return fault.Invalid("a vector of zeros has no direction, and so no cosine")
 	}
 	s.byVectors, s.Set = true, noCodes
 	s.p = &Point{modality: t, vector: record.CloneVector(x)} // as the caller may change it while neighbours are read
-	if s.filter == nil {
-		s.filter = cv.Live
-	}
-	if having := cv.Presence[t]; having.GetCardinality() < cv.Live.GetCardinality() {
-		s.filter = roaring.And(s.filter, having)
-	}
-	if q.ExcludeSelf {
-		s.exclude(s.self)
+	if err := s.against(t); err != nil {
+		return err
 	}
 	s.self = noRow // it comes where its vector is, as all others
 	if cv.KeepsVectors(t) {
 		s.bounds = quant.NewVectorQuery(s.p.vector.Value)
-		if uint64(cv.Vectors[t].Rows()) < cv.NextRow && cv.WantVectors(t) {
-			s.tools.Wanted()
+		for _, c := range s.compared {
+			if uint64(cv.Vectors[c.modality].Rows()) < cv.NextRow && cv.WantVectors(c.modality) {
+				s.tools.Wanted()
+			}
 		}
+	}
+	return nil
+}
+
+// A comparison is of vectors of one modality with that of the query.
+type comparison struct {
+	modality int
+	rows     *roaring.Bitmap // of the filter, that have the modality; nil: all
+}
+
+// against chooses the modalities whose vectors are compared with that of the query, of modality t, and
+// has the filter admit the items that have one of them.
+func (s *Searcher) against(t int) error {
+	cv := s.Cv
+	s.shares = cv.Sharing(t)
+	if s.q.To != "" {
+		to, err := cv.ModalityOf(s.q.To)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(s.shares, to) {
+			t = to
+		}
+		s.shares = []int{t}
+	}
+	if s.filter == nil {
+		s.filter = cv.Live
+	}
+	having := cv.Presence[s.shares[0]]
+	for _, t := range s.shares[1:] {
+		having = roaring.Or(having, cv.Presence[t])
+	}
+	if having.GetCardinality() < cv.Live.GetCardinality() {
+		s.filter = roaring.And(s.filter, having)
+	}
+	if s.q.ExcludeSelf {
+		s.exclude(s.self)
+	}
+	if len(s.shares) == 1 {
+		s.compared = []comparison{{modality: t}}
+		return nil
+	}
+	for _, t := range s.shares {
+		if rows := roaring.And(s.filter, cv.Presence[t]); !rows.IsEmpty() {
+			s.compared = append(s.compared, comparison{t, rows})
+		}
+	}
+	if len(s.compared) == 1 { // then all that the filter admits have it
+		s.compared[0].rows = nil
 	}
 	return nil
 }
@@ -113,7 +167,7 @@ func (s *Searcher) vectorOf(t int) (model.Vector, error) {
 
 // noRadius returns the error about a radius in bits where there are no codes.
 func (s *Searcher) noRadius() error {
-	return fmt.Errorf("%w: collection %q: a radius counts bits of codes: train it first, or set a least similarity", fault.ErrNoModel, s.Cv.Name)
+	return fmt.Errorf("%w: collection %q: a radius counts bits of codes: train it first, or search without one, by a least similarity", fault.ErrNoModel, s.Cv.Name)
 }
 
 // onlyRun is the run of an answer by vectors.
@@ -140,11 +194,11 @@ func (s *Searcher) allByVectors(ctx context.Context, yield func(Hit, error) bool
 	}
 }
 
-// A boundedRow is a row whose cosine with the query is not greater than most.
+// A boundedRow is a row that the metric with the query puts no higher than most.
 type boundedRow struct {
 	most  float32
 	row   uint32
-	exact bool // most is the cosine
+	exact bool // most is what the vectors give
 }
 
 // rankVectors is rank for an answer by vectors.
@@ -168,12 +222,10 @@ func (s *Searcher) rankVectors(ctx context.Context, dst []rankedRow, after *rank
 		}
 		x := rankedRow{c.most, c.row}
 		if !c.exact {
-			v, err := s.storedVector(c.row)
-			if err != nil {
+			var err error
+			if x.similarity, err = s.readRow(c.row); err != nil {
 				return dst, err
 			}
-			x.similarity = s.cosine(v)
-			s.compares++
 		}
 		if s.passes(x, after) {
 			top.add(x)
@@ -182,25 +234,64 @@ func (s *Searcher) rankVectors(ctx context.Context, dst []rankedRow, after *rank
 	return top.appendTo(dst), nil
 }
 
+// readRow reads those vectors of a row that are compared, and returns the similarity of the nearest.
+func (s *Searcher) readRow(row uint32) (float32, error) {
+	nearest := float32(math.Inf(-1))
+	for _, c := range s.compared {
+		if c.rows != nil && !c.rows.Contains(row) {
+			continue
+		}
+		x, err := s.storedVector(row, c.modality)
+		if err != nil {
+			return 0, err
+		}
+		s.compares++
+		nearest = max(nearest, s.compare(x))
+	}
+	return nearest, nil
+}
+
 // passes reports whether a row reaches the least similarity and follows the cursor.
 func (s *Searcher) passes(x rankedRow, after *rankedRow) bool {
-	return (!s.limited() || x.similarity >= s.q.MinSimilarity) && (after == nil || x.compare(*after) > 0)
+	return s.reaches(x.similarity) && (after == nil || x.compare(*after) > 0)
+}
+
+// reaches reports whether a row of that similarity reaches the least similarity.
+func (s *Searcher) reaches(similarity float32) bool {
+	return !s.limited() || s.shownOfVectors(similarity) >= s.q.MinSimilarity
+}
+
+// leastRanked returns a similarity of rows that is not above that of any row that reaches the least
+// similarity.
+func (s *Searcher) leastRanked() float32 {
+	switch {
+	case !s.limited():
+		return float32(math.Inf(-1))
+	case s.metric == record.L2:
+		return float32(1 - 1/float64(s.q.MinSimilarity)*(1+1e-6)) // as 1 / (1 + d) is rounded
+	}
+	return s.q.MinSimilarity
+}
+
+// shownOfVectors returns what hits say of a similarity of an answer by vectors.
+func (s *Searcher) shownOfVectors(similarity float32) float32 {
+	if s.metric == record.L2 {
+		return float32(1 / (1 - float64(similarity)))
+	}
+	return similarity
 }
 
 // mayBeFirst returns the rows that may be among the first k that pass.
 func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k int) (left []boundedRow, err error) {
 	crowded := 4096          // length of left from which on it is looked through for rows below the floor
 	certain := topRows{k: k} // rows that pass for certain, by their lower bounds
-	floor := float32(math.Inf(-1))
-	if s.limited() {
-		floor = s.q.MinSimilarity
-	}
+	floor := s.leastRanked()
 	see := func(row uint32, least, most float32, exact bool) float32 {
 		if after != nil && least > after.similarity || most < floor {
 			return floor
 		}
 		left = append(left, boundedRow{most, row, exact})
-		if (after == nil || most < after.similarity) && (!s.limited() || least >= s.q.MinSimilarity) && certain.add(rankedRow{least, row}) {
+		if (after == nil || most < after.similarity) && s.reaches(least) && certain.add(rankedRow{least, row}) {
 			floor = max(floor, certain.floor())
 		}
 		if len(left) >= crowded && len(left)/4 > k {
@@ -209,7 +300,12 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k int) (lef
 		}
 		return floor
 	}
-	table := s.Cv.Vectors[s.p.modality]
+	seeBounds := func(row uint32, least, most float32) float32 { return see(row, least, most, false) }
+	known := s.boundedTo()
+	var several *manyBounds // of the rows at hand, where several vectors of an item are compared
+	if len(s.compared) > 1 && known > 0 {
+		several = s.newManyBounds()
+	}
 	buf := make([]uint32, 1024)
 	for it := s.filter.ManyIterator(); ; {
 		rows := buf[:it.NextMany(buf)]
@@ -219,45 +315,123 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k int) (lef
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		inMemory := 0
-		if s.bounds != nil {
-			inMemory, _ = slices.BinarySearch(rows, table.Rows())
-		}
-		if inMemory > 0 {
-			table.EachCosine(s.bounds, rows[:inMemory], floor, func(row uint32, least, most float32) float32 {
-				return see(row, least, most, false)
-			})
+		inMemory, _ := slices.BinarySearch(rows, known)
+		switch {
+		case inMemory == 0:
+		case several != nil:
+			several.each(rows[:inMemory], floor, seeBounds)
+		default:
+			s.Cv.Vectors[s.compared[0].modality].EachBound(s.bounds, quantMetric[s.metric], rows[:inMemory], floor, seeBounds)
 		}
 		for _, row := range rows[inMemory:] {
-			x, err := s.storedVector(row)
+			c, err := s.readRow(row)
 			if err != nil {
 				return nil, err
 			}
-			c := s.cosine(x)
-			s.compares++
 			see(row, c, c, true)
 		}
 	}
 	return slices.DeleteFunc(left, func(c boundedRow) bool { return c.most < floor }), nil
 }
 
+// boundedTo returns the row from which on not all vectors that are compared are in memory.
+func (s *Searcher) boundedTo() uint32 {
+	if s.bounds == nil || len(s.compared) == 0 {
+		return 0
+	}
+	to := uint32(noRow)
+	for _, c := range s.compared {
+		to = min(to, s.Cv.Vectors[c.modality].Rows())
+	}
+	return to
+}
+
+// quantMetric has metrics as bounds know them.
+var quantMetric = map[record.Metric]quant.Metric{record.Cosine: quant.Cosine, record.Dot: quant.Dot, record.L2: quant.SquaredL2Below}
+
+// manyBounds finds the bounds of rows of which several vectors are compared.
+type manyBounds struct {
+	s     *Searcher
+	rest  []roaring.IntPeekable // by comparison: the rows that have the modality, from those at hand on
+	rows  []uint32              // of those at hand, those that have the modality
+	least []float32             // by row at hand
+	most  []float32             // likewise; -Inf where no vector may reach the floor
+}
+
+func (s *Searcher) newManyBounds() *manyBounds {
+	b := &manyBounds{s: s}
+	for _, c := range s.compared {
+		if c.rows == nil {
+			c.rows = s.filter
+		}
+		b.rest = append(b.rest, c.rows.Iterator())
+	}
+	return b
+}
+
+// each is EachBound for rows, which ascend from call to call. The bounds of a row are the greatest of
+// those of its vectors. A vector that is left out, as it is below the floor, does not raise them: the
+// row has another that may reach it, or is left out as well.
+func (b *manyBounds) each(rows []uint32, floor float32, f func(row uint32, least, most float32) float32) {
+	b.least, b.most = b.least[:0], b.most[:0]
+	for range rows {
+		b.least, b.most = append(b.least, float32(math.Inf(-1))), append(b.most, float32(math.Inf(-1)))
+	}
+	for i, c := range b.s.compared {
+		it := b.rest[i]
+		b.rows = b.rows[:0]
+		for it.HasNext() && it.PeekNext() <= rows[len(rows)-1] {
+			b.rows = append(b.rows, it.Next())
+		}
+		at := 0
+		b.s.Cv.Vectors[c.modality].EachBound(b.s.bounds, quantMetric[b.s.metric], b.rows, floor, func(row uint32, least, most float32) float32 {
+			for rows[at] != row {
+				at++
+			}
+			b.least[at], b.most[at] = max(b.least[at], least), max(b.most[at], most)
+			return floor
+		})
+	}
+	for i, row := range rows {
+		if b.most[i] >= floor {
+			floor = f(row, b.least[i], b.most[i])
+		}
+	}
+}
+
+// compare returns the similarity of a vector, by the metric, in the form of a rankedRow. It adds up in
+// float64, by ascending dimension.
+func (s *Searcher) compare(x model.Vector) float32 {
+	switch s.metric {
+	case record.Dot:
+		return quant.Rounded(product(x, s.p.vector))
+	case record.L2:
+		return quant.Rounded(-squaredDistance(x, s.p.vector))
+	}
+	return s.cosine(x)
+}
+
+// product returns the inner product of two vectors, both dense or both sparse.
+func product(x, y model.Vector) (xy float64) {
+	if x.IsSparse() {
+		eachEntry(x, y, func(a, b float64) { xy += a * b })
+		return xy
+	}
+	for j, v := range y.Value {
+		xy += float64(x.Value[j]) * float64(v)
+	}
+	return xy
+}
+
 // cosine returns the cosine between a vector and that of the query, both dense or both sparse; 0 for
-// a vector of zeros. It adds up in float64, by ascending dimension.
+// a vector of zeros.
 func (s *Searcher) cosine(x model.Vector) float32 {
-	var xy, xx float64
+	xx := 0.0
 	for _, v := range x.Value {
 		xx += float64(v) * float64(v)
 	}
 	if xx == 0 {
 		return 0
 	}
-	y := s.p.vector
-	if x.IsSparse() {
-		eachEntry(x, y, func(a, b float64) { xy += a * b })
-	} else {
-		for j, v := range y.Value {
-			xy += float64(x.Value[j]) * float64(v)
-		}
-	}
-	return float32(max(-1, min(xy/(math.Sqrt(xx)*math.Sqrt(s.square)), 1)))
+	return float32(max(-1, min(product(x, s.p.vector)/(math.Sqrt(xx)*math.Sqrt(s.square)), 1)))
 }
