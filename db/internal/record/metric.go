@@ -1,7 +1,6 @@
 package record
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -160,7 +159,7 @@ func (d *Descriptor) spaces(change map[string]string) ([]int, error) {
 		other, err := d.ModalityOf(of)
 		switch {
 		case err != nil:
-			return fmt.Errorf("the space of modality %q: %w", Shortened(name), err)
+			return fault.Invalid("the space of modality %q: there is no modality %q: collection %q has %s", Shortened(name), Shortened(of), d.Name, Names(d.Modalities))
 		case other == t:
 			return fault.Invalid("the space of modality %q: it names itself: name another modality, whose vectors are compared with its own", Shortened(name))
 		}
