@@ -104,6 +104,30 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	dbkit.MustTrain(t, views, db.TrainOptions{Options: model.Options{Bits: 24, Anchors: 10, Views: model.ViewsTarget}})
 	goldenPut(t, views, all[45:])
 
+	// Metrics, and modalities that share a space: without a model, and with one. Alterations gave some.
+	near := goldenCollection(t, d, "metrics", db.Schema{Modalities: []db.Modality{
+		{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 5}, {Name: "caption", Dim: 8, SpaceOf: "image"},
+		{Name: "words", Dim: 200, Sparse: true, Metric: db.Dot},
+	}})
+	if err := near.Alter(ctx, db.Alteration{
+		AddModalities: []db.Modality{{Name: "sound", Dim: 5}}, SpaceOf: map[string]string{"sound": "text"}, Metrics: map[string]db.Metric{"text": db.Dot},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range goldenItems(40) {
+		it.Fields = nil
+		if i := len(it.Payload); it.Vectors["image"] != nil && i%2 == 0 {
+			it.Vectors["caption"] = it.Vectors["image"]
+			it.Vectors["image"] = slices.Repeat([]float32{.5}, 8)
+		}
+		goldenPut(t, near, []*db.Item{it})
+	}
+	learned := goldenCollection(t, d, "learned", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 5, Metric: db.Dot}}})
+	for _, it := range dbkit.Pairs(50, synth.Config{Seed: 8}) {
+		goldenPut(t, learned, []*db.Item{it})
+	}
+	dbkit.MustTrain(t, learned, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+
 	// Thousands of items share few codes, so that postings and rows have both forms.
 	codes := goldenCollection(t, d, "codes", db.Schema{Bits: 16, Fields: []db.Field{{"n", db.Int, true}}})
 	b := d.NewBatch()

@@ -82,7 +82,7 @@ func goldenListing(t testing.TB, d *db.DB) string {
 		check(err)
 		labels, err := c.Labels()
 		check(err)
-		say("collection %s: %d bits, modalities %v, fields %v, labels %q", name, schema.Bits, schema.Modalities, schema.Fields, labels)
+		say("collection %s: %d bits, modalities %v, fields %v, labels %q", name, schema.Bits, goldenModalities(schema), schema.Fields, labels)
 		spaces, err := c.Spaces(ctx)
 		check(err)
 		for _, s := range spaces {
@@ -116,6 +116,19 @@ func goldenListing(t testing.TB, d *db.DB) string {
 				say("%s: %d", where, n)
 			}
 		}
+		for _, m := range schema.Modalities { // answers by vectors
+			if m.Metric == "" && m.SpaceOf == "" {
+				continue
+			}
+			for _, key := range []string{"k5", "k20"} {
+				r, err := c.Search(ctx, db.Query{Key: key, From: m.Name, K: 6})
+				if errors.Is(err, db.ErrInvalid) { // the item lacks the vector
+					continue
+				}
+				check(err)
+				say("search from %s of %q:%s", m.Name, key, goldenHits(r))
+			}
+		}
 		for _, key := range []string{"k5", "k20", "c0010"} {
 			for _, m := range append([]db.Modality{{}}, schema.Modalities...) {
 				for _, rerank := range []db.Rerank{db.RerankNone, db.RerankProjection} {
@@ -130,6 +143,19 @@ func goldenListing(t testing.TB, d *db.DB) string {
 		}
 	}
 	return b.String()
+}
+
+// goldenModalities lists modalities as listings of before metrics have them, and what a modality has
+// of these.
+func goldenModalities(s db.Schema) (all []string) {
+	for _, m := range s.Modalities {
+		text := fmt.Sprint(m.Name, " ", m.Dim, " ", m.Sparse)
+		if m.Metric != "" || m.SpaceOf != "" {
+			text += fmt.Sprintf(" metric %q, space of %q", m.Metric, m.SpaceOf)
+		}
+		all = append(all, "{"+text+"}")
+	}
+	return all
 }
 
 func goldenHits(r *db.Result) string {
