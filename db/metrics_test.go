@@ -638,7 +638,7 @@ func TestCursorsOfMetrics(t *testing.T) {
 		}
 		q.After = ""
 	}
-	for least, metric := range map[float32]db.Metric{1.5: db.Cosine, -.5: db.L2, 2: db.L2, float32(math.Inf(1)): db.Dot, float32(math.NaN()): db.L2} {
+	for least, metric := range map[float32]db.Metric{1.5: db.Cosine, -1.5: db.L2, 2: db.L2, float32(math.Inf(1)): db.Dot, float32(math.NaN()): db.L2} {
 		mustAlter(t, c, db.Alteration{Metrics: map[string]db.Metric{"a": metric}})
 		q.MinSimilarity = least
 		if _, err := c.Search(ctx, q); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "least similarity") {

@@ -17,13 +17,20 @@ import (
 // A Query asks for the items whose codes are near. What it starts from is one of
 // Vector and Sparse (with From), Key and Code.
 //
-// A collection that is not trained has no codes. It is answered exactly, by the cosine between
-// vectors of one modality, From: the items that have it, and To, come by (-Similarity, row), with a
-// Distance of 0 and a Score of NaN. Such a query starts from a vector, or from the Key of an item
-// that has one; where there is one modality a Key needs no From. Its Rerank is RerankAuto. All items
-// are compared with 8 bits a dimension, as far as vectors are in memory (Options.RerankCacheBytes).
-// Some more than K vectors are read, and all that are not in memory. What needs codes is
-// ErrNoModel: a Code, other orders, a radius.
+// A collection that is not trained has no codes. It is answered exactly, by vectors: items come by
+// the Metric of the modality From between the vector of the query and theirs, the most similar first;
+// then by row. Their Distance is 0 and their Score NaN. The vectors of an item that are compared are
+//
+//   - without To, all of the space of From (Modality.SpaceOf); the item counts as the most similar of
+//     them, and is found if it has one;
+//   - with a To that shares the space, that of To;
+//   - with a To of another space, that of From, of items that have To as well.
+//
+// Such a query starts from a vector of From, or from the Key of an item that has one; where there is
+// one modality a Key needs no From. Its Rerank is RerankAuto. All items are compared with 8 bits a
+// dimension, as far as vectors are in memory (Options.RerankCacheBytes). Some more than K vectors are
+// read, and all that are not in memory. What needs codes is ErrNoModel: a Code, other orders, a
+// radius; MinSimilarity is the radius there.
 type Query struct {
 	// From is the modality of Vector or Sparse, which are the same in the two forms;
 	// either goes where the modality is of the other. With Key, it is the modality whose stored
@@ -101,10 +108,10 @@ type Query struct {
 	// MinSimilarity, if not 0, leaves out hits with less Similarity, from -1 to 1, as if the
 	// items were not there; by RerankFused also those that lack the modality of the query. By
 	// RerankFeatures it leaves hits out of the window, and all behind it; totals within a
-	// radius count these. Where nothing is trained it is a cosine of vectors. Else it is for
-	// queries by a vector, or by the key of an item that has one, and for every Rerank but
-	// RerankNone, and RerankAuto, which compares one thing or another. Each item of each code
-	// that may be in the answer is then compared with the query, some nanoseconds each.
+	// radius count these. Where nothing is trained it is a similarity by the Metric of From, by Dot
+	// any number. Else it is for queries by a vector, or by the key of an item that has one, and for
+	// every Rerank but RerankNone, and RerankAuto, which compares one thing or another. Each item of
+	// each code that may be in the answer is then compared with the query, some nanoseconds each.
 	MinSimilarity float32
 
 	// Include says which parts of its item each hit brings with it, in Hit.Item, as of the
@@ -211,7 +218,7 @@ type Hit struct {
 	// code of the item as +-1: the larger the nearer. NaN for queries by code.
 	Score float64
 
-	// Similarity where nothing is trained is the cosine of the vectors. Else it is what decided
+	// Similarity where nothing is trained is that of the vectors, by their Metric. Else it is what decided
 	// between this item and others of its code: the cosine between the projection of the query
 	// and that of the item, which has 8 bits a dimension; 0 for an item without features. By
 	// RerankFused it is that of the vectors, for items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean

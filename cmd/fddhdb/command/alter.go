@@ -14,9 +14,10 @@ func alterCommand(e *env) *cobra.Command {
 	var o common
 	var modalities modalityList
 	var fields fieldList
+	var metrics metricFlags
 	cmd := &cobra.Command{
-		Use:     "alter DIR (--add-modality NAME:DIM... | --add-field NAME:TYPE...)",
-		Short:   "Add modalities and fields to a collection",
+		Use:     "alter DIR (--add-modality NAME:DIM... | --add-field NAME:TYPE... | --metric NAME=METRIC... | --space-of NAME=OTHER...)",
+		Short:   "Add modalities and fields to a collection, or change metrics",
 		GroupID: groupItems,
 		Long: prose(`
 			Alter adds to what the items of a collection may hold: modalities, in a learned
@@ -28,20 +29,28 @@ func alterCommand(e *env) *cobra.Command {
 			(put replaces an item whole). Fields with :index can be filtered by at once. A
 			new modality counts for codes, and can be searched from, when a training has
 			seen labelled items that have it; until then searches go on with the modalities
-			that the model knows, and stats says which it does not.`),
+			that the model knows, and stats says which it does not.
+
+			--metric and --space-of say how search compares vectors before training, of
+			modalities that are there or are being added: see init. A metric is that of all
+			modalities that share the space. --space-of a=b has a, and all that share its
+			space, share that of b; --space-of a= takes a out of its space. Codes, and what
+			is stored, stay as they are.`),
 		Example: example(`
 			fddhdb alter wiki.db --add-field year:int:index --add-field title:string
 			fddhdb alter wiki.db --add-modality audio:512
+			fddhdb alter wiki.db --metric audio=l2
 			fddhdb import wiki.db --merge --vectors audio=audio.npy --ids ids.txt
 			fddhdb train wiki.db --activate`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(modalities.list)+len(fields.list) == 0 {
-				return exit.Usagef("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added")
+			if len(modalities.list)+len(fields.list) == 0 && !metrics.given() {
+				return exit.Usagef("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added, or --metric or --space-of for what is to change")
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				err := c.Alter(cmd.Context(), db.Alteration{AddModalities: modalities.list, AddFields: fields.list})
-				if err != nil {
+				a := db.Alteration{AddModalities: modalities.list, AddFields: fields.list}
+				metrics.alter(&a)
+				if err := c.Alter(cmd.Context(), a); err != nil {
 					return err
 				}
 				schema, err := c.Schema()
@@ -59,6 +68,8 @@ func alterCommand(e *env) *cobra.Command {
 	o.register(cmd)
 	cmd.Flags().Var(&modalities, "add-modality", "a kind of vectors to add and its number of dimensions; repeat it for each")
 	cmd.Flags().Var(&fields, "add-field", "a field to add and its type: string, int, float or bool; repeat it for each")
+	metrics.register(cmd)
+	metrics.spaceOf.empty = true
 	return cmd
 }
 

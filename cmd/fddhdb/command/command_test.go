@@ -84,7 +84,7 @@ func newTestEnv() *env {
 func TestContract(t *testing.T) {
 	root := rootCommand(newTestEnv())
 	contract := map[string]string{
-		"init":        "collection json modality codes field",
+		"init":        "collection json modality codes field metric space-of shared",
 		"import":      "collection json vectors codes labels label-names ids fields merge on-error dry-run init",
 		"put":         "collection json vector labels field",
 		"get":         "collection json space",
@@ -113,7 +113,7 @@ func TestContract(t *testing.T) {
 		"backups":     "json",
 		"restore":     "json id before database skip-verify",
 		"prune":       "json keep dry-run",
-		"alter":       "collection json add-modality add-field",
+		"alter":       "collection json add-modality add-field metric space-of",
 		"repair":      "json dry-run",
 		"upgrade":     "json dry-run",
 		"explore":     "collection json address open encoder encoder-lines encoder-timeout",

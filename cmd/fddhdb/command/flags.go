@@ -38,8 +38,9 @@ type named struct{ name, value string }
 
 // namedList is the value of such a flag, which may be repeated, each name once.
 type namedList struct {
-	kind string // for help, such as NAME=FILE
-	list []named
+	kind  string // for help, such as NAME=FILE
+	empty bool   // a value may be empty
+	list  []named
 }
 
 func (l *namedList) String() string { return "" }
@@ -47,7 +48,7 @@ func (l *namedList) Type() string   { return l.kind }
 
 func (l *namedList) Set(s string) error {
 	name, value, ok := strings.Cut(s, "=")
-	if !ok || name == "" || value == "" && l.kind != "NAME=VALUE" { // a string may be empty
+	if !ok || name == "" || value == "" && !l.empty {
 		return fmt.Errorf("%s is expected", l.kind)
 	}
 	for _, other := range l.list {

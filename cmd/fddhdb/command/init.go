@@ -17,7 +17,9 @@ func initCommand(e *env) *cobra.Command {
 	var o common
 	var modalities modalityList
 	var fields fieldList
+	var metrics metricFlags
 	var bits int
+	var shared bool
 	cmd := &cobra.Command{
 		Use:     "init DIR (--modality NAME:DIM... | --codes BITS)",
 		Short:   "Create a database or a further collection",
@@ -33,11 +35,19 @@ func initCommand(e *env) *cobra.Command {
 			collection with --codes has none: its items bring codes of that many bits, a
 			multiple of 8 from 8 to 4096, and there is nothing to train.
 
+			Before training, search compares vectors by the --metric of their modality: the
+			cosine of the angle between them, if none is given, the inner product (dot), or
+			the Euclidean distance (l2). Modalities whose vectors one encoder has made, as
+			of pictures and of texts, share a space: --space-of image=text, or --shared for
+			all. Then a text finds pictures without training. Such modalities have one
+			number of dimensions and one metric. Alter changes both at any time.
+
 			Fields are typed values beside the vectors. Those marked :index are the ones
 			that filters can use. Alter adds modalities and fields later.`),
 		Example: example(`
 			fddhdb init wiki.db --modality image:128 --modality text:10
 			fddhdb init news.db --modality image:512 --modality text:30000:sparse
+			fddhdb init clip.db --modality image:512 --modality text:512 --shared
 			fddhdb init wiki.db --collection hashes --codes 64 --field year:int:index`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,12 +56,22 @@ func initCommand(e *env) *cobra.Command {
 			switch {
 			case given && len(schema.Modalities) > 0:
 				return exit.Usagef("--modality and --codes: a collection either learns its codes or is given them")
+			case given && (shared || metrics.given()):
+				return exit.Usagef("--metric, --space-of and --shared are of modalities, and with --codes there are none")
+			case shared && len(metrics.spaceOf.list) > 0:
+				return exit.Usagef("--shared is of all modalities: leave out --space-of")
 			case given:
 				if err := checkBits("--codes", bits); err != nil {
 					return err
 				}
 			case len(schema.Modalities) == 0:
 				return exit.Usagef("init needs --modality NAME:DIM for each kind of vectors, or --codes BITS")
+			}
+			if err := metrics.declare(schema.Modalities); err != nil {
+				return err
+			}
+			for i := 1; shared && i < len(schema.Modalities); i++ {
+				schema.Modalities[i].SpaceOf = schema.Modalities[0].Name
 			}
 			var stored db.Schema
 			err := e.withNew(args[0], func(d *db.DB) error {
@@ -73,6 +93,8 @@ func initCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	cmd.Flags().Var(&modalities, "modality", "a kind of vectors and its number of dimensions; repeat it for each")
+	metrics.register(cmd)
+	cmd.Flags().BoolVar(&shared, "shared", false, "all modalities share one space")
 	cmd.Flags().IntVar(&bits, "codes", 0, "items bring codes of so many `BITS`")
 	cmd.Flags().Var(&fields, "field", "a field and its type: string, int, float or bool; repeat it for each")
 	return cmd

@@ -15,7 +15,7 @@ import (
 func putCommand(e *env) *cobra.Command {
 	var o common
 	vectors := namedList{kind: "NAME=v,v,...|NAME=i:v,..."}
-	fields := namedList{kind: "NAME=VALUE"}
+	fields := namedList{kind: "NAME=VALUE", empty: true}
 	var labels, code, payload string
 	cmd := &cobra.Command{
 		Use:     "put DIR KEY",

@@ -58,8 +58,13 @@ func searchCommand(e *env) *cobra.Command {
 			printed and all are counted in total. "next" is a cursor: the same search with
 			--after CURSOR goes on behind the hits (of one query: see --row).
 
-			Where nothing is trained, hits come by the cosine between the vectors of --from
-			and that of the query, and have neither distance nor score (in JSON 0 and null).
+			Where nothing is trained, hits come by their vectors, by the metric of the
+			modality: cosine, dot or l2 (see init). Without --to these are the vectors of
+			all modalities that share the space of --from, and an item counts as the nearest
+			of its own; with a --to that shares it, the vectors of --to; with another --to,
+			those of --from. There is neither distance nor score (in JSON 0 and null).
+			"similarity" is the cosine, the inner product, or by l2 1 / (1 + d) for the
+			squared distance d, and --min-similarity bounds it.
 
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.
@@ -128,7 +133,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
 	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none, asymmetric, features or fused")
 	f.IntVar(&o.window, "window", 0, "put the first `N` hits in order, with --rerank features; 200, or twice -k, if not given")
-	f.Float32Var(&o.minSimilarity, "min-similarity", 0, "only hits of similarity `X` or more, from -1 to 1")
+	f.Float32Var(&o.minSimilarity, "min-similarity", 0, "only hits of similarity `X` or more, from -1 to 1; by the metric dot any number")
 	o.where.register(cmd)
 	f.Var(&o.include, "include", "print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
 	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --id out of the hits")
@@ -205,9 +210,7 @@ func (o *searchOptions) check() (db.Rerank, error) {
 
 // checkMinSimilarity refuses a least similarity where no hit has a similarity.
 func (o *searchOptions) checkMinSimilarity(rerank db.Rerank) error {
-	switch least := o.minSimilarity; {
-	case !(least >= -1 && least <= 1): // NaN, too
-		return exit.Usagef("--min-similarity %v: -1 to 1 are possible", least)
+	switch {
 	case rerank == db.RerankNone:
 		return exit.Usagef("--min-similarity has no meaning with --rerank none, which compares nothing: choose another order")
 	case o.code != "" || o.codes != "":

@@ -116,7 +116,7 @@ func (e *env) printExplain(x *db.Explain) {
 	}
 	if x.Plan == "vectors" {
 		e.Printf("plan vectors: %s compared, %s of them exactly, as nothing is trained\n", term.Plural(x.Scanned, "vector", "vectors"), term.Thousands(x.Compared))
-		e.Printf("took %.1f us for %s in the order of the cosine\n", x.ResolveUS, term.Plural(x.Hits, "item", "items"))
+		e.Printf("took %.1f us for %s by the metric %s between vectors of %s\n", x.ResolveUS, term.Plural(x.Hits, "item", "items"), x.Metric, strings.Join(x.Modalities, ", "))
 		return
 	}
 	e.Printf("plan %s: %s of %s found", x.Plan, term.Plural(x.Codes, "code", "codes"), term.Thousands(x.Distinct))

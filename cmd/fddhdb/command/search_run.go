@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
@@ -60,6 +61,9 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	}
 	stats, err := c.Stats()
 	if err != nil {
+		return err
+	}
+	if err := o.checkLeast(schema, stats.Trained); err != nil {
 		return err
 	}
 	if err := o.checkTrained(c, stats.Trained, rerank); err != nil {
@@ -190,7 +194,24 @@ func (o *searchOptions) checkTrained(c *db.Collection, trained bool, rerank db.R
 	case trained && o.hasMinSimilarity && rerank == db.RerankAuto:
 		return exit.Usagef("--min-similarity needs an order that says what is compared: --rerank projection compares projections, fused and features vectors")
 	case !trained && (o.code != "" || o.codes != "" || o.hasRadius || rerank != db.RerankAuto):
-		return fmt.Errorf("%w; without codes search compares vectors: leave out --radius, --rerank and queries by code", untrained(c))
+		return fmt.Errorf("%w; without codes search compares vectors: leave out --radius, --rerank and queries by code; --min-similarity bounds what is near", untrained(c))
+	}
+	return nil
+}
+
+// checkLeast refuses a least similarity that no two vectors have, by the metric of the modality.
+func (o *searchOptions) checkLeast(schema db.Schema, trained bool) error {
+	least := o.minSimilarity
+	for _, m := range schema.Modalities {
+		if m.Name == o.from && m.Metric == db.Dot && !trained {
+			if math.IsNaN(float64(least)) || math.IsInf(float64(least), 0) {
+				return exit.Usagef("--min-similarity %v: a finite number is expected", least)
+			}
+			return nil
+		}
+	}
+	if !(least >= -1 && least <= 1) { // NaN, too
+		return exit.Usagef("--min-similarity %v: -1 to 1 are possible", least)
 	}
 	return nil
 }

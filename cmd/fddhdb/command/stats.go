@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -127,7 +128,7 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 		pairs = append(pairs, term.NewPair("index-only", "a copy without vectors: it can be searched, and not written to"))
 	}
 	for _, m := range s.Modalities {
-		text := fmt.Sprintf("%s, %s, in %s", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), term.Plural(m.Items, "item", "items"))
+		text := fmt.Sprintf("%s, %s%s, in %s", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), source.DescribeMetric(m.Modality), term.Plural(m.Items, "item", "items"))
 		if s.Trained && !m.Learned {
 			text += ", unknown to the model"
 		}

@@ -63,8 +63,8 @@ func (p *parameters) similarity(name string) float32 {
 	}
 	x, err := strconv.ParseFloat(s, 32)
 	switch {
-	case err != nil || !(x >= -1 && x <= 1):
-		p.fail("%s=%.40q: a number from -1 to 1 is expected", name, s)
+	case err != nil || math.IsNaN(x) || math.IsInf(x, 0): // what range it has, the order and the metric say
+		p.fail("%s=%.40q: a number is expected", name, s)
 	case x == 0:
 		return -math.SmallestNonzeroFloat32
 	}

@@ -30,6 +30,18 @@ func ParseField(s string) (db.Field, error) {
 	return f, nil
 }
 
+// DescribeMetric returns how vectors of a modality are compared, for the end of a list; "" by the
+// cosine, in a space that it shares with none before it.
+func DescribeMetric(m db.Modality) (text string) {
+	if m.Metric != "" {
+		text += ", by " + string(m.Metric)
+	}
+	if m.SpaceOf != "" {
+		text += ", in the space of " + m.SpaceOf
+	}
+	return text
+}
+
 // DescribeSchema returns a schema in one line, for people.
 func DescribeSchema(s db.Schema) string {
 	var parts []string
@@ -38,7 +50,7 @@ func DescribeSchema(s db.Schema) string {
 		if m.Sparse {
 			sparse = ", sparse"
 		}
-		parts = append(parts, fmt.Sprintf("%s (%s%s)", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), sparse))
+		parts = append(parts, fmt.Sprintf("%s (%s%s%s)", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), sparse, DescribeMetric(m)))
 	}
 	if s.Bits > 0 {
 		parts = append(parts, fmt.Sprintf("codes of %d bits", s.Bits))

@@ -224,11 +224,6 @@ func (s *Searcher) checkSimilarity(asked Order) error {
 			return fault.Invalid("a least similarity of %v: finite numbers are possible", least)
 		}
 		return nil
-	case s.byVectors && s.metric == record.L2:
-		if !(least > 0 && least <= 1) {
-			return fault.Invalid("a least similarity of %v: similarities by the metric l2 are 1 / (1 + d) for a squared distance d, from 0 to 1", least)
-		}
-		return nil
 	case !(least >= -1 && least <= 1):
 		return fault.Invalid("a least similarity of %v: -1 to 1 are possible", least)
 	case s.q.Order == byCode:

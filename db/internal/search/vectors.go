@@ -265,7 +265,7 @@ func (s *Searcher) reaches(similarity float32) bool {
 // similarity.
 func (s *Searcher) leastRanked() float32 {
 	switch {
-	case !s.limited():
+	case !s.limited() || s.metric == record.L2 && s.q.MinSimilarity < 0:
 		return float32(math.Inf(-1))
 	case s.metric == record.L2:
 		return float32(1 - 1/float64(s.q.MinSimilarity)*(1+1e-6)) // as 1 / (1 + d) is rounded

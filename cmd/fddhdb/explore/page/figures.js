@@ -44,8 +44,8 @@ function collection(c) {
         ["learned from", c.taught ? `${plural(c.taught, "item", "items")}, ${count(c.pending)} not seen yet` : ""],
         ["queries found", c.query_distances ? `the nearest at ${c.query_distances.p50} bits in the median, of ${plural(c.query_distances.queries, "query", "queries")}` : ""],
       ])),
-    c.modalities?.length > 0 && [h("h3", {}, "Modalities"), table(["name", "#dimensions", "#items", "form", "the model"],
-      c.modalities.map((m) => [m.name, count(m.dim), count(m.items), m.sparse ? "sparse" : "dense", m.learned ? "knows it" : "does not know it"]), "Modalities")],
+    c.modalities?.length > 0 && [h("h3", {}, "Modalities"), table(["name", "#dimensions", "#items", "form", "metric", "the model"],
+      c.modalities.map((m) => [m.name, count(m.dim), count(m.items), m.sparse ? "sparse" : "dense", (m.metric ?? "cosine") + (m.space_of ? `, in the space of ${m.space_of}` : ""), m.learned ? "knows it" : "does not know it"]), "Modalities")],
     c.fields?.length > 0 && [h("h3", {}, "Fields"), table(["name", "type", "filter"], c.fields.map((f) => [f.name, f.type, f.indexed ? "indexed" : "no"]), "Fields")]);
 }
 

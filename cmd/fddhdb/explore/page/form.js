@@ -171,6 +171,9 @@ export function show(database, state, anew) {
   $("radius").parentElement.classList.toggle("off", !state.within);
   $("radius").setAttribute("aria-valuetext", `${state.radius} bits${state.within ? "" : ", not in use"}`);
   $("rerank").value = state.rerank;
+  const by = !collection.trained && collection.modalities.find((m) => m.name === state.from)?.metric;
+  $("min-similarity").min = by === "dot" ? "" : "-1"; // inner products have no bounds
+  $("min-similarity").max = by === "dot" ? "" : "1";
   if (anew || document.activeElement !== $("min-similarity")) $("min-similarity").value = state["min-similarity"];
   $("min-similarity").disabled = similar({ ...state, "min-similarity": "any" }) === "";
   $("explain").checked = state.explain;

@@ -212,7 +212,7 @@ export function explained(x) {
     return h("section", { class: "panel", "aria-label": "How it was found" },
       h("h2", {}, "Found by a scan of vectors"),
       h("div", { class: "split" },
-        list([["vectors compared", count(x.scanned)], ["of them exactly", count(x.compared)], ["items", count(x.hits)]]),
+        list([["metric", x.metric], ["vectors of", x.modalities.join(", ")], ["vectors compared", count(x.scanned)], ["of them exactly", count(x.compared)], ["items", count(x.hits)]]),
         h("div", {}, h("h3", {}, "Took"), meter([["items, in order", x.resolve_us]]))));
   }
   return h("section", { class: "panel", "aria-label": "How it was found" },
