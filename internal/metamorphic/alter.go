@@ -6,25 +6,39 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// alter adds modalities and fields to a collection.
+// alter adds modalities and fields to a collection, and changes metrics and spaces.
 func (h *history) alter(op *Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
 		return err
 	}
-	err = handle.Alter(h.ctx, db.Alteration{AddModalities: op.Schema.Modalities, AddFields: op.Schema.Fields})
+	err = handle.Alter(h.ctx, op.Schema.alteration())
 	if err := expect(err, c.alterable(op.Schema)); err != nil {
 		return err
 	}
 	return h.altered(op)
 }
 
+func (s *Schema) alteration() db.Alteration {
+	return db.Alteration{AddModalities: s.Modalities, AddFields: s.Fields, SpaceOf: s.SpaceOf, Metrics: s.Metrics}
+}
+
+// with returns the schema after an alteration, or ErrInvalid for metrics or spaces that cannot be.
+func (s *Schema) with(add *Schema) (*Schema, error) {
+	all, err := settled(slices.Concat(s.Modalities, add.Modalities), len(s.Modalities), add)
+	return &Schema{Bits: s.Bits, Modalities: all, Fields: slices.Concat(s.Fields, add.Fields)}, err
+}
+
 // altered takes over the alteration of a collection. Its spaces stay as they are: a
 // model knows the modalities that it was trained with.
 func (h *history) altered(op *Op) error {
 	next := h.now.fork()
-	s := &next.edit(op.In).schema // worlds share the arrays of these lists, so new ones are made
-	s.Modalities, s.Fields = slices.Concat(s.Modalities, op.Schema.Modalities), slices.Concat(s.Fields, op.Schema.Fields)
+	c := next.edit(op.In)
+	s, err := c.schema.with(op.Schema) // worlds share the arrays of its lists, so new ones are made
+	if err != nil {
+		return err
+	}
+	c.schema = *s
 	return h.commit(next, true)
 }
 
@@ -38,7 +52,7 @@ func (c *collection) alterable(add *Schema) error {
 	for _, f := range add.Fields {
 		names[f.Name]++
 	}
-	if len(names) == 0 || c.codesOnly() && len(add.Modalities) > 0 {
+	if len(names)+len(add.SpaceOf)+len(add.Metrics) == 0 || c.codesOnly() && len(add.Modalities) > 0 {
 		return db.ErrInvalid
 	}
 	for name := range names {
@@ -55,7 +69,8 @@ func (c *collection) alterable(add *Schema) error {
 		slices.ContainsFunc(add.Fields, func(f db.Field) bool { return someOf[f.Type] == nil }) {
 		return db.ErrInvalid
 	}
-	return nil
+	_, err := c.schema.with(add)
+	return err
 }
 
 // laneAlter alters a collection while other lanes write. Their items do not have the
@@ -69,7 +84,7 @@ func (h *history) laneAlter(op *Op) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = handle.Alter(h.ctx, db.Alteration{AddModalities: op.Schema.Modalities, AddFields: op.Schema.Fields})
+	err = handle.Alter(h.ctx, op.Schema.alteration())
 	if err := expect(err, c.alterable(op.Schema)); err != nil {
 		return nil, passed(err)
 	}

@@ -25,21 +25,46 @@ func (g *generator) alter(name string) Op {
 			add.Fields = append(add.Fields, f)
 		}
 	}
+	if len(s.Modalities) > 0 && g.chance(2) {
+		g.respace(s, add)
+	}
 	if g.chance(3) {
 		g.spoilAlteration(s, add)
 	}
 	if (&collection{schema: *s}).alterable(add) == nil {
-		altered := *s // the schema in an operation must not change
-		altered.Modalities, altered.Fields = slices.Concat(s.Modalities, add.Modalities), slices.Concat(s.Fields, add.Fields)
-		g.schemas[name] = &altered
+		g.schemas[name], _ = s.with(add) // the schema in an operation must not change
 	}
 	return op
+}
+
+// respace changes metrics and spaces.
+func (g *generator) respace(s, add *Schema) {
+	add.SpaceOf, add.Metrics = map[string]string{}, map[string]db.Metric{}
+	all := slices.Concat(s.Modalities, add.Modalities)
+	for range 1 + g.IntN(2) {
+		m := pick(g, all)
+		switch g.IntN(4) {
+		case 0:
+			add.Metrics[m.Name] = g.metric()
+		case 1:
+			add.SpaceOf[m.Name] = ""
+		default: // mostly one that it can share a space with, of any metric
+			for _, o := range all {
+				if o.Name != m.Name && (o.Dim == m.Dim && o.Sparse == m.Sparse || g.chance(30)) {
+					add.SpaceOf[m.Name] = o.Name
+					if !g.chance(4) {
+						add.Metrics[m.Name] = g.metric()
+					}
+				}
+			}
+		}
+	}
 }
 
 // spoilAlteration adds something that the database refuses, and with it the whole
 // alteration.
 func (g *generator) spoilAlteration(s, add *Schema) {
-	switch g.IntN(7) {
+	switch g.IntN(9) {
 	case 0:
 		add.Modalities = append(add.Modalities, db.Modality{Name: "flat"}) // refused without dimensions, and in a collection of given codes
 	case 1:
@@ -56,5 +81,9 @@ func (g *generator) spoilAlteration(s, add *Schema) {
 		add.Fields = append(add.Fields, moreFields[0], moreFields[0])
 	case 6:
 		*add = Schema{}
+	case 7:
+		add.Metrics = map[string]db.Metric{pick(g, []string{"image", "nothing"}): pick(g, []db.Metric{db.Dot, "far"})}
+	case 8:
+		add.SpaceOf = map[string]string{pick(g, []string{"image", "nothing"}): pick(g, []string{"image", "text", "nothing"})}
 	}
 }

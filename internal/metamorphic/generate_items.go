@@ -18,13 +18,24 @@ func (g *generator) schema() *Schema {
 	if g.chance(4) {
 		s.Modalities = append(s.Modalities, db.Modality{Name: "sound", Dim: 3})
 	}
+	if g.chance(3) { // of the space of images
+		s.Modalities = append(s.Modalities, db.Modality{Name: "caption", Dim: s.Modalities[0].Dim, SpaceOf: "image"})
+	}
+	for i := range s.Modalities {
+		if m := &s.Modalities[i]; m.SpaceOf == "" && g.chance(3) {
+			m.Metric = g.metric()
+		}
+	}
 	return s
 }
+
+func (g *generator) metric() db.Metric { return pick(g, []db.Metric{db.Cosine, db.Dot, db.L2}) }
 
 func (g *generator) create() Op {
 	op := Op{Do: "create", In: pick(g, []string{"a", "b", "c"}), Schema: g.schema()}
 	if g.schemas[op.In] == nil {
-		g.schemas[op.In], g.spaces[op.In] = op.Schema, nil
+		made := newCollection(op.In, op.Schema).schema
+		g.schemas[op.In], g.spaces[op.In] = &made, nil
 	}
 	return op
 }

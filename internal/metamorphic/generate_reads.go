@@ -85,6 +85,9 @@ func (g *generator) query(name string) *Query {
 	if g.chance(3) {
 		q.Where = g.expr(name, 2)
 	}
+	if g.chance(4) {
+		q.Least = pick(g, []float32{-.2, .01, .3, .9})
+	}
 	q.Exclude = q.Key != "" && q.K%3 == 0 // for the values 0, 3 and 30
 	return q
 }

@@ -80,6 +80,7 @@ func (s *Schema) hasField(name string) bool {
 
 func newCollection(name string, s *Schema) *collection {
 	c := &collection{name: name, schema: *s, items: map[string]*item{}}
+	c.schema.Modalities, _ = settled(s.Modalities, 0, s) // the generator makes none that cannot be
 	if s.Bits > 0 {
 		c.spaces = []*space{{number: 1, bits: s.Bits, settled: true, codes: map[string]*coded{}, ages: map[string]int{}, carried: map[string]int{}}}
 		c.active, c.last = 1, 1

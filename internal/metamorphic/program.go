@@ -82,6 +82,9 @@ type Schema struct {
 	Bits       int           `json:"bits,omitempty"`
 	Modalities []db.Modality `json:"modalities,omitempty"`
 	Fields     []db.Field    `json:"fields,omitempty"` // besides the fields of all collections
+
+	SpaceOf map[string]string    `json:"space_of,omitempty"` // for alter: of modalities that are there, or added
+	Metrics map[string]db.Metric `json:"metrics,omitempty"`  // likewise
 }
 
 // An Import has the options of an import.
@@ -120,6 +123,7 @@ type Query struct {
 	Rerank  string  `json:"rerank,omitempty"`
 	Window  int     `json:"window,omitempty"`
 	Plan    string  `json:"plan,omitempty"`
+	Least   float32 `json:"least,omitempty"` // least similarity, of answers by vectors alone
 }
 
 // header is the first line of a program.

@@ -157,6 +157,11 @@ func (s *shrinker) simpler(now func() Op, with func(Op) *Program) {
 			}
 		},
 		func(op *Op) {
+			if op.Do == "alter" {
+				op.Schema = &Schema{SpaceOf: op.Schema.SpaceOf, Metrics: op.Schema.Metrics}
+			}
+		},
+		func(op *Op) {
 			if op.Do == "backup" || op.Do == "checkpoint" {
 				op.In = ""
 			}
@@ -172,6 +177,7 @@ func (s *shrinker) simpler(now func() Op, with func(Op) *Program) {
 		func(op *Op) { item(op, func(it *Item) { it.Payload, it.Unload = "", false }) },
 		func(op *Op) { query(op, func(q *Query) { q.Where = nil }) },
 		func(op *Op) { query(op, func(q *Query) { q.Plan = "" }) },
+		func(op *Op) { query(op, func(q *Query) { q.Least = 0 }) },
 		func(op *Op) { query(op, func(q *Query) { q.Rerank, q.Window = "", 0 }) },
 		func(op *Op) { query(op, func(q *Query) { q.Space = "" }) },
 		func(op *Op) { query(op, func(q *Query) { q.Sparse = false }) },

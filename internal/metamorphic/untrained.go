@@ -12,8 +12,9 @@ import (
 )
 
 // untrained checks the answers to a query of a collection that is not trained, in the order auto,
-// which are by the cosine of vectors. It returns errPassed if they are right.
+// which are by vectors. It returns errPassed if they are right.
 func (s *question) untrained(query *Query) error {
+	s.q.MinSimilarity = query.Least
 	want, wrongQuery := s.c.byVectors(query)
 	q := s.q
 	if q.K == 0 {
@@ -90,29 +91,49 @@ func (c *collection) byVectors(q *Query) ([]db.Hit, error) {
 	} else {
 		x = c.items[q.Key].vectors[from]
 	}
-	if !slices.ContainsFunc(x, func(v float32) bool { return v != 0 }) {
+	metric := c.modality(from).Metric
+	if x == nil || metric == "" && !slices.ContainsFunc(x, func(v float32) bool { return v != 0 }) {
 		return nil, db.ErrInvalid
 	}
+	compared := c.schema.comparedWith(from, q.To)
 	is, err := q.Where.matcher()
 	if err != nil {
 		return nil, err
 	}
-	var hits []db.Hit
+	type placed struct {
+		db.Hit
+		place float32
+	}
+	var hits []placed
 	for i, key := range c.order {
 		it := c.items[key]
-		if !is(it) || it.vectors[from] == nil || q.To != "" && it.vectors[q.To] == nil || q.Exclude && key == q.Key {
+		if !is(it) || q.To != "" && it.vectors[q.To] == nil || q.Exclude && key == q.Key {
 			continue
 		}
 		row := it.row
 		if c.loose {
 			row = uint32(i) // rows are compared by their order alone
 		}
-		hits = append(hits, db.Hit{Key: key, Row: row, Similarity: cosine(x, it.vectors[from])})
+		best, found := placed{Hit: db.Hit{Key: key, Row: row}}, false
+		for _, name := range compared {
+			if y := it.vectors[name]; y != nil {
+				if place, similarity := similar(metric, x, y); !found || place > best.place {
+					best.place, best.Similarity, found = place, similarity, true
+				}
+			}
+		}
+		if found && (q.Least == 0 || best.Similarity >= q.Least) {
+			hits = append(hits, best)
+		}
 	}
-	slices.SortFunc(hits, func(a, b db.Hit) int {
-		return cmp.Or(cmp.Compare(b.Similarity, a.Similarity), cmp.Compare(a.Row, b.Row))
+	slices.SortFunc(hits, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(b.place, a.place), cmp.Compare(a.Row, b.Row))
 	})
-	return hits, nil
+	out := make([]db.Hit, len(hits))
+	for i, h := range hits {
+		out[i] = h.Hit
+	}
+	return out, nil
 }
 
 // cosine returns the cosine between two vectors, 0 if the second is zero.
