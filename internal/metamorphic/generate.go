@@ -171,13 +171,13 @@ func (g *generator) life() Op {
 		return g.release()
 	case n < 51:
 		return g.create()
-	case n < 52 && len(g.schemas) > 1:
+	case n < 53 && len(g.schemas) > 1:
 		name := pick(g, g.collections())
 		delete(g.schemas, name)
 		return Op{Do: "drop", In: name}
-	case n < 55:
-		return g.alter(g.collection())
 	case n < 57:
+		return g.alter(g.collection())
+	case n < 59:
 		return Op{Do: "deletewhere", In: g.collection(), Where: g.expr(g.collection(), 2)}
 	}
 	return g.together()
