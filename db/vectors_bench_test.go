@@ -68,8 +68,13 @@ func BenchmarkUntrained(b *testing.B) {
 		if err := d.WaitForIndex(ctx); err != nil {
 			b.Fatal(err)
 		}
-		for _, k := range []int{10, 100} {
-			b.Run(fmt.Sprintf("%dx%d/k%d", of.n, of.dim, k), func(b *testing.B) {
+		for _, run := range []struct {
+			k      int
+			metric db.Metric
+		}{{10, db.Cosine}, {100, db.Cosine}, {10, db.Dot}, {10, db.L2}} {
+			k := run.k
+			mustAlter(b, c, db.Alteration{Metrics: map[string]db.Metric{"e": run.metric}})
+			b.Run(fmt.Sprintf("%dx%d/%s/k%d", of.n, of.dim, run.metric, k), func(b *testing.B) {
 				read := 0
 				for i := 0; b.Loop(); i++ {
 					q := db.Query{From: "e", Vector: queries[i%len(queries)], K: k}

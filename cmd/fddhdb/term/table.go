@@ -53,10 +53,14 @@ func NumberCell(x float64, digits int) Cell {
 }
 
 // Similarity returns a similarity as text, with three digits after the point. Below .01 it has three
-// significant digits: in the order features, 1 / (1 + d) is that small for a large distance d.
+// significant digits: in the order features, 1 / (1 + d) is that small for a large distance d. From a
+// million on, where only inner products are, it has seven.
 func Similarity(x float32) string {
-	if x != 0 && math.Abs(float64(x)) < .01 {
+	switch size := math.Abs(float64(x)); {
+	case x != 0 && size < .01:
 		return strconv.FormatFloat(float64(x), 'g', 3, 32)
+	case size >= 1e6:
+		return strconv.FormatFloat(float64(x), 'g', 7, 32)
 	}
 	return strconv.FormatFloat(float64(x), 'f', 3, 32)
 }

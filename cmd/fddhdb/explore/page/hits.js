@@ -82,8 +82,9 @@ function fields({ item, id }, shown) {
   return h("dl", { class: "fields" }, pairs.slice(0, 5).flatMap(([k, v]) => [h("dt", {}, k), h("dd", { title: v }, String(v))]));
 }
 
-// similarity has two digits after the point, or two that count where it is small.
-const similarity = (x) => (x !== 0 && Math.abs(x) < 0.1 ? String(Number(x.toPrecision(2))) : x.toFixed(2));
+// similarity has two digits after the point, or two that count where it is small, or six where it is
+// as great as only inner products are.
+const similarity = (x) => (x !== 0 && Math.abs(x) < 0.1 ? String(Number(x.toPrecision(2))) : Math.abs(x) >= 1e6 ? x.toPrecision(6) : x.toFixed(2));
 
 function compared(e, code, to) {
   if (e.distance === undefined) return [];
