@@ -77,7 +77,7 @@ func (d *Descriptor) Lacks(wanted *Descriptor) error {
 			if o.Name == m.Name {
 				break
 			}
-			if j, err := d.ModalityOf(o.Name); err == nil && d.first(j) == d.first(i) {
+			if j, err := d.ModalityOf(o.Name); err == nil && d.Modalities[j].space() == d.Modalities[i].space() {
 				has.SpaceOf = o.Name
 				break
 			}

@@ -18,8 +18,8 @@ const (
 	L2     Metric = "l2"  // the Euclidean distance
 )
 
-// Or returns the metric, Cosine for "".
-func (m Metric) Or() Metric {
+// OrCosine returns the metric, Cosine for "".
+func (m Metric) OrCosine() Metric {
 	if m == "" {
 		return Cosine
 	}
@@ -35,7 +35,7 @@ func (m Metric) stored() Metric {
 }
 
 func (m Metric) check(modality string) error {
-	switch m.Or() {
+	switch m.OrCosine() {
 	case Cosine, Dot, L2:
 		return nil
 	}
@@ -50,21 +50,20 @@ func (m Metric) check(modality string) error {
 // Sharing returns the positions of the modalities that share the space of modality t, ascending, t
 // among them.
 func (d *Descriptor) Sharing(t int) (all []int) {
-	first := d.first(t)
 	for i := range d.Modalities {
-		if d.first(i) == first {
+		if d.Modalities[i].space() == d.Modalities[t].space() {
 			all = append(all, i)
 		}
 	}
 	return all
 }
 
-// first returns the position of the first modality of the space of modality t.
-func (d *Descriptor) first(t int) int {
-	if of := d.Modalities[t].SpaceOf; of != "" {
-		return slices.IndexFunc(d.Modalities, func(m Modality) bool { return m.Name == of })
+// space returns the name of the first modality of the space of a modality that is stored so.
+func (m *Modality) space() string {
+	if m.SpaceOf != "" {
+		return m.SpaceOf
 	}
-	return t
+	return m.Name
 }
 
 // A Respacing changes spaces and metrics of modalities, both by name.
@@ -81,70 +80,83 @@ func (d *Descriptor) Settle() error { return d.settle(0, Respacing{}) }
 // settle is Settle where the first modalities, so many as stored says, are in this form already, and
 // change. It makes a new slice of modalities.
 func (d *Descriptor) settle(stored int, change Respacing) error {
-	all := slices.Clone(d.Modalities)
 	space, err := d.spaces(change.SpaceOf)
 	if err != nil {
 		return err
 	}
-	given := map[int]string{} // by space: the name of a modality for which a metric is given
 	for _, name := range slices.Sorted(maps.Keys(change.Metrics)) {
-		t, err := d.ModalityOf(name)
+		if _, err := d.ModalityOf(name); err != nil {
+			return err
+		}
+	}
+	members := map[int][]int{} // of each space, ascending
+	for t, n := range space {
+		members[n] = append(members[n], t)
+	}
+	all := slices.Clone(d.Modalities)
+	for t, n := range space {
+		if t != members[n][0] {
+			continue // it goes with the first of its space
+		}
+		metric, err := d.metricOf(members[n], stored, change.Metrics)
 		if err != nil {
 			return err
 		}
-		if other, is := given[space[t]]; is && change.Metrics[other].stored() != change.Metrics[name].stored() {
-			return metricsDiffer(name, change.Metrics[name], other, change.Metrics[other])
-		}
-		given[space[t]] = name
-	}
-	for first := range all {
-		if slices.Index(space, space[first]) != first {
-			continue // it has been seen with the first of its space
-		}
-		metric, from := Metric(""), first // the metric, and the modality that gives it
-		name, changes := given[space[first]]
-		if changes {
-			metric = change.Metrics[name].Or()
-			if from, err = d.ModalityOf(name); err != nil {
-				return err
-			}
-		}
-		for t := first; t < len(all); t++ {
-			m := &all[t]
-			if space[t] != space[first] {
-				continue
-			}
-			if a := all[first]; a.Dim != m.Dim || a.Sparse != m.Sparse {
-				return fault.Invalid("modality %q is %s, and %q is %s: they cannot share a space", Shortened(m.Name), spellForm(*m), Shortened(a.Name), spellForm(a))
-			}
-			own := m.Metric
-			if t < stored {
-				own = own.Or()
-			}
-			switch {
-			case own == "" || changes && t < stored:
-			case metric == "":
-				metric, from = own, t
-			case own != metric:
-				return metricsDiffer(m.Name, own, all[from].Name, metric)
-			}
-		}
-		if err := metric.check(all[from].Name); err != nil {
-			return err
-		}
-		for t := first; t < len(all); t++ {
-			if space[t] != space[first] {
-				continue
-			}
+		for i, t := range members[n] {
 			all[t].Metric, all[t].SpaceOf = metric.stored(), ""
-			if t > first {
-				all[t].SpaceOf = all[first].Name
+			if i > 0 {
+				all[t].SpaceOf = all[members[n][0]].Name
 			}
 		}
 	}
 	d.Modalities = all
 	d.Version = d.version()
 	return nil
+}
+
+// metricOf returns the metric of a space with these members: the one that change gives for any of
+// them, else the one that they have. The stored ones do not contradict change, as they follow it.
+func (d *Descriptor) metricOf(members []int, stored int, change map[string]Metric) (Metric, error) {
+	metric, from := Metric(""), "" // and the name of the modality that gives it
+	agree := func(name string, other Metric) error {
+		switch {
+		case metric == "":
+			metric, from = other, name
+			return other.check(name)
+		case other != metric:
+			return fault.Invalid("modality %q has the metric %s, and %q, which shares its space, %s: a space has one metric",
+				Shortened(name), Shortened(string(other)), Shortened(from), metric)
+		}
+		return nil
+	}
+	first := d.Modalities[members[0]]
+	for _, t := range members {
+		m := d.Modalities[t]
+		if m.Dim != first.Dim || m.Sparse != first.Sparse {
+			return "", fault.Invalid("modality %q is %s, and %q is %s: they cannot share a space", m.Name, spellForm(m), first.Name, spellForm(first))
+		}
+		if given, changes := change[m.Name]; changes {
+			if err := agree(m.Name, given.OrCosine()); err != nil {
+				return "", err
+			}
+		}
+	}
+	changes := metric != ""
+	for _, t := range members {
+		own := d.Modalities[t].Metric
+		if t < stored {
+			if changes {
+				continue
+			}
+			own = own.OrCosine()
+		}
+		if own != "" {
+			if err := agree(d.Modalities[t].Name, own); err != nil {
+				return "", err
+			}
+		}
+	}
+	return metric, nil
 }
 
 // spaces returns a number for the space of each modality: as the modalities say, and then as change
@@ -196,8 +208,4 @@ func (d *Descriptor) spaces(change map[string]string) ([]int, error) {
 		}
 	}
 	return space, nil
-}
-
-func metricsDiffer(a string, of Metric, b string, ofB Metric) error {
-	return fault.Invalid("modality %q has the metric %s, and %q, which shares its space, %s: a space has one metric", Shortened(a), of.Or(), Shortened(b), ofB.Or())
 }

@@ -76,7 +76,7 @@ func (s *Searcher) startByVectors() error {
 	for _, v := range x.Value {
 		s.square += float64(v) * float64(v)
 	}
-	s.metric = cv.Modalities[t].Metric.Or()
+	s.metric = cv.Modalities[t].Metric.OrCosine()
 	if s.metric == record.Cosine && s.square == 0 {
 		return fault.Invalid("a vector of zeros has no direction, and so no cosine")
 	}
