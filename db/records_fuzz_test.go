@@ -195,8 +195,13 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 // FuzzDescriptors: what stands in JSON is refused, or reads the same when it is written
 // again; a marker of others is none of ours.
 func FuzzDescriptors(f *testing.F) {
-	for _, schema := range []db.Schema{dbkit.PairsSchema, {Bits: 16}} {
-		b, err := (&record.Descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: db.StoredModalities(schema.Modalities), Fields: db.StoredFields(schema.Fields)}).Encode()
+	shared := db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 8, Metric: db.L2}, {Name: "text", Dim: 8, SpaceOf: "image"}}}
+	for _, schema := range []db.Schema{dbkit.PairsSchema, {Bits: 16}, shared} {
+		d := &record.Descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: db.StoredModalities(schema.Modalities), Fields: db.StoredFields(schema.Fields)}
+		if err := d.Settle(); err != nil {
+			f.Fatal(err)
+		}
+		b, err := d.Encode()
 		if err != nil {
 			f.Fatal(err)
 		}
