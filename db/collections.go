@@ -159,11 +159,10 @@ type Alteration struct {
 }
 
 // Alter adds modalities and fields to the collection, and changes metrics and spaces of
-// modalities, durably and in one commit: all of it or nothing. Items that are there lack what is
-// added until they are written again, or merged
-// with what they are to get; indexed fields can be filtered by at once. All handles of the
-// collection see the new schema from then on; snapshots, and reads that have begun, go on
-// with the one before. What is there stays what it is: nothing is taken away, and
+// modalities, durably and in one commit: all of it or nothing. Items that are there lack what
+// is added until they are written again, or merged with what they are to get; indexed fields
+// can be filtered by at once. All handles of the collection see the new schema from then on;
+// snapshots, and reads that have begun, go on with the one before. Nothing is taken away, and
 // dimensions and types do not change.
 //
 // Metrics and spaces count for answers by vectors, see Query, and nothing else: not for codes.

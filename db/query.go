@@ -218,8 +218,8 @@ type Hit struct {
 	// code of the item as +-1: the larger the nearer. NaN for queries by code.
 	Score float64
 
-	// Similarity where nothing is trained is that of the vectors, by their Metric. Else it is what decided
-	// between this item and others of its code: the cosine between the projection of the query
+	// Similarity where nothing is trained is that of the vectors, by their Metric. Else it is what
+	// decided between this item and others of its code: the cosine between the projection of the query
 	// and that of the item, which has 8 bits a dimension; 0 for an item without features. By
 	// RerankFused it is that of the vectors, for items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
 	// distance d between the vectors, and decides alone. NaN where nothing was compared: for

@@ -56,6 +56,7 @@ var verbs = []verb{
 	// These write.
 	{args: "init x.db --collection further --modality image:8 --field year:int:index", writes: true, prints: true},
 	{args: "init new.db --codes 32", makes: "new.db", prints: true},
+	{args: "init new.db --modality image:8 --modality text:8 --shared --metric image=l2", makes: "new.db", prints: true},
 	{args: "import x.db --vectors image=in/more_image.npy --vectors text=in/more_text.npy --labels in/more_labels.txt --ids in/more_keys.txt", writes: true, prints: true},
 	{args: "import x.db --merge --ids in/some_keys.txt --vectors image=in/more_image.npy", writes: true, prints: true},
 	{args: "import x.db --collection codes --codes in/many_codes.npy", writes: true, prints: true, slow: true},
@@ -65,6 +66,7 @@ var verbs = []verb{
 	{args: "put x.db k1 --labels 1 --payload some", on: "anchors", writes: true, prints: true},
 	{args: "put x.db k1 --labels 1", on: "killed", writes: true, prints: true},
 	{args: "alter x.db --add-field note:string:index --add-modality audio:4", writes: true, prints: true},
+	{args: "alter x.db --metric image=l2 --metric text=dot", writes: true, prints: true},
 	{args: "delete x.db 3 5 large", writes: true, prints: true},
 	{args: "delete x.db --where year<2003", writes: true, prints: true},
 	{args: "train x.db --bits 16 --anchors 20" + tagged, writes: true, prints: true},

@@ -31,7 +31,7 @@ import (
 // bounds of k others cannot be among the first k. What is left is read, the highest upper bound
 // first, until k rows are at least as near as all bounds that follow allow: mostly few more than k,
 // but all that are as near as the k-th. So no item is lost to rounding, and the order is that of the
-// vectors themselves. Items that have a vector that is not in memory are all read.
+// vectors themselves. Rows from which on memory lacks vectors of one of the modalities are all read.
 //
 // In the order of l2 a rankedRow has the squared distance below 0 for its similarity. As the
 // similarity of a hit, 1 / (1 + d), all distances near 0 would be 1.
