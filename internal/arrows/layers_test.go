@@ -27,7 +27,7 @@ const (
 
 // ground is what all rooms of the database may import, and state what those above it may.
 var (
-	ground = names{"codec", "db/event", "db/fault", "db/internal/signal", "db/internal/work", "db/report", "internal/quant", "mih", "model"}
+	ground = names{"codec", "db/event", "db/fault", "db/internal/signal", "db/internal/work", "db/report", "internal/cells", "internal/quant", "mih", "model"}
 	state  = ground.and("db/internal/record", "db/internal/spaces", "db/internal/state", "db/internal/store")
 )
 
@@ -76,8 +76,8 @@ var house = plan{
 
 		// Codes: how they are learned, how they are found, and their form.
 		{"mih": {roaring}, "model": {gonum}},
-		{"internal/quant": {sys}},
-		{"internal/paged": nil},
+		{"internal/cells": {sys}, "internal/quant": {sys}},
+		{"internal/paged": nil, "internal/rotate": nil},
 		{"model/internal/dense": {sys}},
 		{"codec": {roaring, sys}},
 
@@ -97,7 +97,7 @@ var house = plan{
 			why: "what tells of a database knows none"},
 		{of: names{"db/internal/where"}, only: names{},
 			why: "an expression knows fields, not where they are stored"},
-		{of: names{"db/internal/record"}, only: names{"codec", "db/fault", "mih", "model"},
+		{of: names{"db/internal/record"}, only: names{"codec", "db/fault", "internal/cells", "mih", "model"},
 			why: "a record is bytes and functions of them"},
 		{of: names{"db/internal/record", "db/internal/where"}, without: names{goStatement, "sync", "sync/atomic", "time"},
 			why: "no goroutine, lock or clock"},
@@ -113,7 +113,7 @@ var house = plan{
 		{of: names{"db/internal/bulk/spool"}, only: state.and("db/internal/bulk"),
 			why: "an import is files until a load commits them"},
 		{of: names{"db/internal/search"}, only: ground.and("db/internal/record", "db/internal/spaces", "db/internal/state", "db/internal/where"),
-			uses: names{"db/internal/state.View", "db/internal/state.CollectionView", "db/internal/state.CodeSetView"},
+			uses: names{"db/internal/state.View", "db/internal/state.CollectionView", "db/internal/state.CodeSetView", "db/internal/state.IndexView"},
 			why:  "a search reads a view, and changes nothing"},
 		{of: names{"db/internal/copies"}, only: state.and("db/backup", "db/internal/verify"),
 			why: "a copy is made of a state, and verified"},

@@ -1,0 +1,421 @@
+package cells
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"hash/fnv"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+var (
+	items  = flag.Int("items", 20000, "vectors of TestRecall")
+	dims   = flag.Int("dims", 128, "their dimensions")
+	number = flag.Int("cells", 0, "cells; 0: twice the square root of the items")
+	sure   = flag.Float64("sure", 2, "standard deviations of the error of an estimate that are allowed for")
+)
+
+func parallel(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	for w := range 2 {
+		wg.Go(func() {
+			for i := w; i < n; i += 2 {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestRecall measures what a search by cells finds of the nearest, and what it looks at.
+func TestRecall(t *testing.T) {
+	for _, set := range synth.EmbeddingSets() {
+		t.Run(string(set), func(t *testing.T) { testRecall(t, set) })
+	}
+}
+
+func testRecall(t *testing.T, set synth.EmbeddingSet) {
+	n, d := *items, *dims
+	e, err := synth.NewEmbeddingSource(set, d, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([][]float32, n)
+	parallel(n, func(i int) { x[i] = make([]float32, d); e.Vector(x[i], i) })
+	const queries, k = 200, 10
+	qs, truth := make([][]float32, queries), make([]float32, queries)
+	parallel(queries, func(i int) {
+		qs[i] = make([]float32, d)
+		e.Vector(qs[i], 1<<40+i)
+		ds := make([]float32, n)
+		for j := range n {
+			ds[j] = 2 - 2*product(qs[i], x[j])
+		}
+		slices.Sort(ds)
+		truth[i] = ds[k-1]
+	})
+	count := *number
+	if count == 0 {
+		count = int(2 * math.Sqrt(float64(n)))
+	}
+	g := NewGeometry(Cosine, d, 1)
+	start := time.Now()
+	m := min(n, count*30)
+	sample := make([][]float32, m)
+	parallel(m, func(i int) { sample[i] = make([]float32, g.Size()); g.Place(sample[i], x[i*(n/m)]) })
+	c, err := Train(context.Background(), g, sample, count, 6, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trained := time.Since(start)
+	start = time.Now()
+	entries := make([]Entry, n)
+	parallel(n, func(i int) {
+		q := g.NewQuery() // one a worker in earnest
+		y := make([]float32, g.Size())
+		g.Place(y, x[i])
+		q.Set(y)
+		c.Encode(&entries[i], y, c.Nearest(q))
+	})
+	encoded := time.Since(start)
+	start = time.Now()
+	w := NewWriter(c)
+	for i := range entries {
+		w.Put(uint32(i), &entries[i])
+	}
+	table := w.Publish()
+	t.Logf("trained in %v, encoded in %v, put in %v; %d bytes", trained, encoded, time.Since(start), table.Bytes())
+	q := g.NewQuery()
+	y := make([]float32, g.Size())
+	var probes Probes
+	var found []Found
+	for _, reach := range []float64{.2, .25, .3, .4, .5, .6, .7, .8} {
+		var hits, probed, refined int
+		var took []time.Duration
+		for i := range qs {
+			began := time.Now()
+			g.Place(y, qs[i])
+			q.Set(y)
+			table.Probes(q, reach, &probes)
+			top := make([]float32, 0, k+1)
+			floor := float32(math.Inf(1))
+			for p, ok := probes.Next(floor); ok; p, ok = probes.Next(floor) {
+				probed++
+				found = table.Scan(found[:0], q, p, *sure, floor)
+				if math.IsInf(float64(floor), 1) {
+					slices.SortFunc(found, func(a, b Found) int { return int(math.Copysign(1, float64(a.Distance-b.Distance))) })
+				}
+				for j, f := range found {
+					if j >= 6*k && math.IsInf(float64(floor), 1) {
+						break
+					}
+					refined++
+					s := 2 - 2*product(qs[i], x[f.Row])
+					if s < floor || len(top) < k {
+						at, _ := slices.BinarySearch(top, s)
+						top = slices.Insert(top, at, s)
+						if len(top) > k {
+							top = top[:k]
+						}
+						if len(top) == k && j >= 2*k {
+							floor = top[k-1]
+						}
+					}
+				}
+				if len(top) == k {
+					floor = top[k-1]
+				}
+			}
+			took = append(took, time.Since(began))
+			for _, s := range top {
+				if s <= truth[i]+1e-6 {
+					hits++
+				}
+			}
+		}
+		slices.Sort(took)
+		t.Logf("reach %.2f recall %.4f probes %.1f refined %d median %v", reach, float64(hits)/queries/k, float64(probed)/queries, refined/queries, took[len(took)/2])
+	}
+}
+
+// Kernels agree, to the last bit.
+func TestKernelsAgree(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, d := range []int{1, 64, 65, 128, 384, 1000} {
+		g := NewGeometry(L2, d, 1)
+		random := func() []float32 {
+			x := make([]float32, g.Size())
+			for i := range x {
+				x[i] = float32(r.NormFloat64())
+			}
+			return x
+		}
+		q := g.NewQuery()
+		q.Set(random())
+		for n := 1; n < 40; n += 3 {
+			var groups []byte
+			var e Entry
+			centre := random()
+			for i := range n {
+				e.encode(L2, random(), centre)
+				groups = appendToGroups(groups, i, g.Size(), &e, uint32(i))
+			}
+			count := (n + lanes - 1) / lanes
+			want, got := make([]float32, count*lanes), make([]float32, count*lanes)
+			wantHits, gotHits := make([]byte, count), make([]byte, count)
+			s := q.scaleFor(g.Size(), 3, 2, 0)
+			scanGeneric(want, wantHits, groups, q.planes, &s)
+			s.floor = slices.Min(want) + (slices.Max(want)-slices.Min(want))/2
+			scanGeneric(want, wantHits, groups, q.planes, &s)
+			scan(got, gotHits, groups, q.planes, &s)
+			if !slices.Equal(want, got) || !slices.Equal(wantHits, gotHits) {
+				t.Fatalf("%d dimensions, %d codes: the kernel differs", d, n)
+			}
+		}
+	}
+}
+
+// An estimate has no bias, and the deviation that it says.
+func TestEstimates(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, metric := range []Metric{Cosine, Dot, L2} {
+		const d, n = 192, 4000
+		g := NewGeometry(metric, d, 5)
+		random := func(around []float32) []float32 {
+			x := make([]float32, d)
+			for i := range x {
+				x[i] = float32(r.NormFloat64())
+				if around != nil {
+					x[i] = around[i] + .7*x[i]
+				}
+			}
+			return x
+		}
+		place := func(x []float32) []float32 {
+			y := make([]float32, g.Size())
+			g.Place(y, x)
+			return y
+		}
+		centre := random(nil)
+		c := NewCentres(g, [][]float32{place(centre)})
+		w := NewWriter(c)
+		var e Entry
+		var x [][]float32
+		for i := range n {
+			x = append(x, random(centre))
+			c.Encode(&e, place(x[i]), 0)
+			w.Put(uint32(i), &e)
+		}
+		table := w.Publish()
+		v := random(centre)
+		q := g.NewQuery()
+		q.Set(place(v))
+		var p Probes
+		table.Probes(q, .5, &p)
+		probe, ok := p.Next(float32(math.Inf(1)))
+		if !ok {
+			t.Fatal("no cell")
+		}
+		var sum, squares float64
+		found := table.Scan(nil, q, probe, 0, float32(math.Inf(1)))
+		if len(found) != n {
+			t.Fatalf("%d found", len(found))
+		}
+		for _, f := range found {
+			var xy, xx, yy float64
+			for j, a := range x[f.Row] {
+				xy, xx, yy = xy+float64(a)*float64(v[j]), xx+float64(a)*float64(a), yy+float64(v[j])*float64(v[j])
+			}
+			want := map[Metric]float64{Cosine: 2 - 2*xy/math.Sqrt(xx*yy), Dot: -2 * xy, L2: xx + yy - 2*xy}[metric]
+			z := (float64(f.Distance) - want) / float64(f.Spread)
+			sum, squares = sum+z, squares+z*z
+		}
+		if mean, deviation := sum/n, math.Sqrt(squares/n); math.Abs(mean) > .15 || deviation < .8 || deviation > 1.2 {
+			t.Errorf("metric %d: errors have mean %.3f and deviation %.3f, in those that are said", metric, mean, deviation)
+		}
+	}
+}
+
+// A table has the entries that were put last, in their cells, and tables that were published stay.
+func TestTablesAreWhatWasPut(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	g := NewGeometry(L2, 70, 1)
+	place := func() []float32 {
+		y := make([]float32, g.Size())
+		for i := range 70 {
+			y[i] = float32(r.NormFloat64())
+		}
+		return y
+	}
+	var centres [][]float32
+	for range 5 {
+		centres = append(centres, place())
+	}
+	centres[3] = nil
+	c := NewCentres(g, centres)
+	w := NewWriter(c)
+	type state struct {
+		table *Table
+		rows  map[uint32]Entry
+	}
+	now := map[uint32]Entry{}
+	var states []state
+	for i := range 6000 {
+		row := uint32(r.IntN(2500))
+		if r.IntN(3) == 0 {
+			w.Remove(row)
+			delete(now, row)
+		} else {
+			var e Entry
+			c.Encode(&e, place(), []uint32{0, 1, 2, 4}[r.IntN(4)])
+			w.Put(row, &e)
+			now[row] = e
+		}
+		if i%500 == 77 {
+			states = append(states, state{w.Publish(), maps.Clone(now)})
+		}
+	}
+	states = append(states, state{w.Publish(), now})
+	for _, s := range states {
+		if s.table.Rows() != len(s.rows) {
+			t.Fatalf("%d rows, there are %d", s.table.Rows(), len(s.rows))
+		}
+		seen := 0
+		for cell := range uint32(5) {
+			rows := s.table.AppendRows(nil, cell)
+			if len(rows) != s.table.Len(cell) {
+				t.Fatalf("%d rows in cell %d, it has %d", len(rows), cell, s.table.Len(cell))
+			}
+			square := 0.0
+			for i, row := range rows {
+				seen++
+				want, there := s.rows[row]
+				of, found := s.table.Cell(row)
+				got, gotRow := s.table.lists.At(cell).lane(i, g.Size())
+				got.Cell = cell
+				if !there || !found || of != want.Cell || gotRow != row || !got.Equal(&want) {
+					t.Fatalf("row %d is not what was put", row)
+				}
+				square += want.square(g.Size())
+			}
+			if l := s.table.lists.At(cell); l != nil && math.Abs(l.square-square) > 1e-6*square+1e-9 {
+				t.Fatalf("cell %d: squares of %v, they are %v", cell, l.square, square)
+			}
+		}
+		if seen != len(s.rows) {
+			t.Fatalf("%d rows in cells, there are %d", seen, len(s.rows))
+		}
+	}
+}
+
+// Of cells the most promising come first, but for a few whose estimate was wrong, each once, and with
+// no floor all.
+func TestProbesYieldAllCells(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	g := NewGeometry(L2, 64, 1)
+	var centres [][]float32
+	for range 200 {
+		y := make([]float32, 64)
+		for i := range y {
+			y[i] = float32(r.NormFloat64())
+		}
+		centres = append(centres, y)
+	}
+	c := NewCentres(g, centres)
+	w := NewWriter(c)
+	var e Entry
+	for i := range 1000 {
+		y := slices.Clone(centres[i%150]) // the others stay empty
+		for j := range y {
+			y[j] += .3 * float32(r.NormFloat64())
+		}
+		c.Encode(&e, y, uint32(i%150))
+		w.Put(uint32(i), &e)
+	}
+	q := g.NewQuery()
+	q.Set(centres[7])
+	if cell := c.Nearest(q); cell != 7 {
+		t.Errorf("the nearest is %d", cell)
+	}
+	var p Probes
+	w.Publish().Probes(q, .3, &p)
+	seen, last, late := map[uint32]bool{}, math.Inf(-1), 0
+	for {
+		next, ok := p.Next(float32(math.Inf(1)))
+		if !ok {
+			break
+		}
+		if seen[next.Cell] {
+			t.Fatalf("cell %d comes twice", next.Cell)
+		}
+		if next.Least < last {
+			late++
+		}
+		if want := squaredDistance(q.x, centres[next.Cell]); math.Abs(want-next.Far) > 1e-3 {
+			t.Fatalf("cell %d is at %v, not %v", next.Cell, want, next.Far)
+		}
+		seen[next.Cell], last = true, max(last, next.Least)
+	}
+	if len(seen) != 150 || !seen[7] || late > 7 {
+		t.Errorf("%d cells, %d late", len(seen), late)
+	}
+}
+
+// A stored entry is what it was made of, whatever the bytes; and bytes of any origin do no harm.
+func FuzzEntry(f *testing.F) {
+	f.Add(make([]byte, EntryBytes(3)), uint16(3))
+	f.Add(bytes.Repeat([]byte{0x3f}, EntryBytes(70)), uint16(70))
+	f.Fuzz(func(t *testing.T, b []byte, dims uint16) {
+		if dims == 0 {
+			return
+		}
+		e, err := DecodeEntry(b, int(dims))
+		if err != nil {
+			return
+		}
+		if again := e.Append(nil); !bytes.Equal(again, b) {
+			t.Fatalf("%x became %x", b, again)
+		}
+		if math.IsNaN(e.square(Size(int(dims)))) {
+			t.Fatal("no square")
+		}
+	})
+}
+
+// Entries are the same on every machine: what is stored is compared with what is made again.
+func TestEntriesArePinned(t *testing.T) {
+	h := fnv.New64a()
+	for _, metric := range []Metric{Cosine, Dot, L2} {
+		g := NewGeometry(metric, 100, 9)
+		y, z := make([]float32, g.Size()), make([]float32, g.Size())
+		x := make([]float32, 100)
+		state := uint64(1)
+		next := func() float32 {
+			state = state*6364136223846793005 + 1442695040888963407
+			return float32(int32(state>>33))/(1<<30) - .5
+		}
+		for i := range x {
+			x[i] = next()
+		}
+		g.Place(y, x)
+		for i := range z {
+			z[i] = y[i] + next()/8
+		}
+		c := NewCentres(g, [][]float32{z})
+		var e Entry
+		c.Encode(&e, y, 0)
+		h.Write(e.Append(nil))
+	}
+	const want = 0xf334e7f335da828c
+	if got := h.Sum64(); got != want {
+		t.Errorf("entries hash to %#x", got)
+	}
+}

@@ -1,0 +1,137 @@
+package cells
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// An Entry is what an index keeps of a vector: its cell, and a code of where it lies from the centre.
+//
+// Let r be the vector less the centre, in D coordinates, and s the signs of r over sqrt(D), a
+// unit vector. With f = s.r / |r| the product of r with any y is about |r| s.y / f: the error has no
+// bias over rotations, and a standard deviation of |r| |y| sqrt(1/f^2 - 1) / sqrt(D-1) (Gao and
+// Long, RaBitQ, SIGMOD 2024). For a query q take y = q - c: near the cell it is short. s.c is known
+// beforehand, so q itself is all that has to be multiplied.
+//
+//	|x-q|^2 = |r|^2 + |q-c|^2 - 2 r.(q-c) ~ (|r|^2 + 2 |r| s.c / f) + |q-c|^2 - 2 |r|/f s.q
+//	-2 x.q  = -2 c.q - 2 r.c - 2 r.(q-c)  ~ (-2 r.c + 2 |r| s.c / f) - 2 c.q - 2 |r|/f s.q
+//
+// The first is the distance for L2, and for a cosine, which is 1 - |x-q|^2 / 2 of vectors of length
+// 1; the second is the distance for Dot. So the nearest has the least.
+type Entry struct {
+	Cell   uint32
+	slope  float32 // 2 |r| / (f sqrt(D)): times the sum of coordinates of q by the signs of r
+	base   float32 // what stands in brackets
+	spread float32 // 2 |r| sqrt(1/f^2 - 1) / sqrt(D-1): times |q-c| a standard deviation
+	code   []byte  // the signs of r, a bit each: 1 is not negative
+}
+
+// EntryBytes returns the length of an entry of vectors of so many dimensions as it is stored.
+func EntryBytes(dims int) int { return entryNumbers + Size(dims)/8 }
+
+const entryNumbers = 16
+
+// Append appends the entry in the form that DecodeEntry reads: the cell, three float32, the code;
+// little-endian.
+func (e *Entry) Append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, e.Cell)
+	for _, v := range []float32{e.slope, e.base, e.spread} {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+	}
+	return append(dst, e.code...)
+}
+
+// DecodeEntry reads an entry of vectors of so many dimensions. Its code is in b.
+func DecodeEntry(b []byte, dims int) (e Entry, err error) {
+	if len(b) != EntryBytes(dims) {
+		return e, errors.New("an entry of another length")
+	}
+	e.Cell = binary.LittleEndian.Uint32(b)
+	for i, to := range []*float32{&e.slope, &e.base, &e.spread} {
+		*to = math.Float32frombits(binary.LittleEndian.Uint32(b[4+4*i:]))
+		if v := float64(*to); math.IsNaN(v) || math.IsInf(v, 0) {
+			return e, errors.New("an entry with a number that is not finite")
+		}
+	}
+	if e.slope < 0 || e.spread < 0 {
+		return e, errors.New("an entry with a length below 0")
+	}
+	e.code = b[entryNumbers:]
+	return e, nil
+}
+
+// Encode makes the entry of a vector, given by its coordinates, in a cell. It writes the code into the
+// memory of the code before.
+func (c *Centres) Encode(e *Entry, x []float32, cell uint32) {
+	e.Cell = cell
+	e.encode(c.Metric, x, c.coordinates[cell])
+	if c.Metric == Cosine && isZero(x) { // no vector has a smaller cosine than all that it has
+		e.slope, e.base, e.spread = 0, farthest, 0
+	}
+}
+
+// farthest is the square of the largest distance between vectors of length 1.
+const farthest = 4
+
+func isZero(x []float32) bool {
+	for _, v := range x {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// encode is Encode around a centre. Sums are in a fixed order, and nothing is multiplied and added in
+// one step, so that every machine makes the same entry.
+func (e *Entry) encode(metric Metric, x, centre []float32) {
+	if len(e.code) != len(x)/8 {
+		e.code = make([]byte, len(x)/8)
+	}
+	centre = centre[:len(x)]
+	var square, sum, along, with float64
+	for i := range e.code {
+		bits := byte(0)
+		for j := range 8 {
+			y := float64(centre[8*i+j])
+			r := float64(x[8*i+j]) - y
+			square += float64(r * r)
+			with += float64(r * y)
+			if r >= 0 {
+				bits |= 1 << j
+				sum += r
+				along += y
+			} else {
+				sum -= r
+				along -= y
+			}
+		}
+		e.code[i] = bits
+	}
+	if e.slope, e.base, e.spread = 0, 0, 0; sum == 0 {
+		return
+	}
+	// |r|/f = |r|^2 sqrt(D) / sum of |r_i|
+	d := float64(len(x))
+	over := square / sum // |r| / (f sqrt(D))
+	base := square
+	if metric == Dot {
+		base = -2 * with
+	}
+	e.slope = float32(2 * over)
+	e.base = float32(base + float64(2*over*along))
+	e.spread = float32(2 * math.Sqrt(max(0, float64(over*over*d)-square)) / math.Sqrt(d-1))
+}
+
+// Equal reports whether two entries are the same.
+func (e *Entry) Equal(o *Entry) bool {
+	return e.Cell == o.Cell && e.slope == o.slope && e.base == o.base && e.spread == o.spread && bytes.Equal(e.code, o.code)
+}
+
+// square returns |r|^2 of vectors with D coordinates.
+func (e *Entry) square(d int) float64 {
+	a, b := float64(e.slope), float64(e.spread)
+	return max(0, (a*a*float64(d)-b*b*float64(d-1))/4)
+}

@@ -1,0 +1,334 @@
+package cells
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/internal/paged"
+)
+
+// A Table is one state of the entries of rows, cell by cell. It is immutable, and safe for any
+// number of goroutines.
+type Table struct {
+	centres *Centres
+	lists   paged.Array[list] // by cell
+	cellOf  paged.Array[[rowsOfPage]uint32]
+	rows    int
+	bytes   int
+}
+
+// A list is the entries of a cell, in no order: in pages of pageGroups groups.
+type list struct {
+	n      int
+	square float64 // sum of the squares of distances from the centre
+	pages  []*page
+}
+
+// A page belongs to the writer in the epoch that made it; from then on nobody writes to it.
+type page struct {
+	epoch  uint64
+	groups []byte
+}
+
+const (
+	pageGroups = 8
+	pageLanes  = pageGroups * lanes
+	rowsOfPage = 1024 // of cellOf, which has 1 + the number of a cell
+)
+
+// Centres returns the centres of the cells.
+func (t *Table) Centres() *Centres { return t.centres }
+
+// Rows returns how many rows have an entry.
+func (t *Table) Rows() int { return t.rows }
+
+// Bytes returns the memory of the table in bytes, without that of the centres.
+func (t *Table) Bytes() int { return t.bytes }
+
+// Len returns how many entries a cell has.
+func (t *Table) Len(cell uint32) int {
+	if l := t.lists.At(cell); l != nil {
+		return l.n
+	}
+	return 0
+}
+
+// Cell returns the cell of a row, and whether it has one.
+func (t *Table) Cell(row uint32) (cell uint32, found bool) {
+	if p := t.cellOf.At(row / rowsOfPage); p != nil && p[row%rowsOfPage] != 0 {
+		return p[row%rowsOfPage] - 1, true
+	}
+	return 0, false
+}
+
+// AppendRows appends the rows of a cell, in no order.
+func (t *Table) AppendRows(dst []uint32, cell uint32) []uint32 {
+	l := t.lists.At(cell)
+	if l == nil {
+		return dst
+	}
+	length := groupBytes(t.centres.size)
+	for i := range l.n {
+		p := l.pages[i/pageLanes]
+		dst = append(dst, rowAt(p.groups[i%pageLanes/lanes*length:], i%lanes, t.centres.size))
+	}
+	return dst
+}
+
+// A Writer changes a table and publishes its states. It belongs to one goroutine; the tables that
+// it publishes may be shared.
+type Writer struct {
+	t     Table
+	epoch uint64 // number of published states + 1
+}
+
+// NewWriter returns the writer of a table without entries.
+func NewWriter(c *Centres) *Writer { return &Writer{t: Table{centres: c}, epoch: 1} }
+
+// Table returns the table as it is, which changes with the next call. Only the goroutine of the
+// writer may use it.
+func (w *Writer) Table() *Table { return &w.t }
+
+// Publish returns the current state, which never changes. The first change of each page after it
+// copies the page, of some kilobytes.
+func (w *Writer) Publish() *Table {
+	w.epoch++
+	t := w.t
+	return &t
+}
+
+// SetCentres replaces the centres. The entries that there are belong to centres that have not
+// changed, or the caller puts them anew.
+func (w *Writer) SetCentres(c *Centres) { w.t.centres = c }
+
+// Put makes an entry, which it copies, the one of a row, in place of that before.
+func (w *Writer) Put(row uint32, e *Entry) {
+	w.Remove(row)
+	l := w.t.lists.Own(e.Cell, w.epoch, ownPages)
+	if l.n == len(l.pages)*pageLanes {
+		l.pages = append(l.pages, &page{epoch: w.epoch, groups: make([]byte, pageGroups*groupBytes(w.t.centres.size))})
+		w.t.bytes += w.pageBytes()
+	}
+	w.set(l, l.n, e, row)
+	l.n++
+	l.square += e.square(w.t.centres.size)
+	w.t.rows++
+	w.note(row, e.Cell+1)
+}
+
+// Remove takes away the entry of a row, if it has one.
+func (w *Writer) Remove(row uint32) {
+	cell, found := w.t.Cell(row)
+	if !found {
+		return
+	}
+	w.note(row, 0)
+	w.t.rows--
+	size := w.t.centres.size
+	l := w.t.lists.Own(cell, w.epoch, ownPages)
+	at := l.find(row, size)
+	e, _ := l.lane(at, size)
+	l.n--
+	if l.square -= e.square(size); l.n == 0 {
+		l.square = 0 // what rounding has left
+	}
+	if at != l.n {
+		last, lastRow := l.lane(l.n, size)
+		w.set(l, at, &last, lastRow)
+	}
+	if l.n%pageLanes == 0 {
+		l.pages[len(l.pages)-1] = nil
+		l.pages = l.pages[:len(l.pages)-1]
+		w.t.bytes -= w.pageBytes()
+	}
+}
+
+// ownPages makes the list of pages of a list that has been copied the writer's own.
+func ownPages(l *list) { l.pages = slices.Clone(l.pages) }
+
+func (w *Writer) pageBytes() int { return pageGroups*groupBytes(w.t.centres.size) + 48 }
+
+// note stores the cell of a row, plus 1; 0: none.
+func (w *Writer) note(row, cell uint32) {
+	if w.t.cellOf.At(row/rowsOfPage) == nil {
+		w.t.bytes += 4 * rowsOfPage
+	}
+	w.t.cellOf.Own(row/rowsOfPage, w.epoch, func(*[rowsOfPage]uint32) {})[row%rowsOfPage] = cell
+}
+
+// set writes an entry to place i of a list.
+func (w *Writer) set(l *list, i int, e *Entry, row uint32) {
+	p := l.pages[i/pageLanes]
+	if p.epoch != w.epoch {
+		p = &page{epoch: w.epoch, groups: slices.Clone(p.groups)}
+		l.pages[i/pageLanes] = p
+	}
+	size := w.t.centres.size
+	setLane(p.groups[i%pageLanes/lanes*groupBytes(size):], i%lanes, size, e, row)
+}
+
+// find returns the place of a row that the list has.
+func (l *list) find(row uint32, size int) int {
+	length := groupBytes(size)
+	for n, p := range l.pages {
+		for i := range min(pageLanes, l.n-n*pageLanes) {
+			if rowAt(p.groups[i/lanes*length:], i%lanes, size) == row {
+				return n*pageLanes + i
+			}
+		}
+	}
+	panic("cells: a row is not in its cell")
+}
+
+// lane returns the entry and the row at a place of a list.
+func (l *list) lane(i, size int) (Entry, uint32) {
+	return lane(l.pages[i/pageLanes].groups[i%pageLanes/lanes*groupBytes(size):], i%lanes, size)
+}
+
+// A Found is an entry that a search has come across.
+type Found struct {
+	Row      uint32
+	Distance float32 // about that of the vector, see Entry
+	Spread   float32 // a standard deviation of its error
+}
+
+// Scan appends to dst the entries of a cell that may be as near to the query as floor: those whose
+// distance, less sure standard deviations of its error, is not above it.
+func (t *Table) Scan(dst []Found, q *Query, p Probe, sure float64, floor float32) []Found {
+	l := t.lists.At(p.Cell)
+	if l == nil {
+		return dst
+	}
+	c := t.centres
+	s := q.scaleFor(c.size, p.Far, sure, float64(floor))
+	if c.Metric == Dot {
+		s.far = float32(p.Far - q.square - c.squares[p.Cell]) // -2 c.q
+	}
+	root := q.deviation(p.Far)
+	length := groupBytes(c.size)
+	found, hits := q.room(pageLanes)
+	for n, pg := range l.pages {
+		left := min(pageLanes, l.n-n*pageLanes)
+		groups := (left + lanes - 1) / lanes
+		q.scan(found, hits[:groups], pg.groups, &s)
+		for g, mask := range hits[:groups] {
+			for ; mask != 0; mask &= mask - 1 {
+				i := g*lanes + bits.TrailingZeros8(mask)
+				if i >= left {
+					break
+				}
+				group := pg.groups[g*length:]
+				dst = append(dst, Found{rowAt(group, i%lanes, c.size), found[i], spreadOf(group, i%lanes, c.size) * root})
+			}
+		}
+	}
+	return dst
+}
+
+// A Probe is a cell that is worth a look.
+type Probe struct {
+	Cell  uint32
+	Far   float64 // square of the distance of its centre from the query
+	Least float64 // about the least distance of its entries, in the terms of Reach
+}
+
+// Probes yields cells, the most promising first.
+//
+// Entries lie around their centre at a root mean square distance m. Those nearest to the query are
+// about reach * m nearer than the centre, in its direction: of the distance F of the centre
+//
+//	F^2 + m^2 - 2 reach m F
+//
+// is left. With reach 1 it is (F-m)^2, which hardly an entry is below; with 0 it is what an entry
+// has on average. So a search ends with the first cell whose Least is not below the distance of the
+// k-th that it has found, and reach says how much it misses. For Dot, whose distance is
+// -2 x.q = |x-q|^2 - |x|^2 - |q|^2, all of it is taken off by what the entries have on average.
+type Probes struct {
+	t     *Table
+	q     *Query
+	reach float64
+	heap  []probe
+}
+
+type probe struct {
+	least float32
+	cell  uint32
+	exact bool
+	far   float32
+}
+
+// Probes returns the cells for a query. The query keeps memory for one Probes at a time.
+func (t *Table) Probes(q *Query, reach float64, dst *Probes) {
+	c := t.centres
+	dst.t, dst.q, dst.reach, dst.heap = t, q, reach, dst.heap[:0]
+	found, hits := q.room(len(c.number))
+	far := squaredDistance(q.x, c.mean)
+	s := q.scaleFor(c.size, far, 0, math.Inf(1))
+	q.scan(found, hits, c.coded, &s)
+	const sure = 2
+	root := sure * q.deviation(far)
+	for i, cell := range c.number {
+		if l := t.lists.At(cell); l != nil && l.n > 0 {
+			d := max(0, found[i]-root*spreadOf(c.coded, i, c.size))
+			dst.heap = append(dst.heap, probe{least: dst.least(l, float64(d), cell), cell: cell, far: d})
+		}
+	}
+	for i := len(dst.heap)/2 - 1; i >= 0; i-- {
+		dst.down(i)
+	}
+}
+
+// least is what a cell has to offer where the square of the distance of its centre is far.
+func (p *Probes) least(l *list, far float64, cell uint32) float32 {
+	m := l.square / float64(l.n)
+	least := far + m - 2*p.reach*math.Sqrt(m*far)
+	if p.reach*p.reach*m > far { // the query lies among the entries
+		least = (1 - p.reach*p.reach) * m
+	}
+	if p.t.centres.Metric == Dot {
+		least -= p.q.square + p.t.centres.squares[cell] + m
+	}
+	return float32(least)
+}
+
+// Next returns the most promising cell that is left, unless all have more than floor to offer.
+func (p *Probes) Next(floor float32) (next Probe, ok bool) {
+	for len(p.heap) > 0 {
+		top := &p.heap[0]
+		if top.least > floor {
+			return Probe{}, false
+		}
+		if top.exact {
+			next = Probe{top.cell, float64(top.far), float64(top.least)}
+			last := len(p.heap) - 1
+			p.heap[0] = p.heap[last]
+			p.heap = p.heap[:last]
+			p.down(0)
+			return next, true
+		}
+		far := p.t.centres.far(p.q, top.cell)
+		*top = probe{p.least(p.t.lists.At(top.cell), far, top.cell), top.cell, true, float32(far)}
+		p.down(0)
+	}
+	return Probe{}, false
+}
+
+// down moves element i of the heap to where it belongs.
+func (p *Probes) down(i int) {
+	h := p.heap
+	for {
+		j := 2*i + 1
+		if j >= len(h) {
+			return
+		}
+		if j+1 < len(h) && h[j+1].least < h[j].least {
+			j++
+		}
+		if h[i].least <= h[j].least {
+			return
+		}
+		h[i], h[j] = h[j], h[i]
+		i = j
+	}
+}
