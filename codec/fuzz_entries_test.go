@@ -13,7 +13,7 @@ func FuzzKey(f *testing.F) {
 	for _, key := range [][]byte{
 		DatabaseKey(RecordSequence), NameKey("main"), CollectionKey(KindCounters, 1), ItemKey(1, "k"), NumberKey(KindItem, 1, 2),
 		FeatureKey(1, 2, 3), ChunkKey(KindModel, 1, 2, 3), RevisionKey(1, 2, 3, 4), OnlineRowsKey(1, 2, SetRecode, 3),
-		OutboxKey(1, 2, 1<<40), LessonsKey(1, 2, 700), SpaceBlockKey(KindCodes, 1, 2, 3, 4), CodeRowsKey(1, 2, 3, 4, 5),
+		OutboxKey(1, 2, 1<<40), LessonsKey(1, 2, 700), NumberKey(KindIndex, 1, 2), ChunkKey(KindEntries, 1, 2, 3), SpaceBlockKey(KindCodes, 1, 2, 3, 4), CodeRowsKey(1, 2, 3, 4, 5),
 		SubstringKey(1, 2, 3, 4, 5), RowsKey(1, SetLabel, 7, 8), FieldRowsKey(1, 2, 3, "value"), {}, {0xff}, {KindFieldRows, 0, 0, 0, 1},
 	} {
 		f.Add(key)
@@ -38,12 +38,12 @@ func FuzzKey(f *testing.F) {
 			again = CollectionKey(kind, collection())
 		case KindKey:
 			again = ItemKey(collection(), string(key[5:]))
-		case KindLabel, KindItem, KindRowKeys, KindSpace:
+		case KindLabel, KindItem, KindRowKeys, KindSpace, KindIndex:
 			again = NumberKey(kind, collection(), LastNumber(key))
 		case KindFeatures:
 			row, modality := FeatureKeyParts(key)
 			again = FeatureKey(collection(), row, modality)
-		case KindModel, KindStatistics, KindLessons:
+		case KindModel, KindStatistics, KindLessons, KindCentre, KindEntries, KindStale:
 			again = ChunkKey(kind, collection(), second(), LastNumber(key))
 		case KindRevision:
 			revision, chunk := RevisionKeyParts(key)

@@ -36,6 +36,10 @@ import (
 //	50    collection, set (u8), id (u32), row >> 16    layer: rows of the set, low 16 bits
 //	51    collection, field (u16), row >> 16 (u16),    layer: rows of the value, low 16 bits
 //	      value (bytes) or slice (u8)
+//	60    collection, index (u32)                      descriptor of an index of vectors (JSON)
+//	61    collection, index, cell (u32)                centre of the cell
+//	62    collection, index, row >> 8 (u32)            block: row -> cell and code of its vector there
+//	63    collection, index, row >> 16 (u32)           layer: rows whose entry is out of date, low 16 bits
 //
 // A target is 0 where the codes of a space are shared by all targets, else 1 + the
 // position of the modality in the collection. Projections have target 0.
@@ -65,6 +69,10 @@ const (
 	KindSubstring  = 0x40
 	KindRows       = 0x50
 	KindFieldRows  = 0x51
+	KindIndex      = 0x60
+	KindCentre     = 0x61
+	KindEntries    = 0x62
+	KindStale      = 0x63
 )
 
 // Records of KindDatabase.
@@ -109,7 +117,7 @@ func ItemKey(collection uint32, key string) []byte {
 }
 
 // NumberKey returns the key of the kinds that end in one u32 after the
-// collection: a label, a space, a row or a block.
+// collection: a label, a space, an index, a row or a block.
 func NumberKey(kind byte, collection, n uint32) []byte {
 	return binary.BigEndian.AppendUint32(CollectionKey(kind, collection), n)
 }
@@ -119,7 +127,8 @@ func FeatureKey(collection, row uint32, modality uint16) []byte {
 	return binary.BigEndian.AppendUint16(NumberKey(KindFeatures, collection, row), modality)
 }
 
-// ChunkKey returns the key of one chunk of the model or the statistics of a space.
+// ChunkKey returns the key of one chunk of the model or the statistics of a space, and of a
+// centre, a block or a layer of an index of vectors.
 func ChunkKey(kind byte, collection, space, chunk uint32) []byte {
 	return binary.BigEndian.AppendUint32(NumberKey(kind, collection, space), chunk)
 }
@@ -247,6 +256,7 @@ var keyLengths = map[byte]int{
 	KindRevision: 17, KindOnlineRows: 12, KindOutbox: 17, KindLessons: 13,
 	KindRowCodes: 14, KindCodes: 14, KindProjection: 14, KindRows: 12,
 	KindCodeRows: 16, KindSubstring: 16,
+	KindIndex: 9, KindCentre: 13, KindEntries: 13, KindStale: 13,
 }
 
 // CheckKey returns an error unless key has the form of a key. The error wraps

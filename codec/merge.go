@@ -38,11 +38,13 @@ var additions = [256]addition{
 	KindCodes:      blocks,
 	KindProjection: blocks,
 	KindLessons:    blocks,
+	KindEntries:    blocks,
 
 	KindCodeRows:   layers,
 	KindRows:       layers,
 	KindFieldRows:  layers,
 	KindOnlineRows: layers,
+	KindStale:      layers,
 
 	KindSubstring: postings,
 }

@@ -114,6 +114,13 @@ type Query struct {
 	// each code that may be in the answer is then compared with the query, some nanoseconds each.
 	MinSimilarity float32
 
+	// Recall is the part of the K nearest items that an answer by vectors is to have, on average
+	// over queries, where there is an index of vectors (Collection.IndexVectors): above 0 and up
+	// to 1, which is exact; 0 is the recall that the index was made with. Result.Approximate says
+	// that an answer may lack items. Those that it has are in order, with exact similarities, and
+	// match Where. Searches by codes are always exact.
+	Recall float64
+
 	// Include says which parts of its item each hit brings with it, in Hit.Item, as of the
 	// state that was searched: nobody needs a Get for each hit, nor meets another item there.
 	// A hit costs a read of its record for any of labels, fields and payload, and one of each
@@ -255,6 +262,9 @@ type Result struct {
 	Total    int    // of a search by radius: items within it, whether in Hits or not
 	Space    Space  // that the codes are of
 	Revision uint32
+
+	// Approximate says that items may be missing, see Query.Recall.
+	Approximate bool
 }
 
 const defaultK = 10
@@ -363,7 +373,7 @@ func (q *Query) inside() search.Query {
 	s := search.Query{
 		From: q.From, To: q.To, Vector: q.Vector, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf,
 		Space: uint32(q.Space), Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK), Order: search.Order(q.Rerank),
-		Window: q.Window, After: q.After, Plan: q.Plan, MinSimilarity: q.MinSimilarity,
+		Window: q.Window, After: q.After, Plan: q.Plan, MinSimilarity: q.MinSimilarity, Recall: q.Recall,
 	}
 	if q.Sparse != nil {
 		s.Sparse, s.Index, s.Value = true, q.Sparse.Index, q.Sparse.Value
@@ -411,5 +421,5 @@ func resultOf(ctx context.Context, s *search.Searcher, k int, include Include) (
 	if err != nil {
 		return nil, a, err
 	}
-	return &Result{Hits: hits, Next: a.Next, Total: a.Total, Space: Space(a.Space), Revision: a.Revision}, a, nil
+	return &Result{Hits: hits, Next: a.Next, Total: a.Total, Space: Space(a.Space), Revision: a.Revision, Approximate: s.Approximate()}, a, nil
 }

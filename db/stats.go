@@ -85,6 +85,10 @@ type CollectionStats struct {
 	Taught  int         `json:"taught"`          // items that the projections have learned from
 	Pending int         `json:"pending"`         // items that they have not seen yet
 	Views   []ViewStats `json:"views,omitempty"` // where each target modality has codes of its own
+
+	// VectorIndexes are the indexes of vectors, without what was measured. See
+	// Collection.VectorIndexes.
+	VectorIndexes []VectorIndex `json:"vector_indexes,omitempty"`
 }
 
 // ViewStats are figures about the codes for one target modality.
@@ -203,6 +207,12 @@ func collectionStats(cv *state.CollectionView) CollectionStats {
 		s.RerankBytes += int64(v.Bytes())
 	}
 	s.MemoryBytes += s.RerankBytes
+	for i := range cv.Indexes {
+		x := cv.Indexes[i].Report(cv)
+		x.Measured, x.Seconds = nil, nil
+		s.MemoryBytes += int64(x.Bytes)
+		s.VectorIndexes = append(s.VectorIndexes, *x)
+	}
 	for i := range cv.Sets {
 		set := &cv.Sets[i]
 		v := ViewStats{CodedItems: set.Coded, DistinctCodes: set.Codes}

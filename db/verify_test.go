@@ -72,6 +72,15 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	dbkit.CheckSound(t, d, "several spaces")
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
 	dbkit.CheckSound(t, d, "updated by itself")
+	if _, err := c.IndexVectors(ctx, db.IndexOptions{Modality: "image"}); err != nil {
+		t.Fatal(err)
+	}
+	for i, it := range items[40:45] { // their entries are out of date
+		other := *it
+		other.Vectors = items[50+i].Vectors
+		putAll(t, c, []*db.Item{&other})
+	}
+	dbkit.CheckSound(t, d, "vectors indexed")
 	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)

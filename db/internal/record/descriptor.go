@@ -26,6 +26,7 @@ type Descriptor struct {
 	Modalities []Modality `json:"modalities,omitempty"` // none if Bits is given, else at least one
 	Fields     []Field    `json:"fields,omitempty"`     // names are unique among modalities and fields together
 	IndexOnly  bool       `json:"index_only,omitempty"` // vectors were left out when the database was copied; see WithoutVectors
+	Indexes    uint32     `json:"indexes,omitempty"`    // how many indexes of vectors there have been; the last one has this number
 }
 
 // CodesOnly reports whether items bring their codes and have no vectors.
@@ -180,15 +181,19 @@ func DecodeDescriptor(b []byte) (*Descriptor, error) {
 // Versions of descriptors of collections, besides DescriptorVersion. A version of fddhdb that knows
 // no index-only collections refuses VersionIndexOnly instead of looking for vectors that are not
 // there. One that knows no metrics refuses VersionMetrics instead of answering by another metric, or
-// of some of the vectors.
+// of some of the vectors. One that knows no indexes of vectors refuses VersionIndexes instead of
+// writing vectors without telling them.
 const (
 	VersionIndexOnly = 1 // index-only
 	VersionMetrics   = 2 // of modalities with a metric other than Cosine, or that share a space; index-only or not
+	VersionIndexes   = 3 // that has or had indexes of vectors, whatever its modalities
 )
 
 // version returns the version that goes with what the descriptor says.
 func (d *Descriptor) version() int {
 	switch {
+	case d.Indexes > 0:
+		return VersionIndexes
 	case slices.ContainsFunc(d.Modalities, func(m Modality) bool { return m.Metric != "" || m.SpaceOf != "" }):
 		return VersionMetrics
 	case d.IndexOnly:
@@ -200,8 +205,8 @@ func (d *Descriptor) version() int {
 // checkVersion checks that the version is known, and the one that goes with the descriptor.
 func (d *Descriptor) checkVersion() error {
 	switch {
-	case d.Version > VersionMetrics:
-		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: VersionMetrics}
+	case d.Version > VersionIndexes:
+		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: VersionIndexes}
 	case d.Version != d.version():
 		return fmt.Errorf("version %d of a descriptor of version %d", d.Version, d.version())
 	}
@@ -216,9 +221,18 @@ func (d *Descriptor) WithoutVectors() *Descriptor {
 		return d
 	}
 	only := *d
-	only.IndexOnly = true
+	only.IndexOnly, only.Indexes = true, 0
 	only.Version = only.version()
 	return &only
+}
+
+// WithIndex returns the descriptor of the collection when it has one more index of vectors, with the
+// number Indexes.
+func (d *Descriptor) WithIndex() *Descriptor {
+	with := *d
+	with.Indexes++
+	with.Version = with.version()
+	return &with
 }
 
 // Changeable returns an ErrReadOnly if the collection is index-only: its items, and what is

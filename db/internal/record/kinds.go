@@ -58,6 +58,10 @@ var kinds = [256]Kind{
 	codec.KindSubstring:  {Scope: OfTarget, Origin: Derived},
 	codec.KindRows:       {Scope: OfCollection}, // the sets of labels are derived
 	codec.KindFieldRows:  {Scope: OfCollection, Origin: Derived},
+	codec.KindIndex:      {Scope: OfCollection, ForLearning: true},
+	codec.KindCentre:     {Scope: OfCollection, ForLearning: true},
+	codec.KindEntries:    {Scope: OfCollection, Origin: Derived, ForLearning: true},
+	codec.KindStale:      {Scope: OfCollection, Origin: Derived, ForLearning: true},
 }
 
 // KindOf returns what records have in common whose keys begin with this byte.

@@ -64,7 +64,7 @@ func (m *mender) collection(d *record.Descriptor) error {
 		c.presence, c.had = append(c.presence, roaring.New()), append(c.had, roaring.New())
 	}
 	for _, step := range []func() error{
-		c.readCounters, c.readSets, c.readItems, c.mendLabels, c.mendKeys, c.readGiven, c.mendFeatures, c.mendSpaces, c.conclude,
+		c.readCounters, c.readSets, c.readItems, c.mendLabels, c.mendKeys, c.readGiven, c.mendFeatures, c.mendIndexes, c.mendSpaces, c.conclude,
 	} {
 		// Each step reads what the steps before have written.
 		if err := errors.Join(m.flush(), m.ctx.Err()); err != nil {

@@ -45,6 +45,16 @@ type Query struct {
 	Plan   mih.Plan // PlanAuto unless a plan is forced
 
 	MinSimilarity float32 // least Similarity of a hit; 0: there is none
+
+	Recall float64  // part of the first items that an answer by vectors has to have; 0: the default, 1: all
+	Forced *ByCells // how an index of vectors is used, to measure that; nil: as the recall says
+}
+
+// ByCells says how to use an index of vectors, complete or not.
+type ByCells struct {
+	Index uint32  // its number
+	Reach float64 // see cells.Probes
+	Sure  float32 // standard deviations that are allowed for
 }
 
 // An Order is the order of an answer. The constants have the values of db.Rerank, which
@@ -140,6 +150,7 @@ type Searcher struct {
 	square    float64            // of the length of the query's vector
 	bounds    *quant.VectorQuery // that vector, for bounds; nil where no vectors can be in memory
 	compares  int                // vectors that have been read
+	cells     *cellSearch        // what an index has to do with it; nil: nothing
 
 	// vectors reads vectors from the store into vector, see storedVector. It is nil until then, and
 	// again after Close.
@@ -167,6 +178,8 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 		return nil, fault.Invalid("k = %d: 1 or more are possible", q.K)
 	case q.Window < 0:
 		return nil, fault.Invalid("window of %d: 1 or more are possible, 0 is the default", q.Window)
+	case !(q.Recall >= 0 && q.Recall <= 1):
+		return nil, fault.Invalid("recall %v: above 0, up to 1, which is exact, are possible; 0 is the default of the collection", q.Recall)
 	case q.ExcludeSelf && q.Key == "":
 		return nil, fault.Invalid("exclude self: the query starts from no item, as Key is empty")
 	case q.Plan > mih.PlanBlockScan:
@@ -188,8 +201,8 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if s.args, err = where.Spell(q.Args); err != nil {
 		return nil, err // one that the expression has not refused before
 	}
-	if cv.Space == nil {
-		if err = s.startByVectors(); err == nil {
+	if cv.Space == nil || q.Recall > 0 || q.Forced != nil {
+		if err = s.startByVectors(ctx); err == nil {
 			err = s.checkSimilarity(q.Order)
 		}
 		if err == nil && q.After != "" {

@@ -41,7 +41,7 @@ var noCodes = new(state.CodeSetView)
 
 // startByVectors prepares a query of a collection that is not trained. The filter of the query is
 // set before.
-func (s *Searcher) startByVectors() error {
+func (s *Searcher) startByVectors(ctx context.Context) error {
 	cv, q := s.Cv, &s.q
 	untrained := func(what, way string) error {
 		return fmt.Errorf("%w: collection %q: %s: train it first%s", fault.ErrNoModel, cv.Name, what, way)
@@ -51,6 +51,10 @@ func (s *Searcher) startByVectors() error {
 		return fmt.Errorf("%w: collection %q is a copy without vectors of one without codes: copy it again once that is trained", fault.ErrNoModel, cv.Name)
 	case len(cv.Modalities) == 0:
 		return untrained("it has no vectors to answer by", "")
+	case q.Code != nil && cv.Space != nil:
+		return fault.Invalid("recall %v is of answers by vectors, and a code has none: leave it out", q.Recall)
+	case q.Order != byAuto && cv.Space != nil:
+		return fault.Invalid("recall %v is of answers by vectors, in the order of their similarity, and the order %s is of codes: leave one out", q.Recall, OrderNames[q.Order])
 	case q.Code != nil:
 		return untrained("a query by code finds nothing where there are no codes", ", or query by a vector, or by the key of an item that has one")
 	case q.Order != byAuto:
@@ -94,7 +98,7 @@ func (s *Searcher) startByVectors() error {
 			}
 		}
 	}
-	return nil
+	return s.startCells(ctx)
 }
 
 // A comparison is of vectors of one modality with that of the query.
@@ -167,6 +171,9 @@ func (s *Searcher) vectorOf(t int) (model.Vector, error) {
 
 // noRadius returns the error about a radius in bits where there are no codes.
 func (s *Searcher) noRadius() error {
+	if s.Cv.Space != nil {
+		return fault.Invalid("recall %v is of answers by vectors, and a radius of codes: leave one out", s.q.Recall)
+	}
 	return fmt.Errorf("%w: collection %q: a radius counts bits of codes: train it first, or search without one, by a least similarity", fault.ErrNoModel, s.Cv.Name)
 }
 
@@ -301,13 +308,19 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k int) (lef
 		return floor
 	}
 	seeBounds := func(row uint32, least, most float32) float32 { return see(row, least, most, false) }
+	all := s.filter
+	if s.cells != nil {
+		if all, err = s.candidates(ctx, after, k); err != nil {
+			return nil, err
+		}
+	}
 	known := s.boundedTo()
 	var several *manyBounds // of the rows at hand, where several vectors of an item are compared
 	if len(s.compared) > 1 && known > 0 {
-		several = s.newManyBounds()
+		several = s.newManyBounds(all)
 	}
 	buf := make([]uint32, 1024)
-	for it := s.filter.ManyIterator(); ; {
+	for it := all.ManyIterator(); ; {
 		rows := buf[:it.NextMany(buf)]
 		if len(rows) == 0 {
 			break
@@ -358,13 +371,19 @@ type manyBounds struct {
 	most  []float32             // likewise; -Inf where no vector may reach the floor
 }
 
-func (s *Searcher) newManyBounds() *manyBounds {
+// newManyBounds returns what finds the bounds of some of the rows that pass the filter.
+func (s *Searcher) newManyBounds(all *roaring.Bitmap) *manyBounds {
 	b := &manyBounds{s: s}
 	for _, c := range s.compared {
-		if c.rows == nil {
-			c.rows = s.filter
+		rows := all
+		switch {
+		case c.rows == nil:
+		case all == s.filter:
+			rows = c.rows
+		default:
+			rows = roaring.And(all, c.rows)
 		}
-		b.rest = append(b.rest, c.rows.Iterator())
+		b.rest = append(b.rest, rows.Iterator())
 	}
 	return b
 }

@@ -68,7 +68,7 @@ func (d *Database) afford(v *View, set *CodeSetView, bytes int) bool {
 // rows to load that put hits in order.
 func (d *Database) indexDue(v *View, of []*CollectionView) bool {
 	for _, cv := range of {
-		if d.rerankDue(v, cv) {
+		if d.rerankDue(v, cv) || d.keepDue(cv) {
 			return true
 		}
 		for i := range cv.Spaces {

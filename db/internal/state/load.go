@@ -38,6 +38,7 @@ const loadAfter = 10 * time.Millisecond
 func (d *Database) Load(ctx context.Context, v *View) {
 	start, cancel := context.WithTimeout(ctx, loadAfter)
 	defer cancel()
+	defer d.loadIndexes(ctx, v) // they are loaded at the end, as only searches wait for them
 	for set, cv := range v.Sets() {
 		if set.loading == nil || set.Table != nil || set.loading.ended() {
 			continue

@@ -25,6 +25,7 @@ type CollectionState struct {
 	Live     sharedBitmap   // rows that have an item
 	Presence []sharedBitmap // by modality: rows that have it
 	Spaces   []*SpaceState  // by ascending id
+	Indexes  []*IndexState  // of vectors, by ascending id
 
 	// Blocks that begin at row FreshRow or later have never been written, so that they need no
 	// merging with what was there.
@@ -109,6 +110,9 @@ func (s *CollectionState) publish() *CollectionView {
 		v.Vectors = append(v.Vectors, s.Vectors[t].publish())
 		v.rerank.add(v.Vectors[t].Bytes(), false)
 	}
+	for _, x := range s.Indexes {
+		v.Indexes = append(v.Indexes, x.publish())
+	}
 	for _, sp := range s.Spaces {
 		active := uint64(sp.ID) == s.Counters.ActiveSpace
 		sv := sp.publish(active)
@@ -174,6 +178,9 @@ func loadState(r pebble.Reader, d *record.Descriptor) (*CollectionState, error) 
 			return nil, err
 		}
 		s.Spaces = append(s.Spaces, sp)
+	}
+	if err := s.loadIndexes(r); err != nil {
+		return nil, err
 	}
 	for _, id := range []uint64{s.Counters.ActiveSpace, s.Counters.PreviousSpace} {
 		if id != 0 && s.SpaceByID(uint32(id)) == nil {

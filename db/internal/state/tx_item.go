@@ -200,6 +200,7 @@ func (tx *Tx) delete(s *CollectionState, ch *Change) error {
 				return err
 			}
 			tx.setRow(s, &s.Presence[t], codec.SetModality, uint32(t), row, false)
+			tx.changedRow(s, row, t)
 			s.putVector(t, row, model.Vector{})
 		}
 	}
@@ -266,6 +267,9 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 	// delete.
 	for t := range s.Presence {
 		x := it.Vector(t)
+		if x.Present() || s.Presence[t].B.Contains(row) {
+			tx.changedRow(s, row, t)
+		}
 		if x.Present() {
 			err = tx.records.Vector(s.ID, row, uint16(t), x)
 		} else if s.Presence[t].B.Contains(row) {

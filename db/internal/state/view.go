@@ -43,6 +43,7 @@ type CollectionView struct {
 	tables   TableBytes        // of all its spaces
 	Vectors  []QuantView       // by modality: vectors of rows, as far as they are in memory
 	rerank   TableBytes        // memory of Vectors, and of the directions of all its spaces
+	Indexes  []IndexView       // of vectors, by ascending id
 	wants    *Wants            // of which modalities searches want the vectors in memory
 
 	// SpaceView is the space that is looked at: the active one (its Space is nil where there

@@ -58,6 +58,7 @@ func (v *verifier) collection(d *record.Descriptor) {
 	c.checkKeys()
 	c.checkItems()
 	c.checkFeatures()
+	c.checkIndexes()
 	c.labelled = nil // frees the memory before the spaces take theirs
 	if c.counters != nil {
 		known.spaces = c.checkSpaces()

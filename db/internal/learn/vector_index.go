@@ -1,0 +1,293 @@
+package learn
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/internal/cells"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A training of an index of vectors finds the centres of cells from a sample, founds an index with
+// them, has it take in all rows, and measures what searches find with it. Searches use it from the
+// commit that stores what was measured, which drops the index before it. Whatever ends a training
+// earlier drops the new index.
+
+// IndexOptions has the fields of db.IndexOptions, which is converted to it.
+type IndexOptions struct {
+	Recall   float64
+	Cells    int
+	Seed     uint64
+	Progress event.Progress
+}
+
+// DefaultRecall is that of searches which do not say what they want, of an index that was made
+// without saying.
+const DefaultRecall = .99
+
+const (
+	sampleOfCell = 24  // vectors of a sample for each cell
+	rounds       = 6   // of k-means
+	queries      = 256 // that measure the recall
+	deepQueries  = 64  // that measure it for the largest k, too
+	foldBlock    = 1 << 14
+)
+
+// The points that are measured: for each k the reaches.
+var (
+	measuredK     = []int{1, 10, 100}
+	measuredReach = []float64{.1, .15, .2, .25, .3, .35, .4, .45, .5, .55, .6, .65, .7, .75, .8, .9, 1}
+)
+
+// IndexVectors makes an index of the vectors of modality t.
+func (c Collection) IndexVectors(ctx context.Context, t int, opt IndexOptions) (_ *record.VectorIndex, err error) {
+	ctx, stop := c.untilDropped(ctx)
+	defer stop()
+	defer func() { err = c.dropped(ctx, err) }()
+	opt.Recall = cmp.Or(opt.Recall, DefaultRecall)
+	start := time.Now()
+	seconds := map[string]float64{}
+	took := func(what string) {
+		seconds[what] = time.Since(start).Seconds()
+		start = time.Now()
+	}
+	d, centres, held, err := c.findCentres(ctx, t, opt)
+	if err != nil {
+		return nil, err
+	}
+	d.Report.Seconds = seconds
+	took("centres")
+	var id uint32
+	err = c.Do(ctx, 4*centres.Size()*centres.Count(), func(tx *state.Tx, s *state.CollectionState) error {
+		x, err := tx.FoundIndex(s, d, centres)
+		if err == nil {
+			id = x.ID
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	complete := false
+	defer func() {
+		if !complete { // also if a callback panics
+			_ = c.Free(context.WithoutCancel(ctx), func(tx *state.Tx, s *state.CollectionState) error {
+				if x := s.IndexByID(id); x != nil {
+					return tx.DropIndex(s, x)
+				}
+				return nil
+			})
+		}
+	}()
+	for total := int64(0); ; {
+		left, err := c.DB.FoldIndex(ctx, c.ID, id, work.All(), foldBlock)
+		if err != nil {
+			return nil, err
+		}
+		total = max(total, int64(left)+foldBlock)
+		if opt.Progress != nil {
+			opt.Progress("encode", total-int64(left), total)
+		}
+		if left == 0 {
+			break
+		}
+	}
+	took("encode")
+	if opt.Progress != nil {
+		opt.Progress("measure", 0, int64(len(held)))
+	}
+	curve, err := c.measure(ctx, t, id, held)
+	if err != nil {
+		return nil, err
+	}
+	took("measure")
+	var done *record.VectorIndex
+	err = c.Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+		x := s.IndexByID(id)
+		if x == nil {
+			return fault.NotFound("index %d of collection %q, which was being made", id, s.Name)
+		}
+		d := *x.VectorIndex
+		d.Curve, d.Complete = curve, true
+		done = &d
+		return tx.CompleteIndex(s, x, done)
+	})
+	complete = err == nil
+	return done, err
+}
+
+// findCentres finds centres from a sample of the vectors of a modality. It returns the descriptor of
+// their index, and rows that were left out of the sample.
+func (c Collection) findCentres(ctx context.Context, t int, opt IndexOptions) (d *record.VectorIndex, centres *cells.Centres, held []uint32, err error) {
+	err = c.Read(func(v *state.View, cv *state.CollectionView) error {
+		m := cv.Modalities[t]
+		if m.Sparse {
+			return fault.Invalid("modality %q of collection %q is sparse: an index of vectors is of dense ones", m.Name, cv.Name)
+		}
+		rows := roaring.And(cv.Live, cv.Presence[t])
+		n := int(rows.GetCardinality())
+		if n == 0 {
+			return fault.Invalid("no item of collection %q has a vector of modality %q", cv.Name, m.Name)
+		}
+		count := opt.Cells
+		if count == 0 {
+			count = int(2 * math.Sqrt(float64(n)))
+		}
+		count = max(1, min(count, n/8, record.MaxCells/2))
+		random := rand.New(rand.NewPCG(opt.Seed, 1))
+		all := rows.ToArray()
+		var sample []uint32
+		held, sample = drawn(random, all, min(queries, n), min(count*sampleOfCell, n))
+		d = &record.VectorIndex{
+			Version: record.IndexVersion, Modality: t, Dim: m.Dim, Metric: m.Metric, Seed: opt.Seed,
+			Created: spaces.Now().Format(time.RFC3339), Recall: opt.Recall,
+			Report: &record.IndexReport{Sample: len(sample), Queries: len(held), Items: n},
+		}
+		g := d.Geometry()
+		x := make([][]float32, len(sample))
+		order := random.Perm(len(sample)) // k-means begins with the first
+		err := work.ParallelBy(ctx, work.All(), 64, len(sample), func(i int) error {
+			b, err := record.Get(v.Snap, codec.FeatureKey(cv.ID, sample[i], uint16(t)))
+			if err != nil || b == nil {
+				return fault.ReadError(cmp.Or(err, fault.ErrMissing), "features %q of row %d", m.Name, sample[i])
+			}
+			var y model.Vector
+			if err := m.DecodeVector(&y, b); err != nil {
+				return fault.Corrupt(err, "features %q of row %d", m.Name, sample[i])
+			}
+			x[order[i]] = make([]float32, g.Size())
+			g.Place(x[order[i]], y.Value)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if centres, err = cells.Train(ctx, g, x, count, rounds, work.All()); err != nil {
+			return err
+		}
+		slices.Sort(held)
+		return nil
+	})
+	return d, centres, held, err
+}
+
+// drawn draws rows at random: some first, and others that ascend. Where there are too few for both,
+// the latter have some of the first.
+func drawn(random *rand.Rand, all []uint32, n, m int) (first, others []uint32) {
+	for i := range min(n+m, len(all)) {
+		j := i + random.IntN(len(all)-i)
+		all[i], all[j] = all[j], all[i]
+	}
+	first, others = slices.Clone(all[:n]), slices.Clone(all[max(0, min(n, len(all)-m)):][:m])
+	slices.Sort(others)
+	return first, others
+}
+
+// measure measures how many of the nearest items searches find. Queries are items, which are left
+// out of their own answers. What is to be found is what a search finds that looks into all cells, and
+// allows for twice the error of others.
+func (c Collection) measure(ctx context.Context, t int, index uint32, held []uint32) ([]record.RecallAt, error) {
+	results := make([]measured, len(held))
+	err := c.Read(func(v *state.View, cv *state.CollectionView) error {
+		tools := search.NewTools(0)
+		tools.Wanted = c.DB.WantRerank
+		return work.Parallel(ctx, len(held), func(i int) error {
+			m := &measurement{tools: tools, v: v, cv: cv, t: t, index: index, row: held[i], ks: measuredK}
+			if i >= deepQueries {
+				m.ks = m.ks[:len(m.ks)-1]
+			}
+			return m.run(ctx, &results[i])
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	var curve []record.RecallAt
+	for i, k := range measuredK {
+		for j, reach := range measuredReach {
+			p := record.RecallAt{K: k, Reach: reach}
+			var n, sum, squares, probes float64
+			for _, r := range results {
+				if i < len(r.recall) {
+					x := r.recall[i][j]
+					n, sum, squares, probes = n+1, sum+x, squares+x*x, probes+float64(r.probes[i][j])
+				}
+			}
+			if n > 1 {
+				p.Recall, p.Probes = sum/n, probes/n
+				p.Error = math.Sqrt(max(0, squares/n-p.Recall*p.Recall) / (n - 1))
+			}
+			curve = append(curve, p)
+		}
+	}
+	return curve, nil
+}
+
+// A measurement is that of one query, which is the vector of a row.
+type measurement struct {
+	tools *search.Tools
+	v     *state.View
+	cv    *state.CollectionView
+	t     int
+	index uint32
+	row   uint32
+	ks    []int
+}
+
+// measured is what a measurement has found, by k and reach; nothing where there was nothing to ask.
+type measured struct {
+	recall [][]float64
+	probes [][]int
+}
+
+// run fills in r.
+func (m *measurement) run(ctx context.Context, r *measured) error {
+	modality := m.cv.Modalities[m.t]
+	x, found, err := record.ReadVector(m.v.Snap, m.cv.ID, m.row, m.t, modality)
+	if err != nil || !found || !m.cv.Live.Contains(m.row) || modality.Metric.OrCosine() == record.Cosine && search.IsZero(x.Value) {
+		return err // its item has gone meanwhile, or has no direction
+	}
+	similarities := func(k int, reach float64, sure float32) ([]float32, int, error) {
+		q := search.Query{From: modality.Name, To: modality.Name, Vector: x.Value, K: k + 1, Forced: &search.ByCells{Index: m.index, Reach: reach, Sure: sure}}
+		return search.Similarities(ctx, m.tools, m.v, m.cv, q, m.row)
+	}
+	all, _, err := similarities(m.ks[len(m.ks)-1], math.Inf(1), 2*search.Sure)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	for _, k := range m.ks {
+		truth := all[:min(k, len(all))]
+		recall, probes := make([]float64, len(measuredReach)), make([]int, len(measuredReach))
+		for j, reach := range measuredReach {
+			if j > 0 && recall[j-1] == 1 { // with more it is not less
+				recall[j], probes[j] = 1, probes[j-1]
+				continue
+			}
+			got, probed, err := similarities(k, reach, search.Sure)
+			if err != nil {
+				return err
+			}
+			n := 0
+			for n < min(len(truth), len(got)) && got[n] >= truth[len(truth)-1] {
+				n++
+			}
+			recall[j], probes[j] = float64(n)/float64(len(truth)), probed
+		}
+		r.recall, r.probes = append(r.recall, recall), append(r.probes, probes)
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package record
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/internal/cells"
+)
+
+// An index of vectors says in which cell the vector of a row is, and roughly where there (package
+// cells). It knows the rows below Covered, but for those that are stale: their vector has changed
+// since. What it does not know is looked for among the vectors themselves, so a write stores next
+// to nothing of an index: at most that a row is stale. Rows are taken into it many at a time
+// (state.Database.FoldIndex).
+
+// A VectorIndex is the descriptor of an index of vectors as it is stored, in JSON.
+type VectorIndex struct {
+	Version  int    `json:"version"` // IndexVersion
+	ID       uint32 `json:"id"`      // unique in the collection, from 1; never used again
+	Modality int    `json:"modality"`
+	Dim      int    `json:"dim"`              // of the modality
+	Metric   Metric `json:"metric,omitempty"` // that makes vectors near, as a modality has it
+	Seed     uint64 `json:"seed"`             // of the rotation
+	Created  string `json:"created"`          // RFC 3339
+	Covered  uint64 `json:"covered"`          // the row that the index ends at
+	Complete bool   `json:"complete"`         // its training has ended: searches use it
+
+	Recall float64      `json:"recall,omitempty"` // that searches get which do not say what they want
+	Curve  []RecallAt   `json:"curve,omitempty"`  // what was measured; ascending by K, then Reach
+	Report *IndexReport `json:"report,omitempty"`
+}
+
+// RecallAt is a recall that was measured with queries that were items: the part of the K nearest
+// items that a search finds with a reach (see cells.Probes).
+type RecallAt struct {
+	K      int     `json:"k"`
+	Reach  float64 `json:"reach"`
+	Recall float64 `json:"recall"`
+	Error  float64 `json:"error"`  // standard error of Recall, as queries differ
+	Probes float64 `json:"probes"` // cells that a query has looked into, on average
+}
+
+// IndexReport is what a training of an index has seen.
+type IndexReport struct {
+	Sample  int                `json:"sample"`  // vectors that the centres were found from
+	Queries int                `json:"queries"` // that the curve was measured with
+	Items   int                `json:"items"`   // vectors of the modality at that time
+	Seconds map[string]float64 `json:"seconds"`
+}
+
+// IndexVersion is the version of a VectorIndex.
+const IndexVersion = 0
+
+// Encode returns the descriptor in the form in which DecodeIndex reads it.
+func (x *VectorIndex) Encode() ([]byte, error) { return json.Marshal(x) }
+
+// DecodeIndex reads and checks the descriptor of an index with this number.
+func DecodeIndex(b []byte, d *Descriptor, id uint32) (*VectorIndex, error) {
+	x := new(VectorIndex)
+	if err := json.Unmarshal(b, x); err != nil {
+		return nil, err
+	}
+	switch {
+	case x.Version > IndexVersion:
+		return nil, &codec.VersionError{What: "index of vectors", Found: x.Version, Newest: IndexVersion}
+	case x.Version < 0 || x.ID != id || id == 0 || id > d.Indexes:
+		return nil, fmt.Errorf("version %d of index %d, of %d that there have been", x.Version, x.ID, d.Indexes)
+	case x.Modality < 0 || x.Modality >= len(d.Modalities) || d.Modalities[x.Modality].Dim != x.Dim || d.Modalities[x.Modality].Sparse:
+		return nil, fmt.Errorf("of modality %d with %d dimensions", x.Modality, x.Dim)
+	case x.Metric != "" && x.Metric != Dot && x.Metric != L2:
+		return nil, fmt.Errorf("of metric %q", x.Metric)
+	case x.Covered > MaxRows:
+		return nil, fmt.Errorf("it covers %d rows", x.Covered)
+	case x.Recall < 0 || x.Recall > 1 || x.Complete && len(x.Curve) == 0 || x.Report == nil:
+		return nil, fmt.Errorf("recall %v, %d points measured", x.Recall, len(x.Curve))
+	}
+	for i, p := range x.Curve {
+		if p.K < 1 || !(p.Reach >= 0 && p.Reach <= 1) || !(p.Recall >= 0 && p.Recall <= 1) || i > 0 && p.K < x.Curve[i-1].K {
+			return nil, fmt.Errorf("recall %v of %d at reach %v", p.Recall, p.K, p.Reach)
+		}
+	}
+	return x, nil
+}
+
+// AppendCentre appends the centre of a cell as it is stored: the number of the cell, so that none can be
+// taken for another, and the coordinates, float32, little-endian.
+func AppendCentre(dst []byte, cell uint32, x []float32) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, cell)
+	for _, v := range x {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+	}
+	return dst
+}
+
+// DecodeCentre reads the coordinates of the centre of a cell.
+func DecodeCentre(b []byte, cell uint32, size int) ([]float32, error) {
+	if len(b) != 4+4*size {
+		return nil, fmt.Errorf("%d bytes, not %d", len(b), 4+4*size)
+	}
+	if of := binary.LittleEndian.Uint32(b); of != cell {
+		return nil, fmt.Errorf("it is of cell %d", of)
+	}
+	b = b[4:]
+	x := make([]float32, size)
+	for i := range x {
+		x[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		if v := float64(x[i]); math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, errors.New("a number that is not finite")
+		}
+	}
+	return x, nil
+}
+
+// Geometry returns the coordinates in which the index compares vectors.
+func (x *VectorIndex) Geometry() *cells.Geometry {
+	metric := map[Metric]cells.Metric{Cosine: cells.Cosine, Dot: cells.Dot, L2: cells.L2}[x.Metric.OrCosine()]
+	return cells.NewGeometry(metric, x.Dim, x.Seed)
+}
+
+// ReadCentres reads the centres of an index.
+func (x *VectorIndex) ReadCentres(r pebble.Reader, collection uint32) (*cells.Centres, error) {
+	g := x.Geometry()
+	var all [][]float32
+	err := ForEach(r, codec.NumberKey(codec.KindCentre, collection, x.ID), func(key, value []byte) error {
+		cell := codec.LastNumber(key)
+		c, err := DecodeCentre(value, cell, g.Size())
+		if err == nil && cell >= MaxCells {
+			err = fmt.Errorf("cell %d", cell)
+		}
+		if err != nil {
+			return fault.Corrupt(err, "centre %d of index %d", cell, x.ID)
+		}
+		for int(cell) >= len(all) {
+			all = append(all, nil)
+		}
+		all[cell] = c
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = fault.Corrupt(errors.New("it has none"), "centres of index %d", x.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cells.NewCentres(g, all), nil
+}
+
+// MaxCells bounds the number of a cell.
+const MaxCells = 1 << 22
+
+// ReadStale reads the rows whose entry is out of date.
+func (x *VectorIndex) ReadStale(r pebble.Reader, collection uint32) (*roaring.Bitmap, error) {
+	rows := roaring.New()
+	err := ForEach(r, codec.NumberKey(codec.KindStale, collection, x.ID), func(key, value []byte) error {
+		container := codec.LastNumber(key)
+		if container > math.MaxUint16 {
+			return fault.Corrupt(fmt.Errorf("container %d", container), "rows %x", key)
+		}
+		return AddRows(rows, key, value, uint16(container))
+	})
+	return rows, err
+}
+
+// EachEntry calls f with the entry of each row, ascending; its code is in memory of the store. cells
+// are those that there are.
+func (x *VectorIndex) EachEntry(r pebble.Reader, collection uint32, c *cells.Centres, f func(row uint32, e cells.Entry) error) error {
+	return ForEachEntry(r, codec.NumberKey(codec.KindEntries, collection, x.ID), func(row uint32, b []byte) error {
+		e, err := cells.DecodeEntry(b, x.Dim)
+		if err == nil && (c.Of(e.Cell) == nil || uint64(row) >= x.Covered) {
+			err = fmt.Errorf("in cell %d of row %d; the index covers %d rows", e.Cell, row, x.Covered)
+		}
+		if err != nil {
+			return fault.Corrupt(err, "entry of row %d in index %d", row, x.ID)
+		}
+		return f(row, e)
+	})
+}
+
+// Reach returns the least reach with which so much of the k nearest was found, less a standard error,
+// and how much that was; the largest that was measured where none reaches it. Between two k that were measured it is
+// that of the one that needs more.
+func (x *VectorIndex) Reach(k int, recall float64) (reach, expected float64) {
+	expected = 1
+	at := func(i int) int { // the end of the points of the k at i
+		j := i
+		for j < len(x.Curve) && x.Curve[j].K == x.Curve[i].K {
+			j++
+		}
+		return j
+	}
+	for i := 0; i < len(x.Curve); {
+		j := at(i)
+		// Those of the last k below, and the first from k on; above all it is the last.
+		if j == len(x.Curve) || x.Curve[j].K > k || x.Curve[i].K >= k {
+			r, e := leastReach(x.Curve[i:j], recall)
+			if r > reach || reach == 0 {
+				reach, expected = r, e
+			}
+			if x.Curve[i].K >= k {
+				break
+			}
+		}
+		i = j
+	}
+	return reach, expected
+}
+
+// leastReach looks among the points of one k. It takes none between two, as recall rises in steps
+// where cells come in.
+func leastReach(points []RecallAt, recall float64) (reach, expected float64) {
+	for _, p := range points {
+		if p.Recall-p.Error >= recall {
+			return p.Reach, p.Recall
+		}
+	}
+	last := points[len(points)-1]
+	return last.Reach, last.Recall
+}

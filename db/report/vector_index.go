@@ -1,0 +1,34 @@
+package report
+
+import "time"
+
+// A VectorIndex describes an index of the vectors of a modality.
+type VectorIndex struct {
+	Index    int       `json:"index"` // its number in the collection
+	Modality string    `json:"modality"`
+	Complete bool      `json:"complete"` // searches use it
+	Created  time.Time `json:"created"`
+	Cells    int       `json:"cells"`
+	Largest  int       `json:"largest"` // entries of the largest cell
+	Entries  int       `json:"entries"` // vectors that it knows
+	Unknown  int       `json:"unknown"` // rows that every query is compared with
+	Bytes    int       `json:"bytes"`   // in memory
+	Recall   float64   `json:"recall"`  // that searches get which do not say what they want
+
+	// Measured is the recall that was measured when the index was made, with items as queries.
+	Measured []RecallPoint      `json:"measured,omitempty"`
+	Queries  int                `json:"queries,omitempty"` // that it was measured with
+	Of       int                `json:"of,omitempty"`      // vectors that there were then
+	Sample   int                `json:"sample,omitempty"`  // vectors that the centres were found from
+	Seconds  map[string]float64 `json:"seconds,omitempty"` // of its making, by stage
+}
+
+// A RecallPoint is a recall that was measured: the part of the K nearest items that a search with
+// some reach finds, which looks into so many cells on average.
+type RecallPoint struct {
+	K      int     `json:"k"`
+	Reach  float64 `json:"reach"`
+	Recall float64 `json:"recall"`
+	Error  float64 `json:"error"` // standard error of Recall
+	Probes float64 `json:"probes"`
+}

@@ -1,0 +1,140 @@
+package db
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
+)
+
+// IndexOptions say how to make an index of vectors. The zero value is of the one modality of a
+// collection.
+type IndexOptions struct {
+	// Modality is that of the vectors, which is dense. It may be empty where there is one.
+	Modality string
+
+	// Recall is what searches get that do not say what they want (Query.Recall): above 0, up to
+	// 1. 0 means .99.
+	Recall float64
+
+	// Cells is the number of cells. 0 means twice the square root of the number of items that
+	// have the modality.
+	Cells int
+
+	Seed uint64 // of what is random; the same gives the same index of the same items
+
+	// Progress hears the stages "encode" and "measure".
+	Progress event.Progress
+}
+
+// A VectorIndex describes an index of vectors.
+type VectorIndex = report.VectorIndex
+
+// IndexVectors makes an index of the vectors of a modality, with which answers by vectors take a
+// fraction of the time and may lack items: how many follows from Query.Recall. It needs no labels.
+// Vectors are put into cells around centres that k-means finds in a sample, and each gets a code of
+// a bit a dimension there. Then some items are taken for queries, and what is found of their nearest
+// is measured.
+//
+// New and changed items are compared with every query until there are some hundred of them; then the
+// index takes them in, in the background. An index that is there for the modality is used until the
+// new one is complete, which replaces it: make one anew when a collection has become several times
+// as large, or its vectors have become others.
+//
+// It costs some 10 to 20 microseconds an item on each processor, d/8 + 16 bytes an item on disk and in
+// memory, and while it begins 100 KB a cell. Readers and writers go on; each block of 16,384 items
+// keeps writers waiting for some milliseconds. If it fails, or its context ends, everything is as
+// before. Errors: ErrInvalid for a sparse modality, and where no item has it; ErrReadOnly.
+func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*VectorIndex, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
+	in, leave, err := c.orNone().learning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if !(opt.Recall >= 0 && opt.Recall <= 1) {
+		return nil, fault.Invalid("recall %v: above 0, up to 1, are possible; 0 means %v", opt.Recall, learn.DefaultRecall)
+	}
+	if opt.Cells < 0 {
+		return nil, fault.Invalid("%d cells", opt.Cells)
+	}
+	t := 0
+	err = in.Read(func(_ *state.View, cv *state.CollectionView) (err error) {
+		switch {
+		case len(cv.Modalities) == 0:
+			return fault.Invalid("the items of collection %q bring codes: there are no vectors to index", cv.Name)
+		case opt.Modality != "" || len(cv.Modalities) > 1:
+			t, err = cv.ModalityOf(opt.Modality)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, op := in.DB.Signals.Begin(ctx, event.OpIndexVectors, in.Name)
+	defer op.Abandon()
+	x, err := in.IndexVectors(ctx, t, learn.IndexOptions{Recall: opt.Recall, Cells: opt.Cells, Seed: opt.Seed, Progress: op.Telling(opt.Progress)})
+	var e event.Event
+	var out *VectorIndex
+	if err == nil {
+		_ = in.Read(func(_ *state.View, cv *state.CollectionView) error {
+			if v := cv.IndexNumber(x.ID); v != nil {
+				out = v.Report(cv)
+			}
+			return nil
+		})
+		e = event.Event{Items: int64(x.Report.Items), Attrs: []slog.Attr{slog.Int("index", int(x.ID))}}
+	}
+	op.End(err, e)
+	return out, err
+}
+
+// VectorIndexes returns the indexes of vectors that the collection has, by ascending number, also
+// one that is being made.
+func (c *Collection) VectorIndexes() ([]VectorIndex, error) {
+	return look(c, func(_ *state.View, cv *state.CollectionView) (all []VectorIndex, _ error) {
+		for i := range cv.Indexes {
+			all = append(all, *cv.Indexes[i].Report(cv))
+		}
+		return all, nil
+	})
+}
+
+// DropVectorIndex deletes the indexes of the vectors of a modality: answers by vectors compare all
+// of them again. Where there is none it is an ErrNotFound.
+func (c *Collection) DropVectorIndex(ctx context.Context, modality string) error {
+	in, leave, err := c.orNone().learning(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return in.Free(ctx, func(tx *state.Tx, s *state.CollectionState) error {
+		t, err := s.ModalityOf(modality)
+		if err != nil {
+			return err
+		}
+		found := false
+		for _, x := range slices.Clone(s.Indexes) {
+			if x.Modality == t && x.Complete {
+				if err := tx.DropIndex(s, x); err != nil {
+					return err
+				}
+				found = true
+			}
+		}
+		if !found {
+			return fault.NotFound("index of the vectors of modality %q of collection %q", modality, s.Name)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,125 @@
+package db_test
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+var (
+	indexItems = flag.Int("index.items", 20000, "vectors of BenchmarkVectorIndex")
+	indexDims  = flag.Int("index.dims", 384, "dimensions of BenchmarkVectorIndex")
+	indexSet   = flag.String("index.set", "topics", "set of vectors of BenchmarkVectorIndex")
+	indexDir   = flag.String("index.dir", "", "folder for the database of BenchmarkVectorIndex, which stays")
+	indexCache = flag.Int64("index.cache", 1<<30, "Options.RerankCacheBytes of BenchmarkVectorIndex")
+)
+
+// BenchmarkVectorIndex measures searches by an index of vectors of generated embeddings, and what
+// they find of what an exact search finds.
+func BenchmarkVectorIndex(b *testing.B) {
+	n, d := *indexItems, *indexDims
+	e, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), d, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := *indexDir
+	if dir == "" {
+		dir = b.TempDir() + "/db"
+	}
+	database, err := db.Open(dir, &db.Options{RerankCacheBytes: *indexCache})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer database.Close()
+	c, err := database.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: d}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := time.Now()
+	const batch = 50000
+	for from := 0; from < n; from += batch {
+		bt := database.NewBatch()
+		for i := from; i < min(from+batch, n); i++ {
+			x := make([]float32, d)
+			e.Vector(x, i)
+			if err := bt.Put(c, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": x}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := bt.Commit(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Logf("imported in %v", time.Since(start))
+	start = time.Now()
+	x, err := c.IndexVectors(ctx, db.IndexOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("indexed in %v: %d cells, the largest of %d, %d bytes, %v", time.Since(start), x.Cells, x.Largest, x.Bytes, x.Seconds)
+	for _, p := range x.Measured {
+		b.Logf("k %d reach %.2f recall %.4f +- %.4f probes %.1f", p.K, p.Reach, p.Recall, p.Error, p.Probes)
+	}
+	qs := make([][]float32, 200)
+	for i := range qs {
+		qs[i] = make([]float32, d)
+		e.Vector(qs[i], 1<<40+i)
+	}
+	// Until vectors are in memory.
+	if _, err := c.Search(ctx, db.Query{From: "e", Vector: qs[0], K: 10, Recall: 1}); err != nil {
+		b.Fatal(err)
+	}
+	if err := database.WaitForIndex(ctx); err != nil {
+		b.Fatal(err)
+	}
+	exact := func(k int) (all [][]string) {
+		for _, q := range qs {
+			r, err := c.Search(ctx, db.Query{From: "e", Vector: q, K: k, Recall: 1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			var keys []string
+			for _, h := range r.Hits {
+				keys = append(keys, h.Key)
+			}
+			all = append(all, keys)
+		}
+		return all
+	}
+	for _, k := range []int{10, 1, 100} {
+		truth := exact(k)
+		for _, recall := range []float64{.9, .95, .98, .99, .999} {
+			b.Run(fmt.Sprintf("k=%d/recall=%v", k, recall), func(b *testing.B) {
+				var took []time.Duration
+				hits, i := 0, 0
+				for b.Loop() {
+					at := time.Now()
+					r, err := c.Search(ctx, db.Query{From: "e", Vector: qs[i%len(qs)], K: k, Recall: recall})
+					if err != nil {
+						b.Fatal(err)
+					}
+					took = append(took, time.Since(at))
+					for _, h := range r.Hits {
+						if slices.Contains(truth[i%len(qs)], h.Key) {
+							hits++
+						}
+					}
+					i++
+				}
+				slices.Sort(took)
+				b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
+				b.ReportMetric(float64(hits)/float64(i)/float64(k), "recall")
+			})
+		}
+	}
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	b.Logf("heap %d MB", m.HeapAlloc>>20)
+}

@@ -1,0 +1,632 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// embedded makes items whose vectors look like embeddings, with some odd ones among them.
+func embedded(t testing.TB, from, n, dim int) []*db.Item {
+	t.Helper()
+	e, err := synth.NewEmbeddingSource(synth.Topics, dim, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items []*db.Item
+	for i := from; i < from+n; i++ {
+		x := make([]float32, dim)
+		e.Vector(x, i)
+		it := &db.Item{Key: fmt.Sprint("k", i), Vectors: map[string][]float32{"e": x}, Fields: map[string]any{"year": int64(2000 + i%100)}}
+		switch i % 50 {
+		case 3:
+			it.Vectors = nil
+		case 5:
+			copy(x, items[len(items)-1].Vectors["e"])
+		case 9:
+			clear(x)
+		case 11, 13:
+			for j := range x {
+				x[j] *= []float32{1e18, 1e-18}[i%50/13]
+			}
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+var embeddedSchema = db.Schema{
+	Modalities: []db.Modality{{Name: "e", Dim: 48}},
+	Fields:     []db.Field{{Name: "year", Type: db.Int, Indexed: true}},
+}
+
+// indexed makes a collection with an index of the vectors of items.
+func indexed(t testing.TB, fs vfs.FS, items []*db.Item) (*db.DB, *db.Collection) {
+	t.Helper()
+	return indexedBy(t, fs, items, db.Cosine)
+}
+
+// indexedBy is indexed with another metric.
+func indexedBy(t testing.TB, fs vfs.FS, items []*db.Item, metric db.Metric) (*db.DB, *db.Collection) {
+	t.Helper()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	schema := embeddedSchema
+	schema.Modalities = []db.Modality{{Name: "e", Dim: 48, Metric: metric}}
+	c, err := d.CreateCollection(ctx, "main", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbkit.PutAll(t, d, c, items)
+	if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return d, c
+}
+
+// answer returns the hits of a query that has to succeed.
+func answer(t testing.TB, c *db.Collection, q db.Query) *db.Result {
+	t.Helper()
+	r, err := c.Search(ctx, q)
+	if err != nil {
+		t.Fatalf("%+v: %v", q, err)
+	}
+	return r
+}
+
+// With an index an answer may lack items, about as many as the recall allows. All that it has is
+// as without: similarities, order, what the filter admits. With recall 1 nothing is missing.
+func TestAnswersByAnIndex(t *testing.T) {
+	dbkit.LongTest(t)
+	items := embedded(t, 0, 4000, 48)
+	byKey, queries := map[string]*db.Item{}, embedded(t, 1<<20, 150, 48)
+	for i, it := range slices.Concat(items, queries) {
+		for j := range it.Vectors["e"] { // so that metrics differ
+			it.Vectors["e"][j] *= 1 + float32(i%7)/10
+		}
+	}
+	for _, it := range items {
+		byKey[it.Key] = it
+	}
+	for _, metric := range []db.Metric{db.Cosine, db.Dot, db.L2} {
+		d, c := indexedBy(t, vfs.NewMem(), items, metric)
+		for _, recall := range []float64{0, .8, .95} {
+			for _, where := range []string{"", "year < 2050", "year = 2007"} {
+				for _, k := range []int{1, 10, 40} {
+					found, wanted := 0, 0
+					for _, of := range queries {
+						x := of.Vectors["e"]
+						if x == nil || slices.Max(x) == 0 {
+							continue
+						}
+						q := db.Query{From: "e", Vector: x, K: k, Where: where, Recall: 1}
+						exact := answer(t, c, q)
+						q.Recall = recall
+						r := answer(t, c, q)
+						if exact.Approximate {
+							t.Fatal("recall 1 is approximate")
+						}
+						checkHits(t, r.Hits, x, byKey, where, metric)
+						if len(r.Hits) != len(exact.Hits) {
+							t.Fatalf("%d hits, there are %d", len(r.Hits), len(exact.Hits))
+						}
+						wanted += len(exact.Hits)
+						for _, h := range exact.Hits {
+							if slices.ContainsFunc(r.Hits, func(o db.Hit) bool { return o.Row == h.Row }) {
+								found++
+							}
+						}
+					}
+					least := recall
+					if recall == 0 {
+						least = .99
+					}
+					if got := float64(found) / float64(wanted); got < least-.03 {
+						t.Errorf("%s, recall %v, k = %d, where %q: %v of what there is", metric, least, k, where, got)
+					}
+				}
+			}
+		}
+		dbkit.CheckSound(t, d, string(metric))
+		dbkit.MustClose(t, d)
+	}
+}
+
+// checkHits compares hits with what they have to be, if nothing is missing or not.
+func checkHits(t testing.TB, hits []db.Hit, x []float32, items map[string]*db.Item, where string, metric db.Metric) {
+	t.Helper()
+	for i, h := range hits {
+		it := items[h.Key]
+		if it == nil || it.Vectors["e"] == nil {
+			t.Fatalf("%q is a hit, and has no vector", h.Key)
+		}
+		if _, want := plainMetric(metric, x, it.Vectors["e"]); h.Similarity != want {
+			t.Fatalf("%q has similarity %v, it is %v", h.Key, h.Similarity, want)
+		}
+		year := it.Fields["year"].(int64)
+		if where == "year < 2050" && year >= 2050 || where == "year = 2007" && year != 2007 {
+			t.Fatalf("%q is of %d, %s", h.Key, year, where)
+		}
+		if i > 0 && (h.Similarity > hits[i-1].Similarity || h.Similarity == hits[i-1].Similarity && h.Row <= hits[i-1].Row && metric != db.L2) {
+			t.Fatalf("hit %d comes behind %d", i, i-1)
+		}
+	}
+}
+
+// What an answer has does not depend on what is in memory, nor on whether the database has been
+// opened since.
+func TestAnswersByAnIndexDoNotDependOnMemory(t *testing.T) {
+	dbkit.LongTest(t)
+	items := embedded(t, 0, 3000, 48)
+	origin := vfs.NewMem()
+	d, c := indexed(t, origin, items)
+	for _, it := range embedded(t, 5000, 20, 48) { // the index does not know them
+		if _, err := c.Put(ctx, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	queries := embedded(t, 1<<20, 60, 48)
+	all := func(c *db.Collection) (all []string) {
+		for i, of := range queries {
+			if x := of.Vectors["e"]; x != nil && slices.Max(x) > 0 {
+				for _, q := range []db.Query{
+					{From: "e", Vector: x, Recall: .9}, {From: "e", Vector: x, K: 30, Where: "year < 2030"},
+					{From: "e", Vector: x, K: 1000, MinSimilarity: .6},
+				} {
+					r := answer(t, c, q)
+					for _, h := range r.Hits {
+						all = append(all, fmt.Sprint(i, h.Key, h.Similarity))
+					}
+				}
+			}
+		}
+		return all
+	}
+	want := all(c)
+	dbkit.MustClose(t, d)
+	for _, budget := range []int64{-1, 1, 50_000, 0} {
+		fs := vfs.NewMem()
+		if _, err := vfs.Clone(origin, fs, "db", "db"); err != nil {
+			t.Fatal(err)
+		}
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: budget})
+		c := dbkit.MustCollection(t, d, "main")
+		for range 2 {
+			if got := all(c); !slices.Equal(got, want) {
+				t.Errorf("budget %d: other answers", budget)
+			}
+			if err := d.WaitForIndex(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dbkit.MustClose(t, d)
+	}
+}
+
+// Pages follow each other: no item comes twice, and none is nearer than one before it.
+func TestPagesOfAnIndex(t *testing.T) {
+	items := embedded(t, 0, 2000, 48)
+	d, c := indexed(t, vfs.NewMem(), items)
+	defer dbkit.MustClose(t, d)
+	byKey := map[string]*db.Item{}
+	for _, it := range items {
+		byKey[it.Key] = it
+	}
+	for _, of := range embedded(t, 1<<20, 12, 48) {
+		x := of.Vectors["e"]
+		if x == nil || slices.Max(x) == 0 {
+			continue
+		}
+		var hits []db.Hit
+		q := db.Query{From: "e", Vector: x, K: 7}
+		for range 10 {
+			r := answer(t, c, q)
+			hits = append(hits, r.Hits...)
+			if q.After = r.Next; r.Next == "" {
+				break
+			}
+		}
+		checkHits(t, hits, x, byKey, "", db.Cosine)
+		var iterated []db.Hit
+		for h, err := range c.Neighbors(ctx, db.Query{From: "e", Vector: x}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if iterated = append(iterated, h); len(iterated) == 300 {
+				break
+			}
+		}
+		checkHits(t, iterated, x, byKey, "", db.Cosine)
+	}
+}
+
+// What is written is found at once, under what it is now, whether the index knows of it yet or not;
+// and what is gone is not. In the background the index takes in what has come.
+func TestWritesBesideAnIndex(t *testing.T) {
+	dbkit.LongTest(t)
+	items := embedded(t, 0, 2500, 48)
+	fs := vfs.NewMem()
+	d, c := indexed(t, fs, items[:1500])
+	now := map[string]*db.Item{}
+	for _, it := range items[:1500] {
+		now[it.Key] = it
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	asked, lost := 0, 0
+	check := func(it *db.Item) {
+		t.Helper()
+		x := it.Vectors["e"]
+		if x == nil || slices.Max(x) == 0 {
+			return
+		}
+		for _, recall := range []float64{0, 1} {
+			hits := answer(t, c, db.Query{From: "e", Vector: x, K: 10, Recall: recall}).Hits
+			checkHits(t, hits, x, now, "", db.Cosine)
+			if _, there := now[it.Key]; there && (len(hits) == 0 || hits[0].Similarity < .9999) {
+				if lost++; recall == 1 {
+					t.Fatalf("%q is not found by its own vector", it.Key)
+				}
+			}
+			asked++
+		}
+	}
+	for i, it := range items[1500:] {
+		if _, err := c.Put(ctx, it); err != nil {
+			t.Fatal(err)
+		}
+		now[it.Key] = it
+		check(it)
+		old := items[r.IntN(1500+i)]
+		switch i % 4 {
+		case 0:
+			if _, err := c.Delete(ctx, old.Key); err != nil {
+				t.Fatal(err)
+			}
+			delete(now, old.Key)
+			check(old)
+		case 1:
+			other := *old
+			other.Vectors = items[r.IntN(len(items))].Vectors
+			if _, err := c.Put(ctx, &other); err != nil {
+				t.Fatal(err)
+			}
+			now[other.Key] = &other
+			check(&other)
+		case 2:
+			if now[old.Key] != nil && items[i].Vectors != nil {
+				other := *now[old.Key]
+				other.Vectors = items[i].Vectors
+				if _, err := c.Merge(ctx, &db.Item{Key: old.Key, Vectors: other.Vectors}); err != nil {
+					t.Fatal(err)
+				}
+				now[other.Key] = &other
+				check(&other)
+			}
+		}
+	}
+	unknown := func() int {
+		s, err := c.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.VectorIndexes[0].Unknown
+	}
+	eventually(t, "the index has taken in what has come", func() bool { return unknown() < 512 })
+	dbkit.CheckSound(t, d, "folded")
+	bulk := embedded(t, 100_000, 9000, 48)
+	dbkit.PutAll(t, d, c, bulk)
+	for _, it := range bulk {
+		now[it.Key] = it
+	}
+	check(bulk[7])
+	eventually(t, "the index has taken in a bulk load", func() bool { return unknown() < 512 })
+	check(bulk[8])
+	for key := range now {
+		if r.IntN(10) > 0 {
+			if _, err := c.Delete(ctx, key); err != nil {
+				t.Fatal(err)
+			}
+			delete(now, key)
+		}
+	}
+	for _, it := range now {
+		check(it)
+	}
+	eventually(t, "the index has let go of what is gone", func() bool { return unknown() < 512 })
+	dbkit.CheckSound(t, d, "most are gone")
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	defer dbkit.MustClose(t, d)
+	c = dbkit.MustCollection(t, d, "main")
+	for _, it := range now {
+		check(it)
+	}
+	dbkit.CheckSound(t, d, "opened again")
+	if lost > asked/50 {
+		t.Errorf("%d of %d were not found by their own vectors", lost, asked)
+	}
+}
+
+// An index that was made of few items follows when many come, and when most go: its cells are split
+// and given up, and what searches find stays as good.
+func TestCellsFollowTheItems(t *testing.T) {
+	dbkit.LongTest(t)
+	fs := vfs.NewMem()
+	d, c := indexed(t, fs, embedded(t, 0, 400, 48))
+	defer dbkit.MustClose(t, d)
+	index := func() db.VectorIndex {
+		all, err := c.VectorIndexes()
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0]
+	}
+	if n := index().Cells; n > 60 {
+		t.Fatalf("%d cells of 400 items", n)
+	}
+	items := embedded(t, 1000, 20000, 48)
+	byKey := map[string]*db.Item{}
+	for _, it := range append(items, embedded(t, 0, 400, 48)...) {
+		byKey[it.Key] = it
+	}
+	for from := 0; from < len(items); from += 1000 { // singly, not as tables
+		b := d.NewBatch()
+		for _, it := range items[from : from+1000] {
+			if err := b.Put(c, it); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recall := func() float64 {
+		found, wanted := 0, 0
+		for _, of := range embedded(t, 1<<20, 200, 48) {
+			x := of.Vectors["e"]
+			if x == nil || slices.Max(x) == 0 {
+				continue
+			}
+			exact := answer(t, c, db.Query{From: "e", Vector: x, Recall: 1})
+			r := answer(t, c, db.Query{From: "e", Vector: x, Recall: .9})
+			checkHits(t, r.Hits, x, byKey, "", db.Cosine)
+			for _, h := range exact.Hits {
+				wanted++
+				if slices.ContainsFunc(r.Hits, func(o db.Hit) bool { return o.Row == h.Row }) {
+					found++
+				}
+			}
+		}
+		return float64(found) / float64(wanted)
+	}
+	eventually(t, "cells are split", func() bool { x := index(); return x.Unknown < 512 && x.Cells > 100 && x.Of > 18_000 })
+	if got := recall(); got < .87 {
+		t.Errorf("recall %v, of .9", got)
+	}
+	dbkit.CheckSound(t, d, "split")
+	before := index().Cells
+	for i, it := range items {
+		if i%20 > 0 {
+			if _, err := c.Delete(ctx, it.Key); err != nil {
+				t.Fatal(err)
+			}
+			delete(byKey, it.Key)
+		}
+	}
+	eventually(t, "cells are given up", func() bool { x := index(); return x.Unknown < 512 && x.Cells < before && x.Of < 2000 })
+	if got := recall(); got < .87 {
+		t.Errorf("recall %v, of .9", got)
+	}
+	dbkit.CheckSound(t, d, "most are gone")
+}
+
+// Whatever the vectors are, there is an index of them or a clear error.
+func TestIndexesOfOddVectors(t *testing.T) {
+	equal := func(n int, x ...float32) (items []*db.Item) {
+		for i := range n {
+			items = append(items, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": x}})
+		}
+		return items
+	}
+	for name, items := range map[string][]*db.Item{
+		"one":   equal(1, 1, 2, 3),
+		"equal": equal(300, 1, 2, 3),
+		"zero":  equal(300, 0, 0, 0),
+		"two":   append(equal(1, 1, 2, 3), &db.Item{Key: "other", Vectors: map[string][]float32{"e": {-1, 0, 3e38}}}),
+	} {
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+		c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 3}, {Name: "s", Dim: 5, Sparse: true}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.IndexVectors(ctx, db.IndexOptions{Modality: "e"})
+		checkError(t, err, db.ErrInvalid, "no item", `modality "e"`)
+		dbkit.PutAll(t, d, c, items)
+		_, err = c.IndexVectors(ctx, db.IndexOptions{Modality: "s"})
+		checkError(t, err, db.ErrInvalid, "sparse", `"s"`)
+		_, err = c.IndexVectors(ctx, db.IndexOptions{Modality: "e", Recall: 1.5})
+		checkError(t, err, db.ErrInvalid, "recall 1.5")
+		for range 2 { // the second replaces the first
+			if _, err := c.IndexVectors(ctx, db.IndexOptions{Modality: "e"}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			r := answer(t, c, db.Query{From: "e", Vector: []float32{1, 2, 3}, K: 500})
+			if len(r.Hits) != len(items) {
+				t.Errorf("%s: %d hits of %d", name, len(r.Hits), len(items))
+			}
+			dbkit.CheckSound(t, d, name)
+		}
+		if all, err := c.VectorIndexes(); err != nil || len(all) != 1 || all[0].Index != 2 {
+			t.Errorf("%s: %+v, %v", name, all, err)
+		}
+		if err := c.DropVectorIndex(ctx, "e"); err != nil {
+			t.Fatal(err)
+		}
+		checkError(t, c.DropVectorIndex(ctx, "e"), db.ErrNotFound, `"e"`)
+		if answer(t, c, db.Query{From: "e", Vector: []float32{1, 2, 3}}).Approximate {
+			t.Error("approximate without an index")
+		}
+		dbkit.CheckSound(t, d, name)
+		dbkit.MustClose(t, d)
+	}
+}
+
+// A training of an index that does not end leaves nothing: not if it is cancelled, and not if the
+// process ends.
+func TestIndexesThatAreNotCompleted(t *testing.T) {
+	items := embedded(t, 0, 600, 48)
+	fs := vfs.NewMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	c, err := d.CreateCollection(ctx, "main", embeddedSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbkit.PutAll(t, d, c, items)
+	copied := vfs.NewMem()
+	some, cancel := context.WithCancel(ctx)
+	_, err = c.IndexVectors(some, db.IndexOptions{Progress: func(stage string, _, _ int64) {
+		if stage == "measure" {
+			if _, err := vfs.Clone(fs, copied, "db", "db"); err != nil {
+				t.Error(err)
+			}
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if all, err := c.VectorIndexes(); err != nil || len(all) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	dbkit.CheckSound(t, d, "cancelled")
+	dbkit.MustClose(t, d)
+	if err := copied.Remove("db/LOCK"); err != nil {
+		t.Fatal(err)
+	}
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: copied})
+	defer dbkit.MustClose(t, d)
+	c = dbkit.MustCollection(t, d, "main")
+	eventually(t, "what was left is gone", func() bool {
+		all, err := c.VectorIndexes()
+		return err == nil && len(all) == 0
+	})
+	dbkit.CheckSound(t, d, "opened again")
+	if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	dbkit.CheckSound(t, d, "indexed")
+}
+
+// Searches, writes and trainings of an index do not disturb each other.
+func TestIndexesInTheRace(t *testing.T) {
+	items := embedded(t, 0, 1200, 48)
+	d, c := indexed(t, vfs.NewMem(), items[:600])
+	defer dbkit.MustClose(t, d)
+	var wg sync.WaitGroup
+	for w := range 3 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(w), 1))
+			for i := range 200 {
+				it := items[600+w*200+i]
+				if _, err := c.Put(ctx, it); err != nil {
+					t.Error(err)
+				}
+				if x := items[r.IntN(600)].Vectors["e"]; x != nil && slices.Max(x) > 0 {
+					if _, err := c.Search(ctx, db.Query{From: "e", Vector: x}); err != nil {
+						t.Error(err)
+					}
+				}
+				if _, err := c.Delete(ctx, items[r.IntN(600)].Key); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 3 {
+			if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+	dbkit.CheckSound(t, d, "at rest")
+}
+
+// checkError checks that an error is of a kind, and names things.
+func checkError(t testing.TB, err, is error, names ...string) {
+	t.Helper()
+	if !errors.Is(err, is) {
+		t.Errorf("%v is not %v", err, is)
+		return
+	}
+	for _, name := range names {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%v does not name %s", err, name)
+		}
+	}
+}
+
+// Where modalities share a space, an item is as near as the nearest of its vectors, whichever of them
+// have an index.
+func TestIndexesOfASharedSpace(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 48}, {Name: "text", Dim: 48, SpaceOf: "image"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	images, texts := embedded(t, 0, 1500, 48), embedded(t, 7000, 1500, 48)
+	var items []*db.Item
+	for i := range images {
+		it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{}}
+		if x := images[i].Vectors["e"]; x != nil && i%5 != 0 {
+			it.Vectors["image"] = x
+		}
+		if x := texts[i].Vectors["e"]; x != nil && i%3 != 0 {
+			it.Vectors["text"] = x
+		}
+		items = append(items, it)
+	}
+	dbkit.PutAll(t, d, c, items)
+	for _, modality := range []string{"", "text", "image"} {
+		if modality != "" {
+			if _, err := c.IndexVectors(ctx, db.IndexOptions{Modality: modality}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, to := range []string{"", "image", "text"} {
+			found, wanted := 0, 0
+			for _, of := range embedded(t, 1<<20, 60, 48) {
+				x := of.Vectors["e"]
+				if x == nil || slices.Max(x) == 0 {
+					continue
+				}
+				q := db.Query{From: "text", To: to, Vector: x, Recall: 1}
+				exact := answer(t, c, q)
+				q.Recall = .95
+				r := answer(t, c, q)
+				for _, h := range exact.Hits {
+					wanted++
+					if slices.ContainsFunc(r.Hits, func(o db.Hit) bool { return o.Row == h.Row && o.Similarity == h.Similarity }) {
+						found++
+					}
+				}
+			}
+			if got := float64(found) / float64(wanted); got < .92 || modality == "" && got < 1 {
+				t.Errorf("with the index of %q, to %q: recall %v", modality, to, got)
+			}
+		}
+	}
+	dbkit.CheckSound(t, d, "indexed")
+}
