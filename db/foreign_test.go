@@ -63,7 +63,7 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 // What a newer version has written is named as that, not as damage.
 func TestNewerFormatsAreNamed(t *testing.T) {
 	counters := func(b []byte) []byte { b[0] = 6; return b }
-	descriptor := func(b []byte) []byte { return []byte(strings.Replace(string(b), `"version":0`, `"version":3`, 1)) }
+	descriptor := func(b []byte) []byte { return []byte(strings.Replace(string(b), `"version":0`, `"version":9`, 1)) }
 	frame := func(b []byte) []byte { b[4] = 5; return b }
 	for name, c := range map[string]struct {
 		key              []byte
@@ -73,9 +73,9 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 	}{
 		"format":     {codec.DatabaseKey(codec.RecordFormat), func(b []byte) []byte { b[3] = 7; return b }, 7, db.NewestFormat, ""},
 		"counters":   {codec.CollectionKey(codec.KindCounters, 1), counters, 6, 4, "counters of collection"},
-		"collection": {codec.CollectionKey(codec.KindCollection, 1), descriptor, 3, record.VersionIndexes, "descriptor of collection"},
-		"space":      {codec.NumberKey(codec.KindSpace, 1, 1), descriptor, 3, 0, "descriptor of space 1"},
-		"revision":   {codec.RevisionKey(1, 1, 1, 0), descriptor, 3, 0, "descriptor of revision 1"},
+		"collection": {codec.CollectionKey(codec.KindCollection, 1), descriptor, 9, record.VersionIndexes, "descriptor of collection"},
+		"space":      {codec.NumberKey(codec.KindSpace, 1, 1), descriptor, 9, 0, "descriptor of space 1"},
+		"revision":   {codec.RevisionKey(1, 1, 1, 0), descriptor, 9, 0, "descriptor of revision 1"},
 		"model":      {codec.ChunkKey(codec.KindModel, 1, 1, 0), frame, 5, 3, "model of space 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
