@@ -77,7 +77,7 @@ var house = plan{
 		// Codes: how they are learned, how they are found, and their form.
 		{"mih": {roaring}, "model": {gonum}},
 		{"internal/quant": {sys}},
-		{"internal/paged": nil},
+		{"internal/paged": nil, "internal/rotate": nil},
 		{"model/internal/dense": {sys}},
 		{"codec": {roaring, sys}},
 
