@@ -45,6 +45,8 @@ type Query struct {
 	Plan   mih.Plan // PlanAuto unless a plan is forced
 
 	MinSimilarity float32 // least Similarity of a hit; 0: there is none
+
+	Within bool // Within or Count is going to be called, and not Nearest
 }
 
 // An Order is the order of an answer. The constants have the values of db.Rerank, which
@@ -132,7 +134,7 @@ type Searcher struct {
 	// allHave says that every item has the modality of p.features.
 	allHave bool
 
-	// byVectors says that the answer is by vectors, as there are no codes: see vectors.go.
+	// byVectors says that the answer is by vectors, and not by codes: see vectors.go.
 	byVectors bool
 	square    float64            // of the length of the query's vector
 	bounds    *quant.VectorQuery // that vector, for bounds; nil where no vectors can be in memory
@@ -154,7 +156,8 @@ const noRow = math.MaxUint32
 // here, which reads the store; codes are not looked for yet.
 //
 // Mistakes in the query are fault.ErrInvalid, those in its expression a fault.WhereError.
-// A collection without a model is answered by vectors, see vectors.go; what needs codes, and a
+// A collection without a model is answered by vectors, and so are queries that codes without labels
+// would answer worse, see vectors.go; what needs codes, and a
 // modality that the model does not know, is fault.ErrNoModel; a space that is being
 // built fault.ErrBusy; an unknown key or space fault.ErrNotFound. If ctx has ended, its
 // error comes back as it is.
@@ -185,7 +188,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if s.args, err = where.Spell(q.Args); err != nil {
 		return nil, err // one that the expression has not refused before
 	}
-	if cv.Space == nil {
+	if cv.Space == nil || s.prefersVectors() {
 		if err = s.startByVectors(); err == nil {
 			err = s.checkSimilarity(q.Order)
 		}
