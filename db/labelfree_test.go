@@ -368,7 +368,7 @@ func TestLabelFreeTraining(t *testing.T) {
 		t.Errorf("anchors: %v", err)
 	}
 	_, empty := openWith(t, vfs.NewMem(), embeddedSchema, nil)
-	if _, err := empty.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "no item has a vector") {
+	if _, err := empty.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "no items to learn from") {
 		t.Errorf("without items: %v", err)
 	}
 	apart := pairedItems(200)

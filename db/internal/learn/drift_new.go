@@ -19,6 +19,9 @@ import (
 // without labels; for other spaces it is ErrInvalid. Nil: none have come. See MeasureDrift.
 func NewDrift(ctx context.Context, v *state.View, cv *state.CollectionView) (*report.RevisionDrift, error) {
 	sp := cv.Space
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	switch {
 	case sp == nil:
 		return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)

@@ -62,8 +62,11 @@ func (s *trainingSet) choose(ctx context.Context, method model.Method) (leftOut 
 			leftOut = append(leftOut, m.Name)
 		}
 	}
-	if len(s.modalities) == 0 {
-		return nil, fault.Invalid("train collection %q: no %s has a vector of any modality", s.cv.Name, what)
+	switch {
+	case len(s.modalities) == 0 && what == "item":
+		return nil, fault.Invalid("train collection %q: %w: none has a vector of any modality", s.cv.Name, model.ErrNoItems)
+	case len(s.modalities) == 0:
+		return nil, fault.Invalid("train collection %q: no labelled item has a vector of any modality", s.cv.Name)
 	}
 	return leftOut, nil
 }
