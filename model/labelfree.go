@@ -44,8 +44,12 @@ var triedBits = []int{64, 128, 256, 512}
 
 const defaultLabelFreeBits = 256
 
-// checkLabelFree refuses options that are about labels, or have values that they cannot have.
-func (o Options) checkLabelFree() error {
+// checkLabelFree refuses options that are about labels. method is the one that was asked for.
+func (o Options) checkLabelFree(method Method) error {
+	why := fmt.Sprintf("method %v learns without them", o.Method)
+	if method == MethodAuto {
+		why = "the items have none"
+	}
 	for _, given := range []struct {
 		what string
 		is   bool
@@ -56,7 +60,7 @@ func (o Options) checkLabelFree() error {
 		{"fusion", o.Fusion != Fusion{}}, {"views", o.Views != ViewsShared},
 	} {
 		if given.is {
-			return fmt.Errorf("%w: %s: it is for learning from labels, and method %v learns without them: leave it out", ErrOption, given.what, o.Method)
+			return fmt.Errorf("%w: %s: it is for learning from labels, and %s: leave it out", ErrOption, given.what, why)
 		}
 	}
 	return nil

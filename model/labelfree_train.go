@@ -45,6 +45,9 @@ func trainLabelFree(ctx context.Context, modalities []Modality, src Source, opt 
 		return nil, err
 	}
 	clock.phase("scan")
+	if err := tr.checkMemory(); err != nil {
+		return nil, err
+	}
 	if err := tr.prepare(); err != nil {
 		return nil, err
 	}
@@ -71,10 +74,11 @@ func (tr *freeTrainer) check() (err error) {
 	if tr.groups, err = groups(tr.modalities, tr.opt.Shared); err != nil {
 		return err
 	}
-	if tr.opt.Method == MethodAuto && len(tr.groups) > 1 {
+	asked := tr.opt.Method
+	if asked == MethodAuto && len(tr.groups) > 1 {
 		tr.opt.Method = MethodCCAITQ
 	}
-	if err := tr.opt.checkLabelFree(); err != nil {
+	if err := tr.opt.checkLabelFree(asked); err != nil {
 		return err
 	}
 	if tr.opt.Bits != 0 {
@@ -102,11 +106,23 @@ func (tr *freeTrainer) check() (err error) {
 	case tr.opt.Method == MethodITQ && max(tr.opt.Bits, codec.MinBits) > first.Dim:
 		return fmt.Errorf("%w: method itq makes at most one bit of a dimension, and %q has %d: use fewer bits, or the method rotation", ErrOption, first.Name, first.Dim)
 	}
-	need := 8 * int64(sampleSize(tr.modalities)) * int64(max(sampleNumbers/sampleItems, 1))
+	tr.report = Report{Seed: tr.opt.Seed, Chosen: map[string]Chosen{}}
+	return nil
+}
+
+// checkMemory refuses a training that needs more memory than the options allow. The sample itself,
+// which is there by then, takes a quarter of it.
+func (tr *freeTrainer) checkMemory() error {
+	numbers, widest := 0, 0
+	for _, m := range tr.modalities {
+		numbers, widest = numbers+m.Dim, max(widest, m.Dim)
+	}
+	bits := max(tr.opt.Bits, triedBits[len(triedBits)-1])
+	need := int64(16*len(tr.sample.kept)*numbers) + int64(24*min(bits, widest)*widest)
+	tr.report.MemoryBytes = need
 	if limit := tr.opt.MemoryBytes; limit > 0 && limit < need {
 		return &MemoryError{Needed: need, Available: limit, Sampling: true}
 	}
-	tr.report = Report{Seed: tr.opt.Seed, Chosen: map[string]Chosen{}, MemoryBytes: need}
 	return nil
 }
 

@@ -52,7 +52,8 @@ const (
 )
 
 // recallWindows are windows of sampleItems items. Of fewer items the same shares are taken, as by
-// chance alone a window finds its share. goalWindow is the place of the one that decides.
+// chance alone a window finds its share; but the first is at least k, the second 2k, and so on.
+// goalWindow is the place of the one that decides.
 var recallWindows = []int{100, 200, 500, 1000}
 
 const goalWindow = 1
@@ -61,7 +62,7 @@ const goalWindow = 1
 func windows(n, k int) []int {
 	var list []int
 	for _, w := range recallWindows {
-		list = append(list, min(max(k, (w*n+sampleItems-1)/sampleItems), n))
+		list = append(list, min(max(w/recallWindows[0]*k, (w*n+sampleItems-1)/sampleItems), n))
 	}
 	return slices.Compact(list)
 }

@@ -60,6 +60,8 @@ func searchCommand(e *env) *cobra.Command {
 
 			Where nothing is trained, hits come by the cosine between the vectors of --from
 			and that of the query, and have neither distance nor score (in JSON 0 and null).
+			So they do where codes were learned without labels, which tell less, as long as
+			--to names no other modality, and neither --radius nor --rerank asks for codes.
 
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.
@@ -82,7 +84,7 @@ func searchCommand(e *env) *cobra.Command {
 			"similarity" is what the order has decided by last: that cosine, or with features
 			1 / (1 + d) for the squared distance d between the vectors. Queries by code have
 			none, nor has the order none. --min-similarity leaves out what is less similar,
-			and needs an order that says what is compared: not auto.
+			and needs an order that says what is compared: not auto, unless vectors are.
 
 			--include brings parts of the items with the hits: labels and fields, columns of
 			their own in a table, and with --json also payload and vectors.
