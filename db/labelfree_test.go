@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -331,6 +332,73 @@ func TestLabelFreeDrift(t *testing.T) {
 	dbkit.MustTrain(t, labelled, db.TrainOptions{Options: model.Options{Bits: 16}})
 	if _, err := labelled.Drift(ctx); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("of a space that was learned from labels: %v", err)
+	}
+}
+
+// Recall is that of a linear scan: of the items that are nearest by a plain computation of cosines,
+// those that are among the first by the distance of codes.
+func TestEvaluateNeighbors(t *testing.T) {
+	items := embeddedItems(0, 300, 32, 1)
+	queries := synth.Embeddings(1000, 20, 32, 1)
+	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
+	e := db.NeighborEvaluation{Queries: map[string][][]float32{"e": queries}, K: 5, Windows: []int{5, 30, 300}, Where: "year != 2003"}
+	if _, err := c.EvaluateNeighbors(ctx, e); !errors.Is(err, db.ErrNoModel) {
+		t.Errorf("before the training: %v", err)
+	}
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodRotation, Bits: 24}})
+	got, err := c.EvaluateNeighbors(ctx, e)
+	if err != nil || len(got) != 1 || got[0].Modality != "e" || got[0].Queries != 20 || got[0].Items != 240 || got[0].K != 5 || len(got[0].Windows) != 3 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	want := make([]float64, 3)
+	for _, q := range queries {
+		code, _, err := c.EncodeQuery(ctx, db.Query{From: "e", Vector: q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		type hit struct {
+			cosine   float32
+			distance int
+		}
+		var hits []hit
+		for _, it := range dbkit.AllItems(t, c) {
+			if it.Fields["year"] == int64(2003) {
+				continue
+			}
+			distance := 0
+			for i, b := range it.Code {
+				distance += codec.Distance(codec.Code{uint64(b)}, codec.Code{uint64(code[i])})
+			}
+			hits = append(hits, hit{plainCosine(q, it.Vectors["e"]), distance})
+		}
+		slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(b.cosine, a.cosine) })
+		for _, h := range hits[:5] {
+			nearer, ties := 0, 0
+			for _, other := range hits {
+				if other.distance < h.distance {
+					nearer++
+				} else if other.distance == h.distance {
+					ties++
+				}
+			}
+			for w, window := range e.Windows {
+				want[w] += min(max(float64(window-nearer)/float64(ties), 0), 1) / 100
+			}
+		}
+	}
+	for w, x := range got[0].Windows {
+		if x.Window != e.Windows[w] || math.Abs(x.Recall-want[w]) > 1e-9 {
+			t.Errorf("recall %+v, by a scan %.4f", x, want[w])
+		}
+	}
+	for what, e := range map[string]db.NeighborEvaluation{
+		"no queries": {}, "a modality": {Queries: map[string][][]float32{"x": queries}}, "k": {Queries: e.Queries, K: -1},
+		"a window": {Queries: e.Queries, Windows: []int{0}}, "dimensions": {Queries: map[string][][]float32{"e": {{1, 2}}}}, "zeros": {Queries: map[string][][]float32{"e": {make([]float32, 32)}}},
+		"sparse": {Sparse: map[string][]db.Sparse{"x": nil}},
+	} {
+		if _, err := c.EvaluateNeighbors(ctx, e); !errors.Is(err, db.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

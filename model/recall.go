@@ -327,22 +327,8 @@ func (j *recallJudge) recall(m *Model, windows []int) ([]float64, error) {
 		}
 		dist := distances[worker]
 		codec.Distances(dist, queries.At(i), database.Slice(0, j.items))
-		count := make([]int, m.bits+2) // count[d+1] items are at distance d
-		for _, d := range dist {
-			count[d+1]++
-		}
-		for d := 1; d < len(count); d++ {
-			count[d] += count[d-1] // count[d] items are nearer than d
-		}
 		byQuery[i] = make([]float64, len(windows))
-		for _, row := range j.truth[i] {
-			d := dist[row]
-			nearer, ties := count[d], count[d+1]-count[d]
-			for w, window := range windows {
-				share := float64(window-nearer) / float64(ties)
-				byQuery[i][w] += min(max(share, 0), 1) / float64(len(j.truth[i]))
-			}
-		}
+		AddRecall(byQuery[i], m.bits, dist, j.truth[i], windows)
 	})
 	mean := make([]float64, len(windows))
 	for _, of := range byQuery {
@@ -351,6 +337,27 @@ func (j *recallJudge) recall(m *Model, windows []int) ([]float64, error) {
 		}
 	}
 	return mean, nil
+}
+
+// AddRecall adds to dst[w] the share of the items of truth, by their places in distances, that is
+// among the first windows[w] items by distance, from 0 to bits. Items at one distance come in random
+// order, and the share is the expected one. It costs some nanoseconds an item. truth is not empty.
+func AddRecall(dst []float64, bits int, distances []uint16, truth []int32, windows []int) {
+	count := make([]int, bits+2) // count[d+1] items are at distance d
+	for _, d := range distances {
+		count[d+1]++
+	}
+	for d := 1; d < len(count); d++ {
+		count[d] += count[d-1] // count[d] items are nearer than d
+	}
+	for _, place := range truth {
+		d := distances[place]
+		nearer, ties := count[d], count[d+1]-count[d]
+		for w, window := range windows {
+			share := float64(window-nearer) / float64(ties)
+			dst[w] += min(max(share, 0), 1) / float64(len(truth))
+		}
+	}
 }
 
 // itemCodes returns the codes that a model gives to items, without regard to labels. An item whose

@@ -47,6 +47,8 @@ type Query struct {
 	MinSimilarity float32 // least Similarity of a hit; 0: there is none
 
 	Within bool // Within or Count is going to be called, and not Nearest
+
+	ByVectors bool // answer by vectors of From even if there are codes
 }
 
 // An Order is the order of an answer. The constants have the values of db.Rerank, which
@@ -188,7 +190,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if s.args, err = where.Spell(q.Args); err != nil {
 		return nil, err // one that the expression has not refused before
 	}
-	if cv.Space == nil || s.prefersVectors() {
+	if cv.Space == nil || q.ByVectors || s.prefersVectors() {
 		if err = s.startByVectors(); err == nil {
 			err = s.checkSimilarity(q.Order)
 		}
