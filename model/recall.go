@@ -333,8 +333,11 @@ func (j *recallJudge) recall(m *Model, windows []int) ([]float64, error) {
 	mean := make([]float64, len(windows))
 	for _, of := range byQuery {
 		for w, r := range of {
-			mean[w] += r / float64(len(byQuery))
+			mean[w] += r
 		}
+	}
+	for w := range mean {
+		mean[w] /= float64(len(byQuery))
 	}
 	return mean, nil
 }
@@ -350,13 +353,14 @@ func AddRecall(dst []float64, bits int, distances []uint16, truth []int32, windo
 	for d := 1; d < len(count); d++ {
 		count[d] += count[d-1] // count[d] items are nearer than d
 	}
-	for _, place := range truth {
-		d := distances[place]
-		nearer, ties := count[d], count[d+1]-count[d]
-		for w, window := range windows {
-			share := float64(window-nearer) / float64(ties)
-			dst[w] += min(max(share, 0), 1) / float64(len(truth))
+	for w, window := range windows {
+		found := 0.0
+		for _, place := range truth {
+			d := distances[place]
+			nearer, ties := count[d], count[d+1]-count[d]
+			found += min(max(float64(window-nearer)/float64(ties), 0), 1)
 		}
+		dst[w] += found / float64(len(truth))
 	}
 }
 

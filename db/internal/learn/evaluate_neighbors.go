@@ -159,9 +159,9 @@ func (e *NeighborEvaluation) recall(ctx context.Context, tools *search.Tools, v 
 	for w, window := range windows {
 		mean := 0.0
 		for _, s := range sums {
-			mean += s[w] / float64(len(queries))
+			mean += s[w]
 		}
-		out.Windows = append(out.Windows, report.WindowRecall{Window: window, Recall: mean})
+		out.Windows = append(out.Windows, report.WindowRecall{Window: window, Recall: mean / float64(len(queries))})
 	}
 	return out, nil
 }
