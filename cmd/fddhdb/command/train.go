@@ -289,7 +289,7 @@ func trainError(err error) error {
 	case errors.As(err, &many):
 		return exit.Usagef("%s", strings.Replace(err.Error(), "label embedding (LabelEmbedding, --label-embedding)", "--label-embedding", 1))
 	case errors.Is(err, model.ErrNoLabels):
-		return exit.Failedf("%w: bring labels in with import --labels or put --labels", err)
+		return exit.Failedf("%w: bring labels in with import --labels or put --labels, or learn without them: --method auto", err)
 	case errors.Is(err, model.ErrOneClass), errors.Is(err, model.ErrNoItems), errors.Is(err, model.ErrOneVector), errors.Is(err, model.ErrUnpaired), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
 		return exit.Failedf("%w", err)
 	}
