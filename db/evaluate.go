@@ -71,14 +71,31 @@ type NeighborEvaluation struct {
 
 // EvaluateNeighbors measures the queries of each modality among the items that have it, in the active
 // space or that of the handle, by the distance of codes. Where each target modality has codes of its
-// own these are those of the modality itself. It compares each query with all vectors and all codes.
-// Codes of all items are in memory meanwhile. ErrNoModel: nothing is trained; ErrInvalid: queries that
+// own these are those of the modality itself. It compares each query with all vectors and all codes:
+// some milliseconds a query for 100,000 items whose vectors are in memory, for which it waits, as far
+// as Options.RerankCacheBytes lets them be, and seconds where they have to be read. Codes of all items
+// are in memory meanwhile. ErrNoModel: nothing is trained; ErrInvalid: queries that
 // do not fit, or an index-only collection, which has no vectors.
 func (c *Collection) EvaluateNeighbors(ctx context.Context, e NeighborEvaluation) ([]NeighborRecall, error) {
 	c = c.orNone()
 	in := &learn.NeighborEvaluation{Queries: e.Queries, Sparse: insideSparse(e.Sparse), K: e.K, Windows: e.Windows, Where: e.Where, Args: e.Args}
+	// Vectors that are in memory need not be read for each query.
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		for t, m := range cv.Modalities {
+			if len(e.Queries[m.Name]) > 0 && cv.WantVectors(t) {
+				c.db.search.Wanted()
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = c.db.WaitForIndex(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
 	var out []NeighborRecall
-	err := c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+	err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
 		out, err = learn.EvaluateNeighbors(ctx, c.db.search, v, cv, in)
 		return err
 	})
