@@ -15,8 +15,8 @@ type Training struct {
 	Revision uint32 `json:"revision"` // of the space
 	Active   bool   `json:"active"`   // searches use the space now
 	Items    int    `json:"items"`    // items that have a code in the space
-	// LeftOut names modalities that no labelled item has, so that the model knows nothing
-	// of them.
+	// LeftOut names modalities that no labelled item has, or without labels no item, so that
+	// the model knows nothing of them.
 	LeftOut []string `json:"left_out,omitempty"`
 	model.Report
 }
