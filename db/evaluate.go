@@ -53,6 +53,55 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 	return out, err
 }
 
+// A NeighborEvaluation measures codes by vectors: whether what is nearest by the cosine of vectors is
+// among the first items by codes. It needs no labels.
+type NeighborEvaluation struct {
+	// Queries and Sparse hold the vectors of the queries by modality, as in Evaluation. A modality
+	// may have any number of them.
+	Queries map[string][][]float32
+	Sparse  map[string][]Sparse
+
+	K       int   // the nearest items by vectors; 0 means 10
+	Windows []int // numbers of first items by codes; nil means 100, 200, 500 and 1,000
+
+	// Where, if not empty, restricts the items that are looked at, see Query.Where.
+	Where string
+	Args  []any
+}
+
+// EvaluateNeighbors measures the queries of each modality among the items that have it, in the active
+// space or that of the handle, by the distance of codes. Where each target modality has codes of its
+// own these are those of the modality itself. It compares each query with all vectors and all codes:
+// some milliseconds a query for 100,000 items whose vectors are in memory, for which it waits, as far
+// as Options.RerankCacheBytes lets them be, and seconds where they have to be read. Codes of all items
+// are in memory meanwhile. ErrNoModel: nothing is trained; ErrInvalid: queries that
+// do not fit, or an index-only collection, which has no vectors.
+func (c *Collection) EvaluateNeighbors(ctx context.Context, e NeighborEvaluation) ([]NeighborRecall, error) {
+	c = c.orNone()
+	in := &learn.NeighborEvaluation{Queries: e.Queries, Sparse: insideSparse(e.Sparse), K: e.K, Windows: e.Windows, Where: e.Where, Args: e.Args}
+	// Vectors that are in memory need not be read for each query.
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		for t, m := range cv.Modalities {
+			if len(e.Queries[m.Name]) > 0 && cv.WantVectors(t) {
+				c.db.search.Wanted()
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = c.db.WaitForIndex(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []NeighborRecall
+	err = c.readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+		out, err = learn.EvaluateNeighbors(ctx, c.db.search, v, cv, in)
+		return err
+	})
+	return out, err
+}
+
 // EvaluateTraining says what Train with these options followed by Evaluate would,
 // without storing anything: it learns a model from the labelled items, gives every
 // item the code that it would get, and measures the queries against these codes. The
@@ -89,16 +138,22 @@ func (c *Collection) readLoaded(ctx context.Context, f func(v *state.View, cv *s
 
 // inside returns the evaluation for those inside the database.
 func (e *Evaluation) inside() *learn.Evaluation {
-	in := &learn.Evaluation{Queries: e.Queries, Labels: e.Labels, Truth: e.Truth, Where: e.Where, Args: e.Args, Top: e.Top}
-	for name, vectors := range e.Sparse {
-		if in.Sparse == nil {
-			in.Sparse = map[string][]model.Vector{}
+	return &learn.Evaluation{
+		Queries: e.Queries, Sparse: insideSparse(e.Sparse), Labels: e.Labels, Truth: e.Truth, Where: e.Where, Args: e.Args, Top: e.Top,
+	}
+}
+
+// insideSparse returns sparse vectors for those inside the database; nil of nil.
+func insideSparse(sparse map[string][]Sparse) (in map[string][]model.Vector) {
+	for name, vectors := range sparse {
+		if in == nil {
+			in = map[string][]model.Vector{}
 		}
 		own := make([]model.Vector, len(vectors))
 		for i, x := range vectors {
 			own[i] = model.Vector(x)
 		}
-		in.Sparse[name] = own
+		in[name] = own
 	}
 	return in
 }

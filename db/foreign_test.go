@@ -76,7 +76,7 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 		"collection": {codec.CollectionKey(codec.KindCollection, 1), descriptor, 9, record.VersionIndexes, "descriptor of collection"},
 		"space":      {codec.NumberKey(codec.KindSpace, 1, 1), descriptor, 9, 0, "descriptor of space 1"},
 		"revision":   {codec.RevisionKey(1, 1, 1, 0), descriptor, 9, 0, "descriptor of revision 1"},
-		"model":      {codec.ChunkKey(codec.KindModel, 1, 1, 0), frame, 5, 3, "model of space 1"},
+		"model":      {codec.ChunkKey(codec.KindModel, 1, 1, 0), frame, 5, 4, "model of space 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -127,6 +127,15 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 		goldenPut(t, learned, []*db.Item{it})
 	}
 	dbkit.MustTrain(t, learned, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	// Codes without labels, by each method.
+	free := goldenCollection(t, d, "free", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 12}}, Fields: embeddedSchema.Fields})
+	goldenPut(t, free, embeddedItems(0, 40, 12, 1))
+	dbkit.MustTrain(t, free, db.TrainOptions{Options: model.Options{Method: model.MethodRotation, Bits: 24, Seed: 1}})
+	dbkit.MustTrain(t, free, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 8}, Activate: true})
+	goldenPut(t, free, embeddedItems(40, 10, 12, 1))
+	paired := goldenCollection(t, d, "paired", pairedSchema)
+	goldenPut(t, paired, pairedItems(70))
+	dbkit.MustTrain(t, paired, db.TrainOptions{Options: model.Options{Bits: 16}})
 
 	// Thousands of items share few codes, so that postings and rows have both forms.
 	codes := goldenCollection(t, d, "codes", db.Schema{Bits: 16, Fields: []db.Field{{"n", db.Int, true}}})

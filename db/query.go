@@ -108,10 +108,10 @@ type Query struct {
 	// MinSimilarity, if not 0, leaves out hits with less Similarity, from -1 to 1, as if the
 	// items were not there; by RerankFused also those that lack the modality of the query. By
 	// RerankFeatures it leaves hits out of the window, and all behind it; totals within a
-	// radius count these. Where nothing is trained it is a similarity by the Metric of From, by Dot
-	// any number. Else it is for queries by a vector, or by the key of an item that has one, and for
-	// every Rerank but RerankNone, and RerankAuto, which compares one thing or another. Each item of
-	// each code that may be in the answer is then compared with the query, some nanoseconds each.
+	// radius count these. Where answers are by vectors (see RerankAuto) it is a similarity by the Metric
+	// of From, by Dot any number. Else it is for queries by a vector, or by the key of an item that has
+	// one, and for every Rerank but RerankNone, and RerankAuto, which compares one thing or another. Each
+	// item of each code that may be in the answer is then compared with the query, some nanoseconds each.
 	MinSimilarity float32
 
 	// Recall is the part of the K nearest items that an answer by vectors is to have, on average
@@ -150,7 +150,10 @@ const (
 type Rerank int
 
 const (
-	// RerankAuto is RerankFused for a query by a vector of a dense modality that all items have,
+	// RerankAuto compares vectors, exactly and without codes, where nothing is trained. It does so
+	// as well in a space that was learned without labels, for a query by a vector, or by the key of
+	// an item that has one, that looks for the same modality (Query.To), or for any: such codes find
+	// no more than vectors tell. It does not within a radius. Else it is RerankFused for a query by a vector of a dense modality that all items have,
 	// in a collection of up to 40,000 items, whose vectors of it take up to 16 MiB at 8 bits a
 	// dimension. Else it is RerankProjection. It does not depend on what is in memory, nor on
 	// Options; Explain tells which of them it is. An index-only collection has no vectors. With
@@ -225,8 +228,8 @@ type Hit struct {
 	// code of the item as +-1: the larger the nearer. NaN for queries by code.
 	Score float64
 
-	// Similarity where nothing is trained is that of the vectors, by their Metric. Else it is what
-	// decided between this item and others of its code: the cosine between the projection of the query
+	// Similarity of an answer by vectors (see RerankAuto) is that of these, by their Metric. Else it is
+	// what decided between this item and others of its code: the cosine between the projection of the query
 	// and that of the item, which has 8 bits a dimension; 0 for an item without features. By
 	// RerankFused it is that of the vectors, for items that have one. By RerankFeatures it is 1 / (1 + d) for the squared Euclidean
 	// distance d between the vectors, and decides alone. NaN where nothing was compared: for
@@ -283,7 +286,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	var res *Result
 	hits, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.searcher(ctx, v, cv, &q)
+		s, err := c.searcher(ctx, v, cv, &q, false)
 		if err != nil {
 			return err
 		}
@@ -316,7 +319,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	var r *Runs
 	total, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.searcher(ctx, v, cv, &q)
+		s, err := c.searcher(ctx, v, cv, &q, true)
 		if err != nil {
 			return err
 		}
@@ -344,7 +347,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 	ctx, call := c.db.state.Signals.Call(ctx, event.OpCountRadius, c.name)
 	n, plan := 0, PlanAuto
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
-		s, err := c.searcher(ctx, v, cv, &q)
+		s, err := c.searcher(ctx, v, cv, &q, true)
 		if err != nil {
 			return err
 		}
@@ -381,12 +384,14 @@ func (q *Query) inside() search.Query {
 	return s
 }
 
-// searcher checks and encodes a query.
-func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query) (*search.Searcher, error) {
+// searcher checks and encodes a query; within says that it is one within a radius.
+func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query, within bool) (*search.Searcher, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	return search.New(ctx, c.db.search, v, cv, q.inside())
+	in := q.inside()
+	in.Within = within
+	return search.New(ctx, c.db.search, v, cv, in)
 }
 
 // hitOf returns a hit as callers get it, with those parts of its item that are to be included.

@@ -20,15 +20,18 @@ type (
 	Adoption      = report.Adoption
 	Reindexing    = report.Reindexing
 	Retrieval     = report.Retrieval
-	Explain       = report.Explain
-	Recovery      = report.Recovery
-	Loss          = report.Loss
-	StagedImport  = report.StagedImport
-	Activity      = report.Activity
-	SearchStats   = report.SearchStats
-	CacheStats    = report.CacheStats
-	StoreStats    = report.StoreStats
-	LastBackup    = report.LastBackup
-	SpaceInfo     = report.SpaceInfo
-	SpaceState    = report.SpaceState
+
+	NeighborRecall = report.NeighborRecall
+	WindowRecall   = report.WindowRecall
+	Explain        = report.Explain
+	Recovery       = report.Recovery
+	Loss           = report.Loss
+	StagedImport   = report.StagedImport
+	Activity       = report.Activity
+	SearchStats    = report.SearchStats
+	CacheStats     = report.CacheStats
+	StoreStats     = report.StoreStats
+	LastBackup     = report.LastBackup
+	SpaceInfo      = report.SpaceInfo
+	SpaceState     = report.SpaceState
 )

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -40,6 +41,21 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 		}
 		return all, nil
 	})
+}
+
+// Drift measures how far the items that have come since the training of the active space, or of that
+// of the handle, are from those of the training, for a space that was learned without labels: other
+// spaces are measured by Update, and give ErrInvalid. Compare it with the drift of the training in
+// CollectionStats.Drift; where it is clearly worse, train anew. It is nil if no items have come. It
+// reads a sample of up to 256 of them, in some tens of milliseconds, on half of the processors; an
+// index-only collection has no vectors to measure, which is ErrInvalid.
+func (c *Collection) Drift(ctx context.Context) (*RevisionDrift, error) {
+	var d *RevisionDrift
+	err := c.orNone().readLoaded(ctx, func(v *state.View, cv *state.CollectionView) (err error) {
+		d, err = learn.NewDrift(ctx, v, cv)
+		return err
+	})
+	return d, err
 }
 
 // InSpace returns a handle on the same collection that shows it by the codes of one

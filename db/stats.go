@@ -81,7 +81,11 @@ type CollectionStats struct {
 	// drift of all revisions.
 	Drift []RevisionDrift `json:"drift,omitempty"`
 
-	Spaces  int         `json:"spaces"`          // see Collection.Spaces
+	Spaces int `json:"spaces"` // see Collection.Spaces
+	// LabelFree: the codes were learned without labels (model.Method.LabelFree): nothing is
+	// taught or pending, and Collection.Drift measures items that have come since.
+	LabelFree bool `json:"label_free,omitempty"`
+
 	Taught  int         `json:"taught"`          // items that the projections have learned from
 	Pending int         `json:"pending"`         // items that they have not seen yet
 	Views   []ViewStats `json:"views,omitempty"` // where each target modality has codes of its own
@@ -192,6 +196,7 @@ func collectionStats(cv *state.CollectionView) CollectionStats {
 	}
 	if cv.Space != nil {
 		s.Trained, s.Space, s.Revision, s.Bits = true, Space(cv.Space.ID), cv.Space.Revision, cv.Space.Bits
+		s.LabelFree = cv.Space.Learned != nil && cv.Space.Learned.LabelFree()
 		s.CodedItems = cv.Coded
 		s.Taught, s.Pending = int(cv.Numbers.Taught), int(cv.Pending.GetCardinality())
 		s.QueryDistances = cv.Distances.Report()

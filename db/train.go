@@ -22,12 +22,13 @@ import (
 //	opt.Views = model.ViewsTarget
 //
 // Progress hears the stages "scan", "moments" where a map needs them, "statistics" and
-// "encode", in items; and "choose", in steps, where maps or a fusion are chosen.
+// "encode", in items; and "choose", in steps, where maps or a fusion, or without labels method and
+// bits, are chosen.
 type TrainOptions struct {
 	model.Options // see package model
 
-	// Rows, if positive, trains on the first so many labelled items only. All
-	// items get codes.
+	// Rows, if positive, trains on the first so many labelled items only, or without
+	// labels on the first so many items. All items get codes.
 	Rows int
 
 	// Activate makes the space of the new model the active one as soon as all items
@@ -35,7 +36,10 @@ type TrainOptions struct {
 	Activate bool
 }
 
-// Train learns a model from the labelled items of the collection. It makes a code
+// Train learns a model from the labelled items of the collection, or without labels from all: where
+// no item has any and Method is model.MethodAuto, or with a Method that learns without. Then nothing
+// teaches later on (Update gives ErrInvalid), Drift says when to train again, and RerankAuto says
+// which searches use the codes. It makes a code
 // space of its own, in which it gives every item its code, or with model.ViewsTarget
 // its code for each modality that it has and the model knows. The first space of a
 // collection becomes the active one, which searches use; later ones stand by, unless

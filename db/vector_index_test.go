@@ -46,7 +46,7 @@ func embedded(t testing.TB, from, n, dim int) []*db.Item {
 	return items
 }
 
-var embeddedSchema = db.Schema{
+var indexedSchema = db.Schema{
 	Modalities: []db.Modality{{Name: "e", Dim: 48}},
 	Fields:     []db.Field{{Name: "year", Type: db.Int, Indexed: true}},
 }
@@ -61,7 +61,7 @@ func indexed(t testing.TB, fs vfs.FS, items []*db.Item) (*db.DB, *db.Collection)
 func indexedBy(t testing.TB, fs vfs.FS, items []*db.Item, metric db.Metric) (*db.DB, *db.Collection) {
 	t.Helper()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-	schema := embeddedSchema
+	schema := indexedSchema
 	schema.Modalities = []db.Modality{{Name: "e", Dim: 48, Metric: metric}}
 	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
@@ -487,7 +487,7 @@ func TestIndexesThatAreNotCompleted(t *testing.T) {
 	items := embedded(t, 0, 600, 48)
 	fs := vfs.NewMem()
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-	c, err := d.CreateCollection(ctx, "main", embeddedSchema)
+	c, err := d.CreateCollection(ctx, "main", indexedSchema)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,7 @@ var pinned = []struct {
 	{"model/marshal.go", `codesVersion      = (\d+)`, "0"},
 	{"model/marshal.go", `statisticsMagic   = "(\w+)"`, "FDHS"},
 	{"model/marshal.go", `statisticsVersion = (\d+)`, "1"},
+	{"model/labelfree_wire.go", `labelFreeVersion = (\d+)`, "4"},
 	{"model/revision.go", `revisionMagic   = "(\w+)"`, "FDHR"},
 	{"model/revision.go", `revisionVersion = (\d+)`, "1"},
 }

@@ -27,6 +27,11 @@
 //   - joint takes the exact step over C and the feature rotations together.
 //   - paper takes the published steps one by one.
 //
+// Three other methods need no labels, and make codes of which neighbours in Hamming distance are
+// neighbours by the cosine of their vectors, or vectors of one item in two modalities: rotation,
+// itq and cca-itq. The comment of labelfree.go has what they compute, and [RecallChoice] how one
+// of them is chosen. What follows is about the methods that learn from labels.
+//
 // The projections are ridge regressions from [Statistics] that add up over
 // items. They stay with the model: shards merge, gamma changes, and the online
 // step (eqs. 22-24 of the paper) continues without the old data.
@@ -104,7 +109,7 @@
 // package is the whole flow.
 //
 // Stored forms are [Model.MarshalBinary], [Statistics.MarshalBinary] and, for the
-// changes of an update, [Model.MarshalRevision]. The comments of marshal.go and
+// changes of an update, [Model.MarshalRevision]. The comments of marshal.go, labelfree_wire.go and
 // revision.go give every byte. [Unmarshal], [UnmarshalStatistics] and
 // [Model.UnmarshalRevision] accept bytes of any origin.
 //
@@ -130,7 +135,7 @@
 //
 // # Imports and concurrency
 //
-// The package imports codec, model/internal/dense, internal/freemem and gonum.
+// The package imports codec, model/internal/dense, internal/freemem, internal/rotate and gonum.
 //
 // A Model is immutable and safe for concurrent use. An [Encoder] holds scratch memory,
 // and Statistics, an Online and a Guard are summed into: one goroutine at a time may

@@ -60,7 +60,7 @@ import (
 //	          their mean code, -1 to 1 each
 //
 // A model whose aim is codes is stored as version 2, so that programs that know no other
-// aim can read it.
+// aim can read it. A model without labels is version 4, in labelfree_wire.go.
 //
 // The body of statistics (magic "FDHS", version 1, or 0 if the aim is codes):
 //
@@ -102,6 +102,9 @@ const (
 // MarshalBinary returns the binary form of the model. Equal models give equal
 // bytes. The error is always nil.
 func (m *Model) MarshalBinary() ([]byte, error) {
+	if m.LabelFree() {
+		return m.marshalLabelFree(), nil
+	}
 	version := modelVersion
 	if m.aim == AimCodes {
 		version = codesModelVersion
@@ -124,13 +127,7 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 	w.u32(uint32(len(m.modalities)))
 	for t, mod := range m.modalities {
 		f := m.maps[t]
-		w.name(mod.Name)
-		w.u32(uint32(mod.Dim))
-		if mod.Sparse {
-			w.u8(formSparse)
-		} else {
-			w.u8(formDense)
-		}
+		w.modality(mod)
 		w.u8(uint8(f.kind))
 		w.u8(uint8(f.features.kind))
 		w.f64s(m.gammas[t])
@@ -161,9 +158,12 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 // Unmarshal reads a model from bytes of any origin, and keeps none of them. The error
 // wraps codec.ErrCorrupt, or is a *FormatError for a model of a newer release.
 func Unmarshal(b []byte) (*Model, error) {
-	r, err := openFrame(b, "model", modelMagic, modelVersion)
+	r, err := openFrame(b, "model", modelMagic, labelFreeVersion)
 	if err != nil {
 		return nil, err
+	}
+	if r.version == labelFreeVersion {
+		return r.labelFree()
 	}
 	m := &Model{bits: r.bits()}
 	m.method = Method(r.u8("method"))
@@ -195,33 +195,17 @@ func Unmarshal(b []byte) (*Model, error) {
 	}
 	names := map[string]bool{}
 	for range r.count("the number of modalities", 1, maxModalities) {
-		mod := Modality{Name: r.modalityName(names)}
-		mod.Dim = r.count("dimension", 1, maxDim)
-		if r.version > 1 {
-			form := r.u8("form")
-			if form > formSparse {
-				r.fail("form %d of vectors", form)
-			}
-			mod.Sparse = form == formSparse
-		}
+		mod := r.modality(names)
 		kind := MapKind(r.u8("map"))
-		var feat features
+		var featureKind FeatureKind
 		if r.version > 0 {
-			feat.kind = FeatureKind(r.u8("features"))
+			featureKind = FeatureKind(r.u8("features"))
 		}
 		gamma := r.f64("gamma")
-		if r.err == nil && (kind > MapRBFLinear || feat.kind > FeaturesHellingerL2 || gamma < 0) {
-			r.fail("map %d of features %d with gamma %g", kind, feat.kind, gamma)
+		if r.err == nil && (kind > MapRBFLinear || gamma < 0) {
+			r.fail("map %d with gamma %g", kind, gamma)
 		}
-		switch feat.kind {
-		case FeaturesZScore:
-			if !mod.Sparse {
-				feat.shift = r.f64s(mod.Dim, "means")
-			}
-			feat.scale = r.positive(mod.Dim, "deviations")
-		case FeaturesLog:
-			feat.shift = r.positive(mod.Dim, "eps")
-		}
+		feat := r.features(mod, featureKind)
 		mean := r.f64s(mod.Dim, "mean")
 		if r.err != nil {
 			return nil, r.err
@@ -233,7 +217,7 @@ func Unmarshal(b []byte) (*Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.features = &feat
+		f.features = feat
 		m.modalities = append(m.modalities, mod)
 		m.maps = append(m.maps, f)
 		m.gammas = append(m.gammas, gamma)

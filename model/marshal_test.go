@@ -388,6 +388,10 @@ func FuzzModel(f *testing.F) {
 	}
 	b, _ := marshal(f, smallWeighted(f))
 	f.Add(b)
+	for _, m := range labelFreeModels(f) {
+		b, _ := m.MarshalBinary()
+		f.Add(b)
+	}
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
 	for _, rows := range data.Vectors {
 		newFeatures(FeaturesHellinger, momentsOf(rows)).applyAll(denseAll(rows)) // no number may be negative
@@ -425,7 +429,7 @@ func FuzzModel(f *testing.F) {
 			return
 		}
 		again, err := m.MarshalBinary()
-		newest := b[4] == codesModelVersion && m.Aim() == AimCodes || b[4] == modelVersion && m.Aim() != AimCodes
+		newest := b[4] == codesModelVersion && m.Aim() == AimCodes || b[4] == modelVersion && m.Aim() != AimCodes || b[4] == labelFreeVersion
 		if err != nil || newest && !bytes.Equal(again, b) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
@@ -444,6 +448,12 @@ func FuzzModel(f *testing.F) {
 			if only := m.Fuse(make([]float64, m.Bits()), view, z); only >= len(z) || len(m.Weights(view)) != len(z) {
 				t.Fatalf("view %d: modality %d, weights %v", view, only, m.Weights(view))
 			}
+		}
+		if m.LabelFree() {
+			if len(m.Labels()) > 0 || m.Knows([]uint32{0}) {
+				t.Fatal("it knows labels")
+			}
+			return
 		}
 		if !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) || !m.LabelAim(make([]float64, m.Bits()), m.Labels()) {
 			t.Fatal("its own labels are unknown")

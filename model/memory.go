@@ -19,9 +19,17 @@ type MemoryError struct {
 	Map      MapKind
 	Features int
 	Choosing bool
+
+	// Sampling says that the training learns without labels, and a sample of the items takes most.
+	// The three fields above have no meaning then.
+	Sampling bool
 }
 
 func (e *MemoryError) Error() string {
+	if e.Sampling {
+		return fmt.Sprintf("about %s of memory are needed, and %s are available: a sample of the items takes most of it: use a machine with more memory",
+			byteSize(e.Needed), byteSize(e.Available))
+	}
 	why, advice := "summing their products", "use fewer anchors"
 	switch {
 	case e.Choosing:

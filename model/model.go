@@ -32,7 +32,8 @@ type Model struct {
 	modalities []Modality
 	maps       []*featureMap            // by modality
 	gammas     []float64                // by modality
-	p          []*dense.Packed[float64] // by modality: projection, q x k
+	p          []*dense.Packed[float64] // by modality: projection, q x k; nil for MethodRotation
+	rotations  *rotations               // in place of p; nil for other methods
 	views      Views
 	fusions    []fusion  // by view
 	mean       []float64 // mean of what the training items teach; see Fuse
@@ -70,7 +71,8 @@ func (m *Model) Features(t int) int { return m.maps[t].size() }
 
 // Fingerprint identifies maps and code space. It is equal for two models exactly when
 // every vector has the same features and every label set the same code in both, but for
-// a collision of 64 bits. Projections do not matter.
+// a collision of 64 bits. Projections do not matter, but for models without labels, whose code
+// space they are.
 func (m *Model) Fingerprint() uint64 { return m.fingerprint }
 
 // LabelCode writes the code of a set of labels to dst: sgn(C J y), with sgn(0) = +1; see
@@ -162,6 +164,9 @@ func (m *Model) refit(s *Statistics, gamma map[string]float64, conditions []*flo
 
 // checkStatistics refuses statistics that do not belong to the model.
 func (m *Model) checkStatistics(s *Statistics) error {
+	if m.LabelFree() {
+		return fmt.Errorf("%w: the model was learned without labels, and has no statistics", ErrMismatch)
+	}
 	if s.fingerprint != m.fingerprint || s.bits != m.bits || s.labels != m.summedLabels() || len(s.parts) != len(m.maps) {
 		return fmt.Errorf("%w: the statistics belong to another model: use those made with this model's maps", ErrMismatch)
 	}
@@ -182,7 +187,10 @@ func (m *Model) sign() {
 		b = binary.LittleEndian.AppendUint32(b, l)
 	}
 	b = appendFloats(b, m.c)
-	if m.aim != AimCodes { // as it was before there was another one
+	if m.LabelFree() { // what makes codes are the projections
+		b = append(b, byte(m.method))
+		b = binary.LittleEndian.AppendUint64(b, m.seed)
+	} else if m.aim != AimCodes { // as it was before there was another one
 		b = append(b, byte(m.aim))
 	}
 	if m.aim == AimWeighted {
@@ -203,6 +211,9 @@ func (m *Model) sign() {
 		}
 		b = appendFloats(b, f.mean)
 		b = appendFloats(b, []float64{f.sigma})
+		if m.LabelFree() && m.p != nil {
+			b = appendFloats(b, m.p[t].Unpack().Data)
+		}
 		switch {
 		case f.kind == MapLinear:
 		case f.sparse != nil:

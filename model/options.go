@@ -62,13 +62,19 @@ type Modality struct {
 type Method uint8
 
 const (
-	MethodAuto   Method = iota // MethodLabels
-	MethodLabels               // the limit of large delta: label sets alone
-	MethodJoint                // the exact joint step over C and every R_t
-	MethodPaper                // the steps of the paper, one variable at a time
+	MethodAuto     Method = iota // MethodLabels; without labels the best of those below
+	MethodLabels                 // the limit of large delta: label sets alone
+	MethodJoint                  // the exact joint step over C and every R_t
+	MethodPaper                  // the steps of the paper, one variable at a time
+	MethodRotation               // without labels: signs of a random rotation, of vectors of one space
+	MethodITQ                    // without labels: signs of turned principal axes, of vectors of one space
+	MethodCCAITQ                 // without labels: signs of turned canonical directions, of items with vectors in several spaces
 )
 
-var methodNames = []string{"auto", "labels", "joint", "paper"}
+var methodNames = []string{"auto", "labels", "joint", "paper", "rotation", "itq", "cca-itq"}
+
+// methodsText names the methods, for errors.
+const methodsText = "auto, labels, joint, paper, rotation, itq or cca-itq"
 
 func (m Method) String() string { return nameOf(methodNames, int(m), "method") }
 
@@ -81,12 +87,12 @@ func (m *Method) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// ParseMethod returns the method with this name: auto, labels, joint or paper.
+// ParseMethod returns the method with this name: auto, labels, joint, paper, rotation, itq or cca-itq.
 func ParseMethod(s string) (Method, error) {
 	if i := slices.Index(methodNames, s); i >= 0 {
 		return Method(i), nil
 	}
-	return 0, fmt.Errorf("%w: method %q: it is auto, labels, joint or paper", ErrOption, s)
+	return 0, fmt.Errorf("%w: method %q: it is %s", ErrOption, s, methodsText)
 }
 
 // MapKind is the kind of the feature map phi of a modality.
@@ -132,7 +138,7 @@ func nameOf(names []string, i int, what string) string {
 // the name of the modality; an entry counts even if it is zero. Train does not write to
 // them.
 type Options struct {
-	Bits    int    // q, the length of a code; 0 means 64
+	Bits    int    // q, the length of a code; 0 means 64, and without labels the least of 64 to 512 that are enough
 	Anchors int    // k of an RBF map; 0 means DefaultAnchorsOf(items that have the modality)
 	Seed    uint64 // equal seeds, options and data give equal bytes
 	Sweeps  int    // 0 means 3; at most 10,000. More lower the objective and, with many labels, retrieval too
@@ -180,6 +186,10 @@ type Options struct {
 	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; default 1e-3
 	Delta float64            // weight of |Y|^2, which keeps Y near the labels; 0 means 1e4. +Inf: Y is the labels
 
+	// Shared names modalities whose vectors lie in one space, those of each space together, for
+	// methods without labels. Modalities that it does not name have spaces of their own.
+	Shared [][]string
+
 	// MemoryBytes bounds the memory of a training: one that needs more returns a
 	// *MemoryError before it computes anything. The need is an estimate, right within
 	// half, and grows with the square of the features of a map. 0 means the memory that
@@ -218,7 +228,7 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 		return o, fmt.Errorf("%w: sweeps: %d: 1 to %d are possible, a few are enough", ErrOption, o.Sweeps, maxSweeps)
 	}
 	if int(o.Method) >= len(methodNames) {
-		return o, fmt.Errorf("%w: %v: it is auto, labels, joint or paper", ErrOption, o.Method)
+		return o, fmt.Errorf("%w: %v: it is %s", ErrOption, o.Method, methodsText)
 	}
 	if err := o.checkAim(); err != nil {
 		return o, err

@@ -17,13 +17,17 @@ type Report struct {
 	Method     Method `json:"method"`
 	Seed       uint64 `json:"seed"`
 	// Aim is what projections learn of labelled items, with Prior and Centre; see AimLabels.
-	Aim    Aim               `json:"aim"`
+	// Methods without labels have none.
+	Aim    Aim               `json:"aim,omitempty"`
 	Prior  float64           `json:"prior"`
 	Centre float64           `json:"centre"`
 	Chosen map[string]Chosen `json:"chosen"` // by modality
 	// Choices says how features, map and gamma were chosen, by modality. A modality for
 	// which the options give all of them has no entry.
 	Choices map[string]*Choice `json:"choices,omitempty"`
+	// Recall says how method and bits were chosen, and with which recall; nil unless the method is
+	// one without labels.
+	Recall *RecallChoice `json:"recall,omitempty"`
 	// CentreChoice and PriorChoice say how centre and prior were chosen; nil if there was
 	// no choice.
 	CentreChoice *CentreChoice `json:"centre_choice,omitempty"`
@@ -45,7 +49,8 @@ type Report struct {
 	// nor with AimCodes and more than 512 label sets.
 	SweepMAP []float64 `json:"map_tie_sweep,omitempty"`
 	// BitBalance is the mean over the bits of |mean of the bit as +-1 over the items|:
-	// 0 if every bit splits the items in halves, 1 if all bits are constant.
+	// 0 if every bit splits the items in halves, 1 if all bits are constant. It and the next two
+	// are of a sample of the items for methods without labels.
 	BitBalance    float64 `json:"bit_balance"`
 	ConstantBits  int     `json:"constant_bits"`  // bits that are the same in all training items
 	DistinctCodes int     `json:"distinct_codes"` // codes of the training items
@@ -202,6 +207,13 @@ type Margin struct {
 // else in opt is as it was, a training of the same items with the result makes the same
 // model, and chooses no more than the fusion.
 func (r *Report) Settle(opt Options) Options {
+	if r.Method.LabelFree() {
+		opt.Method, opt.Bits, opt.Features = r.Method, r.Bits, map[string]FeatureKind{}
+		for name, c := range r.Chosen {
+			opt.Features[name] = c.FeatureMap
+		}
+		return opt
+	}
 	opt.Features, opt.Map = map[string]FeatureKind{}, map[string]MapKind{}
 	opt.Width, opt.Gamma = map[string]float64{}, map[string]float64{}
 	for name, c := range r.Chosen {

@@ -35,6 +35,9 @@ const (
 // that base knows may have another code, a vector other features, or an unlabelled item
 // another fusion of its projections.
 func (m *Model) MarshalRevision(base *Model) ([]byte, error) {
+	if m.LabelFree() {
+		return nil, errNoRevisions
+	}
 	grown, err := m.grownSince(base)
 	if err != nil {
 		return nil, err
@@ -62,6 +65,9 @@ func (m *Model) MarshalRevision(base *Model) ([]byte, error) {
 	}
 	return w.finish(), nil
 }
+
+// errNoRevisions says that a model without labels is all that there is of it.
+var errNoRevisions = fmt.Errorf("%w: a model that was learned without labels has no revisions", ErrMismatch)
 
 // grownSince returns the positions of the labels that base does not know.
 func (m *Model) grownSince(base *Model) (grown []int, err error) {
@@ -109,6 +115,9 @@ func (m *Model) grownSince(base *Model) (grown []int, err error) {
 // of its projections. The error wraps codec.ErrCorrupt, or ErrMismatch if it is a
 // revision of another model, or is a *FormatError for one of a newer release.
 func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
+	if m.LabelFree() {
+		return nil, errNoRevisions
+	}
 	r, err := openFrame(b, "revision", revisionMagic, revisionVersion)
 	if err != nil {
 		return nil, err

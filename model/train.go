@@ -16,7 +16,7 @@ import (
 // Result is what a training returns.
 type Result struct {
 	Model      *Model
-	Statistics *Statistics
+	Statistics *Statistics // nil for methods without labels
 	Report     Report
 
 	exceptions map[int]codec.Code // see Exceptions; nil for MethodLabels
@@ -35,6 +35,9 @@ const (
 	streamSketch  // sketches of the features of labels
 	streamParting // parting of labels that share a code
 	streamTies    // zeros of H0 Y'
+	streamItems   // items to learn from without labels
+	streamAxes    // where the search for principal axes begins
+	streamTurn    // rotations that ITQ begins with, and those that it does not turn
 )
 
 // start is where a training starts: everything that it would draw at random. Tests
@@ -78,8 +81,11 @@ func seeded(seed uint64, bits int) start {
 	}
 }
 
-// Train learns a model from labelled items. See the package comment for the method and
-// Options for the settings.
+// Train learns a model from items. See the package comment for the methods and Options for the
+// settings. With MethodAuto the first item decides, which is read beforehand: if it has no labels, nothing is
+// learned from labels. What follows is about methods that learn from labels; RecallChoice is about the others,
+// which read the source once, hold a sample of it, up to some 400 MB, and take seconds, up to a few
+// minutes where itq or cca-itq is given with 512 bits or more.
 //
 // It reads the source twice: for the labels, the moments, the anchors and a sample to
 // choose with; then for the statistics. It reads it once more if features are not raw;
@@ -102,6 +108,21 @@ func seeded(seed uint64, bits int) start {
 // Equal options and data give a model with equal bytes, on one architecture, for any
 // GOMAXPROCS. Cancelling the context stops it within a block.
 func Train(ctx context.Context, modalities []Modality, src Source, opt Options) (*Result, error) {
+	free := opt.Method.LabelFree() && int(opt.Method) < len(methodNames)
+	if opt.Method == MethodAuto && len(modalities) > 0 {
+		labelled, err := hasLabels(ctx, src)
+		if err != nil {
+			return nil, fmt.Errorf("training: training item 0: %w", err)
+		}
+		free = !labelled
+	}
+	if free {
+		result, err := trainLabelFree(ctx, slices.Clone(modalities), src, opt)
+		if err != nil {
+			return nil, fmt.Errorf("training: %w", err)
+		}
+		return result, nil
+	}
 	undecided := openSettings(opt, modalities)
 	opt, err := opt.withDefaults(modalities)
 	if err != nil {

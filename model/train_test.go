@@ -479,7 +479,7 @@ func TestTrainRefuses(t *testing.T) {
 				return synthetic(good().Slice(0, 39)), nil
 			}
 			return m, nil
-		}), is: is(ErrMismatch), says: "40 training items at first and has 39 now"},
+		}), opt: Options{Method: MethodLabels}, is: is(ErrMismatch), says: "40 training items at first and has 39 now"},
 		{name: "more items later", src: from(func(pass int, m *memory) (*memory, error) {
 			if pass == 1 {
 				return synthetic(good().Slice(0, 39)), nil

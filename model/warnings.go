@@ -17,7 +17,11 @@ func (r *Report) Warnings() (warnings []string) {
 	}
 	// A few constant bits cost nothing but their place: retrieval is the same without
 	// them.
-	if n := r.ConstantBits; n > max(r.Bits/2, r.LikelyConstantBits()) {
+	if n := r.ConstantBits; r.Method.LabelFree() {
+		if n > r.Bits/2 {
+			warn("%d of %d bits are the same in all sampled items, so that only %d tell items apart: use fewer bits", n, r.Bits, r.Bits-n)
+		}
+	} else if n > max(r.Bits/2, r.LikelyConstantBits()) {
 		warn("%d of %d bits are the same in all training items, so that only %d tell items apart: use fewer sweeps, another seed, or fewer bits", n, r.Bits, r.Bits-n)
 	}
 	if n := r.SharedLabels; n > 0 {

@@ -250,7 +250,8 @@ func (h *history) laneLearns(op *Op) (func() error, error) {
 	case err == nil:
 		return then, nil
 	case c.space(number) == nil && (errors.Is(err, db.ErrNotFound) || errors.Is(err, db.ErrNoModel)),
-		op.Do == "train" && errors.Is(err, db.ErrInvalid), h.learns() && errors.Is(err, db.ErrBusy):
+		op.Do == "train" && errors.Is(err, db.ErrInvalid), op.Do == "update" && c.space(number).labelFree && errors.Is(err, db.ErrInvalid),
+		h.learns() && errors.Is(err, db.ErrBusy):
 		return nil, nil
 	}
 	return nil, err

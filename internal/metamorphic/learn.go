@@ -12,6 +12,13 @@ import (
 
 // options returns a training as the database takes it.
 func (t *Training) options(s *Schema) db.TrainOptions {
+	if t.Free {
+		method := model.MethodRotation
+		if len(s.Modalities) > 1 {
+			method = model.MethodCCAITQ
+		}
+		return db.TrainOptions{Rows: t.Rows, Activate: t.Activate, Options: model.Options{Bits: t.Bits, Seed: t.Seed, Method: method}}
+	}
 	o := db.TrainOptions{Rows: t.Rows, Activate: t.Activate, Options: model.Options{
 		Bits: t.Bits, Anchors: t.Anchors, Seed: t.Seed, Sweeps: 1, Map: map[string]model.MapKind{},
 	}}
@@ -66,12 +73,12 @@ func (h *history) trained(op *Op, t *db.Training, settled bool) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	sp := &space{
-		number: t.Space, name: op.Name, bits: op.Train.Bits, revision: 1, settled: settled,
+		number: t.Space, name: op.Name, bits: op.Train.Bits, revision: 1, settled: settled, labelFree: op.Train.Free,
 		kept: map[uint32]bool{1: false}, known: map[string]bool{}, labelCodes: map[string]string{}, codes: map[string]*coded{},
 	}
 	n := 0
 	for _, key := range c.order {
-		if it := c.items[key]; len(it.labels) > 0 {
+		if it := c.items[key]; len(it.labels) > 0 && !op.Train.Free {
 			if n++; op.Train.Rows > 0 && n > op.Train.Rows {
 				break
 			}
@@ -85,7 +92,7 @@ func (h *history) trained(op *Op, t *db.Training, settled bool) error {
 			sp.modalities = append(sp.modalities, m.Name)
 		}
 	}
-	if op.Train.Targets {
+	if op.Train.Targets && !op.Train.Free {
 		sp.targets = sp.modalities
 	}
 	if t.Revision != 1 {
@@ -179,6 +186,8 @@ func (h *history) update(op *Op) error {
 		return expect(err, db.ErrNotFound)
 	case c.active == 0 && number == 0:
 		return expect(err, db.ErrNoModel)
+	case c.space(number).labelFree:
+		return expect(err, db.ErrInvalid)
 	case h.learns() && errors.Is(err, db.ErrBusy):
 		return errPassed
 	case err != nil:

@@ -102,7 +102,8 @@ type Training struct {
 	Targets  bool   `json:"targets,omitempty"` // codes for each target modality
 	Joint    bool   `json:"joint,omitempty"`
 	Linear   bool   `json:"linear,omitempty"`
-	Choose   bool   `json:"choose,omitempty"` // the training measures which fusion is best
+	Free     bool   `json:"label_free,omitempty"` // without labels
+	Choose   bool   `json:"choose,omitempty"`     // the training measures which fusion is best
 	Rows     int    `json:"rows,omitempty"`
 	Activate bool   `json:"activate,omitempty"`
 	Cancel   int    `json:"cancel,omitempty"` // the context ends at this call of Progress; 0: never

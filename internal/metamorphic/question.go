@@ -78,7 +78,7 @@ func (s *question) prepare(query *Query) error {
 		}
 		s.q.Code = codeOf(bits, *query.Code)
 	}
-	if number == 0 && c.space(0) == nil && s.q.Rerank == db.RerankAuto {
+	if number == 0 && c.space(0) == nil && s.q.Rerank == db.RerankAuto || c.prefersVectors(query, number, s.q.Rerank) {
 		return s.untrained(query)
 	}
 	var want error

@@ -184,7 +184,7 @@ func (s *shrinker) simpler(now func() Op, with func(Op) *Program) {
 		func(op *Op) { query(op, func(q *Query) { q.Exclude = false }) },
 		func(op *Op) {
 			if op.Train != nil {
-				op.Train = &Training{Bits: op.Train.Bits, Anchors: op.Train.Anchors, Targets: op.Train.Targets}
+				op.Train = &Training{Bits: op.Train.Bits, Anchors: op.Train.Anchors, Targets: op.Train.Targets, Free: op.Train.Free}
 			}
 		},
 	} {

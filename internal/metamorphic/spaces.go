@@ -19,6 +19,8 @@ type space struct {
 	free       bool            // an update in the background may have made later revisions
 	kept       map[uint32]bool // the kept revisions; true: pinned
 
+	labelFree bool // learned without labels: nothing in it is updated
+
 	known   map[string]bool // labels that have a code
 	settled bool            // false: known is not known
 	moving  bool            // it was updated while others wrote

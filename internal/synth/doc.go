@@ -9,6 +9,9 @@
 // labels, as a picture and its caption do. With little noise the classes separate and
 // retrieval is nearly perfect; with much it fails gracefully.
 //
+// Embeddings makes vectors without labels, like those of a neural encoder, and PairedEmbeddings items
+// with two of them.
+//
 // ManyLabels makes items with many labels, which come in families. NUSWide makes items
 // of the shape of the set NUS-WIDE, any number of them.
 //
@@ -33,7 +36,7 @@
 //     variance. Bits are balanced and correlated; neighbours are near, and the
 //     substrings fill their tables unevenly.
 //
-// Every item of NUSWide and every code has a stream of random numbers of its own, so
+// Every item of NUSWide and Embeddings and every code has a stream of random numbers of its own, so
 // that any of them can be made alone, and codes are made in parallel. But for
 // Clustered, whose centres grow in number, a smaller set of codes is the beginning of a
 // larger one.
@@ -47,5 +50,5 @@
 // The package imports codec alone of this module, so that the tests of every package
 // but codec can use it. Codes are the same on every machine and in every version, or
 // figures could not be compared: TestCodesArePinned. Items are the same on one architecture:
-// TestPairs, TestManyLabels and TestNUSWideIsDetermined.
+// TestPairs, TestManyLabels, TestNUSWideIsDetermined and TestEmbeddings.
 package synth

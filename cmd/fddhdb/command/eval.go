@@ -27,7 +27,7 @@ type evalOptions struct {
 func evalCommand(e *env) *cobra.Command {
 	var o evalOptions
 	cmd := &cobra.Command{
-		Use:     "eval DIR --vectors NAME=FILE... --labels FILE",
+		Use:     "eval DIR --vectors NAME=FILE... --labels FILE|--truth neighbours",
 		Short:   "Measure how well queries find what they should",
 		GroupID: groupLearn,
 		Long: prose(`
@@ -52,6 +52,11 @@ func evalCommand(e *env) *cobra.Command {
 			that was not told the labels of all of them. --where ranks only the items that
 			match.
 
+			--truth neighbours needs no labels: a query should find the ten items (--top)
+			whose vectors of its own modality are nearest to its vector by their cosine, and
+			recall is the share of them that is among the first 100, 200, 500 and 1,000 by
+			the distance of codes.
+
 			--plot draws, for each pair of modalities, precision against recall of all
 			items within each radius, and precision of the first K, K from 1 to 1000.
 			On a terminal the last column shows that precision, from 0 to 1, as blocks.
@@ -60,10 +65,16 @@ func evalCommand(e *env) *cobra.Command {
 			fddhdb eval wiki.db --vectors image=query_image.npy --vectors text=query_text.npy \
 			    --labels query_labels.npy
 			fddhdb eval wiki.db --vectors text=query_text.npy --labels query_labels.npy \
-			    --plot wiki.svg --json > wiki.json`),
+			    --plot wiki.svg --json > wiki.json
+			fddhdb eval photos.db --vectors image=query_image.npy --truth neighbours`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(cmd); err != nil {
+			neighbours := o.truth == truthNeighbours
+			check := func() error { return o.check(cmd) }
+			if neighbours {
+				check = func() error { return o.checkNeighbours(cmd.Flags().Changed) }
+			}
+			if err := check(); err != nil {
 				return err
 			}
 			if o.curves && !o.json {
@@ -82,6 +93,9 @@ func evalCommand(e *env) *cobra.Command {
 				}
 				if err := o.checkWhere(cmd.Context(), c); err != nil {
 					return err
+				}
+				if neighbours {
+					return e.evaluateNeighbours(cmd.Context(), c, &o)
 				}
 				var files outfile.Set
 				defer files.Discard()
@@ -174,17 +188,46 @@ func (o *queryOptions) checkWhere(ctx context.Context, c *db.Collection) error {
 
 // read reads the queries, and checks the files.
 func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluation, error) {
-	schema, err := c.Schema()
-	if err != nil {
-		return nil, err
-	}
 	q := &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{}, Where: o.where.expr, Top: o.top}
 	labels, err := source.OpenLabels(o.labels, o.names)
 	if err != nil {
 		return nil, err
 	}
 	q.Labels = labels.All()
-	sources := source.Together{labels}
+	vectors, err := o.readVectors(c, q, bar)
+	if err != nil {
+		return nil, err
+	}
+	if err := append(source.Together{labels}, vectors...).SameRows(); err != nil {
+		return nil, err
+	}
+	known, against := []string(nil), fmt.Sprintf("collection %q", c.Name())
+	if o.truth != "" {
+		truth, err := source.OpenLabels(o.truth, o.names)
+		if err != nil {
+			return nil, err
+		}
+		items, err := c.Count()
+		if err != nil {
+			return nil, err
+		}
+		if truth.Rows() != items {
+			return nil, exit.Failedf("%s has %s, collection %q has %s: --truth is about all items, in database order",
+				o.truth, term.Plural(truth.Rows(), "row", "rows"), c.Name(), term.Plural(items, "item", "items"))
+		}
+		q.Truth, known, against = truth.All(), truth.Names(), o.truth
+	} else if known, err = c.Labels(); err != nil {
+		return nil, err
+	}
+	return q, labels.CheckKnown(known, against, o.names == "")
+}
+
+// readVectors reads the vectors of the queries into q, and returns their files, which are closed.
+func (o *queryOptions) readVectors(c *db.Collection, q *db.Evaluation, bar *term.Progress) (sources source.Together, err error) {
+	schema, err := c.Schema()
+	if err != nil {
+		return nil, err
+	}
 	for i, v := range o.vectors.list {
 		bar.Report("reading", int64(i), int64(len(o.vectors.list)))
 		m, err := modality(c, schema, "--vectors", v.name)
@@ -211,28 +254,7 @@ func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluatio
 			return nil, err
 		}
 	}
-	if err := sources.SameRows(); err != nil {
-		return nil, err
-	}
-	known, against := []string(nil), fmt.Sprintf("collection %q", c.Name())
-	if o.truth != "" {
-		truth, err := source.OpenLabels(o.truth, o.names)
-		if err != nil {
-			return nil, err
-		}
-		items, err := c.Count()
-		if err != nil {
-			return nil, err
-		}
-		if truth.Rows() != items {
-			return nil, exit.Failedf("%s has %s, collection %q has %s: --truth is about all items, in database order",
-				o.truth, term.Plural(truth.Rows(), "row", "rows"), c.Name(), term.Plural(items, "item", "items"))
-		}
-		q.Truth, known, against = truth.All(), truth.Names(), o.truth
-	} else if known, err = c.Labels(); err != nil {
-		return nil, err
-	}
-	return q, labels.CheckKnown(known, against, o.names == "")
+	return sources, nil
 }
 
 // evalJSON is the --json form of a pair of modalities.

@@ -164,6 +164,9 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment.Kind) (ma
 	if err := o.trainOptions.complete(cmd); err != nil {
 		return nil, err
 	}
+	if o.Method.LabelFree() {
+		return nil, exit.Usagef("--method %v: experiments are about learning from labels: auto, labels, joint and paper are possible", o.Method)
+	}
 	if x.Name == "sensitivity" {
 		switch {
 		case o.Method == model.MethodLabels:

@@ -43,6 +43,8 @@ func modelsCommand(e *env) *cobra.Command {
 			  overall   the same over all that has taught
 			  balance   of the codes of those queries: 0 where every bit splits them in
 			            halves, 1 where all bits are constant
+			A space that was learned without labels has one revision, and no residual. With it
+			stands the recall that its training has measured; stats tells of its drift.
 			Any model is nearer to what it was trained on than to what comes later. But where
 			nearest and residual go on growing from revision to revision, the data moves
 			away from the model: train again, and compare.

@@ -32,6 +32,9 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 			continue // the items bring their codes
 		}
 		e.Printf("\nspace %d", s.Space)
+		if s.Training != nil && s.Training.Method.LabelFree() {
+			e.Printf(", without labels, method %v", s.Training.Method)
+		}
 		if s.Aim != "" {
 			e.Printf(", aim %s", aimText(s.Aim, s.Prior))
 		}
@@ -46,6 +49,10 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 		}
 		e.Printf("\n")
 		e.printRevisions(s)
+		if s.Training != nil && s.Training.Recall != nil && !e.Flat() {
+			e.Printf("\n")
+			e.printRecall(s.Training.Recall)
+		}
 		if e.ChartsShown() {
 			for _, line := range chart.Drift(s) {
 				e.Printf("%s\n", line)

@@ -64,7 +64,9 @@ func searchCommand(e *env) *cobra.Command {
 			of its own; with a --to that shares it, the vectors of --to; with another --to,
 			those of --from. There is neither distance nor score (in JSON 0 and null).
 			"similarity" is the cosine, the inner product, or by l2 1 / (1 + d) for the
-			squared distance d, and --min-similarity bounds it.
+			squared distance d, and --min-similarity bounds it. So they do where codes were
+			learned without labels, which tell less, as long as --to names no modality of
+			another space, and neither --radius nor --rerank asks for codes.
 
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.
@@ -87,7 +89,7 @@ func searchCommand(e *env) *cobra.Command {
 			"similarity" is what the order has decided by last: that cosine, or with features
 			1 / (1 + d) for the squared distance d between the vectors. Queries by code have
 			none, nor has the order none. --min-similarity leaves out what is less similar,
-			and needs an order that says what is compared: not auto.
+			and needs an order that says what is compared: not auto, unless vectors are.
 
 			--include brings parts of the items with the hits: labels and fields, columns of
 			their own in a table, and with --json also payload and vectors.

@@ -47,7 +47,7 @@ func (e *env) printHits(name queryName, r *db.Result, o *searchOptions, form hit
 
 // A hitTable says which columns a table of hits has besides rank and id.
 type hitTable struct {
-	codes      bool // else the collection is not trained, and hits have neither distance nor score
+	codes      bool // else the answer is by vectors, and hits have neither distance nor score
 	similarity bool
 	labels     bool
 	fields     []db.Field
@@ -109,13 +109,18 @@ func (t *hitTable) rows(r *db.Result) [][]any {
 // hasRows reports whether queries are rows of a file.
 func (o *searchOptions) hasRows() bool { return o.vectors != "" || o.codes != "" }
 
-// printExplain prints how a search was done, if the user asked for it.
-func (e *env) printExplain(x *db.Explain) {
+// printExplain prints how a search was done, if the user asked for it. trained says that the
+// collection has codes.
+func (e *env) printExplain(x *db.Explain, trained bool) {
 	if x == nil {
 		return
 	}
 	if x.Plan == "vectors" {
-		e.Printf("plan vectors: %s compared, %s of them exactly, as nothing is trained\n", term.Plural(x.Scanned, "vector", "vectors"), term.Thousands(x.Compared))
+		why := "as nothing is trained"
+		if trained {
+			why = "as codes without labels tell less"
+		}
+		e.Printf("plan vectors: %s compared, %s of them exactly, %s\n", term.Plural(x.Scanned, "vector", "vectors"), term.Thousands(x.Compared), why)
 		e.Printf("took %.1f us for %s by the metric %s between vectors of %s\n", x.ResolveUS, term.Plural(x.Hits, "item", "items"), x.Metric, strings.Join(x.Modalities, ", "))
 		return
 	}

@@ -66,14 +66,13 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err := o.checkLeast(schema, stats.Trained); err != nil {
 		return err
 	}
-	if err := o.checkTrained(c, stats.Trained, rerank); err != nil {
+	if err := o.checkTrained(c, stats, rerank); err != nil {
 		return err
 	}
 	if err := checkTarget(c, schema, stats, o.to); err != nil {
 		return err
 	}
 	form := newHitTable(schema, o.include.parts)
-	form.codes = stats.Trained
 	include := o.include.parts
 	if to != nil {
 		include |= sheet.Include
@@ -85,7 +84,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			table.End()
 		}
 		for _, x := range explains {
-			e.printExplain(x)
+			e.printExplain(x, stats.Trained)
 		}
 	}()
 	if o.explain && e.LeavesOutSentences() {
@@ -116,6 +115,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			}
 		}
 		o.include.strip(r)
+		form.codes = stats.Trained && !o.byVectors(r, stats.LabelFree, rerank)
 		if o.json {
 			return e.PrintJSON(jsonform.NewSearch(name, r, o.hasRadius, explain))
 		}
@@ -140,7 +140,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		}
 		first = false
 		e.printHits(name, r, o, form)
-		e.printExplain(explain)
+		e.printExplain(explain, stats.Trained)
 		return nil
 	}
 	switch {
@@ -189,9 +189,9 @@ func (o *searchOptions) run(ctx context.Context, c *db.Collection, q db.Query) (
 }
 
 // checkTrained refuses what has no meaning with codes, or without them.
-func (o *searchOptions) checkTrained(c *db.Collection, trained bool, rerank db.Rerank) error {
-	switch {
-	case trained && o.hasMinSimilarity && rerank == db.RerankAuto:
+func (o *searchOptions) checkTrained(c *db.Collection, stats *db.CollectionStats, rerank db.Rerank) error {
+	switch trained := stats.Trained; {
+	case trained && !o.mayBeByVectors(stats.LabelFree, rerank) && o.hasMinSimilarity && rerank == db.RerankAuto:
 		return exit.Usagef("--min-similarity needs an order that says what is compared: --rerank projection compares projections, fused and features vectors")
 	case !trained && (o.code != "" || o.codes != "" || o.hasRadius || rerank != db.RerankAuto):
 		return fmt.Errorf("%w; without codes search compares vectors: leave out --radius, --rerank and queries by code; --min-similarity bounds what is near", untrained(c))
@@ -214,6 +214,20 @@ func (o *searchOptions) checkLeast(schema db.Schema, trained bool) error {
 		return exit.Usagef("--min-similarity %v: -1 to 1 are possible", least)
 	}
 	return nil
+}
+
+// byVectors reports whether an answer of a collection with codes is by vectors, and has neither
+// distances nor scores. An answer without hits is so if it could have been.
+func (o *searchOptions) byVectors(r *db.Result, labelFree bool, rerank db.Rerank) bool {
+	if len(r.Hits) > 0 {
+		return math.IsNaN(r.Hits[0].Score) && !math.IsNaN(float64(r.Hits[0].Similarity))
+	}
+	return o.mayBeByVectors(labelFree, rerank)
+}
+
+// mayBeByVectors reports whether queries of a collection with codes may be answered by vectors.
+func (o *searchOptions) mayBeByVectors(labelFree bool, rerank db.Rerank) bool {
+	return labelFree && rerank == db.RerankAuto && !o.hasRadius && o.code == "" && o.codes == "" && (o.to == "" || o.to == o.from)
 }
 
 // untrained returns the error of a verb that needs codes in a collection without codes.

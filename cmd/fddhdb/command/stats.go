@@ -27,7 +27,9 @@ func statsCommand(e *env) *cobra.Command {
 			items its model has not learned from yet. Drift says how far the items that came
 			last are from what the model had learned, and how far the first ones were, or
 			those that it was trained on: bits to the nearest other item (p50/p90), residual
-			and bit balance; models has all of it.`),
+			and bit balance; models has all of it. Of codes without labels it is of a sample
+			of the items that have come since the training, with offset in place of
+			residual: near 0 where they lie around the same mean, up to 1 where they do not.`),
 		Example: example(`
 			fddhdb stats wiki.db
 			fddhdb stats wiki.db --collection main --json`),
@@ -44,6 +46,11 @@ func statsCommand(e *env) *cobra.Command {
 				s, err := d.Stats()
 				if err != nil {
 					return err
+				}
+				for i := range s.Collections {
+					if err := addDrift(cmd.Context(), d, &s.Collections[i]); err != nil {
+						return err
+					}
 				}
 				if o.json {
 					form, err := jsonform.NewStats(cmd.Context(), d, s)
@@ -95,6 +102,9 @@ func (e *env) collectionStats(ctx context.Context, d *db.DB, o *common) error {
 	if err != nil {
 		return err
 	}
+	if err := addDrift(ctx, d, s); err != nil {
+		return err
+	}
 	if o.json {
 		form, err := jsonform.NewCollection(ctx, c, s)
 		if err != nil {
@@ -103,6 +113,23 @@ func (e *env) collectionStats(ctx context.Context, d *db.DB, o *common) error {
 		return e.PrintJSON(form)
 	}
 	return e.printCollection(ctx, c, s)
+}
+
+// addDrift adds the drift of the items that have come since a training without labels to what is
+// known: nothing else measures it.
+func addDrift(ctx context.Context, d *db.DB, s *db.CollectionStats) error {
+	if !s.LabelFree || s.IndexOnly {
+		return nil
+	}
+	c, err := d.Collection(s.Name)
+	if err != nil {
+		return err
+	}
+	drift, err := c.Drift(ctx)
+	if drift != nil {
+		s.Drift = append(s.Drift, *drift)
+	}
+	return err
 }
 
 // overTargets names the number of views that a number is summed over, if there are

@@ -20,6 +20,15 @@ func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) []term.Pair {
 			continue
 		}
 		pairs = append(pairs, term.NewPair("space", fmt.Sprintf("%d, revision %d", sp.Space, sp.Revision)))
+		if s.LabelFree {
+			learned := "without labels"
+			if sp.Training != nil {
+				learned += ", by " + sp.Training.Method.String()
+			}
+			pairs = append(pairs, term.NewPair("learned", learned))
+			pairs = append(pairs, driftPairs(s)...)
+			continue
+		}
 		pairs = append(pairs, term.NewPair("learned", fmt.Sprintf("from %s, %s pending", term.Plural(sp.Taught, "item", "items"), term.Thousands(sp.Pending))))
 		pairs = append(pairs, driftPairs(s)...)
 	}
@@ -54,6 +63,9 @@ func revisionName(d *db.RevisionDrift) string {
 	if d.Trained {
 		return "training"
 	}
+	if d.Revision == 1 { // which only a space without updates measures on later items
+		return "later items"
+	}
 	return fmt.Sprintf("revision %d", d.Revision)
 }
 
@@ -64,6 +76,9 @@ func driftText(d db.ModalityDrift) string {
 	}
 	if d.Residual != nil {
 		parts = append(parts, fmt.Sprintf("residual %.3f", *d.Residual))
+	}
+	if d.Offset != nil {
+		parts = append(parts, fmt.Sprintf("offset %.3f", *d.Offset))
 	}
 	if d.Balance != nil {
 		parts = append(parts, fmt.Sprintf("balance %.3f", d.Balance.BitBalance))

@@ -134,7 +134,7 @@ func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error
 		if err != nil {
 			return err
 		}
-		byVectors := math.IsNaN(h.Score) && !math.IsNaN(float64(h.Similarity)) // nothing is trained
+		byVectors := math.IsNaN(h.Score) && !math.IsNaN(float64(h.Similarity)) // without codes
 		if !byVectors {
 			card.distance = term.Plural(h.Distance, "bit", "bits")
 		}

@@ -223,6 +223,9 @@ func (l *load) labelIDs(names []string) []uint32 {
 // pending returns the new rows that the updater of a space has to look at: those that
 // have one of the modalities of its model. The bitmap is the caller's.
 func (l *load) pending(sp *state.SpaceState) *roaring.Bitmap {
+	if !sp.HasStatistics() {
+		return roaring.New()
+	}
 	return record.UnionOf(l.presence, sp.Positions)
 }
 

@@ -25,6 +25,8 @@ import (
 //	residual  the sum of |g - z|^2 over labelled items, as a share of that of |g|^2: g is what
 //	          the labels teach, z the projection; 0 where projections give it, 1 where they
 //	          tell nothing
+//	offset    for a model without labels, |mean of z|^2 as a share of the mean of |z|^2: 0 where items
+//	          lie around those of the training
 //	far       items whose projection is zero: nothing that was learned is near them
 //	balance   whether bits are as often set as not
 //	MAP       how well labelled items find each other (drift_retrieval.go)
@@ -97,6 +99,8 @@ type modalityMeasure struct {
 	sets    []*state.CodeSetView // the code sets that queries by it search: the shared one, or one for each other target
 	missed  float64              // the sum of |g - z|^2 over the labelled items, see report.ModalityDrift
 	learned float64              // the sum of |g|^2 over them
+	sum     []float64            // the sum of the projections; nil unless the model was learned without labels
+	squares float64              // the sum of |z|^2, likewise
 	bits    bitCounts            // of codes
 	codes   codec.Codes          // the codes of the projections, of the items that are not far
 	rows    []uint32             // the rows of codes
@@ -108,6 +112,9 @@ func newDriftMeasure(cv *state.CollectionView) *driftMeasure {
 	m := &driftMeasure{cv: cv}
 	for _, t := range cv.Space.Positions {
 		of := modalityMeasure{t: t, bits: newBitCounts(cv.Space.Bits), codes: codec.NewCodes(cv.Space.Bits, 0), finds: newRetrievalMeasure(cv.Space.Bits)}
+		if !cv.Space.HasStatistics() {
+			of.sum = make([]float64, cv.Space.Bits)
+		}
 		for i := range cv.Sets {
 			// Queries search other targets than their own modality, unless there is no other.
 			if target, is := cv.Sets[i].Modality(); !is || target != t || len(cv.Sets) == 1 {
@@ -187,6 +194,10 @@ func (m *driftMeasure) add(v *state.View, rows []uint32) error {
 				of.Far++
 				continue
 			}
+			for j := range of.sum {
+				of.sum[j] += z[j]
+				of.squares += z[j] * z[j]
+			}
 			code := codec.PackSigns(codec.NewCode(sp.Bits), z)
 			of.bits.add(code, 1)
 			of.codes.Append(code)
@@ -215,6 +226,13 @@ func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 			// model.Model.ResidualOf, for this sample.
 			residual := of.missed / of.learned
 			of.Residual = &residual
+		}
+		if n := len(of.rows); of.sum != nil && n > 0 {
+			offset := 0.0
+			for _, s := range of.sum {
+				offset += s / float64(n) * s / of.squares
+			}
+			of.Offset = &offset
 		}
 		spaces.SetBalance(&of.ModalityDrift, of.bits.balance())
 		var err error

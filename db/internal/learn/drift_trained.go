@@ -28,7 +28,7 @@ func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
 	in := *cv
 	in.SpaceView = *sp
 	taught := record.UnionOf(cv.Presence, sp.Space.Positions)
-	taught.AndNot(sp.Pending)
+	taught.AndNot(sp.Pending) // nothing is pending without statistics: all items count
 	d, err := MeasureDrift(ctx, v, &in, taught)
 	if d != nil {
 		d.Trained = true

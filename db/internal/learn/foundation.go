@@ -23,12 +23,13 @@ type Foundation struct {
 	space      *spaces.Space       // createSpace gives it its number
 	activate   bool                // make the space the active one when it is complete
 	model      []byte              // the model in its binary form, stored in chunks
-	statistics []byte              // the statistics in their binary form, stored in chunks
+	statistics []byte              // the statistics in their binary form, stored in chunks; nil without spaces.Space.HasStatistics
 	report     json.RawMessage     // the report of the training, part of the descriptor
 	revision   report.RevisionInfo // describes revision 1; createSpace adds number and date
 	rows       []uint32            // the rows that have taught, ascending
 	lessons    []codec.Taught      // what each of rows has taught; equal ones share their memory
-	pending    *roaring.Bitmap     // the rows that have not taught; createSpace hands it to the space
+	pending    *roaring.Bitmap     // the rows that have not taught, none without statistics; createSpace hands it to the space
+	before     uint64              // without statistics: rows below it were there when the model was trained
 	replaced   uint32              // createSpace sets it: the unfinished space that it has dropped; 0: none
 	relearn    *roaring.Bitmap     // rows with lessons of outdated codes, which depart; may be nil; shared with the view
 
@@ -204,13 +205,16 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 		f.replaced = left.ID
 	}
 	made := state.NewSpaceState(s.ID, sp)
-	first := &spaces.RevisionDescriptor{RevisionInfo: f.revision}
+	first := &spaces.RevisionDescriptor{RevisionInfo: f.revision, Rows: f.before}
 	first.Revision, first.Created = sp.Revision, sp.Created
 	if err := tx.WriteRevisionDescriptor(made, first); err != nil {
 		return err
 	}
 	made.Revisions = []*spaces.RevisionDescriptor{first}
-	made.Numbers.Building, made.Numbers.Checkpoint = true, uint64(sp.Revision)
+	made.Numbers.Building = true
+	if sp.HasStatistics() {
+		made.Numbers.Checkpoint = uint64(sp.Revision)
+	}
 	// The first space of a collection becomes active without being asked for.
 	made.Numbers.Activate = f.activate || s.Counters.ActiveSpace == 0
 	for i, row := range f.rows {
@@ -223,8 +227,10 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 		tx.Learn(made, row, codec.Lesson{Revision: sp.Revision, Taught: f.lessons[i]}, true)
 	}
 	// Rows that have changed teach again, if they are there and have features.
-	f.pending.Or(gone)
-	f.pending.And(s.Having(sp.Positions))
+	if sp.HasStatistics() {
+		f.pending.Or(gone)
+		f.pending.And(s.Having(sp.Positions))
+	}
 	err := record.ByContainer(f.pending, func(container uint16, l codec.Layer) error {
 		// The set is new, so each container is stored whole and not row by row.
 		tx.Layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l

@@ -142,8 +142,13 @@ func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.Collect
 	if f.model, err = sp.Learned.MarshalBinary(); err != nil {
 		return nil, err
 	}
-	if f.statistics, err = d.Statistics(ctx, v, cv); err != nil {
-		return nil, err
+	if !sp.HasStatistics() && len(cv.Revisions) > 0 {
+		f.before = cv.Revisions[0].Rows
+	}
+	if sp.HasStatistics() {
+		if f.statistics, err = d.Statistics(ctx, v, cv); err != nil {
+			return nil, err
+		}
 	}
 	if f.report, err = spaces.ReadReport(v.Snap, cv.ID, sp.ID); err != nil {
 		return nil, err
@@ -163,7 +168,7 @@ func (d *Database) Refound(ctx context.Context, v *state.View, cv *state.Collect
 
 // Statistics returns the statistics of the space of cv in their binary form, up to date with
 // the view. It waits while another goroutine uses the learner of the space, and loads the
-// learner if it is not in memory.
+// learner if it is not in memory. The space must have statistics.
 func (d *Database) Statistics(ctx context.Context, v *state.View, cv *state.CollectionView) ([]byte, error) {
 	l, err := d.learner(ctx, v, cv)
 	if err != nil {

@@ -22,6 +22,13 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 		return 0
 	}
 	targets, sum := 1, 0.0
+	if opt.Method.LabelFree() {
+		bits = cmp.Or(opt.Bits, mostFreeBits)
+		for _, m := range cv.Modalities {
+			sum += 8 * float64(bits+1) * float64(m.Dim)
+		}
+		return foundedBytes(sum, cv.Items, 0, state.CodesBytes(bits, targets, true))
+	}
 	if opt.Views == model.ViewsTarget {
 		targets = len(cv.Modalities)
 	}
@@ -38,6 +45,9 @@ func trainingBytes(cv *state.CollectionView, opt TrainOptions) int64 {
 	return foundedBytes(sum, cv.Items, lesson, state.CodesBytes(bits, targets, true))
 }
 
+// mostFreeBits are the most bits that a training without labels chooses by itself.
+const mostFreeBits = 512
+
 // foundedBytes estimates the bytes of a new space. model is the size of its model and
 // statistics; lesson and codes are bytes an item. The foundation is a commit, which is written
 // to the log and to a table; codes go into tables only.
@@ -53,7 +63,10 @@ func reindexBytes(cv *state.CollectionView) int64 {
 	if sp == nil || sp.Learned == nil {
 		return 0 // there is nothing to reindex
 	}
-	lesson := len(sp.Targets)*codec.Bytes(sp.Bits) + 4
+	lesson := 0
+	if sp.HasStatistics() {
+		lesson = len(sp.Targets)*codec.Bytes(sp.Bits) + 4
+	}
 	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.Items, lesson, state.CodesBytes(sp.Bits, len(sp.Targets), true))
 }
 

@@ -3,7 +3,10 @@ package learn
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -21,11 +24,11 @@ import (
 // TrainOptions has the fields of db.TrainOptions, which is converted to it.
 type TrainOptions struct {
 	model.Options
-	Rows     int  // train on the first so many labelled items; 0: on all
+	Rows     int  // train on the first so many items, of methods that learn from labels the labelled ones; 0: on all
 	Activate bool // make the new space the active one when it is complete; the first always becomes it
 }
 
-// Train learns a model from the labelled items, founds a space with it, and gives all items
+// Train learns a model from the labelled items, or without labels from all, founds a space with it, and gives all items
 // their codes there. It uses all processors; db.Collection.Train has memory, waits and
 // errors. An error, or the end of ctx, drops the new space again. Then space is its number if
 // it was founded, else 0, for the event.
@@ -93,17 +96,37 @@ type learned struct {
 	set     *trainingSet  // what it has learned from
 	result  *model.Result // model, statistics, report
 	space   *spaces.Space // the space of the model; without a number until it is founded
-	leftOut []string      // names of the modalities that no labelled item has
+	leftOut []string      // names of the modalities that no item to learn from has
 }
 
-// TrainOn trains on the labelled items of a view, and stores nothing. The caller keeps the
+// sharedSpaces returns those of some modalities, given by position, whose vectors lie in one space, as
+// model.Options.Shared takes them.
+func sharedSpaces(cv *state.CollectionView, modalities []int) (all [][]string) {
+	for _, t := range modalities {
+		var names []string
+		for _, u := range cv.Sharing(t) {
+			if slices.Contains(modalities, u) {
+				names = append(names, cv.Modalities[u].Name)
+			}
+		}
+		if len(names) > 1 && names[0] == cv.Modalities[t].Name { // once for each space
+			all = append(all, names)
+		}
+	}
+	return all
+}
+
+// TrainOn trains on the items of a view, and stores nothing. The caller keeps the
 // view for as long as it uses the result. Errors: ErrInvalid, which wraps an error of
 // model.Train; an error of the store; the error of ctx.
 func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt TrainOptions) (*learned, error) {
 	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
 	var err error
-	if l.leftOut, err = l.set.choose(ctx); err != nil {
+	if l.leftOut, err = l.set.choose(ctx, opt.Method); err != nil {
 		return nil, err
+	}
+	if opt.Shared == nil {
+		opt.Shared = sharedSpaces(cv, l.set.modalities)
 	}
 	if opt.Views == model.ViewsTarget {
 		if _, err := spaces.TargetsOf(l.set.modalities); err != nil {
@@ -133,11 +156,17 @@ func TrainOn(ctx context.Context, v *state.View, cv *state.CollectionView, opt T
 // rows with a modality of the model are pending. It reads the record of each row that was
 // trained on.
 func (l *learned) Foundation(ctx context.Context, v *state.View, cv *state.CollectionView, activate bool) (*Foundation, error) {
-	f := &Foundation{space: l.space, activate: activate, pending: record.UnionOf(cv.Presence, l.set.modalities)}
+	f := &Foundation{space: l.space, activate: activate}
 	var err error
 	if f.model, err = l.result.Model.MarshalBinary(); err != nil {
 		return nil, err
 	}
+	if !l.space.HasStatistics() { // no row teaches, and none waits to
+		f.pending, f.before = roaring.New(), cv.NextRow
+		f.report, err = json.Marshal(l.result.Report)
+		return f, err
+	}
+	f.pending = record.UnionOf(cv.Presence, l.set.modalities)
 	if f.statistics, err = l.result.Statistics.MarshalBinary(); err != nil {
 		return nil, err
 	}

@@ -18,12 +18,11 @@ import (
 // A training reads its items a few times, and never holds all of them. The view that it reads does
 // not change meanwhile, so all passes see the same items in the same order.
 
-// trainingSet is the model.Source of a training: the labelled items of a view, in the order of
-// rows. It belongs to the goroutine that trains. The caller keeps the view for as long.
+// trainingSet is the model.Source of a training: items of a view, in the order of rows. It belongs to the goroutine that trains. The caller keeps the view for as long.
 type trainingSet struct {
 	v     *state.View
 	cv    *state.CollectionView // the collection in v
-	limit int                   // train on the first so many labelled items; 0: on all
+	limit int                   // train on the first so many of the items that choose finds; 0: on all
 
 	// choose sets these, once, before the first pass.
 	modalities []int           // positions in the collection of the modalities to train with, ascending
@@ -32,14 +31,50 @@ type trainingSet struct {
 	err error // the error of the store that ended the last pass; nil: the model is to blame
 }
 
-// choose finds the labelled rows and the modalities that any of them has. It returns the names
-// of the other modalities. If no item is labelled it keeps all modalities, and model.Train
-// says that labels are missing. It reads all item records, without vectors. ErrInvalid: no
-// labelled item has a vector.
-func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) {
+// choose finds the rows to learn from by a method, and the modalities that any of them has. It
+// returns the names of the other modalities. Methods that learn from labels take the rows that have
+// some; others take all rows with a vector, and so does model.MethodAuto where no row has labels. To
+// find labels it reads all item records, without vectors. ErrInvalid: no row has a vector.
+func (s *trainingSet) choose(ctx context.Context, method model.Method) (leftOut []string, err error) {
+	s.rows = roaring.New()
+	if !method.LabelFree() {
+		if s.rows, err = s.labelled(ctx); err != nil {
+			return nil, err
+		}
+	}
+	what := "labelled item"
+	if method.LabelFree() || method == model.MethodAuto && s.rows.IsEmpty() {
+		what = "item"
+		all := make([]int, len(s.cv.Modalities))
+		for t := range all {
+			all[t] = t
+		}
+		s.rows = record.UnionOf(s.cv.Presence, all)
+		if s.limit > 0 {
+			s.rows = firstRows(s.rows, s.limit)
+		}
+	}
+	for t, m := range s.cv.Modalities {
+		// If no item is labelled it keeps all modalities, and model.Train says that labels are missing.
+		if s.rows.IsEmpty() && what == "labelled item" || s.cv.Presence[t].Intersects(s.rows) {
+			s.modalities = append(s.modalities, t)
+		} else {
+			leftOut = append(leftOut, m.Name)
+		}
+	}
+	switch {
+	case len(s.modalities) == 0 && what == "item":
+		return nil, fault.Invalid("train collection %q: %w: none has a vector of any modality", s.cv.Name, model.ErrNoItems)
+	case len(s.modalities) == 0:
+		return nil, fault.Invalid("train collection %q: no labelled item has a vector of any modality", s.cv.Name)
+	}
+	return leftOut, nil
+}
+
+// labelled returns the rows with labels, or the first ones up to the limit.
+func (s *trainingSet) labelled(ctx context.Context) (*roaring.Bitmap, error) {
 	labelled := roaring.New()
-	s.rows = labelled
-	err = record.ForEach(s.v.Snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
+	err := record.ForEach(s.v.Snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
 		row := codec.LastNumber(key)
 		if row%search.BetweenLooks == 0 {
 			if err := ctx.Err(); err != nil {
@@ -59,33 +94,23 @@ func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) 
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, record.ErrStopped) {
-		return nil, err
+	if errors.Is(err, record.ErrStopped) {
+		err = nil
 	}
-	for t, m := range s.cv.Modalities {
-		if labelled.IsEmpty() || s.cv.Presence[t].Intersects(labelled) {
-			s.modalities = append(s.modalities, t)
-		} else {
-			leftOut = append(leftOut, m.Name)
-		}
-	}
-	if len(s.modalities) == 0 {
-		return nil, fault.Invalid("train collection %q: no labelled item has a vector of any modality", s.cv.Name)
-	}
-	return leftOut, nil
+	return labelled, err
 }
 
-// Examples yields the labelled items, as model.Source asks: one vector for each of modalities,
+// Examples yields the items, as model.Source asks: one vector for each of modalities,
 // and labels by id. Each call is a pass over the snapshot. An example is valid until the next
 // one. An error of the store ends the pass and is kept in err.
 //
 // It ignores ctx: model.Train looks at that after each block of examples.
 func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
-		n := 0
+		n := uint64(0)
 		chosen := make([]model.Vector, len(s.modalities))
-		err := record.ForEachItem(s.v.Snap, s.cv.Descriptor, 0, func(_ uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
-			if len(rec.Labels) == 0 {
+		err := record.ForEachItem(s.v.Snap, s.cv.Descriptor, 0, func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
+			if !s.rows.Contains(row) {
 				return nil
 			}
 			for i, t := range s.modalities {
@@ -94,7 +119,7 @@ func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, err
 			if !yield(model.Example{Vectors: chosen, Labels: rec.Labels}, nil) {
 				return record.ErrStopped
 			}
-			if n++; n == s.limit {
+			if n++; n == s.rows.GetCardinality() {
 				return record.ErrStopped
 			}
 			return nil

@@ -124,6 +124,8 @@ func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.Vie
 				return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)
 			case sp == nil:
 				return fault.NotFound("space %d of collection %q", space, s.Name)
+			case !sp.HasStatistics():
+				return fault.Invalid("space %d of collection %q was learned without labels: there is nothing to update; train anew when drift says that items have changed", sp.ID, s.Name)
 			case sp.Numbers.Building:
 				return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, sp.ID, s.Name)
 			}

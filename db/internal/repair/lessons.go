@@ -19,7 +19,10 @@ func (s *spaceMender) mendLessons() error {
 	if err := s.readOnlineRows(); err != nil {
 		return err
 	}
-	learnable, prefix, lost := record.UnionOf(s.presence, s.space.Positions), s.prefix(codec.KindLessons), false
+	learnable, prefix, lost := roaring.New(), s.prefix(codec.KindLessons), false
+	if s.space.HasStatistics() {
+		learnable = record.UnionOf(s.presence, s.space.Positions)
+	}
 	err := s.blocks(prefix, func(key []byte, first uint32, b codec.Block) error {
 		var gone []byte
 		for i := range b.Len() {
@@ -99,8 +102,14 @@ func (m *mender) writeLayer(key []byte, l codec.Layer) error {
 
 // makeStatistics sums the statistics from all lessons, stores them, and stores the descriptor of
 // the space, which has their size and checksum. The sum costs as much as model.Online.Relearn,
-// on all processors.
+// on all processors. A model that was learned without labels has none.
 func (s *spaceMender) makeStatistics() error {
+	if !s.space.HasStatistics() {
+		s.n.Checkpoint = 0
+		d := s.first.SpaceDescriptor
+		d.Statistics = record.Chunked{}
+		return s.writeSpace(d, s.report)
+	}
 	m := s.space.Learned
 	// Beginning with nothing: the stored statistics are derived, and have not been copied.
 	online, err := model.NewOnline(m, model.NewStatistics(m))

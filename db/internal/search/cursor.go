@@ -198,9 +198,10 @@ func (s *Searcher) position(cursor string, asked Order) (*position, error) {
 	}, nil
 }
 
-// space returns the space that is searched and its revision; 0 where there are no codes.
+// space returns the space that is searched and its revision; 0 for an answer by vectors, in which no
+// code counts.
 func (s *Searcher) space() (id, revision uint32) {
-	if s.Cv.Space == nil {
+	if s.byVectors {
 		return 0, 0
 	}
 	return s.Cv.Space.ID, s.Cv.Space.Revision

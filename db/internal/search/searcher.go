@@ -48,6 +48,9 @@ type Query struct {
 
 	Recall float64  // part of the first items that an answer by vectors has to have; 0: the default, 1: all
 	Forced *ByCells // how an index of vectors is used, to measure that; nil: as the recall says
+
+	Within    bool // Within or Count is going to be called, and not Nearest
+	ByVectors bool // answer by vectors of From even if there are codes
 }
 
 // ByCells says how to use an index of vectors, complete or not.
@@ -142,7 +145,7 @@ type Searcher struct {
 	// allHave says that every item has the modality of p.features.
 	allHave bool
 
-	// byVectors says that the answer is by vectors, as there are no codes: see vectors.go.
+	// byVectors says that the answer is by vectors, and not by codes: see vectors.go.
 	byVectors bool
 	metric    record.Metric      // of the space of the query's modality
 	shares    []int              // modalities whose vectors are compared, ascending
@@ -168,7 +171,8 @@ const noRow = math.MaxUint32
 // here, which reads the store; codes are not looked for yet.
 //
 // Mistakes in the query are fault.ErrInvalid, those in its expression a fault.WhereError.
-// A collection without a model is answered by vectors, see vectors.go; what needs codes, and a
+// A collection without a model is answered by vectors, and so are queries that codes without labels
+// would answer worse, see vectors.go; what needs codes, and a
 // modality that the model does not know, is fault.ErrNoModel; a space that is being
 // built fault.ErrBusy; an unknown key or space fault.ErrNotFound. If ctx has ended, its
 // error comes back as it is.
@@ -201,7 +205,7 @@ func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionV
 	if s.args, err = where.Spell(q.Args); err != nil {
 		return nil, err // one that the expression has not refused before
 	}
-	if cv.Space == nil || q.Recall > 0 || q.Forced != nil {
+	if cv.Space == nil || q.ByVectors || q.Recall > 0 || q.Forced != nil || s.prefersVectors() {
 		if err = s.startByVectors(ctx); err == nil {
 			err = s.checkSimilarity(q.Order)
 		}

@@ -1,6 +1,7 @@
 package spaces
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -52,6 +53,8 @@ func (s *Space) CheckLesson(l codec.Lesson, latest uint64) error {
 		return fmt.Errorf("of revision %d, the one in use is %d", l.Revision, latest)
 	case s.Trained == nil:
 		return nil
+	case !s.HasStatistics():
+		return errors.New("the model was learned without labels, so that no row teaches it")
 	}
 	return s.checkTaught(l.Taught)
 }
@@ -90,7 +93,7 @@ func (s *Space) Taught(lesson model.Lesson) codec.Taught {
 }
 
 // LearnsFrom reports whether the projections of the space can learn from an item: whether it
-// has a modality that the model knows.
+// has a modality that the model knows, and the space has statistics.
 func (s *Space) LearnsFrom(it *record.Item) bool {
-	return slices.ContainsFunc(s.Positions, func(t int) bool { return Has(it.Vectors, t) })
+	return s.HasStatistics() && slices.ContainsFunc(s.Positions, func(t int) bool { return Has(it.Vectors, t) })
 }

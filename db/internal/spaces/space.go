@@ -40,7 +40,7 @@ type SpaceDescriptor struct {
 	TargetNumbers []int          `json:"views,omitempty"`  // Space.Targets, if each target has codes of its own; absent: the shared one
 	Created       time.Time      `json:"created"`          // see Now
 	Model         record.Chunked `json:"model"`            // revision 1; zero in a codes-only collection
-	Statistics    record.Chunked `json:"statistics"`       // what has taught it, as of the last checkpoint
+	Statistics    record.Chunked `json:"statistics"`       // what has taught it, as of the last checkpoint; zero without HasStatistics
 }
 
 // Reported is a SpaceDescriptor as it lies in the store, with the report of the training, and with a
@@ -77,6 +77,11 @@ func New(d SpaceDescriptor, m *model.Model, modalities []int) (*Space, error) {
 	s.Encoders.New = s.newEncoder
 	return s, nil
 }
+
+// HasStatistics reports whether the space has statistics: the sums of what its rows have taught,
+// which updates carry on. It has none where codes are given, nor where the model was learned
+// without labels: then no row teaches, and there is one revision.
+func (s *Space) HasStatistics() bool { return s.Trained != nil && !s.Trained.LabelFree() }
 
 // Revised returns another revision of the space, whose model is m. It shares all but the
 // projections.

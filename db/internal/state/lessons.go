@@ -49,7 +49,7 @@ func (tx *Tx) FetchTaught(s *CollectionState, row uint32) (bytes int, err error)
 	for _, sp := range s.Spaces {
 		at := spaceRow{s.ID, sp.ID, row}
 		d, known := tx.departures[at]
-		if !known && sp.Learned != nil {
+		if !known && sp.HasStatistics() {
 			l, found, err := record.ReadLesson(tx.Committer.kv, s.ID, sp.ID, sp.Bits, row)
 			if err != nil {
 				return 0, err

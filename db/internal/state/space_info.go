@@ -42,8 +42,10 @@ func (cv *CollectionView) SpaceInfo(r pebble.Reader, sv *SpaceView) (*report.Spa
 	if sp.Learned == nil {
 		return info, nil
 	}
-	info.Aim = sp.Learned.Aim().String()
-	if sp.Learned.Aim() != model.AimCodes {
+	if !sp.Learned.LabelFree() {
+		info.Aim = sp.Learned.Aim().String()
+	}
+	if sp.HasStatistics() && sp.Learned.Aim() != model.AimCodes {
 		prior := sp.Learned.Prior()
 		info.Prior = &prior
 	}

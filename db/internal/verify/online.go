@@ -46,6 +46,8 @@ func (s *spaceVerifier) checkOnline() {
 				s.bad(names[set], key, "row %d is in it, and there is no model", row)
 			case s.dead(row):
 				s.bad(names[set], key, "row %d is in it, and has no item", row)
+			case set == codec.SetPending && s.Trained != nil && !s.HasStatistics():
+				s.bad(names[set], key, "row %d is in it, and the model was learned without labels: no row teaches it", row)
 			case set == codec.SetPending && s.Trained != nil && !s.learnsFromRow(row):
 				s.bad(names[set], key, "row %d is in it, and has no features to learn from", row)
 			}

@@ -82,7 +82,7 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 	}
 	s.checkProjections()
 	if c.opt.Deep && s.readable && s.Learned != nil && c.err == nil {
-		if !s.IndexOnly {
+		if !s.IndexOnly && s.HasStatistics() {
 			s.checkStatistics()
 		}
 		s.recompute(sets)
@@ -160,7 +160,7 @@ func (s *spaceVerifier) checkCounters() {
 		s.badCounters("rows below %d have been coded, and the space is not being built", n.Built)
 	case n.Revision == 0:
 		s.badCounters("the space has no revision")
-	case s.readable && s.Learned != nil && !s.IndexOnly && n.Checkpoint == 0:
+	case s.readable && s.HasStatistics() && !s.IndexOnly && n.Checkpoint == 0:
 		s.badCounters("the statistics are of no revision")
 	}
 	var targets []byte
@@ -188,7 +188,7 @@ func (s *spaceVerifier) checkChunks() {
 			}
 		})
 	}
-	if s.CodesOnly() || s.IndexOnly {
+	if s.CodesOnly() || s.IndexOnly || s.Statistics.Bytes == 0 && !(s.readable && s.HasStatistics()) {
 		return
 	}
 	key := s.prefix(codec.KindStatistics)

@@ -28,7 +28,7 @@ func command(args []string, stderr io.Writer) error {
 		fmt.Fprintln(stderr, "usage: makeset [flags] DIR\n\nIt writes train_NAME.npy and query_NAME.npy of each modality, and their labels, to the folder DIR.")
 		f.PrintDefaults()
 	}
-	set := f.String("set", "nuswide", "nuswide, multilabel or pairs")
+	set := f.String("set", "nuswide", "nuswide, multilabel, pairs or embeddings")
 	items := f.Int("items", 4000, "items to train on")
 	queries := f.Int("queries", 500, "items to query with")
 	seed := f.Uint64("seed", 0, "seed of the data")
@@ -74,16 +74,22 @@ func generate(set string, items int, seed uint64) (*synth.Data, int, error) {
 		return synth.Pairs(synth.Config{
 			Items: items, Classes: labels, LabelsPerItem: 1, Dims: []int{128, 128}, Noise: 2, Seed: seed,
 		}), labels, nil
+	case "embeddings":
+		rows := synth.Embeddings(0, items, 384, seed)
+		return &synth.Data{Vectors: [][][]float32{rows}, Labels: make([][]uint32, items)}, 0, nil
 	}
-	return nil, 0, fmt.Errorf("there is no set %q: nuswide, multilabel and pairs are possible", set)
+	return nil, 0, fmt.Errorf("there is no set %q: nuswide, multilabel, pairs and embeddings are possible", set)
 }
 
-// write writes the files of a part ("train" or "query") of a set.
+// write writes the files of a part ("train" or "query") of a set, which may have no labels.
 func write(dir, part string, data *synth.Data, labels int) error {
-	for t, name := range []string{"image", "text"} {
+	for t, name := range []string{"image", "text"}[:len(data.Vectors)] {
 		if err := vecfile.WriteAll(filepath.Join(dir, part+"_"+name+".npy"), data.Vectors[t]); err != nil {
 			return err
 		}
+	}
+	if labels == 0 {
+		return nil
 	}
 	rows := make([][]uint8, data.Items())
 	for i, set := range data.Labels {

@@ -1,0 +1,462 @@
+package db_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// embeddedItems makes items of one modality, without labels.
+func embeddedItems(first, n, dim int, seed uint64) []*db.Item {
+	var items []*db.Item
+	for i, x := range synth.Embeddings(first, n, dim, seed) {
+		items = append(items, &db.Item{Key: fmt.Sprint("k", first+i), Vectors: map[string][]float32{"e": x}, Fields: map[string]any{"year": int64(2000 + i%5)}})
+	}
+	return items
+}
+
+// pairedItems makes items of two modalities in spaces of their own, without labels; some lack one.
+func pairedItems(n int) []*db.Item {
+	a, b := synth.PairedEmbeddings(0, n, 24, 16, 1)
+	var items []*db.Item
+	for i := range a {
+		it := &db.Item{Key: fmt.Sprint("k", i), Vectors: map[string][]float32{"image": a[i], "text": b[i]}}
+		if i%9 == 4 {
+			delete(it.Vectors, "image")
+		} else if i%9 == 7 {
+			delete(it.Vectors, "text")
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+var (
+	embeddedSchema = db.Schema{Modalities: []db.Modality{{Name: "e", Dim: 32}}, Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}}}
+	pairedSchema   = db.Schema{Modalities: []db.Modality{{Name: "image", Dim: 24}, {Name: "text", Dim: 16}}}
+)
+
+// openWith makes a database with one collection of these items.
+func openWith(t testing.TB, fs vfs.FS, schema db.Schema, items []*db.Item) (*db.DB, *db.Collection) {
+	t.Helper()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	t.Cleanup(func() { _ = d.Close() })
+	c, err := d.CreateCollection(ctx, "main", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbkit.PutAll(t, d, c, items)
+	return d, c
+}
+
+// A training without labels changes no answer that vectors can give, nor where a cursor goes on.
+func TestLabelFreeKeepsAnswers(t *testing.T) {
+	items := embeddedItems(0, 600, 32, 1)
+	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
+	x := items[7].Vectors["e"]
+	queries := []db.Query{
+		{From: "e", Vector: x, K: 20}, {From: "e", To: "e", Vector: x, K: 20}, {From: "e", Key: "k9", K: 20}, {Key: "k9", K: 20, ExcludeSelf: true},
+		{From: "e", Vector: x, Where: "year = 2001", K: 20}, {From: "e", Vector: x, MinSimilarity: .5, K: 20}, {From: "e", Vector: x, K: 20, Plan: db.PlanScan},
+	}
+	before, err := c.SearchAll(ctx, queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	training := dbkit.MustTrain(t, c, db.TrainOptions{})
+	if !training.Method.LabelFree() || !training.Active || training.Items != 600 || training.TrainItems != 600 || training.Recall == nil {
+		t.Errorf("%+v", training)
+	}
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodRotation, Bits: 32}})
+	after, err := c.SearchAll(ctx, queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, q := range queries {
+		for _, space := range []db.Space{0, 1, 2} {
+			q.Space = space
+			x, res, err := c.Explain(ctx, q, -1)
+			if err != nil || x.Plan != "vectors" {
+				t.Fatalf("%+v: %+v, %v", q, x, err)
+			}
+			for _, got := range [][]db.Hit{res.Hits, after[i].Hits} {
+				if !slices.EqualFunc(got, before[i].Hits, func(a, b db.Hit) bool { return a.Key == b.Key && a.Similarity == b.Similarity }) {
+					t.Errorf("%+v: %v, before the training %v", q, got, before[i].Hits)
+				}
+			}
+		}
+		q.Space, q.After = 0, before[i].Next
+		if q.After == "" {
+			continue
+		}
+		if page, err := c.Search(ctx, q); err != nil || len(page.Hits) == 0 || page.Hits[0].Similarity > before[i].Hits[len(before[i].Hits)-1].Similarity {
+			t.Errorf("%+v: behind the cursor of before: %v, %v", q, page, err)
+		}
+	}
+}
+
+// Queries that vectors cannot answer, or that ask for codes, are answered by codes: as a linear scan of
+// the codes of items has it.
+func TestLabelFreeCodes(t *testing.T) {
+	items, fs := pairedItems(500), vfs.NewMem()
+	d, c := openWith(t, fs, pairedSchema, items)
+	training := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 32}})
+	if training.Method != model.MethodCCAITQ || !training.Recall.Paired {
+		t.Fatalf("%v, %+v", training.Method, training.Recall)
+	}
+	x := items[3].Vectors["image"]
+	for _, of := range []struct {
+		q      db.Query
+		radius int
+	}{
+		{db.Query{From: "image", To: "text", Vector: x}, -1}, {db.Query{From: "image", Vector: x, Rerank: db.RerankProjection}, -1},
+		{db.Query{From: "image", Vector: x}, 9}, {db.Query{From: "image", To: "image", Vector: x, Rerank: db.RerankNone}, -1},
+		{db.Query{Key: "k3"}, -1}, {db.Query{Key: "k4", From: "image"}, -1}, // k4 has no image
+		{db.Query{Code: mustGet(t, c, "k3").Code}, -1},
+	} {
+		q := of.q
+		code, _, err := c.EncodeQuery(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []int
+		for _, it := range dbkit.AllItems(t, c) {
+			if q.To != "" && it.Vectors[q.To] == nil {
+				continue
+			}
+			if len(it.Code) != 4 {
+				t.Fatalf("item %s has the code %x", it.Key, it.Code)
+			}
+			distance := 0
+			for i, b := range it.Code {
+				distance += codec.Distance(codec.Code{uint64(b)}, codec.Code{uint64(code[i])})
+			}
+			if of.radius < 0 || distance <= of.radius {
+				want = append(want, distance)
+			}
+		}
+		slices.Sort(want)
+		q.K = 30
+		e, res, err := c.Explain(ctx, q, of.radius)
+		if err != nil || e.Plan == "vectors" {
+			t.Fatalf("%+v: %+v, %v", q, e, err)
+		}
+		var got []int
+		for _, h := range res.Hits {
+			got = append(got, h.Distance)
+		}
+		if want = want[:min(len(want), 30)]; !slices.Equal(got, want) {
+			t.Errorf("%+v within %d: distances %v, by a scan %v", q, of.radius, got, want)
+		}
+	}
+	// A copy without vectors has nothing else.
+	is := indexOnlyOf(t, d, &db.Options{FS: fs})
+	copied := dbkit.MustCollection(t, is, "main")
+	e, res, err := copied.Explain(ctx, db.Query{From: "image", Vector: x, K: 5}, -1)
+	if err != nil || e.Plan == "vectors" || len(res.Hits) != 5 {
+		t.Errorf("an index-only copy: %+v, %v", e, err)
+	}
+	if _, err := copied.Drift(ctx); err == nil {
+		t.Error("an index-only copy measures drift")
+	}
+	dbkit.CheckSound(t, is, "index-only")
+}
+
+func mustGet(t testing.TB, c *db.Collection, key string) *db.Item {
+	t.Helper()
+	it, err := c.Get(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return it
+}
+
+// A space without labels is kept current by writes, can be reindexed, activated, dropped and repaired,
+// has nothing to update, and no row waits in it.
+func TestLabelFreeSpaces(t *testing.T) {
+	dbkit.LongTest(t)
+	fs := vfs.NewMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs, UpdateItems: 1})
+	c, err := d.CreateCollection(ctx, "main", embeddedSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := embeddedItems(0, 400, 32, 1)
+	dbkit.PutAll(t, d, c, items[:300])
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodRotation, Bits: 40}})
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 16}, Activate: true})
+	// Later items, with labels too, one by one and in bulk; changed and deleted ones.
+	for _, it := range items[300:320] {
+		it.Labels = []string{"late"}
+		if _, err := c.Put(ctx, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dbkit.PutAll(t, d, c, items[320:])
+	changed := *items[5]
+	changed.Vectors = items[399].Vectors
+	if _, err := c.Put(ctx, &changed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Delete(ctx, "k6"); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := mustGet(t, c, "k5"), mustGet(t, c, "k399"); !slices.Equal(a.Code, b.Code) || len(a.Code) != 2 {
+		t.Errorf("two items of one vector have the codes %x and %x", a.Code, b.Code)
+	}
+	check := func(when string, c *db.Collection) {
+		t.Helper()
+		stats, err := c.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !stats.LabelFree || stats.CodedItems != 399 || stats.Taught != 0 || stats.Pending != 0 {
+			t.Errorf("%s: %+v", when, stats)
+		}
+		all, err := c.Spaces(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			if s.Items != 399 || s.Taught != 0 || s.Pending != 0 || s.StatisticsBytes != 0 || s.Aim != "" || len(s.Revisions) != 1 || s.Training == nil || !s.Training.Method.LabelFree() {
+				t.Errorf("%s: space %d: %+v", when, s.Space, s)
+			}
+		}
+	}
+	check("after writes", c)
+	for what, err := range map[string]error{
+		"update":  dbkit.Second(c.Update(ctx, db.UpdateOptions{})),
+		"grow":    dbkit.Second(c.Update(ctx, db.UpdateOptions{GrowLabels: true})),
+		"restore": dbkit.Second(c.RestoreRevision(ctx, 0, 1)),
+	} {
+		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "without labels") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	r, err := c.Reindex(ctx, db.ReindexOptions{Activate: true})
+	if err != nil || r.Space != 3 || r.Parent != 2 || r.Items != 399 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if _, err := c.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.DropSpace(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	dbkit.CheckSound(t, d, "after writes")
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	c = dbkit.MustCollection(t, d, "main")
+	check("opened again", c)
+	codes := map[string][]byte{}
+	for _, it := range dbkit.AllItems(t, c) {
+		codes[it.Key] = it.Code
+	}
+	dbkit.MustClose(t, d)
+	if _, err := db.Repair(ctx, "db", &db.Options{FS: fs}, db.RepairOptions{}, func(f db.Finding) error {
+		t.Errorf("repair of a sound database: %v", f)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	defer dbkit.MustClose(t, d)
+	c = dbkit.MustCollection(t, d, "main")
+	check("repaired", c)
+	for _, it := range dbkit.AllItems(t, c) {
+		if !slices.Equal(it.Code, codes[it.Key]) {
+			t.Fatalf("repaired: item %s has the code %x, it had %x", it.Key, it.Code, codes[it.Key])
+		}
+	}
+	dbkit.CheckSound(t, d, "repaired")
+}
+
+// Items like those of the training have no drift, and others have.
+func TestLabelFreeDrift(t *testing.T) {
+	items := embeddedItems(0, 1000, 32, 1)
+	d, c := openWith(t, vfs.NewMem(), embeddedSchema, items[:600])
+	if _, err := c.Drift(ctx); !errors.Is(err, db.ErrNoModel) {
+		t.Errorf("before the training: %v", err)
+	}
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 64}})
+	if drift, err := c.Drift(ctx); drift != nil || err != nil {
+		t.Errorf("without later items: %+v, %v", drift, err)
+	}
+	offset := func(d *db.RevisionDrift) float64 {
+		m := d.Modalities["e"]
+		if m.Offset == nil || m.Residual != nil || m.MAP != nil || m.Nearest == nil || m.Balance == nil {
+			t.Fatalf("drift %+v", m)
+		}
+		return *m.Offset
+	}
+	trained := dbkit.MustStats(t, d).Collections[0].Drift
+	if len(trained) != 1 || !trained[0].Trained || offset(&trained[0]) > .02 {
+		t.Fatalf("of the training: %+v", trained)
+	}
+	dbkit.PutAll(t, d, c, items[600:])
+	like, err := c.Drift(ctx)
+	if err != nil || like.Items != 256 || offset(like) > .02 {
+		t.Fatalf("items like those of the training: %+v, %v", like, err)
+	}
+	// Vectors of another kind: only the later rows count.
+	for _, it := range items[600:] {
+		for j := range it.Vectors["e"] {
+			it.Vectors["e"][j] = float32(math.Abs(float64(it.Vectors["e"][j])))
+		}
+	}
+	dbkit.PutAll(t, d, c, items[600:])
+	other, err := c.Drift(ctx)
+	if err != nil || offset(other) < .2 || other.Modalities["e"].BitBalance < like.Modalities["e"].BitBalance {
+		t.Errorf("items of another kind: %+v, %v", other, err)
+	}
+	// A reindexing is no training: they have come since all the same.
+	if _, err := c.Reindex(ctx, db.ReindexOptions{Activate: true}); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.Drift(ctx); err != nil || again == nil || offset(again) != offset(other) {
+		t.Errorf("after a reindexing: %+v, %v", again, err)
+	}
+	_, labelled := dbkit.OpenPairs(t)
+	putAll(t, labelled, dbkit.Pairs(60, synth.Config{}))
+	dbkit.MustTrain(t, labelled, db.TrainOptions{Options: model.Options{Bits: 16}})
+	if _, err := labelled.Drift(ctx); !errors.Is(err, db.ErrInvalid) {
+		t.Errorf("of a space that was learned from labels: %v", err)
+	}
+}
+
+// Recall is that of a linear scan: of the items that are nearest by a plain computation of cosines,
+// those that are among the first by the distance of codes.
+func TestEvaluateNeighbors(t *testing.T) {
+	items := embeddedItems(0, 300, 32, 1)
+	queries := synth.Embeddings(1000, 20, 32, 1)
+	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
+	e := db.NeighborEvaluation{Queries: map[string][][]float32{"e": queries}, K: 5, Windows: []int{5, 30, 300}, Where: "year != 2003"}
+	if _, err := c.EvaluateNeighbors(ctx, e); !errors.Is(err, db.ErrNoModel) {
+		t.Errorf("before the training: %v", err)
+	}
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodRotation, Bits: 24}})
+	got, err := c.EvaluateNeighbors(ctx, e)
+	if err != nil || len(got) != 1 || got[0].Modality != "e" || got[0].Queries != 20 || got[0].Items != 240 || got[0].K != 5 || len(got[0].Windows) != 3 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	want := make([]float64, 3)
+	for _, q := range queries {
+		code, _, err := c.EncodeQuery(ctx, db.Query{From: "e", Vector: q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		type hit struct {
+			cosine   float32
+			distance int
+		}
+		var hits []hit
+		for _, it := range dbkit.AllItems(t, c) {
+			if it.Fields["year"] == int64(2003) {
+				continue
+			}
+			distance := 0
+			for i, b := range it.Code {
+				distance += codec.Distance(codec.Code{uint64(b)}, codec.Code{uint64(code[i])})
+			}
+			hits = append(hits, hit{plainCosine(q, it.Vectors["e"]), distance})
+		}
+		slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(b.cosine, a.cosine) })
+		for _, h := range hits[:5] {
+			nearer, ties := 0, 0
+			for _, other := range hits {
+				if other.distance < h.distance {
+					nearer++
+				} else if other.distance == h.distance {
+					ties++
+				}
+			}
+			for w, window := range e.Windows {
+				want[w] += min(max(float64(window-nearer)/float64(ties), 0), 1) / 100
+			}
+		}
+	}
+	for w, x := range got[0].Windows {
+		if x.Window != e.Windows[w] || math.Abs(x.Recall-want[w]) > 1e-9 {
+			t.Errorf("recall %+v, by a scan %.4f", x, want[w])
+		}
+	}
+	for what, e := range map[string]db.NeighborEvaluation{
+		"no queries": {}, "a modality": {Queries: map[string][][]float32{"x": queries}}, "k": {Queries: e.Queries, K: -1},
+		"a window": {Queries: e.Queries, Windows: []int{0}}, "dimensions": {Queries: map[string][][]float32{"e": {{1, 2}}}}, "zeros": {Queries: map[string][][]float32{"e": {make([]float32, 32)}}},
+		"sparse": {Sparse: map[string][]db.Sparse{"x": nil}},
+	} {
+		if _, err := c.EvaluateNeighbors(ctx, e); !errors.Is(err, db.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// What auto learns depends on labels alone; and mistakes say what to do.
+func TestLabelFreeTraining(t *testing.T) {
+	items := embeddedItems(0, 200, 32, 1)
+	_, c := openWith(t, vfs.NewMem(), embeddedSchema, items)
+	if training := dbkit.MustTrain(t, c, db.TrainOptions{Rows: 150, Options: model.Options{Bits: 16}}); training.TrainItems != 150 || training.Items != 200 {
+		t.Errorf("%+v", training)
+	}
+	for i, it := range items[:40] {
+		it.Labels = []string{fmt.Sprint("class", i%3)}
+		if _, err := c.Put(ctx, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if training := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16}}); training.Method != model.MethodLabels || training.TrainItems != 40 {
+		t.Errorf("%+v", training)
+	}
+	explicit := dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Method: model.MethodITQ, Bits: 16}})
+	if explicit.Method != model.MethodITQ || explicit.TrainItems != 200 {
+		t.Errorf("%+v", explicit)
+	}
+	// Labelled items of that space have the codes of their vectors.
+	in, err := c.InSpace(explicit.Space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _, err := in.EncodeQuery(ctx, db.Query{From: "e", Vector: items[0].Vectors["e"]})
+	if it := mustGet(t, in, "k0"); err != nil || !slices.Equal(it.Code, code) {
+		t.Errorf("the code of a labelled item is %x, that of its vector %x (%v)", it.Code, code, err)
+	}
+	_, err = c.Train(ctx, db.TrainOptions{Options: model.Options{Method: model.MethodRotation, Anchors: 5}})
+	if !errors.Is(err, db.ErrInvalid) || !errors.Is(err, model.ErrOption) || !strings.Contains(err.Error(), "anchors") {
+		t.Errorf("anchors: %v", err)
+	}
+	_, empty := openWith(t, vfs.NewMem(), embeddedSchema, nil)
+	if _, err := empty.Train(ctx, db.TrainOptions{}); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "no items to learn from") {
+		t.Errorf("without items: %v", err)
+	}
+	apart := pairedItems(200)
+	for i, it := range apart {
+		delete(it.Vectors, []string{"image", "text"}[i%2])
+	}
+	_, unpaired := openWith(t, vfs.NewMem(), pairedSchema, apart)
+	if _, err := unpaired.Train(ctx, db.TrainOptions{}); !errors.Is(err, model.ErrUnpaired) || !strings.Contains(err.Error(), "Put items that have both") {
+		t.Errorf("items of one modality each: %v", err)
+	}
+	// Where no item has one of the modalities, the rest is one space.
+	var images []*db.Item
+	for _, it := range pairedItems(200) {
+		if delete(it.Vectors, "text"); len(it.Vectors) > 0 {
+			images = append(images, it)
+		}
+	}
+	_, alone := openWith(t, vfs.NewMem(), pairedSchema, images)
+	training := dbkit.MustTrain(t, alone, db.TrainOptions{})
+	if training.Method == model.MethodCCAITQ || !slices.Equal(training.LeftOut, []string{"text"}) {
+		t.Errorf("of images alone: %v, left out %v", training.Method, training.LeftOut)
+	}
+}

@@ -1,0 +1,593 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// unlabelled is a source of items without labels.
+func unlabelled(vectors ...[][]float32) *memory {
+	return &memory{vectors: vectors, labels: make([][]uint32, len(vectors[0]))}
+}
+
+// freely trains without labels.
+func freely(t testing.TB, opt Options, vectors ...[][]float32) *Result {
+	t.Helper()
+	var dims []int
+	for _, rows := range vectors {
+		dims = append(dims, dimOf(rows))
+	}
+	r, err := Train(t.Context(), modalitiesOf(dims), unlabelled(vectors...), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func dimOf(rows [][]float32) int {
+	for _, x := range rows {
+		if x != nil {
+			return len(x)
+		}
+	}
+	return 0
+}
+
+// signCode returns the code of a vector of modality m.
+func signCode(t testing.TB, m *Model, mod int, x []float32) codec.Code {
+	t.Helper()
+	z := make([]float64, m.Bits())
+	if err := m.NewEncoder().Project(z, mod, x); err != nil {
+		t.Fatal(err)
+	}
+	return codec.PackSigns(codec.NewCode(m.Bits()), z)
+}
+
+// Bits of a random rotation differ with the probability angle / pi (Charikar 2002), whatever the
+// dimension: also where it is no power of two, and less than the bits.
+func TestRotationBitsTellAngles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, d := range []int{48, 100, 128, 500} {
+		rows := make([][]float32, 300)
+		for i := range rows {
+			for range d {
+				rows[i] = append(rows[i], float32(rng.NormFloat64()))
+			}
+		}
+		m := freely(t, Options{Method: MethodRotation, Bits: 4096, Features: map[string]FeatureKind{"image": FeaturesRaw}}, rows).Model
+		mean := m.maps[0].mean
+		for _, share := range []float64{0, .3, .6, .9, .99} {
+			x, y := rows[0], make([]float32, d)
+			for j := range y {
+				y[j] = float32(mean[j] + share*(float64(x[j])-mean[j]) + math.Sqrt(1-share*share)*(float64(rows[1][j])-mean[j]))
+			}
+			var xy, xx, yy float64
+			for j := range x {
+				a, b := float64(x[j])-mean[j], float64(y[j])-mean[j]
+				xy, xx, yy = xy+a*b, xx+a*a, yy+b*b
+			}
+			want := math.Acos(xy/math.Sqrt(xx*yy)) / math.Pi
+			got := float64(codec.Distance(signCode(t, m, 0, x), signCode(t, m, 0, y))) / 4096
+			// Bits of one matrix are not independent, but less likely to err together than apart.
+			if limit := 4.5 * math.Sqrt(want*(1-want)/4096); math.Abs(got-want) > limit+1e-3 {
+				t.Errorf("%d dimensions: %.4f of the bits differ, the angle is %.4f of pi", d, got, want)
+			}
+		}
+	}
+}
+
+// The choice is the one of the definition, and what the report says of recall is what a linear scan
+// finds, of held-out items.
+func TestLabelFreeChoice(t *testing.T) {
+	longWithRace(t)
+	rows := synth.Embeddings(0, 3000, 96, 3)
+	r := freely(t, Options{}, rows)
+	c := r.Report.Recall
+	if c.Queries != 500 || c.Items != 2500 || c.K != 10 || c.Paired || c.Goal != .95 || c.Unfit != "" {
+		t.Errorf("measured with %+v", c)
+	}
+	// By the definition: the least bits that reach the goal, or nearly as much as was reached.
+	type key struct {
+		method Method
+		bits   int
+	}
+	at, most := map[key]float64{}, 0.0
+	var chosen []key
+	for _, x := range c.Tried {
+		if x.Window != c.GoalWindow {
+			continue
+		}
+		at[key{x.Method, x.Bits}] = x.Recall
+		most = max(most, x.Recall)
+		if x.Chosen {
+			chosen = append(chosen, key{x.Method, x.Bits})
+		}
+	}
+	if len(chosen) != 1 || chosen[0].method != r.Model.Method() || chosen[0].bits != r.Model.Bits() {
+		t.Fatalf("%v is chosen, the model is of %v and %d bits", chosen, r.Model.Method(), r.Model.Bits())
+	}
+	enough := min(.95, most-.01)
+	for k, recall := range at {
+		if recall >= enough && (k.bits < chosen[0].bits || k.bits == chosen[0].bits && recall > at[chosen[0]]) {
+			t.Errorf("%v has recall %.3f, the choice %v has %.3f", k, recall, chosen[0], at[chosen[0]])
+		}
+	}
+	// Recall by a linear scan: the nearest by their cosines, among the first by distance. The items
+	// that taught and those that were held out follow from the sample, which has all of them.
+	sample := &itemSample{}
+	for i := range rows {
+		sample.kept = append(sample.kept, keptItem{item: i, vectors: denseAll(rows[i : i+1])})
+	}
+	learn, held := sample.split()
+	for _, window := range []int{c.GoalWindow, 125} {
+		sum := 0.0
+		for _, q := range held[:100] {
+			code := signCode(t, r.Model, 0, q[0].Value)
+			type hit struct {
+				cosine   float64
+				distance int
+			}
+			var hits []hit
+			for _, x := range learn {
+				dot := 0.0
+				for j, v := range x[0].Value {
+					dot += float64(v) * float64(q[0].Value[j])
+				}
+				hits = append(hits, hit{dot, codec.Distance(code, signCode(t, r.Model, 0, x[0].Value))})
+			}
+			slices.SortFunc(hits, func(a, b hit) int { return a.distance - b.distance })
+			truth := slices.Clone(hits)
+			slices.SortFunc(truth, func(a, b hit) int { return int(math.Copysign(1, b.cosine-a.cosine)) })
+			for _, h := range truth[:10] {
+				below, ties := 0, 0
+				for _, x := range hits {
+					if x.distance < h.distance {
+						below++
+					} else if x.distance == h.distance {
+						ties++
+					}
+				}
+				sum += min(max(float64(window-below)/float64(ties), 0), 1) / 10
+			}
+		}
+		got := 0.0
+		for _, x := range c.Tried {
+			if x.Chosen && x.Window == window {
+				got = x.Recall
+			}
+		}
+		if math.Abs(got-sum/100) > .03 { // the report has all 500 queries
+			t.Errorf("recall in a window of %d is %.3f by the report, %.3f by a scan", window, got, sum/100)
+		}
+	}
+}
+
+// ITQ turns axes so that codes are better than those of the axes, and short ones better than those of
+// a random rotation. Its rows are orthonormal.
+func TestITQ(t *testing.T) {
+	longWithRace(t)
+	rows := synth.Embeddings(0, 6000, 128, 5)
+	itq := freely(t, Options{Method: MethodITQ, Bits: 64}, rows)
+	p := itq.Model.p[0].Unpack()
+	for i := range p.Rows {
+		for j := range i + 1 {
+			dot := 0.0
+			for k := range p.Cols {
+				dot += p.Data[i*p.Cols+k] * p.Data[j*p.Cols+k]
+			}
+			want := 0.0
+			if i == j {
+				want = 1
+			}
+			if math.Abs(dot-want) > 1e-9 {
+				t.Fatalf("rows %d and %d of W have the product %g", i, j, dot)
+			}
+		}
+	}
+	rotation := freely(t, Options{Method: MethodRotation, Bits: 64}, rows)
+	at := func(r *Result) float64 { return r.Report.Recall.Tried[len(r.Report.Recall.Tried)-1].Recall }
+	if at(itq) < at(rotation) {
+		t.Errorf("recall in the largest window is %.3f with itq, %.3f with a random rotation", at(itq), at(rotation))
+	}
+	if r := itq.Report; r.ConstantBits > 0 || r.BitBalance > .3 || r.DistinctCodes < 2000 {
+		t.Errorf("%d constant bits, balance %.3f, %d distinct codes", r.ConstantBits, r.BitBalance, r.DistinctCodes)
+	}
+}
+
+// Of items in two spaces, the code by one modality is near that by the other.
+func TestCCAITQ(t *testing.T) {
+	longWithRace(t)
+	a, b := synth.PairedEmbeddings(0, 3000, 70, 40, 1)
+	for i := range a { // some items lack one of them
+		if i%7 == 0 {
+			a[i] = nil
+		} else if i%11 == 0 {
+			b[i] = nil
+		}
+	}
+	for _, bits := range []int{16, 64, 96} { // the last are more than there are directions
+		r := freely(t, Options{Bits: bits}, a, b)
+		m := r.Model
+		if m.Method() != MethodCCAITQ || !r.Report.Recall.Paired {
+			t.Fatalf("method %v, report %+v", m.Method(), r.Report.Recall)
+		}
+		same, other, n := 0.0, 0.0, 0
+		for i := 1; i < 1000; i++ {
+			if a[i] == nil || b[i] == nil || b[i+1] == nil {
+				continue
+			}
+			code := signCode(t, m, 0, a[i])
+			same += float64(codec.Distance(code, signCode(t, m, 1, b[i])))
+			other += float64(codec.Distance(code, signCode(t, m, 1, b[i+1])))
+			n++
+		}
+		if same > other/2 {
+			t.Errorf("%d bits: the two codes of an item are %.1f bits apart, those of two items %.1f", bits, same/float64(n), other/float64(n))
+		}
+	}
+}
+
+// Three spaces, of which no item has all, are linked by items that have two.
+func TestCCAITQOfThreeSpaces(t *testing.T) {
+	longWithRace(t)
+	a, b := synth.PairedEmbeddings(0, 3000, 40, 30, 1)
+	c, _ := synth.PairedEmbeddings(0, 3000, 20, 30, 1)
+	for i := range a {
+		switch i % 3 {
+		case 0:
+			a[i] = nil
+		case 1:
+			c[i] = nil
+		}
+	}
+	m := freely(t, Options{Bits: 32}, a, b, c).Model
+	code := func(t2 int, x []float32) codec.Code { return signCode(t, m, t2, x) }
+	ac, ab := 0, 0
+	for i := 2; i < 900; i += 3 {
+		ac += codec.Distance(code(0, a[i]), code(2, c[i]))
+		ab += codec.Distance(code(0, a[i]), code(1, b[i]))
+	}
+	if ac > 300*8 || ab > 300*8 {
+		t.Errorf("codes of an item are %.1f and %.1f bits apart, of 32", float64(ac)/300, float64(ab)/300)
+	}
+}
+
+// Modalities that share a space have the same W, and means of their own: so a constant offset between
+// them leaves no trace in the codes.
+func TestSharedSpace(t *testing.T) {
+	longWithRace(t)
+	a := synth.Embeddings(0, 1500, 64, 1)
+	b := make([][]float32, len(a))
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i, x := range a {
+		for _, v := range x {
+			b[i] = append(b[i], v+.2+.02*float32(rng.NormFloat64()))
+		}
+	}
+	raw := map[string]FeatureKind{"image": FeaturesRaw, "text": FeaturesRaw}
+	for _, method := range []Method{MethodAuto, MethodRotation, MethodITQ} {
+		opt := Options{Method: method, Bits: 64, Features: raw, Shared: [][]string{{"text", "image"}}}
+		m := freely(t, opt, a, b).Model
+		sum := 0
+		for i := range 200 {
+			sum += codec.Distance(signCode(t, m, 0, a[i]), signCode(t, m, 1, b[i]))
+		}
+		if mean := float64(sum) / 200; mean > 8 {
+			t.Errorf("%v: the codes of an item are %.1f bits apart, of 64", method, mean)
+		}
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{64, 64}), unlabelled(a, b), Options{Shared: [][]string{{"image", "text"}, {"text"}}}); err == nil {
+		t.Error("a modality may be in two spaces")
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{64, 32}), unlabelled(a, synth.Embeddings(0, 1500, 32, 1)), Options{Shared: [][]string{{"image", "text"}}}); err == nil {
+		t.Error("modalities of two dimensions may share a space")
+	}
+}
+
+func TestGroups(t *testing.T) {
+	mods := modalitiesOf([]int{4, 4, 4})
+	for _, c := range []struct {
+		shared [][]string
+		want   [][]int
+	}{
+		{nil, [][]int{{0}, {1}, {2}}},
+		{[][]string{{"image", "text", "sound"}}, [][]int{{0, 1, 2}}},
+		{[][]string{{"sound", "image"}}, [][]int{{0, 2}, {1}}},
+		{[][]string{{"sound", "text", "gone"}}, [][]int{{0}, {1, 2}}},
+	} {
+		got, err := groups(mods, c.shared)
+		if err != nil || !slices.EqualFunc(got, c.want, slices.Equal) {
+			t.Errorf("%v: %v, %v; want %v", c.shared, got, err, c.want)
+		}
+	}
+}
+
+// Labels of items are ignored, and the model knows none.
+func TestLabelFreeKnowsNoLabels(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 200, Dims: []int{24}})
+	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(data), Options{Method: MethodRotation, Bits: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := freely(t, Options{Method: MethodRotation, Bits: 32}, data.Vectors[0])
+	a, _ := r.Model.MarshalBinary()
+	b, _ := without.Model.MarshalBinary()
+	if !bytes.Equal(a, b) {
+		t.Error("labels have changed the model")
+	}
+	m := r.Model
+	if !m.LabelFree() || m.LabelCode(codec.NewCode(32), []uint32{0, 1}) || m.Knows([]uint32{0}) || m.LabelAim(make([]float64, 32), []uint32{0}) || len(m.Labels()) > 0 || r.Statistics != nil {
+		t.Error("the model knows labels, or there are statistics")
+	}
+	if _, err := NewOnline(m, &Statistics{}); !errors.Is(err, ErrMismatch) {
+		t.Errorf("an Online of it: %v", err)
+	}
+	if _, err := m.MarshalRevision(m); !errors.Is(err, ErrMismatch) {
+		t.Errorf("a revision of it: %v", err)
+	}
+	if _, err := m.UnmarshalRevision([]byte("FDHR")); !errors.Is(err, ErrMismatch) {
+		t.Errorf("a revision of it: %v", err)
+	}
+	// With the settled options a training makes the same model.
+	again := freely(t, r.Report.Settle(Options{}), data.Vectors[0])
+	if c, _ := again.Model.MarshalBinary(); !bytes.Equal(a, c) {
+		t.Error("settled options make another model")
+	}
+}
+
+func TestLabelFreeIsTheSameOnAnyProcessors(t *testing.T) {
+	longWithRace(t)
+	a, b := synth.PairedEmbeddings(0, 600, 30, 20, 1)
+	train := func() (all []byte) {
+		for _, r := range []*Result{freely(t, Options{Seed: 7}, a), freely(t, Options{Method: MethodITQ, Bits: 16}, a), freely(t, Options{}, a, b)} {
+			m, _ := r.Model.MarshalBinary()
+			all = append(all, m...)
+		}
+		return all
+	}
+	many := train()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if !bytes.Equal(many, train()) {
+		t.Error("another number of processors makes another model")
+	}
+}
+
+func TestLabelFreeOptionsThatDoNotApply(t *testing.T) {
+	rows := synth.Embeddings(0, 150, 16, 1)
+	x := .5
+	for what, opt := range map[string]Options{
+		"anchors": {Anchors: 3}, "sweeps": {Sweeps: 3}, "start": {Start: 1}, "label embedding": {LabelEmbedding: true},
+		"aim": {Aim: AimCodes}, "prior": {Prior: &x}, "centre": {Centre: &x}, "map": {Map: map[string]MapKind{"image": MapLinear}},
+		"width": {Width: map[string]float64{"image": 1}}, "gamma": {Gamma: map[string]float64{"image": 1}},
+		"mu": {Mu: map[string]float64{"image": 1}}, "delta": {Delta: 1}, "fusion": {Fusion: Fusion{Rule: FusionSum}}, "views": {Views: ViewsTarget},
+		"bits": {Bits: 12}, "itq makes": {Method: MethodITQ, Bits: 24}, "cca-itq learns": {Method: MethodCCAITQ},
+	} {
+		_, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows), opt)
+		if !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, method := range []Method{MethodRotation, MethodITQ} {
+		_, err := Train(t.Context(), modalitiesOf([]int{16, 16}), unlabelled(rows, rows), Options{Method: method, Bits: 8})
+		if !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), "cca-itq") {
+			t.Errorf("%v of two spaces: %v", method, err)
+		}
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{1 << 15}), unlabelled([][]float32{make([]float32, 1<<15)}), Options{}); !errors.Is(err, ErrOption) {
+		t.Errorf("32,768 dimensions: %v", err)
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{16}), unlabelled(rows), Options{MemoryBytes: 1}); !errors.As(err, new(*MemoryError)) {
+		t.Errorf("a byte of memory: %v", err)
+	}
+}
+
+// Input from which little or nothing can be learned.
+func TestLabelFreeDegenerate(t *testing.T) {
+	nan, large := float32(math.NaN()), float32(3e38)
+	one := [][]float32{{1, 2, 3}}
+	for name, c := range map[string]struct {
+		rows [][]float32
+		want error
+	}{
+		"one item":              {one, ErrOneVector},
+		"zeros":                 {[][]float32{{0, 0, 0}, {0, 0, 0}}, ErrOneVector},
+		"equal":                 {slices.Repeat(one, 200), ErrOneVector},
+		"equal but for lengths": {[][]float32{{1, 1, 1}, {2, 2, 2}}, ErrOneVector},
+		"nan":                   {[][]float32{{1, 2, 3}, {1, nan, 3}}, ErrNotFinite},
+		"two":                   {[][]float32{{1, 2, 3}, {3, 2, 1}}, nil},
+		"a zero":                {[][]float32{{1, 2, 3}, {0, 0, 0}, {1, 0, 0}}, nil},
+		"huge":                  {[][]float32{{large, -large, large}, {-large, large, large}, {large, large, -large}}, nil},
+		"tiny":                  {[][]float32{{1e-45, 0, 0}, {0, 1e-45, 0}, {0, 0, 1e-40}}, nil},
+		"few values":            {append(slices.Repeat(one, 300), []float32{3, 2, 1}), nil},
+	} {
+		for _, method := range []Method{MethodAuto, MethodRotation, MethodITQ} {
+			for _, kind := range []FeatureKind{FeaturesL2, FeaturesRaw, FeaturesZScore} {
+				if kind != FeaturesL2 && (name == "equal but for lengths" || name == "tiny") {
+					continue // they differ, or are too small to differ in squares
+				}
+				opt := Options{Method: method, Features: map[string]FeatureKind{"image": kind}}
+				dim := 3
+				rows := c.rows
+				if method == MethodITQ { // needs 8 dimensions
+					dim, rows = 9, nil
+					for _, x := range c.rows {
+						rows = append(rows, slices.Concat(x, x, x))
+					}
+				}
+				r, err := Train(t.Context(), modalitiesOf([]int{dim}), unlabelled(rows), opt)
+				if !errors.Is(err, c.want) {
+					t.Errorf("%s, %v, %v: %v", name, method, kind, err)
+					continue
+				}
+				if err != nil {
+					continue
+				}
+				z := make([]float64, r.Model.Bits())
+				for _, x := range rows {
+					if err := r.Model.NewEncoder().Project(z, 0, x); err != nil {
+						t.Fatal(err)
+					}
+					if slices.ContainsFunc(z, func(v float64) bool { return v-v != 0 }) {
+						t.Errorf("%s, %v, %v: the projection of %v holds %v", name, method, kind, x, z)
+					}
+				}
+			}
+		}
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{nil, nil}), Options{}); !errors.Is(err, ErrNoItems) {
+		t.Errorf("items without vectors: %v", err)
+	}
+	if _, err := Train(t.Context(), modalitiesOf([]int{3}), unlabelled([][]float32{}), Options{Method: MethodRotation}); !errors.Is(err, ErrNoItems) {
+		t.Errorf("no items: %v", err)
+	}
+	a, b := synth.PairedEmbeddings(0, 300, 12, 8, 1)
+	for i := range a {
+		if i%2 == 0 {
+			a[i] = nil
+		} else {
+			b[i] = nil
+		}
+	}
+	_, err := Train(t.Context(), modalitiesOf([]int{12, 8}), unlabelled(a, b), Options{})
+	if !errors.Is(err, ErrUnpaired) || !strings.Contains(err.Error(), `"image" and "text"`) {
+		t.Errorf("items that are not paired: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Train(ctx, modalitiesOf([]int{16}), unlabelled(synth.Embeddings(0, 2000, 16, 1)), Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+}
+
+// Sparse vectors have the codes of the same vectors in a dense modality.
+func TestLabelFreeSparse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	rows := make([][]float32, 300)
+	for i := range rows {
+		rows[i] = make([]float32, 60)
+		for range 6 {
+			rows[i][rng.IntN(60)] = float32(rng.ExpFloat64())
+		}
+	}
+	for _, method := range []Method{MethodRotation, MethodITQ} {
+		for _, kind := range []FeatureKind{FeaturesL2, FeaturesHellingerL2} {
+			opt := Options{Method: method, Bits: 32, Features: map[string]FeatureKind{"image": kind}}
+			dense := freely(t, opt, rows).Model
+			mods := modalitiesOf([]int{60})
+			mods[0].Sparse = true
+			r, err := Train(t.Context(), mods, unlabelled(rows), opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			off := 0
+			for _, x := range rows {
+				index, value := appendSparse(nil, nil, Dense(x))
+				z := make([]float64, 32)
+				if err := r.Model.NewEncoder().ProjectVectors(z, 0, []Vector{Sparse(index, value)}); err != nil {
+					t.Fatal(err)
+				}
+				off += codec.Distance(codec.PackSigns(codec.NewCode(32), z), signCode(t, dense, 0, x))
+			}
+			if off > 5 {
+				t.Errorf("%v, %v: %d bits of 9,600 differ", method, kind, off)
+			}
+		}
+	}
+}
+
+// A vector has the same projection alone and among others.
+func TestLabelFreeProjectAllIsProject(t *testing.T) {
+	a, b := synth.PairedEmbeddings(0, 300, 30, 20, 1)
+	for _, m := range []*Model{freely(t, Options{Method: MethodRotation, Bits: 72}, a).Model, freely(t, Options{Bits: 16}, a, b).Model} {
+		q := m.Bits()
+		all := make([]float64, 100*q)
+		if err := m.NewEncoder().ProjectAll(all, 0, a[:100]); err != nil {
+			t.Fatal(err)
+		}
+		z := make([]float64, q)
+		for i, x := range a[:100] {
+			if err := m.NewEncoder().Project(z, 0, x); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(z, all[i*q:(i+1)*q]) {
+				t.Fatalf("%v: vector %d has two projections", m.Method(), i)
+			}
+		}
+	}
+}
+
+// labelFreeModels are models of all methods without labels, in a few KiB.
+func labelFreeModels(t testing.TB) (list []*Model) {
+	a, b := synth.PairedEmbeddings(0, 80, 12, 5, 1)
+	return append(list,
+		freely(t, Options{Method: MethodRotation, Bits: 24, Seed: 1 << 60}, a).Model,
+		freely(t, Options{Method: MethodITQ, Bits: 8, Features: map[string]FeatureKind{"image": FeaturesZScore}}, a).Model,
+		freely(t, Options{Bits: 8, Features: map[string]FeatureKind{"text": FeaturesRaw}}, a, b).Model)
+}
+
+func TestLabelFreeMarshal(t *testing.T) {
+	a, b := synth.PairedEmbeddings(0, 80, 12, 5, 1)
+	for _, m := range labelFreeModels(t) {
+		stored, err := m.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if version := stored[4]; version != 4 {
+			t.Errorf("%v: stored in version %d", m.Method(), version)
+		}
+		back, err := Unmarshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back.Fingerprint() != m.Fingerprint() || back.Method() != m.Method() || back.Seed() != m.Seed() || !slices.Equal(back.Modalities(), m.Modalities()) || back.Map(0) != MapLinear {
+			t.Errorf("%v: another model comes back", m.Method())
+		}
+		for mod, rows := range [][][]float32{a, b}[:len(m.Modalities())] {
+			for _, x := range rows {
+				if codec.Distance(signCode(t, m, mod, x), signCode(t, back, mod, x)) != 0 {
+					t.Fatalf("%v: another code comes back", m.Method())
+				}
+			}
+		}
+		if again, _ := back.MarshalBinary(); !bytes.Equal(again, stored) {
+			t.Errorf("%v: it is not stored the same again", m.Method())
+		}
+		for _, cut := range []int{1, 9, len(stored) / 2, len(stored) - 1} {
+			if _, err := Unmarshal(stored[:cut]); !errors.Is(err, codec.ErrCorrupt) {
+				t.Errorf("%v: %d bytes of it: %v", m.Method(), cut, err)
+			}
+		}
+		if m.Method() == MethodRotation && len(stored) > 12+4+1+8+4+2+5+6+8*12 {
+			t.Errorf("a rotation takes %d bytes", len(stored))
+		}
+	}
+}
+
+func BenchmarkLabelFreeProject(b *testing.B) {
+	rows := synth.Embeddings(0, 600, 1024, 1)
+	for _, method := range []Method{MethodRotation, MethodITQ} {
+		b.Run(method.String(), func(b *testing.B) {
+			bits := 512
+			if method == MethodITQ {
+				bits = 128
+			}
+			m := freely(b, Options{Method: method, Bits: bits}, rows).Model
+			e, z := m.NewEncoder(), make([]float64, bits)
+			for b.Loop() {
+				if err := e.Project(z, 0, rows[0]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
