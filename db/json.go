@@ -56,12 +56,15 @@ type resultForm struct {
 	Total    int     `json:"total,omitempty"`
 	Space    Space   `json:"space"`
 	Revision uint32  `json:"revision"`
+
+	Approximate bool `json:"approximate,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "space", "revision"}. Hits
-// are never null, next is at the end, and there is no total of 0.
+// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "space", "revision",
+// "approximate"}. Hits are never null, next is at the end, there is no total of 0, and approximate is
+// there where it is true.
 func (r Result) MarshalJSON() ([]byte, error) {
-	f := resultForm{r.Hits, nil, r.Total, r.Space, r.Revision}
+	f := resultForm{r.Hits, nil, r.Total, r.Space, r.Revision, r.Approximate}
 	if f.Hits == nil {
 		f.Hits = []Hit{}
 	}
@@ -75,7 +78,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 func (r *Result) UnmarshalJSON(b []byte) error {
 	var f resultForm
 	err := json.Unmarshal(b, &f)
-	*r = Result{Hits: f.Hits, Total: f.Total, Space: f.Space, Revision: f.Revision}
+	*r = Result{Hits: f.Hits, Total: f.Total, Space: f.Space, Revision: f.Revision, Approximate: f.Approximate}
 	if f.Next != nil {
 		r.Next = *f.Next
 	}

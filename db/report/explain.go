@@ -2,10 +2,10 @@ package report
 
 // An Explain tells how a query was answered.
 type Explain struct {
-	Plan       string `json:"plan"`       // "vectors" where nothing is trained; then Scanned vectors were compared, Compared of them read
+	Plan       string `json:"plan"`       // "vectors" where nothing is trained: Scanned vectors were compared, Compared of them read; "cells" by an index of vectors
 	Substrings []int  `json:"substrings"` // tables of each segment of the index; empty where there is none
-	Probes     int    `json:"probes"`     // buckets, or postings, that were looked up
-	Candidates int    `json:"candidates"` // codes in them, each time one is there
+	Probes     int    `json:"probes"`     // buckets, postings, or cells, that were looked up
+	Candidates int    `json:"candidates"` // codes in them, each time one is there; of cells, vectors that may be hits
 	Compared   int    `json:"compared"`   // of these, read and compared with the query
 	Scanned    int    `json:"scanned"`    // codes read one after the other
 	Tail       int    `json:"tail"`       // among them those that are not indexed yet
@@ -19,6 +19,10 @@ type Explain struct {
 	// of the query; else absent.
 	Metric     string   `json:"metric,omitempty"`
 	Modalities []string `json:"modalities,omitempty"`
+
+	// Recall is what an index of vectors is expected to find of the first K; absent where the answer is
+	// exact.
+	Recall float64 `json:"recall,omitempty"`
 
 	// Predicted is the time of finding the codes for each plan that could have
 	// been chosen, in microseconds; of a k-NN search by lookups only its

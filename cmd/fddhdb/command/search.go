@@ -25,6 +25,8 @@ type searchOptions struct {
 	hasWindow                bool
 	minSimilarity            float32
 	hasMinSimilarity         bool
+	hasRecall                bool
+	recall                   float64
 	include                  includeFlag
 }
 
@@ -66,7 +68,10 @@ func searchCommand(e *env) *cobra.Command {
 			"similarity" is the cosine, the inner product, or by l2 1 / (1 + d) for the
 			squared distance d, and --min-similarity bounds it. So they do where codes were
 			learned without labels, which tell less, as long as --to names no modality of
-			another space, and neither --radius nor --rerank asks for codes.
+			another space, and neither --radius nor --rerank asks for codes. With an index
+			of vectors (see index) such an answer may lack items: --recall says how much it
+			is to have on average, 1 all of it. Given in a collection that is trained on
+			labels, it asks for an answer by vectors. --explain says what was looked at.
 
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.
@@ -111,6 +116,7 @@ func searchCommand(e *env) *cobra.Command {
 			f := cmd.Flags()
 			o.hasRow, o.hasK, o.hasRadius = f.Changed("row"), f.Changed("k"), f.Changed("radius")
 			o.hasWindow, o.hasMinSimilarity = f.Changed("window"), f.Changed("min-similarity")
+			o.hasRecall = f.Changed("recall")
 			rerank, err := o.check()
 			if err != nil {
 				return err
@@ -136,6 +142,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.rerank, "rerank", "auto", "`ORDER` of the hits: auto, projection, none, asymmetric, features or fused")
 	f.IntVar(&o.window, "window", 0, "put the first `N` hits in order, with --rerank features; 200, or twice -k, if not given")
 	f.Float32Var(&o.minSimilarity, "min-similarity", 0, "only hits of similarity `X` or more, from -1 to 1; by the metric dot any number")
+	f.Float64Var(&o.recall, "recall", 0, "by vectors, find the part `X` of the first -k hits or more, on average; 1: all (default: that of the index, see index)")
 	o.where.register(cmd)
 	f.Var(&o.include, "include", "print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
 	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --id out of the hits")
@@ -171,6 +178,10 @@ func (o *searchOptions) check() (db.Rerank, error) {
 		return 0, exit.Usagef("--row %d: rows count from 0", o.row)
 	case o.hasK && o.k < 1:
 		return 0, exit.Usagef("-k %d: 1 or more hits are possible", o.k)
+	case o.hasRecall && !(o.recall > 0 && o.recall <= 1):
+		return 0, exit.Usagef("--recall %v: above 0, up to 1, are possible", o.recall)
+	case o.hasRecall && (o.code != "" || o.codes != "" || o.hasRadius || o.rerank != "auto"):
+		return 0, exit.Usagef("--recall is of answers by vectors: leave out --radius, --rerank and queries by code")
 	case o.hasRadius && o.radius < 0:
 		return 0, exit.Usagef("--radius %d: 0 or more bits are possible", o.radius)
 	}

@@ -115,6 +115,12 @@ func (e *env) printExplain(x *db.Explain, trained bool) {
 	if x == nil {
 		return
 	}
+	if x.Plan == "cells" {
+		e.Printf("plan cells: %s looked into, %s compared, %s of them exactly; recall %.3f expected\n",
+			term.Plural(x.Probes, "cell", "cells"), term.Plural(x.Candidates, "vector", "vectors"), term.Thousands(x.Compared), x.Recall)
+		e.Printf("took %.1f us for %s by the metric %s between vectors of %s\n", x.ResolveUS, term.Plural(x.Hits, "item", "items"), x.Metric, strings.Join(x.Modalities, ", "))
+		return
+	}
 	if x.Plan == "vectors" {
 		why := "as nothing is trained"
 		if trained {

@@ -94,6 +94,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	answer := func(name queryName, q db.Query) error {
 		q.To, q.Where, q.K, q.After = o.to, o.where.expr, o.k, o.after
 		q.Rerank, q.Window, q.MinSimilarity, q.Include = rerank, o.window, o.leastSimilarity(), include
+		q.Recall = o.recall
 		r, explain, err := o.run(ctx, c, q)
 		if worded := o.where.wrap(err); worded != err {
 			return worded

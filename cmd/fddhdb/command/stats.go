@@ -192,6 +192,16 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 	if len(s.Modalities) > 0 && s.Trained {
 		pairs = append(pairs, term.NewPair("of it, to put hits in order", term.BytesCell(s.RerankBytes)))
 	}
+	for _, x := range s.VectorIndexes {
+		state := fmt.Sprintf("%s in %s, recall %v", term.Plural(x.Entries, "vector", "vectors"), term.Plural(x.Cells, "cell", "cells"), x.Recall)
+		switch {
+		case !x.Complete:
+			state += ", not complete"
+		case x.Unknown > 0:
+			state += fmt.Sprintf("; %s to take in", term.Plural(x.Unknown, "row", "rows"))
+		}
+		pairs = append(pairs, term.NewPair("index of "+x.Modality, state))
+	}
 	e.PrintPairs(pairs)
 	return nil
 }

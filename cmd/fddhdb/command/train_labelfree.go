@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -73,4 +74,29 @@ func (e *env) printRecall(r *model.RecallChoice) {
 	}
 	e.Printf("\nrecall: the share of %s that is among the first so many of %s by the distance of codes; %s were held out as queries\n\n",
 		found, term.Plural(r.Items, "item", "items"), term.Plural(r.Queries, "item", "items"))
+}
+
+// trainedJSON is the JSON of a training, with the indexes of vectors that it has made.
+type trainedJSON struct {
+	*db.Training
+	Indexes []*db.VectorIndex `json:"indexes,omitempty"`
+}
+
+// indexAll makes an index of the vectors of each dense modality that some item has.
+func (e *env) indexAll(ctx context.Context, c *db.Collection, seed uint64) (all []*db.VectorIndex, err error) {
+	s, err := c.Stats()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range s.Modalities {
+		if m.Sparse || m.Items == 0 {
+			continue
+		}
+		x, err := e.makeIndex(ctx, c, db.IndexOptions{Modality: m.Name, Seed: seed})
+		if err != nil {
+			return all, err
+		}
+		all = append(all, x)
+	}
+	return all, nil
 }

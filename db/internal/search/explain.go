@@ -48,12 +48,16 @@ func (t *Timings) resolved(start time.Time) {
 func (s *Searcher) Report(radius, hits int) *report.Explain {
 	f, t := s.How(), s.Explain
 	if s.byVectors {
-		return &report.Explain{
+		e := &report.Explain{
 			Plan: "vectors", Rerank: OrderNames[byAuto], Substrings: []int{}, Scanned: s.vectorsToCompare(), Compared: s.compares,
 			Metric: string(s.metric), Modalities: s.namesCompared(),
 			Hits: hits, Predicted: map[string]float64{},
 			EncodeUS: microseconds(t.Encode), ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),
 		}
+		if c := s.cells; c != nil {
+			e.Plan, e.Probes, e.Candidates, e.Scanned, e.Recall = "cells", c.probed, c.admitted, 0, c.expected
+		}
+		return e
 	}
 	e := &report.Explain{
 		Plan: f.Plan.String(), Rerank: OrderNames[s.q.Order], Substrings: append([]int{}, f.Substrings...),
