@@ -109,9 +109,9 @@ func (tr *freeTrainer) choose(ctx context.Context) (*Model, error) {
 	list := tr.candidates()
 	if len(judges) == 0 {
 		choice.Unfit = fmt.Sprintf("with %d items there are too few to hold some out", len(tr.learn)+len(tr.held))
-		fallback := list[0] // the shortest, of what is possible
+		fallback := list[0] // of its method the longest that is not longer than the default
 		for _, c := range list {
-			if c.bits <= defaultLabelFreeBits && (c.method == fallback.method || tr.opt.Method != MethodAuto) {
+			if c.bits <= defaultLabelFreeBits && c.method == fallback.method {
 				fallback = c
 			}
 		}
@@ -158,10 +158,9 @@ func (tr *freeTrainer) choose(ctx context.Context) (*Model, error) {
 			tr.opt.Progress("choose", int64(i+1), int64(len(list)))
 		}
 	}
-	most := slices.MaxFunc(tried, func(a, b outcome) int { return cmp.Compare(a.recall, b.recall) }).recall
-	enough := min(most-recallMargin, recallGoal)
-	if reached {
-		enough = recallGoal
+	enough := recallGoal
+	if !reached {
+		enough = slices.MaxFunc(tried, func(a, b outcome) int { return cmp.Compare(a.recall, b.recall) }).recall - recallMargin
 	}
 	first := slices.IndexFunc(tried, func(o outcome) bool { return o.recall >= enough })
 	best := tried[first]
