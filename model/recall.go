@@ -48,7 +48,7 @@ const (
 	recallK       = 10
 	recallGoal    = .95
 	recallMargin  = .01
-	mostChosenITQ = 256 // bits up to which itq is tried by itself: its time grows with their cube
+	mostChosenITQ = 256 // bits up to which itq and cca-itq are tried: their time grows with the cube
 )
 
 // recallWindows are windows of sampleItems items. Of fewer items the same shares are taken, as by
@@ -86,7 +86,7 @@ func (tr *freeTrainer) candidates() (list []candidate) {
 	dim := tr.modalities[0].Dim
 	for _, b := range bits {
 		for _, m := range methods {
-			if m == MethodITQ && (b > dim || tr.opt.Method == MethodAuto && b > mostChosenITQ) {
+			if m == MethodITQ && b > dim || m != MethodRotation && tr.opt.Bits == 0 && b > mostChosenITQ {
 				continue
 			}
 			list = append(list, candidate{m, b})
