@@ -209,9 +209,13 @@ func (k *memoryCheck) space(sv *state.SpaceView) error {
 	})
 }
 
-// learning checks that before the first update all rows with features have taught or wait.
+// learning checks that before the first update all rows with features have taught or wait, and that
+// none does where the model was learned without labels.
 func (k *memoryCheck) learning(sv *state.SpaceView) error {
-	having := record.UnionOf(k.cv.Presence, sv.Space.Positions)
+	having := roaring.New()
+	if !sv.Space.Learned.LabelFree() {
+		having = record.UnionOf(k.cv.Presence, sv.Space.Positions)
+	}
 	known := sv.Pending.Clone()
 	err := record.ForEachEntry(k.snap, codec.NumberKey(codec.KindLessons, k.cv.ID, sv.Space.ID), func(row uint32, _ []byte) error {
 		known.Add(row)

@@ -154,7 +154,7 @@ func TestFrame(t *testing.T) {
 		m, s := marshal(t, smallAt(t, aim))
 		base, revision := revisedAt(t, true, aim)
 		version := func(magic string, codes int) string { return magic + string([]byte{byte(codes + i), 0, 0, 0}) }
-		frames = append(frames, frame{version("FDHM", 2), 3, m, readModel}, frame{version("FDHS", 0), 1, s, readStatistics},
+		frames = append(frames, frame{version("FDHM", 2), 4, m, readModel}, frame{version("FDHS", 0), 1, s, readStatistics},
 			frame{version("FDHR", 0), 1, marshalRevision(t, revision, base), func(b []byte) error { _, err := base.UnmarshalRevision(b); return err }})
 	}
 	_, taught := taughtStatistics(t, AimLabels)
@@ -164,7 +164,7 @@ func TestFrame(t *testing.T) {
 	}
 	m, s := marshal(t, smallWeighted(t))
 	frames = append(frames, frame{"FDHS\x01\x00\x00\x00", 1, b, readStatistics},
-		frame{"FDHM\x03\x00\x00\x00", 3, m, readModel}, frame{"FDHS\x01\x00\x00\x00", 1, s, readStatistics})
+		frame{"FDHM\x03\x00\x00\x00", 4, m, readModel}, frame{"FDHS\x01\x00\x00\x00", 1, s, readStatistics})
 	for _, c := range frames {
 		if string(c.b[:8]) != c.magic {
 			t.Fatalf("%q", c.b[:8])

@@ -41,7 +41,7 @@ func TestTrainingsThatDoNotFitIntoMemory(t *testing.T) {
 		return src(ctx)
 	})
 	train := func(opt Options) error {
-		opt.Bits, opt.Anchors = 16, cmp.Or(opt.Anchors, 20)
+		opt.Bits, opt.Anchors, opt.Method = 16, cmp.Or(opt.Anchors, 20), MethodLabels
 		_, err := Train(context.Background(), modalities, counted, opt)
 		return err
 	}

@@ -138,7 +138,7 @@ func nameOf(names []string, i int, what string) string {
 // the name of the modality; an entry counts even if it is zero. Train does not write to
 // them.
 type Options struct {
-	Bits    int    // q, the length of a code; 0 means 64, and without labels the least of 64 to 512 that are enough
+	Bits    int    // q, the length of a code; 0 means 64, and without labels the least of 64 to 512 that are enough, see RecallChoice
 	Anchors int    // k of an RBF map; 0 means DefaultAnchorsOf(items that have the modality)
 	Seed    uint64 // equal seeds, options and data give equal bytes
 	Sweeps  int    // 0 means 3; at most 10,000. More lower the objective and, with many labels, retrieval too

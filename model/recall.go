@@ -48,7 +48,7 @@ const (
 	recallK       = 10
 	recallGoal    = .95
 	recallMargin  = .01
-	mostChosenITQ = 256 // bits up to which itq is tried by itself: its time grows with their cube
+	mostChosenITQ = 256 // bits up to which itq and cca-itq are tried: their time grows with the cube
 )
 
 // recallWindows are windows of sampleItems items. Of fewer items the same shares are taken, as by
@@ -86,7 +86,7 @@ func (tr *freeTrainer) candidates() (list []candidate) {
 	dim := tr.modalities[0].Dim
 	for _, b := range bits {
 		for _, m := range methods {
-			if m == MethodITQ && (b > dim || tr.opt.Method == MethodAuto && b > mostChosenITQ) {
+			if m == MethodITQ && b > dim || m != MethodRotation && tr.opt.Bits == 0 && b > mostChosenITQ {
 				continue
 			}
 			list = append(list, candidate{m, b})
@@ -109,9 +109,9 @@ func (tr *freeTrainer) choose(ctx context.Context) (*Model, error) {
 	list := tr.candidates()
 	if len(judges) == 0 {
 		choice.Unfit = fmt.Sprintf("with %d items there are too few to hold some out", len(tr.learn)+len(tr.held))
-		fallback := list[0] // the shortest, of what is possible
+		fallback := list[0] // of its method the longest that is not longer than the default
 		for _, c := range list {
-			if c.bits <= defaultLabelFreeBits && (c.method == fallback.method || tr.opt.Method != MethodAuto) {
+			if c.bits <= defaultLabelFreeBits && c.method == fallback.method {
 				fallback = c
 			}
 		}
@@ -158,10 +158,9 @@ func (tr *freeTrainer) choose(ctx context.Context) (*Model, error) {
 			tr.opt.Progress("choose", int64(i+1), int64(len(list)))
 		}
 	}
-	most := slices.MaxFunc(tried, func(a, b outcome) int { return cmp.Compare(a.recall, b.recall) }).recall
-	enough := min(most-recallMargin, recallGoal)
-	if reached {
-		enough = recallGoal
+	enough := recallGoal
+	if !reached {
+		enough = slices.MaxFunc(tried, func(a, b outcome) int { return cmp.Compare(a.recall, b.recall) }).recall - recallMargin
 	}
 	first := slices.IndexFunc(tried, func(o outcome) bool { return o.recall >= enough })
 	best := tried[first]

@@ -97,9 +97,9 @@ func trainCommand(e *env) *cobra.Command {
 			cca-itq is for items with several modalities: it takes directions in which the
 			vectors of an item correlate, so that a text finds the picture that it came
 			with. auto takes one of them where no item has labels; given, they leave
-			labels alone. Bits are the least of 64, 128, 256 and 512 by which 95% of the ten
-			nearest items are among the nearest 1% by codes (200 of 20,000), or by which as
-			many are found as by any. That is measured with items that are held out of a
+			labels alone. Bits are the least of 64, 128, 256 and, of rotation, 512 by which 95%
+			of the ten nearest items are among the nearest 1% by codes (200 of 20,000), or by
+			which as many are found as by any. That is measured with items that are held out of a
 			sample of at most 20,500, and printed by window; cca-itq counts how often an
 			item is found by its other modality. --features is l2 unless given. What else is
 			about labels is refused. Search compares vectors then, as before, wherever it
