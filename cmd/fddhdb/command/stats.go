@@ -197,6 +197,8 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 		switch {
 		case !x.Complete:
 			state += ", not complete"
+		case x.Cells == 0:
+			state = fmt.Sprintf("recall %v; coming into memory", x.Recall)
 		case x.Unknown > 0:
 			state += fmt.Sprintf("; %s to take in", term.Plural(x.Unknown, "row", "rows"))
 		}

@@ -87,6 +87,7 @@ func (d *Database) Open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (
 		return err
 	}
 	for _, s := range c.States {
+		s.loadFewEntries(kv)
 		cv := s.publish()
 		c.Touch(s)
 		if err := d.loadFew(kv, s, cv); err != nil {

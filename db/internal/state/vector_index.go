@@ -260,24 +260,42 @@ func (tx *Tx) DropIndex(s *CollectionState, x *IndexState) error {
 	return nil
 }
 
-// loadIndex brings the entries of an index into memory, of those of a view that are not there. It
-// returns when the view has been replaced, or nothing is left to load.
+// readEntries reads the entries of an index of a collection.
+func readEntries(ctx context.Context, r pebble.Reader, collection uint32, x *record.VectorIndex) (*cells.Writer, error) {
+	centres, err := x.ReadCentres(r, collection)
+	if err != nil {
+		return nil, err
+	}
+	w := cells.NewWriter(centres)
+	err = x.EachEntry(r, collection, centres, func(row uint32, e cells.Entry) error {
+		w.Put(row, &e)
+		if row%codec.BlockRows == 0 {
+			return ctx.Err()
+		}
+		return nil
+	})
+	return w, err
+}
+
+// loadFewEntries loads those indexes of a collection that cover at most LoadAtOnce rows. One that is
+// damaged is left to Load, which tells.
+func (s *CollectionState) loadFewEntries(r pebble.Reader) {
+	for _, x := range s.Indexes {
+		if x.Covered <= LoadAtOnce && x.Complete {
+			if w, err := readEntries(context.Background(), r, s.ID, x.VectorIndex); err == nil {
+				x.Table, x.loading = w, nil
+			}
+		}
+	}
+}
+
+// loadIndex brings the entries of an index of a view, which has none, into memory.
 func (d *Database) loadIndex(ctx context.Context, v *View, cv *CollectionView, xv *IndexView) {
 	octx, op := d.Signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
 	var w *cells.Writer
-	err := work.Safely(func() error {
-		centres, err := xv.ReadCentres(v.Snap, cv.ID)
-		if err != nil {
-			return err
-		}
-		w = cells.NewWriter(centres)
-		return xv.EachEntry(v.Snap, cv.ID, centres, func(row uint32, e cells.Entry) error {
-			w.Put(row, &e)
-			if row%codec.BlockRows == 0 {
-				return octx.Err()
-			}
-			return nil
-		})
+	err := work.Safely(func() (err error) {
+		w, err = readEntries(octx, v.Snap, cv.ID, xv.VectorIndex)
+		return err
 	})
 	if err == nil {
 		err = d.Committer.Show(octx, func() error {
