@@ -299,10 +299,10 @@ func (d *Database) loadIndex(ctx context.Context, v *View, cv *CollectionView, x
 	})
 	if err == nil {
 		err = d.Committer.Show(octx, func() error {
+			xv.loading.table = w.Publish()                // also where it is dropped: views before that wait for it
 			if s := d.Committer.States[cv.ID]; s != nil { // neither may be there any more
 				if x := s.IndexByID(xv.ID); x != nil {
 					x.Table, x.loading = w, nil
-					xv.loading.table = w.Publish()
 					d.Committer.Touch(s)
 				}
 			}
@@ -417,6 +417,12 @@ func (d *Database) FoldIndex(ctx context.Context, collection, id uint32, workers
 					tx.setEntry(x, row, f.entries[i])
 				}
 			}
+			// Also a row that had no vector, and has got one meanwhile.
+			for it := x.Changed.Iterator(); it.HasNext(); {
+				if row := it.Next(); uint64(row) >= x.Covered && uint64(row) < f.until {
+					tx.setStale(x, row, true)
+				}
+			}
 			next := *x.VectorIndex
 			next.Covered = f.until
 			left = int(s.Counters.NextRow-next.Covered) + int(x.Stale.B.GetCardinality())
@@ -528,9 +534,10 @@ func (d *Database) keepDue(cv *CollectionView) bool {
 // leftOver reports whether a training that another process has begun has left the index.
 func (x *IndexView) leftOver() bool { return !x.Complete && x.found }
 
-// keepIndexes does one step for an index: it drops one that is left over, or takes in rows. It reports
-// whether there was one: then there may be another.
-func (d *Database) keepIndexes(ctx context.Context) bool {
+// keepIndexes does one step for each index: it drops one that is left over, or takes in rows. It
+// reports whether a step was done: then there may be another. One that fails is due again when the
+// collection changes next.
+func (d *Database) keepIndexes(ctx context.Context) (done bool) {
 	v := d.Latest()
 	defer v.Release()
 	if d.Committer.readOnly {
@@ -550,7 +557,7 @@ func (d *Database) keepIndexes(ctx context.Context) bool {
 					tx.Empty = true
 					return nil
 				})
-				return err == nil
+				done = done || err == nil
 			case x.Complete && x.Table != nil && x.Unfolded(cv.NextRow) >= foldAfter:
 				_, op := d.Signals.BeginUntraced(ctx, event.OpIndex, cv.Name)
 				left, err := d.FoldIndex(ctx, cv.ID, x.ID, work.Background(), foldRows)
@@ -559,11 +566,11 @@ func (d *Database) keepIndexes(ctx context.Context) bool {
 				}
 				op.End(fault.Annotate(err, "index %d of the vectors of collection %q", x.ID, cv.Name),
 					event.Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.Int("index", int(x.ID))}})
-				return err == nil
+				done = done || err == nil
 			}
 		}
 	}
-	return false
+	return done
 }
 
 // Report describes the index.

@@ -1,0 +1,405 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+)
+
+// A row that gains a vector while an index takes rows in is found afterwards.
+func TestVectorsThatComeDuringAFold(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", embeddedSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := embedded(t, 0, 9000, 48)
+	first := slices.Clone(items)
+	for i, it := range items {
+		if i%3 == 0 {
+			first[i] = &db.Item{Key: it.Key, Fields: it.Fields}
+		}
+	}
+	dbkit.PutAll(t, d, c, first)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Go(func() {
+		for i := 0; i < len(items); i += 3 {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if items[i].Vectors == nil {
+				continue
+			}
+			if _, err := c.Merge(ctx, &db.Item{Key: items[i].Key, Vectors: items[i].Vectors}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	some, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if _, err := c.IndexVectors(some, db.IndexOptions{}); err != nil {
+		t.Error(err)
+	}
+	close(stop)
+	wg.Wait()
+	dbkit.CheckSound(t, d, "vectors came meanwhile")
+}
+
+// An index is made while writers keep coming.
+func TestAnIndexIsMadeUnderWrites(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", embeddedSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := embedded(t, 0, 20000, 48)
+	dbkit.PutAll(t, d, c, items)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for w := range 16 {
+		wg.Go(func() {
+			for i := w; ; i += 16 {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				it := *items[i%len(items)]
+				if _, err := c.Put(ctx, &it); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	folds := 0
+	some, cancel := context.WithTimeout(ctx, 40*time.Second)
+	defer cancel()
+	_, err = c.IndexVectors(some, db.IndexOptions{Progress: func(stage string, _, _ int64) {
+		if stage == "encode" {
+			folds++
+		}
+	}})
+	close(stop)
+	wg.Wait()
+	t.Logf("%d blocks", folds)
+	if err != nil {
+		t.Errorf("%v after %d blocks of %d items", err, folds, len(items))
+	}
+}
+
+// Pages and Neighbors go on behind items that are as near as each other, until nothing is left.
+func TestPagesOfAnIndexEndAtTheEnd(t *testing.T) {
+	for _, equal := range []int{0, 1, 100, 700} {
+		items := embedded(t, 0, 2000, 48)
+		x := embedded(t, 1<<20, 1, 48)[0].Vectors["e"]
+		for i := range equal {
+			items[2*i].Vectors = map[string][]float32{"e": x}
+		}
+		want := 0
+		for _, it := range items {
+			if it.Vectors != nil {
+				want++
+			}
+		}
+		d, c := indexed(t, vfs.NewMem(), items)
+		for _, k := range []int{7, 50} {
+			seen := map[string]bool{}
+			q := db.Query{From: "e", Vector: x, K: k}
+			for {
+				r := answer(t, c, q)
+				for _, h := range r.Hits {
+					if seen[h.Key] {
+						t.Fatalf("%q comes twice", h.Key)
+					}
+					seen[h.Key] = true
+				}
+				if q.After = r.Next; r.Next == "" {
+					break
+				}
+			}
+			if len(seen) < want*95/100 { // a page may lack some, and the next one goes on behind it
+				t.Errorf("%d equal, pages of %d: they end behind %d of %d items", equal, k, len(seen), want)
+			}
+		}
+		n := 0
+		for _, err := range c.Neighbors(ctx, db.Query{From: "e", Vector: x}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if n < want*95/100 {
+			t.Errorf("%d equal: Neighbors ends behind %d of %d items", equal, n, want)
+		}
+		dbkit.MustClose(t, d)
+	}
+}
+
+// A search that waits for an index to be loaded hears what becomes of it when that is dropped.
+func TestAnIndexIsDroppedWhileItIsLoaded(t *testing.T) {
+	fs := vfs.NewMem()
+	d, _ := indexed(t, fs, embedded(t, 0, 20000, 48))
+	dbkit.MustClose(t, d)
+	x := embedded(t, 1<<20, 1, 48)[0].Vectors["e"]
+	for range 5 {
+		copied := vfs.NewMem()
+		if _, err := vfs.Clone(fs, copied, "db", "db"); err != nil {
+			t.Fatal(err)
+		}
+		_ = copied.Remove("db/LOCK")
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: copied})
+		c := dbkit.MustCollection(t, d, "main")
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				defer func() {
+					if p := recover(); p != nil {
+						t.Errorf("panic: %v", p)
+					}
+				}()
+				if _, err := c.Search(ctx, db.Query{From: "e", Vector: x}); err != nil {
+					t.Log(err)
+				}
+			})
+		}
+		time.Sleep(2 * time.Millisecond)
+		if err := c.DropVectorIndex(ctx, "e"); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		dbkit.MustClose(t, d)
+	}
+}
+
+// However large vectors are, what is stored of an index can be read again, and finds them.
+func TestIndexesOfLargeVectors(t *testing.T) {
+	for _, metric := range []db.Metric{db.Cosine, db.Dot, db.L2} {
+		for _, scale := range []float32{1e-30, 1, 1e15, 1e19, 1e25, 1e37} {
+			items := embedded(t, 0, 1500, 48)
+			x := embedded(t, 1<<20, 1, 48)[0].Vectors["e"]
+			for i, it := range items {
+				if i%50 == 11 || i%50 == 13 {
+					it.Vectors = nil
+				}
+				for j := range it.Vectors["e"] {
+					it.Vectors["e"][j] *= scale
+				}
+			}
+			for j := range x {
+				x[j] *= scale
+			}
+			name := fmt.Sprintf("%s of %g", metric, scale)
+			fs := vfs.NewMem()
+			d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+			schema := embeddedSchema
+			schema.Modalities = []db.Modality{{Name: "e", Dim: 48, Metric: metric}}
+			c, err := d.CreateCollection(ctx, "main", schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dbkit.PutAll(t, d, c, items)
+			some, cancel := context.WithTimeout(ctx, 30*time.Second)
+			_, err = c.IndexVectors(some, db.IndexOptions{Cells: 16})
+			cancel()
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				dbkit.MustClose(t, d)
+				continue
+			}
+			findings, _ := dbkit.Findings(t, d, db.VerifyOptions{Deep: true})
+			if len(findings) > 0 {
+				t.Errorf("%s: %d findings, such as %v", name, len(findings), findings[0])
+			}
+			dbkit.MustClose(t, d)
+			d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+			c = dbkit.MustCollection(t, d, "main")
+			exact := answer(t, c, db.Query{From: "e", Vector: x, Recall: 1, K: 20})
+			r, err := c.Search(ctx, db.Query{From: "e", Vector: x, K: 20})
+			if err != nil {
+				t.Errorf("%s: opened again: %v", name, err)
+			} else if found := shared(exact.Hits, r.Hits); found < 18 {
+				t.Errorf("%s: %d of 20 are found, approximate: %v", name, found, r.Approximate)
+			}
+			dbkit.MustClose(t, d)
+		}
+	}
+}
+
+// One vector that is out of all proportion does not keep an index from being read.
+func TestAnIndexWithOneLargeVector(t *testing.T) {
+	for _, metric := range []db.Metric{db.Dot, db.L2} {
+		items := embedded(t, 0, 1500, 48)
+		for i, it := range items {
+			if i%50 == 11 || i%50 == 13 {
+				it.Vectors = nil
+			}
+		}
+		x := embedded(t, 1<<20, 1, 48)[0].Vectors["e"]
+		fs := vfs.NewMem()
+		d, c := indexedBy(t, fs, items, metric)
+		long := make([]float32, 48)
+		for i := range long {
+			long[i] = 3e38
+		}
+		if _, err := c.Put(ctx, &db.Item{Key: "long", Vectors: map[string][]float32{"e": long}}); err != nil {
+			t.Fatal(err)
+		}
+		dbkit.PutAll(t, d, c, embedded(t, 2000, 900, 48)[20:860]) // so that it is taken in
+		eventually(t, "folded", func() bool {
+			all, err := c.VectorIndexes()
+			return err == nil && all[0].Unknown < 512
+		})
+		dbkit.CheckSound(t, d, string(metric))
+		dbkit.MustClose(t, d)
+		d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+		c = dbkit.MustCollection(t, d, "main")
+		for _, x := range [][]float32{x, long} {
+			if _, err := c.Search(ctx, db.Query{From: "e", Vector: x, K: 20}); err != nil {
+				t.Errorf("%s: opened again: %v", metric, err)
+			}
+		}
+		dbkit.MustClose(t, d)
+	}
+}
+
+func shared(a, b []db.Hit) (n int) {
+	for _, h := range a {
+		if slices.ContainsFunc(b, func(o db.Hit) bool { return o.Row == h.Row }) {
+			n++
+		}
+	}
+	return n
+}
+
+// Vectors far from the origin, near each other: the recall that is measured is what searches get.
+func TestIndexesFarFromTheOrigin(t *testing.T) {
+	for _, metric := range []db.Metric{db.Dot, db.L2} {
+		for _, offset := range []float32{1e2, 1e4, 1e5, 1e6} {
+			rng := rand.New(rand.NewPCG(1, 2))
+			vector := func() []float32 {
+				x := make([]float32, 48)
+				c := rng.IntN(30)
+				for i := range x {
+					x[i] = offset + float32(rng.NormFloat64()) + 6*float32((c*(i+3)*7)%11)
+				}
+				return x
+			}
+			var items []*db.Item
+			for i := range 3000 {
+				items = append(items, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": vector()}, Fields: map[string]any{"year": int64(1)}})
+			}
+			d, c := indexedBy(t, vfs.NewMem(), items, metric)
+			found, approximate := 0, 0
+			for range 100 {
+				x := vector()
+				r := answer(t, c, db.Query{From: "e", Vector: x, Recall: .9})
+				if r.Approximate {
+					approximate++
+				}
+				found += shared(answer(t, c, db.Query{From: "e", Vector: x, Recall: 1}).Hits, r.Hits)
+			}
+			all, _ := c.VectorIndexes()
+			t.Logf("%s, %g: %d of 1000 found, %d approximate, %+v", metric, offset, found, approximate, all[0].Measured[17:24])
+			if found < 870 {
+				t.Errorf("%s, %g: %d of 1000 found", metric, offset, found)
+			}
+			dbkit.MustClose(t, d)
+		}
+	}
+}
+
+// Indexes come to rest, whatever their vectors are.
+func TestIndexesComeToRest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	base := make([]float32, 48)
+	for i := range base {
+		base[i] = float32(rng.NormFloat64())
+	}
+	for name, vector := range map[string]func(i int) []float32{
+		"outliers": func(i int) []float32 {
+			x := slices.Clone(base)
+			if i%100 == 7 {
+				for j := range x {
+					x[j] = float32(rng.NormFloat64()) * 5
+				}
+			}
+			return x
+		},
+		"last bit": func(i int) []float32 {
+			x := slices.Clone(base)
+			x[i%48] = math.Nextafter32(x[i%48], 100)
+			return x
+		},
+		"far": func(i int) []float32 {
+			x := slices.Clone(base)
+			for j := range x {
+				x[j] += 1e6 + float32(rng.NormFloat64())*.2
+			}
+			return x
+		},
+		"long tail": func(i int) []float32 {
+			x := slices.Clone(base)
+			s := float32(math.Exp(rng.NormFloat64() * 4))
+			for j := range x {
+				x[j] *= s
+			}
+			return x
+		},
+	} {
+		for _, metric := range []db.Metric{db.Cosine, db.L2, db.Dot} {
+			make := func(from, n int) (items []*db.Item) {
+				for i := from; i < from+n; i++ {
+					items = append(items, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": vector(i)}, Fields: map[string]any{"year": int64(1)}})
+				}
+				return items
+			}
+			d, c := indexedBy(t, vfs.NewMem(), make(0, 100), metric)
+			dbkit.PutAll(t, d, c, make(100, 4000))
+			stats := func() (int, int64, int) {
+				all, err := c.VectorIndexes()
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := d.Stats()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return all[0].Unknown, int64(s.Sequence), all[0].Cells
+			}
+			eventually(t, "folded", func() bool { n, _, _ := stats(); return n < 512 })
+			rested := false
+			var last int64
+			for range 100 {
+				_, now, _ := stats()
+				if now == last {
+					rested = true
+					break
+				}
+				last = now
+				time.Sleep(300 * time.Millisecond)
+			}
+			_, _, cells := stats()
+			t.Logf("%s by %s: %d cells, %d commits", name, metric, cells, last)
+			if !rested {
+				t.Errorf("%s by %s: it never rests: %d cells, %d commits", name, metric, cells, last)
+			}
+			dbkit.MustClose(t, d)
+		}
+	}
+}
