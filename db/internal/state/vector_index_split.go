@@ -58,7 +58,7 @@ func (d *Database) tendIndex(ctx context.Context, collection, id uint32, workers
 		var err error
 		switch {
 		case large >= 0:
-			if r, err = x.split(ctx, v, cv, workers, uint32(large)); r == nil && err == nil {
+			if r, err = x.split(ctx, v, cv, workers, uint32(large), int(tooSmall*usual)+1); r == nil && err == nil {
 				unsplit = true
 				whole[uint32(large)] = t.Len(uint32(large))
 			}
@@ -67,6 +67,9 @@ func (d *Database) tendIndex(ctx context.Context, collection, id uint32, workers
 		}
 		if r == nil || err != nil {
 			return nil, err
+		}
+		for cell := range r.centres { // what has the number then is another cell
+			delete(whole, cell)
 		}
 		return func(tx *Tx, s *CollectionState, x *IndexState) error {
 			for cell, centre := range r.centres {
@@ -92,8 +95,10 @@ func (d *Database) tendIndex(ctx context.Context, collection, id uint32, workers
 // lanesWorth is how many entries are compared in no time: a cell of so many is not worth a split.
 const lanesWorth = 64
 
-// split finds two centres for a cell; nil if its vectors are all the same.
-func (x *IndexView) split(ctx context.Context, v *View, cv *CollectionView, workers int, cell uint32) (*recelling, error) {
+// split finds two centres for a cell; nil if not each of them has so many of its rows then. So the
+// indexer comes to rest: a split leaves one more cell that is not too small, and only a split makes
+// one smaller. Vectors that are nearly the same cannot be told apart.
+func (x *IndexView) split(ctx context.Context, v *View, cv *CollectionView, workers int, cell uint32, least int) (*recelling, error) {
 	r := &recelling{rows: x.Table.AppendRows(nil, cell)}
 	placed, err := x.placed(ctx, v, cv, workers, r.rows)
 	if err != nil {
@@ -101,7 +106,7 @@ func (x *IndexView) split(ctx context.Context, v *View, cv *CollectionView, work
 	}
 	var some [][]float32
 	for i := 0; i < len(placed) && len(some) < splitSome; i += 1 + len(placed)/splitSome {
-		if placed[i] != nil {
+		if placed[i] != nil && cells.HasPlace(placed[i]) {
 			some = append(some, placed[i])
 		}
 	}
@@ -122,8 +127,19 @@ func (x *IndexView) split(ctx context.Context, v *View, cv *CollectionView, work
 	}
 	r.centres = map[uint32][]float32{cell: two.Of(0), other: two.Of(1)}
 	r.next = c.With(r.centres)
-	r.entries, err = encodePlaced(ctx, r.next, placed, workers)
-	return r, err
+	if r.entries, err = encodePlaced(ctx, r.next, placed, workers); err != nil {
+		return nil, err
+	}
+	having := map[uint32]int{}
+	for _, e := range r.entries {
+		if e != nil {
+			having[e.Cell]++
+		}
+	}
+	if having[cell] < least || having[other] < least {
+		return nil, nil
+	}
+	return r, nil
 }
 
 // giveUp gives the rows of a cell to others.
