@@ -37,18 +37,24 @@ func NewGeometry(metric Metric, dims int, seed uint64) *Geometry {
 func (g *Geometry) Size() int { return g.size }
 
 // Place writes the coordinates of a vector to dst, of Size numbers. Those of a cosine have length 1; a
-// vector without a direction is all zeros there, as its cosine with all others is.
+// vector without a direction is all zeros there, as its cosine with all others is. Where lengths
+// count, a vector that is longer than 1e17 has no place: NaNs are written, see HasPlace.
 func (g *Geometry) Place(dst, x []float32) {
-	if g.Metric != Cosine {
-		clear(dst[copy(dst, x):])
-		g.turn.Apply(dst)
-		return
-	}
 	square := 0.0
 	for _, v := range x {
 		square += float64(v) * float64(v)
 	}
-	if square == 0 {
+	switch {
+	case g.Metric != Cosine && square > longest*longest:
+		for i := range dst {
+			dst[i] = float32(math.NaN())
+		}
+		return
+	case g.Metric != Cosine:
+		clear(dst[copy(dst, x):])
+		g.turn.Apply(dst)
+		return
+	case square == 0:
 		clear(dst)
 		return
 	}
@@ -59,6 +65,13 @@ func (g *Geometry) Place(dst, x []float32) {
 	clear(dst[len(x):])
 	g.turn.Apply(dst)
 }
+
+// longest is a length up to which neither squares of distances nor what entries have of them exceed a
+// float32, with up to 2^16 coordinates.
+const longest = 1e17
+
+// HasPlace reports whether Place has found coordinates. What has none is compared with all.
+func HasPlace(x []float32) bool { return x[0] == x[0] }
 
 // Centres are the centres of cells in coordinates, which says where a vector belongs. A cell keeps
 // its number; a number may have no centre. They never change, and are safe for any number of

@@ -66,6 +66,11 @@ func DecodeEntry(b []byte, dims int) (e Entry, err error) {
 // memory of the code before.
 func (c *Centres) Encode(e *Entry, x []float32, cell uint32) {
 	e.Cell = cell
+	if !HasPlace(x) { // it may be anywhere
+		e.code = make([]byte, len(x)/8)
+		e.slope, e.base, e.spread = 0, 0, math.MaxFloat32
+		return
+	}
 	e.encode(c.Metric, x, c.coordinates[cell])
 	if c.Metric == Cosine && isZero(x) { // no vector has a smaller cosine than all that it has
 		e.slope, e.base, e.spread = 0, farthest, 0

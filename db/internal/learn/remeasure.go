@@ -20,14 +20,14 @@ import (
 
 // measureDue reports whether what one of the collections' indexes finds is to be measured again.
 func measureDue(changed []*state.CollectionView) bool {
-	return slices.ContainsFunc(changed, func(cv *state.CollectionView) bool { return outgrown(cv) != nil })
+	return slices.ContainsFunc(changed, func(cv *state.CollectionView) bool { return outgrown(cv, nil) != nil })
 }
 
-// outgrown returns an index of a collection that has taken in all rows, and is to be measured again;
-// nil if there is none.
-func outgrown(cv *state.CollectionView) *state.IndexView {
+// outgrown returns an index of a collection that has taken in all rows, and is to be measured again
+// and not one of those tried; nil if there is none.
+func outgrown(cv *state.CollectionView, tried map[*record.VectorIndex]bool) *state.IndexView {
 	for i := range cv.Indexes {
-		if x := &cv.Indexes[i]; x.Complete && x.Table != nil && !x.Measured() && !x.Behind(cv.NextRow) {
+		if x := &cv.Indexes[i]; x.Complete && x.Table != nil && !x.Measured() && !x.Behind(cv.NextRow) && !tried[x.VectorIndex] {
 			return x
 		}
 	}
@@ -44,7 +44,7 @@ func (d *Database) KeepMeasured(ctx context.Context) {
 			return
 		case <-d.unmeasured:
 		}
-		for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return outgrown(cv) != nil }) {
+		for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return outgrown(cv, tried) != nil }) {
 			octx, op := d.State.Signals.BeginInBackground(ctx, event.OpMeasure, c.Name)
 			var id uint32
 			err := work.Safely(func() (err error) {
@@ -65,7 +65,7 @@ func (c Collection) measureAgain(ctx context.Context, tried map[*record.VectorIn
 	var held []uint32
 	t, rows := 0, 0
 	err = c.Read(func(_ *state.View, cv *state.CollectionView) error {
-		if x := outgrown(cv); x != nil && !tried[x.VectorIndex] {
+		if x := outgrown(cv, tried); x != nil {
 			was, t, rows = x.VectorIndex, x.Modality, x.Table.Rows()
 			all := roaring.And(cv.Live, cv.Presence[t]).ToArray()
 			held, _ = drawn(rand.New(rand.NewPCG(x.Seed, uint64(rows))), all, min(queries, len(all)), 0)

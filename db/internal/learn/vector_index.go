@@ -176,6 +176,10 @@ func (c Collection) findCentres(ctx context.Context, t int, opt IndexOptions) (d
 		if err != nil {
 			return err
 		}
+		x = slices.DeleteFunc(x, func(y []float32) bool { return !cells.HasPlace(y) })
+		if len(x) == 0 {
+			x = [][]float32{make([]float32, g.Size())}
+		}
 		if centres, err = cells.Train(ctx, g, x, count, rounds, work.All()); err != nil {
 			return err
 		}

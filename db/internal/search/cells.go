@@ -36,6 +36,7 @@ type cellSearch struct {
 	expected float64        // recall
 	probed   int            // cells that were looked into
 	admitted int            // rows that may be hits by what the indexes know
+	cut      bool           // rows were left out by the candidates that were found last
 }
 
 // An indexSearch looks for vectors in one index.
@@ -86,6 +87,9 @@ func (s *Searcher) startCells(ctx context.Context) error {
 		centres := o.table.Centres()
 		y := make([]float32, centres.Size())
 		centres.Place(y, s.p.vector.Value)
+		if !cells.HasPlace(y) {
+			continue
+		}
 		o.query = centres.NewQuery()
 		o.query.Set(y)
 		c.of[i], any = o, true
@@ -110,6 +114,7 @@ func (s *Searcher) candidates(ctx context.Context, after *rankedRow, k int) (*ro
 		most = s.distanceOf(least)
 	}
 	rows := roaring.New()
+	s.cells.cut = false
 	for i, with := range s.compared {
 		filter := with.rows
 		if filter == nil {
@@ -120,10 +125,11 @@ func (s *Searcher) candidates(ctx context.Context, after *rankedRow, k int) (*ro
 			rows.Or(filter)
 			continue
 		}
-		admitted, probed, err := o.candidates(ctx, filter, k, behind, most)
+		admitted, probed, cut, err := o.candidates(ctx, filter, k, behind, most)
 		if err != nil {
 			return nil, err
 		}
+		s.cells.cut = s.cells.cut || cut
 		s.cells.probed, s.cells.admitted = s.cells.probed+probed, s.cells.admitted+len(admitted)
 		slices.Sort(admitted)
 		rows.AddMany(admitted)
@@ -153,8 +159,8 @@ func (s *Searcher) distanceOf(similarity float32) float32 {
 // estimates alone: so they do not depend on what is in memory. They are those whose distance may be
 // below that of the k-th, as far as both are known, and no cell is looked into that does not promise
 // as much. after and most, unless they are infinite, are the distance of the cursor, and the largest
-// that a hit may have. probed counts cells.
-func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k int, after, most float32) (rows []uint32, probed int, err error) {
+// that a hit may have. probed counts cells. cut says that k rows were found, and others may be left out.
+func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k int, after, most float32) (rows []uint32, probed int, cut bool, err error) {
 	c.table.Probes(c.query, c.reach, &c.probes)
 	nearest := distances{k: k}
 	floor := most
@@ -167,7 +173,7 @@ func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 		}
 		if probed%16 == 0 {
 			if err := ctx.Err(); err != nil {
-				return nil, probed, err
+				return nil, probed, false, err
 			}
 		}
 		probed++
@@ -191,7 +197,7 @@ func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 	for i, x := range all {
 		rows[i] = x.Row
 	}
-	return rows, probed, nil
+	return rows, probed, len(nearest.heap) >= k, nil
 }
 
 // without leaves out what is above the floor for all that is known.
@@ -253,7 +259,11 @@ func Similarities(ctx context.Context, tools *Tools, v *state.View, cv *state.Co
 		return nil, 0, err
 	}
 	defer s.Close()
-	if s.cells == nil {
+	switch {
+	case s.cells != nil:
+	case cv.IndexNumber(q.Forced.Index) != nil: // the vector has no place in it
+		return nil, 0, nil
+	default:
 		return nil, 0, fault.NotFound("index %d of collection %q", q.Forced.Index, cv.Name)
 	}
 	rows, err := s.rankVectors(ctx, nil, nil, q.K)

@@ -241,9 +241,20 @@ type boundedRow struct {
 	exact bool // most is what the vectors give
 }
 
-// rankVectors is rank for an answer by vectors.
+// rankVectors is rank for an answer by vectors. An index that has taken rows before the cursor, or
+// below the least similarity, for the first k is asked for more, so that there are k where so many are.
 func (s *Searcher) rankVectors(ctx context.Context, dst []rankedRow, after *rankedRow, k int) ([]rankedRow, error) {
-	left, err := s.mayBeFirst(ctx, after, k)
+	for of := k; ; of *= 4 {
+		ranked, err := s.rankOf(ctx, dst, after, k, of)
+		if err != nil || s.cells == nil || !s.cells.cut || len(ranked)-len(dst) >= k {
+			return ranked, err
+		}
+	}
+}
+
+// rankOf is rankVectors with those that indexes take for the first of.
+func (s *Searcher) rankOf(ctx context.Context, dst []rankedRow, after *rankedRow, k, of int) ([]rankedRow, error) {
+	left, err := s.mayBeFirst(ctx, after, k, of)
 	if err != nil {
 		return dst, err
 	}
@@ -321,8 +332,9 @@ func (s *Searcher) shownOfVectors(similarity float32) float32 {
 	return similarity
 }
 
-// mayBeFirst returns the rows that may be among the first k that pass.
-func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k int) (left []boundedRow, err error) {
+// mayBeFirst returns the rows that may be among the first k that pass, of those that indexes take for
+// the first of.
+func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k, of int) (left []boundedRow, err error) {
 	crowded := 4096          // length of left from which on it is looked through for rows below the floor
 	certain := topRows{k: k} // rows that pass for certain, by their lower bounds
 	floor := s.leastRanked()
@@ -343,7 +355,7 @@ func (s *Searcher) mayBeFirst(ctx context.Context, after *rankedRow, k int) (lef
 	seeBounds := func(row uint32, least, most float32) float32 { return see(row, least, most, false) }
 	all := s.filter
 	if s.cells != nil {
-		if all, err = s.candidates(ctx, after, k); err != nil {
+		if all, err = s.candidates(ctx, after, of); err != nil {
 			return nil, err
 		}
 	}
