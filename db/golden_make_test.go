@@ -137,6 +137,18 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	goldenPut(t, paired, pairedItems(70))
 	dbkit.MustTrain(t, paired, db.TrainOptions{Options: model.Options{Bits: 16}})
 
+	// Indexes of vectors: of two metrics, one with rows whose entry is out of date, and rows that it does
+	// not know.
+	for _, modality := range []string{"image", "text"} {
+		if _, err := near.IndexVectors(ctx, db.IndexOptions{Modality: modality, Recall: .9}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, it := range goldenItems(60)[30:] {
+		it.Fields = nil
+		goldenPut(t, near, []*db.Item{it})
+	}
+
 	// Thousands of items share few codes, so that postings and rows have both forms.
 	codes := goldenCollection(t, d, "codes", db.Schema{Bits: 16, Fields: []db.Field{{"n", db.Int, true}}})
 	b := d.NewBatch()

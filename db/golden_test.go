@@ -78,6 +78,11 @@ func goldenListing(t testing.TB, d *db.DB) string {
 	check(err)
 	for _, name := range names {
 		c := dbkit.MustCollection(t, d, name)
+		indexes, err := c.VectorIndexes()
+		check(err)
+		for _, x := range indexes {
+			say("index %d of %s: complete %v, %d cells, recall %v, measured %v", x.Index, x.Modality, x.Complete, x.Cells, x.Recall, x.Measured)
+		}
 		schema, err := c.Schema()
 		check(err)
 		labels, err := c.Labels()
