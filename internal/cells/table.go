@@ -144,6 +144,22 @@ func (w *Writer) Remove(row uint32) {
 	}
 }
 
+// Empty takes away all entries of a cell. Removing them one by one would look for each among all that
+// are left.
+func (w *Writer) Empty(cell uint32) {
+	rows := w.t.AppendRows(nil, cell)
+	if len(rows) == 0 {
+		return
+	}
+	for _, row := range rows {
+		w.note(row, 0)
+	}
+	l := w.t.lists.Own(cell, w.epoch, ownPages)
+	w.t.rows -= len(rows)
+	w.t.bytes -= len(l.pages) * w.pageBytes()
+	*l = list{}
+}
+
 // ownPages makes the list of pages of a list that has been copied the writer's own.
 func ownPages(l *list) { l.pages = slices.Clone(l.pages) }
 

@@ -336,10 +336,10 @@ func (d *Database) loadIndexes(ctx context.Context, v *View) {
 }
 
 // change changes an index. make prepares that, from a view of it, and returns what is to be done in
-// one commit then, by rows that have not changed since the view (Changed); nil: nothing. The caller
+// one commit then, and how many entries that writes, by rows that have not changed since the view (Changed); nil: nothing. The caller
 // sees to it that there is one change at a time of an index. An index that is not there, or not
 // loaded, or whose centres have changed, stays as it is. done says whether it has been changed.
-func (d *Database) change(ctx context.Context, collection, id uint32, make func(v *View, cv *CollectionView, x *IndexView) (func(tx *Tx, s *CollectionState, x *IndexState) error, error)) (done bool, err error) {
+func (d *Database) change(ctx context.Context, collection, id uint32, make func(v *View, cv *CollectionView, x *IndexView) (func(tx *Tx, s *CollectionState, x *IndexState) error, int, error)) (done bool, err error) {
 	var v *View
 	find := func() (s *CollectionState, x *IndexState) {
 		if s = d.Committer.States[collection]; s != nil {
@@ -378,11 +378,11 @@ func (d *Database) change(ctx context.Context, collection, id uint32, make func(
 	if xv == nil || xv.Table == nil {
 		return false, nil
 	}
-	apply, err := make(v, cv, xv)
+	apply, entries, err := make(v, cv, xv)
 	if apply == nil || err != nil {
 		return false, err
 	}
-	err = d.Committer.Do(ctx, changeBytes, func(tx *Tx) error {
+	err = d.Committer.Do(ctx, changeBytes+entries*cells.EntryBytes(xv.Dim), func(tx *Tx) error {
 		s, x := find()
 		if x == nil || x.Table.Table().Centres() != xv.Table.Centres() {
 			tx.Empty = true
@@ -395,7 +395,8 @@ func (d *Database) change(ctx context.Context, collection, id uint32, make func(
 	return done, err
 }
 
-// changeBytes is about what a change of an index writes.
+// changeBytes is about what a change of an index writes besides its entries: blocks that are written
+// whole, and centres.
 const changeBytes = 4 << 20
 
 // FoldIndex takes up to limit rows into an index: those that are stale, then those that follow the
@@ -403,10 +404,10 @@ const changeBytes = 4 << 20
 // meanwhile stale. left says how many there are to take in then. The caller sees to it that there is
 // one at a time for an index. An index that is not there, or not loaded, has none.
 func (d *Database) FoldIndex(ctx context.Context, collection, id uint32, workers, limit int) (left int, err error) {
-	_, err = d.change(ctx, collection, id, func(v *View, cv *CollectionView, xv *IndexView) (func(*Tx, *CollectionState, *IndexState) error, error) {
+	_, err = d.change(ctx, collection, id, func(v *View, cv *CollectionView, xv *IndexView) (func(*Tx, *CollectionState, *IndexState) error, int, error) {
 		f, err := xv.readFold(ctx, v.Snap, cv, workers, limit)
 		if f == nil || err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		return func(tx *Tx, s *CollectionState, x *IndexState) error {
 			for i, row := range f.rows {
@@ -427,7 +428,7 @@ func (d *Database) FoldIndex(ctx context.Context, collection, id uint32, workers
 			next.Covered = f.until
 			left = int(s.Counters.NextRow-next.Covered) + int(x.Stale.B.GetCardinality())
 			return tx.writeIndex(x, &next)
-		}, nil
+		}, len(f.rows), nil
 	})
 	return left, err
 }

@@ -30,9 +30,10 @@ const (
 
 // A recelling replaces cells of an index.
 type recelling struct {
+	cell    uint32               // whose rows they are: all that it has
 	centres map[uint32][]float32 // that change; nil: there is none any more
 	next    *cells.Centres
-	rows    []uint32 // of the cells that change
+	rows    []uint32
 	entries []*cells.Entry
 }
 
@@ -41,7 +42,7 @@ type recelling struct {
 // keeps it.
 func (d *Database) tendIndex(ctx context.Context, collection, id uint32, workers int, whole map[uint32]int) (bool, error) {
 	unsplit := false
-	changed, err := d.change(ctx, collection, id, func(v *View, cv *CollectionView, x *IndexView) (func(tx *Tx, s *CollectionState, x *IndexState) error, error) {
+	changed, err := d.change(ctx, collection, id, func(v *View, cv *CollectionView, x *IndexView) (func(tx *Tx, s *CollectionState, x *IndexState) error, int, error) {
 		t := x.Table
 		usual := math.Sqrt(float64(t.Rows())) / 2
 		large, small := -1, -1
@@ -66,7 +67,7 @@ func (d *Database) tendIndex(ctx context.Context, collection, id uint32, workers
 			r, err = x.giveUp(ctx, v, cv, workers, uint32(small))
 		}
 		if r == nil || err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		for cell := range r.centres { // what has the number then is another cell
 			delete(whole, cell)
@@ -77,17 +78,24 @@ func (d *Database) tendIndex(ctx context.Context, collection, id uint32, workers
 					return err
 				}
 			}
-			x.Table.SetCentres(r.next)
 			for i, row := range r.rows {
 				if x.Changed.Contains(row) { // it is taken in another time
-					tx.setEntry(x, row, nil)
+					r.entries[i] = nil
 					tx.setStale(x, row, true)
-				} else {
+				}
+				if r.entries[i] == nil {
+					tx.setEntry(x, row, nil)
+				}
+			}
+			x.Table.Empty(r.cell)
+			x.Table.SetCentres(r.next)
+			for i, row := range r.rows {
+				if r.entries[i] != nil {
 					tx.setEntry(x, row, r.entries[i])
 				}
 			}
 			return nil
-		}, nil
+		}, len(r.rows), nil
 	})
 	return changed || unsplit, err
 }
@@ -99,7 +107,7 @@ const lanesWorth = 64
 // indexer comes to rest: a split leaves one more cell that is not too small, and only a split makes
 // one smaller. Vectors that are nearly the same cannot be told apart.
 func (x *IndexView) split(ctx context.Context, v *View, cv *CollectionView, workers int, cell uint32, least int) (*recelling, error) {
-	r := &recelling{rows: x.Table.AppendRows(nil, cell)}
+	r := &recelling{cell: cell, rows: x.Table.AppendRows(nil, cell)}
 	placed, err := x.placed(ctx, v, cv, workers, r.rows)
 	if err != nil {
 		return nil, err
@@ -144,7 +152,7 @@ func (x *IndexView) split(ctx context.Context, v *View, cv *CollectionView, work
 
 // giveUp gives the rows of a cell to others.
 func (x *IndexView) giveUp(ctx context.Context, v *View, cv *CollectionView, workers int, cell uint32) (*recelling, error) {
-	r := &recelling{rows: x.Table.AppendRows(nil, cell), centres: map[uint32][]float32{cell: nil}}
+	r := &recelling{cell: cell, rows: x.Table.AppendRows(nil, cell), centres: map[uint32][]float32{cell: nil}}
 	placed, err := x.placed(ctx, v, cv, workers, r.rows)
 	if err != nil {
 		return nil, err
