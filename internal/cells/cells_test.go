@@ -419,3 +419,40 @@ func TestEntriesArePinned(t *testing.T) {
 		t.Errorf("entries hash to %#x", got)
 	}
 }
+
+// A cell is emptied as if its rows were taken out one by one; states published before stay.
+func TestACellIsEmptied(t *testing.T) {
+	g := NewGeometry(L2, 64, 1)
+	a, b := make([]float32, 64), make([]float32, 64)
+	b[0] = 5
+	c := NewCentres(g, [][]float32{a, b})
+	one, all := NewWriter(c), NewWriter(c)
+	x := make([]float32, 64)
+	var e Entry
+	for row := range uint32(1000) {
+		x[row%64] += float32(row)
+		c.Encode(&e, x, row%2)
+		one.Put(row, &e)
+		all.Put(row, &e)
+	}
+	before := all.Publish()
+	for row := uint32(0); row < 1000; row += 2 {
+		one.Remove(row)
+	}
+	all.Empty(0)
+	for range 2 {
+		if o, a := one.Table(), all.Table(); o.Rows() != a.Rows() || o.Bytes() != a.Bytes() || a.Len(0) != 0 || a.Len(1) != 500 {
+			t.Errorf("%d rows and %d bytes, want %d and %d", a.Rows(), a.Bytes(), o.Rows(), o.Bytes())
+		}
+		for row := range uint32(1000) {
+			_, has := all.Table().Cell(row)
+			if _, want := one.Table().Cell(row); has != want {
+				t.Fatalf("row %d has an entry: %v", row, has)
+			}
+		}
+		all.Empty(0) // nothing is left to do
+	}
+	if before.Len(0) != 500 || len(before.AppendRows(nil, 0)) != 500 {
+		t.Error("a published table has changed")
+	}
+}
