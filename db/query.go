@@ -118,7 +118,8 @@ type Query struct {
 	// over queries, where there is an index of vectors (Collection.IndexVectors): above 0 and up
 	// to 1, which is exact; 0 is the recall that the index was made with. Result.Approximate says
 	// that an answer may lack items. Those that it has are in order, with exact similarities, and
-	// match Where. Searches by codes are always exact.
+	// match Where. What a page lacks no later page has: its cursor is behind it. Where a collection has
+	// codes of labels a Recall asks for an answer by vectors. Searches by codes are always exact.
 	Recall float64
 
 	// Include says which parts of its item each hit brings with it, in Hit.Item, as of the

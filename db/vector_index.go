@@ -8,6 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -70,12 +71,7 @@ func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*Vecto
 	}
 	t := 0
 	err = in.Read(func(_ *state.View, cv *state.CollectionView) (err error) {
-		switch {
-		case len(cv.Modalities) == 0:
-			return fault.Invalid("the items of collection %q bring codes: there are no vectors to index", cv.Name)
-		case opt.Modality != "" || len(cv.Modalities) > 1:
-			t, err = cv.ModalityOf(opt.Modality)
-		}
+		t, err = indexedModality(cv.Descriptor, opt.Modality)
 		return err
 	})
 	if err != nil {
@@ -99,6 +95,19 @@ func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*Vecto
 	return out, err
 }
 
+// indexedModality returns the modality with a name, or for an empty one the only modality that there is.
+func indexedModality(d *record.Descriptor, name string) (int, error) {
+	switch {
+	case d.CodesOnly():
+		return 0, fault.Invalid("the items of collection %q bring codes: there are no vectors to index", d.Name)
+	case name == "" && len(d.Modalities) == 1:
+		return 0, nil
+	case name == "":
+		return 0, fault.Invalid("collection %q has the modalities %s: name the one whose vectors are meant", d.Name, record.Names(d.Modalities))
+	}
+	return d.ModalityOf(name)
+}
+
 // VectorIndexes returns the indexes of vectors that the collection has, by ascending number, also
 // one that is being made.
 func (c *Collection) VectorIndexes() ([]VectorIndex, error) {
@@ -110,8 +119,8 @@ func (c *Collection) VectorIndexes() ([]VectorIndex, error) {
 	})
 }
 
-// DropVectorIndex deletes the indexes of the vectors of a modality: answers by vectors compare all
-// of them again. Where there is none it is an ErrNotFound.
+// DropVectorIndex deletes the index of the vectors of a modality, whose name may be empty where there
+// is one: answers by vectors compare all of them again. Where there is no index it is an ErrNotFound.
 func (c *Collection) DropVectorIndex(ctx context.Context, modality string) error {
 	in, leave, err := c.orNone().learning(ctx)
 	if err != nil {
@@ -119,7 +128,7 @@ func (c *Collection) DropVectorIndex(ctx context.Context, modality string) error
 	}
 	defer leave()
 	return in.Free(ctx, func(tx *state.Tx, s *state.CollectionState) error {
-		t, err := s.ModalityOf(modality)
+		t, err := indexedModality(s.Descriptor, modality)
 		if err != nil {
 			return err
 		}
@@ -133,7 +142,7 @@ func (c *Collection) DropVectorIndex(ctx context.Context, modality string) error
 			}
 		}
 		if !found {
-			return fault.NotFound("index of the vectors of modality %q of collection %q", modality, s.Name)
+			return fault.NotFound("index of the vectors of modality %q of collection %q", s.Modalities[t].Name, s.Name)
 		}
 		return nil
 	})

@@ -27,7 +27,7 @@ func measureDue(changed []*state.CollectionView) bool {
 // and not one of those tried; nil if there is none.
 func outgrown(cv *state.CollectionView, tried map[*record.VectorIndex]bool) *state.IndexView {
 	for i := range cv.Indexes {
-		if x := &cv.Indexes[i]; x.Complete && x.Table != nil && !x.Measured() && !x.Behind(cv.NextRow) && !tried[x.VectorIndex] {
+		if x := &cv.Indexes[i]; x.Complete && x.Metric == cv.Modalities[x.Modality].Metric && x.Table != nil && !x.Measured() && !x.Behind(cv.NextRow) && !tried[x.VectorIndex] {
 			return x
 		}
 	}

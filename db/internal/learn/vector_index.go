@@ -3,6 +3,7 @@ package learn
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -45,6 +46,7 @@ const (
 	queries      = 256 // that measure the recall
 	deepQueries  = 64  // that measure it for the largest k, too
 	foldBlock    = 1 << 14
+	lastFold     = 256 // rows that a training may leave to the indexer
 )
 
 // The points that are measured: for each k the reaches.
@@ -102,7 +104,7 @@ func (c Collection) IndexVectors(ctx context.Context, t int, opt IndexOptions) (
 		if opt.Progress != nil {
 			opt.Progress("encode", total-int64(left), total)
 		}
-		if left == 0 {
+		if left < lastFold { // writes may bring as many meanwhile: the indexer takes them in
 			break
 		}
 	}
@@ -120,6 +122,9 @@ func (c Collection) IndexVectors(ctx context.Context, t int, opt IndexOptions) (
 		x := s.IndexByID(id)
 		if x == nil {
 			return fault.NotFound("index %d of collection %q, which was being made", id, s.Name)
+		}
+		if m := s.Modalities[t]; m.Metric != x.Metric {
+			return fmt.Errorf("%w: the metric of modality %q of collection %q has been altered while an index was made: make it again", fault.ErrBusy, m.Name, s.Name)
 		}
 		d := *x.VectorIndex
 		d.Curve, d.Complete = curve, true

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 
@@ -78,7 +79,11 @@ func (s *Searcher) startCells(ctx context.Context) error {
 			c.expected = min(c.expected, expected)
 		}
 		var err error
-		if o.table, err = x.Loaded(ctx); err != nil {
+		o.table, err = x.Loaded(ctx)
+		if errors.Is(err, fault.ErrCorrupt) {
+			continue // an event has told; all vectors can answer
+		}
+		if err != nil {
 			return err
 		}
 		if s.q.Forced == nil && !x.MeasuredOf(o.table) {

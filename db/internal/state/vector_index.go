@@ -74,6 +74,9 @@ func (s *CollectionState) loadIndexes(r pebble.Reader) error {
 		if err != nil {
 			return fault.Corrupt(err, "descriptor of index %d of collection %q", id, s.Name)
 		}
+		if d.Covered > s.Counters.NextRow {
+			return fault.Corrupt(fmt.Errorf("it covers %d rows, the next row is %d", d.Covered, s.Counters.NextRow), "descriptor of index %d of collection %q", id, s.Name)
+		}
 		x := newIndexState(s.ID, d)
 		x.loading, x.found = &indexLoading{Loading: newLoading()}, true
 		if x.Stale.B, err = d.ReadStale(r, s.ID); err != nil {

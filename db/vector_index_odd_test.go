@@ -20,7 +20,7 @@ import (
 func TestVectorsThatComeDuringAFold(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", embeddedSchema)
+	c, err := d.CreateCollection(ctx, "main", indexedSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,11 +63,11 @@ func TestVectorsThatComeDuringAFold(t *testing.T) {
 func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
 	defer dbkit.MustClose(t, d)
-	c, err := d.CreateCollection(ctx, "main", embeddedSchema)
+	c, err := d.CreateCollection(ctx, "main", indexedSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := embedded(t, 0, 20000, 48)
+	items := embedded(t, 0, 6000, 48)
 	dbkit.PutAll(t, d, c, items)
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
@@ -87,20 +87,13 @@ func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 			}
 		})
 	}
-	folds := 0
-	some, cancel := context.WithTimeout(ctx, 40*time.Second)
-	defer cancel()
-	_, err = c.IndexVectors(some, db.IndexOptions{Progress: func(stage string, _, _ int64) {
-		if stage == "encode" {
-			folds++
-		}
-	}})
+	_, err = c.IndexVectors(ctx, db.IndexOptions{})
 	close(stop)
 	wg.Wait()
-	t.Logf("%d blocks", folds)
 	if err != nil {
-		t.Errorf("%v after %d blocks of %d items", err, folds, len(items))
+		t.Error(err)
 	}
+	dbkit.CheckSound(t, d, "made")
 }
 
 // Pages and Neighbors go on behind items that are as near as each other, until nothing is left.
@@ -154,7 +147,7 @@ func TestPagesOfAnIndexEndAtTheEnd(t *testing.T) {
 // A search that waits for an index to be loaded hears what becomes of it when that is dropped.
 func TestAnIndexIsDroppedWhileItIsLoaded(t *testing.T) {
 	fs := vfs.NewMem()
-	d, _ := indexed(t, fs, embedded(t, 0, 20000, 48))
+	d, _ := indexed(t, fs, embedded(t, 0, 6000, 48))
 	dbkit.MustClose(t, d)
 	x := embedded(t, 1<<20, 1, 48)[0].Vectors["e"]
 	for range 5 {
@@ -207,7 +200,7 @@ func TestIndexesOfLargeVectors(t *testing.T) {
 			name := fmt.Sprintf("%s of %g", metric, scale)
 			fs := vfs.NewMem()
 			d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
-			schema := embeddedSchema
+			schema := indexedSchema
 			schema.Modalities = []db.Modality{{Name: "e", Dim: 48, Metric: metric}}
 			c, err := d.CreateCollection(ctx, "main", schema)
 			if err != nil {
@@ -285,43 +278,6 @@ func shared(a, b []db.Hit) (n int) {
 		}
 	}
 	return n
-}
-
-// Vectors far from the origin, near each other: the recall that is measured is what searches get.
-func TestIndexesFarFromTheOrigin(t *testing.T) {
-	for _, metric := range []db.Metric{db.Dot, db.L2} {
-		for _, offset := range []float32{1e2, 1e4, 1e5, 1e6} {
-			rng := rand.New(rand.NewPCG(1, 2))
-			vector := func() []float32 {
-				x := make([]float32, 48)
-				c := rng.IntN(30)
-				for i := range x {
-					x[i] = offset + float32(rng.NormFloat64()) + 6*float32((c*(i+3)*7)%11)
-				}
-				return x
-			}
-			var items []*db.Item
-			for i := range 3000 {
-				items = append(items, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": vector()}, Fields: map[string]any{"year": int64(1)}})
-			}
-			d, c := indexedBy(t, vfs.NewMem(), items, metric)
-			found, approximate := 0, 0
-			for range 100 {
-				x := vector()
-				r := answer(t, c, db.Query{From: "e", Vector: x, Recall: .9})
-				if r.Approximate {
-					approximate++
-				}
-				found += shared(answer(t, c, db.Query{From: "e", Vector: x, Recall: 1}).Hits, r.Hits)
-			}
-			all, _ := c.VectorIndexes()
-			t.Logf("%s, %g: %d of 1000 found, %d approximate, %+v", metric, offset, found, approximate, all[0].Measured[17:24])
-			if found < 870 {
-				t.Errorf("%s, %g: %d of 1000 found", metric, offset, found)
-			}
-			dbkit.MustClose(t, d)
-		}
-	}
 }
 
 // Indexes come to rest, whatever their vectors are.
