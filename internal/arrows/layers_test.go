@@ -36,7 +36,7 @@ var (
 var house = plan{
 	layers: []layer{
 		// Programs and tests that stand on the whole product.
-		{"examples/backup": nil, "examples/neardup": nil, "examples/photos": nil, "examples/quickstart": nil,
+		{"examples/backup": nil, "examples/embeddings": nil, "examples/neardup": nil, "examples/photos": nil, "examples/quickstart": nil,
 			"examples/service": nil, "examples/stream": {plot}, "examples/three": nil},
 		{"db/dbtest": {pebble}, "db/internal/dbkit": {pebble, gocmp}, "internal/field": {pebble}, "internal/manpage": nil,
 			"internal/metamorphic": {pebble}, "internal/synth/makeset": nil},
