@@ -8,7 +8,8 @@
 // comparable (FDDH; see package model), and gives every item one. A search
 // encodes a vector of any modality and finds the items whose codes are nearest
 // in Hamming distance, exactly. Where no item has labels, a training makes codes of
-// vectors alone, and searches that vectors can answer are answered by them.
+// vectors alone, and searches that vectors can answer are answered by them: exactly,
+// or by an index of vectors (Collection.IndexVectors) with the recall that is asked for.
 //
 //	d, err := db.Open("photos.fddhdb", nil)
 //	c, err := d.CreateCollection(ctx, "main", db.Schema{

@@ -17,7 +17,8 @@ import (
 // A Query asks for the items whose codes are near. What it starts from is one of
 // Vector and Sparse (with From), Key and Code.
 //
-// A collection that is not trained has no codes. It is answered exactly, by vectors: items come by
+// A collection that is not trained has no codes. It is answered by vectors, exactly unless there is an
+// index of them (see Recall): items come by
 // the Metric of the modality From between the vector of the query and theirs, the most similar first;
 // then by row. Their Distance is 0 and their Score NaN. The vectors of an item that are compared are
 //
