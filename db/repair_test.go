@@ -199,7 +199,8 @@ func withoutCodes(it *db.Item) *db.Item {
 func copied(kind byte) bool {
 	switch kind {
 	case codec.KindDatabase, codec.KindCounters, codec.KindStatistics, codec.KindOutbox,
-		codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows, codec.KindProjection, codec.KindSubstring:
+		codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows, codec.KindProjection, codec.KindSubstring,
+		codec.KindIndex, codec.KindCentre, codec.KindEntries, codec.KindStale: // an index begins anew
 		return false
 	}
 	return true
@@ -331,7 +332,7 @@ func bears(p *patient, key string) bool {
 	case codec.KindCodes: // those that items bring
 		return p.before.given[binary.BigEndian.Uint32([]byte(key[1:]))]
 	case codec.KindCollection, codec.KindCounters, codec.KindItem, codec.KindFeatures, codec.KindSpace, codec.KindModel,
-		codec.KindRevision, codec.KindLessons, codec.KindLabel:
+		codec.KindRevision, codec.KindLessons, codec.KindLabel, codec.KindIndex:
 		return true
 	}
 	return false

@@ -46,8 +46,7 @@ func BenchmarkVectorIndex(b *testing.B) {
 	for from := 0; from < n; from += batch {
 		bt := database.NewBatch()
 		for i := from; i < min(from+batch, n); i++ {
-			x := make([]float32, d)
-			e.Vector(x, i)
+			x := e.Vector(i)
 			if err := bt.Put(c, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": x}}); err != nil {
 				b.Fatal(err)
 			}
@@ -68,8 +67,7 @@ func BenchmarkVectorIndex(b *testing.B) {
 	}
 	qs := make([][]float32, 200)
 	for i := range qs {
-		qs[i] = make([]float32, d)
-		e.Vector(qs[i], 1<<40+i)
+		qs[i] = e.Vector(1<<40 + i)
 	}
 	// Until vectors are in memory.
 	if _, err := c.Search(ctx, db.Query{From: "e", Vector: qs[0], K: 10, Recall: 1}); err != nil {

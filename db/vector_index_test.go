@@ -26,8 +26,7 @@ func embedded(t testing.TB, from, n, dim int) []*db.Item {
 	}
 	var items []*db.Item
 	for i := from; i < from+n; i++ {
-		x := make([]float32, dim)
-		e.Vector(x, i)
+		x := e.Vector(i)
 		it := &db.Item{Key: fmt.Sprint("k", i), Vectors: map[string][]float32{"e": x}, Fields: map[string]any{"year": int64(2000 + i%100)}}
 		switch i % 50 {
 		case 3:

@@ -49,12 +49,11 @@ func testRecall(t *testing.T, set synth.EmbeddingSet) {
 		t.Fatal(err)
 	}
 	x := make([][]float32, n)
-	parallel(n, func(i int) { x[i] = make([]float32, d); e.Vector(x[i], i) })
+	parallel(n, func(i int) { x[i] = e.Vector(i) })
 	const queries, k = 200, 10
 	qs, truth := make([][]float32, queries), make([]float32, queries)
 	parallel(queries, func(i int) {
-		qs[i] = make([]float32, d)
-		e.Vector(qs[i], 1<<40+i)
+		qs[i] = e.Vector(1<<40 + i)
 		ds := make([]float32, n)
 		for j := range n {
 			ds[j] = 2 - 2*product(qs[i], x[j])

@@ -19,61 +19,14 @@ const (
 	purposePaired
 )
 
-// Embeddings makes vectors that look like those of a neural encoder, with items of n rows of d
-// numbers: 2,000 topics of very different sizes; a spectrum that decays, variances falling as
-// 1/(1 + j/8) over directions j; items of a topic that differ in directions of the topic's own, and
-// less in all others; a common offset; and unit length. Items from first to first+n-1 are made, and
-// each has a random stream of its own, so that queries can be made beside any number of items.
+// Embeddings makes vectors of the set Topics, of d dimensions: items of n rows, from number first on.
+// Each has a random stream of its own, so that queries can be made beside any number of items.
 func Embeddings(first, n, d int, seed uint64) [][]float32 {
-	s := stream(seed)
-	// The variance of direction j.
-	spectrum := make([]float64, d)
-	sum := 0.0
-	for j := range spectrum {
-		spectrum[j] = 1 / (1 + float64(j)/8)
-		sum += spectrum[j]
-	}
-	for j := range spectrum {
-		spectrum[j] = math.Sqrt(spectrum[j] / sum)
-	}
-	shaped := func(purpose, i uint64) []float64 {
-		own, x := s.split(purpose, i), make([]float64, d)
-		for j := range x {
-			x[j] = own.normal() * spectrum[j]
-		}
-		return x
-	}
-	offset := shaped(purposeOffset, 0)
-	centres, axes := make([][]float64, embeddingTopics), make([][][]float64, embeddingTopics)
-	weights, total := make([]float64, embeddingTopics), 0.0
-	for t := range embeddingTopics {
-		total += 1 / float64(t+1)
-		weights[t] = total
-	}
+	p := newTopics(d, stream(seed))
 	rows := make([][]float32, n)
+	x := make([]float64, d)
 	for i := range rows {
-		own := s.split(purposeEmbedding, uint64(first+i))
-		at := own.uniform() * total
-		t := 0
-		for weights[t] < at && t < embeddingTopics-1 {
-			t++
-		}
-		if centres[t] == nil {
-			centres[t] = shaped(purposeTopic, uint64(t))
-			for a := range topicAxes {
-				axes[t] = append(axes[t], shaped(purposeAxis, uint64(t*topicAxes+a)))
-			}
-		}
-		x := make([]float64, d)
-		for j := range x {
-			x[j] = centres[t][j] + commonOffset*offset[j] + .2*topicSpread*own.normal()*spectrum[j]
-		}
-		for _, axis := range axes[t] {
-			w := topicSpread / math.Sqrt(topicAxes) * own.normal()
-			for j, v := range axis {
-				x[j] += w * v
-			}
-		}
+		p.vector(x, first+i)
 		rows[i] = unit(x)
 	}
 	return rows

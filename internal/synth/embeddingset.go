@@ -3,23 +3,21 @@ package synth
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"sort"
-
-	"github.com/fddhdb/fddhdb/internal/rotate"
+	"sync"
 )
 
-// An EmbeddingSet says what vectors EmbeddingSource makes. All have unit length.
+// An EmbeddingSet says what vectors an EmbeddingSource makes. All have unit length.
 type EmbeddingSet string
 
 const (
-	// Topics look like vectors of sentence and picture encoders: 2,000 topics of weights 1/rank,
-	// whose centres have a decaying spectrum, noise with that spectrum along axes of the topic's
-	// own, and an offset that all have in common.
+	// Topics look like vectors of a neural encoder: 2,000 topics of very different sizes; a spectrum
+	// that decays, variances falling as 1/(1 + j/8) over directions j; items of a topic that differ in
+	// directions of the topic's own, and less in all others; and a common offset.
 	Topics EmbeddingSet = "topics"
 
-	// Mixture is the hard case of an index: 1,000 centres of equal weight in all dimensions, and
-	// noise that is the same in all. The items of a centre are all about as far from each other.
+	// Mixture has 1,000 centres of equal weight in all dimensions, and noise that is the same in all.
+	// The items of a centre are all about as far from each other.
 	Mixture EmbeddingSet = "mixture"
 
 	// Tails have 32 factors with heavy tails and little noise: some items are near to many, and
@@ -30,126 +28,141 @@ const (
 // EmbeddingSets returns all sets.
 func EmbeddingSets() []EmbeddingSet { return []EmbeddingSet{Topics, Mixture, Tails} }
 
-// EmbeddingSource makes vectors of one set. It is safe for any number of goroutines.
-type EmbeddingSource struct {
-	set     EmbeddingSet
-	dims    int
-	seed    stream
-	turn    *rotate.Rotation
-	scales  []float64   // of the axes of a topic
-	centres [][]float32 // Topics, Mixture
-	chances []float64   // Topics: sums of weights
-	factors [][]float32 // Tails
-	offset  []float32
-}
-
-// Purposes of streams.
 const (
-	forCentre = 100 + iota
-	forOffset
-	forFactor
-	forAxes
-	forEmbedding
-)
-
-const (
-	topicCount   = 2000
 	mixtureCount = 1000
 	tailFactors  = 32
 )
 
-// NewEmbeddingSource returns the maker of a set of vectors of dims dimensions. Equal arguments make equal
-// vectors, on one architecture.
+// Purposes of the streams of the other sets.
+const (
+	purposeCentre = iota + 110
+	purposeFactor
+	purposeMixture
+	purposeTail
+)
+
+// An EmbeddingSource makes vectors of one set. It is safe for any number of goroutines.
+type EmbeddingSource struct {
+	set  EmbeddingSet
+	dims int
+	seed stream
+
+	topics  *topicVectors // of Topics
+	vectors [][]float64   // centres of Mixture, factors of Tails
+}
+
+// NewEmbeddingSource returns the source of a set of vectors of dims dimensions. Equal arguments make
+// equal vectors, on one architecture.
 func NewEmbeddingSource(set EmbeddingSet, dims int, seed uint64) (*EmbeddingSource, error) {
-	e := &EmbeddingSource{set: set, dims: dims, seed: stream(seed), turn: rotate.New(dims, seed)}
-	if dims < 2 {
-		return nil, fmt.Errorf("vectors of %d dimensions: at least 2 are needed", dims)
-	}
-	normals := func(purpose, i uint64, n int) []float32 {
-		s, x := e.seed.split(purpose, i), make([]float32, n)
-		for j := range x {
-			x[j] = float32(s.normal())
-		}
-		return x
-	}
-	switch set {
-	case Topics:
-		sum := 0.0
-		for j := range dims {
-			e.scales = append(e.scales, 1/math.Sqrt(1+float64(j)))
-			sum += e.scales[j] * e.scales[j]
-		}
-		for j := range e.scales {
-			e.scales[j] /= math.Sqrt(sum)
-		}
-		total := 0.0
-		for t := range topicCount {
-			c := normals(forCentre, uint64(t), dims)
-			for j := range c {
-				c[j] *= float32(e.scales[j])
+	e := &EmbeddingSource{set: set, dims: dims, seed: stream(seed)}
+	normals := func(purpose uint64, n int) {
+		for i := range n {
+			s, x := e.seed.split(purpose, uint64(i)), make([]float64, dims)
+			for j := range x {
+				x[j] = s.normal()
 			}
-			total += 1 / float64(t+1)
-			e.centres, e.chances = append(e.centres, c), append(e.chances, total)
+			e.vectors = append(e.vectors, x)
 		}
-		e.offset = normals(forOffset, 0, dims)
-		for j := range e.offset {
-			e.offset[j] *= float32(.7 / math.Sqrt(float64(dims)))
-		}
-	case Mixture:
-		for t := range mixtureCount {
-			e.centres = append(e.centres, normals(forCentre, uint64(t), dims))
-		}
-	case Tails:
-		for f := range tailFactors {
-			e.factors = append(e.factors, normals(forFactor, uint64(f), dims))
-		}
+	}
+	switch {
+	case dims < 1:
+		return nil, fmt.Errorf("vectors of %d dimensions", dims)
+	case set == Topics:
+		e.topics = newTopics(dims, e.seed)
+	case set == Mixture:
+		normals(purposeCentre, mixtureCount)
+	case set == Tails:
+		normals(purposeFactor, tailFactors)
 	default:
 		return nil, fmt.Errorf("unknown set %q of embeddings: %v are known", set, EmbeddingSets())
 	}
 	return e, nil
 }
 
-// Vector writes vector i to x, which has the dimensions of the set. It needs no other vector.
-func (e *EmbeddingSource) Vector(x []float32, i int) {
-	s := e.seed.split(forEmbedding, uint64(i))
+// Vector returns vector i. It needs no other vector.
+func (e *EmbeddingSource) Vector(i int) []float32 {
+	x := make([]float64, e.dims)
 	switch e.set {
 	case Topics:
-		t := sort.SearchFloat64s(e.chances, s.uniform()*e.chances[len(e.chances)-1])
-		// An odd multiple and an offset permute the axes, of a power of two.
-		axes := e.seed.split(forAxes, uint64(t))
-		step, first := axes.next()|1, axes.next()
-		width := uint64(1) << (64 - uint(bits.LeadingZeros64(uint64(e.dims-1))))
-		at := uint64(0)
-		for j := range x {
-			axis := e.dims
-			for ; axis >= e.dims; at++ {
-				axis = int((at*step + first) & (width - 1))
-			}
-			x[j] = e.centres[t][j] + e.offset[j] + float32(.7*s.normal()*e.scales[axis])
-		}
+		e.topics.vector(x, i)
 	case Mixture:
-		c := e.centres[s.below(mixtureCount)]
+		s := e.seed.split(purposeMixture, uint64(i))
+		c := e.vectors[s.below(mixtureCount)]
 		for j := range x {
-			x[j] = c[j] + float32(.8*s.normal())
+			x[j] = c[j] + .8*s.normal()
 		}
 	case Tails:
-		clear(x)
-		for f, factor := range e.factors {
-			w := float32(s.normal() * math.Pow(.93, float64(f)) / math.Sqrt(.05-math.Log(1-s.uniform())))
+		s := e.seed.split(purposeTail, uint64(i))
+		for f, factor := range e.vectors {
+			w := s.normal() * math.Pow(.93, float64(f)) / math.Sqrt(.05-math.Log(1-s.uniform()))
 			for j, v := range factor {
 				x[j] += w * v
 			}
 		}
 		for j := range x {
-			x[j] += float32(.3 * s.normal())
+			x[j] += .3 * s.normal()
 		}
 	}
+	return unit(x)
+}
+
+// topicVectors are those of Topics, which are made when they are first needed.
+type topicVectors struct {
+	seed     stream
+	spectrum []float64 // deviation of each direction
+	offset   []float64
+	weights  []float64 // sums, by topic
+	made     []sync.Once
+	centres  [][]float64
+	axes     [][][]float64
+}
+
+func newTopics(d int, seed stream) *topicVectors {
+	p := &topicVectors{seed: seed, spectrum: make([]float64, d), weights: make([]float64, embeddingTopics), made: make([]sync.Once, embeddingTopics)}
 	sum := 0.0
-	for _, v := range x {
-		sum += float64(v) * float64(v)
+	for j := range p.spectrum {
+		p.spectrum[j] = 1 / (1 + float64(j)/8)
+		sum += p.spectrum[j]
 	}
+	for j := range p.spectrum {
+		p.spectrum[j] = math.Sqrt(p.spectrum[j] / sum)
+	}
+	p.offset = p.shaped(purposeOffset, 0)
+	p.centres, p.axes = make([][]float64, embeddingTopics), make([][][]float64, embeddingTopics)
+	total := 0.0
+	for t := range embeddingTopics {
+		total += 1 / float64(t+1)
+		p.weights[t] = total
+	}
+	return p
+}
+
+// shaped draws a vector with the spectrum.
+func (p *topicVectors) shaped(purpose, i uint64) []float64 {
+	own, x := p.seed.split(purpose, i), make([]float64, len(p.spectrum))
 	for j := range x {
-		x[j] = float32(float64(x[j]) / math.Sqrt(sum))
+		x[j] = own.normal() * p.spectrum[j]
 	}
-	e.turn.Apply(x) // so that no dimension says more than others
+	return x
+}
+
+// vector writes vector i to x.
+func (p *topicVectors) vector(x []float64, i int) {
+	own := p.seed.split(purposeEmbedding, uint64(i))
+	t := min(sort.SearchFloat64s(p.weights, own.uniform()*p.weights[embeddingTopics-1]), embeddingTopics-1)
+	p.made[t].Do(func() {
+		p.centres[t] = p.shaped(purposeTopic, uint64(t))
+		for a := range topicAxes {
+			p.axes[t] = append(p.axes[t], p.shaped(purposeAxis, uint64(t*topicAxes+a)))
+		}
+	})
+	for j := range x {
+		x[j] = p.centres[t][j] + commonOffset*p.offset[j] + .2*topicSpread*own.normal()*p.spectrum[j]
+	}
+	for _, axis := range p.axes[t] {
+		w := topicSpread / math.Sqrt(topicAxes) * own.normal()
+		for j, v := range axis {
+			x[j] += w * v
+		}
+	}
 }
