@@ -98,6 +98,7 @@ func TestAnIndexIsMadeUnderWrites(t *testing.T) {
 
 // Pages and Neighbors go on behind items that are as near as each other, until nothing is left.
 func TestPagesOfAnIndexEndAtTheEnd(t *testing.T) {
+	dbkit.LongTest(t)
 	for _, equal := range []int{0, 1, 100, 700} {
 		items := embedded(t, 0, 2000, 48)
 		x := embedded(t, 1<<20, 1, 48)[0].Vectors["e"]
@@ -182,6 +183,7 @@ func TestAnIndexIsDroppedWhileItIsLoaded(t *testing.T) {
 
 // However large vectors are, what is stored of an index can be read again, and finds them.
 func TestIndexesOfLargeVectors(t *testing.T) {
+	dbkit.LongTest(t)
 	for _, metric := range []db.Metric{db.Cosine, db.Dot, db.L2} {
 		for _, scale := range []float32{1e-30, 1, 1e15, 1e19, 1e25, 1e37} {
 			items := embedded(t, 0, 1500, 48)
@@ -236,6 +238,7 @@ func TestIndexesOfLargeVectors(t *testing.T) {
 
 // One vector that is out of all proportion does not keep an index from being read.
 func TestAnIndexWithOneLargeVector(t *testing.T) {
+	dbkit.LongTest(t)
 	for _, metric := range []db.Metric{db.Dot, db.L2} {
 		items := embedded(t, 0, 1500, 48)
 		for i, it := range items {
@@ -282,6 +285,7 @@ func shared(a, b []db.Hit) (n int) {
 
 // Indexes come to rest, whatever their vectors are.
 func TestIndexesComeToRest(t *testing.T) {
+	dbkit.LongTest(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	base := make([]float32, 48)
 	for i := range base {
