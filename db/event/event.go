@@ -73,19 +73,19 @@ type Op string
 
 // Long operations. Each has events, a span and figures in Activity.
 const (
-	OpLoad         Op = "load"        // loading the codes of a space into memory, after Open
-	OpIndex        Op = "index"       // building the tables of substrings in memory
-	OpTrain        Op = "train"       // Collection.Train
-	OpMeasure      Op = "measure"     // measuring again what an index of vectors finds, as it has grown
-	OpIndexVectors Op = "vectorindex" // Collection.IndexVectors
-	OpUpdate       Op = "update"      // Collection.Update, or the update of Options.UpdateItems
-	OpReindex      Op = "reindex"     // Collection.Reindex, or its continuation after Open
-	OpBulkLoad     Op = "bulkload"    // loading many new items, from a Batch or an Import
-	OpCompact      Op = "compact"     // DB.Compact
-	OpBackup       Op = "backup"      // DB.Backup
-	OpRestore      Op = "restore"     // Restore
-	OpCheckpoint   Op = "checkpoint"  // DB.Checkpoint
-	OpVerify       Op = "verify"      // DB.Verify
+	OpLoad        Op = "load"        // loading the codes of a space into memory, after Open
+	OpIndex       Op = "index"       // building the tables of substrings in memory
+	OpTrain       Op = "train"       // Collection.Train
+	OpMeasure     Op = "measure"     // measuring again what an index of vectors finds, as it has grown
+	OpVectorIndex Op = "vectorindex" // Collection.IndexVectors
+	OpUpdate      Op = "update"      // Collection.Update, or the update of Options.UpdateItems
+	OpReindex     Op = "reindex"     // Collection.Reindex, or its continuation after Open
+	OpBulkLoad    Op = "bulkload"    // loading many new items, from a Batch or an Import
+	OpCompact     Op = "compact"     // DB.Compact
+	OpBackup      Op = "backup"      // DB.Backup
+	OpRestore     Op = "restore"     // Restore
+	OpCheckpoint  Op = "checkpoint"  // DB.Checkpoint
+	OpVerify      Op = "verify"      // DB.Verify
 
 	OpRerank Op = "rerank" // loading what puts hits in order into memory, a part at a time
 )

@@ -109,9 +109,9 @@ func (t *hitTable) rows(r *db.Result) [][]any {
 // hasRows reports whether queries are rows of a file.
 func (o *searchOptions) hasRows() bool { return o.vectors != "" || o.codes != "" }
 
-// printExplain prints how a search was done, if the user asked for it. trained says that the
-// collection has codes.
-func (e *env) printExplain(x *db.Explain, trained bool) {
+// printExplain prints how a search was done, if the user asked for it, and why by vectors where it
+// was.
+func (e *env) printExplain(x *db.Explain, why string) {
 	if x == nil {
 		return
 	}
@@ -122,10 +122,6 @@ func (e *env) printExplain(x *db.Explain, trained bool) {
 		return
 	}
 	if x.Plan == "vectors" {
-		why := "as nothing is trained"
-		if trained {
-			why = "as codes without labels tell less"
-		}
 		e.Printf("plan vectors: %s compared, %s of them exactly, %s\n", term.Plural(x.Scanned, "vector", "vectors"), term.Thousands(x.Compared), why)
 		e.Printf("took %.1f us for %s by the metric %s between vectors of %s\n", x.ResolveUS, term.Plural(x.Hits, "item", "items"), x.Metric, strings.Join(x.Modalities, ", "))
 		return

@@ -63,7 +63,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err != nil {
 		return err
 	}
-	if err := o.checkLeast(schema, stats.Trained); err != nil {
+	if err := o.checkLeast(schema, !stats.Trained || o.mayBeByVectors(stats.LabelFree, rerank)); err != nil {
 		return err
 	}
 	if err := o.checkTrained(c, stats, rerank); err != nil {
@@ -84,7 +84,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			table.End()
 		}
 		for _, x := range explains {
-			e.printExplain(x, stats.Trained)
+			e.printExplain(x, o.whyVectors(stats))
 		}
 	}()
 	if o.explain && e.LeavesOutSentences() {
@@ -141,7 +141,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		}
 		first = false
 		e.printHits(name, r, o, form)
-		e.printExplain(explain, stats.Trained)
+		e.printExplain(explain, o.whyVectors(stats))
 		return nil
 	}
 	switch {
@@ -201,10 +201,10 @@ func (o *searchOptions) checkTrained(c *db.Collection, stats *db.CollectionStats
 }
 
 // checkLeast refuses a least similarity that no two vectors have, by the metric of the modality.
-func (o *searchOptions) checkLeast(schema db.Schema, trained bool) error {
+func (o *searchOptions) checkLeast(schema db.Schema, byVectors bool) error {
 	least := o.minSimilarity
 	for _, m := range schema.Modalities {
-		if m.Name == o.from && m.Metric == db.Dot && !trained {
+		if m.Name == o.from && m.Metric == db.Dot && byVectors {
 			if math.IsNaN(float64(least)) || math.IsInf(float64(least), 0) {
 				return exit.Usagef("--min-similarity %v: a finite number is expected", least)
 			}
@@ -226,8 +226,22 @@ func (o *searchOptions) byVectors(r *db.Result, labelFree bool, rerank db.Rerank
 	return o.mayBeByVectors(labelFree, rerank)
 }
 
+// whyVectors says why an answer is by vectors, for --explain.
+func (o *searchOptions) whyVectors(stats *db.CollectionStats) string {
+	switch {
+	case !stats.Trained:
+		return "as nothing is trained"
+	case stats.LabelFree:
+		return "as codes without labels tell less"
+	}
+	return "as --recall asks for that"
+}
+
 // mayBeByVectors reports whether queries of a collection with codes may be answered by vectors.
 func (o *searchOptions) mayBeByVectors(labelFree bool, rerank db.Rerank) bool {
+	if o.hasRecall {
+		return true // whatever has taught the codes
+	}
 	return labelFree && rerank == db.RerankAuto && !o.hasRadius && o.code == "" && o.codes == "" && (o.to == "" || o.to == o.from)
 }
 

@@ -80,6 +80,8 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 		return fmt.Errorf("%w: collection %q: %s: train it first%s", fault.ErrNoModel, cv.Name, what, way)
 	}
 	switch {
+	case cv.IndexOnly && cv.Space != nil:
+		return fault.Invalid("recall %v is of answers by vectors, and collection %q is a copy without: leave it out", q.Recall, cv.Name)
 	case cv.IndexOnly:
 		return fmt.Errorf("%w: collection %q is a copy without vectors of one without codes: copy it again once that is trained", fault.ErrNoModel, cv.Name)
 	case len(cv.Modalities) == 0:
@@ -104,7 +106,7 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 			return err
 		}
 	case len(cv.Modalities) > 1 || q.Key == "":
-		return fault.Invalid("a query of a collection that is not trained compares vectors: name the modality that it starts from, of %s", record.Names(cv.Modalities))
+		return fault.Invalid("a query that is answered by vectors names the modality that it starts from, of %s", record.Names(cv.Modalities))
 	}
 	x, err := s.vectorOf(t)
 	if err != nil {
@@ -197,7 +199,7 @@ func (s *Searcher) vectorOf(t int) (model.Vector, error) {
 	s.self = row
 	x, found, err := record.ReadVector(s.V.Snap, cv.ID, row, t, cv.Modalities[t])
 	if err == nil && !found {
-		err = fault.Invalid("item %q has no vector of modality %q, and collection %q is not trained: name another modality", q.Key, cv.Modalities[t].Name, cv.Name)
+		err = fault.Invalid("item %q has no vector of modality %q, and the query is answered by vectors: name another modality", q.Key, cv.Modalities[t].Name)
 	}
 	return x, err
 }
