@@ -53,7 +53,8 @@ type VectorIndex = report.VectorIndex
 // d/8 + 16 bytes an item on disk and in memory, and while it begins 100 d bytes a cell. Readers and
 // writers go on; each block of 16,384 items keeps writers waiting for some tens of milliseconds. If it
 // fails, or its context ends, everything is as before. Errors: ErrInvalid for a sparse modality, and
-// where no item has it; ErrBusy if the metric of the modality is altered meanwhile; ErrReadOnly.
+// where no item has it; ErrBusy while another index of it is being made, and if its metric is
+// altered meanwhile; ErrReadOnly.
 func (c *Collection) IndexVectors(ctx context.Context, opt IndexOptions) (*VectorIndex, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
@@ -148,7 +149,7 @@ func TestPagesOfAnIndexEndAtTheEnd(t *testing.T) {
 // A search that waits for an index to be loaded hears what becomes of it when that is dropped.
 func TestAnIndexIsDroppedWhileItIsLoaded(t *testing.T) {
 	fs := vfs.NewMem()
-	d, _ := indexed(t, fs, embedded(t, 0, 6000, 48))
+	d, _ := indexed(t, fs, embedded(t, 0, 12_000, 48)) // more than are loaded before Open returns
 	dbkit.MustClose(t, d)
 	x := embedded(t, 1<<20, 1, 48)[0].Vectors["e"]
 	for range 5 {
@@ -160,8 +161,10 @@ func TestAnIndexIsDroppedWhileItIsLoaded(t *testing.T) {
 		d := dbkit.MustOpen(t, "db", &db.Options{FS: copied})
 		c := dbkit.MustCollection(t, d, "main")
 		var wg sync.WaitGroup
+		begun := make(chan struct{}, 3)
 		for range 3 {
 			wg.Go(func() {
+				begun <- struct{}{}
 				defer func() {
 					if p := recover(); p != nil {
 						t.Errorf("panic: %v", p)
@@ -172,7 +175,9 @@ func TestAnIndexIsDroppedWhileItIsLoaded(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(2 * time.Millisecond)
+		for range 3 {
+			<-begun
+		}
 		if err := c.DropVectorIndex(ctx, "e"); err != nil {
 			t.Error(err)
 		}
@@ -343,23 +348,41 @@ func TestIndexesComeToRest(t *testing.T) {
 				return all[0].Unknown, int64(s.Sequence), all[0].Cells
 			}
 			eventually(t, "folded", func() bool { n, _, _ := stats(); return n < 512 })
-			rested := false
-			var last int64
-			for range 100 {
-				_, now, _ := stats()
-				if now == last {
-					rested = true
-					break
+			// The indexer ends an operation when it has nothing left to do with an index.
+			eventually(t, "the indexer rests", func() bool {
+				a, err := d.Stats()
+				if err != nil {
+					t.Fatal(err)
 				}
-				last = now
-				time.Sleep(300 * time.Millisecond)
-			}
-			_, _, cells := stats()
-			t.Logf("%s by %s: %d cells, %d commits", name, metric, cells, last)
-			if !rested {
-				t.Errorf("%s by %s: it never rests: %d cells, %d commits", name, metric, cells, last)
+				return !slices.ContainsFunc(a.Activity.Running, func(o event.RunningOperation) bool { return o.Op == event.OpIndex })
+			})
+			_, commits, cells := stats()
+			if t.Logf("%s by %s: %d cells, %d commits", name, metric, cells, commits); commits > 200 {
+				t.Errorf("%s by %s: %d cells, %d commits", name, metric, cells, commits)
 			}
 			dbkit.MustClose(t, d)
 		}
 	}
+}
+
+// One index of a modality is made at a time.
+func TestOneIndexAtATime(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", indexedSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dbkit.PutAll(t, d, c, embedded(t, 0, 500, 48))
+	second := error(nil)
+	_, err = c.IndexVectors(ctx, db.IndexOptions{Progress: func(stage string, _, _ int64) {
+		if stage == "measure" {
+			_, second = c.IndexVectors(ctx, db.IndexOptions{})
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkError(t, second, db.ErrBusy, `"e"`, "wait")
+	dbkit.CheckSound(t, d, "one made")
 }

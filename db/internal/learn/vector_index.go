@@ -87,12 +87,19 @@ func (c Collection) IndexVectors(ctx context.Context, t int, opt IndexOptions) (
 	complete := false
 	defer func() {
 		if !complete { // also if a callback panics
-			_ = c.Free(context.WithoutCancel(ctx), func(tx *state.Tx, s *state.CollectionState) error {
+			ctx := context.WithoutCancel(ctx)
+			err := c.Free(ctx, func(tx *state.Tx, s *state.CollectionState) error {
 				if x := s.IndexByID(id); x != nil {
 					return tx.DropIndex(s, x)
 				}
 				return nil
 			})
+			if err != nil { // of a disk that is full, say: it is dropped later
+				_ = c.Look(ctx, func(s *state.CollectionState) error {
+					s.LeaveIndex(id)
+					return nil
+				})
+			}
 		}
 	}()
 	for total := int64(0); ; {

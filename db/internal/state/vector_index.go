@@ -36,7 +36,7 @@ type IndexState struct {
 	// Table has the entries and centres, once they are loaded. Nothing changes them before.
 	Table   *cells.Writer
 	loading *indexLoading // of an index that was found at opening, until it is loaded; nil: nothing to load
-	found   bool          // at opening
+	left    bool          // it is not complete, and no training is at it: it is dropped
 
 	Stale sharedBitmap // rows below Covered whose entry is out of date
 
@@ -51,7 +51,7 @@ type IndexView struct {
 	Table   *cells.Table // nil until it is loaded
 	Stale   *roaring.Bitmap
 	loading *indexLoading
-	found   bool
+	left    bool
 }
 
 // An indexLoading is the loading of one index after opening.
@@ -78,7 +78,7 @@ func (s *CollectionState) loadIndexes(r pebble.Reader) error {
 			return fault.Corrupt(fmt.Errorf("it covers %d rows, the next row is %d", d.Covered, s.Counters.NextRow), "descriptor of index %d of collection %q", id, s.Name)
 		}
 		x := newIndexState(s.ID, d)
-		x.loading, x.found = &indexLoading{Loading: newLoading()}, true
+		x.loading, x.left = &indexLoading{Loading: newLoading()}, !d.Complete
 		if x.Stale.B, err = d.ReadStale(r, s.ID); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (s *CollectionState) IndexByID(id uint32) *IndexState {
 
 // publish returns the index as readers see it.
 func (x *IndexState) publish() IndexView {
-	v := IndexView{VectorIndex: x.VectorIndex, Stale: x.Stale.publish(), loading: x.loading, found: x.found}
+	v := IndexView{VectorIndex: x.VectorIndex, Stale: x.Stale.publish(), loading: x.loading, left: x.left}
 	if x.Table != nil {
 		v.Table = x.Table.Publish()
 	}
@@ -206,10 +206,22 @@ func (tx *Tx) setEntry(x *IndexState, row uint32, e *cells.Entry) {
 }
 
 // FoundIndex stores a new index of the vectors of a modality, without entries and not complete. The
-// caller fills in all of d but its number and date.
+// caller fills in all of d but its number. While another one of the modality is being made it is an
+// ErrBusy; what an earlier training has left is dropped.
 func (tx *Tx) FoundIndex(s *CollectionState, d *record.VectorIndex, centres *cells.Centres) (*IndexState, error) {
 	if s.Descriptor.Indexes == record.MaxRows {
 		return nil, fmt.Errorf("%w: indexes of collection %q", fault.ErrFull, s.Name)
+	}
+	for _, other := range slices.Clone(s.Indexes) {
+		switch {
+		case other.Complete || other.Modality != d.Modality:
+		case !other.left:
+			return nil, fmt.Errorf("%w: an index of the vectors of modality %q of collection %q is being made: wait until it is complete", fault.ErrBusy, s.Modalities[d.Modality].Name, s.Name)
+		default:
+			if err := tx.DropIndex(s, other); err != nil {
+				return nil, err
+			}
+		}
 	}
 	with := s.Descriptor.WithIndex()
 	if err := tx.AlterCollection(s, with); err != nil {
@@ -338,9 +350,9 @@ func (d *Database) loadIndexes(ctx context.Context, v *View) {
 	}
 }
 
-// change changes an index. make prepares that, from a view of it, and returns what is to be done in
-// one commit then, and how many entries that writes, by rows that have not changed since the view (Changed); nil: nothing. The caller
-// sees to it that there is one change at a time of an index. An index that is not there, or not
+// change changes an index. make prepares that, from a view of it. It returns what is to be done in one
+// commit then, nil for nothing, and how many entries that writes; it leaves out rows that have changed
+// since the view (Changed). The caller sees to it that there is one change at a time of an index. An index that is not there, or not
 // loaded, or whose centres have changed, stays as it is. done says whether it has been changed.
 func (d *Database) change(ctx context.Context, collection, id uint32, make func(v *View, cv *CollectionView, x *IndexView) (func(tx *Tx, s *CollectionState, x *IndexState) error, int, error)) (done bool, err error) {
 	var v *View
@@ -373,9 +385,9 @@ func (d *Database) change(ctx context.Context, collection, id uint32, make func(
 			return nil
 		})
 	}()
-	cv, err := v.Collection(collection, "")
-	if err != nil {
-		return false, err
+	cv, there := v.Collections.Get(collection)
+	if !there {
+		return false, nil
 	}
 	xv := cv.IndexNumber(id)
 	if xv == nil || xv.Table == nil {
@@ -528,15 +540,12 @@ func (d *Database) keepDue(cv *CollectionView) bool {
 	}
 	for i := range cv.Indexes {
 		x := &cv.Indexes[i]
-		if x.leftOver() || x.Complete && x.Table != nil && x.Unfolded(cv.NextRow) >= foldAfter {
+		if x.left || x.Complete && x.Table != nil && x.Unfolded(cv.NextRow) >= foldAfter {
 			return true
 		}
 	}
 	return false
 }
-
-// leftOver reports whether a training that another process has begun has left the index.
-func (x *IndexView) leftOver() bool { return !x.Complete && x.found }
 
 // keepIndexes does one step for each index: it drops one that is left over, or takes in rows. It
 // reports whether a step was done: then there may be another. One that fails is due again when the
@@ -551,7 +560,7 @@ func (d *Database) keepIndexes(ctx context.Context) (done bool) {
 		for i := range cv.Indexes {
 			x := &cv.Indexes[i]
 			switch {
-			case x.leftOver():
+			case x.left:
 				err := d.Committer.Free(ctx, func(tx *Tx) error {
 					if s := d.Committer.States[cv.ID]; s != nil {
 						if left := s.IndexByID(x.ID); left != nil {
@@ -627,4 +636,11 @@ func (tx *Tx) MeasureIndex(s *CollectionState, id uint32, curve []record.RecallA
 	next.Curve, next.Report = curve, &report
 	tx.Committer.Touch(s)
 	return tx.writeIndex(x, &next)
+}
+
+// LeaveIndex says that no training is at an index any more that is not complete. The indexer drops it.
+func (s *CollectionState) LeaveIndex(id uint32) {
+	if x := s.IndexByID(id); x != nil && !x.Complete {
+		x.left = true
+	}
 }

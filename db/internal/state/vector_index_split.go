@@ -38,8 +38,8 @@ type recelling struct {
 }
 
 // tendIndex splits or gives up one cell of an index, if one is too large or too small, and reports
-// whether there may be another. whole has cells that could not be split, with their entries at that time; the caller
-// keeps it.
+// whether there may be another. whole has the cells that could not be split, with their entries at that
+// time; the caller keeps it.
 func (d *Database) tendIndex(ctx context.Context, collection, id uint32, workers int, whole map[uint32]int) (bool, error) {
 	unsplit := false
 	changed, err := d.change(ctx, collection, id, func(v *View, cv *CollectionView, x *IndexView) (func(tx *Tx, s *CollectionState, x *IndexState) error, int, error) {
