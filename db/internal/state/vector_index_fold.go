@@ -1,0 +1,256 @@
+package state
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/internal/cells"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Rows are taken into an index of vectors many at a time: what they need is made of a view, and one
+// commit stores it, for the rows that have not changed since.
+
+// change changes an index. make prepares that, from a view of it. It returns what is to be done in one
+// commit then, nil for nothing, and how many entries that writes; it leaves out rows that have changed
+// since the view (Changed). The caller sees to it that there is one change at a time of an index. An index that is not there, or not
+// loaded, or whose centres have changed, stays as it is. done says whether it has been changed.
+func (d *Database) change(ctx context.Context, collection, id uint32, make func(v *View, cv *CollectionView, x *IndexView) (func(tx *Tx, s *CollectionState, x *IndexState) error, int, error)) (done bool, err error) {
+	var v *View
+	find := func() (s *CollectionState, x *IndexState) {
+		if s = d.Committer.States[collection]; s != nil {
+			if x = s.IndexByID(id); x != nil && x.Table != nil {
+				return s, x
+			}
+		}
+		return nil, nil
+	}
+	err = d.Committer.Look(ctx, func() error {
+		if _, x := find(); x != nil {
+			// Recording and the view begin in one request, so no write falls between them.
+			x.Changed = roaring.New()
+			v = d.Current.Load()
+			v.Acquire()
+		}
+		return nil
+	})
+	if v == nil || err != nil {
+		return false, err
+	}
+	defer v.Release()
+	defer func() {
+		_ = d.Committer.Look(context.WithoutCancel(ctx), func() error {
+			if _, x := find(); x != nil {
+				x.Changed = nil
+			}
+			return nil
+		})
+	}()
+	cv, there := v.Collections.Get(collection)
+	if !there {
+		return false, nil
+	}
+	xv := cv.IndexNumber(id)
+	if xv == nil || xv.Table == nil {
+		return false, nil
+	}
+	apply, entries, err := make(v, cv, xv)
+	if apply == nil || err != nil {
+		return false, err
+	}
+	err = d.Committer.Do(ctx, changeBytes+entries*cells.EntryBytes(xv.Dim), func(tx *Tx) error {
+		s, x := find()
+		if x == nil || x.Table.Table().Centres() != xv.Table.Centres() {
+			tx.Empty = true
+			return nil
+		}
+		done = true
+		tx.Committer.Touch(s)
+		return apply(tx, s, x)
+	})
+	return done, err
+}
+
+// changeBytes is about what a change of an index writes besides its entries: blocks that are written
+// whole, and centres.
+const changeBytes = 4 << 20
+
+// FoldIndex takes up to limit rows into an index: those that are stale, then those that follow the
+// ones that it covers. It encodes on so many goroutines, of a view, and leaves rows that change
+// meanwhile stale. left says how many there are to take in then. The caller sees to it that there is
+// one at a time for an index. An index that is not there, or not loaded, has none.
+func (d *Database) FoldIndex(ctx context.Context, collection, id uint32, workers, limit int) (left int, err error) {
+	_, err = d.change(ctx, collection, id, func(v *View, cv *CollectionView, xv *IndexView) (func(*Tx, *CollectionState, *IndexState) error, int, error) {
+		f, err := xv.readFold(ctx, v.Snap, cv, workers, limit)
+		if f == nil || err != nil {
+			return nil, 0, err
+		}
+		return func(tx *Tx, s *CollectionState, x *IndexState) error {
+			for i, row := range f.rows {
+				// What has changed meanwhile is taken in another time.
+				changed := x.Changed.Contains(row)
+				tx.setStale(x, row, changed)
+				if !changed {
+					tx.setEntry(x, row, f.entries[i])
+				}
+			}
+			// Also a row that had no vector, and has got one meanwhile.
+			for it := x.Changed.Iterator(); it.HasNext(); {
+				if row := it.Next(); uint64(row) >= x.Covered && uint64(row) < f.until {
+					tx.setStale(x, row, true)
+				}
+			}
+			next := *x.VectorIndex
+			next.Covered = f.until
+			left = int(s.Counters.NextRow-next.Covered) + int(x.Stale.B.GetCardinality())
+			return tx.writeIndex(x, &next)
+		}, len(f.rows), nil
+	})
+	return left, err
+}
+
+// A fold is rows that are taken into an index.
+type fold struct {
+	rows    []uint32
+	entries []*cells.Entry // parallel to rows; nil: the row has no vector any more
+	until   uint64         // the index covers the rows below it then
+}
+
+// Unfolded returns how many rows the index does not know, with those whose items are gone.
+func (x *IndexView) Unfolded(nextRow uint64) int {
+	return int(nextRow-x.Covered) + int(x.Stale.GetCardinality())
+}
+
+// readFold makes the entries of the rows that are to be taken in next; nil if there are none.
+func (x *IndexView) readFold(ctx context.Context, r pebble.Reader, cv *CollectionView, workers, limit int) (*fold, error) {
+	f := &fold{until: x.Covered}
+	m := cv.Modalities[x.Modality]
+	having := roaring.And(cv.Live, cv.Presence[x.Modality])
+	var vectors [][]float32
+	take := func(row uint32, value []byte) error {
+		f.rows = append(f.rows, row)
+		if value == nil {
+			vectors = append(vectors, nil)
+			return nil
+		}
+		var v model.Vector
+		if err := m.DecodeVector(&v, value); err != nil {
+			return fault.Corrupt(err, "features %q of row %d", m.Name, row)
+		}
+		vectors = append(vectors, v.Value)
+		return ctx.Err()
+	}
+	for it := x.Stale.Iterator(); it.HasNext() && len(f.rows) < limit; {
+		row := it.Next()
+		var value []byte
+		if having.Contains(row) {
+			var err error
+			if value, err = record.Get(r, codec.FeatureKey(cv.ID, row, uint16(x.Modality))); err != nil {
+				return nil, fault.ReadError(err, "features %q of row %d", m.Name, row)
+			}
+		}
+		if err := take(row, value); err != nil {
+			return nil, err
+		}
+	}
+	if room := limit - len(f.rows); room > 0 && x.Covered < cv.NextRow {
+		f.until = min(cv.NextRow, x.Covered+uint64(room))
+		lo, hi := codec.FeatureKey(cv.ID, uint32(x.Covered), 0), codec.FeatureKey(cv.ID, uint32(f.until), 0)
+		err := record.ForEachIn(r, lo, hi, func(key, value []byte) error {
+			row, t := codec.FeatureKeyParts(key)
+			if int(t) != x.Modality || !having.Contains(row) {
+				return nil
+			}
+			return take(row, value)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(f.rows) == 0 && f.until == x.Covered {
+		return nil, nil
+	}
+	c := x.Table.Centres()
+	placed := make([][]float32, len(vectors))
+	err := work.ParallelBy(ctx, workers, 64, len(vectors), func(i int) error {
+		if vectors[i] != nil {
+			placed[i] = make([]float32, c.Size())
+			c.Place(placed[i], vectors[i])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.entries, err = encodePlaced(ctx, c, placed, workers)
+	return f, err
+}
+
+// foldAfter is how many rows an index may be behind: a search compares them all, which takes some 20
+// microseconds. foldRows is how many are taken in by one commit.
+const (
+	foldAfter = 512
+	foldRows  = 4096
+)
+
+// keepDue reports whether an index of a collection has fallen behind, or is left over from a training
+// that has not ended.
+func (d *Database) keepDue(cv *CollectionView) bool {
+	if d.Committer.readOnly {
+		return false
+	}
+	for i := range cv.Indexes {
+		x := &cv.Indexes[i]
+		if x.left || x.Complete && x.Table != nil && x.Unfolded(cv.NextRow) >= foldAfter {
+			return true
+		}
+	}
+	return false
+}
+
+// keepIndexes does one step for each index: it drops one that is left over, or takes in rows. It
+// reports whether a step was done: then there may be another. One that fails is due again when the
+// collection changes next.
+func (d *Database) keepIndexes(ctx context.Context) (done bool) {
+	v := d.Latest()
+	defer v.Release()
+	if d.Committer.readOnly {
+		return false
+	}
+	for cv := range v.Collections.Values() {
+		for i := range cv.Indexes {
+			x := &cv.Indexes[i]
+			switch {
+			case x.left:
+				err := d.Committer.Free(ctx, func(tx *Tx) error {
+					if s := d.Committer.States[cv.ID]; s != nil {
+						if left := s.IndexByID(x.ID); left != nil {
+							return tx.DropIndex(s, left)
+						}
+					}
+					tx.Empty = true
+					return nil
+				})
+				done = done || err == nil
+			case x.Complete && x.Table != nil && x.Unfolded(cv.NextRow) >= foldAfter:
+				_, op := d.Signals.BeginUntraced(ctx, event.OpIndex, cv.Name)
+				left, err := d.FoldIndex(ctx, cv.ID, x.ID, work.Background(), foldRows)
+				for tended := left < foldAfter; tended && err == nil; {
+					tended, err = d.tendIndex(ctx, cv.ID, x.ID, work.Background(), d.wholeOf(cv.ID, x.ID))
+				}
+				op.End(fault.Annotate(err, "index %d of the vectors of collection %q", x.ID, cv.Name),
+					event.Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.Int("index", int(x.ID))}})
+				done = done || err == nil
+			}
+		}
+	}
+	return done
+}
