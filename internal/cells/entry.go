@@ -72,7 +72,7 @@ func (c *Centres) Encode(e *Entry, x []float32, cell uint32) {
 		return
 	}
 	e.encode(c.Metric, x, c.coordinates[cell])
-	if c.Metric == Cosine && isZero(x) { // no vector has a smaller cosine than all that it has
+	if c.Metric == Cosine && IsZero(x) { // no vector has a smaller cosine than all that it has
 		e.slope, e.base, e.spread = 0, farthest, 0
 	}
 }
@@ -80,7 +80,8 @@ func (c *Centres) Encode(e *Entry, x []float32, cell uint32) {
 // farthest is the square of the largest distance between vectors of length 1.
 const farthest = 4
 
-func isZero(x []float32) bool {
+// IsZero reports whether a vector is zero in all dimensions, and so has no direction.
+func IsZero(x []float32) bool {
 	for _, v := range x {
 		if v != 0 {
 			return false

@@ -11,7 +11,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -20,7 +19,6 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/internal/cells"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // A training of an index of vectors finds the centres of cells from a sample, founds an index with
@@ -170,24 +168,11 @@ func (c Collection) findCentres(ctx context.Context, t int, opt IndexOptions) (d
 			Report: &record.IndexReport{Sample: len(sample), Queries: len(held), Items: n},
 		}
 		g := d.Geometry()
-		x := make([][]float32, len(sample))
-		order := random.Perm(len(sample)) // k-means begins with the first
-		err := work.ParallelBy(ctx, work.All(), 64, len(sample), func(i int) error {
-			b, err := record.Get(v.Snap, codec.FeatureKey(cv.ID, sample[i], uint16(t)))
-			if err != nil || b == nil {
-				return fault.ReadError(cmp.Or(err, fault.ErrMissing), "features %q of row %d", m.Name, sample[i])
-			}
-			var y model.Vector
-			if err := m.DecodeVector(&y, b); err != nil {
-				return fault.Corrupt(err, "features %q of row %d", m.Name, sample[i])
-			}
-			x[order[i]] = make([]float32, g.Size())
-			g.Place(x[order[i]], y.Value)
-			return nil
-		})
+		x, err := cv.Placed(ctx, v.Snap, t, g, work.All(), sample)
 		if err != nil {
 			return err
 		}
+		random.Shuffle(len(x), func(i, j int) { x[i], x[j] = x[j], x[i] }) // k-means begins with the first
 		x = slices.DeleteFunc(x, func(y []float32) bool { return !cells.HasPlace(y) })
 		if len(x) == 0 {
 			x = [][]float32{make([]float32, g.Size())}
@@ -274,7 +259,7 @@ type measured struct {
 func (m *measurement) run(ctx context.Context, r *measured) error {
 	modality := m.cv.Modalities[m.t]
 	x, found, err := record.ReadVector(m.v.Snap, m.cv.ID, m.row, m.t, modality)
-	if err != nil || !found || !m.cv.Live.Contains(m.row) || modality.Metric.OrCosine() == record.Cosine && search.IsZero(x.Value) {
+	if err != nil || !found || !m.cv.Live.Contains(m.row) || modality.Metric.OrCosine() == record.Cosine && cells.IsZero(x.Value) {
 		return err // its item has gone meanwhile, or has no direction
 	}
 	similarities := func(k int, reach float64, sure float32) ([]float32, int, error) {

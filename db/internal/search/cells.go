@@ -17,7 +17,7 @@ import (
 
 // An index of vectors spares most of the comparisons of an answer by vectors. Its cells are looked
 // into from the most promising on, until none is left that is likely to have one of the first k. In
-// a cell codes of one bit a dimension give an estimate of each cosine, and how wrong that may be.
+// a cell codes of one bit a dimension give an estimate of each distance, and how wrong that may be.
 // What may be among the first is compared by 8 bits a dimension, and what is left is read, as without
 // the index. So hits are in the order of their vectors, each has its exact similarity, and filters
 // hold; but one may be missing: one whose cell was not looked into, or whose estimate was worse
@@ -244,16 +244,6 @@ func (d *distances) add(x float32) float32 {
 		return float32(math.Inf(1))
 	}
 	return h[0]
-}
-
-// IsZero reports whether a vector has no direction.
-func IsZero(x []float32) bool {
-	for _, v := range x {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // Similarities returns those of the first K items of an answer by an index, but for that of one row,

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -108,7 +109,7 @@ const lanesWorth = 64
 // one smaller. Vectors that are nearly the same cannot be told apart.
 func (x *IndexView) split(ctx context.Context, v *View, cv *CollectionView, workers int, cell uint32, least int) (*recelling, error) {
 	r := &recelling{cell: cell, rows: x.Table.AppendRows(nil, cell)}
-	placed, err := x.placed(ctx, v, cv, workers, r.rows)
+	placed, err := cv.Placed(ctx, v.Snap, x.Modality, x.Table.Centres().Geometry, workers, r.rows)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (x *IndexView) split(ctx context.Context, v *View, cv *CollectionView, work
 // giveUp gives the rows of a cell to others.
 func (x *IndexView) giveUp(ctx context.Context, v *View, cv *CollectionView, workers int, cell uint32) (*recelling, error) {
 	r := &recelling{cell: cell, rows: x.Table.AppendRows(nil, cell), centres: map[uint32][]float32{cell: nil}}
-	placed, err := x.placed(ctx, v, cv, workers, r.rows)
+	placed, err := cv.Placed(ctx, v.Snap, x.Modality, x.Table.Centres().Geometry, workers, r.rows)
 	if err != nil {
 		return nil, err
 	}
@@ -162,17 +163,17 @@ func (x *IndexView) giveUp(ctx context.Context, v *View, cv *CollectionView, wor
 	return r, err
 }
 
-// placed reads the vectors of rows, and returns their coordinates; nil where a row has none.
-func (x *IndexView) placed(ctx context.Context, v *View, cv *CollectionView, workers int, rows []uint32) ([][]float32, error) {
-	m := cv.Modalities[x.Modality]
-	having := roaring.And(cv.Live, cv.Presence[x.Modality])
+// Placed reads the vectors of modality t that rows have, on so many goroutines, and returns their
+// coordinates in a geometry; nil where a row has none.
+func (cv *CollectionView) Placed(ctx context.Context, r pebble.Reader, t int, g *cells.Geometry, workers int, rows []uint32) ([][]float32, error) {
+	m := cv.Modalities[t]
+	having := roaring.And(cv.Live, cv.Presence[t])
 	placed := make([][]float32, len(rows))
-	c := x.Table.Centres()
 	err := work.ParallelBy(ctx, workers, 64, len(rows), func(i int) error {
 		if !having.Contains(rows[i]) {
 			return nil
 		}
-		b, err := record.Get(v.Snap, codec.FeatureKey(cv.ID, rows[i], uint16(x.Modality)))
+		b, err := record.Get(r, codec.FeatureKey(cv.ID, rows[i], uint16(t)))
 		if err == nil && b == nil {
 			err = fault.ErrMissing
 		}
@@ -183,8 +184,8 @@ func (x *IndexView) placed(ctx context.Context, v *View, cv *CollectionView, wor
 		if err := m.DecodeVector(&y, b); err != nil {
 			return fault.Corrupt(err, "features %q of row %d", m.Name, rows[i])
 		}
-		placed[i] = make([]float32, c.Size())
-		c.Place(placed[i], y.Value)
+		placed[i] = make([]float32, g.Size())
+		g.Place(placed[i], y.Value)
 		return nil
 	})
 	return placed, err
