@@ -53,8 +53,8 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 	return out, err
 }
 
-// A NeighborEvaluation measures codes by vectors: whether what is nearest by the cosine of vectors is
-// among the first items by codes. It needs no labels.
+// A NeighborEvaluation measures how many of the K items that are nearest to a query by the cosine of
+// their vectors are among the first items by the distance of codes. It needs no labels.
 type NeighborEvaluation struct {
 	// Queries and Sparse hold the vectors of the queries by modality, as in Evaluation. A modality
 	// may have any number of them.
@@ -69,9 +69,9 @@ type NeighborEvaluation struct {
 	Args  []any
 }
 
-// EvaluateNeighbors measures the queries of each modality among the items that have it, in the active
-// space or that of the handle, by the distance of codes. Where each target modality has codes of its
-// own these are those of the modality itself. It compares each query with all vectors and all codes:
+// EvaluateNeighbors measures the queries of each modality among the items that have it, by codes of the
+// active space, or of the space of the handle. Where each target modality has codes of its own, it takes
+// the codes of the modality of the query. It compares each query with all vectors and all codes:
 // some milliseconds a query for 100,000 items whose vectors are in memory, for which it waits, as far
 // as Options.RerankCacheBytes lets them be, and seconds where they have to be read. Codes of all items
 // are in memory meanwhile. ErrNoModel: nothing is trained; ErrInvalid: queries that

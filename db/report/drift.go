@@ -24,8 +24,8 @@ type ModalityDrift struct {
 	// It is 0 if they give all of it, 1 if they say nothing, and nil without labelled items.
 	Residual *float64 `json:"residual,omitempty"`
 	// Offset is of a model that was learned without labels: |mean of z|^2 over the items as a share of
-	// the mean of |z|^2. It is near 0 where their vectors lie around those of the training, of n items
-	// mostly below 3/n, and 1 where all lie in one direction from there. Nil if all items are far.
+	// the mean of |z|^2. Items like those of the training have a mean near 0: of n of them Offset is
+	// mostly below 3/n. It is 1 where all projections are the same. Nil if all items are far.
 	Offset *float64 `json:"offset,omitempty"`
 	// MAP is the mean average precision, expected over ties, of the labelled items as
 	// queries by this modality among each other: each half of them searches the other half,

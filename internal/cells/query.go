@@ -55,9 +55,6 @@ func (q *Query) Set(x []float32) {
 	}
 }
 
-// Coordinates returns those of the query, which must not be written to.
-func (q *Query) Coordinates() []float32 { return q.x }
-
 // room returns memory for the results of a scan of n codes.
 func (q *Query) room(n int) (found []float32, hits []byte) {
 	groups := (n + lanes - 1) / lanes

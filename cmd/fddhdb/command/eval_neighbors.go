@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// truthNeighbours is the --truth that takes the nearest items by vectors for what is to be found.
+// truthNeighbours is the value of --truth by which a query is to find the items with the nearest vectors.
 const truthNeighbours = "neighbours"
 
 // defaultNeighbours is --top for truthNeighbours.

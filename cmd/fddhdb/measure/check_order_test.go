@@ -40,8 +40,8 @@ func (k *knownTarget) Item(_ context.Context, key string) (*db.Item, error) {
 
 // knownOrder returns an oracle that has a query, and all items in the order of projections.
 //
-// Codes have eight bits. The code of the query is 11111111, and so are those of the items a, b, c and
-// d. The code of e lacks bit 6, that of f bit 7, and that of g both.
+// Codes have eight bits. The query and the items a, b, c and d have the code 11111111. Item e lacks
+// bit 6, item f lacks bit 7, and item g lacks both.
 func knownOrder(t *testing.T) (o *checkOrder, hits []db.Hit) {
 	t.Helper()
 	q := &Query{Query: db.Query{From: "image", Vector: []float32{0, 0}}, Encoded: []byte{0xff}, Projection: []float64{1, 1, 1, 1, 1, 1, .5, .1}}
@@ -52,8 +52,8 @@ func knownOrder(t *testing.T) (o *checkOrder, hits []db.Hit) {
 		scan.add(uint32(2*i), key, []byte{code})
 		target.keys = append(target.keys, key)
 		target.vectors = append(target.vectors, []float32{float32(3 - i), 0})
-		// The projections of a, c, e and g are that of the query. Those of b and f differ in the first
-		// dimension, and so have a smaller cosine. d has none, see below.
+		// Items a, c, e and g have the projection of the query. Items b and f differ from it in the first
+		// dimension, and so have a smaller cosine. Item d has no projection, see below.
 		z := slices.Clone(q.Projection)
 		z[0] += math.Tan(float64(i%2)) * 2
 		target.z = append(target.z, z)

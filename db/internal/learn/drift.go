@@ -26,7 +26,7 @@ import (
 //	          the labels teach, z the projection; 0 where projections give it, 1 where they
 //	          tell nothing
 //	offset    for a model without labels, |mean of z|^2 as a share of the mean of |z|^2: 0 where items
-//	          lie around those of the training
+//	          have the mean of the training, 1 where all have the same projection
 //	far       items whose projection is zero: nothing that was learned is near them
 //	balance   whether bits are as often set as not
 //	MAP       how well labelled items find each other (drift_retrieval.go)

@@ -99,8 +99,8 @@ type learned struct {
 	leftOut []string      // names of the modalities that no item to learn from has
 }
 
-// sharedSpaces returns those of some modalities, given by position, whose vectors lie in one space, as
-// model.Options.Shared takes them.
+// sharedSpaces returns the names of modalities that share a space, those of each space together, as
+// model.Options.Shared takes them. It looks at the modalities at these positions alone.
 func sharedSpaces(cv *state.CollectionView, modalities []int) (all [][]string) {
 	for _, t := range modalities {
 		var names []string

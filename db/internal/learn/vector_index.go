@@ -34,8 +34,7 @@ type IndexOptions struct {
 	Progress event.Progress
 }
 
-// DefaultRecall is that of searches which do not say what they want, of an index that was made
-// without saying.
+// DefaultRecall is the recall of an index whose options name none.
 const DefaultRecall = .99
 
 const (
@@ -238,7 +237,7 @@ func (c Collection) measure(ctx context.Context, t int, index uint32, held []uin
 	return curve, nil
 }
 
-// A measurement is that of one query, which is the vector of a row.
+// A measurement measures what searches find with one query: the vector of a row.
 type measurement struct {
 	tools *search.Tools
 	v     *state.View

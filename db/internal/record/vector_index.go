@@ -184,9 +184,9 @@ func (x *VectorIndex) EachEntry(r pebble.Reader, collection uint32, c *cells.Cen
 	})
 }
 
-// Reach returns the least reach with which so much of the k nearest was found, less a standard error,
-// and how much that was; the largest that was measured where none reaches it. Between two k that were measured it is
-// that of the one that needs more.
+// Reach returns the least reach that was measured with a recall of the k nearest, less its standard
+// error, of at least recall; and that recall. Where no reach has it, it returns the largest reach. A k
+// that was not measured takes the larger reach of the next smaller and the next larger k.
 func (x *VectorIndex) Reach(k int, recall float64) (reach, expected float64) {
 	expected = 1
 	at := func(i int) int { // the end of the points of the k at i
