@@ -50,7 +50,7 @@ type VectorIndex = report.VectorIndex
 // that is there for the modality is used until the new one is complete, which replaces it.
 //
 // It costs some 30 microseconds of processors an item of d = 384 dimensions and some seconds to measure,
-// d/8 + 16 bytes an item on disk and in memory, and while it begins 100 d bytes a cell. Readers and
+// d/8 + 16 bytes an item on disk and some 10 more in memory, and while it begins 100 d bytes a cell. Readers and
 // writers go on; each block of 16,384 items keeps writers waiting for some tens of milliseconds. If it
 // fails, or its context ends, everything is as before. Errors: ErrInvalid for a sparse modality, and
 // where no item has it; ErrBusy while another index of it is being made, and if its metric is

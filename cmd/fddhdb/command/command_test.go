@@ -260,6 +260,7 @@ func TestInterrupt(t *testing.T) {
 		{"scan", f.db},
 		{"update", f.db},
 		{"reindex", f.db},
+		{"index", f.db, "--modality", "text"},
 		{"models", f.db},
 		{"activate", f.db, "--space", "1"},
 		{"rollback", f.db},
