@@ -86,6 +86,7 @@ type Centres struct {
 	mean   []float32
 	coded  []byte   // groups
 	number []uint32 // of the cell of each code
+	widest float32  // the largest spread of a code
 }
 
 // NewCentres returns the centres with these coordinates, by cell, which it keeps; nil where a number
@@ -114,6 +115,7 @@ func NewCentres(g *Geometry, coordinates [][]float32) *Centres {
 		e.encode(L2, x, c.mean)
 		c.coded = appendToGroups(c.coded, len(c.number), g.size, &e, uint32(i))
 		c.number = append(c.number, uint32(i))
+		c.widest = max(c.widest, e.spread)
 	}
 	return c
 }
@@ -157,32 +159,39 @@ func (c *Centres) Nearest(q *Query) uint32 {
 	far := squaredDistance(q.x, c.mean)
 	s := q.scaleFor(c.size, far, sure, math.Inf(1))
 	q.scan(found, hits, c.coded, &s)
-	first := 0
-	for i := range c.number {
-		if found[i] < found[first] {
-			first = i
+	found = found[:len(c.number)]
+	first, least := 0, found[0]
+	for i, d := range found {
+		if d < least {
+			first, least = i, d
 		}
 	}
 	best := c.number[first]
-	least := c.far(q, best)
-	s.floor = float32(least)
-	for i, cell := range c.number {
-		if i != first && found[i]-float32(spreadOf(c.coded, i, c.size)*s.reach) < float32(least) {
-			if d := c.far(q, cell); d < least {
-				best, least = cell, d
+	least = float32(c.far(q, best))
+	margin := c.widest * s.reach // hardly a centre whose estimate is farther off than this is looked at
+	for i, d := range found {
+		if d-margin < least && d-spreadOf(c.coded, i, c.size)*s.reach < least && i != first {
+			if d := float32(c.far(q, c.number[i])); d < least {
+				best, least = c.number[i], d
 			}
 		}
 	}
 	return best
 }
 
-func squaredDistance(x, y []float32) (s float64) {
+func squaredDistance(x, y []float32) float64 {
 	y = y[:len(x)]
-	for i, v := range x {
-		d := float64(v) - float64(y[i])
-		s += d * d
+	var s0, s1, s2, s3 float64 // each waits for its last addition alone
+	for i := 0; i+4 <= len(x); i += 4 {
+		p, q := x[i:i+4:i+4], y[i:i+4:i+4]
+		a, b := float64(p[0])-float64(q[0]), float64(p[1])-float64(q[1])
+		c, d := float64(p[2])-float64(q[2]), float64(p[3])-float64(q[3])
+		s0 += a * a
+		s1 += b * b
+		s2 += c * c
+		s3 += d * d
 	}
-	return s
+	return (s0 + s1) + (s2 + s3)
 }
 
 // product returns x.y. Its rounding differs from one machine to another, which costs at most that

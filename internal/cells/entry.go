@@ -96,25 +96,22 @@ func (e *Entry) encode(metric Metric, x, centre []float32) {
 	if len(e.code) != len(x)/8 {
 		e.code = make([]byte, len(x)/8)
 	}
-	centre = centre[:len(x)]
 	var square, sum, along, with float64
 	for i := range e.code {
-		bits := byte(0)
-		for j := range 8 {
-			y := float64(centre[8*i+j])
-			r := float64(x[8*i+j]) - y
+		negative := uint64(0) // bits
+		y8 := centre[8*i:][:8]
+		for j, v := range x[8*i:][:8] {
+			y := float64(y8[j])
+			r := float64(v) - y
 			square += float64(r * r)
 			with += float64(r * y)
-			if r >= 0 {
-				bits |= 1 << j
-				sum += r
-				along += y
-			} else {
-				sum -= r
-				along -= y
-			}
+			// Half of the signs are negative, in no order: branches would be guessed wrong.
+			sign := math.Float64bits(r+0) & (1 << 63) // -0 + 0 is 0
+			sum += math.Abs(r)
+			along += math.Float64frombits(math.Float64bits(y) ^ sign)
+			negative |= sign >> (63 - j)
 		}
-		e.code[i] = bits
+		e.code[i] = ^byte(negative)
 	}
 	if e.slope, e.base, e.spread = 0, 0, 0; sum == 0 {
 		return

@@ -28,12 +28,8 @@ func (g *Geometry) NewQuery() *Query {
 // j of bits. So a code costs four Hamming distances.
 func (q *Query) Set(x []float32) {
 	copy(q.x, x)
-	q.square = 0
-	largest := float32(0)
-	for _, v := range q.x {
-		q.square += float64(v) * float64(v)
-		largest = max(largest, float32(math.Abs(float64(v))))
-	}
+	square, largest := sizeOf(q.x)
+	q.square = square
 	clear(q.planes)
 	q.step = 0
 	if largest == 0 {
@@ -43,16 +39,40 @@ func (q *Query) Set(x []float32) {
 	q.step = min(largest, float32(3.2*math.Sqrt(q.square/float64(len(x))))) / 15
 	inverse := 1 / (2 * q.step)
 	for w := range len(q.x) / 64 {
-		var p0, p1, p2, p3 uint64
-		for i, v := range q.x[64*w:][:64] {
-			u := uint64(max(0, min(int(v*inverse+8), 15))) // (v/step + 15) / 2, rounded
-			p0 |= u & 1 << i
-			p1 |= u >> 1 & 1 << i
-			p2 |= u >> 2 & 1 << i
-			p3 |= u >> 3 << i
+		planes := q.planes[4*w:][:4]
+		for i := range 8 {
+			eight := uint64(0) // numbers below 16, in a byte each
+			for j, v := range q.x[64*w+8*i:][:8] {
+				eight |= uint64(max(0, min(int(v*inverse+8), 15))) << (8 * j) // (v/step + 15) / 2, rounded
+			}
+			for p := range planes {
+				planes[p] |= lowBits(eight>>p) << (8 * i)
+			}
 		}
-		copy(q.planes[4*w:], []uint64{p0, p1, p2, p3})
 	}
+}
+
+// sizeOf returns the square of the length of a vector, and the largest of its coordinates without
+// their signs.
+func sizeOf(x []float32) (square float64, largest float32) {
+	var s0, s1, s2, s3 float64 // each waits for its last addition alone
+	most := uint32(0)          // as bits: those of numbers that are not negative have the same order
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d := x[0], x[1], x[2], x[3]
+		s0 += float64(a) * float64(a)
+		s1 += float64(b) * float64(b)
+		s2 += float64(c) * float64(c)
+		s3 += float64(d) * float64(d)
+		const positive = 1<<31 - 1
+		most = max(most, math.Float32bits(a)&positive, math.Float32bits(b)&positive, math.Float32bits(c)&positive, math.Float32bits(d)&positive)
+	}
+	return (s0 + s1) + (s2 + s3), math.Float32frombits(most)
+}
+
+// lowBits returns the lowest bits of eight bytes, as bits of one.
+func lowBits(eight uint64) uint64 {
+	// The product has bit 8 i of the first factor at 56 + i, and nothing that is carried there.
+	return (eight & 0x0101010101010101) * 0x0102040810204080 >> 56
 }
 
 // room returns memory for the results of a scan of n codes.

@@ -261,8 +261,9 @@ func (m *measurement) run(ctx context.Context, r *measured) error {
 	if err != nil || !found || !m.cv.Live.Contains(m.row) || modality.Metric.OrCosine() == record.Cosine && cells.IsZero(x.Value) {
 		return err // its item has gone meanwhile, or has no direction
 	}
+	known := map[uint32]float32{}
 	similarities := func(k int, reach float64, sure float32) ([]float32, int, error) {
-		q := search.Query{From: modality.Name, To: modality.Name, Vector: x.Value, K: k + 1, Forced: &search.ByCells{Index: m.index, Reach: reach, Sure: sure}}
+		q := search.Query{From: modality.Name, To: modality.Name, Vector: x.Value, K: k + 1, Forced: &search.ByCells{Index: m.index, Reach: reach, Sure: sure, Known: known}}
 		return search.Similarities(ctx, m.tools, m.v, m.cv, q, m.row)
 	}
 	all, _, err := similarities(m.ks[len(m.ks)-1], math.Inf(1), 2*search.Sure)

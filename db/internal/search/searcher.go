@@ -58,6 +58,9 @@ type ByCells struct {
 	Index uint32  // its number
 	Reach float64 // see cells.Probes
 	Sure  float32 // standard deviations that are allowed for
+
+	// Known has similarities of rows that searches with the same vector have read. They add to it.
+	Known map[uint32]float32
 }
 
 // An Order is the order of an answer. The constants have the values of db.Rerank, which

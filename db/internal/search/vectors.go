@@ -289,6 +289,11 @@ func (s *Searcher) rankOf(ctx context.Context, dst []rankedRow, after *rankedRow
 
 // readRow reads those vectors of a row that are compared, and returns the similarity of the nearest.
 func (s *Searcher) readRow(row uint32) (float32, error) {
+	if s.q.Forced != nil {
+		if known, ok := s.q.Forced.Known[row]; ok {
+			return known, nil
+		}
+	}
 	nearest := float32(math.Inf(-1))
 	for _, c := range s.compared {
 		if c.rows != nil && !c.rows.Contains(row) {
@@ -300,6 +305,9 @@ func (s *Searcher) readRow(row uint32) (float32, error) {
 		}
 		s.compares++
 		nearest = max(nearest, s.compare(x))
+	}
+	if s.q.Forced != nil {
+		s.q.Forced.Known[row] = nearest
 	}
 	return nearest, nil
 }

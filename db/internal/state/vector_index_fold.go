@@ -129,69 +129,104 @@ func (x *IndexView) Unfolded(nextRow uint64) int {
 	return int(nextRow-x.Covered) + int(x.Stale.GetCardinality())
 }
 
+// foldPart is how many rows one goroutine reads and encodes at a time.
+const foldPart = codec.BlockRows
+
 // readFold makes the entries of the rows that are to be taken in next; nil if there are none.
 func (x *IndexView) readFold(ctx context.Context, r pebble.Reader, cv *CollectionView, workers, limit int) (*fold, error) {
-	f := &fold{until: x.Covered}
-	m := cv.Modalities[x.Modality]
-	having := roaring.And(cv.Live, cv.Presence[x.Modality])
-	var vectors [][]float32
-	take := func(row uint32, value []byte) error {
-		f.rows = append(f.rows, row)
-		if value == nil {
-			vectors = append(vectors, nil)
-			return nil
-		}
-		var v model.Vector
-		if err := m.DecodeVector(&v, value); err != nil {
-			return fault.Corrupt(err, "features %q of row %d", m.Name, row)
-		}
-		vectors = append(vectors, v.Value)
-		return ctx.Err()
+	var stale []uint32
+	for it := x.Stale.Iterator(); it.HasNext() && len(stale) < limit; {
+		stale = append(stale, it.Next())
 	}
-	for it := x.Stale.Iterator(); it.HasNext() && len(f.rows) < limit; {
-		row := it.Next()
-		var value []byte
-		if having.Contains(row) {
-			var err error
-			if value, err = record.Get(r, codec.FeatureKey(cv.ID, row, uint16(x.Modality))); err != nil {
-				return nil, fault.ReadError(err, "features %q of row %d", m.Name, row)
-			}
-		}
-		if err := take(row, value); err != nil {
-			return nil, err
-		}
-	}
-	if room := limit - len(f.rows); room > 0 && x.Covered < cv.NextRow {
-		f.until = min(cv.NextRow, x.Covered+uint64(room))
-		lo, hi := codec.FeatureKey(cv.ID, uint32(x.Covered), 0), codec.FeatureKey(cv.ID, uint32(f.until), 0)
-		err := record.ForEachIn(r, lo, hi, func(key, value []byte) error {
-			row, t := codec.FeatureKeyParts(key)
-			if int(t) != x.Modality || !having.Contains(row) {
-				return nil
-			}
-			return take(row, value)
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if len(f.rows) == 0 && f.until == x.Covered {
+	until := min(max(cv.NextRow, x.Covered), x.Covered+uint64(limit-len(stale)))
+	if len(stale) == 0 && until == x.Covered {
 		return nil, nil
 	}
-	c := x.Table.Centres()
-	placed := make([][]float32, len(vectors))
-	err := work.ParallelBy(ctx, workers, 64, len(vectors), func(i int) error {
-		if vectors[i] != nil {
-			placed[i] = make([]float32, c.Size())
-			c.Place(placed[i], vectors[i])
+	having := roaring.And(cv.Live, cv.Presence[x.Modality])
+	ofStale := (len(stale) + foldPart - 1) / foldPart
+	parts := make([]fold, ofStale+int(until-x.Covered+foldPart-1)/foldPart)
+	err := work.ParallelBy(ctx, workers, 1, len(parts), func(i int) error {
+		f, e := &parts[i], x.newEncoder(&cv.Modalities[x.Modality])
+		if i < ofStale {
+			return f.readRows(e, r, cv, having, stale[i*foldPart:min((i+1)*foldPart, len(stale))])
 		}
-		return nil
+		from := x.Covered + uint64(i-ofStale)*foldPart
+		return f.readRange(e, r, cv, having, from, min(from+foldPart, until))
 	})
+	f := &fold{until: until}
+	for _, p := range parts {
+		f.rows, f.entries = append(f.rows, p.rows...), append(f.entries, p.entries...)
+	}
+	return f, err
+}
+
+// readRows adds rows, and their entries as far as they have a vector.
+func (f *fold) readRows(e *encoder, r pebble.Reader, cv *CollectionView, having *roaring.Bitmap, rows []uint32) error {
+	for _, row := range rows {
+		if !having.Contains(row) {
+			f.rows, f.entries = append(f.rows, row), append(f.entries, nil)
+			continue
+		}
+		value, err := record.Get(r, codec.FeatureKey(cv.ID, row, uint16(e.modality)))
+		if err == nil && value == nil {
+			err = fault.ErrMissing
+		}
+		if err != nil {
+			return fault.ReadError(err, "features %q of row %d", e.Name, row)
+		}
+		if err := f.add(e, row, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readRange adds the rows of a range that have a vector, with their entries.
+func (f *fold) readRange(e *encoder, r pebble.Reader, cv *CollectionView, having *roaring.Bitmap, from, to uint64) error {
+	lo, hi := codec.FeatureKey(cv.ID, uint32(from), 0), codec.FeatureKey(cv.ID, uint32(to), 0)
+	return record.ForEachIn(r, lo, hi, func(key, value []byte) error {
+		row, t := codec.FeatureKeyParts(key)
+		if int(t) != e.modality || !having.Contains(row) {
+			return nil
+		}
+		return f.add(e, row, value)
+	})
+}
+
+// add adds a row with the entry of its vector, which is stored as value.
+func (f *fold) add(e *encoder, row uint32, value []byte) error {
+	entry, err := e.encode(value)
 	if err != nil {
+		return fault.Corrupt(err, "features %q of row %d", e.Name, row)
+	}
+	f.rows, f.entries = append(f.rows, row), append(f.entries, entry)
+	return nil
+}
+
+// An encoder makes entries of stored vectors. It belongs to one goroutine.
+type encoder struct {
+	*record.Modality
+	modality int
+	centres  *cells.Centres
+	vector   model.Vector
+	placed   []float32
+	query    *cells.Query
+}
+
+func (x *IndexView) newEncoder(m *record.Modality) *encoder {
+	c := x.Table.Centres()
+	return &encoder{Modality: m, modality: x.Modality, centres: c, placed: make([]float32, c.Size()), query: c.NewQuery()}
+}
+
+func (e *encoder) encode(value []byte) (*cells.Entry, error) {
+	if err := e.DecodeVector(&e.vector, value); err != nil {
 		return nil, err
 	}
-	f.entries, err = encodePlaced(ctx, c, placed, workers)
-	return f, err
+	e.centres.Place(e.placed, e.vector.Value)
+	e.query.Set(e.placed)
+	entry := new(cells.Entry)
+	e.centres.Encode(entry, e.placed, e.centres.Nearest(e.query))
+	return entry, nil
 }
 
 // foldAfter is how many rows an index may be behind: a search compares them all, which takes some 20
