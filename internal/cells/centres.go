@@ -81,42 +81,22 @@ type Centres struct {
 	coordinates [][]float32 // by cell; nil: there is none
 	squares     []float64   // of their lengths
 	count       int         // of those that there are
-
-	// Codes of the centres themselves, around their mean, tell which are worth a product.
-	mean   []float32
-	coded  []byte   // groups
-	number []uint32 // of the cell of each code
-	widest float32  // the largest spread of a code
+	families    []family
 }
 
 // NewCentres returns the centres with these coordinates, by cell, which it keeps; nil where a number
 // has none.
 func NewCentres(g *Geometry, coordinates [][]float32) *Centres {
-	c := &Centres{Geometry: g, coordinates: coordinates, squares: make([]float64, len(coordinates)), mean: make([]float32, g.size)}
-	sum := make([]float64, g.size)
+	c := &Centres{Geometry: g, coordinates: coordinates, squares: make([]float64, len(coordinates))}
 	for i, x := range coordinates {
-		if x == nil {
-			continue
-		}
-		c.count++
-		for j, v := range x {
-			sum[j] += float64(v)
-			c.squares[i] += float64(v) * float64(v)
+		if x != nil {
+			c.count++
+			for _, v := range x {
+				c.squares[i] += float64(v) * float64(v)
+			}
 		}
 	}
-	for j := range c.mean {
-		c.mean[j] = float32(sum[j] / float64(max(c.count, 1)))
-	}
-	var e Entry
-	for i, x := range coordinates {
-		if x == nil {
-			continue
-		}
-		e.encode(L2, x, c.mean)
-		c.coded = appendToGroups(c.coded, len(c.number), g.size, &e, uint32(i))
-		c.number = append(c.number, uint32(i))
-		c.widest = max(c.widest, e.spread)
-	}
+	c.families = c.familiesOf()
 	return c
 }
 
@@ -149,34 +129,6 @@ func (c *Centres) Of(cell uint32) []float32 {
 // far returns the square of the distance between a query and a centre.
 func (c *Centres) far(q *Query, cell uint32) float64 {
 	return max(0, q.square+c.squares[cell]-2*float64(product(q.x, c.coordinates[cell])))
-}
-
-// Nearest returns the cell whose centre is nearest to a query. It may err by one that is about as
-// near. There is at least one centre.
-func (c *Centres) Nearest(q *Query) uint32 {
-	const sure = 2 // standard deviations
-	found, hits := q.room(len(c.number))
-	far := squaredDistance(q.x, c.mean)
-	s := q.scaleFor(c.size, far, sure, math.Inf(1))
-	q.scan(found, hits, c.coded, &s)
-	found = found[:len(c.number)]
-	first, least := 0, found[0]
-	for i, d := range found {
-		if d < least {
-			first, least = i, d
-		}
-	}
-	best := c.number[first]
-	least = float32(c.far(q, best))
-	margin := c.widest * s.reach // hardly a centre whose estimate is farther off than this is looked at
-	for i, d := range found {
-		if d-margin < least && d-spreadOf(c.coded, i, c.size)*s.reach < least && i != first {
-			if d := float32(c.far(q, c.number[i])); d < least {
-				best, least = c.number[i], d
-			}
-		}
-	}
-	return best
 }
 
 func squaredDistance(x, y []float32) float64 {

@@ -11,8 +11,9 @@ type Query struct {
 	planes []uint64  // four for each word of a code, see Set
 	step   float32   // what a unit of planes counts
 
-	found []float32 // of a scan
-	hits  []byte
+	found    []float32 // of a scan
+	hits     []byte
+	promised []promised // of Nearest
 }
 
 // NewQuery returns a query of vectors of a geometry, for Set.

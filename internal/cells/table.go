@@ -246,20 +246,15 @@ func (t *Table) Scan(dst []Found, q *Query, p Probe, sure float64, floor float32
 type Probe struct {
 	Cell  uint32
 	Far   float64 // square of the distance of its centre from the query
-	Least float64 // about the least distance of its entries, in the terms of Reach
+	Least float64 // about the least distance of its entries, see Probes
 }
 
 // Probes yields cells, the most promising first.
 //
-// Entries lie around their centre at a root mean square distance m. Those nearest to the query are
-// about reach * m nearer than the centre, in its direction: of the distance F of the centre
-//
-//	F^2 + m^2 - 2 reach m F
-//
-// is left. With reach 1 it is (F-m)^2, which hardly an entry is below; with 0 it is what an entry
-// has on average. So a search ends with the first cell whose Least is not below the distance of the
-// k-th that it has found, and reach says how much it misses. For Dot, whose distance is
-// -2 x.q = |x-q|^2 - |x|^2 - |q|^2, all of it is taken off by what the entries have on average.
+// A cell has to offer what promise says, with a reach of the search. So it ends with the first cell
+// whose Least is not below the distance of the k-th that it has found, and reach says how much it
+// misses. For Dot, whose distance is -2 x.q = |x-q|^2 - |x|^2 - |q|^2, all of it is taken off by what
+// the entries have on average.
 type Probes struct {
 	t     *Table
 	q     *Query
@@ -278,16 +273,17 @@ type probe struct {
 func (t *Table) Probes(q *Query, reach float64, dst *Probes) {
 	c := t.centres
 	dst.t, dst.q, dst.reach, dst.heap = t, q, reach, dst.heap[:0]
-	found, hits := q.room(len(c.number))
-	far := squaredDistance(q.x, c.mean)
-	s := q.scaleFor(c.size, far, 0, math.Inf(1))
-	q.scan(found, hits, c.coded, &s)
 	const sure = 2
-	root := sure * q.deviation(far)
-	for i, cell := range c.number {
-		if l := t.lists.At(cell); l != nil && l.n > 0 {
-			d := max(0, found[i]-root*spreadOf(c.coded, i, c.size))
-			dst.heap = append(dst.heap, probe{least: dst.least(l, float64(d), cell), cell: cell, far: d})
+	for i := range c.families {
+		f := promised{family: &c.families[i]}
+		f.far = f.family.far(q)
+		root := sure * q.deviation(f.far)
+		found, _ := q.scanFamily(c, f, 0, float32(math.Inf(1)))
+		for i, cell := range f.number {
+			if l := t.lists.At(cell); l != nil && l.n > 0 {
+				d := max(0, found[i]-root*spreadOf(f.coded, i, c.size))
+				dst.heap = append(dst.heap, probe{least: dst.least(l, float64(d), cell), cell: cell, far: d})
+			}
 		}
 	}
 	for i := len(dst.heap)/2 - 1; i >= 0; i-- {
@@ -298,10 +294,7 @@ func (t *Table) Probes(q *Query, reach float64, dst *Probes) {
 // least is what a cell has to offer where the square of the distance of its centre is far.
 func (p *Probes) least(l *list, far float64, cell uint32) float32 {
 	m := l.square / float64(l.n)
-	least := far + m - 2*p.reach*math.Sqrt(m*far)
-	if p.reach*p.reach*m > far { // the query lies among the entries
-		least = (1 - p.reach*p.reach) * m
-	}
+	least := promise(far, m, p.reach)
 	if p.t.centres.Metric == Dot {
 		least -= p.q.square + p.t.centres.squares[cell] + m
 	}
