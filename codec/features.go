@@ -56,17 +56,32 @@ func DecodeFeatures(x []float32, b []byte) error {
 	if len(b) != 1+4*len(x) {
 		return fmt.Errorf("%w: features: %d bytes for %d dimensions", ErrCorrupt, len(b), len(x))
 	}
-	const exponent = 0xff << 23 // of floats: all of it is set in infinities and NaN
 	b = b[1:]
-	for i := range x {
-		u := binary.LittleEndian.Uint32(b)
-		b = b[4:]
-		x[i] = math.Float32frombits(u)
-		if u&exponent == exponent {
-			return fmt.Errorf("%w: features: dimension %d is %g", ErrCorrupt, i, x[i])
+	// A carry out of the exponent of a float says that all of it is set, as in infinities and NaN. Some
+	// floats at a time: a search reads many vectors.
+	const exponent, one = 0xff << 23, 1 << 23
+	carries, rest := uint64(0), x
+	for ; len(rest) >= 4 && len(b) >= 16; rest, b = rest[4:], b[16:] {
+		u, v := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+		rest[0], rest[1] = math.Float32frombits(uint32(u)), math.Float32frombits(uint32(u>>32))
+		rest[2], rest[3] = math.Float32frombits(uint32(v)), math.Float32frombits(uint32(v>>32))
+		carries |= u&(exponent<<32|exponent) + (one<<32 | one)
+		carries |= v&(exponent<<32|exponent) + (one<<32 | one)
+	}
+	for i := range rest {
+		u := binary.LittleEndian.Uint32(b[4*i:])
+		rest[i] = math.Float32frombits(u)
+		carries |= uint64(u&exponent + one)
+	}
+	if carries&(1<<63|1<<31) == 0 {
+		return nil
+	}
+	for i, v := range x {
+		if math.Float32bits(v)&exponent == exponent {
+			return fmt.Errorf("%w: features: dimension %d is %g", ErrCorrupt, i, v)
 		}
 	}
-	return nil
+	panic("codec: a carry without a number that is not finite")
 }
 
 // AppendDecodedSparse reads a sparse feature record of dim dimensions, and appends

@@ -500,12 +500,22 @@ func product(x, y model.Vector) (xy float64) {
 // cosine returns the cosine between a vector and that of the query, both dense or both sparse; 0 for
 // a vector of zeros.
 func (s *Searcher) cosine(x model.Vector) float32 {
-	xx := 0.0
-	for _, v := range x.Value {
-		xx += float64(v) * float64(v)
+	y := s.p.vector
+	var xx, xy float64
+	if x.IsSparse() {
+		for _, v := range x.Value {
+			xx += float64(v) * float64(v)
+		}
+		xy = product(x, y)
+	} else { // both in one loop, where neither sum waits for the other
+		for j, w := range y.Value {
+			v := float64(x.Value[j])
+			xx += v * v
+			xy += v * float64(w)
+		}
 	}
 	if xx == 0 {
 		return 0
 	}
-	return float32(max(-1, min(product(x, s.p.vector)/(math.Sqrt(xx)*math.Sqrt(s.square)), 1)))
+	return float32(max(-1, min(xy/(math.Sqrt(xx)*math.Sqrt(s.square)), 1)))
 }
