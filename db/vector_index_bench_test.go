@@ -17,6 +17,7 @@ var (
 	indexDims  = flag.Int("index.dims", 384, "dimensions of BenchmarkVectorIndex")
 	indexSet   = flag.String("index.set", "topics", "set of vectors of BenchmarkVectorIndex")
 	indexDir   = flag.String("index.dir", "", "folder for the database of BenchmarkVectorIndex, which stays")
+	indexWhere = flag.Bool("index.where", false, "BenchmarkVectorIndex also searches with filters that admit 50, 10, 1 and .1 % of the items")
 	indexCache = flag.Int64("index.cache", 1<<30, "Options.RerankCacheBytes of BenchmarkVectorIndex")
 )
 
@@ -24,6 +25,8 @@ var (
 // they find of what an exact search finds.
 func BenchmarkVectorIndex(b *testing.B) {
 	n, d := *indexItems, *indexDims
+	db.SetExactNumbers(1 << 20)
+	defer db.SetExactNumbers(0)
 	e, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), d, 1)
 	if err != nil {
 		b.Fatal(err)
@@ -46,8 +49,15 @@ func BenchmarkVectorIndex(b *testing.B) {
 	for from := 0; from < n; from += batch {
 		bt := database.NewBatch()
 		for i := from; i < min(from+batch, n); i++ {
-			x := e.Vector(i)
-			if err := bt.Put(c, &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": x}}); err != nil {
+			item := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": e.Vector(i)}}
+			if *indexWhere {
+				for _, every := range []int{2, 10, 100, 1000} {
+					if i%every == 0 {
+						item.Labels = append(item.Labels, fmt.Sprint("every", every))
+					}
+				}
+			}
+			if err := bt.Put(c, item); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -63,7 +73,7 @@ func BenchmarkVectorIndex(b *testing.B) {
 	}
 	b.Logf("indexed in %v: %d cells, the largest of %d, %d bytes, %v", time.Since(start), x.Cells, x.Largest, x.Bytes, x.Seconds)
 	for _, p := range x.Measured {
-		b.Logf("k %d reach %.2f recall %.4f +- %.4f probes %.1f", p.K, p.Reach, p.Recall, p.Error, p.Probes)
+		b.Logf("k %d reach %.2f recall %.4f +- %.4f probes %.1f entries %.0f", p.K, p.Reach, p.Recall, p.Error, p.Probes, p.Entries)
 	}
 	qs := make([][]float32, 200)
 	for i := range qs {
@@ -76,29 +86,22 @@ func BenchmarkVectorIndex(b *testing.B) {
 	if err := database.WaitForIndex(ctx); err != nil {
 		b.Fatal(err)
 	}
-	exact := func(k int) (all [][]string) {
+	measure := func(b *testing.B, name, where string, k int, recalls ...float64) {
+		var truth [][]string
 		for _, q := range qs {
-			r, err := c.Search(ctx, db.Query{From: "e", Vector: q, K: k, Recall: 1})
+			r, err := c.Search(ctx, db.Query{From: "e", Vector: q, K: k, Recall: 1, Where: where})
 			if err != nil {
 				b.Fatal(err)
 			}
-			var keys []string
-			for _, h := range r.Hits {
-				keys = append(keys, h.Key)
-			}
-			all = append(all, keys)
+			truth = append(truth, keysOf(r.Hits))
 		}
-		return all
-	}
-	for _, k := range []int{10, 1, 100} {
-		truth := exact(k)
-		for _, recall := range []float64{.9, .95, .98, .99, .999} {
-			b.Run(fmt.Sprintf("k=%d/recall=%v", k, recall), func(b *testing.B) {
+		for _, recall := range recalls {
+			b.Run(fmt.Sprintf("%s/recall=%v", name, recall), func(b *testing.B) {
 				var took []time.Duration
-				hits, i := 0, 0
+				hits, of, i, approximate := 0, 0, 0, 0
 				for b.Loop() {
 					at := time.Now()
-					r, err := c.Search(ctx, db.Query{From: "e", Vector: qs[i%len(qs)], K: k, Recall: recall})
+					r, err := c.Search(ctx, db.Query{From: "e", Vector: qs[i%len(qs)], K: k, Recall: recall, Where: where})
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -108,12 +111,30 @@ func BenchmarkVectorIndex(b *testing.B) {
 							hits++
 						}
 					}
+					of += len(truth[i%len(qs)])
+					if r.Approximate {
+						approximate++
+					}
 					i++
 				}
 				slices.Sort(took)
 				b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
-				b.ReportMetric(float64(hits)/float64(i)/float64(k), "recall")
+				b.ReportMetric(float64(hits)/float64(of), "recall")
+				b.ReportMetric(float64(approximate)/float64(i), "approximate")
+				x, _, err := c.Explain(ctx, db.Query{From: "e", Vector: qs[0], K: k, Recall: recall, Where: where}, -1)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(x.Predicted["cells"], "predicted-us")
 			})
+		}
+	}
+	for _, k := range []int{10, 1, 100} {
+		measure(b, fmt.Sprintf("k=%d", k), "", k, .9, .95, .98, .99, .999, 1)
+	}
+	if *indexWhere {
+		for _, every := range []int{2, 10, 100, 1000} {
+			measure(b, fmt.Sprintf("every=%d", every), fmt.Sprintf("label = 'every%d'", every), 10, .95, .99, 1)
 		}
 	}
 	var m runtime.MemStats

@@ -24,11 +24,13 @@ type VectorIndex struct {
 }
 
 // A RecallPoint is a recall that was measured: the part of the K nearest items that a search with
-// some reach finds, which looks into so many cells on average.
+// some reach finds, which looks into so many cells, with so many entries, on average.
 type RecallPoint struct {
 	K      int     `json:"k"`
 	Reach  float64 `json:"reach"`
 	Recall float64 `json:"recall"`
 	Error  float64 `json:"error"` // standard error of Recall
 	Probes float64 `json:"probes"`
+
+	Entries float64 `json:"entries,omitempty"` // 0 of an index that an earlier version has measured
 }

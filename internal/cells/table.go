@@ -269,6 +269,9 @@ type probe struct {
 	far   float32
 }
 
+// Forget lets go of the table and the query, and keeps memory for the next.
+func (p *Probes) Forget() { p.t, p.q = nil, nil }
+
 // Probes returns the cells for a query. The query keeps memory for one Probes at a time.
 func (t *Table) Probes(q *Query, reach float64, dst *Probes) {
 	c := t.centres

@@ -115,15 +115,13 @@ func (e *env) printExplain(x *db.Explain, why string) {
 	if x == nil {
 		return
 	}
-	if x.Plan == "cells" {
-		e.Printf("plan cells: %s looked into, %s compared, %s of them exactly; recall %.3f expected\n",
-			term.Plural(x.Probes, "cell", "cells"), term.Plural(x.Candidates, "vector", "vectors"), term.Thousands(x.Compared), x.Recall)
+	byVectors := x.Metric != ""
+	if byVectors {
+		e.printVectorPlan(x, why)
 		e.Printf("took %.1f us for %s by the metric %s between vectors of %s\n", x.ResolveUS, term.Plural(x.Hits, "item", "items"), x.Metric, strings.Join(x.Modalities, ", "))
-		return
-	}
-	if x.Plan == "vectors" {
-		e.Printf("plan vectors: %s compared, %s of them exactly, %s\n", term.Plural(x.Scanned, "vector", "vectors"), term.Thousands(x.Compared), why)
-		e.Printf("took %.1f us for %s by the metric %s between vectors of %s\n", x.ResolveUS, term.Plural(x.Hits, "item", "items"), x.Metric, strings.Join(x.Modalities, ", "))
+		if len(x.Predicted) > 0 {
+			e.printPredicted(x.Predicted)
+		}
 		return
 	}
 	e.Printf("plan %s: %s of %s found", x.Plan, term.Plural(x.Codes, "code", "codes"), term.Thousands(x.Distinct))
@@ -146,8 +144,26 @@ func (e *env) printExplain(x *db.Explain, why string) {
 	e.Printf("codes not indexed yet %s\n", term.Thousands(x.Tail))
 	e.Printf("took %.1f us to encode, %.1f us to find the codes, %.1f us for %s in the order %s\n",
 		x.EncodeUS, x.SearchUS, x.ResolveUS, term.Plural(x.Hits, "item", "items"), x.Rerank)
-	plans := slices.SortedFunc(maps.Keys(x.Predicted), func(a, b string) int {
-		return cmp.Compare(x.Predicted[a], x.Predicted[b])
+	e.printPredicted(x.Predicted)
+}
+
+// printVectorPlan prints the plan of an answer by vectors.
+func (e *env) printVectorPlan(x *db.Explain, why string) {
+	if x.Plan == "cells" {
+		e.Printf("plan cells: %s looked into, %s compared, %s of them exactly; recall %.3f expected\n",
+			term.Plural(x.Probes, "cell", "cells"), term.Plural(x.Candidates, "vector", "vectors"), term.Thousands(x.Compared), x.Recall)
+		return
+	}
+	e.Printf("plan vectors: %s compared, %s of them exactly, %s\n", term.Plural(x.Scanned, "vector", "vectors"), term.Thousands(x.Compared), why)
+	if x.Abandoned {
+		e.Printf("%s looked into first, and given up as they took too long\n", term.Plural(x.Probes, "cell", "cells"))
+	}
+}
+
+// printPredicted prints the microseconds that each plan was predicted to take, the fastest first.
+func (e *env) printPredicted(us map[string]float64) {
+	plans := slices.SortedFunc(maps.Keys(us), func(a, b string) int {
+		return cmp.Compare(us[a], us[b])
 	})
 	e.Printf("predicted")
 	for i, plan := range plans {
@@ -155,7 +171,7 @@ func (e *env) printExplain(x *db.Explain, why string) {
 		if i > 0 {
 			sep = ","
 		}
-		e.Printf("%s %s %.1f us", sep, plan, x.Predicted[plan])
+		e.Printf("%s %s %.1f us", sep, plan, us[plan])
 	}
 	e.Printf("\n")
 }

@@ -220,15 +220,16 @@ func (c Collection) measure(ctx context.Context, t int, index uint32, held []uin
 	for i, k := range measuredK {
 		for j, reach := range measuredReach {
 			p := record.RecallAt{K: k, Reach: reach}
-			var n, sum, squares, probes float64
+			var n, sum, squares, probes, entries float64
 			for _, r := range results {
 				if i < len(r.recall) {
 					x := r.recall[i][j]
-					n, sum, squares, probes = n+1, sum+x, squares+x*x, probes+float64(r.probes[i][j])
+					n, sum, squares = n+1, sum+x, squares+x*x
+					probes, entries = probes+float64(r.looked[i][j].Cells), entries+float64(r.looked[i][j].Entries)
 				}
 			}
 			if n > 1 {
-				p.Recall, p.Probes = sum/n, probes/n
+				p.Recall, p.Probes, p.Entries = sum/n, probes/n, entries/n
 				p.Error = math.Sqrt(max(0, squares/n-p.Recall*p.Recall) / (n - 1))
 			}
 			curve = append(curve, p)
@@ -251,7 +252,7 @@ type measurement struct {
 // measured is what a measurement has found, by k and reach; nothing where there was nothing to ask.
 type measured struct {
 	recall [][]float64
-	probes [][]int
+	looked [][]search.Looked
 }
 
 // run fills in r.
@@ -262,7 +263,7 @@ func (m *measurement) run(ctx context.Context, r *measured) error {
 		return err // its item has gone meanwhile, or has no direction
 	}
 	known := map[uint32]float32{}
-	similarities := func(k int, reach float64, sure float32) ([]float32, int, error) {
+	similarities := func(k int, reach float64, sure float32) ([]float32, search.Looked, error) {
 		q := search.Query{From: modality.Name, To: modality.Name, Vector: x.Value, K: k + 1, Forced: &search.ByCells{Index: m.index, Reach: reach, Sure: sure, Known: known}}
 		return search.Similarities(ctx, m.tools, m.v, m.cv, q, m.row)
 	}
@@ -272,13 +273,13 @@ func (m *measurement) run(ctx context.Context, r *measured) error {
 	}
 	for _, k := range m.ks {
 		truth := all[:min(k, len(all))]
-		recall, probes := make([]float64, len(measuredReach)), make([]int, len(measuredReach))
+		recall, looked := make([]float64, len(measuredReach)), make([]search.Looked, len(measuredReach))
 		for j, reach := range measuredReach {
 			if j > 0 && recall[j-1] == 1 { // with more it is not less
-				recall[j], probes[j] = 1, probes[j-1]
+				recall[j], looked[j] = 1, looked[j-1]
 				continue
 			}
-			got, probed, err := similarities(k, reach, search.Sure)
+			got, l, err := similarities(k, reach, search.Sure)
 			if err != nil {
 				return err
 			}
@@ -286,9 +287,9 @@ func (m *measurement) run(ctx context.Context, r *measured) error {
 			for n < min(len(truth), len(got)) && got[n] >= truth[len(truth)-1] {
 				n++
 			}
-			recall[j], probes[j] = float64(n)/float64(len(truth)), probed
+			recall[j], looked[j] = float64(n)/float64(len(truth)), l
 		}
-		r.recall, r.probes = append(r.recall, recall), append(r.probes, probes)
+		r.recall, r.looked = append(r.recall, recall), append(r.looked, looked)
 	}
 	return nil
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -44,8 +46,12 @@ type RecallAt struct {
 	K      int     `json:"k"`
 	Reach  float64 `json:"reach"`
 	Recall float64 `json:"recall"`
-	Error  float64 `json:"error"`  // standard error of Recall, as queries differ
-	Probes float64 `json:"probes"` // cells that a query has looked into, on average
+	Error  float64 `json:"error"` // standard error of Recall, as queries differ
+
+	// Cells that a query has looked into, and their entries, on average. A query that has found all with
+	// a smaller reach counts with what it has looked into then. An earlier version has left out Entries.
+	Probes  float64 `json:"probes"`
+	Entries float64 `json:"entries,omitempty"`
 }
 
 // IndexReport is what a training of an index has seen.
@@ -187,30 +193,59 @@ func (x *VectorIndex) EachEntry(r pebble.Reader, collection uint32, c *cells.Cen
 // Reach returns the least reach that was measured with a recall of the k nearest, less its standard
 // error, of at least recall; and that recall. Where no reach has it, it returns the largest reach. A k
 // that was not measured takes the larger reach of the next smaller and the next larger k.
-func (x *VectorIndex) Reach(k int, recall float64) (reach, expected float64) {
+func (x *VectorIndex) Reach(k, recall float64) (reach, expected float64) {
 	expected = 1
-	at := func(i int) int { // the end of the points of the k at i
-		j := i
-		for j < len(x.Curve) && x.Curve[j].K == x.Curve[i].K {
-			j++
+	for points := range x.measured() {
+		measured := float64(points[0].K)
+		if r, e := leastReach(points, recall); measured <= k || r > reach {
+			reach, expected = r, e
 		}
-		return j
-	}
-	for i := 0; i < len(x.Curve); {
-		j := at(i)
-		// Those of the last k below, and the first from k on; above all it is the last.
-		if j == len(x.Curve) || x.Curve[j].K > k || x.Curve[i].K >= k {
-			r, e := leastReach(x.Curve[i:j], recall)
-			if r > reach || reach == 0 {
-				reach, expected = r, e
-			}
-			if x.Curve[i].K >= k {
-				break
-			}
+		if measured >= k {
+			break
 		}
-		i = j
 	}
 	return reach, expected
+}
+
+// measured yields the points of each k, which ascends.
+func (x *VectorIndex) measured() iter.Seq[[]RecallAt] {
+	return func(yield func([]RecallAt) bool) {
+		for from, i := 0, 0; i < len(x.Curve); i++ {
+			if i+1 == len(x.Curve) || x.Curve[i+1].K > x.Curve[i].K {
+				if !yield(x.Curve[from : i+1]) {
+					return
+				}
+				from = i + 1
+			}
+		}
+	}
+}
+
+// Looks returns about how many cells searches for the k nearest look into, with a reach that was
+// measured, and how many entries these have (0: unknown). Between two k that were measured, and beyond
+// the last ones, they are powers of k.
+func (x *VectorIndex) Looks(k, reach float64) (probes, entries float64) {
+	var before, p RecallAt
+	for points := range x.measured() {
+		i := slices.IndexFunc(points, func(p RecallAt) bool { return p.Reach >= reach })
+		if i < 0 {
+			i = len(points) - 1
+		}
+		before, p = p, points[i]
+		if before.K > 0 && float64(p.K) >= k {
+			break
+		}
+	}
+	if before.K == 0 || before.Probes == 0 {
+		return p.Probes, p.Entries
+	}
+	// k is of k1 what k1 is of k0, to this power.
+	power := math.Log(k/float64(p.K)) / math.Log(float64(p.K)/float64(before.K))
+	probes = p.Probes * math.Pow(p.Probes/before.Probes, power)
+	if before.Entries > 0 {
+		entries = p.Entries * math.Pow(p.Entries/before.Entries, power)
+	}
+	return probes, entries
 }
 
 // leastReach looks among the points of one k. It takes none between two, as recall rises in steps

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -24,8 +25,8 @@ import (
 // than allowed for. How much is looked at follows from the recall that is asked for, by what was
 // measured when the index was made. Rows that the index does not know are all compared.
 
-// ExactNumbers is how many numbers of vectors are all compared: that takes some tens of microseconds,
-// about as long as finding out what to compare. (Tests have less.)
+// ExactNumbers is how many numbers of vectors are all compared, as that takes some tens of
+// microseconds. (Tests set it to 0: then indexes are used whatever that costs.)
 var ExactNumbers uint64 = 1 << 20
 
 // Sure is how many standard deviations of the error of an estimate are allowed for.
@@ -35,59 +36,65 @@ const Sure = 2
 type cellSearch struct {
 	of       []*indexSearch // by number of the comparison; nil: there is no index of its vectors
 	expected float64        // recall
-	probed   int            // cells that were looked into
+	looked   Looked         // of all indexes
 	admitted int            // rows that may be hits by what the indexes know
 	cut      bool           // rows were left out by the candidates that were found last
+
+	abandoned bool // an index was given up
+}
+
+// Looked is what a search has looked at in indexes.
+type Looked struct {
+	Cells   int
+	Entries int // of these cells
 }
 
 // An indexSearch looks for vectors in one index.
 type indexSearch struct {
-	x      *state.IndexView
-	table  *cells.Table
-	query  *cells.Query
-	probes cells.Probes
-	found  []cells.Found
-	reach  float64
-	sure   float32
+	x     *state.IndexView
+	table *cells.Table
+	query *cells.Query
+	reach float64
+	sure  float32
+	most  float64 // nanoseconds after which the index is given up
+	*indexMemory
+}
+
+// An indexMemory is memory that searches use one after the other.
+type indexMemory struct {
+	probes  cells.Probes
+	found   []cells.Found
+	all     []cells.Found
+	nearest distances
+}
+
+var indexMemories = sync.Pool{New: func() any { return new(indexMemory) }}
+
+// close gives memory back.
+func (c *cellSearch) close() {
+	for _, o := range c.of {
+		if o != nil && o.indexMemory != nil {
+			o.probes.Forget()
+			indexMemories.Put(o.indexMemory)
+			o.indexMemory = nil
+		}
+	}
 }
 
 // startCells lets indexes find the answer, if there are any and the query does with less than all.
 func (s *Searcher) startCells(ctx context.Context) error {
-	recall := s.q.Recall
-	if recall >= 1 || s.q.Forced == nil && s.filter.GetCardinality()*uint64(len(s.p.vector.Value)) < ExactNumbers {
+	if s.q.Recall >= 1 || s.q.Forced == nil && s.filter.GetCardinality()*uint64(len(s.p.vector.Value)) < ExactNumbers {
 		return nil
 	}
 	c := &cellSearch{of: make([]*indexSearch, len(s.compared)), expected: 1}
 	any := false
 	for i, with := range s.compared {
-		x := s.Cv.IndexOf(with.modality, s.metric)
-		if s.q.Forced != nil {
-			x = s.Cv.IndexNumber(s.q.Forced.Index)
-		}
-		if x == nil {
-			continue
-		}
-		o := &indexSearch{x: x, sure: Sure}
-		if f := s.q.Forced; f != nil {
-			o.reach, o.sure = f.Reach, f.Sure
-		} else {
-			wanted := cmp.Or(recall, x.Recall)
-			expected := 0.0
-			if o.reach, expected = x.VectorIndex.Reach(s.q.K, wanted); wanted >= 1 || expected < wanted {
-				continue // nothing that was measured finds so much
-			}
-			c.expected = min(c.expected, expected)
-		}
-		var err error
-		o.table, err = x.Loaded(ctx)
-		if errors.Is(err, fault.ErrCorrupt) {
-			continue // an event has told; all vectors can answer
-		}
+		o, err := s.indexFor(ctx, c, with)
 		if err != nil {
 			return err
 		}
-		if s.q.Forced == nil && !x.MeasuredOf(o.table) {
-			continue // it has been outgrown, and is about to be measured again
+		if o == nil {
+			continue
 		}
 		centres := o.table.Centres()
 		y := make([]float32, centres.Size())
@@ -97,6 +104,7 @@ func (s *Searcher) startCells(ctx context.Context) error {
 		}
 		o.query = centres.NewQuery()
 		o.query.Set(y)
+		o.indexMemory = indexMemories.Get().(*indexMemory)
 		c.of[i], any = o, true
 	}
 	if any {
@@ -105,8 +113,65 @@ func (s *Searcher) startCells(ctx context.Context) error {
 	return nil
 }
 
+// admitted returns the rows whose vectors a comparison may compare.
+func (s *Searcher) admitted(with comparison) *roaring.Bitmap {
+	if with.rows != nil {
+		return with.rows
+	}
+	return s.filter
+}
+
+// indexFor returns how an index looks for the nearest in a comparison. It is nil if all are compared: as
+// there is no index, or it cannot find what is wanted, or that takes less time.
+func (s *Searcher) indexFor(ctx context.Context, c *cellSearch, with comparison) (*indexSearch, error) {
+	if f := s.q.Forced; f != nil {
+		o := &indexSearch{x: s.Cv.IndexNumber(f.Index), reach: f.Reach, sure: f.Sure, most: math.Inf(1)}
+		return o.load(ctx)
+	}
+	o := &indexSearch{x: s.Cv.IndexOf(with.modality, s.metric), sure: Sure, most: math.Inf(1)}
+	if o.x == nil {
+		return nil, nil
+	}
+	rows, having := s.admitted(with).GetCardinality(), s.Cv.Presence[with.modality].GetCardinality()
+	k := float64(s.q.K) * float64(max(having, 1)) / float64(max(rows, 1))
+	wanted := cmp.Or(s.q.Recall, o.x.Recall)
+	expected := 0.0
+	if o.reach, expected = o.x.VectorIndex.Reach(k, wanted); wanted >= 1 || expected < wanted {
+		return nil, nil // nothing that was measured finds so much
+	}
+	o, err := o.load(ctx)
+	if o == nil || err != nil || !o.x.MeasuredOf(o.table) { // it has been outgrown, and is about to be measured again
+		return nil, err
+	}
+	all, byCells := s.costOfAll(rows), o.costOfCells(k)
+	s.predicted.vectors, s.predicted.cells = s.predicted.vectors+all, s.predicted.cells+byCells
+	if ExactNumbers > 0 {
+		if byCells > all {
+			return nil, nil
+		}
+		o.most = all
+	}
+	c.expected = min(c.expected, expected)
+	return o, nil
+}
+
+// load waits until the index is in memory. It returns nil if there is none, or it is damaged: an event
+// has told that, and all vectors can answer.
+func (o *indexSearch) load(ctx context.Context) (*indexSearch, error) {
+	if o.x == nil {
+		return nil, nil
+	}
+	var err error
+	if o.table, err = o.x.Loaded(ctx); errors.Is(err, fault.ErrCorrupt) {
+		return nil, nil
+	}
+	return o, err
+}
+
 // Approximate reports whether items may be missing from the answer.
-func (s *Searcher) Approximate() bool { return s.cells != nil }
+func (s *Searcher) Approximate() bool {
+	return s.cells != nil && slices.ContainsFunc(s.cells.of, func(o *indexSearch) bool { return o != nil })
+}
 
 // candidates returns the rows to compare, of those that pass the filter, for the first k behind a
 // cursor: those that indexes admit, and those that they do not know.
@@ -121,21 +186,28 @@ func (s *Searcher) candidates(ctx context.Context, after *rankedRow, k int) (*ro
 	rows := roaring.New()
 	s.cells.cut = false
 	for i, with := range s.compared {
-		filter := with.rows
-		if filter == nil {
-			filter = s.filter
-		}
+		filter := s.admitted(with)
 		o := s.cells.of[i]
 		if o == nil {
 			rows.Or(filter)
 			continue
 		}
-		admitted, probed, cut, err := o.candidates(ctx, filter, k, behind, most)
+		passing := filter
+		if s.unfiltered {
+			passing = nil // entries of rows that are gone are stale
+		}
+		admitted, looked, cut, err := o.candidates(ctx, passing, k, behind, most)
+		s.cells.looked.Cells, s.cells.looked.Entries = s.cells.looked.Cells+looked.Cells, s.cells.looked.Entries+looked.Entries
+		if err == errTooLong {
+			s.cells.of[i], s.cells.abandoned = nil, true
+			rows.Or(filter)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		s.cells.cut = s.cells.cut || cut
-		s.cells.probed, s.cells.admitted = s.cells.probed+probed, s.cells.admitted+len(admitted)
+		s.cells.admitted += len(admitted)
 		slices.Sort(admitted)
 		rows.AddMany(admitted)
 		rows.Or(roaring.And(filter, o.x.Stale))
@@ -160,36 +232,48 @@ func (s *Searcher) distanceOf(similarity float32) float32 {
 	return 2 - 2*similarity
 }
 
+// errTooLong says that comparing all would have taken less time.
+var errTooLong = errors.New("an index takes too long")
+
 // candidates returns the rows that may be among the first k of those that pass the filter, by
 // estimates alone: so they do not depend on what is in memory. They are those whose distance may be
 // below that of the k-th, as far as both are known, and no cell is looked into that does not promise
-// as much. after and most, unless they are infinite, are the distance of the cursor, and the largest
-// that a hit may have. probed counts cells. cut says that k rows were found, and others may be left out.
-func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k int, after, most float32) (rows []uint32, probed int, cut bool, err error) {
+// as much. A nil filter admits all. after and most, unless they are infinite, are the distance of the
+// cursor, and the largest that a hit may have. cut says that k rows were found, and others may be left
+// out.
+func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k int, after, most float32) (rows []uint32, looked Looked, cut bool, err error) {
 	c.table.Probes(c.query, c.reach, &c.probes)
-	nearest := distances{k: k}
+	c.nearest = distances{k: k, heap: c.nearest.heap[:0]}
+	stale := c.x.Stale
+	if stale.IsEmpty() {
+		stale = nil
+	}
 	floor := most
-	var all []cells.Found
+	all := c.all[:0]
 	crowded := 1024
 	for {
 		p, more := c.probes.Next(floor)
 		if !more {
 			break
 		}
-		if probed%16 == 0 {
+		if looked.Cells%16 == 0 {
 			if err := ctx.Err(); err != nil {
-				return nil, probed, false, err
+				return nil, looked, false, err
 			}
 		}
-		probed++
+		looked.Cells++
+		looked.Entries += c.table.Len(p.Cell)
+		if costOfEntries(c.table.Centres(), looked) > c.most {
+			return nil, looked, false, errTooLong
+		}
 		c.found = c.table.Scan(c.found[:0], c.query, p, float64(c.sure), floor)
 		for _, x := range c.found {
-			if x.Distance-c.sure*x.Spread > floor || !filter.Contains(x.Row) || c.x.Stale.Contains(x.Row) {
+			if x.Distance-c.sure*x.Spread > floor || filter != nil && !filter.Contains(x.Row) || stale != nil && stale.Contains(x.Row) {
 				continue
 			}
 			all = append(all, x)
 			if x.Distance >= after {
-				floor = min(floor, nearest.add(x.Distance+x.Spread))
+				floor = min(floor, c.nearest.add(x.Distance+x.Spread))
 			}
 		}
 		if len(all) > crowded {
@@ -197,12 +281,13 @@ func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 			crowded = max(crowded, 2*len(all))
 		}
 	}
+	c.all = all
 	all = c.without(all, floor)
 	rows = make([]uint32, len(all))
 	for i, x := range all {
 		rows[i] = x.Row
 	}
-	return rows, probed, len(nearest.heap) >= k, nil
+	return rows, looked, len(c.nearest.heap) >= k, nil
 }
 
 // without leaves out what is above the floor for all that is known.
@@ -247,19 +332,19 @@ func (d *distances) add(x float32) float32 {
 }
 
 // Similarities returns those of the first K items of an answer by an index, but for that of one row,
-// and how many cells were looked into.
-func Similarities(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query, but uint32) (all []float32, probed int, err error) {
+// and what was looked at.
+func Similarities(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q Query, but uint32) (all []float32, looked Looked, err error) {
 	s, err := New(ctx, tools, v, cv, q)
 	if err != nil {
-		return nil, 0, err
+		return nil, looked, err
 	}
 	defer s.Close()
 	switch {
 	case s.cells != nil:
 	case cv.IndexNumber(q.Forced.Index) != nil: // the vector has no place in it
-		return nil, 0, nil
+		return nil, looked, nil
 	default:
-		return nil, 0, fault.NotFound("index %d of collection %q", q.Forced.Index, cv.Name)
+		return nil, looked, fault.NotFound("index %d of collection %q", q.Forced.Index, cv.Name)
 	}
 	rows, err := s.rankVectors(ctx, nil, nil, q.K)
 	for _, r := range rows {
@@ -267,5 +352,5 @@ func Similarities(ctx context.Context, tools *Tools, v *state.View, cv *state.Co
 			all = append(all, r.similarity)
 		}
 	}
-	return all, s.cells.probed, err
+	return all, s.cells.looked, err
 }

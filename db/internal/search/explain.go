@@ -55,7 +55,13 @@ func (s *Searcher) Report(radius, hits int) *report.Explain {
 			EncodeUS: microseconds(t.Encode), ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),
 		}
 		if c := s.cells; c != nil {
-			e.Plan, e.Probes, e.Candidates, e.Scanned, e.Recall = "cells", c.probed, c.admitted, 0, c.expected
+			e.Probes, e.Candidates, e.Abandoned = c.looked.Cells, c.admitted, c.abandoned
+			if s.Approximate() {
+				e.Plan, e.Scanned, e.Recall = "cells", 0, c.expected
+			}
+		}
+		if s.predicted.cells > 0 {
+			e.Predicted["vectors"], e.Predicted["cells"] = s.predicted.vectors/1000, s.predicted.cells/1000
 		}
 		return e
 	}

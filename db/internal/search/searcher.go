@@ -149,14 +149,16 @@ type Searcher struct {
 	allHave bool
 
 	// byVectors says that the answer is by vectors, and not by codes: see vectors.go.
-	byVectors bool
-	metric    record.Metric      // of the space of the query's modality
-	shares    []int              // modalities whose vectors are compared, ascending
-	compared  []comparison       // of shares, those that a row of the filter has; if shares is one, that
-	square    float64            // of the length of the query's vector
-	bounds    *quant.VectorQuery // that vector, for bounds; nil where no vectors can be in memory
-	compares  int                // vectors that have been read
-	cells     *cellSearch        // what an index has to do with it; nil: nothing
+	byVectors  bool
+	metric     record.Metric      // of the space of the query's modality
+	shares     []int              // modalities whose vectors are compared, ascending
+	compared   []comparison       // of shares, those that a row of the filter has; if shares is one, that
+	square     float64            // of the length of the query's vector
+	bounds     *quant.VectorQuery // that vector, for bounds; nil where no vectors can be in memory
+	compares   int                // vectors that have been read
+	cells      *cellSearch        // what an index has to do with it; nil: nothing
+	unfiltered bool               // whether all that have a vector which is compared may be hits
+	predicted  prediction         // what it would take by vectors alone, and what with an index
 
 	// vectors reads vectors from the store into vector, see storedVector. It is nil until then, and
 	// again after Close.
@@ -293,6 +295,9 @@ func (s *Searcher) Close() {
 	if s.vectors != nil {
 		_ = s.vectors.Close() // likewise
 		s.vectors = nil
+	}
+	if s.cells != nil {
+		s.cells.close()
 	}
 }
 

@@ -157,6 +157,7 @@ func (s *Searcher) against(t int) error {
 		}
 		s.shares = []int{t}
 	}
+	s.unfiltered = s.filter == nil && !s.q.ExcludeSelf
 	if s.filter == nil {
 		s.filter = cv.Live
 	}
