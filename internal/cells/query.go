@@ -83,8 +83,3 @@ func (q *Query) deviation(square float64) float32 {
 }
 
 const roundingSquare = 1 / (3 * (1 - 2/math.Pi))
-
-// scan looks through groups of codes.
-func (q *Query) scan(found []float32, hits []byte, groups []byte, s *scale) {
-	scan(found, hits, groups, q.planes, s)
-}

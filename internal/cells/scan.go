@@ -68,9 +68,30 @@ type scale struct {
 	far, unit, zero, reach, floor float32
 }
 
-// scanGeneric looks through groups of codes. It writes an estimate of each to found, and to hits for
-// each group a bit for each code that may be as near as the floor. Lanes that have no code yet are
-// looked at, too.
+// A kernelSet is one implementation of scans. All of them give the same results. active is
+// the fastest one that this machine can run; only tests change it.
+type kernelSet uint8
+
+const (
+	generic kernelSet = iota
+	avx512
+)
+
+var active = kernelSets()[0]
+
+func (k kernelSet) String() string {
+	return [...]string{"generic", "avx512"}[k]
+}
+
+// scan looks through groups of codes. It writes an estimate of each to found, and to hits for each
+// group a bit for each code that may be as near as the floor. Lanes that have no code yet are looked
+// at, too.
+func (q *Query) scan(found []float32, hits []byte, groups []byte, s *scale) {
+	if n := len(hits); n > 0 {
+		active.scan(found[:n*lanes], hits, groups[:n*groupBytes(len(q.x))], q, s)
+	}
+}
+
 func scanGeneric(found []float32, hits []byte, groups []byte, planes []uint64, s *scale) {
 	words := len(planes) / 4
 	length := groupBytes(words * 64)

@@ -2,16 +2,24 @@ package cells
 
 import "golang.org/x/sys/cpu"
 
-var hasKernel = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512VPOPCNTDQ
+// kernelSets returns the sets that this machine can run, fastest first.
+func kernelSets() []kernelSet {
+	sets := []kernelSet{generic}
+	x := &cpu.X86
+	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VPOPCNTDQ {
+		sets = append([]kernelSet{avx512}, sets...)
+	}
+	return sets
+}
 
-// scan is scanGeneric, with the same results.
-func scan(found []float32, hits []byte, groups []byte, planes []uint64, s *scale) {
-	if !hasKernel || len(hits) == 0 {
-		scanGeneric(found, hits, groups, planes, s)
+// A kernel in assembly takes at least one group.
+
+func (k kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s *scale) {
+	if k == generic {
+		scanGeneric(found, hits, groups, q.planes, s)
 		return
 	}
-	_, _ = found[len(hits)*lanes-1], groups[len(hits)*groupBytes(len(planes)/4*64)-1]
-	scanAVX512(&found[0], &hits[0], &groups[0], len(hits), &planes[0], len(planes)/4, s)
+	scanAVX512(&found[0], &hits[0], &groups[0], len(hits), &q.planes[0], len(q.planes)/4, s)
 }
 
 //go:noescape

@@ -2,6 +2,8 @@
 
 package cells
 
-func scan(found []float32, hits []byte, groups []byte, planes []uint64, s *scale) {
-	scanGeneric(found, hits, groups, planes, s)
+func kernelSets() []kernelSet { return []kernelSet{generic} }
+
+func (kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s *scale) {
+	scanGeneric(found, hits, groups, q.planes, s)
 }
