@@ -196,11 +196,11 @@ func TestKernelsAgree(t *testing.T) {
 				s := q.scaleFor(g.Size(), 3, 2, 0)
 				got, gotHits := make([]float32, (count+1)*lanes), make([]byte, count+1)
 				if k == generic {
-					q.scan(got, gotHits[:count], groups, &s)
+					q.scan(got, gotHits[:count], groups, &s, groups)
 					floor = slices.Min(got[:n]) + (slices.Max(got[:n])-slices.Min(got[:n]))/2
 				}
 				s.floor = floor
-				q.scan(got, gotHits[:count], groups, &s)
+				q.scan(got, gotHits[:count], groups, &s, groups)
 				if k == generic {
 					want, wantHits = got, gotHits
 				}
@@ -243,10 +243,12 @@ func BenchmarkScan(b *testing.B) {
 					q.Set(x)
 					s := q.scaleFor(d, 3, 2, 0)
 					found, hits := q.room(pageLanes)
+					page := func(i int) []byte { return all[i*7919%n*pageGroups*groupBytes(d):] }
 					i := 0
 					for b.Loop() {
-						q.scan(found, hits, all[i*7919%n*pageGroups*groupBytes(d):], &s)
+						groups := page(i)
 						i++
+						q.scan(found, hits, groups, &s, page(i))
 					}
 					b.ReportMetric(float64(b.Elapsed())/float64(b.N)/pageLanes, "ns/code")
 				})

@@ -156,7 +156,7 @@ func (c *Centres) Nearest(q *Query) uint32 {
 	found, hits := q.room(len(c.number))
 	far := squaredDistance(q.x, c.mean)
 	s := q.scaleFor(c.size, far, sure, math.Inf(1))
-	q.scan(found, hits, c.coded, &s)
+	q.scan(found, hits, c.coded, &s, c.coded)
 	first := 0
 	for i := range c.number {
 		if found[i] < found[first] {

@@ -85,10 +85,11 @@ func (k kernelSet) String() string {
 
 // scan looks through groups of codes. It writes an estimate of each to found, and to hits for each
 // group a bit for each code that may be as near as the floor. Lanes that have no code yet are looked
-// at, too.
-func (q *Query) scan(found []float32, hits []byte, groups []byte, s *scale) {
+// at, too. Meanwhile it fetches as many groups of next from memory: those that the caller looks through
+// thereafter, or the same ones.
+func (q *Query) scan(found []float32, hits []byte, groups []byte, s *scale, next []byte) {
 	if n := len(hits); n > 0 {
-		active.scan(found[:n*lanes], hits, groups[:n*groupBytes(len(q.x))], q, s)
+		active.scan(found[:n*lanes], hits, groups[:n*groupBytes(len(q.x))], q, s, next)
 	}
 }
 

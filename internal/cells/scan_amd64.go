@@ -14,13 +14,13 @@ func kernelSets() []kernelSet {
 
 // A kernel in assembly takes at least one group.
 
-func (k kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s *scale) {
+func (k kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s *scale, next []byte) {
 	if k == generic {
 		scanGeneric(found, hits, groups, q.planes, s)
 		return
 	}
-	scanAVX512(&found[0], &hits[0], &groups[0], len(hits), &q.planes[0], len(q.planes)/4, s)
+	scanAVX512(&found[0], &hits[0], &groups[0], len(hits), &q.planes[0], len(q.planes)/4, s, &next[0])
 }
 
 //go:noescape
-func scanAVX512(found *float32, hits *byte, groups *byte, n int, planes *uint64, words int, s *scale)
+func scanAVX512(found *float32, hits *byte, groups *byte, n int, planes *uint64, words int, s *scale, next *byte)

@@ -4,6 +4,6 @@ package cells
 
 func kernelSets() []kernelSet { return []kernelSet{generic} }
 
-func (kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s *scale) {
+func (kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s *scale, _ []byte) {
 	scanGeneric(found, hits, groups, q.planes, s)
 }
