@@ -9,6 +9,7 @@ type Query struct {
 	x      []float32 // coordinates
 	square float64   // of its length
 	planes []uint64  // four for each word of a code, see Set
+	tables []uint64  // for AVX2 the planes in another form, see tabulate; else nil
 	step   float32   // what a unit of planes counts
 
 	found []float32 // of a scan
@@ -17,7 +18,11 @@ type Query struct {
 
 // NewQuery returns a query of vectors of a geometry, for Set.
 func (g *Geometry) NewQuery() *Query {
-	return &Query{x: make([]float32, g.size), planes: make([]uint64, g.size/16)}
+	q := &Query{x: make([]float32, g.size), planes: make([]uint64, g.size/16)}
+	if active == avx2 {
+		q.tables = make([]uint64, g.size/2)
+	}
+	return q
 }
 
 // Set makes the vector with these coordinates the one of the query, which copies them.
@@ -36,7 +41,7 @@ func (q *Query) Set(x []float32) {
 	}
 	clear(q.planes)
 	q.step = 0
-	if largest == 0 {
+	if largest == 0 { // with a step of 0 no sum counts
 		return
 	}
 	// Few coordinates are as large as the largest: a smaller step is worth more than these.
@@ -52,6 +57,9 @@ func (q *Query) Set(x []float32) {
 			p3 |= u >> 3 << i
 		}
 		copy(q.planes[4*w:], []uint64{p0, p1, p2, p3})
+	}
+	if q.tables != nil {
+		tabulate(q.tables, q.planes)
 	}
 }
 

@@ -74,13 +74,14 @@ type kernelSet uint8
 
 const (
 	generic kernelSet = iota
+	avx2
 	avx512
 )
 
 var active = kernelSets()[0]
 
 func (k kernelSet) String() string {
-	return [...]string{"generic", "avx512"}[k]
+	return [...]string{"generic", "avx2", "avx512"}[k]
 }
 
 // scan looks through groups of codes. It writes an estimate of each to found, and to hits for each

@@ -6,8 +6,11 @@ import "golang.org/x/sys/cpu"
 func kernelSets() []kernelSet {
 	sets := []kernelSet{generic}
 	x := &cpu.X86
-	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VPOPCNTDQ {
-		sets = append([]kernelSet{avx512}, sets...)
+	if x.HasAVX2 {
+		sets = append([]kernelSet{avx2}, sets...)
+		if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VPOPCNTDQ {
+			sets = append([]kernelSet{avx512}, sets...)
+		}
 	}
 	return sets
 }
@@ -15,12 +18,19 @@ func kernelSets() []kernelSet {
 // A kernel in assembly takes at least one group.
 
 func (k kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s *scale, next []byte) {
-	if k == generic {
+	words := len(q.planes) / 4
+	switch k {
+	case avx512:
+		scanAVX512(&found[0], &hits[0], &groups[0], len(hits), &q.planes[0], words, s, &next[0])
+	case avx2:
+		scanAVX2(&found[0], &hits[0], &groups[0], len(hits), &q.tables[0], words, s, &next[0])
+	default:
 		scanGeneric(found, hits, groups, q.planes, s)
-		return
 	}
-	scanAVX512(&found[0], &hits[0], &groups[0], len(hits), &q.planes[0], len(q.planes)/4, s, &next[0])
 }
 
 //go:noescape
 func scanAVX512(found *float32, hits *byte, groups *byte, n int, planes *uint64, words int, s *scale, next *byte)
+
+//go:noescape
+func scanAVX2(found *float32, hits *byte, groups *byte, n int, tables *uint64, words int, s *scale, next *byte)
