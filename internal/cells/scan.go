@@ -76,12 +76,13 @@ const (
 	generic kernelSet = iota
 	avx2
 	avx512
+	neon
 )
 
 var active = kernelSets()[0]
 
 func (k kernelSet) String() string {
-	return [...]string{"generic", "avx2", "avx512"}[k]
+	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
 }
 
 // scan looks through groups of codes. It writes an estimate of each to found, and to hits for each
