@@ -68,23 +68,6 @@ type scale struct {
 	far, unit, zero, reach, floor float32
 }
 
-// A kernelSet is one implementation of scans. All of them give the same results. active is
-// the fastest one that this machine can run; only tests change it.
-type kernelSet uint8
-
-const (
-	generic kernelSet = iota
-	avx2
-	avx512
-	neon
-)
-
-var active = kernelSets()[0]
-
-func (k kernelSet) String() string {
-	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
-}
-
 // scan looks through groups of codes. It writes an estimate of each to found, and to hits for each
 // group a bit for each code that may be as near as the floor. Lanes that have no code yet are looked
 // at, too. Meanwhile it fetches as many groups of next from memory: those that the caller looks through
