@@ -19,7 +19,7 @@ import (
 
 var (
 	items  = flag.Int("items", 20000, "vectors of TestRecall")
-	dims   = flag.Int("dims", 128, "their dimensions")
+	dims   = flag.Int("dims", 128, "their dimensions, a multiple of 32")
 	number = flag.Int("cells", 0, "cells; 0: twice the square root of the items")
 	sure   = flag.Float64("sure", 2, "standard deviations of the error of an estimate that are allowed for")
 )
@@ -203,6 +203,9 @@ func TestKernelsAgree(t *testing.T) {
 				q.scan(got, gotHits[:count], groups, &s, groups)
 				if k == generic {
 					want, wantHits = got, gotHits
+				}
+				if got, want := product(x, centre), productGeneric(x, centre); got != want {
+					t.Fatalf("%v, %d dimensions: product %v, want %v", k, d, got, want)
 				}
 				if !slices.Equal(want, got) || !slices.Equal(wantHits, gotHits) {
 					t.Fatalf("%v, %d dimensions, %d codes: %v and hits %b, want %v and %b", k, d, n, got, gotHits, want, wantHits)
@@ -528,5 +531,35 @@ func TestACellIsEmptied(t *testing.T) {
 	}
 	if before.Len(0) != 500 || len(before.AppendRows(nil, 0)) != 500 {
 		t.Error("a published table has changed")
+	}
+}
+
+// Nearest, with the query that it takes: what an index costs a vector, besides its entry.
+func BenchmarkNearest(b *testing.B) {
+	const d, count = 384, 2000
+	for _, set := range synth.EmbeddingSets() {
+		e, err := synth.NewEmbeddingSource(set, d, 1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		g := NewGeometry(Cosine, d, 1)
+		sample := make([][]float32, 10*count)
+		parallel(len(sample), func(i int) { sample[i] = make([]float32, g.Size()); g.Place(sample[i], e.Vector(i)) })
+		c, err := Train(b.Context(), g, sample, count, 2, 2)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, k := range kernelSets() {
+			b.Run(fmt.Sprintf("%s/%v", set, k), func(b *testing.B) {
+				use(b, k)
+				q := g.NewQuery()
+				i := 0
+				for b.Loop() {
+					q.Set(sample[i%len(sample)])
+					c.Nearest(q)
+					i++
+				}
+			})
+		}
 	}
 }

@@ -1,6 +1,6 @@
 package cells
 
-// A kernelSet is one implementation of scans. All of them give the same results. active is
+// A kernelSet is one implementation of scans and products. All of them give the same results. active is
 // the fastest one that this machine can run; only tests change it.
 type kernelSet uint8
 

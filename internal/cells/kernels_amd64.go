@@ -15,7 +15,7 @@ func kernelSets() []kernelSet {
 	return sets
 }
 
-// A kernel in assembly takes at least one group.
+// A kernel in assembly takes at least one group, or 32 coordinates.
 
 func (k kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s *scale, next []byte) {
 	words := len(q.planes) / 4
@@ -29,8 +29,19 @@ func (k kernelSet) scan(found []float32, hits []byte, groups []byte, q *Query, s
 	}
 }
 
+// Both sets have one kernel of products, which takes as long as its numbers take to load.
+func (k kernelSet) product(x, y []float32) float32 {
+	if k == generic {
+		return productGeneric(x, y)
+	}
+	return productAVX2(&x[0], &y[0], len(x))
+}
+
 //go:noescape
 func scanAVX512(found *float32, hits *byte, groups *byte, n int, planes *uint64, words int, s *scale, next *byte)
 
 //go:noescape
 func scanAVX2(found *float32, hits *byte, groups *byte, n int, tables *uint64, words int, s *scale, next *byte)
+
+//go:noescape
+func productAVX2(x, y *float32, n int) float32
