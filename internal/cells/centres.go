@@ -165,9 +165,12 @@ func (c *Centres) Nearest(q *Query) uint32 {
 	}
 	best := c.number[first]
 	least := c.far(q, best)
-	s.floor = float32(least)
+	var spreads *[lanes]float32
 	for i, cell := range c.number {
-		if i != first && found[i]-float32(spreadOf(c.coded, i, c.size)*s.reach) < float32(least) {
+		if i%lanes == 0 {
+			spreads = spreadsOf(c.coded, i/lanes, c.size)
+		}
+		if i != first && found[i]-float32(spreads[i%lanes]*s.reach) < float32(least) {
 			if d := c.far(q, cell); d < least {
 				best, least = cell, d
 			}

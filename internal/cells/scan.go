@@ -55,10 +55,14 @@ func rowAt(group []byte, i, size int) uint32 {
 	return binary.NativeEndian.Uint32(group[size+numbersBytes+i*4:])
 }
 
+// spreadsOf returns the spreads of a group, which it shares.
+func spreadsOf(groups []byte, group, size int) *[lanes]float32 {
+	return (*[lanes]float32)(unsafe.Pointer(&groups[group*groupBytes(size)+size+2*lanes*4]))
+}
+
 // spreadOf returns the spread of code i.
 func spreadOf(groups []byte, i, size int) float32 {
-	group := groups[i/lanes*groupBytes(size):]
-	return math.Float32frombits(binary.NativeEndian.Uint32(group[size+(2*lanes+i%lanes)*4:]))
+	return spreadsOf(groups, i/lanes, size)[i%lanes]
 }
 
 // A scale is what is the same for all codes of a cell: a code whose distances from the planes have
