@@ -18,7 +18,7 @@ import (
 
 var (
 	items  = flag.Int("items", 20000, "vectors of TestRecall")
-	dims   = flag.Int("dims", 128, "their dimensions")
+	dims   = flag.Int("dims", 128, "their dimensions, a multiple of 32")
 	number = flag.Int("cells", 0, "cells; 0: twice the square root of the items")
 	sure   = flag.Float64("sure", 2, "standard deviations of the error of an estimate that are allowed for")
 )
@@ -145,10 +145,11 @@ func testRecall(t *testing.T, set synth.EmbeddingSet) {
 	}
 }
 
-// Kernels agree, to the last bit.
+// Kernels agree, to the last bit, for any size of codes and any number of groups, and write to the
+// places of these alone.
 func TestKernelsAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, d := range []int{1, 64, 65, 128, 384, 1000} {
+	for _, d := range []int{1, 64, 65, 128, 384, 1000, 1984, 2048, 4096, 9000} {
 		g := NewGeometry(L2, d, 1)
 		random := func() []float32 {
 			x := make([]float32, g.Size())
@@ -157,29 +158,67 @@ func TestKernelsAgree(t *testing.T) {
 			}
 			return x
 		}
-		q := g.NewQuery()
-		q.Set(random())
+		centre := random()
+		opposite := make([]float32, g.Size())
+		for i := range opposite {
+			opposite[i] = -1000
+		}
 		for n := 1; n < 40; n += 3 {
+			x := random()
+			switch n {
+			case 1: // with opposite it has the largest sum that there is
+				for i := range x {
+					x[i] = 1
+				}
+			case 4:
+				clear(x)
+			}
 			var groups []byte
 			var e Entry
-			centre := random()
 			for i := range n {
-				e.encode(L2, random(), centre)
+				y := random()
+				if i%7 == 0 {
+					y = opposite
+				}
+				e.encode(L2, y, centre)
 				groups = appendToGroups(groups, i, g.Size(), &e, uint32(i))
 			}
+			groups = slices.Clip(groups)
 			count := (n + lanes - 1) / lanes
-			want, got := make([]float32, count*lanes), make([]float32, count*lanes)
-			wantHits, gotHits := make([]byte, count), make([]byte, count)
-			s := q.scaleFor(g.Size(), 3, 2, 0)
-			scanGeneric(want, wantHits, groups, q.planes, &s)
-			s.floor = slices.Min(want) + (slices.Max(want)-slices.Min(want))/2
-			scanGeneric(want, wantHits, groups, q.planes, &s)
-			scan(got, gotHits, groups, q.planes, &s)
-			if !slices.Equal(want, got) || !slices.Equal(wantHits, gotHits) {
-				t.Fatalf("%d dimensions, %d codes: the kernel differs", d, n)
+			floor := float32(math.Inf(1))
+			var want []float32
+			var wantHits []byte
+			for _, k := range slices.Backward(kernelSets()) { // generic is the first
+				use(t, k)
+				q := g.NewQuery()
+				q.Set(x)
+				s := q.scaleFor(g.Size(), 3, 2, 0)
+				got, gotHits := make([]float32, (count+1)*lanes), make([]byte, count+1)
+				if k == generic {
+					q.scan(got, gotHits[:count], groups, &s, groups)
+					floor = slices.Min(got[:n]) + (slices.Max(got[:n])-slices.Min(got[:n]))/2
+				}
+				s.floor = floor
+				q.scan(got, gotHits[:count], groups, &s, groups)
+				if k == generic {
+					want, wantHits = got, gotHits
+				}
+				if got, want := product(x, centre), productGeneric(x, centre); got != want {
+					t.Fatalf("%v, %d dimensions: product %v, want %v", k, d, got, want)
+				}
+				if !slices.Equal(want, got) || !slices.Equal(wantHits, gotHits) {
+					t.Fatalf("%v, %d dimensions, %d codes: %v and hits %b, want %v and %b", k, d, n, got, gotHits, want, wantHits)
+				}
 			}
 		}
 	}
+}
+
+// use makes a kernel the active one until the test ends.
+func use(t testing.TB, k kernelSet) {
+	before := active
+	active = k
+	t.Cleanup(func() { active = before })
 }
 
 // An estimate has no bias, and the deviation that it says.

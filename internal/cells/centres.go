@@ -145,18 +145,3 @@ func squaredDistance(x, y []float32) float64 {
 	}
 	return (s0 + s1) + (s2 + s3)
 }
-
-// product returns x.y. Its rounding differs from one machine to another, which costs at most that
-// another cell is the nearest.
-func product(x, y []float32) float32 {
-	y = y[:len(x)]
-	var a, b, c, d float32
-	for i := 0; i+4 <= len(x); i += 4 {
-		p, q := x[i:i+4:i+4], y[i:i+4:i+4]
-		a += p[0] * q[0]
-		b += p[1] * q[1]
-		c += p[2] * q[2]
-		d += p[3] * q[3]
-	}
-	return (a + b) + (c + d)
-}

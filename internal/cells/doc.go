@@ -13,6 +13,9 @@
 // Codes are those of RaBitQ (Gao and Long, SIGMOD 2024), with the query at 4 bits a dimension. Centres
 // have such codes themselves, around their mean, so that few of them are multiplied with a query.
 //
+// Scans and products are in assembly for AVX-512, AVX2 and NEON, and in Go for all other machines, with
+// the same results to the last bit.
+//
 // A Writer makes the states of a table, which share what has not changed. A published one never changes
 // and is safe for any number of goroutines. Nothing here reads or stores anything; entries have a form
 // to be stored in, which is the same on every machine.

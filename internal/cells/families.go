@@ -165,6 +165,6 @@ func (c *Centres) Nearest(q *Query) uint32 {
 func (q *Query) scanFamily(c *Centres, f promised, sure float64, floor float32) (found []float32, hits []byte) {
 	found, hits = q.room(len(f.number))
 	s := q.scaleFor(c.size, f.far, sure, float64(floor))
-	q.scan(found, hits, f.coded, &s)
+	q.scan(found, hits, f.coded, &s, f.coded)
 	return found[:len(f.number)], hits
 }

@@ -9,6 +9,7 @@ type Query struct {
 	x      []float32 // coordinates
 	square float64   // of its length
 	planes []uint64  // four for each word of a code, see Set
+	tables []uint64  // for AVX2 the planes in another form, see tabulate; else nil
 	step   float32   // what a unit of planes counts
 
 	found    []float32 // of a scan
@@ -18,7 +19,11 @@ type Query struct {
 
 // NewQuery returns a query of vectors of a geometry, for Set.
 func (g *Geometry) NewQuery() *Query {
-	return &Query{x: make([]float32, g.size), planes: make([]uint64, g.size/16)}
+	q := &Query{x: make([]float32, g.size), planes: make([]uint64, g.size/16)}
+	if active == avx2 {
+		q.tables = make([]uint64, g.size/2)
+	}
+	return q
 }
 
 // Set makes the vector with these coordinates the one of the query, which copies them.
@@ -33,7 +38,7 @@ func (q *Query) Set(x []float32) {
 	q.square = square
 	clear(q.planes)
 	q.step = 0
-	if largest == 0 {
+	if largest == 0 { // with a step of 0 no sum counts
 		return
 	}
 	// Few coordinates are as large as the largest: a smaller step is worth more than these.
@@ -50,6 +55,9 @@ func (q *Query) Set(x []float32) {
 				planes[p] |= lowBits(eight>>p) << (8 * i)
 			}
 		}
+	}
+	if q.tables != nil {
+		tabulate(q.tables, q.planes)
 	}
 }
 
@@ -104,8 +112,3 @@ func (q *Query) deviation(square float64) float32 {
 }
 
 const roundingSquare = 1 / (3 * (1 - 2/math.Pi))
-
-// scan looks through groups of codes.
-func (q *Query) scan(found []float32, hits []byte, groups []byte, s *scale) {
-	scan(found, hits, groups, q.planes, s)
-}

@@ -55,10 +55,14 @@ func rowAt(group []byte, i, size int) uint32 {
 	return binary.NativeEndian.Uint32(group[size+numbersBytes+i*4:])
 }
 
+// spreadsOf returns the spreads of a group, which it shares.
+func spreadsOf(groups []byte, group, size int) *[lanes]float32 {
+	return (*[lanes]float32)(unsafe.Pointer(&groups[group*groupBytes(size)+size+2*lanes*4]))
+}
+
 // spreadOf returns the spread of code i.
 func spreadOf(groups []byte, i, size int) float32 {
-	group := groups[i/lanes*groupBytes(size):]
-	return math.Float32frombits(binary.NativeEndian.Uint32(group[size+(2*lanes+i%lanes)*4:]))
+	return spreadsOf(groups, i/lanes, size)[i%lanes]
 }
 
 // A scale is what is the same for all codes of a cell: a code whose distances from the planes have
@@ -68,9 +72,16 @@ type scale struct {
 	far, unit, zero, reach, floor float32
 }
 
-// scanGeneric looks through groups of codes. It writes an estimate of each to found, and to hits for
-// each group a bit for each code that may be as near as the floor. Lanes that have no code yet are
-// looked at, too.
+// scan looks through groups of codes. It writes an estimate of each to found, and to hits for each
+// group a bit for each code that may be as near as the floor. Lanes that have no code yet are looked
+// at, too. Meanwhile it fetches as many groups of next from memory: those that the caller looks through
+// thereafter, or the same ones.
+func (q *Query) scan(found []float32, hits []byte, groups []byte, s *scale, next []byte) {
+	if n := len(hits); n > 0 {
+		active.scan(found[:n*lanes], hits, groups[:n*groupBytes(len(q.x))], q, s, next)
+	}
+}
+
 func scanGeneric(found []float32, hits []byte, groups []byte, planes []uint64, s *scale) {
 	words := len(planes) / 4
 	length := groupBytes(words * 64)

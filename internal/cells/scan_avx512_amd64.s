@@ -4,14 +4,15 @@
 //	DI  where the next estimates go
 //	DX  where the next bits go
 //	SI  the next word of the codes, then their numbers
+//	BX  how far behind SI its place in what comes next is, which is fetched meanwhile
 //	CX  how many groups are left
 //	R8  the planes, R9 how many words a code has
 //	R10 the plane, R11 how many words are left
 //	Z0 to Z3  distances from the four planes, in lanes of 64 bits
 //	Z8 to Z12 far, unit, zero, reach, floor
 
-// func scanAVX512(found *float32, hits *byte, groups *byte, n int, planes *uint64, words int, s *scale)
-TEXT ·scanAVX512(SB), NOSPLIT, $0-56
+// func scanAVX512(found *float32, hits *byte, groups *byte, n int, planes *uint64, words int, s *scale, next *byte)
+TEXT ·scanAVX512(SB), NOSPLIT, $0-64
 	MOVQ found+0(FP), DI
 	MOVQ hits+8(FP), DX
 	MOVQ groups+16(FP), SI
@@ -19,6 +20,8 @@ TEXT ·scanAVX512(SB), NOSPLIT, $0-56
 	MOVQ planes+32(FP), R8
 	MOVQ words+40(FP), R9
 	MOVQ s+48(FP), AX
+	MOVQ next+56(FP), BX
+	SUBQ SI, BX
 	VBROADCASTSS 0(AX), Y8
 	VBROADCASTSS 4(AX), Y9
 	VBROADCASTSS 8(AX), Y10
@@ -34,6 +37,7 @@ group:
 	MOVQ   R9, R11
 
 word:
+	PREFETCHT0   (SI)(BX*1)
 	VMOVDQU64    (SI), Z4
 	VPXORQ.BCST  0(R10), Z4, Z5
 	VPXORQ.BCST  8(R10), Z4, Z6
@@ -52,6 +56,8 @@ word:
 	DECQ         R11
 	JNZ          word
 
+	PREFETCHT0 (SI)(BX*1)
+	PREFETCHT0 64(SI)(BX*1)
 	VPADDQ     Z3, Z3, Z3
 	VPADDQ     Z3, Z2, Z2
 	VPADDQ     Z2, Z2, Z2

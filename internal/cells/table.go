@@ -227,7 +227,8 @@ func (t *Table) Scan(dst []Found, q *Query, p Probe, sure float64, floor float32
 	for n, pg := range l.pages {
 		left := min(pageLanes, l.n-n*pageLanes)
 		groups := (left + lanes - 1) / lanes
-		q.scan(found, hits[:groups], pg.groups, &s)
+		next := l.pages[min(n+1, len(l.pages)-1)]
+		q.scan(found, hits[:groups], pg.groups, &s, next.groups)
 		for g, mask := range hits[:groups] {
 			for ; mask != 0; mask &= mask - 1 {
 				i := g*lanes + bits.TrailingZeros8(mask)
