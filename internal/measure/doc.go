@@ -5,6 +5,7 @@
 //     figures of docs/bench
 //   - orders: the orders of answers (search --rerank), on sets of files
 //   - traintime: training against the number of items, and against numpy
+//   - vectors: nearest neighbours of vectors, against USearch, coder/hnsw and chromem-go
 //   - writes: synced writes, against the storage engine alone
 //
 // They are one module of their own, so that the tests of the product do not run theirs
