@@ -41,7 +41,7 @@ const (
 	sampleOfCell = 24  // vectors of a sample for each cell
 	rounds       = 6   // of k-means
 	queries      = 256 // that measure the recall
-	deepQueries  = 64  // that measure it for the largest k, too
+	deepQueries  = 64  // that measure it for the largest k, too, and what searches look into
 	foldBlock    = 1 << 14
 	lastFold     = 256 // rows that a training may leave to the indexer
 )
@@ -199,7 +199,7 @@ func drawn(random *rand.Rand, all []uint32, n, m int) (first, others []uint32) {
 
 // measure measures how many of the nearest items searches find. Queries are items, which are left
 // out of their own answers. What is to be found is what a search finds that looks into all cells, and
-// allows for twice the error of others.
+// allows for half as much error again as others.
 func (c Collection) measure(ctx context.Context, t int, index uint32, held []uint32) ([]record.RecallAt, error) {
 	results := make([]measured, len(held))
 	err := c.Read(func(v *state.View, cv *state.CollectionView) error {
@@ -207,7 +207,7 @@ func (c Collection) measure(ctx context.Context, t int, index uint32, held []uin
 		tools.Wanted = c.DB.WantRerank
 		return work.Parallel(ctx, len(held), func(i int) error {
 			m := &measurement{tools: tools, v: v, cv: cv, t: t, index: index, row: held[i], ks: measuredK}
-			if i >= deepQueries {
+			if m.deep = i%max(1, len(held)/deepQueries) == 0; !m.deep { // rows ascend, and may change on the way
 				m.ks = m.ks[:len(m.ks)-1]
 			}
 			return m.run(ctx, &results[i])
@@ -220,17 +220,22 @@ func (c Collection) measure(ctx context.Context, t int, index uint32, held []uin
 	for i, k := range measuredK {
 		for j, reach := range measuredReach {
 			p := record.RecallAt{K: k, Reach: reach}
-			var n, sum, squares, probes, entries float64
+			var n, sum, squares, deep, probes, entries float64
 			for _, r := range results {
 				if i < len(r.recall) {
 					x := r.recall[i][j]
 					n, sum, squares = n+1, sum+x, squares+x*x
-					probes, entries = probes+float64(r.looked[i][j].Cells), entries+float64(r.looked[i][j].Entries)
+				}
+				if i < len(r.looked) {
+					deep, probes, entries = deep+1, probes+float64(r.looked[i][j].Cells), entries+float64(r.looked[i][j].Entries)
 				}
 			}
 			if n > 1 {
-				p.Recall, p.Probes, p.Entries = sum/n, probes/n, entries/n
+				p.Recall = sum / n
 				p.Error = math.Sqrt(max(0, squares/n-p.Recall*p.Recall) / (n - 1))
+			}
+			if deep > 0 {
+				p.Probes, p.Entries = probes/deep, entries/deep
 			}
 			curve = append(curve, p)
 		}
@@ -247,12 +252,13 @@ type measurement struct {
 	index uint32
 	row   uint32
 	ks    []int
+	deep  bool
 }
 
 // measured is what a measurement has found, by k and reach; nothing where there was nothing to ask.
 type measured struct {
 	recall [][]float64
-	looked [][]search.Looked
+	looked [][]search.Looked // of a deep one
 }
 
 // run fills in r.
@@ -267,7 +273,7 @@ func (m *measurement) run(ctx context.Context, r *measured) error {
 		q := search.Query{From: modality.Name, To: modality.Name, Vector: x.Value, K: k + 1, Forced: &search.ByCells{Index: m.index, Reach: reach, Sure: sure, Known: known}}
 		return search.Similarities(ctx, m.tools, m.v, m.cv, q, m.row)
 	}
-	all, _, err := similarities(m.ks[len(m.ks)-1], math.Inf(1), 2*search.Sure)
+	all, _, err := similarities(m.ks[len(m.ks)-1], math.Inf(1), 1.5*search.Sure)
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -275,8 +281,8 @@ func (m *measurement) run(ctx context.Context, r *measured) error {
 		truth := all[:min(k, len(all))]
 		recall, looked := make([]float64, len(measuredReach)), make([]search.Looked, len(measuredReach))
 		for j, reach := range measuredReach {
-			if j > 0 && recall[j-1] == 1 { // with more it is not less
-				recall[j], looked[j] = 1, looked[j-1]
+			if j > 0 && recall[j-1] == 1 && !m.deep { // with more it is not less
+				recall[j] = 1
 				continue
 			}
 			got, l, err := similarities(k, reach, search.Sure)
@@ -289,7 +295,10 @@ func (m *measurement) run(ctx context.Context, r *measured) error {
 			}
 			recall[j], looked[j] = float64(n)/float64(len(truth)), l
 		}
-		r.recall, r.looked = append(r.recall, recall), append(r.looked, looked)
+		r.recall = append(r.recall, recall)
+		if m.deep {
+			r.looked = append(r.looked, looked)
+		}
 	}
 	return nil
 }

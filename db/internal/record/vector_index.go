@@ -48,8 +48,8 @@ type RecallAt struct {
 	Recall float64 `json:"recall"`
 	Error  float64 `json:"error"` // standard error of Recall, as queries differ
 
-	// Cells that a query has looked into, and their entries, on average. A query that has found all with
-	// a smaller reach counts with what it has looked into then. An earlier version has left out Entries.
+	// Cells that a query has looked into, and their entries, on average. An earlier version has left out
+	// Entries.
 	Probes  float64 `json:"probes"`
 	Entries float64 `json:"entries,omitempty"`
 }

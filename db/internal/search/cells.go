@@ -263,7 +263,7 @@ func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 		}
 		looked.Cells++
 		looked.Entries += c.table.Len(p.Cell)
-		if costOfEntries(c.table.Centres(), looked) > c.most {
+		if c.costOfLooking(float64(looked.Cells), float64(looked.Entries)) > c.most {
 			return nil, looked, false, errTooLong
 		}
 		c.found = c.table.Scan(c.found[:0], c.query, p, float64(c.sure), floor)

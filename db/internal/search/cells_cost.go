@@ -1,7 +1,5 @@
 package search
 
-import "github.com/fddhdb/fddhdb/internal/cells"
-
 // An answer by vectors compares all that pass the filter, or asks an index which: the plan "vectors" or
 // "cells". The one that is predicted to take less is chosen, and where the index has taken as long as
 // all comparisons would have taken it is given up for them: so an answer takes at most about twice as
@@ -10,15 +8,18 @@ import "github.com/fddhdb/fddhdb/internal/cells"
 // A filter that admits one vector of m makes the k-th about as far as the m*k-th without a filter. So
 // what was measured for so many more neighbours says what the index finds, and which cells that takes.
 
-// The times of parts of an answer by vectors in nanoseconds, on a machine of 2024 with AVX-512. What
-// counts is how they compare, and they are the same on all machines: so are plans.
+// The times of parts of an answer by vectors in nanoseconds, on a machine of 2024 with AVX-512 and
+// 100,000 vectors. What counts is how they compare, and they are the same on all machines: so are
+// plans.
 const (
-	perVector    = 12.   // a comparison by 8 bits
-	perDimension = .07   // of it
+	perVector    = 15.   // a comparison by 8 bits
+	perDimension = .08   // of it
 	perRead      = 4500. // a comparison by the vector, from the cache of the store
-	perCode      = 1.2   // an estimate by an entry of a cell
-	perBit       = .004  // of it
-	perCell      = 250.  // a cell that is looked into
+	perCentre    = 25.   // what a cell has to offer
+	perCell      = 750.  // a cell that is looked into
+	perEntry     = 2.    // of it
+	perBit       = .005  // of an entry
+	perNeighbour = 150.  // of those that a search without a filter would find
 )
 
 // A prediction has nanoseconds that answers by vectors take, by their plans; 0 where there is no choice.
@@ -32,17 +33,17 @@ func (s *Searcher) costOfAll(n uint64) float64 {
 	return float64(n) * (perVector + perDimension*float64(len(s.p.vector.Value)))
 }
 
-// costOfEntries returns the time in nanoseconds of looking into cells of an index.
-func costOfEntries(c *cells.Centres, looked Looked) float64 {
-	return float64(looked.Cells)*perCell + float64(looked.Entries)*(perCode+perBit*float64(c.Size()))
+// costOfLooking returns the time in nanoseconds of looking into cells of an index.
+func (o *indexSearch) costOfLooking(cells, entries float64) float64 {
+	return cells*perCell + entries*(perEntry+perBit*float64(o.table.Centres().Size()))
 }
 
-// costOfCells returns the predicted time in nanoseconds of finding the k nearest with a reach.
+// costOfCells returns the predicted time in nanoseconds of finding the k nearest.
 func (o *indexSearch) costOfCells(k float64) float64 {
-	c := o.table.Centres()
+	count := float64(o.table.Centres().Count())
 	probes, entries := o.x.VectorIndex.Looks(k, o.reach)
-	if entries == 0 { // it was measured before that was kept
-		entries = probes * float64(o.table.Rows()) / float64(c.Count())
+	if entries == 0 { // an earlier version has measured it
+		entries = probes * float64(o.table.Rows()) / count
 	}
-	return costOfEntries(c, Looked{Entries: c.Count()}) + costOfEntries(c, Looked{int(probes), int(entries)})
+	return count*perCentre + k*perNeighbour + o.costOfLooking(min(probes, count), min(entries, float64(o.table.Rows())))
 }
