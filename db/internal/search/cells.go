@@ -24,10 +24,6 @@ import (
 // than allowed for. How much is looked at follows from the recall that is asked for, by what was
 // measured when the index was made. Rows that the index does not know are all compared.
 
-// ExactNumbers is how many numbers of vectors are all compared: that takes some tens of microseconds,
-// about as long as finding out what to compare. (Tests have less.)
-var ExactNumbers uint64 = 1 << 20
-
 // Sure is how many standard deviations of the error of an estimate are allowed for.
 const Sure = 2
 
@@ -54,7 +50,7 @@ type indexSearch struct {
 // startCells lets indexes find the answer, if there are any and the query does with less than all.
 func (s *Searcher) startCells(ctx context.Context) error {
 	recall := s.q.Recall
-	if recall >= 1 || s.q.Forced == nil && s.filter.GetCardinality()*uint64(len(s.p.vector.Value)) < ExactNumbers {
+	if recall >= 1 || s.q.Forced == nil && s.filter.GetCardinality()*uint64(len(s.p.vector.Value)) < cells.ExactNumbers {
 		return nil
 	}
 	c := &cellSearch{of: make([]*indexSearch, len(s.compared)), expected: 1}
