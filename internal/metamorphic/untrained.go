@@ -22,7 +22,7 @@ func (c *collection) prefersVectors(q *Query, number db.Space, order db.Rerank) 
 	if from == "" && len(c.schema.Modalities) == 1 {
 		from = c.schema.Modalities[0].Name
 	}
-	if !c.schema.has(from) || q.To != "" && q.To != from {
+	if !c.schema.has(from) || q.To != "" && (!c.schema.has(q.To) || firstOfSpace(c.modality(q.To)) != firstOfSpace(c.modality(from))) {
 		return false
 	}
 	return q.Key == "" || c.items[q.Key] != nil && c.items[q.Key].vectors[from] != nil
