@@ -73,9 +73,6 @@ var (
 // SetBulkItems sets from how many new items on a batch is stored as tables.
 func SetBulkItems(n int) { bulk.LoadItems = n }
 
-// SetExactNumbers sets how many numbers of vectors are all compared, whether there is an index or not.
-func SetExactNumbers(n uint64) { search.ExactNumbers = n }
-
 // PutSingly makes a batch store its items one by one, however many they are.
 func PutSingly(b *Batch) { b.in.Singly() }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/cells"
 	"go.uber.org/goleak"
 )
 
@@ -31,7 +32,7 @@ const bulkItems = 1024
 // No test may leave another goroutine behind: a closed database has none.
 func TestMain(m *testing.M) {
 	db.SetBulkItems(bulkItems)
-	db.SetExactNumbers(0)   // indexes of vectors are used however few there are
+	cells.ExactNumbers = 0  // indexes of vectors are used however few there are
 	debug.SetGCPercent(400) // they allocate much and keep little
 	flag.Parse()
 	left := leftByPebble

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/cells"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -25,8 +26,8 @@ var (
 // they find of what an exact search finds.
 func BenchmarkVectorIndex(b *testing.B) {
 	n, d := *indexItems, *indexDims
-	db.SetExactNumbers(1 << 20)
-	defer db.SetExactNumbers(0)
+	cells.ExactNumbers = 1 << 20 // as in earnest
+	defer func() { cells.ExactNumbers = 0 }()
 	e, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), d, 1)
 	if err != nil {
 		b.Fatal(err)

@@ -78,7 +78,7 @@ func (c *collection) start(a *answer, q *Query, encode func(space db.Space, from
 		return nil
 	case q.Key != "" && c.items[q.Key] == nil:
 		return db.ErrNotFound
-	case q.From != "" && !c.schema.has(q.From):
+	case (q.From != "" || q.Vector != nil) && !c.schema.has(q.From):
 		return db.ErrInvalid
 	case q.Vector != nil:
 		x = vectorOf(c.modality(q.From), *q.Vector)

@@ -109,6 +109,9 @@ func (h *history) checkCollection(c *collection, handle *db.Collection) error {
 	if err := h.checkKeys(c, handle); err != nil {
 		return err
 	}
+	if err := c.checkIndexes(handle); err != nil {
+		return err
+	}
 	infos, err := handle.Spaces(h.ctx)
 	if err != nil {
 		return err

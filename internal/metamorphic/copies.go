@@ -41,7 +41,8 @@ func (w *world) part(only string, indexOnly bool) *world {
 		if only != "" && name != only {
 			delete(out.collections, name)
 		} else if indexOnly && !c.codesOnly() {
-			out.edit(name).indexOnly = true
+			c := out.edit(name)
+			c.indexOnly, c.indexes = true, nil
 		}
 	}
 	return out

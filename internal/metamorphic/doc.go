@@ -33,6 +33,11 @@
 // is compared with a scan of all items. Answers of different plans, page by page, and of
 // many queries at once have to be the same to the last hit.
 //
+// An answer by vectors is compared with a scan, too, to the last bit of each similarity. One that an
+// index of vectors finds may lack items, and has the others in the same order. How much is missing
+// is added up, and has a limit. Tests make indexes work on few items (internal/cells); they
+// are behind the items, and catch up in the background, across crashes, copies and repairs.
+//
 // # Imports and invariants
 //
 // The package imports db, its backups, codec, model, oracle and Pebble (to damage the
@@ -40,6 +45,6 @@
 // share has atomic counters or the lock of a memory file system.
 //
 // TestHistories and TestConcurrentHistories run programs. TestModelOfItems, TestExpr,
-// TestForkedWorldsAreApart, TestPartsOfWorlds and TestAlterable test the model itself,
-// TestProgramsAreTheirText and TestShrink the programs.
+// TestForkedWorldsAreApart, TestPartsOfWorlds, TestAlterable and TestAnswersThatLackItems test the
+// model itself, TestProgramsAreTheirText and TestShrink the programs.
 package metamorphic

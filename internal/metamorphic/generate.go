@@ -58,6 +58,9 @@ func Generate(seed uint64, profile Profile) *Program {
 		if g.IntN(3) > 0 {
 			g.add(g.train(name))
 		}
+		if g.schemas[name].Bits == 0 && g.chance(2) {
+			g.add(g.index(name))
+		}
 	}
 	for len(g.p.Ops) < profile.Ops {
 		g.add(g.next())
@@ -226,7 +229,7 @@ func (g *generator) together() Op {
 		if g.chance(4) {
 			lane = append(lane, g.alter(name))
 		}
-		switch g.IntN(5) {
+		switch g.IntN(6) {
 		case 0:
 			t := g.train(name)
 			t.Train.Cancel = 0
@@ -237,6 +240,10 @@ func (g *generator) together() Op {
 			lane = append(lane, u)
 		case 3:
 			lane = append(lane, g.reindex(name))
+		case 4:
+			x := g.index(name)
+			x.Index.Cancel = 0
+			lane = append(lane, x)
 		}
 		others := []string{"compact", "verify", "backup", "checkpoint"}
 		if g.profile.Spaces {
@@ -277,7 +284,7 @@ func (g *generator) one() Op {
 		return g.importing()
 	case n < 38:
 		return g.batch(g.collection(), 1+g.IntN(10))
-	case n < 84:
+	case n < 82:
 		return g.read()
 	case n < 91:
 		return g.spaceOp()

@@ -78,6 +78,9 @@ func (g *generator) query(name string) *Query {
 			q.From, q.Vector, q.Sparse = pick(g, s.Modalities).Name, &v, g.chance(3)
 		}
 		q.Rerank = pick(g, []string{"", "auto", "fused", "none", "asymmetric", "features"})
+		if g.chance(12) {
+			q.Recall = pick(g, []float64{.3, .8, 1})
+		}
 		if q.Rerank == "features" && g.chance(2) {
 			q.Window = 1 + g.IntN(50)
 		}
@@ -89,6 +92,29 @@ func (g *generator) query(name string) *Query {
 		q.Least = pick(g, []float32{-.2, .01, .3, .9})
 	}
 	q.Exclude = q.Key != "" && q.K%3 == 0 // for the values 0, 3 and 30
+	return q
+}
+
+// queryByVectors returns a query that is mostly answered by vectors, whatever codes there are.
+func (g *generator) queryByVectors(name string) *Query {
+	q := g.query(name)
+	if s := g.schemas[name]; s == nil || len(s.Modalities) == 0 {
+		return q
+	}
+	if q.From = g.modality(name); q.Code != nil || q.Vector != nil {
+		v := g.vector()
+		q.Code, q.Vector = nil, &v
+	}
+	if g.chance(2) {
+		q.To = ""
+	}
+	if !g.chance(20) {
+		q.Rerank, q.Window = "auto", 0
+	}
+	if !g.chance(5) {
+		q.Least = 0
+	}
+	q.K, q.Recall = pick(g, []int{1, 1, 3, 10}), pick(g, []float64{0, .3, .6, .9, .95, .99, 1})
 	return q
 }
 
@@ -104,11 +130,14 @@ func (g *generator) at() string {
 func (g *generator) read() Op {
 	name := g.collection()
 	op := Op{In: name, At: g.at(), Query: g.query(name), Seed: g.Uint64N(1 << 20)}
-	of := 30
+	of := 36
 	if s := g.schemas[name]; s != nil && s.Bits == 0 && len(g.spaces[name]) == 0 && !g.chance(5) {
-		of = 8 // operations that need no codes
+		of = 14 // operations that need no codes
 	}
-	switch n := g.IntN(of); {
+	switch n := g.IntN(of) - 6; {
+	case n < 0:
+		name = g.learned()
+		return Op{Do: "recall", In: name, At: op.At, Query: g.queryByVectors(name), Seed: op.Seed}
 	case n < 4:
 		return Op{Do: "get", In: name, At: op.At, Key: g.key()}
 	case n < 8:

@@ -46,6 +46,34 @@ func (g *generator) update(name string) Op {
 	return op
 }
 
+// index returns an operation that makes an index of vectors.
+func (g *generator) index(name string) Op {
+	x := &Index{Modality: g.modality(name), Recall: pick(g, []float64{0, .5, .8, .95, 1}), Cells: pick(g, []int{0, 0, 1, 4}), Seed: g.Uint64N(4)}
+	if g.chance(10) {
+		x.Cancel = 1 + g.IntN(3)
+	}
+	return Op{Do: "indexvectors", In: name, Index: x}
+}
+
+// modality returns the name of a modality, mostly of a dense one; seldom none, or one that does not exist.
+func (g *generator) modality(name string) string {
+	var all []string
+	if s := g.schemas[name]; s != nil {
+		for _, m := range s.Modalities {
+			if !m.Sparse || g.chance(8) {
+				all = append(all, m.Name)
+			}
+		}
+	}
+	switch {
+	case len(all) == 0 || g.chance(30):
+		return ""
+	case g.chance(60):
+		return "nowhere"
+	}
+	return pick(g, all)
+}
+
 func (g *generator) reindex(name string) Op {
 	op := Op{Do: "reindex", In: name, Space: g.space(name), Pinned: g.chance(2)}
 	op.Name = g.name("r")
@@ -53,13 +81,13 @@ func (g *generator) reindex(name string) Op {
 	return op
 }
 
-// spaceOp returns an operation on code spaces.
+// spaceOp returns an operation on code spaces, or on indexes of vectors.
 func (g *generator) spaceOp() Op {
 	name := g.learned()
 	if g.schemas[name] == nil {
 		return Op{}
 	}
-	switch n := g.IntN(20); {
+	switch n := g.IntN(26); {
 	case n < 5:
 		return g.train(name)
 	case n < 10:
@@ -76,6 +104,10 @@ func (g *generator) spaceOp() Op {
 		return op
 	case n < 18:
 		return Op{Do: "pin", In: name, Space: g.space(name), Back: g.IntN(10), Pinned: g.chance(2)}
+	case n < 20:
+		return Op{Do: "restorerevision", In: name, Space: g.space(name), Back: g.IntN(4)}
+	case n < 21:
+		return Op{Do: "dropindex", In: name, Index: &Index{Modality: g.modality(name)}}
 	}
-	return Op{Do: "restorerevision", In: name, Space: g.space(name), Back: g.IntN(4)}
+	return g.index(name)
 }

@@ -75,7 +75,8 @@ type history struct {
 	snapshots map[string]*moment
 	cursors   map[string]*place
 	counts    Counts
-	born      int // collections created so far
+	born      int       // collections created so far
+	recalled  recallSum // of what indexes of vectors have found
 
 	backups     map[string]*kept
 	backupOrder []string // the oldest first
@@ -173,6 +174,7 @@ func init() {
 		"neighbors": (*history).neighbors, "pages": (*history).pages, "searchall": (*history).searchAll,
 		"first": (*history).first, "more": (*history).more,
 		"snapshot": (*history).snapshot, "release": (*history).release,
+		"indexvectors": (*history).indexVectors, "dropindex": (*history).dropIndex, "recall": (*history).recall,
 		"compact": (*history).compact, "index": (*history).index, "verify": (*history).verify,
 		"cancelled": (*history).cancelled,
 		"backup":    (*history).backup, "prune": (*history).prune, "restore": (*history).restore,
@@ -308,11 +310,22 @@ func (h *history) end(*Op) error {
 	if err := look(nil); err != nil {
 		return err
 	}
-	return h.close()
+	return errors.Join(h.recalled.enough(), h.close())
 }
 
 // learns reports whether projections may change in the background.
 func (h *history) learns() bool { return h.options.UpdateItems > 0 && !h.options.ReadOnly }
+
+// knows reports whether the model knows every commit. Updates are made in the background, and so is
+// what keeps indexes of vectors.
+func (h *history) knows() bool {
+	for _, c := range h.now.collections {
+		if len(c.indexes) > 0 {
+			return false
+		}
+	}
+	return !h.learns()
+}
 
 // commit makes next the present world. With synced, a crash cannot lose it.
 func (h *history) commit(next *world, synced bool) error {

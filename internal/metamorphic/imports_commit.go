@@ -80,7 +80,7 @@ func (h *history) crashAtCommit(op *Op, st *staging) error {
 		return err
 	}
 	h.mem = left
-	exact := !h.options.NoSync || !h.learns()
+	exact := !h.options.NoSync || h.knows()
 	before, seen, err := h.glimpse(st)
 	if err != nil {
 		return err

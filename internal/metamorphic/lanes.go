@@ -168,6 +168,8 @@ func (h *history) lane(s laneStep, lanes [][]laneStep, progress []progress) (the
 		return h.laneLearns(s.op)
 	case "alter":
 		return h.laneAlter(s.op)
+	case "indexvectors":
+		return h.laneIndexes(s.op)
 	case "backup":
 		return h.laneBackup(lanes, progress)
 	case "checkpoint":
@@ -257,7 +259,8 @@ func (h *history) laneLearns(op *Op) (func() error, error) {
 	return nil, err
 }
 
-// look takes a snapshot, and compares the counts of all plans in it with its items.
+// look takes a snapshot, and compares what indexes of vectors find, and the counts of all plans, with
+// its items.
 func (h *history) look(op *Op) error {
 	snap, err := h.d.Snapshot()
 	if err != nil {
@@ -272,6 +275,9 @@ func (h *history) lookAt(op *Op, snap *db.Snapshot) error {
 		return nil
 	}
 	if err != nil {
+		return err
+	}
+	if err := h.lookByVectors(op, handle); err != nil {
 		return err
 	}
 	stats, err := handle.Stats()

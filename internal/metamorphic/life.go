@@ -119,6 +119,9 @@ func (h *history) cancelled(op *Op) error {
 		q := db.Query{Code: codeOf(sp.bits, 1), To: sp.targetsOrShared()[0]}
 		errs["search"], errs["radius"] = second(handle.Search(ctx, q)), second(handle.SearchRadius(ctx, q, 3))
 	}
+	if !c.codesOnly() {
+		errs["indexvectors"] = second(handle.IndexVectors(ctx, db.IndexOptions{}))
+	}
 	if c.active != 0 && !c.codesOnly() {
 		errs["train"] = second(handle.Train(ctx, (&Training{Bits: 16, Anchors: 4}).options(&c.schema)))
 		errs["update"] = second(handle.Update(ctx, db.UpdateOptions{GrowLabels: true}))
@@ -199,7 +202,7 @@ func (h *history) crash(op *Op) error {
 		return err
 	}
 	h.mem = left
-	exact := !h.options.NoSync || !h.learns()
+	exact := !h.options.NoSync || h.knows()
 	h.setOptions(op)
 	if err := h.open(nil); err != nil {
 		return err

@@ -97,7 +97,7 @@ func TestHistories(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, and the race detector makes it slow")
 	}
-	const enough = 4800
+	const enough = 6400
 	counts := carryOut(t, most(enough, 250), false)
 	// The fixed seeds do everything. Other seeds may leave rare operations out.
 	all := enough

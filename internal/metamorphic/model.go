@@ -50,6 +50,8 @@ type collection struct {
 	last             db.Space // the largest number of a space so far
 	active, previous db.Space
 
+	indexes []vectorIndex // in the order of their numbers; one of a modality
+
 	// loose: several goroutines have written, so rows, and the order of codes and
 	// labels, may differ from the model's. fresh: and they have not been looked up yet.
 	loose, fresh bool

@@ -3,6 +3,7 @@ package metamorphic
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -118,9 +119,13 @@ func TestPartsOfWorlds(t *testing.T) {
 	}}
 	w.edit("a").put("k", &Item{Code: &code}, false)
 	w.edit("b").put("k", &Item{Vectors: map[string]uint64{"image": 1}}, false)
+	w.edit("b").indexes = []vectorIndex{{modality: "image", recall: .9}}
 	only, without := w.part("b", false), w.part("", true)
 	if !slices.Equal(names(only), []string{"b"}) || only.collections["b"].indexOnly || only.format != 1 {
 		t.Errorf("%+v", only)
+	}
+	if len(only.collections["b"].indexes) != 1 || len(without.collections["b"].indexes) != 0 {
+		t.Error("an index of vectors goes with the vectors")
 	}
 	if !slices.Equal(names(without), []string{"a", "b"}) || without.collections["a"].indexOnly || !without.collections["b"].indexOnly {
 		t.Errorf("%+v", without)
@@ -131,7 +136,7 @@ func TestPartsOfWorlds(t *testing.T) {
 	}
 
 	h := &history{now: without}
-	for do, want := range map[string]bool{"put": true, "deletewhere": true, "train": true, "activate": false, "create": false, "get": false, "alter": true, "import": true} {
+	for do, want := range map[string]bool{"put": true, "deletewhere": true, "train": true, "activate": false, "create": false, "get": false, "alter": true, "import": true, "indexvectors": true, "dropindex": true} {
 		if got := h.refuses(&Op{Do: do, In: "b"}); got != want || h.refuses(&Op{Do: do, In: "a"}) {
 			t.Errorf("%s of an index-only collection is refused: %v", do, got)
 		}
@@ -181,5 +186,51 @@ func TestAlterable(t *testing.T) {
 	it := &Item{Vectors: map[string]uint64{"sound": 1}, Fields: map[string]string{"place": "a"}}
 	if then, now := before.collections["a"].made(it), h.now.collections["a"].made(it); len(then.vectors)+len(then.fields) > 0 || len(now.vectors) != 1 || len(now.fields) != 1 {
 		t.Errorf("%+v, in the collection that is altered %+v", then, now)
+	}
+}
+
+// An answer that lacks items has the others in their order and as similar; one that is exact lacks none
+// between those that it has. What is missing is added up.
+func TestAnswersThatLackItems(t *testing.T) {
+	nan := math.NaN()
+	want := []db.Hit{
+		{Key: "a", Row: 3, Similarity: .9, Score: nan}, {Key: "b", Row: 1, Similarity: .8, Score: nan},
+		{Key: "c", Row: 7, Similarity: .8, Score: nan}, {Key: "d", Row: 2, Similarity: .1, Score: nan},
+	}
+	less, moved := want[1], want[1]
+	less.Similarity, moved.Row = .79, 5
+	for i, tc := range []struct {
+		hits               []db.Hit
+		at                 int
+		approximate, loose bool
+		end                int // 0: they are wrong
+	}{
+		{hits: want, end: 4},
+		{hits: want[1:3], at: 1, end: 3},
+		{hits: want[1:]},
+		{hits: want[1:], approximate: true, end: 4},
+		{hits: []db.Hit{want[0], want[2]}, approximate: true, end: 3},
+		{hits: []db.Hit{want[2], want[1]}, approximate: true},
+		{hits: []db.Hit{want[1], want[1]}, approximate: true},
+		{hits: []db.Hit{want[1]}, at: 2, approximate: true},
+		{hits: []db.Hit{less}, approximate: true},
+		{hits: []db.Hit{moved}, approximate: true},
+		{hits: []db.Hit{moved}, approximate: true, loose: true, end: 2},
+		{hits: []db.Hit{{Key: "e", Score: nan}}, approximate: true},
+	} {
+		if end, err := follow(tc.hits, want, tc.at, tc.approximate, tc.loose); (err == nil) != (tc.end > 0) || err == nil && end != tc.end {
+			t.Errorf("answer %d ends at %d, %v, want %d", i, end, err, tc.end)
+		}
+	}
+	var r recallSum
+	r.add([]db.Hit{want[0], want[2]}, want, .9) // as good as the first two
+	if r.had != 1 || r.enough() != nil {
+		t.Errorf("%+v, %v", r, r.enough())
+	}
+	for range 20 {
+		r.add([]db.Hit{want[3]}, want, .9)
+	}
+	if r.had != 1 || r.enough() == nil {
+		t.Errorf("%+v", r)
 	}
 }

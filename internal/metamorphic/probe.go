@@ -24,7 +24,7 @@ func (h *history) probe() (map[string][]db.Hit, error) {
 					queries["by "+m] = db.Query{From: m, Vector: vectorOf(c.modality(m), 3)}
 				}
 				for what, q := range queries {
-					q.To, q.Space, q.K = to, sp.number, 100
+					q.To, q.Space, q.K = to, sp.number, len(c.items)+1
 					q.Rerank = db.RerankProjection // what it compares copies without vectors have, too
 					res, err := handle.Search(h.ctx, q)
 					if errors.Is(err, db.ErrInvalid) {

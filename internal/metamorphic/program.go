@@ -58,6 +58,7 @@ type Op struct {
 	Percent int       `json:"percent,omitempty"` // share of unsynced data that survives a crash
 	Options *Options  `json:"options,omitempty"` // to open the database with
 	Import  *Import   `json:"import,omitempty"`
+	Index   *Index    `json:"index,omitempty"` // for indexvectors, and the modality for dropindex
 
 	IndexOnly bool   `json:"index_only,omitempty"` // for backup and checkpoint: leave vectors out
 	Keep      string `json:"keep,omitempty"`       // for restore: the present database becomes a copy with this name
@@ -109,6 +110,15 @@ type Training struct {
 	Cancel   int    `json:"cancel,omitempty"` // the context ends at this call of Progress; 0: never
 }
 
+// An Index has the options of an index of vectors.
+type Index struct {
+	Modality string  `json:"modality,omitempty"`
+	Recall   float64 `json:"recall,omitempty"`
+	Cells    int     `json:"cells,omitempty"`
+	Seed     uint64  `json:"seed,omitempty"`
+	Cancel   int     `json:"cancel,omitempty"` // as of a Training
+}
+
 // A Query starts from a vector, a key or a code.
 type Query struct {
 	From    string  `json:"from,omitempty"`
@@ -125,6 +135,7 @@ type Query struct {
 	Window  int     `json:"window,omitempty"`
 	Plan    string  `json:"plan,omitempty"`
 	Least   float32 `json:"least,omitempty"` // least similarity, of answers by vectors alone
+	Recall  float64 `json:"recall,omitempty"`
 }
 
 // header is the first line of a program.

@@ -33,7 +33,7 @@ func (h *history) ask(op *Op, query *Query) (*question, error) {
 		return nil, err
 	}
 	s := &question{h: h, c: c, handle: handle, done: func() error { return nil }}
-	if h.learns() && op.At == "" { // projections must not change meanwhile
+	if (h.learns() || len(c.indexes) > 0) && op.At == "" { // projections and indexes must not change meanwhile
 		snap, err := h.d.Snapshot()
 		if err != nil {
 			return nil, err
@@ -56,7 +56,7 @@ func (s *question) prepare(query *Query) error {
 	}
 	s.q = db.Query{
 		From: query.From, To: query.To, Key: query.Key, ExcludeSelf: query.Exclude, Space: number, Where: query.Where.String(), K: query.K, Window: query.Window,
-		Plan: plans[query.Plan],
+		Plan: plans[query.Plan], Recall: query.Recall,
 	}
 	var err error
 	if s.q.Rerank, err = db.ParseRerank(cmp.Or(query.Rerank, "projection")); err != nil {
@@ -78,7 +78,8 @@ func (s *question) prepare(query *Query) error {
 		}
 		s.q.Code = codeOf(bits, *query.Code)
 	}
-	if number == 0 && c.space(0) == nil && s.q.Rerank == db.RerankAuto || c.prefersVectors(query, number, s.q.Rerank) {
+	sp := c.space(number)
+	if number == 0 && sp == nil && s.q.Rerank == db.RerankAuto || sp != nil && query.Recall > 0 || c.prefersVectors(query, number, s.q.Rerank) {
 		return s.untrained(query)
 	}
 	var want error

@@ -42,6 +42,8 @@ var damages = map[string]damage{
 	"statistics":  {kind: codec.KindStatistics},
 	"outbox":      {kind: codec.KindOutbox},
 	"pending":     {kind: codec.KindOnlineRows},
+	"entries":     {kind: codec.KindEntries},
+	"stale":       {kind: codec.KindStale},
 }
 
 // repair damages the database, or with Crash what a crash would leave of it, and has it

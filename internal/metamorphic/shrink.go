@@ -180,8 +180,14 @@ func (s *shrinker) simpler(now func() Op, with func(Op) *Program) {
 		func(op *Op) { query(op, func(q *Query) { q.Least = 0 }) },
 		func(op *Op) { query(op, func(q *Query) { q.Rerank, q.Window = "", 0 }) },
 		func(op *Op) { query(op, func(q *Query) { q.Space = "" }) },
+		func(op *Op) { query(op, func(q *Query) { q.Recall = 0 }) },
 		func(op *Op) { query(op, func(q *Query) { q.Sparse = false }) },
 		func(op *Op) { query(op, func(q *Query) { q.Exclude = false }) },
+		func(op *Op) {
+			if op.Index != nil {
+				op.Index = &Index{Modality: op.Index.Modality}
+			}
+		},
 		func(op *Op) {
 			if op.Train != nil {
 				op.Train = &Training{Bits: op.Train.Bits, Anchors: op.Train.Anchors, Targets: op.Train.Targets, Free: op.Train.Free}

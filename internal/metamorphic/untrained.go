@@ -22,7 +22,7 @@ func (c *collection) prefersVectors(q *Query, number db.Space, order db.Rerank) 
 	if from == "" && len(c.schema.Modalities) == 1 {
 		from = c.schema.Modalities[0].Name
 	}
-	if !c.schema.has(from) || q.To != "" && q.To != from {
+	if !c.schema.has(from) || q.To != "" && (!c.schema.has(q.To) || firstOfSpace(c.modality(q.To)) != firstOfSpace(c.modality(from))) {
 		return false
 	}
 	return q.Key == "" || c.items[q.Key] != nil && c.items[q.Key].vectors[from] != nil
@@ -33,7 +33,7 @@ func (c *collection) prefersVectors(q *Query, number db.Space, order db.Rerank) 
 // they are right.
 func (s *question) untrained(query *Query) error {
 	s.q.MinSimilarity = query.Least
-	want, wrongQuery := s.c.byVectors(query)
+	want, wrongQuery := s.c.byVectors(query, s.q.Rerank)
 	q := s.q
 	if q.K == 0 {
 		q.K = 10
@@ -48,53 +48,72 @@ func (s *question) untrained(query *Query) error {
 	if err != nil {
 		return err
 	}
-	all := res.Hits
-	for next := res.Next; next != ""; {
-		q.After = next
-		page, err := s.handle.Search(s.h.ctx, q)
-		if err != nil {
+	if res.Approximate && len(want) > q.K && len(res.Hits) == q.K {
+		s.h.recalled.add(res.Hits, want, s.c.recallOf(query))
+	}
+	may := s.c.mayLack(query)
+	for page, at := res, 0; ; {
+		if page.Approximate && !may {
+			return errors.New("an approximate answer, and no index that may find it")
+		}
+		left := len(want) - at
+		if at, err = follow(page.Hits, want, at, page.Approximate, s.c.loose); err != nil {
 			return err
 		}
-		all, next = append(all, page.Hits...), page.Next
-		if len(page.Hits) == 0 || len(all) > len(want) {
-			return fmt.Errorf("a page of %d hits after %d of %d", len(page.Hits), len(all), len(want))
+		// A least similarity spares an index cells that promise less.
+		if n := min(q.K, left); len(page.Hits) != n && !(page.Approximate && q.MinSimilarity != 0) {
+			return fmt.Errorf("a page of %d hits, approximate: %v, want %d", len(page.Hits), page.Approximate, n)
+		}
+		if page.Next == "" {
+			if at < len(want) && !(page.Approximate && q.MinSimilarity != 0) {
+				return fmt.Errorf("the last page ends at %d of %d", at, len(want))
+			}
+			break
+		}
+		if len(page.Hits) == 0 {
+			return fmt.Errorf("an empty page after %d of %d, and one that follows", at, len(want))
+		}
+		q.After = page.Next
+		if page, err = s.handle.Search(s.h.ctx, q); err != nil {
+			return err
 		}
 	}
 	near, err := collect(s.handle.Neighbors(s.h.ctx, s.q), -1)
 	if err != nil {
 		return err
 	}
-	for _, hits := range [][]db.Hit{all, near} {
-		if len(hits) != len(want) {
-			return fmt.Errorf("%d hits, want %d", len(hits), len(want))
-		}
-		for i, h := range hits {
-			if w := want[i]; h.Key != w.Key || h.Similarity != w.Similarity || !s.c.loose && h.Row != w.Row || h.Distance != 0 || !math.IsNaN(h.Score) {
-				return fmt.Errorf("hit %d is %+v, want %+v", i, h, w)
-			}
-		}
+	if at, err := follow(near, want, 0, may, s.c.loose); err != nil || at < len(want) && !may {
+		return wrong(err, "%d neighbours, want %d", at, len(want))
 	}
 	together, err := s.handle.SearchAll(s.h.ctx, []db.Query{s.q})
 	if err != nil {
 		return err
 	}
-	if !oracle.SameHits(together[0].Hits, res.Hits) {
+	if !oracle.SameHits(together[0].Hits, res.Hits) || together[0].Approximate != res.Approximate {
 		return fmt.Errorf("among others: %v, alone: %v", together[0].Hits, res.Hits)
 	}
+	noRadius := db.ErrNoModel
 	if s.c.space(s.q.Space) != nil {
-		return errPassed // a radius is answered by codes
+		if query.Recall == 0 {
+			return errPassed // a radius is answered by codes
+		}
+		noRadius = db.ErrInvalid
 	}
-	if _, err := s.handle.SearchRadius(s.h.ctx, s.q, 3); !errors.Is(err, db.ErrNoModel) {
+	if _, err := s.handle.SearchRadius(s.h.ctx, s.q, 3); !errors.Is(err, noRadius) {
 		return fmt.Errorf("within a radius: %v", err)
 	}
 	return errPassed
 }
 
 // byVectors returns the right answer to such a query, or the error that must come instead.
-func (c *collection) byVectors(q *Query) ([]db.Hit, error) {
+func (c *collection) byVectors(q *Query, order db.Rerank) ([]db.Hit, error) {
 	switch {
 	case !q.Where.valid(&c.schema), q.To != "" && !c.schema.has(q.To):
 		return nil, db.ErrInvalid
+	case c.codesOnly():
+		return nil, db.ErrNoModel
+	case c.active != 0 && (c.indexOnly || q.Code != nil || order != db.RerankAuto):
+		return nil, db.ErrInvalid // it is the recall that asks for vectors
 	case c.indexOnly, q.Code != nil:
 		return nil, db.ErrNoModel
 	case q.From != "" && !c.schema.has(q.From), q.From == "" && (len(c.schema.Modalities) != 1 || q.Key == ""):

@@ -26,7 +26,10 @@ type benchOptions struct {
 	common
 	from, vectors, codes string
 	k, radius            intList
+	recall               recallList
+	where                whereFlag
 	tier                 string
+	hasTier              bool
 	queries              int
 	check                bool
 	order                string
@@ -82,6 +85,19 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) mea
 			similarities of all items, computed from their vectors; that takes a space of
 			one revision, as a training or reindex makes it.
 
+			--recall measures searches by --vectors whose hits come by their vectors, as
+			those of search --recall: knn by each recall of the list, and by 1, all of it,
+			beside them. That needs no training. --where keeps to items that match, and the
+			table says how many these are. Instead of the parts of the time there are
+			  found        the recall that was found: the share of the hits of 1, on
+			               average over the queries
+			  approximate  how many answers may lack items
+			  cells        of an index of vectors (see index), that were looked into, on
+			               average
+			  candidates   vectors that were compared, on average
+			  compared     of these, compared exactly, on average
+			  times exact  how many times as fast as by 1 the answer is, by the medians
+
 			--plot draws the time in which each tier finds the codes, and for hits the whole
 			time, on a logarithmic axis, the median and a bar up to p99: against k and radius
 			or, of several databases, against their items.`),
@@ -90,10 +106,12 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) mea
 			fddhdb bench wiki.db --vectors query_text.npy --from text --tier auto,memory --json
 			fddhdb bench hashes.db --codes queries.npy --radius 8 --queries 100 --check
 			fddhdb bench wiki.db --vectors query_text.npy --from text --order projection
+			fddhdb bench photos.db --vectors query.npy --from image --recall .9,.95,.99
 			fddhdb bench hashes.db --codes queries.npy --radius 0,4,8,12,16 --plot radius.svg
 			fddhdb bench 10k.db 100k.db 1m.db --codes queries.npy --radius 8 --plot size.svg`),
 		Args: benchArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.hasTier = cmd.Flags().Changed("tier")
 			if err := o.validate(); err != nil {
 				return err
 			}
@@ -110,6 +128,8 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) mea
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
 	f.VarP(&o.k, "k", "k", "numbers of nearest items, such as 1,10,100 (10 without --radius)")
 	f.Var(&o.radius, "radius", "radii in bits, such as 0,4,8")
+	f.Var(&o.recall, "recall", "search by vectors, for recalls such as .9,.95,.99, and for 1 beside them")
+	o.where.register(cmd)
 	f.StringVar(&o.tier, "tier", "auto,"+measure.FullScan, "ways to search, a `LIST` of "+strings.Join(measure.Tiers, ", "))
 	f.StringVar(&o.order, "order", "", "rank answers by each of a `LIST` of auto, projection, none, asymmetric, features, fused")
 	f.IntVar(&o.queries, "queries", 1000, "the first `N` rows of the file, at most")
@@ -159,6 +179,27 @@ func (l *intList) Set(s string) error {
 	return nil
 }
 
+// recallList is the value of a flag of recalls, separated by commas. The flag may be repeated.
+type recallList []float64
+
+func (l *recallList) String() string { return "" }
+func (l *recallList) Type() string   { return "LIST" }
+
+func (l *recallList) Set(s string) error {
+	for _, f := range strings.Split(s, ",") {
+		x, err := strconv.ParseFloat(strings.TrimSpace(f), 64)
+		switch {
+		case err != nil:
+			return fmt.Errorf("numbers are expected, separated by commas")
+		case !(x > 0 && x <= 1): // NaN, too
+			return fmt.Errorf("above 0, up to 1, are possible")
+		case !slices.Contains(*l, x):
+			*l = append(*l, x)
+		}
+	}
+	return nil
+}
+
 // validate checks that flags go together.
 func (o *benchOptions) validate() error {
 	switch {
@@ -172,6 +213,10 @@ func (o *benchOptions) validate() error {
 		return exit.Usagef("--from: a query by code is of no modality: leave it out")
 	case o.queries < 1:
 		return exit.Usagef("--queries %d: 1 or more are possible", o.queries)
+	case o.recall != nil && (o.codes != "" || o.radius.list != nil || o.hasTier || o.order != "" || o.check || o.plot != ""):
+		return exit.Usagef("--recall measures answers by vectors, beside the exact ones: leave out --codes, --radius, --tier, --order, --check and --plot")
+	case o.recall == nil && o.where.given():
+		return exit.Usagef("--where is of answers by vectors: give --recall")
 	case len(o.tiers()) == 0:
 		return exit.Usagef("--tier names no tier: there are %s", strings.Join(measure.Tiers, ", "))
 	}
@@ -228,7 +273,7 @@ func (o *benchOptions) orders() ([]db.Rerank, error) {
 // plan returns the measurements that the flags ask for.
 func (o *benchOptions) plan() (*measure.Plan, error) {
 	orders, err := o.orders()
-	return &measure.Plan{K: o.k.list, Radius: o.radius.list, Tiers: o.tiers(), Check: o.check, Orders: orders}, err
+	return &measure.Plan{K: o.k.list, Radius: o.radius.list, Tiers: o.tiers(), Check: o.check, Orders: orders, Recalls: o.recall}, err
 }
 
 // benchAll measures databases, prints and draws.
@@ -256,10 +301,10 @@ func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *
 				err = exit.Wrap(err, "while measuring %s", dir)
 			}
 			// Measurements from before an error are useful, too.
-			return errors.Join(measure.Print(e.Printer, runs, len(dirs) > 1, o.check, o.json), err)
+			return errors.Join(e.printBench(runs, len(dirs) > 1, o), err)
 		}
 	}
-	if err := measure.Print(e.Printer, runs, len(dirs) > 1, o.check, o.json); err != nil || figure == nil {
+	if err := e.printBench(runs, len(dirs) > 1, o); err != nil || figure == nil {
 		return err
 	}
 	if err := measure.WritePlot(figure, o.plot, runs); err != nil {
@@ -268,14 +313,21 @@ func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *
 	return files.Commit()
 }
 
+func (e *env) printBench(runs []measure.Run, several bool, o *benchOptions) error {
+	if o.recall != nil {
+		return measure.PrintByVectors(e.Printer, runs, several, several || o.where.given(), o.json)
+	}
+	return measure.Print(e.Printer, runs, several, o.check, o.json)
+}
+
 // bench measures and checks a collection. It returns nil if nothing was measured.
 func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target, o *benchOptions) (*measure.Bench, error) {
 	stats, err := c.Stats()
 	switch {
 	case err != nil:
 		return nil, err
-	case !stats.Trained:
-		return nil, untrained(c)
+	case !stats.Trained && o.recall == nil:
+		return nil, fmt.Errorf("%w, or measure searches by vectors with --recall", untrained(c))
 	}
 	plan, err := o.plan()
 	if err == nil && o.check && len(plan.Orders) > 0 {
@@ -294,6 +346,9 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target
 	queries, err := o.read(c, stats.Bits)
 	if err != nil {
 		return nil, err
+	}
+	if o.recall != nil {
+		return e.benchByVectors(ctx, target, plan, queries, o)
 	}
 	for i := range queries {
 		if queries[i].Encoded, queries[i].Projection, err = target.Encode(ctx, queries[i].Query); err != nil {
@@ -314,6 +369,20 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target
 		err = b.CheckAll(ctx)
 	}
 	return b, err
+}
+
+// benchByVectors measures searches by vectors. It returns nil if nothing was measured.
+func (e *env) benchByVectors(ctx context.Context, target measure.Target, plan *measure.Plan, queries []measure.Query, o *benchOptions) (*measure.Bench, error) {
+	if err := target.Settle(ctx); err != nil {
+		return nil, err
+	}
+	bar := e.NewProgress()
+	defer bar.End()
+	b, err := measure.NewByVectors(ctx, target, plan, queries, bar)
+	if err != nil {
+		return nil, o.where.wrap(err)
+	}
+	return b, b.Measure(ctx)
 }
 
 // canCompute returns an error where --check cannot compute the projections that --order ranks by. It
@@ -376,7 +445,7 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]measure.Query, error)
 			if err != nil {
 				return nil, err
 			}
-			q := db.Query{From: m.Name, To: o.target.to}
+			q := db.Query{From: m.Name, To: o.target.to, Where: o.where.expr}
 			q.Vector, q.Sparse = vectors.Copy()
 			queries = append(queries, measure.Query{Query: q})
 		}

@@ -155,8 +155,12 @@ func (r fakeRuns) Hits(context.Context) iter.Seq2[db.Hit, error] {
 	}
 }
 
-// Order is of no query on the fake, which has codes alone.
-func (f *fakeTarget) Order(context.Context, db.Query) (db.Rerank, error) { return db.RerankNone, nil }
+// Explain and Items are of queries by vector, and the fake has codes alone.
+func (f *fakeTarget) Explain(context.Context, db.Query) (*db.Explain, *db.Result, error) {
+	return nil, nil, errors.ErrUnsupported
+}
+
+func (f *fakeTarget) Items(context.Context, db.Query) (int, error) { return 0, errors.ErrUnsupported }
 
 // doBench is do for bench on the fake.
 func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, stderr string) {
@@ -396,6 +400,56 @@ func TestBenchParts(t *testing.T) {
 	}
 	if lines != 7 {
 		t.Errorf("%d lines", lines)
+	}
+}
+
+// Answers by vectors are measured by each recall and by all of it, where nothing is trained and an
+// index leaves vectors out.
+func TestBenchByVectors(t *testing.T) {
+	clitest.OneGoroutine(t)
+	f := fixture{dir: t.TempDir()}
+	f.db = f.path("a.db")
+	const items, dims = 8600, 128 // so many numbers that not all are compared
+	clitest.WriteNPY(t, f.path("x.npy"), synth.Embeddings(0, items, dims, 1))
+	clitest.WriteNPY(t, f.path("q.npy"), synth.Embeddings(items, 100, dims, 1))
+	must(t, "import", f.db, "--init", "--vectors", "e="+f.path("x.npy"))
+	must(t, "index", f.db, "--cells", "60")
+	args := []string{"bench", f.db, "--from", "e", "--to", "e", "--vectors", f.path("q.npy"), "-k", "10", "--recall", ".8"}
+	type measured struct {
+		Op, Tier          string
+		K, Queries, Items int
+		Recall            float64
+		P50               float64 `json:"p50_us"`
+		P99               float64 `json:"p99_us"`
+		Mean              float64 `json:"mean_us"`
+		Hits              float64 `json:"avg_hits"`
+		Found             float64 `json:"recall_found"`
+		Approximate       int
+		Cells             float64 `json:"avg_cells"`
+		Candidates        float64 `json:"avg_candidates"`
+		Compared          float64 `json:"avg_compared"`
+	}
+	var lines []measured
+	d := json.NewDecoder(strings.NewReader(must(t, append(args, "--json")...)))
+	d.DisallowUnknownFields()
+	for d.More() {
+		var l measured
+		if err := d.Decode(&l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Op != "knn" || l.Tier != "auto" || l.K != 10 || l.Queries != 100 || l.Items != items || l.Hits != 10 || l.P50 <= 0 || l.P99 < l.P50 || l.Mean <= 0 || l.Compared < 10 {
+			t.Errorf("%+v", l)
+		}
+		lines = append(lines, l)
+	}
+	if len(lines) != 2 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	if l := lines[0]; l.Recall != .8 || l.Approximate != 100 || l.Found < .6 || l.Found >= 1 || l.Cells < 1 || l.Cells > 60 || l.Candidates > items/2 {
+		t.Errorf("by the index: %+v", l)
+	}
+	if l := lines[1]; l.Recall != 1 || l.Approximate != 0 || l.Found != 1 || l.Cells != 0 || l.Candidates != items {
+		t.Errorf("exactly: %+v", l)
 	}
 }
 

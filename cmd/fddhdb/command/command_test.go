@@ -101,7 +101,7 @@ func TestContract(t *testing.T) {
 		"collections": "json",
 		"compact":     "json",
 		"verify":      "json deep",
-		"bench":       "collection json space vectors from to codes k radius tier order queries check plot",
+		"bench":       "collection json space vectors from to codes k radius recall where tier order queries check plot",
 		"version":     "json",
 		"update":      "collection json space teacher grow-labels",
 		"index":       "collection json modality recall cells seed drop",

@@ -414,7 +414,13 @@ func (l *line) checkOrder(ctx context.Context, q *Query, o *checkOrder) (what st
 	all := o.within(radius)
 	ask := l.ask(q)
 	ask.After = ""
-	order, err := o.target.Order(ctx, ask)
+	one := ask
+	one.K = 1
+	x, _, err := o.target.Explain(ctx, one)
+	if err != nil {
+		return "", err
+	}
+	order, err := db.ParseRerank(x.Rerank) // never db.RerankAuto
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -89,14 +90,32 @@ var tierPlans = map[string]db.Plan{
 	"disk": db.PlanDisk, "blockscan": db.PlanBlockScan,
 }
 
-func (t collectionTarget) Order(ctx context.Context, q db.Query) (db.Rerank, error) {
-	q.K = 1
+func (t collectionTarget) Explain(ctx context.Context, q db.Query) (*db.Explain, *db.Result, error) {
+	return t.c.Explain(ctx, q, -1)
+}
+
+func (t collectionTarget) Items(ctx context.Context, q db.Query) (int, error) {
+	q.K, q.Recall = 1, exact
 	x, _, err := t.c.Explain(ctx, q, -1)
 	if err != nil {
 		return 0, err
 	}
-	return db.ParseRerank(x.Rerank)
+	var all []string
+	for _, name := range x.Modalities {
+		all = append(all, has(name))
+	}
+	all = []string{"(" + strings.Join(all, " OR ") + ")"}
+	if q.To != "" {
+		all = append(all, has(q.To))
+	}
+	if q.Where != "" {
+		all = append(all, "("+q.Where+")")
+	}
+	return t.c.CountWhere(ctx, strings.Join(all, " AND "))
 }
+
+// has is the expression that is true of items that have a modality.
+func has(name string) string { return `has("` + strings.ReplaceAll(name, `"`, `""`) + `")` }
 
 func (t collectionTarget) Tier(name string) Tier { return collectionTier{t.c, tierPlans[name]} }
 

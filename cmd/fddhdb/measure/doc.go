@@ -9,6 +9,7 @@
 // Invariants: tiers take turns, and the warm-up before a turn is not counted; an answer
 // is right if it has the nearest items in order of distance, in any order within a
 // distance (check_test.go), or in an order that is measured by itself, in that order by what
-// is computed from vectors (check_order_test.go); the yardstick reads every code (fullscan_test.go); figures
+// is computed from vectors (check_order_test.go); the recall of an answer by vectors is that against the
+// exact one of the same run (recall_test.go); the yardstick reads every code (fullscan_test.go); figures
 // are computed from the times as defined (measure_test.go).
 package measure

@@ -35,6 +35,9 @@ type Plan struct {
 	// Orders are what answers with keys are ranked by, one after the other. With none, it is
 	// what a search takes by itself, and no second page is measured.
 	Orders []db.Rerank
+
+	// Recalls are what searches by vectors are asked for, one after the other (NewByVectors).
+	Recalls []float64
 }
 
 func (o *Plan) ops() []Op {
@@ -66,6 +69,8 @@ type line struct {
 	ordered    bool // it has an order of those of the plan
 	order      db.Rerank
 	cursors    map[*Query]string // of the second pages
+	recall     float64           // that is asked for; 0: answers are by codes
+	answers    []answer          // by query, of searches by vectors
 	searches   Tier
 	times      []time.Duration // by query
 	parts      []Parts         // by query
@@ -124,6 +129,7 @@ func (l *line) ask(q *Query) db.Query {
 	if l.ordered {
 		ask.Rerank, ask.After = l.order, l.cursors[q]
 	}
+	ask.Recall = l.recall
 	return ask
 }
 
@@ -145,8 +151,11 @@ func (l *line) prepare(ctx context.Context, q *Query) error {
 
 // name returns the line in errors.
 func (l *line) name() string {
-	if l.ordered {
+	switch {
+	case l.ordered:
 		return fmt.Sprintf("%s by %s in the order %s", l.Op, l.tier, l.order)
+	case l.recall > 0:
+		return fmt.Sprintf("%s by recall %v", l.Op, l.recall)
 	}
 	return fmt.Sprintf("%s by %s", l.Op, l.tier)
 }
@@ -331,6 +340,9 @@ func (b *Bench) turn(ctx context.Context, l *line, from, to int) error {
 		}
 		l.times = append(l.times, took)
 		l.hits += hits
+	}
+	if l.recall > 0 {
+		return b.look(ctx, l, from, to)
 	}
 	// Measuring parts reads the clock more often, so it runs a search of its own.
 	for i := from; i < to; i++ {

@@ -24,8 +24,11 @@ type Target interface {
 	// their projections.
 	Projections(ctx context.Context, f func(key string, z []float64) error) error
 
-	// Order returns the order that a query is answered in, which is never db.RerankAuto.
-	Order(ctx context.Context, q db.Query) (db.Rerank, error)
+	// Explain answers a query as a search does, and tells how.
+	Explain(ctx context.Context, q db.Query) (*db.Explain, *db.Result, error)
+
+	// Items returns the number of items that the answer to a query by vector is chosen from.
+	Items(ctx context.Context, q db.Query) (int, error)
 
 	// Item returns an item.
 	Item(ctx context.Context, key string) (*db.Item, error)

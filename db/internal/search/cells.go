@@ -25,10 +25,6 @@ import (
 // than allowed for. How much is looked at follows from the recall that is asked for, by what was
 // measured when the index was made. Rows that the index does not know are all compared.
 
-// ExactNumbers is how many numbers of vectors are all compared, as that takes some tens of
-// microseconds. (Tests set it to 0: then indexes are used whatever that costs.)
-var ExactNumbers uint64 = 1 << 20
-
 // Sure is how many standard deviations of the error of an estimate are allowed for.
 const Sure = 2
 
@@ -83,7 +79,7 @@ func (c *cellSearch) close() {
 
 // startCells lets indexes find the answer, if there are any and the query does with less than all.
 func (s *Searcher) startCells(ctx context.Context) error {
-	if s.q.Recall >= 1 || s.q.Forced == nil && s.filter.GetCardinality()*uint64(len(s.p.vector.Value)) < ExactNumbers {
+	if s.q.Recall >= 1 || s.q.Forced == nil && s.filter.GetCardinality()*uint64(len(s.p.vector.Value)) < cells.ExactNumbers {
 		return nil
 	}
 	c := &cellSearch{of: make([]*indexSearch, len(s.compared)), expected: 1}
@@ -145,7 +141,7 @@ func (s *Searcher) indexFor(ctx context.Context, c *cellSearch, with comparison)
 	}
 	all, byCells := s.costOfAll(rows), o.costOfCells(k)
 	s.predicted.vectors, s.predicted.cells = s.predicted.vectors+all, s.predicted.cells+byCells
-	if ExactNumbers > 0 {
+	if cells.ExactNumbers > 0 {
 		if byCells > all {
 			return nil, nil
 		}

@@ -258,14 +258,11 @@ func (x *IndexView) Measured() bool { return x.MeasuredOf(x.Table) }
 // MeasuredOf is Measured for the entries that Loaded has returned.
 func (x *IndexView) MeasuredOf(t *cells.Table) bool {
 	n, then := t.Rows(), x.VectorIndex.Report.Items
-	return n < 2*max(then, leastMeasured) && then < 2*max(n, leastMeasured)
+	return n < 2*max(then, cells.LeastMeasured) && then < 2*max(n, cells.LeastMeasured)
 }
 
-// leastMeasured is a number of entries below which nothing is measured again: so few are all compared.
-const leastMeasured = 256
-
 // Behind reports whether rows are about to be taken in.
-func (x *IndexView) Behind(nextRow uint64) bool { return x.Unfolded(nextRow) >= foldAfter }
+func (x *IndexView) Behind(nextRow uint64) bool { return x.Unfolded(nextRow) >= cells.FoldAfter }
 
 // MeasureIndex stores what has been measured of an index, if that is there.
 func (tx *Tx) MeasureIndex(s *CollectionState, id uint32, curve []record.RecallAt, r record.IndexReport) error {

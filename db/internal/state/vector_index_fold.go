@@ -229,12 +229,8 @@ func (e *encoder) encode(value []byte) (*cells.Entry, error) {
 	return entry, nil
 }
 
-// foldAfter is how many rows an index may be behind: a search compares them all, which takes some 20
-// microseconds. foldRows is how many are taken in by one commit.
-const (
-	foldAfter = 512
-	foldRows  = 4096
-)
+// foldRows is how many rows are taken in by one commit.
+const foldRows = 4096
 
 // keepDue reports whether an index of a collection has fallen behind, or is left over from a training
 // that has not ended.
@@ -244,7 +240,7 @@ func (d *Database) keepDue(cv *CollectionView) bool {
 	}
 	for i := range cv.Indexes {
 		x := &cv.Indexes[i]
-		if x.left || x.Complete && x.Table != nil && x.Unfolded(cv.NextRow) >= foldAfter {
+		if x.left || x.Complete && x.Table != nil && x.Unfolded(cv.NextRow) >= cells.FoldAfter {
 			return true
 		}
 	}
@@ -275,10 +271,10 @@ func (d *Database) keepIndexes(ctx context.Context) (done bool) {
 					return nil
 				})
 				done = done || err == nil
-			case x.Complete && x.Table != nil && x.Unfolded(cv.NextRow) >= foldAfter:
+			case x.Complete && x.Table != nil && x.Unfolded(cv.NextRow) >= cells.FoldAfter:
 				_, op := d.Signals.BeginUntraced(ctx, event.OpIndex, cv.Name)
 				left, err := d.FoldIndex(ctx, cv.ID, x.ID, work.Background(), foldRows)
-				for tended := left < foldAfter; tended && err == nil; {
+				for tended := left < cells.FoldAfter; tended && err == nil; {
 					tended, err = d.tendIndex(ctx, cv.ID, x.ID, work.Background(), d.wholeOf(cv.ID, x.ID))
 				}
 				op.End(fault.Annotate(err, "index %d of the vectors of collection %q", x.ID, cv.Name),

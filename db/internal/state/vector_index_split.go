@@ -50,7 +50,7 @@ func (d *Database) tendIndex(ctx context.Context, collection, id uint32, workers
 		for i := range t.Centres().Numbers() {
 			switch n := t.Len(uint32(i)); {
 			case t.Centres().Of(uint32(i)) == nil:
-			case float64(n) > tooLarge*usual && n > lanesWorth && n <= splitMost && n >= 2*whole[uint32(i)] && (large < 0 || n > t.Len(uint32(large))):
+			case float64(n) > tooLarge*usual && n > cells.LeastSplit && n <= splitMost && n >= 2*whole[uint32(i)] && (large < 0 || n > t.Len(uint32(large))):
 				large = i
 			case float64(n) < tooSmall*usual && t.Centres().Count() > 1 && (small < 0 || n < t.Len(uint32(small))):
 				small = i
@@ -100,9 +100,6 @@ func (d *Database) tendIndex(ctx context.Context, collection, id uint32, workers
 	})
 	return changed || unsplit, err
 }
-
-// lanesWorth is how many entries are compared in no time: a cell of so many is not worth a split.
-const lanesWorth = 64
 
 // split finds two centres for a cell; nil if not each of them has so many of its rows then. So the
 // indexer comes to rest: a split leaves one more cell that is not too small, and only a split makes
