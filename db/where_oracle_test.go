@@ -106,9 +106,9 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 	switch what {
 	case 0:
 		if codesOnly {
-			return "label != 'a'"
+			return "has(label)"
 		}
-		return "has(" + rapid.SampledFrom([]string{"image", "text"}).Draw(t, "modality") + ")"
+		return "has(" + rapid.SampledFrom([]string{"image", "text", "label"}).Draw(t, "modality") + ")"
 	case 1, 2:
 		l := rapid.SampledFrom(append(slices.Clone(filterLabels), "unknown")).Draw(t, "label")
 		other := rapid.SampledFrom(filterLabels).Draw(t, "other label")

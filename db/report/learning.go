@@ -89,6 +89,10 @@ type Retrieval struct {
 	From string `json:"from"` // name of the modality of the queries
 	To   string `json:"to"`   // name of the modality of the items
 
+	// Unlabelled counts the ranked items whose labels are not known. They are relevant to no query,
+	// so that where there are many the figures say little.
+	Unlabelled int `json:"unlabelled"`
+
 	Hamming    model.Metrics `json:"hamming"`    // ranked by distance, then row; with the curve by radius
 	Asymmetric model.Metrics `json:"asymmetric"` // ranked by -z.h, then row
 }

@@ -3,6 +3,7 @@
 //
 //   - matrix: searches over generated codes, by way of the command line; the tables and
 //     figures of docs/bench
+//   - labels: codes without labels against FDDH of few labels, on sets of files
 //   - orders: the orders of answers (search --rerank), on sets of files
 //   - traintime: training against the number of items, and against numpy
 //   - vectors: nearest neighbours of vectors, against USearch, coder/hnsw and chromem-go
@@ -14,6 +15,6 @@
 //	cd internal/measure
 //	go run ./orders -h
 //
-// The programs may import every package of the product; no package of the product can
-// import them. This package imports the standard library alone.
+// Package sets reads the sets of files. The programs may import every package of the product;
+// no package of the product can import them. This package imports the standard library alone.
 package measure

@@ -23,3 +23,8 @@ func Head(w io.Writer, text int, columns ...string) {
 func Row(w io.Writer, cells ...string) {
 	fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
 }
+
+// Share formats a number below 1 without its zero.
+func Share(x float64) string {
+	return strings.TrimPrefix(fmt.Sprintf("%.3f", x), "0")
+}

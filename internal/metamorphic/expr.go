@@ -101,7 +101,7 @@ func (e *Expr) valid(s *Schema) bool {
 	}
 	switch {
 	case e.Op == "has":
-		return s.has(e.Field)
+		return e.Field == "label" || s.has(e.Field)
 	case len(e.Args) > 0 || e.Field == "label":
 		return true
 	}

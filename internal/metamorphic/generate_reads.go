@@ -37,7 +37,11 @@ func (g *generator) expr(name string, depth int) *Expr {
 	}
 	switch n := g.IntN(12); {
 	case n < 2 && s != nil && len(s.Modalities) > 0:
-		return &Expr{Op: "has", Field: pick(g, s.Modalities).Name}
+		names := []string{"label"}
+		for _, m := range s.Modalities {
+			names = append(names, m.Name)
+		}
+		return &Expr{Op: "has", Field: pick(g, names)}
 	case n < 5:
 		return literal("label", append(slices.Clone(someLabels), "unknown", "new"))
 	case n < 7:

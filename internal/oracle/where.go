@@ -120,6 +120,10 @@ func (r *reader) factor() predicate {
 		return p
 	case r.skip("has"):
 		r.need("(")
+		if r.skip("label") {
+			r.need(")")
+			return func(it *db.Item) bool { return len(it.Labels) > 0 }
+		}
 		modality := r.name()
 		r.need(")")
 		return func(it *db.Item) bool { return HasModality(it, modality) }

@@ -79,6 +79,7 @@ func TestCompletion(t *testing.T) {
 		{`scan --where "label IN ('label0', `, `"label IN ('label0', 'label0'|"label IN ('label0', 'label1'|"label IN ('label0', 'label2'|"label IN ('label0', 'label3'`},
 		{`scan --where "label = 'label0' A`, `"label = 'label0' AND `},
 		{`scan --where "NOT has(i`, `"NOT has(image) `},
+		{`scan --where "has(l`, `"has(label) `},
 		{`scan --collection hashes --where "label = 'i`, `"label = 'it''s'`},
 		{`scan --collection hashes --where y`, `"year `},
 		{`scan --collection hashes --where "year `, `"year != |"year < |"year <= |"year = |"year > |"year >= |"year IN (`},

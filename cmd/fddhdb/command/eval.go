@@ -49,8 +49,9 @@ func evalCommand(e *env) *cobra.Command {
 			--labels takes what import --labels takes. Give --label-names too if import
 			was given it: labels are compared by name. --truth gives the labels of all
 			items of the database, in database order, for scoring only: for a database
-			that was not told the labels of all of them. --where ranks only the items that
-			match.
+			that was not told the labels of all of them, as items without labels are
+			relevant to no query. --where ranks only the items that match, those with labels
+			by has(label).
 
 			--truth neighbours needs no labels: a query should find the ten items (--top)
 			whose vectors of its own modality are nearest to its vector by their cosine, and
@@ -128,6 +129,7 @@ func evalCommand(e *env) *cobra.Command {
 				if o.json {
 					return e.PrintJSON(newEvalJSON(found, o.curves || figure != nil))
 				}
+				e.warnUnlabelled(found)
 				e.printEvaluation(found, o.top)
 				return nil
 			})
@@ -272,6 +274,7 @@ type evalJSON struct {
 	Top             int     `json:"top"`
 	Queries         int     `json:"queries"`
 	Database        int     `json:"database"`
+	Unlabelled      int     `json:"unlabelled,omitempty"`
 
 	PRRadius     []model.RadiusPoint `json:"pr_radius,omitempty"`
 	PrecisionTop []topJSON           `json:"precision_top,omitempty"`
@@ -291,7 +294,7 @@ func newEvalJSON(found []db.Retrieval, curves bool) map[string]evalJSON {
 		j := evalJSON{
 			MAP: h.MAP, MAPTie: h.MAPTie, MAPAt: h.MAPAt, PrecisionAt: h.PrecisionAt, RecallAt: h.RecallAt,
 			MAPAsym: a.MAP, MAPTieAsym: a.MAPTie, MAPAtAsym: a.MAPAt, PrecisionAtAsym: a.PrecisionAt, RecallAtAsym: a.RecallAt,
-			Top: h.Top, Queries: h.Queries, Database: h.Database,
+			Top: h.Top, Queries: h.Queries, Database: h.Database, Unlabelled: r.Unlabelled,
 		}
 		if curves {
 			j.PRRadius = h.ByRadius
@@ -302,6 +305,21 @@ func newEvalJSON(found []db.Retrieval, curves bool) map[string]evalJSON {
 		out[r.From+"->"+r.To] = j
 	}
 	return out
+}
+
+// warnUnlabelled warns of items without labels: a user who compares spaces by labels would take low
+// figures for bad codes. JSON counts them.
+func (e *env) warnUnlabelled(found []db.Retrieval) {
+	var most db.Retrieval
+	for _, r := range found {
+		if r.Unlabelled > most.Unlabelled {
+			most = r
+		}
+	}
+	if most.Unlabelled > 0 {
+		e.Warnf("warning: %s of %s have no labels and count as irrelevant to every query: give the labels of all items by --truth, or leave out those without by --where \"has(label)\"",
+			term.Thousands(most.Unlabelled), term.Plural(most.Hamming.Database, "item", "items"))
+	}
 }
 
 func (e *env) printEvaluation(found []db.Retrieval, top int) {

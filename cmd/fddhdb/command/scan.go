@@ -34,6 +34,7 @@ func scanCommand(e *env) *cobra.Command {
 			  NAME IN (VALUE, ...)  one of several
 			  label = 'x'           x is among the labels of the item, also != and IN
 			  has(NAME)             the item has a vector of the modality
+			  has(label)            the item has labels
 			  NOT, AND, OR          bind in this order, and less than parentheses
 			A comparison with a field that an item lacks is false, that with != too.`),
 		Example: example(`

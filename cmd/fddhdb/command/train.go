@@ -106,7 +106,12 @@ func trainCommand(e *env) *cobra.Command {
 			can; such codes serve across modalities, within a radius, for export and in
 			index-only copies. There is nothing to update: train again when stats shows
 			drift. auto also makes an index of the vectors of each dense modality, as index
-			does, with which these searches find their nearest in a fraction of the time.`),
+			does, with which these searches find their nearest in a fraction of the time.
+
+			When items get labels later (import --merge --labels), train again: auto then
+			learns from the labelled items, in a space beside the one without labels.
+			search --space and eval --space look at either, search --recall at vectors.
+			docs/TUNING.md says from how many labels on which of them finds more.`),
 		Example: example(`
 			fddhdb train wiki.db
 			fddhdb train wiki.db --bits 128 --gamma image=1e-4 --gamma text=1e-4
@@ -166,7 +171,11 @@ func trainCommand(e *env) *cobra.Command {
 				if t.Method.LabelFree() {
 					e.printLabelFree(c, t, stats)
 				} else {
-					e.printTraining(c, t, stats)
+					unlabelled, err := c.CountWhere(cmd.Context(), "NOT has(label)")
+					if err != nil {
+						return err
+					}
+					e.printTraining(c, t, stats, unlabelled)
 				}
 				e.Printf("\n%s\n", spaceHint(args[0], c.Name(), t.Space, t.Active))
 				for _, x := range indexes {
@@ -301,15 +310,22 @@ func trainError(err error) error {
 		return exit.Usagef("%s", strings.Replace(err.Error(), "label embedding (LabelEmbedding, --label-embedding)", "--label-embedding", 1))
 	case errors.Is(err, model.ErrNoLabels):
 		return exit.Failedf("%w: bring labels in with import --labels or put --labels, or learn without them: --method auto", err)
-	case errors.Is(err, model.ErrOneClass), errors.Is(err, model.ErrNoItems), errors.Is(err, model.ErrOneVector), errors.Is(err, model.ErrUnpaired), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
+	case errors.Is(err, model.ErrOneClass):
+		return exit.Failedf("%w, or learn without labels, from all items: --method rotation, itq or cca-itq", err)
+	case errors.Is(err, model.ErrNoItems), errors.Is(err, model.ErrOneVector), errors.Is(err, model.ErrUnpaired), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
 		return exit.Failedf("%w", err)
 	}
 	return err
 }
 
-func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionStats) {
-	e.Printf("trained collection %s on %s with %s: space %d, revision %d\n\n",
+func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionStats, unlabelled int) {
+	e.Printf("trained collection %s on %s with %s: space %d, revision %d\n",
 		c.Name(), term.Plural(t.TrainItems, "labelled item", "labelled items"), term.Plural(t.Labels, "label", "labels"), t.Space, t.Revision)
+	if unlabelled > 0 {
+		e.Printf("it learned from labels, as some items have labels; %s without labels got codes by their vectors\n(--method rotation, itq or cca-itq learns from all items, without labels)\n",
+			term.Plural(unlabelled, "item", "items"))
+	}
+	e.Printf("\n")
 	var rows [][]any
 	for _, name := range t.LeftOut {
 		e.Warnf("warning: no labelled item has a vector of modality %q, so nothing is learned of it: put labels on items that have one, and train again, before searching by it", name)

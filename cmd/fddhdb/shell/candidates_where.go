@@ -30,7 +30,7 @@ func (w completer) whereCandidates(cmd *cobra.Command, dir, expr string) []strin
 	case inList && isAny(fromEnd(words, 2), "(", ","):
 		return prefixed(head, []string{", ", ") "})
 	case last == "(" && strings.EqualFold(fromEnd(words, 2), "has"):
-		return prefixed(head, suffixed(w.modalities(cmd, dir), ") "))
+		return prefixed(head, suffixed(append(w.modalities(cmd, dir), "label"), ") "))
 	case last == "", last == "(", isAny(last, "AND", "OR", "NOT"):
 		return prefixed(head, append([]string{"label = '", "has(", "NOT "}, suffixed(w.fields(cmd, dir), " ")...))
 	case last == ")", last[0] == '\'', slices.Contains(comparisons, fromEnd(words, 2)): // a comparison ends here

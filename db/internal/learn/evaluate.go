@@ -139,6 +139,11 @@ func (e *Evaluation) evaluate(ctx context.Context, v *state.View, cv *state.Coll
 			if err != nil {
 				return nil, err
 			}
+			for _, l := range items.labels {
+				if len(l) == 0 {
+					r.Unlabelled++
+				}
+			}
 			if r.Hamming, err = model.Evaluate(ctx, items.codes, items.labels, codes, queryLabels, top); err != nil {
 				return nil, err
 			}

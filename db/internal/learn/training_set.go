@@ -66,7 +66,7 @@ func (s *trainingSet) choose(ctx context.Context, method model.Method) (leftOut 
 	case len(s.modalities) == 0 && what == "item":
 		return nil, fault.Invalid("train collection %q: %w: none has a vector of any modality", s.cv.Name, model.ErrNoItems)
 	case len(s.modalities) == 0:
-		return nil, fault.Invalid("train collection %q: no labelled item has a vector of any modality", s.cv.Name)
+		return nil, fault.Invalid("train collection %q: no labelled item has a vector of any modality: label items that have one, or learn without labels by another method", s.cv.Name)
 	}
 	return leftOut, nil
 }

@@ -3,6 +3,7 @@ package learn
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -103,6 +104,21 @@ func (c Collection) revise(ctx context.Context, space uint32, f func(*updater) e
 	return err
 }
 
+// insteadOfUpdate says what to do in place of updating a space without statistics: other spaces of
+// the collection may have some.
+func insteadOfUpdate(s *state.CollectionState) string {
+	var others []string
+	for _, sp := range s.Spaces {
+		if sp.HasStatistics() {
+			others = append(others, fmt.Sprint("space ", sp.ID))
+		}
+	}
+	if len(others) > 0 {
+		return strings.Join(others, " or ") + " has learned from labels and can be updated"
+	}
+	return "train anew when drift says that items have changed, or when items have got labels"
+}
+
 // beginRevision returns the view to learn from, which the caller releases, and the number of
 // the space. From that view on the committer records changed rows. It waits for an update of
 // the space that goes on. Errors: ErrInvalid, ErrNoModel, ErrNotFound, and ErrBusy for a space
@@ -125,7 +141,7 @@ func (c Collection) beginRevision(ctx context.Context, space uint32) (*state.Vie
 			case sp == nil:
 				return fault.NotFound("space %d of collection %q", space, s.Name)
 			case !sp.HasStatistics():
-				return fault.Invalid("space %d of collection %q was learned without labels: there is nothing to update; train anew when drift says that items have changed", sp.ID, s.Name)
+				return fault.Invalid("space %d of collection %q was learned without labels: there is nothing to update; %s", sp.ID, s.Name, insteadOfUpdate(s))
 			case sp.Numbers.Building:
 				return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, sp.ID, s.Name)
 			}

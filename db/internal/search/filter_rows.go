@@ -72,6 +72,22 @@ func (w *whereRows) Label(name string) (*roaring.Bitmap, error) {
 	return record.ReadRows(w.r, codec.RowsKey(w.cv.ID, codec.SetLabel, ids[0], w.container))
 }
 
+// Labelled implements where.Rows. It reads a layer for each label of the collection.
+func (w *whereRows) Labelled() (*roaring.Bitmap, error) {
+	all := roaring.New()
+	for id := range w.cv.Names {
+		if err := w.ctx.Err(); err != nil {
+			return nil, err
+		}
+		rows, err := record.ReadRows(w.r, codec.RowsKey(w.cv.ID, codec.SetLabel, uint32(id), w.container))
+		if err != nil {
+			return nil, err
+		}
+		all.Or(rows)
+	}
+	return all, nil
+}
+
 // Strings implements where.Rows. Each value of a string field has a layer of rows, and
 // the keys of one container stand in byte order of the values: a range of values is a
 // range of keys, all of which it reads.

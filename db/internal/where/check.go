@@ -60,6 +60,8 @@ func check(n node, s Schema) (evaluator, error) {
 			return nil, &Error{n.column, err.Error()}
 		}
 		return evalModality{id}, nil
+	case labelled:
+		return evalLabelled{}, nil
 	}
 	t := n.(*test)
 	if t.label {

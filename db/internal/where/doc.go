@@ -11,7 +11,7 @@
 //	expr    = term { OR term }
 //	term    = factor { AND factor }
 //	factor  = NOT factor | "(" expr ")" | test
-//	test    = name op value | name IN "(" value { "," value } ")" | has "(" name ")"
+//	test    = name op value | name IN "(" value { "," value } ")" | has "(" ( name | label ) ")"
 //	op      = "=" | "!=" | "<" | "<=" | ">" | ">="
 //	value   = number | string | true | false | "?"
 //	name    = a letter or "_", then letters, digits, "_", "-" and "."; or any name in double quotes
@@ -29,7 +29,8 @@
 //
 // label = 'x' is true for the rows whose set of labels has x. label != 'x' is true for
 // all others, including those without labels. has(m) is true for the rows that have
-// modality m. A comparison with a field is false for a row that has no value there,
+// modality m, has(label) for those that have any label; has("label") asks for a modality of that
+// name. A comparison with a field is false for a row that has no value there,
 // even with !=. NOT is true for all live rows for which its operand is false: NOT year
 // = 2020 holds for rows without a year, and year != 2020 does not. An IN is an = for
 // each of its values, joined by OR.

@@ -11,6 +11,8 @@ type Rows interface {
 	Live() *roaring.Bitmap
 	// Label returns the rows that have a label.
 	Label(name string) (*roaring.Bitmap, error)
+	// Labelled returns the rows that have any label.
+	Labelled() (*roaring.Bitmap, error)
 	// Modality returns the rows that have a modality.
 	Modality(id int) (*roaring.Bitmap, error)
 
@@ -48,6 +50,7 @@ type (
 	evalOr       struct{ parts []evaluator }
 	evalNot      struct{ x evaluator }
 	evalModality struct{ id int }
+	evalLabelled struct{}
 	evalLabel    struct{ name string }
 	evalInts     struct {
 		field int
@@ -113,6 +116,7 @@ func (e evalNot) eval(rows Rows) (*roaring.Bitmap, error) {
 }
 
 func (e evalModality) eval(rows Rows) (*roaring.Bitmap, error) { return rows.Modality(e.id) }
+func (e evalLabelled) eval(rows Rows) (*roaring.Bitmap, error) { return rows.Labelled() }
 func (e evalLabel) eval(rows Rows) (*roaring.Bitmap, error)    { return rows.Label(e.name) }
 func (e evalStrings) eval(rows Rows) (*roaring.Bitmap, error)  { return rows.Strings(e.field, e.r) }
 func (e evalBools) eval(rows Rows) (*roaring.Bitmap, error)    { return rows.Bools(e.field, e.value) }

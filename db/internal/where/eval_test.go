@@ -76,6 +76,14 @@ func (t *table) Label(name string) (*roaring.Bitmap, error) {
 	return roaring.New(), nil
 }
 
+func (t *table) Labelled() (*roaring.Bitmap, error) {
+	all := roaring.New()
+	for _, b := range t.labels {
+		all.Or(b)
+	}
+	return all, nil
+}
+
 func (t *table) Modality(id int) (*roaring.Bitmap, error) {
 	if id == 0 {
 		return t.images, nil
@@ -315,6 +323,8 @@ func TestMissingValues(t *testing.T) {
 		`NOT label = 'a'`:           {1, 4, 5},
 		`label = 'b'`:               nil,
 		`label IN ('b', 'a')`:       {0, 3},
+		`has(label)`:                {0, 3},
+		`NOT has(label)`:            {1, 4, 5},
 		`has(image)`:                {1},
 		`NOT has(image)`:            {0, 3, 4, 5},
 		`has(text)`:                 nil,

@@ -5,7 +5,7 @@ import "strings"
 // An Expr is a parsed expression. It is immutable. Check makes a Filter of it.
 type Expr struct{ root node }
 
-// A node is a part of an expression: *and, *or, *not, *has or *test.
+// A node is a part of an expression: *and, *or, *not, *has, labelled or *test.
 type node any
 
 // An and is true if all of its parts are; an or is true if one part is. Both have at
@@ -21,6 +21,9 @@ type has struct {
 	modality string // its name, as typed and without quotes
 	column   int    // of the name, for errors
 }
+
+// A labelled is true for rows that have a label.
+type labelled struct{}
 
 // A test compares a field, or the labels, with values.
 type test struct {

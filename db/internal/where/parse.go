@@ -159,7 +159,7 @@ func (p *parser) factor(depth int) (node, error) {
 	return nil, p.expected("a field, label, has(NAME), NOT or (")
 }
 
-// has reads has(NAME). The current token is the keyword.
+// has reads has(NAME) or has(label). The current token is the keyword.
 func (p *parser) has() (node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -167,9 +167,15 @@ func (p *parser) has() (node, error) {
 	if err := p.symbol("(", "( and the name of a modality"); err != nil {
 		return nil, err
 	}
+	if p.token.is("label") {
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		return labelled{}, p.symbol(")", ")")
+	}
 	n := &has{p.token.text, p.token.column}
 	if p.token.kind != tokenQuoted && (p.token.kind != tokenName || isKeyword(p.token.text)) {
-		return nil, p.expected("the name of a modality")
+		return nil, p.expected("label or the name of a modality")
 	}
 	if err := p.advance(); err != nil {
 		return nil, err

@@ -43,6 +43,7 @@ func TestParse(t *testing.T) {
 		{`has( image )`, `has(image)`},
 		{`HAS("image")`, `has(image)`},
 		{`has("label")`, `has("label")`},
+		{`not HAS( Label )`, `NOT has(label)`},
 	} {
 		e, err := Parse(c[0])
 		if err != nil {
@@ -104,8 +105,8 @@ func TestParseRefuses(t *testing.T) {
 		{`a = 1;`, 6, `unexpected character ';'`},
 		{`!a = 1`, 1, `unexpected character '!'`},
 		{`has image`, 5, `( and the name of a modality is expected, not image`},
-		{`has()`, 5, `the name of a modality is expected, not )`},
-		{`has('image')`, 5, `the name of a modality is expected, not the string 'image'`},
+		{`has()`, 5, `label or the name of a modality is expected, not )`},
+		{`has('image')`, 5, `label or the name of a modality is expected, not the string 'image'`},
 		{`has(image`, 10, `) is expected, not the end`},
 		{`has = 1`, 5, `( and the name of a modality`},
 		{`true = true`, 1, `not true`},
@@ -150,6 +151,9 @@ func drawNode(t *rapid.T, depth int) node {
 	)
 	switch what {
 	case 0:
+		if rapid.Bool().Draw(t, "labelled") {
+			return labelled{}
+		}
 		return &has{modality: name.Draw(t, "modality")}
 	case 1, 2:
 		n := &test{label: rapid.Bool().Draw(t, "label"), op: op(rapid.IntRange(0, int(in)).Draw(t, "op"))}
@@ -209,6 +213,8 @@ func spell(n node) string {
 		return list("not", []node{n.x})
 	case *has:
 		return fmt.Sprintf("{has %q}", n.modality)
+	case labelled:
+		return "{labelled}"
 	}
 	x := n.(*test)
 	s := fmt.Sprintf("{test %v %q %d", x.label, x.field, x.op)

@@ -30,6 +30,8 @@ func printed(n node) string {
 		return "NOT " + printed(n.x)
 	case *has:
 		return "has(" + printedName(n.modality) + ")"
+	case labelled:
+		return "has(label)"
 	}
 	t := n.(*test)
 	name := "label"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/measure"
+	"github.com/fddhdb/fddhdb/internal/measure/sets"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -40,7 +41,7 @@ type figures struct {
 }
 
 // evaluate makes the database of the case of and measures all directions.
-func evaluate(ctx context.Context, s *set, of string, seed uint64, bits, most int) (pairs []*pair, err error) {
+func evaluate(ctx context.Context, s *sets.Set, of string, seed uint64, bits, most int) (pairs []*pair, err error) {
 	dir, err := os.MkdirTemp("", "orders")
 	if err != nil {
 		return nil, err
@@ -51,9 +52,9 @@ func evaluate(ctx context.Context, s *set, of string, seed uint64, bits, most in
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	items, queries := s.split(seed, most)
-	c, err := s.build(ctx, d, items, of != labelled, db.TrainOptions{Options: model.Options{
-		Bits: max(bits, (s.labelCount()+7)/8*8), Seed: seed,
+	items, queries := s.Split(seed, most)
+	c, err := build(ctx, s, d, items, of != labelled, db.TrainOptions{Options: model.Options{
+		Bits: max(bits, (s.LabelCount()+7)/8*8), Seed: seed,
 	}})
 	if err != nil {
 		return nil, err
@@ -70,8 +71,8 @@ func evaluate(ctx context.Context, s *set, of string, seed uint64, bits, most in
 	if err != nil {
 		return nil, err
 	}
-	for from, name := range s.modalities {
-		for to, target := range s.modalities {
+	for from, name := range s.Modalities {
+		for to, target := range s.Modalities {
 			if from == to {
 				continue
 			}
@@ -79,14 +80,14 @@ func evaluate(ctx context.Context, s *set, of string, seed uint64, bits, most in
 			query := db.Query{From: name, To: target, Where: where}
 			for _, order := range orders {
 				query.Rerank = order
-				if p.by[order], err = quality(ctx, c, query, queries.vectors[from], queries.labels, items.labels, int(searched)); err != nil {
+				if p.by[order], err = quality(ctx, c, query, queries.Vectors[from], queries.Labels, items.Labels, int(searched)); err != nil {
 					return nil, err
 				}
 			}
-			if err := known(ctx, c, query, items.vectors[from], p); err != nil {
+			if err := known(ctx, c, query, items.Vectors[from], p); err != nil {
 				return nil, err
 			}
-			if err := times(ctx, c, query, queries.vectors[from], p); err != nil {
+			if err := times(ctx, c, query, queries.Vectors[from], p); err != nil {
 				return nil, err
 			}
 			pairs = append(pairs, p)
@@ -97,10 +98,10 @@ func evaluate(ctx context.Context, s *set, of string, seed uint64, bits, most in
 
 // build stores the items, with their numbers as keys, and trains. It trains on all of
 // them, or with half on the first half, before the others come without labels.
-func (s *set) build(ctx context.Context, d *db.DB, items *part, half bool, opt db.TrainOptions) (*db.Collection, error) {
+func build(ctx context.Context, s *sets.Set, d *db.DB, items *sets.Part, half bool, opt db.TrainOptions) (*db.Collection, error) {
 	schema := db.Schema{Fields: []db.Field{{Name: "new", Type: db.Bool, Indexed: true}}}
-	for t, name := range s.modalities {
-		schema.Modalities = append(schema.Modalities, db.Modality{Name: name, Dim: s.dims[t]})
+	for t, name := range s.Modalities {
+		schema.Modalities = append(schema.Modalities, db.Modality{Name: name, Dim: s.Dims[t]})
 	}
 	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
@@ -110,11 +111,11 @@ func (s *set) build(ctx context.Context, d *db.DB, items *part, half bool, opt d
 		b := d.NewBatch()
 		for i := from; i < to; i++ {
 			it := &db.Item{Key: strconv.Itoa(i), Vectors: map[string][]float32{}}
-			for t, name := range s.modalities {
-				it.Vectors[name] = items.vectors[t][i]
+			for t, name := range s.Modalities {
+				it.Vectors[name] = items.Vectors[t][i]
 			}
 			if known {
-				it.Labels = items.labels[i]
+				it.Labels = items.Labels[i]
 			} else {
 				it.Fields = map[string]any{"new": true}
 			}
@@ -124,7 +125,7 @@ func (s *set) build(ctx context.Context, d *db.DB, items *part, half bool, opt d
 		}
 		return b.Commit(ctx)
 	}
-	n := len(items.labels)
+	n := len(items.Labels)
 	seen := n
 	if half {
 		seen = n / 2

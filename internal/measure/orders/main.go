@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/fddhdb/fddhdb/internal/measure"
+	"github.com/fddhdb/fddhdb/internal/measure/sets"
 )
 
 func main() { measure.Main("orders", command) }
@@ -29,7 +30,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	header(stdout)
 	for _, dir := range f.Args() {
-		s, err := readSet(dir)
+		s, err := sets.Read(dir)
 		if err != nil {
 			return err
 		}

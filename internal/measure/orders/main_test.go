@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/measure/sets"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -62,7 +63,7 @@ func TestEvaluate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector")
 	}
-	s, err := readSet(folder(t, 50))
+	s, err := sets.Read(folder(t, 50))
 	if err != nil {
 		t.Fatal(err)
 	}

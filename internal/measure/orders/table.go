@@ -35,28 +35,19 @@ func print(w io.Writer, set, of string, runs [][]*pair) {
 				row = append(row, format(x))
 			}
 		}
-		add(orders[:3], share, func(f *figures) float64 { return f.ap })
+		add(orders[:3], measure.Share, func(f *figures) float64 { return f.ap })
 		gain, std := mean(func(p *pair) float64 { return p.by[db.RerankAsymmetric].ap - p.by[db.RerankProjection].ap })
 		cell := fmt.Sprintf("%+.4f", gain)
 		if len(runs) > 1 {
 			cell += fmt.Sprintf(" +- %.4f", std)
 		}
 		row = append(row, cell)
-		add(orders[1:], share, func(f *figures) float64 { return f.p10 })
-		add(orders[1:], share, func(f *figures) float64 { return f.p50 })
-		add(orders[1:], share, func(f *figures) float64 { return f.itself })
+		add(orders[1:], measure.Share, func(f *figures) float64 { return f.p10 })
+		add(orders[1:], measure.Share, func(f *figures) float64 { return f.p50 })
+		add(orders[1:], measure.Share, func(f *figures) float64 { return f.itself })
 		add(orders[1:], whole, func(f *figures) float64 { return f.micros })
 		measure.Row(w, row...)
 	}
-}
-
-// share formats a number below 1 without its zero.
-func share(x float64) string {
-	s := fmt.Sprintf("%.3f", x)
-	if s[0] == '0' {
-		return s[1:]
-	}
-	return s
 }
 
 // whole formats a number without a fraction.
