@@ -14,10 +14,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/where"
 )
 
-// filterOf returns the rows that may be hits: those that match the expression where and
+// filterOf returns the rows that may be hits: those that match an expression and
 // have the modality to. Nil means all rows that have a code, which saves intersecting
 // with them. The bitmap may be that of the view: it must not be written to.
-func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to, where string, args []any) (*roaring.Bitmap, error) {
+func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to, expr string, args []any) (*roaring.Bitmap, error) {
 	var presence *roaring.Bitmap
 	if to != "" {
 		t, err := cv.ModalityOf(to)
@@ -28,16 +28,34 @@ func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to
 			presence = cv.Presence[t]
 		}
 	}
-	rows, err := Matching(ctx, cv, r, where, args)
+	rows, err := kept(ctx, cv, r, expr, args)
 	switch {
 	case err != nil:
 		return nil, err
 	case rows == nil:
 		return presence, nil
 	case presence != nil:
-		rows.And(presence)
+		return roaring.And(rows, presence), nil
 	}
 	return rows, nil
+}
+
+// kept is Matching, in a bitmap that is kept for searches that follow, and must not be written to.
+// Reading the sets of rows that an expression names may take longer than the search.
+func kept(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
+	spelt, err := where.Spell(args)
+	if expr == "" || err != nil {
+		return Matching(ctx, cv, r, expr, args) // it has better words for the error
+	}
+	text := expr + "\x00" + spelt
+	if rows := cv.Filters.Rows(text); rows != nil {
+		return rows, nil
+	}
+	rows, err := Matching(ctx, cv, r, expr, args)
+	if err == nil {
+		cv.Filters.Keep(text, rows)
+	}
+	return rows, err
 }
 
 // Matching returns the rows of live items that match an expression, in a bitmap of the

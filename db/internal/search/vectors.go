@@ -128,7 +128,8 @@ func (s *Searcher) startByVectors(ctx context.Context) error {
 	if cv.KeepsVectors(t) {
 		s.bounds = quant.NewVectorQuery(s.p.vector.Value)
 		for _, c := range s.compared {
-			if uint64(cv.Vectors[c.modality].Rows()) < cv.NextRow && cv.WantVectors(c.modality) {
+			// A measurement reads few vectors, and has the processors for itself without them.
+			if q.Forced == nil && uint64(cv.Vectors[c.modality].Rows()) < cv.NextRow && cv.WantVectors(c.modality) {
 				s.tools.Wanted()
 			}
 		}

@@ -101,6 +101,7 @@ func (s *CollectionState) publish() *CollectionView {
 		Active:     uint32(s.Counters.ActiveSpace),
 		Previous:   uint32(s.Counters.PreviousSpace),
 		Gone:       s.Gone,
+		Filters:    new(Filters),
 		wants:      s.wants,
 	}
 	for i := range s.Presence {

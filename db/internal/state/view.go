@@ -44,6 +44,7 @@ type CollectionView struct {
 	Vectors  []QuantView       // by modality: vectors of rows, as far as they are in memory
 	rerank   TableBytes        // memory of Vectors, and of the directions of all its spaces
 	Indexes  []IndexView       // of vectors, by ascending id
+	Filters  *Filters          // that searches of this view have evaluated
 	wants    *Wants            // of which modalities searches want the vectors in memory
 
 	// SpaceView is the space that is looked at: the active one (its Space is nil where there

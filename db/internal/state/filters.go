@@ -1,0 +1,58 @@
+package state
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Filters keeps the rows of the filters that were evaluated last for a view of a collection, as searches
+// often have the filter of one before. A view never changes, so neither do they; what is written makes
+// another view. It is safe for any number of goroutines.
+type Filters struct {
+	mu    sync.Mutex
+	last  []filter // the one that was used last comes first
+	bytes int
+}
+
+type filter struct {
+	text  string
+	rows  *roaring.Bitmap
+	bytes int
+}
+
+// filterBytes bounds the memory of the filters of a view.
+const filterBytes = 4 << 20
+
+// Rows returns the rows of a filter, which must not be written to; nil if they are not kept.
+func (f *Filters) Rows(text string) *roaring.Bitmap {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(f.last, func(x filter) bool { return x.text == text })
+	if i < 0 {
+		return nil
+	}
+	x := f.last[i]
+	f.last = slices.Insert(slices.Delete(f.last, i, i+1), 0, x)
+	return x.rows
+}
+
+// Keep keeps the rows of a filter, which nobody writes to any more.
+func (f *Filters) Keep(text string, rows *roaring.Bitmap) {
+	x := filter{text, rows, len(text) + int(rows.GetSizeInBytes())}
+	if x.bytes > filterBytes {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.ContainsFunc(f.last, func(x filter) bool { return x.text == text }) {
+		return // another search was faster
+	}
+	for f.bytes += x.bytes; f.bytes > filterBytes; {
+		n := len(f.last) - 1
+		f.bytes -= f.last[n].bytes
+		f.last = slices.Delete(f.last, n, n+1)
+	}
+	f.last = slices.Insert(f.last, 0, x)
+}
