@@ -360,7 +360,7 @@ func TestProbesYieldAllCells(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	g := NewGeometry(L2, 64, 1)
 	var centres [][]float32
-	for range 200 {
+	for range 600 { // several families
 		y := make([]float32, 64)
 		for i := range y {
 			y[i] = float32(r.NormFloat64())
@@ -370,12 +370,12 @@ func TestProbesYieldAllCells(t *testing.T) {
 	c := NewCentres(g, centres)
 	w := NewWriter(c)
 	var e Entry
-	for i := range 1000 {
-		y := slices.Clone(centres[i%150]) // the others stay empty
+	for i := range 3000 {
+		y := slices.Clone(centres[i%450]) // the others stay empty
 		for j := range y {
 			y[j] += .3 * float32(r.NormFloat64())
 		}
-		c.Encode(&e, y, uint32(i%150))
+		c.Encode(&e, y, uint32(i%450))
 		w.Put(uint32(i), &e)
 	}
 	q := g.NewQuery()
@@ -402,8 +402,48 @@ func TestProbesYieldAllCells(t *testing.T) {
 		}
 		seen[next.Cell], last = true, max(last, next.Least)
 	}
-	if len(seen) != 150 || !seen[7] || late > 7 {
+	if len(seen) != 450 || !seen[7] || late > 20 {
 		t.Errorf("%d cells, %d late", len(seen), late)
+	}
+}
+
+// Few vectors are put into another cell than that of the nearest centre, and none into one that is far.
+func TestNearestIsAboutTheNearest(t *testing.T) {
+	const d, n, count = 128, 12000, 700
+	for _, set := range synth.EmbeddingSets() {
+		e, err := synth.NewEmbeddingSource(set, d, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := NewGeometry(Cosine, d, 1)
+		placed := make([][]float32, n)
+		parallel(n, func(i int) { placed[i] = make([]float32, g.Size()); g.Place(placed[i], e.Vector(i)) })
+		c, err := Train(t.Context(), g, placed, count, 2, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.families) < 2 {
+			t.Fatalf("%d families", len(c.families))
+		}
+		q := g.NewQuery()
+		others, worst := 0, 1.0
+		for i := range 1000 {
+			q.Set(placed[i])
+			least := math.Inf(1)
+			for cell := range c.Numbers() {
+				if c.Of(uint32(cell)) != nil {
+					least = min(least, squaredDistance(placed[i], c.Of(uint32(cell))))
+				}
+			}
+			if got := squaredDistance(placed[i], c.Of(c.Nearest(q))); got > least*(1+1e-5) {
+				others++
+				worst = max(worst, got/least)
+			}
+		}
+		if others > 50 || worst > 2 {
+			t.Errorf("%s: %d of 1,000 vectors are in another cell, up to %.2f times as far in square", set, others, worst)
+		}
+		t.Logf("%s: %d, %.2f", set, others, worst)
 	}
 }
 

@@ -1,0 +1,140 @@
+package db_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/cells"
+)
+
+// An index answers where it is predicted to take less time than all comparisons. Where it takes more, it
+// is given up for them, and the answer is exact.
+func TestAnIndexIsUsedWhereItPays(t *testing.T) {
+	was := cells.ExactNumbers
+	cells.ExactNumbers = 1
+	defer func() { cells.ExactNumbers = was }()
+
+	const dim, n = 64, 20000
+	random := rand.New(rand.NewPCG(3, 1))
+	// Seven of ten items lie in one direction, the others in the opposite one.
+	vector := func(far bool) []float32 {
+		x := make([]float32, dim)
+		for i := range x {
+			x[i] = float32(random.NormFloat64() / 8)
+		}
+		x[0] += 1
+		if far {
+			x[0] -= 2
+		}
+		return x
+	}
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: dim}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items []*db.Item
+	for i := range n {
+		far := i%10 >= 7
+		it := &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": vector(far)}, Labels: []string{"near"}}
+		if far {
+			it.Labels = []string{"far"}
+		}
+		if i%1000 == 0 {
+			it.Labels = append(it.Labels, "rare")
+		}
+		items = append(items, it)
+	}
+	dbkit.PutAll(t, d, c, items)
+	if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	explained := func(where string, recall float64) (*db.Explain, *db.Result) {
+		q := db.Query{From: "e", Vector: items[0].Vectors["e"], K: 3, Where: where, Recall: recall}
+		x, r, err := c.Explain(ctx, q, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x, r
+	}
+	exact := func(what string, x *db.Explain, r *db.Result, where string) {
+		t.Helper()
+		_, want := explained(where, 1)
+		if x.Plan != "vectors" || r.Approximate || x.Recall != 0 || !slices.Equal(keysOf(r.Hits), keysOf(want.Hits)) {
+			t.Errorf("%s: plan %s, approximate %v, %v instead of %v", what, x.Plan, r.Approximate, keysOf(r.Hits), keysOf(want.Hits))
+		}
+	}
+
+	x, r := explained("", .9)
+	if x.Plan != "cells" || !r.Approximate || x.Predicted["cells"] == 0 || x.Predicted["cells"] > x.Predicted["vectors"] {
+		t.Errorf("without a filter: plan %s, approximate %v, predicted %v", x.Plan, r.Approximate, x.Predicted)
+	}
+	x, r = explained("label = 'rare'", .9)
+	if exact("few items", x, r, "label = 'rare'"); x.Predicted["cells"] < x.Predicted["vectors"] || x.Abandoned {
+		t.Errorf("few items: predicted %v, abandoned %v", x.Predicted, x.Abandoned)
+	}
+	// All that is near is refused, so that cell after cell is looked into in vain.
+	x, r = explained("label = 'far'", .9)
+	if exact("items that are far", x, r, "label = 'far'"); !x.Abandoned || x.Probes == 0 {
+		t.Errorf("items that are far: predicted %v, abandoned %v after %d cells", x.Predicted, x.Abandoned, x.Probes)
+	}
+}
+
+// A search sees what was written before, though the rows of filters are kept.
+func TestFiltersFollowWrites(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", indexedSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float32, 48)
+	x[0] = 1
+	put := func(key string, year int64, labels ...string) {
+		t.Helper()
+		it := &db.Item{Key: key, Vectors: map[string][]float32{"e": x}, Labels: labels, Fields: map[string]any{"year": year}}
+		if _, err := c.Put(ctx, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(where string, args []any, want ...string) {
+		t.Helper()
+		for range 2 { // the second finds the rows of the first
+			r, err := c.Search(ctx, db.Query{From: "e", Vector: x, K: 10, Where: where, Args: args})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := keysOf(r.Hits); !slices.Equal(got, want) {
+				t.Errorf("%s %v: %v, want %v", where, args, got, want)
+			}
+		}
+	}
+	put("a", 2000, "red")
+	put("b", 2001, "red")
+	check("label = 'red'", nil, "a", "b")
+	check("year = ?", []any{2000}, "a")
+	check("year = ?", []any{2001}, "b")
+	put("c", 2001, "red")
+	check("label = 'red'", nil, "a", "b", "c")
+	check("year = ?", []any{2001}, "b", "c")
+	put("b", 2000, "blue")
+	check("label = 'red'", nil, "a", "c")
+	check("year = ?", []any{int64(2000)}, "a", "b")
+	if _, err := c.Delete(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	check("label = 'red'", nil, "c")
+	check("year IN (?)", []any{[]int{2000, 2001}}, "b", "c")
+	r, err := c.Search(ctx, db.Query{From: "e", Key: "c", K: 10, Where: "label = 'red'", ExcludeSelf: true})
+	if err != nil || len(r.Hits) != 0 {
+		t.Errorf("without itself: %v, %v", r, err)
+	}
+	check("label = 'red'", nil, "c")
+}
