@@ -143,3 +143,96 @@ func BenchmarkVectorIndex(b *testing.B) {
 	runtime.ReadMemStats(&m)
 	b.Logf("heap %d MB", m.HeapAlloc>>20)
 }
+
+// BenchmarkPutBesideSearches measures synced writes of single items while a goroutine searches without
+// a pause: of items that are found by a code, and of items whose vectors have an index.
+func BenchmarkPutBesideSearches(b *testing.B) {
+	cells.ExactNumbers = 1 << 20
+	defer func() { cells.ExactNumbers = 0 }()
+	n, d := *indexItems, *indexDims
+	e, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), d, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	codes, err := synth.Codes(synth.Uniform, 128, n+1<<16, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, kind := range []string{"codes", "vectors"} {
+		schema := db.Schema{Bits: 128}
+		item := func(i int) *db.Item {
+			return &db.Item{Key: fmt.Sprint(i), Code: codes.At(i%(n+1<<16)).AppendBytes(nil, 128)}
+		}
+		query := func(i int) db.Query { return db.Query{Code: item(i).Code, K: 10} }
+		if kind == "vectors" {
+			schema = db.Schema{Modalities: []db.Modality{{Name: "e", Dim: d}}}
+			item = func(i int) *db.Item {
+				return &db.Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"e": e.Vector(i)}}
+			}
+			query = func(i int) db.Query { return db.Query{From: "e", Vector: e.Vector(1<<40 + i), K: 10, Recall: .95} }
+		}
+		database, err := db.Open(b.TempDir(), nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer database.Close()
+		c, err := database.CreateCollection(ctx, "main", schema)
+		if err != nil {
+			b.Fatal(err)
+		}
+		const batch = 50000
+		for from := 0; from < n; from += batch {
+			bt := database.NewBatch()
+			for i := from; i < min(from+batch, n); i++ {
+				if err := bt.Put(c, item(i)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := bt.Commit(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if kind == "vectors" {
+			if _, err := c.IndexVectors(ctx, db.IndexOptions{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		qs := make([]db.Query, 200)
+		for i := range qs {
+			qs[i] = query(i)
+		}
+		next := n
+		b.Run(kind, func(b *testing.B) {
+			stop, searched := make(chan struct{}), make(chan int)
+			go func() {
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						searched <- i
+						return
+					default:
+					}
+					if _, err := c.Search(ctx, qs[i%len(qs)]); err != nil {
+						b.Error(err)
+					}
+				}
+			}()
+			var took []time.Duration
+			start := time.Now()
+			for b.Loop() {
+				it := item(next)
+				next++
+				at := time.Now()
+				if _, err := c.Put(ctx, it); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(at))
+			}
+			close(stop)
+			b.ReportMetric(float64(<-searched)/time.Since(start).Seconds(), "searches/s")
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
+			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-us")
+		})
+	}
+}
