@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"runtime"
@@ -17,31 +18,15 @@ var (
 	indexItems = flag.Int("index.items", 20000, "vectors of BenchmarkVectorIndex")
 	indexDims  = flag.Int("index.dims", 384, "dimensions of BenchmarkVectorIndex")
 	indexSet   = flag.String("index.set", "topics", "set of vectors of BenchmarkVectorIndex")
-	indexDir   = flag.String("index.dir", "", "folder for the database of BenchmarkVectorIndex, which stays")
+	indexDir   = flag.String("index.dir", "", "folder for the database of BenchmarkVectorIndex, which stays, and serves the next run")
 	indexWhere = flag.Bool("index.where", false, "BenchmarkVectorIndex also searches with filters that admit 50, 10, 1 and .1 % of the items")
 	indexCache = flag.Int64("index.cache", 1<<30, "Options.RerankCacheBytes of BenchmarkVectorIndex")
 )
 
-// BenchmarkVectorIndex measures searches by an index of vectors of generated embeddings, and what
-// they find of what an exact search finds.
-func BenchmarkVectorIndex(b *testing.B) {
-	n, d := *indexItems, *indexDims
-	cells.ExactNumbers = 1 << 20 // as in earnest
-	defer func() { cells.ExactNumbers = 0 }()
-	e, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), d, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
-	dir := *indexDir
-	if dir == "" {
-		dir = b.TempDir() + "/db"
-	}
-	database, err := db.Open(dir, &db.Options{RerankCacheBytes: *indexCache})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer database.Close()
-	c, err := database.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: d}}})
+// importIndexed makes the collection of BenchmarkVectorIndex, and an index of its vectors.
+func importIndexed(b *testing.B, database *db.DB, e *synth.EmbeddingSource) *db.Collection {
+	n := *indexItems
+	c, err := database.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{{Name: "e", Dim: *indexDims}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,6 +60,33 @@ func BenchmarkVectorIndex(b *testing.B) {
 	b.Logf("indexed in %v: %d cells, the largest of %d, %d bytes, %v", time.Since(start), x.Cells, x.Largest, x.Bytes, x.Seconds)
 	for _, p := range x.Measured {
 		b.Logf("k %d reach %.2f recall %.4f +- %.4f probes %.1f entries %.0f", p.K, p.Reach, p.Recall, p.Error, p.Probes, p.Entries)
+	}
+	return c
+}
+
+// BenchmarkVectorIndex measures searches by an index of vectors of generated embeddings, and what
+// they find of what an exact search finds.
+func BenchmarkVectorIndex(b *testing.B) {
+	cells.ExactNumbers = 1 << 20 // as in earnest
+	defer func() { cells.ExactNumbers = 0 }()
+	e, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), *indexDims, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := *indexDir
+	if dir == "" {
+		dir = b.TempDir() + "/db"
+	}
+	database, err := db.Open(dir, &db.Options{RerankCacheBytes: *indexCache})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer database.Close()
+	c, err := database.Collection("main")
+	if errors.Is(err, db.ErrNotFound) {
+		c = importIndexed(b, database, e)
+	} else if err != nil {
+		b.Fatal(err)
 	}
 	qs := make([][]float32, 200)
 	for i := range qs {
