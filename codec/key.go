@@ -220,6 +220,11 @@ func RowsKey(collection uint32, set byte, id uint32, container uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(k, id), container)
 }
 
+// SetPrefix returns the prefix of all keys of sets of a sort.
+func SetPrefix(collection uint32, set byte) []byte {
+	return append(CollectionKey(KindRows, collection), set)
+}
+
 // RowsPrefix returns the prefix of all keys of a set.
 func RowsPrefix(collection uint32, set byte, id uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(CollectionKey(KindRows, collection), set), id)

@@ -71,7 +71,7 @@ func open(dir string, opts settings) (*DB, error) {
 	opts.disk.Cache = store.NewCache(opts.CacheBytes, opts.ReadOnly)
 	opts.disk.Signals.About(dir)
 	d := &DB{
-		dir: dir, opts: opts, lock: lock, search: search.NewTools(opts.KeyCacheBytes), since: time.Now(),
+		dir: dir, opts: opts, lock: lock, search: search.NewTools(opts.KeyCacheBytes, opts.RerankCacheBytes), since: time.Now(),
 	}
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
 	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, opts.RerankCacheBytes, func(changed []*state.CollectionView) { d.learning.Written(changed) })

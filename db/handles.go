@@ -29,7 +29,7 @@ var (
 // newNoDB returns a database that has never been open, for handles that are none.
 func newNoDB() *DB {
 	opts := (*Options)(nil).withDefaults()
-	d := &DB{opts: opts, stop: func() {}, search: search.NewTools(0), state: state.None(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}
+	d := &DB{opts: opts, stop: func() {}, search: search.NewTools(0, 0), state: state.None(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}
 	d.imports = spool.NewImports(d.state, opts.FS)
 	d.learning = learn.New(d.state, 0, 0)
 	return d

@@ -32,7 +32,7 @@ const bulkItems = 1024
 // No test may leave another goroutine behind: a closed database has none.
 func TestMain(m *testing.M) {
 	db.SetBulkItems(bulkItems)
-	cells.ExactNumbers = 0  // indexes of vectors are used however few there are
+	cells.ExactCost = 0     // indexes of vectors are used however few there are
 	debug.SetGCPercent(400) // they allocate much and keep little
 	flag.Parse()
 	left := leftByPebble

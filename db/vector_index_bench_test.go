@@ -67,8 +67,8 @@ func importIndexed(b *testing.B, database *db.DB, e *synth.EmbeddingSource) *db.
 // BenchmarkVectorIndex measures searches by an index of vectors of generated embeddings, and what
 // they find of what an exact search finds.
 func BenchmarkVectorIndex(b *testing.B) {
-	cells.ExactNumbers = 1 << 20 // as in earnest
-	defer func() { cells.ExactNumbers = 0 }()
+	cells.ExactCost = 125_000 // as in earnest
+	defer func() { cells.ExactCost = 0 }()
 	e, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), *indexDims, 1)
 	if err != nil {
 		b.Fatal(err)
@@ -159,8 +159,8 @@ func BenchmarkVectorIndex(b *testing.B) {
 // BenchmarkPutBesideSearches measures synced writes of single items while a goroutine searches without
 // a pause: of items that are found by a code, and of items whose vectors have an index.
 func BenchmarkPutBesideSearches(b *testing.B) {
-	cells.ExactNumbers = 1 << 20
-	defer func() { cells.ExactNumbers = 0 }()
+	cells.ExactCost = 125_000
+	defer func() { cells.ExactCost = 0 }()
 	n, d := *indexItems, *indexDims
 	e, err := synth.NewEmbeddingSource(synth.EmbeddingSet(*indexSet), d, 1)
 	if err != nil {

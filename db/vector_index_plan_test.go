@@ -16,9 +16,9 @@ import (
 // An index answers where it is predicted to take less time than all comparisons. Where it takes more, it
 // is given up for them, and the answer is exact.
 func TestAnIndexIsUsedWhereItPays(t *testing.T) {
-	was := cells.ExactNumbers
-	cells.ExactNumbers = 1
-	defer func() { cells.ExactNumbers = was }()
+	was := cells.ExactCost
+	cells.ExactCost = 1
+	defer func() { cells.ExactCost = was }()
 
 	const dim, n = 64, 20000
 	random := rand.New(rand.NewPCG(3, 1))
@@ -85,6 +85,68 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 	if exact("items that are far", x, r, "label = 'far'"); !x.Abandoned || x.Probes == 0 {
 		t.Errorf("items that are far: predicted %v, abandoned %v after %d cells", x.Predicted, x.Abandoned, x.Probes)
 	}
+}
+
+// With a least similarity an index finds about as much of what reaches it as is asked for, however few
+// that are, and looks into no cell twice.
+func TestALeastSimilarityByAnIndex(t *testing.T) {
+	items := embedded(t, 0, 4000, 48)
+	for _, metric := range []db.Metric{db.Cosine, db.L2, db.Dot} {
+		d, c := indexedBy(t, vfs.NewMem(), items, metric)
+		defer d.Close()
+		all, err := c.VectorIndexes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, least := range []float32{.4, .6, .9} {
+			found, of := 0, 0
+			for i := 0; i < 4000; i += 100 { // whose vectors are of usual length
+				q := db.Query{From: "e", Vector: items[i].Vectors["e"], K: 3000, MinSimilarity: least, Recall: 1}
+				exact := answer(t, c, q)
+				q.Recall = .9
+				x, r, err := c.Explain(ctx, q, -1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(exact.Hits) < q.K && (metric != db.Dot && x.Plan != "cells" || x.Probes > all[0].Cells) {
+					t.Errorf("%s, %v: plan %s, %d cells of %d", metric, least, x.Plan, x.Probes, all[0].Cells)
+				}
+				found, of = found+len(r.Hits), of+len(exact.Hits)
+			}
+			if of < 40 || float64(found) < .9*float64(of) {
+				t.Errorf("%s, at least %v: %d of %d", metric, least, found, of)
+			}
+			t.Logf("%s, at least %v: %d of %d", metric, least, found, of)
+		}
+	}
+}
+
+// Where vectors cannot be in memory each comparison reads one: then an index pays earlier.
+func TestAnIndexPaysEarlierWithoutMemory(t *testing.T) {
+	was := cells.ExactCost
+	cells.ExactCost = 125_000
+	defer func() { cells.ExactCost = was }()
+	items := embedded(t, 0, 2000, 48)
+	fs := vfs.NewMem()
+	d, c := indexed(t, fs, items)
+	q := db.Query{From: "e", Vector: items[0].Vectors["e"], K: 3, Recall: .9}
+	plan := func(want string) {
+		t.Helper()
+		if x, _, err := c.Explain(ctx, q, -1); err != nil || x.Plan != want {
+			t.Errorf("plan %s, %v; want %s", x.Plan, err, want)
+		}
+	}
+	plan("vectors")
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs, RerankCacheBytes: -1})
+	defer d.Close()
+	var err error
+	if c, err = d.Collection("main"); err != nil {
+		t.Fatal(err)
+	}
+	plan("cells")
 }
 
 // A search sees what was written before, though the rows of filters are kept.

@@ -9,7 +9,7 @@ type Explain struct {
 	Compared   int    `json:"compared"`   // of these, read and compared with the query
 	Scanned    int    `json:"scanned"`    // codes read one after the other
 	Tail       int    `json:"tail"`       // among them those that are not indexed yet
-	Abandoned  bool   `json:"abandoned"`  // lookups were given up for a scan
+	Abandoned  bool   `json:"abandoned"`  // lookups, or an index of vectors, were given up for a scan of all
 	Codes      int    `json:"codes"`      // distinct codes found
 	Hits       int    `json:"hits"`       // items returned
 	Distinct   int    `json:"distinct"`   // codes in the collection

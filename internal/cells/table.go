@@ -248,6 +248,7 @@ type Probe struct {
 	Cell  uint32
 	Far   float64 // square of the distance of its centre from the query
 	Least float64 // about the least distance of its entries, see Probes
+	Bound float64 // hardly an entry is nearer, see promise
 }
 
 // Probes yields cells, the most promising first.
@@ -286,7 +287,7 @@ func (t *Table) Probes(q *Query, reach float64, dst *Probes) {
 		for i, cell := range f.number {
 			if l := t.lists.At(cell); l != nil && l.n > 0 {
 				d := max(0, found[i]-root*spreadOf(f.coded, i, c.size))
-				dst.heap = append(dst.heap, probe{least: dst.least(l, float64(d), cell), cell: cell, far: d})
+				dst.heap = append(dst.heap, probe{least: dst.least(l, float64(d), cell, reach), cell: cell, far: d})
 			}
 		}
 	}
@@ -295,10 +296,10 @@ func (t *Table) Probes(q *Query, reach float64, dst *Probes) {
 	}
 }
 
-// least is what a cell has to offer where the square of the distance of its centre is far.
-func (p *Probes) least(l *list, far float64, cell uint32) float32 {
+// least is what a cell has to offer with a reach, where the square of the distance of its centre is far.
+func (p *Probes) least(l *list, far float64, cell uint32, reach float64) float32 {
 	m := l.square / float64(l.n)
-	least := promise(far, m, p.reach)
+	least := promise(far, m, reach)
 	if p.t.centres.Metric == Dot {
 		least -= p.q.square + p.t.centres.squares[cell] + m
 	}
@@ -313,7 +314,8 @@ func (p *Probes) Next(floor float32) (next Probe, ok bool) {
 			return Probe{}, false
 		}
 		if top.exact {
-			next = Probe{top.cell, float64(top.far), float64(top.least)}
+			l := p.t.lists.At(top.cell)
+			next = Probe{top.cell, float64(top.far), float64(top.least), float64(p.least(l, float64(top.far), top.cell, 1))}
 			last := len(p.heap) - 1
 			p.heap[0] = p.heap[last]
 			p.heap = p.heap[:last]
@@ -321,7 +323,7 @@ func (p *Probes) Next(floor float32) (next Probe, ok bool) {
 			return next, true
 		}
 		far := p.t.centres.far(p.q, top.cell)
-		*top = probe{p.least(p.t.lists.At(top.cell), far, top.cell), top.cell, true, float32(far)}
+		*top = probe{p.least(p.t.lists.At(top.cell), far, top.cell, p.reach), top.cell, true, float32(far)}
 		p.down(0)
 	}
 	return Probe{}, false

@@ -172,8 +172,8 @@ func trainCommand(e *env) *cobra.Command {
 					e.printLabelFree(c, t, stats)
 				} else {
 					unlabelled, err := c.CountWhere(cmd.Context(), "NOT has(label)")
-					if err != nil {
-						return err
+					if err != nil { // the training has succeeded
+						e.Warnf("warning: items without labels are not counted: %v", err)
 					}
 					e.printTraining(c, t, stats, unlabelled)
 				}
@@ -322,7 +322,7 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	e.Printf("trained collection %s on %s with %s: space %d, revision %d\n",
 		c.Name(), term.Plural(t.TrainItems, "labelled item", "labelled items"), term.Plural(t.Labels, "label", "labels"), t.Space, t.Revision)
 	if unlabelled > 0 {
-		e.Printf("it learned from labels, as some items have labels; %s without labels got codes by their vectors\n(--method rotation, itq or cca-itq learns from all items, without labels)\n",
+		e.Printf("it learned from labels, as some items have labels; %s without labels get codes by the vectors that they have\n(--method rotation, itq or cca-itq learns from all items, without labels)\n",
 			term.Plural(unlabelled, "item", "items"))
 	}
 	e.Printf("\n")

@@ -38,8 +38,8 @@ type IndexOptions struct {
 const DefaultRecall = .99
 
 const (
-	sampleOfCell = 20  // vectors of a sample for each cell
-	rounds       = 5   // of k-means
+	sampleOfCell = 24  // vectors of a sample for each cell
+	rounds       = 6   // of k-means
 	queries      = 256 // that measure the recall
 	deepQueries  = 64  // that measure it for the largest k, too, and what searches look into
 	foldBlock    = 1 << 14
@@ -203,7 +203,7 @@ func drawn(random *rand.Rand, all []uint32, n, m int) (first, others []uint32) {
 func (c Collection) measure(ctx context.Context, t int, index uint32, held []uint32) ([]record.RecallAt, error) {
 	results := make([]measured, len(held))
 	err := c.Read(func(v *state.View, cv *state.CollectionView) error {
-		tools := search.NewTools(0)
+		tools := search.NewTools(0, 0)
 		return work.Parallel(ctx, len(held), func(i int) error {
 			m := &measurement{tools: tools, v: v, cv: cv, t: t, index: index, row: held[i], ks: measuredK}
 			if m.deep = i%max(1, len(held)/deepQueries) == 0; !m.deep { // rows ascend, and may change on the way

@@ -197,7 +197,7 @@ func (x *VectorIndex) Reach(k, recall float64) (reach, expected float64) {
 	expected = 1
 	for points := range x.measured() {
 		measured := float64(points[0].K)
-		if r, e := leastReach(points, recall); measured <= k || r > reach {
+		if r, e := leastReach(points, recall); measured <= k || r > reach || e < recall {
 			reach, expected = r, e
 		}
 		if measured >= k {

@@ -47,12 +47,14 @@ type Looked struct {
 
 // An indexSearch looks for vectors in one index.
 type indexSearch struct {
-	x     *state.IndexView
-	table *cells.Table
-	query *cells.Query
-	reach float64
-	sure  float32
-	most  float64 // nanoseconds after which the index is given up
+	x                   *state.IndexView
+	table               *cells.Table
+	query               *cells.Query
+	reach               float64
+	sure                float32
+	most                float64 // nanoseconds after which the index is given up
+	expected, predicted float64 // recall; nanoseconds
+	spent               float64 // of these, by the calls of candidates before
 	*indexMemory
 }
 
@@ -69,27 +71,41 @@ var indexMemories = sync.Pool{New: func() any { return new(indexMemory) }}
 // close gives memory back.
 func (c *cellSearch) close() {
 	for _, o := range c.of {
-		if o != nil && o.indexMemory != nil {
-			o.probes.Forget()
-			indexMemories.Put(o.indexMemory)
-			o.indexMemory = nil
+		if o != nil {
+			o.close()
 		}
+	}
+}
+
+func (o *indexSearch) close() {
+	if o.indexMemory != nil {
+		o.probes.Forget()
+		indexMemories.Put(o.indexMemory)
+		o.indexMemory = nil
 	}
 }
 
 // startCells lets indexes find the answer, if there are any and the query does with less than all.
 func (s *Searcher) startCells(ctx context.Context) error {
-	if s.q.Recall >= 1 || s.q.Forced == nil && s.filter.GetCardinality()*uint64(len(s.p.vector.Value)) < cells.ExactNumbers {
+	if s.q.Recall >= 1 || s.q.Forced == nil && s.costOfAll(s.filter.GetCardinality()) < cells.ExactCost {
 		return nil
 	}
 	c := &cellSearch{of: make([]*indexSearch, len(s.compared)), expected: 1}
-	any := false
+	any, choice := false, false
 	for i, with := range s.compared {
-		o, err := s.indexFor(ctx, c, with)
+		all := s.costOfAll(s.admitted(with).GetCardinality())
+		o, err := s.indexFor(ctx, with, all)
 		if err != nil {
 			return err
 		}
+		s.predicted.vectors += all
 		if o == nil {
+			s.predicted.cells += all
+			continue
+		}
+		choice = choice || s.q.Forced == nil
+		s.predicted.cells += o.predicted
+		if o.predicted > all && cells.ExactCost > 0 {
 			continue
 		}
 		centres := o.table.Centres()
@@ -101,10 +117,14 @@ func (s *Searcher) startCells(ctx context.Context) error {
 		o.query = centres.NewQuery()
 		o.query.Set(y)
 		o.indexMemory = indexMemories.Get().(*indexMemory)
+		c.expected = min(c.expected, o.expected)
 		c.of[i], any = o, true
 	}
 	if any {
 		s.cells = c
+	}
+	if !choice {
+		s.predicted = prediction{}
 	}
 	return nil
 }
@@ -117,11 +137,11 @@ func (s *Searcher) admitted(with comparison) *roaring.Bitmap {
 	return s.filter
 }
 
-// indexFor returns how an index looks for the nearest in a comparison. It is nil if all are compared: as
-// there is no index, or it cannot find what is wanted, or that takes less time.
-func (s *Searcher) indexFor(ctx context.Context, c *cellSearch, with comparison) (*indexSearch, error) {
+// indexFor returns how an index looks for the nearest in a comparison that takes so many nanoseconds
+// without. It is nil if there is no index, or none that can find what is wanted.
+func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (*indexSearch, error) {
 	if f := s.q.Forced; f != nil {
-		o := &indexSearch{x: s.Cv.IndexNumber(f.Index), reach: f.Reach, sure: f.Sure, most: math.Inf(1)}
+		o := &indexSearch{x: s.Cv.IndexNumber(f.Index), reach: f.Reach, sure: f.Sure, most: math.Inf(1), expected: 1}
 		return o.load(ctx)
 	}
 	o := &indexSearch{x: s.Cv.IndexOf(with.modality, s.metric), sure: Sure, most: math.Inf(1)}
@@ -139,15 +159,11 @@ func (s *Searcher) indexFor(ctx context.Context, c *cellSearch, with comparison)
 	if o == nil || err != nil || !o.x.MeasuredOf(o.table) { // it has been outgrown, and is about to be measured again
 		return nil, err
 	}
-	all, byCells := s.costOfAll(rows), o.costOfCells(k)
-	s.predicted.vectors, s.predicted.cells = s.predicted.vectors+all, s.predicted.cells+byCells
-	if cells.ExactNumbers > 0 {
-		if byCells > all {
-			return nil, nil
-		}
+	o.predicted = o.costOfCells(k) + s.unread()*float64(s.q.K)*perRead*candidatesOfHit
+	if cells.ExactCost > 0 {
 		o.most = all
 	}
-	c.expected = min(c.expected, expected)
+	o.expected = expected
 	return o, nil
 }
 
@@ -195,6 +211,7 @@ func (s *Searcher) candidates(ctx context.Context, after *rankedRow, k int) (*ro
 		admitted, looked, cut, err := o.candidates(ctx, passing, k, behind, most)
 		s.cells.looked.Cells, s.cells.looked.Entries = s.cells.looked.Cells+looked.Cells, s.cells.looked.Entries+looked.Entries
 		if err == errTooLong {
+			o.close()
 			s.cells.of[i], s.cells.abandoned = nil, true
 			rows.Or(filter)
 			continue
@@ -235,8 +252,7 @@ var errTooLong = errors.New("an index takes too long")
 // estimates alone: so they do not depend on what is in memory. They are those whose distance may be
 // below that of the k-th, as far as both are known, and no cell is looked into that does not promise
 // as much. A nil filter admits all. after and most, unless they are infinite, are the distance of the
-// cursor, and the largest that a hit may have. cut says that k rows were found, and others may be left
-// out.
+// cursor, and the largest that a hit may have. cut says that others were left out for the k-th.
 func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k int, after, most float32) (rows []uint32, looked Looked, cut bool, err error) {
 	c.table.Probes(c.query, c.reach, &c.probes)
 	c.nearest = distances{k: k, heap: c.nearest.heap[:0]}
@@ -244,13 +260,18 @@ func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 	if stale.IsEmpty() {
 		stale = nil
 	}
-	floor := most
+	floor := float32(math.Inf(1)) // the distance of the k-th
 	all := c.all[:0]
 	crowded := 1024
 	for {
 		p, more := c.probes.Next(floor)
 		if !more {
 			break
+		}
+		// What is as near as most may lie in a cell that is not likely to have it: Least tells what follows
+		// those that are found, and says nothing of a distance that is given.
+		if p.Bound > float64(most) {
+			continue
 		}
 		if looked.Cells%16 == 0 {
 			if err := ctx.Err(); err != nil {
@@ -259,31 +280,33 @@ func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 		}
 		looked.Cells++
 		looked.Entries += c.table.Len(p.Cell)
-		if c.costOfLooking(float64(looked.Cells), float64(looked.Entries)) > c.most {
+		if c.spent+c.costOfLooking(looked) > c.most {
 			return nil, looked, false, errTooLong
 		}
-		c.found = c.table.Scan(c.found[:0], c.query, p, float64(c.sure), floor)
+		limit := min(floor, most)
+		c.found = c.table.Scan(c.found[:0], c.query, p, float64(c.sure), limit)
 		for _, x := range c.found {
-			if x.Distance-c.sure*x.Spread > floor || filter != nil && !filter.Contains(x.Row) || stale != nil && stale.Contains(x.Row) {
+			if x.Distance-c.sure*x.Spread > limit || filter != nil && !filter.Contains(x.Row) || stale != nil && stale.Contains(x.Row) {
 				continue
 			}
 			all = append(all, x)
 			if x.Distance >= after {
 				floor = min(floor, c.nearest.add(x.Distance+x.Spread))
+				limit = min(limit, floor)
 			}
 		}
 		if len(all) > crowded {
-			all = c.without(all, floor)
+			all = c.without(all, limit)
 			crowded = max(crowded, 2*len(all))
 		}
 	}
-	c.all = all
-	all = c.without(all, floor)
+	c.all, c.spent = all, c.spent+c.costOfLooking(looked)
+	all = c.without(all, min(floor, most))
 	rows = make([]uint32, len(all))
 	for i, x := range all {
 		rows[i] = x.Row
 	}
-	return rows, looked, len(c.nearest.heap) >= k, nil
+	return rows, looked, floor < most, nil
 }
 
 // without leaves out what is above the floor for all that is known.

@@ -1,9 +1,11 @@
 package search
 
+import "github.com/fddhdb/fddhdb/internal/quant"
+
 // An answer by vectors compares all that pass the filter, or asks an index which: the plan "vectors" or
-// "cells". The one that is predicted to take less is chosen, and where the index has taken as long as
-// all comparisons would have taken it is given up for them: so an answer takes at most about twice as
-// long as by the better plan, whatever the prediction was worth.
+// "cells". The one that is predicted to take less is chosen. Where looking into cells has taken as long
+// as all comparisons would have taken, the index is given up for them: so a prediction that was wrong
+// about doubles the time at the most.
 //
 // A filter that admits one vector of m makes the k-th about as far as the m*k-th without a filter. So
 // what was measured for so many more neighbours says what the index finds, and which cells that takes.
@@ -25,17 +27,28 @@ const (
 // A prediction has nanoseconds that answers by vectors take, by their plans; 0 where there is no choice.
 type prediction struct{ vectors, cells float64 }
 
+// candidatesOfHit is about how many vectors are read for each hit where none are in memory.
+const candidatesOfHit = 4
+
+// unread returns which part of the vectors cannot be in memory at 8 bits, and so is read. It does not
+// depend on what is there at the moment: a query has one plan, as soon as the database is open.
+func (s *Searcher) unread() float64 {
+	if s.bounds == nil {
+		return 1
+	}
+	fit := float64(s.tools.RerankBytes) / float64(quant.VectorBytes(len(s.p.vector.Value)))
+	return 1 - max(0, min(fit/float64(max(s.Cv.NextRow, 1)), 1))
+}
+
 // costOfAll returns the time in nanoseconds of comparing n vectors with the query.
 func (s *Searcher) costOfAll(n uint64) float64 {
-	if s.bounds == nil { // they are not kept in memory, and all are read
-		return float64(n) * perRead
-	}
-	return float64(n) * (perVector + perDimension*float64(len(s.p.vector.Value)))
+	unread := s.unread()
+	return float64(n) * (unread*perRead + (1-unread)*(perVector+perDimension*float64(len(s.p.vector.Value))))
 }
 
 // costOfLooking returns the time in nanoseconds of looking into cells of an index.
-func (o *indexSearch) costOfLooking(cells, entries float64) float64 {
-	return cells*perCell + entries*(perEntry+perBit*float64(o.table.Centres().Size()))
+func (o *indexSearch) costOfLooking(l Looked) float64 {
+	return float64(l.Cells)*perCell + float64(l.Entries)*(perEntry+perBit*float64(o.table.Centres().Size()))
 }
 
 // costOfCells returns the predicted time in nanoseconds of finding the k nearest.
@@ -45,5 +58,6 @@ func (o *indexSearch) costOfCells(k float64) float64 {
 	if entries == 0 { // an earlier version has measured it
 		entries = probes * float64(o.table.Rows()) / count
 	}
-	return count*perCentre + k*perNeighbour + o.costOfLooking(min(probes, count), min(entries, float64(o.table.Rows())))
+	looked := Looked{Cells: int(min(probes, count)), Entries: int(min(entries, float64(o.table.Rows())))}
+	return count*perCentre + k*perNeighbour + o.costOfLooking(looked)
 }

@@ -85,14 +85,17 @@ type Tools struct {
 	Keys *keyCache // keys of items, by row
 	// Wanted tells that a search has noted what it wants in memory (CollectionView.WantVectors).
 	Wanted func()
-	Costs  *mih.StoredCosts // times of reading codes from the store; searches learn and use them
+	// RerankBytes is the memory for what puts hits in order, see db.Options.RerankCacheBytes.
+	RerankBytes int64
+	Costs       *mih.StoredCosts // times of reading codes from the store; searches learn and use them
 	figures
 }
 
-// NewTools returns what the searches of a database share. keyBytes bounds the memory for keys.
+// NewTools returns what the searches of a database share. keyBytes bounds the memory for keys, and
+// rerankBytes that for what puts hits in order.
 // The caller sets Wanted before the first search.
-func NewTools(keyBytes int64) *Tools {
-	return &Tools{Keys: newKeyCache(keyBytes), Costs: new(mih.StoredCosts)}
+func NewTools(keyBytes, rerankBytes int64) *Tools {
+	return &Tools{Keys: newKeyCache(keyBytes), RerankBytes: rerankBytes, Costs: new(mih.StoredCosts)}
 }
 
 // A Searcher answers one query from one view of a collection. It is for one goroutine,

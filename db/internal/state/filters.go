@@ -22,8 +22,11 @@ type filter struct {
 	bytes int
 }
 
-// filterBytes bounds the memory of the filters of a view.
-const filterBytes = 4 << 20
+// So many filters a view keeps, and so much memory they take.
+const (
+	filtersKept = 32
+	filterBytes = 4 << 20
+)
 
 // Rows returns the rows of a filter, which must not be written to; nil if they are not kept.
 func (f *Filters) Rows(text string) *roaring.Bitmap {
@@ -49,7 +52,7 @@ func (f *Filters) Keep(text string, rows *roaring.Bitmap) {
 	if slices.ContainsFunc(f.last, func(x filter) bool { return x.text == text }) {
 		return // another search was faster
 	}
-	for f.bytes += x.bytes; f.bytes > filterBytes; {
+	for f.bytes += x.bytes; f.bytes > filterBytes || len(f.last) == filtersKept; {
 		n := len(f.last) - 1
 		f.bytes -= f.last[n].bytes
 		f.last = slices.Delete(f.last, n, n+1)

@@ -153,11 +153,14 @@ func (x *IndexView) readFold(ctx context.Context, r pebble.Reader, cv *Collectio
 		from := x.Covered + uint64(i-ofStale)*foldPart
 		return f.readRange(e, r, cv, having, from, min(from+foldPart, until))
 	})
+	if err != nil {
+		return nil, err
+	}
 	f := &fold{until: until}
 	for _, p := range parts {
 		f.rows, f.entries = append(f.rows, p.rows...), append(f.entries, p.entries...)
 	}
-	return f, err
+	return f, nil
 }
 
 // readRows adds rows, and their entries as far as they have a vector.
