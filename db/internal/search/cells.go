@@ -253,18 +253,18 @@ var errTooLong = errors.New("an index takes too long")
 // below that of the k-th, as far as both are known, and no cell is looked into that does not promise
 // as much. A nil filter admits all. after and most, unless they are infinite, are the distance of the
 // cursor, and the largest that a hit may have. cut says that others were left out for the k-th.
-func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k int, after, most float32) (rows []uint32, looked Looked, cut bool, err error) {
-	c.table.Probes(c.query, c.reach, &c.probes)
-	c.nearest = distances{k: k, heap: c.nearest.heap[:0]}
-	stale := c.x.Stale
+func (o *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k int, after, most float32) (rows []uint32, looked Looked, cut bool, err error) {
+	o.table.Probes(o.query, o.reach, &o.probes)
+	o.nearest = distances{k: k, heap: o.nearest.heap[:0]}
+	stale := o.x.Stale
 	if stale.IsEmpty() {
 		stale = nil
 	}
 	floor := float32(math.Inf(1)) // the distance of the k-th
-	all := c.all[:0]
+	all := o.all[:0]
 	crowded := 1024
 	for {
-		p, more := c.probes.Next(floor)
+		p, more := o.probes.Next(floor)
 		if !more {
 			break
 		}
@@ -279,29 +279,29 @@ func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 			}
 		}
 		looked.Cells++
-		looked.Entries += c.table.Len(p.Cell)
-		if c.spent+c.costOfLooking(looked) > c.most {
+		looked.Entries += o.table.Len(p.Cell)
+		if o.spent+o.costOfLooking(looked) > o.most {
 			return nil, looked, false, errTooLong
 		}
 		limit := min(floor, most)
-		c.found = c.table.Scan(c.found[:0], c.query, p, float64(c.sure), limit)
-		for _, x := range c.found {
-			if x.Distance-c.sure*x.Spread > limit || filter != nil && !filter.Contains(x.Row) || stale != nil && stale.Contains(x.Row) {
+		o.found = o.table.Scan(o.found[:0], o.query, p, float64(o.sure), limit)
+		for _, x := range o.found {
+			if x.Distance-o.sure*x.Spread > limit || filter != nil && !filter.Contains(x.Row) || stale != nil && stale.Contains(x.Row) {
 				continue
 			}
 			all = append(all, x)
 			if x.Distance >= after {
-				floor = min(floor, c.nearest.add(x.Distance+x.Spread))
+				floor = min(floor, o.nearest.add(x.Distance+x.Spread))
 				limit = min(limit, floor)
 			}
 		}
 		if len(all) > crowded {
-			all = c.without(all, limit)
+			all = o.without(all, limit)
 			crowded = max(crowded, 2*len(all))
 		}
 	}
-	c.all, c.spent = all, c.spent+c.costOfLooking(looked)
-	all = c.without(all, min(floor, most))
+	o.all, o.spent = all, o.spent+o.costOfLooking(looked)
+	all = o.without(all, min(floor, most))
 	rows = make([]uint32, len(all))
 	for i, x := range all {
 		rows[i] = x.Row
@@ -310,8 +310,8 @@ func (c *indexSearch) candidates(ctx context.Context, filter *roaring.Bitmap, k 
 }
 
 // without leaves out what is above the floor for all that is known.
-func (c *indexSearch) without(all []cells.Found, floor float32) []cells.Found {
-	return slices.DeleteFunc(all, func(x cells.Found) bool { return x.Distance-c.sure*x.Spread > floor })
+func (o *indexSearch) without(all []cells.Found, floor float32) []cells.Found {
+	return slices.DeleteFunc(all, func(x cells.Found) bool { return x.Distance-o.sure*x.Spread > floor })
 }
 
 // distances are the k smallest that were added: a heap with the largest first.
