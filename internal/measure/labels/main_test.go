@@ -17,9 +17,7 @@ func generated() *sets.Set {
 	part := func(from, to int) sets.Part {
 		var p sets.Part
 		of := data.Slice(from, to)
-		for m := range of.Vectors {
-			p.Vectors = append(p.Vectors, of.Vectors[m])
-		}
+		p.Vectors = append(p.Vectors, of.Vectors...)
 		for _, set := range of.Labels {
 			var names []string
 			for _, l := range set {
