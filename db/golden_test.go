@@ -81,7 +81,15 @@ func goldenListing(t testing.TB, d *db.DB) string {
 		indexes, err := c.VectorIndexes()
 		check(err)
 		for _, x := range indexes {
-			say("index %d of %s: complete %v, %d cells, recall %v, measured %v", x.Index, x.Modality, x.Complete, x.Cells, x.Recall, x.Measured)
+			type point struct { // as it was first listed
+				K                            int
+				Reach, Recall, Error, Probes float64
+			}
+			var points []point
+			for _, p := range x.Measured {
+				points = append(points, point{p.K, p.Reach, p.Recall, p.Error, p.Probes})
+			}
+			say("index %d of %s: complete %v, %d cells, recall %v, measured %v", x.Index, x.Modality, x.Complete, x.Cells, x.Recall, points)
 		}
 		schema, err := c.Schema()
 		check(err)

@@ -43,11 +43,10 @@ func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to
 // kept is Matching, in a bitmap that is kept for searches that follow, and must not be written to.
 // Reading the sets of rows that an expression names may take longer than the search.
 func kept(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
-	spelt, err := where.Spell(args)
-	if expr == "" || err != nil {
-		return Matching(ctx, cv, r, expr, args) // it has better words for the error
+	text, short := textOf(expr, args)
+	if !short {
+		return Matching(ctx, cv, r, expr, args)
 	}
-	text := expr + "\x00" + spelt
 	if rows := cv.Filters.Rows(text); rows != nil {
 		return rows, nil
 	}
@@ -56,6 +55,28 @@ func kept(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr s
 		cv.Filters.Keep(text, rows)
 	}
 	return rows, err
+}
+
+// textOf returns a text that no other expression with other arguments has. It reports false for the
+// empty expression, and for what is too long to be compared, or may be.
+func textOf(expr string, args []any) (string, bool) {
+	const longest = 1 << 10 // bytes
+	n := len(expr)
+	for _, arg := range args {
+		switch x := arg.(type) {
+		case string:
+			n += len(x)
+		case bool, int, int64, float64:
+			n += 8
+		default:
+			return "", false
+		}
+	}
+	if expr == "" || n > longest {
+		return "", false
+	}
+	spelt, err := where.Spell(args)
+	return expr + "\x00" + spelt, err == nil
 }
 
 // Matching returns the rows of live items that match an expression, in a bitmap of the
