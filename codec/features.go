@@ -81,7 +81,7 @@ func DecodeFeatures(x []float32, b []byte) error {
 			return fmt.Errorf("%w: features: dimension %d is %g", ErrCorrupt, i, v)
 		}
 	}
-	panic("codec: a carry without a number that is not finite")
+	return fmt.Errorf("%w: features: a number that is not finite", ErrCorrupt)
 }
 
 // AppendDecodedSparse reads a sparse feature record of dim dimensions, and appends

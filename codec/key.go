@@ -216,18 +216,17 @@ func appendSpace(dst []byte, kind byte, collection, space uint32, target byte) [
 // RowsKey returns the key of a layer: the rows container<<16 to container<<16 + 65535
 // of a set.
 func RowsKey(collection uint32, set byte, id uint32, container uint16) []byte {
-	k := append(CollectionKey(KindRows, collection), set)
-	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(k, id), container)
+	return binary.BigEndian.AppendUint16(RowsPrefix(collection, set, id), container)
 }
 
-// SetPrefix returns the prefix of all keys of sets of a sort.
+// SetPrefix returns the prefix of the keys of all sets of one kind, such as SetLabel.
 func SetPrefix(collection uint32, set byte) []byte {
 	return append(CollectionKey(KindRows, collection), set)
 }
 
 // RowsPrefix returns the prefix of all keys of a set.
 func RowsPrefix(collection uint32, set byte, id uint32) []byte {
-	return binary.BigEndian.AppendUint32(append(CollectionKey(KindRows, collection), set), id)
+	return binary.BigEndian.AppendUint32(SetPrefix(collection, set), id)
 }
 
 // FieldRowsKey returns the key of a layer: the rows container<<16 to container<<16 +

@@ -307,8 +307,8 @@ func newEvalJSON(found []db.Retrieval, curves bool) map[string]evalJSON {
 	return out
 }
 
-// warnUnlabelled warns of items without labels: a user who compares spaces by labels would take low
-// figures for bad codes. JSON counts them.
+// warnUnlabelled warns the user if items have no labels. Such items count as irrelevant, so the figures
+// are low even where the codes are good. JSON has their number instead.
 func (e *env) warnUnlabelled(found []db.Retrieval) {
 	var most db.Retrieval
 	for _, r := range found {

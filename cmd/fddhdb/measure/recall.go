@@ -11,7 +11,7 @@ import (
 // exact is the recall of the answers that all others are compared with.
 const exact = 1
 
-// An answer is what is known of one answer by vectors.
+// An answer is how a search by vectors went, and how similar its hits are.
 type answer struct {
 	similarities []float32 // of its hits, most similar first
 	approximate  bool
@@ -39,7 +39,8 @@ func NewByVectors(ctx context.Context, target Target, o *Plan, queries []Query, 
 	return b, nil
 }
 
-// look answers the queries from to to-1 again, and keeps how that is done and what is found.
+// look answers the queries with the numbers from up to, but without, to once more, outside the timing.
+// It keeps the plan and the hits of each in the line.
 func (b *Bench) look(ctx context.Context, l *line, from, to int) error {
 	for i := from; i < to; i++ {
 		x, r, err := b.target.Explain(ctx, l.ask(&b.queries[i]))
@@ -91,7 +92,8 @@ type recallJSON struct {
 	Database    string  `json:"database,omitempty"` // if there are several
 }
 
-// recallJSON returns the figures of a line, which has been measured. yard is that of the exact answers.
+// recallJSON returns the measured figures of a line. yard is the line of the exact answers, which the
+// recall is counted against.
 func (l *line) recallJSON(yard *line) recallJSON {
 	of := l.json(false)
 	j := recallJSON{Op: l.Kind, K: l.N, Tier: l.tier, Recall: l.recall, Queries: of.Queries,

@@ -2,8 +2,8 @@ package measure
 
 import "testing"
 
-// The recall of an answer is its share of the hits of the exact one; what is as similar as the last of
-// these could stand there as well.
+// The recall of an answer is the share of the exact hits that it has. A hit as similar as the last exact
+// one counts, too, as the exact answer could have had it instead.
 func TestRecallFound(t *testing.T) {
 	exact := answer{similarities: []float32{.9, .8, .8, .5}}
 	for _, c := range []struct {

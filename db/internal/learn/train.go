@@ -99,8 +99,8 @@ type learned struct {
 	leftOut []string      // names of the modalities that no item to learn from has
 }
 
-// sharedSpaces returns the names of modalities that share a space, those of each space together, as
-// model.Options.Shared takes them. It looks at the modalities at these positions alone.
+// sharedSpaces returns a list of names for each space that several modalities share, in the form of
+// model.Options.Shared. It looks only at the modalities with these positions.
 func sharedSpaces(cv *state.CollectionView, modalities []int) (all [][]string) {
 	for _, t := range modalities {
 		var names []string

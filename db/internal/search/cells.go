@@ -137,8 +137,9 @@ func (s *Searcher) admitted(with comparison) *roaring.Bitmap {
 	return s.filter
 }
 
-// indexFor returns how an index looks for the nearest in a comparison that takes so many nanoseconds
-// without. It is nil if there is no index, or none that can find what is wanted.
+// indexFor prepares the search of a comparison in its index. It returns nil if there is no index, or if
+// the index cannot reach the recall. all is the time in nanoseconds of comparing all vectors: the search
+// gives up its index after it.
 func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (*indexSearch, error) {
 	if f := s.q.Forced; f != nil {
 		o := &indexSearch{x: s.Cv.IndexNumber(f.Index), reach: f.Reach, sure: f.Sure, most: math.Inf(1), expected: 1}

@@ -30,8 +30,9 @@ type prediction struct{ vectors, cells float64 }
 // candidatesOfHit is about how many vectors are read for each hit where none are in memory.
 const candidatesOfHit = 4
 
-// unread returns which part of the vectors cannot be in memory at 8 bits, and so is read. It does not
-// depend on what is there at the moment: a query has one plan, as soon as the database is open.
+// unread returns the share of the vectors, 0 to 1, that do not fit into Options.RerankCacheBytes. These
+// are read from the store. It does not depend on how far vectors have been loaded, so the plan of a
+// query is the same right after opening and later.
 func (s *Searcher) unread() float64 {
 	if s.bounds == nil {
 		return 1

@@ -57,8 +57,8 @@ func kept(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr s
 	return rows, err
 }
 
-// textOf returns a text that no other expression with other arguments has. It reports false for the
-// empty expression, and for what is too long to be compared, or may be.
+// textOf returns the key of a filter in state.Filters: the expression and its arguments. It reports false
+// if the filter is not to be kept: if it is empty, longer than 1 KiB, or has a list as an argument.
 func textOf(expr string, args []any) (string, bool) {
 	const longest = 1 << 10 // bytes
 	n := len(expr)

@@ -7,9 +7,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Filters keeps the rows of the filters that were evaluated last for a view of a collection, as searches
-// often have the filter of one before. A view never changes, so neither do they; what is written makes
-// another view. It is safe for any number of goroutines.
+// Filters keeps the rows of the last filters that searches have evaluated in a view of a collection.
+// Searches often repeat a filter, and evaluating it may take longer than the search. A view never
+// changes, so its rows stay right; a write makes a new view, with empty Filters. It is safe for any
+// number of goroutines.
 type Filters struct {
 	mu    sync.Mutex
 	last  []filter // the one that was used last comes first

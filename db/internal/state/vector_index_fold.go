@@ -19,10 +19,11 @@ import (
 // Rows are taken into an index of vectors many at a time: what they need is made of a view, and one
 // commit stores it, for the rows that have not changed since.
 
-// change changes an index. make prepares that, from a view of it. It returns what is to be done in one
-// commit then, nil for nothing, and how many entries that writes; it leaves out rows that have changed
-// since the view (Changed). The caller sees to it that there is one change at a time of an index. An index that is not there, or not
-// loaded, or whose centres have changed, stays as it is. done says whether it has been changed.
+// change changes an index in one commit. make reads a view of the index, beside writers, and returns a
+// function that the commit calls, and how many entries this function writes; nil if there is nothing to
+// do. The function must leave out rows that were written since the view (IndexState.Changed). The caller
+// runs one change of an index at a time. Nothing happens if the index is gone or not loaded, or if its
+// centres have changed since the view. done reports whether the function ran.
 func (d *Database) change(ctx context.Context, collection, id uint32, make func(v *View, cv *CollectionView, x *IndexView) (func(tx *Tx, s *CollectionState, x *IndexState) error, int, error)) (done bool, err error) {
 	var v *View
 	find := func() (s *CollectionState, x *IndexState) {

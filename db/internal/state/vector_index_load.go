@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/cells"
 )
 
-// Opening a database reads what is said of indexes of vectors, and the entries of those that have few.
-// Others come into memory in the background, like codes, and searches wait for them.
+// Opening a database reads the descriptors of all indexes of vectors, and the entries of small indexes.
+// The entries of others are loaded in the background, as codes are, and searches wait for them.
 
 // An indexLoading is the loading of one index after opening.
 type indexLoading struct {
