@@ -150,7 +150,8 @@ func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (
 		return nil, nil
 	}
 	rows, having := s.admitted(with).GetCardinality(), s.Cv.Presence[with.modality].GetCardinality()
-	k := float64(s.q.K) * float64(max(having, 1)) / float64(max(rows, 1))
+	hits := float64(min(uint64(s.q.K), rows)) // at the most
+	k := hits * float64(max(having, 1)) / float64(max(rows, 1))
 	wanted := cmp.Or(s.q.Recall, o.x.Recall)
 	expected := 0.0
 	if o.reach, expected = o.x.VectorIndex.Reach(k, wanted); wanted >= 1 || expected < wanted {
@@ -160,7 +161,7 @@ func (s *Searcher) indexFor(ctx context.Context, with comparison, all float64) (
 	if o == nil || err != nil || !o.x.MeasuredOf(o.table) { // it has been outgrown, and is about to be measured again
 		return nil, err
 	}
-	o.predicted = o.costOfCells(k) + s.unread()*float64(s.q.K)*perRead*candidatesOfHit
+	o.predicted = o.costOfCells(k) + s.unread()*hits*perRead*candidatesOfHit
 	if cells.ExactCost > 0 {
 		o.most = all
 	}
