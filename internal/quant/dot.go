@@ -25,17 +25,24 @@ func (k kernelSet) String() string {
 	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
 }
 
-// dots fills in a dot for each vector. A vector is a pointer to the first of len(query)
-// numbers, which is a multiple of eight. dst has room for all. The query is such that no
-// product exceeds 32 bits, see NewQuery; squares cannot, up to MaxDims dimensions.
-func dots(dst []dot, query []int16, vectors []*int8) {
-	if len(vectors) > 0 {
-		active.dots(dst[:len(vectors)], query, vectors)
+// dots fills in a dot for each of the first len(dst) vectors. A vector is a pointer to the first of
+// len(query) numbers, which is a multiple of eight. Those beyond len(dst) come next: they are only
+// fetched. So is the beginning of each vector, span bytes, some vectors before it is compared. The
+// query is such that no product exceeds 32 bits, see NewQuery; squares cannot, up to MaxDims
+// dimensions.
+func dots(dst []dot, query []int16, vectors []*int8, span int) {
+	if len(dst) > 0 {
+		active.dots(dst, query, vectors, span)
 	}
 }
 
+const cacheLine = 64 // bytes
+
+// ahead is how many vectors before it is compared a vector is fetched, as kernels have it.
+const ahead = 16
+
 func dotsGeneric(dst []dot, query []int16, vectors []*int8) {
-	for i, p := range vectors {
+	for i, p := range vectors[:len(dst)] {
 		v := unsafe.Slice(p, len(query))
 		var product, square int32
 		for j, q := range query {

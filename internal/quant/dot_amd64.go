@@ -17,19 +17,19 @@ func kernelSets() []kernelSet {
 
 // A kernel in assembly takes at least one vector.
 
-func (k kernelSet) dots(dst []dot, query []int16, vectors []*int8) {
+func (k kernelSet) dots(dst []dot, query []int16, vectors []*int8, span int) {
 	switch k {
 	case avx512:
-		dotsAVX512(&dst[0], &query[0], len(query), &vectors[0], len(vectors))
+		dotsAVX512(&dst[0], &query[0], len(query), &vectors[0], len(dst), len(vectors), span)
 	case avx2:
-		dotsAVX2(&dst[0], &query[0], len(query), &vectors[0], len(vectors))
+		dotsAVX2(&dst[0], &query[0], len(query), &vectors[0], len(dst), len(vectors), span)
 	default:
 		dotsGeneric(dst, query, vectors)
 	}
 }
 
 //go:noescape
-func dotsAVX512(dst *dot, query *int16, dims int, vectors **int8, n int)
+func dotsAVX512(dst *dot, query *int16, dims int, vectors **int8, n, known, span int)
 
 //go:noescape
-func dotsAVX2(dst *dot, query *int16, dims int, vectors **int8, n int)
+func dotsAVX2(dst *dot, query *int16, dims int, vectors **int8, n, known, span int)

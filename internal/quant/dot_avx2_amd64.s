@@ -5,30 +5,32 @@
 
 #define AHEAD 16
 
-// func dotsAVX2(dst *dot, query *int16, dims int, vectors **int8, n int)
-TEXT ·dotsAVX2(SB), NOSPLIT, $0-40
+// func dotsAVX2(dst *dot, query *int16, dims int, vectors **int8, n, known, span int)
+TEXT ·dotsAVX2(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), DI
 	MOVQ query+8(FP), SI
 	MOVQ dims+16(FP), R8
 	MOVQ vectors+24(FP), R9
 	MOVQ n+32(FP), CX
-	MOVQ CX, R10
+	MOVQ known+40(FP), R10
 	SUBQ $AHEAD, R10
 	MOVQ R8, AX
 	ANDQ $8, AX
 	SUBQ AX, R8
-	XORL R11, R11
-	MOVL $64, DX
-	CMPQ R8, DX
-	CMOVQGT DX, R11
+	MOVQ span+48(FP), R11
 
 row:
 	MOVQ       (R9), BX
 	DECQ       R10
 	JLT        fetched
 	MOVQ       (AHEAD*8)(R9), DX
+	LEAQ       (DX)(R11*1), R12
+
+fetch:
 	PREFETCHT0 (DX)
-	PREFETCHT0 (DX)(R11*1)
+	ADDQ       $64, DX
+	CMPQ       DX, R12
+	JLT        fetch
 
 fetched:
 	VPXOR Y0, Y0, Y0

@@ -6,25 +6,24 @@
 //	R8  the dimensions that fill vectors of 32, a multiple of 32
 //	R9  where the address of the next vector is
 //	CX  how many vectors are left
-//	R10 how many of them are left to be fetched ahead
-//	R11 where in a vector its second cache line is, 0 if it has one only
+//	R10 how many are left to be fetched ahead
+//	R11 how many bytes of each are fetched, and R12 where they end
 //	AX  the dimensions behind R8, fewer than 32, and K1 a bit for each
 //	BX  the vector
 //	DX  the dimension, and scratch
 //	Z0  the products and Z1 the squares, in lanes of 32 bits
 
-// How many vectors ahead are fetched, two cache lines of each. The others of a long vector
-// follow in order, which the processor sees by itself.
+// How many vectors ahead are fetched.
 #define AHEAD 16
 
-// func dotsAVX512(dst *dot, query *int16, dims int, vectors **int8, n int)
-TEXT ·dotsAVX512(SB), NOSPLIT, $0-40
+// func dotsAVX512(dst *dot, query *int16, dims int, vectors **int8, n, known, span int)
+TEXT ·dotsAVX512(SB), NOSPLIT, $0-56
 	MOVQ  dst+0(FP), DI
 	MOVQ  query+8(FP), SI
 	MOVQ  dims+16(FP), R8
 	MOVQ  vectors+24(FP), R9
 	MOVQ  n+32(FP), CX
-	MOVQ  CX, R10
+	MOVQ  known+40(FP), R10
 	SUBQ  $AHEAD, R10
 	MOVQ  R8, AX
 	ANDQ  $31, AX
@@ -32,18 +31,20 @@ TEXT ·dotsAVX512(SB), NOSPLIT, $0-40
 	MOVL  $-1, DX
 	BZHIL AX, DX, DX
 	KMOVD DX, K1
-	XORL  R11, R11
-	MOVL  $64, DX
-	CMPQ  R8, DX
-	CMOVQGT DX, R11
+	MOVQ  span+48(FP), R11
 
 row:
 	MOVQ       (R9), BX
 	DECQ       R10
 	JLT        fetched
 	MOVQ       (AHEAD*8)(R9), DX
+	LEAQ       (DX)(R11*1), R12
+
+fetch:
 	PREFETCHT0 (DX)
-	PREFETCHT0 (DX)(R11*1)
+	ADDQ       $64, DX
+	CMPQ       DX, R12
+	JLT        fetch
 
 fetched:
 	VPXORD Z0, Z0, Z0

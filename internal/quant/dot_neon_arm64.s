@@ -14,33 +14,36 @@
 //	R2  the dimensions, and R6 how many are left
 //	R3  where the address of the next vector is
 //	R4  how many vectors are left
-//	R7  how many of them are left to be fetched ahead
+//	R7  how many are left to be fetched ahead
 //	R8  where in the vector
-//	R10 where in a vector its second cache line is, 0 if it has one only
+//	R10 how many bytes of each are fetched, and R11 where they end
 //	V0  the products and V1 the squares of one half, V2 and V3 of the other, in lanes of 32 bits
 
 #define AHEAD 16
 
-// func dotsNEON(dst *dot, query *int16, dims int, vectors **int8, n int)
-TEXT ·dotsNEON(SB), NOSPLIT, $0-40
+// func dotsNEON(dst *dot, query *int16, dims int, vectors **int8, n, known, span int)
+TEXT ·dotsNEON(SB), NOSPLIT, $0-56
 	MOVD dst+0(FP), R0
 	MOVD query+8(FP), R1
 	MOVD dims+16(FP), R2
 	MOVD vectors+24(FP), R3
 	MOVD n+32(FP), R4
-	SUB  $AHEAD, R4, R7
-	MOVD $64, R10
-	CMP  R10, R2
-	CSEL GT, R10, ZR, R10
+	MOVD known+40(FP), R7
+	SUB  $AHEAD, R7
+	MOVD span+48(FP), R10
 
 row:
 	MOVD (R3), R8
 	SUBS $1, R7
 	BLT  fetched
 	MOVD (AHEAD*8)(R3), R9
+	ADD  R10, R9, R11
+
+fetch:
 	PRFM (R9), PLDL1KEEP
-	ADD  R10, R9
-	PRFM (R9), PLDL1KEEP
+	ADD  $64, R9
+	CMP  R11, R9
+	BLT  fetch
 
 fetched:
 	ADD  $8, R3

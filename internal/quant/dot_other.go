@@ -4,4 +4,6 @@ package quant
 
 func kernelSets() []kernelSet { return []kernelSet{generic} }
 
-func (kernelSet) dots(dst []dot, query []int16, vectors []*int8) { dotsGeneric(dst, query, vectors) }
+func (kernelSet) dots(dst []dot, query []int16, vectors []*int8, _ int) {
+	dotsGeneric(dst, query, vectors)
+}

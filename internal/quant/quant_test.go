@@ -2,6 +2,7 @@ package quant
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -50,10 +51,12 @@ func TestKernelsAgree(t *testing.T) {
 				}
 			}
 			for _, k := range kernelSets() {
-				got := make([]dot, n)
-				k.dots(got, q.v, vectors)
-				if !slices.Equal(got, want) {
-					t.Errorf("%v, %d vectors of %d dimensions: %v, want %v", k, n, dims, got, want)
+				for _, m := range []int{n, max(1, n/2), 1} { // the others are only fetched
+					got := make([]dot, n)
+					k.dots(got[:m], q.v, vectors, 1+n*dims%500)
+					if !slices.Equal(got[:m], want[:m]) || slices.ContainsFunc(got[m:], func(d dot) bool { return d != dot{} }) {
+						t.Errorf("%v, %d of %d vectors of %d dimensions: %v, want %v", k, m, n, dims, got, want[:m])
+					}
 				}
 			}
 		}
@@ -419,6 +422,52 @@ func BenchmarkEach(b *testing.B) {
 				i++
 			}
 			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/(n/float64(len(sets))), "ns/vector")
+		})
+	}
+}
+
+// Rows are scattered as those of a filter that one item in some passes.
+func BenchmarkEachBound(b *testing.B) {
+	const n, dims = 1_000_000, 384
+	r := rand.New(rand.NewPCG(1, 2))
+	w := NewWriter(VectorBytes(dims))
+	w.Open()
+	draw := func() []float32 {
+		x := make([]float32, dims)
+		for i := range x {
+			x[i] = r.Float32() - .5
+		}
+		return x
+	}
+	vectors := make([][]byte, 1000)
+	for i := range vectors {
+		vectors[i] = AppendVector(nil, draw())
+	}
+	for row := range uint32(n) {
+		w.Put(row, vectors[r.IntN(len(vectors))])
+	}
+	w.Cover(n)
+	table, q := w.Publish(), NewVectorQuery(draw())
+	for _, every := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("every=%d", every), func(b *testing.B) {
+			var rows [][]uint32
+			for range 20 {
+				var set []uint32
+				for row := range uint32(n) {
+					if r.IntN(every) == 0 {
+						set = append(set, row)
+					}
+				}
+				rows = append(rows, set[:n/every/2])
+			}
+			i := 0
+			for b.Loop() {
+				for part := range slices.Chunk(rows[i%len(rows)], 1024) {
+					table.EachBound(q, Cosine, part, .9, func(uint32, float32, float32) float32 { return .9 })
+				}
+				i++
+			}
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/(n/float64(every)/2), "ns/vector")
 		})
 	}
 }

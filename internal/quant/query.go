@@ -84,7 +84,7 @@ func (q *Query) least(floor float32) float64 {
 func (q *Query) Similarity(v []byte) float32 {
 	var d [1]dot
 	if len(v) == len(q.v) {
-		dots(d[:], q.v, []*int8{(*int8)(unsafe.Pointer(&v[0]))})
+		dots(d[:], q.v, []*int8{(*int8)(unsafe.Pointer(&v[0]))}, 1)
 	} else { // its last dimensions do not fill a vector of eight
 		for i, x := range v {
 			d[0].product += int32(q.v[i]) * int32(int8(x))
@@ -144,7 +144,7 @@ func (t *Table) EachOf(queries []*Query, rows []uint32, floors []float32, f func
 // above compares the query with vectors, which are those of rows, and calls f with those above
 // floor, as Each does. It returns the last floor.
 func (q *Query) above(rows []uint32, vectors []*int8, found []dot, floor float32, f func(row uint32, similarity float32) float32) float32 {
-	dots(found, q.v, vectors)
+	dots(found, q.v, vectors, min(len(q.v), 2*cacheLine))
 	least := q.least(floor)
 	for i, d := range found {
 		// A square root and a division take longer than the product. Nearly all rows are told

@@ -83,7 +83,7 @@ func (t *Table) AtLeast(q *VectorQuery, dst []float64, rows []uint32) {
 	for len(rows) > 0 {
 		n := min(len(rows), len(vectors))
 		t.find(vectors[:n], rows[:n])
-		dots(found[:n], q.v, vectors[:n])
+		dots(found[:n], q.v, vectors[:n], len(q.v)+lengthBytes)
 		for i, d := range found[:n] {
 			unit, lost := lengths(vectors[i], len(q.v))
 			square := unit * unit * float64(d.square)
@@ -119,17 +119,22 @@ const (
 //   - xy - x'y' = x(y-y') + (x-x')y', which is at most (|x'| + e) f + e |y'|.
 //   - |x-y| differs from |x'-y'| by at most e + f.
 func (t *Table) EachBound(q *VectorQuery, metric Metric, rows []uint32, floor float32, f func(row uint32, least, most float32) float32) {
-	var vectors [64]*int8
+	var vectors [64 + ahead]*int8
 	var found [64]dot
+	known := 0 // vectors that were found with those before them
+	span := len(q.v) + lengthBytes
+	if len(rows) > 0 && int(rows[len(rows)-1]-rows[0]) < 4*len(rows) {
+		span = min(span, 2*cacheLine) // the rest follows in order, which the processor sees by itself
+	}
 	length := math.Sqrt(q.square)
 	own := math.Inf(1)
 	if length > 0 {
 		own = q.lost / length
 	}
 	for len(rows) > 0 {
-		n := min(len(rows), len(vectors))
-		t.find(vectors[:n], rows[:n])
-		dots(found[:n], q.v, vectors[:n])
+		n, next := min(len(rows), len(found)), min(len(rows), len(vectors))
+		t.find(vectors[known:next], rows[known:next])
+		dots(found[:n], q.v, vectors[:next], span)
 		for i, d := range found[:n] {
 			unit, lost := lengths(vectors[i], len(q.v))
 			size := unit * math.Sqrt(float64(d.square))
@@ -160,6 +165,7 @@ func (t *Table) EachBound(q *VectorQuery, metric Metric, rows []uint32, floor fl
 				floor = f(rows[i], least, most)
 			}
 		}
+		known = copy(vectors[:], vectors[n:next])
 		rows = rows[n:]
 	}
 }
