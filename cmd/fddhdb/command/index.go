@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -151,8 +154,26 @@ func (e *env) printIndex(c *db.Collection, x *db.VectorIndex) {
 	e.PrintTable(columns, rows)
 	e.Printf("\nrecall: the share of the nearest so many that is found, and in how many cells, on average over %s that were queries;\nreach is what a cell is believed to promise\n\n",
 		term.Plural(x.Queries, "item", "items"))
+	if ks := notReached(x); len(ks) > 0 {
+		e.Printf("no reach has a recall of %v of the nearest %s: searches that ask for it compare all vectors\n\n", x.Recall, strings.Join(ks, " and "))
+	}
 	e.PrintPairs([]term.Pair{
 		term.NewPair("memory", fmt.Sprintf("%.1f MiB", float64(x.Bytes)/(1<<20))),
 		term.NewPair("seconds", phases(x.Seconds)),
 	})
+}
+
+// notReached returns the numbers k of nearest vectors of which no reach has found the recall of the
+// index for certain, in words.
+func notReached(x *db.VectorIndex) (ks []string) {
+	best := map[int]float64{}
+	for _, p := range x.Measured {
+		best[p.K] = max(best[p.K], p.Recall-p.Error)
+	}
+	for _, k := range slices.Sorted(maps.Keys(best)) {
+		if best[k] < x.Recall {
+			ks = append(ks, strconv.Itoa(k))
+		}
+	}
+	return ks
 }
