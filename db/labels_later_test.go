@@ -18,6 +18,7 @@ import (
 // one that learns from the labels that there are. Searches in either are exact, and find items without
 // labels, too.
 func TestLabelsLater(t *testing.T) {
+	dbkit.LongTest(t)
 	const n = 200
 	items, fs := pairedItems(n), vfs.NewMem()
 	d, c := openWith(t, fs, pairedSchema, items)
@@ -31,7 +32,9 @@ func TestLabelsLater(t *testing.T) {
 			it.Labels = []string{fmt.Sprint("class", i%3)}
 		}
 		dbkit.PutAll(t, d, c, items[:labelled])
-		training, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: 24}})
+		opt := dbkit.TinyTraining(1, model.ViewsShared)
+		opt.Bits, opt.Anchors = 24, 4
+		training, err := c.Train(ctx, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
