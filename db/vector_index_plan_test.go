@@ -16,6 +16,7 @@ import (
 // An index answers where it is predicted to take less time than all comparisons. Where it takes more, it
 // is given up for them, and the answer is exact.
 func TestAnIndexIsUsedWhereItPays(t *testing.T) {
+	dbkit.LongTest(t)
 	was := cells.ExactCost
 	cells.ExactCost = 1
 	defer func() { cells.ExactCost = was }()
@@ -90,6 +91,7 @@ func TestAnIndexIsUsedWhereItPays(t *testing.T) {
 // With a least similarity an index finds about as much of what reaches it as is asked for, however few
 // that are, and looks into no cell twice.
 func TestALeastSimilarityByAnIndex(t *testing.T) {
+	dbkit.LongTest(t)
 	items := embedded(t, 0, 4000, 48)
 	for _, metric := range []db.Metric{db.Cosine, db.L2, db.Dot} {
 		d, c := indexedBy(t, vfs.NewMem(), items, metric)
