@@ -25,8 +25,9 @@
 //
 // Labels, modalities and indexed fields filter what a search may find
 // (Query.Where, with values in Query.Args); ItemsWhere, CountWhere, CountUpTo and
-// DeleteWhere do without a search. Items yields all items in the order in which they came.
-// Keys and ItemsByKey yield the items whose keys have a prefix, in the order of keys.
+// DeleteWhere do without a search. Items yields all items in the order in which they came,
+// Sample some at random. Keys and ItemsByKey yield the items whose keys have a prefix, in the
+// order of keys.
 //
 // Modalities and fields can be added later (Collection.Alter).
 //

@@ -54,6 +54,20 @@ func (c *Collection) ItemsWhere(ctx context.Context, where string, args ...any) 
 	})
 }
 
+// Sample yields n, 1 or more, of the items that match the expression, see Query.Where, or all where
+// there are fewer; the empty one matches all. args are the values of its placeholders, see Query.Args.
+// Which they are the seed decides: every n of them are as likely as any others, and the same seed
+// gives the same ones until something is written. They come in database order, each at the cost of a
+// Get. An error ends it.
+func (c *Collection) Sample(ctx context.Context, n int, seed uint64, where string, args ...any) iter.Seq2[*Item, error] {
+	return each(c, func(v *state.View, cv *state.CollectionView, yield func(*Item) error) error {
+		if n < 1 {
+			return fault.Invalid("a sample of %d items: 1 or more are possible", n)
+		}
+		return search.EachOfSample(ctx, cv, v.Snap, n, seed, where, args, func(it *search.Item) error { return yield(itemOf(cv, it)) })
+	})
+}
+
 // ItemsByKey yields the items whose keys begin with prefix, in the order of the bytes of
 // their keys; the empty prefix means all. It shows them as they are when the iteration
 // starts, and holds that state until it ends. An error ends it.

@@ -54,7 +54,8 @@ func TestPanicInALoop(t *testing.T) {
 	runs := mustRuns(t, c)
 	for name, loop := range map[string]any{
 		"Items": c.Items(ctx), "ItemsWhere": c.ItemsWhere(ctx, "label != ''"), "ItemsByKey": c.ItemsByKey(ctx, "k"),
-		"Keys": c.Keys(ctx, "k"), "Codes": c.Codes(ctx, ""), "Neighbors": c.Neighbors(ctx, db.Query{Key: "k1"}),
+		"Sample": c.Sample(ctx, 3, 1, ""),
+		"Keys":   c.Keys(ctx, "k"), "Codes": c.Codes(ctx, ""), "Neighbors": c.Neighbors(ctx, db.Query{Key: "k1"}),
 		"Runs.All": runs.All(ctx), "Runs.Hits": runs.Hits(ctx),
 	} {
 		if p := recovered(func() {

@@ -31,7 +31,7 @@ type puzzle string
 func (p puzzle) Error() string { return string(p) }
 
 // ask answers a query. An emoji is answered with words, words are answered with emoji.
-// The database finds everything by code; names are not compared. A query that cannot be
+// The database finds everything by code. A query that cannot be
 // answered gives a puzzle.
 func (f *finder) ask(ctx context.Context, query string) (answer, error) {
 	query = strings.TrimSpace(query)
@@ -45,7 +45,7 @@ func (f *finder) ask(ctx context.Context, query string) (answer, error) {
 		if !strings.ContainsFunc(query, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 			return a, puzzle(fmt.Sprintf("%q is neither words nor one emoji that is in the database", query))
 		}
-		vector, ok := f.words.embed(query)
+		vector, ok := f.words.embedQuestion(query)
 		if !ok {
 			return a, puzzle(fmt.Sprintf("%q: nothing in it is like a word of the names learned from", query))
 		}

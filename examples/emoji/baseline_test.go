@@ -27,7 +27,7 @@ func TestRidgeBaseline(t *testing.T) {
 	for i := range all {
 		all[i] = i
 	}
-	words := learnVocabulary(d.names(train)).embedAll(d.names(all))
+	words := learnVocabulary(d.texts(train)).embedAll(d.texts(all))
 	labels := labelMatrix(d)
 
 	taught := selectRows(labels, train)

@@ -20,7 +20,7 @@ import (
 // what it was trained on.
 var schema = db.Schema{
 	Modalities: []db.Modality{{Name: "picture", Dim: pictureDim}, {Name: "words", Dim: wordsDim}},
-	Fields:     []db.Field{{Name: "name", Type: db.String}, {Name: "group", Type: db.String}},
+	Fields:     []db.Field{{Name: "name", Type: db.String}, {Name: "text", Type: db.String}, {Name: "group", Type: db.String}},
 }
 
 // trainOptions returns the options for n training emoji. A code needs at least as many
@@ -103,7 +103,7 @@ func (f *finder) load(ctx context.Context) (err error) {
 		return errors.New("the collection \"emoji\" of this database is not of this program's making: name another folder")
 	}
 	f.entries = make(map[string]entry)
-	var names []string
+	var texts []string
 	for item, err := range f.emoji.Items(ctx) {
 		if err != nil {
 			return err
@@ -113,10 +113,11 @@ func (f *finder) load(ctx context.Context) (err error) {
 		e.group, _ = item.Fields["group"].(string)
 		f.entries[pictureID(e.key)] = e
 		if !e.heldOut {
-			names = append(names, e.name)
+			words, _ := item.Fields["text"].(string)
+			texts = append(texts, words)
 		}
 	}
-	f.learned, f.words = len(names), learnVocabulary(names)
+	f.learned, f.words = len(texts), learnVocabulary(texts)
 	return nil
 }
 
@@ -141,7 +142,7 @@ func (f *finder) build(ctx context.Context, out io.Writer) error {
 	train, held := d.split()
 	var items []*db.Item
 	err = step(out, "Describing them", func() (did string, err error) {
-		items, err = describe(ctx, d, learnVocabulary(d.names(train)))
+		items, err = describe(ctx, d, learnVocabulary(d.texts(train)))
 		return fmt.Sprintf("each picture by %d numbers, each name by %d", pictureDim, wordsDim), err
 	})
 	if err != nil {
@@ -212,12 +213,12 @@ func describe(ctx context.Context, d *dataset, v *vocabulary) ([]*db.Item, error
 				Key:     e.char,
 				Vectors: map[string][]float32{"picture": pictures[i]},
 				Labels:  d.labels[i],
-				Fields:  map[string]any{"name": e.name, "group": e.group},
+				Fields:  map[string]any{"name": e.name, "text": e.text(), "group": e.group},
 				Payload: file.Bytes(),
 			}
-			// A held-out name without any known word gets no vector. Its item then has
+			// One that is held out and has no known word gets no vector. Its item then has
 			// no words, and is found by its picture alone.
-			if words, ok := v.embed(e.name); ok {
+			if words, ok := v.embed(e.text()); ok {
 				items[i].Vectors["words"] = words
 			}
 			return nil

@@ -56,7 +56,7 @@ func judge(t *testing.T, d *dataset, learn, others []int, opt model.Options) (fi
 		t.Fatal(err)
 	}
 	defer f.close()
-	v := learnVocabulary(d.names(learn))
+	v := learnVocabulary(d.texts(learn))
 	items, err := describe(t.Context(), d, v)
 	if err == nil {
 		err = f.put(t.Context(), items, learn)

@@ -18,6 +18,7 @@ type emoji struct {
 	char     string // the character sequence as a keyboard sends it; the key in the database
 	name     string // the Unicode name, such as "grinning cat with smiling eyes"
 	group    string // one of mainGroups
+	speech   string // what the name does not say: the language of a flag
 	subgroup string // Unicode's finer class, such as "cat-face"; empty where the list gives none
 }
 
@@ -82,7 +83,7 @@ func listEmoji() []emoji {
 		if q, err := gomoji.GetInfo(char + variationSelector16); err == nil && q.UnicodeName == e.UnicodeName {
 			char += variationSelector16 // gomoji groups the red heart like this, but spells it without the selector
 		}
-		item := emoji{char: char, name: plainName(e.UnicodeName), group: e.Group, subgroup: e.SubGroup}
+		item := emoji{char: char, name: plainName(e.UnicodeName), speech: speech(char), group: e.Group, subgroup: e.SubGroup}
 		if group, stray := strayGroups[e.Group]; stray {
 			item.group = group
 			if item.subgroup == e.Group {
@@ -243,13 +244,21 @@ func (d *dataset) find(char string) int {
 	return slices.IndexFunc(d.items, func(e emoji) bool { return pictureID(e.char) == id })
 }
 
-// names returns the names of the items with the numbers rows.
-func (d *dataset) names(rows []int) []string {
-	names := make([]string, len(rows))
-	for i, row := range rows {
-		names[i] = d.items[row].name
+// text returns the words of an emoji: its name, and its speech.
+func (e emoji) text() string {
+	if e.speech == "" {
+		return e.name
 	}
-	return names
+	return e.name + ", " + e.speech
+}
+
+// texts returns the words of the items with the numbers rows.
+func (d *dataset) texts(rows []int) []string {
+	texts := make([]string, len(rows))
+	for i, row := range rows {
+		texts[i] = d.items[row].text()
+	}
+	return texts
 }
 
 // relevant reports whether items i and j have the same main group. That is the same as

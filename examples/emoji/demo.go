@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	demoWords    = []string{"cat face", "red heart", "pizza", "moon", "bug", "running"}
-	demoFailures = []string{"flag Kenya", "Kenya", "kitten"}
+	demoWords    = []string{"cat face", "red heart", "pizza", "moon", "bug", "running", "french flag", "Kenya"}
+	demoFailures = []string{"kitten", "sushi", "portuguese flag"}
 )
 
 // demoPictures is the number of held-out pictures in the demonstration. They stand at
@@ -44,8 +44,8 @@ func (f *finder) demonstrate(ctx context.Context, out io.Writer) ([]answer, erro
 	}{
 		{"Words find pictures (* training never saw that emoji):", demoWords},
 		{"Pictures find words. The pictures are every " + ordinal(len(held)/demoPictures) + " of those that training never saw:", pictures},
-		{"Where it fails: a word that one name has says little alone, as a country without \"flag\"; and\n" +
-			"a word that no name has is nothing but its letters:", demoFailures},
+		{"Where it fails: a word that no name learned from has is nothing but its letters; and a language\n" +
+			"is that of the country where most people speak it:", demoFailures},
 	} {
 		fmt.Fprintf(out, "\n%s\n", part.title)
 		answers, err := f.reply(ctx, part.queries, out)

@@ -27,7 +27,7 @@ func encode(ctx context.Context, dir string, in io.Reader, out io.Writer) error 
 	for lines.Scan() {
 		text := strings.TrimSpace(lines.Text())
 		var answer any
-		if features, ok := words.embed(text); ok {
+		if features, ok := words.embedQuestion(text); ok {
 			answer = sparse(features)
 		} else {
 			answer = map[string]string{"error": fmt.Sprintf("nothing in %q is like a word of the names learned from", text)}

@@ -144,6 +144,10 @@ func TestFinder(t *testing.T) {
 			{"red heart", "Smileys & Emotion", "red heart"},
 			{"pizza", "Food & Drink", "pizza"},
 			{"FLAG Germany!", "Flags", "flag: Germany"},
+			{"french flag", "Flags", "flag: France"},
+			{"japanese flag", "Flags", "flag: Japan"},
+			{"Kenya", "Flags", "flag: Kenya"},
+			{"tokyo", "Travel & Places", "Tokyo tower"},
 			{"🐱", "Animals & Nature, Smileys & Emotion", ""},
 			{"🌷", "Animals & Nature", ""}, // held out
 			{"❤", "Smileys & Emotion", ""},

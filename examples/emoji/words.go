@@ -31,17 +31,22 @@ const (
 //
 // A vocabulary does not change once it is learned, so goroutines may share it.
 type vocabulary struct {
-	weights map[string]float64 // by feature; see wordFeature and runFeatures
+	weights map[string]float64  // by feature; see wordFeature and runFeatures
+	having  map[string][]string // by word: the names that have it
 }
 
 // learnVocabulary counts the features of the names. A weight is the square root of the
 // usual inverse document frequency. The full frequency gives little weight to the words
 // that name a group ("face", "flag", "button"), and costs nearly .01 mAP.
 func learnVocabulary(names []string) *vocabulary {
+	v := &vocabulary{weights: make(map[string]float64), having: make(map[string][]string)}
 	seenIn := make(map[string]int)
 	for _, name := range names {
 		distinct := make(map[string]bool)
 		for _, word := range tokens(name) {
+			if !distinct[wordFeature(word)] {
+				v.having[word] = append(v.having[word], name)
+			}
 			distinct[wordFeature(word)] = true
 			for _, run := range runFeatures(word) {
 				distinct[run] = true
@@ -51,7 +56,6 @@ func learnVocabulary(names []string) *vocabulary {
 			seenIn[feature]++
 		}
 	}
-	v := &vocabulary{weights: make(map[string]float64)}
 	for feature, n := range seenIn {
 		// A run of a single name says no more than its word does. More than half of all
 		// runs are of this kind, and would only collide with others.
@@ -94,6 +98,26 @@ func (v *vocabulary) embed(text string) (features []float32, ok bool) {
 		ok = ok || x != 0
 	}
 	return features, ok
+}
+
+// mostNames is how many names may stand for a question.
+const mostNames = 3
+
+// embedQuestion describes the text of somebody who asks. Where few names have all the words of it that
+// are known, it takes in these names: what "Kenya" is, a code cannot tell, as one name has the word; but
+// that name says that it is a flag.
+func (v *vocabulary) embedQuestion(text string) (features []float32, ok bool) {
+	var names []string
+	for i, word := range slices.DeleteFunc(tokens(text), func(word string) bool { return v.having[word] == nil }) {
+		if i == 0 {
+			names = slices.Clone(v.having[word])
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(v.having[word], name) })
+	}
+	if len(names) <= mostNames {
+		text += " " + strings.Join(names, " ")
+	}
+	return v.embed(text)
 }
 
 // embedAll describes all texts. A text without any known feature gives zeros.

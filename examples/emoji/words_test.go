@@ -48,12 +48,33 @@ func TestEmbedFindsNames(t *testing.T) {
 	}
 }
 
+// A question that few names answer takes them in; every other one is described as a name is.
+func TestEmbedQuestion(t *testing.T) {
+	v := learnVocabulary([]string{"red heart", "flag: Kenya", "red car", "red rose", "red apple", "flag: Peru", "flag: Oman", "flag: Chad"})
+	for question, name := range map[string]string{
+		"Kenya":                "Kenya flag: Kenya",
+		"the heart":            "the heart red heart",
+		"red heart":            "red heart red heart",
+		"red":                  "red", // many
+		"flag":                 "flag",
+		"heart rose":           "heart rose", // none has both
+		"zzz":                  "zzz",
+		"":                     "",
+		"red Kenya, Kenya red": "red Kenya, Kenya red",
+	} {
+		got, ok := v.embedQuestion(question)
+		if want, known := v.embed(name); ok != known || !slices.Equal(got, want) {
+			t.Errorf("%q is not described as %q", question, name)
+		}
+	}
+}
+
 func TestEmbedIsOfUnitLengthAndRepeatable(t *testing.T) {
 	d := dataForTest(t)
 	train, held := d.split()
-	v, again := learnVocabulary(d.names(train)), learnVocabulary(d.names(train))
+	v, again := learnVocabulary(d.texts(train)), learnVocabulary(d.texts(train))
 	unknown := 0
-	for _, name := range d.names(held) {
+	for _, name := range d.texts(held) {
 		f, ok := v.embed(name)
 		if g, _ := again.embed(name); !slices.Equal(f, g) {
 			t.Fatalf("%q is embedded in two ways", name)

@@ -117,7 +117,7 @@ func TestContract(t *testing.T) {
 		"alter":       "collection json add-modality add-field metric space-of",
 		"repair":      "json dry-run",
 		"upgrade":     "json dry-run",
-		"explore":     "collection json address open encoder encoder-lines encoder-timeout",
+		"explore":     "collection json address open encoder encoder-lines encoder-timeout pictures",
 	}
 	for _, verb := range shell.VerbNames(root) {
 		if _, has := contract[verb]; !has && verb != "help" && verb != "completion" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
@@ -28,6 +29,7 @@ type exploreOptions struct {
 	encoders      namedList // programs that are started for each text
 	lineEncoders  namedList // programs that stay running
 	encodeTimeout time.Duration
+	pictures      string // folder
 }
 
 func exploreCommand(e *env) *cobra.Command {
@@ -53,11 +55,15 @@ func exploreCommand(e *env) *cobra.Command {
 			                               out, flushed; for models that take time to load
 			It prints a vector of the modality NAME: numbers with commas or blanks between,
 			an array of JSON, or {"i":[3,17],"v":[1.5,2]}; or {"error":"..."}. COMMAND is
-			cut into words at blanks, but for quotes. No shell runs it.`),
+			cut into words at blanks, but for quotes. No shell runs it.
+
+			Pictures are those in payloads and in fields; with --pictures also files below a
+			folder, which a field of an item or its key names, as for the sheets of search.`),
 		Example: example(`
 			fddhdb explore wiki.db --open
 			fddhdb explore wiki.db --address 127.0.0.1:8080
-			fddhdb explore wiki.db --encoder-lines text="python3 encode.py"`),
+			fddhdb explore wiki.db --encoder-lines text="python3 encode.py"
+			fddhdb explore photos.db --pictures ~/Photos --open`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			encoders, err := o.check()
@@ -72,6 +78,7 @@ func exploreCommand(e *env) *cobra.Command {
 	o.register(cmd)
 	cmd.Flags().Lookup("collection").Usage = "begin with the collection `NAME`"
 	f := cmd.Flags()
+	f.StringVar(&o.pictures, "pictures", "", "show the pictures below the folder `DIR` that items name")
 	f.StringVar(&o.address, "address", "127.0.0.1:0", "serve on `HOST:PORT` of this machine; port 0 is a free one")
 	f.BoolVar(&o.open, "open", false, "open the page in the browser")
 	f.Var(&o.encoders, "encoder", "make vectors of text by a program")
@@ -128,12 +135,17 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 			return err
 		}
 	}
+	pictures, err := picture.OpenFolder(o.pictures, explore.IsPicture)
+	if err != nil {
+		return err
+	}
+	defer pictures.Close()
 	name := dir
 	if abs, err := filepath.Abs(dir); err == nil {
 		name = filepath.Base(abs)
 	}
 	s, err := explore.New(d, explore.Options{
-		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders,
+		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders, Pictures: pictures,
 		OpenVectors: source.OpenMatrix, Message: exit.Message, Report: func(fault string) { e.Warnf("%s", fault) },
 	})
 	if err != nil {

@@ -3,7 +3,9 @@ package explore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -28,7 +30,7 @@ type shownOf struct {
 	Shortened    bool   `json:"shortened,omitempty"`
 }
 
-func newItemForm(at place, it *db.Item) *itemForm {
+func (s *Server) itemForm(at place, it *db.Item) *itemForm {
 	out := &itemForm{Item: *it}
 	out.Payload = nil
 	if out.Modalities == nil {
@@ -42,13 +44,11 @@ func newItemForm(at place, it *db.Item) *itemForm {
 			out.Text = string(it.Payload)
 		}
 	}
-	if part, ok := picture(it); ok {
-		v := url.Values{"collection": {at.collection}, "id": {it.Key}}
+	if v := s.pictureOf(it); v != nil {
+		v.Set("collection", at.collection)
+		v.Set("id", it.Key)
 		if at.space != 0 {
 			v.Set("space", strconv.Itoa(int(at.space)))
-		}
-		if part != "" {
-			v.Set("field", part)
 		}
 		out.Picture = "/api/media?" + v.Encode()
 	}
@@ -127,37 +127,54 @@ func (s *Server) item(ctx context.Context, v url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := newItemForm(at, it)
+	out := s.itemForm(at, it)
 	if vectors {
 		out.Vectors, out.Sparse, out.Modalities = it.Vectors, it.Sparse, it.Modalities
 	}
 	return out, nil
 }
 
-// items returns the first items of a collection, or the first ones that match.
-func (s *Server) items(ctx context.Context, v url.Values) (any, error) {
+// items returns the first items of a collection, or the first ones that match; or with a seed, sample,
+// random ones; and how many there are to choose from.
+func (s *Server) items(ctx context.Context, v url.Values) (out any, err error) {
 	p := &parameters{values: v}
-	at, where, limit := p.place(), p.text("where", ""), p.number("limit", 24, 1, maxK)
+	at, where, limit, seed := p.place(), p.text("where", ""), p.number("limit", 24, 1, maxK), p.number("sample", -1, 0, math.MaxInt32)
 	if err := p.end(); err != nil {
 		return nil, err
 	}
-	c, err := s.at(at)
+	snapshot, err := s.db.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	out := struct {
-		Items []*itemForm `json:"items"`
-	}{[]*itemForm{}}
-	for it, err := range c.ItemsWhere(ctx, where) {
+	defer func() { err = errors.Join(err, snapshot.Close()) }()
+	c, err := s.in(snapshot, at)
+	if err != nil {
+		return nil, err
+	}
+	chosen := c.ItemsWhere(ctx, where)
+	if seed >= 0 {
+		chosen = c.Sample(ctx, limit, uint64(seed), where)
+	}
+	list := listForm{Items: []*itemForm{}}
+	if list.Total, err = c.CountWhere(ctx, where); err != nil {
+		return nil, err
+	}
+	for it, err := range chosen {
 		if err != nil {
 			return nil, err
 		}
-		out.Items = append(out.Items, newItemForm(at, it).shortened())
-		if len(out.Items) == limit {
+		list.Items = append(list.Items, s.itemForm(at, it).shortened())
+		if len(list.Items) == limit {
 			break
 		}
 	}
-	return out, nil
+	return list, nil
+}
+
+// listForm is a list of some of the items that match.
+type listForm struct {
+	Items []*itemForm `json:"items"`
+	Total int         `json:"total"`
 }
 
 func (s *Server) labels(_ context.Context, v url.Values) (any, error) {

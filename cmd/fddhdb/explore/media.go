@@ -68,20 +68,34 @@ func isSVG(b []byte) bool {
 	}
 }
 
-// picture returns the place of an item's picture: "" for its payload, or the first
-// field by name that is a picture as a data: URL.
-func picture(it *db.Item) (field string, ok bool) {
+// IsPicture reports whether a file that begins so is a picture that browsers display.
+func IsPicture(head []byte) bool {
+	for n := range min(utf8.UTFMax, len(head)) { // the last character may be cut
+		if slices.Contains(shown, sniff(head[:len(head)-n])) {
+			return true
+		}
+	}
+	return false
+}
+
+// pictureOf returns the parameters of media for the picture of an item, nil if it has none: its payload,
+// or the first field by name that is a picture as a data: URL, or a file.
+func (s *Server) pictureOf(it *db.Item) url.Values {
 	if slices.Contains(shown, sniff(it.Payload)) {
-		return "", true
+		return url.Values{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
 		if s, is := it.Fields[name].(string); is && strings.HasPrefix(s, "data:image/") {
 			if b, ok := dataURL(s); ok && slices.Contains(shown, sniff(b)) {
-				return name, true
+				return url.Values{"field": {name}}
 			}
 		}
 	}
-	return "", false
+	if file, _ := s.opt.Pictures.Find(it); file != nil { // one that cannot be read is not shown
+		file.Close()
+		return url.Values{"file": {"true"}}
+	}
+	return nil
 }
 
 // dataURL returns the bytes of a data: URL.
@@ -98,18 +112,23 @@ func dataURL(s string) ([]byte, bool) {
 	return []byte(text), err == nil
 }
 
-// media sends a payload, or the picture in a field. The content can do nothing: it runs
+// media sends a payload, or the picture in a field or a file. The content can do nothing: it runs
 // no script, loads nothing and has no origin. Anything but a picture or text is for
 // download, and so is an SVG, which the page only shows as a picture.
 func (s *Server) media(ctx context.Context, v url.Values) (any, error) {
 	p := &parameters{values: v}
-	at, id, field := p.place(), p.text("id", ""), p.text("field", "")
+	at, id, field, file := p.place(), p.text("id", ""), p.text("field", ""), p.flag("file")
 	it, err := s.get(ctx, p, at, id)
 	if err != nil {
 		return nil, err
 	}
 	body := it.Payload
-	if field != "" {
+	switch {
+	case file:
+		if body, err = s.file(it); err != nil {
+			return nil, err
+		}
+	case field != "":
 		text, _ := it.Fields[field].(string)
 		body, _ = dataURL(text)
 	}
@@ -125,4 +144,19 @@ func (s *Server) media(ctx context.Context, v url.Values) (any, error) {
 		out.header["Content-Disposition"] = "attachment"
 	}
 	return out, nil
+}
+
+// file returns the picture in the file that an item names, nil if there is none.
+func (s *Server) file(it *db.Item) ([]byte, error) {
+	file, err := s.opt.Pictures.Find(it)
+	if err == nil && file != nil {
+		var body []byte
+		if body, err = file.Bytes(); err == nil {
+			return body, nil
+		}
+	}
+	if err != nil {
+		return nil, statusErrorf(http.StatusNotFound, "the picture cannot be read: %v", err)
+	}
+	return nil, nil
 }

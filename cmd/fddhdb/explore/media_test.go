@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/base64"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -66,6 +69,55 @@ func TestPictureInAField(t *testing.T) {
 		if w := do(s, request("GET", it.Picture, nil)); w.Code != 200 || w.Header().Get("Content-Type") != want {
 			t.Errorf("%s: %d, %s", key, w.Code, w.Header().Get("Content-Type"))
 		}
+	}
+}
+
+// The picture of an item may be a file that a field or the key names, below the folder and nowhere else.
+// It is sent as payloads are.
+func TestPictureInAFile(t *testing.T) {
+	dir := t.TempDir()
+	inside := filepath.Join(dir, "in")
+	check(t, os.Mkdir(inside, 0o777))
+	for name, body := range map[string][]byte{
+		"in/a.png": payload(t, 0), "in/b.svg": []byte(svgPicture), "in/long.svg": []byte("<!--" + strings.Repeat("ü", 600) + "--><svg></svg>"),
+		"in/page.html": []byte("<script>alert(1)</script>"), "out.png": payload(t, 0),
+	} {
+		check(t, os.WriteFile(filepath.Join(dir, name), body, 0o666))
+	}
+	d, c := ownDatabase(t)
+	want := map[string]string{"a.png": "image/png", "2": "image/png", "b.svg": svgType, "page.html": "", "../out.png": "", "long.svg": ""}
+	for key := range want {
+		it := &db.Item{Key: key}
+		if key == "2" {
+			it.Fields = map[string]any{"title": "/home/somebody/a.png"}
+		}
+		_, err := c.Put(t.Context(), it)
+		check(t, err)
+	}
+	s := newServer(t, d)
+	folder, err := picture.OpenFolder(inside, IsPicture)
+	check(t, err)
+	t.Cleanup(folder.Close)
+	for _, s.opt.Pictures = range []*picture.Folder{nil, folder} {
+		for key, want := range want {
+			if s.opt.Pictures == nil {
+				want = ""
+			}
+			it := get[itemForm](t, s, "/api/item?id="+url.QueryEscape(key))
+			if (it.Picture != "") != (want != "") {
+				t.Errorf("%s: picture %q", key, it.Picture)
+			}
+			w := do(s, request("GET", "/api/media?file=true&id="+url.QueryEscape(key), nil))
+			if (w.Code == 200) != (want != "") || w.Code == 200 && w.Header().Get("Content-Type") != want {
+				t.Errorf("%s: %d, %s", key, w.Code, w.Header().Get("Content-Type"))
+			}
+			protected(t, w.Header())
+		}
+	}
+	// A file that has gone, or become something else, since it was listed is not there.
+	check(t, os.WriteFile(filepath.Join(inside, "a.png"), []byte("gone"), 0o666))
+	if w := do(s, request("GET", "/api/media?file=true&id=a.png", nil)); w.Code != 404 {
+		t.Errorf("%d", w.Code)
 	}
 }
 

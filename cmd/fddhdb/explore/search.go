@@ -62,11 +62,11 @@ func (s *Server) search(ctx context.Context, v url.Values) (*reply, error) {
 		if err != nil {
 			return nil, err
 		}
-		return answerSearch(ctx, c, dq, q)
+		return s.answerSearch(ctx, c, dq, q)
 	})
 }
 
-func answerSearch(ctx context.Context, c *db.Collection, dq db.Query, q *query) (*searchForm, error) {
+func (s *Server) answerSearch(ctx context.Context, c *db.Collection, dq db.Query, q *query) (*searchForm, error) {
 	start := time.Now()
 	r, explain, err := find(ctx, c, dq, q)
 	if err != nil {
@@ -89,7 +89,7 @@ func answerSearch(ctx context.Context, c *db.Collection, dq db.Query, q *query) 
 			if err != nil {
 				return nil, err
 			}
-			form.Items[i] = newItemForm(q.place, it).shortened()
+			form.Items[i] = s.itemForm(q.place, it).shortened()
 		}
 	}
 	return form, nil

@@ -252,6 +252,8 @@ func TestMistakes(t *testing.T) {
 		"/api/item?id=nobody":                                           {404, "not found"},
 		"/api/items?limit=0":                                            {400, "limit"},
 		"/api/items?limit=1001":                                         {400, "limit"},
+		"/api/items?sample=-1":                                          {400, "sample"},
+		"/api/items?sample=x":                                           {400, "sample"},
 		"/api/media?id=item+9":                                          {404, "nothing there"},
 		"/api/media?id=item+1&field=nope":                               {404, "nothing there"},
 		"/api/models?collection=nope":                                   {404, "no collection"},

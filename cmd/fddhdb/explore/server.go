@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -17,6 +18,10 @@ type Options struct {
 	Name     string    // of the database, for people
 	Version  string    // of the program
 	Encoders []Encoder // programs that make vectors of text, at most one for each modality
+
+	// Pictures has files of pictures that items name; nil: none. IsPicture tells them. The caller closes
+	// it after the server.
+	Pictures *picture.Folder
 
 	// OpenVectors opens a file of vectors by its extension.
 	OpenVectors func(path string) (vecfile.Reader, error)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,9 +56,32 @@ func TestForms(t *testing.T) {
 	if fields := item["fields"].(map[string]any); fields["year"] != 2005.0 || fields["title"] != "title & <5>" || len(item["vectors"].(map[string]any)["image"].([]any)) != 8 {
 		t.Errorf("%v", item)
 	}
-	items := get[struct{ Items []itemForm }](t, s, "/api/items?limit=3&where=year+%3D+2001").Items
+	list := get[listForm](t, s, "/api/items?limit=3&where=year+%3D+2001")
+	items := list.Items
+	if list.Total != learnedItems/20 {
+		t.Errorf("%d items match", list.Total)
+	}
 	if len(items) != 3 || items[0].Key != "item 1" || items[1].Key != "item 21" || items[0].Vectors != nil || strings.Join(items[0].Modalities, " ") != "image text" {
-		t.Errorf("%+v", items)
+		t.Errorf("%v", items)
+	}
+}
+
+// A sample is of the items that match, others by another seed, and all where there are few.
+func TestSample(t *testing.T) {
+	s := newServer(t, sharedDatabase(t))
+	list := func(query string) (keys []string) {
+		for _, it := range get[listForm](t, s, "/api/items?"+query).Items {
+			keys = append(keys, it.Key)
+		}
+		return keys
+	}
+	one, two := list("sample=1&limit=20"), list("sample=2&limit=20")
+	if len(one) != 20 || slices.Equal(one, two) || !slices.Equal(one, list("sample=1&limit=20")) || slices.Equal(one, list("limit=20")) {
+		t.Errorf("%q, %q", one, two)
+	}
+	const where = "where=year+%3D+2001&limit=100"
+	if some, all := list(where+"&sample=0"), list(where); len(all) != learnedItems/20 || !slices.Equal(some, all) {
+		t.Errorf("%q of %q", some, all)
 	}
 }
 

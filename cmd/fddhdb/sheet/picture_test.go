@@ -4,87 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
 	"image"
 	"image/color"
 	"image/jpeg"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/db"
 )
-
-func TestFilesNamed(t *testing.T) {
-	for value, want := range map[string]string{
-		"a.png":                            "[a.png]",
-		"x/y/a.png":                        "[x/y/a.png y/a.png a.png]",
-		`C:\photos\a.png`:                  "[C:/photos/a.png photos/a.png a.png]",
-		"/photos/a.png":                    "[photos/a.png a.png]",
-		"file:///photos/a%20b.png":         "[photos/a b.png a b.png]",
-		"https://host:1/p/a.png?x=/b.png#": "[p/a.png a.png]",
-		"https://host":                     "[]",
-		"http://%zz/a.png":                 "[]",
-		"../../a.png":                      "[a.png]",
-		"x/../../a.png":                    "[a.png]",
-		"":                                 "[]",
-		".":                                "[]",
-		"..":                               "[]",
-		"/":                                "[]",
-	} {
-		if filepath.Separator != '/' {
-			want = strings.ReplaceAll(want, "C:/photos/a.png ", "") // no local name there
-		}
-		var got []string
-		for _, name := range filesNamed(value) {
-			got = append(got, filepath.ToSlash(name))
-		}
-		if fmt.Sprint(got) != want {
-			t.Errorf("%q: %v, want %s", value, got, want)
-		}
-	}
-	if n := len(filesNamed(strings.Repeat("a/", 100_000))); n > 16 {
-		t.Errorf("%d names", n)
-	}
-}
-
-// No name and no link leads out of the folder, and a file that is no picture counts as
-// none.
-func TestPicturesStayInTheirFolder(t *testing.T) {
-	dir := t.TempDir()
-	inside := filepath.Join(dir, "in")
-	if err := os.MkdirAll(filepath.Join(inside, "folder.png"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	data := string(clitest.Picture(t, "a.png", 3, 3, color.Black))
-	clitest.WriteFile(t, filepath.Join(dir, "out.png"), data)
-	clitest.WriteFile(t, filepath.Join(inside, "a.png"), data)
-	clitest.WriteFile(t, filepath.Join(inside, "text.png"), "no picture")
-	clitest.WriteFile(t, filepath.Join(inside, "empty.png"), "")
-	linked := os.Symlink(filepath.Join(dir, "out.png"), filepath.Join(inside, "link.png")) == nil
-	f, err := newPictureFinder(db.Schema{Fields: []db.Field{{Name: "year", Type: db.Int}, {Name: "file", Type: db.String}}}, inside)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.close()
-	for name, want := range map[string]bool{
-		"a.png": true, "x/a.png": true, filepath.Join(inside, "a.png"): true,
-		"out.png": false, "../out.png": false, filepath.Join(dir, "out.png"): false, "link.png": false,
-		"text.png": false, "empty.png": false, "folder.png": false, "none.png": false, "a.png\x00": false,
-	} {
-		if name == "link.png" && !linked {
-			continue
-		}
-		for _, it := range []*db.Item{{Key: name}, {Key: "k", Fields: map[string]any{"file": name}}} {
-			if p, err := f.find(it); err != nil || (p != nil) != want {
-				t.Errorf("%s: %v, %v", name, p != nil, err)
-			}
-		}
-	}
-}
 
 // hugePNG returns a PNG that claims a size without having the pixels.
 func hugePNG(w, h uint32) []byte {
@@ -109,19 +37,19 @@ func TestThumbnailLimits(t *testing.T) {
 		{[]byte("\xff\xd8\xff"), "it is damaged: "},
 		{clitest.Picture(t, "a.jpg", 90, 80, color.Black)[:300], "it is damaged: "},
 	} {
-		img, err := (&picture{c.data}).thumbnail(t.Context(), 10)
+		img, err := thumbnail(t.Context(), c.data, 10)
 		if err == nil || img != nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.30q: %v", c.data, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (&picture{clitest.Picture(t, "a.png", 20, 20, color.Black)}).thumbnail(ctx, 10); err == nil {
+	if _, err := thumbnail(ctx, clitest.Picture(t, "a.png", 20, 20, color.Black), 10); err == nil {
 		t.Error("an interrupt is not noticed")
 	}
 	// The largest side fits, the other keeps its share and is at least a pixel.
 	for _, c := range [][4]int{{200, 100, 10, 5}, {3, 2, 3, 2}, {1000, 1, 10, 1}, {10, 10, 10, 10}, {7, 70, 1, 10}} {
-		img, err := (&picture{clitest.Picture(t, "a.png", c[0], c[1], color.Black)}).thumbnail(t.Context(), 10)
+		img, err := thumbnail(t.Context(), clitest.Picture(t, "a.png", c[0], c[1], color.Black), 10)
 		if err != nil || img.Bounds().Size() != image.Pt(c[2], c[3]) {
 			t.Errorf("%v: %v, %v", c, img.Bounds(), err)
 		}
@@ -167,7 +95,7 @@ func TestOrientation(t *testing.T) {
 		5: {0, 2, 1, 3}, 6: {2, 0, 3, 1}, 7: {3, 1, 2, 0}, 8: {1, 3, 0, 2}, 9: {0, 1, 2, 3},
 	} {
 		for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
-			got, err := (&picture{withOrientation(b.Bytes(), order, way)}).thumbnail(t.Context(), 64)
+			got, err := thumbnail(t.Context(), withOrientation(b.Bytes(), order, way), 64)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +131,7 @@ func FuzzThumbnail(f *testing.F) {
 		if c, err := d.config(bytes.NewReader(data)); err == nil && c.Width*c.Height > 1<<20 {
 			return // the limits have a test of their own
 		}
-		img, err := (&picture{data}).thumbnail(t.Context(), 8)
+		img, err := thumbnail(t.Context(), data, 8)
 		if err == nil && (img.Bounds().Empty() || img.Bounds().Dx() > 8 || img.Bounds().Dy() > 8) {
 			t.Errorf("%v", img.Bounds())
 		}

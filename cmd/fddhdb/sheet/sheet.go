@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -48,10 +49,10 @@ type Sheet struct {
 	c        *db.Collection
 	files    outfile.Set
 	form     sheetForm
-	pictures *pictureFinder
-	cards    int    // number of cards so far
-	unshown  int    // number of pictures that could not be shown
-	problem  string // error of the first of them
+	pictures *picture.Folder // nil: none
+	cards    int             // number of cards so far
+	unshown  int             // number of pictures that could not be shown
+	problem  string          // error of the first of them
 }
 
 // CheckPath returns an error unless a path ends in .png or .html.
@@ -67,15 +68,11 @@ func CheckPath(path string) error {
 // The caller closes it. folder has files of pictures; "" for none. hits is the
 // approximate number of hits of a row.
 func New(c *db.Collection, path, folder, title string, hits int) (*Sheet, error) {
-	schema, err := c.Schema()
+	pictures, err := picture.OpenFolder(folder, isPicture)
 	if err != nil {
 		return nil, err
 	}
-	finder, err := newPictureFinder(schema, folder)
-	if err != nil {
-		return nil, err
-	}
-	s := &Sheet{c: c, pictures: finder}
+	s := &Sheet{c: c, pictures: pictures}
 	out, err := s.files.Create(path)
 	if err != nil {
 		s.Close()
@@ -92,7 +89,7 @@ func New(c *db.Collection, path, folder, title string, hits int) (*Sheet, error)
 // Close removes a sheet that was not committed.
 func (s *Sheet) Close() {
 	s.files.Discard()
-	s.pictures.close()
+	s.pictures.Close()
 }
 
 // Commit gives the sheet its name. It returns a remark about pictures that are not
@@ -167,9 +164,9 @@ func (s *Sheet) queryCard(ctx context.Context, key string) (*sheetCard, error) {
 func (s *Sheet) card(ctx context.Context, it *db.Item) (*sheetCard, error) {
 	card := &sheetCard{key: term.Plain(it.Key)}
 	card.labels = term.Plain(strings.Join(it.Labels, ", "))
-	source, err := s.pictures.find(it)
-	if err == nil && source != nil {
-		card.picture, err = source.thumbnail(ctx, s.form.size())
+	data, err := s.picture(it)
+	if err == nil && data != nil {
+		card.picture, err = thumbnail(ctx, data, s.form.size())
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -183,6 +180,18 @@ func (s *Sheet) card(ctx context.Context, it *db.Item) (*sheetCard, error) {
 		card.text = itemText(it)
 	}
 	return card, nil
+}
+
+// picture returns the bytes of an item's picture, nil if it has none.
+func (s *Sheet) picture(it *db.Item) ([]byte, error) {
+	if isPicture(it.Payload) {
+		return it.Payload, nil
+	}
+	file, err := s.pictures.Find(it)
+	if file == nil || err != nil {
+		return nil, err
+	}
+	return file.Bytes()
 }
 
 // itemText returns the text of a card without a picture.

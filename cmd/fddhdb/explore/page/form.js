@@ -12,6 +12,16 @@ export const collectionOf = (database, state) => database.collections.find((c) =
 export const spaceOf = (collection, state) =>
   collection?.spaces.find((s) => String(s.space) === state.space) ?? collection?.spaces.find((s) => s.space === collection.space);
 
+// orders say what comes first. Codes are compared in all but those that name something else.
+const orders = {
+  auto: "What suits the collection: vectors alone where nothing is learned, fused where it is small, else projection.",
+  projection: "The fewest bits apart; among items with the same code the one whose projection is most like that of the query.",
+  none: "The fewest bits apart; items with the same code come by age.",
+  asymmetric: "The best score: how well the projection of the query agrees with the code, whatever the distance.",
+  features: "The nearest vectors of the first 200 hits.",
+  fused: "The fewest bits apart; among items with the same code the one whose vector is most like that of the query.",
+};
+
 // complete sets what a state leaves open, and mends what the database does not have.
 export function complete(database, state) {
   const collection = collectionOf(database, state) ?? database.collections.find((c) => c.name === "main") ?? database.collections[0];
@@ -168,9 +178,11 @@ export function show(database, state, anew) {
   slide("radius", state.radius, bits);
   $("within").checked = state.within;
   $("radiusValue").textContent = state.within ? `${state.radius} of ${bits} bits` : "any distance";
+  $("radius").parentElement.hidden = !space && names.length > 0; // without codes nothing is so many bits away
   $("radius").parentElement.classList.toggle("off", !state.within);
   $("radius").setAttribute("aria-valuetext", `${state.radius} bits${state.within ? "" : ", not in use"}`);
-  $("rerank").value = state.rerank;
+  options("rerank", Object.keys(orders).map((name) => [name, name]), state.rerank);
+  $("orderHint").textContent = collection.trained || state.rerank !== "auto" ? orders[state.rerank] ?? "" : "The nearest vectors, as nothing is learned.";
   const by = !collection.trained && collection.modalities.find((m) => m.name === state.from)?.metric;
   $("min-similarity").min = by === "dot" ? "" : "-1"; // inner products have no bounds
   $("min-similarity").max = by === "dot" ? "" : "1";

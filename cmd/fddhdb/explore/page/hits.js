@@ -57,7 +57,7 @@ function make(e) {
   const name = title(item, e.id);
   const text = prose(item);
   return h("li", { class: "card", "data-id": e.id },
-    item?.picture && h("div", { class: "picture" }, h("img", { src: item.picture, alt: "", loading: "lazy", decoding: "async" })),
+    item?.picture && h("div", { class: "picture" }, h("img", { src: item.picture, alt: "", loading: "lazy", decoding: "async" }), h("span", { class: "like", "aria-hidden": true }, "more like this")),
     text && text !== name && h("p", { class: "text" }, text),
     h("div", { class: "body" },
       h("h2", {}, h("a", { href: "#" }, name, name !== e.id && h("span", { class: "unseen" }, `, ${e.id}`))),

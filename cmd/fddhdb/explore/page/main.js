@@ -64,7 +64,7 @@ async function start() {
     a.addEventListener("click", (event) => {
       if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
       event.preventDefault();
-      const blank = { view: "search", id: "", text: "", code: "", upload: "", where: "", by: "" };
+      const blank = { view: "search", id: "", text: "", code: "", upload: "", where: "", by: "", sample: 0 };
       change(a.id === "home" ? blank : { view: a.dataset.view }, "go");
       $("view").focus({ preventScroll: true });
     });

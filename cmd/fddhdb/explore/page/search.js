@@ -21,7 +21,7 @@ function parameters(state) {
   };
 }
 
-// show answers what the state asks for, or shows the first items where it asks for nothing.
+// show answers what the state asks for, or shows some items where it asks for nothing.
 // ask is called with the changes of a search from a hit.
 export async function show(state, ask) {
   const query = parameters(state);
@@ -30,19 +30,13 @@ export async function show(state, ask) {
   const waiting = setTimeout(() => state.by === "text" && tellWaiting(), 1000);
   const { result, error } = await newest((signal) => searching
     ? get("search", { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank, explain: state.explain, items: true }, signal)
-    : get("items", { collection: state.collection, space: state.space, where: state.where, limit: 36 }, signal));
+    : get("items", { collection: state.collection, space: state.space, where: state.where, limit: 36, sample: state.sample }, signal));
   clearTimeout(waiting);
   $("content").querySelector(".waiting")?.remove();
   if (!result && !error) return; // a later one has taken over
   $("content").classList.remove("busy");
   showError(error);
-  if (error) {
-    if (!error.column) {
-      $("content").replaceChildren(failed(error, "No answer"));
-      forget();
-    }
-    return;
-  }
+  if (error) return;
   if (!searching) {
     first(state, result, ask);
     forget();
@@ -73,12 +67,16 @@ function tellWaiting() {
   $("content").prepend(h("p", { class: "notice waiting" }, text));
 }
 
+// showError tells of an error where it belongs. What was found before stays.
 function showError(error) {
   const where = error?.column ? error.message : "";
   $("whereError").textContent = where;
   $("whereError").hidden = !where;
   $("where").setAttribute("aria-invalid", Boolean(where));
-  if (error) $("status").textContent = error.message;
+  $("content").querySelector(".bad")?.remove();
+  if (!error) return;
+  $("status").textContent = error.message;
+  if (!where) $("content").prepend(failed(error, $("content").querySelector("h1") ? null : "No answer"));
 }
 
 function forget() {
@@ -113,7 +111,27 @@ async function draw(query, state, entries) {
 function tellNearest() {
   const nearest = distribution?.findIndex((n) => n) ?? -1;
   const nothing = $("content").querySelector(".nothing");
-  if (nothing) nothing.textContent = nearest < 0 ? "" : `The nearest item is ${plural(nearest, "bit", "bits")} away.`;
+  if (nothing && nearest >= 0) nothing.textContent = `The nearest item is ${plural(nearest, "bit", "bits")} away.`;
+}
+
+// tellWhy says why nothing was found: what no item has of what the state asks for, the widest first.
+async function tellWhy(state) {
+  const nothing = $("content").querySelector(".nothing");
+  const has = state.to && `has("${state.to.replaceAll('"', '""')}")`;
+  const reasons = [
+    [state.where, "No item matches the filter."],
+    [state.where && has ? `(${state.where}) AND ${has}` : has, `No item${state.where ? " that matches the filter" : ""} has a vector of ${state.to}.`],
+  ];
+  for (const [where, reason] of reasons.filter(([where]) => where)) {
+    const { total } = await get("items", { collection: state.collection, space: state.space, where, limit: 1 }).catch(() => ({}));
+    if (total === 0) {
+      nothing.textContent = reason;
+      return;
+    }
+    if (total === undefined) return;
+  }
+  if (similar(state) !== "") nothing.textContent ||= `None has a similarity of ${similar(state)}.`;
+  else if (!state.within) nothing.textContent ||= "No item has a code here: a training gives them one.";
 }
 
 const from = (state, id) => ({ by: "id", id, from: state.to || state.from, view: "search" });
@@ -130,12 +148,16 @@ function grid(state, entries, code, ask) {
   return ul;
 }
 
+// first shows items by which to ask: some at random where there are many.
 function first(state, result, ask) {
   const entries = result.items.map((item) => ({ id: item.key, item }));
-  const title = state.where ? "Items that match" : "The first items";
-  const text = entries.length ? "Choose one to see what is near it." : state.where ? "There are none." : "The collection is empty.";
-  $("status").textContent = `${title}: ${entries.length}`;
-  $("content").replaceChildren(h("div", { class: "headline" }, h("h1", {}, title), h("p", {}, text)), grid(state, entries, "", ask));
+  const all = state.where ? `${plural(result.total, "item matches", "items match")} the filter` : plural(result.total, "item", "items");
+  const some = entries.length < result.total;
+  const text = !result.total ? (state.where ? "Take something away from it." : "The collection is empty: fddhdb import brings items in.")
+    : `${some ? `${count(entries.length)} of them, at random. ` : ""}Choose one to see what is like it.`;
+  const others = some && h("button", { type: "button", class: "others", onclick: () => ask({ sample: state.sample + 1 }) }, "Others");
+  $("status").textContent = `${all}. ${text}`;
+  $("content").replaceChildren(h("div", { class: "headline" }, h("h1", {}, all), h("p", {}, text), others), grid(state, entries, "", ask));
 }
 
 function answer(state, query, result, entries, ask) {
@@ -144,6 +166,7 @@ function answer(state, query, result, entries, ask) {
   $("status").textContent = summary;
   const more = result.next && h("button", { type: "button", class: "more", onclick: () => append(state, query, result, entries, ask) }, "More");
   $("content").replaceChildren(...[head(state, result, entries, summary), result.explain && explained(result.explain), entries.length ? ul : h("p", { class: "nothing" }), more].filter(Boolean));
+  if (!entries.length) tellWhy(state);
 }
 
 function found(state, result, entries) {

@@ -15,6 +15,7 @@ export function parse(url) {
   state.radius = whole(v.get("radius"), defaults.radius);
   state.within = v.has("radius");
   state.row = whole(v.get("row"), 0);
+  state.sample = whole(v.get("sample"), 0);
   state.by = state.text ? "text" : state.code ? "code" : state.upload ? "row" : state.id ? "id" : "";
   state.directed = v.has("from") || v.has("to");
   return state;
@@ -44,6 +45,7 @@ export function address(state) {
       set("min-similarity", state["min-similarity"]);
       if (state.explain) set("explain", "true");
     }
+    else if (state.sample) set("sample", state.sample);
     set("where", state.where);
   }
   const path = { models: "/models", stats: "/stats" }[state.view] ?? "/";
