@@ -162,8 +162,10 @@ func TestTerminal(t *testing.T) {
 	s.sends("cou"+tab, "count ")
 	s.sends(enter, "\n30\r\n", "a.db> ")
 	s.sends("ount"+ctrlA+"c"+enter, "\n30\r\n", "a.db> ")
+	s.sends("count;"+enter, "\n30\r\n", "a.db> ")
+	s.sends("get item29"+tab+enter, "dog", "a.db> ")
 	s.sends("search --fr"+tab+"te"+tab+"--to i"+tab, "--from text --to image ")
-	s.sends("--id item00 -k 1"+enter, "rank", "item00", "a.db> ")
+	s.sends("--key item00 -k 1"+enter, "rank", "item00", "a.db> ")
 	s.sends("count --where \"label = 'c"+tab, "label = 'cat'")
 	s.sends("\""+enter, "\n15\r\n", "a.db> ")
 	s.sends(".use ha"+tab+enter, "a.db/hashes> ")
@@ -174,6 +176,8 @@ func TestTerminal(t *testing.T) {
 	s.sends("count \\"+enter, "...> ")
 	s.sends("--where \"label = 'dog'"+enter, "...> ")
 	s.sends("\""+enter, "\n15\r\n", "a.db> ")
+	s.sends(ctrlP, "label = 'dog'␤\"") // it comes back as one
+	s.sends(enter, "\n15\r\n", "a.db> ")
 	s.sends("count 'x"+enter, "...> ")
 	s.sends("yz", "yz") // the editor has the terminal; earlier, Ctrl-C would be a signal
 	s.sends(ctrlC, "a.db> ")
@@ -260,7 +264,7 @@ func TestTerminalKinds(t *testing.T) {
 		s := openScreen(t, []string{"FDDHDB_HISTORY=", "FDDHDB_PAGER=" + less + " -R"}, path)
 		s.shows("a.db> ")
 		s.sends("scan"+enter, "less -R -S -+F", long+"A  "+long+"B  "+long+"C  "+long+"D  -\r\n", "a.db> ")
-		s.sends("collections"+enter, "\ncollection", "a.db> ") // it fits: no pager
+		s.sends("collections"+enter, "collection  items", "a.db> ") // it fits: no pager
 		s.sends(".pager off"+enter, "a.db> ")
 		s.sends("scan"+enter, "one  -       xxx", "x…  -\r\n", "a.db> ")
 		s.sends(ctrlD)

@@ -45,6 +45,7 @@ func scanCommand(e *env) *cobra.Command {
 				return exit.Usagef("--limit %d: 1 or more items are possible", limit)
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				where.warnOfLabels(e, c)
 				show, end, err := e.itemPrinter(c, o.json)
 				if err != nil {
 					return err
