@@ -117,9 +117,9 @@ func modules(info *debug.BuildInfo) (packages []spdxPackage) {
 	return packages
 }
 
-// golang returns the package URL of a module.
+// golang returns the package URL of a module, which has small letters alone.
 func golang(path, version string) []spdxExternal {
-	return []spdxExternal{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + url.PathEscape(version)}}
+	return []spdxExternal{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + strings.ToLower(path) + "@" + url.QueryEscape(version)}}
 }
 
 // escaped returns a path or a version as module proxies want it: ! and a small letter

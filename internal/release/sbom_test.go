@@ -74,10 +74,10 @@ func TestModules(t *testing.T) {
 	}})
 	first, second := found[0], found[1]
 	if first.Download != "https://proxy.golang.org/github.com/!roaring!bitmap/roaring/v2/@v/v2.30.0.zip" || first.SourceInfo != "go.sum: h1:abc=" ||
-		first.External[0].Locator != "pkg:golang/github.com/RoaringBitmap/roaring/v2@v2.30.0" || first.Declared != unknown {
+		first.External[0].Locator != "pkg:golang/github.com/roaringbitmap/roaring/v2@v2.30.0" || first.Declared != unknown {
 		t.Errorf("%+v", first)
 	}
-	if second.Name != "example.com/new" || second.Version != "v1.1.0+incompatible" {
+	if second.Name != "example.com/new" || second.Version != "v1.1.0+incompatible" || second.External[0].Locator != "pkg:golang/example.com/new@v1.1.0%2Bincompatible" {
 		t.Errorf("%+v", second)
 	}
 }
