@@ -130,7 +130,7 @@ page:
 integration:
 	$(GO) test -timeout 0 -run Quality ./model -args -figures -seeds 12
 	FDDHDB_SEED=$(SEED) $(GO) test -race -count=1 -timeout 60m ./...
-	$(GO) test -timeout 0 -run '^TestReleaseIsReproducible$$' ./internal/release -args -long
+	$(GO) test -timeout 0 -run '^Test(ReleaseIsReproducible|ImageRuns)$$' ./internal/release -args -long
 	$(MAKE) fuzz kill faults field soak metamorphic backups s3 check page cross
 
 # The platforms that are supported have to compile without cgo.
@@ -139,10 +139,18 @@ cross:
 	  echo "== $$os/$$arch"; CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build ./... || exit 1; \
 	done; done
 
-# Archives of the shell for every platform, with checksums, into dist: the same bytes
-# wherever the same commit is built by the same version of Go.
+# Archives of the shell for every platform, Debian packages, a formula of Homebrew, bills of
+# materials and checksums, into dist: the same bytes wherever the same commit is built by the
+# same version of Go.
 release:
 	$(GO) run ./internal/release -out dist
+
+# The image of the Dockerfile, by the first of these tools that is installed.
+.PHONY: image
+image: BUILDER ?= $(firstword $(foreach b,docker podman buildah img,$(shell command -v $b)))
+image:
+	@test -n "$(BUILDER)" || { echo "make image needs docker, podman, buildah or img"; exit 1; }
+	$(BUILDER) build -t fddhdb .
 
 # Needs the vulnerability database on the network.
 vuln:

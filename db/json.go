@@ -2,6 +2,7 @@ package db
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -18,7 +19,8 @@ import (
 
 // hitForm is the JSON of a Hit.
 type hitForm struct {
-	Key      string         `json:"id"`
+	ID       string         `json:"id"` // the key: its name in earlier versions
+	Key      string         `json:"key"`
 	Row      uint32         `json:"row"`
 	Distance int            `json:"distance"`
 	Score    jsonform.Score `json:"score"`
@@ -27,22 +29,22 @@ type hitForm struct {
 	Item       *Item    `json:"item,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: {"id", "row", "distance", "score", "similarity",
-// "item"}. The score of a query by code is null, and so is a similarity where nothing was
+// MarshalJSON implements json.Marshaler: {"id", "key", "row", "distance", "score",
+// "similarity", "item"}, where id is the key, too. The score of a query by code is null, and so is a similarity where nothing was
 // compared; item is there if the query includes something.
 func (h Hit) MarshalJSON() ([]byte, error) {
-	f := hitForm{Key: h.Key, Row: h.Row, Distance: h.Distance, Score: jsonform.Score(h.Score), Item: h.Item}
+	f := hitForm{ID: h.Key, Key: h.Key, Row: h.Row, Distance: h.Distance, Score: jsonform.Score(h.Score), Item: h.Item}
 	if h.Similarity == h.Similarity {
 		f.Similarity = &h.Similarity
 	}
 	return jsonform.Marshal(f)
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. Of id and key one is enough.
 func (h *Hit) UnmarshalJSON(b []byte) error {
 	f := hitForm{Score: jsonform.Score(math.NaN())}
 	err := json.Unmarshal(b, &f)
-	*h = Hit{Key: f.Key, Row: f.Row, Distance: f.Distance, Score: float64(f.Score), Similarity: float32(math.NaN()), Item: f.Item}
+	*h = Hit{Key: cmp.Or(f.Key, f.ID), Row: f.Row, Distance: f.Distance, Score: float64(f.Score), Similarity: float32(math.NaN()), Item: f.Item}
 	if f.Similarity != nil {
 		h.Similarity = *f.Similarity
 	}

@@ -138,12 +138,12 @@ func TestJSONForms(t *testing.T) {
 		value any
 		want  string
 	}{
-		{db.Hit{Key: "a", Row: 7, Distance: 2, Score: 1.5, Similarity: .7}, `{"id":"a","row":7,"distance":2,"score":1.5,"similarity":0.7}`},
-		{db.Hit{Key: "<b>", Score: math.NaN(), Similarity: nan}, `{"id":"<b>","row":0,"distance":0,"score":null,"similarity":null}`},
-		{db.Hit{Key: "a", Item: &db.Item{Key: "a", Labels: []string{"x"}}}, `{"id":"a","row":0,"distance":0,"score":0,"similarity":0,"item":{"key":"a","labels":["x"]}}`},
+		{db.Hit{Key: "a", Row: 7, Distance: 2, Score: 1.5, Similarity: .7}, `{"id":"a","key":"a","row":7,"distance":2,"score":1.5,"similarity":0.7}`},
+		{db.Hit{Key: "<b>", Score: math.NaN(), Similarity: nan}, `{"id":"<b>","key":"<b>","row":0,"distance":0,"score":null,"similarity":null}`},
+		{db.Hit{Key: "a", Item: &db.Item{Key: "a", Labels: []string{"x"}}}, `{"id":"a","key":"a","row":0,"distance":0,"score":0,"similarity":0,"item":{"key":"a","labels":["x"]}}`},
 		{db.Result{Space: 1, Revision: 2}, `{"hits":[],"next":null,"space":1,"revision":2}`},
 		{db.Result{Hits: []db.Hit{{Key: "a", Score: math.NaN(), Similarity: nan}}, Next: "AQ", Total: 3, Space: 1, Revision: 1},
-			`{"hits":[{"id":"a","row":0,"distance":0,"score":null,"similarity":null}],"next":"AQ","total":3,"space":1,"revision":1}`},
+			`{"hits":[{"id":"a","key":"a","row":0,"distance":0,"score":null,"similarity":null}],"next":"AQ","total":3,"space":1,"revision":1}`},
 		{db.Item{Key: "a"}, `{"key":"a","labels":[]}`},
 		{db.Item{
 			Key: "a", Vectors: map[string][]float32{"image": {0.25, 1}}, Sparse: map[string]db.Sparse{"text": {Index: []uint32{3}, Value: []float32{2}}, "tags": {}},

@@ -162,8 +162,10 @@ func TestTerminal(t *testing.T) {
 	s.sends("cou"+tab, "count ")
 	s.sends(enter, "\n30\r\n", "a.db> ")
 	s.sends("ount"+ctrlA+"c"+enter, "\n30\r\n", "a.db> ")
+	s.sends("count;"+enter, "\n30\r\n", "a.db> ")
+	s.sends("get item29"+tab+enter, "dog", "a.db> ")
 	s.sends("search --fr"+tab+"te"+tab+"--to i"+tab, "--from text --to image ")
-	s.sends("--id item00 -k 1"+enter, "rank", "item00", "a.db> ")
+	s.sends("--key item00 -k 1"+enter, "rank", "item00", "a.db> ")
 	s.sends("count --where \"label = 'c"+tab, "label = 'cat'")
 	s.sends("\""+enter, "\n15\r\n", "a.db> ")
 	s.sends(".use ha"+tab+enter, "a.db/hashes> ")
@@ -174,6 +176,8 @@ func TestTerminal(t *testing.T) {
 	s.sends("count \\"+enter, "...> ")
 	s.sends("--where \"label = 'dog'"+enter, "...> ")
 	s.sends("\""+enter, "\n15\r\n", "a.db> ")
+	s.sends(ctrlP, "label = 'dog'␤\"") // it comes back as one
+	s.sends(enter, "\n15\r\n", "a.db> ")
 	s.sends("count 'x"+enter, "...> ")
 	s.sends("yz", "yz") // the editor has the terminal; earlier, Ctrl-C would be a signal
 	s.sends(ctrlC, "a.db> ")
@@ -233,10 +237,10 @@ func TestTerminalKinds(t *testing.T) {
 		s := openScreen(t, []string{"FDDHDB_HISTORY=", "FDDHDB_PAGER=sed s/^/paged:/", "NO_COLOR=1"}, "--readonly", path)
 		s.shows("only to look at", "a.db> ")
 		s.sends("scan"+enter, "paged:k00", "paged:k29", "a.db> ")
-		s.sends("scan --limit 3"+enter, "\nk00", "a.db> ")
+		s.sends("scan --limit 3"+enter, "\nkey  labels  code", "\nk00", "a.db> ")
 		s.sends(".pager off"+enter, "a.db> ")
 		s.sends("scan"+enter, "\nk00", "a.db> ")
-		s.sends(".pager 'head -2'"+enter, "a.db> ") // it leaves before everything is written
+		s.sends(".pager 'head -3'"+enter, "a.db> ") // it leaves before everything is written
 		s.sends("scan"+enter, "\nk01", "a.db> ")
 		s.sends(".pager /nosuch/pager"+enter, "a.db> ")
 		s.sends("scan"+enter, "the pager does not start", "k29", "a.db> ")
@@ -245,6 +249,28 @@ func TestTerminalKinds(t *testing.T) {
 		s.leaves(0)
 		if all := s.all(); strings.Contains(all, "\x1b[1m") || strings.Contains(all, "\x1b[31m") {
 			t.Errorf("colours, with NO_COLOR: %q", all)
+		}
+	})
+	t.Run("wide", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		less := filepath.Join(dir, "less")
+		if err := os.WriteFile(less, []byte("#!/bin/sh\necho \"less $*\"\ncat\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		long := strings.Repeat("x", 60)
+		path := makeDatabase(t, dir, "alter --add-field a:string --add-field b:string --add-field c:string --add-field d:string",
+			fmt.Sprintf("put one --field a=%[1]sA --field b=%[1]sB --field c=%[1]sC --field d=%[1]sD", long))
+		s := openScreen(t, []string{"FDDHDB_HISTORY=", "FDDHDB_PAGER=" + less + " -R"}, path)
+		s.shows("a.db> ")
+		s.sends("scan"+enter, "less -R -S -+F", long+"A  "+long+"B  "+long+"C  "+long+"D  -\r\n", "a.db> ")
+		s.sends("collections"+enter, "collection  items", "a.db> ") // it fits: no pager
+		s.sends(".pager off"+enter, "a.db> ")
+		s.sends("scan"+enter, "one  -       xxx", "x…  -\r\n", "a.db> ")
+		s.sends(ctrlD)
+		s.leaves(0)
+		if n := strings.Count(s.all(), "less -R"); n != 1 {
+			t.Errorf("the pager has run %d times: %q", n, s.all())
 		}
 	})
 	t.Run("colours", func(t *testing.T) {

@@ -55,6 +55,9 @@ type release struct {
 
 	version string
 	time    time.Time // of the commit
+
+	names []string          // of the files that are written, in their order
+	sums  map[string]string // their SHA-256 sums
 }
 
 func (r *release) run(ctx context.Context) error {
@@ -80,21 +83,42 @@ func (r *release) run(ctx context.Context) error {
 	if err := os.Mkdir(r.out, 0o755); err != nil {
 		return fmt.Errorf("the folder of the archives has to be new: %w", err)
 	}
-	var sums strings.Builder
 	for _, p := range r.platforms {
-		name, err := r.archive(ctx, tmp, p, beside)
+		path := filepath.Join(tmp, p.os+"-"+p.arch)
+		if err := build(ctx, p, path); err != nil {
+			return err
+		}
+		executable, err := os.ReadFile(path)
+		if err == nil {
+			err = r.pack(p, executable, beside)
+		}
 		if err != nil {
 			return fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
 		}
-		b, err := os.ReadFile(filepath.Join(r.out, name))
-		if err != nil {
-			return err
-		}
-		line := fmt.Sprintf("%x  %s\n", sha256.Sum256(b), name)
-		fmt.Print(line)
-		sums.WriteString(line)
 	}
+	text, err := formula(r.version, r.sums)
+	if err == nil {
+		err = r.write("fddhdb.rb", []byte(text))
+	}
+	if err != nil {
+		return err
+	}
+	var sums strings.Builder
+	for _, name := range r.names {
+		fmt.Fprintf(&sums, "%s  %s\n", r.sums[name], name)
+	}
+	fmt.Print(sums.String())
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(sums.String()), 0o644)
+}
+
+// write writes a file of the release.
+func (r *release) write(name string, data []byte) error {
+	if r.sums == nil {
+		r.sums = map[string]string{}
+	}
+	r.names = append(r.names, name)
+	r.sums[name] = fmt.Sprintf("%x", sha256.Sum256(data))
+	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)
 }
 
 // identify reads the commit: its time, and whether the working tree has changes.
@@ -167,28 +191,52 @@ func besides(ctx context.Context, host string) ([]file, error) {
 	return files, nil
 }
 
-// archive builds the shell for a platform and packs it. It returns the name of the
-// archive.
-func (r *release) archive(ctx context.Context, tmp string, p platform, beside []file) (string, error) {
-	path := filepath.Join(tmp, p.os+"-"+p.arch)
-	if err := build(ctx, p, path); err != nil {
-		return "", err
-	}
-	executable, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	folder := fmt.Sprintf("fddhdb-%s-%s-%s", strings.TrimPrefix(r.version, "v"), p.os, p.arch)
-	files := append([]file{{p.executable(), 0o755, executable}}, beside...)
-	pack, name := packTar, folder+".tar.gz"
+// stem returns the name of what is made for a platform, without an extension. It is also
+// the folder in the archive.
+func stem(version string, p platform) string {
+	return fmt.Sprintf("fddhdb-%s-%s-%s", strings.TrimPrefix(version, "v"), p.os, p.arch)
+}
+
+// archiveName returns the name of the archive for a platform.
+func archiveName(version string, p platform) string {
 	if p.os == "windows" {
-		pack, name = packZip, folder+".zip"
+		return stem(version, p) + ".zip"
+	}
+	return stem(version, p) + ".tar.gz"
+}
+
+// pack packs the shell for a platform, with the files beside it: as an archive with its
+// bill of materials, and for Linux as a Debian package.
+func (r *release) pack(p platform, executable []byte, beside []file) error {
+	name := archiveName(r.version, p)
+	pack := packTar
+	if p.os == "windows" {
+		pack = packZip
 	}
 	var b bytes.Buffer
-	if err := pack(&b, folder, r.time, files); err != nil {
-		return "", err
+	err := pack(&b, stem(r.version, p), r.time, append([]file{{p.executable(), 0o755, executable}}, beside...))
+	if err == nil {
+		err = r.write(name, b.Bytes())
 	}
-	return name, os.WriteFile(filepath.Join(r.out, name), b.Bytes(), 0o644)
+	if err != nil {
+		return err
+	}
+	materials, err := bill(r.version, p, r.sums[name], r.time, executable)
+	if err == nil {
+		err = r.write(stem(r.version, p)+".spdx.json", materials)
+	}
+	if err != nil || p.os != "linux" {
+		return err
+	}
+	files, err := debFiles(r.version, r.time, executable, beside)
+	if err != nil {
+		return err
+	}
+	var deb bytes.Buffer
+	if err := packDeb(&deb, r.version, p.arch, r.time, files); err != nil {
+		return err
+	}
+	return r.write(debName(r.version, p.arch), deb.Bytes())
 }
 
 // output returns the output of a command, without the last line break.

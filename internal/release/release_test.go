@@ -62,7 +62,7 @@ func untar(t *testing.T, b []byte, at time.Time) map[string]string {
 		if err != nil || !h.ModTime.Equal(at) || h.Uname != "" || h.Uid != 0 {
 			t.Errorf("%+v, %v", h, err)
 		}
-		if want := int64(0o644); filepath.Base(h.Name) != "fddhdb" && h.Mode != want {
+		if want := int64(0o644); filepath.Base(h.Name) != "fddhdb" && h.Typeflag == tar.TypeReg && h.Mode != want {
 			t.Errorf("%s has mode %o", h.Name, h.Mode)
 		}
 		all[h.Name] = string(data)
@@ -110,11 +110,15 @@ func TestReleaseIsReproducible(t *testing.T) {
 				t.Fatalf("%q: %v\n%s", args, err, said)
 			}
 		}
-		archives, err := filepath.Glob(filepath.Join(out, "fddhdb-*"))
-		if err != nil || len(archives) != len(platforms) {
-			t.Fatalf("%q, %v", archives, err)
+		// An archive with a bill for each platform, two Debian packages, the formula and the sums.
+		files, err := filepath.Glob(filepath.Join(out, "*"))
+		if err != nil || len(files) != 2*len(platforms)+2+2 {
+			t.Fatalf("%q, %v", files, err)
 		}
-		for _, path := range archives {
+		if said, err := exec.CommandContext(t.Context(), "sh", "-c", "cd \"$0\" && sha256sum --strict -c SHA256SUMS", out).CombinedOutput(); err != nil || bytes.Count(said, []byte(": OK")) != len(files)-1 {
+			t.Errorf("SHA256SUMS: %v\n%s", err, said)
+		}
+		for _, path := range files {
 			b, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -125,8 +129,8 @@ func TestReleaseIsReproducible(t *testing.T) {
 			}
 			sums[base] = sum
 		}
-		if len(sums) != len(platforms) {
-			t.Errorf("the clones name their archives differently: %q", sums)
+		if len(sums) != len(files) {
+			t.Errorf("the clones name their files differently: %q", sums)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func alterCommand(e *env) *cobra.Command {
 			fddhdb alter wiki.db --add-field year:int:index --add-field title:string
 			fddhdb alter wiki.db --add-modality audio:512
 			fddhdb alter wiki.db --metric audio=l2
-			fddhdb import wiki.db --merge --vectors audio=audio.npy --ids ids.txt
+			fddhdb import wiki.db --merge --vectors audio=audio.npy --keys keys.txt
 			fddhdb train wiki.db --activate`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -35,6 +35,7 @@ func countCommand(e *env) *cobra.Command {
 				}
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				where.warnOfLabels(e, c)
 				n, err := c.CountUpTo(cmd.Context(), most, where.expr)
 				if err != nil {
 					return where.wrap(err)

@@ -36,6 +36,7 @@ func deleteCommand(e *env) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				where.warnOfLabels(e, c)
 				var n int
 				var err error
 				if where.given() {

@@ -92,7 +92,7 @@ func evalCommand(e *env) *cobra.Command {
 				if !stats.Trained {
 					return untrained(c)
 				}
-				if err := o.checkWhere(cmd.Context(), c); err != nil {
+				if err := o.checkWhere(cmd.Context(), e, c); err != nil {
 					return err
 				}
 				if neighbours {
@@ -177,7 +177,8 @@ func (o *queryOptions) check(cmd *cobra.Command) error {
 }
 
 // checkWhere checks the expression before files are read, which may take a while.
-func (o *queryOptions) checkWhere(ctx context.Context, c *db.Collection) error {
+func (o *queryOptions) checkWhere(ctx context.Context, e *env, c *db.Collection) error {
+	o.where.warnOfLabels(e, c)
 	matching, err := c.CountWhere(ctx, o.where.expr)
 	if err != nil {
 		return o.where.wrap(err)

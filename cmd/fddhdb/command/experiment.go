@@ -185,7 +185,7 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment.Kind) (ma
 // experiment runs an experiment and prints its rows.
 func (e *env) experiment(cmd *cobra.Command, x *experiment.Kind, c *db.Collection, o *experimentOptions, grid map[string][]float64) error {
 	ctx := cmd.Context()
-	if err := o.checkWhere(ctx, c); err != nil {
+	if err := o.checkWhere(ctx, e, c); err != nil {
 		return err
 	}
 	var files outfile.Set

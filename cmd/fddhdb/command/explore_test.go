@@ -57,7 +57,7 @@ func TestExplore(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	mustJSON(t, &want, "search", f.db, "--id", "7", "--from", "image", "--to", "text", "-k", "3", "--radius", "9")
+	mustJSON(t, &want, "search", f.db, "--key", "7", "--from", "image", "--to", "text", "-k", "3", "--radius", "9")
 	if diff := cmp.Diff(want, got); diff != "" || len(want.Hits) == 0 {
 		t.Error(diff)
 	}

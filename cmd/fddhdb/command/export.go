@@ -19,10 +19,10 @@ import (
 // exportOptions are the flags of export.
 type exportOptions struct {
 	common
-	vectors                          namedList
-	codes, ids, labels, names, items string
-	target                           targetFlag
-	where                            whereFlag
+	vectors                           namedList
+	codes, keys, labels, names, items string
+	target                            targetFlag
+	where                             whereFlag
 }
 
 func exportCommand(e *env) *cobra.Command {
@@ -37,7 +37,7 @@ func exportCommand(e *env) *cobra.Command {
 
 			  --codes FILE.npy         codes, uint8, bits/8 columns; those --to a modality,
 			                           where each target has codes of its own
-			  --ids FILE               keys, one a line
+			  --keys FILE              keys, one a line
 			  --labels FILE.npy        a 0/1 matrix, a column a label
 			  --label-names FILE       the names of those columns, one a line
 			  --vectors NAME=FILE      vectors of a modality, float32: .npy, .csv, .jsonl,
@@ -54,11 +54,11 @@ func exportCommand(e *env) *cobra.Command {
 			is an error, as rows would not match any more; use --items then. Files get
 			their names when all are complete, so a failure leaves none half-written.`),
 		Example: example(`
-			fddhdb export wiki.db --codes codes.npy --ids keys.txt
+			fddhdb export wiki.db --codes codes.npy --keys keys.txt
 			fddhdb export wiki.db --labels labels.npy --label-names labels.txt
-			fddhdb export news.db --vectors text=text.npz --ids keys.txt
+			fddhdb export news.db --vectors text=text.npz --keys keys.txt
 			fddhdb export wiki.db --items wiki.parquet
-			fddhdb export wiki.db --where "label = 'art'" --ids art.txt
+			fddhdb export wiki.db --where "label = 'art'" --keys art.txt
 			fddhdb export wiki.db --items -`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,6 +66,7 @@ func exportCommand(e *env) *cobra.Command {
 				return err
 			}
 			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
+				o.where.warnOfLabels(e, c)
 				bar := e.NewProgress()
 				defer bar.End()
 				n, err := o.run(cmd.Context(), c, outfile.NewSet(e.Stdout), bar)
@@ -89,8 +90,9 @@ func exportCommand(e *env) *cobra.Command {
 	o.registerSpace(cmd)
 	o.target.register(cmd)
 	f := cmd.Flags()
+	formerly(cmd, "ids", "keys")
 	f.StringVar(&o.codes, "codes", "", "codes, to `FILE`.npy")
-	f.StringVar(&o.ids, "ids", "", "keys, to a text `FILE`")
+	f.StringVar(&o.keys, "keys", "", "keys, to a text `FILE`")
 	f.StringVar(&o.labels, "labels", "", "labels, to `FILE`.npy")
 	f.StringVar(&o.names, "label-names", "", "names of the labels, to a text `FILE`")
 	f.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
@@ -100,7 +102,7 @@ func exportCommand(e *env) *cobra.Command {
 }
 
 func (o *exportOptions) check() error {
-	if o.codes == "" && o.ids == "" && o.labels == "" && o.names == "" && o.items == "" && len(o.vectors.list) == 0 {
+	if o.codes == "" && o.keys == "" && o.labels == "" && o.names == "" && o.items == "" && len(o.vectors.list) == 0 {
 		return exit.Usagef("export needs a file to write: --codes FILE.npy, --items FILE.jsonl, ...")
 	}
 	matrices := []named{{"--codes", o.codes}, {"--labels", o.labels}}
@@ -133,7 +135,7 @@ func (o *exportOptions) check() error {
 
 // toStdout reports whether a file is standard output.
 func (o *exportOptions) toStdout() bool {
-	return slices.Contains([]string{o.codes, o.ids, o.labels, o.names, o.items}, outfile.Stdout)
+	return slices.Contains([]string{o.codes, o.keys, o.labels, o.names, o.items}, outfile.Stdout)
 }
 
 // A sink writes its part of each item to a file.
@@ -211,7 +213,7 @@ func (o *exportOptions) sinks(files *outfile.Set, c *db.Collection, items int) (
 	if err := add(o.codes, func(f *outfile.File) (sink, error) { return codeSink(f, c, schema, o.target.to, items) }); err != nil {
 		return nil, err
 	}
-	if err := add(o.ids, func(f *outfile.File) (sink, error) { return keySink(f), nil }); err != nil {
+	if err := add(o.keys, func(f *outfile.File) (sink, error) { return keySink(f), nil }); err != nil {
 		return nil, err
 	}
 	if err := add(o.labels, func(f *outfile.File) (sink, error) { return labelSink(f, c, items) }); err != nil {
@@ -307,7 +309,7 @@ func nameSink(f *outfile.File, c *db.Collection) (sink, error) {
 }
 
 func keySink(f *outfile.File) sink {
-	return sink{put: func(it *db.Item) error { return writeLine(f, "--ids: the key", it.Key) }}
+	return sink{put: func(it *db.Item) error { return writeLine(f, "--keys: the key", it.Key) }}
 }
 
 // writeLine writes a string to a file with one a line. It refuses strings that would

@@ -12,8 +12,8 @@ import (
 func TestExportKeys(t *testing.T) {
 	f := newFixture(t, 10, false)
 	must(t, "put", f.db, "two\nlines")
-	code, _, stderr := do(t, "export", f.db, "--ids", f.path("ids.txt"))
-	if code != exit.Failed || !strings.Contains(stderr, `--ids: the key "two\nlines" does not fit on a line: use --items`) {
+	code, _, stderr := do(t, "export", f.db, "--keys", f.path("ids.txt"))
+	if code != exit.Failed || !strings.Contains(stderr, `--keys: the key "two\nlines" does not fit on a line: use --items`) {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 	if _, err := os.Stat(f.path("ids.txt")); !os.IsNotExist(err) {

@@ -16,7 +16,7 @@ func TestFieldsPrecision(t *testing.T) {
 	clitest.WriteFile(t, f.path("a.jsonl"), `{"n": 9007199254740993}`)
 	clitest.WriteFile(t, f.path("key"), "k\n")
 	for _, file := range []string{"a.csv", "a.jsonl"} {
-		must(t, "import", f.db, "--fields", f.path(file), "--ids", f.path("key"))
+		must(t, "import", f.db, "--fields", f.path(file), "--keys", f.path("key"))
 		if got, want := must(t, "get", f.db, "k", "--json"), `{"key":"k","labels":[],"fields":{"n":9007199254740993}}`+"\n"; got != want {
 			t.Errorf("%s: %s", file, got)
 		}
@@ -26,7 +26,7 @@ func TestFieldsPrecision(t *testing.T) {
 		"list.jsonl": "[1]\n", "blank.jsonl": "\n", "half.jsonl": "{\"n\":\n", "two.jsonl": "{\"n\":1} {\"n\":2}\n", "unknown.jsonl": "{\"m\":1}\n", "real.jsonl": "{\"n\":1.5}\n",
 	} {
 		clitest.WriteFile(t, f.path(name), text)
-		if code, _, stderr := do(t, "import", f.db, "--fields", f.path(name), "--ids", f.path("key")); code != exit.Failed {
+		if code, _, stderr := do(t, "import", f.db, "--fields", f.path(name), "--keys", f.path("key")); code != exit.Failed {
 			t.Errorf("%s: exit code %d, %q", name, code, stderr)
 		}
 	}

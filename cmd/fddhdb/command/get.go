@@ -33,7 +33,7 @@ func getCommand(e *env) *cobra.Command {
 		Args: dirAndKeys(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				show, end, err := e.itemPrinter(c, o.json, e.printItem)
+				show, end, err := e.wholeItemPrinter(c, o.json)
 				if err != nil {
 					return err
 				}

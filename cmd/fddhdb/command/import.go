@@ -17,12 +17,12 @@ import (
 // importOptions are the flags of import.
 type importOptions struct {
 	common
-	vectors                          namedList
-	codes, labels, names, ids, field string
-	items                            string
-	merge, skip, dryRun, init        bool
-	restart                          bool
-	ignore                           bool // ignore values that the collection has no place for
+	vectors                           namedList
+	codes, labels, names, keys, field string
+	items                             string
+	merge, skip, dryRun, init         bool
+	restart                           bool
+	ignore                            bool // ignore values that the collection has no place for
 }
 
 func importCommand(e *env) *cobra.Command {
@@ -56,7 +56,7 @@ func importCommand(e *env) *cobra.Command {
 			  --labels FILE        labels: .npy, a 0/1 matrix or a vector of class numbers;
 			                       or text, a line an item, separated by commas
 			  --label-names FILE   names of those columns or classes, one a line
-			  --ids FILE           keys, a line each, with its blanks; without it items are
+			  --keys FILE          keys, a line each, with its blanks; without it items are
 			                       numbered
 			  --fields FILE        .csv with a header NAME:TYPE,..., an empty cell leaving
 			                       the field unset; or .jsonl, an object a line
@@ -88,9 +88,9 @@ func importCommand(e *env) *cobra.Command {
 			fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
 			fddhdb import shop.db --init --items products.parquet
 			fddhdb import shop.db --items changes.jsonl --merge
-			fddhdb import wiki.db --vectors image=new_image.npy --ids new_keys.txt \
+			fddhdb import wiki.db --vectors image=new_image.npy --keys new_keys.txt \
 			    --on-error skip
-			fddhdb import wiki.db --ids keys.txt --labels better_labels.txt --merge`),
+			fddhdb import wiki.db --keys keys.txt --labels better_labels.txt --merge`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.runImport(cmd, &o, args[0])
@@ -98,11 +98,12 @@ func importCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	f := cmd.Flags()
+	formerly(cmd, "ids", "keys")
 	f.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
 	f.StringVar(&o.codes, "codes", "", "packed codes, a `FILE`.npy")
 	f.StringVar(&o.labels, "labels", "", "labels, a `FILE`.npy or text")
 	f.StringVar(&o.names, "label-names", "", "names of the labels, a text `FILE`")
-	f.StringVar(&o.ids, "ids", "", "keys of the items, a text `FILE`")
+	f.StringVar(&o.keys, "keys", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.field, "fields", "", "fields, a `FILE`.csv or .jsonl")
 	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl or .parquet")
 	f.BoolVar(&o.ignore, "ignore-unknown", false, "leave aside what the items have and the collection has not")
@@ -235,7 +236,7 @@ func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *te
 func (o *importOptions) check() error {
 	parts := len(o.vectors.list) > 0 || o.codes != "" || o.labels != "" || o.field != ""
 	switch {
-	case o.items != "" && (parts || o.ids != "" || o.names != ""):
+	case o.items != "" && (parts || o.keys != "" || o.names != ""):
 		return exit.Usagef("--items has whole items: the other files do not go with it; --merge adds to items that are there")
 	case o.ignore && o.items == "":
 		return exit.Usagef("--ignore-unknown is about --items, which is missing")
@@ -247,8 +248,8 @@ func (o *importOptions) check() error {
 		return exit.Usagef("import needs a file: --items FILE, --vectors NAME=FILE, --codes FILE, --labels FILE or --fields FILE")
 	case o.names != "" && o.labels == "":
 		return exit.Usagef("--label-names names the labels of --labels, which is missing")
-	case o.merge && o.ids == "":
-		return exit.Usagef("--merge needs --ids FILE, which says what items to merge with, or --items")
+	case o.merge && o.keys == "":
+		return exit.Usagef("--merge needs --keys FILE, which says what items to merge with, or --items")
 	case o.merge && o.init:
 		return exit.Usagef("--merge and --init: a new collection has no items to merge with")
 	case o.init && o.codes != "" && len(o.vectors.list) > 0:

@@ -53,8 +53,8 @@ func (in *importFiles) open(o *importOptions) (err error) {
 		}
 		in.Together = append(in.Together, in.fields)
 	}
-	if o.ids != "" {
-		keys, err := source.OpenKeys(o.ids)
+	if o.keys != "" {
+		keys, err := source.OpenKeys(o.keys)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func TestImportTooLarge(t *testing.T) {
 	zeros(t, f.path("big.npy"), rows, dim)
 	clitest.WriteFile(t, f.path("ids.txt"), strings.Repeat("key\n", rows))
 	must(t, "init", f.path("a.db"), "--modality", fmt.Sprint("image:", dim))
-	code, _, stderr := do(t, "import", f.path("a.db"), "--merge", "--vectors", "image="+f.path("big.npy"), "--ids", f.path("ids.txt"))
+	code, _, stderr := do(t, "import", f.path("a.db"), "--merge", "--vectors", "image="+f.path("big.npy"), "--keys", f.path("ids.txt"))
 	if code != exit.Failed || !strings.Contains(stderr, "the items take 1.2 GB, more than one commit can hold (1.1 GB)") ||
 		!strings.Contains(stderr, "--on-error skip") {
 		t.Errorf("exit code %d, %q", code, stderr)
@@ -56,7 +56,7 @@ func TestImportOfLargeItems(t *testing.T) {
 		t.Errorf("%d items in %d commits", s.Items, s.Sequence)
 	}
 	// Rows that are left out for the same reason are one line.
-	_, _, stderr = do(t, "import", f.db, "--vectors", "image="+f.path("wide.npy"), "--ids", f.path("ids.txt"), "--on-error", "skip", "--dry-run")
+	_, _, stderr = do(t, "import", f.db, "--vectors", "image="+f.path("wide.npy"), "--keys", f.path("ids.txt"), "--on-error", "skip", "--dry-run")
 	if got := strings.Count(stderr, "fddhdb: skipped: "); got != 1 || !strings.Contains(stderr, `the key "same" stands on line 1 and on line 2; and 37 like it: row 3, 4, 5, 6, ...`) {
 		t.Errorf("%d reasons: %s", got, stderr)
 	}

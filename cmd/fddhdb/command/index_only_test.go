@@ -49,7 +49,7 @@ func TestIndexOnly(t *testing.T) {
 		t.Error(got)
 	}
 	for _, dir := range []string{f.db, only} {
-		must(t, "export", dir, "--codes", dir+".npy", "--to", "text", "--ids", dir+".txt")
+		must(t, "export", dir, "--codes", dir+".npy", "--to", "text", "--keys", dir+".txt")
 	}
 	for _, ext := range []string{".npy", ".txt"} {
 		want, err := os.ReadFile(f.db + ext)
@@ -60,13 +60,13 @@ func TestIndexOnly(t *testing.T) {
 			t.Errorf("%s is another, %v", ext, err)
 		}
 	}
-	if want, got := must(t, "search", f.db, "--id", "3", "--to", "text", "--json"), must(t, "search", only, "--id", "3", "--to", "text", "--json"); want != got {
+	if want, got := must(t, "search", f.db, "--key", "3", "--to", "text", "--json"), must(t, "search", only, "--key", "3", "--to", "text", "--json"); want != got {
 		t.Errorf("%s, not %s", got, want)
 	}
 	must(t, "verify", only, "--deep")
 	for _, line := range []string{
 		"export DIR --vectors image=" + f.path("v.npy"), "put DIR x", "delete DIR 3", "train DIR", "update DIR", "reindex DIR",
-		"search DIR --id 3 --from image --to text --rerank features",
+		"search DIR --key 3 --from image --to text --rerank features",
 		"bench DIR --vectors " + f.text + " --from text --order projection --check",
 	} {
 		args := strings.Fields(strings.ReplaceAll(line, "DIR", only))

@@ -13,6 +13,8 @@ type itemTable struct {
 	table   *term.Table
 	fields  []db.Field
 	targets []string // modalities that have codes of their own
+	origins bool     // a column after each code says what it was made from: for programs
+	any     bool     // an item has been added
 }
 
 // newItemTable begins a table of the items of a collection.
@@ -25,17 +27,31 @@ func (e *env) newItemTable(c *db.Collection) (*itemTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &itemTable{fields: schema.Fields}
+	t := &itemTable{fields: schema.Fields, origins: e.Flat()}
 	columns := append([]term.Column{term.Left("key"), term.Left("labels")}, fieldColumns(t.fields)...)
 	for _, v := range stats.Views {
 		t.targets = append(t.targets, v.Target)
-		columns = append(columns, term.Left("code for "+v.Target), term.Left("code from"))
+		columns = append(columns, t.codeColumns("code for "+v.Target)...)
 	}
 	if len(t.targets) == 0 {
-		columns = append(columns, term.Left("code"), term.Left("code from"))
+		columns = append(columns, t.codeColumns("code")...)
 	}
-	t.table = e.NewTable(columns)
+	t.table = e.NewLongTable(columns)
 	return t, nil
+}
+
+func (t *itemTable) codeColumns(name string) []term.Column {
+	if t.origins {
+		return []term.Column{term.Left(name), term.Left("code from")}
+	}
+	return []term.Column{term.Left(name)}
+}
+
+func (t *itemTable) codeCells(code []byte, from string) []any {
+	if t.origins {
+		return []any{term.TextCell(hex.EncodeToString(code)), term.TextCell(from)}
+	}
+	return []any{term.TextCell(hex.EncodeToString(code))}
 }
 
 // fieldColumns returns a column for each field.
@@ -69,27 +85,39 @@ func (t *itemTable) add(it *db.Item) {
 	cells := []any{term.TextCell(it.Key), term.TextCell(strings.Join(it.Labels, ","))}
 	cells = append(cells, fieldCells(t.fields, it)...)
 	for _, to := range t.targets {
-		code := it.Codes[to]
-		cells = append(cells, term.TextCell(hex.EncodeToString(code.Code)), term.TextCell(code.From))
+		cells = append(cells, t.codeCells(it.Codes[to].Code, it.Codes[to].From)...)
 	}
 	if len(t.targets) == 0 {
-		cells = append(cells, term.TextCell(hex.EncodeToString(it.Code)), term.TextCell(it.CodeFrom))
+		cells = append(cells, t.codeCells(it.Code, it.CodeFrom)...)
 	}
 	t.table.Add(cells...)
+	t.any = true
 }
 
-// itemPrinter returns a function that prints items as the user wants: as JSON, as rows
-// of a table, or by people. end ends the table.
-func (e *env) itemPrinter(c *db.Collection, asJSON bool, people func(*db.Item)) (print func(*db.Item) error, end func(), err error) {
+// end ends the table. Without items people and scripts that read text get nothing.
+func (t *itemTable) end() {
+	if t.any || t.origins {
+		t.table.End()
+	}
+}
+
+// itemPrinter returns a function that prints items as the user wants: as JSON or as rows
+// of a table, which end ends.
+func (e *env) itemPrinter(c *db.Collection, asJSON bool) (print func(*db.Item) error, end func(), err error) {
 	if asJSON {
 		return e.printItemJSON, func() {}, nil
-	}
-	if !e.Flat() {
-		return func(it *db.Item) error { people(it); return nil }, func() {}, nil
 	}
 	t, err := e.newItemTable(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(it *db.Item) error { t.add(it); return nil }, t.table.End, nil
+	return func(it *db.Item) error { t.add(it); return nil }, t.end, nil
+}
+
+// wholeItemPrinter is itemPrinter for few items, which people see with all that they have.
+func (e *env) wholeItemPrinter(c *db.Collection, asJSON bool) (print func(*db.Item) error, end func(), err error) {
+	if asJSON || e.Flat() {
+		return e.itemPrinter(c, asJSON)
+	}
+	return func(it *db.Item) error { e.printItem(it); return nil }, func() {}, nil
 }

@@ -78,7 +78,7 @@ func putCommand(e *env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				show, end, err := e.itemPrinter(c, o.json, e.printItem)
+				show, end, err := e.wholeItemPrinter(c, o.json)
 				if err != nil {
 					return err
 				}

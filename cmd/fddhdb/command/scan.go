@@ -1,9 +1,6 @@
 package command
 
 import (
-	"encoding/hex"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -21,8 +18,9 @@ func scanCommand(e *env) *cobra.Command {
 		GroupID: groupLook,
 		Long: prose(`
 			Scan lists the items in database order, which is the order in which their keys
-			were first stored: a line each, with key, labels and code. With --json it
-			prints them whole, as get does.
+			were first stored: a table of their keys, labels, fields and codes, or nothing
+			if there is no item. The first 200 items decide on the widths of its columns; on
+			a terminal longer text is cut. With --json it prints items whole, as get does.
 
 			--where keeps to the items that match an expression, such as
 
@@ -47,9 +45,8 @@ func scanCommand(e *env) *cobra.Command {
 				return exit.Usagef("--limit %d: 1 or more items are possible", limit)
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				show, end, err := e.itemPrinter(c, o.json, func(it *db.Item) {
-					e.Printf("%-15s %-24s %s\n", term.Plain(it.Key), term.OrDash(term.Plain(strings.Join(it.Labels, ","))), term.OrDash(hex.EncodeToString(it.Code)))
-				})
+				where.warnOfLabels(e, c)
+				show, end, err := e.itemPrinter(c, o.json)
 				if err != nil {
 					return err
 				}

@@ -16,10 +16,10 @@ func TestScanOrder(t *testing.T) {
 	for line := range strings.Lines(must(t, "scan", f.db)) {
 		keys = append(keys, strings.Fields(line)[0])
 	}
-	if got, want := strings.Join(keys, " "), "0 2 3 4 5 6 7 8 9 new 1"; got != want {
+	if got, want := strings.Join(keys, " "), "key 0 2 3 4 5 6 7 8 9 new 1"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got := strings.Count(must(t, "scan", f.db, "--limit", "4"), "\n"); got != 4 {
+	if got := strings.Count(must(t, "scan", f.db, "--limit", "4"), "\n"); got != 5 {
 		t.Errorf("%d lines", got)
 	}
 }

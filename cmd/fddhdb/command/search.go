@@ -14,20 +14,20 @@ import (
 // searchOptions are the flags of search.
 type searchOptions struct {
 	common
-	from, to                 string
-	vectors, id, code, codes string
-	row, k, radius, window   int
-	rerank, after            string
-	explain, excludeSelf     bool
-	sheet, pictures          string
-	where                    whereFlag
-	hasRow, hasK, hasRadius  bool
-	hasWindow                bool
-	minSimilarity            float32
-	hasMinSimilarity         bool
-	hasRecall                bool
-	recall                   float64
-	include                  includeFlag
+	from, to                  string
+	vectors, key, code, codes string
+	row, k, radius, window    int
+	rerank, after             string
+	explain, excludeSelf      bool
+	sheet, pictures           string
+	where                     whereFlag
+	hasRow, hasK, hasRadius   bool
+	hasWindow                 bool
+	minSimilarity             float32
+	hasMinSimilarity          bool
+	hasRecall                 bool
+	recall                    float64
+	include                   includeFlag
 }
 
 func searchCommand(e *env) *cobra.Command {
@@ -43,14 +43,14 @@ func searchCommand(e *env) *cobra.Command {
 			A query is one of
 			  --vectors FILE  vectors of the modality --from, each row a query, or the one
 			                  that --row N names, counted from 0
-			  --id KEY        an item that is stored: its vector of --from, or else its
+			  --key KEY       an item that is stored: its vector of --from, or else its
 			                  code
 			  --code HEX      a code, bytes in the order of the .npy
 			  --codes FILE    a .npy of packed codes, each row a query
 			--to keeps to items that have that modality. Where a training has made codes
 			for each target modality (train --views target), it has to be given.
 
-			The item of --id is a hit itself, as far away as its code is: the first of those
+			The item of --key is a hit itself, as far away as its code is: the first of those
 			with its code, and the first of all where its code is the query. By the vector of
 			--from other codes may be nearer than its own. --exclude-self leaves it out, of
 			the total as well.
@@ -106,11 +106,11 @@ func searchCommand(e *env) *cobra.Command {
 			holds all that it shows. There is room for 1,000 queries and hits.`),
 		Example: example(`
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
-			fddhdb search wiki.db --from image --to text --id 17 -k 5
+			fddhdb search wiki.db --from image --to text --key 17 -k 5
 			fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
-			fddhdb search wiki.db --from text --id 17 --rerank fused --min-similarity .9
+			fddhdb search wiki.db --from text --key 17 --rerank fused --min-similarity .9
 			fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8
-			fddhdb search wiki.db --from text --to image --id 17 --sheet hits.html --pictures jpg`),
+			fddhdb search wiki.db --from text --to image --key 17 --sheet hits.html --pictures jpg`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := cmd.Flags()
@@ -122,6 +122,7 @@ func searchCommand(e *env) *cobra.Command {
 				return err
 			}
 			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
+				o.where.warnOfLabels(e, c)
 				return e.searchTo(cmd.Context(), c, &o, rerank)
 			})
 		},
@@ -130,11 +131,12 @@ func searchCommand(e *env) *cobra.Command {
 	o.registerSpace(cmd)
 	term.PrintsObjects(cmd)
 	f := cmd.Flags()
+	formerly(cmd, "id", "key")
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
 	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from")
 	f.IntVar(&o.row, "row", 0, "only row `N` of the file, from 0")
-	f.StringVar(&o.id, "id", "", "query by the item with this `KEY`")
+	f.StringVar(&o.key, "key", "", "query by the item with this `KEY`")
 	f.StringVar(&o.code, "code", "", "query by a code in `HEX`")
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
 	f.IntVarP(&o.k, "k", "k", 10, "number `N` of hits; with --radius 10,000 if not given")
@@ -145,7 +147,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.Float64Var(&o.recall, "recall", 0, "by vectors, find the part `X` of the first -k hits or more, on average; 1: all (default: that of the index, see index)")
 	o.where.register(cmd)
 	f.Var(&o.include, "include", "print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
-	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --id out of the hits")
+	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --key out of the hits")
 	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html or .png")
@@ -156,24 +158,24 @@ func searchCommand(e *env) *cobra.Command {
 // check checks that flags go together and are possible for some collection.
 func (o *searchOptions) check() (db.Rerank, error) {
 	given := 0
-	for _, s := range []string{o.vectors, o.id, o.code, o.codes} {
+	for _, s := range []string{o.vectors, o.key, o.code, o.codes} {
 		if s != "" {
 			given++
 		}
 	}
 	switch {
 	case given == 0:
-		return 0, exit.Usagef("search needs a query: --vectors FILE, --id KEY, --code HEX or --codes FILE")
+		return 0, exit.Usagef("search needs a query: --vectors FILE, --key KEY, --code HEX or --codes FILE")
 	case given > 1:
-		return 0, exit.Usagef("search takes one of --vectors, --id, --code and --codes, not several")
+		return 0, exit.Usagef("search takes one of --vectors, --key, --code and --codes, not several")
 	case o.vectors != "" && o.from == "":
 		return 0, exit.Usagef("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
 	case o.from != "" && (o.code != "" || o.codes != ""):
 		return 0, exit.Usagef("--from: a query by code is of no modality: leave it out")
 	case o.hasRow && o.vectors == "" && o.codes == "":
 		return 0, exit.Usagef("--row names a row of --vectors or --codes, neither of which is given")
-	case o.excludeSelf && o.id == "":
-		return 0, exit.Usagef("--exclude-self leaves out the item of --id, which is not given")
+	case o.excludeSelf && o.key == "":
+		return 0, exit.Usagef("--exclude-self leaves out the item of --key, which is not given")
 	case o.row < 0:
 		return 0, exit.Usagef("--row %d: rows count from 0", o.row)
 	case o.hasK && o.k < 1:
@@ -227,7 +229,7 @@ func (o *searchOptions) checkMinSimilarity(rerank db.Rerank) error {
 	case rerank == db.RerankNone:
 		return exit.Usagef("--min-similarity has no meaning with --rerank none, which compares nothing: choose another order")
 	case o.code != "" || o.codes != "":
-		return exit.Usagef("--min-similarity compares vectors, and a query by code has none: search by --vectors, or by --id, and --from")
+		return exit.Usagef("--min-similarity compares vectors, and a query by code has none: search by --vectors, or by --key, and --from")
 	case o.from == "":
 		return exit.Usagef("--min-similarity compares vectors: --from NAME is missing, the modality")
 	}

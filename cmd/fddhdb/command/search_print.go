@@ -15,8 +15,8 @@ import (
 // title returns the name of a query for people.
 func (o *searchOptions) title(name queryName) string {
 	switch {
-	case o.id != "":
-		return "item " + term.Plain(o.id)
+	case o.key != "":
+		return "item " + term.Plain(o.key)
 	case o.code != "":
 		return fmt.Sprintf("code %s", name)
 	}
@@ -45,7 +45,7 @@ func (e *env) printHits(name queryName, r *db.Result, o *searchOptions, form hit
 	e.PrintTable(form.columns(), form.rows(r))
 }
 
-// A hitTable says which columns a table of hits has besides rank and id.
+// A hitTable says which columns a table of hits has besides rank and key.
 type hitTable struct {
 	codes      bool // else the answer is by vectors, and hits have neither distance nor score
 	similarity bool
@@ -68,7 +68,7 @@ func hasSimilarity(r *db.Result) bool {
 }
 
 func (t *hitTable) columns() []term.Column {
-	columns := []term.Column{term.Right("rank"), term.Left("id")}
+	columns := []term.Column{term.Right("rank"), term.Left("key").NamedInCSV("id")}
 	if t.codes {
 		columns = append(columns, term.Right("distance"), term.Right("score"))
 	}

@@ -145,8 +145,8 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		return nil
 	}
 	switch {
-	case o.id != "":
-		return answer(o.id, db.Query{Key: o.id, From: o.from, ExcludeSelf: o.excludeSelf})
+	case o.key != "":
+		return answer(o.key, db.Query{Key: o.key, From: o.from, ExcludeSelf: o.excludeSelf})
 	case o.code != "":
 		code, err := hex.DecodeString(o.code)
 		if err != nil {

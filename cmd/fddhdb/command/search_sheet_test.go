@@ -148,7 +148,7 @@ func TestSheetHTML(t *testing.T) {
 		t.Errorf("the blue picture has red %d and blue %d", r>>8, b>>8)
 	}
 	// Without the folder no file is read.
-	must(t, "search", f.db, "--id", "key.gif", "-k", "2", "--sheet", sheet)
+	must(t, "search", f.db, "--key", "key.gif", "-k", "2", "--sheet", sheet)
 	if html, err = os.ReadFile(sheet); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestSheetPNG(t *testing.T) {
 		}
 	}
 	// A query that is an item stands before its hits; rows break.
-	img = drawn("--id", "payload", "-k", "8")
+	img = drawn("--key", "payload", "-k", "8")
 	if got, want := img.Bounds().Size(), image.Pt(8*cardWidth+cardGap, sheetTitle+2*cardHeight); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -211,7 +211,7 @@ func TestSheetPNG(t *testing.T) {
 func TestSheetOfSimilarities(t *testing.T) {
 	f := newFixture(t, 80, true)
 	for order, similar := range map[string]bool{"projection": true, "none": false, "features": true} {
-		search := []string{"search", f.db, "--from", "text", "--id", "5", "-k", "3", "--rerank", order}
+		search := []string{"search", f.db, "--from", "text", "--key", "5", "-k", "3", "--rerank", order}
 		must(t, append(search, "--sheet", f.path("a.html"))...)
 		html, err := os.ReadFile(f.path("a.html"))
 		if err != nil {

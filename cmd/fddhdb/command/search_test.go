@@ -35,7 +35,7 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	var byItem answer
-	mustJSON(t, &byItem, "search", f.db, "--from", "text", "--to", "image", "--id", "5", "-k", "80")
+	mustJSON(t, &byItem, "search", f.db, "--from", "text", "--to", "image", "--key", "5", "-k", "80")
 	// The item is the first of those with its code.
 	want := slices.Clone(whole.Hits)
 	own := slices.IndexFunc(want, func(h answerHit) bool { return h.ID == "5" })
@@ -124,7 +124,7 @@ func TestSearchNothing(t *testing.T) {
 func TestSearchText(t *testing.T) {
 	f := newFixture(t, 20, true)
 	out := must(t, "search", f.db, "--from", "text", "--vectors", f.text, "-k", "1")
-	if got := strings.Count(out, "\n\nrow "); got != 19 || !strings.HasPrefix(out, "row 0\nrank  id") {
+	if got := strings.Count(out, "\n\nrow "); got != 19 || !strings.HasPrefix(out, "row 0\nrank  key") {
 		t.Errorf("%d gaps in %q", got, out)
 	}
 }

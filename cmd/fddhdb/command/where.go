@@ -2,11 +2,15 @@ package command
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -36,6 +40,29 @@ func (w *whereFlag) Set(s string) error {
 
 // given reports whether there is an expression.
 func (w *whereFlag) given() bool { return w.expr != "" }
+
+// warnOfLabels warns of labels in the expression that no item of a collection has: most
+// likely they are mistyped, and the answer is empty.
+func (w *whereFlag) warnOfLabels(e *env, c *db.Collection) {
+	asked := shell.LabelsIn(w.expr)
+	if len(asked) == 0 {
+		return
+	}
+	there, err := c.Labels()
+	if err != nil {
+		return // the verb meets the error, too
+	}
+	for _, label := range asked {
+		if slices.Contains(there, label) {
+			continue
+		}
+		text := fmt.Sprintf("warning: --where: label '%s': no item has it", term.Plain(label))
+		if near := term.Nearest(label, there); near != "" {
+			text += fmt.Sprintf("; did you mean '%s'?", term.Plain(near))
+		}
+		e.Warnf("%s", text)
+	}
+}
 
 // wrap turns an error about the expression into one about the flag.
 func (w *whereFlag) wrap(err error) error {

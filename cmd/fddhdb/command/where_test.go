@@ -16,9 +16,9 @@ func TestWhereVerbs(t *testing.T) {
 	const where = "label = 'label1' OR label = 'label2'"
 	var counted, exported, deleted struct{ Count, Items, Deleted int }
 	mustJSON(t, &counted, "count", f.db, "--where", where)
-	mustJSON(t, &exported, "export", f.db, "--ids", f.path("ids.txt"), "--where", where)
+	mustJSON(t, &exported, "export", f.db, "--keys", f.path("ids.txt"), "--where", where)
 	var found struct{ Total int }
-	mustJSON(t, &found, "search", f.db, "--id", "0", "--radius", "16", "--where", where)
+	mustJSON(t, &found, "search", f.db, "--key", "0", "--radius", "16", "--where", where)
 	mustJSON(t, &deleted, "delete", f.db, "--where", where)
 	if n := counted.Count; n == 0 || n == 60 || exported.Items != n || found.Total != n || deleted.Deleted != n {
 		t.Errorf("%d counted, %d exported, %d found, %d deleted", n, exported.Items, found.Total, deleted.Deleted)

@@ -21,7 +21,8 @@ type Search struct {
 
 // A Hit is one item of an answer.
 type Hit struct {
-	ID       string   `json:"id"`
+	ID       string   `json:"id"`  // the key: its name in earlier versions
+	Key      string   `json:"key"` // of the item
 	Distance int      `json:"distance"`
 	Score    *float64 `json:"score"` // null for queries by code
 
@@ -37,7 +38,7 @@ func NewSearch(query any, r *db.Result, radius bool, explain *db.Explain) Search
 		out.Next = &r.Next
 	}
 	for _, h := range r.Hits {
-		hit := Hit{ID: h.Key, Distance: h.Distance, Item: h.Item}
+		hit := Hit{ID: h.Key, Key: h.Key, Distance: h.Distance, Item: h.Item}
 		if !math.IsNaN(h.Score) {
 			hit.Score = &h.Score
 		}

@@ -1,10 +1,12 @@
 package shell
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -42,6 +44,8 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 		return candidates{words: w.collections(dir)}
 	case "space":
 		return candidates{words: w.spaces(cmd, dir)}
+	case "key":
+		return candidates{words: w.keys(cmd, dir, word)}
 	case "where":
 		return candidates{words: w.whereCandidates(cmd, dir, word)}
 	case "mode":
@@ -92,19 +96,34 @@ func (w completer) namedCandidates(cmd *cobra.Command, dir, word string, words [
 }
 
 // argumentCandidates completes an argument of a verb. args are the arguments before it,
-// beginning with the folder of the database if the verb takes one.
-func argumentCandidates(cmd *cobra.Command, args []string) candidates {
-	places := strings.Fields(cmd.Use)[1:]
-	if len(args) >= len(places) {
+// beginning with the folder of the database if the verb takes one; dir is that folder.
+func (w completer) argumentCandidates(cmd *cobra.Command, dir string, args []string, word string) candidates {
+	place, ok := argumentPlace(cmd, len(args))
+	if !ok {
 		return candidates{}
 	}
-	switch places[len(args)] {
+	switch place {
 	case "DIR", "DIR|URL", "URL", "[URL]", "[DIR...]":
 		return candidates{dirs: true}
+	case "KEY", "KEY...", "(KEY...":
+		keys := w.keys(cmd, dir, word)
+		return candidates{words: slices.DeleteFunc(keys, func(k string) bool { return slices.Contains(args, k) })}
 	case "KIND":
 		return candidates{words: []string{"ablation", "convergence", "sensitivity", "bits", "size"}}
 	}
 	return candidates{}
+}
+
+// argumentPlace returns the n-th argument of a verb as its usage names it. An argument
+// that may be repeated takes all later places.
+func argumentPlace(cmd *cobra.Command, n int) (string, bool) {
+	places := strings.Fields(cmd.Use)[1:]
+	for i, p := range places {
+		if i == n || i < n && strings.HasSuffix(strings.Trim(p, "[]"), "...") {
+			return p, true
+		}
+	}
+	return "", false
 }
 
 func (w completer) lookQuietlyAt(cmd *cobra.Command, dir string, f func(c *db.Collection)) {
@@ -147,6 +166,35 @@ func (w completer) fields(cmd *cobra.Command, dir string) (names []string) {
 func (w completer) labels(cmd *cobra.Command, dir string) (names []string) {
 	w.lookQuietlyAt(cmd, dir, func(c *db.Collection) { names, _ = c.Labels() })
 	return names
+}
+
+const (
+	// mostKeys is the number of keys that are proposed.
+	mostKeys = 50
+	// keysTime bounds the time of looking for them: a database may be on a slow disk.
+	keysTime = 300 * time.Millisecond
+	// moreKeys ends a proposal that stands for all further keys. It keeps a shell from
+	// completing what only the first keys have in common.
+	moreKeys = "…"
+)
+
+// keys returns the first keys of items that begin with a prefix.
+func (w completer) keys(cmd *cobra.Command, dir, prefix string) (keys []string) {
+	w.lookQuietlyAt(cmd, dir, func(c *db.Collection) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), keysTime)
+		defer cancel()
+		for key, err := range c.Keys(ctx, prefix) {
+			if err == nil && len(keys) < mostKeys {
+				keys = append(keys, key)
+				continue
+			}
+			if len(keys) > 0 {
+				keys = append(keys, prefix+moreKeys)
+			}
+			return
+		}
+	})
+	return keys
 }
 
 func (w completer) spaces(cmd *cobra.Command, dir string) (numbers []string) {
@@ -249,7 +297,11 @@ func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db
 	for _, c := range root.Commands() {
 		if c.ValidArgsFunction == nil {
 			c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-				return argumentCandidates(c, args).forCobra(word)
+				dir := ""
+				if len(args) > 0 {
+					dir = args[0]
+				}
+				return w.argumentCandidates(c, dir, args, word).forCobra(word)
 			}
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {

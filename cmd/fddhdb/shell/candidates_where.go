@@ -44,6 +44,25 @@ func (w completer) whereCandidates(cmd *cobra.Command, dir, expr string) []strin
 	return nil
 }
 
+// LabelsIn returns the labels that an expression compares with, each once, in their
+// order.
+func LabelsIn(expr string) []string {
+	var labels []string
+	words, _ := cutWhere(expr)
+	for i, w := range words {
+		if w[0] != '\'' {
+			continue
+		}
+		if operand, ok := comparedTo(words[:i]); ok && isAny(operand, "label") {
+			label := strings.ReplaceAll(w[1:len(w)-1], "''", "'")
+			if !slices.Contains(labels, label) {
+				labels = append(labels, label)
+			}
+		}
+	}
+	return labels
+}
+
 // comparedTo returns the name with which a value after these words is compared. ok is
 // false if this is no place for a value: after NAME and an operator, or in the list
 // after NAME IN.

@@ -32,8 +32,12 @@ func (s *Shell) completeWord(line string, pos int) (head string, words []string,
 	if open == 0 && last.quote != 0 && strings.HasSuffix(before, string(last.quote)) {
 		return before, nil, tail // the word is closed; a completion would open it again
 	}
-	for _, w := range s.candidates(Unquoted(list), last.text) {
-		words = append(words, spell(w, last.quote))
+	proposed, quote := s.candidates(Unquoted(list), last.text), last.quote
+	if quote == 0 && len(proposed) > 1 && slices.ContainsFunc(proposed, func(w string) bool { return QuoteWord(w) != w }) {
+		quote = '"' // for all: the editor inserts the beginning that they share
+	}
+	for _, w := range proposed {
+		words = append(words, spell(w, quote))
 	}
 	return before[:last.start], words, tail
 }
@@ -129,7 +133,7 @@ func (s *Shell) lineCandidates(before []string, word string) candidates {
 		})
 		return candidates{words: flags}
 	}
-	return argumentCandidates(cmd, cmd.Flags().Args())
+	return s.completer().argumentCandidates(cmd, dir, cmd.Flags().Args(), word)
 }
 
 // flagWanting returns the flag that takes a value after a word, or nil.

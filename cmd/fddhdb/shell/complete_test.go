@@ -1,9 +1,12 @@
 package shell
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // FuzzComplete: any line can be completed, and a completion replaces exactly its word.
@@ -34,6 +37,50 @@ func checkCompletion(t *testing.T, s *Shell, line string, pos int) {
 		if list, _ := SplitWords(w); len(list) != 1 {
 			t.Fatalf("%q at %d: %q is %d words", line, pos, w, len(list))
 		}
+	}
+}
+
+// Keys of items complete, some of many; what is inserted is what all of them share.
+func TestCompleteKeys(t *testing.T) {
+	s := newTestShell(t)
+	c, err := s.host.Collection("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(key string) {
+		t.Helper()
+		if _, err := c.Put(t.Context(), &db.Item{Key: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("two words")
+	put("tower")
+	for i := range 2 * mostKeys {
+		put(fmt.Sprintf("img%03d", i))
+	}
+	complete := func(line string) []string {
+		_, words, _ := s.completeWord(line, len([]rune(line)))
+		return words
+	}
+	for line, want := range map[string][]string{
+		"get img01":               {"img010 ", "img011 ", "img012 ", "img013 ", "img014 ", "img015 ", "img016 ", "img017 ", "img018 ", "img019 "},
+		"get img010 img011 img01": {"img012 ", "img013 ", "img014 ", "img015 ", "img016 ", "img017 ", "img018 ", "img019 "},
+		"delete x tow":            {"tower "},
+		"put tower":               {"tower "},
+		"put tower ":              nil,
+		"search --key tow":        {"tower "},
+		"search --key=tow":        {"--key=tower "},
+		"get t":                   {`"tower" `, `"two words" `},
+		"get nosuch":              nil,
+		"scan t":                  nil,
+	} {
+		if got := complete(line); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	words := complete("get im")
+	if len(words) != mostKeys+1 || words[0] != "img000 " || words[mostKeys] != "im… " {
+		t.Errorf("of many keys: %q", words)
 	}
 }
 

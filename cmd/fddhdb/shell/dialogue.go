@@ -254,6 +254,7 @@ func (t *dialogue) read(prompt string) (answer typed) {
 		return typed{line, err}
 	}
 	line, err := t.editor.Prompt(prompt)
+	line = recalled(line)
 	switch {
 	case errors.Is(err, liner.ErrPromptAborted):
 		err = errDropped

@@ -1,11 +1,12 @@
 package shell
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"unicode/utf8"
 
@@ -13,20 +14,60 @@ import (
 )
 
 // historyPath returns the file of the lines of earlier dialogues, "" for none:
-// $FDDHDB_HISTORY, else fddhdb/history in $XDG_STATE_HOME or in the system's folder for
-// settings of the user.
+// $FDDHDB_HISTORY, else fddhdb/history in the user's folder for state.
 func (s *Shell) historyPath() string {
 	if path, set := os.LookupEnv("FDDHDB_HISTORY"); set {
 		return path
 	}
 	dir := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(dir) {
-		var err error
-		if dir, err = os.UserConfigDir(); err != nil {
+		if dir = stateFolder(); dir == "" {
 			return ""
 		}
 	}
 	return filepath.Join(dir, "fddhdb", "history")
+}
+
+// stateFolder returns the system's folder for the state of programs of the user, "" if
+// there is none: that of the XDG base directory specification, or the one that Windows
+// and macOS have for all that a program keeps.
+func stateFolder() string {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		dir, err := os.UserConfigDir()
+		if err != nil {
+			return ""
+		}
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".local", "state")
+}
+
+// takeOverHistory moves the history to path from where earlier versions kept it, the
+// folder for settings, unless a history is there already.
+func takeOverHistory(path string) error {
+	config, err := os.UserConfigDir()
+	if err != nil || path != filepath.Join(stateFolder(), "fddhdb", "history") {
+		return nil
+	}
+	old := filepath.Join(config, "fddhdb", "history")
+	if info, err := os.Lstat(old); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if err := os.Rename(old, path); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Dir(old)) // if nothing else is in it
+	return nil
 }
 
 // readHistory returns the last lines, and cuts a file that has grown too long.
@@ -34,6 +75,9 @@ func (s *Shell) readHistory() []string {
 	path := s.historyPath()
 	if path == "" {
 		return nil
+	}
+	if err := takeOverHistory(path); err != nil {
+		s.out.Warnf("warning: the history of earlier versions is not taken over: %v", err)
 	}
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxStatement {
@@ -71,24 +115,32 @@ func (s *Shell) remember(statement string) {
 	if s.terminal.editor == nil || strings.TrimSpace(statement) == "" || strings.HasPrefix(statement, " ") {
 		return
 	}
-	// A line continued by a backslash is one line; in quotes the end of a line counts.
-	lines := strings.Split(strings.ReplaceAll(statement, "\\\n", ""), "\n")
-	var text bytes.Buffer
-	for _, line := range lines {
-		if line = strings.ToValidUTF8(line, "\uFFFD"); line != "" {
-			s.terminal.editor.AppendHistory(line)
-			fmt.Fprintln(&text, line)
-		}
-	}
+	entry := historyEntry(statement)
+	s.terminal.editor.AppendHistory(entry)
 	path := s.historyPath()
 	if path == "" {
 		return
 	}
-	if err := appendHistory(path, text.Bytes()); err != nil && !s.historyWarned {
+	if err := appendHistory(path, []byte(entry+"\n")); err != nil && !s.historyWarned {
 		s.historyWarned = true
 		s.out.Warnf("warning: the history is not kept: %v", err)
 	}
 }
+
+// lineEnd stands for the end of a line within an entry of the history, which the editor
+// and the file have on one line.
+const lineEnd = "␤"
+
+// historyEntry returns a statement on one line. Lines that a backslash continues are
+// one; in quotes the end of a line counts.
+func historyEntry(statement string) string {
+	line := strings.ReplaceAll(statement, "\\\n", "")
+	return strings.ToValidUTF8(strings.ReplaceAll(line, "\n", lineEnd), "\uFFFD")
+}
+
+// recalled returns a line of the editor with the ends of lines that an entry of the
+// history had.
+func recalled(line string) string { return strings.ReplaceAll(line, lineEnd, "\n") }
 
 func appendHistory(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

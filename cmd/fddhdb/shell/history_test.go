@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -56,5 +57,58 @@ func TestHistory(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "relative")
 	if got := s.historyPath(); got != "" && !filepath.IsAbs(got) {
 		t.Errorf("a relative folder: %s", got)
+	}
+}
+
+// The history that earlier versions kept among settings is taken over once.
+func TestHistoryIsTakenOver(t *testing.T) {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		t.Skip("it is where it was")
+	}
+	home := t.TempDir()
+	for name, value := range map[string]string{"HOME": home, "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": "", "FDDHDB_HISTORY": ""} {
+		t.Setenv(name, value)
+	}
+	os.Unsetenv("FDDHDB_HISTORY") // restored at the end of the test
+	old := filepath.Join(home, ".config", "fddhdb", "history")
+	write := func(text string) {
+		t.Helper()
+		if err := appendHistory(old, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &Shell{out: term.NewPrinter(io.Discard, io.Discard)}
+	write("count\n")
+	for range 2 {
+		if lines := s.readHistory(); len(lines) != 1 || lines[0] != "count" {
+			t.Errorf("%q", lines)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(home, ".local", "state", "fddhdb", "history")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Dir(old)); err == nil {
+		t.Errorf("%s is still there", filepath.Dir(old))
+	}
+	write("scan\n") // by an earlier version, later
+	if lines := s.readHistory(); len(lines) != 1 || lines[0] != "count" {
+		t.Errorf("what was there is replaced: %q", lines)
+	}
+}
+
+// A statement of several lines is one entry, and means the same when it is recalled.
+func TestHistoryEntries(t *testing.T) {
+	for statement, want := range map[string]string{
+		"count \\\n--limit 1":           "count --limit 1",
+		"scan --where \"label =\n'x'\"": "scan --where \"label =␤'x'\"",
+		"count \xff":                    "count \uFFFD",
+	} {
+		if got := historyEntry(statement); got != want {
+			t.Errorf("%q: %q, want %q", statement, got, want)
+		}
+	}
+	line := "put a --field 'x=1\n\n2'"
+	if got := recalled(historyEntry(line)); got != line {
+		t.Errorf("%q is recalled as %q", line, got)
 	}
 }

@@ -22,7 +22,7 @@ type testHost struct {
 
 func (h testHost) Root(term.Mode) *cobra.Command {
 	root := &cobra.Command{Use: "fddhdb"}
-	for _, use := range []string{"count DIR", "scan DIR", "put DIR KEY", "eval DIR", "search DIR"} {
+	for _, use := range []string{"count DIR", "scan DIR", "put DIR KEY", "get DIR KEY...", "delete DIR (KEY... | --where EXPR)", "eval DIR", "search DIR"} {
 		c := &cobra.Command{Use: use, Args: cobra.ArbitraryArgs, RunE: func(*cobra.Command, []string) error { return nil }}
 		c.Flags().String("collection", "main", "the collection `NAME`")
 		c.Flags().String("where", "", "only items that match `EXPR`")
@@ -35,6 +35,7 @@ func (h testHost) Root(term.Mode) *cobra.Command {
 			c.Flags().StringArray("vectors", nil, "queries, `NAME=FILE`")
 		case "search":
 			c.Flags().IntP("k", "k", 10, "number `N` of hits")
+			c.Flags().String("key", "", "the `KEY` of an item")
 		}
 		root.AddCommand(c)
 	}

@@ -81,13 +81,13 @@ func (s *Shell) withOutput(ctx context.Context, f func(context.Context) error) (
 		once := s.once
 		s.once = nil
 		defer once.files.Discard()
-		defer e.Redirect(once.to.Writer, false)()
+		defer e.RedirectToFile(once.to.Writer)()
 		if err := f(ctx); err != nil {
 			return err
 		}
 		return once.files.Commit()
 	case s.output != nil:
-		defer e.Redirect(bufio.NewWriter(s.output.f), false)()
+		defer e.RedirectToFile(bufio.NewWriter(s.output.f))()
 		return f(ctx)
 	case s.terminal == nil || len(s.pager) == 0:
 		return f(ctx)
@@ -95,7 +95,7 @@ func (s *Shell) withOutput(ctx context.Context, f func(context.Context) error) (
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	p := s.newPager(ctx, stop)
-	defer e.Redirect(bufio.NewWriter(p), true)()
+	defer e.RedirectToPager(bufio.NewWriter(p), p.sideways)()
 	err = f(ctx)
 	if ended := p.end(); err == nil && ended != nil && !p.left && ctx.Err() == nil {
 		err = fmt.Errorf("%s: %w", s.pager[0], ended)

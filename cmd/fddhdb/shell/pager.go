@@ -6,6 +6,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -48,6 +51,7 @@ type pager struct {
 	kept   bytes.Buffer
 	lines  int
 	column int
+	wide   bool // it has lines that are wider than the terminal, and must not be wrapped
 
 	command *exec.Cmd
 	in      io.WriteCloser // of the command
@@ -85,15 +89,35 @@ func (p *pager) Write(b []byte) (int, error) {
 		p.kept.Reset()
 		return len(b), nil
 	}
+	return len(b), p.open()
+}
+
+// open starts the command and gives it what waits. If it does not start, that and all
+// later output goes to the terminal directly.
+func (p *pager) open() error {
 	if err := p.start(); err != nil {
 		p.through = true
 		p.shell.out.Warnf("warning: the pager does not start: %v: .pager off does without", err)
 		_, err := p.kept.WriteTo(p.terminal)
-		return len(b), err
+		return err
 	}
 	p.feed(p.kept.Bytes())
 	p.kept.Reset()
-	return len(b), nil
+	return nil
+}
+
+// sideways reports whether lines wider than the terminal can follow: less shows them
+// without wrapping. Other commands, and less that runs already, wrap them.
+func (p *pager) sideways() bool {
+	if p.command == nil && !p.through && !p.left && isLess(p.shell.pager) {
+		p.wide = true
+	}
+	return p.wide
+}
+
+// isLess reports whether the words of a command run less.
+func isLess(words []string) bool {
+	return strings.TrimSuffix(filepath.Base(words[0]), ".exe") == "less"
 }
 
 // count adds the approximate number of lines of the terminal that b takes.
@@ -105,7 +129,7 @@ func (p *pager) count(b []byte) {
 		case r == '\n':
 			p.lines++
 			p.column = 0
-		case p.column == p.columns:
+		case p.column == p.columns && !p.wide:
 			p.lines++
 			p.column = 1
 		default:
@@ -116,6 +140,10 @@ func (p *pager) count(b []byte) {
 
 func (p *pager) start() error {
 	words := p.shell.pager
+	if p.wide {
+		// Without -F: less would leave at once if only the height fits.
+		words = append(slices.Clone(words), "-S", "-+F")
+	}
 	command := exec.Command(words[0], words[1:]...)
 	command.Stdout, command.Stderr = p.terminal, os.Stderr
 	if _, set := os.LookupEnv("LESS"); !set {
@@ -146,8 +174,11 @@ func (p *pager) feed(b []byte) {
 	}
 }
 
-// end waits until the user leaves the pager, if there is one.
+// end waits until the user leaves the pager, if there is one or wide lines need one.
 func (p *pager) end() error {
+	if p.command == nil && p.wide && !p.through && !p.left && p.ctx.Err() == nil {
+		p.open()
+	}
 	if p.command == nil {
 		_, err := p.kept.WriteTo(p.terminal)
 		return err

@@ -11,8 +11,8 @@ type word struct {
 
 // SplitWords cuts a line into words like a POSIX shell. Blanks separate words. '...' is
 // literal. In "..." a backslash escapes only ", \, $, ` and the end of a line; outside
-// of quotes it escapes any character. # begins a comment where a word could begin.
-// Nothing is expanded.
+// of quotes it escapes any character. # begins a comment where a word could begin. A ; at
+// the end of the line is ignored: people type it from habit. Nothing is expanded.
 //
 // open is the quote or backslash that the line ends in, or 0 if the line is complete.
 // The last word then reaches to the end of the line.
@@ -66,6 +66,9 @@ func SplitWords(line string) (words []word, open byte) {
 			text.WriteByte(line[i])
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 			end()
+		case c == ';' && strings.Trim(line[i:], "; \t\r\n") == "":
+			end()
+			return words, 0
 		case c == '#' && !inWord:
 			rest := strings.IndexByte(line[i:], '\n')
 			if rest < 0 {
@@ -92,7 +95,7 @@ func Unquoted(words []word) []string {
 
 // QuoteWord quotes a word such that SplitWords reads it back.
 func QuoteWord(s string) string {
-	if s != "" && !strings.HasPrefix(s, "#") && !strings.ContainsAny(s, " \t\r\n'\"\\") {
+	if s != "" && !strings.HasPrefix(s, "#") && !strings.HasSuffix(s, ";") && !strings.ContainsAny(s, " \t\r\n'\"\\") {
 		return s
 	}
 	if !strings.ContainsAny(s, "\"\\$`") {

@@ -31,6 +31,12 @@ func TestSplitWords(t *testing.T) {
 		{"a 'b", []string{"a", "b"}, '\''},
 		{`a "b\"`, []string{"a", `b"`}, '"'},
 		{`a \`, []string{"a", ""}, '\\'},
+		{"count;", []string{"count"}, 0},
+		{"get a ; \n", []string{"get", "a"}, 0},
+		{"get 'a;';;", []string{"get", "a;"}, 0},
+		{`get a\;`, []string{"get", "a;"}, 0},
+		{"get a;b ; c", []string{"get", "a;b", ";", "c"}, 0},
+		{";", nil, 0},
 		{"cats 🐈 ü", []string{"cats", "🐈", "ü"}, 0},
 		{"a\xffb", []string{"a\xffb"}, 0},
 	} {
@@ -44,7 +50,7 @@ func TestSplitWords(t *testing.T) {
 // FuzzSplitWords: quoted words come back unchanged, and every line is read without a
 // panic, with its words at their places.
 func FuzzSplitWords(f *testing.F) {
-	for _, s := range []string{"", "count", `a 'b' "c\"`, "a \\\n# x\ny", "#", `\`} {
+	for _, s := range []string{"", "count", `a 'b' "c\"`, "a \\\n# x\ny", "#", `\`, "a;", ";"} {
 		f.Add(s, "b c")
 	}
 	f.Fuzz(func(t *testing.T, line, other string) {

@@ -1,8 +1,6 @@
 package term
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +16,7 @@ const (
 	ModeCSV      Mode = "csv"      // RFC 4180, but with the line ends of Unix
 	ModeMarkdown Mode = "markdown" // tables of GitHub
 	ModeLine     Mode = "line"     // a line a value, for wide tables
-	ModeJSON     Mode = "json"     // one JSON value: an object, or an array of objects
+	ModeJSON     Mode = "json"     // one JSON value on many lines: an object, or an array of objects
 	ModeJSONL    Mode = "jsonl"    // like --json: an object, or one on each line
 )
 
@@ -53,30 +51,4 @@ func PrintsObjects(cmd *cobra.Command) {
 		cmd.Annotations = map[string]string{}
 	}
 	cmd.Annotations[objectsPerLine] = "yes"
-}
-
-// A jsonArray turns objects that are written a line each into one array.
-type jsonArray struct {
-	out    *bufio.Writer
-	any    bool // an object has been written
-	inLine bool // in the middle of a line
-}
-
-// Write implements io.Writer. Errors of the underlying writer come back when that is
-// flushed.
-func (a *jsonArray) Write(p []byte) (int, error) {
-	for line := range bytes.Lines(p) {
-		switch {
-		case a.inLine:
-		case a.any:
-			a.out.WriteString(",\n")
-		default:
-			a.out.WriteString("[")
-			a.any = true
-		}
-		text, whole := bytes.CutSuffix(line, []byte("\n"))
-		a.out.Write(text)
-		a.inLine = !whole
-	}
-	return len(p), nil
 }

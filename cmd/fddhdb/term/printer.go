@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // A Printer prints for verbs: results to stdout, in the mode that the user wants, and
@@ -19,23 +21,28 @@ type Printer struct {
 	colour bool // stdout is a terminal with colours
 	Charts bool // stdout is a terminal with block characters
 
+	terminal *os.File    // terminal that shows results; nil: none
+	sideways func() bool // reports whether lines wider than the terminal can be shown; nil: they cannot
+
 	layout layout      // of the running verb
 	Paging atomic.Bool // a pager has the terminal, so no progress is shown; Progress reads it from other goroutines
 }
 
 // NewPrinter prints results to stdout and remarks to stderr.
 func NewPrinter(stdout, stderr io.Writer) *Printer {
-	return &Printer{Stdout: bufio.NewWriter(stdout), Stderr: stderr, colour: inColour(stdout), Charts: showsBlocks(stdout)}
+	return &Printer{
+		Stdout: bufio.NewWriter(stdout), Stderr: stderr, colour: inColour(stdout), Charts: showsBlocks(stdout), terminal: File(stdout),
+	}
 }
 
 // A layout is how the running verb prints its results.
 type layout struct {
 	mode   Mode
-	colour bool         // headings are coloured
-	charts bool         // small charts stand beside numbers
-	tables int          // number of tables so far
-	prose  bytes.Buffer // in csv: text outside of tables, printed only if there is no table
-	array  *jsonArray   // in json: array for a verb that prints an object a line
+	colour bool          // headings are coloured
+	charts bool          // small charts stand beside numbers
+	tables int           // number of tables so far
+	prose  bytes.Buffer  // in csv: text outside of tables, printed only if there is no table
+	json   *jsonDocument // in json: what Stdout writes to
 }
 
 // Scope runs f, which prints the output of one verb, and completes that output.
@@ -64,9 +71,9 @@ func (p *Printer) BeginOutput(cmd *cobra.Command, mode Mode) error {
 	case mode != ModeJSON && mode != ModeJSONL:
 		return nil
 	}
-	if cmd.Annotations[objectsPerLine] != "" && mode == ModeJSON {
-		p.layout.array = &jsonArray{out: p.Stdout}
-		p.Stdout = bufio.NewWriter(p.layout.array)
+	if mode == ModeJSON {
+		p.layout.json = &jsonDocument{out: p.Stdout, array: cmd.Annotations[objectsPerLine] != ""}
+		p.Stdout = bufio.NewWriter(p.layout.json)
 	}
 	return asJSON.Value.Set("true")
 }
@@ -79,14 +86,10 @@ func (p *Printer) endOutput(ok bool) error {
 		p.Stdout.Write(l.prose.Bytes())
 	}
 	l.prose.Reset()
-	if a := l.array; a != nil {
+	if d := l.json; d != nil {
 		err := p.Stdout.Flush()
-		p.Stdout, l.array = a.out, nil
-		if a.any {
-			a.out.WriteString("]\n")
-		} else if ok {
-			a.out.WriteString("[]\n")
-		}
+		p.Stdout, l.json = d.out, nil
+		d.end(ok)
 		if err != nil {
 			return err
 		}
@@ -94,13 +97,43 @@ func (p *Printer) endOutput(ok bool) error {
 	return p.Stdout.Flush()
 }
 
-// Redirect sends results to another writer until back is called. Colours and charts
-// appear only if that is a terminal.
-func (p *Printer) Redirect(to *bufio.Writer, isTerminal bool) (back func()) {
-	stdout, colour, charts := p.Stdout, p.colour, p.Charts
-	p.Stdout, p.colour, p.Charts = to, colour && isTerminal, charts && isTerminal
-	return func() { p.Stdout, p.colour, p.Charts = stdout, colour, charts }
+// RedirectToFile sends results to a file until back is called, without colours and charts.
+func (p *Printer) RedirectToFile(to *bufio.Writer) (back func()) {
+	return p.redirect(to, false, nil)
 }
+
+// RedirectToPager sends results to a pager in front of the terminal until back is
+// called. sideways is asked before lines that are wider than the terminal: it reports
+// whether the pager shows them without wrapping.
+func (p *Printer) RedirectToPager(to *bufio.Writer, sideways func() bool) (back func()) {
+	return p.redirect(to, true, sideways)
+}
+
+func (p *Printer) redirect(to *bufio.Writer, isTerminal bool, sideways func() bool) (back func()) {
+	stdout, colour, charts, terminal := p.Stdout, p.colour, p.Charts, p.terminal
+	p.Stdout, p.colour, p.Charts, p.sideways = to, colour && isTerminal, charts && isTerminal, sideways
+	if !isTerminal {
+		p.terminal = nil
+	}
+	return func() {
+		p.Stdout, p.colour, p.Charts, p.terminal, p.sideways = stdout, colour, charts, terminal, nil
+	}
+}
+
+// terminalWidth returns the width of the terminal that shows results, 0 if none does.
+func (p *Printer) terminalWidth() int {
+	if p.terminal == nil {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(p.terminal.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
+// showsWide reports whether lines wider than the terminal can be shown.
+func (p *Printer) showsWide() bool { return p.sideways != nil && p.sideways() }
 
 // Flat reports whether everything goes into one table, without headings between.
 func (p *Printer) Flat() bool {
@@ -123,7 +156,7 @@ func (p *Printer) Printf(format string, args ...any) {
 // LeavesOutSentences reports whether what Printf writes beside a table is left out.
 func (p *Printer) LeavesOutSentences() bool { return p.layout.mode == ModeCSV }
 
-// PrintJSON writes one object on a line.
+// PrintJSON writes one object on a line; in ModeJSON that lays it out on several.
 func (p *Printer) PrintJSON(v any) error {
 	enc := json.NewEncoder(p.Stdout)
 	enc.SetEscapeHTML(false) // keeps "image->text" readable

@@ -8,22 +8,26 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // A Column is the heading of a column of a table. Numbers are aligned right.
 type Column struct {
 	name   string
 	number bool
+	data   string // name in csv; "": the same
 }
 
 // Left returns the heading of a column of text.
 func Left(name string) Column { return Column{name: name} }
 
 // Right returns the heading of a column of numbers.
-func Right(name string) Column { return Column{name, true} }
+func Right(name string) Column { return Column{name: name, number: true} }
+
+// NamedInCSV returns the column with another name in csv, which programs know it by.
+func (c Column) NamedInCSV(name string) Column {
+	c.data = name
+	return c
+}
 
 // dataName returns the name of the column for formats that need one: a column without a
 // heading has remarks on the rows.
@@ -91,13 +95,28 @@ func OrNoCell[N ~uint32](n N) any {
 	return n
 }
 
-// A Table prints rows in the mode of the output, each at once if possible.
+// A Table prints rows in the mode of the output, each at once if possible. On a terminal
+// it fits the width: long text is cut, or the pager shows wide lines sideways. Elsewhere
+// nothing is cut.
 type Table struct {
 	printer *Printer
 	columns []Column
-	rows    []table.Row // in ModeTable, whose widths are known only at the end
+	rows    [][]string   // in ModeTable: rows that wait for the widths
+	most    int          // number of rows that may wait; 0: all
+	layout  *tableLayout // in ModeTable: nil until the widths are fixed
 	csv     *csv.Writer
 	any     bool // a row has been added
+}
+
+// firstRows is the number of rows that decide on the widths of a long table.
+const firstRows = 200
+
+// NewLongTable is NewTable for any number of rows: the first ones decide on the widths,
+// and are all that is held in memory.
+func (p *Printer) NewLongTable(columns []Column) *Table {
+	t := p.NewTable(columns)
+	t.most = firstRows
+	return t
 }
 
 // NewTable begins a table in the mode of the output.
@@ -113,7 +132,7 @@ func (p *Printer) NewTable(columns []Column) *Table {
 		t.csv = csv.NewWriter(p.Stdout)
 		names := make([]string, len(columns))
 		for i, c := range columns {
-			names[i] = c.dataName()
+			names[i] = cmp.Or(c.data, c.dataName())
 		}
 		_ = t.csv.Write(names) // p.Stdout keeps the error
 	case ModeMarkdown:
@@ -160,14 +179,17 @@ func (t *Table) Add(cells ...any) {
 		}
 		width := 0
 		for _, c := range t.columns {
-			width = max(width, text.StringWidthWithoutEscSequences(c.dataName()))
+			width = max(width, displayWidth(c.dataName()))
 		}
 		for i, c := range cells {
 			name := t.columns[i].dataName()
-			fmt.Fprintf(out, "%*s%s = %v\n", width-text.StringWidthWithoutEscSequences(name), "", name, c)
+			fmt.Fprintf(out, "%*s%s = %v\n", width-displayWidth(name), "", name, c)
 		}
 	default:
-		t.rows = append(t.rows, cells)
+		t.rows = append(t.rows, spelt(cells))
+		if t.layout != nil || len(t.rows) == t.most {
+			t.print()
+		}
 	}
 	t.any = true
 }
@@ -181,40 +203,28 @@ func (t *Table) End() {
 		fmt.Fprintln(t.printer.Stdout)
 	case ModeLine:
 	default:
-		t.print()
+		if t.layout == nil || len(t.rows) > 0 {
+			t.print()
+		}
 	}
 }
 
-// print writes rows under their headings, without frame lines, so that users can copy
-// them and cut columns.
+// print writes the rows that wait, without frame lines, so that users can copy them and
+// cut columns. The first time it fixes the widths and writes the heading.
 func (t *Table) print() {
-	w := table.NewWriter()
-	style := table.StyleDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Format.Header = text.FormatDefault
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
-	w.SetStyle(style)
-	var head table.Row
-	var configs []table.ColumnConfig
-	for i, c := range t.columns {
-		head = append(head, c.name)
-		config := table.ColumnConfig{Number: i + 1, Align: text.AlignLeft, AlignHeader: text.AlignLeft}
-		if c.number {
-			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
+	p := t.printer
+	if t.layout == nil {
+		t.layout = layOut(t.columns, t.rows, p.terminalWidth(), p.showsWide)
+		heading := t.layout.spell(headings(t.columns))
+		if p.layout.colour {
+			heading = bold(heading)
 		}
-		configs = append(configs, config)
+		fmt.Fprintln(p.Stdout, heading)
 	}
-	w.AppendHeader(head)
-	w.SetColumnConfigs(configs)
-	w.AppendRows(t.rows)
-	heading := t.printer.layout.colour
-	for line := range strings.Lines(w.Render()) {
-		line = strings.TrimRight(line, " \n")
-		if heading {
-			line, heading = bold(line), false
-		}
-		fmt.Fprintln(t.printer.Stdout, line)
+	for _, r := range t.rows {
+		fmt.Fprintln(p.Stdout, t.layout.spell(r))
 	}
+	t.rows = t.rows[:0]
 }
 
 // PrintTable prints a table of given rows.

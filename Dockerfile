@@ -1,0 +1,27 @@
+# The command line and the shell as an image of one static program, its certificates for
+# backups to S3, and two empty folders:
+#
+#   docker build -t fddhdb .
+#   docker run --rm -it -v "$PWD:/data" -u "$(id -u):$(id -g)" fddhdb a.db
+#
+# Databases are in /data. Without -u the user is 65532, who owns the volume that a
+# container gets if it is given none.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+ARG TARGETOS TARGETARCH
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+# A worktree of git has no repository of its own, which would name the version.
+RUN git rev-parse --git-dir >/dev/null 2>&1 || export GOFLAGS=-buildvcs=false; \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags='-s -w' -o /image/fddhdb ./cmd/fddhdb
+RUN mkdir -p /image/etc/ssl/certs /image/tmp /image/data && \
+    cp /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ && \
+    chmod 1777 /image/tmp && chown 65532:65532 /image/data
+
+FROM scratch
+COPY --from=build /image/ /
+USER 65532:65532
+WORKDIR /data
+VOLUME /data
+ENTRYPOINT ["/fddhdb"]
