@@ -50,8 +50,8 @@ var house = plan{
 		{"cmd/fddhdb/experiment": {plot}, "cmd/fddhdb/measure": {plot}, "cmd/fddhdb/shell": {cobra, pflag, liner, term}},
 		{"cmd/fddhdb/sheet": {plot, image}},
 		{"cmd/fddhdb/chart": {plot}, "cmd/fddhdb/explore": nil, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
-		{"cmd/fddhdb/jsonform": nil, "cmd/fddhdb/term": {cobra, pretty, progressbar, term}},
-		{"cmd/fddhdb/exit": nil},
+		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/jsonform": nil, "cmd/fddhdb/term": {cobra, pretty, progressbar, term}},
+		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},
 
 		// These a program may import beside the database, and need not.
 		{"db/s3": {minio}},

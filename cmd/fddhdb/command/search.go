@@ -14,8 +14,12 @@ import (
 // searchOptions are the flags of search.
 type searchOptions struct {
 	common
+	dir                      string // of the database
 	from, to                 string
 	vectors, id, code, codes string
+	vector                   string
+	texts, images            []string    // for the encoder
+	encoder                  *db.Encoder // of texts or images, when it has been chosen
 	row, k, radius, window   int
 	rerank, after            string
 	explain, excludeSelf     bool
@@ -33,7 +37,7 @@ type searchOptions struct {
 func searchCommand(e *env) *cobra.Command {
 	var o searchOptions
 	cmd := &cobra.Command{
-		Use:     "search DIR --from NAME --to NAME --vectors FILE",
+		Use:     "search DIR (--text TEXT | --image FILE | --from NAME --vectors FILE | --id KEY | --code HEX)",
 		Short:   "Find the items whose codes are nearest",
 		GroupID: groupLearn,
 		Long: prose(`
@@ -41,12 +45,18 @@ func searchCommand(e *env) *cobra.Command {
 			bits, exactly: no item that it leaves out is nearer.
 
 			A query is one of
+			  --text TEXT     a text, of which the encoder of a modality makes a vector (see
+			                  encoder); repeat it for several queries
+			  --image FILE    a file, such as a picture, for an encoder of files
 			  --vectors FILE  vectors of the modality --from, each row a query, or the one
-			                  that --row N names, counted from 0
+			                  that --row N names, counted from 0. - is the standard input:
+			                  a .npy, or text, a vector a line, answered as it comes
+			  --vector v,v,...  a vector of --from; of a sparse one i:v,i:v,...
 			  --id KEY        an item that is stored: its vector of --from, or else its
 			                  code
 			  --code HEX      a code, bytes in the order of the .npy
 			  --codes FILE    a .npy of packed codes, each row a query
+			--from is not needed with --text and --image where one modality has an encoder.
 			--to keeps to items that have that modality. Where a training has made codes
 			for each target modality (train --views target), it has to be given.
 
@@ -105,6 +115,7 @@ func searchCommand(e *env) *cobra.Command {
 			a path or URL, or the end of one. Other items are shown as text. A .html file
 			holds all that it shows. There is room for 1,000 queries and hits.`),
 		Example: example(`
+			fddhdb search photos.db --text "red car at night"
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 			fddhdb search wiki.db --from image --to text --id 17 -k 5
 			fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
@@ -121,6 +132,7 @@ func searchCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			o.dir = args[0]
 			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				return e.searchTo(cmd.Context(), c, &o, rerank)
 			})
@@ -132,7 +144,10 @@ func searchCommand(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
-	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from")
+	f.StringArrayVar(&o.texts, "text", nil, "query by a `TEXT`; repeat it for several queries")
+	f.StringArrayVar(&o.images, "image", nil, "query by a `FILE`, such as a picture; repeat it for several queries")
+	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from; -: standard input")
+	f.StringVar(&o.vector, "vector", "", "query by a vector of the modality --from, `v,v,...` or i:v,i:v,...")
 	f.IntVar(&o.row, "row", 0, "only row `N` of the file, from 0")
 	f.StringVar(&o.id, "id", "", "query by the item with this `KEY`")
 	f.StringVar(&o.code, "code", "", "query by a code in `HEX`")
@@ -156,18 +171,20 @@ func searchCommand(e *env) *cobra.Command {
 // check checks that flags go together and are possible for some collection.
 func (o *searchOptions) check() (db.Rerank, error) {
 	given := 0
-	for _, s := range []string{o.vectors, o.id, o.code, o.codes} {
-		if s != "" {
+	for _, is := range []bool{len(o.texts) > 0, len(o.images) > 0, o.vectors != "", o.vector != "", o.id != "", o.code != "", o.codes != ""} {
+		if is {
 			given++
 		}
 	}
 	switch {
 	case given == 0:
-		return 0, exit.Usagef("search needs a query: --vectors FILE, --id KEY, --code HEX or --codes FILE")
+		return 0, exit.Usagef("search needs a query: --text TEXT, --image FILE, --vectors FILE, --vector v,v,..., --id KEY, --code HEX or --codes FILE")
 	case given > 1:
-		return 0, exit.Usagef("search takes one of --vectors, --id, --code and --codes, not several")
+		return 0, exit.Usagef("search takes one of --text, --image, --vectors, --vector, --id, --code and --codes, not several")
 	case o.vectors != "" && o.from == "":
 		return 0, exit.Usagef("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
+	case o.vector != "" && o.from == "":
+		return 0, exit.Usagef("--from NAME is missing: the modality that the vector is of")
 	case o.from != "" && (o.code != "" || o.codes != ""):
 		return 0, exit.Usagef("--from: a query by code is of no modality: leave it out")
 	case o.hasRow && o.vectors == "" && o.codes == "":
@@ -188,6 +205,12 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	if o.after != "" && (o.vectors != "" || o.codes != "") && !o.hasRow {
 		return 0, exit.Usagef("--after is behind the hits of one query: say which with --row")
 	}
+	if o.after != "" && len(o.texts)+len(o.images) > 1 {
+		return 0, exit.Usagef("--after is behind the hits of one query: give one --text or --image")
+	}
+	if err := o.checkInputs(); err != nil {
+		return 0, err
+	}
 	if o.hasRadius && !o.hasK {
 		o.k = 10_000
 	}
@@ -207,7 +230,7 @@ func (o *searchOptions) check() (db.Rerank, error) {
 		return 0, exit.Usagef("--window is of --rerank features, which is not given")
 	case o.hasWindow && o.window < 1:
 		return 0, exit.Usagef("--window %d: 1 or more hits are possible", o.window)
-	case features && o.from == "":
+	case features && o.from == "" && !o.encodes():
 		return 0, exit.Usagef("--rerank features compares vectors: --from NAME is missing, the modality")
 	case features && o.after != "":
 		return 0, exit.Usagef("--rerank features has no cursors for --after: ask for more with -k")
@@ -228,7 +251,7 @@ func (o *searchOptions) checkMinSimilarity(rerank db.Rerank) error {
 		return exit.Usagef("--min-similarity has no meaning with --rerank none, which compares nothing: choose another order")
 	case o.code != "" || o.codes != "":
 		return exit.Usagef("--min-similarity compares vectors, and a query by code has none: search by --vectors, or by --id, and --from")
-	case o.from == "":
+	case o.from == "" && !o.encodes():
 		return exit.Usagef("--min-similarity compares vectors: --from NAME is missing, the modality")
 	}
 	return nil

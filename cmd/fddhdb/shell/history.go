@@ -10,23 +10,21 @@ import (
 	"unicode/utf8"
 
 	"github.com/peterh/liner"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/userdir"
 )
 
 // historyPath returns the file of the lines of earlier dialogues, "" for none:
-// $FDDHDB_HISTORY, else fddhdb/history in $XDG_STATE_HOME or in the system's folder for
-// settings of the user.
+// $FDDHDB_HISTORY, else history in the folder of userdir.State.
 func (s *Shell) historyPath() string {
 	if path, set := os.LookupEnv("FDDHDB_HISTORY"); set {
 		return path
 	}
-	dir := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(dir) {
-		var err error
-		if dir, err = os.UserConfigDir(); err != nil {
-			return ""
-		}
+	dir, err := userdir.State()
+	if err != nil {
+		return ""
 	}
-	return filepath.Join(dir, "fddhdb", "history")
+	return filepath.Join(dir, "history")
 }
 
 // readHistory returns the last lines, and cuts a file that has grown too long.
