@@ -219,7 +219,7 @@ func (e *env) printEncoders(dir string, c *db.Collection, o *encoderOptions, all
 		if trusted {
 			spelled = "yes"
 		}
-		rows = append(rows, []any{term.TextCell(x.Modality), string(x.Input), term.TextCell(commandLine(x.Command)), spelled})
+		rows = append(rows, []any{term.TextCell(x.Modality), string(x.Input), term.TextCell(quoted(x.Command)), spelled})
 	}
 	switch {
 	case o.json:

@@ -28,16 +28,16 @@ func checkTrust(dir, collection string, of *db.Encoder) error {
 		return err
 	}
 	return exit.Failedf("the encoder of %s is not run, as you have not set it here: %s; if it may run, as you, on this machine: %s --trust %s",
-		of.Modality, commandLine(of.Command), encoderVerb(dir, collection, of.Input), of.Modality)
+		of.Modality, term.Plain(quoted(of.Command)), encoderVerb(dir, collection, of.Input), of.Modality)
 }
 
-// commandLine returns a command for people, and for --set.
-func commandLine(command []string) string {
-	words := make([]string, len(command))
-	for i, w := range command {
-		words[i] = shell.QuoteWord(w)
+// quoted returns words as a line of the shell.
+func quoted(words []string) string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = shell.QuoteWord(w)
 	}
-	return term.Plain(strings.Join(words, " "))
+	return strings.Join(all, " ")
 }
 
 // encoderVerb returns the command line that works on the encoders of one input.
