@@ -100,6 +100,9 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})
+	if err := c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode"}}}); err != nil {
+		t.Fatal(err)
+	}
 	repo := mustFolder(t)
 	m := mustBackup(t, d, repo, db.BackupOptions{})
 	if err := errors.Join(
@@ -141,6 +144,7 @@ func TestEvents(t *testing.T) {
 		"fddhdb.space.activated":    {{Collection: "main", Space: uint32(reindexed.Space)}, {Collection: "main", Space: uint32(first.Space)}},
 		"fddhdb.space.dropped":      {{Collection: "main", Space: uint32(reindexed.Space)}},
 		"fddhdb.collection.altered": {{Collection: "main"}},
+		"fddhdb.encoders.set":       {{Collection: "main"}},
 		"fddhdb.backup.done":        {{Bytes: m.BytesTotal}},
 		"fddhdb.restore.done":       {{Bytes: m.BytesTotal}},
 		"fddhdb.checkpoint.done":    {{}},

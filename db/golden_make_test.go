@@ -149,6 +149,14 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 		goldenPut(t, near, []*db.Item{it})
 	}
 
+	// Encoders: of a collection with spaces, whose descriptors have a copy.
+	if err := shared.SetEncoders(ctx, []db.Encoder{
+		{"words", db.InputText, []string{"python3", "bag of words.py"}}, {"image", db.InputFile, []string{"/opt/clip", "--file"}},
+		{"image", db.InputText, []string{"/opt/clip"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+
 	// Thousands of items share few codes, so that postings and rows have both forms.
 	codes := goldenCollection(t, d, "codes", db.Schema{Bits: 16, Fields: []db.Field{{"n", db.Int, true}}})
 	b := d.NewBatch()

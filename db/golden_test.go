@@ -91,6 +91,11 @@ func goldenListing(t testing.TB, d *db.DB) string {
 			}
 			say("index %d of %s: complete %v, %d cells, recall %v, measured %v", x.Index, x.Modality, x.Complete, x.Cells, x.Recall, points)
 		}
+		encoders, err := c.Encoders()
+		check(err)
+		for _, e := range encoders {
+			say("encoder of %s: of %s, %q", e.Modality, e.Input, e.Command)
+		}
 		schema, err := c.Schema()
 		check(err)
 		labels, err := c.Labels()

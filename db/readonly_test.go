@@ -134,6 +134,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"batch":       b.Put(c, items[1]),
 		"create":      dbkit.Second(d.CreateCollection(ctx, "other", dbkit.PairsSchema)),
 		"alter":       c.Alter(ctx, db.Alteration{AddFields: []db.Field{place}}),
+		"encoders":    c.SetEncoders(ctx, nil),
 		"drop":        d.DropCollection(ctx, "main"),
 		"drop space":  c.DropSpace(ctx, 2),
 		"train":       dbkit.Second(c.Train(ctx, db.TrainOptions{})),

@@ -72,6 +72,10 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	dbkit.CheckSound(t, d, "several spaces")
 	dbkit.MustUpdate(t, c, db.UpdateOptions{Teacher: db.TeacherSelf})
 	dbkit.CheckSound(t, d, "updated by itself")
+	if err := c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode", "--lines"}}}); err != nil {
+		t.Fatal(err)
+	}
+	dbkit.CheckSound(t, d, "with an encoder")
 	if _, err := c.IndexVectors(ctx, db.IndexOptions{Modality: "image"}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,7 +21,33 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"fddhdb": main})
+	testscript.Main(m, map[string]func(){"fddhdb": main, "letters": letters})
+}
+
+// letters is an encoder: of a text, or a path, it prints the number of its bytes and of its blanks,
+// and zeros, five numbers in all. It misbehaves by the text.
+func letters() {
+	fmt.Fprintln(os.Stderr, "letters are counted")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		switch text := in.Text(); text {
+		case "die":
+			os.Exit(3)
+		case "nothing":
+			fmt.Println()
+		case "long":
+			fmt.Println("1,2,3,4,5,6")
+		case "nan":
+			fmt.Println("1,2,3,4,nan")
+		case "chatter":
+			fmt.Println("That is a hard one.")
+		case "twice":
+			fmt.Print("1,2,3,4,5\n1,2,3,4,5\n")
+		case "refuse":
+			fmt.Println(`{"error":"no words"}`)
+		default:
+			fmt.Printf("%d,%d,0,0,0\n", len(text), strings.Count(text, " "))
+		}
+	}
 }
 
 // TestScripts runs testdata/script: a file for each verb or kind of mistake. Besides
@@ -50,6 +77,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("WIKI", wiki)
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {

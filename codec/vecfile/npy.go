@@ -126,6 +126,9 @@ func openNPY(src source) (Reader, error) {
 func (r *npyReader) Rows() int { return r.m.rows }
 func (r *npyReader) Cols() int { return r.m.cols }
 
+// OneDimensional reports whether the file holds a vector, and no matrix.
+func (r *npyReader) OneDimensional() bool { return r.m.vector }
+
 func (r *npyReader) Next(dst []float32) error {
 	if r.err != nil {
 		return r.err

@@ -171,7 +171,8 @@ func knownFormat(ext string) bool {
 // The Reader of a .jsonl of sparse vectors has a method ColsAtLeast, which returns
 // true: its lines do not state the number of dimensions, so Cols is one more than the
 // last column that has a number. The Reader of a .csv has a method HasHeader, which says
-// whether the first line is a header.
+// whether the first line is a header. That of a .npy, or of a member of a .npz, has a method
+// OneDimensional, which says whether the file holds a vector and no matrix.
 func Open(path string) (Reader, error) {
 	file, member := splitMember(path)
 	ext := extension(file)

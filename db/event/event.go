@@ -123,6 +123,7 @@ const (
 	CollectionCreated Name = "fddhdb.collection.created"
 	CollectionAltered Name = "fddhdb.collection.altered"
 	CollectionDropped Name = "fddhdb.collection.dropped"
+	EncodersSet       Name = "fddhdb.encoders.set"    // descriptions of programs; none is run
 	SpaceActivated    Name = "fddhdb.space.activated" // by Activate or Rollback
 	SpaceDropped      Name = "fddhdb.space.dropped"
 	StatisticsUnkept  Name = "fddhdb.statistics.unkept" // Close could not store them; they are computed again

@@ -51,8 +51,8 @@ var house = plan{
 		{"cmd/fddhdb/sheet": {plot, image}},
 		{"cmd/fddhdb/chart": {plot}, "cmd/fddhdb/explore": nil, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
 		{"cmd/fddhdb/picture": nil},
-		{"cmd/fddhdb/jsonform": nil, "cmd/fddhdb/term": {cobra, pretty, progressbar, term}},
-		{"cmd/fddhdb/exit": nil},
+		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/jsonform": nil, "cmd/fddhdb/term": {cobra, pretty, progressbar, term}},
+		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},
 
 		// These a program may import beside the database, and need not.
 		{"db/s3": {minio}},

@@ -129,6 +129,7 @@ func (f *field) prepare(ctx context.Context) (err error) {
 	if f.root, err = os.MkdirTemp(f.parent, "field-"); err != nil {
 		return err
 	}
+	f.env = append(f.env, "XDG_STATE_HOME="+filepath.Join(f.root, "state")) // encoders that are trusted
 	if f.command == "" {
 		f.command = filepath.Join(f.root, "fddhdb")
 		if err := build(ctx, f.command); err != nil {

@@ -429,7 +429,7 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]measure.Query, error)
 		if err != nil {
 			return nil, err
 		}
-		vectors, err := source.OpenQueries(m.Name, o.vectors)
+		vectors, err := source.OpenQueries(m, o.vectors)
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
@@ -48,7 +49,8 @@ func exploreCommand(e *env) *cobra.Command {
 			Only this machine is served, and everybody who works on it: whoever reaches the
 			port reads what is in the database.
 
-			Text is searched for by a program of yours that makes vectors of it:
+			Text is searched for by the encoders that the collections have (see encoder),
+			or by a program of yours that makes vectors of it, which goes before them:
 			  --encoder NAME=COMMAND       started for each text, which it reads from its
 			                               input up to the end
 			  --encoder-lines NAME=COMMAND started once: a text a line in, a vector a line
@@ -117,9 +119,9 @@ func (o *exploreOptions) check() ([]explore.Encoder, error) {
 			if _, err := exec.LookPath(command[0]); err != nil {
 				return nil, exit.Usagef("%s %s: %w", list.flag, n.name, err)
 			}
-			encoders = append(encoders, explore.Encoder{
+			encoders = append(encoders, explore.Encoder{Program: encoder.Program{
 				Modality: n.name, Command: command, Lines: list.lines, Timeout: o.encodeTimeout,
-			})
+			}})
 		}
 	}
 	return encoders, nil
@@ -140,12 +142,16 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 		return err
 	}
 	defer pictures.Close()
+	stored, err := e.storedEncoders(dir, d, o.encodeTimeout)
+	if err != nil {
+		return err
+	}
 	name := dir
 	if abs, err := filepath.Abs(dir); err == nil {
 		name = filepath.Base(abs)
 	}
 	s, err := explore.New(d, explore.Options{
-		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders, Pictures: pictures,
+		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: append(encoders, stored...), Pictures: pictures,
 		OpenVectors: source.OpenMatrix, Message: exit.Message, Report: func(fault string) { e.Warnf("%s", fault) },
 	})
 	if err != nil {
@@ -211,16 +217,51 @@ func checkEncoders(d *db.DB, encoders []explore.Encoder) error {
 			known[m.Name] = true
 		}
 	}
-	for _, encoder := range encoders {
-		if !known[encoder.Modality] {
+	for _, e := range encoders {
+		if !known[e.Modality] {
 			flag := "--encoder"
-			if encoder.Lines {
+			if e.Lines {
 				flag = "--encoder-lines"
 			}
-			return exit.Usagef("%s %s: no collection has a modality %q", flag, encoder.Modality, encoder.Modality)
+			return exit.Usagef("%s %s: no collection has a modality %q", flag, e.Modality, e.Modality)
 		}
 	}
 	return nil
+}
+
+// storedEncoders returns the encoders of texts of all collections, but for those that the user has
+// not trusted, of which it warns.
+func (e *env) storedEncoders(dir string, d *db.DB, timeout time.Duration) (all []explore.Encoder, err error) {
+	names, err := d.Collections()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		c, err := d.Collection(name)
+		if err != nil {
+			return nil, err
+		}
+		stored, err := c.Encoders()
+		if err != nil {
+			return nil, err
+		}
+		for i := range stored {
+			if stored[i].Input != db.InputText {
+				continue
+			}
+			if err := checkTrust(dir, name, &stored[i]); err != nil {
+				e.Warnf("%s", exit.Message(err))
+				continue
+			}
+			p, err := program(dir, &stored[i])
+			if err != nil {
+				return nil, err
+			}
+			p.Timeout = timeout
+			all = append(all, explore.Encoder{Program: p, Collection: name})
+		}
+	}
+	return all, nil
 }
 
 // openBrowser opens a page in the user's browser.

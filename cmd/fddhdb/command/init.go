@@ -115,6 +115,7 @@ type schemaJSON struct {
 	Modalities []db.Modality `json:"modalities"`
 	Bits       *int          `json:"bits"` // null: training decides
 	Fields     []db.Field    `json:"fields"`
+	Encoders   []db.Encoder  `json:"encoders,omitempty"` // of .schema alone
 }
 
 func newSchemaJSON(collection string, s db.Schema) schemaJSON {

@@ -14,26 +14,30 @@ import (
 // searchOptions are the flags of search.
 type searchOptions struct {
 	common
-	from, to                  string
+	dir                      string // of the database
+	from, to                 string
 	vectors, key, code, codes string
-	row, k, radius, window    int
-	rerank, after             string
-	explain, excludeSelf      bool
-	sheet, pictures           string
-	where                     whereFlag
-	hasRow, hasK, hasRadius   bool
-	hasWindow                 bool
-	minSimilarity             float32
-	hasMinSimilarity          bool
-	hasRecall                 bool
-	recall                    float64
-	include                   includeFlag
+	vector                   string
+	texts, images            []string    // for the encoder
+	encoder                  *db.Encoder // of texts or images, when it has been chosen
+	row, k, radius, window   int
+	rerank, after            string
+	explain, excludeSelf     bool
+	sheet, pictures          string
+	where                    whereFlag
+	hasRow, hasK, hasRadius  bool
+	hasWindow                bool
+	minSimilarity            float32
+	hasMinSimilarity         bool
+	hasRecall                bool
+	recall                   float64
+	include                  includeFlag
 }
 
 func searchCommand(e *env) *cobra.Command {
 	var o searchOptions
 	cmd := &cobra.Command{
-		Use:     "search DIR --from NAME --to NAME --vectors FILE",
+		Use:     "search DIR (--text TEXT | --image FILE | --from NAME --vectors FILE | --key KEY | --code HEX)",
 		Short:   "Find the items whose codes are nearest",
 		GroupID: groupLearn,
 		Long: prose(`
@@ -41,12 +45,18 @@ func searchCommand(e *env) *cobra.Command {
 			bits, exactly: no item that it leaves out is nearer.
 
 			A query is one of
+			  --text TEXT     a text, of which the encoder of a modality makes a vector (see
+			                  encoder); repeat it for several queries
+			  --image FILE    a file, such as a picture, for an encoder of files
 			  --vectors FILE  vectors of the modality --from, each row a query, or the one
-			                  that --row N names, counted from 0
+			                  that --row N names, counted from 0. - is the standard input:
+			                  a .npy, or text, a vector a line, answered as it comes
+			  --vector v,v,...  a vector of --from; of a sparse one i:v,i:v,...
 			  --key KEY       an item that is stored: its vector of --from, or else its
 			                  code
 			  --code HEX      a code, bytes in the order of the .npy
 			  --codes FILE    a .npy of packed codes, each row a query
+			--from is not needed with --text and --image where one modality has an encoder.
 			--to keeps to items that have that modality. Where a training has made codes
 			for each target modality (train --views target), it has to be given.
 
@@ -105,6 +115,7 @@ func searchCommand(e *env) *cobra.Command {
 			a path or URL, or the end of one. Other items are shown as text. A .html file
 			holds all that it shows. There is room for 1,000 queries and hits.`),
 		Example: example(`
+			fddhdb search photos.db --text "red car at night"
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 			fddhdb search wiki.db --from image --to text --key 17 -k 5
 			fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
@@ -121,6 +132,7 @@ func searchCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			o.dir = args[0]
 			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				o.where.warnOfLabels(e, c)
 				return e.searchTo(cmd.Context(), c, &o, rerank)
@@ -134,7 +146,10 @@ func searchCommand(e *env) *cobra.Command {
 	formerly(cmd, "id", "key")
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
-	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from")
+	f.StringArrayVar(&o.texts, "text", nil, "query by a `TEXT`; repeat it for several queries")
+	f.StringArrayVar(&o.images, "image", nil, "query by a `FILE`, such as a picture; repeat it for several queries")
+	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from; -: standard input")
+	f.StringVar(&o.vector, "vector", "", "query by a vector of the modality --from, `v,v,...` or i:v,i:v,...")
 	f.IntVar(&o.row, "row", 0, "only row `N` of the file, from 0")
 	f.StringVar(&o.key, "key", "", "query by the item with this `KEY`")
 	f.StringVar(&o.code, "code", "", "query by a code in `HEX`")
@@ -158,18 +173,20 @@ func searchCommand(e *env) *cobra.Command {
 // check checks that flags go together and are possible for some collection.
 func (o *searchOptions) check() (db.Rerank, error) {
 	given := 0
-	for _, s := range []string{o.vectors, o.key, o.code, o.codes} {
-		if s != "" {
+	for _, is := range []bool{len(o.texts) > 0, len(o.images) > 0, o.vectors != "", o.vector != "", o.key != "", o.code != "", o.codes != ""} {
+		if is {
 			given++
 		}
 	}
 	switch {
 	case given == 0:
-		return 0, exit.Usagef("search needs a query: --vectors FILE, --key KEY, --code HEX or --codes FILE")
+		return 0, exit.Usagef("search needs a query: --text TEXT, --image FILE, --vectors FILE, --vector v,v,..., --key KEY, --code HEX or --codes FILE")
 	case given > 1:
-		return 0, exit.Usagef("search takes one of --vectors, --key, --code and --codes, not several")
+		return 0, exit.Usagef("search takes one of --text, --image, --vectors, --vector, --key, --code and --codes, not several")
 	case o.vectors != "" && o.from == "":
 		return 0, exit.Usagef("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
+	case o.vector != "" && o.from == "":
+		return 0, exit.Usagef("--from NAME is missing: the modality that the vector is of")
 	case o.from != "" && (o.code != "" || o.codes != ""):
 		return 0, exit.Usagef("--from: a query by code is of no modality: leave it out")
 	case o.hasRow && o.vectors == "" && o.codes == "":
@@ -190,6 +207,12 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	if o.after != "" && (o.vectors != "" || o.codes != "") && !o.hasRow {
 		return 0, exit.Usagef("--after is behind the hits of one query: say which with --row")
 	}
+	if o.after != "" && len(o.texts)+len(o.images) > 1 {
+		return 0, exit.Usagef("--after is behind the hits of one query: give one --text or --image")
+	}
+	if err := o.checkInputs(); err != nil {
+		return 0, err
+	}
 	if o.hasRadius && !o.hasK {
 		o.k = 10_000
 	}
@@ -209,7 +232,7 @@ func (o *searchOptions) check() (db.Rerank, error) {
 		return 0, exit.Usagef("--window is of --rerank features, which is not given")
 	case o.hasWindow && o.window < 1:
 		return 0, exit.Usagef("--window %d: 1 or more hits are possible", o.window)
-	case features && o.from == "":
+	case features && o.from == "" && !o.encodes():
 		return 0, exit.Usagef("--rerank features compares vectors: --from NAME is missing, the modality")
 	case features && o.after != "":
 		return 0, exit.Usagef("--rerank features has no cursors for --after: ask for more with -k")
@@ -230,7 +253,7 @@ func (o *searchOptions) checkMinSimilarity(rerank db.Rerank) error {
 		return exit.Usagef("--min-similarity has no meaning with --rerank none, which compares nothing: choose another order")
 	case o.code != "" || o.codes != "":
 		return exit.Usagef("--min-similarity compares vectors, and a query by code has none: search by --vectors, or by --key, and --from")
-	case o.from == "":
+	case o.from == "" && !o.encodes():
 		return exit.Usagef("--min-similarity compares vectors: --from NAME is missing, the modality")
 	}
 	return nil

@@ -19,6 +19,12 @@ func (o *searchOptions) title(name queryName) string {
 		return "item " + term.Plain(o.key)
 	case o.code != "":
 		return fmt.Sprintf("code %s", name)
+	case o.vector != "":
+		return "vector"
+	case len(o.texts) > 0:
+		return fmt.Sprintf("text %s", term.Plain(fmt.Sprint(name)))
+	case len(o.images) > 0:
+		return fmt.Sprintf("file %s", term.Plain(fmt.Sprint(name)))
 	}
 	return fmt.Sprintf("row %d", name)
 }
@@ -108,6 +114,9 @@ func (t *hitTable) rows(r *db.Result) [][]any {
 
 // hasRows reports whether queries are rows of a file.
 func (o *searchOptions) hasRows() bool { return o.vectors != "" || o.codes != "" }
+
+// hasVectors reports whether queries are vectors that are given, or made for the search.
+func (o *searchOptions) hasVectors() bool { return o.vectors != "" || o.vector != "" || o.encodes() }
 
 // printExplain prints how a search was done, if the user asked for it, and why by vectors where it
 // was.

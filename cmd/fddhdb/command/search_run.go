@@ -19,6 +19,11 @@ import (
 
 // searchTo is search, with the contact sheet that the flags ask for.
 func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank) error {
+	if o.encodes() {
+		if err := o.chooseEncoder(c); err != nil {
+			return err
+		}
+	}
 	if o.sheet == "" {
 		return e.search(ctx, c, o, rerank, nil)
 	}
@@ -41,8 +46,8 @@ func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, 
 	return err
 }
 
-// A queryName is the name of a query in the output: the row number in a file, a key or
-// a code.
+// A queryName is the name of a query in the output: the row number in a file, a key, a
+// code, a text or a path.
 type queryName any
 
 // search answers the queries. to, if not nil, gets the hits, too.
@@ -127,7 +132,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 					query = term.Right("query")
 				}
 				// The answers that follow have the same columns, whatever this one has.
-				form.similarity = o.vectors != "" && rerank != db.RerankNone || hasSimilarity(r)
+				form.similarity = o.hasVectors() && rerank != db.RerankNone || hasSimilarity(r)
 				table = e.NewTable(append([]term.Column{query}, form.columns()...))
 			}
 			for _, cells := range form.rows(r) {
@@ -162,6 +167,18 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	m, err := modality(c, schema, "--from", o.from)
 	if err != nil {
 		return err
+	}
+	switch {
+	case o.encodes():
+		return e.queryEncoder(ctx, o, m, answer)
+	case o.vector != "":
+		q, err := source.ParseQuery(m, o.vector)
+		if err != nil {
+			return exit.Usagef("--vector: %w", err)
+		}
+		return answer(0, q)
+	case o.vectors == "-":
+		return e.queryStdin(o, m, answer)
 	}
 	return o.queryVectors(m, answer)
 }
@@ -273,7 +290,7 @@ func (o *searchOptions) queryCodes(c *db.Collection, bits int, answer func(query
 }
 
 func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Query) error) error {
-	s, err := source.OpenQueries(m.Name, o.vectors)
+	s, err := source.OpenQueries(m, o.vectors)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -16,6 +17,7 @@ type session struct {
 	dir      string
 	readOnly bool
 	d        *db.DB // nil if it was closed for a verb and could not be opened again
+	encoders []*encoder.Encoder
 }
 
 // openSession opens the database in dir for the session; closeSession ends it.
@@ -34,6 +36,7 @@ func (e *env) openSession(dir string, readOnly bool) error {
 func (e *env) closeSession() error {
 	s := e.session
 	e.session = nil
+	s.endEncoders()
 	return s.close()
 }
 

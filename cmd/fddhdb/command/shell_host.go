@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,15 +54,37 @@ func (h shellHost) PrintSchemas(names []string, json bool) error {
 		if err != nil {
 			return err
 		}
+		encoders, err := c.Encoders()
+		if err != nil {
+			return err
+		}
 		if json {
-			if err := h.env.PrintJSON(newSchemaJSON(name, schema)); err != nil {
+			form := newSchemaJSON(name, schema)
+			form.Encoders = encoders
+			if err := h.env.PrintJSON(form); err != nil {
 				return err
 			}
 			continue
 		}
 		h.env.Printf("%s\n", initLine(name, schema))
+		for i := range encoders {
+			h.env.Printf("%s\n", encoderLine(name, &encoders[i]))
+		}
 	}
 	return nil
+}
+
+// encoderLine returns the line of the shell that stores an encoder.
+func encoderLine(name string, x *db.Encoder) string {
+	words := []string{"encoder"}
+	if name != "main" {
+		words = append(words, "--collection", name)
+	}
+	if x.Input != db.InputText {
+		words = append(words, "--input", string(x.Input))
+	}
+	set := x.Modality + "=" + quoted(x.Command)
+	return term.Plain(quoted(append(words, "--set", set)))
 }
 
 // initLine returns the line of the shell that creates a collection.
@@ -89,8 +110,5 @@ func initLine(name string, schema db.Schema) string {
 		}
 		words = append(words, "--field", value)
 	}
-	for i, w := range words {
-		words[i] = term.Plain(shell.QuoteWord(w))
-	}
-	return strings.Join(words, " ")
+	return term.Plain(quoted(words))
 }

@@ -154,10 +154,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // may need minutes to start.
 func (s *Server) limit(r *http.Request) time.Duration {
 	limit := s.requestTime
-	if v := r.URL.Query(); v.Has("text") {
-		if e := s.encode[v.Get("from")]; e != nil {
-			limit += e.longest()
-		}
+	if w := s.wordsOfRequest(r.URL.Query()); w != nil {
+		limit += w.Longest()
 	}
 	return limit
 }

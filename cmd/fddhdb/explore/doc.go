@@ -1,14 +1,14 @@
 // Package explore shows a database in the browser: a page to search it and to look at its models
 // and statistics, and the same as JSON under /api. docs/EXPLORE.md describes both.
 //
-// It imports package db, jsonform, picture and the formats of files of vectors, and no verb: the verb
-// explore starts it.
+// It imports package db, encoder, jsonform, picture and the formats of files of vectors, and no verb:
+// the verb explore starts it.
 //
 // It is for one person on one machine. It reads, and changes nothing. Anyone who reaches the port
 // can read as much, so it belongs on a loopback address.
 //
 // net/http runs a goroutine for each request. Rooms (room.go) bound how many of them compute,
-// receive or encode at a time. An encoder has a turn for its program; uploads have a lock.
+// receive or encode at a time. The words of an encoder have a turn; uploads have a lock.
 //
 // Invariants: requests that a browser sends on behalf of other sites are refused (guard_test.go),
 // and the page loads nothing from elsewhere (TestPage); content of a database cannot run in the

@@ -15,7 +15,7 @@ type databaseForm struct {
 	Format      int              `json:"format"`
 	Version     string           `json:"version"`
 	Collections []collectionForm `json:"collections"`
-	Encoders    []string         `json:"encoders"` // modalities that can be searched by text
+	Encoders    []string         `json:"encoders"` // modalities that can be searched by text in every collection that has them
 	MaxK        int              `json:"max_k"`
 }
 
@@ -26,6 +26,7 @@ type collectionForm struct {
 	Items      int           `json:"items"`
 	Modalities []db.Modality `json:"modalities"`
 	Fields     []db.Field    `json:"fields"`
+	Encoders   []string      `json:"encoders"` // modalities that can be searched by text
 	Trained    bool          `json:"trained"`
 	Space      db.Space      `json:"space,omitempty"` // active space
 	Spaces     []spaceForm   `json:"spaces"`
@@ -52,7 +53,9 @@ func (s *Server) database(ctx context.Context, v url.Values) (any, error) {
 		Collections: []collectionForm{}, Encoders: []string{}, MaxK: maxK,
 	}
 	for _, e := range s.opt.Encoders {
-		out.Encoders = append(out.Encoders, e.Modality)
+		if e.Collection == "" {
+			out.Encoders = append(out.Encoders, e.Modality)
+		}
 	}
 	names, err := s.db.Collections()
 	if err != nil {
@@ -80,7 +83,7 @@ func (s *Server) collectionForm(ctx context.Context, name string) (*collectionFo
 	out := &collectionForm{
 		Name: name, IndexOnly: schema.IndexOnly,
 		Modalities: append([]db.Modality{}, schema.Modalities...), Fields: append([]db.Field{}, schema.Fields...),
-		Spaces: []spaceForm{},
+		Encoders: s.encodersFor(name, schema.Modalities), Spaces: []spaceForm{},
 	}
 	if out.Items, err = c.Count(); err != nil {
 		return nil, err

@@ -137,24 +137,25 @@ func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Quer
 		out.Code = code
 		return out, nil
 	}
+	dim := 0
 	if q.from != "" {
-		if err := hasModality(c, q.from); err != nil {
+		m, err := modalityOf(c, q.from)
+		if err != nil {
 			return out, err
 		}
+		dim = m.Dim
 	}
-	var x vector
-	var err error
-	switch {
-	case q.upload != "":
-		x, err = s.rowOf(ctx, q)
-	default:
-		e := s.encode[q.from]
-		if e == nil {
-			return out, badRequest("there is no encoder for %q: start explore with --encoder %s=COMMAND", q.from, q.from)
-		}
-		x, err = e.vector(ctx, q.text)
+	if q.upload != "" {
+		x, err := s.rowOf(ctx, q)
+		out.Vector, out.Sparse, out.Code = x.dense, x.sparse, x.code
+		return out, err
 	}
-	out.Vector, out.Sparse, out.Code = x.dense, x.sparse, x.code
+	w := s.wordsOf(q.collection, q.from)
+	if w == nil {
+		return out, badRequest("there is no encoder for %q: start explore with --encoder-lines %s=COMMAND, or store one by fddhdb encoder", q.from, q.from)
+	}
+	x, err := w.vector(ctx, dim, q.text)
+	out.Vector, out.Sparse = x.Dense, x.Sparse
 	return out, err
 }
 
@@ -179,23 +180,23 @@ func (s *Server) rowOf(ctx context.Context, q *query) (vector, error) {
 	return s.uploads.row(ctx, u, q.member, q.row, q.from == "")
 }
 
-// hasModality refuses a modality that the collection does not have.
-func hasModality(c *db.Collection, name string) error {
+// modalityOf returns a modality by name, and refuses one that the collection does not have.
+func modalityOf(c *db.Collection, name string) (db.Modality, error) {
 	schema, err := c.Schema()
 	if err != nil {
-		return err
+		return db.Modality{}, err
 	}
 	var names []string
 	for _, m := range schema.Modalities {
 		if m.Name == name {
-			return nil
+			return m, nil
 		}
 		names = append(names, m.Name)
 	}
 	if len(names) == 0 {
-		return badRequest("there is no modality %.100q: items of this collection bring their codes", name)
+		return db.Modality{}, badRequest("there is no modality %.100q: items of this collection bring their codes", name)
 	}
-	return badRequest("there is no modality %.100q: there is %s", name, strings.Join(names, ", "))
+	return db.Modality{}, badRequest("there is no modality %.100q: there is %s", name, strings.Join(names, ", "))
 }
 
 // find answers a query.

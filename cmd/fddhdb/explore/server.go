@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Name     string    // of the database, for people
 	Version  string    // of the program
-	Encoders []Encoder // programs that make vectors of text, at most one for each modality
+	Encoders []Encoder // at most one for each collection and modality
 
 	// Pictures has files of pictures that items name; nil: none. IsPicture tells them. The caller closes
 	// it after the server.
@@ -46,13 +46,13 @@ const (
 )
 
 // A Server answers requests about one database. It is safe for concurrent use. Its
-// fields do not change after New; uploads and encoders have locks of their own.
+// fields do not change after New; uploads and words have locks of their own.
 type Server struct {
 	db      *db.DB
 	opt     Options
 	page    map[string]asset    // by path
 	api     map[string]endpoint // by path
-	encode  map[string]*encoder // by modality
+	words   map[encoderOf]*words
 	uploads uploads
 
 	requestTime time.Duration
@@ -68,12 +68,12 @@ func New(d *db.DB, opt Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		db: d, opt: opt, page: page, encode: map[string]*encoder{}, requestTime: requestTime,
+		db: d, opt: opt, page: page, words: map[encoderOf]*words{}, requestTime: requestTime,
 		computing: newRoom(2 * runtime.GOMAXPROCS(0)),
 	}
 	s.uploads.open, s.uploads.receiving = opt.OpenVectors, newRoom(maxReceiving)
 	for _, e := range opt.Encoders {
-		s.encode[e.Modality] = newEncoder(e)
+		s.words[encoderOf{e.Collection, e.Modality}] = newWords(e.Program)
 	}
 	s.api = map[string]endpoint{
 		"/api/database":    {compute: s.database},
@@ -94,11 +94,10 @@ func New(d *db.DB, opt Options) (*Server, error) {
 
 // Close ends running encoders, and removes uploads.
 func (s *Server) Close() error {
-	var err error
-	for _, e := range s.encode {
-		err = errors.Join(err, e.close())
+	for _, w := range s.words {
+		w.Close()
 	}
-	return errors.Join(err, s.uploads.close())
+	return s.uploads.close()
 }
 
 // Serve answers on a listener until the context ends, and closes the listener. Requests

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -21,14 +22,18 @@ import (
 // get.
 func TestForms(t *testing.T) {
 	d := sharedDatabase(t)
-	s := newServer(t, d, Encoder{Modality: "text", Command: []string{"true"}})
+	s := newServer(t, d, Encoder{Program: encoder.Program{Modality: "text", Command: []string{"true"}}},
+		Encoder{Program: encoder.Program{Modality: "image", Command: []string{"true"}}, Collection: "main"})
 	form := get[databaseForm](t, s, "/api/database")
-	if form.Name != "test.db" || form.UUID != d.UUID() || len(form.Collections) != 3 || form.Encoders[0] != "text" {
+	if form.Name != "test.db" || form.UUID != d.UUID() || len(form.Collections) != 3 || len(form.Encoders) != 1 || form.Encoders[0] != "text" {
 		t.Errorf("%+v", form)
 	}
 	main := form.Collections[2]
 	if main.Name != "main" || main.Items != learnedItems || !main.Trained || main.Space != 1 || main.Spaces[0].Bits != 16 || len(main.Modalities) != 2 || len(main.Fields) != 2 {
 		t.Errorf("%+v", main)
+	}
+	if !slices.Equal(main.Encoders, []string{"image", "text"}) || len(form.Collections[0].Encoders) != 0 {
+		t.Errorf("encoders %q, %q", main.Encoders, form.Collections[0].Encoders)
 	}
 	if empty := form.Collections[0]; empty.Trained || len(empty.Spaces) != 0 {
 		t.Errorf("%+v", empty)

@@ -72,8 +72,7 @@ func TestLateBody(t *testing.T) {
 
 // A program that does not answer delays only the clients that use it.
 func TestStuckEncoder(t *testing.T) {
-	e := openEncoder(t, "lines", 0)
-	s := newServer(t, sharedDatabase(t), e.Encoder)
+	s := newServer(t, sharedDatabase(t), testEncoder(t, 0))
 	s.computing = newRoom(2)
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -83,7 +82,7 @@ func TestStuckEncoder(t *testing.T) {
 			ended <- struct{}{}
 		}()
 	}
-	stuck := s.encode["text"].turn
+	stuck := s.wordsOf("main", "text").turn
 	for len(stuck.places) < 1 || int(stuck.waiting.Load()) < many(s)-1 {
 		runtime.Gosched()
 	}

@@ -6,51 +6,33 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/peterh/liner"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/userdir"
 )
 
 // historyPath returns the file of the lines of earlier dialogues, "" for none:
-// $FDDHDB_HISTORY, else fddhdb/history in the user's folder for state.
+// $FDDHDB_HISTORY, else history in the folder of userdir.State.
 func (s *Shell) historyPath() string {
 	if path, set := os.LookupEnv("FDDHDB_HISTORY"); set {
 		return path
 	}
-	dir := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(dir) {
-		if dir = stateFolder(); dir == "" {
-			return ""
-		}
-	}
-	return filepath.Join(dir, "fddhdb", "history")
-}
-
-// stateFolder returns the system's folder for the state of programs of the user, "" if
-// there is none: that of the XDG base directory specification, or the one that Windows
-// and macOS have for all that a program keeps.
-func stateFolder() string {
-	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
-		dir, err := os.UserConfigDir()
-		if err != nil {
-			return ""
-		}
-		return dir
-	}
-	home, err := os.UserHomeDir()
+	dir, err := userdir.State()
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(home, ".local", "state")
+	return filepath.Join(dir, "history")
 }
 
 // takeOverHistory moves the history to path from where earlier versions kept it, the
 // folder for settings, unless a history is there already.
 func takeOverHistory(path string) error {
 	config, err := os.UserConfigDir()
-	if err != nil || path != filepath.Join(stateFolder(), "fddhdb", "history") {
+	state, serr := userdir.State()
+	if err != nil || serr != nil || path != filepath.Join(state, "history") {
 		return nil
 	}
 	old := filepath.Join(config, "fddhdb", "history")

@@ -2,7 +2,6 @@ package source
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 
@@ -32,20 +31,15 @@ func OpenVectors(modality, file string) (*Vectors, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newVectors(modality, file, r), nil
+}
+
+func newVectors(modality, file string, r vecfile.Reader) *Vectors {
 	s := &Vectors{Modality: modality, file: file, r: r}
 	if s.sparse, _ = r.(vecfile.SparseReader); s.sparse == nil {
 		s.x = make([]float32, r.Cols())
 	}
-	return s, nil
-}
-
-// OpenQueries is OpenVectors for a flag that takes FILE, not NAME=FILE.
-func OpenQueries(modality, file string) (*Vectors, error) {
-	s, err := OpenVectors(modality, file)
-	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
-		return nil, exit.Usagef("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s", file, name, rest)
-	}
-	return s, err
+	return s
 }
 
 // OpenMatrix opens a file of vectors.

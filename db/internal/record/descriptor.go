@@ -27,6 +27,7 @@ type Descriptor struct {
 	Fields     []Field    `json:"fields,omitempty"`     // names are unique among modalities and fields together
 	IndexOnly  bool       `json:"index_only,omitempty"` // vectors were left out when the database was copied; see WithoutVectors
 	Indexes    uint32     `json:"indexes,omitempty"`    // how many indexes of vectors there have been; the last one has this number
+	Encoders   []Encoder  `json:"encoders,omitempty"`   // by modality, in the order of Modalities, and input; see WithEncoders
 }
 
 // CodesOnly reports whether items bring their codes and have no vectors.
@@ -130,7 +131,7 @@ func (d *Descriptor) Check() error {
 			return fault.Invalid("field %q: unknown type %q: string, int, float and bool are possible", f.Name, Shortened(string(f.Type)))
 		}
 	}
-	return nil
+	return d.checkEncoders()
 }
 
 // CheckName checks the name of a collection, modality or field; what says in words of which.
@@ -182,16 +183,20 @@ func DecodeDescriptor(b []byte) (*Descriptor, error) {
 // no index-only collections refuses VersionIndexOnly instead of looking for vectors that are not
 // there. One that knows no metrics refuses VersionMetrics instead of answering by another metric, or
 // of some of the vectors. One that knows no indexes of vectors refuses VersionIndexes instead of
-// writing vectors without telling them.
+// writing vectors without telling them. One that knows no encoders refuses VersionEncoders instead of
+// forgetting them with the next alteration.
 const (
 	VersionIndexOnly = 1 // index-only
 	VersionMetrics   = 2 // of modalities with a metric other than Cosine, or that share a space; index-only or not
 	VersionIndexes   = 3 // that has or had indexes of vectors, whatever its modalities
+	VersionEncoders  = 4 // that has encoders, whatever else it has
 )
 
 // version returns the version that goes with what the descriptor says.
 func (d *Descriptor) version() int {
 	switch {
+	case len(d.Encoders) > 0:
+		return VersionEncoders
 	case d.Indexes > 0:
 		return VersionIndexes
 	case slices.ContainsFunc(d.Modalities, func(m Modality) bool { return m.Metric != "" || m.SpaceOf != "" }):
@@ -205,8 +210,8 @@ func (d *Descriptor) version() int {
 // checkVersion checks that the version is known, and the one that goes with the descriptor.
 func (d *Descriptor) checkVersion() error {
 	switch {
-	case d.Version > VersionIndexes:
-		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: VersionIndexes}
+	case d.Version > VersionEncoders:
+		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: VersionEncoders}
 	case d.Version != d.version():
 		return fmt.Errorf("version %d of a descriptor of version %d", d.Version, d.version())
 	}

@@ -30,7 +30,7 @@ export function complete(database, state) {
   state.trained = collection.trained;
   if (!collection.spaces.some((s) => String(s.space) === state.space)) state.space = "";
   const names = collection.modalities.map((m) => m.name);
-  const encoders = database.encoders.filter((name) => names.includes(name));
+  const encoders = collection.encoders;
   state.by ||= encoders.length ? "text" : "id";
   if (!names.includes(state.from)) state.from = state.directed || !names.length ? "" : encoders[0] ?? names[0];
   if (!names.includes(state.to)) state.to = state.directed || !names.length ? "" : names.find((n) => n !== state.from) ?? names[0];
@@ -151,7 +151,7 @@ export function show(database, state, anew) {
   if (!collection) return;
   const space = spaceOf(collection, state);
   const names = collection.modalities.map((m) => m.name);
-  const encoders = database.encoders.filter((n) => names.includes(n));
+  const encoders = collection.encoders;
   options("collection", database.collections.map((c) => [c.name, c.name]), state.collection);
   $("collectionPair").hidden = database.collections.length < 2;
   const usable = collection.spaces.filter((s) => s.state !== "building");

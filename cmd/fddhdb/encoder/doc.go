@@ -1,0 +1,19 @@
+// Package encoder runs the programs of users that make vectors of texts and files. The verbs search
+// and explore share it. The database stores only descriptions of such programs (db.Encoder).
+//
+//	e := encoder.New(encoder.Program{Modality: "image", Command: []string{"python3", "clip.py"}, Lines: true})
+//	defer e.Close()
+//	vectors, err := e.Encode(ctx, 512, []string{"red car at night"})
+//
+// No shell runs a program, and what it encodes is no argument of it. A program with Lines stays
+// running from its first input until Close.
+//
+// An Encoder is safe for concurrent use; one call of Encode at a time has the program. A goroutine
+// reads what the program prints, a line at a time, so a program that floods fills no memory.
+//
+// Invariants: whatever a program does or does not, Encode returns within the limits of Program, and
+// with an Error that has the program's name and the end of its stderr; the answer to an input is
+// never taken for that to another; after an error, and after Close, neither the program nor, on
+// Unix, any process of its group is left (encoder_test.go). No program of a database is run that its
+// user has not trusted (trust.go).
+package encoder

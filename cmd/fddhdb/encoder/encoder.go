@@ -1,0 +1,170 @@
+package encoder
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A Program is a command that makes vectors of texts or files. What it prints for one is a vector,
+// see ParseVector.
+type Program struct {
+	Modality string   // of the vectors, for errors
+	Command  []string // the program and its arguments
+	Dir      string   // the folder that it runs in; "": that of this process
+
+	// Lines says that the program is started once and stays running: it reads an input a
+	// line and prints a vector a line, in the same order. It may be sent several lines before
+	// it answers. Otherwise it is started for each input, which ends with its stdin.
+	Lines bool
+
+	// Timeout is the limit for one input; 0 means 30 s. A program with Lines has five
+	// minutes for its first input, or Timeout if that is longer, as it may have to load
+	// a model.
+	Timeout time.Duration
+}
+
+// Limits of programs.
+const (
+	defaultTimeout = 30 * time.Second
+	startTimeout   = 5 * time.Minute // for the first input of a program that stays running
+	maxVectorBytes = 32 << 20        // output for an input
+	keptStderr     = 2 << 10         // bytes of stderr that are kept
+	endGrace       = 2 * time.Second // to end when there is no more input
+)
+
+// Longest returns the time that one input may take.
+func (p *Program) Longest() time.Duration {
+	if p.Lines {
+		return max(p.Timeout, startTimeout)
+	}
+	return p.Timeout
+}
+
+// An Encoder runs a Program when it is needed.
+type Encoder struct {
+	Program
+	turn chan struct{} // has an element while somebody uses the program
+	quit chan struct{} // closed by Close
+
+	running *lines // nil if there is none; belongs to whoever has the turn
+}
+
+// New returns an encoder that has not started its program yet. The caller closes it.
+func New(p Program) *Encoder {
+	if p.Timeout == 0 {
+		p.Timeout = defaultTimeout
+	}
+	return &Encoder{Program: p, turn: make(chan struct{}, 1), quit: make(chan struct{})}
+}
+
+// Encode returns the vectors of the inputs, of dim dimensions; those of dense and sparse form may
+// differ. If the program fails, or refuses an input, it is an *Error. If the context ends first,
+// Encode returns its error at once, while a program that stays running goes on with the answer.
+// After Close it is db.ErrClosed.
+func (e *Encoder) Encode(ctx context.Context, dim int, inputs []string) ([]Vector, error) {
+	return e.encode(ctx, dim, inputs, false)
+}
+
+// Run returns the vectors of the inputs by a program that is started for them, and ends with them.
+// It is Encode, and more forgiving: the input of a program with Lines ends behind the last one, so
+// it need not flush its output after each.
+func Run(ctx context.Context, p Program, dim int, inputs []string) ([]Vector, error) {
+	e := New(p)
+	defer e.Close()
+	return e.encode(ctx, dim, inputs, true)
+}
+
+// encode is Encode; last says that there are no inputs after these.
+func (e *Encoder) encode(ctx context.Context, dim int, inputs []string, last bool) ([]Vector, error) {
+	select {
+	case <-e.quit:
+		return nil, db.ErrClosed
+	default:
+	}
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-e.quit:
+		return nil, db.ErrClosed
+	}
+	if !e.Lines {
+		defer e.leave()
+		return e.onceEach(ctx, dim, inputs)
+	}
+	// The goroutine has the turn until the answers are there, even if the caller has gone: the
+	// next lines of the program would otherwise be taken for the next answers.
+	type answer struct {
+		all []Vector
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		defer e.leave()
+		all, err := e.exchange(dim, inputs, last)
+		done <- answer{all, err}
+	}()
+	select {
+	case a := <-done:
+		return a.all, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (e *Encoder) leave() { <-e.turn }
+
+// Close ends the program. One that is encoding is killed; another one has two seconds to end by
+// itself.
+func (e *Encoder) Close() {
+	close(e.quit)
+	e.turn <- struct{}{} // forever
+	if e.running != nil {
+		_ = e.running.stop(endGrace) // how it ends does not matter any more
+	}
+}
+
+// A Reason says in what way a program has made no vector.
+type Reason int
+
+// Reasons of errors.
+const (
+	Failed  Reason = iota // it could not be started, ended, or printed something else
+	Late                  // it printed nothing in time
+	Refused               // it said why there is none
+)
+
+// An Error says why a program has made no vector.
+type Error struct {
+	Modality string
+	Program  string // Command[0]
+	Reason   Reason
+	Err      error
+	Stderr   string // the end of what the program has written to stderr
+}
+
+func (e *Error) Error() string {
+	text := "the encoder of " + e.Modality
+	if e.Reason != Refused {
+		text += ", " + e.Program
+	}
+	text += ": " + e.Err.Error()
+	if e.Stderr != "" {
+		text += ": " + e.Stderr
+	}
+	return text
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// failed returns the error of the program, with its own complaint.
+func (e *Encoder) failed(reason Reason, err error, complaint string) error {
+	var said *refusal
+	if errors.As(err, &said) {
+		reason, complaint = Refused, ""
+	}
+	return &Error{Modality: e.Modality, Program: e.Command[0], Reason: reason, Err: err, Stderr: complaint}
+}

@@ -1,0 +1,67 @@
+//go:build unix
+
+package encoder
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Of a program that hangs nothing is left, neither the program nor the child that holds its pipes
+// open, whether it is late or its encoder is closed.
+func TestNothingIsLeft(t *testing.T) {
+	for _, late := range []bool{true, false} {
+		timeout := time.Hour
+		if late {
+			timeout = 300 * time.Millisecond
+		}
+		e := openEncoder(t, "lines", timeout)
+		_, err := vector(t.Context(), e, "start")
+		check(t, err)
+		running := e.running.process
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := vector(ctx, e, "hang")
+			ended <- err
+		}()
+		if !late {
+			for !strings.Contains(running.stderr.String(), "child") {
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+		}
+		err = <-ended
+		e.Close()
+		cancel()
+		child := 0
+		if _, scan := fmt.Sscanf(running.stderr.String(), "child %d", &child); scan != nil {
+			t.Fatalf("%q: %v", running.stderr.String(), scan)
+		}
+		if late {
+			fails(t, err, Late, fmt.Sprintf("after each line): child %d", child))
+		}
+		for _, pid := range []int{running.cmd.Process.Pid, child} {
+			for until := time.Now().Add(time.Minute); alive(pid); time.Sleep(time.Millisecond) { // a kill takes a moment
+				if time.Now().After(until) {
+					t.Fatalf("late %v: process %d is there", late, pid)
+				}
+			}
+		}
+	}
+}
+
+// alive reports whether there is a process that has not ended. One that has ended may wait for its
+// parent, or for init.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z")
+}

@@ -1,0 +1,148 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// OpenQueries opens a file of vectors of a modality, for a flag that takes FILE and not
+// NAME=FILE. A file that holds one vector, of one dimension, is one row.
+func OpenQueries(m db.Modality, file string) (*Vectors, error) {
+	r, err := OpenMatrix(file)
+	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
+		return nil, exit.Usagef("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s", file, name, rest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if v, ok := r.(interface{ OneDimensional() bool }); ok && v.OneDimensional() && m.Dim > 1 && r.Rows() > 0 {
+		r = &oneRow{Reader: r}
+	}
+	return newVectors(m.Name, file, r), nil
+}
+
+// A oneRow reads the rows of one number of a file as one row.
+type oneRow struct {
+	vecfile.Reader
+	done bool
+}
+
+func (r *oneRow) Rows() int { return 1 }
+func (r *oneRow) Cols() int { return r.Reader.Rows() }
+
+func (r *oneRow) Next(dst []float32) error {
+	if r.done {
+		return io.EOF
+	}
+	r.done = true
+	for i := range dst {
+		err := r.Reader.Next(dst[i : i+1])
+		if bad, ok := errors.AsType[*vecfile.Error](err); ok && bad.Col >= 0 {
+			return &vecfile.Error{File: bad.File, Row: 0, Col: i, Err: bad.Err}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ParseQuery parses a vector of a modality that is typed: v,v,..., i:v,i:v,..., or JSON as
+// encoders print it.
+func ParseQuery(m db.Modality, s string) (db.Query, error) {
+	q := db.Query{From: m.Name}
+	var x encoder.Vector
+	var err error
+	if s = strings.TrimSpace(s); IsSparse(s) && !strings.HasPrefix(s, "{") {
+		x.Sparse = new(db.Sparse)
+		*x.Sparse, err = ParseSparse(s)
+	} else {
+		x, err = encoder.ParseVector([]byte(s))
+	}
+	if err == nil {
+		err = x.Check(m.Dim)
+	}
+	q.Vector, q.Sparse = x.Dense, x.Sparse
+	return q, err
+}
+
+// maxLine bounds a vector that is a line of text.
+const maxLine = 32 << 20
+
+// EachQuery calls f with the vectors of a modality that r has, and their numbers, from 0: a .npy
+// as a whole, or lines of text, a vector a line, as they come. It stops at the first error.
+func EachQuery(m db.Modality, r io.Reader, f func(row int, q db.Query) error) error {
+	in := bufio.NewReaderSize(r, 1<<16)
+	const magic = "\x93NUMPY"
+	if start, _ := in.Peek(len(magic)); string(start) == magic {
+		return eachOfNPY(m, in, f)
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	row := 0
+	for ; lines.Scan(); row++ {
+		q, err := ParseQuery(m, string(bytes.TrimSuffix(lines.Bytes(), []byte("\r"))))
+		if err != nil {
+			return exit.Failedf("standard input, line %d: %w", row+1, err)
+		}
+		if err := f(row, q); err != nil {
+			return err
+		}
+	}
+	err := lines.Err()
+	switch {
+	case errors.Is(err, bufio.ErrTooLong):
+		return exit.Failedf("standard input, line %d: a line of more than %d MiB: a .npy or a vector a line is expected", row+1, maxLine>>20)
+	case err != nil:
+		return fmt.Errorf("standard input: %w", err)
+	}
+	return nil
+}
+
+// eachOfNPY is EachQuery of a .npy, which has to be a file for its reader.
+func eachOfNPY(m db.Modality, r io.Reader, f func(row int, q db.Query) error) (err error) {
+	dir, err := os.MkdirTemp("", "fddhdb-stdin-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "stdin.npy")
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, r)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	s, err := OpenQueries(m, path)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.CheckDim(m); err != nil {
+		return err
+	}
+	for row := 0; ; row++ {
+		switch err := s.Read(); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := f(row, s.Query()); err != nil {
+			return err
+		}
+	}
+}

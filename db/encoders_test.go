@@ -1,0 +1,142 @@
+package db_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Encoders are kept in the order of modalities, through alterations, trainings and reopening, and
+// come with copies. Without the last one older versions can read the database again.
+func TestEncoders(t *testing.T) {
+	fs := vfs.NewMem()
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, dbkit.Pairs(40, synth.Config{}))
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	given := []db.Encoder{
+		{"text", db.InputText, []string{"python3", "a b.py", ""}},
+		{"image", db.InputText, []string{"clip"}}, {"image", db.InputFile, []string{"/opt/clip", "--file"}},
+	}
+	want := []db.Encoder{given[2], given[1], given[0]}
+	version := func() (v struct{ Version int }) {
+		t.Helper()
+		b, err := record.Get(db.State(d).Engine.DB, codec.CollectionKey(codec.KindCollection, 1))
+		if err != nil || json.Unmarshal(b, &v) != nil {
+			t.Fatal(string(b), err)
+		}
+		return v
+	}
+	same := func(what string, d *db.DB, want []db.Encoder) {
+		t.Helper()
+		got, err := dbkit.MustCollection(t, d, "main").Encoders()
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v, %s", what, err, diff)
+		}
+	}
+	before, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetEncoders(ctx, given); err != nil {
+		t.Fatal(err)
+	}
+	given[0].Command[0] = "changed by the caller"
+	want[2].Command = []string{"python3", "a b.py", ""}
+	same("set", d, want)
+	if v := version().Version; v != record.VersionEncoders {
+		t.Errorf("version %d", v)
+	}
+	then, err := before.Collection("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := then.Encoders(); err != nil || got != nil {
+		t.Errorf("a snapshot of before has %v, %v", got, err)
+	}
+	if err := errors.Join(before.Close(), c.Alter(ctx, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})); err != nil {
+		t.Fatal(err)
+	}
+	same("altered", d, want)
+
+	// An index-only copy has them, and can be given others.
+	if err := d.Checkpoint(ctx, "copy", db.CheckpointOptions{IndexOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	copied := dbkit.MustOpen(t, "copy", &db.Options{FS: fs})
+	same("copy", copied, want)
+	if err := dbkit.MustCollection(t, copied, "main").SetEncoders(ctx, want[:1]); err != nil {
+		t.Fatal(err)
+	}
+	same("copy with others", copied, want[:1])
+	dbkit.CheckSound(t, copied, "copy with others")
+	dbkit.MustClose(t, copied)
+
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	same("opened again", d, want)
+	c = dbkit.MustCollection(t, d, "main")
+	if err := c.SetEncoders(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	same("removed", d, nil)
+	if v := version().Version; v != record.DescriptorVersion {
+		t.Errorf("version %d without encoders", v)
+	}
+	dbkit.CheckSound(t, d, "removed")
+	dbkit.MustClose(t, d)
+}
+
+// What cannot be an encoder is refused, and nothing is changed.
+func TestEncodersThatCannotBe(t *testing.T) {
+	d := dbkit.MustOpen(t, "db", &db.Options{FS: vfs.NewMem()})
+	defer dbkit.MustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := db.Encoder{"text", db.InputText, []string{"encode"}}
+	if err := c.SetEncoders(ctx, []db.Encoder{one}); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []struct {
+		c    *db.Collection
+		all  []db.Encoder
+		want string
+	}{
+		{c, []db.Encoder{{"sound", db.InputText, []string{"x"}}}, `unknown modality "sound"`},
+		{c, []db.Encoder{{"text", "", []string{"x"}}}, `unknown input ""`},
+		{c, []db.Encoder{{"text", "picture", []string{"x"}}}, `unknown input "picture": text and file are possible`},
+		{c, []db.Encoder{one, {"text", db.InputText, []string{"x"}}}, "two encoders of input text"},
+		{c, []db.Encoder{{"text", db.InputText, nil}}, "the command is empty"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"", "x"}}}, "the command is empty"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"x\x00"}}}, "a byte 0"},
+		{c, []db.Encoder{{"text", db.InputText, []string{"x", strings.Repeat("y", 1<<14)}}}, "a command of 16387 bytes"},
+		{codes, []db.Encoder{one}, "bring codes"},
+	} {
+		if err := r.c.SetEncoders(ctx, r.all); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), r.want) {
+			t.Errorf("%q: %v", r.all, err)
+		}
+	}
+	if got, err := c.Encoders(); err != nil || len(got) != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
