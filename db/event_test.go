@@ -100,6 +100,13 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})
+	if err := c.RenameLabel(ctx, items[0].Labels[0], "renamed"); err != nil {
+		t.Fatal(err)
+	}
+	merged, err := c.MergeLabel(ctx, "renamed", items[1].Labels[0])
+	if err != nil {
+		t.Fatal(err)
+	}
 	repo := mustFolder(t)
 	m := mustBackup(t, d, repo, db.BackupOptions{})
 	if err := errors.Join(
@@ -141,6 +148,8 @@ func TestEvents(t *testing.T) {
 		"fddhdb.space.activated":    {{Collection: "main", Space: uint32(reindexed.Space)}, {Collection: "main", Space: uint32(first.Space)}},
 		"fddhdb.space.dropped":      {{Collection: "main", Space: uint32(reindexed.Space)}},
 		"fddhdb.collection.altered": {{Collection: "main"}},
+		"fddhdb.label.renamed":      {{Collection: "main"}},
+		"fddhdb.mergelabel.done":    {{Collection: "main", Items: int64(merged)}},
 		"fddhdb.backup.done":        {{Bytes: m.BytesTotal}},
 		"fddhdb.restore.done":       {{Bytes: m.BytesTotal}},
 		"fddhdb.checkpoint.done":    {{}},
