@@ -48,6 +48,20 @@ func BoolImage(x bool) uint64 {
 	return 0
 }
 
+// IntOf returns the integer that an image is of.
+func IntOf(image uint64) int64 { return int64(image ^ 1<<63) }
+
+// FloatOf returns the float that an image is of; of -0 and 0 it is 0.
+func FloatOf(image uint64) float64 {
+	if image>>63 == 0 {
+		return math.Float64frombits(^image)
+	}
+	return math.Float64frombits(image ^ 1<<63)
+}
+
+// BoolOf returns the boolean that an image is of.
+func BoolOf(image uint64) bool { return image != 0 }
+
 // A Container is a set of the 65,536 rows of one container, a bit each. Comparisons
 // combine so many slices that plain words are faster than any compressed form.
 type Container [1 << 10]uint64

@@ -25,6 +25,19 @@ func TestImagesKeepTheOrder(t *testing.T) {
 			t.Errorf("%g is not below %g", floats[i], floats[i+1])
 		}
 	}
+	for _, x := range ints {
+		if IntOf(IntImage(x)) != x {
+			t.Errorf("%d does not come back", x)
+		}
+	}
+	for _, x := range floats {
+		if FloatOf(FloatImage(x)) != x {
+			t.Errorf("%g does not come back", x)
+		}
+	}
+	if !BoolOf(BoolImage(true)) || BoolOf(BoolImage(false)) {
+		t.Error("bools do not come back")
+	}
 	if FloatImage(math.Copysign(0, -1)) != FloatImage(0) {
 		t.Error("-0 is not 0")
 	}

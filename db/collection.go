@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -133,12 +132,6 @@ func (c *Collection) changeable() error {
 // Schema returns what items of the collection may hold.
 func (c *Collection) Schema() (Schema, error) {
 	return look(c, func(_ *state.View, cv *state.CollectionView) (Schema, error) { return schemaOf(cv.Descriptor), nil })
-}
-
-// Labels returns the labels of the collection in the order in which they first
-// appeared.
-func (c *Collection) Labels() ([]string, error) {
-	return look(c, func(_ *state.View, cv *state.CollectionView) ([]string, error) { return slices.Clone(cv.Names), nil })
 }
 
 // Put stores an item, replacing the one with the same key whole, and returns its key: the

@@ -59,7 +59,9 @@ func BenchmarkDrift(b *testing.B) {
 			})
 			b.Run("stats", func(b *testing.B) {
 				for b.Loop() {
-					db.StatsOf(cv)
+					if _, err := db.StatsOf(v, cv); err != nil {
+						b.Fatal(err)
+					}
 				}
 			})
 		})

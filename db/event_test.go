@@ -103,6 +103,13 @@ func TestEvents(t *testing.T) {
 	if err := c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode"}}}); err != nil {
 		t.Fatal(err)
 	}
+	if err := c.RenameLabel(ctx, items[0].Labels[0], "renamed"); err != nil {
+		t.Fatal(err)
+	}
+	merged, err := c.MergeLabel(ctx, "renamed", items[1].Labels[0])
+	if err != nil {
+		t.Fatal(err)
+	}
 	repo := mustFolder(t)
 	m := mustBackup(t, d, repo, db.BackupOptions{})
 	if err := errors.Join(
@@ -145,6 +152,8 @@ func TestEvents(t *testing.T) {
 		"fddhdb.space.dropped":      {{Collection: "main", Space: uint32(reindexed.Space)}},
 		"fddhdb.collection.altered": {{Collection: "main"}},
 		"fddhdb.encoders.set":       {{Collection: "main"}},
+		"fddhdb.label.renamed":      {{Collection: "main"}},
+		"fddhdb.mergelabel.done":    {{Collection: "main", Items: int64(merged)}},
 		"fddhdb.backup.done":        {{Bytes: m.BytesTotal}},
 		"fddhdb.restore.done":       {{Bytes: m.BytesTotal}},
 		"fddhdb.checkpoint.done":    {{}},

@@ -33,7 +33,7 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 		if err != nil {
 			return err
 		}
-		if res, _, err = resultOf(ctx, s, q.K, q.Include); err == nil {
+		if res, _, err = resultOf(ctx, s, q.K, q.wanted()); err == nil {
 			e = s.Report(radius, len(res.Hits))
 		}
 		return err

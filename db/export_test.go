@@ -61,7 +61,7 @@ func CheckpointOf(ctx context.Context, d *DB, s *Snapshot, dir string, opt Check
 	return s.pin.Read(func(v *state.View) error { return d.copier.Checkpoint(ctx, v, dir, copies.CheckpointOptions(opt)) })
 }
 
-// StatsOf returns the figures of a state in memory.
+// StatsOf returns the figures of a collection in a view.
 var StatsOf = collectionStats
 
 // Stored forms of parts of a schema.

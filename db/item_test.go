@@ -353,6 +353,9 @@ func TestLabelsKeepTheirOrder(t *testing.T) {
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := c.Put(ctx, &db.Item{Key: "l", Labels: []string{"z"}}); err != nil { // until now no item has it
+		t.Fatal(err)
+	}
 	labels, err := c.Labels()
 	if want := []string{"z", "y", "a"}; err != nil || !slices.Equal(labels, want) {
 		t.Errorf("labels %v, want %v, %v", labels, want, err)

@@ -59,14 +59,16 @@ type resultForm struct {
 	Space    Space   `json:"space"`
 	Revision uint32  `json:"revision"`
 
+	Facets []Facets `json:"facets,omitempty"`
+
 	Approximate bool `json:"approximate,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "space", "revision",
-// "approximate"}. Hits are never null, next is at the end, there is no total of 0, and approximate is
-// there where it is true.
+// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "space", "revision", "facets",
+// "approximate"}. Hits are never null, next is at the end, there is no total of 0, facets are there
+// where there are some, and approximate where it is true.
 func (r Result) MarshalJSON() ([]byte, error) {
-	f := resultForm{r.Hits, nil, r.Total, r.Space, r.Revision, r.Approximate}
+	f := resultForm{r.Hits, nil, r.Total, r.Space, r.Revision, r.Facets, r.Approximate}
 	if f.Hits == nil {
 		f.Hits = []Hit{}
 	}
@@ -80,7 +82,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 func (r *Result) UnmarshalJSON(b []byte) error {
 	var f resultForm
 	err := json.Unmarshal(b, &f)
-	*r = Result{Hits: f.Hits, Total: f.Total, Space: f.Space, Revision: f.Revision, Approximate: f.Approximate}
+	*r = Result{Hits: f.Hits, Total: f.Total, Space: f.Space, Revision: f.Revision, Facets: f.Facets, Approximate: f.Approximate}
 	if f.Next != nil {
 		r.Next = *f.Next
 	}

@@ -36,7 +36,7 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 				asked[j] = q.inside()
 			}
 			at, err := search.Group(ctx, c.db.search, v, cv, asked, func(j int, s *search.Searcher) error {
-				found, a, err := resultOf(ctx, s, asked[j].K, queries[from+j].Include)
+				found, a, err := resultOf(ctx, s, asked[j].K, queries[from+j].wanted())
 				if err != nil {
 					return err
 				}

@@ -130,6 +130,12 @@ type Query struct {
 	// vector.
 	Include Include
 
+	// Facets are what the items of the answer are counted by, into Result.Facets: each is label or
+	// a field, as FacetQuery.By. Within a radius all items within it count, as in Result.Total, else
+	// the hits. FacetLimit is how many counts of each come back, as FacetQuery.Limit; 0 is all.
+	Facets     []string
+	FacetLimit int
+
 	// Plan is the way to find the codes; the fastest is chosen unless set. The
 	// answer is the same.
 	Plan Plan
@@ -269,6 +275,9 @@ type Result struct {
 	Space    Space  // that the codes are of
 	Revision uint32
 
+	// Facets are the counts that Query.Facets asks for, in that order.
+	Facets []Facets
+
 	// Approximate says that items may be missing, see Query.Recall.
 	Approximate bool
 }
@@ -297,7 +306,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 		if err := s.Nearest(ctx, s.ToFind(q.K)); err != nil {
 			return err
 		}
-		found, a, err := resultOf(ctx, s, q.K, q.Include)
+		found, a, err := resultOf(ctx, s, q.K, q.wanted())
 		if err != nil {
 			return err
 		}
@@ -333,7 +342,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 			return err
 		}
 		v.Acquire()
-		r = &Runs{s: s, include: q.Include, pin: c.db.state.Pin(v)}
+		r = &Runs{s: s, wanted: q.wanted(), pin: c.db.state.Pin(v)}
 		return nil
 	})
 	c.db.search.Searched(&call, event.OpSearchRadius, plan, total, err)
@@ -423,11 +432,15 @@ func hitOf(s *search.Searcher, include Include, h *search.Hit) (Hit, error) {
 	return hit, nil
 }
 
-// resultOf returns the first k hits, and the answer as the searcher tells it.
-func resultOf(ctx context.Context, s *search.Searcher, k int, include Include) (*Result, search.Answer, error) {
-	hits, a, err := search.First(ctx, s, k, func(h *search.Hit) (Hit, error) { return hitOf(s, include, h) })
+// resultOf returns the first k hits with what is wanted besides, and the answer as the searcher tells it.
+func resultOf(ctx context.Context, s *search.Searcher, k int, w wanted) (*Result, search.Answer, error) {
+	hits, a, err := search.First(ctx, s, k, func(h *search.Hit) (Hit, error) { return hitOf(s, w.include, h) })
 	if err != nil {
 		return nil, a, err
 	}
-	return &Result{Hits: hits, Next: a.Next, Total: a.Total, Space: Space(a.Space), Revision: a.Revision, Approximate: s.Approximate()}, a, nil
+	facets, err := w.count(ctx, s, hits)
+	if err != nil {
+		return nil, a, err
+	}
+	return &Result{Hits: hits, Facets: facets, Next: a.Next, Total: a.Total, Space: Space(a.Space), Revision: a.Revision, Approximate: s.Approximate()}, a, nil
 }

@@ -16,9 +16,9 @@ import (
 // when it was made, and keeps that until it is closed. Safe for concurrent use, if
 // nobody closes it meanwhile.
 type Runs struct {
-	s       *search.Searcher
-	include Include // of the query
-	pin     *state.Pin
+	s      *search.Searcher
+	wanted wanted // of the query
+	pin    *state.Pin
 }
 
 // A Run is all hits that share one code.
@@ -69,7 +69,7 @@ func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
 			for h, err := range s.Hits(ctx, math.MaxInt) {
 				var hit Hit
 				if err == nil {
-					hit, err = hitOf(s, r.include, &h)
+					hit, err = hitOf(s, r.wanted.include, &h)
 				}
 				if err == nil {
 					err = yield(hit)
@@ -103,7 +103,7 @@ func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
 	}
 	var res *Result
 	err := r.read(func(s *search.Searcher) (err error) {
-		res, _, err = resultOf(ctx, s, k, r.include)
+		res, _, err = resultOf(ctx, s, k, r.wanted)
 		return err
 	})
 	return res, err

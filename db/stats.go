@@ -8,6 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
@@ -39,7 +40,7 @@ type CollectionStats struct {
 	Name          string          `json:"name"`
 	IndexOnly     bool            `json:"index_only,omitempty"` // without vectors, and without what is learned from them; see Schema
 	Items         int             `json:"items"`
-	Labels        int             `json:"labels"`
+	Labels        int             `json:"labels"` // that items have
 	Modalities    []ModalityStats `json:"modalities,omitempty"`
 	Fields        []Field         `json:"fields,omitempty"`
 	Trained       bool            `json:"trained"` // true for a codes-only collection
@@ -113,8 +114,8 @@ type ModalityStats struct {
 
 // Stats returns figures about the database and all its collections. It waits for no writer
 // and keeps none waiting, so that it can be called as often as anybody likes: it takes some
-// microseconds, and three more for every hundred thousand codes, and now and then for Balance
-// some milliseconds. What the store says of itself is as of its last flush or compaction; the
+// microseconds, and three more for every hundred thousand codes, some for each label, as it reads
+// one record a label, and now and then for Balance some milliseconds. What the store says of itself is as of its last flush or compaction; the
 // first call after one may wait until the store has noted that.
 //
 // For DiskBytes it asks the file system about each file of the folder, some two microseconds
@@ -140,7 +141,10 @@ func (d *DB) Stats() (*Stats, error) {
 		return nil, fault.Annotate(err, "staged imports of %s", d.dir)
 	}
 	for cv := range v.Collections.Values() {
-		cs := collectionStats(cv)
+		cs, err := collectionStats(v, cv)
+		if err != nil {
+			return nil, err
+		}
 		s.Items += cs.Items
 		s.DistinctCodes += cs.DistinctCodes
 		s.MemoryBytes += cs.MemoryBytes
@@ -160,9 +164,9 @@ func (d *DB) activity() Activity {
 
 // Stats returns figures about the collection, for as much as DB.Stats.
 func (c *Collection) Stats() (*CollectionStats, error) {
-	return look(c, func(_ *state.View, cv *state.CollectionView) (*CollectionStats, error) {
-		s := collectionStats(cv)
-		return &s, nil
+	return look(c, func(v *state.View, cv *state.CollectionView) (*CollectionStats, error) {
+		s, err := collectionStats(v, cv)
+		return &s, err
 	})
 }
 
@@ -182,11 +186,15 @@ func (c *Collection) DiskBytes(ctx context.Context) (int64, error) {
 	})
 }
 
-// collectionStats returns the figures of a view of a collection. All are kept or counted in
-// memory; nothing is read from the store.
-func collectionStats(cv *state.CollectionView) CollectionStats {
+// collectionStats returns the figures of a collection in a view. All but Labels are kept or counted
+// in memory.
+func collectionStats(v *state.View, cv *state.CollectionView) (CollectionStats, error) {
+	labels, err := record.LabelsInUse(v.Snap, cv.ID)
+	if err != nil {
+		return CollectionStats{}, fault.Annotate(err, "labels of collection %q", cv.Name)
+	}
 	s := CollectionStats{
-		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.Items, Labels: len(cv.Names), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
+		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.Items, Labels: len(labels), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
 		Spaces: len(cv.Spaces), MemoryBytes: int64(cv.Live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {
@@ -233,5 +241,5 @@ func collectionStats(cv *state.CollectionView) CollectionStats {
 			s.Views = append(s.Views, v)
 		}
 	}
-	return s
+	return s, nil
 }

@@ -111,7 +111,7 @@ type fataler interface {
 // checkCodes compares the codes of items with what the model makes of them.
 func checkCodes(t fataler, c *db.Collection, items []*db.Item) {
 	t.Helper()
-	err := db.Read(c, func(_ *state.View, cv *state.CollectionView) error {
+	err := db.Read(c, func(v *state.View, cv *state.CollectionView) error {
 		if cv.Space == nil || cv.CodesOnly() {
 			return nil
 		}
@@ -138,8 +138,8 @@ func checkCodes(t fataler, c *db.Collection, items []*db.Item) {
 				coded++
 			}
 		}
-		if s := db.StatsOf(cv); s.CodedItems != coded {
-			return fmt.Errorf("%d items have a code, %d are reported", coded, s.CodedItems)
+		if s, err := db.StatsOf(v, cv); err != nil || s.CodedItems != coded {
+			return fmt.Errorf("%d items have a code, %d are reported, %v", coded, s.CodedItems, err)
 		}
 		return nil
 	})

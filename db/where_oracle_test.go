@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -364,6 +365,18 @@ func TestFiltersOverManyContainers(t *testing.T) {
 		res, err := dbkit.FirstWithin(c, db.Query{Code: []byte{7}, Where: f, K: 5}, 8)
 		if err != nil || res.Total != want || len(res.Hits) != min(5, want) {
 			t.Fatalf("%s: %+v, %v, want %d", f, res, err, want)
+		}
+	}
+	var live []*db.Item
+	for _, it := range items {
+		if it != nil {
+			live = append(live, it)
+		}
+	}
+	for _, by := range []string{"label", "n", "x", "s", "b", "and"} {
+		want := countedBy(by, live)
+		if got, err := c.Facets(ctx, db.FacetQuery{By: by}); err != nil || !reflect.DeepEqual(*got, want) {
+			t.Errorf("by %s: %+v, %v, want %+v", by, got, err, want)
 		}
 	}
 	f := `"and" IN (1, 2) OR label = 'a'`

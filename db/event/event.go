@@ -81,6 +81,7 @@ const (
 	OpUpdate      Op = "update"      // Collection.Update, or the update of Options.UpdateItems
 	OpReindex     Op = "reindex"     // Collection.Reindex, or its continuation after Open
 	OpBulkLoad    Op = "bulkload"    // loading many new items, from a Batch or an Import
+	OpMergeLabel  Op = "mergelabel"  // Collection.MergeLabel
 	OpCompact     Op = "compact"     // DB.Compact
 	OpBackup      Op = "backup"      // DB.Backup
 	OpRestore     Op = "restore"     // Restore
@@ -123,7 +124,8 @@ const (
 	CollectionCreated Name = "fddhdb.collection.created"
 	CollectionAltered Name = "fddhdb.collection.altered"
 	CollectionDropped Name = "fddhdb.collection.dropped"
-	EncodersSet       Name = "fddhdb.encoders.set"    // descriptions of programs; none is run
+	EncodersSet       Name = "fddhdb.encoders.set" // descriptions of programs; none is run
+	LabelRenamed      Name = "fddhdb.label.renamed"
 	SpaceActivated    Name = "fddhdb.space.activated" // by Activate or Rollback
 	SpaceDropped      Name = "fddhdb.space.dropped"
 	StatisticsUnkept  Name = "fddhdb.statistics.unkept" // Close could not store them; they are computed again

@@ -68,6 +68,9 @@ var verbs = []verb{
 	{args: "alter x.db --add-field note:string:index --add-modality audio:4", writes: true, prints: true},
 	{args: "alter x.db --metric image=l2 --metric text=dot", writes: true, prints: true},
 	{args: "encoder x.db --set image=cat --set text=cat", writes: true, prints: true},
+	{args: "labels x.db --rename 1=one", writes: true, prints: true},
+	{args: "labels x.db --merge 1=2", writes: true, prints: true, parts: true},
+	{args: "labels x.db --merge 1=2", on: "anchors", writes: true, prints: true, slow: true, parts: true},
 	{args: "delete x.db 3 5 large", writes: true, prints: true},
 	{args: "delete x.db --where year<2003", writes: true, prints: true},
 	{args: "train x.db --bits 16 --anchors 20" + tagged, writes: true, prints: true},
@@ -97,6 +100,9 @@ var verbs = []verb{
 	{args: "prune repo --keep 1", repo: true, prints: true},
 
 	// These only read.
+	{args: "labels x.db", opens: true, prints: true},
+	{args: "facets x.db --by label", opens: true, prints: true},
+	{args: "facets x.db --by year --where has(label) --json", opens: true, prints: true},
 	{args: "get x.db 0 1 large --json", opens: true, prints: true},
 	{args: "get x.db 0 1", on: "anchors", opens: true, prints: true},
 	{args: "scan x.db --json", opens: true, prints: true},
@@ -110,6 +116,7 @@ var verbs = []verb{
 	{args: "search x.db --from text --key 1 --include labels,fields,payload,vectors --json", opens: true, prints: true},
 	{args: "search x.db --from image --vectors - -k 3", stdin: "1,0,0,1,0,1,0,0\n0:1,3:2\n", opens: true, prints: true},
 	{args: "search x.db --from image --vector 1,0,0,1,0,1,0,0", opens: true, prints: true},
+	{args: "search x.db --from text --key 1 --facets label,year", opens: true, prints: true},
 	{args: "search x.db --collection codes --codes in/codes.npy -k 3", opens: true, prints: true},
 	{args: "search x.db --from image --to text --vectors in/wide_image.npy -k 3", on: "anchors", opens: true, prints: true},
 	{args: "encoder x.db --json --collection codes", opens: true},

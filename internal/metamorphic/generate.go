@@ -163,6 +163,12 @@ func (g *generator) life() Op {
 		return Op{Do: "verify"}
 	case n < 28:
 		return Op{Do: "check"}
+	case n < 30:
+		old := pick(g, someLabels)
+		if g.chance(2) {
+			return Op{Do: "mergelabel", In: g.collection(), Keys: []string{old, pick(g, someLabels)}}
+		}
+		return Op{Do: "renamelabel", In: g.collection(), Keys: []string{old, pick(g, append([]string{"other", old}, newLabels...))}}
 	case n < 40:
 		if len(g.open) > 3 {
 			return g.release()

@@ -164,6 +164,7 @@ func init() {
 	verbs = map[string]func(*history, *Op) error{
 		"open": (*history).open, "end": (*history).end, "check": (*history).check,
 		"create": (*history).create, "drop": (*history).dropCollection, "alter": (*history).alter,
+		"renamelabel": (*history).renameLabel, "mergelabel": (*history).mergeLabel,
 		"put": (*history).write, "merge": (*history).write, "batch": (*history).write, "fill": (*history).write, "putif": (*history).write,
 		"import": (*history).importing, "importclose": (*history).importClose, "importcommit": (*history).importCommit,
 		"importdiscard": (*history).importDiscard, "importremove": (*history).importRemove, "importall": (*history).write,

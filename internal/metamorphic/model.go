@@ -44,7 +44,11 @@ type collection struct {
 	order   []string // keys by row
 	nextRow uint32
 	nextKey uint64
-	labels  []string // in the order of first appearance
+	labels  []string // in the order of first appearance; also those that no item has any more
+
+	// unordered: several goroutines have written, and the places of labels that no item had
+	// afterwards are not known.
+	unordered bool
 
 	spaces           []*space // ascending; a collection of given codes has one, without a model
 	last             db.Space // the largest number of a space so far
@@ -99,6 +103,17 @@ func (c *collection) clone() *collection {
 		out.spaces[i] = sp.clone()
 	}
 	return &out
+}
+
+// used returns the labels that items have, in their order.
+func (c *collection) used() []string {
+	has := map[string]bool{}
+	for _, it := range c.items {
+		for _, l := range it.labels {
+			has[l] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(c.labels), func(l string) bool { return !has[l] })
 }
 
 func (c *collection) codesOnly() bool { return c.schema.Bits > 0 }

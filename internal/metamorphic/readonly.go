@@ -31,7 +31,7 @@ func (h *history) refused(op *Op, err error) error {
 func (h *history) refuses(op *Op) bool {
 	changesItems := slices.Contains([]string{
 		"put", "merge", "putif", "fill", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision",
-		"alter", "import", "importall", "importcommit", "importdiscard", "indexvectors", "dropindex",
+		"alter", "renamelabel", "mergelabel", "import", "importall", "importcommit", "importdiscard", "indexvectors", "dropindex",
 	}, op.Do)
 	switch {
 	case op.Do == "batch":

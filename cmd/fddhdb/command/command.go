@@ -108,10 +108,10 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
 	root.AddCommand(
-		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), exportCommand(e),
+		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), labelsCommand(e), exportCommand(e),
 		trainCommand(e), searchCommand(e), evalCommand(e), experimentCommand(e), encodeCommand(e), encoderCommand(e),
 		updateCommand(e), indexCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
-		scanCommand(e), countCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, measure.OfCollection), compactCommand(e),
+		scanCommand(e), countCommand(e), facetsCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, measure.OfCollection), compactCommand(e),
 		verifyCommand(e), repairCommand(e), upgradeCommand(e), exploreCommand(e),
 		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
 		versionCommand(e),

@@ -14,24 +14,26 @@ import (
 // searchOptions are the flags of search.
 type searchOptions struct {
 	common
-	dir                      string // of the database
-	from, to                 string
+	dir                       string // of the database
+	from, to                  string
 	vectors, key, code, codes string
-	vector                   string
-	texts, images            []string    // for the encoder
-	encoder                  *db.Encoder // of texts or images, when it has been chosen
-	row, k, radius, window   int
-	rerank, after            string
-	explain, excludeSelf     bool
-	sheet, pictures          string
-	where                    whereFlag
-	hasRow, hasK, hasRadius  bool
-	hasWindow                bool
-	minSimilarity            float32
-	hasMinSimilarity         bool
-	hasRecall                bool
-	recall                   float64
-	include                  includeFlag
+	vector                    string
+	texts, images             []string    // for the encoder
+	encoder                   *db.Encoder // of texts or images, when it has been chosen
+	row, k, radius, window    int
+	rerank, after             string
+	explain, excludeSelf      bool
+	sheet, pictures           string
+	where                     whereFlag
+	hasRow, hasK, hasRadius   bool
+	hasWindow                 bool
+	minSimilarity             float32
+	hasMinSimilarity          bool
+	hasRecall                 bool
+	recall                    float64
+	include                   includeFlag
+	facets                    string
+	facetLimit                int
 }
 
 func searchCommand(e *env) *cobra.Command {
@@ -109,6 +111,9 @@ func searchCommand(e *env) *cobra.Command {
 			--include brings parts of the items with the hits: labels and fields, columns of
 			their own in a table, and with --json also payload and vectors.
 
+			--facets counts the items of the answer by label and by fields: of -k the hits,
+			within --radius all items, printed or not. See facets for counts without a query.
+
 			--sheet also makes a contact sheet: a row a query, with the pictures of the hits
 			over their keys. A picture, a PNG, JPEG or GIF, is the payload of an item, or a
 			file in the folder --pictures or below it that a string field names, or the key:
@@ -162,6 +167,8 @@ func searchCommand(e *env) *cobra.Command {
 	f.Float64Var(&o.recall, "recall", 0, "by vectors, find the part `X` of the first -k hits or more, on average; 1: all (default: that of the index, see index)")
 	o.where.register(cmd)
 	f.Var(&o.include, "include", "print parts of the items with the hits, a `LIST` of labels, fields, payload and vectors")
+	f.StringVar(&o.facets, "facets", "", "count the items of the answer by a `LIST` of label and fields")
+	f.IntVar(&o.facetLimit, "facet-limit", 10, "with --facets: print the `N` values of the most items")
 	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --key out of the hits")
 	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
@@ -195,6 +202,8 @@ func (o *searchOptions) check() (db.Rerank, error) {
 		return 0, exit.Usagef("--exclude-self leaves out the item of --key, which is not given")
 	case o.row < 0:
 		return 0, exit.Usagef("--row %d: rows count from 0", o.row)
+	case o.facetLimit < 1:
+		return 0, exit.Usagef("--facet-limit %d: 1 or more values are possible", o.facetLimit)
 	case o.hasK && o.k < 1:
 		return 0, exit.Usagef("-k %d: 1 or more hits are possible", o.k)
 	case o.hasRecall && !(o.recall > 0 && o.recall <= 1):

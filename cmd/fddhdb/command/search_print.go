@@ -118,6 +118,40 @@ func (o *searchOptions) hasRows() bool { return o.vectors != "" || o.codes != ""
 // hasVectors reports whether queries are vectors that are given, or made for the search.
 func (o *searchOptions) hasVectors() bool { return o.vectors != "" || o.vector != "" || o.encodes() }
 
+// queryColumn returns the column of the query, of a table of several.
+func (o *searchOptions) queryColumn() term.Column {
+	if o.hasRows() {
+		return term.Right("query")
+	}
+	return term.Left("query")
+}
+
+// facetColumns are the columns of facetRows.
+var facetColumns = []term.Column{term.Left("facet"), term.Left("value"), term.Right("items")}
+
+// facetRows returns a row for each count of an answer.
+func facetRows(r *db.Result) (rows [][]any) {
+	for i := range r.Facets {
+		for _, n := range withMissing(&r.Facets[i]) {
+			rows = append(rows, []any{term.TextCell(r.Facets[i].By), valueCell(n.Value), term.CountCell(n.Items)})
+		}
+	}
+	return rows
+}
+
+// printFacets prints the counts of an answer, if the user asked for some.
+func (e *env) printFacets(r *db.Result) {
+	if rows := facetRows(r); len(rows) > 0 {
+		e.Printf("\n")
+		e.PrintTable(facetColumns, rows)
+	}
+	for i := range r.Facets {
+		if more := r.Facets[i].Distinct - len(r.Facets[i].Counts); more > 0 {
+			e.Printf("and %s more of %s\n", term.Thousands(more), term.Plain(r.Facets[i].By))
+		}
+	}
+}
+
 // printExplain prints how a search was done, if the user asked for it, and why by vectors where it
 // was.
 func (e *env) printExplain(x *db.Explain, why string) {

@@ -64,6 +64,11 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			return err
 		}
 	}
+	for _, by := range splitList(o.facets) {
+		if err := checkFacet("--facets", c, schema, by); err != nil {
+			return err
+		}
+	}
 	stats, err := c.Stats()
 	if err != nil {
 		return err
@@ -84,9 +89,13 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	}
 	var table *term.Table // for the hits of all queries, in modes that have one
 	var explains []*db.Explain
+	var facets [][]any // likewise
 	defer func() {
 		if table != nil {
 			table.End()
+		}
+		if len(facets) > 0 {
+			e.PrintTable(append([]term.Column{o.queryColumn()}, facetColumns...), facets)
 		}
 		for _, x := range explains {
 			e.printExplain(x, o.whyVectors(stats))
@@ -100,6 +109,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		q.To, q.Where, q.K, q.After = o.to, o.where.expr, o.k, o.after
 		q.Rerank, q.Window, q.MinSimilarity, q.Include = rerank, o.window, o.leastSimilarity(), include
 		q.Recall = o.recall
+		q.Facets, q.FacetLimit = splitList(o.facets), o.facetLimit
 		r, explain, err := o.run(ctx, c, q)
 		if worded := o.where.wrap(err); worded != err {
 			return worded
@@ -127,18 +137,17 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		}
 		if e.Flat() {
 			if table == nil {
-				query := term.Left("query")
-				if o.hasRows() {
-					query = term.Right("query")
-				}
 				// The answers that follow have the same columns, whatever this one has.
 				form.similarity = o.hasVectors() && rerank != db.RerankNone || hasSimilarity(r)
-				table = e.NewTable(append([]term.Column{query}, form.columns()...))
+				table = e.NewTable(append([]term.Column{o.queryColumn()}, form.columns()...))
 			}
 			for _, cells := range form.rows(r) {
 				table.Add(append([]any{name}, cells...)...)
 			}
 			explains = append(explains, explain)
+			for _, cells := range facetRows(r) {
+				facets = append(facets, append([]any{name}, cells...))
+			}
 			return nil
 		}
 		if !first {
@@ -146,6 +155,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		}
 		first = false
 		e.printHits(name, r, o, form)
+		e.printFacets(r)
 		e.printExplain(explain, o.whyVectors(stats))
 		return nil
 	}

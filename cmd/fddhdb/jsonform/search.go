@@ -13,6 +13,8 @@ type Search struct {
 	Next  *string `json:"next"` // cursor; null at the end
 	Total *int    `json:"total,omitempty"`
 
+	Facets []db.Facets `json:"facets,omitempty"`
+
 	// Approximate says that items may be missing, by the recall that an index of vectors has.
 	Approximate bool `json:"approximate,omitempty"`
 
@@ -33,7 +35,7 @@ type Hit struct {
 // NewSearch returns the form of an answer, which it aliases. radius says that the
 // search was within a radius and so has a total. explain may be nil.
 func NewSearch(query any, r *db.Result, radius bool, explain *db.Explain) Search {
-	out := Search{Query: query, Hits: []Hit{}, Approximate: r.Approximate, Explain: explain}
+	out := Search{Query: query, Hits: []Hit{}, Facets: r.Facets, Approximate: r.Approximate, Explain: explain}
 	if r.Next != "" {
 		out.Next = &r.Next
 	}

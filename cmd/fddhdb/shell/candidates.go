@@ -46,6 +46,12 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 		return candidates{words: w.spaces(cmd, dir)}
 	case "key":
 		return candidates{words: w.keys(cmd, dir, word)}
+	case "by":
+		return candidates{words: append([]string{"label"}, w.fields(cmd, dir)...)}
+	case "facets":
+		return candidates{words: nextInList(word, append([]string{"label"}, w.fields(cmd, dir)...))}
+	case "rename", "merge":
+		return candidates{words: suffixed(w.labels(cmd, dir), "=")}
 	case "where":
 		return candidates{words: w.whereCandidates(cmd, dir, word)}
 	case "mode":

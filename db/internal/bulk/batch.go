@@ -229,7 +229,7 @@ func (b *Batch) encode(ctx context.Context) error {
 				return nil
 			}
 			ids := cv.Labels.Lookup(ch.Item.Labels)
-			ch.Encs = make(spaces.Encodings, len(cv.Spaces))
+			ch.EncodedBy, ch.Encs = cv.Labels, make(spaces.Encodings, len(cv.Spaces))
 			for j, sp := range cv.Spaces {
 				var err error
 				if ch.Encs[j], err = sp.Space.Encode(ch.Item.Vectors, ids, ch.Item.Code); err != nil {

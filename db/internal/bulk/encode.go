@@ -14,14 +14,16 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// encode makes the codes of the items in all spaces, by the revisions of now. If a space
-// has another revision when the load runs, load.run encodes again for that space. A
+// encode makes the codes of the items in all spaces, by the revisions and the names of labels of
+// now. If a space has another revision when the load runs, load.run encodes again for that space;
+// if a label has been renamed, for all spaces. A
 // collection of given codes has nothing to encode. progress is not nil.
 func (k *Items) encode(ctx context.Context, progress event.Progress) error {
 	return k.Collection.Read(func(_ *state.View, cv *state.CollectionView) error {
 		if cv.CodesOnly() {
 			return nil
 		}
+		k.encodedBy = cv.Labels
 		for _, sp := range cv.Spaces {
 			if err := k.encodeFor(ctx, sp.Space, cv.Labels.Lookup, progress); err != nil {
 				return err
@@ -49,7 +51,7 @@ func (k *Items) dropColumns() {
 			column.file.remove()
 		}
 	}
-	k.columns = nil
+	k.columns, k.encodedBy = nil, nil
 }
 
 // encodeFor makes the codes of the items in a space, block by block on all cores, and adds

@@ -33,11 +33,12 @@ type Items struct {
 	keys     []string
 	firstKey uint64
 
-	presence []*roaring.Bitmap // by modality: items that have it; shorter if no item has the last ones
-	more     []*record.Item    // by item, nil if it has nothing but key and code; nil while that is so of all
-	staged   Extras            // is read in place of more; nil: more counts
-	columns  []*codeColumn     // codes that Commit has made, one for each space with a model; nil outside Commit
-	scratch  codec.Code        // of AddPlain
+	presence  []*roaring.Bitmap // by modality: items that have it; shorter if no item has the last ones
+	more      []*record.Item    // by item, nil if it has nothing but key and code; nil while that is so of all
+	staged    Extras            // is read in place of more; nil: more counts
+	columns   []*codeColumn     // codes that Commit has made, one for each space with a model; nil outside Commit
+	encodedBy *state.Labels     // of the collection, whose names the columns were made by; nil outside Commit
+	scratch   codec.Code        // of AddPlain
 
 	// Projections wait in files of the folder dir until they are stored. A nil fs keeps
 	// them in memory.

@@ -74,6 +74,9 @@ func newLoad(c *state.Committer, b *Items, bytes int64) *load {
 // range of them, as tables must not overlap.
 func (l *load) run(ctx context.Context) (err error) {
 	s := l.s
+	if l.b.encodedBy != s.Labels { // a label has been renamed since encode
+		l.b.dropColumns()
+	}
 	for _, sp := range s.Spaces {
 		if sp.Learned != nil && l.b.in(sp.Space) == nil { // the space or its revision has come since encode
 			if err := l.b.encodeFor(ctx, sp.Space, l.labelIDs, nil); err != nil {

@@ -18,7 +18,8 @@ import (
 // from its features alone. A label that grows gets a direction of its own in the code space, so the
 // code of each item that carries it changes. That may be many items: the commit that grows the label
 // notes their rows, and recode makes their codes later, block by block. Until then such an item has
-// a code that is not the one of its labels (codec.SetRecode), which verification knows.
+// a code that is not the one of its labels (codec.SetRecode), which verification knows. A label
+// that is merged into another (bulk.MergeLabel) leaves the rows that had it to recode as well.
 
 // GrowLabels gives each label that items carry and the model of a space does not know a
 // direction of its own in the code space (model.Online.Grow). space 0 is the active one. One
@@ -41,7 +42,7 @@ func (c Collection) GrowLabels(ctx context.Context, space uint32, out *report.Up
 				continue
 			}
 			// Labels that no item carries must not use up directions.
-			rows, err := labelRows(u.v.Snap, u.cv.ID, uint32(id))
+			rows, err := record.LabelRows(u.v.Snap, u.cv.ID, uint32(id))
 			if err != nil {
 				return err
 			}
@@ -83,7 +84,7 @@ const recodedRows = 1024
 
 // recode makes the codes of the rows in SpaceView.Recode again, block by block, and returns
 // how many they were. space 0 is the active one. The lesson of such a row, taught by its
-// earlier code, goes to the outbox, and the row becomes pending. Each block is a commit, so
+// earlier code or labels, goes to the outbox, and the row becomes pending. Each block is a commit, so
 // after an error or a crash another call goes on with the rest.
 func (c Collection) recode(ctx context.Context, space uint32) (n int, err error) {
 	for {

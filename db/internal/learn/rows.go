@@ -3,7 +3,6 @@ package learn
 import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
@@ -37,23 +36,11 @@ func firstRows(set *roaring.Bitmap, limit int) *roaring.Bitmap {
 	return first
 }
 
-// labelRows returns the rows that carry the label with this id. It reads the row set of the
-// label, one record for each container of 65,536 rows.
-func labelRows(r pebble.Reader, collection, id uint32) (*roaring.Bitmap, error) {
-	rows := roaring.New()
-	prefix := codec.RowsPrefix(collection, codec.SetLabel, id)
-	err := record.ForEach(r, prefix, func(key, value []byte) error {
-		_, _, container := codec.RowsKeyParts(key)
-		return record.AddRows(rows, key, value, container)
-	})
-	return rows, err
-}
-
 // carriers returns the rows that carry at least one of the labels, by id.
 func carriers(r pebble.Reader, collection uint32, labels []uint32) (*roaring.Bitmap, error) {
 	all := roaring.New()
 	for _, id := range labels {
-		rows, err := labelRows(r, collection, id)
+		rows, err := record.LabelRows(r, collection, id)
 		if err != nil {
 			return nil, err
 		}

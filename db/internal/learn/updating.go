@@ -13,8 +13,8 @@ import (
 )
 
 // Updates in the background. One goroutine a database updates the active spaces of its
-// collections as items come, if Options say so. It first recodes the rows that an update has
-// left when its process ended.
+// collections as items come, if Options say so. It first recodes the rows that an update, or the
+// merge of a label, has left when its process ended.
 
 // updateDue reports whether Items rows to learn from have been written to one of the
 // collections since its last update.
@@ -27,7 +27,10 @@ func (d *Database) updateDue(changed []*state.CollectionView) bool {
 // when the collection is next due. Open runs it in a goroutine that Close waits for.
 func (d *Database) KeepUpdated(ctx context.Context) {
 	for _, c := range d.collectionsNow(func(cv *state.CollectionView) bool { return toRecode(cv) }) {
-		if d.updateInBackground(ctx, c, Collection.recodeAll) != nil {
+		err := d.updateInBackground(ctx, c, func(c Collection, ctx context.Context) (*report.Update, error) {
+			return nil, c.RecodeAll(ctx)
+		})
+		if err != nil {
 			return
 		}
 	}
@@ -101,9 +104,9 @@ func toRecode(cv *state.CollectionView) bool {
 	return false
 }
 
-// recodeAll recodes the rows that wait in any space of the collection. Its report is nil; it has
-// one for updateInBackground.
-func (c Collection) recodeAll(ctx context.Context) (*report.Update, error) {
+// RecodeAll recodes the rows that wait in any space of the collection. The codes must be loaded.
+// After an error, or a crash, another update of a space goes on with its rows, or the next Open.
+func (c Collection) RecodeAll(ctx context.Context) error {
 	var spaces []uint32
 	err := c.Read(func(_ *state.View, cv *state.CollectionView) error {
 		for _, sp := range cv.Spaces {
@@ -118,5 +121,5 @@ func (c Collection) recodeAll(ctx context.Context) (*report.Update, error) {
 			_, err = c.recode(ctx, id)
 		}
 	}
-	return nil, err
+	return err
 }

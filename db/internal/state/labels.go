@@ -1,13 +1,15 @@
 package state
 
 import (
+	"maps"
 	"slices"
 	"sync"
 )
 
 // Labels numbers the labels of a collection by first appearance: the ids are 0, 1, 2 and so
-// on. Numbers are never used again, so that all views share one Labels: no record of an older
-// view has the id of a later label, and CollectionView.Names has the labels of the view. All
+// on. Numbers are never used again, so that views share one Labels: no record of an older
+// view has the id of a later label, and CollectionView.Names has the labels of the view. To
+// rename a label the committer makes another Labels (Renamed), and older views keep theirs. All
 // methods are safe for concurrent use; only the committer adds.
 type Labels struct {
 	mu    sync.RWMutex      // guards the fields below
@@ -70,6 +72,21 @@ func (l *Labels) Add(name string) (id uint32, isNew bool) {
 		l.names = append(l.names, name)
 	}
 	return id, !ok
+}
+
+// Renamed returns a copy in which the label with an id has another name. Where another label has
+// that name already, the two exchange their names. It costs a copy of all names.
+func (l *Labels) Renamed(id uint32, name string) *Labels {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	out := &Labels{ids: maps.Clone(l.ids), names: slices.Clone(l.names)}
+	old := out.names[id]
+	delete(out.ids, old)
+	if other, taken := out.ids[name]; taken {
+		out.names[other], out.ids[old] = old, other
+	}
+	out.names[id], out.ids[name] = name, id
+	return out
 }
 
 // Count returns how many there are.

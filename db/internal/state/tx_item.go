@@ -239,6 +239,9 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 		return err
 	}
 	ch.Found = st.found
+	if ch.EncodedBy != s.Labels { // a label has been renamed since
+		encs = nil
+	}
 	if ch.Kind == MergeItem {
 		encs = nil
 		if st.found {

@@ -1,0 +1,372 @@
+package db_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/seed"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// renamed changes the labels of items as renaming or merging does.
+func renamed(items []*db.Item, from, to string) (n int) {
+	for _, it := range items {
+		if i := slices.Index(it.Labels, from); i >= 0 {
+			n++
+			it.Labels = slices.Delete(slices.Clone(it.Labels), i, i+1)
+			if !slices.Contains(it.Labels, to) {
+				it.Labels = append(it.Labels, to)
+			}
+		}
+	}
+	return n
+}
+
+// checkLabels checks labels, and what filters find of each, against the items.
+func checkLabels(t testing.TB, c *db.Collection, items []*db.Item) {
+	t.Helper()
+	count := map[string]int{}
+	for _, it := range items {
+		for _, l := range it.Labels {
+			count[l]++
+		}
+	}
+	labels, err := c.Labels()
+	if err != nil || !slices.Equal(slices.Sorted(slices.Values(labels)), slices.Sorted(maps.Keys(count))) {
+		t.Errorf("labels %q, want %v, %v", labels, count, err)
+	}
+	if s, err := c.Stats(); err != nil || s.Labels != len(count) {
+		t.Errorf("%d labels counted, %v", s.Labels, err)
+	}
+	for l, want := range count {
+		if n, err := c.CountWhere(ctx, "label = ?", l); err != nil || n != want {
+			t.Errorf("%d items have %q, want %d, %v", n, l, want, err)
+		}
+	}
+	got := dbkit.AllItems(t, c)
+	for i, it := range got {
+		if want := slices.Sorted(slices.Values(items[i].Labels)); !slices.Equal(slices.Sorted(slices.Values(it.Labels)), want) {
+			t.Errorf("item %s has %q, want %q", it.Key, it.Labels, want)
+		}
+	}
+}
+
+// labelWorld returns a trained collection of items of which some have no labels, and the items.
+func labelWorld(t *testing.T, fs vfs.FS, n int) (*db.DB, *db.Collection, []*db.Item) {
+	items := dbkit.ViewItems(n, 3)
+	d, c := openWith(t, fs, dbkit.PairsSchema, items)
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	return d, c, items
+}
+
+func codesOfAll(t *testing.T, c *db.Collection) map[string]string {
+	codes := map[string]string{}
+	for _, it := range dbkit.AllItems(t, c) {
+		codes[it.Key] = string(it.Code)
+	}
+	return codes
+}
+
+func TestRenameLabel(t *testing.T) {
+	fs := vfs.NewMem()
+	d, c, items := labelWorld(t, fs, 80)
+	codes := codesOfAll(t, c)
+	snap, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	before, err := snap.Collection("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := dbkit.ViewItems(80, 3)
+
+	for _, wrong := range []struct {
+		from, to string
+		is       error
+	}{
+		{"class9", "x", db.ErrNotFound}, {"class0", "class1", db.ErrExists}, {"class0", "class0", db.ErrInvalid},
+		{"class0", "", db.ErrInvalid}, {"class0", strings.Repeat("x", db.MaxLabelBytes+1), db.ErrInvalid},
+	} {
+		if err := c.RenameLabel(ctx, wrong.from, wrong.to); !errors.Is(err, wrong.is) {
+			t.Errorf("%q to %.9q: %v", wrong.from, wrong.to, err)
+		}
+	}
+	if err := before.RenameLabel(ctx, "class0", "x"); !errors.Is(err, db.ErrReadOnly) {
+		t.Errorf("in a snapshot: %v", err)
+	}
+	checkLabels(t, c, items)
+	mustRename(t, c, "class0", "zebra")
+	renamed(items, "class0", "zebra")
+	checkLabels(t, c, items)
+	if after := codesOfAll(t, c); !maps.Equal(after, codes) {
+		t.Error("codes have changed")
+	}
+	checkLabels(t, before, old)
+
+	// The old name is another label now, and nothing is known of it.
+	items = append(items, &db.Item{Key: "late", Labels: []string{"class0"}, Vectors: old[0].Vectors})
+	dbkit.PutAll(t, d, c, items[80:])
+	checkLabels(t, c, items)
+	checkCodes(t, c, dbkit.AllItems(t, c))
+	if it, err := c.Get(ctx, "late"); err != nil || it.CodeFrom == "labels" {
+		t.Errorf("the code of a new label is from %s, %v", it.CodeFrom, err)
+	}
+	// When no item has it any more, its name is free.
+	if _, err := c.Delete(ctx, "late"); err != nil {
+		t.Fatal(err)
+	}
+	items = items[:80]
+	checkLabels(t, c, items)
+	if err := c.RenameLabel(ctx, "class0", "x"); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("a label that no item has any more: %v", err)
+	}
+	mustRename(t, c, "zebra", "class0")
+	renamed(items, "zebra", "class0")
+	dbkit.CheckSound(t, d, "renamed to and fro")
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	defer d.Close()
+	c = dbkit.MustCollection(t, d, "main")
+	checkLabels(t, c, items)
+	checkCodes(t, c, dbkit.AllItems(t, c))
+}
+
+func mustRename(t testing.TB, c *db.Collection, old, name string) {
+	t.Helper()
+	if err := c.RenameLabel(ctx, old, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustMerge(t testing.TB, c *db.Collection, from, into string, want int) {
+	t.Helper()
+	if n, err := c.MergeLabel(ctx, from, into); err != nil || n != want {
+		t.Fatalf("%d items merged, want %d, %v", n, want, err)
+	}
+}
+
+// An item that is encoded before a label is renamed, and committed after it, gets the code of
+// what its labels are by then; one by one and in bulk.
+func TestRenamingBesideAPut(t *testing.T) {
+	d, c, items := labelWorld(t, vfs.NewMem(), 60)
+	waiting := &db.State(d).Committer.Figures.Waiting
+	for round, n := range []int{1, bulkItems} {
+		from, to := []string{"class1", "other"}[round], []string{"other", "third"}[round]
+		late := dbkit.Pairs(n, synth.Config{Seed: 9})
+		for i, it := range late {
+			it.Key, it.Labels = fmt.Sprint("late", n, "-", i), []string{from}
+		}
+		var calls sync.WaitGroup
+		held, goOn := make(chan struct{}), make(chan struct{})
+		calls.Go(func() {
+			_ = db.State(d).Committer.Look(ctx, func() error { close(held); <-goOn; return nil })
+		})
+		<-held
+		for _, call := range []func(){
+			func() { mustRename(t, c, from, to) },
+			func() { dbkit.PutAll(t, d, c, late) },
+		} {
+			before := waiting.Load() // the database itself may have some
+			calls.Go(call)
+			eventually(t, "a request waits", func() bool { return waiting.Load() > before })
+		}
+		close(goOn)
+		calls.Wait()
+		renamed(items, from, to)
+		items = append(items, late...)
+		checkLabels(t, c, items)
+		checkCodes(t, c, dbkit.AllItems(t, c))
+	}
+	dbkit.CheckSound(t, d, "in the end")
+}
+
+func TestMergeLabel(t *testing.T) {
+	fs := vfs.NewMem()
+	d, c, items := labelWorld(t, fs, 120)
+	both := []string{"class0", "class1"}
+	for _, it := range items[:9] { // some have both
+		it.Labels = both
+	}
+	late := &db.Item{Key: "late", Labels: []string{"late", "class3"}, Vectors: items[0].Vectors, Payload: []byte("abc")}
+	items = append(items, late, &db.Item{Key: "bare", Labels: []string{"class0"}})
+	dbkit.PutAll(t, d, c, append(slices.Clone(items[:9]), items[120:]...))
+	if _, err := c.Reindex(ctx, db.ReindexOptions{}); err != nil { // two spaces are to follow
+		t.Fatal(err)
+	}
+	snap, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	before, err := snap.Collection("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, wrong := range []struct {
+		from, to string
+		is       error
+	}{{"class9", "class0", db.ErrNotFound}, {"class0", "class9", db.ErrNotFound}, {"class0", "class0", db.ErrInvalid}, {"", "class0", db.ErrInvalid}} {
+		if _, err := c.MergeLabel(ctx, wrong.from, wrong.to); !errors.Is(err, wrong.is) {
+			t.Errorf("%q into %q: %v", wrong.from, wrong.to, err)
+		}
+	}
+	checkLabels(t, c, items)
+	mustMerge(t, c, "class0", "class1", renamed(items, "class0", "class1"))
+	checkLabels(t, c, items)
+	checkCodes(t, c, dbkit.AllItems(t, c))
+	dbkit.CheckSound(t, d, "merged")
+	if n, err := before.CountWhere(ctx, "label = 'class0'"); err != nil || n == 0 {
+		t.Errorf("%d items in the snapshot, %v", n, err)
+	}
+	// What they had taught is taken out, and they teach anew.
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{}); u.Forgotten == 0 || u.Labelled == 0 {
+		t.Errorf("%+v", u)
+	}
+	dbkit.CheckSound(t, d, "updated")
+
+	// Into a label that no model knows, and from one.
+	mustMerge(t, c, "class1", "late", renamed(items, "class1", "late"))
+	checkLabels(t, c, items)
+	dbkit.CheckSound(t, d, "merged again")
+	if it, err := c.Get(ctx, "bare"); err != nil || it.Code != nil {
+		t.Errorf("an item of an unknown label, without vectors, has a code: %v", err)
+	}
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true}); !slices.Equal(u.Grown, []string{"late"}) {
+		t.Errorf("grown %q", u.Grown)
+	}
+	mustMerge(t, c, "late", "class2", renamed(items, "late", "class2"))
+	dbkit.CheckSound(t, d, "merged again")
+	// A label comes back as it was.
+	items = append(items, &db.Item{Key: "again", Labels: both})
+	dbkit.PutAll(t, d, c, items[len(items)-1:])
+	checkLabels(t, c, items)
+	dbkit.CheckSound(t, d, "merged again")
+
+	copied := indexOnlyOf(t, d, &db.Options{FS: fs})
+	ofCopy := dbkit.MustCollection(t, copied, "main")
+	checkLabels(t, ofCopy, items)
+	if _, err := ofCopy.MergeLabel(ctx, "class0", "class1"); !errors.Is(err, db.ErrReadOnly) {
+		t.Errorf("in an index-only copy: %v", err)
+	}
+	dbkit.MustClose(t, copied)
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	defer d.Close()
+	c = dbkit.MustCollection(t, d, "main")
+	checkLabels(t, c, items)
+	dbkit.CheckSound(t, d, "merged again")
+	dbkit.CheckSound(t, d, "in the end")
+}
+
+// A merge runs beside an update that has read the labels as they were, and not beside a training.
+func TestMergingBesideLearning(t *testing.T) {
+	d, c, items := labelWorld(t, vfs.NewMem(), 80)
+	dbkit.PutAll(t, d, c, items[:40]) // they teach anew
+	merged := 0
+	u, err := c.Update(ctx, db.UpdateOptions{Progress: func(string, int64, int64) {
+		if merged++; merged == 1 {
+			mustMerge(t, c, "class0", "class1", renamed(items, "class0", "class1"))
+		}
+	}})
+	if err != nil || merged == 0 {
+		t.Fatalf("%+v, %d, %v", u, merged, err)
+	}
+	checkLabels(t, c, items)
+	checkCodes(t, c, dbkit.AllItems(t, c))
+	dbkit.CheckSound(t, d, "updated meanwhile")
+	dbkit.MustUpdate(t, c, db.UpdateOptions{})
+	dbkit.CheckSound(t, d, "updated again")
+
+	opt := dbkit.TinyTraining(1, model.ViewsShared)
+	tried := 0
+	opt.Progress = func(string, int64, int64) {
+		if tried++; tried == 1 {
+			if _, err := c.MergeLabel(ctx, "class1", "class2"); !errors.Is(err, db.ErrBusy) {
+				t.Errorf("beside a training: %v", err)
+			}
+			mustRename(t, c, "class3", "zebra")
+		}
+	}
+	dbkit.MustTrain(t, c, opt)
+	renamed(items, "class3", "zebra")
+	checkLabels(t, c, items)
+	dbkit.CheckSound(t, d, "trained meanwhile")
+}
+
+// A machine that stops at any change to the file system leaves a merge whole or not at all; what
+// is left to do of codes is done after opening.
+func TestCrashesAroundAMerge(t *testing.T) {
+	mem := dbkit.NewCrashFS()
+	r := seed.Rand(t, 1, 2)
+	var mu sync.Mutex // guards what follows, and r: the store writes in several goroutines
+	var crashes []crash
+	merging := false
+	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if merging && dbkit.IsWrite(op) {
+			for _, percent := range []int{0, 50} {
+				crashes = append(crashes, crash{
+					what: fmt.Sprintf("before change %d (%s), %d%% of what is not synced", len(crashes), op.Path, percent),
+					fs:   mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}),
+				})
+			}
+		}
+		return nil
+	}))
+	set := func(on bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		merging = on
+	}
+	d, c, items := labelWorld(t, fsys, 60)
+	before := dbkit.ViewItems(60, 3)
+	set(true)
+	mustMerge(t, c, "class0", "class1", renamed(items, "class0", "class1"))
+	set(false)
+	dbkit.MustClose(t, d)
+	was, is := 0, 0
+	for i, cr := range crashes {
+		if !dbkit.Sampled(i, 4) && i < len(crashes)-2 {
+			continue
+		}
+		d := dbkit.MustOpen(t, "db", &db.Options{FS: cr.fs})
+		c := dbkit.MustCollection(t, d, "main")
+		dbkit.CheckSound(t, d, cr.what)
+		want := items
+		if n, err := c.CountWhere(ctx, "label = 'class0'"); err != nil {
+			t.Fatal(err)
+		} else if n > 0 {
+			want = before
+		}
+		if checkLabels(t, c, want); len(want) > 0 && want[0] == before[0] {
+			was++
+		} else {
+			is++
+			eventually(t, "codes are made", func() bool {
+				spaces, err := c.Spaces(ctx)
+				return err != nil || spaces[0].Recode == 0
+			})
+		}
+		checkCodes(t, c, dbkit.AllItems(t, c))
+		dbkit.CheckSound(t, d, cr.what)
+		dbkit.MustClose(t, d)
+	}
+	if was == 0 || is == 0 {
+		t.Errorf("%d crashes before, %d after the merge", was, is)
+	}
+}
