@@ -40,6 +40,9 @@ func (c *Collection) Labels() ([]string, error) {
 // one label of two. ErrInvalid: the new name is not possible, or is the old one. A collection
 // that is index-only gives ErrReadOnly.
 func (c *Collection) RenameLabel(ctx context.Context, old, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	c = c.orNone()
 	if err := c.db.state.Guard.Enter(); err != nil {
 		return err
@@ -78,6 +81,9 @@ func (c *Collection) RenameLabel(ctx context.Context, old, name string) error {
 // ErrNotFound: no item has the label from, or into. ErrInvalid: the two are one. ErrBusy: a space
 // of the collection is being trained or built. A collection that is index-only gives ErrReadOnly.
 func (c *Collection) MergeLabel(ctx context.Context, from, into string) (items int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
 	in, leave, err := c.orNone().learning(ctx)
 	if err != nil {
 		return 0, err

@@ -75,6 +75,9 @@ func (h *history) renameLabel(op *Op) error {
 	}
 	c.relabel(old, name)
 	for _, sp := range c.spaces {
+		if c.codesOnly() {
+			break // no model knows labels
+		}
 		sp.known[old], sp.known[name] = sp.known[name], sp.known[old]
 		codes := map[string]string{}
 		for set, code := range sp.labelCodes {
