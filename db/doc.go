@@ -23,8 +23,8 @@
 // each modality that it has: searches for that modality (Query.To) use it, so that
 // each can have what finds it best.
 //
-// Labels, modalities and indexed fields filter what a search may find
-// (Query.Where, with values in Query.Args); ItemsWhere, CountWhere, CountUpTo and
+// Labels, modalities and fields filter what a search may find
+// (Query.Where, with values in Query.Args), and fast where fields are indexed; ItemsWhere, CountWhere, CountUpTo and
 // DeleteWhere do without a search. Items yields all items in the order in which they came.
 // Keys and ItemsByKey yield the items whose keys have a prefix, in the order of keys.
 //

@@ -1,5 +1,7 @@
 package record
 
+import "github.com/fddhdb/fddhdb/codec"
+
 // A Modality is one kind of features of a collection: float32 vectors of Dim dimensions. It is
 // stored in the Descriptor, and package db exports it: the JSON names are a promise to both.
 type Modality struct {
@@ -15,7 +17,7 @@ type Modality struct {
 type Field struct {
 	Name    string    `json:"name"`              // see CheckName
 	Type    FieldType `json:"type"`              // never changes
-	Indexed bool      `json:"indexed,omitempty"` // filters can use it
+	Indexed bool      `json:"indexed,omitempty"` // filters find its values without reading items
 }
 
 // A FieldType is the type of the values of a field.
@@ -28,3 +30,8 @@ const (
 	Float  FieldType = "float"  // float64, finite
 	Bool   FieldType = "bool"   // bool
 )
+
+// StoredType returns the type of a field value that is stored with a type of package codec.
+func StoredType(t byte) FieldType {
+	return [...]FieldType{codec.TypeString: String, codec.TypeInt: Int, codec.TypeFloat: Float, codec.TypeBool: Bool}[t]
+}
