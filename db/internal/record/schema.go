@@ -15,9 +15,10 @@ type Modality struct {
 // A Field is a typed attribute of the items of a collection. An item has one value of it or
 // none.
 type Field struct {
-	Name    string    `json:"name"`              // see CheckName
-	Type    FieldType `json:"type"`              // never changes
-	Indexed bool      `json:"indexed,omitempty"` // filters find its values without reading items
+	Name     string    `json:"name"`               // see CheckName
+	Type     FieldType `json:"type"`               // never changes
+	Indexed  bool      `json:"indexed,omitempty"`  // filters find its values without reading items
+	Indexing bool      `json:"indexing,omitempty"` // an index is being made, or a crash has ended that: the sets of rows that there are mean nothing
 }
 
 // A FieldType is the type of the values of a field.

@@ -208,8 +208,7 @@ type sliceReader struct {
 
 // newSliceReader returns a reader that stands nowhere yet.
 func newSliceReader(r pebble.Reader, collection uint32, field int) (*sliceReader, error) {
-	prefix := codec.FieldRowsKey(collection, uint16(field), 0, "")
-	prefix = prefix[:len(prefix)-2] // without the container
+	prefix := codec.FieldPrefix(collection, uint16(field))
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
 		return nil, fault.ReadError(err, "rows of field %d", field)
