@@ -99,7 +99,7 @@ func TestEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})
+	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}, IndexFields: []string{"title"}})
 	repo := mustFolder(t)
 	m := mustBackup(t, d, repo, db.BackupOptions{})
 	if err := errors.Join(

@@ -66,6 +66,7 @@ var verbs = []verb{
 	{args: "put x.db k1 --labels 1 --payload some", on: "anchors", writes: true, prints: true},
 	{args: "put x.db k1 --labels 1", on: "killed", writes: true, prints: true},
 	{args: "alter x.db --add-field note:string:index --add-modality audio:4", writes: true, prints: true},
+	{args: "alter x.db --index note", writes: true, prints: true},
 	{args: "alter x.db --metric image=l2 --metric text=dot", writes: true, prints: true},
 	{args: "delete x.db 3 5 large", writes: true, prints: true},
 	{args: "delete x.db --where year<2003", writes: true, prints: true},

@@ -114,7 +114,7 @@ func TestContract(t *testing.T) {
 		"backups":     "json",
 		"restore":     "json id before database skip-verify",
 		"prune":       "json keep dry-run",
-		"alter":       "collection json add-modality add-field metric space-of",
+		"alter":       "collection json add-modality add-field index metric space-of",
 		"repair":      "json dry-run",
 		"upgrade":     "json dry-run",
 		"explore":     "collection json address open encoder encoder-lines encoder-timeout",

@@ -54,6 +54,8 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 		return candidates{words: nextInList(word, w.labels(cmd, dir))}
 	case flag == "include", flag == "order":
 		return candidates{words: nextInList(word, words)}
+	case flag == "index" && cmd.Name() == "alter":
+		return candidates{words: w.fields(cmd, dir)}
 	case flag == "field" && takes == "NAME=VALUE":
 		return candidates{words: suffixed(w.fields(cmd, dir), "=")}
 	case strings.HasPrefix(takes, "NAME=") && flag != "field":
