@@ -75,6 +75,7 @@ var enumerations = map[string][]string{
 	"teacher":  {"auto", "labels", "modality", "self"},
 	"on-error": {"stop", "skip"},
 	"views":    {"shared", "target"},
+	"index":    {"all", "none"}, // of import
 	"tier":     {"auto", "fullscan", "scan", "memory", "disk"},
 	"features": {"raw", "zscore", "hellinger", "log", "l2", "hellinger-l2"},
 	"map":      {"rbf", "linear", "rbf+linear"},
