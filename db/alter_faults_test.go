@@ -91,6 +91,9 @@ func checkAltered(t testing.TB, what string, fsys vfs.FS, possible ...alteredSta
 	if !slices.Contains(possible, got) {
 		t.Fatalf("%s: %+v is none of %+v", what, got, possible)
 	}
+	if found, _ := dbkit.Findings(t, d, db.VerifyOptions{}); len(found) > 0 { // an index that was not made to its end is none
+		t.Fatalf("%s: %v", what, found)
+	}
 	for _, step := range alterSteps[:4] {
 		if err := step(c); err != nil && !errors.Is(err, db.ErrExists) {
 			t.Fatalf("%s: afterwards: %v", what, err)

@@ -95,6 +95,9 @@ func importCommand(e *env) *cobra.Command {
 			fddhdb import wiki.db --ids keys.txt --labels better_labels.txt --merge`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("index") && o.index == "" {
+				return exit.Usagef("--index \"\": all, none or the names of fields are expected")
+			}
 			return e.runImport(cmd, &o, args[0])
 		},
 	}
