@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -204,7 +205,17 @@ func FuzzItemRecord(f *testing.F) {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
 			}
+			for fields := FieldsOf(b); fields.Next(); { // ends, and reads nothing behind b
+			}
 			return
+		}
+		var read []Field
+		fields := FieldsOf(b)
+		for fields.Next() {
+			read = append(read, Field{fields.ID, fields.value()})
+		}
+		if err := fields.Err(); err != nil || fmt.Sprint(read) != fmt.Sprint(r.Fields) { // NaN is itself
+			t.Fatalf("fields %v, %v, want %v", read, err, r.Fields)
 		}
 		enc, err := r.Append(nil)
 		if err != nil {

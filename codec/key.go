@@ -240,6 +240,11 @@ func FieldRowsKey(collection uint32, field, container uint16, value string) []by
 	return append(k, value...)
 }
 
+// FieldPrefix returns the prefix of the keys of all sets of rows of a field.
+func FieldPrefix(collection uint32, field uint16) []byte {
+	return FieldRowsKey(collection, field, 0, "")[:fieldRowsPrefix-2]
+}
+
 // PrefixEnd returns the first key after all keys that start with prefix, or nil if
 // there is none.
 func PrefixEnd(prefix []byte) []byte {

@@ -31,10 +31,10 @@ const recordVersion = 1
 
 // Types of field values as they are stored.
 const (
-	typeString = 1
-	typeInt    = 2
-	typeFloat  = 3
-	typeBool   = 4
+	TypeString = 1
+	TypeInt    = 2
+	TypeFloat  = 3
+	TypeBool   = 4
 )
 
 // Append appends the encoded record. It refuses field values of other types than the
@@ -52,14 +52,14 @@ func (r *ItemRecord) Append(dst []byte) ([]byte, error) {
 		dst = binary.AppendUvarint(dst, uint64(f.ID))
 		switch v := f.Value.(type) {
 		case string:
-			dst = binary.AppendUvarint(append(dst, typeString), uint64(len(v)))
+			dst = binary.AppendUvarint(append(dst, TypeString), uint64(len(v)))
 			dst = append(dst, v...)
 		case int64:
-			dst = binary.AppendVarint(append(dst, typeInt), v)
+			dst = binary.AppendVarint(append(dst, TypeInt), v)
 		case float64:
-			dst = binary.LittleEndian.AppendUint64(append(dst, typeFloat), math.Float64bits(v))
+			dst = binary.LittleEndian.AppendUint64(append(dst, TypeFloat), math.Float64bits(v))
 		case bool:
-			dst = append(dst, typeBool, 0)
+			dst = append(dst, TypeBool, 0)
 			if v {
 				dst[len(dst)-1] = 1
 			}
@@ -115,30 +115,11 @@ func DecodeItemRecord(b []byte) (*ItemRecord, error) {
 		rec.Labels = append(rec.Labels, uint32(last))
 	}
 	for i := range r.uvarint(uint64(len(r.b))) {
-		f := Field{ID: uint32(r.uvarint(math.MaxUint32))}
-		switch r.take(1)[0] {
-		case typeString:
-			f.Value = string(r.take(int(r.uvarint(uint64(len(r.b))))))
-		case typeInt:
-			x, n := binary.Varint(r.b)
-			if n <= 0 {
-				r.bad, n = true, 0
-			}
-			r.b = r.b[n:]
-			f.Value = x
-		case typeFloat:
-			f.Value = math.Float64frombits(binary.LittleEndian.Uint64(r.take(8)))
-		case typeBool:
-			x := r.take(1)[0]
-			r.bad = r.bad || x > 1
-			f.Value = x == 1
-		default:
-			r.bad = true
-		}
+		f := r.field()
 		if r.bad || (i > 0 && f.ID <= rec.Fields[i-1].ID) {
 			return nil, fmt.Errorf("%w: item: fields", ErrCorrupt)
 		}
-		rec.Fields = append(rec.Fields, f)
+		rec.Fields = append(rec.Fields, Field{f.ID, f.value()})
 	}
 	if r.bad {
 		return nil, fmt.Errorf("%w: item: ends early", ErrCorrupt)

@@ -72,6 +72,12 @@ func (c *Container) Set(b *roaring.Bitmap) {
 	b.WriteDenseTo(c[:])
 }
 
+// Add puts x into the set.
+func (c *Container) Add(x uint16) { c[x>>6] |= 1 << (x & 63) }
+
+// Rows returns the set as a bitmap of its own.
+func (c *Container) Rows() *roaring.Bitmap { return roaring.FromDense(c[:], true) }
+
 // Between returns the rows of among whose image is from lo to hi, both included. slice
 // returns the rows that have a bit set, or nil for none. Between calls it for bits from
 // the highest down, and for lower bits only if they matter. It does not change the
@@ -93,7 +99,7 @@ func Between(among *Container, slice func(bit int) (*Container, error), lo, hi u
 			found[i] &^= under[i]
 		}
 	}
-	return roaring.FromDense(found[:], true), nil
+	return found.Rows(), nil
 }
 
 // keepUpTo keeps the rows whose image is at most limit. It is algorithm 4.2 of O'Neil

@@ -18,14 +18,24 @@ import (
 type alteredState struct {
 	modalities, fields int
 	heard              int // items with a vector of audio
+	indexed            int // fields that are indexed
+	titled             int // items that a filter finds by a field that one of the steps indexes
 }
 
 func alteredStateOf(t testing.TB, c *db.Collection) alteredState {
 	t.Helper()
 	schema := dbkit.MustSchema(t, c)
 	s := alteredState{modalities: len(schema.Modalities), fields: len(schema.Fields)}
+	for _, f := range schema.Fields {
+		if f.Indexed {
+			s.indexed++
+		}
+	}
+	var err error
+	if s.titled, err = c.CountWhere(ctx, "title > 'title 1' OR price < 20"); err != nil {
+		t.Fatal(err)
+	}
 	if s.modalities > len(dbkit.PairsSchema.Modalities) {
-		var err error
 		if s.heard, err = c.CountWhere(ctx, "has(audio)"); err != nil {
 			t.Fatal(err)
 		}
@@ -44,6 +54,9 @@ var alterSteps = []func(c *db.Collection) error{
 	func(c *db.Collection) error {
 		return c.Alter(ctx, db.Alteration{AddFields: []db.Field{{Name: "note", Type: db.String}, {Name: "rank", Type: db.Int, Indexed: true}}})
 	},
+	func(c *db.Collection) error {
+		return c.Alter(ctx, db.Alteration{IndexFields: []string{"title", "price"}, AddFields: []db.Field{{Name: "last", Type: db.Bool}}})
+	},
 	func(c *db.Collection) error { return db.Of(c).Close() },
 }
 
@@ -55,7 +68,11 @@ func alterBase(t testing.TB, opts *db.Options) (*db.DB, *db.Collection) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, dbkit.ViewItems(40, 4))
+	items := dbkit.ViewItems(40, 4)
+	for i, it := range items {
+		it.Fields = map[string]any{"title": fmt.Sprint("title ", i%3), "price": float64(i)}
+	}
+	putAll(t, c, items)
 	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsTarget))
 	if err := d.WaitForIndex(ctx); err != nil {
 		t.Fatal(err)
@@ -74,10 +91,16 @@ func checkAltered(t testing.TB, what string, fsys vfs.FS, possible ...alteredSta
 	if !slices.Contains(possible, got) {
 		t.Fatalf("%s: %+v is none of %+v", what, got, possible)
 	}
-	for _, step := range alterSteps[:3] {
+	if found, _ := dbkit.Findings(t, d, db.VerifyOptions{}); len(found) > 0 { // an index that was not made to its end is none
+		t.Fatalf("%s: %v", what, found)
+	}
+	for _, step := range alterSteps[:4] {
 		if err := step(c); err != nil && !errors.Is(err, db.ErrExists) {
 			t.Fatalf("%s: afterwards: %v", what, err)
 		}
+	}
+	if now := alteredStateOf(t, c); now.titled != got.titled || now.indexed != 5 {
+		t.Fatalf("%s: afterwards %+v, before %+v", what, now, got)
 	}
 	if n, err := c.CountWhere(ctx, "place = 'Bern'"); n != 1 || err != nil {
 		t.Fatalf("%s: %d items, %v", what, n, err)
@@ -150,11 +173,13 @@ func TestEveryFailedWriteOfAlter(t *testing.T) {
 func afterStep(s alteredState, step int) alteredState {
 	switch step {
 	case 0:
-		s.modalities, s.fields = s.modalities+1, s.fields+1
+		s.modalities, s.fields, s.indexed = s.modalities+1, s.fields+1, s.indexed+1
 	case 1:
 		s.heard++
 	case 2:
-		s.fields += 2
+		s.fields, s.indexed = s.fields+2, s.indexed+1
+	case 3:
+		s.fields, s.indexed = s.fields+1, s.indexed+2
 	}
 	return s
 }

@@ -149,6 +149,10 @@ type Alteration struct {
 	AddModalities []Modality // not in a codes-only collection
 	AddFields     []Field
 
+	// IndexFields are names of fields of the collection that are indexed from now on, so that filters
+	// by them are fast. Those that are stay so.
+	IndexFields []string
+
 	// SpaceOf has modalities, by name, join the space of another: with all that share theirs, so
 	// that all of both share one. "" takes a modality out of its space, before any joins another.
 	SpaceOf map[string]string
@@ -158,12 +162,18 @@ type Alteration struct {
 	Metrics map[string]Metric
 }
 
-// Alter adds modalities and fields to the collection, and changes metrics and spaces of
+// Alter adds modalities and fields to the collection, indexes fields, and changes metrics and spaces of
 // modalities, durably and in one commit: all of it or nothing. Items that are there lack what
 // is added until they are written again, or merged with what they are to get; indexed fields
 // can be filtered by at once. All handles of the collection see the new schema from then on;
 // snapshots, and reads that have begun, go on with the one before. Nothing is taken away, and
 // dimensions and types do not change.
+//
+// IndexFields takes some microseconds an item, while searches and writes go on: filters read the items
+// until all fields are indexed, and then the rest of the alteration comes with that in one commit. A
+// string of more than MaxIndexedBytes refuses it, with the key of its item, an *ItemError. If it fails,
+// its context ends or the process does, no field is indexed, and it can be begun again. Only one
+// alteration of a collection makes indexes at a time; others give ErrBusy.
 //
 // Metrics and spaces count for answers by vectors, see Query, and nothing else: not for codes.
 // Cursors of answers that they change are refused.
@@ -175,7 +185,7 @@ type Alteration struct {
 //
 // A name that is in use gives ErrExists, what is not possible ErrInvalid, and a
 // collection that is index-only ErrReadOnly. The time is that of one commit, whatever the
-// size.
+// size, but for IndexFields.
 func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	c = c.orNone()
 	if err := c.writable(); err != nil {
@@ -189,17 +199,29 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	for name, m := range a.Metrics {
 		metrics[name] = record.Metric(m)
 	}
-	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
-		d, err := s.With(storedModalities(a.AddModalities), storedFields(a.AddFields), record.Respacing{SpaceOf: a.SpaceOf, Metrics: metrics})
-		if err != nil {
-			return err
+	modalities, fields := storedModalities(a.AddModalities), storedFields(a.AddFields)
+	with := func(d *record.Descriptor) (*record.Descriptor, error) {
+		if len(a.IndexFields) > 0 && len(modalities)+len(fields)+len(a.SpaceOf)+len(metrics) == 0 {
+			return d, nil
 		}
-		return tx.AlterCollection(s, d)
-	})
+		return d.With(modalities, fields, record.Respacing{SpaceOf: a.SpaceOf, Metrics: metrics})
+	}
+	var err error
+	if len(a.IndexFields) > 0 {
+		err = c.inside().IndexFields(ctx, slices.Clone(a.IndexFields), with)
+	} else {
+		err = c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
+			d, err := with(s.Descriptor)
+			if err != nil {
+				return err
+			}
+			return tx.AlterCollection(s, d)
+		})
+	}
 	if err == nil {
 		c.db.changed(ctx, event.CollectionAltered, event.Event{Collection: c.name, Attrs: []slog.Attr{
 			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),
-			slog.Int("spaces", len(a.SpaceOf)), slog.Int("metrics", len(a.Metrics)),
+			slog.Int("spaces", len(a.SpaceOf)), slog.Int("metrics", len(a.Metrics)), slog.Int("indexed", len(a.IndexFields)),
 		}})
 	}
 	return err

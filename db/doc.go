@@ -23,7 +23,7 @@
 // each modality that it has: searches for that modality (Query.To) use it, so that
 // each can have what finds it best.
 //
-// Labels, modalities and indexed fields filter what a search may find
+// Labels, modalities and fields filter what a search may find, fast where fields are indexed
 // (Query.Where, with values in Query.Args); ItemsWhere, CountWhere, CountUpTo and
 // DeleteWhere do without a search. Items yields all items in the order in which they came,
 // Sample some at random. Keys and ItemsByKey yield the items whose keys have a prefix, in the

@@ -99,7 +99,7 @@ func TestEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}})
+	mustAlter(t, c, db.Alteration{AddFields: []db.Field{{"place", db.String, false}}, IndexFields: []string{"title"}})
 	if err := c.SetEncoders(ctx, []db.Encoder{{"text", db.InputText, []string{"encode"}}}); err != nil {
 		t.Fatal(err)
 	}

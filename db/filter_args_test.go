@@ -103,7 +103,7 @@ func TestFilterArgumentsRefused(t *testing.T) {
 		{"price < ?", []any{math.NaN()}, "argument 1: NaN is no value"},
 		{"label = ?", []any{[]string{"a"}}, "argument 1 is a list"},
 		{"number IN (?)", []any{[]int{}}, "argument 1 is a list without values"},
-		{"has(?)", []any{"image"}, "the name of a modality is expected"},
+		{"has(?)", []any{"image"}, "the name of a modality or field is expected"},
 		{"", []any{1}, "there is no expression, and 1 arguments are given"},
 	} {
 		said := map[string]error{}

@@ -67,14 +67,15 @@ type Query struct {
 	//
 	//	label = 'cat' AND year IN (2020, 2021) AND NOT (price >= 10 OR has(image))
 	//
-	// of comparisons with indexed fields, of label, which is true of the items
+	// of comparisons with fields, of label, which is true of the items
 	// whose labels contain the string, and of has, true of those that have the
-	// modality, or with has(label) any label. A comparison with a field that an
+	// modality or a value of the field, or with has(label) any label. A comparison with a field that an
 	// item lacks is false, that with != too; NOT is true of all items of which
 	// what follows is not. docs/SHELL.md has the grammar. A mistake is a
 	// *WhereError. The time is that of reading what is indexed of the labels and
 	// fields that it names, with has(label) of all labels: for a label a bit an
-	// item at worst, for a number 64.
+	// item at worst, for a number 64. Of fields without an index (Field.Indexed) the values
+	// are read from the items, a fraction of a microsecond each; Explain.ScannedFields names them.
 	Where string
 
 	// Args are the values of the placeholders in Where, in order: each ? stands for the

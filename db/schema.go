@@ -59,8 +59,8 @@ const (
 	L2 Metric = "l2"
 )
 
-// A Field is a typed attribute of items. Indexed fields are those that filters can
-// use, see Query.Where.
+// A Field is a typed attribute of items. Filters find the values of indexed fields without
+// reading items, see Query.Where; of others they read those of all items.
 type Field struct {
 	Name    string    `json:"name"`
 	Type    FieldType `json:"type"`

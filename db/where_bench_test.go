@@ -9,12 +9,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 )
 
-// benchFiltered makes a collection of n items with labels and fields.
-func benchFiltered(b *testing.B, n int) *db.Collection {
+// benchFiltered makes a collection of n items with labels and fields, which are indexed or not.
+func benchFiltered(b *testing.B, n int, indexed bool) *db.Collection {
 	d := dbkit.MustOpen(b, b.TempDir(), &db.Options{NoSync: true})
 	b.Cleanup(func() { dbkit.MustClose(b, d) })
 	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64, Fields: []db.Field{
-		{"year", db.Int, true}, {"price", db.Float, true}, {"maker", db.String, true}, {"sku", db.String, true}, {"new", db.Bool, true},
+		{"year", db.Int, indexed}, {"price", db.Float, indexed}, {"maker", db.String, indexed}, {"sku", db.String, indexed}, {"new", db.Bool, indexed},
 	}})
 	if err != nil {
 		b.Fatal(err)
@@ -50,7 +50,7 @@ func benchItem(r *rand.Rand, i int) *db.Item {
 }
 
 func BenchmarkWhere(b *testing.B) {
-	c := benchFiltered(b, 1_000_000)
+	c := benchFiltered(b, 1_000_000, true)
 	for _, where := range []string{
 		"label = 'label 3'", "label IN ('label 3', 'label 4') AND NOT label = 'label 5'",
 		"year = 2020", "year >= 2000 AND year < 2010", "year IN (1995, 2005, 2015)", "price < 100", "price >= 123.45 AND price <= 678.9",
@@ -82,6 +82,26 @@ func BenchmarkWhere(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkWhereScanned is of fields without an index.
+func BenchmarkWhereScanned(b *testing.B) {
+	c := benchFiltered(b, 1_000_000, false)
+	for _, where := range []string{
+		"year = 2020", "price < 100", "new = true", "maker = 'maker 42'", "sku < '01'", "has(sku)", "year >= 2010 AND price < 100 AND sku LIKE 'a%'",
+		"label = 'label 3' AND year >= 2010", "label = 'label 3' AND label = 'label 4' AND year >= 2010",
+	} {
+		b.Run(where, func(b *testing.B) {
+			n := 0
+			for b.Loop() {
+				var err error
+				if n, err = c.CountWhere(ctx, where); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(n), "rows")
+		})
+	}
 }
 
 // BenchmarkPutIndexed is what labels and indexed fields add to a Put: of new items,

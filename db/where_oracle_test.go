@@ -92,7 +92,7 @@ func drawLiteral(t *rapid.T, field string) string {
 	case "x":
 		text := strconv.FormatFloat(rapid.SampledFrom(filterFloats).Draw(t, "float"), 'g', -1, 64)
 		return rapid.SampledFrom([]string{text, text, text, "1e400", "-1e400", "1e-400"}).Draw(t, "odd")
-	case "s", "t":
+	case "s", "t", "note":
 		return quoted(rapid.OneOf(rapid.SampledFrom(filterStrings), rapid.StringN(0, 5, -1), rapid.Just(strings.Repeat("z", 3000))).Draw(t, "string"))
 	}
 	text := fmt.Sprint(rapid.Bool().Draw(t, "bool"))
@@ -109,7 +109,7 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 		if codesOnly {
 			return "has(label)"
 		}
-		return "has(" + rapid.SampledFrom([]string{"image", "text", "label"}).Draw(t, "modality") + ")"
+		return "has(" + rapid.SampledFrom([]string{"image", "text", "label", "n", "s", `"and"`, "note"}).Draw(t, "modality") + ")"
 	case 1, 2:
 		l := rapid.SampledFrom(append(slices.Clone(filterLabels), "unknown")).Draw(t, "label")
 		other := rapid.SampledFrom(filterLabels).Draw(t, "other label")
@@ -121,14 +121,20 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 		}
 		return "label IN (" + quoted(l) + "," + quoted(other) + ")"
 	case 3, 4, 5, 6:
-		field := rapid.SampledFrom([]string{"n", "x", "s", "t", "b", "and"}).Draw(t, "field")
+		field := rapid.SampledFrom([]string{"n", "x", "s", "t", "b", "and", "note"}).Draw(t, "field")
 		name := field
 		if field == "and" {
 			name = `"and"`
 		}
 		literal := drawLiteral(t, field)
-		if rapid.IntRange(0, 4).Draw(t, "in") == 0 {
+		switch how := rapid.IntRange(0, 9).Draw(t, "how"); {
+		case how < 2:
 			return name + " in (" + literal + " , " + drawLiteral(t, field) + ")"
+		case how == 2:
+			return name + rapid.SampledFrom([]string{" IS NULL", " is not null"}).Draw(t, "null")
+		case how < 5 && slices.Contains([]string{"s", "t", "note"}, field):
+			prefix := rapid.SampledFrom(append(filterStrings, "n", strings.Repeat("n", 1999))).Draw(t, "prefix")
+			return name + " LIKE " + quoted(strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(prefix)+"%")
 		}
 		ops := []string{"=", "!="}
 		if field != "b" {
@@ -173,6 +179,10 @@ func checkFilters(t *rapid.T, codesOnly bool) {
 	}
 	defer func() { d.Close() }()
 	schema := filterSchema
+	schema.Fields = slices.Clone(schema.Fields)
+	for i := range schema.Fields[1:] {
+		schema.Fields[1+i].Indexed = rapid.Bool().Draw(t, "indexed")
+	}
 	if codesOnly {
 		schema.Modalities, schema.Bits = nil, 16
 	}
@@ -284,6 +294,10 @@ func TestFiltersOverManyContainers(t *testing.T) {
 	defer func() { d.Close() }()
 	schema := filterSchema
 	schema.Modalities, schema.Bits = nil, 8
+	schema.Fields = slices.Clone(schema.Fields)
+	for i, f := range schema.Fields {
+		schema.Fields[i].Indexed = f.Name == "n" || f.Name == "s" || f.Name == "and"
+	}
 	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
 		t.Fatal(err)

@@ -30,11 +30,11 @@ func TestWhereRefuses(t *testing.T) {
 	}{
 		{c, "label = ", 9, "a value is expected"},
 		{c, "( ", 3, "is expected, not the end"},
-		{c, "label = 'a' AND title = 'x'", 17, `field "title" is not indexed: the indexed fields of collection "main" are year`},
-		{c, "size = 1", 1, `unknown field "size": the indexed fields of collection "main" are year`},
-		{c, "has(sound)", 5, `unknown modality "sound": collection "main" has image, text`},
+		{c, "label = 'a' AND title = 1", 25, `field title is of type string`},
+		{c, "size = 1", 1, `unknown field "size": the fields of collection "main" are year, title`},
+		{c, "has(sound)", 5, `unknown modality or field "sound": collection "main" has the modalities image, text and the fields year`},
 		{c, "year = 'x'", 8, "field year is of type int"},
-		{codes, "size = 1", 1, `field "size" is not indexed: collection "codes" has no indexed fields`},
+		{codes, "site = 1", 1, `unknown field "site": the fields of collection "codes" are size`},
 		{codes, "has(image)", 5, `the items of collection "codes" bring codes`},
 		{c, strings.Repeat("(", 1<<20), 1, "bytes are too many"},
 	} {

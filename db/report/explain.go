@@ -24,6 +24,10 @@ type Explain struct {
 	// exact.
 	Recall float64 `json:"recall,omitempty"`
 
+	// ScannedFields are the fields that the filter compares and that have no index: their values are read
+	// from the items, unless a search in the same state has left the rows of the filter.
+	ScannedFields []string `json:"scanned_fields,omitempty"`
+
 	// Predicted is the time of finding the codes for each plan that could have
 	// been chosen, in microseconds; of a k-NN search by lookups only its
 	// beginning, as the rest depends on what is found.

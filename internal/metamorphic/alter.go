@@ -6,7 +6,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// alter adds modalities and fields to a collection, and changes metrics and spaces.
+// alter adds modalities and fields to a collection, indexes fields, and changes metrics and spaces.
 func (h *history) alter(op *Op) error {
 	c, handle, err := h.collection(op)
 	if err != nil {
@@ -20,13 +20,13 @@ func (h *history) alter(op *Op) error {
 }
 
 func (s *Schema) alteration() db.Alteration {
-	return db.Alteration{AddModalities: s.Modalities, AddFields: s.Fields, SpaceOf: s.SpaceOf, Metrics: s.Metrics}
+	return db.Alteration{AddModalities: s.Modalities, AddFields: s.Fields, IndexFields: s.Index, SpaceOf: s.SpaceOf, Metrics: s.Metrics}
 }
 
 // with returns the schema after an alteration, or ErrInvalid for metrics or spaces that cannot be.
 func (s *Schema) with(add *Schema) (*Schema, error) {
 	all, err := settled(slices.Concat(s.Modalities, add.Modalities), len(s.Modalities), add)
-	return &Schema{Bits: s.Bits, Modalities: all, Fields: slices.Concat(s.Fields, add.Fields)}, err
+	return &Schema{Bits: s.Bits, Modalities: all, Fields: slices.Concat(s.Fields, add.Fields), Index: slices.Concat(s.Index, add.Index)}, err
 }
 
 // altered takes over the alteration of a collection. Its spaces stay as they are: a
@@ -45,6 +45,9 @@ func (h *history) altered(op *Op) error {
 // alterable returns the error with which the database must refuse to add add to a
 // collection, or nil.
 func (c *collection) alterable(add *Schema) error {
+	if slices.ContainsFunc(add.Index, func(name string) bool { return !c.schema.hasField(name) }) {
+		return db.ErrInvalid
+	}
 	names := map[string]int{}
 	for _, m := range add.Modalities {
 		names[m.Name]++
@@ -52,7 +55,7 @@ func (c *collection) alterable(add *Schema) error {
 	for _, f := range add.Fields {
 		names[f.Name]++
 	}
-	if len(names)+len(add.SpaceOf)+len(add.Metrics) == 0 || c.codesOnly() && len(add.Modalities) > 0 {
+	if len(names)+len(add.Index)+len(add.SpaceOf)+len(add.Metrics) == 0 || c.codesOnly() && len(add.Modalities) > 0 {
 		return db.ErrInvalid
 	}
 	for name := range names {

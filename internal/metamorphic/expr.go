@@ -12,8 +12,8 @@ import (
 // An Expr is a filter. It has a text for the database, and decides about an item of the
 // model.
 type Expr struct {
-	Op     string   `json:"op"`              // and, or, not; has; =, !=, <, <=, >, >=, in
-	Field  string   `json:"field,omitempty"` // a field, or label; for has a modality
+	Op     string   `json:"op"`              // and, or, not; has, null, not null; =, !=, <, <=, >, >=, in, like
+	Field  string   `json:"field,omitempty"` // a field, or label; for has a modality, too
 	Values []string `json:"values,omitempty"`
 	Args   []Expr   `json:"args,omitempty"`
 }
@@ -24,7 +24,7 @@ func (e *Expr) String() string {
 		var parts []string
 		for _, v := range e.Values {
 			if e.ofText() {
-				v = "'" + strings.ReplaceAll(literal(v), "'", "''") + "'"
+				v = "'" + strings.ReplaceAll(e.text(v), "'", "''") + "'"
 			}
 			parts = append(parts, v)
 		}
@@ -52,7 +52,7 @@ func (e *Expr) bound() (where string, args []any) {
 // argument returns the Go value of a literal.
 func (e *Expr) argument(text string) any {
 	if e.ofText() {
-		return literal(text)
+		return e.text(text)
 	}
 	if b, err := strconv.ParseBool(text); err == nil && len(text) > 1 {
 		return b
@@ -62,6 +62,15 @@ func (e *Expr) argument(text string) any {
 	}
 	x, _ := strconv.ParseFloat(text, 64)
 	return x
+}
+
+// text returns the string that a value stands for: of like a pattern, with the value as the prefix.
+func (e *Expr) text(value string) string {
+	value = literal(value)
+	if e.Op == "like" {
+		value = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(value) + "%"
+	}
+	return value
 }
 
 // ofText reports whether strings are compared.
@@ -83,6 +92,8 @@ func (e *Expr) spell(values func(*Expr) string) string {
 		return strings.Join(parts, " "+strings.ToUpper(e.Op)+" ")
 	case "has":
 		return "has(" + e.Field + ")"
+	case "null", "not null":
+		return e.Field + " IS " + strings.ToUpper(e.Op)
 	case "in":
 		return e.Field + " IN (" + values(e) + ")"
 	}
@@ -100,12 +111,12 @@ func (e *Expr) valid(s *Schema) bool {
 		}
 	}
 	switch {
-	case e.Op == "has":
-		return e.Field == "label" || s.has(e.Field)
+	case e.Op == "has" && s.has(e.Field):
+		return true
 	case len(e.Args) > 0 || e.Field == "label":
 		return true
 	}
-	return slices.ContainsFunc(s.allFields(), func(f db.Field) bool { return f.Name == e.Field && f.Indexed })
+	return slices.ContainsFunc(s.allFields(), func(f db.Field) bool { return f.Name == e.Field })
 }
 
 // everything is a schema with all fields and modalities that collections may have.

@@ -25,6 +25,9 @@ func (g *generator) alter(name string) Op {
 			add.Fields = append(add.Fields, f)
 		}
 	}
+	for range g.IntN(3) {
+		add.Index = append(add.Index, pick(g, s.allFields()).Name)
+	}
 	if len(s.Modalities) > 0 && g.chance(2) {
 		g.respace(s, add)
 	}
@@ -64,7 +67,7 @@ func (g *generator) respace(s, add *Schema) {
 // spoilAlteration adds something that the database refuses, and with it the whole
 // alteration.
 func (g *generator) spoilAlteration(s, add *Schema) {
-	switch g.IntN(9) {
+	switch g.IntN(10) {
 	case 0:
 		add.Modalities = append(add.Modalities, db.Modality{Name: "flat"}) // refused without dimensions, and in a collection of given codes
 	case 1:
@@ -84,6 +87,8 @@ func (g *generator) spoilAlteration(s, add *Schema) {
 	case 7:
 		add.Metrics = map[string]db.Metric{pick(g, []string{"image", "nothing"}): pick(g, []db.Metric{db.Dot, "far"})}
 	case 8:
+		add.Index = append(add.Index, pick(g, []string{"image", "nothing"}))
+	case 9:
 		add.SpaceOf = map[string]string{pick(g, []string{"image", "nothing"}): pick(g, []string{"image", "text", "nothing"})}
 	}
 }

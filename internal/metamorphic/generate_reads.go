@@ -22,6 +22,12 @@ func (g *generator) expr(name string, depth int) *Expr {
 		if typeOf(field) == db.Bool || field == "label" {
 			e.Op = pick(g, []string{"=", "!=", "in"})
 		}
+		switch {
+		case field != "label" && g.chance(8):
+			return &Expr{Op: pick(g, []string{"has", "null", "not null"}), Field: field}
+		case typeOf(field) == db.String && field != "label" && g.chance(3):
+			e.Op = "like"
+		}
 		if e.Op == "in" {
 			e.Values = append(e.Values, pick(g, values))
 		}
@@ -50,8 +56,8 @@ func (g *generator) expr(name string, depth int) *Expr {
 		return literal("x", append(slices.Clone(someFloats), "1e400", "-1"))
 	case n < 10:
 		return literal("s", someStrings)
-	case n < 11 && g.chance(4):
-		return literal("note", []string{"a"}) // this field is not indexed
+	case n < 11:
+		return literal("note", []string{"", "a", "a note"}) // this field is not indexed
 	}
 	return literal("b", []string{"true", "false"})
 }

@@ -78,7 +78,13 @@ func (s *Schema) has(modality string) bool {
 }
 
 // allFields returns the fields that items may have.
-func (s *Schema) allFields() []db.Field { return slices.Concat(fields, s.Fields) }
+func (s *Schema) allFields() []db.Field {
+	all := slices.Concat(fields, s.Fields)
+	for i := range all {
+		all[i].Indexed = all[i].Indexed || slices.Contains(s.Index, all[i].Name)
+	}
+	return all
+}
 
 func (s *Schema) hasField(name string) bool {
 	return slices.ContainsFunc(s.allFields(), func(f db.Field) bool { return f.Name == name })

@@ -47,7 +47,7 @@ func TestExpr(t *testing.T) {
 			t.Errorf("item %d: %v", i, !tc.want)
 		}
 	}
-	if !e.valid(s) || (&Expr{Op: "has", Field: "text"}).valid(s) || (&Expr{Op: "=", Field: "note", Values: []string{""}}).valid(s) {
+	if !e.valid(s) || (&Expr{Op: "has", Field: "text"}).valid(s) || (&Expr{Op: "=", Field: "memo", Values: []string{""}}).valid(s) {
 		t.Error("what can be asked")
 	}
 	lacks := &Expr{Op: "!=", Field: "x", Values: []string{"1"}}

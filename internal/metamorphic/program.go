@@ -84,6 +84,7 @@ type Schema struct {
 	Modalities []db.Modality `json:"modalities,omitempty"`
 	Fields     []db.Field    `json:"fields,omitempty"` // besides the fields of all collections
 
+	Index   []string             `json:"index,omitempty"`    // fields that alter indexes; of a collection all that it has indexed
 	SpaceOf map[string]string    `json:"space_of,omitempty"` // for alter: of modalities that are there, or added
 	Metrics map[string]db.Metric `json:"metrics,omitempty"`  // likewise
 }

@@ -158,6 +158,11 @@ func (s *shrinker) simpler(now func() Op, with func(Op) *Program) {
 		},
 		func(op *Op) {
 			if op.Do == "alter" {
+				op.Schema = &Schema{Index: op.Schema.Index}
+			}
+		},
+		func(op *Op) {
+			if op.Do == "alter" {
 				op.Schema = &Schema{SpaceOf: op.Schema.SpaceOf, Metrics: op.Schema.Metrics}
 			}
 		},

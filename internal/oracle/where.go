@@ -124,9 +124,12 @@ func (r *reader) factor() predicate {
 			r.need(")")
 			return func(it *db.Item) bool { return len(it.Labels) > 0 }
 		}
-		modality := r.name()
+		name := r.name()
 		r.need(")")
-		return func(it *db.Item) bool { return HasModality(it, modality) }
+		return func(it *db.Item) bool {
+			_, valued := it.Fields[name]
+			return valued || HasModality(it, name)
+		}
 	case strings.EqualFold(r.word, "label"):
 		r.next()
 		return r.labels()
@@ -218,6 +221,21 @@ func (r *reader) field() predicate {
 		r.fail("there is no field %q", name)
 		return nil
 	}
+	if r.skip("IS") {
+		want := r.skip("NOT")
+		r.need("NULL")
+		return func(it *db.Item) bool {
+			_, ok := it.Fields[name]
+			return ok == want
+		}
+	}
+	if r.skip("LIKE") {
+		matches := r.pattern(r.schema.Fields[i].Type)
+		return func(it *db.Item) bool {
+			x, ok := it.Fields[name]
+			return ok && matches(x.(string))
+		}
+	}
 	op, values := r.operator()
 	var tests []func(any) bool
 	for _, v := range values {
@@ -228,6 +246,35 @@ func (r *reader) field() predicate {
 		x, ok := it.Fields[name]
 		return ok && slices.ContainsFunc(tests, func(test func(any) bool) bool { return test(x) })
 	}
+}
+
+// pattern reads a pattern of LIKE, which it accepts in general, as a regular expression.
+func (r *reader) pattern(typ db.FieldType) func(string) bool {
+	values := r.values()
+	if typ != db.String || len(values) != 1 {
+		r.fail("LIKE compares strings with one pattern")
+		return nil
+	}
+	pattern := "^"
+	escaped := false
+	for _, c := range r.unquoted(values[0]) {
+		switch {
+		case escaped, !strings.ContainsRune(`%_\`, c):
+			pattern, escaped = pattern+regexp.QuoteMeta(string(c)), false
+		case c == '%':
+			pattern += "(?s:.*)"
+		case c == '_':
+			pattern += "(?s:.)"
+		default:
+			escaped = true
+		}
+	}
+	matcher, err := regexp.Compile(pattern + "$")
+	if err != nil {
+		r.fail("pattern %s: %v", pattern, err)
+		return nil
+	}
+	return matcher.MatchString
 }
 
 func holds(op string, sign int) bool {

@@ -14,10 +14,11 @@ func alterCommand(e *env) *cobra.Command {
 	var o common
 	var modalities modalityList
 	var fields fieldList
+	var indexes []string
 	var metrics metricFlags
 	cmd := &cobra.Command{
-		Use:     "alter DIR (--add-modality NAME:DIM... | --add-field NAME:TYPE... | --metric NAME=METRIC... | --space-of NAME=OTHER...)",
-		Short:   "Add modalities and fields to a collection, or change metrics",
+		Use:     "alter DIR (--add-modality NAME:DIM... | --add-field NAME:TYPE... | --index FIELD... | --metric NAME=METRIC... | --space-of NAME=OTHER...)",
+		Short:   "Add modalities and fields to a collection, index fields, or change metrics",
 		GroupID: groupItems,
 		Long: prose(`
 			Alter adds to what the items of a collection may hold: modalities, in a learned
@@ -26,10 +27,16 @@ func alterCommand(e *env) *cobra.Command {
 			change.
 
 			Items that are there lack what has been added: import --merge gives it to them
-			(put replaces an item whole). Fields with :index can be filtered by at once. A
-			new modality counts for codes, and can be searched from, when a training has
+			(put replaces an item whole). Fields with :index have an index from the start.
+			A new modality counts for codes, and can be searched from, when a training has
 			seen labelled items that have it; until then searches go on with the modalities
 			that the model knows, and stats says which it does not.
+
+			--index makes an index of a field that is there, so that --where by it reads no
+			items. That takes some microseconds an item. If it is interrupted, the field is
+			not indexed, and alter makes the index from the start; a field that has one
+			keeps it. An index takes strings of up to 1,024 bytes: a longer one refuses it,
+			with the key of the item.
 
 			--metric and --space-of say how search compares vectors before training, of
 			modalities that are there or are being added: see init. A metric is that of all
@@ -38,17 +45,18 @@ func alterCommand(e *env) *cobra.Command {
 			is stored, stay as they are.`),
 		Example: example(`
 			fddhdb alter wiki.db --add-field year:int:index --add-field title:string
+			fddhdb alter wiki.db --index title --index year
 			fddhdb alter wiki.db --add-modality audio:512
 			fddhdb alter wiki.db --metric audio=l2
 			fddhdb import wiki.db --merge --vectors audio=audio.npy --keys keys.txt
 			fddhdb train wiki.db --activate`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(modalities.list)+len(fields.list) == 0 && !metrics.given() {
-				return exit.Usagef("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added, or --metric or --space-of for what is to change")
+			if len(modalities.list)+len(fields.list)+len(indexes) == 0 && !metrics.given() {
+				return exit.Usagef("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added, --index FIELD for what is to be indexed, or --metric or --space-of for what is to change")
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				a := db.Alteration{AddModalities: modalities.list, AddFields: fields.list}
+				a := db.Alteration{AddModalities: modalities.list, AddFields: fields.list, IndexFields: indexes}
 				metrics.alter(&a)
 				if err := c.Alter(cmd.Context(), a); err != nil {
 					return err
@@ -68,6 +76,7 @@ func alterCommand(e *env) *cobra.Command {
 	o.register(cmd)
 	cmd.Flags().Var(&modalities, "add-modality", "a kind of vectors to add and its number of dimensions; repeat it for each")
 	cmd.Flags().Var(&fields, "add-field", "a field to add and its type: string, int, float or bool; repeat it for each")
+	cmd.Flags().StringArrayVar(&indexes, "index", nil, "a field to index; repeat it for each")
 	metrics.register(cmd)
 	metrics.spaceOf.empty = true
 	return cmd

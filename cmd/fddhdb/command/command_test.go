@@ -85,7 +85,7 @@ func TestContract(t *testing.T) {
 	root := rootCommand(newTestEnv())
 	contract := map[string]string{
 		"init":        "collection json modality codes field metric space-of shared",
-		"import":      "collection json vectors codes labels label-names ids keys fields merge on-error dry-run init",
+		"import":      "collection json vectors codes labels label-names ids keys fields merge on-error dry-run init index",
 		"put":         "collection json vector labels field",
 		"get":         "collection json space",
 		"delete":      "collection json where",
@@ -117,7 +117,7 @@ func TestContract(t *testing.T) {
 		"backups":     "json",
 		"restore":     "json id before database skip-verify",
 		"prune":       "json keep dry-run",
-		"alter":       "collection json add-modality add-field metric space-of",
+		"alter":       "collection json add-modality add-field index metric space-of",
 		"repair":      "json dry-run",
 		"upgrade":     "json dry-run",
 		"explore":     "collection json address open encoder encoder-lines encoder-timeout pictures",

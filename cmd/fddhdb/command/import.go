@@ -19,7 +19,7 @@ type importOptions struct {
 	common
 	vectors                           namedList
 	codes, labels, names, keys, field string
-	items                             string
+	items, index                      string
 	merge, skip, dryRun, init         bool
 	restart                           bool
 	ignore                            bool // ignore values that the collection has no place for
@@ -80,19 +80,24 @@ func importCommand(e *env) *cobra.Command {
 			code length and fields being those of the files. A sparse file makes a sparse
 			modality. From --items, lists of numbers become modalities of their length,
 			sparse vectors sparse ones up to their last dimension, and values fields of
-			their type, without an index; what was made is printed. Init first for other
-			dimensions or for fields with an index.`),
+			their type; what was made is printed. Init first for other dimensions. --index
+			says which fields get an index, which makes --where by them fast: all, none, or
+			names with commas between them. Without it those of a header with
+			NAME:TYPE:index do, and none of --items; alter --index makes others later.`),
 		Example: example(`
 			fddhdb import wiki.db --init --vectors image=train_image.npy \
 			    --vectors text=train_text.npy --labels train_labels.npy
 			fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
-			fddhdb import shop.db --init --items products.parquet
+			fddhdb import shop.db --init --items products.parquet --index price,maker
 			fddhdb import shop.db --items changes.jsonl --merge
 			fddhdb import wiki.db --vectors image=new_image.npy --keys new_keys.txt \
 			    --on-error skip
 			fddhdb import wiki.db --keys keys.txt --labels better_labels.txt --merge`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("index") && o.index == "" {
+				return exit.Usagef("--index \"\": all, none or the names of fields are expected")
+			}
 			return e.runImport(cmd, &o, args[0])
 		},
 	}
@@ -112,6 +117,7 @@ func importCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, store nothing")
 	f.BoolVar(&o.restart, "restart", false, "forget what an interrupted import has staged")
 	f.BoolVar(&o.init, "init", false, "create the database or the collection first")
+	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
 	return cmd
 }
 
@@ -234,6 +240,9 @@ func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *te
 
 // check checks that flags go together.
 func (o *importOptions) check() error {
+	if o.index != "" && !o.init {
+		return exit.Usagef("--index is about --init: alter --index NAME makes an index of a field that is there")
+	}
 	parts := len(o.vectors.list) > 0 || o.codes != "" || o.labels != "" || o.field != ""
 	switch {
 	case o.items != "" && (parts || o.keys != "" || o.names != ""):

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +33,9 @@ type loader struct {
 // of the same files has created it already, it goes on with that one.
 func (l *loader) loadNew(cmd *cobra.Command, d *db.DB) error {
 	schema, err := l.schema()
+	if err == nil && l.o.index != "" {
+		schema.Fields, err = indexed(schema.Fields, l.o.index)
+	}
 	if err != nil {
 		return err
 	}
@@ -43,6 +48,34 @@ func (l *loader) loadNew(cmd *cobra.Command, d *db.DB) error {
 	}
 	l.created = &schema
 	return l.load(cmd.Context(), d, c)
+}
+
+// indexed returns fields, with an index of those that --index names: all, none or a list.
+func indexed(fields []db.Field, index string) ([]db.Field, error) {
+	list := strings.Split(index, ",")
+	switch index {
+	case "none":
+		list = nil
+	case "all":
+		list = namesOf(fields)
+	}
+	out := slices.Clone(fields)
+	for i := range out {
+		out[i].Indexed = slices.Contains(list, out[i].Name)
+	}
+	for _, name := range list {
+		if !slices.Contains(namesOf(fields), name) {
+			return nil, exit.Usagef("--index: the files have no field %q: all, none and lists of %s are possible", name, term.OrDash(strings.Join(namesOf(fields), ",")))
+		}
+	}
+	return out, nil
+}
+
+func namesOf(fields []db.Field) (names []string) {
+	for _, f := range fields {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // load stores the items of all rows.

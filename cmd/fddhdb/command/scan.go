@@ -26,15 +26,20 @@ func scanCommand(e *env) *cobra.Command {
 
 			  label = 'cat' AND year IN (2020, 2021) AND NOT (price >= 10 OR has(image))
 
-			  NAME = VALUE          the value of an indexed field, also != < <= > >=; a
-			                        VALUE is a number, a 'string' with '' for a quote in
-			                        it, true or false
+			  NAME = VALUE          the value of a field, also != < <= > >=; a VALUE is a
+			                        number, a 'string' with '' for a quote in it, true
+			                        or false
 			  NAME IN (VALUE, ...)  one of several
+			  NAME LIKE 'abc%'      the string begins with abc; \% and \_ stand for
+			                        themselves
+			  NAME IS NULL          the item lacks the field, also IS NOT NULL
 			  label = 'x'           x is among the labels of the item, also != and IN
-			  has(NAME)             the item has a vector of the modality
+			  has(NAME)             the item has a vector of the modality, or a value of
+			                        the field
 			  has(label)            the item has labels
 			  NOT, AND, OR          bind in this order, and less than parentheses
-			A comparison with a field that an item lacks is false, that with != too.`),
+			A comparison with a field that an item lacks is false, that with != too. An
+			index of the field makes it fast; otherwise the items are read.`),
 		Example: example(`
 			fddhdb scan wiki.db --limit 10
 			fddhdb scan wiki.db --where "label = 'art' AND NOT has(image)"

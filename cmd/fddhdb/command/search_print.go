@@ -158,6 +158,9 @@ func (e *env) printExplain(x *db.Explain, why string) {
 	if x == nil {
 		return
 	}
+	if len(x.ScannedFields) > 0 {
+		e.Printf("filter without an index of %s: their values are read from the items\n", strings.Join(x.ScannedFields, ", "))
+	}
 	byVectors := x.Metric != ""
 	if byVectors {
 		e.printVectorPlan(x, why)

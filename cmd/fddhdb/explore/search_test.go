@@ -246,7 +246,7 @@ func TestMistakes(t *testing.T) {
 		"/api/search?text=cat&collection=given&from=x":                  {400, "bring their codes"},
 		"/api/search?upload=AAA&from=image":                             {404, "send it again"},
 		"/api/search?id=item+1&where=year+<":                            {400, "where: column 7"},
-		"/api/search?id=item+1&where=title+%3D+'x'":                     {400, "year"},
+		"/api/search?id=item+1&where=titel+%3D+'x'":                     {400, "year"},
 		"/api/histogram?id=nobody":                                      {404, "not found"},
 		"/api/item":                                                     {400, "id is missing"},
 		"/api/item?id=nobody":                                           {404, "not found"},

@@ -64,6 +64,8 @@ func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) c
 		return candidates{words: nextInList(word, w.labels(cmd, dir))}
 	case flag == "include", flag == "order":
 		return candidates{words: nextInList(word, words)}
+	case flag == "index" && cmd.Name() == "alter":
+		return candidates{words: w.fields(cmd, dir)}
 	case flag == "field" && takes == "NAME=VALUE":
 		return candidates{words: suffixed(w.fields(cmd, dir), "=")}
 	case strings.HasPrefix(takes, "NAME=") && flag != "field":
@@ -83,6 +85,7 @@ var enumerations = map[string][]string{
 	"teacher":  {"auto", "labels", "modality", "self"},
 	"on-error": {"stop", "skip"},
 	"views":    {"shared", "target"},
+	"index":    {"all", "none"}, // of import
 	"tier":     {"auto", "fullscan", "scan", "memory", "disk"},
 	"features": {"raw", "zscore", "hellinger", "log", "l2", "hellinger-l2"},
 	"map":      {"rbf", "linear", "rbf+linear"},

@@ -30,16 +30,22 @@ func (w completer) whereCandidates(cmd *cobra.Command, dir, expr string) []strin
 	case inList && isAny(fromEnd(words, 2), "(", ","):
 		return prefixed(head, []string{", ", ") "})
 	case last == "(" && strings.EqualFold(fromEnd(words, 2), "has"):
-		return prefixed(head, suffixed(append(w.modalities(cmd, dir), "label"), ") "))
+		return prefixed(head, suffixed(slices.Concat(w.modalities(cmd, dir), w.fields(cmd, dir), []string{"label"}), ") "))
 	case last == "", last == "(", isAny(last, "AND", "OR", "NOT"):
 		return prefixed(head, append([]string{"label = '", "has(", "NOT "}, suffixed(w.fields(cmd, dir), " ")...))
-	case last == ")", last[0] == '\'', slices.Contains(comparisons, fromEnd(words, 2)): // a comparison ends here
+	case isAny(last, "LIKE"):
+		return prefixed(head, []string{"'"})
+	case isAny(last, "IS"):
+		return prefixed(head, []string{"NULL ", "NOT NULL "})
+	case last == ")", last[0] == '\'', isAny(last, "NULL"), slices.Contains(comparisons, fromEnd(words, 2)): // a test ends here
 		if strings.HasSuffix(head, last) {
 			head += " "
 		}
 		return prefixed(head, []string{"AND ", "OR "})
-	case isAny(last, "label") || slices.Contains(w.fields(cmd, dir), strings.Trim(last, `"`)):
+	case isAny(last, "label"):
 		return prefixed(head, append(suffixed(comparisons, " "), "IN ("))
+	case slices.Contains(w.fields(cmd, dir), strings.Trim(last, `"`)):
+		return prefixed(head, append(suffixed(comparisons, " "), "IN (", "LIKE '", "IS NULL ", "IS NOT NULL "))
 	}
 	return nil
 }

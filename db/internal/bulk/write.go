@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -212,6 +213,21 @@ func (l *load) writeFields(t *store.Stream) error {
 	return nil
 }
 
+// terms returns the terms of item i, without labels. Fields may have been indexed since it was checked.
+func (l *load) terms(t *store.Stream, i int, it *record.Item) (record.Terms, error) {
+	err := l.s.CheckIndexed(it.Fields)
+	if err == nil {
+		return l.s.Terms(nil, it.Fields)
+	}
+	if err := t.Wait(l.keyed); err != nil {
+		return record.Terms{}, err
+	}
+	if l.counted {
+		return record.Terms{}, fault.OfItem(strconv.FormatUint(l.firstKey+uint64(i), 10), err)
+	}
+	return record.Terms{}, fault.OfItem(l.keys[i], err)
+}
+
 // writeTexts writes the rows of each value of a string field among the items from to to-1,
 // all of whose rows are in the container.
 func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int) error {
@@ -221,7 +237,7 @@ func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int
 	}
 	var rows []textRow
 	err := l.b.Each(t.Ctx, RecordPart, from, to, func(i int, it *record.Item) error {
-		found, err := l.s.Terms(nil, it.Fields)
+		found, err := l.terms(t, i, it)
 		for _, v := range found.Texts {
 			if v.Field == field {
 				rows = append(rows, textRow{v.Text, uint16(l.row(i))})
@@ -250,7 +266,7 @@ func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int
 func (l *load) writeSlices(t *store.Stream, field, container uint16, from, to int) error {
 	var slices state.FieldSlices
 	err := l.b.Each(t.Ctx, RecordPart, from, to, func(i int, it *record.Item) error {
-		found, err := l.s.Terms(nil, it.Fields)
+		found, err := l.terms(t, i, it)
 		for _, v := range found.Numbers {
 			if v.Field == field {
 				slices.Put(codec.SliceExists, uint16(l.row(i)), true)

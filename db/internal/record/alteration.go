@@ -13,10 +13,9 @@ import (
 func (d *Descriptor) With(modalities []Modality, fields []Field, change Respacing) (*Descriptor, error) {
 	switch {
 	case d.IndexOnly:
-		return nil, fmt.Errorf("%w: collection %q is index-only, a copy that stays as it is: alter the database that it is a copy of",
-			fault.ErrReadOnly, d.Name)
+		return nil, d.unalterable()
 	case len(modalities)+len(fields)+len(change.SpaceOf)+len(change.Metrics) == 0:
-		return nil, fault.Invalid("alter collection %q: neither modalities nor fields are given to add, nor metrics or spaces to change", d.Name)
+		return nil, fault.Invalid("alter collection %q: neither modalities nor fields are given to add, nor fields to index, nor metrics or spaces to change", d.Name)
 	case d.CodesOnly() && len(modalities) > 0:
 		return nil, fault.Invalid("modality %q: the items of collection %q bring codes: fields can be added, modalities cannot",
 			Shortened(modalities[0].Name), d.Name)
@@ -38,6 +37,40 @@ func (d *Descriptor) With(modalities []Modality, fields []Field, change Respacin
 		return nil, err
 	}
 	return &out, out.settle(len(d.Modalities), change)
+}
+
+// A FieldIndex says whether a field is indexed.
+type FieldIndex byte
+
+// What a field can be.
+const (
+	FieldNotIndexed FieldIndex = iota
+	FieldIndexing
+	FieldIndexed
+)
+
+// WithFields returns the descriptor of the collection when fields are indexed, are being indexed, or are
+// not. One that is not there is an ErrInvalid.
+func (d *Descriptor) WithFields(names []string, to FieldIndex) (*Descriptor, error) {
+	if d.IndexOnly {
+		return nil, d.unalterable()
+	}
+	out := *d
+	out.Fields = slices.Clone(d.Fields)
+	for _, name := range names {
+		i, err := d.FieldOf(name)
+		if err != nil {
+			return nil, err
+		}
+		out.Fields[i].Indexed, out.Fields[i].Indexing = to == FieldIndexed, to == FieldIndexing
+	}
+	return &out, nil
+}
+
+// unalterable returns the error of altering an index-only collection.
+func (d *Descriptor) unalterable() error {
+	return fmt.Errorf("%w: collection %q is index-only, a copy that stays as it is: alter the database that it is a copy of",
+		fault.ErrReadOnly, d.Name)
 }
 
 // unused refuses a name that a modality or a field of the collection has.
@@ -91,7 +124,9 @@ func (d *Descriptor) Lacks(wanted *Descriptor) error {
 		switch {
 		case i < 0:
 			return differs("without field %q: Alter adds it", f.Name)
-		case d.Fields[i] != f:
+		case d.Fields[i].Type == f.Type && f.Indexed && !d.Fields[i].Indexed:
+			return differs("whose field %q is not indexed: Alter indexes it", f.Name)
+		case d.Fields[i].Type != f.Type || d.Fields[i].Indexed != f.Indexed:
 			return differs("whose field %q is %s, not %s", f.Name, spellField(d.Fields[i]), spellField(f))
 		}
 	}

@@ -195,7 +195,7 @@ func (f *Field) CheckValue(given any) (any, error) {
 			return nil, fault.Invalid("field %q: a string has at most %d bytes of UTF-8", f.Name, MaxFieldBytes)
 		}
 		if ok && f.Indexed && len(x) > MaxIndexedBytes {
-			return nil, fault.Invalid("field %q is indexed: a string in it has at most %d bytes, this one has %d", f.Name, MaxIndexedBytes, len(x))
+			return nil, tooLongForIndex(f.Name, x)
 		}
 	case int64:
 		ok = f.Type == Int

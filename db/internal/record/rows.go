@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -66,6 +67,34 @@ func ReadItem(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error
 		return nil, fault.Corrupt(err, "item in row %d", row)
 	}
 	return rec, nil
+}
+
+// ForEachItemIn calls f with the item records of the rows from lo up to, but without, hi, in order.
+func ForEachItemIn(r pebble.Reader, collection, lo uint32, hi uint64, f func(row uint32, value []byte) error) error {
+	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, collection))
+	if hi <= math.MaxUint32 {
+		end = codec.NumberKey(codec.KindItem, collection, uint32(hi))
+	}
+	return ForEachIn(r, codec.NumberKey(codec.KindItem, collection, lo), end, func(key, value []byte) error {
+		return f(codec.LastNumber(key), value)
+	})
+}
+
+// ReadKey reads the key of the item in a row.
+func ReadKey(r pebble.Reader, collection, row uint32) (string, error) {
+	value, err := Get(r, codec.NumberKey(codec.KindRowKeys, collection, row/codec.BlockRows))
+	if err != nil {
+		return "", fault.ReadError(err, "key of row %d", row)
+	}
+	b, err := codec.DecodeBlock(value)
+	if err != nil {
+		return "", fault.Corrupt(err, "key of row %d", row)
+	}
+	entry, ok := b.Lookup(byte(row))
+	if !ok {
+		return "", fault.Corrupt(errors.New("no such row"), "key of row %d", row)
+	}
+	return string(entry), nil
 }
 
 // ReadVector reads the features of one modality of a row, in memory of the caller's own; found

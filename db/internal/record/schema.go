@@ -1,5 +1,7 @@
 package record
 
+import "github.com/fddhdb/fddhdb/codec"
+
 // A Modality is one kind of features of a collection: float32 vectors of Dim dimensions. It is
 // stored in the Descriptor, and package db exports it: the JSON names are a promise to both.
 type Modality struct {
@@ -13,9 +15,10 @@ type Modality struct {
 // A Field is a typed attribute of the items of a collection. An item has one value of it or
 // none.
 type Field struct {
-	Name    string    `json:"name"`              // see CheckName
-	Type    FieldType `json:"type"`              // never changes
-	Indexed bool      `json:"indexed,omitempty"` // filters can use it
+	Name     string    `json:"name"`               // see CheckName
+	Type     FieldType `json:"type"`               // never changes
+	Indexed  bool      `json:"indexed,omitempty"`  // filters find its values without reading items
+	Indexing bool      `json:"indexing,omitempty"` // an index is being made, or a crash has ended that: the sets of rows that there are mean nothing
 }
 
 // A FieldType is the type of the values of a field.
@@ -28,3 +31,8 @@ const (
 	Float  FieldType = "float"  // float64, finite
 	Bool   FieldType = "bool"   // bool
 )
+
+// StoredType returns the type of a field value that is stored with a type of package codec.
+func StoredType(t byte) FieldType {
+	return [...]FieldType{codec.TypeString: String, codec.TypeInt: Int, codec.TypeFloat: Float, codec.TypeBool: Bool}[t]
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // Terms are what filters find a row by: the stored sets of rows that it is in. To replace or
@@ -59,6 +60,9 @@ func (d *Descriptor) Terms(labels []uint32, fields []codec.Field) (Terms, error)
 		switch v := f.Value.(type) {
 		case string:
 			typ = String
+			if len(v) > MaxIndexedBytes {
+				return out, fmt.Errorf("field %q is indexed, and its string has %d bytes", field.Name, len(v))
+			}
 			out.Texts = append(out.Texts, Text{uint16(f.ID), v})
 		case int64:
 			typ, number.Image = Int, codec.IntImage(v)
@@ -75,6 +79,21 @@ func (d *Descriptor) Terms(labels []uint32, fields []codec.Field) (Terms, error)
 		}
 	}
 	return out, nil
+}
+
+// CheckIndexed returns an ErrInvalid if a string is longer than an index takes. Fields of items are
+// checked when they come (Field.CheckValue), but they may have come before the field was indexed.
+func (d *Descriptor) CheckIndexed(fields []codec.Field) error {
+	for _, f := range fields {
+		if s, is := f.Value.(string); is && len(s) > MaxIndexedBytes && int(f.ID) < len(d.Fields) && d.Fields[f.ID].Indexed {
+			return tooLongForIndex(d.Fields[f.ID].Name, s)
+		}
+	}
+	return nil
+}
+
+func tooLongForIndex(field, s string) error {
+	return fault.Invalid("field %q is indexed: a string in it has at most %d bytes, this one has %d", field, MaxIndexedBytes, len(s))
 }
 
 // termBytes estimates what a change to a term of an indexed field takes in a batch,

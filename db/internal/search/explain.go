@@ -47,9 +47,11 @@ func (t *Timings) resolved(start time.Time) {
 // items have been returned.
 func (s *Searcher) Report(radius, hits int) *report.Explain {
 	f, t := s.How(), s.Explain
+	scanned := scannedFields(s.Cv, s.q.Where, s.q.Args)
 	if s.byVectors {
 		e := &report.Explain{
-			Plan: "vectors", Rerank: OrderNames[byAuto], Substrings: []int{}, Scanned: s.vectorsToCompare(), Compared: s.compares,
+			ScannedFields: scanned,
+			Plan:          "vectors", Rerank: OrderNames[byAuto], Substrings: []int{}, Scanned: s.vectorsToCompare(), Compared: s.compares,
 			Metric: string(s.metric), Modalities: s.namesCompared(),
 			Hits: hits, Predicted: map[string]float64{},
 			EncodeUS: microseconds(t.Encode), ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),
@@ -66,7 +68,8 @@ func (s *Searcher) Report(radius, hits int) *report.Explain {
 		return e
 	}
 	e := &report.Explain{
-		Plan: f.Plan.String(), Rerank: OrderNames[s.q.Order], Substrings: append([]int{}, f.Substrings...),
+		ScannedFields: scanned,
+		Plan:          f.Plan.String(), Rerank: OrderNames[s.q.Order], Substrings: append([]int{}, f.Substrings...),
 		Probes: f.Probes, Candidates: f.Candidates, Compared: f.Compared,
 		Scanned: f.Scanned, Tail: f.Tail, Abandoned: f.Abandoned, Codes: f.Found,
 		Hits: hits, Distinct: s.Set.Codes, Predicted: map[string]float64{},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -113,17 +114,14 @@ func NoArgs(args []any) error {
 // An expression is evaluated container by container for two reasons. It needs no more
 // memory than one container of each set that the expression names, however many rows
 // there are. And if one part of an AND leaves no row of a container, the other parts are
-// not read for it. r must read the snapshot of the view that cv is of.
+// not read for it. r must read the snapshot of the view that cv is of. Fields without an index are
+// read from the items, on several goroutines.
 func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
-	parsed, err := where.Parse(expr, args...)
+	filter, err := checked(cv, expr, args)
 	if err != nil {
-		return whereError(err)
+		return err
 	}
-	filter, err := parsed.Check(columns{cv})
-	if err != nil {
-		return whereError(err)
-	}
-	rows := &whereRows{ctx: ctx, r: r, cv: cv, slices: map[int]*sliceReader{}}
+	rows := &whereRows{ctx: ctx, r: r, cv: cv, slices: map[int]*sliceReader{}, scan: newFieldScan(ctx, cv, r, filter.Scans)}
 	err = rows.eval(filter, f)
 	for _, s := range rows.slices {
 		if cerr := s.it.Close(); err == nil {
@@ -131,6 +129,34 @@ func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader
 		}
 	}
 	return err
+}
+
+// checked returns an expression as it is evaluated in a collection.
+func checked(cv *state.CollectionView, expr string, args []any) (*where.Filter, error) {
+	parsed, err := where.Parse(expr, args...)
+	if err != nil {
+		return nil, whereError(err)
+	}
+	filter, err := parsed.Check(columns{cv})
+	return filter, whereError(err)
+}
+
+// scannedFields returns the names of the fields without an index that a filter compares, in the order of
+// the collection. The filter has been evaluated.
+func scannedFields(cv *state.CollectionView, expr string, args []any) (names []string) {
+	if expr == "" {
+		return nil
+	}
+	filter, err := checked(cv, expr, args)
+	if err != nil {
+		return nil
+	}
+	for i, f := range cv.Fields {
+		if slices.ContainsFunc(filter.Scans, func(s where.Scan) bool { return s.Field == i }) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // whereError turns a where.Error, which knows nothing of databases, into the public
@@ -147,30 +173,21 @@ func whereError(err error) error {
 // Its errors list the names that there are.
 type columns struct{ *state.CollectionView }
 
-// Field implements where.Schema. Only indexed fields can be compared with.
-func (cv columns) Field(name string) (int, where.Type, error) {
-	var indexed []record.Field
-	for _, f := range cv.Fields {
-		if f.Indexed {
-			indexed = append(indexed, f)
-		}
-	}
+// Field implements where.Schema.
+func (cv columns) Field(name string) (where.Field, error) {
 	for i, f := range cv.Fields {
-		if f.Name == name && f.Indexed {
-			return i, whereTypes[f.Type], nil
+		if f.Name == name {
+			return where.Field{ID: i, Type: whereTypes[f.Type], Indexed: f.Indexed}, nil
 		}
 	}
-	there := fmt.Sprintf("collection %q has no indexed fields", cv.Name)
-	if len(indexed) > 0 {
-		there = fmt.Sprintf("the indexed fields of collection %q are %s", cv.Name, record.Names(indexed))
-	}
-	if _, err := cv.FieldOf(name); err == nil {
-		return 0, 0, fmt.Errorf("field %q is not indexed: %s", record.Shortened(name), there)
+	there := fmt.Sprintf("collection %q has no fields", cv.Name)
+	if len(cv.Fields) > 0 {
+		there = fmt.Sprintf("the fields of collection %q are %s", cv.Name, record.Names(cv.Fields))
 	}
 	if strings.EqualFold(name, "labels") {
-		return 0, 0, fmt.Errorf("unknown field %q: labels are asked for one at a time, label = 'cat'; %s", name, there)
+		return where.Field{}, fmt.Errorf("unknown field %q: labels are asked for one at a time, label = 'cat'; %s", name, there)
 	}
-	return 0, 0, fmt.Errorf("unknown field %q: %s", record.Shortened(name), there)
+	return where.Field{}, fmt.Errorf("unknown field %q: %s", record.Shortened(name), there)
 }
 
 // whereTypes has the type in expressions of each type of fields.
@@ -184,8 +201,13 @@ func (cv columns) Modality(name string) (int, error) {
 			return i, nil
 		}
 	}
-	if cv.CodesOnly() {
-		return 0, fmt.Errorf("unknown modality %q: the items of collection %q bring codes", record.Shortened(name), cv.Name)
+	fields := "no fields"
+	if len(cv.Fields) > 0 {
+		fields = "the fields " + record.Names(cv.Fields)
 	}
-	return 0, fmt.Errorf("unknown modality %q: collection %q has %s", record.Shortened(name), cv.Name, record.Names(cv.Modalities))
+	there := fmt.Sprintf("collection %q has the modalities %s and %s", cv.Name, record.Names(cv.Modalities), fields)
+	if cv.CodesOnly() {
+		there = fmt.Sprintf("the items of collection %q bring codes, and it has %s", cv.Name, fields)
+	}
+	return 0, fmt.Errorf("unknown modality or field %q: %s", record.Shortened(name), there)
 }

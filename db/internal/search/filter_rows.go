@@ -25,6 +25,7 @@ type whereRows struct {
 	live      *roaring.Bitmap      // its rows that have an item
 	labelled  *roaring.Bitmap      // rows of all containers that have a label; nil: not read yet
 	slices    map[int]*sliceReader // by field, made when first asked for; EachMatching closes them
+	scan      *fieldScan           // of fields without an index; nil if the filter names none
 }
 
 // eval evaluates the filter for each container that has live rows, in ascending order,
@@ -33,6 +34,9 @@ func (w *whereRows) eval(filter *where.Filter, f func(container uint16, found *r
 	for it := w.cv.Live.Iterator(); it.HasNext(); {
 		w.container = uint16(it.PeekNext() >> 16)
 		w.live = w.part(w.cv.Live)
+		if w.scan != nil {
+			w.scan.begin()
+		}
 		found, err := filter.Eval(w)
 		if err != nil || !f(w.container, found) || w.container == math.MaxUint16 {
 			return err
@@ -95,6 +99,19 @@ func (w *whereRows) Labelled() (*roaring.Bitmap, error) {
 		w.labelled = all
 	}
 	return w.part(w.labelled), w.ctx.Err()
+}
+
+// Valued implements where.Rows.
+func (w *whereRows) Valued(field int) (*roaring.Bitmap, error) {
+	if w.cv.Fields[field].Type == record.String {
+		return w.Strings(field, where.Range{Open: true})
+	}
+	return w.between(field, 0, math.MaxUint64)
+}
+
+// Scan implements where.Rows.
+func (w *whereRows) Scan(i int, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+	return w.scan.rows(w.container, i, among)
 }
 
 // Strings implements where.Rows. Each value of a string field has a layer of rows, and
@@ -191,8 +208,7 @@ type sliceReader struct {
 
 // newSliceReader returns a reader that stands nowhere yet.
 func newSliceReader(r pebble.Reader, collection uint32, field int) (*sliceReader, error) {
-	prefix := codec.FieldRowsKey(collection, uint16(field), 0, "")
-	prefix = prefix[:len(prefix)-2] // without the container
+	prefix := codec.FieldPrefix(collection, uint16(field))
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
 		return nil, fault.ReadError(err, "rows of field %d", field)

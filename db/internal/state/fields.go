@@ -20,7 +20,7 @@ import (
 
 // indexes reports whether items of the collection can be in any of the sets.
 func (s *CollectionState) indexes() bool {
-	if len(s.Labels.All()) > 0 {
+	if len(s.Labels.All()) > 0 || s.indexing != nil {
 		return true
 	}
 	for _, f := range s.Fields {
@@ -49,7 +49,7 @@ func (tx *Tx) fetchTerms(s *CollectionState, row uint32) (bytes int, err error) 
 	}
 	rec, err := record.ReadItem(tx.Committer.kv, s.ID, row)
 	if err == nil {
-		if old, err = s.Descriptor.Terms(rec.Labels, rec.Fields); err != nil {
+		if old, err = s.filteredAt(row).Terms(rec.Labels, rec.Fields); err != nil {
 			err = fault.Corrupt(err, "item in row %d", row)
 		}
 	}
@@ -76,7 +76,7 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 			out.Labels = append(out.Labels, uint32(id))
 		}
 	}
-	for i, f := range s.Fields {
+	for i, f := range s.filteredAt(row).Fields {
 		if !f.Indexed {
 			continue
 		}
@@ -116,7 +116,7 @@ func (tx *Tx) searchTerms(s *CollectionState, row uint32) (record.Terms, error) 
 func (tx *Tx) before(s *CollectionState, row uint32) record.Terms {
 	at := itemRow{s.ID, row}
 	if it := tx.items[at]; it != nil {
-		old, _ := s.Descriptor.Terms(s.Labels.Lookup(it.Labels), it.Fields) // checked when it came
+		old, _ := s.filteredAt(row).Terms(s.Labels.Lookup(it.Labels), it.Fields) // checked when it came
 		return old
 	}
 	return tx.terms[at]

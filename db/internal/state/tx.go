@@ -196,7 +196,7 @@ func (tx *Tx) fetch(s *CollectionState, row uint32, whole bool) (bytes int, err 
 		if it, err = tx.readItem(s, row); err != nil {
 			return 0, err
 		}
-		if _, err := s.Descriptor.Terms(nil, it.Fields); err != nil {
+		if _, err := s.filteredAt(row).Terms(nil, it.Fields); err != nil {
 			return 0, fault.Corrupt(err, "item in row %d", row)
 		}
 		tx.items[at] = it

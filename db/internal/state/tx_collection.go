@@ -63,7 +63,7 @@ func (tx *Tx) CreateCollection(d *record.Descriptor) error {
 }
 
 // AlterCollection gives a collection the descriptor d, which has all that its own has, in the
-// same order, and more modalities or fields behind it. Items stay as they are. Views keep the
+// same order, and more modalities or fields behind it, or other metrics, spaces or indexed fields. Items stay as they are. Views keep the
 // descriptor that they have.
 func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	value, err := d.Encode()
@@ -81,7 +81,12 @@ func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	}
 	// Blocks and records of items need not change: their modalities and fields are numbered by
 	// position.
-	s.Descriptor = d              // views keep theirs
+	s.Descriptor = d // views keep theirs
+	if x := s.indexing; x != nil {
+		if x.sets, err = d.WithFields(x.fields, record.FieldIndexed); err != nil {
+			return err
+		}
+	}
 	for i, sp := range s.Spaces { // which have copies of it
 		if err := tx.WriteDescriptor(s, sp.Space, reports[i]); err != nil {
 			return err

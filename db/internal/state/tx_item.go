@@ -52,6 +52,9 @@ func (tx *Tx) resolve(r *Request) (bytes int, err error) {
 			bytes += size
 			continue
 		}
+		if err := s.CheckIndexed(ch.Item.Fields); err != nil { // a field has been indexed since the item was checked
+			return 0, fault.OfItem(ch.Item.Key, err)
+		}
 		newLabels[s.ID] += uint64(len(ch.Item.Labels))
 		if newLabels[s.ID]+uint64(len(s.Labels.All())) > record.MaxRows {
 			return 0, fmt.Errorf("%w: labels of collection %q", fault.ErrFull, s.Name)
@@ -289,7 +292,8 @@ func (tx *Tx) put(s *CollectionState, ch *Change) error {
 	if err != nil {
 		return err
 	}
-	after, err := s.Descriptor.Terms(ids, it.Fields)
+	s.refuseIndex(row, it)
+	after, err := s.filteredAt(row).Terms(ids, it.Fields)
 	if err != nil {
 		return err
 	}

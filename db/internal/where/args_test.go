@@ -51,7 +51,7 @@ func TestArgumentsRefused(t *testing.T) {
 		{`a = 1`, []any{1}, 6, `placeholders (?): 0, arguments: 1; there have to be as many`},
 		{`a = ?`, []any{1, 2, 3}, 6, `placeholders (?): 1, arguments: 3;`},
 		{`? = 1`, []any{"a"}, 1, `a field, label, has(NAME), NOT or ( is expected, not ?`},
-		{`has(?)`, []any{"image"}, 5, `label or the name of a modality is expected, not ?`},
+		{`has(?)`, []any{"image"}, 5, `label or the name of a modality or field is expected, not ?`},
 		{`a ? 1`, []any{"="}, 3, `not ?`},
 		{`a = 1 AND b = ?`, []any{nil}, 15, `argument 1: nil is no value`},
 		{`a = ?`, []any{math.NaN()}, 5, `argument 1: NaN is no value`},

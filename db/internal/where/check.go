@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A Type is the type of the values of a field. It decides which literals and operators a
@@ -20,46 +21,61 @@ const (
 
 var typeText = [...]string{"string", "int", "float", "bool"}
 
+// A Field is a field as a Schema knows it.
+type Field struct {
+	ID      int
+	Type    Type
+	Indexed bool // Rows finds the rows of values; else it reads the values of all rows, see Scan
+}
+
 // A Schema knows the names that an expression may use. An error of it becomes the Reason of
 // an Error, at the column of the name.
 type Schema interface {
-	// Field returns the number and type of a field that can be compared.
-	Field(name string) (id int, t Type, err error)
-	// Modality returns the number of a modality.
+	// Field returns the field with a name.
+	Field(name string) (Field, error)
+	// Modality returns the number of the modality with a name. The error speaks of fields, too:
+	// it answers has(name) where there is neither.
 	Modality(name string) (id int, err error)
 }
 
 // A Filter is an expression resolved against a schema. It is immutable, and goroutines
 // may evaluate it together.
-type Filter struct{ root evaluator }
+type Filter struct {
+	root evaluator
+
+	// Scans are the tests of fields without an index. Eval names them by their places here.
+	Scans []Scan
+}
 
 // Check resolves the expression against a schema. The error is an *Error.
 func (e *Expr) Check(s Schema) (*Filter, error) {
-	root, err := check(e.root, s)
+	c := checker{schema: s}
+	root, err := c.check(e.root)
 	if err != nil {
 		return nil, err
 	}
-	return &Filter{root}, nil
+	return &Filter{root, c.scans}, nil
+}
+
+// A checker resolves the parts of an expression.
+type checker struct {
+	schema Schema
+	scans  []Scan
 }
 
 // check resolves a part of an expression. With an error the evaluator is of no use.
-func check(n node, s Schema) (evaluator, error) {
+func (c *checker) check(n node) (evaluator, error) {
 	switch n := n.(type) {
 	case *and:
-		parts, err := checkAll(n.parts, s)
-		return evalAnd{parts}, err
+		return c.checkAnd(n)
 	case *or:
-		parts, err := checkAll(n.parts, s)
+		parts, err := c.checkAll(n.parts)
 		return evalOr{parts}, err
 	case *not:
-		x, err := check(n.x, s)
+		x, err := c.check(n.x)
 		return evalNot{x}, err
 	case *has:
-		id, err := s.Modality(n.modality)
-		if err != nil {
-			return nil, &Error{n.column, err.Error()}
-		}
-		return evalModality{id}, nil
+		return c.checkHas(n)
 	case labelled:
 		return evalLabelled{}, nil
 	}
@@ -67,19 +83,66 @@ func check(n node, s Schema) (evaluator, error) {
 	if t.label {
 		return t.checkLabel()
 	}
-	return t.checkField(s)
+	return c.checkField(t)
+}
+
+// checkAnd resolves an AND. Parts that scan come last: they read only rows that the others leave.
+func (c *checker) checkAnd(n *and) (evaluator, error) {
+	var fast, slow []evaluator
+	for _, p := range n.parts {
+		before := len(c.scans)
+		x, err := c.check(p)
+		if err != nil {
+			return nil, err
+		}
+		if len(c.scans) == before {
+			fast = append(fast, x)
+		} else {
+			slow = append(slow, x)
+		}
+	}
+	return evalAnd{append(fast, slow...)}, nil
 }
 
 // checkAll resolves parts, until one has an error.
-func checkAll(nodes []node, s Schema) ([]evaluator, error) {
+func (c *checker) checkAll(nodes []node) ([]evaluator, error) {
 	out := make([]evaluator, len(nodes))
 	for i, n := range nodes {
 		var err error
-		if out[i], err = check(n, s); err != nil {
+		if out[i], err = c.check(n); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// checkHas resolves has(NAME), and NAME IS NOT NULL, which is of fields only.
+func (c *checker) checkHas(n *has) (evaluator, error) {
+	f, err := c.schema.Field(n.name)
+	if err == nil {
+		return c.testOf(f, &Scan{any: true}, evalValued{f.ID}), nil
+	}
+	if n.null {
+		if _, other := c.schema.Modality(n.name); other == nil {
+			err = fmt.Errorf("%s is a modality: IS NULL and IS NOT NULL are of fields, has(%s) is of modalities, too", n.name, n.name)
+		}
+		return nil, &Error{n.column, err.Error()}
+	}
+	id, err := c.schema.Modality(n.name)
+	if err != nil {
+		return nil, &Error{n.column, err.Error()}
+	}
+	return evalModality{id}, nil
+}
+
+// testOf returns the evaluator of a test of a field: indexed, or where the field is not a scan.
+func (c *checker) testOf(f Field, scan *Scan, indexed evaluator) evaluator {
+	if f.Indexed {
+		return indexed
+	}
+	scan.Field, scan.Type = f.ID, f.Type
+	c.scans = append(c.scans, *scan)
+	return evalScan{len(c.scans) - 1}
 }
 
 // checkLabel resolves a test of labels. A row may have several labels, so != is the NOT of =:
@@ -103,13 +166,16 @@ func (t *test) checkLabel() (evaluator, error) {
 
 // checkField resolves a test of a field into the ranges of values for which it is true. != is
 // the ranges around the value, and no NOT, as it is false for rows without a value.
-func (t *test) checkField(s Schema) (evaluator, error) {
-	id, typ, err := s.Field(t.field)
+func (c *checker) checkField(t *test) (evaluator, error) {
+	f, err := c.schema.Field(t.field)
 	if err != nil {
 		return nil, &Error{t.column, err.Error()}
 	}
+	if t.op == like && f.Type != String {
+		return nil, &Error{t.column, fmt.Sprintf("field %s is of type %s: LIKE is for strings", t.field, typeText[f.Type])}
+	}
 	want, with := literalNumber, "numbers"
-	switch typ {
+	switch f.Type {
 	case String:
 		want, with = literalString, "strings"
 	case Bool:
@@ -117,32 +183,43 @@ func (t *test) checkField(s Schema) (evaluator, error) {
 	}
 	for _, v := range t.values {
 		if v.kind != want {
-			return nil, v.mismatch(fmt.Sprintf("field %s is of type %s: it is compared with %s", t.field, typeText[typ], with))
+			return nil, v.mismatch(fmt.Sprintf("field %s is of type %s: it is compared with %s", t.field, typeText[f.Type], with))
 		}
 	}
 	var out evalOr
-	switch typ {
+	var scan Scan
+	switch f.Type {
 	case String:
-		for _, r := range t.strings() {
-			out.parts = append(out.parts, evalStrings{id, r})
+		if scan.strings, err = t.strings(); err != nil {
+			return nil, err
+		}
+		for _, r := range scan.strings {
+			out.parts = append(out.parts, evalStrings{f.ID, r})
 		}
 	case Int:
-		for _, r := range spans(t, intSpans, nextInt) {
-			out.parts = append(out.parts, evalInts{id, r})
+		scan.ints = spans(t, intSpans, nextInt)
+		for _, r := range scan.ints {
+			out.parts = append(out.parts, evalInts{f.ID, r})
 		}
 	case Float:
-		for _, r := range spans(t, floatSpans, nextFloat) {
-			out.parts = append(out.parts, evalFloats{id, r})
+		scan.floats = spans(t, floatSpans, nextFloat)
+		for _, r := range scan.floats {
+			out.parts = append(out.parts, evalFloats{f.ID, r})
 		}
 	case Bool:
 		if t.op != equal && t.op != notEqual && t.op != in {
 			return nil, &Error{t.column, fmt.Sprintf("field %s is of type bool: it takes = and !=, not %s", t.field, opText[t.op])}
 		}
 		for _, v := range t.values {
-			out.parts = append(out.parts, evalBools{id, (v.text == "true") == (t.op != notEqual)})
+			value := (v.text == "true") == (t.op != notEqual)
+			scan.bools[truth(value)] = true
+			out.parts = append(out.parts, evalBools{f.ID, value})
 		}
 	}
-	return out, nil
+	if len(out.parts) == 0 { // it is true of no value
+		return out, nil
+	}
+	return c.testOf(f, &scan, out), nil
 }
 
 // mismatch returns the error of a literal of the wrong kind.
@@ -194,9 +271,9 @@ func (r Range) Single() bool { return !r.Open && r.Hi == after(r.Lo) }
 // after returns the first string after s.
 func after(s string) string { return s + "\x00" }
 
-// strings returns the ranges of strings that a test admits, by ascending Lo. Ranges of an IN
-// are its values, each once.
-func (t *test) strings() []Range {
+// strings returns the ranges of strings that a test admits, by ascending Lo; none touches another.
+// Ranges of an IN are its values, each once.
+func (t *test) strings() ([]Range, error) {
 	var list []Range
 	for _, v := range t.values {
 		s := v.text
@@ -213,8 +290,49 @@ func (t *test) strings() []Range {
 			list = append(list, Range{Lo: after(s), Open: true})
 		case greaterEqual:
 			list = append(list, Range{Lo: s, Open: true})
+		case like:
+			r, err := v.prefixed()
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, r)
 		}
 	}
 	slices.SortFunc(list, func(a, b Range) int { return cmp.Compare(a.Lo, b.Lo) })
-	return slices.Compact(list)
+	return slices.Compact(list), nil
+}
+
+// prefixed returns the strings that match the literal as a pattern of LIKE: a prefix with a % behind
+// it. In a pattern %, _ and \ stand for themselves behind a \.
+func (l literal) prefixed() (Range, error) {
+	refused := func(reason string) (Range, error) {
+		return Range{}, &Error{l.column, "LIKE " + shorten(quote(l.text)) + ": " + reason}
+	}
+	const prefixes = "a prefix is all that LIKE finds, as in LIKE 'abc%'"
+	body, ok := strings.CutSuffix(l.text, "%")
+	if !ok {
+		return refused("the % at the end is missing: " + prefixes)
+	}
+	var prefix []byte
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '%', '_':
+			return refused(fmt.Sprintf("%s; where a %c is meant as it stands, write \\%c", prefixes, body[i], body[i]))
+		case '\\':
+			if i++; i == len(body) {
+				return refused("the % at the end stands for itself, behind a \\: " + prefixes)
+			}
+			if !strings.ContainsRune(`%_\`, rune(body[i])) {
+				return refused(`a \ stands before %, _ or another \`)
+			}
+		}
+		prefix = append(prefix, body[i])
+	}
+	if len(prefix) == 0 {
+		return Range{Open: true}, nil
+	}
+	r := Range{Lo: string(prefix)}
+	prefix[len(prefix)-1]++ // no byte of UTF-8 is the last one
+	r.Hi = string(prefix)
+	return r, nil
 }

@@ -11,7 +11,8 @@
 //	expr    = term { OR term }
 //	term    = factor { AND factor }
 //	factor  = NOT factor | "(" expr ")" | test
-//	test    = name op value | name IN "(" value { "," value } ")" | has "(" ( name | label ) ")"
+//	test    = name op value | name IN "(" value { "," value } ")" | name LIKE value |
+//	          name IS [ NOT ] NULL | has "(" ( name | label ) ")"
 //	op      = "=" | "!=" | "<" | "<=" | ">" | ">="
 //	value   = number | string | true | false | "?"
 //	name    = a letter or "_", then letters, digits, "_", "-" and "."; or any name in double quotes
@@ -29,8 +30,10 @@
 //
 // label = 'x' is true for the rows whose set of labels has x. label != 'x' is true for
 // all others, including those without labels. has(m) is true for the rows that have
-// modality m, has(label) for those that have any label; has("label") asks for a modality of that
-// name. A comparison with a field is false for a row that has no value there,
+// modality m, or a value of field m; has(label) for those that have any label; has("label") asks for a
+// modality or field of that name. year IS NOT NULL is has(year) for a field, and year IS NULL is its NOT.
+// s LIKE 'abc%' is true for the strings that begin with abc; other patterns are refused, and in a prefix
+// %, _ and \ are written behind a \. A comparison with a field is false for a row that has no value there,
 // even with !=. NOT is true for all live rows for which its operand is false: NOT year
 // = 2020 holds for rows without a year, and year != 2020 does not. An IN is an = for
 // each of its values, joined by OR.
@@ -44,13 +47,14 @@
 //
 // MaxBytes and MaxDepth bound an expression, and with it the stack of every walk over
 // it. MaxArgBytes bounds its arguments. Evaluating takes at most the time of reading, for
-// each comparison, everything that is indexed for its field.
+// each comparison, everything that is indexed for its field; and for fields without an index, once
+// the items.
 //
 // # Proof
 //
 // An Expr and a Filter are immutable and may be shared; there is no goroutine and no lock.
 // The stages are files: lex.go, parse.go with args.go, expr.go (the parsed form), check.go
-// with number.go, eval.go. The tests compare every kind of test with its definition
+// with number.go and scan.go, eval.go. The tests compare every kind of test with its definition
 // (eval_test.go, TestIntegersCompareExactly, TestFloatsCompare, TestMissingValues), and print
 // and parse random expressions (TestPrintedExpressionsParse).
 package where

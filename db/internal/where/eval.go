@@ -16,34 +16,41 @@ type Rows interface {
 	// Modality returns the rows that have a modality.
 	Modality(id int) (*roaring.Bitmap, error)
 
+	// Valued returns the rows that have any value of an indexed field.
+	Valued(field int) (*roaring.Bitmap, error)
+
 	// Ints, Floats, Strings and Bools return the rows that have a value of a field in
-	// the range; lo and hi are included. They are called only for fields of their type.
+	// the range; lo and hi are included. They are called only for indexed fields of their type.
 	// -0 and 0 are one value.
 	Ints(field int, lo, hi int64) (*roaring.Bitmap, error)
 	Floats(field int, lo, hi float64) (*roaring.Bitmap, error)
 	Strings(field int, r Range) (*roaring.Bitmap, error)
 	Bools(field int, value bool) (*roaring.Bitmap, error)
+
+	// Scan returns the rows in among for which test i of Filter.Scans is true. It may return rows that
+	// are not in among.
+	Scan(i int, among *roaring.Bitmap) (*roaring.Bitmap, error)
 }
 
 // Eval returns the live rows for which the filter is true, in a bitmap that belongs to the
-// caller. The error is one of rows. It costs the reading of the indexes, and one bitmap
-// operation for each AND, OR, NOT and value.
+// caller. The error is one of rows. It costs the reading of the indexes, one bitmap
+// operation for each AND, OR, NOT and value, and reading the fields of items for Scans.
 func (f *Filter) Eval(rows Rows) (*roaring.Bitmap, error) {
-	found, err := f.root.eval(rows)
+	found, err := f.root.eval(rows, rows.Live())
 	if err != nil {
 		return nil, err
 	}
 	return roaring.And(found, rows.Live()), nil
 }
 
-// An evaluator finds the rows for which a part of a filter is true. The bitmap may be
-// shared and must not be written to.
+// An evaluator finds the rows in among for which a part of a filter is true. It may return rows
+// outside of among, of which it says nothing. The bitmap may be shared and must not be written to.
 type evaluator interface {
-	eval(rows Rows) (*roaring.Bitmap, error)
+	eval(rows Rows, among *roaring.Bitmap) (*roaring.Bitmap, error)
 }
 
-// Evaluators of the nodes, and of tests: a test becomes an evalOr of one evaluator for each
-// label, range of values or bool. An evalOr may have no part, and is false then: an integer
+// Evaluators of the nodes, and of tests: a test becomes an evalScan, or an evalOr of one evaluator for
+// each label, range of values or bool. An evalOr may have no part, and is false then: an integer
 // beyond all that can be stored is equal to none.
 type (
 	evalAnd      struct{ parts []evaluator } // at least two
@@ -52,6 +59,8 @@ type (
 	evalModality struct{ id int }
 	evalLabelled struct{}
 	evalLabel    struct{ name string }
+	evalScan     struct{ number int }
+	evalValued   struct{ field int }
 	evalInts     struct {
 		field int
 		span  span[int64]
@@ -72,32 +81,26 @@ type (
 
 // eval stops at the first part that leaves no row: the indexes of the other parts need
 // not be read.
-func (e evalAnd) eval(rows Rows) (*roaring.Bitmap, error) {
-	var sum *roaring.Bitmap
-	for i, p := range e.parts {
-		found, err := p.eval(rows)
+func (e evalAnd) eval(rows Rows, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+	for _, p := range e.parts {
+		found, err := p.eval(rows, among)
 		if err != nil {
 			return nil, err
 		}
-		if i == 0 {
-			sum = found
-		} else {
-			sum = roaring.And(sum, found)
-		}
-		if sum.IsEmpty() {
+		if among = roaring.And(among, found); among.IsEmpty() {
 			break
 		}
 	}
-	return sum, nil
+	return among, nil
 }
 
-func (e evalOr) eval(rows Rows) (*roaring.Bitmap, error) {
+func (e evalOr) eval(rows Rows, among *roaring.Bitmap) (*roaring.Bitmap, error) {
 	if len(e.parts) == 1 {
-		return e.parts[0].eval(rows)
+		return e.parts[0].eval(rows, among)
 	}
 	sum := roaring.New()
 	for _, p := range e.parts {
-		found, err := p.eval(rows)
+		found, err := p.eval(rows, among)
 		if err != nil {
 			return nil, err
 		}
@@ -106,25 +109,47 @@ func (e evalOr) eval(rows Rows) (*roaring.Bitmap, error) {
 	return sum, nil
 }
 
-// eval takes the rows from those that are live: NOT is true for a row that lacks the field.
-func (e evalNot) eval(rows Rows) (*roaring.Bitmap, error) {
-	found, err := e.x.eval(rows)
+// eval takes the rows from all: NOT is true for a row that lacks the field.
+func (e evalNot) eval(rows Rows, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+	found, err := e.x.eval(rows, among)
 	if err != nil {
 		return nil, err
 	}
-	return roaring.AndNot(rows.Live(), found), nil
+	return roaring.AndNot(among, found), nil
 }
 
-func (e evalModality) eval(rows Rows) (*roaring.Bitmap, error) { return rows.Modality(e.id) }
-func (e evalLabelled) eval(rows Rows) (*roaring.Bitmap, error) { return rows.Labelled() }
-func (e evalLabel) eval(rows Rows) (*roaring.Bitmap, error)    { return rows.Label(e.name) }
-func (e evalStrings) eval(rows Rows) (*roaring.Bitmap, error)  { return rows.Strings(e.field, e.r) }
-func (e evalBools) eval(rows Rows) (*roaring.Bitmap, error)    { return rows.Bools(e.field, e.value) }
+func (e evalModality) eval(rows Rows, _ *roaring.Bitmap) (*roaring.Bitmap, error) {
+	return rows.Modality(e.id)
+}
 
-func (e evalInts) eval(rows Rows) (*roaring.Bitmap, error) {
+func (e evalLabelled) eval(rows Rows, _ *roaring.Bitmap) (*roaring.Bitmap, error) {
+	return rows.Labelled()
+}
+
+func (e evalLabel) eval(rows Rows, _ *roaring.Bitmap) (*roaring.Bitmap, error) {
+	return rows.Label(e.name)
+}
+
+func (e evalScan) eval(rows Rows, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+	return rows.Scan(e.number, among)
+}
+
+func (e evalValued) eval(rows Rows, _ *roaring.Bitmap) (*roaring.Bitmap, error) {
+	return rows.Valued(e.field)
+}
+
+func (e evalStrings) eval(rows Rows, _ *roaring.Bitmap) (*roaring.Bitmap, error) {
+	return rows.Strings(e.field, e.r)
+}
+
+func (e evalBools) eval(rows Rows, _ *roaring.Bitmap) (*roaring.Bitmap, error) {
+	return rows.Bools(e.field, e.value)
+}
+
+func (e evalInts) eval(rows Rows, _ *roaring.Bitmap) (*roaring.Bitmap, error) {
 	return rows.Ints(e.field, e.span.lo, e.span.hi)
 }
 
-func (e evalFloats) eval(rows Rows) (*roaring.Bitmap, error) {
+func (e evalFloats) eval(rows Rows, _ *roaring.Bitmap) (*roaring.Bitmap, error) {
 	return rows.Floats(e.field, e.span.lo, e.span.hi)
 }

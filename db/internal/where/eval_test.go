@@ -14,22 +14,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anySchema has a field of every name. Its type is string, unless the name begins with
-// i, f or b. Modalities are image and text.
-type anySchema struct{}
+// anySchema has a field of nearly every name. Its type is string, unless the name begins with
+// i, f or b. Modalities are image and text. Its fields have no indexes if scanned is set.
+type anySchema struct{ scanned bool }
 
-func (anySchema) Field(name string) (int, Type, error) {
+func (s anySchema) Field(name string) (Field, error) {
 	switch {
-	case name == "secret":
-		return 0, 0, errors.New("the indexed fields are s, i, f and b")
+	case slices.Contains([]string{"secret", "image", "text", "sound"}, name):
+		return Field{}, errors.New("the fields are s, i, f and b")
 	case strings.HasPrefix(name, "i"):
-		return 1, Int, nil
+		return Field{1, Int, !s.scanned}, nil
 	case strings.HasPrefix(name, "f"):
-		return 2, Float, nil
+		return Field{2, Float, !s.scanned}, nil
 	case strings.HasPrefix(name, "b"):
-		return 3, Bool, nil
+		return Field{3, Bool, !s.scanned}, nil
 	}
-	return 0, String, nil
+	return Field{0, String, !s.scanned}, nil
 }
 
 func (anySchema) Modality(name string) (int, error) {
@@ -45,6 +45,7 @@ type table struct {
 	values []any
 	labels map[string]*roaring.Bitmap
 	images *roaring.Bitmap
+	scans  []Scan // of the filter that is evaluated
 }
 
 func newTable(values []any) *table {
@@ -107,12 +108,55 @@ func (t *table) Bools(field int, value bool) (*roaring.Bitmap, error) {
 	return t.rows(func(v any) bool { x, ok := v.(bool); return ok && x == value })
 }
 
-func mustCheck(t require, s string) *Filter {
+// Valued takes fields by their types.
+func (t *table) Valued(field int) (*roaring.Bitmap, error) {
+	return t.rows(func(v any) bool { return fieldOf(v) == field })
+}
+
+func fieldOf(v any) int {
+	switch v.(type) {
+	case int64:
+		return 1
+	case float64:
+		return 2
+	case bool:
+		return 3
+	}
+	return 0
+}
+
+// Scan adds all rows outside of among, which must not matter.
+func (t *table) Scan(i int, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+	s := &t.scans[i]
+	found, err := t.rows(func(v any) bool {
+		if fieldOf(v) != s.Field {
+			return false
+		}
+		switch v := v.(type) {
+		case int64:
+			return s.Int(v)
+		case float64:
+			return s.Float(v)
+		case bool:
+			return s.Bool(v)
+		case string:
+			return s.String([]byte(v))
+		}
+		return false
+	})
+	outside := roaring.New()
+	outside.AddRange(0, uint64(len(t.values))+10)
+	return roaring.Or(roaring.And(found, among), roaring.AndNot(outside, among)), err
+}
+
+func mustCheck(t require, s string) *Filter { return checkIn(t, anySchema{}, s) }
+
+func checkIn(t require, schema anySchema, s string) *Filter {
 	e, err := Parse(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := e.Check(anySchema{})
+	f, err := e.Check(schema)
 	if err != nil {
 		t.Fatalf("%s: %v", s, err)
 	}
@@ -124,12 +168,21 @@ type require interface {
 	Fatalf(format string, args ...any)
 }
 
-func evaluate(t require, s string, rows Rows) []uint32 {
-	b, err := mustCheck(t, s).Eval(rows)
-	if err != nil {
-		t.Fatalf("%s: %v", s, err)
+// evaluate returns the rows of a filter, which are the same with indexes and without.
+func evaluate(t require, s string, rows *table) []uint32 {
+	var answers [2]*roaring.Bitmap
+	for i := range answers {
+		f := checkIn(t, anySchema{scanned: i == 1}, s)
+		rows.scans = f.Scans
+		var err error
+		if answers[i], err = f.Eval(rows); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
 	}
-	return b.ToArray()
+	if !answers[0].Equals(answers[1]) {
+		t.Fatalf("%s: rows %v with indexes, %v without", s, answers[0].ToArray(), answers[1].ToArray())
+	}
+	return answers[0].ToArray()
 }
 
 func TestCheckRefuses(t *testing.T) {
@@ -138,7 +191,7 @@ func TestCheckRefuses(t *testing.T) {
 		column int
 		says   string
 	}{
-		{`a = 'x' AND secret = 1`, 13, `the indexed fields are s, i, f and b`},
+		{`a = 'x' AND secret = 1`, 13, `the fields are s, i, f and b`},
 		{`a = 'x' AND has(sound)`, 17, `there are image and text`},
 		{`label = 5`, 9, `label is compared with strings, not with the number 5`},
 		{`label IN ('a', true)`, 16, `label is compared with strings, not with true`},
@@ -149,6 +202,18 @@ func TestCheckRefuses(t *testing.T) {
 		{`s = 1`, 5, `field s is of type string: it is compared with strings, not with the number 1`},
 		{`b = 1`, 5, `field b is of type bool: it is compared with true and false, not with the number 1`},
 		{`b < true`, 1, `field b is of type bool: it takes = and !=, not <`},
+		{`has(secret)`, 5, `there are image and text`},
+		{`secret IS NULL`, 1, `the fields are s, i, f and b`},
+		{`image IS NOT NULL`, 1, `image is a modality: IS NULL and IS NOT NULL are of fields, has(image) is of modalities, too`},
+		{`i LIKE 'x%'`, 1, `field i is of type int: LIKE is for strings`},
+		{`label LIKE 'x%'`, 1, `label takes =, != and IN, not LIKE`},
+		{`s LIKE 1`, 8, `it is compared with strings, not with the number 1`},
+		{`s LIKE 'abc'`, 8, `LIKE 'abc': the % at the end is missing: a prefix is all that LIKE finds, as in LIKE 'abc%'`},
+		{`s LIKE ''`, 8, `the % at the end is missing`},
+		{`s LIKE '%abc%'`, 8, `where a % is meant as it stands, write \%`},
+		{`s LIKE 'IMG_1%'`, 8, `where a _ is meant as it stands, write \_`},
+		{`s LIKE 'abc\%'`, 8, `the % at the end stands for itself`},
+		{`s LIKE 'a\bc%'`, 8, `a \ stands before %, _ or another \`},
 		{`NOT (s = 'x' OR b >= false)`, 17, `it takes = and !=, not >=`},
 	} {
 		e, err := Parse(c.s)
@@ -300,6 +365,28 @@ func TestStringsCompareByBytes(t *testing.T) {
 	}
 }
 
+// LIKE finds what has a prefix.
+func TestLikeFindsPrefixes(t *testing.T) {
+	values := []string{"", "a", "a%", "a%b", "a\\", "a_", "aB", "ab", "abc", "b", "ä", "äb", "\U0010FFFF", "\U0010FFFF\U0010FFFF", "it's"}
+	var list []any
+	for _, v := range values {
+		list = append(list, v)
+	}
+	rows := newTable(list)
+	escaped := strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`, "'", "''")
+	for _, prefix := range values {
+		var want []uint32
+		for row, v := range values {
+			if strings.HasPrefix(v, prefix) {
+				want = append(want, uint32(row))
+			}
+		}
+		if got := evaluate(t, "s LIKE '"+escaped.Replace(prefix)+"%'", rows); !slices.Equal(got, want) {
+			t.Errorf("prefix %q: rows %v, want %v", prefix, got, want)
+		}
+	}
+}
+
 // A row without a value matches no comparison; NOT is over live rows.
 func TestMissingValues(t *testing.T) {
 	rows := newTable([]any{int64(1), "x", nil, int64(2), true, 1.5})
@@ -335,6 +422,14 @@ func TestMissingValues(t *testing.T) {
 		`s >= '' OR f > 1 OR i > 1`: {1, 3, 5},
 		`f IN (1, 2)`:               nil,
 		`f IN (1, 1.5, 2)`:          {5},
+		`has(i)`:                    {0, 3},
+		`NOT has(i)`:                {1, 4, 5},
+		`i IS NULL`:                 {1, 4, 5},
+		`i IS NOT NULL`:             {0, 3},
+		`has(s) OR has(b)`:          {1, 4},
+		`f is not null and f > 1`:   {5},
+		`i IS NULL AND s IS NULL`:   {4, 5},
+		`(label = 'a' AND i = 1) OR (i = 2 AND NOT i = 1)`: {0, 3},
 	} {
 		if got := evaluate(t, s, rows); !slices.Equal(got, want) {
 			t.Errorf("%s: rows %v, want %v", s, got, want)

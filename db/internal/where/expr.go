@@ -16,10 +16,11 @@ type (
 	not struct{ x node }
 )
 
-// A has is true for rows that have a modality.
+// A has is true for rows that have a modality, or a value of a field.
 type has struct {
-	modality string // its name, as typed and without quotes
-	column   int    // of the name, for errors
+	name   string // of the modality or field, as typed and without quotes
+	column int    // of the name, for errors
+	null   bool   // it was typed as IS NULL or IS NOT NULL, which take fields only
 }
 
 // A labelled is true for rows that have a label.
@@ -45,9 +46,10 @@ const (
 	greater
 	greaterEqual
 	in
+	like
 )
 
-var opText = [...]string{"=", "!=", "<", "<=", ">", ">=", "IN"}
+var opText = [...]string{"=", "!=", "<", "<=", ">", ">=", "IN", "LIKE"}
 
 // A literal is a value as the user has typed it, or an argument in the form in which it
 // would be typed. A number stays text until Check knows what it is compared with, so that no

@@ -164,7 +164,7 @@ func (p *parser) has() (node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
-	if err := p.symbol("(", "( and the name of a modality"); err != nil {
+	if err := p.symbol("(", "( and the name of a modality or field"); err != nil {
 		return nil, err
 	}
 	if p.token.is("label") {
@@ -173,9 +173,9 @@ func (p *parser) has() (node, error) {
 		}
 		return labelled{}, p.symbol(")", ")")
 	}
-	n := &has{p.token.text, p.token.column}
+	n := &has{name: p.token.text, column: p.token.column}
 	if p.token.kind != tokenQuoted && (p.token.kind != tokenName || isKeyword(p.token.text)) {
-		return nil, p.expected("label or the name of a modality")
+		return nil, p.expected("label or the name of a modality or field")
 	}
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (p *parser) has() (node, error) {
 	return n, p.symbol(")", ")")
 }
 
-// test reads a comparison. The current token is the keyword label, or a name.
+// test reads a comparison, or IS NULL. The current token is the keyword label, or a name.
 func (p *parser) test() (_ node, err error) {
 	n := &test{field: p.token.text, column: p.token.column}
 	if p.token.is("label") {
@@ -192,6 +192,12 @@ func (p *parser) test() (_ node, err error) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
+	if p.token.is("IS") {
+		if n.label {
+			return nil, &Error{p.token.column, "IS NULL is of fields: has(label) asks for items with labels, NOT has(label) for others"}
+		}
+		return p.null(&has{name: n.field, column: n.column, null: true})
+	}
 	known := false
 	for i, s := range opText {
 		if p.token.is(s) {
@@ -199,7 +205,7 @@ func (p *parser) test() (_ node, err error) {
 		}
 	}
 	if !known {
-		return nil, p.expected("=, !=, <, <=, >, >= or IN")
+		return nil, p.expected("=, !=, <, <=, >, >=, IN, LIKE or IS NULL")
 	}
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -224,6 +230,25 @@ func (p *parser) test() (_ node, err error) {
 			return nil, err
 		}
 	}
+}
+
+// null reads IS NULL or IS NOT NULL, which is n. The current token is IS. IS, LIKE and NULL are no
+// keywords: where they stand no name may.
+func (p *parser) null(n *has) (node, error) {
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	var out node = &not{n}
+	if p.token.is("NOT") {
+		out = n
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+	}
+	if !p.token.is("NULL") {
+		return nil, p.expected("NULL or NOT NULL")
+	}
+	return out, p.advance()
 }
 
 // values reads a literal, or a placeholder, which may stand for several values behind IN.

@@ -68,7 +68,7 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		{``, 1, `a field, label, has(NAME), NOT or ( is expected, not the end`},
 		{`   `, 4, `not the end`},
-		{`a`, 2, `=, !=, <, <=, >, >= or IN is expected, not the end`},
+		{`a`, 2, `=, !=, <, <=, >, >=, IN, LIKE or IS NULL is expected, not the end`},
 		{`a = `, 5, `a value is expected, not the end`},
 		{`a == 1`, 4, `a value is expected, not =`},
 		{`a <> 1`, 4, `a value is expected, not >`},
@@ -85,6 +85,11 @@ func TestParseRefuses(t *testing.T) {
 		{`a IN (1,)`, 9, `a value is expected, not )`},
 		{`a IN (1 2)`, 9, `, or ) is expected, not 2`},
 		{`a IN (1`, 8, `, or ) is expected, not the end`},
+		{`a IS`, 5, `NULL or NOT NULL is expected, not the end`},
+		{`a IS NOT 5`, 10, `NULL or NOT NULL is expected, not 5`},
+		{`a IS "NULL"`, 6, `NULL or NOT NULL is expected, not the name "NULL"`},
+		{`label IS NULL`, 7, `IS NULL is of fields: has(label) asks for items with labels`},
+		{`a LIKE ('x')`, 8, `a value is expected, not (`},
 		{`a NOT IN (1)`, 3, `is expected, not NOT`},
 		{`a = cat`, 5, `a number, a string in single quotes, true or false is expected, not cat`},
 		{`a = "cat"`, 5, `a string in single quotes, true or false is expected, not the name "cat"`},
@@ -104,11 +109,11 @@ func TestParseRefuses(t *testing.T) {
 		{`a & b`, 3, `unexpected character '&'`},
 		{`a = 1;`, 6, `unexpected character ';'`},
 		{`!a = 1`, 1, `unexpected character '!'`},
-		{`has image`, 5, `( and the name of a modality is expected, not image`},
-		{`has()`, 5, `label or the name of a modality is expected, not )`},
-		{`has('image')`, 5, `label or the name of a modality is expected, not the string 'image'`},
+		{`has image`, 5, `( and the name of a modality or field is expected, not image`},
+		{`has()`, 5, `label or the name of a modality or field is expected, not )`},
+		{`has('image')`, 5, `label or the name of a modality or field is expected, not the string 'image'`},
 		{`has(image`, 10, `) is expected, not the end`},
-		{`has = 1`, 5, `( and the name of a modality`},
+		{`has = 1`, 5, `( and the name of a modality or field`},
 		{`true = true`, 1, `not true`},
 		{"a = '\xff'", 6, `this is not UTF-8`},
 		{"é\xff", 2, `this is not UTF-8`},
@@ -154,9 +159,9 @@ func drawNode(t *rapid.T, depth int) node {
 		if rapid.Bool().Draw(t, "labelled") {
 			return labelled{}
 		}
-		return &has{modality: name.Draw(t, "modality")}
+		return &has{name: name.Draw(t, "modality"), null: rapid.Bool().Draw(t, "null")}
 	case 1, 2:
-		n := &test{label: rapid.Bool().Draw(t, "label"), op: op(rapid.IntRange(0, int(in)).Draw(t, "op"))}
+		n := &test{label: rapid.Bool().Draw(t, "label"), op: op(rapid.IntRange(0, int(like)).Draw(t, "op"))}
 		if !n.label {
 			n.field = name.Draw(t, "field")
 		}
@@ -212,7 +217,7 @@ func spell(n node) string {
 	case *not:
 		return list("not", []node{n.x})
 	case *has:
-		return fmt.Sprintf("{has %q}", n.modality)
+		return fmt.Sprintf("{has %q %v}", n.name, n.null)
 	case labelled:
 		return "{labelled}"
 	}
@@ -241,6 +246,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`label = 'cat' AND year IN (2020, 2021) AND NOT (price >= 10 OR has(image))`,
 		`"and" != -1.5e-7 or (a < 'it''s' and NOT NOT b = true)`, `((((`, `a = '`, "\xff", `has("x")`,
+		`s LIKE 'a\_b%' AND (is IS NULL OR like is not null)`, `s LIKE '%'`, `s LIKE '\`,
 	} {
 		f.Add(s)
 	}

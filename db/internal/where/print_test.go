@@ -27,9 +27,15 @@ func printed(n node) string {
 		case *or, *and: // as NOT binds closest
 			return "NOT " + inBrackets(n.x, true)
 		}
+		if x, ok := n.x.(*has); ok && x.null {
+			return printedName(x.name) + " IS NULL"
+		}
 		return "NOT " + printed(n.x)
 	case *has:
-		return "has(" + printedName(n.modality) + ")"
+		if n.null {
+			return printedName(n.name) + " IS NOT NULL"
+		}
+		return "has(" + printedName(n.name) + ")"
 	case labelled:
 		return "has(label)"
 	}

@@ -224,7 +224,9 @@ func (h *chunkHeader) decodeRecords(part []byte, d *record.Descriptor, name func
 			if int(f.ID) >= len(d.Fields) {
 				return fmt.Errorf("%w: field %d of a chunk", codec.ErrCorrupt, f.ID)
 			}
-			if _, err := d.Fields[f.ID].CheckValue(f.Value); err != nil {
+			field := d.Fields[f.ID]
+			field.Indexed = false // it may have become so since; what then is too long is no damage, and the commit refuses it
+			if _, err := field.CheckValue(f.Value); err != nil {
 				return fmt.Errorf("%w: field %d of a chunk: %w", codec.ErrCorrupt, f.ID, err)
 			}
 		}
