@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -20,13 +21,16 @@ type importOptions struct {
 	vectors                          namedList
 	codes, labels, names, ids, field string
 	items                            string
+	keyColumn                        string
+	labelColumns, fieldColumns       []string
+	vectorColumns                    namedList
 	merge, skip, dryRun, init        bool
 	restart                          bool
 	ignore                           bool // ignore values that the collection has no place for
 }
 
 func importCommand(e *env) *cobra.Command {
-	o := importOptions{vectors: namedList{kind: "NAME=FILE"}}
+	o := importOptions{vectors: namedList{kind: "NAME=FILE"}, vectorColumns: namedList{kind: "MODALITY=COLUMN"}}
 	onError := onErrorFlag{&o.skip}
 	cmd := &cobra.Command{
 		Use:     "import DIR --vectors NAME=FILE...",
@@ -104,7 +108,11 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.ids, "ids", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.field, "fields", "", "fields, a `FILE`.csv or .jsonl")
-	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl or .parquet")
+	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv or .parquet")
+	f.StringVar(&o.keyColumn, "key-column", "", "the `COLUMN` of --items that has the keys")
+	f.StringArrayVar(&o.labelColumns, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
+	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
+	f.StringArrayVar(&o.fieldColumns, "field-column", nil, "a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
 	f.BoolVar(&o.ignore, "ignore-unknown", false, "leave aside what the items have and the collection has not")
 	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
 	f.Var(onError, "on-error", "what a bad row does: stop, and nothing is stored, or skip")
@@ -148,6 +156,9 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 			if v.HasHeader() {
 				e.Warnf("%s: its first line is a header, and no item", v.Path())
 			}
+		}
+		if l.whole != nil && l.whole.Note() != "" {
+			e.Warnf("%s", l.whole.Note())
 		}
 		l.skipped.warn(e)
 	}
@@ -237,6 +248,8 @@ func (o *importOptions) check() error {
 	switch {
 	case o.items != "" && (parts || o.ids != "" || o.names != ""):
 		return exit.Usagef("--items has whole items: the other files do not go with it; --merge adds to items that are there")
+	case o.items == "" && len(o.columnFlags()) > 0:
+		return exit.Usagef("%s is about the columns of --items, which is missing", o.columnFlags()[0])
 	case o.ignore && o.items == "":
 		return exit.Usagef("--ignore-unknown is about --items, which is missing")
 	case o.items != "" && o.merge && o.init:
@@ -257,4 +270,30 @@ func (o *importOptions) check() error {
 		return exit.Usagef("--init needs --vectors or --codes, whose shapes say what collection to create, or --items")
 	}
 	return nil
+}
+
+// mapping returns what the flags say about the columns of --items.
+func (o *importOptions) mapping() source.Mapping {
+	m := source.Mapping{Key: o.keyColumn, Labels: o.labelColumns, Fields: o.fieldColumns}
+	for _, v := range o.vectorColumns.list {
+		m.Vectors = append(m.Vectors, source.Mapped{Name: v.name, Column: v.value})
+	}
+	return m
+}
+
+// columnFlags returns the flags about columns that are given.
+func (o *importOptions) columnFlags() (given []string) {
+	if o.keyColumn != "" {
+		given = append(given, "--key-column")
+	}
+	if len(o.labelColumns) > 0 {
+		given = append(given, "--label-column")
+	}
+	if len(o.vectorColumns.list) > 0 {
+		given = append(given, "--vector-column")
+	}
+	if len(o.fieldColumns) > 0 {
+		given = append(given, "--field-column")
+	}
+	return given
 }

@@ -61,7 +61,7 @@ func (in *importFiles) open(o *importOptions) (err error) {
 		in.Together = append(in.Together, keys)
 	}
 	if o.items != "" {
-		if in.whole, err = source.OpenItems(o.items, o.ignore); err != nil {
+		if in.whole, err = source.OpenItems(o.items, o.mapping(), o.ignore); err != nil {
 			return err
 		}
 		in.Together = append(in.Together, in.whole)

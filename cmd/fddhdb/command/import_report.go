@@ -12,16 +12,24 @@ func (e *env) reportImport(l *loader, took float64) error {
 	if took > 0 {
 		rate = float64(l.items-l.before) / took
 	}
+	var columns []source.MappedColumn
+	if l.whole != nil {
+		columns = l.whole.Mapping()
+	}
 	if l.o.json {
 		return e.PrintJSON(struct {
-			Items   int              `json:"items"`
-			Skipped int              `json:"skipped"`
-			Seconds float64          `json:"seconds"`
-			Rate    float64          `json:"items_per_second"`
-			DryRun  bool             `json:"dry_run,omitempty"`
-			From    int              `json:"resumed_at,omitempty"`
-			Reasons []*skippedReason `json:"skipped_reasons,omitempty"`
-		}{l.items, l.skipped.n, took, rate, l.o.dryRun, l.from, l.skipped.groups})
+			Items   int                   `json:"items"`
+			Skipped int                   `json:"skipped"`
+			Seconds float64               `json:"seconds"`
+			Rate    float64               `json:"items_per_second"`
+			DryRun  bool                  `json:"dry_run,omitempty"`
+			From    int                   `json:"resumed_at,omitempty"`
+			Reasons []*skippedReason      `json:"skipped_reasons,omitempty"`
+			Columns []source.MappedColumn `json:"columns,omitempty"`
+		}{l.items, l.skipped.n, took, rate, l.o.dryRun, l.from, l.skipped.groups, columns})
+	}
+	if l.o.dryRun && columns != nil {
+		e.printColumns(columns)
 	}
 	if l.created != nil && l.whole != nil {
 		// The user did not declare this schema: it was derived from the data.
@@ -37,4 +45,13 @@ func (e *env) reportImport(l *loader, took float64) error {
 	}
 	e.Printf("imported %s%s in %s\n", term.Plural(l.items, "item", "items"), skipped, term.Seconds(took))
 	return nil
+}
+
+// printColumns prints what the columns of a table become.
+func (e *env) printColumns(columns []source.MappedColumn) {
+	rows := make([][]any, len(columns))
+	for i, c := range columns {
+		rows[i] = []any{term.TextCell(c.Column), c.Type, term.TextCell(c.Becomes), term.TextCell(c.Example)}
+	}
+	e.PrintTable([]term.Column{term.Left("column"), term.Left("type"), term.Left("becomes"), term.Left("example")}, rows)
 }

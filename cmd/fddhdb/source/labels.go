@@ -165,21 +165,13 @@ func (s *Labels) CheckKnown(known []string, against string, hint bool) error {
 		advice = ": labels are compared by name, is --label-names missing?"
 	}
 	return exit.Failedf("%s has the labels %s, none of which %s has (%s)%s",
-		s.file, listStart(s.read.Names), against, listStart(known), advice)
+		s.file, listStart(s.read.Names, 3), against, listStart(known, 3), advice)
 }
 
 // listStart returns the first entries of a list as text.
-func listStart(list []string) string {
-	const most = 3
-	s := ""
-	for i, x := range list {
-		if i == most {
-			return s + ", ..."
-		}
-		if i > 0 {
-			s += ", "
-		}
-		s += x
+func listStart(list []string, most int) string {
+	if len(list) <= most {
+		return strings.Join(list, ", ")
 	}
-	return s
+	return strings.Join(list[:most], ", ") + ", ..."
 }

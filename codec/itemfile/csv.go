@@ -1,0 +1,439 @@
+package itemfile
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/codec/internal/jsontext"
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+)
+
+// csvTable is the Table of a .csv file. Its first line has the names of the columns.
+type csvTable struct {
+	name string
+	f    io.ReadSeekCloser
+
+	csv   *csv.Reader
+	limit *lineLimit
+	looks []Look
+	uses  []Use
+	rows  int   // of the whole file; -1 before look has read it
+	next  int   // row that Next returns next
+	line  int   // of the row that Next returned last
+	err   error // the final error
+
+	cell  []byte // memory of a cell
+	scan  jsontext.Scanner
+	dense [][]float32 // by column: memory of its vector
+}
+
+func openCSV(path string) (Reader, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, failure(path, 0, err)
+	}
+	t, err := newCSVTable(path, f)
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, failure(path, 0, err)
+	}
+	return t, nil
+}
+
+func newCSVTable(path string, f io.ReadSeekCloser) (*csvTable, error) {
+	t := &csvTable{name: path, f: f, rows: -1}
+	header, err := t.rewind()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for i, name := range header {
+		name = strings.TrimSpace(name)
+		switch {
+		case i == maxColumns:
+			return nil, fmt.Errorf("has more than %d columns", maxColumns)
+		case !utf8.ValidString(name):
+			return nil, failure(path, 1, errors.New("is not UTF-8 text: save the file in that encoding"))
+		case seen[name] && name != "":
+			return nil, failure(path, 1, fmt.Errorf("has the column %s twice", quote([]byte(name))))
+		}
+		seen[name] = true
+		l := NewLook(name)
+		l.Text = true
+		t.looks = append(t.looks, l)
+	}
+	if len(header) == 1 && strings.ContainsAny(header[0], ";\t") {
+		return nil, failure(path, 1, fmt.Errorf("is %s: columns are separated by commas", quote([]byte(header[0]))))
+	}
+	if numbersOnly(header) {
+		return nil, failure(path, 1, errors.New("has only numbers, where the names of the columns are expected: write a header; vectors without one go by --vectors"))
+	}
+	return t, nil
+}
+
+// numbersOnly reports whether all cells of a line are numbers.
+func numbersOnly(cells []string) bool {
+	for _, c := range cells {
+		if _, err := strconv.ParseFloat(strings.TrimSpace(c), 64); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// rewind starts at the first row, and returns the header.
+func (t *csvTable) rewind() ([]string, error) {
+	if _, err := t.f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	t.limit = &lineLimit{t.f, maxLine}
+	text := bufio.NewReader(t.limit)
+	if bom, _ := text.Peek(3); string(bom) == "\ufeff" {
+		_, _ = text.Discard(3) // peeked
+	}
+	t.csv = csv.NewReader(text)
+	t.csv.ReuseRecord = true
+	t.next, t.line, t.err = 0, 1, nil
+	header, err := t.csv.Read()
+	if err == io.EOF {
+		return nil, errors.New("is empty: its first line has the names of the columns")
+	}
+	if err != nil {
+		return nil, t.textError(err)
+	}
+	return header, nil
+}
+
+// A lineLimit ends a line that is too long, as encoding/csv does not: a quote that is
+// not closed makes the rest of the file one line.
+type lineLimit struct {
+	r    io.Reader
+	left int // bytes of the line
+}
+
+var errLine = fmt.Errorf("is longer than %d MiB: is a quote not closed?", maxLine>>20)
+
+func (l *lineLimit) Read(b []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errLine
+	}
+	n, err := l.r.Read(b)
+	l.left -= n
+	return n, err
+}
+
+// record reads the next line. A *csv.ParseError costs only that line.
+func (t *csvTable) record() ([]string, error) {
+	t.limit.left = maxLine
+	cells, err := t.csv.Read()
+	if err == nil {
+		t.line, _ = t.csv.FieldPos(0)
+	}
+	var bad *csv.ParseError
+	if errors.As(err, &bad) {
+		t.line = bad.StartLine
+	}
+	return cells, err
+}
+
+// textError returns an error of encoding/csv in our words.
+func (t *csvTable) textError(err error) error {
+	var bad *csv.ParseError
+	switch {
+	case errors.Is(err, errLine):
+		return failure(t.name, t.line+1, errLine)
+	case errors.Is(err, csv.ErrFieldCount):
+		return fmt.Errorf("has another number of columns than the header, which has %d", t.csv.FieldsPerRecord)
+	case errors.As(err, &bad):
+		return fmt.Errorf("%w, in line %d", bad.Err, bad.Line)
+	}
+	return failure(t.name, 0, err)
+}
+
+func (t *csvTable) Columns() ([]Column, error) {
+	if t.rows < 0 {
+		if err := t.look(); err != nil {
+			return nil, err
+		}
+	}
+	return columnsOf(t.looks), nil
+}
+
+// look reads all lines.
+func (t *csvTable) look() error {
+	if t.err != nil && t.err != io.EOF {
+		return t.err
+	}
+	rows := 0
+	for ; ; rows++ {
+		cells, err := t.record()
+		if err == io.EOF {
+			break
+		}
+		var bad *csv.ParseError
+		switch {
+		case errors.As(err, &bad): // an error of the row, when it is read
+			continue
+		case err != nil:
+			return t.textError(err)
+		}
+		for i, c := range cells {
+			if c != "" {
+				t.lookAt(&t.looks[i], c)
+			}
+		}
+	}
+	t.rows = rows
+	_, err := t.rewind()
+	return err
+}
+
+// lookAt looks at a cell.
+func (t *csvTable) lookAt(l *Look, cell string) {
+	if cell[0] != '[' {
+		if l.Type == "string" { // which holds any text
+			if !l.Enough() {
+				t.cell = append(t.cell[:0], cell...)
+				l.Scalar("string", t.cell)
+			}
+			return
+		}
+		t.cell = append(t.cell[:0], cell...)
+		l.Scalar(textType(cell), t.cell)
+		return
+	}
+	if l.Enough() && l.Kind != Scalars {
+		return
+	}
+	place := fmt.Sprintf("line %d", t.line)
+	if list, ok := stringList(cell); ok {
+		l.List(Strings, len(list), place, list[:min(len(list), ListStart)])
+		return
+	}
+	t.cell = append(t.cell[:0], cell...)
+	t.scan.Reset(t.cell)
+	n := 0
+	var start []string
+	err := t.scan.Array(func() error {
+		text, err := t.scan.Number()
+		if n++; n <= ListStart {
+			start = append(start, string(text))
+		}
+		return err
+	})
+	if err == nil {
+		err = t.scan.End()
+	}
+	switch {
+	case err != nil && l.Kind == Numbers: // an error of the row, when it is read
+	case err != nil:
+		l.Scalar("string", t.cell)
+	default:
+		l.List(Numbers, n, place, start)
+	}
+}
+
+// textType returns the type of a field that has such text among others. Digits behind a
+// zero are no number: leading zeros belong to a name, as those of a postal code.
+func textType(cell string) string {
+	switch cell {
+	case "true", "false", "True", "False", "TRUE", "FALSE":
+		return "bool"
+	}
+	digits := strings.TrimLeft(cell, "+-")
+	if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' || strings.ContainsAny(digits, "_xXpP") {
+		return "string"
+	}
+	if _, err := strconv.ParseInt(cell, 10, 64); err == nil {
+		return "int"
+	}
+	if x, err := strconv.ParseFloat(cell, 64); err == nil && !math.IsNaN(x) && !math.IsInf(x, 0) {
+		return "float"
+	}
+	return "string"
+}
+
+// stringList reads a list of strings, in the quotes of JSON or of Python.
+func stringList(cell string) ([]string, bool) {
+	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(cell), "["), "]"))
+	if inner == "" || inner[0] != '"' && inner[0] != '\'' {
+		return nil, false
+	}
+	var list []string
+	if json.Unmarshal([]byte(cell), &list) == nil {
+		return list, true
+	}
+	list = nil
+	for rest := inner; ; {
+		if rest == "" || rest[0] != '"' && rest[0] != '\'' {
+			return nil, false
+		}
+		var b strings.Builder
+		i := 1
+		for ; i < len(rest) && rest[i] != rest[0]; i++ {
+			if rest[i] == '\\' && i+1 < len(rest) && strings.IndexByte(`\'"`, rest[i+1]) >= 0 {
+				i++
+			}
+			b.WriteByte(rest[i])
+		}
+		if i == len(rest) {
+			return nil, false
+		}
+		list = append(list, b.String())
+		rest = strings.TrimSpace(rest[i+1:])
+		if rest == "" {
+			return list, strings.HasSuffix(strings.TrimSpace(cell), "]")
+		}
+		if rest[0] != ',' {
+			return nil, false
+		}
+		rest = strings.TrimSpace(rest[1:])
+	}
+}
+
+func (t *csvTable) Map(uses []Use) error {
+	if err := suit(columnsOf(t.looks), uses); err != nil {
+		return failure(t.name, 0, err)
+	}
+	t.uses, t.dense = uses, make([][]float32, len(uses))
+	return nil
+}
+
+// Shape follows from the columns and their uses.
+func (t *csvTable) Shape() (*Shape, error) {
+	if t.err != nil && t.err != io.EOF {
+		return nil, t.err
+	}
+	return shapeOf(columnsOf(t.looks), t.uses), nil
+}
+
+// Rows returns the number of rows, -1 before Columns has counted them.
+func (t *csvTable) Rows() int { return t.rows }
+
+func (t *csvTable) Next(item *Item) error {
+	if t.err != nil {
+		return t.err
+	}
+	cells, err := t.record()
+	var bad *csv.ParseError
+	switch {
+	case err == io.EOF && t.rows >= 0 && t.next < t.rows:
+		err = failure(t.name, 0, fmt.Errorf("the file became shorter while it was read: %w", io.ErrUnexpectedEOF))
+	case err == io.EOF || err == nil || errors.As(err, &bad):
+	default:
+		err = t.textError(err)
+	}
+	if err != nil && bad == nil {
+		t.err = err
+		return err
+	}
+	t.next++
+	item.Reset()
+	if bad != nil {
+		return t.Fail(t.textError(err))
+	}
+	for i, u := range t.uses {
+		if cells[i] == "" && u.Role != AsKey {
+			continue // no value
+		}
+		if err := t.take(i, cells[i], item); err != nil {
+			return t.Fail(fmt.Errorf("%s: %w", quote([]byte(t.looks[i].Name)), err))
+		}
+	}
+	return nil
+}
+
+// take puts a cell into the item.
+func (t *csvTable) take(i int, cell string, it *Item) (err error) {
+	u := &t.uses[i]
+	if u.Role != AsVector && u.Role != LeftAside && !utf8.ValidString(cell) {
+		return errors.New("is not UTF-8 text: save the file in that encoding")
+	}
+	switch u.Role {
+	case AsKey:
+		if cell == "" {
+			return errNoKey
+		}
+		it.Key = cell
+	case AsLabels:
+		if list, ok := stringList(cell); ok {
+			it.Labels = append(it.Labels, list...)
+			return nil
+		}
+		label := cell
+		if t.looks[i].Type == "int" {
+			if label, err = wholeLabel([]byte(cell)); err != nil || label == "" {
+				return err
+			}
+		}
+		if label != "[]" {
+			it.Labels = append(it.Labels, label)
+		}
+	case AsLabel:
+		on, err := strconv.ParseBool(cell)
+		if err != nil {
+			return errFlag
+		}
+		if on {
+			it.Labels = append(it.Labels, u.Name)
+		}
+	case AsVector:
+		t.cell = append(t.cell[:0], cell...)
+		t.scan.Reset(t.cell)
+		if t.scan.Kind() != jsontext.Array {
+			return fmt.Errorf("is %s, where a vector is expected, such as [0.5,1]", quote(t.cell))
+		}
+		x, err := t.scan.Float32s(t.dense[i][:0], maxDim)
+		if err == nil {
+			err = t.scan.End()
+		}
+		if t.dense[i] = x; len(x) > 0 {
+			it.Vectors[u.Name] = x
+		}
+		return err
+	case AsField:
+		it.Fields[u.Name], err = textValue(u.Type, cell)
+	}
+	return err
+}
+
+// textValue returns a value of a field of a type. Of a type that this package does not
+// know it is the text.
+func textValue(typ, cell string) (any, error) {
+	switch typ {
+	case "int", "float":
+		return json.Number(strings.TrimSpace(cell)), nil
+	case "bool":
+		b, err := strconv.ParseBool(strings.TrimSpace(cell))
+		if err != nil {
+			return nil, fmt.Errorf("%s is neither true nor false", quote([]byte(cell)))
+		}
+		return b, nil
+	}
+	return cell, nil
+}
+
+func (t *csvTable) Fail(err error) error {
+	var e *vecfile.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return &vecfile.Error{File: t.name, Line: t.line, Row: t.next - 1, Col: -1, Err: err}
+}
+
+func (t *csvTable) Close() error {
+	if errors.Is(t.err, os.ErrClosed) {
+		return nil
+	}
+	t.err = failure(t.name, 0, os.ErrClosed)
+	return t.f.Close()
+}
