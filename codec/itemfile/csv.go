@@ -36,15 +36,15 @@ type csvTable struct {
 	dense [][]float32 // by column: memory of its vector
 }
 
-func openCSV(path string) (Reader, error) {
+func openCSV(path, name string) (Reader, error) {
 	f, err := openRegular(path)
 	if err != nil {
-		return nil, failure(path, 0, err)
+		return nil, failure(name, 0, err)
 	}
-	t, err := newCSVTable(path, f)
+	t, err := newCSVTable(name, f)
 	if err != nil {
 		_ = f.Close() // nothing was written
-		return nil, failure(path, 0, err)
+		return nil, failure(name, 0, err)
 	}
 	return t, nil
 }

@@ -70,14 +70,17 @@ type Reader interface {
 
 // Open opens a .jsonl or .csv file of items. The Reader is a Table if the file has
 // columns with names of its own. The caller closes it.
-func Open(path string) (Reader, error) {
+func Open(path string) (Reader, error) { return OpenAs(path, path) }
+
+// OpenAs is Open of a file that errors call by another name than its path.
+func OpenAs(path, name string) (Reader, error) {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".jsonl":
-		return openJSONL(path)
+		return openJSONL(path, name)
 	case ".csv":
-		return openCSV(path)
+		return openCSV(path, name)
 	}
-	return nil, &vecfile.Error{File: path, Row: -1, Col: -1, Err: errors.New("the name ends neither in .jsonl nor in .csv, the extensions of files of items")}
+	return nil, &vecfile.Error{File: name, Row: -1, Col: -1, Err: errors.New("the name ends neither in .jsonl nor in .csv, the extensions of files of items")}
 }
 
 // A Shape describes the items of a file.

@@ -35,19 +35,19 @@ type jsonlReader struct {
 	io.Closer
 }
 
-func openJSONL(path string) (Reader, error) {
+func openJSONL(path, name string) (Reader, error) {
 	f, err := openRegular(path)
 	if err != nil {
-		return nil, failure(path, 0, err)
+		return nil, failure(name, 0, err)
 	}
 	info, err := f.Stat()
 	var r *jsonlReader
 	if err == nil {
-		r, err = newJSONLReader(path, f, info.Size())
+		r, err = newJSONLReader(name, f, info.Size())
 	}
 	if err != nil {
 		_ = f.Close() // nothing was written
-		return nil, failure(path, 0, err)
+		return nil, failure(name, 0, err)
 	}
 	r.Closer = f
 	if r.isTable() {

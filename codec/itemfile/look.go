@@ -111,17 +111,17 @@ func (l *Look) Other(what string) {
 	switch {
 	case l.Kind == Empty:
 		l.Kind, l.Type = Other, what
-	case (l.Kind != Other || l.Type != what) && !enough:
+	case l.Kind != Mixed && (l.Kind != Other || l.Type != what) && !enough:
 		l.mix(what)
 	}
 }
 
 // mix notes values of different types.
 func (l *Look) mix(what string) {
-	if l.Kind != Other || !strings.HasPrefix(l.Type, "values of several types") {
+	if l.Kind != Mixed {
 		l.Type = fmt.Sprintf("values of several types, %s and %s", l.Holds(), what)
 	}
-	l.Kind, l.Flags, l.Unique = Other, false, false
+	l.Kind, l.Flags, l.Unique = Mixed, false, false
 }
 
 // columnsOf returns what the looks have found.

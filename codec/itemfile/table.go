@@ -23,6 +23,7 @@ type Kind byte
 // Kinds of columns.
 const (
 	Other         Kind = iota // values that no item can hold; Type says in words what they are
+	Mixed                     // values of several kinds or types: rows with others than wanted are errors
 	Empty                     // no row has a value
 	Scalars                   // values of a field, of Type string, int, float or bool
 	Numbers                   // lists of numbers
@@ -85,7 +86,7 @@ func (c *Column) Suits(u Use) error {
 	case AsField:
 		suits, want = c.Kind == Scalars, "fields are strings, integers, numbers or bools"
 	}
-	if suits || c.Kind == Empty {
+	if suits || c.Kind == Empty || c.Kind == Mixed {
 		return nil
 	}
 	return fmt.Errorf("column %s has %s: %s", quote([]byte(c.Name)), c.Holds(), want)

@@ -172,7 +172,10 @@ func knownFormat(ext string) bool {
 // true: its lines do not state the number of dimensions, so Cols is one more than the
 // last column that has a number. The Reader of a .csv has a method HasHeader, which says
 // whether the first line is a header.
-func Open(path string) (Reader, error) {
+func Open(path string) (Reader, error) { return OpenAs(path, path) }
+
+// OpenAs is Open of a file that errors call by another name than its path.
+func OpenAs(path, name string) (Reader, error) {
 	file, member := splitMember(path)
 	ext := extension(file)
 	var supported []string
@@ -185,7 +188,7 @@ func Open(path string) (Reader, error) {
 			if err != nil {
 				return nil, err
 			}
-			src.name, src.member = path, member
+			src.name, src.member = name, member
 			r, err := f.open(src)
 			if err != nil {
 				src.close()

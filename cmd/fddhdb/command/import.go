@@ -24,6 +24,8 @@ type importOptions struct {
 	keyColumn                        string
 	labelColumns, fieldColumns       []string
 	vectorColumns                    namedList
+	format                           string        // of standard input; "" is found out
+	stdin                            *source.Stdin // what - stands for
 	merge, skip, dryRun, init        bool
 	restart                          bool
 	ignore                           bool // ignore values that the collection has no place for
@@ -113,6 +115,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringArrayVar(&o.labelColumns, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
 	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
 	f.StringArrayVar(&o.fieldColumns, "field-column", nil, "a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
+	f.StringVar(&o.format, "format", "", "format of standard input, jsonl or csv (default: by its first byte)")
 	f.BoolVar(&o.ignore, "ignore-unknown", false, "leave aside what the items have and the collection has not")
 	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
 	f.Var(onError, "on-error", "what a bad row does: stop, and nothing is stored, or skip")
@@ -149,6 +152,12 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 	start := time.Now()
 	bar := e.NewProgress()
 	defer bar.End()
+	if err := e.readStdin(cmd.Context(), o, bar); err != nil {
+		return err
+	}
+	if o.stdin != nil {
+		defer o.stdin.Close()
+	}
 	l, err := e.load(cmd, o, dir, bar)
 	bar.End()
 	if l != nil {
@@ -250,6 +259,12 @@ func (o *importOptions) check() error {
 		return exit.Usagef("--items has whole items: the other files do not go with it; --merge adds to items that are there")
 	case o.items == "" && len(o.columnFlags()) > 0:
 		return exit.Usagef("%s is about the columns of --items, which is missing", o.columnFlags()[0])
+	case o.format != "" && o.format != "jsonl" && o.format != "csv":
+		return exit.Usagef("--format %s: jsonl and csv are possible", o.format)
+	case o.format != "" && o.fromStdin() == 0:
+		return exit.Usagef("--format is about standard input, and no file is -: the extension of a file says its format")
+	case o.fromStdin() > 1:
+		return exit.Usagef("- is to be read twice: standard input is one file")
 	case o.ignore && o.items == "":
 		return exit.Usagef("--ignore-unknown is about --items, which is missing")
 	case o.items != "" && o.merge && o.init:

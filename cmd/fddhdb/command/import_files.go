@@ -29,7 +29,7 @@ func openImport(o *importOptions) (*importFiles, error) {
 
 func (in *importFiles) open(o *importOptions) (err error) {
 	for _, v := range o.vectors.list {
-		s, err := source.OpenVectors(v.name, v.value)
+		s, err := source.OpenVectorsOf(v.name, o.input(v.value))
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (in *importFiles) open(o *importOptions) (err error) {
 		in.Together = append(in.Together, keys)
 	}
 	if o.items != "" {
-		if in.whole, err = source.OpenItems(o.items, o.mapping(), o.ignore); err != nil {
+		if in.whole, err = source.OpenItems(o.input(o.items), o.mapping(), o.ignore); err != nil {
 			return err
 		}
 		in.Together = append(in.Together, in.whole)

@@ -33,7 +33,7 @@ func (e *env) reportImport(l *loader, took float64) error {
 	}
 	if l.created != nil && l.whole != nil {
 		// The user did not declare this schema: it was derived from the data.
-		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.items, source.DescribeSchema(*l.created))
+		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.whole.Path(), source.DescribeSchema(*l.created))
 	}
 	skipped := ""
 	if l.skipped.n > 0 {

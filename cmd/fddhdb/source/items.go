@@ -19,6 +19,7 @@ import (
 // Items is a file of whole items.
 type Items struct {
 	file    string
+	lines   bool // row i is line i+1
 	r       itemfile.Reader
 	say     Mapping
 	lenient bool // ignore values that the collection has no place for
@@ -41,27 +42,28 @@ type Items struct {
 
 // OpenItems opens a file of whole items. The mapping is about the columns of a table. A
 // value that the collection has no place for is ignored if lenient, else it is an error.
-func OpenItems(file string, say Mapping, lenient bool) (*Items, error) {
-	r, err := openItemFile(file)
+func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
+	r, err := openItemFile(in)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := r.(itemfile.Table); !ok && !say.empty() {
 		_ = r.Close() // nothing was written
-		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --vector-column and --field-column are about columns", file)
+		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --vector-column and --field-column are about columns", in.Name)
 	}
-	return &Items{file: file, r: r, say: say, lenient: lenient, fields: map[string]any{}}, nil
+	lines := strings.EqualFold(filepath.Ext(in.Path), ".jsonl")
+	return &Items{file: in.Name, lines: lines, r: r, say: say, lenient: lenient, fields: map[string]any{}}, nil
 }
 
 // openItemFile opens a file of items by its extension.
-func openItemFile(file string) (itemfile.Reader, error) {
-	switch ext := strings.ToLower(filepath.Ext(file)); ext {
+func openItemFile(in Input) (itemfile.Reader, error) {
+	switch ext := strings.ToLower(filepath.Ext(in.Path)); ext {
 	case ".jsonl", ".csv":
-		return itemfile.Open(file)
+		return itemfile.OpenAs(in.Path, in.Name)
 	case ".parquet":
-		return parquetfile.OpenItems(file)
+		return parquetfile.OpenItems(in.Path)
 	default:
-		return nil, exit.Usagef("--items %s: .jsonl, .csv and .parquet files are read, not %s", file, term.FileKind(file))
+		return nil, exit.Usagef("--items %s: .jsonl, .csv and .parquet files are read, not %s", in.Name, term.FileKind(in.Path))
 	}
 }
 
@@ -292,7 +294,7 @@ func (s *Items) take(item *db.Item) error {
 
 // place returns the name of a row for errors about the file.
 func (s *Items) place(row int) string {
-	if strings.EqualFold(filepath.Ext(s.file), ".jsonl") {
+	if s.lines {
 		return fmt.Sprintf("line %d", row+1)
 	}
 	return fmt.Sprintf("row %d", row)

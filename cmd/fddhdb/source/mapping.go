@@ -94,8 +94,8 @@ func (m *mapper) use(flag string, i int, u itemfile.Use) error {
 	if err := c.Suits(u); err != nil {
 		return exit.Usagef("%s: %s: %w", flag, m.file, err)
 	}
-	if m.schema == nil && c.Kind == itemfile.Empty && (u.Role == itemfile.AsField || u.Role == itemfile.AsVector) {
-		return exit.Usagef("%s: column %q of %s has no value that tells its type: init first", flag, c.Name, m.file)
+	if m.schema == nil && (c.Kind == itemfile.Empty || c.Kind == itemfile.Mixed) && (u.Role == itemfile.AsField || u.Role == itemfile.AsVector) {
+		return exit.Failedf("%s: %s: column %q has %s, which does not say what collection to create: init first", flag, m.file, c.Name, c.Holds())
 	}
 	if u.Role == itemfile.AsVector && c.Ragged != "" {
 		return exit.Failedf("%s: column %q has lists of different lengths, %s: the vectors of a modality have one", m.file, c.Name, c.Ragged)
@@ -255,7 +255,8 @@ func (m *mapper) guessKey() {
 		}
 		u := itemfile.Use{Role: itemfile.AsKey}
 		if name != keyNames[0] { // this one is refused if it does not suit
-			if !m.columns[i].Unique || m.columns[i].Suits(u) != nil || m.columns[i].Kind == itemfile.Empty {
+			c := &m.columns[i]
+			if c.Suits(u) != nil || c.Kind == itemfile.Empty || c.Kind != itemfile.Mixed && !c.Unique {
 				continue
 			}
 			m.keyGuessed = true
