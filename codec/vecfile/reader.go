@@ -155,7 +155,7 @@ func knownFormat(ext string) bool {
 }
 
 // Open opens a file of vectors. Its extension, in upper or lower case, determines the
-// format. Rows are items; a .npy of one dimension is n rows of one column.
+// format. Rows are items; a .npy of one dimension is one row.
 // FILE.npz:NAME is a member. FILE.npz is a sparse matrix of scipy, whose Reader is a
 // SparseReader, or the only member. FILE.jsonl:NAME is a member of the object on each
 // line, FILE.mat:NAME a variable, and FILE.mat the only matrix.
@@ -194,7 +194,7 @@ func OpenAs(path, name string) (Reader, error) {
 				src.close()
 				return nil, err
 			}
-			return r, nil
+			return ofVectors(r)
 		}
 		supported = append(supported, f.ext)
 	}
@@ -202,6 +202,20 @@ func OpenAs(path, name string) (Reader, error) {
 		return nil, fileError(path, errors.New("package parquetfile reads vectors from .parquet files"))
 	}
 	return nil, unsupported(path, "vectors", strings.Join(supported, ", ")+" and .parquet files")
+}
+
+// ofVectors makes one row of an array of one dimension, which may also be the classes of
+// items.
+func ofVectors(r Reader) (Reader, error) {
+	n, ok := r.(*npyReader)
+	if !ok || !n.m.vector {
+		return r, nil
+	}
+	if err := n.m.oneRow(); err != nil {
+		_ = r.Close() // nothing was written
+		return nil, err
+	}
+	return r, nil
 }
 
 // ReadAll reads a file of vectors as a whole, as Open and Next do. data holds rows*cols
