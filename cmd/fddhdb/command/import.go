@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +22,7 @@ type importOptions struct {
 	common
 	vectors                          namedList
 	codes, labels, names, ids, field string
-	items                            string
+	items, part                      string
 	keyColumn                        string
 	labelColumns, fieldColumns       []string
 	vectorColumns                    namedList
@@ -111,6 +113,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.ids, "ids", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.field, "fields", "", "fields, a `FILE`.csv or .jsonl")
 	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv or .parquet")
+	f.StringVar(&o.part, "part", "", "the `PART` of a .mat of --items: train, query or database")
 	f.StringVar(&o.keyColumn, "key-column", "", "the `COLUMN` of --items that has the keys")
 	f.StringArrayVar(&o.labelColumns, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
 	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
@@ -166,8 +169,8 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 				e.Warnf("%s: its first line is a header, and no item", v.Path())
 			}
 		}
-		if l.whole != nil && l.whole.Note() != "" {
-			e.Warnf("%s", l.whole.Note())
+		if d := l.derived(); d != nil && d.Note() != "" {
+			e.Warnf("%s", d.Note())
 		}
 		l.skipped.warn(e)
 	}
@@ -265,6 +268,12 @@ func (o *importOptions) check() error {
 		return exit.Usagef("--format is about standard input, and no file is -: the extension of a file says its format")
 	case o.fromStdin() > 1:
 		return exit.Usagef("- is to be read twice: standard input is one file")
+	case o.part != "" && !o.isBenchmark():
+		return exit.Usagef("--part is about --items FILE.mat, which is missing")
+	case o.part != "" && !slices.Contains(source.Parts, o.part):
+		return exit.Usagef("--part %s: %s are possible", o.part, strings.Join(source.Parts, ", "))
+	case o.isBenchmark() && (o.merge || o.ignore || len(o.columnFlags()) > 0):
+		return exit.Usagef("--items %s: a .mat has neither keys nor columns: --merge, --ignore-unknown and the flags about columns do not go with it", o.items)
 	case o.ignore && o.items == "":
 		return exit.Usagef("--ignore-unknown is about --items, which is missing")
 	case o.items != "" && o.merge && o.init:
@@ -294,6 +303,11 @@ func (o *importOptions) mapping() source.Mapping {
 		m.Vectors = append(m.Vectors, source.Mapped{Name: v.name, Column: v.value})
 	}
 	return m
+}
+
+// isBenchmark reports whether --items is a .mat, whose variables stand for parts of items.
+func (o *importOptions) isBenchmark() bool {
+	return strings.EqualFold(filepath.Ext(o.items), ".mat")
 }
 
 // columnFlags returns the flags about columns that are given.

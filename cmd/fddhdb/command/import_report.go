@@ -13,8 +13,8 @@ func (e *env) reportImport(l *loader, took float64) error {
 		rate = float64(l.items-l.before) / took
 	}
 	var columns []source.MappedColumn
-	if l.whole != nil {
-		columns = l.whole.Mapping()
+	if d := l.derived(); d != nil {
+		columns = d.Mapping()
 	}
 	if l.o.json {
 		return e.PrintJSON(struct {
@@ -31,9 +31,9 @@ func (e *env) reportImport(l *loader, took float64) error {
 	if l.o.dryRun && columns != nil {
 		e.printColumns(columns)
 	}
-	if l.created != nil && l.whole != nil {
+	if l.created != nil && l.derived() != nil {
 		// The user did not declare this schema: it was derived from the data.
-		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.whole.Path(), source.DescribeSchema(*l.created))
+		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.input(l.o.items).Name, source.DescribeSchema(*l.created))
 	}
 	skipped := ""
 	if l.skipped.n > 0 {
