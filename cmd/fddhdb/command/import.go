@@ -44,13 +44,14 @@ func importCommand(e *env) *cobra.Command {
 			Import stores items from files: whole ones from one file, or parts from a file
 			each, row i of every file belonging to item i.
 
-			  --items FILE         whole items. .jsonl has an object a line, as export
-			                       --items and scan --json write it: {"key":...,
-			                       "vectors":{NAME:[...]},"labels":[...],"fields":{...},
-			                       "payload":"base64"}. .parquet has the columns key,
-			                       labels, payload, one a modality, lists of numbers,
-			                       and one a field. What the collection has no place for
-			                       is an error, or left aside with --ignore-unknown
+			  --items FILE         whole items: a .jsonl or .parquet of export --items; a table
+			                       of another program, .parquet, .jsonl or .csv with a
+			                       header; a .mat of a cross-modal benchmark, --part being
+			                       train, query or database (default: the database, else
+			                       the training items). - is standard input, .jsonl or
+			                       .csv, which --format says or the first byte does. What
+			                       the collection has no place for is an error, or left
+			                       aside with --ignore-unknown
 			  --vectors NAME=FILE  vectors of a modality: .npy, .npz (FILE.npz:NAME is a
 			                       member), .csv (a first line without any number is a
 			                       header), .jsonl (an array a line, or NAME of an object),
@@ -58,16 +59,28 @@ func importCommand(e *env) *cobra.Command {
 			                       v7 (FILE.mat:VARIABLE). A .npz of
 			                       scipy.sparse.save_npz, in csr form, {"i":[...],
 			                       "v":[...]} and a sparse .mat are sparse vectors.
-			                       Either form goes where the modality is of the other
+			                       Either form goes where the modality is of the other. An
+			                       array of one dimension is one vector; - is standard
+			                       input, text or .npy
 			  --codes FILE         packed codes, for a collection that is given its codes:
 			                       .npy of uint8, bits/8 columns
-			  --labels FILE        labels: .npy, a 0/1 matrix or a vector of class numbers;
-			                       or text, a line an item, separated by commas
+			  --labels FILE        labels: .npy, .npz, .mat or .csv, a 0/1 matrix or class
+			                       numbers, of which -1 is none; .parquet:COLUMN; or text,
+			                       a line an item, separated by commas
 			  --label-names FILE   names of those columns or classes, one a line
 			  --ids FILE           keys, a line each, with its blanks; without it items are
 			                       numbered
 			  --fields FILE        .csv with a header NAME:TYPE,..., an empty cell leaving
 			                       the field unset; or .jsonl, an object a line
+
+			What the columns of a table become is guessed: the key is the first of key, id,
+			_id, uuid, path and filename that has different strings or integers; labels are
+			the first of labels, label, tags, tag, class and category; lists of numbers of
+			one length are vectors; strings, numbers and bools are fields. A column named as
+			a modality or field of the collection is that. --dry-run shows it, and a line on
+			stderr says what could be wrong. Flags take the place of guesses, each of those
+			of its kind: --key-column; --label-column, a * standing for any text, 0/1 columns
+			being labels of their name; --vector-column; --field-column.
 
 			An item whose key is there already is replaced; with --merge only what the
 			files have is set: no field is taken away, and an empty set of labels leaves the
@@ -95,6 +108,10 @@ func importCommand(e *env) *cobra.Command {
 			    --vectors text=train_text.npy --labels train_labels.npy
 			fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
 			fddhdb import shop.db --init --items products.parquet
+			fddhdb import shop.db --init --items products.csv --key-column sku \
+			    --label-column 'is_*' --vector-column image=embedding
+			fddhdb import nus.db --init --items nus-wide.mat --part train
+			gzip -dc logs.jsonl.gz | fddhdb import logs.db --init --items -
 			fddhdb import shop.db --items changes.jsonl --merge
 			fddhdb import wiki.db --vectors image=new_image.npy --ids new_keys.txt \
 			    --on-error skip
@@ -108,11 +125,11 @@ func importCommand(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
 	f.StringVar(&o.codes, "codes", "", "packed codes, a `FILE`.npy")
-	f.StringVar(&o.labels, "labels", "", "labels, a `FILE`.npy or text")
+	f.StringVar(&o.labels, "labels", "", "labels, a `FILE`: a matrix, classes or text")
 	f.StringVar(&o.names, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.ids, "ids", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.field, "fields", "", "fields, a `FILE`.csv or .jsonl")
-	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv or .parquet")
+	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv, .parquet or .mat")
 	f.StringVar(&o.part, "part", "", "the `PART` of a .mat of --items: train, query or database")
 	f.StringVar(&o.keyColumn, "key-column", "", "the `COLUMN` of --items that has the keys")
 	f.StringArrayVar(&o.labelColumns, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
