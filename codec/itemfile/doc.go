@@ -36,8 +36,9 @@
 //
 // # Tables
 //
-// Other programs name columns as they like. A .jsonl file whose first 100 lines have
-// other members than items have, and neither the object vectors nor fields, is a Table:
+// Other programs name columns as they like. A .jsonl file is a Table if its first 100
+// lines have other members than items have, not all of them objects, and neither the
+// object vectors nor fields:
 //
 //	{"id": 7, "embedding": [0.25, 1], "tags": ["cat"], "price": 9.5}
 //

@@ -15,7 +15,7 @@ const layoutLines = 100
 
 // isTable reports whether the first lines are of a table, whose members are columns,
 // and not of items: no line has what only items have, and some line has a member that
-// items have not.
+// items have not and that is no object.
 func (r *jsonlReader) isTable() bool {
 	defer func() {
 		r.err = nil
@@ -37,8 +37,8 @@ func (r *jsonlReader) isTable() bool {
 			case "code_from", "codes", "modalities":
 				ours = true
 			case "key", "labels", "payload", "code":
-			default:
-				foreign = true
+			default: // an object may be vectors or fields, misspelt
+				foreign = foreign || s.Kind() != jsontext.Object
 			}
 			return s.Skip()
 		}) != nil {

@@ -256,7 +256,11 @@ func (m *mapper) guessKey() {
 		u := itemfile.Use{Role: itemfile.AsKey}
 		if name != keyNames[0] { // this one is refused if it does not suit
 			c := &m.columns[i]
-			if c.Suits(u) != nil || c.Kind == itemfile.Empty || c.Kind != itemfile.Mixed && !c.Unique {
+			switch {
+			case c.Suits(u) != nil || c.Kind == itemfile.Empty:
+				continue
+			case c.Kind != itemfile.Mixed && !c.Unique:
+				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as some of its values come twice", name))
 				continue
 			}
 			m.keyGuessed = true
