@@ -40,6 +40,7 @@ func (t *csvTable) lookAt(l *Look, cell string) {
 	var start []string
 	err := t.scan.Array(func() error {
 		text, err := t.scan.Number()
+		l.Element(text)
 		if n++; n <= ListStart {
 			start = append(start, string(text))
 		}
@@ -132,6 +133,9 @@ func (t *csvTable) take(i int, cell string, it *Item) (err error) {
 			it.Labels = append(it.Labels, list...)
 			return nil
 		}
+		if t.looks[i].Kind == Numbers {
+			return t.labels(i, cell, it)
+		}
 		label := cell
 		if t.looks[i].Type == "int" {
 			if label, err = wholeLabel([]byte(cell)); err != nil || label == "" {
@@ -165,6 +169,35 @@ func (t *csvTable) take(i int, cell string, it *Item) (err error) {
 		return err
 	case AsField:
 		it.Fields[u.Name], err = textValue(u.Type, cell)
+	}
+	return err
+}
+
+// labels adds the labels of a list of numbers to the item.
+func (t *csvTable) labels(i int, cell string, it *Item) error {
+	t.cell = append(t.cell[:0], cell...)
+	t.scan.Reset(t.cell)
+	n := -1
+	err := t.scan.Array(func() error {
+		n++
+		text, err := t.scan.Number()
+		if err != nil {
+			return err
+		}
+		label, err := wholeLabel(text)
+		if t.looks[i].Hot() {
+			if label != "0" && label != "1" {
+				return errFlag
+			}
+			label = map[string]string{"1": strconv.Itoa(n)}[label]
+		}
+		if label != "" {
+			it.Labels = append(it.Labels, label)
+		}
+		return err
+	})
+	if err == nil {
+		err = t.scan.End()
 	}
 	return err
 }

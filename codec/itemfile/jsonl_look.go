@@ -154,6 +154,7 @@ func (t *jsonlTable) lookAtList(l *Look) error {
 			numbers++
 			if !s.NaN() {
 				text, err = s.Number()
+				l.Element(text)
 			}
 		default:
 			err = s.Skip()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/fddhdb/fddhdb/codec/internal/jsontext"
 )
@@ -109,10 +110,21 @@ func (t *jsonlTable) take(i int, it *Item) (err error) {
 		it.Key, err = t.key(kind)
 		return err
 	case AsLabels:
-		if kind == jsontext.Array {
+		switch {
+		case kind != jsontext.Array:
+			return t.label(kind, it)
+		case !t.looks[i].Hot():
 			return s.Array(func() error { return t.label(s.Kind(), it) })
 		}
-		return t.label(kind, it)
+		n := -1
+		return s.Array(func() error {
+			n++
+			on, err := t.flag(s.Kind())
+			if on {
+				it.Labels = append(it.Labels, strconv.Itoa(n))
+			}
+			return err
+		})
 	case AsLabel:
 		on, err := t.flag(kind)
 		if on {

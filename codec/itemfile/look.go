@@ -28,7 +28,7 @@ type Look struct {
 
 // NewLook returns the Look of a column.
 func NewLook(name string) Look {
-	return Look{Column: Column{Name: name, Kind: Empty, Type: "no value", Flags: true, Unique: true}}
+	return Look{Column: Column{Name: name, Kind: Empty, Type: "no value", Whole: true, Flags: true, Unique: true}}
 }
 
 // Enough reports whether so many values have been seen that further ones change the
@@ -75,7 +75,10 @@ func (l *Look) Scalar(typ string, text []byte) {
 func (l *Look) List(kind Kind, n int, place string, start []string) {
 	enough := l.Enough()
 	l.values++
-	l.Flags, l.Unique = false, false
+	l.Unique = false
+	if kind != Numbers {
+		l.Flags = false
+	}
 	what := map[Kind]string{Numbers: "lists of numbers", Strings: "lists of strings"}[kind]
 	switch {
 	case l.Kind == Empty && n == 0:
@@ -103,6 +106,12 @@ func (l *Look) List(kind Kind, n int, place string, start []string) {
 }
 
 const emptyLists = "empty lists"
+
+// Element adds a number of a list, before the list.
+func (l *Look) Element(text []byte) {
+	l.Whole = l.Whole && numberType(text) == "int"
+	l.Flags = l.Flags && len(text) == 1 && (text[0] == '0' || text[0] == '1')
+}
 
 // Other adds a value that no item can hold, with its type in words.
 func (l *Look) Other(what string) {

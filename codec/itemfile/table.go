@@ -41,7 +41,8 @@ type Column struct {
 
 	Dim    int    // of Numbers: the length of the lists; 0 if there was none
 	Ragged string // of Numbers: in words, two rows whose lists differ in length; else ""
-	Flags  bool   // of Scalars: all values are bools, or all are 0 or 1
+	Whole  bool   // of Numbers: all are whole
+	Flags  bool   // all values are bools, or all are 0 or 1; of Numbers: all numbers are 0 or 1
 	Unique bool   // of strings and ints: no value comes twice
 
 	Example string // the first value as text, cut to a few characters
@@ -54,7 +55,7 @@ type Role byte
 const (
 	LeftAside Role = iota
 	AsKey          // the key: a string, or an int as decimal text
-	AsLabels       // labels: a string or an int is one, a list of them several; -1 is none
+	AsLabels       // labels: a string or an int is one, a list of them several; -1 is none. See Hot
 	AsLabel        // the label Use.Name where the value is true or 1, and not where it is false or 0
 	AsPayload      // the payload: bytes
 	AsCode         // the code: bytes
@@ -76,7 +77,7 @@ func (c *Column) Suits(u Use) error {
 	case AsKey:
 		suits, want = c.Kind == Scalars && (c.Type == "string" || c.Type == "int"), "keys are strings, or integers"
 	case AsLabels:
-		suits, want = c.Kind == Strings || c.Kind == Scalars && (c.Type == "string" || c.Type == "int"), "labels are strings or integers, or lists of strings"
+		suits, want = c.Kind == Strings || c.Kind == Numbers && c.Whole || c.Kind == Scalars && (c.Type == "string" || c.Type == "int"), "labels are strings or integers, or lists of them"
 	case AsLabel:
 		suits, want = c.Kind == Scalars && c.Flags, "a column that is a label has bools, or 0 and 1"
 	case AsPayload, AsCode:
@@ -105,6 +106,10 @@ func (c *Column) Holds() string {
 
 // scalars are the types of fields in words.
 var scalars = map[string]string{"string": "strings", "int": "integers", "float": "numbers", "bool": "bools"}
+
+// Hot reports whether the lists of the column are rows of a matrix of 0 and 1, all of one
+// length: as labels, the place of each 1 is one.
+func (c *Column) Hot() bool { return c.Kind == Numbers && c.Flags && c.Dim > 0 && c.Ragged == "" }
 
 // Describe returns what the column holds, with the length of its lists.
 func (c *Column) Describe() string {

@@ -124,6 +124,40 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// Lists of whole numbers are labels: classes, or if all are 0 or 1 and as long, a row of a matrix.
+func TestLabelsOfNumbers(t *testing.T) {
+	classes, hot, both := []string{"[3,17]", "[]", "[-1]", "[2]"}, []string{"[0,1,1]", "[0,0,0]", "[1,0,0]"}, []string{"[0,1]", "[1]"}
+	for i, want := range [][]string{{`["3","17"]`, "null", "null", `["2"]`}, {`["1","2"]`, "null", `["0"]`}, {`["0","1"]`, `["1"]`}} {
+		lists := [][]string{classes, hot, both}[i]
+		jsonl, csv := "", "c,x\n"
+		for _, l := range lists {
+			jsonl += `{"c":` + l + "}\n"
+			csv += `"` + l + `",` + "\n"
+		}
+		for _, r := range []Table{jsonlOf(t, jsonl), csvOf(t, csv)} {
+			columns := mapped(t, r, map[string]Use{"c": {Role: AsLabels}})
+			if columns[0].Hot() != (i == 1) {
+				t.Errorf("%+v", columns[0])
+			}
+			for j, got := range rows(t, r) {
+				if !strings.Contains(got, `"l":`+want[j]+",") {
+					t.Errorf("%s: %s, want %s", lists[j], got, want[j])
+				}
+			}
+		}
+	}
+	r := jsonlOf(t, `{"c":[1.5]}`)
+	if columns, err := r.Columns(); err != nil || columns[0].Suits(Use{Role: AsLabels}) == nil {
+		t.Errorf("%+v, %v", columns, err)
+	}
+	long := strings.Repeat(`{"c":[0,1]}`+"\n", LookRows)
+	r = jsonlOf(t, long+`{"c":[0,2]}`)
+	mapped(t, r, map[string]Use{"c": {Role: AsLabels}})
+	if got := rows(t, r); !strings.Contains(got[LookRows], `"c": is neither true, 1, false nor 0`) {
+		t.Error(got[LookRows])
+	}
+}
+
 // What the first values of a column are decides; a number may still turn out not to be whole, and
 // a cell of a .csv to be text.
 func TestLook(t *testing.T) {
@@ -276,7 +310,7 @@ func TestHeadersThatAreWrong(t *testing.T) {
 // A column does not become what it has no values for.
 func TestUsesThatDoNotSuit(t *testing.T) {
 	const text = `{"s":"a","i":2,"f":1.5,"b":true,"l":["a"],"v":[1],"o":{}}`
-	for role, columns := range map[Role]string{AsKey: "si", AsLabels: "sil", AsLabel: "b", AsVector: "v", AsField: "sifb", AsPayload: "", AsCode: "", LeftAside: "sifblvo"} {
+	for role, columns := range map[Role]string{AsKey: "si", AsLabels: "silv", AsLabel: "b", AsVector: "v", AsField: "sifb", AsPayload: "", AsCode: "", LeftAside: "sifblvo"} {
 		for _, name := range strings.Split("sifblvo", "") {
 			r := jsonlOf(t, text)
 			columns, suits := columns, strings.Contains(columns, name)

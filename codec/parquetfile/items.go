@@ -27,6 +27,7 @@ type Items struct {
 type itemColumn struct {
 	c       *column
 	use     itemfile.Use
+	hot     bool      // of labels: the place of each 1 is one
 	streams []*stream // of its leaves
 
 	dense  []float32       // memory for the vector of the row
@@ -111,8 +112,21 @@ func (r *Items) lookAt(c *column, l *itemfile.Look) error {
 		default:
 			var start []string
 			n := cell.len()
-			for i := range min(n, itemfile.ListStart) {
-				start = append(start, string(leaf.show(cell, i)))
+			for i := range n {
+				whole := leaf.kind == signed || leaf.kind == unsigned
+				if i >= itemfile.ListStart && !whole { // whose numbers are not looked at
+					break
+				}
+				text := leaf.show(cell, i)
+				if i < itemfile.ListStart {
+					start = append(start, string(text))
+				}
+				if whole {
+					l.Element(text)
+				}
+			}
+			if leaf.kind == float {
+				l.Whole, l.Flags = false, false
 			}
 			l.List(c.kind(), n, fmt.Sprintf("row %d", row), start)
 		}
@@ -172,6 +186,7 @@ func (r *Items) Map(uses []itemfile.Use) error {
 		if err := columns[i].Suits(uses[i]); err != nil {
 			return fail(r.f.name, err)
 		}
+		c.hot = columns[i].Hot()
 		if c.use = uses[i]; c.use.Role != itemfile.LeftAside {
 			kept = append(kept, c)
 		}
@@ -349,8 +364,12 @@ func (c *itemColumn) labels(item *itemfile.Item, row *cell) error {
 		switch {
 		case !utf8.Valid(b):
 			return errText
-		case l.kind != text && string(b) == "-1": // a class number that stands for none
+		case l.kind != text && c.hot && string(b) != "0" && string(b) != "1":
+			return fmt.Errorf("number %d is %s, neither 0 nor 1, as the others are, by which it is of a matrix of labels", i, b)
+		case l.kind != text && c.hot && string(b) == "0", l.kind != text && string(b) == "-1": // which stands for none
 			continue
+		case c.hot && c.c.form == lists:
+			b = strconv.AppendInt(nil, int64(i), 10)
 		}
 		item.Labels = append(item.Labels, string(b))
 	}

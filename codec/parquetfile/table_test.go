@@ -1,6 +1,7 @@
 package parquetfile
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -160,6 +161,48 @@ func TestColumnsOfOtherNames(t *testing.T) {
 		}
 		if d := cmp.Diff(normal(it), normal(want)); d != "" {
 			t.Error(d)
+		}
+	}
+}
+
+// Lists of whole numbers are labels: classes, or if all are 0 or 1 and as long, a row of a matrix.
+func TestLabelsOfNumbers(t *testing.T) {
+	type row struct {
+		Classes []int64   `parquet:"classes,list"`
+		Hot     []int32   `parquet:"hot,list"`
+		X       []float32 `parquet:"x,list"`
+	}
+	b := write(t, []row{{[]int64{3, 17}, []int32{0, 1, 1}, []float32{0, 1}}, {[]int64{-1}, []int32{0, 0, 0}, []float32{1, 1}}})
+	for column, want := range map[string][2]string{"classes": {"[3 17]", "[]"}, "hot": {"[1 2]", "[]"}, "x": {}} {
+		f, err := memory(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newItems(f)
+		columns, err := r.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		uses := make([]itemfile.Use, len(columns))
+		for i, c := range columns {
+			if c.Name == column {
+				uses[i].Role = itemfile.AsLabels
+			}
+			if c.Hot() != (c.Name == "hot") {
+				t.Errorf("%+v", c)
+			}
+		}
+		if err := r.Map(uses); (err != nil) != (column == "x") {
+			t.Errorf("%s: %v", column, err)
+		}
+		if column == "x" {
+			continue
+		}
+		for _, want := range want {
+			var it itemfile.Item
+			if err := r.Next(&it); err != nil || fmt.Sprint(it.Labels) != want {
+				t.Errorf("%s: %v, %v, want %s", column, it.Labels, err, want)
+			}
 		}
 	}
 }
