@@ -1,5 +1,5 @@
 // Package itemfile reads files of whole items: keys, vectors, labels, fields and payloads
-// together, as .jsonl and, by package parquetfile, as .parquet.
+// together, as .jsonl, .csv and, by package parquetfile, as .parquet.
 //
 //	r, err := itemfile.Open("items.jsonl")
 //	if err != nil {
@@ -34,12 +34,26 @@
 // The members code_from, codes and modalities are read and ignored: a database adds
 // them to exported items. Any other name is refused, and so is a name that comes twice.
 //
+// # Tables
+//
+// Other programs name columns as they like. A .jsonl file is a Table if its first 100
+// lines have other members than items have, not all of them objects, and neither the
+// object vectors nor fields:
+//
+//	{"id": 7, "embedding": [0.25, 1], "tags": ["cat"], "price": 9.5}
+//
+// So is every .csv, whose first line has the names of the columns. In its cells a list is
+// written as in JSON, or as Python writes a list of strings; an empty cell is no value,
+// and neither is null, NaN or, of vectors, an empty list in .jsonl. Columns describes the
+// columns. The caller decides what they become, and Map takes that.
+//
 // # Untrusted bytes
 //
 // A file may come from anywhere. No decoder panics. A reader holds one line and its
 // contents, and a line has at most 64 MiB. Errors about a file are of type
-// *vecfile.Error. FuzzItems reads any bytes, and TestLinesThatAreBad has what can be
-// wrong with a line.
+// *vecfile.Error. FuzzItems and FuzzTable read any bytes, and TestLinesThatAreBad and
+// TestRowsThatAreWrong have what can be wrong with a line. A table has at most 10,000
+// columns.
 //
 // # Imports and concurrency
 //

@@ -47,7 +47,7 @@ func (it *Item) Reset() {
 
 // A Reader streams the items of a file, first to last.
 type Reader interface {
-	// Rows returns the number of items.
+	// Rows returns the number of items. Of a Table it may be -1, unknown, before Columns.
 	Rows() int
 
 	// Shape returns the vectors and fields of the items, in order of first appearance:
@@ -68,12 +68,19 @@ type Reader interface {
 	Close() error
 }
 
-// Open opens a .jsonl file of items, and counts its lines. The caller closes it.
-func Open(path string) (Reader, error) {
-	if !strings.EqualFold(filepath.Ext(path), ".jsonl") {
-		return nil, &vecfile.Error{File: path, Row: -1, Col: -1, Err: errors.New("the name does not end in .jsonl, the extension of a file of items")}
+// Open opens a .jsonl or .csv file of items. The Reader is a Table if the file has
+// columns with names of its own. The caller closes it.
+func Open(path string) (Reader, error) { return OpenAs(path, path) }
+
+// OpenAs is Open of a file that errors call by another name than its path.
+func OpenAs(path, name string) (Reader, error) {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".jsonl":
+		return openJSONL(path, name)
+	case ".csv":
+		return openCSV(path, name)
 	}
-	return openJSONL(path)
+	return nil, &vecfile.Error{File: name, Row: -1, Col: -1, Err: errors.New("the name ends neither in .jsonl nor in .csv, the extensions of files of items")}
 }
 
 // A Shape describes the items of a file.

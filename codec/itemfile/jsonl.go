@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -36,25 +35,37 @@ type jsonlReader struct {
 	io.Closer
 }
 
-func openJSONL(path string) (Reader, error) {
+func openJSONL(path, name string) (Reader, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, failure(name, 0, err)
+	}
+	info, err := f.Stat()
+	var r *jsonlReader
+	if err == nil {
+		r, err = newJSONLReader(name, f, info.Size())
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, failure(name, 0, err)
+	}
+	r.Closer = f
+	if r.isTable() {
+		return &jsonlTable{jsonlReader: r}, nil
+	}
+	return r, nil
+}
+
+// openRegular opens a regular file.
+func openRegular(path string) (*os.File, error) {
 	info, err := os.Stat(path) // opening a named pipe would wait for somebody to write to it
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("is not a regular file: its lines are counted before they are read; copy it to one")
 	}
 	if err != nil {
-		return nil, failure(path, 0, err)
+		return nil, err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, failure(path, 0, err)
-	}
-	r, err := newJSONLReader(path, f, info.Size())
-	if err != nil {
-		_ = f.Close() // nothing was written
-		return nil, failure(path, 0, err)
-	}
-	r.Closer = f
-	return r, nil
+	return os.Open(path)
 }
 
 // failure returns an error about a line, counted from 1, or about the file if line is
@@ -372,22 +383,11 @@ func (d *decoder) field(name string, it *Item) error {
 		return errors.New("is there twice")
 	}
 	s := &d.scan
-	var v any
-	var err error
-	switch kind := s.Kind(); kind {
-	case jsontext.Null: // the field is not set
+	kind := s.Kind()
+	if kind == jsontext.Null { // the field is not set
 		return s.Null()
-	case jsontext.String:
-		v, err = s.String()
-	case jsontext.Bool:
-		v, err = s.Bool()
-	case jsontext.Number:
-		var text []byte
-		text, err = s.Number()
-		v = json.Number(text)
-	default:
-		return fmt.Errorf("is %v, where a string, a number or a bool is expected", kind)
 	}
+	v, err := d.scalar(kind)
 	if err != nil {
 		return err
 	}

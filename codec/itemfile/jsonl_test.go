@@ -174,7 +174,7 @@ func TestOpen(t *testing.T) {
 	if _, err := Open(path); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), path+": ") {
 		t.Error(err)
 	}
-	if _, err := Open("x.json"); err == nil || !strings.Contains(err.Error(), "end in .jsonl") {
+	if _, err := Open("x.json"); err == nil || !strings.Contains(err.Error(), "ends neither in .jsonl nor in .csv") {
 		t.Error(err)
 	}
 	if _, err := Open(t.TempDir() + string(filepath.Separator) + ".jsonl"); err == nil {

@@ -42,7 +42,7 @@ func BenchmarkItems(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r, err := newItems(f)
+		r, err := tableOf(f)
 		var it itemfile.Item
 		for err == nil {
 			err = r.Next(&it)

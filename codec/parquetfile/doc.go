@@ -23,7 +23,8 @@
 // A dense vector is a list of numbers: float16, float32, float64, or integers with or
 // without a sign. A sparse one is a structure of two lists: i, the columns of its
 // numbers, and v, the numbers. Lists may be written in any of Parquet's ways, of any
-// length or of a fixed one. OpenItems finds the role of each column of a file of items.
+// length or of a fixed one. OpenItems opens a file of items, whose caller says
+// what each column becomes.
 //
 // It reads pages of version 1 and 2, in every encoding but the outdated BIT_PACKED,
 // compressed by snappy, gzip, brotli, zstd or LZ4_RAW. It does not read encrypted

@@ -270,7 +270,7 @@ func TestRowsThatAreBad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := newItems(f)
+	r, err := tableOf(f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,39 +14,20 @@ import (
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
 
-// A Role is the role of a column of a file of items.
-type Role byte
-
-// Roles of columns. None is a column that no item can hold.
-const (
-	None Role = iota
-	Key
-	Labels
-	Payload
-	Code
-	Vector
-	Field
-)
-
-// A Column is a column of a file of items.
-type Column struct {
-	Name string
-	Role Role
-	Type string // of a field: string, int, float or bool; of None: its type in words
-}
-
-// Items is the itemfile.Reader of a .parquet file.
+// Items is the itemfile.Table of a .parquet file.
 type Items struct {
 	f       *file
 	columns []*itemColumn
-	row     int   // the next row
-	err     error // the final error
+	looks   []itemfile.Column // what Columns has found
+	row     int               // the next row
+	err     error             // the final error
 }
 
-// itemColumn is a column that is read.
+// itemColumn is a column of a file of items.
 type itemColumn struct {
-	Column
 	c       *column
+	use     itemfile.Use
+	hot     bool      // of labels: the place of each 1 is one
 	streams []*stream // of its leaves
 
 	dense  []float32       // memory for the vector of the row
@@ -60,83 +41,158 @@ var typeNames = map[kind]string{boolean: "bool", signed: "int", unsigned: "int",
 // pandasIndex is the prefix of columns that pandas writes for an index without a name.
 const pandasIndex = "__index_level_"
 
-// OpenItems opens a .parquet file of items. Its columns are key, a string or an integer;
-// labels, a list of strings; payload and code, bytes; vectors, as OpenVectors reads them;
-// and fields, which are strings, integers, numbers and bools. The caller closes it.
-func OpenItems(path string) (*Items, error) {
+// OpenItems opens a .parquet file of items, which is an itemfile.Table: its columns are
+// strings, integers, numbers and bools, lists of strings, bytes, and vectors as OpenVectors
+// reads them. The caller closes it.
+func OpenItems(path string) (itemfile.Table, error) {
 	f, err := open(path, path)
 	if err != nil {
 		return nil, err
 	}
-	r, err := newItems(f)
-	if err != nil {
-		_ = f.close() // nothing was written
-		return nil, fail(path, err)
-	}
-	return r, nil
+	return newItems(f), nil
 }
 
-func newItems(f *file) (*Items, error) {
+func newItems(f *file) *Items {
 	r := &Items{f: f}
 	for _, c := range f.columns {
 		if len(c.name) > len(pandasIndex) && c.name[:len(pandasIndex)] == pandasIndex {
 			continue
 		}
-		col := &itemColumn{Column: Column{Name: c.name}, c: c}
-		if err := col.assign(); err != nil {
-			return nil, fmt.Errorf("column %s: %w", quote(c.name), err)
-		}
-		r.columns = append(r.columns, col)
+		r.columns = append(r.columns, &itemColumn{c: c})
 	}
-	return r, nil
+	return r
 }
 
-// assign finds the role of the column.
-func (c *itemColumn) assign() error {
-	first := c.c.leaves
-	kind := unknown
-	if c.c.form == scalar || c.c.form == lists {
-		kind = first[0].kind
+// Columns describes the columns by the schema, and by the first rows.
+func (r *Items) Columns() ([]itemfile.Column, error) {
+	if r.looks != nil || r.err != nil && r.err != io.EOF {
+		return r.looks, r.err
 	}
-	switch {
-	case c.Name == "key":
-		if c.c.form != scalar || kind != text && kind != signed && kind != unsigned {
-			return fmt.Errorf("has %s: keys are strings, or integers", c.c.what)
+	looks := make([]itemfile.Column, len(r.columns))
+	for i, c := range r.columns {
+		var err error
+		if looks[i], err = r.look(c.c); err != nil {
+			return nil, fail(r.f.name, err)
 		}
-		c.Role = Key
-	case c.Name == "labels":
-		if c.c.form != lists || kind != text {
-			return fmt.Errorf("has %s: labels are lists of strings", c.c.what)
+	}
+	r.looks = looks
+	return looks, nil
+}
+
+// look describes a column.
+func (r *Items) look(c *column) (itemfile.Column, error) {
+	l := itemfile.NewLook(c.name)
+	kind := c.kind()
+	if kind == itemfile.Numbers || kind == itemfile.Strings || kind == itemfile.Scalars {
+		if err := r.lookAt(c, &l); err != nil {
+			return l.Column, err
 		}
-		c.Role = Labels
-	case c.Name == "payload" && c.c.form == scalar && kind == binaries:
-		c.Role = Payload
-	case c.Name == "code" && c.c.form == scalar && kind == binaries:
-		c.Role = Code
-	case c.c.vector() || c.c.sparseVector():
-		c.Role = Vector
-	case c.c.form == scalar && kind != unknown && kind != binaries:
-		c.Role = Field
-		c.Type = typeNames[kind]
-	default:
-		c.Type = c.c.what
+	}
+	// The schema says more than values do, of which there may be none.
+	l.Kind, l.Type = kind, c.what
+	if kind == itemfile.Scalars {
+		l.Type = typeNames[c.leaves[0].kind]
+	}
+	return l.Column, nil
+}
+
+// lookAt looks at the first rows of a column of one leaf.
+func (r *Items) lookAt(c *column, l *itemfile.Look) error {
+	defer r.f.memory.restore(r.f.memory.free)
+	leaf := c.leaves[0]
+	s := r.f.stream(leaf)
+	for row := range min(r.f.rows, itemfile.LookRows) {
+		cell, err := s.next()
+		switch {
+		case err != nil:
+			return err
+		case cell.null:
+		case c.form == scalar:
+			l.Scalar(typeNames[leaf.kind], leaf.show(cell, 0))
+		default:
+			var start []string
+			n := cell.len()
+			for i := range n {
+				whole := leaf.kind == signed || leaf.kind == unsigned
+				if i >= itemfile.ListStart && !whole { // whose numbers are not looked at
+					break
+				}
+				text := leaf.show(cell, i)
+				if i < itemfile.ListStart {
+					start = append(start, string(text))
+				}
+				if whole {
+					l.Element(text)
+				}
+			}
+			if leaf.kind == float {
+				l.Whole, l.Flags = false, false
+			}
+			l.List(c.kind(), n, fmt.Sprintf("row %d", row), start)
+		}
 	}
 	return nil
 }
 
-// Columns returns the columns that are read, in file order.
-func (r *Items) Columns() []Column {
-	out := make([]Column, len(r.columns))
-	for i, c := range r.columns {
-		out[i] = c.Column
+// show returns a value of a cell as text.
+func (l *leaf) show(c *cell, i int) []byte {
+	if l.kind == text {
+		return c.any[i]
 	}
-	return out
+	b := c.raw[i*l.width:]
+	switch l.kind {
+	case boolean:
+		return strconv.AppendBool(nil, b[0] != 0)
+	case signed:
+		return strconv.AppendInt(nil, l.int64(b), 10)
+	case unsigned:
+		return strconv.AppendUint(nil, uint64(l.int64(b)), 10)
+	}
+	return strconv.AppendFloat(nil, l.float64(b), 'g', -1, 8*max(l.width, 4))
 }
 
-// Keep drops the columns for which keep returns false; they are not read. Call it
-// before the first Next.
-func (r *Items) Keep(keep func(Column) bool) {
-	r.columns = slices.DeleteFunc(r.columns, func(c *itemColumn) bool { return !keep(c.Column) })
+// kind returns what the values of the column are for items.
+func (c *column) kind() itemfile.Kind {
+	var kind kind
+	if c.form == scalar || c.form == lists {
+		kind = c.leaves[0].kind
+	}
+	switch {
+	case c.vector():
+		return itemfile.Numbers
+	case c.sparseVector():
+		return itemfile.SparseVectors
+	case c.form == lists && kind == text:
+		return itemfile.Strings
+	case c.form == scalar && kind == binaries:
+		return itemfile.Bytes
+	case c.form == scalar && typeNames[kind] != "":
+		return itemfile.Scalars
+	}
+	return itemfile.Other
+}
+
+// Map drops the columns that are left aside: they are not read.
+func (r *Items) Map(uses []itemfile.Use) error {
+	columns, err := r.Columns()
+	if err != nil {
+		return err
+	}
+	if len(uses) != len(columns) || len(uses) != len(r.columns) {
+		return fail(r.f.name, fmt.Errorf("%d uses of %d columns", len(uses), len(columns)))
+	}
+	var kept []*itemColumn
+	for i, c := range r.columns {
+		if err := columns[i].Suits(uses[i]); err != nil {
+			return fail(r.f.name, err)
+		}
+		c.hot = columns[i].Hot()
+		if c.use = uses[i]; c.use.Role != itemfile.LeftAside {
+			kept = append(kept, c)
+		}
+	}
+	r.columns = kept
+	return nil
 }
 
 // Rows returns the number of items.
@@ -150,9 +206,9 @@ func (r *Items) Shape() (*itemfile.Shape, error) {
 	}
 	shape := &itemfile.Shape{}
 	for _, c := range r.columns {
-		switch c.Role {
-		case Vector:
-			v := itemfile.Vector{Name: c.Name, Sparse: c.c.form == sparse}
+		switch c.use.Role {
+		case itemfile.AsVector:
+			v := itemfile.Vector{Name: c.use.Name, Sparse: c.c.form == sparse}
 			var err error
 			if v.Sparse {
 				m := &sparseVectors{matrix: matrix{f: r.f}, column: c.c}
@@ -167,9 +223,9 @@ func (r *Items) Shape() (*itemfile.Shape, error) {
 				return nil, fail(r.f.name, err)
 			}
 			shape.Vectors = append(shape.Vectors, v)
-		case Field:
-			shape.Fields = append(shape.Fields, itemfile.Field{Name: c.Name, Type: c.Type})
-		case Code:
+		case itemfile.AsField:
+			shape.Fields = append(shape.Fields, itemfile.Field{Name: c.use.Name, Type: typeNames[c.c.leaves[0].kind]})
+		case itemfile.AsCode:
 			n, err := r.codeBytes(c.c.leaves[0])
 			if err != nil {
 				return nil, fail(r.f.name, err)
@@ -208,9 +264,6 @@ func (r *Items) Next(item *itemfile.Item) error {
 	item.Reset()
 	var bad error
 	for _, c := range r.columns {
-		if c.Role == None {
-			continue
-		}
 		if c.streams == nil {
 			for _, l := range c.c.leaves {
 				c.streams = append(c.streams, r.f.stream(l))
@@ -225,7 +278,7 @@ func (r *Items) Next(item *itemfile.Item) error {
 			}
 		}
 		if err := c.take(item, cells); err != nil && bad == nil {
-			bad = r.Fail(fmt.Errorf("column %s: %w", quote(c.Name), err))
+			bad = r.Fail(fmt.Errorf("column %s: %w", quote(c.c.name), err))
 		}
 	}
 	return bad
@@ -255,46 +308,70 @@ func (c *itemColumn) take(item *itemfile.Item, cells [2]*cell) error {
 		}
 	}
 	if first.null {
-		if c.Role == Key {
+		if c.use.Role == itemfile.AsKey {
 			return errors.New("is null: an item needs a key; leave the column out for keys that are made")
 		}
 		return nil
 	}
-	switch c.Role {
-	case Key:
-		switch l.kind {
-		case text:
-			s, err := first.text()
-			if err == nil && s == "" {
-				err = errors.New("is empty: an item needs a key")
-			}
-			item.Key = s
-			return err
-		case unsigned:
-			item.Key = strconv.FormatUint(uint64(l.int64(first.raw)), 10)
-		default:
-			item.Key = strconv.FormatInt(l.int64(first.raw), 10)
+	switch c.use.Role {
+	case itemfile.AsKey:
+		if l.kind != text {
+			item.Key = string(l.show(first, 0))
+			return nil
 		}
-	case Labels:
-		if first.hole >= 0 {
-			return fmt.Errorf("label %d is null", first.hole)
+		s, err := first.text()
+		if err == nil && s == "" {
+			err = errors.New("is empty: an item needs a key")
 		}
-		for _, b := range first.any {
-			if !utf8.Valid(b) {
-				return errText
-			}
-			item.Labels = append(item.Labels, string(b))
-		}
-	case Payload:
-		item.Payload = first.bytes()
-	case Code:
-		item.Code = first.bytes()
-	case Vector:
-		return c.vector(item, cells)
-	case Field:
-		v, err := l.field(first)
-		item.Fields[c.Name] = v
+		item.Key = s
 		return err
+	case itemfile.AsLabels:
+		return c.labels(item, first)
+	case itemfile.AsLabel:
+		switch string(l.show(first, 0)) {
+		case "true", "1":
+			item.Labels = append(item.Labels, c.use.Name)
+		case "false", "0":
+		default:
+			return fmt.Errorf("is %s, neither 0 nor 1, as the other values are, by which the column is a label", l.show(first, 0))
+		}
+	case itemfile.AsPayload:
+		item.Payload = first.bytes()
+	case itemfile.AsCode:
+		item.Code = first.bytes()
+	case itemfile.AsVector:
+		return c.vector(item, cells)
+	case itemfile.AsField:
+		v, err := l.field(first)
+		item.Fields[c.use.Name] = v
+		return err
+	}
+	return nil
+}
+
+// labels adds the labels of a row.
+func (c *itemColumn) labels(item *itemfile.Item, row *cell) error {
+	if row.hole >= 0 {
+		return fmt.Errorf("label %d is null", row.hole)
+	}
+	l := c.c.leaves[0]
+	n := 1
+	if c.c.form == lists {
+		n = row.len()
+	}
+	for i := range n {
+		b := l.show(row, i)
+		switch {
+		case !utf8.Valid(b):
+			return errText
+		case l.kind != text && c.hot && string(b) != "0" && string(b) != "1":
+			return fmt.Errorf("number %d is %s, neither 0 nor 1, as the others are, by which it is of a matrix of labels", i, b)
+		case l.kind != text && c.hot && string(b) == "0", l.kind != text && string(b) == "-1": // which stands for none
+			continue
+		case c.hot && c.c.form == lists:
+			b = strconv.AppendInt(nil, int64(i), 10)
+		}
+		item.Labels = append(item.Labels, string(b))
 	}
 	return nil
 }
@@ -303,16 +380,19 @@ func (c *itemColumn) vector(item *itemfile.Item, cells [2]*cell) (err error) {
 	col := 0
 	if c.c.form == sparse {
 		if c.sparse, col, err = c.c.sparseRow(c.sparse, cells[0], cells[1], maxCols, &c.sorter); err == nil {
-			item.Sparse[c.Name] = c.sparse
+			item.Sparse[c.use.Name] = c.sparse
 		}
 	} else {
 		n := cells[0].len()
+		if n == 0 && cells[0].hole < 0 {
+			return nil
+		}
 		if n > maxCols {
 			return fmt.Errorf("has %d numbers, at most %d are possible", n, maxCols)
 		}
 		c.dense = slices.Grow(c.dense[:0], n)[:n]
 		if col, err = c.c.leaves[0].vector(c.dense, cells[0]); err == nil {
-			item.Vectors[c.Name] = c.dense
+			item.Vectors[c.use.Name] = c.dense
 		}
 	}
 	if err != nil {

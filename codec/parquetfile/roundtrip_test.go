@@ -75,7 +75,7 @@ func TestItemsComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := newItems(f)
+	r, err := tableOf(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestShapeTakesNoMemoryForLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := newItems(f)
+	r, err := tableOf(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestItemsThatAreRefused(t *testing.T) {
 	if len(f.groups) < 2 {
 		t.Errorf("%d row groups", len(f.groups))
 	}
-	r, err := newItems(f)
+	r, err := tableOf(f)
 	if err != nil || r.Rows() != n {
 		t.Fatalf("%d items, %v", r.Rows(), err)
 	}

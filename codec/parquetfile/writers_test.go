@@ -21,6 +21,13 @@ func TestFilesOfOtherWriters(t *testing.T) {
 	}
 	for _, file := range files {
 		r, err := OpenItems(file)
+		var columns []itemfile.Column
+		if err == nil {
+			columns, err = r.Columns()
+		}
+		if err == nil {
+			err = r.Map(usesOf(columns))
+		}
 		if err != nil {
 			t.Error(err)
 			continue

@@ -25,7 +25,7 @@
 //
 //	vectors  .npy   versions 1.0, 2.0 and 3.0; float16, float32, float64, every
 //	                integer type and bool; both byte orders, C and Fortran order,
-//	                one dimension (n rows of one column) and two
+//	                one dimension (one row) and two
 //	         .npz   a member that is such a .npy, in C order: FILE.npz:NAME; or a
 //	                sparse matrix of scipy.sparse.save_npz in csr form, compressed
 //	                or not: see SparseReader
@@ -37,7 +37,8 @@
 //	                a matrix of any class of numbers, or a sparse one, compressed or
 //	                not, in either byte order: FILE.mat:NAME
 //	codes    .npy   uint8, n x bits/8, bit j of a code being bit j mod 8 of byte j/8
-//	labels   .npy   a 0/1 matrix, or a vector of class numbers
+//	labels   .npy, .npz, .mat, .csv
+//	                a 0/1 matrix, or a vector of class numbers
 //	         text   one line an item, labels separated by commas
 //	keys     text   one line each
 //

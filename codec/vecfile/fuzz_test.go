@@ -130,6 +130,10 @@ func FuzzLabels(f *testing.F) {
 			l, err := readLabelsText("x", bytes.NewReader(b))
 			checkLabels(t, l, err)
 		})
+		bounded(t, len(b), 1<<19, 1024, func() {
+			l, err := readLabelsCSV("x", bytes.NewReader(b))
+			checkLabels(t, l, err)
+		})
 		bounded(t, len(b), 1<<17, 256, func() {
 			lines, err := readLines("x", bytes.NewReader(b))
 			if err != nil {

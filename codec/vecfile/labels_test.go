@@ -1,6 +1,7 @@
 package vecfile
 
 import (
+	"archive/zip"
 	"fmt"
 	"math"
 	"os"
@@ -8,6 +9,14 @@ import (
 	"strings"
 	"testing"
 )
+
+func readLabelsNPY(src source) (*Labels, error) {
+	r, err := openNPY(src)
+	if err != nil {
+		return nil, err
+	}
+	return readLabels(r, false)
+}
 
 func TestLabelsNPY(t *testing.T) {
 	matrix := "[0 1 2] [[0 2] [] [1]]"
@@ -34,6 +43,8 @@ func TestLabelsNPY(t *testing.T) {
 		{"<f2", "(3,)", []uint16{0x4000, 0, 0x4000}, vector},
 		{"|b1", "(2,)", []uint8{1, 0}, "[0 1] [[1] [0]]"},
 		{"<i4", "(0,)", []int32{}, "[] []"},
+		{"<i4", "(3,)", []int32{2, -1, 2}, "[0 1 2] [[2] [] [2]]"},
+		{"<f4", "(2,)", []float32{0, float32(math.NaN())}, "[0] [[0] []]"},
 	} {
 		t.Run(c.descr+c.shape, func(t *testing.T) {
 			l, err := readLabelsNPY(memory("y.npy", build(t, 1, c.descr, "False", c.shape, c.values)))
@@ -59,11 +70,10 @@ func TestLabelsNPYRejects(t *testing.T) {
 		{"<f8", "(1, 2)", []float64{0, .5}, "y.npy: row 0, column 1: 0.5 is neither 0 nor 1"},
 		{"<f8", "(1, 2)", []float64{0, math.NaN()}, "y.npy: row 0, column 1: NaN is neither 0 nor 1"},
 		{"<u8", "(1, 1)", []uint64{math.MaxUint64}, "y.npy: row 0, column 0: 18446744073709551615 is neither 0 nor 1"},
-		{"<i8", "(3,)", []int64{0, 1, -1}, "y.npy: row 2: the class number -1 is negative: they count from 0; for an item without labels use a 0/1 matrix or a text file"},
+		{"<i8", "(3,)", []int64{0, 1, -2}, "y.npy: row 2: the class number -2 is negative: they count from 0, and -1 stands for none"},
 		{"<i4", "(2,)", []int32{0, 1 << 20}, "y.npy: row 1: the class number 1048576 is too large: at most 1,048,576 labels are supported, numbered from 0"},
 		{"<u8", "(1,)", []uint64{math.MaxUint64}, "y.npy: row 0: the class number 18446744073709551615 is too large"},
 		{"<f4", "(1,)", []float32{.1}, "y.npy: row 0: 0.1 is not a class number: they are integers from 0"},
-		{"<f4", "(1,)", []float32{float32(math.NaN())}, "y.npy: row 0: NaN is not a class number"},
 		{"<f4", "(1,)", []float32{float32(math.Inf(1))}, "y.npy: row 0: +Inf is not a class number"},
 		{"|b1", "(1,)", []uint8{2}, "y.npy: row 0: a bool is 0 or 1, not 2: the file is damaged"},
 		{"|u1", "(1, 1, 1)", []uint8{1}, "y.npy: has 3 dimensions"},
@@ -148,8 +158,77 @@ func TestLabelsByExtension(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, l, err)
 		}
 	}
-	_, err := ReadLabels("y.npz:y")
-	wantError(t, err, "y.npz:y: .npz files are not supported: labels are read from .npy and text files; convert it with numpy.save")
-	_, err = ReadLabels("y.jsonl")
-	wantError(t, err, "y.jsonl: .jsonl files are not supported: labels are read from .npy and text files")
+	_, err := ReadLabels("y.jsonl")
+	wantError(t, err, "y.jsonl: .jsonl files are not supported: labels are read from .npy, .npz, .mat, .csv and text files")
+}
+
+// The same labels in each format that has matrices or classes.
+func TestLabelsOfOtherFormats(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name string, b []byte) string {
+		t.Helper()
+		if err := os.WriteFile(path(name), b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path(name)
+	}
+	matrix := build(t, 1, "|u1", "False", "(2, 3)", []uint8{1, 0, 1, 0, 0, 0})
+	classes := build(t, 1, "<i8", "False", "(4,)", []int64{2, -1, 0, 1})
+	write("y.npz", buildNPZ(t, zip.Deflate, member{"m", matrix}, member{"c", classes}))
+	row := matWritten(t, "c", 1, 4, []float32{2, -1, 0, 1})
+	for name, want := range map[string]string{
+		path("y.npz:m"): "[0 1 2] [[0 2] []]",
+		path("y.npz:c"): "[0 1 2] [[2] [] [0] [1]]",
+		write("m.mat", matWritten(t, "m", 2, 3, []float32{1, 0, 1, 0, 0, 0})): "[0 1 2] [[0 2] []]",
+		write("c.mat", matWritten(t, "c", 4, 1, []float32{2, -1, 0, 1})):      "[0 1 2] [[2] [] [0] [1]]",
+		write("row.mat", row):                                                 "[0 1 2] [[2] [] [0] [1]]",
+		write("m.csv", []byte("1,0,1\n0,0,0\n")):                              "[0 1 2] [[0 2] []]",
+		write("named.csv", []byte("red,\"a, b\",blue\r\n1,0,1\r\n0,0,0\r\n")): "[red a, b blue] [[0 2] []]",
+		write("c.csv", []byte("class\n2\n-1\n0\n1\nNaN\n\n")):                 "[0 1 2] [[2] [] [0] [1] [] []]",
+		write("years.csv", []byte("1999\n2001\n1999\n")):                      "[1999 2001] [[0] [1] [0]]",
+		write("text.csv", []byte("a,b\n1\n\"\n")):                             "[a b 1 \"] [[0 1] [2] [3]]",
+		write("ragged.csv", []byte("1,0\n1\n")):                               "[1 0] [[0 1] [0]]",
+		write("numbers.csv", []byte("3,0\n1,2\n")):                            "[3 0 1 2] [[0 1] [2 3]]",
+		write("empty.csv", nil):                                               "[] []",
+	} {
+		l, err := ReadLabels(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if got := fmt.Sprint(l.Names, " ", l.Sets); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	if _, err := ReadLabels(write("two.mat", matWritten(t, "m", 2, 2, []float32{1, 0, 2, 0}))); err == nil || !strings.Contains(err.Error(), "row 1, column 0: 2 is neither 0 nor 1") {
+		t.Error(err)
+	}
+}
+
+// matWritten returns a .mat file of one matrix.
+func matWritten(t *testing.T, name string, rows, cols int, values []float32) []byte {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "x.mat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w, err := NewMATWriter(f, name, rows, cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		if err := w.Write(values[i*cols : (i+1)*cols]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

@@ -325,3 +325,34 @@ func (f *matFile) open(v *matVariable) (_ Reader, err error) {
 	return &npyReader{m: &npyMatrix{src: src, npyHeader: npyHeader{
 		dtype: d, fortran: true, rows: int(rows), cols: int(cols), data: numbers.at}}}, nil
 }
+
+// A MATVariable is a variable of a .mat file.
+type MATVariable struct {
+	Name string
+	Rows int
+	Cols int
+}
+
+// MATVariables returns the variables of a .mat file that Open can read, in file order.
+func MATVariables(path string) ([]MATVariable, error) {
+	src, err := openSource(path)
+	if err != nil {
+		return nil, err
+	}
+	defer src.close()
+	f, err := newMATFile(src)
+	if err != nil {
+		return nil, err
+	}
+	vars, err := f.variables()
+	if err != nil {
+		return nil, err
+	}
+	var out []MATVariable
+	for _, v := range vars {
+		if v.numeric() == nil {
+			out = append(out, MATVariable{v.name, int(v.dims[0]), int(v.dims[1])})
+		}
+	}
+	return out, nil
+}

@@ -35,6 +35,15 @@ func newNPYMatrix(src source) (*npyMatrix, error) {
 	return &npyMatrix{npyHeader: h, src: src}, nil
 }
 
+// oneRow makes one row of an array of one dimension.
+func (m *npyMatrix) oneRow() error {
+	if m.rows < 1 || m.rows > maxCols {
+		return m.src.fail("is one vector of %s numbers: 1 to %s are supported; rows of one number have the shape (n, 1)", thousands(m.rows), thousands(maxCols))
+	}
+	m.rows, m.cols, m.fortran = 1, m.rows, false
+	return nil
+}
+
 // nextRow returns the elements of the next row, valid until the next call, and
 // io.EOF after the last.
 func (m *npyMatrix) nextRow() ([]byte, error) {
@@ -125,9 +134,6 @@ func openNPY(src source) (Reader, error) {
 
 func (r *npyReader) Rows() int { return r.m.rows }
 func (r *npyReader) Cols() int { return r.m.cols }
-
-// OneDimensional reports whether the file holds a vector, and no matrix.
-func (r *npyReader) OneDimensional() bool { return r.m.vector }
 
 func (r *npyReader) Next(dst []float32) error {
 	if r.err != nil {

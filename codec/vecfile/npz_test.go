@@ -210,7 +210,7 @@ func TestReadNPZMembers(t *testing.T) {
 		wantMatrix(t, x, rows, cols, err, [][]float32{{1, 2}, {3, 4}}, 2)
 	}
 	x, rows, cols, err := ReadAll(sparse + ":data")
-	wantMatrix(t, x, rows, cols, err, [][]float32{{1}, {2}, {3}}, 1)
+	wantMatrix(t, x, rows, cols, err, [][]float32{{1, 2, 3}}, 3)
 	x, rows, cols, err = ReadAll(sparse)
 	wantMatrix(t, x, rows, cols, err, [][]float32{{0, 0, 1}, {2, 3, 0}}, 3)
 	for path, says := range map[string]string{

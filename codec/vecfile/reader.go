@@ -155,7 +155,7 @@ func knownFormat(ext string) bool {
 }
 
 // Open opens a file of vectors. Its extension, in upper or lower case, determines the
-// format. Rows are items; a .npy of one dimension is n rows of one column.
+// format. Rows are items; a .npy of one dimension is one row.
 // FILE.npz:NAME is a member. FILE.npz is a sparse matrix of scipy, whose Reader is a
 // SparseReader, or the only member. FILE.jsonl:NAME is a member of the object on each
 // line, FILE.mat:NAME a variable, and FILE.mat the only matrix.
@@ -171,9 +171,11 @@ func knownFormat(ext string) bool {
 // The Reader of a .jsonl of sparse vectors has a method ColsAtLeast, which returns
 // true: its lines do not state the number of dimensions, so Cols is one more than the
 // last column that has a number. The Reader of a .csv has a method HasHeader, which says
-// whether the first line is a header. That of a .npy, or of a member of a .npz, has a method
-// OneDimensional, which says whether the file holds a vector and no matrix.
-func Open(path string) (Reader, error) {
+// whether the first line is a header.
+func Open(path string) (Reader, error) { return OpenAs(path, path) }
+
+// OpenAs is Open of a file that errors call by another name than its path.
+func OpenAs(path, name string) (Reader, error) {
 	file, member := splitMember(path)
 	ext := extension(file)
 	var supported []string
@@ -186,13 +188,13 @@ func Open(path string) (Reader, error) {
 			if err != nil {
 				return nil, err
 			}
-			src.name, src.member = path, member
+			src.name, src.member = name, member
 			r, err := f.open(src)
 			if err != nil {
 				src.close()
 				return nil, err
 			}
-			return r, nil
+			return ofVectors(r)
 		}
 		supported = append(supported, f.ext)
 	}
@@ -200,6 +202,20 @@ func Open(path string) (Reader, error) {
 		return nil, fileError(path, errors.New("package parquetfile reads vectors from .parquet files"))
 	}
 	return nil, unsupported(path, "vectors", strings.Join(supported, ", ")+" and .parquet files")
+}
+
+// ofVectors makes one row of an array of one dimension, which may also be the classes of
+// items.
+func ofVectors(r Reader) (Reader, error) {
+	n, ok := r.(*npyReader)
+	if !ok || !n.m.vector {
+		return r, nil
+	}
+	if err := n.m.oneRow(); err != nil {
+		_ = r.Close() // nothing was written
+		return nil, err
+	}
+	return r, nil
 }
 
 // ReadAll reads a file of vectors as a whole, as Open and Next do. data holds rows*cols

@@ -142,6 +142,12 @@ func (s *stocks) inputs() error {
 		}
 		return rows
 	}
+	// A table of another program.
+	table := "id,image,tags,year\n"
+	for i := range 200 {
+		table += fmt.Sprintf("t%d,\"[%d,1,0,0,0,0,0,1]\",\"['a', 'b%d']\",%d\n", i, i, i%3, 2000+i%9)
+	}
+	err = errors.Join(err, os.WriteFile(in("table.csv"), []byte(table), 0o644))
 	return errors.Join(err,
 		vecfile.WriteAll(in("more_image.npy"), more.Vectors[0]), vecfile.WriteAll(in("more_text.npy"), more.Vectors[1]),
 		vecfile.WriteAll(in("wide_image.npy"), wide.Vectors[0][anchorItems:]),

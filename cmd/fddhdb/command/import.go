@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -19,14 +22,19 @@ type importOptions struct {
 	common
 	vectors                           namedList
 	codes, labels, names, keys, field string
-	items, index                      string
+	items, part, index                string
+	keyColumn                         string
+	labelColumns, fieldColumns        []string
+	vectorColumns                     namedList
+	format                            string        // of standard input; "" is found out
+	stdin                             *source.Stdin // what - stands for
 	merge, skip, dryRun, init         bool
 	restart                           bool
 	ignore                            bool // ignore values that the collection has no place for
 }
 
 func importCommand(e *env) *cobra.Command {
-	o := importOptions{vectors: namedList{kind: "NAME=FILE"}}
+	o := importOptions{vectors: namedList{kind: "NAME=FILE"}, vectorColumns: namedList{kind: "MODALITY=COLUMN"}}
 	onError := onErrorFlag{&o.skip}
 	cmd := &cobra.Command{
 		Use:     "import DIR --vectors NAME=FILE...",
@@ -36,13 +44,14 @@ func importCommand(e *env) *cobra.Command {
 			Import stores items from files: whole ones from one file, or parts from a file
 			each, row i of every file belonging to item i.
 
-			  --items FILE         whole items. .jsonl has an object a line, as export
-			                       --items and scan --json write it: {"key":...,
-			                       "vectors":{NAME:[...]},"labels":[...],"fields":{...},
-			                       "payload":"base64"}. .parquet has the columns key,
-			                       labels, payload, one a modality, lists of numbers,
-			                       and one a field. What the collection has no place for
-			                       is an error, or left aside with --ignore-unknown
+			  --items FILE         whole items: a .jsonl or .parquet of export --items; a table
+			                       of another program, .parquet, .jsonl or .csv with a
+			                       header; a .mat of a cross-modal benchmark, --part being
+			                       train, query or database (default: the database, else
+			                       the training items). - is standard input, .jsonl or
+			                       .csv, which --format says or the first byte does. What
+			                       the collection has no place for is an error, or left
+			                       aside with --ignore-unknown
 			  --vectors NAME=FILE  vectors of a modality: .npy, .npz (FILE.npz:NAME is a
 			                       member), .csv (a first line without any number is a
 			                       header), .jsonl (an array a line, or NAME of an object),
@@ -50,16 +59,28 @@ func importCommand(e *env) *cobra.Command {
 			                       v7 (FILE.mat:VARIABLE). A .npz of
 			                       scipy.sparse.save_npz, in csr form, {"i":[...],
 			                       "v":[...]} and a sparse .mat are sparse vectors.
-			                       Either form goes where the modality is of the other
+			                       Either form goes where the modality is of the other. An
+			                       array of one dimension is one vector; - is standard
+			                       input, text or .npy
 			  --codes FILE         packed codes, for a collection that is given its codes:
 			                       .npy of uint8, bits/8 columns
-			  --labels FILE        labels: .npy, a 0/1 matrix or a vector of class numbers;
-			                       or text, a line an item, separated by commas
+			  --labels FILE        labels: .npy, .npz, .mat or .csv, a 0/1 matrix or class
+			                       numbers, of which -1 is none; .parquet:COLUMN; or text,
+			                       a line an item, separated by commas
 			  --label-names FILE   names of those columns or classes, one a line
 			  --keys FILE          keys, a line each, with its blanks; without it items are
 			                       numbered
 			  --fields FILE        .csv with a header NAME:TYPE,..., an empty cell leaving
 			                       the field unset; or .jsonl, an object a line
+
+			What the columns of a table become is guessed: the key is the first of key, id,
+			_id, uuid, path and filename that has different strings or integers; labels are
+			the first of labels, label, tags, tag, class and category; lists of numbers of
+			one length are vectors; strings, numbers and bools are fields. A column named as
+			a modality or field of the collection is that. --dry-run shows it, and a line on
+			stderr says what could be wrong. Flags take the place of guesses, each of those
+			of its kind: --key-column; --label-column, a * standing for any text, 0/1 columns
+			being labels of their name; --vector-column; --field-column.
 
 			An item whose key is there already is replaced; with --merge only what the
 			files have is set: no field is taken away, and an empty set of labels leaves the
@@ -89,6 +110,10 @@ func importCommand(e *env) *cobra.Command {
 			    --vectors text=train_text.npy --labels train_labels.npy
 			fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
 			fddhdb import shop.db --init --items products.parquet --index price,maker
+			fddhdb import shop.db --init --items products.csv --key-column sku \
+			    --label-column 'is_*' --vector-column image=embedding
+			fddhdb import nus.db --init --items nus-wide.mat --part train
+			gzip -dc logs.jsonl.gz | fddhdb import logs.db --init --items -
 			fddhdb import shop.db --items changes.jsonl --merge
 			fddhdb import wiki.db --vectors image=new_image.npy --keys new_keys.txt \
 			    --on-error skip
@@ -106,11 +131,17 @@ func importCommand(e *env) *cobra.Command {
 	formerly(cmd, "ids", "keys")
 	f.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
 	f.StringVar(&o.codes, "codes", "", "packed codes, a `FILE`.npy")
-	f.StringVar(&o.labels, "labels", "", "labels, a `FILE`.npy or text")
+	f.StringVar(&o.labels, "labels", "", "labels, a `FILE`: a matrix, classes or text")
 	f.StringVar(&o.names, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.keys, "keys", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.field, "fields", "", "fields, a `FILE`.csv or .jsonl")
-	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl or .parquet")
+	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl, .csv, .parquet or .mat")
+	f.StringVar(&o.part, "part", "", "the `PART` of a .mat of --items: train, query or database")
+	f.StringVar(&o.keyColumn, "key-column", "", "the `COLUMN` of --items that has the keys")
+	f.StringArrayVar(&o.labelColumns, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
+	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
+	f.StringArrayVar(&o.fieldColumns, "field-column", nil, "a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
+	f.StringVar(&o.format, "format", "", "format of standard input, jsonl or csv (default: by its first byte)")
 	f.BoolVar(&o.ignore, "ignore-unknown", false, "leave aside what the items have and the collection has not")
 	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
 	f.Var(onError, "on-error", "what a bad row does: stop, and nothing is stored, or skip")
@@ -148,6 +179,12 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 	start := time.Now()
 	bar := e.NewProgress()
 	defer bar.End()
+	if err := e.readStdin(cmd.Context(), o, bar); err != nil {
+		return err
+	}
+	if o.stdin != nil {
+		defer o.stdin.Close()
+	}
 	l, err := e.load(cmd, o, dir, bar)
 	bar.End()
 	if l != nil {
@@ -155,6 +192,9 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 			if v.HasHeader() {
 				e.Warnf("%s: its first line is a header, and no item", v.Path())
 			}
+		}
+		if d := l.derived(); d != nil && d.Note() != "" {
+			e.Warnf("%s", d.Note())
 		}
 		l.skipped.warn(e)
 	}
@@ -247,6 +287,20 @@ func (o *importOptions) check() error {
 	switch {
 	case o.items != "" && (parts || o.keys != "" || o.names != ""):
 		return exit.Usagef("--items has whole items: the other files do not go with it; --merge adds to items that are there")
+	case o.items == "" && len(o.columnFlags()) > 0:
+		return exit.Usagef("%s is about the columns of --items, which is missing", o.columnFlags()[0])
+	case o.format != "" && o.format != "jsonl" && o.format != "csv":
+		return exit.Usagef("--format %s: jsonl and csv are possible", o.format)
+	case o.format != "" && o.fromStdin() == 0:
+		return exit.Usagef("--format is about standard input, and no file is -: the extension of a file says its format")
+	case o.fromStdin() > 1:
+		return exit.Usagef("- is to be read twice: standard input is one file")
+	case o.part != "" && !o.isBenchmark():
+		return exit.Usagef("--part is about --items FILE.mat, which is missing")
+	case o.part != "" && !slices.Contains(source.Parts, o.part):
+		return exit.Usagef("--part %s: %s are possible", o.part, strings.Join(source.Parts, ", "))
+	case o.isBenchmark() && (o.merge || o.ignore || len(o.columnFlags()) > 0):
+		return exit.Usagef("--items %s: a .mat has neither keys nor columns: --merge, --ignore-unknown and the flags about columns do not go with it", o.items)
 	case o.ignore && o.items == "":
 		return exit.Usagef("--ignore-unknown is about --items, which is missing")
 	case o.items != "" && o.merge && o.init:
@@ -267,4 +321,35 @@ func (o *importOptions) check() error {
 		return exit.Usagef("--init needs --vectors or --codes, whose shapes say what collection to create, or --items")
 	}
 	return nil
+}
+
+// mapping returns what the flags say about the columns of --items.
+func (o *importOptions) mapping() source.Mapping {
+	m := source.Mapping{Key: o.keyColumn, Labels: o.labelColumns, Fields: o.fieldColumns}
+	for _, v := range o.vectorColumns.list {
+		m.Vectors = append(m.Vectors, source.Mapped{Name: v.name, Column: v.value})
+	}
+	return m
+}
+
+// isBenchmark reports whether --items is a .mat, whose variables stand for parts of items.
+func (o *importOptions) isBenchmark() bool {
+	return strings.EqualFold(filepath.Ext(o.items), ".mat")
+}
+
+// columnFlags returns the flags about columns that are given.
+func (o *importOptions) columnFlags() (given []string) {
+	if o.keyColumn != "" {
+		given = append(given, "--key-column")
+	}
+	if len(o.labelColumns) > 0 {
+		given = append(given, "--label-column")
+	}
+	if len(o.vectorColumns.list) > 0 {
+		given = append(given, "--vector-column")
+	}
+	if len(o.fieldColumns) > 0 {
+		given = append(given, "--field-column")
+	}
+	return given
 }

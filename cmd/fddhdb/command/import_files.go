@@ -14,6 +14,7 @@ type importFiles struct {
 	labels  *source.Labels
 	fields  *source.Fields
 	whole   *source.Items
+	mat     *source.Benchmark // what --items FILE.mat stands for
 
 	leastRow int64 // bytes of the vectors of a row; set by check
 }
@@ -28,8 +29,18 @@ func openImport(o *importOptions) (*importFiles, error) {
 }
 
 func (in *importFiles) open(o *importOptions) (err error) {
-	for _, v := range o.vectors.list {
-		s, err := source.OpenVectors(v.name, v.value)
+	vectors, labels := o.vectors.list, o.labels
+	if o.isBenchmark() {
+		if in.mat, err = source.OpenBenchmark(o.items, o.part); err != nil {
+			return err
+		}
+		for _, v := range in.mat.Vectors {
+			vectors = append(vectors, named{v.Name, v.Column})
+		}
+		labels = in.mat.Labels
+	}
+	for _, v := range vectors {
+		s, err := source.OpenVectorsOf(v.name, o.input(v.value))
 		if err != nil {
 			return err
 		}
@@ -41,8 +52,8 @@ func (in *importFiles) open(o *importOptions) (err error) {
 		}
 		in.Together = append(in.Together, in.codes)
 	}
-	if o.labels != "" {
-		if in.labels, err = source.OpenLabels(o.labels, o.names); err != nil {
+	if labels != "" {
+		if in.labels, err = source.OpenLabels(labels, o.names); err != nil {
 			return err
 		}
 		in.Together = append(in.Together, in.labels)
@@ -60,8 +71,8 @@ func (in *importFiles) open(o *importOptions) (err error) {
 		}
 		in.Together = append(in.Together, keys)
 	}
-	if o.items != "" {
-		if in.whole, err = source.OpenItems(o.items, o.ignore); err != nil {
+	if o.items != "" && in.mat == nil {
+		if in.whole, err = source.OpenItems(o.input(o.items), o.mapping(), o.ignore); err != nil {
 			return err
 		}
 		in.Together = append(in.Together, in.whole)
@@ -70,6 +81,21 @@ func (in *importFiles) open(o *importOptions) (err error) {
 		return exit.Usagef("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", o.field)
 	}
 	return in.SameRows()
+}
+
+// derived returns the file whose names of columns or variables say what the items are, nil
+// if there is none.
+func (in *importFiles) derived() interface {
+	Mapping() []source.MappedColumn
+	Note() string
+} {
+	switch {
+	case in.whole != nil:
+		return in.whole
+	case in.mat != nil:
+		return in.mat
+	}
+	return nil
 }
 
 // schema returns the schema of a collection for the files.

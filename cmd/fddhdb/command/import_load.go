@@ -129,7 +129,7 @@ func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err er
 	row := l.from
 	return l.Pipeline(ctx, l.from, func(r *source.Row) error {
 		if (row-l.from)%1000 == 0 {
-			l.bar.Report("reading", int64(row-l.from), int64(rows-l.from))
+			l.bar.Report("reading", int64(row-l.from), int64(max(0, rows-l.from)))
 		}
 		row++
 		return f(row-1, &r.Item, r.Err)

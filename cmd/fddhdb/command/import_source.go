@@ -44,9 +44,11 @@ func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 			return
 		}
 		value := f.Value.String()
-		if list, ok := f.Value.(*namedList); ok { // files, which come below
+		if list, ok := f.Value.(*namedList); ok { // those of --vectors are files, which come below
 			for _, n := range list.list {
-				value += n.name + ","
+				if value += n.name + ","; f.Name != "vectors" {
+					value += n.value + ","
+				}
 			}
 		}
 		s.Flags = append(s.Flags, f.Name+"="+value)

@@ -19,8 +19,15 @@ import (
 // Items is a file of whole items.
 type Items struct {
 	file    string
+	lines   bool // row i is line i+1
 	r       itemfile.Reader
+	say     Mapping
 	lenient bool // ignore values that the collection has no place for
+
+	// Set by assign, if the file is a table.
+	columns  []MappedColumn
+	note     string
+	otherKey string // advice where the key was guessed
 
 	// Set by Check.
 	dims   map[string]int
@@ -33,27 +40,102 @@ type Items struct {
 	fields map[string]any // memory of its fields
 }
 
-// OpenItems opens a file of whole items. A value that the collection has no place for
-// is ignored if lenient, else it is an error.
-func OpenItems(file string, lenient bool) (*Items, error) {
-	r, err := openItemFile(file)
+// OpenItems opens a file of whole items. The mapping is about the columns of a table. A
+// value that the collection has no place for is ignored if lenient, else it is an error.
+func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
+	r, err := openItemFile(in)
 	if err != nil {
 		return nil, err
 	}
-	return &Items{file: file, r: r, lenient: lenient, fields: map[string]any{}}, nil
+	if _, ok := r.(itemfile.Table); !ok && !say.empty() {
+		_ = r.Close() // nothing was written
+		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --vector-column and --field-column are about columns", in.Name)
+	}
+	lines := strings.EqualFold(filepath.Ext(in.Path), ".jsonl")
+	return &Items{file: in.Name, lines: lines, r: r, say: say, lenient: lenient, fields: map[string]any{}}, nil
 }
 
 // openItemFile opens a file of items by its extension.
-func openItemFile(file string) (itemfile.Reader, error) {
-	switch ext := strings.ToLower(filepath.Ext(file)); ext {
-	case ".jsonl":
-		return itemfile.Open(file)
+func openItemFile(in Input) (itemfile.Reader, error) {
+	switch ext := strings.ToLower(filepath.Ext(in.Path)); ext {
+	case ".jsonl", ".csv":
+		return itemfile.OpenAs(in.Path, in.Name)
 	case ".parquet":
-		return parquetfile.OpenItems(file)
+		return parquetfile.OpenItems(in.Path)
 	default:
-		return nil, exit.Usagef("--items %s: .jsonl and .parquet files are read, not %s", file, term.FileKind(file))
+		return nil, exit.Usagef("--items %s: .jsonl, .csv, .parquet and .mat files are read, not %s", in.Name, term.FileKind(in.Path))
 	}
 }
+
+// assign finds out what the columns of a table become, for a collection that is there, or
+// without a schema for one that is made of them.
+func (s *Items) assign(schema *db.Schema) error {
+	t, ok := s.r.(itemfile.Table)
+	if !ok || s.columns != nil {
+		return nil
+	}
+	columns, err := t.Columns()
+	if err != nil {
+		return err
+	}
+	m, err := newMapper(s.file, columns, &s.say, schema)
+	if err != nil {
+		return err
+	}
+	if schema != nil {
+		if err := s.checkColumns(m); err != nil {
+			return err
+		}
+	}
+	if err := t.Map(m.uses); err != nil {
+		return err
+	}
+	s.note = m.note()
+	if m.keyGuessed {
+		s.otherKey = ": --key-column names another column of keys"
+	}
+	s.columns = make([]MappedColumn, len(columns))
+	for i, c := range columns {
+		s.columns[i] = MappedColumn{c.Name, c.Describe(), becomes(m.uses[i]), c.Example}
+	}
+	return nil
+}
+
+// A MappedColumn says what a column of a table becomes.
+type MappedColumn struct {
+	Column  string `json:"column"`
+	Type    string `json:"type"`
+	Becomes string `json:"becomes"`
+	Example string `json:"example"`
+}
+
+// becomes returns a use in words.
+func becomes(u itemfile.Use) string {
+	switch u.Role {
+	case itemfile.AsKey:
+		return "key"
+	case itemfile.AsLabels:
+		return "labels"
+	case itemfile.AsLabel:
+		return "label " + u.Name
+	case itemfile.AsPayload:
+		return "payload"
+	case itemfile.AsCode:
+		return "code"
+	case itemfile.AsVector:
+		return "vector " + u.Name
+	case itemfile.AsField:
+		return "field " + u.Name
+	}
+	return ""
+}
+
+// Mapping returns what the columns of a table become, nil if the file is none.
+func (s *Items) Mapping() []MappedColumn { return s.columns }
+
+// Note returns in one line what has been guessed about the columns and could be wrong, ""
+// if nothing has.
+func (s *Items) Note() string { return s.note }
 
 // Path implements Source, as do Rows, Close and next.
 func (s *Items) Path() string { return s.file }
@@ -63,7 +145,7 @@ func (s *Items) Close() error { return s.r.Close() }
 // Schema returns the schema of a collection for the items.
 func (s *Items) Schema() (db.Schema, error) {
 	var out db.Schema
-	if err := s.leaveAside(); err != nil {
+	if err := s.assign(nil); err != nil {
 		return out, err
 	}
 	shape, err := s.r.Shape()
@@ -113,54 +195,32 @@ func (s *Items) Check(c *db.Collection, schema db.Schema) error {
 	}
 	s.bits = schema.Bits
 	s.has = fmt.Sprintf("collection %q has %s", c.Name(), DescribeSchema(schema))
-	if err := s.leaveAside(); err != nil {
-		return err
-	}
-	return s.checkColumns()
+	return s.assign(&schema)
 }
 
-// leaveAside drops the columns that no item can have, if that is allowed.
-func (s *Items) leaveAside() error {
-	r, ok := s.r.(*parquetfile.Items)
-	if !ok {
-		return nil
-	}
-	for _, c := range r.Columns() {
-		if c.Role == parquetfile.None && !s.lenient {
-			return exit.Failedf("%s: column %q has %s, which items have not: vectors are lists of numbers, fields are strings, integers, numbers or bools; --ignore-unknown leaves it aside",
-				s.file, c.Name, c.Type)
-		}
-	}
-	r.Keep(func(c parquetfile.Column) bool { return c.Role != parquetfile.None })
-	return nil
-}
-
-// checkColumns checks the columns of a file against the collection before any row is
+// checkColumns checks the columns of a table against the collection before any row is
 // read.
-func (s *Items) checkColumns() error {
-	r, ok := s.r.(*parquetfile.Items)
-	if !ok {
-		return nil
-	}
-	var err error
-	r.Keep(func(c parquetfile.Column) bool {
-		kind, known := "", true
-		switch c.Role {
-		case parquetfile.Vector:
+func (s *Items) checkColumns(m *mapper) error {
+	for i := range m.uses {
+		u, kind, known := &m.uses[i], "", true
+		switch u.Role {
+		case itemfile.AsVector:
 			kind = "modality"
-			_, known = s.dims[c.Name]
-		case parquetfile.Field:
+			_, known = s.dims[u.Name]
+		case itemfile.AsField:
 			kind = "field"
-			_, known = s.types[c.Name]
-		case parquetfile.Code:
-			return s.bits > 0
+			_, known = s.types[u.Name]
+		case itemfile.AsCode:
+			known = s.bits > 0
 		}
-		if !known && !s.lenient && err == nil {
-			err = exit.Failedf("%s: %w", s.file, s.unknown(kind, c.Name))
+		if !known && !s.lenient && kind != "" {
+			return exit.Failedf("%s: %w", s.file, s.unknown(kind, u.Name))
 		}
-		return known
-	})
-	return err
+		if !known {
+			*u = itemfile.Use{}
+		}
+	}
+	return nil
 }
 
 func (s *Items) next(item *db.Item) error {
@@ -183,7 +243,7 @@ func (s *Items) next(item *db.Item) error {
 func (s *Items) take(item *db.Item) error {
 	item.Key, item.Labels, item.Payload = s.row.Key, s.row.Labels, s.row.Payload
 	if first := s.keys.add(item.Key, s.n-1); first >= 0 {
-		return fmt.Errorf("the key %q is that of %s, too", item.Key, s.place(first))
+		return fmt.Errorf("the key %q is that of %s, too%s", item.Key, s.place(first), s.otherKey)
 	}
 	for name, x := range s.row.Vectors {
 		dim, ok := s.dims[name]
@@ -234,7 +294,7 @@ func (s *Items) take(item *db.Item) error {
 
 // place returns the name of a row for errors about the file.
 func (s *Items) place(row int) string {
-	if strings.EqualFold(filepath.Ext(s.file), ".jsonl") {
+	if s.lines {
 		return fmt.Sprintf("line %d", row+1)
 	}
 	return fmt.Sprintf("row %d", row)
@@ -242,7 +302,11 @@ func (s *Items) place(row int) string {
 
 // unknown returns the error for a name that the collection does not have.
 func (s *Items) unknown(kind, name string) error {
-	return fmt.Errorf("there is no %s %q: %s; --ignore-unknown leaves aside what it has not", kind, name, s.has)
+	other := ""
+	if _, ok := s.r.(itemfile.Table); ok {
+		other = map[string]string{"modality": ", --vector-column MODALITY=COLUMN", "field": ", --field-column FIELD=COLUMN"}[kind] + " names another one"
+	}
+	return fmt.Errorf("there is no %s %q: %s; --ignore-unknown leaves aside what it has not%s", kind, name, s.has, other)
 }
 
 // fieldValue converts a value of a file to the type of a field.

@@ -2,11 +2,13 @@ package source
 
 import (
 	"io"
-	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/codec/itemfile"
+	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -26,12 +28,11 @@ type Labels struct {
 // OpenLabels reads labels. names, if not empty, is a file that names the columns of a
 // matrix or the numbers of classes, or that orders the labels of a text.
 func OpenLabels(file, names string) (*Labels, error) {
-	labels, err := vecfile.ReadLabels(file)
+	labels, err := readLabels(file)
 	if err != nil {
 		return nil, err
 	}
-	numbers := strings.ToLower(filepath.Ext(file)) == ".npy"
-	s := &Labels{file: file, read: labels, Ordered: numbers || names != ""}
+	s := &Labels{file: file, read: labels, Ordered: labels.Numbers || names != ""}
 	if names == "" {
 		return s, nil
 	}
@@ -39,26 +40,83 @@ func OpenLabels(file, names string) (*Labels, error) {
 	if err != nil {
 		return nil, err
 	}
-	if numbers {
+	if labels.Numbers {
 		return s, s.rename(names, list)
 	}
 	return s, s.reorder(names, list)
 }
 
-// rename gives names to numbered labels.
-func (s *Labels) rename(file string, names []string) error {
-	wrong := len(names) < len(s.read.Names)
-	if !wrong && len(names) > len(s.read.Names) {
-		// A vector of classes may lack the last classes; a matrix may not lack columns.
-		r, err := vecfile.Open(s.file)
-		if err != nil {
-			return err
+// readLabels reads a file of labels, of which only .parquet is not of package vecfile.
+func readLabels(file string) (*vecfile.Labels, error) {
+	lower := strings.ToLower(file)
+	if i := strings.LastIndex(lower, ".parquet:"); i >= 0 {
+		return columnLabels(file[:i+len(".parquet")], file[i+len(".parquet:"):])
+	}
+	if strings.HasSuffix(lower, ".parquet") {
+		return columnLabels(file, "")
+	}
+	return vecfile.ReadLabels(file)
+}
+
+// columnLabels reads the labels of a column of a .parquet, or of the column that labels
+// are guessed to be in.
+func columnLabels(file, column string) (*vecfile.Labels, error) {
+	t, err := parquetfile.OpenItems(file)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	columns, err := t.Columns()
+	if err != nil {
+		return nil, err
+	}
+	m := &mapper{file: file, columns: columns, uses: make([]itemfile.Use, len(columns)), done: make([]bool, len(columns))}
+	if column == "" {
+		if m.guessLabels(); !slices.Contains(m.done, true) {
+			return nil, exit.Usagef("--labels %s: say which column has them with %s:COLUMN", file, file)
 		}
-		wrong = r.Cols() > 1
-		if err := r.Close(); err != nil {
-			return err
+	} else {
+		i, err := m.find("--labels", column)
+		if err == nil {
+			err = m.use("--labels", i, itemfile.Use{Role: itemfile.AsLabels})
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
+	if err := t.Map(m.uses); err != nil {
+		return nil, err
+	}
+	out := &vecfile.Labels{}
+	numbers := map[string]int{}
+	var item itemfile.Item
+	for {
+		err := t.Next(&item)
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var set []int
+		for _, name := range item.Labels {
+			i, ok := numbers[name]
+			if !ok {
+				i = len(out.Names)
+				numbers[name] = i
+				out.Names = append(out.Names, name)
+			}
+			set = append(set, i)
+		}
+		slices.Sort(set)
+		out.Sets = append(out.Sets, slices.Compact(set))
+	}
+}
+
+// rename gives names to numbered labels.
+func (s *Labels) rename(file string, names []string) error {
+	// A vector of classes may lack the last classes; a matrix may not lack columns.
+	wrong := len(names) < len(s.read.Names) || len(names) > len(s.read.Names) && !s.read.Classes
 	if wrong {
 		return exit.Failedf("%s has %s, %s has labels 0 to %d: a line is needed for each",
 			file, term.Plural(len(names), "line", "lines"), s.file, len(s.read.Names)-1)
@@ -165,21 +223,13 @@ func (s *Labels) CheckKnown(known []string, against string, hint bool) error {
 		advice = ": labels are compared by name, is --label-names missing?"
 	}
 	return exit.Failedf("%s has the labels %s, none of which %s has (%s)%s",
-		s.file, listStart(s.read.Names), against, listStart(known), advice)
+		s.file, listStart(s.read.Names, 3), against, listStart(known, 3), advice)
 }
 
 // listStart returns the first entries of a list as text.
-func listStart(list []string) string {
-	const most = 3
-	s := ""
-	for i, x := range list {
-		if i == most {
-			return s + ", ..."
-		}
-		if i > 0 {
-			s += ", "
-		}
-		s += x
+func listStart(list []string, most int) string {
+	if len(list) <= most {
+		return strings.Join(list, ", ")
 	}
-	return s
+	return strings.Join(list[:most], ", ") + ", ..."
 }

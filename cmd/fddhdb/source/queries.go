@@ -12,12 +12,11 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // OpenQueries opens a file of vectors of a modality, for a flag that takes FILE and not
-// NAME=FILE. A file that holds one vector, of one dimension, is one row.
+// NAME=FILE.
 func OpenQueries(m db.Modality, file string) (*Vectors, error) {
 	r, err := OpenMatrix(file)
 	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
@@ -26,36 +25,7 @@ func OpenQueries(m db.Modality, file string) (*Vectors, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v, ok := r.(interface{ OneDimensional() bool }); ok && v.OneDimensional() && m.Dim > 1 && r.Rows() > 0 {
-		r = &oneRow{Reader: r}
-	}
 	return newVectors(m.Name, file, r), nil
-}
-
-// A oneRow reads the rows of one number of a file as one row.
-type oneRow struct {
-	vecfile.Reader
-	done bool
-}
-
-func (r *oneRow) Rows() int { return 1 }
-func (r *oneRow) Cols() int { return r.Reader.Rows() }
-
-func (r *oneRow) Next(dst []float32) error {
-	if r.done {
-		return io.EOF
-	}
-	r.done = true
-	for i := range dst {
-		err := r.Reader.Next(dst[i : i+1])
-		if bad, ok := errors.AsType[*vecfile.Error](err); ok && bad.Col >= 0 {
-			return &vecfile.Error{File: bad.File, Row: 0, Col: i, Err: bad.Err}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ParseQuery parses a vector of a modality that is typed: v,v,..., i:v,i:v,..., or JSON as

@@ -27,11 +27,16 @@ type Vectors struct {
 
 // OpenVectors opens a file of vectors of a modality.
 func OpenVectors(modality, file string) (*Vectors, error) {
-	r, err := OpenMatrix(file)
+	return OpenVectorsOf(modality, Input{file, file})
+}
+
+// OpenVectorsOf is OpenVectors of an input.
+func OpenVectorsOf(modality string, in Input) (*Vectors, error) {
+	r, err := openMatrix(in)
 	if err != nil {
 		return nil, err
 	}
-	return newVectors(modality, file, r), nil
+	return newVectors(modality, in.Name, r), nil
 }
 
 func newVectors(modality, file string, r vecfile.Reader) *Vectors {
@@ -43,11 +48,13 @@ func newVectors(modality, file string, r vecfile.Reader) *Vectors {
 }
 
 // OpenMatrix opens a file of vectors.
-func OpenMatrix(file string) (vecfile.Reader, error) {
-	if lower := strings.ToLower(file); strings.HasSuffix(lower, ".parquet") || strings.Contains(lower, ".parquet:") {
-		return parquetfile.OpenVectors(file)
+func OpenMatrix(file string) (vecfile.Reader, error) { return openMatrix(Input{file, file}) }
+
+func openMatrix(in Input) (vecfile.Reader, error) {
+	if lower := strings.ToLower(in.Path); strings.HasSuffix(lower, ".parquet") || strings.Contains(lower, ".parquet:") {
+		return parquetfile.OpenVectors(in.Path)
 	}
-	return vecfile.Open(file)
+	return vecfile.OpenAs(in.Path, in.Name)
 }
 
 // IsSparse reports whether rows are sparse.

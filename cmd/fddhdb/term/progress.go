@@ -32,8 +32,8 @@ func (p *Printer) NewProgress() *Progress {
 // NewProgress returns a Progress on any writer.
 func NewProgress(out io.Writer) *Progress { return &Progress{out: out} }
 
-// Report shows that done of total steps of a stage are done. A total of 0 means
-// unknown. It is cheap enough to call for every item.
+// Report shows that done of total steps of a stage are done, how many a second, and how
+// long the rest will take. A total of 0 means unknown. It is cheap enough to call for every item.
 func (p *Progress) Report(stage string, done, total int64) { p.show(stage, done, total, false) }
 
 // Bytes is Report for bytes.
@@ -60,6 +60,9 @@ func (p *Progress) show(stage string, done, total int64, bytes bool) {
 		}
 		if done > 0 || total > 0 {
 			options = append(options, progressbar.OptionShowCount(), progressbar.OptionShowBytes(bytes))
+			if !bytes { // of bytes it shows the rate by itself
+				options = append(options, progressbar.OptionShowIts(), progressbar.OptionSetItsString(""))
+			}
 		}
 		p.bar = progressbar.NewOptions64(most, options...)
 	}

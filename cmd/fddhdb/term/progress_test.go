@@ -40,3 +40,14 @@ func TestProgressOfBytes(t *testing.T) {
 	}
 	(*Progress)(nil).Bytes("store", 1, 2)
 }
+
+// A bar of rows shows how many a second.
+func TestProgressOfRows(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(&out)
+	p.Report("reading", 1000, 1_000_000)
+	p.End()
+	if s := out.String(); !strings.Contains(s, "1000/1000000") || !strings.Contains(s, " /s)") && !strings.Contains(s, " /min)") && !strings.Contains(s, " /hr)") {
+		t.Errorf("%q", s)
+	}
+}

@@ -164,6 +164,9 @@ func (s *Scanner) String() (string, error) {
 	return string(b), err
 }
 
+// Text reads a string. Without escapes it aliases the scanned text.
+func (s *Scanner) Text() ([]byte, error) { return s.text() }
+
 var errUTF8 = errors.New("a string is not UTF-8 text: save the file in that encoding")
 
 // text returns the next string. Without escapes it aliases the scanned text.
@@ -262,6 +265,10 @@ func (s *Scanner) Null() error {
 	}
 	return nil
 }
+
+// NaN reads NaN, as Python writes a number that is missing. If anything else comes next
+// it reads nothing and returns false.
+func (s *Scanner) NaN() bool { return s.word("NaN") }
 
 func (s *Scanner) word(w string) bool {
 	s.peek()

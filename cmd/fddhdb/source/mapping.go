@@ -1,0 +1,210 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/codec/itemfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A Mapping is what the user says about the columns of a table of items. What it says of
+// a kind, as of vectors, takes the place of the guesses about that kind.
+type Mapping struct {
+	Key     string   // the column of keys
+	Labels  []string // columns of labels; * stands for any text
+	Vectors []Mapped // modalities and their columns
+	Fields  []string // COLUMN, or FIELD=COLUMN
+}
+
+// A Mapped is a modality and its column.
+type Mapped struct{ Name, Column string }
+
+func (m *Mapping) empty() bool {
+	return m.Key == "" && len(m.Labels)+len(m.Vectors)+len(m.Fields) == 0
+}
+
+// Names by which columns are guessed, the better guess first.
+var (
+	keyNames   = []string{"key", "id", "_id", "uuid", "path", "filename"}
+	labelNames = []string{"labels", "label", "tags", "tag", "class", "category"}
+)
+
+// A mapper finds out what each column of a table becomes.
+type mapper struct {
+	file    string
+	columns []itemfile.Column
+	schema  *db.Schema // of the collection that is there; nil: it is made of the columns
+	uses    []itemfile.Use
+	done    []bool         // by column: its use is settled
+	taken   map[string]int // name of a modality or field -> its column
+
+	keyGuessed bool     // by another name than key
+	guessed    []string // in words, what could be wrong
+	aside      []string // columns that are left aside, and why
+}
+
+// newMapper maps columns as the user says, and guesses the rest.
+func newMapper(file string, columns []itemfile.Column, say *Mapping, schema *db.Schema) (*mapper, error) {
+	m := &mapper{file: file, columns: columns, schema: schema, taken: map[string]int{},
+		uses: make([]itemfile.Use, len(columns)), done: make([]bool, len(columns))}
+	if err := m.obey(say); err != nil {
+		return nil, err
+	}
+	if schema != nil {
+		m.known(say)
+	}
+	if say.Key == "" {
+		m.guessKey()
+	}
+	if len(say.Labels) == 0 {
+		m.guessLabels()
+	}
+	for i := range columns {
+		if !m.done[i] {
+			m.guess(i, say)
+		}
+	}
+	return m, nil
+}
+
+// find returns the column that a flag names.
+func (m *mapper) find(flag, name string) (int, error) {
+	i := slices.IndexFunc(m.columns, func(c itemfile.Column) bool { return c.Name == name })
+	if i < 0 {
+		var names []string
+		for _, c := range m.columns {
+			names = append(names, fmt.Sprintf("%q", c.Name))
+		}
+		return 0, exit.Usagef("%s: %s has no column %q: there is %s", flag, m.file, name, listStart(names, 20))
+	}
+	return i, nil
+}
+
+// use settles what a flag says about a column.
+func (m *mapper) use(flag string, i int, u itemfile.Use) error {
+	c := &m.columns[i]
+	if m.done[i] {
+		return exit.Usagef("%s: column %q of %s is used twice, and a column becomes one thing", flag, c.Name, m.file)
+	}
+	if err := c.Suits(u); err != nil {
+		return exit.Usagef("%s: %s: %w", flag, m.file, err)
+	}
+	if m.schema == nil && (c.Kind == itemfile.Empty || c.Kind == itemfile.Mixed) && (u.Role == itemfile.AsField || u.Role == itemfile.AsVector) {
+		return exit.Failedf("%s: %s: column %q has %s, which does not say what collection to create: init first", flag, m.file, c.Name, c.Holds())
+	}
+	if u.Role == itemfile.AsVector && c.Ragged != "" {
+		return exit.Failedf("%s: column %q has lists of different lengths, %s: the vectors of a modality have one", m.file, c.Name, c.Ragged)
+	}
+	if u.Role == itemfile.AsVector || u.Role == itemfile.AsField {
+		if j, ok := m.taken[u.Name]; ok {
+			return exit.Usagef("%s: %q is to be of column %q and of column %q: names of modalities and fields are different", flag, u.Name, m.columns[j].Name, c.Name)
+		}
+		m.taken[u.Name] = i
+	}
+	m.uses[i], m.done[i] = u, true
+	return nil
+}
+
+// obey settles what the user says.
+func (m *mapper) obey(say *Mapping) error {
+	if say.Key != "" {
+		i, err := m.find("--key-column", say.Key)
+		if err == nil {
+			err = m.use("--key-column", i, itemfile.Use{Role: itemfile.AsKey})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range say.Labels {
+		if err := m.obeyLabels(name); err != nil {
+			return err
+		}
+	}
+	for _, v := range say.Vectors {
+		i, err := m.find("--vector-column", v.Column)
+		if err == nil {
+			err = m.use("--vector-column", i, itemfile.Use{Role: itemfile.AsVector, Name: v.Name})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, f := range say.Fields {
+		name, column := fieldName(f), f
+		i, err := m.find("--field-column", f)
+		if left, right, ok := strings.Cut(f, "="); err != nil && ok {
+			name, column = left, right
+			i, err = m.find("--field-column", column)
+		}
+		if err == nil {
+			err = m.use("--field-column", i, itemfile.Use{Role: itemfile.AsField, Name: name, Type: m.fieldType(name, i)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// obeyLabels settles the columns of labels that a name or a pattern stands for.
+func (m *mapper) obeyLabels(name string) error {
+	const flag = "--label-column"
+	i, err := m.find(flag, name)
+	if err == nil {
+		return m.use(flag, i, m.labelUse(i))
+	}
+	if !strings.Contains(name, "*") {
+		return err
+	}
+	any := false
+	for i := range m.columns {
+		c := &m.columns[i]
+		if !like(name, c.Name) {
+			continue
+		}
+		any = true
+		u := m.labelUse(i)
+		if c.Kind == itemfile.Scalars && c.Type == "int" { // several columns of class numbers are none
+			u = itemfile.Use{Role: itemfile.AsLabel, Name: c.Name}
+		}
+		if err := m.use(flag, i, u); err != nil {
+			return err
+		}
+	}
+	if !any {
+		return err
+	}
+	return nil
+}
+
+// labelUse returns how a column is one of labels. Bools, and 0 and 1, are the label of the name of
+// the column, unless that says that its values are the labels.
+func (m *mapper) labelUse(i int) itemfile.Use {
+	c := &m.columns[i]
+	if c.Kind == itemfile.Scalars && c.Flags && (c.Type == "bool" || !slices.Contains(labelNames, c.Name)) {
+		return itemfile.Use{Role: itemfile.AsLabel, Name: c.Name}
+	}
+	return itemfile.Use{Role: itemfile.AsLabels}
+}
+
+// like reports whether a name is of a pattern in which * stands for any text.
+func like(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	first, last := parts[0], parts[len(parts)-1]
+	if len(name) < len(first)+len(last) || !strings.HasPrefix(name, first) || !strings.HasSuffix(name, last) {
+		return false
+	}
+	name = name[len(first) : len(name)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(name, part)
+		if i < 0 {
+			return false
+		}
+		name = name[i+len(part):]
+	}
+	return true
+}

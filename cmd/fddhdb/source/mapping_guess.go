@@ -1,0 +1,170 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/codec/itemfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// known settles the columns that are named as what the collection has.
+func (m *mapper) known(say *Mapping) {
+	for i := range m.columns {
+		c := &m.columns[i]
+		if c.Name == keyNames[0] && say.Key == "" || c.Name == labelNames[0] && len(say.Labels) == 0 {
+			continue
+		}
+		for _, name := range []string{c.Name, fieldName(c.Name)} {
+			u := itemfile.Use{Name: name}
+			switch {
+			case len(say.Vectors) == 0 && slices.ContainsFunc(m.schema.Modalities, func(x db.Modality) bool { return x.Name == name }):
+				u.Role = itemfile.AsVector
+			case len(say.Fields) == 0 && slices.ContainsFunc(m.schema.Fields, func(x db.Field) bool { return x.Name == name }):
+				u.Role, u.Type = itemfile.AsField, m.fieldType(name, i)
+			}
+			// Map refuses what does not suit.
+			if _, taken := m.taken[name]; u.Role != itemfile.LeftAside && !m.done[i] && !taken {
+				m.uses[i], m.done[i], m.taken[name] = u, true, i
+			}
+		}
+	}
+}
+
+// fieldType returns the type of a field of a column.
+func (m *mapper) fieldType(name string, i int) string {
+	if m.schema != nil {
+		for _, f := range m.schema.Fields {
+			if f.Name == name {
+				return string(f.Type)
+			}
+		}
+	}
+	return m.columns[i].Type
+}
+
+// guessKey takes the first column for keys that has their name, and whose values may be some.
+func (m *mapper) guessKey() {
+	for _, name := range keyNames {
+		i := slices.IndexFunc(m.columns, func(c itemfile.Column) bool { return c.Name == name })
+		if i < 0 || m.done[i] {
+			continue
+		}
+		u := itemfile.Use{Role: itemfile.AsKey}
+		if name != keyNames[0] { // this one is refused if it does not suit
+			c := &m.columns[i]
+			switch {
+			case c.Suits(u) != nil || c.Kind == itemfile.Empty:
+				continue
+			case c.Kind != itemfile.Mixed && !c.Unique:
+				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as some of its values come twice", name))
+				continue
+			}
+			m.keyGuessed = true
+			m.guessed = append(m.guessed, fmt.Sprintf("the key is %q", name))
+		}
+		m.uses[i], m.done[i] = u, true
+		return
+	}
+}
+
+// guessLabels takes the first column for labels that has their name and can have some.
+func (m *mapper) guessLabels() {
+	for _, name := range labelNames {
+		i := slices.IndexFunc(m.columns, func(c itemfile.Column) bool { return c.Name == name })
+		u := itemfile.Use{Role: itemfile.AsLabels}
+		if i < 0 || m.done[i] || m.columns[i].Suits(u) != nil || m.columns[i].Kind == itemfile.Empty {
+			continue
+		}
+		if name != labelNames[0] {
+			m.guessed = append(m.guessed, fmt.Sprintf("labels are %q", name))
+		}
+		m.uses[i], m.done[i] = u, true
+		return
+	}
+}
+
+// guess settles a column by what it holds.
+func (m *mapper) guess(i int, say *Mapping) {
+	c := &m.columns[i]
+	m.done[i] = true
+	name := fieldName(c.Name)
+	j, taken := m.taken[name]
+	// Lists of numbers named labels are hardly vectors, but where other columns are the labels.
+	labels := slices.Contains(labelNames, c.Name) && !slices.ContainsFunc(m.uses, func(u itemfile.Use) bool {
+		return u.Role == itemfile.AsLabels || u.Role == itemfile.AsLabel
+	})
+	vector := c.Kind == itemfile.SparseVectors || c.Kind == itemfile.Numbers && c.Ragged == "" && !labels
+	switch {
+	case c.Name == "" || c.Kind == itemfile.Empty: // such as the index of a table
+	case c.Name == "payload" && c.Kind == itemfile.Bytes:
+		m.uses[i].Role = itemfile.AsPayload
+	case c.Name == "code" && c.Kind == itemfile.Bytes:
+		m.uses[i].Role = itemfile.AsCode
+	case vector && len(say.Vectors) > 0, c.Kind == itemfile.Scalars && len(say.Fields) > 0:
+		// The user has named those that are wanted.
+	case (vector || c.Kind == itemfile.Scalars) && (taken || name == ""):
+		other := "its name has no letter or digit"
+		if taken {
+			other = fmt.Sprintf("%q is the name of column %q", name, m.columns[j].Name)
+		}
+		m.leave(i, other)
+	case vector:
+		m.uses[i] = itemfile.Use{Role: itemfile.AsVector, Name: name}
+		m.taken[name] = i
+	case c.Kind == itemfile.Scalars:
+		m.uses[i] = itemfile.Use{Role: itemfile.AsField, Name: name, Type: m.fieldType(name, i)}
+		m.taken[name] = i
+	case c.Kind == itemfile.Numbers && c.Ragged != "":
+		m.leave(i, "lists of different lengths, "+c.Ragged)
+	case c.Kind == itemfile.Strings:
+		if len(say.Labels) == 0 {
+			m.leave(i, "lists of strings, which --label-column makes labels")
+		}
+	default:
+		m.leave(i, c.Holds())
+	}
+}
+
+// leave notes that a column is left aside.
+func (m *mapper) leave(i int, why string) {
+	m.aside = append(m.aside, fmt.Sprintf("%q (%s)", m.columns[i].Name, why))
+}
+
+// note returns in one line what has been guessed and could be wrong, "" if nothing has.
+func (m *mapper) note() string {
+	parts := slices.Clone(m.guessed)
+	if len(m.aside) > 0 {
+		parts = append(parts, "left aside: "+listStart(m.aside, 20))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", m.file, strings.Join(parts, "; "))
+}
+
+// fieldName makes a name of a modality or field of the name of a column; "" if there is
+// nothing to make it of.
+func fieldName(column string) string {
+	var b strings.Builder
+	gap := false
+	for _, r := range column {
+		digit := unicode.IsDigit(r) || r == '-' || r == '.'
+		if r == utf8.RuneError || !digit && r != '_' && !unicode.IsLetter(r) {
+			gap = true
+			continue
+		}
+		if gap && b.Len() > 0 || digit && b.Len() == 0 {
+			b.WriteByte('_')
+		}
+		gap = false
+		if b.Len()+utf8.RuneLen(r) > db.MaxNameBytes {
+			break
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

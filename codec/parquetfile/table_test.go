@@ -1,0 +1,208 @@
+package parquetfile
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/codec/itemfile"
+)
+
+// tableOf reads the columns of a file, and uses them as the item writer has made them.
+func tableOf(f *file) (*Items, error) {
+	r := newItems(f)
+	columns, err := r.Columns()
+	if err != nil {
+		return nil, err
+	}
+	return r, r.Map(usesOf(columns))
+}
+
+func usesOf(columns []itemfile.Column) []itemfile.Use {
+	uses := make([]itemfile.Use, len(columns))
+	for i, c := range columns {
+		role := itemfile.LeftAside
+		switch {
+		case c.Name == "key" && c.Kind == itemfile.Scalars:
+			role = itemfile.AsKey
+		case c.Name == "labels" && c.Kind == itemfile.Strings:
+			role = itemfile.AsLabels
+		case c.Name == "payload" && c.Kind == itemfile.Bytes:
+			role = itemfile.AsPayload
+		case c.Name == "code" && c.Kind == itemfile.Bytes:
+			role = itemfile.AsCode
+		case c.Kind == itemfile.Numbers || c.Kind == itemfile.SparseVectors:
+			role = itemfile.AsVector
+		case c.Kind == itemfile.Scalars:
+			role = itemfile.AsField
+		}
+		uses[i] = itemfile.Use{Role: role, Name: c.Name}
+	}
+	return uses
+}
+
+// mapAnyhow uses each column in a way that suits it.
+func mapAnyhow(r *Items, turn int) error {
+	columns, err := r.Columns()
+	if err != nil {
+		return err
+	}
+	uses := make([]itemfile.Use, len(columns))
+	for i, c := range columns {
+		for j := range 8 {
+			u := itemfile.Use{Role: itemfile.Role((turn + i + j) % 8), Name: c.Name, Type: c.Type}
+			if c.Suits(u) == nil {
+				uses[i] = u
+				break
+			}
+		}
+	}
+	return r.Map(uses)
+}
+
+// What the columns hold is told, and a column may become something else than it is
+// named for.
+func TestColumns(t *testing.T) {
+	f, err := memory(written(t, items()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := f.memory.free
+	r := newItems(f)
+	columns, err := r.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.memory.free != free {
+		t.Errorf("%d bytes are missing", free-f.memory.free)
+	}
+	uses := make([]itemfile.Use, len(columns))
+	for i, c := range columns {
+		switch c.Name {
+		case "key":
+			if c.Kind != itemfile.Scalars || c.Type != "string" || c.Example == "" {
+				t.Errorf("%+v", c)
+			}
+			uses[i] = itemfile.Use{Role: itemfile.AsField, Name: "name"}
+		case "labels":
+			if c.Kind != itemfile.Strings {
+				t.Errorf("%+v", c)
+			}
+		case "image":
+			if c.Kind != itemfile.Numbers || c.Dim != 3 || c.Ragged != "" {
+				t.Errorf("%+v", c)
+			}
+			uses[i] = itemfile.Use{Role: itemfile.AsVector, Name: "photo"}
+		}
+	}
+	if err := r.Map(uses); err != nil {
+		t.Fatal(err)
+	}
+	var it itemfile.Item
+	if err := r.Next(&it); err != nil {
+		t.Fatal(err)
+	}
+	want := items()[0]
+	if it.Key != "" || len(it.Labels) != 0 || len(it.Fields) != 1 || it.Fields["name"] != want.Key || len(it.Vectors) != 1 || len(it.Vectors["photo"]) != 3 {
+		t.Errorf("%+v of %+v", it, want)
+	}
+}
+
+// Columns of any name become labels, and keys of integers text.
+func TestColumnsOfOtherNames(t *testing.T) {
+	type row struct {
+		ID    int64     `parquet:"id"`
+		Class *int32    `parquet:"class,optional"`
+		Red   int64     `parquet:"is_red"`
+		Warm  bool      `parquet:"is_warm"`
+		X     []float64 `parquet:"x,list"`
+	}
+	class := func(n int32) *int32 { return &n }
+	f, err := memory(write(t, []row{{-5, class(3), 1, false, []float64{1, 2}}, {6, class(-1), 0, true, []float64{}}, {7, nil, 1, true, []float64{3}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newItems(f)
+	columns, err := r.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var uses []itemfile.Use
+	for _, c := range columns {
+		uses = append(uses, map[string]itemfile.Use{"id": {Role: itemfile.AsKey}, "class": {Role: itemfile.AsLabels}, "is_red": {Role: itemfile.AsLabel, Name: "red"},
+			"is_warm": {Role: itemfile.AsLabel, Name: "warm"}, "x": {Role: itemfile.AsVector, Name: "x"}}[c.Name])
+		switch c.Name {
+		case "id":
+			if !c.Unique || c.Flags {
+				t.Errorf("%+v", c)
+			}
+		case "is_red", "is_warm":
+			if c.Unique || !c.Flags {
+				t.Errorf("%+v", c)
+			}
+		case "x":
+			if c.Ragged != "2 in row 0, 1 in row 2" {
+				t.Errorf("%+v", c)
+			}
+		}
+	}
+	if err := r.Map(uses); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []itemfile.Item{
+		{Key: "-5", Labels: []string{"3", "red"}, Vectors: map[string][]float32{"x": {1, 2}}},
+		{Key: "6", Labels: []string{"warm"}},
+		{Key: "7", Labels: []string{"red", "warm"}, Vectors: map[string][]float32{"x": {3}}},
+	} {
+		var it itemfile.Item
+		if err := r.Next(&it); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(normal(it), normal(want)); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// Lists of whole numbers are labels: classes, or if all are 0 or 1 and as long, a row of a matrix.
+func TestLabelsOfNumbers(t *testing.T) {
+	type row struct {
+		Classes []int64   `parquet:"classes,list"`
+		Hot     []int32   `parquet:"hot,list"`
+		X       []float32 `parquet:"x,list"`
+	}
+	b := write(t, []row{{[]int64{3, 17}, []int32{0, 1, 1}, []float32{0, 1}}, {[]int64{-1}, []int32{0, 0, 0}, []float32{1, 1}}})
+	for column, want := range map[string][2]string{"classes": {"[3 17]", "[]"}, "hot": {"[1 2]", "[]"}, "x": {}} {
+		f, err := memory(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newItems(f)
+		columns, err := r.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		uses := make([]itemfile.Use, len(columns))
+		for i, c := range columns {
+			if c.Name == column {
+				uses[i].Role = itemfile.AsLabels
+			}
+			if c.Hot() != (c.Name == "hot") {
+				t.Errorf("%+v", c)
+			}
+		}
+		if err := r.Map(uses); (err != nil) != (column == "x") {
+			t.Errorf("%s: %v", column, err)
+		}
+		if column == "x" {
+			continue
+		}
+		for _, want := range want {
+			var it itemfile.Item
+			if err := r.Next(&it); err != nil || fmt.Sprint(it.Labels) != want {
+				t.Errorf("%s: %v, %v, want %s", column, it.Labels, err, want)
+			}
+		}
+	}
+}
