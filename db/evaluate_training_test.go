@@ -128,7 +128,7 @@ func TestEvaluateTrainingErrors(t *testing.T) {
 		"no queries":   {c, db.TrainOptions{}, db.Evaluation{}},
 		"labels":       {c, db.TrainOptions{}, db.Evaluation{Queries: e.Queries}},
 		"query vector": {c, db.TrainOptions{}, db.Evaluation{Queries: map[string][][]float32{"text": {{1}}}, Labels: e.Labels}},
-		"where":        {c, db.TrainOptions{}, db.Evaluation{Queries: e.Queries, Labels: e.Labels, Where: "price > 1"}},
+		"where":        {c, db.TrainOptions{}, db.Evaluation{Queries: e.Queries, Labels: e.Labels, Where: "maker = 1"}},
 	} {
 		if _, _, err := bad.c.EvaluateTraining(ctx, bad.opt, bad.e); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)

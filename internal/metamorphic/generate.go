@@ -163,7 +163,7 @@ func (g *generator) life() Op {
 		return Op{Do: "verify"}
 	case n < 28:
 		return Op{Do: "check"}
-	case n < 30:
+	case n < 32:
 		old := pick(g, someLabels)
 		if g.chance(2) {
 			return Op{Do: "mergelabel", In: g.collection(), Keys: []string{old, pick(g, someLabels)}}
