@@ -81,6 +81,7 @@ func New(d *db.DB, opt Options) (*Server, error) {
 		"/api/labels":      {compute: s.labels},
 		"/api/search":      {get: s.search},
 		"/api/histogram":   {get: s.histogram},
+		"/api/facets":      {get: s.facets},
 		"/api/plans":       {compute: s.plans},
 		"/api/item":        {compute: s.item},
 		"/api/items":       {compute: s.items},

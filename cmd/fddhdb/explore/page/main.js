@@ -43,7 +43,7 @@ function show(anew) {
   if (!collection) $("content").replaceChildren(notice("The database has no collections yet."));
   else if (state.view === "models") models(state, database, change);
   else if (state.view === "stats") figures(state, database, change);
-  else search.show(state, (changes) => change(changes, "go"));
+  else search.show(state, collection, (changes) => change(changes, "go"));
 }
 
 async function start() {

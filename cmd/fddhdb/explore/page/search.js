@@ -2,6 +2,7 @@
 
 import { get, latest } from "./api.js";
 import { distances, histogram, shade } from "./chart.js";
+import { facets } from "./facets.js";
 import { $, count, failed, h, list, plural, svg, time } from "./dom.js";
 import { cards, prose, tags, title } from "./hits.js";
 import { address, asked, similar } from "./state.js";
@@ -23,7 +24,7 @@ function parameters(state) {
 
 // show answers what the state asks for, or shows some items where it asks for nothing.
 // ask is called with the changes of a search from a hit.
-export async function show(state, ask) {
+export async function show(state, collection, ask) {
   const query = parameters(state);
   const searching = Object.keys(asked(state)).length > 0;
   $("content").classList.add("busy");
@@ -40,12 +41,14 @@ export async function show(state, ask) {
   if (!searching) {
     first(state, result, ask);
     forget();
+    facets(collection, state, { collection: state.collection, where: state.where }, ask);
     return;
   }
   const entries = result.hits.map((hit, i) => ({ ...hit, item: result.items?.[i] }));
   answer(state, query, result, entries, ask);
   mark(state, entries);
   draw(query, state, entries);
+  facets(collection, state, { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank }, ask);
 }
 
 // extremes returns the least and the most distance of entries, which some orders do not sort by it.
