@@ -88,7 +88,7 @@ func (c *Collection) ItemsByKey(ctx context.Context, prefix string) iter.Seq2[*I
 
 // CountWhere returns the number of items that match the expression, see
 // Query.Where; the empty one matches all. args are the values of its placeholders, see
-// Query.Args. It reads no item.
+// Query.Args. It reads no item, but where a field of the expression has no index.
 func (c *Collection) CountWhere(ctx context.Context, where string, args ...any) (int, error) {
 	return c.CountUpTo(ctx, math.MaxInt, where, args...)
 }

@@ -16,7 +16,7 @@ import (
 // It reads one record a label. Facets counts the items of each.
 func (c *Collection) Labels() ([]string, error) {
 	return look(c, func(v *state.View, cv *state.CollectionView) ([]string, error) {
-		ids, err := record.LabelsInUse(v.Snap, cv.ID)
+		ids, err := cv.LabelsInUse(v.Snap)
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/learn"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
@@ -114,8 +113,8 @@ type ModalityStats struct {
 
 // Stats returns figures about the database and all its collections. It waits for no writer
 // and keeps none waiting, so that it can be called as often as anybody likes: it takes some
-// microseconds, and three more for every hundred thousand codes, some for each label, as it reads
-// one record a label, and now and then for Balance some milliseconds. What the store says of itself is as of its last flush or compaction; the
+// microseconds, and three more for every hundred thousand codes, after a write some for each label, as it
+// reads one record a label, and now and then for Balance some milliseconds. What the store says of itself is as of its last flush or compaction; the
 // first call after one may wait until the store has noted that.
 //
 // For DiskBytes it asks the file system about each file of the folder, some two microseconds
@@ -189,7 +188,7 @@ func (c *Collection) DiskBytes(ctx context.Context) (int64, error) {
 // collectionStats returns the figures of a collection in a view. All but Labels are kept or counted
 // in memory.
 func collectionStats(v *state.View, cv *state.CollectionView) (CollectionStats, error) {
-	labels, err := record.LabelsInUse(v.Snap, cv.ID)
+	labels, err := cv.LabelsInUse(v.Snap)
 	if err != nil {
 		return CollectionStats{}, fault.Annotate(err, "labels of collection %q", cv.Name)
 	}

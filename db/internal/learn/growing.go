@@ -89,6 +89,7 @@ const recodedRows = 1024
 func (c Collection) recode(ctx context.Context, space uint32) (n int, err error) {
 	for {
 		var block *coded
+		var relabellings uint64
 		err := c.Read(func(v *state.View, cv *state.CollectionView) error {
 			if cv.CodesOnly() {
 				return nil // Update refuses it, with an error that says why
@@ -97,7 +98,7 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 			if err != nil || cv.Space == nil || cv.Recode.IsEmpty() {
 				return err
 			}
-			space = cv.Space.ID
+			space, relabellings = cv.Space.ID, cv.Relabellings
 			block, err = encodeSome(ctx, v, cv, firstRows(cv.Recode, recodedRows).ToArray())
 			return err
 		})
@@ -109,8 +110,8 @@ func (c Collection) recode(ctx context.Context, space uint32) (n int, err error)
 			if sp == nil {
 				return fault.NotFound("space %d of collection %q", space, s.Name)
 			}
-			if sp.Space != block.space {
-				return nil // another revision has come: encode the block again
+			if sp.Space != block.space || sp.Relabellings != relabellings {
+				return nil // another revision has come, or other labels: encode the block again
 			}
 			for _, row := range block.rows {
 				// Read for all rows before anything changes: reading may fail.

@@ -1,6 +1,9 @@
 package record
 
 import (
+	"errors"
+	"math"
+
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 
@@ -40,6 +43,9 @@ func LabelsInUse(r pebble.Reader, collection uint32) (ids []uint32, err error) {
 		}
 		_, id, _ := codec.RowsKeyParts(key)
 		if n := len(ids); n > 0 && ids[n-1] == id { // further containers tell nothing new
+			if id == math.MaxUint32 {
+				return nil, fault.Corrupt(errors.New("no label has so great an id"), "rows %x", key)
+			}
 			ok = it.SeekGE(codec.RowsPrefix(collection, codec.SetLabel, id+1))
 			continue
 		}

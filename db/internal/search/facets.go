@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -256,6 +257,9 @@ func (c *facetCounter) bySlices(field int, counts map[uint64]int) error {
 			have = found
 			return nil
 		}
+		if found.AndCardinality(have) != found.GetCardinality() {
+			return fault.Corrupt(errors.New("rows that have no value"), "rows %x", key)
+		}
 		bit := uint64(1) << (64 - value[0])
 		if found.GetCardinality() == have.GetCardinality() {
 			all |= bit
@@ -297,6 +301,9 @@ func (c *facetCounter) byReading(field int, texts map[string]int, images map[uin
 			if int(f.ID) != field {
 				continue
 			}
+			if got, want := typeOf(f.Value), c.cv.Fields[field].Type; got != want {
+				return fault.Corrupt(fmt.Errorf("a value of field %q is of type %s, not %s", c.cv.Fields[field].Name, got, want), "item in row %d", row)
+			}
 			switch v := f.Value.(type) {
 			case string:
 				texts[v]++
@@ -310,6 +317,19 @@ func (c *facetCounter) byReading(field int, texts map[string]int, images map[uin
 		}
 	}
 	return nil
+}
+
+// typeOf returns the type of a field that has the value.
+func typeOf(value any) record.FieldType {
+	switch value.(type) {
+	case string:
+		return record.String
+	case int64:
+		return record.Int
+	case float64:
+		return record.Float
+	}
+	return record.Bool
 }
 
 // AnswerRows returns the rows of all items within the radius of Within, also of those before the

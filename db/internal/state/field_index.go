@@ -35,6 +35,8 @@ type fieldIndexing struct {
 const (
 	indexRows  = 8192    // of a block, at least
 	indexBytes = 4 << 20 // item records that a block reads, about, at most
+
+	mostIndexBytes = 16 * indexBytes // the same of a block that has more rows, as many have come
 )
 
 // filteredAt returns the descriptor whose indexed fields are those that have sets with the row, if it has
@@ -87,7 +89,10 @@ func (c Collection) IndexFields(ctx context.Context, fields []string, alter func
 				return err
 			}
 			s.indexing = nil
-			return tx.AlterCollection(s, d)
+			if err = tx.AlterCollection(s, d); err != nil {
+				s.indexing = x // so that it is abandoned
+			}
+			return err
 		})
 	}
 	if err != nil {
@@ -139,7 +144,7 @@ func (tx *Tx) beginIndexing(s *CollectionState, fields []string, alter func(*rec
 	if err != nil {
 		return nil, err
 	}
-	x := &fieldIndexing{}
+	x := &fieldIndexing{last: s.Counters.NextRow}
 	for _, name := range fields {
 		if i, err := s.FieldOf(name); err == nil && !s.Fields[i].Indexed {
 			x.fields = append(x.fields, name)
@@ -191,7 +196,7 @@ func (tx *Tx) indexBlock(s *CollectionState, x *fieldIndexing) (done bool, err e
 		if !s.Live.B.Contains(row) {
 			return nil
 		}
-		if bytes += len(value); bytes > indexBytes && rows == indexRows && read > 0 {
+		if bytes += len(value); read > 0 && (bytes > indexBytes && rows == indexRows || bytes > mostIndexBytes) {
 			bound = uint64(row)
 			return errEnough
 		}

@@ -40,6 +40,10 @@ type SpaceState struct {
 	Pending sharedBitmap // rows that the online step has not seen; stored as codec.SetPending
 	Recode  sharedBitmap // rows whose codes are not those of their labels yet; stored as codec.SetRecode
 
+	// Relabellings counts, since opening, how often rows in Recode have got other labels: what has been
+	// encoded for them before is not their code.
+	Relabellings uint64
+
 	// Figures since opening; all revisions and code sets of the space share them.
 	distances histogram
 	balance   *knownBalance
@@ -104,6 +108,7 @@ type SpaceView struct {
 	Pending *roaring.Bitmap     // rows that the online step has not seen
 	Recode  *roaring.Bitmap     // rows whose codes are not those of their labels yet
 
+	Relabellings uint64
 	Directions QuantView // projections of rows, as far as they are in memory; none if codes are given
 
 	Distances histogram     // searches count into it
@@ -135,7 +140,7 @@ func (s *SpaceState) publish(active bool) SpaceView {
 	}
 	v := SpaceView{
 		Space: s.Space, Numbers: s.counters(), Coded: int(s.Numbers.Coded),
-		Pending: s.Pending.publish(), Recode: s.Recode.publish(),
+		Pending: s.Pending.publish(), Recode: s.Recode.publish(), Relabellings: s.Relabellings,
 		Sets:      make([]CodeSetView, 0, len(s.Sets)),
 		Distances: s.distances, Balances: s.balance,
 		Revisions: s.Revisions, Written: s.Written,

@@ -104,6 +104,7 @@ func (s *CollectionState) publish() *CollectionView {
 		Previous:   uint32(s.Counters.PreviousSpace),
 		Gone:       s.Gone,
 		Filters:    new(Filters),
+		inUse:      new(labelsInUse),
 		wants:      s.wants,
 	}
 	for i := range s.Presence {

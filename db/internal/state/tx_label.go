@@ -71,6 +71,7 @@ func (s *CollectionState) Relabelled(rows *roaring.Bitmap, recode []*SpaceState)
 	}
 	for _, sp := range recode {
 		sp.Recode.Edit().Or(rows)
+		sp.Relabellings++
 		if sp.HasStatistics() {
 			sp.Written += int(rows.GetCardinality())
 		}
