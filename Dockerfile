@@ -22,6 +22,8 @@ RUN mkdir -p /image/etc/ssl/certs /image/tmp /image/data && \
 FROM scratch
 COPY --from=build /image/ /
 USER 65532:65532
+# The history of the shell, and which encoders may run, stay with the databases.
+ENV XDG_STATE_HOME=/data/.state
 WORKDIR /data
 VOLUME /data
 ENTRYPOINT ["/fddhdb"]

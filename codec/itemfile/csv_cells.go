@@ -59,7 +59,8 @@ func (t *csvTable) lookAt(l *Look, cell string) {
 }
 
 // textType returns the type of a field that has such text among others. Digits behind a
-// zero are no number: leading zeros belong to a name, as those of a postal code.
+// zero are no number: leading zeros belong to a name, as those of a postal code. Nor are digits behind
+// a plus, as those of a telephone, or so many that an int does not hold them.
 func textType(cell string) string {
 	switch cell {
 	case "true", "false", "True", "False", "TRUE", "FALSE":
@@ -69,7 +70,10 @@ func textType(cell string) string {
 	if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' || strings.ContainsAny(digits, "_xXpP") {
 		return "string"
 	}
-	if _, err := strconv.ParseInt(cell, 10, 64); err == nil {
+	if digits != "" && strings.Trim(digits, "0123456789") == "" {
+		if _, err := strconv.ParseInt(cell, 10, 64); err != nil || cell[0] == '+' {
+			return "string"
+		}
 		return "int"
 	}
 	if x, err := strconv.ParseFloat(cell, 64); err == nil && !math.IsNaN(x) && !math.IsInf(x, 0) {

@@ -108,8 +108,8 @@ func (c *Column) Holds() string {
 var scalars = map[string]string{"string": "strings", "int": "integers", "float": "numbers", "bool": "bools"}
 
 // Hot reports whether the lists of the column are rows of a matrix of 0 and 1, all of one
-// length: as labels, the place of each 1 is one.
-func (c *Column) Hot() bool { return c.Kind == Numbers && c.Flags && c.Dim > 0 && c.Ragged == "" }
+// length of 2 or more: as labels, the place of each 1 is one. Lists of one number have a class each.
+func (c *Column) Hot() bool { return c.Kind == Numbers && c.Flags && c.Dim > 1 && c.Ragged == "" }
 
 // Describe returns what the column holds, with the length of its lists.
 func (c *Column) Describe() string {

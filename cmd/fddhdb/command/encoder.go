@@ -54,8 +54,8 @@ func encoderCommand(e *env) *cobra.Command {
 			An encoder runs with your rights. So one that came with the database, from
 			another machine or user, in a backup or a copy, is not run until you have looked
 			at its command and allowed it by --trust. Setting it here allows it. That holds
-			for this command and this folder, and for you; the file trusted-encoders, in the
-			folder of your settings for fddhdb, has it.`),
+			for this command and this folder, and for you; the file trusted-encoders in
+			~/.local/state/fddhdb has it, or where your system keeps the state of programs.`),
 		Example: example(`
 			fddhdb encoder photos.db --set image="python3 clip.py"
 			fddhdb search photos.db --text "red car at night"

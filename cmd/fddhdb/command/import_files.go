@@ -123,7 +123,7 @@ func (in *importFiles) check(c *db.Collection, o *importOptions) error {
 		return err
 	}
 	if in.whole != nil {
-		return in.whole.Check(c, s)
+		return in.whole.Check(c, s, o.merge)
 	}
 	for _, v := range in.vectors {
 		m, err := modality(c, s, "--vectors", v.Modality)

@@ -26,7 +26,7 @@ type searchOptions struct {
 	sheet, pictures           string
 	where                     whereFlag
 	hasRow, hasK, hasRadius   bool
-	hasWindow                 bool
+	hasWindow, hasFacetLimit  bool
 	minSimilarity             float32
 	hasMinSimilarity          bool
 	hasRecall                 bool
@@ -131,6 +131,7 @@ func searchCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := cmd.Flags()
 			o.hasRow, o.hasK, o.hasRadius = f.Changed("row"), f.Changed("k"), f.Changed("radius")
+			o.hasFacetLimit = f.Changed("facet-limit")
 			o.hasWindow, o.hasMinSimilarity = f.Changed("window"), f.Changed("min-similarity")
 			o.hasRecall = f.Changed("recall")
 			rerank, err := o.check()
@@ -202,6 +203,8 @@ func (o *searchOptions) check() (db.Rerank, error) {
 		return 0, exit.Usagef("--exclude-self leaves out the item of --key, which is not given")
 	case o.row < 0:
 		return 0, exit.Usagef("--row %d: rows count from 0", o.row)
+	case o.hasFacetLimit && o.facets == "":
+		return 0, exit.Usagef("--facet-limit is for --facets LIST, which is not given")
 	case o.facetLimit < 1:
 		return 0, exit.Usagef("--facet-limit %d: 1 or more values are possible", o.facetLimit)
 	case o.hasK && o.k < 1:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -68,7 +69,15 @@ func (h shellHost) PrintSchemas(names []string, json bool) error {
 		}
 		h.env.Printf("%s\n", initLine(name, schema))
 		for i := range encoders {
-			h.env.Printf("%s\n", encoderLine(name, &encoders[i]))
+			trusted, err := encoder.Trusts(h.Dir(), encoders[i].Command)
+			if err != nil {
+				return err
+			}
+			comment := ""
+			if !trusted { // who runs the line trusts the encoder
+				comment = "# not trusted here: "
+			}
+			h.env.Printf("%s%s\n", comment, encoderLine(name, &encoders[i]))
 		}
 	}
 	return nil

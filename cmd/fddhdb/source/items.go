@@ -28,6 +28,7 @@ type Items struct {
 	columns  []MappedColumn
 	note     string
 	otherKey string // advice where the key was guessed
+	keyless  bool   // no column is the key
 
 	// Set by Check.
 	dims   map[string]int
@@ -91,6 +92,7 @@ func (s *Items) assign(schema *db.Schema) error {
 		return err
 	}
 	s.note = m.note()
+	s.keyless = m.keyless
 	if m.keyGuessed {
 		s.otherKey = ": --key-column names another column of keys"
 	}
@@ -183,8 +185,9 @@ func (s *Items) firstBad() error {
 	}
 }
 
-// Check takes the schema of the collection, against which each item is checked.
-func (s *Items) Check(c *db.Collection, schema db.Schema) error {
+// Check takes the schema of the collection, against which each item is checked. merge says that they are
+// merged with items that are there.
+func (s *Items) Check(c *db.Collection, schema db.Schema, merge bool) error {
 	s.dims = make(map[string]int, len(schema.Modalities))
 	for _, m := range schema.Modalities {
 		s.dims[m.Name] = m.Dim
@@ -195,7 +198,13 @@ func (s *Items) Check(c *db.Collection, schema db.Schema) error {
 	}
 	s.bits = schema.Bits
 	s.has = fmt.Sprintf("collection %q has %s", c.Name(), DescribeSchema(schema))
-	return s.assign(&schema)
+	if err := s.assign(&schema); err != nil {
+		return err
+	}
+	if merge && s.keyless {
+		return exit.Usagef("--merge: %s has no column of keys, which say what items to merge with: --key-column NAME names it", s.file)
+	}
+	return nil
 }
 
 // checkColumns checks the columns of a table against the collection before any row is

@@ -42,6 +42,7 @@ type mapper struct {
 	taken   map[string]int // name of a modality or field -> its column
 
 	keyGuessed bool     // by another name than key
+	keyless    bool     // no column is the key
 	guessed    []string // in words, what could be wrong
 	aside      []string // columns that are left aside, and why
 }

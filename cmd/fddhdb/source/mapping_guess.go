@@ -49,7 +49,7 @@ func (m *mapper) fieldType(name string, i int) string {
 // guessKey takes the first column for keys that has their name, and whose values may be some.
 func (m *mapper) guessKey() {
 	for _, name := range keyNames {
-		i := slices.IndexFunc(m.columns, func(c itemfile.Column) bool { return c.Name == name })
+		i := m.named(name)
 		if i < 0 || m.done[i] {
 			continue
 		}
@@ -57,30 +57,51 @@ func (m *mapper) guessKey() {
 		if name != keyNames[0] { // this one is refused if it does not suit
 			c := &m.columns[i]
 			switch {
-			case c.Suits(u) != nil || c.Kind == itemfile.Empty:
+			case c.Kind == itemfile.Empty:
+				continue
+			case c.Suits(u) != nil:
+				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as it has %s", c.Name, c.Holds()))
 				continue
 			case c.Kind != itemfile.Mixed && !c.Unique:
 				m.guessed = append(m.guessed, fmt.Sprintf("%q is no key, as some of its values come twice", name))
 				continue
 			}
 			m.keyGuessed = true
-			m.guessed = append(m.guessed, fmt.Sprintf("the key is %q", name))
+			m.guessed = append(m.guessed, fmt.Sprintf("the key is %q", c.Name))
 		}
 		m.uses[i], m.done[i] = u, true
 		return
 	}
+	m.guessed = append(m.guessed, "no column is the key, so items are numbered (--key-column names one)")
+	m.keyless = true
+}
+
+// named returns the column of a name, -1 if there is none; one in other letters, as ID, if none has these.
+func (m *mapper) named(name string) int {
+	if i := slices.IndexFunc(m.columns, func(c itemfile.Column) bool { return c.Name == name }); i >= 0 || name == keyNames[0] || name == labelNames[0] {
+		return i
+	}
+	return slices.IndexFunc(m.columns, func(c itemfile.Column) bool { return strings.EqualFold(c.Name, name) })
 }
 
 // guessLabels takes the first column for labels that has their name and can have some.
 func (m *mapper) guessLabels() {
 	for _, name := range labelNames {
-		i := slices.IndexFunc(m.columns, func(c itemfile.Column) bool { return c.Name == name })
+		i := m.named(name)
 		u := itemfile.Use{Role: itemfile.AsLabels}
-		if i < 0 || m.done[i] || m.columns[i].Suits(u) != nil || m.columns[i].Kind == itemfile.Empty {
+		if i < 0 || m.done[i] || m.columns[i].Kind == itemfile.Empty {
+			continue
+		}
+		c := &m.columns[i]
+		if c.Suits(u) != nil {
+			m.guessed = append(m.guessed, fmt.Sprintf("%q has no labels, but %s", c.Name, c.Holds()))
 			continue
 		}
 		if name != labelNames[0] {
-			m.guessed = append(m.guessed, fmt.Sprintf("labels are %q", name))
+			m.guessed = append(m.guessed, fmt.Sprintf("labels are %q", c.Name))
+		}
+		if c.Hot() {
+			m.guessed = append(m.guessed, fmt.Sprintf("labels are the places of 1 in lists of %d numbers", c.Dim))
 		}
 		m.uses[i], m.done[i] = u, true
 		return

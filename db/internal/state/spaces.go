@@ -109,7 +109,7 @@ type SpaceView struct {
 	Recode  *roaring.Bitmap     // rows whose codes are not those of their labels yet
 
 	Relabellings uint64
-	Directions QuantView // projections of rows, as far as they are in memory; none if codes are given
+	Directions   QuantView // projections of rows, as far as they are in memory; none if codes are given
 
 	Distances histogram     // searches count into it
 	Balances  *knownBalance // Stats measures into it

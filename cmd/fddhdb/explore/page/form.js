@@ -37,6 +37,7 @@ export function complete(database, state) {
   if (state.by === "text" && !encoders.includes(state.from)) state.from = encoders[0] ?? state.from;
   const views = spaceOf(collection, state)?.views;
   if (views?.length && !views.includes(state.to)) state.to = views[0];
+  if (!spaceOf(collection, state) && names.length) state.within = false; // nothing is so many bits away
   state.directed = true;
   return state;
 }

@@ -122,6 +122,7 @@ async function tellWhy(state) {
   const nothing = $("content").querySelector(".nothing");
   const has = state.to && `has("${state.to.replaceAll('"', '""')}")`;
   const reasons = [
+    ["NOT label = ''", "The collection is empty."],
     [state.where, "No item matches the filter."],
     [state.where && has ? `(${state.where}) AND ${has}` : has, `No item${state.where ? " that matches the filter" : ""} has a vector of ${state.to}.`],
   ];
@@ -134,7 +135,7 @@ async function tellWhy(state) {
     if (total === undefined) return;
   }
   if (similar(state) !== "") nothing.textContent ||= `None has a similarity of ${similar(state)}.`;
-  else if (!state.within) nothing.textContent ||= "No item has a code here: a training gives them one.";
+  else if (!state.within && state.to) nothing.textContent ||= "No item has a code here: a training gives them one.";
 }
 
 const from = (state, id) => ({ by: "id", id, from: state.to || state.from, view: "search" });
