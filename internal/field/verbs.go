@@ -201,4 +201,10 @@ func everyVerb(ctx context.Context, t *trial) error {
 // shuffled returns the numbers below n in an order that follows from the seed.
 func (t *trial) shuffled(n int) []int { return t.rand(-1).Perm(n) }
 
-func (v *verb) String() string { return fmt.Sprintf("%s (%s)", v.args, v.database()) }
+// String tells a verb from all others: two scripts of the shell differ only by their input.
+func (v *verb) String() string {
+	if v.stdin == "" {
+		return fmt.Sprintf("%s (%s)", v.args, v.database())
+	}
+	return fmt.Sprintf("%s < %.40q (%s)", v.args, v.stdin, v.database())
+}
