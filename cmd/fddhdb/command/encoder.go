@@ -156,7 +156,7 @@ func (e *env) encoder(ctx context.Context, dir string, c *db.Collection, o *enco
 	for _, x := range set {
 		all = slices.DeleteFunc(all, func(other db.Encoder) bool { return other.Modality == x.Modality && other.Input == x.Input })
 		all = append(all, x)
-		// Before it is stored: what is trusted and not stored is never run.
+		// Trust comes first: if storing fails afterwards, the encoder is trusted but never runs.
 		if err := encoder.Trust(dir, x.Command); err != nil {
 			return fmt.Errorf("%w: --set %s trusts the encoder, and cannot note that", err, x.Modality)
 		}

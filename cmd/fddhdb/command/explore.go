@@ -229,8 +229,8 @@ func checkEncoders(d *db.DB, encoders []explore.Encoder) error {
 	return nil
 }
 
-// storedEncoders returns the encoders of texts of all collections, but for those that the user has
-// not trusted, of which it warns.
+// storedEncoders returns the encoders of texts that the collections have and the user trusts. It
+// prints a warning for each of the others.
 func (e *env) storedEncoders(dir string, d *db.DB, timeout time.Duration) (all []explore.Encoder, err error) {
 	names, err := d.Collections()
 	if err != nil {

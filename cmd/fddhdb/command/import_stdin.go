@@ -38,7 +38,7 @@ func (e *env) readStdin(ctx context.Context, o *importOptions, bar *term.Progres
 	return err
 }
 
-// input returns the file of a name, which may be that of standard input.
+// input returns what a flag names: the file, or for "-" the copy of standard input.
 func (o *importOptions) input(file string) source.Input {
 	if file == stdinName && o.stdin != nil {
 		return o.stdin.Input

@@ -163,8 +163,8 @@ func (e *env) printIndex(c *db.Collection, x *db.VectorIndex) {
 	})
 }
 
-// notReached returns the numbers k of nearest vectors of which no reach has found the recall of the
-// index for certain, in words.
+// notReached returns those k that were measured for which no reach has the recall of the index, by its
+// lower bound. They are returned as text.
 func notReached(x *db.VectorIndex) (ks []string) {
 	best := map[int]float64{}
 	for _, p := range x.Measured {

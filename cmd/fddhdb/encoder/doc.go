@@ -5,8 +5,8 @@
 //	defer e.Close()
 //	vectors, err := e.Encode(ctx, 512, []string{"red car at night"})
 //
-// No shell runs a program, and what it encodes is no argument of it. A program with Lines stays
-// running from its first input until Close.
+// A program is started without a shell. It reads its inputs from standard input, never from its
+// arguments. A program with Lines stays running from its first input until Close.
 //
 // An Encoder is safe for concurrent use; one call of Encode at a time has the program. A goroutine
 // reads what the program prints, a line at a time, so a program that floods fills no memory.

@@ -60,8 +60,7 @@ func New(p Program) *Encoder {
 	return &Encoder{Program: p, turn: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// Encode returns the vectors of the inputs, of dim dimensions; those of dense and sparse form may
-// differ. If the program fails, or refuses an input, it is an *Error. If the context ends first,
+// Encode returns a vector of dim dimensions for each input; some may be dense and some sparse. If the program fails, or refuses an input, it is an *Error. If the context ends first,
 // Encode returns its error at once, while a program that stays running goes on with the answer.
 // After Close it is db.ErrClosed.
 func (e *Encoder) Encode(ctx context.Context, dim int, inputs []string) ([]Vector, error) {

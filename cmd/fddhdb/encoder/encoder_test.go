@@ -232,8 +232,8 @@ func TestEncodeMany(t *testing.T) {
 	}
 }
 
-// A program that is run for its inputs alone need not flush, and what it prints too much is found at
-// its end.
+// A program that is started for its inputs alone need not flush its output. If it prints more lines
+// than it got inputs, Run returns an error.
 func TestRun(t *testing.T) {
 	texts := []string{"a", "bbb", "cc", strings.Repeat("d", 1<<15)}
 	for _, mode := range []string{"at the end", "lines", "once"} {

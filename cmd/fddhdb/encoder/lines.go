@@ -12,8 +12,8 @@ import (
 
 var errTooMuch = fmt.Errorf("it printed more than %d MiB for an input", maxVectorBytes>>20)
 
-// lines is a program that stays running: a line in, a line out. It belongs to whoever has the
-// turn of the encoder.
+// lines is a program that stays running: for each line that it reads it prints a line. Only the
+// goroutine that has the turn of the encoder uses it.
 type lines struct {
 	*process
 	printed chan line     // closed at the end of its output, and after one with an error

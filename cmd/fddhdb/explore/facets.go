@@ -15,8 +15,9 @@ type facetsForm struct {
 	Facets []db.Facets `json:"facets"`
 }
 
-// facets counts items: those of the answer, where the parameters are of a search, else those that match
-// where. by has the names of what they are counted by, with commas between them.
+// facets counts items by labels and fields. If the parameters have a query, it counts the items of the
+// answer, otherwise those that match the parameter where. The parameter by lists label and names of
+// fields, separated by commas.
 func (s *Server) facets(ctx context.Context, v url.Values) (*reply, error) {
 	p := &parameters{values: v}
 	by, limit := strings.Split(p.text("by", "label"), ","), p.number("limit", 10, 1, maxK)

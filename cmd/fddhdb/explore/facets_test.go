@@ -17,8 +17,7 @@ type countsForm struct {
 	}
 }
 
-// Facets count what the filter leaves, or the answer of a search, as somebody would who looks at each
-// item.
+// The counts are those of a loop over the items that match the filter, or over the hits of the search.
 func TestFacets(t *testing.T) {
 	d := sharedDatabase(t)
 	s := newServer(t, d)

@@ -60,8 +60,8 @@ func testEncoder(t *testing.T, timeout time.Duration) Encoder {
 	return Encoder{Program: encoder.Program{Modality: "text", Command: []string{program}, Lines: true, Timeout: cmp.Or(timeout, time.Hour)}}
 }
 
-// A search by words uses the program: the answer is that to its vector. A text is encoded once,
-// and the encoder of all collections goes before that of one.
+// A search by words has the answer of a search by the vector that the program prints. A text is
+// encoded once. An encoder that a flag gives is used instead of one that a collection stores.
 func TestSearchByText(t *testing.T) {
 	stored := testEncoder(t, 0)
 	stored.Collection = "main"

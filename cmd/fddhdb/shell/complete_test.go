@@ -40,7 +40,8 @@ func checkCompletion(t *testing.T, s *Shell, line string, pos int) {
 	}
 }
 
-// Keys of items complete, some of many; what is inserted is what all of them share.
+// Keys of items are completed. Of many only some are proposed, and the shell inserts the prefix that
+// all of them share.
 func TestCompleteKeys(t *testing.T) {
 	s := newTestShell(t)
 	c, err := s.host.Collection("main")
