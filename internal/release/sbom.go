@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // An spdx is a software bill of materials: SPDX 2.3 as JSON.
@@ -106,7 +105,7 @@ func modules(info *debug.BuildInfo) (packages []spdxPackage) {
 			m = m.Replace
 		}
 		p := spdxPackage{
-			Name: m.Path, Version: m.Version, Download: "https://proxy.golang.org/" + escaped(m.Path) + "/@v/" + escaped(m.Version) + ".zip",
+			Name: m.Path, Version: m.Version, Download: unknown, // wherever modules come from, the sum is theirs
 			Concluded: unknown, Declared: unknown, Copyright: unknown, External: golang(m.Path, m.Version),
 		}
 		if m.Sum != "" {
@@ -120,17 +119,4 @@ func modules(info *debug.BuildInfo) (packages []spdxPackage) {
 // golang returns the package URL of a module, which has small letters alone.
 func golang(path, version string) []spdxExternal {
 	return []spdxExternal{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + strings.ToLower(path) + "@" + url.QueryEscape(version)}}
-}
-
-// escaped returns a path or a version as module proxies want it: ! and a small letter
-// for each capital one.
-func escaped(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsUpper(r) {
-			b.WriteByte('!')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
 }
