@@ -224,7 +224,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	out, err := newReply(form)
 	if err != nil {
-		panic(err) // text and numbers can always be marshalled
+		http.Error(w, form.Error, form.Status) // which cannot be: text and numbers can be marshalled
+		return
 	}
 	out.send(w, form.Status)
 }
