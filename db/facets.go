@@ -72,9 +72,8 @@ func (c *FacetCount) UnmarshalJSON(b []byte) error {
 // Facets counts the items that match q.Where by label, or by the values of a field, exactly.
 // Query.Facets counts within an answer.
 //
-// Labels and indexed fields are counted by the sets of rows that filters read, all of them: of a
-// million items with two labels each some milliseconds. For a field without an index each item
-// that matches is read. The memory is that of all distinct values. A field that there is not is an
+// Labels and indexed fields are counted by the sets of rows that filters read: all sets of the
+// labels, or of the field, are read. For a field without an index each item that matches is read. The memory is that of all distinct values. A field that there is not is an
 // ErrInvalid, a mistake in Where a *WhereError.
 func (c *Collection) Facets(ctx context.Context, q FacetQuery) (*Facets, error) {
 	if err := ctx.Err(); err != nil {
