@@ -73,8 +73,9 @@ func (c *FacetCount) UnmarshalJSON(b []byte) error {
 // Query.Facets counts within an answer.
 //
 // Labels and indexed fields are counted by the sets of rows that filters read: all sets of the
-// labels, or of the field, are read. For a field without an index each item that matches is read. The memory is that of all distinct values. A field that there is not is an
-// ErrInvalid, a mistake in Where a *WhereError.
+// labels, or of the field, are read. For a field without an index each item that matches is read, and
+// so they are for any field where they are few. The memory is that of all distinct values. A field that
+// there is not is an ErrInvalid, a mistake in Where a *WhereError.
 func (c *Collection) Facets(ctx context.Context, q FacetQuery) (*Facets, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

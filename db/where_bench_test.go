@@ -104,6 +104,46 @@ func BenchmarkWhereScanned(b *testing.B) {
 	}
 }
 
+// BenchmarkFacets counts a million items by label and by fields with and without an index: all, those
+// that match a filter, and the hits of a search. count is a plain count, and the search one without
+// facets, to compare with.
+func BenchmarkFacets(b *testing.B) {
+	for _, indexed := range []bool{true, false} {
+		c := benchFiltered(b, 1_000_000, indexed)
+		run := func(name string, f func() error) {
+			b.Run(fmt.Sprintf("indexed=%t/%s", indexed, name), func(b *testing.B) {
+				for b.Loop() {
+					if err := f(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+		for of, where := range map[string]string{"all": "", "tenth": "label = 'label 3'"} {
+			run(of+"/count", func() error {
+				_, err := c.CountWhere(ctx, where)
+				return err
+			})
+			for _, by := range []string{"label", "new", "year", "price", "maker", "sku"} {
+				run(of+"/"+by, func() error {
+					_, err := c.Facets(ctx, db.FacetQuery{By: by, Where: where, Limit: 8})
+					return err
+				})
+			}
+		}
+		run("hits/search", func() error {
+			_, err := c.Search(ctx, db.Query{Code: make([]byte, 8), K: 24})
+			return err
+		})
+		for _, by := range []string{"label", "new", "year", "price", "maker", "sku"} {
+			run("hits/"+by, func() error {
+				_, err := c.Search(ctx, db.Query{Code: make([]byte, 8), K: 24, Facets: []string{by}, FacetLimit: 8})
+				return err
+			})
+		}
+	}
+}
+
 // BenchmarkPutIndexed is what labels and indexed fields add to a Put: of new items,
 // one by one and in batches, and of items that replace others.
 func BenchmarkPutIndexed(b *testing.B) {

@@ -1,11 +1,8 @@
 package search
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -37,13 +34,13 @@ type FacetCount struct {
 // or a field; a field of the name label stands in double quotes, as in expressions. limit, unless
 // 0, is how many counts it returns. r is the snapshot of the view of cv.
 //
-// Labels and indexed fields are counted by their sets of rows, other fields by reading the items.
-// The memory is that of all distinct values.
+// Labels and indexed fields are counted by their sets of rows, other fields, and fields of few rows,
+// by reading the items. The memory is that of all distinct values.
 func CountFacets(ctx context.Context, cv *state.CollectionView, r pebble.Reader, by string, rows *roaring.Bitmap, limit int) (*Facets, error) {
 	if limit < 0 {
 		return nil, fault.Invalid("a limit of %d counts: 1 or more are possible, 0 is all", limit)
 	}
-	c := &facetCounter{ctx: ctx, cv: cv, r: r, rows: rows}
+	c := &facetCounter{ctx: ctx, cv: cv, r: r, rows: rows, most: most{limit: limit}}
 	if rows == nil {
 		c.rows = cv.Live
 	}
@@ -57,27 +54,8 @@ func CountFacets(ctx context.Context, cv *state.CollectionView, r pebble.Reader,
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(out.Counts, func(a, b FacetCount) int {
-		return cmp.Or(cmp.Compare(b.Items, a.Items), compareValues(a.Value, b.Value))
-	})
-	out.Distinct = len(out.Counts)
-	if limit > 0 && limit < len(out.Counts) {
-		out.Counts = slices.Clip(out.Counts[:limit])
-	}
+	out.Counts = c.most.all()
 	return out, nil
-}
-
-// compareValues orders two values of one type.
-func compareValues(a, b any) int {
-	switch a := a.(type) {
-	case string:
-		return strings.Compare(a, b.(string))
-	case int64:
-		return cmp.Compare(a, b.(int64))
-	case float64:
-		return cmp.Compare(a, b.(float64))
-	}
-	return cmp.Compare(codec.BoolImage(a.(bool)), codec.BoolImage(b.(bool)))
 }
 
 // A facetCounter counts rows of a view. It belongs to one call of CountFacets.
@@ -86,6 +64,7 @@ type facetCounter struct {
 	cv   *state.CollectionView
 	r    pebble.Reader
 	rows *roaring.Bitmap // to be counted; not written to
+	most most
 
 	parts  map[uint16]*roaring.Bitmap // of rows, by container; see part
 	looked int                        // layers that were read
@@ -158,178 +137,10 @@ func (c *facetCounter) byLabel(out *Facets) error {
 		if int(id) >= len(c.cv.Names) {
 			return fault.Corrupt(fmt.Errorf("id %d of %d", id, len(c.cv.Names)), "label of collection %q", c.cv.Name)
 		}
-		out.Counts = append(out.Counts, FacetCount{c.cv.Names[id], n})
+		c.most.add(n, func() any { return c.cv.Names[id] })
 	}
+	out.Distinct = len(counts)
 	return nil
-}
-
-// byField counts by the values of a field.
-func (c *facetCounter) byField(out *Facets, name string) error {
-	i := slices.IndexFunc(c.cv.Fields, func(f record.Field) bool { return f.Name == name })
-	if i < 0 {
-		there := "which has no fields"
-		if len(c.cv.Fields) > 0 {
-			there = "whose fields are " + record.Names(c.cv.Fields)
-		}
-		return fault.Invalid("facets by %q: label, or a field of collection %q is possible, %s", record.Shortened(name), c.cv.Name, there)
-	}
-	f, texts, images := c.cv.Fields[i], map[string]int{}, map[uint64]int{}
-	var err error
-	switch {
-	case !f.Indexed:
-		err = c.byReading(i, texts, images)
-	case f.Type == record.String:
-		err = c.byTexts(i, texts)
-	default:
-		err = c.bySlices(i, images)
-	}
-	if err != nil {
-		return err
-	}
-	out.Missing = out.Items
-	for text, n := range texts {
-		out.Counts, out.Missing = append(out.Counts, FacetCount{text, n}), out.Missing-n
-	}
-	for image, n := range images {
-		var value any
-		switch f.Type {
-		case record.Int:
-			value = codec.IntOf(image)
-		case record.Float:
-			value = codec.FloatOf(image)
-		default:
-			value = codec.BoolOf(image)
-		}
-		out.Counts, out.Missing = append(out.Counts, FacetCount{value, n}), out.Missing-n
-	}
-	return nil
-}
-
-// containerOfField returns the container of a key of codec.KindFieldRows.
-func containerOfField(key []byte) uint16 {
-	_, container, _ := codec.FieldRowsKeyParts(key)
-	return container
-}
-
-// fieldPrefix returns the prefix of the sets of rows of a field.
-func (c *facetCounter) fieldPrefix(field int) []byte {
-	key := codec.FieldRowsKey(c.cv.ID, uint16(field), 0, "")
-	return key[:len(key)-2] // without the container
-}
-
-// byTexts counts by the sets of rows of all values of a string field.
-func (c *facetCounter) byTexts(field int, texts map[string]int) error {
-	return c.layers(c.fieldPrefix(field), containerOfField, func(key []byte, _ uint16, found *roaring.Bitmap) error {
-		_, _, value := codec.FieldRowsKeyParts(key)
-		texts[string(value)] += int(found.GetCardinality())
-		return nil
-	})
-}
-
-// bySlices counts by the slices of a field of numbers or bools. It puts together the image of
-// each row of a container, of the slices that the row is in, and counts images.
-func (c *facetCounter) bySlices(field int, counts map[uint64]int) error {
-	images := make([]uint64, 1<<16) // by low 16 bits of rows: bits that not all rows of the container have
-	all := uint64(0)                // bits that all have
-	var have *roaring.Bitmap        // rows of the container that have a value; nil: none yet
-	at := uint16(0)
-	end := func() {
-		if have == nil {
-			return
-		}
-		for it := have.Iterator(); it.HasNext(); {
-			row := it.Next()
-			counts[all|images[row]]++
-			images[row] = 0
-		}
-		have, all = nil, 0
-	}
-	err := c.layers(c.fieldPrefix(field), containerOfField, func(key []byte, container uint16, found *roaring.Bitmap) error {
-		if container != at {
-			end()
-			at = container
-		}
-		_, _, value := codec.FieldRowsKeyParts(key)
-		if len(value) != 1 || value[0] >= codec.SliceCount || (value[0] == codec.SliceExists) == (have != nil) {
-			return fault.Corrupt(fmt.Errorf("slice %x", value), "rows %x", key)
-		}
-		if have == nil {
-			have = found
-			return nil
-		}
-		if found.AndCardinality(have) != found.GetCardinality() {
-			return fault.Corrupt(errors.New("rows that have no value"), "rows %x", key)
-		}
-		bit := uint64(1) << (64 - value[0])
-		if found.GetCardinality() == have.GetCardinality() {
-			all |= bit
-			return nil
-		}
-		for it := found.Iterator(); it.HasNext(); {
-			images[it.Next()] |= bit
-		}
-		return nil
-	})
-	end()
-	return err
-}
-
-// byReading counts the values of a field without an index, by reading the items.
-func (c *facetCounter) byReading(field int, texts map[string]int, images map[uint64]int) (err error) {
-	if c.rows.IsEmpty() {
-		return nil
-	}
-	items, err := newItemReader(c.r, c.cv, c.rows.Minimum())
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if cerr := items.close(); err == nil {
-			err = fault.ReadError(cerr, "items")
-		}
-	}()
-	for it := c.rows.Iterator(); it.HasNext(); {
-		if c.looked++; c.looked%1024 == 0 && c.ctx.Err() != nil {
-			return c.ctx.Err()
-		}
-		row := it.Next()
-		rec, err := items.record(row)
-		if err != nil {
-			return err
-		}
-		for _, f := range rec.Fields {
-			if int(f.ID) != field {
-				continue
-			}
-			if got, want := typeOf(f.Value), c.cv.Fields[field].Type; got != want {
-				return fault.Corrupt(fmt.Errorf("a value of field %q is of type %s, not %s", c.cv.Fields[field].Name, got, want), "item in row %d", row)
-			}
-			switch v := f.Value.(type) {
-			case string:
-				texts[v]++
-			case int64:
-				images[codec.IntImage(v)]++
-			case float64:
-				images[codec.FloatImage(v)]++
-			case bool:
-				images[codec.BoolImage(v)]++
-			}
-		}
-	}
-	return nil
-}
-
-// typeOf returns the type of a field that has the value.
-func typeOf(value any) record.FieldType {
-	switch value.(type) {
-	case string:
-		return record.String
-	case int64:
-		return record.Int
-	case float64:
-		return record.Float
-	}
-	return record.Bool
 }
 
 // AnswerRows returns the rows of all items within the radius of Within, also of those before the

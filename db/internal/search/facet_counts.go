@@ -1,0 +1,90 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A most keeps the first counts that it is shown, in the order of compareCounts.
+type most struct {
+	limit  int          // how many; 0: all
+	counts []FacetCount // among which are the first ones so far
+	last   *FacetCount  // the last that limit left when counts were last cut; nil: they never were
+}
+
+// compareCounts orders the most items first; of as many, the least value.
+func compareCounts(a, b FacetCount) int {
+	return cmp.Or(cmp.Compare(b.Items, a.Items), compareValues(a.Value, b.Value))
+}
+
+// add shows it a count. It makes the value only if the count may stay.
+func (m *most) add(items int, value func() any) {
+	if m.last != nil && items < m.last.Items {
+		return
+	}
+	n := FacetCount{value(), items}
+	if m.last != nil && compareCounts(n, *m.last) > 0 {
+		return
+	}
+	m.counts = append(m.counts, n)
+	if m.limit > 0 && len(m.counts)-m.limit >= m.limit {
+		m.cut()
+	}
+}
+
+func (m *most) cut() {
+	slices.SortFunc(m.counts, compareCounts)
+	if m.limit > 0 && len(m.counts) >= m.limit {
+		m.counts = m.counts[:m.limit]
+		last := m.counts[m.limit-1]
+		m.last = &last
+	}
+}
+
+// all returns what it has kept.
+func (m *most) all() []FacetCount {
+	m.cut()
+	return m.counts
+}
+
+// compareValues orders two values of one type.
+func compareValues(a, b any) int {
+	switch a := a.(type) {
+	case string:
+		return strings.Compare(a, b.(string))
+	case int64:
+		return cmp.Compare(a, b.(int64))
+	case float64:
+		return cmp.Compare(a, b.(float64))
+	}
+	return cmp.Compare(codec.BoolImage(a.(bool)), codec.BoolImage(b.(bool)))
+}
+
+// A tally counts by values.
+type tally[T comparable] struct {
+	at     map[T]int // by value: position in counts
+	counts []int
+}
+
+func newTally[T comparable]() *tally[T] { return &tally[T]{at: map[T]int{}} }
+
+func (t *tally[T]) add(value T, n int) {
+	at, there := t.at[value]
+	if !there {
+		at = len(t.counts)
+		t.at[value], t.counts = at, append(t.counts, 0)
+	}
+	t.counts[at] += n
+}
+
+// addText is add of a value that the caller may reuse, which is copied only the first time.
+func addText(t *tally[string], value []byte, n int) {
+	if at, there := t.at[string(value)]; there {
+		t.counts[at] += n
+	} else {
+		t.add(string(value), n)
+	}
+}
