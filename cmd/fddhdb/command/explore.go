@@ -121,7 +121,7 @@ func (o *exploreOptions) check() ([]explore.Encoder, error) {
 			}
 			encoders = append(encoders, explore.Encoder{Program: encoder.Program{
 				Modality: n.name, Command: command, Lines: list.lines, Timeout: o.encodeTimeout,
-			}})
+			}, Input: db.InputText})
 		}
 	}
 	return encoders, nil
@@ -229,7 +229,7 @@ func checkEncoders(d *db.DB, encoders []explore.Encoder) error {
 	return nil
 }
 
-// storedEncoders returns the encoders of texts that the collections have and the user trusts. It
+// storedEncoders returns the encoders that the collections have and the user trusts. It
 // prints a warning for each of the others.
 func (e *env) storedEncoders(dir string, d *db.DB, timeout time.Duration) (all []explore.Encoder, err error) {
 	names, err := d.Collections()
@@ -246,9 +246,6 @@ func (e *env) storedEncoders(dir string, d *db.DB, timeout time.Duration) (all [
 			return nil, err
 		}
 		for i := range stored {
-			if stored[i].Input != db.InputText {
-				continue
-			}
 			if err := checkTrust(dir, name, &stored[i]); err != nil {
 				e.Warnf("%s", exit.Message(err))
 				continue
@@ -258,7 +255,7 @@ func (e *env) storedEncoders(dir string, d *db.DB, timeout time.Duration) (all [
 				return nil, err
 			}
 			p.Timeout = timeout
-			all = append(all, explore.Encoder{Program: p, Collection: name})
+			all = append(all, explore.Encoder{Program: p, Collection: name, Input: stored[i].Input})
 		}
 	}
 	return all, nil

@@ -150,12 +150,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// limit returns the time that a request may take. A model that makes vectors of text
-// may need minutes to start.
+// limit returns the time that a request may take. A model that makes vectors of text or
+// pictures may need minutes to start.
 func (s *Server) limit(r *http.Request) time.Duration {
 	limit := s.requestTime
-	if w := s.wordsOfRequest(r.URL.Query()); w != nil {
-		limit += w.Longest()
+	if e := s.encodingOfRequest(r.URL.Query()); e != nil {
+		limit += e.Longest()
 	}
 	return limit
 }

@@ -8,7 +8,7 @@
 // can read as much, so it belongs on a loopback address.
 //
 // net/http runs a goroutine for each request. Rooms (room.go) bound how many of them compute,
-// receive or encode at a time. The words of an encoder have a turn; uploads have a lock.
+// receive or encode at a time. An encoder has a turn; uploads have a lock.
 //
 // Invariants: requests that a browser sends on behalf of other sites are refused (guard_test.go),
 // and the page loads nothing from elsewhere (TestPage); content of a database cannot run in the

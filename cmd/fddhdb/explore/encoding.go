@@ -11,66 +11,77 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An Encoder is a program that makes vectors of texts, for a collection or for all.
+// An Encoder is a program that makes vectors of texts or pictures, for a collection or for all.
 type Encoder struct {
 	encoder.Program
-	Collection string // "": all that have the modality; such a one goes before that of a collection
+	Collection string          // "": all that have the modality; such a one goes before that of a collection
+	Input      db.EncoderInput // db.InputFile: of pictures, by their paths
 }
 
-const keptVectors = 64 // texts of one encoder whose vectors are kept
+const keptVectors = 64 // inputs of one encoder whose vectors are kept
 
-// words makes vectors of texts. It keeps the latest ones, as sliders of the page ask for
-// the same text again.
-type words struct {
+// An encoding makes vectors of texts or pictures. It keeps the latest ones, as sliders of the page
+// ask for the same input again.
+type encoding struct {
 	*encoder.Encoder
-	turn *room // of one place, held while a text is encoded
+	input db.EncoderInput
+	turn  *room // of one place, held while an input is encoded
 
 	mu    sync.Mutex                // guards kept and order
-	kept  map[string]encoder.Vector // by text
+	kept  map[string]encoder.Vector // by input
 	order []string                  // of kept, the oldest first
 }
 
-func newWords(p encoder.Program) *words {
-	return &words{Encoder: encoder.New(p), turn: newRoom(1), kept: map[string]encoder.Vector{}}
-}
-
-// wordsOf returns the encoder of a modality of a collection, nil if there is none.
-func (s *Server) wordsOf(collection, modality string) *words {
-	if w := s.words[encoderOf{"", modality}]; w != nil {
-		return w
-	}
-	return s.words[encoderOf{collection, modality}]
+func newEncoding(e Encoder) *encoding {
+	return &encoding{Encoder: encoder.New(e.Program), input: e.Input, turn: newRoom(1), kept: map[string]encoder.Vector{}}
 }
 
 // encoderOf names what an Encoder is for.
-type encoderOf struct{ collection, modality string }
-
-// wordsOfRequest returns the encoder that a request needs, nil if none.
-func (s *Server) wordsOfRequest(v url.Values) *words {
-	if !v.Has("text") {
-		return nil
-	}
-	at := (&parameters{values: v}).place()
-	return s.wordsOf(at.collection, v.Get("from"))
+type encoderOf struct {
+	collection, modality string
+	input                db.EncoderInput
 }
 
-// vector returns the vector of a text, of dim dimensions.
-func (w *words) vector(ctx context.Context, dim int, text string) (encoder.Vector, error) {
-	if x, ok := w.known(text); ok {
+// encodingOf returns the encoder of a modality of a collection, nil if there is none.
+func (s *Server) encodingOf(of encoderOf) *encoding {
+	if e := s.encodings[encoderOf{"", of.modality, of.input}]; e != nil {
+		return e
+	}
+	return s.encodings[of]
+}
+
+// encodingOfRequest returns the encoder that a request needs, nil if none.
+func (s *Server) encodingOfRequest(v url.Values) *encoding {
+	of := encoderOf{(&parameters{values: v}).place().collection, v.Get("from"), db.InputText}
+	if v.Has("picture") {
+		of.input = db.InputFile
+	} else if !v.Has("text") {
+		return nil
+	}
+	return s.encodingOf(of)
+}
+
+// vector returns the vector of an input, of dim dimensions. Until it returns, the program may read
+// a file that is the input.
+func (e *encoding) vector(ctx context.Context, dim int, input string) (encoder.Vector, error) {
+	if x, ok := e.known(input); ok {
 		return x, nil
 	}
-	if err := w.turn.enter(ctx); err != nil {
+	if err := e.turn.enter(ctx); err != nil {
 		return encoder.Vector{}, err
 	}
-	defer w.turn.leave()
-	if x, ok := w.known(text); ok { // the request before had the same text
+	defer e.turn.leave()
+	if x, ok := e.known(input); ok { // the request before had the same input
 		return x, nil
 	}
-	all, err := w.Encode(ctx, dim, []string{text})
+	if e.input == db.InputFile {
+		ctx = context.WithoutCancel(ctx) // Encode would return while the program goes on
+	}
+	all, err := e.Encode(ctx, dim, []string{input})
 	if err != nil {
 		return encoder.Vector{}, encodingError(err)
 	}
-	w.keep(text, all[0])
+	e.keep(input, all[0])
 	return all[0], nil
 }
 
@@ -88,31 +99,31 @@ func encodingError(err error) error {
 	return &statusError{http.StatusBadGateway, err}
 }
 
-func (w *words) known(text string) (encoder.Vector, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	x, ok := w.kept[text]
+func (e *encoding) known(input string) (encoder.Vector, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x, ok := e.kept[input]
 	return x, ok
 }
 
-func (w *words) keep(text string, x encoder.Vector) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, ok := w.kept[text]; !ok {
-		w.kept[text] = x
-		w.order = append(w.order, text)
+func (e *encoding) keep(input string, x encoder.Vector) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.kept[input]; !ok {
+		e.kept[input] = x
+		e.order = append(e.order, input)
 	}
-	if len(w.order) > keptVectors {
-		delete(w.kept, w.order[0])
-		w.order = w.order[1:]
+	if len(e.order) > keptVectors {
+		delete(e.kept, e.order[0])
+		e.order = e.order[1:]
 	}
 }
 
-// encodersFor returns the modalities of a collection that can be searched from by text.
-func (s *Server) encodersFor(collection string, modalities []db.Modality) []string {
+// encodersFor returns the modalities of a collection that can be searched from by text, or by picture.
+func (s *Server) encodersFor(collection string, modalities []db.Modality, input db.EncoderInput) []string {
 	names := []string{}
 	for _, m := range modalities {
-		if s.wordsOf(collection, m.Name) != nil {
+		if s.encodingOf(encoderOf{collection, m.Name, input}) != nil {
 			names = append(names, m.Name)
 		}
 	}

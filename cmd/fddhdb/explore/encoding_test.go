@@ -19,8 +19,12 @@ import (
 const encoderVariable = "FDDHDB_TEST_ENCODER"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(encoderVariable) != "" {
+	switch os.Getenv(encoderVariable) {
+	case "lines":
 		actAsEncoder()
+		return
+	case "files":
+		actAsEncoderOfFiles()
 		return
 	}
 	code := m.Run()
@@ -57,7 +61,7 @@ func testEncoder(t *testing.T, timeout time.Duration) Encoder {
 	check(t, err)
 	t.Setenv(encoderVariable, "lines")
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	return Encoder{Program: encoder.Program{Modality: "text", Command: []string{program}, Lines: true, Timeout: cmp.Or(timeout, time.Hour)}}
+	return Encoder{Program: encoder.Program{Modality: "text", Command: []string{program}, Lines: true, Timeout: cmp.Or(timeout, time.Hour)}, Input: db.InputText}
 }
 
 // A search by words has the answer of a search by the vector that the program prints. A text is
@@ -65,7 +69,7 @@ func testEncoder(t *testing.T, timeout time.Duration) Encoder {
 func TestSearchByText(t *testing.T) {
 	stored := testEncoder(t, 0)
 	stored.Collection = "main"
-	never := Encoder{Program: encoder.Program{Modality: "text", Command: []string{"/nowhere/at/all"}}}
+	never := Encoder{Program: encoder.Program{Modality: "text", Command: []string{"/nowhere/at/all"}}, Input: db.InputText}
 	s := newServer(t, sharedDatabase(t), stored)
 	for range 2 {
 		got := get[hitsForm](t, s, "/api/search?from=text&to=image&k=7&text="+url.QueryEscape("four words, no more"))
@@ -109,8 +113,9 @@ func TestSearchByTextFails(t *testing.T) {
 
 // A request may take as long as its encoder besides its own time.
 func TestTimeOfRequestsByText(t *testing.T) {
-	own := Encoder{Program: encoder.Program{Modality: "text", Timeout: time.Hour}, Collection: "other"}
-	s := newServer(t, sharedDatabase(t), own, Encoder{Program: encoder.Program{Modality: "words", Lines: true}})
+	own := Encoder{Program: encoder.Program{Modality: "text", Timeout: time.Hour}, Collection: "other", Input: db.InputText}
+	s := newServer(t, sharedDatabase(t), own, Encoder{Program: encoder.Program{Modality: "words", Lines: true}, Input: db.InputText},
+		Encoder{Program: encoder.Program{Modality: "image", Lines: true}, Collection: "main", Input: db.InputFile})
 	s.requestTime = time.Minute
 	for path, want := range map[string]time.Duration{
 		"/api/search?from=words&text=x":                  6 * time.Minute,
@@ -118,6 +123,8 @@ func TestTimeOfRequestsByText(t *testing.T) {
 		"/api/search?from=text&text=x&collection=other":  time.Minute + time.Hour,
 		"/api/search?from=words&text=x&collection=other": 6 * time.Minute,
 		"/api/search?from=words&id=x":                    time.Minute,
+		"/api/search?from=image&picture=x":               6 * time.Minute,
+		"/api/search?from=image&text=x":                  time.Minute,
 		"/api/stats":                                     time.Minute,
 	} {
 		if got := s.limit(httptest.NewRequest("GET", path, nil)); got != want {

@@ -26,7 +26,8 @@ type collectionForm struct {
 	Items      int           `json:"items"`
 	Modalities []db.Modality `json:"modalities"`
 	Fields     []db.Field    `json:"fields"`
-	Encoders   []string      `json:"encoders"` // modalities that can be searched by text
+	Encoders   []string      `json:"encoders"`         // modalities that can be searched from by text
+	Pictures   []string      `json:"picture_encoders"` // modalities that can be searched from by picture
 	Trained    bool          `json:"trained"`
 	Space      db.Space      `json:"space,omitempty"` // active space
 	Spaces     []spaceForm   `json:"spaces"`
@@ -83,7 +84,7 @@ func (s *Server) collectionForm(ctx context.Context, name string) (*collectionFo
 	out := &collectionForm{
 		Name: name, IndexOnly: schema.IndexOnly,
 		Modalities: append([]db.Modality{}, schema.Modalities...), Fields: append([]db.Field{}, schema.Fields...),
-		Encoders: s.encodersFor(name, schema.Modalities), Spaces: []spaceForm{},
+		Encoders: s.encodersFor(name, schema.Modalities, db.InputText), Pictures: s.encodersFor(name, schema.Modalities, db.InputFile), Spaces: []spaceForm{},
 	}
 	if out.Items, err = c.Count(); err != nil {
 		return nil, err

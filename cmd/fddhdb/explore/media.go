@@ -69,13 +69,16 @@ func isSVG(b []byte) bool {
 }
 
 // IsPicture reports whether a file that begins so is a picture that browsers display.
-func IsPicture(head []byte) bool {
+func IsPicture(head []byte) bool { return pictureType(head) != "" }
+
+// pictureType returns the type of a picture that begins so, "" if it is none that browsers display.
+func pictureType(head []byte) string {
 	for n := range min(utf8.UTFMax, len(head)) { // the last character may be cut
-		if slices.Contains(shown, sniff(head[:len(head)-n])) {
-			return true
+		if t := sniff(head[:len(head)-n]); slices.Contains(shown, t) {
+			return t
 		}
 	}
-	return false
+	return ""
 }
 
 // pictureOf returns the parameters of media for the picture of an item, nil if it has none: its payload,
@@ -112,11 +115,33 @@ func dataURL(s string) ([]byte, bool) {
 	return []byte(text), err == nil
 }
 
-// media sends a payload, or the picture in a field or a file. The content can do nothing: it runs
+// media sends a payload, the picture in a field or a file, or one that was sent. The content can do nothing: it runs
 // no script, loads nothing and has no origin. Anything but a picture or text is for
 // download, and so is an SVG, which the page only shows as a picture.
 func (s *Server) media(ctx context.Context, v url.Values) (any, error) {
-	p := &parameters{values: v}
+	var body []byte
+	var err error
+	if p := (&parameters{values: v}); v.Has("picture") {
+		body, err = s.uploads.pictureBytes(p)
+	} else {
+		body, err = s.mediaOf(ctx, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &reply{body: body, header: map[string]string{
+		"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+		"Content-Type":            sniff(body),
+		"Cache-Control":           "private, max-age=60",
+	}}
+	if kind := out.header["Content-Type"]; kind == svgType || kind == anyBytes {
+		out.header["Content-Disposition"] = "attachment"
+	}
+	return out, nil
+}
+
+// mediaOf returns the payload of an item, or the picture in a field or a file.
+func (s *Server) mediaOf(ctx context.Context, p *parameters) ([]byte, error) {
 	at, id, field, file := p.place(), p.text("id", ""), p.text("field", ""), p.flag("file")
 	it, err := s.get(ctx, p, at, id)
 	if err != nil {
@@ -135,15 +160,7 @@ func (s *Server) media(ctx context.Context, v url.Values) (any, error) {
 	if len(body) == 0 {
 		return nil, statusErrorf(http.StatusNotFound, "the item has nothing there")
 	}
-	out := &reply{body: body, header: map[string]string{
-		"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-		"Content-Type":            sniff(body),
-		"Cache-Control":           "private, max-age=60",
-	}}
-	if kind := out.header["Content-Type"]; kind == svgType || kind == anyBytes {
-		out.header["Content-Disposition"] = "attachment"
-	}
-	return out, nil
+	return body, nil
 }
 
 // file returns the picture in the file that an item names, nil if there is none.

@@ -104,6 +104,8 @@ func (q *query) name() any {
 		return q.code
 	case q.text != "":
 		return q.text
+	case q.picture != "":
+		return q.file
 	}
 	return q.row
 }
@@ -150,11 +152,16 @@ func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Quer
 		out.Vector, out.Sparse, out.Code = x.dense, x.sparse, x.code
 		return out, err
 	}
-	w := s.wordsOf(q.collection, q.from)
-	if w == nil {
+	if q.picture != "" {
+		x, err := s.pictureVector(ctx, q, dim)
+		out.Vector, out.Sparse = x.Dense, x.Sparse
+		return out, err
+	}
+	e := s.encodingOf(encoderOf{q.collection, q.from, db.InputText})
+	if e == nil {
 		return out, badRequest("there is no encoder for %q: start explore with --encoder-lines %s=COMMAND, or store one by fddhdb encoder", q.from, q.from)
 	}
-	x, err := w.vector(ctx, dim, q.text)
+	x, err := e.vector(ctx, dim, q.text)
 	out.Vector, out.Sparse = x.Dense, x.Sparse
 	return out, err
 }
@@ -162,17 +169,18 @@ func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Quer
 // rowOf returns the row of the upload for a query. Requests for one file take turns
 // outside of the computing room.
 func (s *Server) rowOf(ctx context.Context, q *query) (vector, error) {
-	u, err := s.uploads.get(q.upload)
+	u, err := s.uploads.use(q.upload)
 	if err != nil {
 		return vector{}, err
+	}
+	defer s.uploads.done(u)
+	if u.picture != "" {
+		return vector{}, badRequest("%s is a picture: give it as picture, not as upload", u.base())
 	}
 	if err := u.turn.enter(ctx); err != nil {
 		return vector{}, err
 	}
 	defer u.turn.leave()
-	if _, err := s.uploads.get(q.upload); err != nil { // it was removed meanwhile
-		return vector{}, err
-	}
 	if err := s.computing.enter(ctx); err != nil {
 		return vector{}, err
 	}

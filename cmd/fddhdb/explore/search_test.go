@@ -16,7 +16,8 @@ import (
 
 // hitsForm has the fields of an answer that a user of the API reads.
 type hitsForm struct {
-	Hits []struct {
+	Query any
+	Hits  []struct {
 		ID       string
 		Distance int
 		Score    *float64
@@ -210,7 +211,7 @@ func TestMistakes(t *testing.T) {
 		status int
 		text   string
 	}{
-		"/api/search":                                                   {400, "one of id, code, text and upload"},
+		"/api/search":                                                   {400, "one of id, code, text, picture and upload"},
 		"/api/search?id=a&code=00":                                      {400, "this one has 2"},
 		"/api/search?id=item+1&k=0":                                     {400, `k="0": a whole number from 1 to 1000`},
 		"/api/search?id=item+1&k=1001":                                  {400, "1 to 1000"},
@@ -245,6 +246,11 @@ func TestMistakes(t *testing.T) {
 		"/api/search?text=cat&from=sound":                               {400, "there is image, text"},
 		"/api/search?text=cat&collection=given&from=x":                  {400, "bring their codes"},
 		"/api/search?upload=AAA&from=image":                             {404, "send it again"},
+		"/api/search?picture=AAA":                                       {400, "from is missing"},
+		"/api/search?picture=AAA&from=image":                            {400, "there is no encoder of pictures"},
+		"/api/search?picture=AAA&from=image&row=1":                      {400, "of an upload"},
+		"/api/media?picture=AAA":                                        {404, "send it again"},
+		"/api/media?picture=AAA&id=item+1":                              {400, "no parameter"},
 		"/api/search?id=item+1&where=year+<":                            {400, "where: column 7"},
 		"/api/search?id=item+1&where=titel+%3D+'x'":                     {400, "year"},
 		"/api/histogram?id=nobody":                                      {404, "not found"},

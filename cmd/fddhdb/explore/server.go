@@ -34,11 +34,12 @@ type Options struct {
 
 // Limits of a request.
 const (
-	maxK          = 1000        // hits of an answer, or items of a list
-	maxText       = 16 << 10    // bytes of a text for an encoder
-	maxUpload     = 64 << 20    // bytes of a file of vectors
-	keptUploads   = 4           // number of files of vectors that are kept
-	maxReceiving  = 16          // files of vectors that may arrive at the same time
+	maxK          = 1000     // hits of an answer, or items of a list
+	maxText       = 16 << 10 // bytes of a text for an encoder
+	maxUpload     = 64 << 20 // bytes of a file of vectors
+	maxPicture    = picture.MaxBytes
+	keptUploads   = 4           // number of files of vectors and pictures that are kept
+	maxReceiving  = 16          // files that may arrive at the same time
 	requestTime   = time.Minute // limit for an answer, without the time of encoders
 	receiveTime   = time.Minute // limit for a request to arrive, with its file
 	writeTime     = 30 * time.Second
@@ -46,14 +47,15 @@ const (
 )
 
 // A Server answers requests about one database. It is safe for concurrent use. Its
-// fields do not change after New; uploads and words have locks of their own.
+// fields do not change after New; uploads and encodings have locks of their own.
 type Server struct {
 	db      *db.DB
 	opt     Options
 	page    map[string]asset    // by path
 	api     map[string]endpoint // by path
-	words   map[encoderOf]*words
 	uploads uploads
+
+	encodings map[encoderOf]*encoding
 
 	requestTime time.Duration
 
@@ -68,12 +70,12 @@ func New(d *db.DB, opt Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		db: d, opt: opt, page: page, words: map[encoderOf]*words{}, requestTime: requestTime,
+		db: d, opt: opt, page: page, encodings: map[encoderOf]*encoding{}, requestTime: requestTime,
 		computing: newRoom(2 * runtime.GOMAXPROCS(0)),
 	}
 	s.uploads.open, s.uploads.receiving = opt.OpenVectors, newRoom(maxReceiving)
 	for _, e := range opt.Encoders {
-		s.words[encoderOf{e.Collection, e.Modality}] = newWords(e.Program)
+		s.encodings[encoderOf{e.Collection, e.Modality, e.Input}] = newEncoding(e)
 	}
 	s.api = map[string]endpoint{
 		"/api/database":    {compute: s.database},
@@ -95,8 +97,8 @@ func New(d *db.DB, opt Options) (*Server, error) {
 
 // Close ends running encoders, and removes uploads.
 func (s *Server) Close() error {
-	for _, w := range s.words {
-		w.Close()
+	for _, e := range s.encodings {
+		e.Close()
 	}
 	return s.uploads.close()
 }

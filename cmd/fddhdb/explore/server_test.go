@@ -22,8 +22,8 @@ import (
 // get.
 func TestForms(t *testing.T) {
 	d := sharedDatabase(t)
-	s := newServer(t, d, Encoder{Program: encoder.Program{Modality: "text", Command: []string{"true"}}},
-		Encoder{Program: encoder.Program{Modality: "image", Command: []string{"true"}}, Collection: "main"})
+	s := newServer(t, d, Encoder{Program: encoder.Program{Modality: "text", Command: []string{"true"}}, Input: db.InputText},
+		Encoder{Program: encoder.Program{Modality: "image", Command: []string{"true"}}, Collection: "main", Input: db.InputText})
 	form := get[databaseForm](t, s, "/api/database")
 	if form.Name != "test.db" || form.UUID != d.UUID() || len(form.Collections) != 3 || len(form.Encoders) != 1 || form.Encoders[0] != "text" {
 		t.Errorf("%+v", form)
@@ -215,7 +215,7 @@ func FuzzRequest(f *testing.F) {
 	paths := []string{"/api/search", "/api/histogram", "/api/items", "/api/item", "/api/plans", "/api/labels", "/api/models", "/api/stats"}
 	for i, q := range []string{
 		"id=item+3&from=image&to=text&k=7&radius=3&items=true", "code=0ff0&radius=16&explain=1", "where=year+%3E+2001&limit=3", "id=item+1&vectors=true",
-		"to=text", "limit=1", "collection=given", "", "id=item+3&rerank=features&from=text&window=20&k=30", "id=item+3&after=AAECAwQ", "text=x&from=text", "upload=x&row=1",
+		"to=text", "limit=1", "collection=given", "", "id=item+3&rerank=features&from=text&window=20&k=30", "id=item+3&after=AAECAwQ", "text=x&from=text", "upload=x&row=1", "picture=x&from=image",
 	} {
 		f.Add(i, q)
 	}

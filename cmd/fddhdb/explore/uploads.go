@@ -25,8 +25,8 @@ type vector struct {
 	code   []byte
 }
 
-// uploads are the latest few files of vectors that clients have sent, in a folder of
-// their own.
+// uploads are the latest few files of vectors and pictures that clients have sent, in a
+// folder of their own.
 type uploads struct {
 	open      func(path string) (vecfile.Reader, error)
 	receiving *room // bounds the files that arrive at a time
@@ -37,12 +37,16 @@ type uploads struct {
 	list   []*upload // the kept files, oldest first
 }
 
-// An upload is a file of vectors. Its path uses only the extension of the name that the
-// client has sent.
+// An upload is a file of vectors, or a picture. Its path has nothing of the name that the
+// client has sent, but the extension of a file of vectors.
 type upload struct {
 	id, name, path string
+	picture        string // type of a picture; "": a file of vectors
 
-	turn *room    // of one place, for the request that reads the file
+	users int  // requests that use the file; guarded by uploads.mu
+	gone  bool // it is not kept any more: its last user removes it; guarded by uploads.mu
+
+	turn *room    // of one place, for the request that reads a file of vectors
 	last struct { // the row that was read last; guarded by turn
 		ok     bool
 		member string
@@ -63,20 +67,20 @@ type uploadForm struct {
 	Cols   int    `json:"cols"`
 }
 
-// upload stores a file of vectors.
+// upload stores a file of vectors, or a picture.
 func (s *Server) upload(ctx context.Context, v url.Values, body io.Reader) (*reply, error) {
 	p := &parameters{values: v}
 	name, member := p.text("name", ""), p.text("member", "")
 	if err := p.end(); err != nil {
 		return nil, err
 	}
-	ext := strings.ToLower(filepath.Ext(name))
-	if !slices.Contains(extensions, ext) {
-		return nil, badRequest("name=%.100q: the name of a file is expected, one of %s", name, strings.Join(extensions, ", "))
-	}
-	u, err := s.uploads.receive(ctx, name, ext, body)
+	u, err := s.uploads.receive(ctx, name, body)
 	if err != nil {
 		return nil, err
+	}
+	if u.picture != "" {
+		s.uploads.keep(u)
+		return newReply(&pictureForm{Picture: u.id, Name: u.name, Media: "/api/media?picture=" + u.id})
 	}
 	out, err := s.compute(ctx, func() (any, error) {
 		r, err := s.uploads.openFile(u, member)
@@ -89,22 +93,30 @@ func (s *Server) upload(ctx context.Context, v url.Values, body io.Reader) (*rep
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(u.path)) // it is not in the list, so no other request reads it
 	}
-	return out, s.uploads.keep(u)
+	s.uploads.keep(u)
+	return out, nil
 }
 
 // receive writes a file as it arrives.
-func (l *uploads) receive(ctx context.Context, name, ext string, body io.Reader) (*upload, error) {
+func (l *uploads) receive(ctx context.Context, name string, body io.Reader) (*upload, error) {
 	if err := l.receiving.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer l.receiving.leave()
+	u := &upload{id: rand.Text(), name: name, turn: newRoom(1)}
+	ext := strings.ToLower(filepath.Ext(name))
+	if !slices.Contains(extensions, ext) {
+		var err error
+		if body, ext, err = u.asPicture(body); err != nil {
+			return nil, err
+		}
+	}
 	dir, err := l.folder()
 	if err != nil {
 		return nil, err
 	}
-	id := rand.Text()
-	u := &upload{id: id, name: name, path: filepath.Join(dir, id+ext), turn: newRoom(1)}
-	if err := writeTo(u.path, body); err != nil {
+	u.path = filepath.Join(dir, u.id+ext)
+	if err := u.write(body); err != nil {
 		return nil, errors.Join(err, os.Remove(u.path))
 	}
 	return u, nil
@@ -118,7 +130,11 @@ func (l *uploads) folder() (string, error) {
 		return "", db.ErrClosed
 	}
 	if l.dir == "" {
-		dir, err := os.MkdirTemp("", "fddhdb-explore-")
+		temp, err := filepath.Abs(os.TempDir()) // encoders run in another folder
+		if err != nil {
+			return "", err
+		}
+		dir, err := os.MkdirTemp(temp, "fddhdb-explore-")
 		if err != nil {
 			return "", err
 		}
@@ -127,45 +143,72 @@ func (l *uploads) folder() (string, error) {
 	return l.dir, nil
 }
 
-// keep adds a file to the list, and removes the oldest if there are too many.
-func (l *uploads) keep(u *upload) error {
+// keep adds a file to the list, and gives up the oldest if there are too many.
+func (l *uploads) keep(u *upload) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.list = append(l.list, u)
-	var oldest *upload
 	if len(l.list) > keptUploads {
-		oldest = l.list[0]
+		l.list[0].gone = true
+		l.list[0].removeUnused()
 		l.list = slices.Delete(l.list, 0, 1)
 	}
-	l.mu.Unlock()
-	if oldest == nil {
-		return nil
-	}
-	return oldest.delete()
 }
 
-func writeTo(path string, body io.Reader) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+// write writes the file as it arrives.
+func (u *upload) write(body io.Reader) error {
+	f, err := os.OpenFile(u.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(f, body)
+	return errors.Join(bodyError(err), f.Close())
+}
+
+// bodyError gives an error of reading a file that is sent its status.
+func bodyError(err error) error {
 	var large *http.MaxBytesError
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded): // deadline of the connection
-		err = statusErrorf(http.StatusRequestTimeout, "the file did not arrive within %v", receiveTime)
+		return statusErrorf(http.StatusRequestTimeout, "the file did not arrive within %v", receiveTime)
+	case errors.As(err, &large) && large.Limit == maxPicture:
+		return statusErrorf(http.StatusRequestEntityTooLarge, "a picture of at most %d MiB can be sent: make a smaller copy", maxPicture>>20)
 	case errors.As(err, &large):
-		err = statusErrorf(http.StatusRequestEntityTooLarge, "a file of at most %d MiB can be sent: cut out the rows to ask for", maxUpload>>20)
+		return statusErrorf(http.StatusRequestEntityTooLarge, "a file of at most %d MiB can be sent: cut out the rows to ask for", maxUpload>>20)
 	}
-	return errors.Join(err, f.Close())
+	return err
 }
 
-// delete removes a file that is no longer in the list, once the request that reads it
-// has ended.
-func (u *upload) delete() error {
-	u.turn.places <- struct{}{}
-	defer u.turn.leave()
-	return os.Remove(u.path)
+// use returns a kept file, which is there until the caller gives it back with done.
+func (l *uploads) use(id string) (*upload, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, u := range l.list {
+		if u.id == id {
+			u.users++
+			return u, nil
+		}
+	}
+	return nil, statusErrorf(http.StatusNotFound, "the file is not here any more: send it again")
 }
+
+// done gives back a file.
+func (l *uploads) done(u *upload) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u.users--
+	u.removeUnused()
+}
+
+// removeUnused removes the file if it is not kept and nobody uses it. The caller has the lock.
+func (u *upload) removeUnused() {
+	if u.gone && u.users == 0 {
+		_ = os.Remove(u.path) // else it goes with the folder
+	}
+}
+
+// base returns the name that the client has sent, without folders.
+func (u *upload) base() string { return filepath.Base(u.name) }
 
 func (l *uploads) close() error {
 	l.mu.Lock()
@@ -175,17 +218,6 @@ func (l *uploads) close() error {
 		return nil
 	}
 	return os.RemoveAll(l.dir)
-}
-
-func (l *uploads) get(id string) (*upload, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, u := range l.list {
-		if u.id == id {
-			return u, nil
-		}
-	}
-	return nil, statusErrorf(http.StatusNotFound, "the file is not here any more: send it again")
 }
 
 // openFile opens a file for reading. Errors have the name that the client has sent.
@@ -204,7 +236,7 @@ func (u *upload) worded(err error) error {
 	if err == nil {
 		return nil
 	}
-	return badRequest("%s", strings.NewReplacer(u.path+":NAME", "member=NAME", u.path, filepath.Base(u.name)).Replace(err.Error()))
+	return badRequest("%s", strings.NewReplacer(u.path+":NAME", "member=NAME", u.path, u.base()).Replace(err.Error()))
 }
 
 // row returns a row of a file, as a vector or as a code. It reads the rows before it,
@@ -228,7 +260,7 @@ func (l *uploads) row(ctx context.Context, u *upload, member string, row int, co
 }
 
 func (u *upload) noRow(row, rows int) error {
-	return badRequest("row %d: %s has %d rows, counted from 0", row, filepath.Base(u.name), rows)
+	return badRequest("row %d: %s has %d rows, counted from 0", row, u.base(), rows)
 }
 
 func (u *upload) codeAt(row int) (vector, error) {

@@ -74,7 +74,7 @@ func TestSearchByRow(t *testing.T) {
 	// Rows are not read for a client that has gone.
 	left, cancel := context.WithCancel(t.Context())
 	cancel()
-	u, err := s.uploads.get(send(t, s, "a.csv", []byte("1\n2\n")).Upload)
+	u, err := s.uploads.use(send(t, s, "a.csv", []byte("1\n2\n")).Upload)
 	check(t, err)
 	if _, err := s.uploads.row(left, u, "", 1, false); err != context.Canceled {
 		t.Errorf("who has left gets %v", err)
@@ -91,10 +91,11 @@ func TestSearchByRow(t *testing.T) {
 func TestBadUploads(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	for name, want := range map[string]string{
-		"":                     "the name of a file is expected",
-		"a.exe":                "the name of a file is expected",
-		"a.npy/":               "the name of a file is expected",
-		"../../etc/passwd":     "the name of a file is expected",
+		"":                     "neither a file of vectors",
+		"a.exe":                "neither a file of vectors",
+		"a.npy/":               "neither a file of vectors",
+		"../../etc/passwd":     `"passwd" is neither a file of vectors`,
+		"a.png":                "nor a picture, by its first bytes",
 		"../../etc/broken.npy": "broken.npy",
 		`C:\x\broken.npz`:      "broken.npz",
 		"a\x00b.npy":           "b.npy",

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // These tests keep more requests waiting than there are places to compute. Meanwhile
@@ -82,7 +84,7 @@ func TestStuckEncoder(t *testing.T) {
 			ended <- struct{}{}
 		}()
 	}
-	stuck := s.wordsOf("main", "text").turn
+	stuck := s.encodingOf(encoderOf{"main", "text", db.InputText}).turn
 	for len(stuck.places) < 1 || int(stuck.waiting.Load()) < many(s)-1 {
 		runtime.Gosched()
 	}
@@ -133,7 +135,7 @@ func TestOneFileInUse(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
 	s.computing = newRoom(2)
 	form := send(t, s, "a.csv", []byte("1,2,3,4,5\n"))
-	u, err := s.uploads.get(form.Upload)
+	u, err := s.uploads.use(form.Upload)
 	check(t, err)
 	check(t, u.turn.enter(t.Context()))
 	codes := make(chan int)
