@@ -1,7 +1,9 @@
 package browser
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -148,7 +150,7 @@ func TestFootprint(t *testing.T) {
 	b.open("/?collection=emoji&text=cat&from=words&to=picture") // the first time Chromium itself is slow
 	b.until(`document.querySelectorAll(".card").length === 24`)
 	var paints, shown, least []float64
-	for range 7 {
+	for range 9 {
 		line.open("/")
 		least = append(least, line.firstPaint())
 		b.bytes = 0
@@ -182,11 +184,16 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// views are the addresses that are looked at, each with an expression that is true once
-// the view is complete.
-var views = []struct{ name, path, ready string }{
+// A view is an address that is looked at, with an expression that is true once it is complete.
+type view struct{ name, path, ready string }
+
+var views = []view{
 	{"search", "/?collection=emoji&text=cat+face&from=words&to=picture&radius=40&explain=true", `document.querySelectorAll(".card").length > 0 && document.querySelector("#histogram rect")`},
 	{"item", "/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&k=12", `document.querySelectorAll(".card").length === 12 && document.querySelector(".query img")`},
+	{"first", "/?collection=emoji", `document.querySelectorAll(".card").length === 36 && document.querySelectorAll(".facet").length === 1`},
+	{"facets", "/?collection=emoji&text=cat+face&from=words&to=picture&where=label+%3D+%27Animals+%26+Nature%27+AND+label+%3D+%27animal-mammal%27", `document.querySelectorAll(".card").length > 0 && document.querySelectorAll(".facet button.chosen").length === 2`},
+	{"nothing", "/?collection=emoji&text=cat+face&from=words&to=picture&where=label+%3D+%27none%27", `document.querySelector(".nothing")?.textContent === "No item matches the filter."`},
+	{"filter", "/?collection=emoji&text=cat&from=words&to=picture&where=year+%3C", `!document.querySelector("#whereError").hidden`},
 	{"wrong", "/?collection=emoji&id=nobody&from=picture&to=picture", `document.querySelector(".notice.bad")`},
 	{"models", "/models?collection=emoji", `document.querySelector(".panel table")`},
 	{"figures", "/stats?collection=emoji", `document.querySelectorAll(".panel table").length > 2`},
@@ -196,7 +203,9 @@ var views = []struct{ name, path, ready string }{
 // would keep a person from using it. With -shots it writes pictures of them, to be
 // looked at.
 func TestViews(t *testing.T) {
-	b := browse(t, exploreEmoji(t))
+	page, picture := explorePictures(t)
+	b := browse(t, page)
+	views := append(views, b.viewsOfFiles(picture)...)
 	for _, look := range []struct {
 		scheme        string
 		width, height int64
@@ -219,6 +228,28 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// viewsOfFiles are views of a picture and of a row that have been sent.
+func (b *tab) viewsOfFiles(picture []byte) []view {
+	b.Helper()
+	send := func(name string, body []byte) (sent struct{ Picture, Upload string }) {
+		resp, err := http.Post(b.page.Scheme+"://"+b.page.Host+"/api/uploads?name="+name, "", bytes.NewReader(body))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := json.NewDecoder(resp.Body).Decode(&sent); err != nil {
+			b.Fatal(err)
+		}
+		return sent
+	}
+	row := strings.Repeat("0.1,", 2047) + "1\n"
+	return []view{
+		{"picture", "/?collection=emoji&picture=" + send("cat.png", picture).Picture + "&file=cat.png&from=picture&to=words", `document.querySelectorAll(".card").length > 0 && document.querySelector(".query img")`},
+		{"row", "/?collection=emoji&upload=" + send("rows.csv", []byte(row)).Upload + "&file=rows.csv&from=words&to=picture", `document.querySelectorAll(".card").length > 0`},
+		{"gone", "/?collection=emoji&picture=gone&file=cat.png&from=picture&to=words", `document.querySelector(".notice.bad")`},
+	}
+}
+
 // accessible fails the test if axe finds anything.
 func (b *tab) accessible(name string) {
 	b.Helper()
@@ -237,7 +268,7 @@ func TestMember(t *testing.T) {
 	b := browse(t, exploreEmoji(t))
 	b.open("/?collection=emoji")
 	b.until(`document.querySelectorAll(".card").length === 36`)
-	b.do(chromedp.Click(chromedp.CSS(`.segments label:nth-child(3)`)))
+	b.do(chromedp.Click(chromedp.CSS(`.segments label:nth-child(4)`)))
 	eval[bool](b, `((input) => {
   const given = new DataTransfer();
   given.items.add(new File([JSON.stringify({ a: [1, 2], b: Array(2048).fill(0.02) }) + "\n"], "two.jsonl"));

@@ -41,10 +41,10 @@ func exploreCommand(e *env) *cobra.Command {
 		GroupID: groupLook,
 		Long: prose(`
 			Explore serves a page on this machine, prints its address, and goes on until
-			Ctrl-C: search by item, by code, by a row of a file or by text; look at hits, at
-			how far all items are from the query and how the answer was found; at models and
-			their drift, and at figures. Nothing is changed. The same is there as JSON under
-			/api, see docs/EXPLORE.md.
+			Ctrl-C: search by item, by code, by a row of a file, by text or by picture; look
+			at hits, at how far all items are from the query and how the answer was found; at
+			models and their drift, and at figures. Nothing is changed. The same is there as
+			JSON under /api, see docs/EXPLORE.md.
 
 			Only this machine is served, and everybody who works on it: whoever reaches the
 			port reads what is in the database.
@@ -59,8 +59,12 @@ func exploreCommand(e *env) *cobra.Command {
 			an array of JSON, or {"i":[3,17],"v":[1.5,2]}; or {"error":"..."}. COMMAND is
 			cut into words at blanks, but for quotes. No shell runs it.
 
-			Pictures are those in payloads and in fields; with --pictures also files below a
-			folder, which a field of an item or its key names, as for the sheets of search.`),
+			A picture that is dropped on the page is searched for by an encoder of files that
+			the collection has (see encoder --input file).
+
+			Pictures of items are those in payloads and in fields; with --pictures also files
+			below a folder, which a field of an item or its key names, as for the sheets of
+			search.`),
 		Example: example(`
 			fddhdb explore wiki.db --open
 			fddhdb explore wiki.db --address 127.0.0.1:8080
@@ -85,7 +89,7 @@ func exploreCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.open, "open", false, "open the page in the browser")
 	f.Var(&o.encoders, "encoder", "make vectors of text by a program")
 	f.Var(&o.lineEncoders, "encoder-lines", "make vectors of text by a program that goes on, line by line")
-	f.DurationVar(&o.encodeTimeout, "encoder-timeout", 30*time.Second, "a program may take `TIME` for a text, such as 2m")
+	f.DurationVar(&o.encodeTimeout, "encoder-timeout", 30*time.Second, "a program may take `TIME` for a text or picture, such as 2m")
 	return cmd
 }
 

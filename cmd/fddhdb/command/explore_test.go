@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -83,6 +85,36 @@ func TestExplore(t *testing.T) {
 		http.DefaultClient.CloseIdleConnections()
 		if code, errs := stop(); code != exit.Done {
 			t.Errorf("%q: exit code %d, %s", args, code, errs)
+		}
+	}
+}
+
+// Pictures are taken for an encoder of files that the collection has, where its user has trusted it: in a
+// copy it is named in a warning, and there is none.
+func TestExploreTrusts(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	f := newFixture(t, 10, false)
+	if code, _, errs := do(t, "encoder", f.db, "--input", "file", "--set", "image=go"); code != exit.Done {
+		t.Fatal(errs)
+	}
+	copied := filepath.Join(t.TempDir(), "copied.db")
+	if err := os.CopyFS(copied, os.DirFS(f.db)); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{f.db: `"encoders":[],"picture_encoders":["image"]`, copied: `"encoders":[],"picture_encoders":[]`} {
+		page, stop := startExplore(t, "explore", dir)
+		resp, err := http.Get(page + "api/database")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %s, %v", dir, body, err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		if _, errs := stop(); strings.Contains(errs, "--input file --trust image") != (dir == copied) {
+			t.Errorf("%s: %q", dir, errs)
 		}
 	}
 }

@@ -1,32 +1,91 @@
-// Facets: how many items have which label or value. A click adds it to the filter.
+// Facets: how many items have which label or value. A click adds it to the filter, another click takes it
+// away.
 
 import { get, latest } from "./api.js";
 import { $, count, h } from "./dom.js";
 
 const newest = latest();
 const shown = 8; // values of each
+const many = 100_000; // items
+let pressed = ""; // the condition of the button that was used last, which has the focus again
 
-// facets counts what a state shows by labels and by indexed fields, and shows it above the items. A field
-// without an index is left out, as every item would have to be read for it. query has the parameters
-// of the search, or of the filter alone; ask is called with the filter.
-export async function facets(collection, state, query, ask) {
-  const by = ["label", ...collection.fields.filter((f) => f.indexed && f.type !== "float").map((f) => (f.name === "label" ? '"label"' : f.name))];
-  const { result } = await newest((signal) => get("facets", { ...query, by: by.join(","), limit: shown }, signal));
-  $("content").querySelector(".facets")?.remove();
-  const told = result?.facets.filter((f) => f.distinct > 1 && f.distinct < f.items) ?? [];
-  if (!told.length) return;
-  const rows = told.map((f) => h("div", { class: "facet" }, h("dt", {}, f.by.replaceAll('"', "")),
-    h("dd", {}, f.counts.map((n) => chip(state, f, n.value, n.items, ask)),
-      f.missing > 0 && chip(state, f, null, f.missing, ask),
-      f.distinct > f.counts.length && h("span", { class: "rest" }, `${count(f.distinct - f.counts.length)} more`))));
-  $("content").querySelector(".headline, .query")?.after(h("dl", { class: "facets" }, rows));
+// chosen returns the list above the items, with the conditions of the filter. The counts in it stay
+// until facets brings those of the state.
+export function chosen(state, ask) {
+  const list = $("content").querySelector(".facets") ?? h("dl", { class: "facets" });
+  list.querySelector(".filter")?.remove();
+  const all = conditions(state.where);
+  const buttons = all.map((test) => button("chosen", test, without(all, test), ask,
+    h("span", { class: "unseen" }, "Take away "), test, h("span", { "aria-hidden": true }, "×")));
+  if (all.length) list.prepend(row("only", buttons, "filter"));
+  return list;
 }
 
-function chip(state, facet, value, items, ask) {
-  const test = condition(facet.by, value);
-  const where = state.where ? `(${state.where}) AND ${test}` : test;
-  return h("button", { type: "button", title: `only where ${test}`, onclick: () => ask({ where }) },
-    value === null ? "none" : String(value), h("span", {}, count(items)));
+// facets counts what a state shows by labels and by indexed fields, and shows it above the items. query
+// has the parameters of the search, or of the filter alone; items are those that are shown; ask is
+// called with the filter. Fields are left out whose counts would take long and tell little: those
+// without an index, as every item would have to be read, and of many items those that differ in all
+// that are shown.
+export async function facets(collection, state, query, items, ask) {
+  const fields = collection.fields.filter((f) => f.indexed && f.type !== "float" && (collection.items < many || repeats(f.name, items)));
+  const by = ["label", ...fields.map((f) => (f.name === "label" ? '"label"' : f.name))];
+  const { result, error } = await newest((signal) => get("facets", { ...query, by: by.join(","), limit: shown }, signal));
+  if (!result && !error) return; // a later one has taken over
+  const list = $("content").querySelector(".facets");
+  if (!list) return;
+  const all = conditions(state.where);
+  const rows = (result?.facets ?? []).filter((f) => f.distinct > 1 && f.distinct < f.items).map((f) => {
+    const counts = [...f.counts, ...(f.missing ? [{ value: null, items: f.missing }] : [])]
+      .map((n) => ({ ...n, test: condition(f.by, n.value) })).filter((n) => !all.includes(n.test));
+    return counts.length > 0 && row(f.by.replaceAll('"', ""), [
+      counts.map((n) => button("", n.test, [...all, n.test], ask, n.value === null ? "none" : String(n.value), h("span", {}, count(n.items)))),
+      f.distinct > f.counts.length && h("span", { class: "rest" }, `${count(f.distinct - f.counts.length)} more`)]);
+  });
+  list.replaceChildren(...[list.querySelector(".filter"), ...rows].filter(Boolean));
+  refocus(list);
+}
+
+const row = (name, children, kind = "") => h("div", { class: `facet ${kind}` }, h("dt", {}, name), h("dd", {}, children));
+
+const without = (all, test) => all.filter((t) => t !== test);
+
+// button makes all the filter.
+function button(kind, test, all, ask, ...children) {
+  const onclick = () => {
+    pressed = test;
+    ask({ where: all.join(" AND ") });
+  };
+  return h("button", { type: "button", class: kind, "data-test": test, title: kind ? `take away ${test}` : `only where ${test}`, onclick }, children);
+}
+
+// refocus gives the focus, which has gone with the button that was used, to that for the same condition.
+function refocus(list) {
+  if (pressed && document.activeElement === document.body) {
+    const all = [...list.querySelectorAll("button")];
+    (all.find((b) => b.dataset.test === pressed) ?? all[0] ?? $("view")).focus({ preventScroll: true });
+  }
+  pressed = "";
+}
+
+// conditions splits a filter at its ANDs, but for those in quotes and parentheses. One that has an OR
+// beside them is a single condition.
+export function conditions(where) {
+  const parts = [""];
+  let depth = 0;
+  for (const [token] of where.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|\b(?:AND|OR)\b|./gis)) {
+    if (token === "(") depth++;
+    if (token === ")") depth--;
+    if (depth === 0 && /^or$/i.test(token)) return [`(${where.trim()})`];
+    if (depth === 0 && /^and$/i.test(token)) parts.push("");
+    else parts[parts.length - 1] += token;
+  }
+  return parts.map((p) => p.trim()).filter(Boolean);
+}
+
+// repeats reports whether two items have one value of a field, or whether few have any.
+function repeats(field, items) {
+  const values = items.map((item) => item?.fields?.[field]).filter((v) => v !== undefined);
+  return values.length < 12 || new Set(values).size < values.length;
 }
 
 // condition is the filter for a value of a facet, null for the items that have none.

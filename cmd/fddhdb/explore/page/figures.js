@@ -46,7 +46,7 @@ function collection(c) {
       ])),
     c.modalities?.length > 0 && [h("h3", {}, "Modalities"), table(["name", "#dimensions", "#items", "form", "metric", "the model"],
       c.modalities.map((m) => [m.name, count(m.dim), count(m.items), m.sparse ? "sparse" : "dense", (m.metric ?? "cosine") + (m.space_of ? `, in the space of ${m.space_of}` : ""), m.learned ? "knows it" : "does not know it"]), "Modalities")],
-    c.fields?.length > 0 && [h("h3", {}, "Fields"), table(["name", "type", "filter"], c.fields.map((f) => [f.name, f.type, f.indexed ? "indexed" : "no"]), "Fields")]);
+    c.fields?.length > 0 && [h("h3", {}, "Fields"), table(["name", "type", "index"], c.fields.map((f) => [f.name, f.type, f.indexed ? "yes" : "no"]), "Fields")]);
 }
 
 // tiers shows which way searches go, by those for the first item.

@@ -2,7 +2,7 @@
 
 import { get, send } from "./api.js";
 import { $, h } from "./dom.js";
-import { similar } from "./state.js";
+import { asked, similar } from "./state.js";
 
 const wait = 200; // ms after the last letter before words are searched for
 
@@ -30,11 +30,12 @@ export function complete(database, state) {
   state.trained = collection.trained;
   if (!collection.spaces.some((s) => String(s.space) === state.space)) state.space = "";
   const names = collection.modalities.map((m) => m.name);
-  const encoders = collection.encoders;
+  const { encoders, picture_encoders: pictures } = collection;
   state.by ||= encoders.length ? "text" : "id";
   if (!names.includes(state.from)) state.from = state.directed || !names.length ? "" : encoders[0] ?? names[0];
   if (!names.includes(state.to)) state.to = state.directed || !names.length ? "" : names.find((n) => n !== state.from) ?? names[0];
   if (state.by === "text" && !encoders.includes(state.from)) state.from = encoders[0] ?? state.from;
+  if (state.by === "picture" && !pictures.includes(state.from)) state.from = pictures[0] ?? state.from;
   const views = spaceOf(collection, state)?.views;
   if (views?.length && !views.includes(state.to)) state.to = views[0];
   if (!spaceOf(collection, state) && names.length) state.within = false; // nothing is so many bits away
@@ -43,8 +44,8 @@ export function complete(database, state) {
 }
 
 // connect calls change(changes, how) when anything is changed: how is "move" while a slider
-// moves, "type" while words are typed, else "go".
-export function connect(change, current) {
+// moves, "type" while words are typed, else "go". current returns the state.
+export function connect(change, database, current) {
   const form = $("form");
   let typing = 0;
   const value = (id, how = "go") => change({ [id]: $(id).value }, how);
@@ -72,19 +73,33 @@ export function connect(change, current) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const by = current().by;
-    if (by !== "row") submit(by);
+    if ($(by)?.type === "search") submit(by);
     submit("where");
   });
   let chosen = null; // the file, until its member is named
-  $("file").addEventListener("change", () => {
-    if (!$("file").files[0]) return;
-    chosen = $("file").files[0];
-    $("file").value = ""; // the same one may be sent again
-    upload(change, chosen, "");
+  const take = (file, by) => {
+    if (!file) return;
+    chosen = file;
+    mode(by);
+    if (by !== "picture" || collectionOf(database, current()).picture_encoders.length) upload(change, file, "", by);
+  };
+  for (const [id, by] of [["file", "row"], ["picture", "picture"]]) {
+    $(id).addEventListener("change", () => {
+      take($(id).files[0], by);
+      $(id).value = ""; // the same one may be sent again
+    });
+  }
+  // A file may be dropped anywhere: the browser would leave the page for it.
+  document.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
+  document.addEventListener("drop", (event) => {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    const file = event.dataTransfer.files[0];
+    take(file, vectors.test(file?.name) ? "row" : "picture");
   });
   $("member").addEventListener("change", () => {
     const member = $("member").value.trim();
-    if (chosen) upload(change, chosen, member);
+    if (chosen) upload(change, chosen, member, "row");
     else change({ member, row: 0 }, "go");
   });
   $("where").addEventListener("focus", () => offerLabels(current()));
@@ -92,7 +107,8 @@ export function connect(change, current) {
     const writing = event.target.closest("input:not([type=range],[type=checkbox],[type=radio]), select, textarea");
     if (event.key !== "/" || writing || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    $(current().by === "row" ? "row" : current().by).focus();
+    const { by, upload } = current();
+    $(by !== "row" ? by : upload ? "row" : "file").focus();
   });
   const narrow = matchMedia("(max-width: 820px)");
   const fold = () => ($("rest").open = !narrow.matches || $("where").value !== "");
@@ -100,19 +116,38 @@ export function connect(change, current) {
   fold();
 }
 
-// upload sends a file. Of one that holds several matrices it asks for the member.
-async function upload(change, file, member) {
-  $("fileName").textContent = `Sending ${file.name} …`;
+const vectors = /\.(npy|npz|csv|jsonl|parquet|mat)$/i; // names of files of vectors
+const several = /\.(npz|mat|jsonl|parquet)$/i; // of those that may hold several matrices
+const largest = { row: 64, picture: 32 }; // MiB: more the server does not read, but breaks off
+
+// upload sends a file of vectors, or a picture, and searches by it. Of a file that holds several
+// matrices it asks for the member.
+async function upload(change, file, member, by) {
+  tell(by, `Sending ${file.name} …`);
   try {
+    if (file.size > largest[by] * 2 ** 20) throw new Error(`at most ${largest[by]} MiB can be sent`);
     const sent = await send(file, member);
     $("row").max = sent.rows - 1;
     $("memberPair").hidden = !member;
-    change({ by: "row", upload: sent.upload, member, file: file.name, row: 0 }, "go");
+    change({ view: "search", by, picture: sent.picture ?? "", upload: sent.upload ?? "", member, file: file.name, row: 0 }, "go");
   } catch (error) {
-    $("fileName").textContent = `${file.name}: ${error.message}`;
+    tell(by, error.message.includes(file.name) ? error.message : `${file.name}: ${error.message}`, true);
     $("status").textContent = error.message;
-    $("memberPair").hidden = !/\.(npz|mat|jsonl|parquet)$/i.test(file.name);
+    $("memberPair").hidden = !several.test(file.name);
   }
+}
+
+// tell writes on the button for a file.
+function tell(by, text, wrong = false) {
+  const name = $(by === "row" ? "fileName" : "pictureName");
+  name.textContent = text;
+  name.classList.toggle("wrong", wrong);
+}
+
+// mode shows what is asked by.
+function mode(by) {
+  $("form").elements.by.value = by;
+  $("ask").dataset.mode = by;
 }
 
 let labelsOf = "";
@@ -152,19 +187,21 @@ export function show(database, state, anew) {
   if (!collection) return;
   const space = spaceOf(collection, state);
   const names = collection.modalities.map((m) => m.name);
-  const encoders = collection.encoders;
+  const { encoders, picture_encoders: pictures } = collection;
   options("collection", database.collections.map((c) => [c.name, c.name]), state.collection);
   $("collectionPair").hidden = database.collections.length < 2;
   const usable = collection.spaces.filter((s) => s.state !== "building");
   options("space", [["", collection.space ? `active (${collection.space})` : "none"], ...usable.map((s) => [String(s.space), `${s.space}: ${s.bits} bits, ${s.state}`])], state.space);
   $("spacePair").hidden = usable.length < 2;
-  $("form").elements.by.value = state.by;
-  $("ask").dataset.mode = state.by;
+  mode(state.by);
   $("noEncoder").hidden = encoders.length > 0;
+  $("noPictureEncoder").hidden = pictures.length > 0;
+  $("picture").parentElement.hidden = !pictures.length;
   $("text").disabled = !encoders.length;
   for (const id of ["text", "id", "code", "where"]) if (anew || document.activeElement !== $(id) || !$(id).value) $(id).value = state[id];
   $("direction").hidden = !names.length;
-  options("from", state.by === "text" ? encoders.map((n) => [n, n]) : [...names.map((n) => [n, n]), ["", state.by === "row" ? "codes" : "its code"]], state.from);
+  const makers = { text: encoders, picture: pictures }[state.by];
+  options("from", makers ? makers.map((n) => [n, n]) : [...names.map((n) => [n, n]), ["", state.by === "row" ? "codes" : "its code"]], state.from);
   $("from").disabled = state.by === "code";
   $("swap").disabled = state.by === "code";
   options("to", [...names.map((n) => [n, n]), ...(space?.views?.length ? [] : [["", "anything"]])], state.to);
@@ -172,7 +209,8 @@ export function show(database, state, anew) {
   if (state.member) $("memberPair").hidden = false;
   if (document.activeElement !== $("row")) $("row").value = state.row;
   if (document.activeElement !== $("member")) $("member").value = state.member;
-  if (state.file && state.upload) $("fileName").textContent = state.file;
+  tell("row", state.upload ? state.file : "Choose a file of vectors, or drop one here");
+  tell("picture", state.picture ? state.file : "Choose a picture, or drop one here");
   slide("k", state.k, Math.max(100, state.k));
   $("kValue").textContent = state.k;
   const bits = space?.bits ?? 64;
@@ -181,6 +219,7 @@ export function show(database, state, anew) {
   $("radiusValue").textContent = state.within ? `${state.radius} of ${bits} bits` : "any distance";
   $("radius").parentElement.hidden = !space && names.length > 0; // without codes nothing is so many bits away
   $("radius").parentElement.classList.toggle("off", !state.within);
+  $("radius").parentElement.classList.toggle("unasked", !Object.keys(asked(state)).length);
   $("radius").setAttribute("aria-valuetext", `${state.radius} bits${state.within ? "" : ", not in use"}`);
   options("rerank", Object.keys(orders).map((name) => [name, name]), state.rerank);
   $("orderHint").textContent = collection.trained || state.rerank !== "auto" ? orders[state.rerank] ?? "" : "The nearest vectors, as nothing is learned.";

@@ -91,7 +91,7 @@ function compared(e, code, to) {
   const theirs = e.item?.codes?.[to]?.code ?? e.item?.code;
   return [
     code && h("p", { class: "far" }, h("b", {}, plural(e.distance, "bit", "bits")),
-      e.score !== null && h("span", { title: "score: how well the projection of the query agrees with the code" }, e.score.toFixed(1))),
+      e.score !== null && h("span", { title: "how well the projection of the query agrees with the code" }, `score ${e.score.toFixed(1)}`)),
     e.similarity !== null && h("p", { class: "far similar", title: `${e.similarity}: ${code ? "what decides between items of one code" : "how near the vectors are, by the metric"}` },
       h("span", {}, "similarity"), h("span", {}, similarity(e.similarity))),
     code && bits(code, theirs),

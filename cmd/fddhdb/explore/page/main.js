@@ -54,7 +54,7 @@ async function start() {
     return;
   }
   state = form.complete(database, state);
-  form.connect(change, () => state);
+  form.connect(change, database, () => state);
   addEventListener("popstate", () => {
     clearTimeout(resting);
     state = form.complete(database, parse(new URL(location)));
@@ -64,7 +64,7 @@ async function start() {
     a.addEventListener("click", (event) => {
       if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
       event.preventDefault();
-      const blank = { view: "search", id: "", text: "", code: "", upload: "", where: "", by: "", sample: 0 };
+      const blank = { view: "search", id: "", text: "", code: "", picture: "", upload: "", where: "", by: "", sample: 0 };
       change(a.id === "home" ? blank : { view: a.dataset.view }, "go");
       $("view").focus({ preventScroll: true });
     });

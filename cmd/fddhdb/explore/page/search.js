@@ -2,7 +2,7 @@
 
 import { get, latest } from "./api.js";
 import { distances, histogram, shade } from "./chart.js";
-import { facets } from "./facets.js";
+import { chosen, facets } from "./facets.js";
 import { $, count, failed, h, list, plural, svg, time } from "./dom.js";
 import { cards, prose, tags, title } from "./hits.js";
 import { address, asked, similar } from "./state.js";
@@ -28,7 +28,7 @@ export async function show(state, collection, ask) {
   const query = parameters(state);
   const searching = Object.keys(asked(state)).length > 0;
   $("content").classList.add("busy");
-  const waiting = setTimeout(() => state.by === "text" && tellWaiting(), 1000);
+  const waiting = setTimeout(() => tellWaiting(state.by), 1000);
   const { result, error } = await newest((signal) => searching
     ? get("search", { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank, explain: state.explain, items: true }, signal)
     : get("items", { collection: state.collection, space: state.space, where: state.where, limit: 36, sample: state.sample }, signal));
@@ -41,14 +41,14 @@ export async function show(state, collection, ask) {
   if (!searching) {
     first(state, result, ask);
     forget();
-    facets(collection, state, { collection: state.collection, where: state.where }, ask);
+    facets(collection, state, { collection: state.collection, where: state.where }, result.items, ask);
     return;
   }
   const entries = result.hits.map((hit, i) => ({ ...hit, item: result.items?.[i] }));
   answer(state, query, result, entries, ask);
   mark(state, entries);
   draw(query, state, entries);
-  facets(collection, state, { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank }, ask);
+  facets(collection, state, { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank }, result.items ?? [], ask);
 }
 
 // extremes returns the least and the most distance of entries, which some orders do not sort by it.
@@ -62,9 +62,11 @@ function mark(state, entries) {
   shade($("histogram"), ...(state.within ? [0, state.radius] : extremes(entries)));
 }
 
-// tellWaiting says what takes so long with words.
-function tellWaiting() {
-  const text = "Waiting for the program that encodes words. It may take minutes for the first ones, while it loads a model.";
+// tellWaiting says what takes so long with words and pictures.
+function tellWaiting(by) {
+  const what = { text: "words", picture: "pictures" }[by];
+  if (!what) return;
+  const text = `Waiting for the program that encodes ${what}. It may take minutes for the first ones, while it loads a model.`;
   $("status").textContent = text;
   $("content").querySelector(".waiting")?.remove();
   $("content").prepend(h("p", { class: "notice waiting" }, text));
@@ -79,7 +81,8 @@ function showError(error) {
   $("content").querySelector(".bad")?.remove();
   if (!error) return;
   $("status").textContent = error.message;
-  if (!where) $("content").prepend(failed(error, $("content").querySelector("h1") ? null : "No answer"));
+  const before = $("content").querySelector("h1");
+  if (!where || !before) $("content").prepend(failed(error, before ? null : "No answer"));
 }
 
 function forget() {
@@ -161,7 +164,7 @@ function first(state, result, ask) {
     : `${some ? `${count(entries.length)} of them, at random. ` : ""}Choose one to see what is like it.`;
   const others = some && h("button", { type: "button", class: "others", onclick: () => ask({ sample: state.sample + 1 }) }, "Others");
   $("status").textContent = `${all}. ${text}`;
-  $("content").replaceChildren(h("div", { class: "headline" }, h("h1", {}, all), h("p", {}, text), others), grid(state, entries, "", ask));
+  $("content").replaceChildren(h("div", { class: "headline" }, h("h1", {}, all), h("p", {}, text), others), chosen(state, ask), grid(state, entries, "", ask));
 }
 
 function answer(state, query, result, entries, ask) {
@@ -169,7 +172,7 @@ function answer(state, query, result, entries, ask) {
   const summary = found(state, result, entries);
   $("status").textContent = summary;
   const more = result.next && h("button", { type: "button", class: "more", onclick: () => append(state, query, result, entries, ask) }, "More");
-  $("content").replaceChildren(...[head(state, result, entries, summary), result.explain && explained(result.explain), entries.length ? ul : h("p", { class: "nothing" }), more].filter(Boolean));
+  $("content").replaceChildren(...[head(state, result, entries, summary), chosen(state, ask), result.explain && explained(result.explain), entries.length ? ul : h("p", { class: "nothing" }), more].filter(Boolean));
   if (!entries.length) tellWhy(state);
 }
 
@@ -193,9 +196,10 @@ let asker = { of: "", item: null }; // the item that was asked by, the last time
 
 // head names the query: by an item it shows that one.
 function head(state, result, entries, summary) {
-  const names = { text: `“${state.text.trim()}”`, code: "A code", row: `Row ${state.row} of ${state.file || "the file"}` };
+  const names = { text: `“${state.text.trim()}”`, code: "A code", picture: state.file || "A picture", row: `Row ${state.row} of ${state.file || "the file"}` };
   const box = h("div", { class: "query" }, h("div", { class: "what" },
     h("h1", {}, names[state.by] ?? `Item ${state.id}`), h("p", {}, summed(summary, result))));
+  if (state.by === "picture") box.prepend(h("img", { src: `/api/media?${new URLSearchParams({ picture: state.picture })}`, alt: "" }));
   if (state.by === "id") {
     const own = entries.find((e) => e.id === state.id)?.item;
     const fill = (item) => {

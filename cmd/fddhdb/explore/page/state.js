@@ -1,7 +1,7 @@
 // What the page shows is in its address: back, forward, reload and bookmarks work.
 
 const views = { "/models": "models", "/stats": "stats" };
-const texts = ["collection", "space", "from", "to", "text", "id", "code", "upload", "member", "file", "rerank", "min-similarity", "where"];
+const texts = ["collection", "space", "from", "to", "text", "id", "code", "picture", "upload", "member", "file", "rerank", "min-similarity", "where"];
 
 export const defaults = { k: 24, radius: 8, rerank: "auto" };
 
@@ -16,7 +16,7 @@ export function parse(url) {
   state.within = v.has("radius");
   state.row = whole(v.get("row"), 0);
   state.sample = whole(v.get("sample"), 0);
-  state.by = state.text ? "text" : state.code ? "code" : state.upload ? "row" : state.id ? "id" : "";
+  state.by = state.text ? "text" : state.code ? "code" : state.picture ? "picture" : state.upload ? "row" : state.id ? "id" : "";
   state.directed = v.has("from") || v.has("to");
   return state;
 }
@@ -35,7 +35,7 @@ export function address(state) {
   if (state.view === "search") {
     const query = asked(state);
     Object.entries(query).forEach(([name, value]) => set(name, value));
-    if (query.upload) set("file", state.file);
+    if (query.upload || query.picture) set("file", state.file);
     if (Object.keys(query).length) {
       v.set("from", state.from);
       v.set("to", state.to);
@@ -70,6 +70,8 @@ export function asked(state) {
       return state.id ? { id: state.id } : {};
     case "code":
       return state.code.trim() ? { code: state.code.trim() } : {};
+    case "picture":
+      return state.picture ? { picture: state.picture } : {};
     case "row":
       return state.upload ? { upload: state.upload, member: state.member, row: state.row } : {};
   }
