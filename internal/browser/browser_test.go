@@ -187,9 +187,11 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open opens an address of the page.
+// open opens an address of the page. The page before has to be loaded: the end of its loading would be
+// taken for that of this one.
 func (b *tab) open(path string) {
 	b.Helper()
+	b.until(`document.readyState === "complete"`)
 	b.do(chromedp.Navigate(b.page.Scheme + "://" + b.page.Host + path))
 }
 

@@ -193,7 +193,7 @@ var views = []view{
 	{"first", "/?collection=emoji", `document.querySelectorAll(".card").length === 36 && document.querySelectorAll(".facet").length === 1`},
 	{"facets", "/?collection=emoji&text=cat+face&from=words&to=picture&where=label+%3D+%27Animals+%26+Nature%27+AND+label+%3D+%27animal-mammal%27", `document.querySelectorAll(".card").length > 0 && document.querySelectorAll(".facet button.chosen").length === 2`},
 	{"nothing", "/?collection=emoji&text=cat+face&from=words&to=picture&where=label+%3D+%27none%27", `document.querySelector(".nothing")?.textContent === "No item matches the filter."`},
-	{"filter", "/?collection=emoji&text=cat&from=words&to=picture&where=year+%3C", `!document.querySelector("#whereError").hidden`},
+	{"filter", "/?collection=emoji&text=cat&from=words&to=picture&where=year+%3C", `document.querySelector("#whereError").checkVisibility() && document.querySelector("h1")`},
 	{"wrong", "/?collection=emoji&id=nobody&from=picture&to=picture", `document.querySelector(".notice.bad")`},
 	{"models", "/models?collection=emoji", `document.querySelector(".panel table")`},
 	{"figures", "/stats?collection=emoji", `document.querySelectorAll(".panel table").length > 2`},

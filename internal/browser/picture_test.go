@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -97,7 +98,7 @@ func TestPicture(t *testing.T) {
 	b.do(chromedp.Reload())
 	b.until(`document.querySelectorAll(".card").length === 24 && document.querySelector(".query h1").textContent === "my cat.png"`)
 
-	b.drop("body", "my cat.txt", []byte("a cat"))
+	b.drop("body", "my cat.txt", bytes.Repeat([]byte("a cat"), 1<<20))
 	b.until(`document.querySelector("#pictureName").textContent.startsWith("\"my cat.txt\" is neither a file of vectors")`)
 	if got := b.keys(); !slices.Equal(got, want) {
 		t.Errorf("after a mistake: %q", got)

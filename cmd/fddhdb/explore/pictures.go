@@ -30,6 +30,7 @@ func (u *upload) asPicture(body io.Reader) (whole io.Reader, ext string, err err
 		return nil, "", bodyError(err)
 	}
 	if u.picture = pictureType(head[:n]); u.picture == "" {
+		_, _ = io.Copy(io.Discard, body) // a browser that cannot send all of it may show no answer
 		return nil, "", badRequest("%.100q is neither a file of vectors, by its name (%s), nor a picture, by its first bytes (PNG, JPEG, GIF, WebP, SVG)",
 			u.base(), strings.Join(extensions, ", "))
 	}

@@ -38,7 +38,7 @@ function collection(c) {
         ["space", c.space ? `${c.space}, revision ${c.revision || 1}, of ${plural(c.spaces, "space", "spaces")}` : ""],
       ]),
       list([
-        ["in memory", bytes(c.memory_bytes)], ["of it tables", bytes(c.index_bytes)],
+        ["in memory", bytes(c.memory_bytes)], ["of it substring tables", bytes(c.index_bytes)],
         ["bit balance", c.bit_balance === undefined ? "" : number(c.bit_balance)],
         ["constant bits", c.constant_bits === undefined ? "" : count(c.constant_bits)],
         ["learned from", c.taught ? `${plural(c.taught, "item", "items")}, ${count(c.pending)} not seen yet` : ""],

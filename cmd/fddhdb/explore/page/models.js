@@ -50,8 +50,12 @@ function space(s) {
       t && !free && bySweep("Objective by sweep", t.objective), t && !free && bySweep("mAP of items held out, by sweep", t.map_tie_sweep)),
     t?.chosen && [h("h3", {}, "Chosen for each modality"), chosen(t)],
     free && t.recall.tried?.length > 0 && [h("h3", {}, "Recall of held-out items"), recall(t.recall)],
-    s.revisions.length > 0 && [h("h3", {}, "Revisions: how far the items that came are from what was learned"), drift(s), revisions(s)]);
+    s.revisions.length > 0 && [h("h3", {}, "Revisions: how far the items that came are from what was learned"), h("p", { class: "hint" }, meanings), drift(s), revisions(s)]);
 }
+
+const meanings = "nearest: bits from an item, as a query, to the nearest other, for half of them and for nine tenths. "
+  + "residual: 0 where the projection gives all that labels teach, 1 where it gives nothing; overall: of all that has taught. "
+  + "balance: 0 where each bit splits the items in halves, 1 where all bits are constant.";
 
 function bySweep(title, values = []) {
   return lines(title, [{ name: title, points: values.map((y, i) => [i + 1, y]) }], "sweep");

@@ -77,6 +77,7 @@ function showError(error) {
   const where = error?.column ? error.message : "";
   $("whereError").textContent = where;
   $("whereError").hidden = !where;
+  if (where) $("rest").open = true; // it stands there
   $("where").setAttribute("aria-invalid", Boolean(where));
   $("content").querySelector(".bad")?.remove();
   if (!error) return;
