@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // Facets are the counts of a set of items by label, or by the value of a field. They have the
@@ -29,7 +31,7 @@ type Facets struct {
 
 // A FacetCount is one of the values of Facets.
 type FacetCount struct {
-	Value any // a string, int64, float64 or bool; of labels a string
+	Value any // a string, int64, float64, bool or time.Time; of labels a string
 	Items int // that have it
 }
 
@@ -76,8 +78,18 @@ func compareValues(a, b any) int {
 		return cmp.Compare(a, b.(int64))
 	case float64:
 		return cmp.Compare(a, b.(float64))
+	case time.Time:
+		return a.Compare(b.(time.Time))
 	}
 	return cmp.Compare(codec.BoolImage(a.(bool)), codec.BoolImage(b.(bool)))
+}
+
+// Value returns a stored value of a field as users have it: of a codec.Time the time.Time, in UTC.
+func Value(stored any) any {
+	if t, is := stored.(codec.Time); is {
+		return instant.Time(int64(t))
+	}
+	return stored
 }
 
 // A facetCounter counts rows of a view. It belongs to one call of CountFacets.
@@ -191,15 +203,7 @@ func (c *facetCounter) byField(out *Facets, name string) error {
 		out.Counts, out.Missing = append(out.Counts, FacetCount{text, n}), out.Missing-n
 	}
 	for image, n := range images {
-		var value any
-		switch f.Type {
-		case record.Int:
-			value = codec.IntOf(image)
-		case record.Float:
-			value = codec.FloatOf(image)
-		default:
-			value = codec.BoolOf(image)
-		}
+		value := Value(record.OfImage(f.Type, image))
 		out.Counts, out.Missing = append(out.Counts, FacetCount{value, n}), out.Missing-n
 	}
 	return nil
@@ -301,35 +305,17 @@ func (c *facetCounter) byReading(field int, texts map[string]int, images map[uin
 			if int(f.ID) != field {
 				continue
 			}
-			if got, want := typeOf(f.Value), c.cv.Fields[field].Type; got != want {
+			if got, want := record.TypeOf(f.Value), c.cv.Fields[field].Type; got != want {
 				return fault.Corrupt(fmt.Errorf("a value of field %q is of type %s, not %s", c.cv.Fields[field].Name, got, want), "item in row %d", row)
 			}
-			switch v := f.Value.(type) {
-			case string:
-				texts[v]++
-			case int64:
-				images[codec.IntImage(v)]++
-			case float64:
-				images[codec.FloatImage(v)]++
-			case bool:
-				images[codec.BoolImage(v)]++
+			if image, is := record.Sliced(f.Value); is {
+				images[image]++
+			} else {
+				texts[f.Value.(string)]++
 			}
 		}
 	}
 	return nil
-}
-
-// typeOf returns the type of a field that has the value.
-func typeOf(value any) record.FieldType {
-	switch value.(type) {
-	case string:
-		return record.String
-	case int64:
-		return record.Int
-	case float64:
-		return record.Float
-	}
-	return record.Bool
 }
 
 // AnswerRows returns the rows of all items within the radius of Within, also of those before the
