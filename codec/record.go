@@ -14,6 +14,7 @@ import (
 //	uvarint  number of fields; each: uvarint field id, byte type, value
 //	           1 string: uvarint length, bytes   2 int: varint
 //	           3 float: u64 LE of the IEEE bits  4 bool: byte 0 or 1
+//	           5 time: varint of microseconds since 1970-01-01T00:00:00 in UTC
 //	         payload, to the end
 type ItemRecord struct {
 	Labels  []uint32 // ids, ascending, distinct
@@ -21,11 +22,20 @@ type ItemRecord struct {
 	Payload []byte
 }
 
-// A Field is a field's id and its value: string, int64, float64 or bool.
+// A Field is a field's id and its value: string, int64, float64, bool or Time.
 type Field struct {
 	ID    uint32
 	Value any
 }
+
+// A Time is a time in microseconds since 1970-01-01T00:00:00 in UTC, from LeastTime to MostTime.
+type Time int64
+
+// The first and the last microsecond of the years that RFC 3339 has a text for, 0 to 9999.
+const (
+	LeastTime Time = -62_167_219_200_000_000
+	MostTime  Time = 253_402_300_799_999_999
+)
 
 const recordVersion = 1
 
@@ -35,10 +45,11 @@ const (
 	TypeInt    = 2
 	TypeFloat  = 3
 	TypeBool   = 4
+	TypeTime   = 5
 )
 
-// Append appends the encoded record. It refuses field values of other types than the
-// four.
+// Append appends the encoded record. It refuses field values of other types than
+// those of a Field.
 func (r *ItemRecord) Append(dst []byte) ([]byte, error) {
 	dst = append(dst, recordVersion)
 	dst = binary.AppendUvarint(dst, uint64(len(r.Labels)))
@@ -63,6 +74,8 @@ func (r *ItemRecord) Append(dst []byte) ([]byte, error) {
 			if v {
 				dst[len(dst)-1] = 1
 			}
+		case Time:
+			dst = binary.AppendVarint(append(dst, TypeTime), int64(v))
 		default:
 			return nil, fmt.Errorf("field %d has a value of type %T", f.ID, f.Value)
 		}

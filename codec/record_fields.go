@@ -9,9 +9,9 @@ import (
 // A StoredField is a field as a record has it. Reading it takes no memory.
 type StoredField struct {
 	ID   uint32
-	Type byte   // TypeString, TypeInt, TypeFloat or TypeBool
+	Type byte   // TypeString, TypeInt and their like
 	Text []byte // of a string; aliases the record
-	Bits uint64 // of an int64 in two's complement, of a float64 by IEEE 754; of a bool 0 or 1
+	Bits uint64 // of an int64 or a Time in two's complement, of a float64 by IEEE 754; of a bool 0 or 1
 }
 
 // value returns the value in memory of its own.
@@ -21,6 +21,8 @@ func (f *StoredField) value() any {
 		return string(f.Text)
 	case TypeInt:
 		return int64(f.Bits)
+	case TypeTime:
+		return Time(f.Bits)
 	case TypeFloat:
 		return math.Float64frombits(f.Bits)
 	}
@@ -33,12 +35,13 @@ func (r *reader) field() (f StoredField) {
 	switch f.Type = r.take(1)[0]; f.Type {
 	case TypeString:
 		f.Text = r.take(int(r.uvarint(uint64(len(r.b)))))
-	case TypeInt:
+	case TypeInt, TypeTime:
 		x, n := binary.Varint(r.b)
 		if n <= 0 {
 			r.bad, n = true, 0
 		}
 		f.Bits, r.b = uint64(x), r.b[n:]
+		r.bad = r.bad || f.Type == TypeTime && (Time(x) < LeastTime || Time(x) > MostTime)
 	case TypeFloat:
 		f.Bits = binary.LittleEndian.Uint64(r.take(8))
 	case TypeBool:

@@ -14,7 +14,7 @@ var sampleRecords = []*ItemRecord{
 	{},
 	{Labels: []uint32{0}},
 	{Labels: []uint32{0, 1, 7, math.MaxUint32}, Payload: []byte("payload")},
-	{Fields: []Field{{0, ""}, {1, "déjà vu"}, {5, int64(math.MinInt64)}, {6, int64(7)}, {9, -0.5}, {10, true}, {11, false}}},
+	{Fields: []Field{{0, ""}, {1, "déjà vu"}, {5, int64(math.MinInt64)}, {6, int64(7)}, {9, -0.5}, {10, true}, {11, false}, {12, Time(-1)}, {13, LeastTime}, {14, MostTime}}},
 }
 
 func TestItemRecordRoundTrip(t *testing.T) {
@@ -39,6 +39,15 @@ func TestItemRecordRoundTrip(t *testing.T) {
 			} else if !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%d of %d bytes: %v", cut, len(b), err)
 			}
+		}
+	}
+	for _, at := range []Time{LeastTime - 1, MostTime + 1, math.MinInt64, math.MaxInt64} {
+		b, err := (&ItemRecord{Fields: []Field{{0, at}}}).Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := DecodeItemRecord(b); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("a time of %d is read: %v, %v", at, r, err)
 		}
 	}
 	if _, err := (&ItemRecord{Fields: []Field{{0, 1.5i}}}).Append(nil); err == nil {

@@ -11,7 +11,6 @@ import (
 // whose image has it set. Slice 0 is the rows that have a value at all. A write touches
 // at most 65 small layers, and a comparison reads at most 65, however many values there
 // are. A bit that is zero in all values has no slice.
-// there is no slice.
 const (
 	SliceExists = 0
 	SliceCount  = 65
@@ -21,7 +20,7 @@ const (
 // numbered from the highest bit down, the order in which a comparison reads them.
 func SliceOf(bit int) byte { return byte(64 - bit) }
 
-// IntImage returns the image of an integer.
+// IntImage returns the image of an integer, or of the microseconds of a Time.
 func IntImage(x int64) uint64 { return uint64(x) ^ 1<<63 }
 
 // FloatImage returns the image of a float that is not NaN. -0 and 0 have the same

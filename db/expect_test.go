@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -14,7 +15,7 @@ import (
 
 var countSchema = db.Schema{
 	Modalities: []db.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 1000, Sparse: true}},
-	Fields:     []db.Field{{Name: "n", Type: db.Int, Indexed: true}, {Name: "x", Type: db.Float}, {Name: "s", Type: db.String}, {Name: "b", Type: db.Bool}},
+	Fields:     []db.Field{{Name: "n", Type: db.Int, Indexed: true}, {Name: "x", Type: db.Float}, {Name: "s", Type: db.String}, {Name: "b", Type: db.Bool}, {Name: "at", Type: db.Time}},
 }
 
 func full(key string) *db.Item {
@@ -22,7 +23,7 @@ func full(key string) *db.Item {
 		Key: key, Labels: []string{"b", "a"}, Payload: []byte("p"),
 		Vectors: map[string][]float32{"image": {1, 0, float32(math.Copysign(0, -1))}},
 		Sparse:  map[string]db.Sparse{"words": {Index: []uint32{3, 999}, Value: []float32{1, 2}}},
-		Fields:  map[string]any{"n": 1, "x": .5, "s": "t", "b": true},
+		Fields:  map[string]any{"n": 1, "x": .5, "s": "t", "b": true, "at": time.Unix(1, 0)},
 	}
 }
 
@@ -57,6 +58,7 @@ func TestPutIf(t *testing.T) {
 		"another float":   func(it *db.Item) { it.Fields["x"] = .25 },
 		"another string":  func(it *db.Item) { it.Fields["s"] = "" },
 		"another bool":    func(it *db.Item) { it.Fields["b"] = false },
+		"another time":    func(it *db.Item) { it.Fields["at"] = time.Unix(1, 1000) },
 		"fewer fields":    func(it *db.Item) { delete(it.Fields, "b") },
 	} {
 		old := full("k")

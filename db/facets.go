@@ -39,7 +39,7 @@ type Facets struct {
 
 // A FacetCount says how many items have a value.
 type FacetCount struct {
-	Value any // a string, int64, float64 or bool, by the type of the field; a label is a string
+	Value any // a string, int64, float64, bool or time.Time, by the type of the field; a label is a string
 	Items int // that have it
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -52,6 +53,8 @@ func countedBy(by string, items []*db.Item) db.Facets {
 			c = cmp.Compare(x, b.Value.(int64))
 		case float64:
 			c = cmp.Compare(x, b.Value.(float64))
+		case time.Time:
+			c = x.Compare(b.Value.(time.Time))
 		case bool:
 			if c = 1; !x {
 				c = -1
@@ -70,7 +73,7 @@ func TestFacets(t *testing.T) {
 	schema := db.Schema{Bits: 8}
 	fields := []string{"label"}
 	for _, indexed := range []bool{true, false} {
-		for _, typ := range []db.FieldType{db.String, db.Int, db.Float, db.Bool} {
+		for _, typ := range []db.FieldType{db.String, db.Int, db.Float, db.Bool, db.Time} {
 			f := db.Field{Name: fmt.Sprint(typ, indexed), Type: typ, Indexed: indexed}
 			schema.Fields, fields = append(schema.Fields, f), append(fields, f.Name)
 		}
@@ -78,6 +81,7 @@ func TestFacets(t *testing.T) {
 	schema.Fields, fields = append(schema.Fields, db.Field{Name: "label", Type: db.Int}), append(fields, `"label"`)
 	ints := []int64{0, 1, -1, math.MinInt64, math.MaxInt64, 2020, 2021}
 	floats := []float64{0, math.Copysign(0, -1), 1.5, -1.5, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64}
+	times := []time.Time{time.UnixMicro(0).UTC(), time.UnixMicro(-1).UTC(), time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)}
 	change := func(it *db.Item) {
 		it.Fields, it.Labels = map[string]any{}, nil
 		for _, f := range schema.Fields {
@@ -86,7 +90,7 @@ func TestFacets(t *testing.T) {
 			}
 			it.Fields[f.Name] = map[db.FieldType]any{
 				db.String: []string{"", "a", "b", "ab"}[r.IntN(4)], db.Int: ints[r.IntN(len(ints))],
-				db.Float: floats[r.IntN(len(floats))], db.Bool: r.IntN(2) == 0,
+				db.Float: floats[r.IntN(len(floats))], db.Bool: r.IntN(2) == 0, db.Time: times[r.IntN(len(times))],
 			}[f.Type]
 		}
 		for l := range 4 {

@@ -20,7 +20,7 @@ import (
 )
 
 // unindexed has a field of each type, and no index.
-var unindexed = []db.Field{{"n", db.Int, false}, {"x", db.Float, false}, {"s", db.String, false}, {"b", db.Bool, false}}
+var unindexed = []db.Field{{"n", db.Int, false}, {"x", db.Float, false}, {"s", db.String, false}, {"b", db.Bool, false}, {"at", db.Time, false}}
 
 // openUnindexed makes a collection of n items that have fields without an index.
 func openUnindexed(t testing.TB, opts *db.Options, n int) (*db.DB, *db.Collection) {
@@ -51,6 +51,7 @@ func unindexedItem(i, version int) *db.Item {
 	}
 	if version%5 > 0 {
 		it.Fields["x"], it.Fields["b"] = filterFloats[version%len(filterFloats)], version%2 == 0
+		it.Fields["at"] = filterTimes[version%len(filterTimes)]
 	}
 	return it
 }
@@ -58,6 +59,7 @@ func unindexedItem(i, version int) *db.Item {
 // indexedFilters ask for what the fields have.
 var indexedFilters = []string{
 	"n >= 0", "n = 9007199254740993", "x < .5", "x = 0", "s >= 'a'", "s LIKE 'z%'", "b = true", "NOT (n < 3 AND x > 1)", "has(n)", "s IS NULL OR b IS NULL",
+	"at > '1970'", "at = '2024-04-30 22:00'", "has(at)",
 }
 
 // checkIndexed compares what filters find with the items, and tells whether fields are indexed.
@@ -99,14 +101,14 @@ func TestAlterIndexesFields(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustAlter(t, c, db.Alteration{IndexFields: []string{"b", "s", "n"}, AddFields: []db.Field{{"more", db.Int, true}}})
-	checkIndexed(t, c, "s", "x", "n", "b", "more")
+	mustAlter(t, c, db.Alteration{IndexFields: []string{"b", "s", "n", "at"}, AddFields: []db.Field{{"more", db.Int, true}}})
+	checkIndexed(t, c, "s", "x", "n", "b", "at", "more")
 	mustAlter(t, c, db.Alteration{IndexFields: []string{"b"}})
 	dbkit.MustClose(t, d)
 	d = dbkit.MustOpen(t, "db", opts)
 	defer func() { dbkit.MustClose(t, d) }()
 	c = dbkit.MustCollection(t, d, "main")
-	checkIndexed(t, c, "s", "x", "n", "b", "more")
+	checkIndexed(t, c, "s", "x", "n", "b", "at", "more")
 	if _, err := c.Put(ctx, &db.Item{Key: "long", Code: []byte{1}, Fields: map[string]any{"s": strings.Repeat("s", db.MaxIndexedBytes+1)}}); !errors.Is(err, db.ErrInvalid) {
 		t.Errorf("a long string: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
@@ -18,7 +19,8 @@ func filterable(t *testing.T) (*db.DB, *db.Collection) {
 	set := dbtest.Pairs{}
 	schema := set.Schema()
 	schema.Fields = append(schema.Fields,
-		db.Field{Name: "price", Type: db.Float, Indexed: true}, db.Field{Name: "sold", Type: db.Bool, Indexed: true})
+		db.Field{Name: "price", Type: db.Float, Indexed: true}, db.Field{Name: "sold", Type: db.Bool, Indexed: true},
+		db.Field{Name: "taken", Type: db.Time, Indexed: true})
 	c, err := d.CreateCollection(t.Context(), "main", schema)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +28,7 @@ func filterable(t *testing.T) (*db.DB, *db.Collection) {
 	b, i := d.NewBatch(), 0
 	for it := range set.Items(0, 120) {
 		it.Labels = []string{"it's", "' OR label != '"}[i%2 : i%2+1]
-		it.Fields["price"], it.Fields["sold"] = float64(i)/10, i%3 == 0
+		it.Fields["price"], it.Fields["sold"], it.Fields["taken"] = float64(i)/10, i%3 == 0, day.AddDate(0, 0, i)
 		if err := b.Put(c, it); err != nil {
 			t.Fatal(err)
 		}
@@ -43,6 +45,9 @@ func filterable(t *testing.T) (*db.DB, *db.Collection) {
 	return d, c
 }
 
+// day is that on which the first item was taken, each other one a day later.
+var day = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // Arguments take the place of values in every call that has an expression.
 func TestFilterArguments(t *testing.T) {
 	type money float64
@@ -55,6 +60,8 @@ func TestFilterArguments(t *testing.T) {
 		{Where: "number IN (?) AND NOT sold = ?", Args: []any{[]int{1, 2, 3, 4, 50}, true}},
 		{Where: "number > ? AND price <= ? AND number != ?", Args: []any{uint8(7), money(4.4), 9.5}},
 		{Where: "label = '?' OR number = ?", Args: []any{int64(5)}},
+		{Where: "taken >= ? AND taken < ?", Args: []any{day.AddDate(0, 0, 7).In(time.FixedZone("", 7200)), "2024-01-31"}},
+		{Where: "taken IN (?)", Args: []any{[]time.Time{day, day.AddDate(0, 0, 9), day.Add(1)}}},
 	} {
 		q.Key = "item 3"
 		dbtest.CheckSearches(t, c, q)
@@ -101,6 +108,10 @@ func TestFilterArgumentsRefused(t *testing.T) {
 		{"label = ? AND number = ?", []any{"a", "b"}, "field number is of type int: it is compared with numbers, not with argument 2, the string 'b'"},
 		{"label = ?", []any{7}, "label is compared with strings, not with argument 1, the number 7"},
 		{"price < ?", []any{math.NaN()}, "argument 1: NaN is no value"},
+		{"taken > ?", []any{"soon"}, "field taken is of type time: it is compared with times in quotes, as '2024-05-01' or '2024-05-01T12:30:00Z', not with argument 1, the string 'soon'"},
+		{"taken > ?", []any{time.Date(1<<40, 1, 1, 0, 0, 0, 0, time.UTC)}, "field taken is of type time: "},
+		{"taken > 2024", nil, "field taken is of type time: it is compared with times in quotes, as '2024-05-01' or '2024-05-01T12:30:00Z', not with the number 2024"},
+		{"taken LIKE '2024%'", nil, "field taken is of type time: LIKE is for strings; a span of time is >= its begin AND < its end"},
 		{"label = ?", []any{[]string{"a"}}, "argument 1 is a list"},
 		{"number IN (?)", []any{[]int{}}, "argument 1 is a list without values"},
 		{"has(?)", []any{"image"}, "the name of a modality or field is expected"},

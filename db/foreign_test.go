@@ -73,7 +73,7 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 	}{
 		"format":     {codec.DatabaseKey(codec.RecordFormat), func(b []byte) []byte { b[3] = 7; return b }, 7, db.NewestFormat, ""},
 		"counters":   {codec.CollectionKey(codec.KindCounters, 1), counters, 6, 4, "counters of collection"},
-		"collection": {codec.CollectionKey(codec.KindCollection, 1), descriptor, 9, record.VersionEncoders, "descriptor of collection"},
+		"collection": {codec.CollectionKey(codec.KindCollection, 1), descriptor, 9, record.VersionTimes, "descriptor of collection"},
 		"space":      {codec.NumberKey(codec.KindSpace, 1, 1), descriptor, 9, 0, "descriptor of space 1"},
 		"revision":   {codec.RevisionKey(1, 1, 1, 0), descriptor, 9, 0, "descriptor of revision 1"},
 		"model":      {codec.ChunkKey(codec.KindModel, 1, 1, 0), frame, 5, 4, "model of space 1"},

@@ -157,6 +157,13 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 		t.Fatal(err)
 	}
 
+	// Times, indexed and not.
+	times := goldenCollection(t, d, "times", db.Schema{Bits: 8, Fields: []db.Field{{"at", db.Time, true}, {"seen", db.Time, false}}})
+	for i := range 30 {
+		at := time.Date(1969+i, time.December, 31, 23, 59, 59, i*1000, time.UTC)
+		goldenPut(t, times, []*db.Item{{Key: fmt.Sprint(i), Code: []byte{byte(i)}, Fields: map[string]any{"at": at, "seen": at.AddDate(-30*i, 0, 0)}}})
+	}
+
 	// Thousands of items share few codes, so that postings and rows have both forms.
 	codes := goldenCollection(t, d, "codes", db.Schema{Bits: 16, Fields: []db.Field{{"n", db.Int, true}}})
 	b := d.NewBatch()

@@ -127,7 +127,7 @@ func goldenListing(t testing.TB, d *db.DB) string {
 			}
 			say("%s: labels %q, fields %q, data %x", it.Key, it.Labels, fields, goldenSum(it))
 		}
-		for _, where := range []string{"label = 'class1'", "year > 1800", "price < 5 AND new = TRUE", "title IN ('title 2', 'title 3')", "n >= 350"} {
+		for _, where := range []string{"label = 'class1'", "year > 1800", "price < 5 AND new = TRUE", "title IN ('title 2', 'title 3')", "n >= 350", "at < '1970'", "seen >= '1700'"} {
 			n, err := c.CountWhere(ctx, where)
 			if _, unknown := errors.AsType[*db.WhereError](err); !unknown {
 				check(err)

@@ -92,7 +92,7 @@ func itemOf(cv *state.CollectionView, in *search.Item) *Item {
 		}
 	}
 	for _, f := range in.Fields {
-		enter(&it.Fields, cv.Fields[f.ID].Name, f.Value)
+		enter(&it.Fields, cv.Fields[f.ID].Name, search.Value(f.Value))
 	}
 	for _, c := range in.Codes {
 		if t, is := cv.Sets[c.Set].Modality(); is {

@@ -71,11 +71,16 @@ type Field struct {
 type FieldType string
 
 // The types of fields and, in Go, of their values.
+//
+// A Time is kept in microseconds, of which a part is cut off, and in UTC. RFC 3339 must have a text for
+// it: its year is 0 to 9999. Its text will do in its place, as in 2024-05-01T12:30:00+02:00; the
+// offset, the decimals, the seconds and the time of day may be missing, UTC is meant without an offset.
 const (
 	String FieldType = "string" // string
 	Int    FieldType = "int"    // int64
 	Float  FieldType = "float"  // float64, finite
 	Bool   FieldType = "bool"   // bool
+	Time   FieldType = "time"   // time.Time, see below
 )
 
 // schemaOf returns what a descriptor says, in memory of the caller's own.

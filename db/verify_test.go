@@ -3,6 +3,7 @@ package db_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
@@ -17,7 +18,7 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	d := dbkit.MustOpen(t, t.TempDir(), opts)
 	t.Cleanup(func() { _ = d.Close() })
 	schema := dbkit.PairsSchema
-	schema.Fields = []db.Field{{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true}, {"new", db.Bool, true}, {"note", db.String, false}}
+	schema.Fields = []db.Field{{"year", db.Int, true}, {"title", db.String, true}, {"price", db.Float, true}, {"new", db.Bool, true}, {"note", db.String, false}, {"at", db.Time, true}}
 	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	for i, it := range items {
 		it.Payload = []byte("payload")
 		if i%7 > 0 {
-			it.Fields = map[string]any{"year": i - 60, "title": fmt.Sprintf("title %d", i%5), "price": float64(i) / 4, "new": i%2 == 0, "note": "x"}
+			it.Fields = map[string]any{"year": i - 60, "title": fmt.Sprintf("title %d", i%5), "price": float64(i) / 4, "new": i%2 == 0, "note": "x", "at": time.Unix(int64(i)<<20, 0)}
 		}
 		if i%9 == 0 {
 			it.Labels = nil

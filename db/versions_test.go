@@ -35,6 +35,7 @@ var pinned = []struct {
 	{"db/internal/record/descriptor.go", `VersionMetrics   = (\d+)`, "2"},
 	{"db/internal/record/descriptor.go", `VersionIndexes   = (\d+)`, "3"},
 	{"db/internal/record/descriptor.go", `VersionEncoders  = (\d+)`, "4"},
+	{"db/internal/record/descriptor.go", `VersionTimes     = (\d+)`, "5"},
 	{"db/internal/record/vector_index.go", `IndexVersion = (\d+)`, "0"},
 	{"db/internal/store/commits_file.go", `commitsVersion = (\d+)`, "0"},
 	{"db/internal/store/commits_file.go", `commitsMagic   = "(\w+)"`, "FDHC"},

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
@@ -16,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/dbtest"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/internal/instant"
 	"github.com/fddhdb/fddhdb/internal/oracle"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -24,6 +26,7 @@ var filterSchema = db.Schema{
 	Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 1}},
 	Fields: []db.Field{
 		{"note", db.String, false}, {"n", db.Int, true}, {"x", db.Float, true}, {"s", db.String, true}, {"b", db.Bool, true}, {"and", db.Int, true}, {"t", db.String, true},
+		{"at", db.Time, true},
 	},
 }
 
@@ -36,6 +39,10 @@ var (
 	filterFloats = []float64{
 		-math.MaxFloat64, -1e300, -1.5, -1, -math.SmallestNonzeroFloat64, math.Copysign(0, -1), 0, math.SmallestNonzeroFloat64,
 		2.2250738585072014e-308, .1, 1, 1.5, 10, 1 << 53, 1e300, math.MaxFloat64,
+	}
+	filterTimes = []string{
+		"0000-01-01", "1969-12-31T23:59:59.999999Z", "1970-01-01", "1970-01-01T00:00:00.000001Z", "2024-02-29 12:30", "2024-05-01T00:00:00+02:00",
+		"2024-05-01T00:00:00.5Z", "9999-12-31T23:59:59.999999Z",
 	}
 	filterStrings = []string{
 		"", "\x00", "A", "a", "a\x00", "a\x00b", "aa", "b", "it's", `"`, "two\nlines", "\xc2\xa0", "ä", "\U0001F600",
@@ -75,10 +82,22 @@ func drawFilterItem(t *rapid.T, codesOnly bool) *db.Item {
 	if has("t") {
 		it.Fields["t"] = rapid.SampledFrom(filterStrings).Draw(t, "t")
 	}
+	if has("at") {
+		it.Fields["at"] = drawTime(t)
+	}
 	if has("note") {
 		it.Fields["note"] = strings.Repeat("n", 2000)
 	}
 	return it
+}
+
+// drawTime draws a value of a field of times, as a time or as text.
+func drawTime(t *rapid.T) any {
+	micros := rapid.Int64Range(instant.Least, instant.Most)
+	return rapid.OneOf(
+		rapid.Custom(func(t *rapid.T) any { return rapid.SampledFrom(filterTimes).Draw(t, "text") }),
+		rapid.Custom(func(t *rapid.T) any { return time.UnixMicro(micros.Draw(t, "micros")) }),
+	).Draw(t, "at")
 }
 
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
@@ -92,6 +111,9 @@ func drawLiteral(t *rapid.T, field string) string {
 	case "x":
 		text := strconv.FormatFloat(rapid.SampledFrom(filterFloats).Draw(t, "float"), 'g', -1, 64)
 		return rapid.SampledFrom([]string{text, text, text, "1e400", "-1e400", "1e-400"}).Draw(t, "odd")
+	case "at":
+		text := rapid.SampledFrom(append(filterTimes, "2024", "2024-05", "1970-01-01T00:00:00.0000005Z", "1969-12-31T23:59:59.9999995Z")).Draw(t, "time")
+		return quoted(text)
 	case "s", "t", "note":
 		return quoted(rapid.OneOf(rapid.SampledFrom(filterStrings), rapid.StringN(0, 5, -1), rapid.Just(strings.Repeat("z", 3000))).Draw(t, "string"))
 	}
@@ -109,7 +131,7 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 		if codesOnly {
 			return "has(label)"
 		}
-		return "has(" + rapid.SampledFrom([]string{"image", "text", "label", "n", "s", `"and"`, "note"}).Draw(t, "modality") + ")"
+		return "has(" + rapid.SampledFrom([]string{"image", "text", "label", "n", "s", `"and"`, "note", "at"}).Draw(t, "modality") + ")"
 	case 1, 2:
 		l := rapid.SampledFrom(append(slices.Clone(filterLabels), "unknown")).Draw(t, "label")
 		other := rapid.SampledFrom(filterLabels).Draw(t, "other label")
@@ -121,7 +143,7 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) string {
 		}
 		return "label IN (" + quoted(l) + "," + quoted(other) + ")"
 	case 3, 4, 5, 6:
-		field := rapid.SampledFrom([]string{"n", "x", "s", "t", "b", "and", "note"}).Draw(t, "field")
+		field := rapid.SampledFrom([]string{"n", "x", "s", "t", "b", "and", "note", "at"}).Draw(t, "field")
 		name := field
 		if field == "and" {
 			name = `"and"`

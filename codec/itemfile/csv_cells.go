@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec/internal/jsontext"
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // lookAt looks at a cell.
@@ -78,6 +79,9 @@ func textType(cell string) string {
 	}
 	if x, err := strconv.ParseFloat(cell, 64); err == nil && !math.IsNaN(x) && !math.IsInf(x, 0) {
 		return "float"
+	}
+	if instant.IsDate(cell) {
+		return "time"
 	}
 	return "string"
 }

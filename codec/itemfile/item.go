@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // An Item is one row of a file. Its slices and maps belong to the reader that has
@@ -17,9 +18,9 @@ type Item struct {
 	Sparse  map[string]Sparse    // sparse vectors, by name
 	Labels  []string
 
-	// Fields holds strings, bools and numbers, by name. Numbers are json.Number from
-	// .jsonl, and int64 or float64 if the file knows their type. Fields that are null
-	// are not in it.
+	// Fields holds strings, bools, numbers and times, by name. Numbers are json.Number from
+	// .jsonl, and int64 or float64 if the file knows their type; times are text from .jsonl
+	// and .csv, else time.Time. Fields that are null are not in it.
 	Fields map[string]any
 
 	// nil if the file has none.
@@ -98,13 +99,17 @@ type Vector struct {
 	Sparse bool // all of them are sparse
 }
 
-// A Field is one kind of values: string, int, float or bool.
+// A Field is one kind of values: string, int, float, bool or time.
 type Field struct{ Name, Type string }
 
-// fieldType returns the name of the type of a value of a field.
+// fieldType returns the name of the type of a value of a field. Text is a time only in the form in
+// which exports write times, so that as a field of times it stays what it is.
 func fieldType(v any) string {
 	switch v := v.(type) {
 	case string:
+		if instant.IsFormatted(v) {
+			return "time"
+		}
 		return "string"
 	case bool:
 		return "bool"

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/fddhdb/fddhdb/codec/internal/jsontext"
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // layoutLines is the number of lines that decide on the layout of a .jsonl file.
@@ -103,7 +104,11 @@ func (t *jsonlTable) lookAt(l *Look) error {
 	case jsontext.String:
 		text, err := s.Text()
 		if err == nil {
-			l.Scalar("string", text)
+			typ := "string"
+			if (l.Kind == Empty || l.Type == "time") && instant.IsDate(string(text)) {
+				typ = "time"
+			}
+			l.Scalar(typ, text)
 		}
 		return err
 	case jsontext.Bool:

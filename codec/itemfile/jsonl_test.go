@@ -137,8 +137,8 @@ func TestLinesThatAreBad(t *testing.T) {
 }
 
 func TestShape(t *testing.T) {
-	r := reader(t, `{"vectors":{"image":[1,2],"bag":{"i":[4],"v":[1]},"mixed":{"i":[0],"v":[1]}},"fields":{"n":1,"x":2,"b":true},"code":"00"}
-{"vectors":{"mixed":[1,2,3],"bag":{"i":[9],"v":[1]}},"fields":{"x":1.5,"s":"a","n":null},"code":"01"}
+	r := reader(t, `{"vectors":{"image":[1,2],"bag":{"i":[4],"v":[1]},"mixed":{"i":[0],"v":[1]}},"fields":{"n":1,"x":2,"b":true,"at":"2024-05-01T00:00:00Z","day":"2024-05-01T00:00:00Z"},"code":"00"}
+{"vectors":{"mixed":[1,2,3],"bag":{"i":[9],"v":[1]}},"fields":{"x":1.5,"s":"2024-05-01","n":null,"at":"0000-01-01T00:00:00.5Z","day":"2024-05-01"},"code":"01"}
 {"vectors":{"image":"this says nothing"}}
 `)
 	got, err := r.Shape()
@@ -147,7 +147,7 @@ func TestShape(t *testing.T) {
 	}
 	want := &Shape{
 		Vectors: []Vector{{"image", 2, false}, {"bag", 10, true}, {"mixed", 3, false}},
-		Fields:  []Field{{"n", "int"}, {"x", "float"}, {"b", "bool"}, {"s", "string"}},
+		Fields:  []Field{{"n", "int"}, {"x", "float"}, {"b", "bool"}, {"at", "time"}, {"day", "string"}, {"s", "string"}},
 	}
 	if d := cmp.Diff(got, want); d != "" {
 		t.Error(d)

@@ -38,6 +38,7 @@ func (l *Look) Enough() bool { return l.values >= LookRows }
 // Scalar adds a value of a field, with its type and its text.
 func (l *Look) Scalar(typ string, text []byte) {
 	number := func(typ string) bool { return typ == "int" || typ == "float" }
+	texts := func(typ string) bool { return typ == "string" || typ == "time" }
 	enough := l.Enough()
 	l.values++
 	switch {
@@ -47,6 +48,8 @@ func (l *Look) Scalar(typ string, text []byte) {
 	case l.Kind == Scalars && l.Type == typ:
 	case l.Kind == Scalars && number(l.Type) && number(typ):
 		l.Type = "float"
+	case l.Kind == Scalars && texts(l.Type) && texts(typ):
+		l.Type = "string"
 	case l.Text && (l.Kind == Scalars || !enough):
 		l.Kind, l.Type = Scalars, "string"
 	case !enough:
@@ -63,7 +66,7 @@ func (l *Look) Scalar(typ string, text []byte) {
 		l.hashes, l.seed = map[uint64]struct{}{}, maphash.MakeSeed()
 	}
 	hash := maphash.Bytes(l.seed, text)
-	if _, twice := l.hashes[hash]; twice || l.Type != "string" && l.Type != "int" {
+	if _, twice := l.hashes[hash]; twice || !l.named() {
 		l.Unique, l.hashes = false, nil
 		return
 	}

@@ -110,6 +110,8 @@ func (b *shapeBuilder) field(f Field) error {
 	case have.Type == f.Type:
 	case have.Type == "int" && f.Type == "float", have.Type == "float" && f.Type == "int":
 		have.Type = "float"
+	case have.Type == "string" && f.Type == "time", have.Type == "time" && f.Type == "string":
+		have.Type = "string"
 	default:
 		return fmt.Errorf("fields: %q is of type %s here and of type %s before", f.Name, f.Type, have.Type)
 	}

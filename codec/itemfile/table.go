@@ -25,7 +25,7 @@ const (
 	Other         Kind = iota // values that no item can hold; Type says in words what they are
 	Mixed                     // values of several kinds or types: rows with others than wanted are errors
 	Empty                     // no row has a value
-	Scalars                   // values of a field, of Type string, int, float or bool
+	Scalars                   // values of a field, of Type string, int, float, bool or time
 	Numbers                   // lists of numbers
 	Strings                   // lists of strings
 	SparseVectors             // sparse vectors
@@ -43,7 +43,7 @@ type Column struct {
 	Ragged string // of Numbers: in words, two rows whose lists differ in length; else ""
 	Whole  bool   // of Numbers: all are whole
 	Flags  bool   // all values are bools, or all are 0 or 1; of Numbers: all numbers are 0 or 1
-	Unique bool   // of strings and ints: no value comes twice
+	Unique bool   // of strings, ints and times: no value comes twice
 
 	Example string // the first value as text, cut to a few characters
 }
@@ -54,8 +54,8 @@ type Role byte
 // Roles of columns.
 const (
 	LeftAside Role = iota
-	AsKey          // the key: a string, or an int as decimal text
-	AsLabels       // labels: a string or an int is one, a list of them several; -1 is none. See Hot
+	AsKey          // the key: a string, or an int or a time as text
+	AsLabels       // labels: a string, an int or a time is one, a list of them several; -1 is none. See Hot
 	AsLabel        // the label Use.Name where the value is true or 1, and not where it is false or 0
 	AsPayload      // the payload: bytes
 	AsCode         // the code: bytes
@@ -75,9 +75,9 @@ func (c *Column) Suits(u Use) error {
 	suits, want := true, ""
 	switch u.Role {
 	case AsKey:
-		suits, want = c.Kind == Scalars && (c.Type == "string" || c.Type == "int"), "keys are strings, or integers"
+		suits, want = c.named(), "keys are strings, integers or times"
 	case AsLabels:
-		suits, want = c.Kind == Strings || c.Kind == Numbers && c.Whole || c.Kind == Scalars && (c.Type == "string" || c.Type == "int"), "labels are strings or integers, or lists of them"
+		suits, want = c.Kind == Strings || c.Kind == Numbers && c.Whole || c.named(), "labels are strings, integers or times, or lists of strings or integers"
 	case AsLabel:
 		suits, want = c.Kind == Scalars && c.Flags, "a column that is a label has bools, or 0 and 1"
 	case AsPayload, AsCode:
@@ -85,12 +85,17 @@ func (c *Column) Suits(u Use) error {
 	case AsVector:
 		suits, want = c.Kind == Numbers || c.Kind == SparseVectors, "vectors are lists of numbers"
 	case AsField:
-		suits, want = c.Kind == Scalars, "fields are strings, integers, numbers or bools"
+		suits, want = c.Kind == Scalars, "fields are strings, integers, numbers, bools or times"
 	}
 	if suits || c.Kind == Empty || c.Kind == Mixed {
 		return nil
 	}
 	return fmt.Errorf("column %s has %s: %s", quote([]byte(c.Name)), c.Holds(), want)
+}
+
+// named reports whether the values can be names of items or of classes.
+func (c *Column) named() bool {
+	return c.Kind == Scalars && (c.Type == "string" || c.Type == "int" || c.Type == "time")
 }
 
 // Holds returns what the values of the column are, in words.
@@ -105,7 +110,7 @@ func (c *Column) Holds() string {
 }
 
 // scalars are the types of fields in words.
-var scalars = map[string]string{"string": "strings", "int": "integers", "float": "numbers", "bool": "bools"}
+var scalars = map[string]string{"string": "strings", "int": "integers", "float": "numbers", "bool": "bools", "time": "times"}
 
 // Hot reports whether the lists of the column are rows of a matrix of 0 and 1, all of one
 // length of 2 or more: as labels, the place of each 1 is one. Lists of one number have a class each.

@@ -77,22 +77,23 @@ func rows(t testing.TB, r Reader) (out []string) {
 
 // The same table in both formats has the same columns and items.
 func TestTables(t *testing.T) {
-	jsonl := jsonlOf(t, "\ufeff"+`{"id":7,"x":[0.25,-1],"tags":["a","b, c"],"n":1,"p":2,"ok":true,"is_red":1,"zip":"00501","class":3,"skip":[[1],[2]]}
-{"id":8,"x":[1e0,2],"tags":[],"n":null,"p":2.5,"ok":false,"is_red":0,"zip":"1","class":-1,"skip":"x"}
+	jsonl := jsonlOf(t, "\ufeff"+`{"id":7,"x":[0.25,-1],"tags":["a","b, c"],"n":1,"p":2,"ok":true,"is_red":1,"zip":"00501","class":3,"skip":[[1],[2]],"at":"2024-05-01","when":"2024-05-01"}
+{"id":8,"x":[1e0,2],"tags":[],"n":null,"p":2.5,"ok":false,"is_red":0,"zip":"1","class":-1,"skip":"x","at":"2024-05-02 12:30:00+02","when":"soon"}
 
 `[:])
-	table := csvOf(t, "\ufeffid,x,tags,n,p,ok,is_red,zip,class,skip\r\n"+
-		`7,"[0.25, -1]","['a', ""b, c""]",1,2,True,1,00501,3,"[[1],[2]]"`+"\r\n"+
-		`8,"[1e0,2]",[],,2.5,false,0,1,-1,x`+"\r\n")
+	table := csvOf(t, "\ufeffid,x,tags,n,p,ok,is_red,zip,class,skip,at,when\r\n"+
+		`7,"[0.25, -1]","['a', ""b, c""]",1,2,True,1,00501,3,"[[1],[2]]",2024-05-01,2024-05-01`+"\r\n"+
+		`8,"[1e0,2]",[],,2.5,false,0,1,-1,x,2024-05-02 12:30:00+02,soon`+"\r\n")
 	uses := map[string]Use{"id": {Role: AsKey}, "x": {Role: AsVector, Name: "image"}, "tags": {Role: AsLabels}, "n": {Role: AsField, Name: "n", Type: "int"},
 		"p": {Role: AsField, Name: "price", Type: "float"}, "ok": {Role: AsField, Name: "ok", Type: "bool"},
+		"at": {Role: AsField, Name: "at", Type: "time"}, "when": {Role: AsField, Name: "when", Type: "string"},
 		"is_red": {Role: AsLabel, Name: "red"}, "zip": {Role: AsField, Name: "zip", Type: "string"}, "class": {Role: AsLabels}}
 	for _, r := range []Table{jsonl, table} {
 		columns := mapped(t, r, uses)
 		got := map[string]string{}
 		for _, c := range columns {
 			got[c.Name] = c.Describe()
-			if unique := c.Name == "id" || c.Name == "zip" || c.Name == "n" || c.Name == "class" || c.Name == "is_red"; c.Unique != unique && c.Name != "skip" {
+			if unique := c.Name == "id" || c.Name == "zip" || c.Name == "n" || c.Name == "class" || c.Name == "is_red" || c.Name == "at" || c.Name == "when"; c.Unique != unique && c.Name != "skip" {
 				t.Errorf("%+v", c)
 			}
 			if flags := c.Name == "ok" || c.Name == "is_red" || c.Name == "n"; c.Flags != flags {
@@ -101,7 +102,7 @@ func TestTables(t *testing.T) {
 		}
 		delete(got, "skip")
 		if d := cmp.Diff(got, map[string]string{"id": "integers", "x": "lists of 2 numbers", "tags": "lists of strings", "n": "integers", "p": "numbers",
-			"ok": "bools", "is_red": "integers", "zip": "strings", "class": "integers"}); d != "" {
+			"ok": "bools", "is_red": "integers", "zip": "strings", "class": "integers", "at": "times", "when": "strings"}); d != "" {
 			t.Error(d)
 		}
 		if r.Rows() != 2 {
@@ -112,12 +113,12 @@ func TestTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(shape, &Shape{Vectors: []Vector{{Name: "image", Dim: 2}},
-			Fields: []Field{{"n", "int"}, {"price", "float"}, {"ok", "bool"}, {"zip", "string"}}}); d != "" {
+			Fields: []Field{{"n", "int"}, {"price", "float"}, {"ok", "bool"}, {"zip", "string"}, {"at", "time"}, {"when", "string"}}}); d != "" {
 			t.Error(d)
 		}
 		if d := cmp.Diff(rows(t, r), []string{
-			`{"f":{"n":1,"ok":true,"price":2,"zip":"00501"},"k":"7","l":["a","b, c","red","3"],"v":{"image":[0.25,-1]}}`,
-			`{"f":{"ok":false,"price":2.5,"zip":"1"},"k":"8","l":null,"v":{"image":[1,2]}}`,
+			`{"f":{"at":"2024-05-01","n":1,"ok":true,"price":2,"when":"2024-05-01","zip":"00501"},"k":"7","l":["a","b, c","red","3"],"v":{"image":[0.25,-1]}}`,
+			`{"f":{"at":"2024-05-02 12:30:00+02","ok":false,"price":2.5,"when":"soon","zip":"1"},"k":"8","l":null,"v":{"image":[1,2]}}`,
 		}); d != "" {
 			t.Error(d)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec/itemfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // Items is the itemfile.Table of a .parquet file.
@@ -36,7 +37,7 @@ type itemColumn struct {
 }
 
 // typeNames are the types of fields by the kind of their leaf.
-var typeNames = map[kind]string{boolean: "bool", signed: "int", unsigned: "int", float: "float", text: "string"}
+var typeNames = map[kind]string{boolean: "bool", signed: "int", unsigned: "int", float: "float", text: "string", times: "time"}
 
 // pandasIndex is the prefix of columns that pandas writes for an index without a name.
 const pandasIndex = "__index_level_"
@@ -147,8 +148,28 @@ func (l *leaf) show(c *cell, i int) []byte {
 		return strconv.AppendInt(nil, l.int64(b), 10)
 	case unsigned:
 		return strconv.AppendUint(nil, uint64(l.int64(b)), 10)
+	case times:
+		micros, err := l.time(b)
+		if err != nil { // the row has it when it is read
+			return nil
+		}
+		text := instant.Append(nil, micros)
+		if l.unit == day {
+			text = text[:len("2006-01-02")]
+		}
+		return text
 	}
 	return strconv.AppendFloat(nil, l.float64(b), 'g', -1, 8*max(l.width, 4))
+}
+
+// named is show of a value that is to be a name.
+func (l *leaf) named(c *cell, i int) ([]byte, error) {
+	if l.kind == times {
+		if _, err := l.time(c.raw[i*l.width:]); err != nil {
+			return nil, err
+		}
+	}
+	return l.show(c, i), nil
 }
 
 // kind returns what the values of the column are for items.
@@ -316,8 +337,9 @@ func (c *itemColumn) take(item *itemfile.Item, cells [2]*cell) error {
 	switch c.use.Role {
 	case itemfile.AsKey:
 		if l.kind != text {
-			item.Key = string(l.show(first, 0))
-			return nil
+			b, err := l.named(first, 0)
+			item.Key = string(b)
+			return err
 		}
 		s, err := first.text()
 		if err == nil && s == "" {
@@ -360,8 +382,10 @@ func (c *itemColumn) labels(item *itemfile.Item, row *cell) error {
 		n = row.len()
 	}
 	for i := range n {
-		b := l.show(row, i)
+		b, err := l.named(row, i)
 		switch {
+		case err != nil:
+			return err
 		case !utf8.Valid(b):
 			return errText
 		case l.kind != text && c.hot && string(b) != "0" && string(b) != "1":
@@ -415,6 +439,12 @@ func (l *leaf) field(c *cell) (any, error) {
 		return l.int64(c.raw), nil
 	case float:
 		return l.float64(c.raw), nil
+	case times:
+		micros, err := l.time(c.raw)
+		if err != nil {
+			return nil, err
+		}
+		return instant.Time(micros), nil
 	}
 	return c.text()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -15,7 +16,7 @@ func memory(b []byte) (*file, error) { return newFile("x.parquet", bytes.NewRead
 
 var shape = &itemfile.Shape{
 	Vectors: []itemfile.Vector{{Name: "image", Dim: 3}, {Name: "bag of words", Dim: 10, Sparse: true}},
-	Fields:  []itemfile.Field{{Name: "year", Type: "int"}, {Name: "a", Type: "string"}, {Name: "x", Type: "float"}, {Name: "b", Type: "bool"}},
+	Fields:  []itemfile.Field{{Name: "year", Type: "int"}, {Name: "a", Type: "string"}, {Name: "x", Type: "float"}, {Name: "b", Type: "bool"}, {Name: "at", Type: "time"}},
 	Code:    2,
 }
 
@@ -24,7 +25,7 @@ func items() []itemfile.Item {
 		{Key: "all", Labels: []string{"a", "", "b, c"}, Payload: []byte{0, 255}, Code: []byte{1, 2},
 			Vectors: map[string][]float32{"image": {1, -0.1, 1e-45}},
 			Sparse:  map[string]itemfile.Sparse{"bag of words": {Index: []uint32{0, 9}, Value: []float32{.5, 3e38}}},
-			Fields:  map[string]any{"year": int64(-1 << 63), "a": "", "x": 5.0, "b": false}},
+			Fields:  map[string]any{"year": int64(-1 << 63), "a": "", "x": 5.0, "b": false, "at": time.Date(2024, 5, 1, 12, 30, 0, 250_000_000, time.UTC)}},
 		{Key: "little", Sparse: map[string]itemfile.Sparse{"bag of words": {}}, Payload: []byte{}},
 		{Key: "nothing"},
 		{Key: "é", Vectors: map[string][]float32{"image": {0, 0, 0}}, Fields: map[string]any{"b": true, "a": "é\n"}},

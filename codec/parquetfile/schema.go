@@ -28,11 +28,12 @@ const (
 	unsigned
 	float // of 2, 4 or 8 bytes
 	text
+	times    // see leaf.time
 	binaries // of any length, or of a fixed one
 )
 
 func (k kind) String() string {
-	return [...]string{"", "bools", "integers", "integers", "numbers", "strings", "bytes"}[k]
+	return [...]string{"", "bools", "integers", "integers", "numbers", "strings", "times", "bytes"}[k]
 }
 
 // column is a field of the root of the schema, which users call a column.
@@ -50,6 +51,7 @@ type leaf struct {
 	physical format.Type
 	kind     kind
 	width    int    // bytes of a value; 0 if it has any length
+	unit     int64  // of times: microseconds; -1000 is a thousandth of one
 	what     string // its type in words
 
 	maxDef, maxRep int // largest definition and repetition level
@@ -174,10 +176,12 @@ func (l *leaf) setKind(e *format.SchemaElement) error {
 		l.kind, l.width = boolean, 1
 	case format.Int32:
 		l.kind, l.width = integer(), 4
+		l.setUnit(e, converted)
 	case format.Int64:
 		l.kind, l.width = integer(), 8
-	case format.Int96:
-		l.width = 12
+		l.setUnit(e, converted)
+	case format.Int96: // nothing else was ever stored so
+		l.kind, l.width = times, 12
 	case format.Float:
 		l.kind, l.width = float, 4
 	case format.Double:

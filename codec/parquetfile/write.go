@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/fddhdb/fddhdb/codec/itemfile"
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // groupBytes is the approximate size of a row group, which is in memory until it is
@@ -284,6 +286,7 @@ func NewItemWriter(w io.Writer, shape *itemfile.Shape) (*ItemWriter, error) {
 		node, ok := map[string]parquet.Node{
 			"string": parquet.String(), "int": parquet.Int(64),
 			"float": parquet.Leaf(parquet.DoubleType), "bool": parquet.Leaf(parquet.BooleanType),
+			"time": parquet.Timestamp(parquet.Microsecond),
 		}[f.Type]
 		if !ok {
 			return nil, fmt.Errorf("the field %q has the unknown type %q", f.Name, f.Type)
@@ -375,6 +378,12 @@ func (w *writer) field(f itemfile.Field, v any) error {
 	case bool:
 		if f.Type == "bool" {
 			w.optional(parquet.BooleanValue(x), 1)
+			return nil
+		}
+	case time.Time:
+		micros, ok := instant.Of(x)
+		if f.Type == "time" && ok {
+			w.optional(parquet.Int64Value(micros), 8)
 			return nil
 		}
 	case json.Number:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -17,7 +18,7 @@ func filtered(t testing.TB) (*db.Collection, *Oracle) {
 		Modalities: []db.Modality{{Name: "image", Dim: 1}, {Name: "and", Dim: 1}},
 		Fields: []db.Field{
 			{Name: "n", Type: db.Int, Indexed: true}, {Name: "x", Type: db.Float, Indexed: true}, {Name: "s", Type: db.String, Indexed: true},
-			{Name: "b", Type: db.Bool, Indexed: true}, {Name: "not", Type: db.Int},
+			{Name: "b", Type: db.Bool, Indexed: true}, {Name: "not", Type: db.Int}, {Name: "at", Type: db.Time, Indexed: true},
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,7 @@ func filtered(t testing.TB) (*db.Collection, *Oracle) {
 			it.Fields["x"], it.Vectors = floats[i%len(floats)], map[string][]float32{"image": {1}}
 		}
 		if i%5 > 0 {
-			it.Fields["s"], it.Fields["b"] = texts[i%len(texts)], i%2 == 0
+			it.Fields["s"], it.Fields["b"], it.Fields["at"] = texts[i%len(texts)], i%2 == 0, time.Date(2024, time.Month(i), 1, 0, 0, 0, 0, time.UTC)
 		}
 		if i%7 == 0 {
 			it.Fields["not"], it.Vectors = int64(i), map[string][]float32{"and": {1}}

@@ -74,7 +74,10 @@ func (e *Expr) text(value string) string {
 }
 
 // ofText reports whether strings are compared.
-func (e *Expr) ofText() bool { return e.Field == "label" || typeOf(e.Field) == db.String }
+func (e *Expr) ofText() bool {
+	typ := typeOf(e.Field)
+	return e.Field == "label" || typ == db.String || typ == db.Time
+}
 
 // spell writes the expression, with what values says of the values of a comparison.
 func (e *Expr) spell(values func(*Expr) string) string {

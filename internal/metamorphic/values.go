@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -87,6 +88,7 @@ var (
 		{Name: "place", Type: db.String, Indexed: true},
 		{Name: "seen", Type: db.Bool, Indexed: true},
 		{Name: "memo", Type: db.String},
+		{Name: "at", Type: db.Time, Indexed: true},
 	}
 )
 
@@ -127,6 +129,10 @@ func valueOf(field, text string) any {
 		}
 	case db.Bool:
 		return text == "true"
+	case db.Time:
+		if v, err := time.Parse(time.RFC3339, text); err == nil {
+			return v
+		}
 	}
 	return nil
 }
@@ -139,5 +145,7 @@ var (
 	someFloats  = []string{"-1.7976931348623157e308", "-1.5", "-5e-324", "0", "5e-324", ".1", "1.5", "1e300"}
 	someStrings = []string{"", "a", "a\x00", "aa", "it's", "two\nlines", "ä", longest}
 
-	someOf = map[db.FieldType][]string{db.Int: someInts, db.Float: someFloats, db.String: someStrings, db.Bool: {"true", "false"}}
+	someTimes = []string{"0000-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00Z", "2024-05-01T12:30:00Z"}
+
+	someOf = map[db.FieldType][]string{db.Int: someInts, db.Float: someFloats, db.String: someStrings, db.Bool: {"true", "false"}, db.Time: someTimes}
 )

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -193,6 +194,11 @@ func literal(v reflect.Value) string {
 	if v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
+	if v.CanInterface() {
+		if t, is := v.Interface().(time.Time); is {
+			return t.Format("'" + time.RFC3339Nano + "'")
+		}
+	}
 	switch {
 	case v.Kind() == reflect.String:
 		return "'" + strings.ReplaceAll(v.String(), "'", "''") + "'"
@@ -310,6 +316,9 @@ func (r *reader) comparison(typ db.FieldType, literal string) func(any) int {
 			}
 			return 1
 		}
+	case db.Time:
+		at := r.time(r.unquoted(literal))
+		return func(x any) int { return x.(time.Time).Compare(at) }
 	case db.Float: // the literal is rounded as values are, too large ones to infinity
 		f, err := strconv.ParseFloat(literal, 64)
 		if errors.Is(err, strconv.ErrSyntax) {
@@ -327,6 +336,25 @@ func (r *reader) comparison(typ db.FieldType, literal string) func(any) int {
 	}
 	number := r.exact(literal)
 	return func(x any) int { return new(big.Rat).SetInt64(x.(int64)).Cmp(number) }
+}
+
+// time returns the time that a text is: the first layout that fits is the only one.
+func (r *reader) time(text string) time.Time {
+	for _, clock := range []string{"", " 15:04", " 15:04:05", "T15:04", "T15:04:05"} {
+		for _, zone := range []string{"", "Z07:00", "-0700", "-07"} {
+			if t, err := time.Parse("2006-01-02"+clock+zone, text); err == nil && (clock != "" || zone == "") {
+				return t
+			}
+		}
+	}
+	t, err := time.Parse("2006-01", text)
+	if err != nil {
+		t, err = time.Parse("2006", text)
+	}
+	if err != nil {
+		r.fail("%s is no time", text)
+	}
+	return t
 }
 
 // exact returns a number. If its exponent is so large that only its sign matters, it

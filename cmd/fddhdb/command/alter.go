@@ -75,7 +75,7 @@ func alterCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	cmd.Flags().Var(&modalities, "add-modality", "a kind of vectors to add and its number of dimensions; repeat it for each")
-	cmd.Flags().Var(&fields, "add-field", "a field to add and its type: string, int, float or bool; repeat it for each")
+	cmd.Flags().Var(&fields, "add-field", "a field to add and its type: string, int, float, bool or time; repeat it for each")
 	cmd.Flags().StringArrayVar(&indexes, "index", nil, "a field to index; repeat it for each")
 	metrics.register(cmd)
 	metrics.spaceOf.empty = true

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -114,6 +115,8 @@ func valueCell(v any) any {
 		return term.NewCell("null", "")
 	case string:
 		return term.NewCell(term.Plain(v), v)
+	case time.Time:
+		return term.Value(v)
 	}
 	b, err := json.Marshal(v)
 	if err != nil { // no float that is stored: these are finite

@@ -96,7 +96,7 @@ func initCommand(e *env) *cobra.Command {
 	metrics.register(cmd)
 	cmd.Flags().BoolVar(&shared, "shared", false, "all modalities share one space")
 	cmd.Flags().IntVar(&bits, "codes", 0, "items bring codes of so many `BITS`")
-	cmd.Flags().Var(&fields, "field", "a field and its type: string, int, float or bool; repeat it for each")
+	cmd.Flags().Var(&fields, "field", "a field and its type: string, int, float, bool or time; repeat it for each")
 	return cmd
 }
 

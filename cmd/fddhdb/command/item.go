@@ -21,7 +21,7 @@ func (e *env) printItem(it *db.Item) {
 		line("labels", "%s", term.Plain(strings.Join(it.Labels, ", ")))
 	}
 	for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
-		line("field", "%s = %s", name, term.Plain(fmt.Sprint(it.Fields[name])))
+		line("field", "%s = %s", name, term.Plain(term.Value(it.Fields[name])))
 	}
 	for _, name := range slices.Sorted(maps.Keys(it.Vectors)) {
 		line("vector", "%s, %s", name, vectorStart(it.Vectors[name]))

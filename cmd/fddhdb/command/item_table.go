@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/hex"
 	"strings"
+	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -74,6 +75,8 @@ func fieldCells(fields []db.Field, it *db.Item) (cells []any) {
 			cells = append(cells, term.NoCell)
 		case string:
 			cells = append(cells, term.NewCell(term.Plain(x), x))
+		case time.Time:
+			cells = append(cells, term.Value(x))
 		default:
 			cells = append(cells, x)
 		}

@@ -204,7 +204,7 @@ func itemText(it *db.Item) string {
 		}
 	} else {
 		for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
-			lines = append(lines, term.Plain(fmt.Sprintf("%s: %v", name, it.Fields[name])))
+			lines = append(lines, term.Plain(name+": "+term.Value(it.Fields[name])))
 		}
 	}
 	text := []rune(strings.Join(lines, "\n"))

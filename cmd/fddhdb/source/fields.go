@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // Fields is a file of fields: a CSV whose header declares them, or JSON, an object a
@@ -225,15 +226,30 @@ func ParseValue(typ db.FieldType, s string) (any, error) {
 		}
 		return nil, fmt.Errorf("%q is neither true nor false", s)
 	}
+	if typ == db.Time {
+		return parseTime(strings.TrimSpace(s))
+	}
 	return nil, fmt.Errorf("unknown type %q", typ)
+}
+
+// parseTime parses the text of a time.
+func parseTime(s string) (any, error) {
+	micros, err := instant.ValueOf(s)
+	if err != nil {
+		return nil, fmt.Errorf("%q %w", s, err)
+	}
+	return instant.Time(micros), nil
 }
 
 // jsonValue converts a decoded value to the type of a field.
 func jsonValue(typ db.FieldType, v any) (any, error) {
 	switch x := v.(type) {
 	case string:
-		if typ == db.String {
+		switch typ {
+		case db.String:
 			return x, nil
+		case db.Time:
+			return parseTime(x)
 		}
 	case bool:
 		if typ == db.Bool {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -333,6 +334,13 @@ func fieldValue(typ db.FieldType, v any) (any, error) {
 	case float64:
 		if typ == db.Float {
 			return x, nil
+		}
+	case time.Time:
+		switch typ {
+		case db.Time:
+			return x, nil
+		case db.String:
+			return term.Value(x), nil
 		}
 	}
 	return nil, fmt.Errorf("%v is not of type %s", v, typ)

@@ -17,9 +17,9 @@ func ParseField(s string) (db.Field, error) {
 	}
 	f := db.Field{Name: parts[0], Type: db.FieldType(parts[1])}
 	switch f.Type {
-	case db.String, db.Int, db.Float, db.Bool:
+	case db.String, db.Int, db.Float, db.Bool, db.Time:
 	default:
-		return db.Field{}, fmt.Errorf("unknown type %q: string, int, float and bool are possible", parts[1])
+		return db.Field{}, fmt.Errorf("unknown type %q: string, int, float, bool and time are possible", parts[1])
 	}
 	if len(parts) == 3 {
 		if parts[2] != "index" {

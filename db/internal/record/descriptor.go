@@ -126,9 +126,9 @@ func (d *Descriptor) Check() error {
 			return err
 		}
 		switch f.Type {
-		case String, Int, Float, Bool:
+		case String, Int, Float, Bool, Time:
 		default:
-			return fault.Invalid("field %q: unknown type %q: string, int, float and bool are possible", f.Name, Shortened(string(f.Type)))
+			return fault.Invalid("field %q: unknown type %q: string, int, float, bool and time are possible", f.Name, Shortened(string(f.Type)))
 		}
 	}
 	return d.checkEncoders()
@@ -184,17 +184,21 @@ func DecodeDescriptor(b []byte) (*Descriptor, error) {
 // there. One that knows no metrics refuses VersionMetrics instead of answering by another metric, or
 // of some of the vectors. One that knows no indexes of vectors refuses VersionIndexes instead of
 // writing vectors without telling them. One that knows no encoders refuses VersionEncoders instead of
-// forgetting them with the next alteration.
+// forgetting them with the next alteration. One that knows no times refuses VersionTimes instead of taking
+// their items for damaged.
 const (
 	VersionIndexOnly = 1 // index-only
 	VersionMetrics   = 2 // of modalities with a metric other than Cosine, or that share a space; index-only or not
 	VersionIndexes   = 3 // that has or had indexes of vectors, whatever its modalities
-	VersionEncoders  = 4 // that has encoders, whatever else it has
+	VersionEncoders  = 4 // that has encoders, whatever of the above it has
+	VersionTimes     = 5 // that has a field of times, whatever else it has
 )
 
 // version returns the version that goes with what the descriptor says.
 func (d *Descriptor) version() int {
 	switch {
+	case slices.ContainsFunc(d.Fields, func(f Field) bool { return f.Type == Time }):
+		return VersionTimes
 	case len(d.Encoders) > 0:
 		return VersionEncoders
 	case d.Indexes > 0:
@@ -210,8 +214,8 @@ func (d *Descriptor) version() int {
 // checkVersion checks that the version is known, and the one that goes with the descriptor.
 func (d *Descriptor) checkVersion() error {
 	switch {
-	case d.Version > VersionEncoders:
-		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: VersionEncoders}
+	case d.Version > VersionTimes:
+		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: VersionTimes}
 	case d.Version != d.version():
 		return fmt.Errorf("version %d of a descriptor of version %d", d.Version, d.version())
 	}

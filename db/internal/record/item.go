@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/internal/instant"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -180,12 +181,15 @@ func CheckLabel(l string) error {
 // CheckValue checks a value that a user gives for the field, and returns it as it is stored:
 // an int64 for a field of ints, a float64 for one of floats, whatever type of number it was. A
 // whole number suits a field of floats, and no other number one of ints: an import reads files
-// by the same rule. A wrong type, a float that is no number, or a string that is too long is
-// an ErrInvalid.
+// by the same rule. A time.Time, or its text (instant.Parse), suits a field of times. A wrong type, a
+// float that is no number, a time that RFC 3339 has no text for, or a string that is too long is an ErrInvalid.
 func (f *Field) CheckValue(given any) (any, error) {
 	v := numberOf(given)
 	if x, is := v.(int64); is && f.Type == Float {
 		v = float64(x)
+	}
+	if f.Type == Time {
+		return f.checkTime(given)
 	}
 	ok := false
 	switch x := v.(type) {
@@ -209,11 +213,31 @@ func (f *Field) CheckValue(given any) (any, error) {
 	}
 	switch {
 	case given == nil:
-		return nil, fault.Invalid("field %q has the value nil: leave it out of an item that has none", f.Name)
+		return nil, f.noValue()
 	case !ok:
 		return nil, fault.Invalid("field %q is of type %s, its value is %v of type %T", f.Name, f.Type, given, given)
 	}
 	return v, nil
+}
+
+// checkTime is CheckValue of a field of times.
+func (f *Field) checkTime(given any) (any, error) {
+	if given == nil {
+		return nil, f.noValue()
+	}
+	if at, is := given.(codec.Time); is { // which an import has staged
+		return at, nil
+	}
+	micros, err := instant.ValueOf(given)
+	if err != nil {
+		return nil, fault.Invalid("field %q is of type time, and %v %w", f.Name, Shortened(fmt.Sprint(given)), err)
+	}
+	return codec.Time(micros), nil
+}
+
+// noValue returns the error of a nil value.
+func (f *Field) noValue() error {
+	return fault.Invalid("field %q has the value nil: leave it out of an item that has none", f.Name)
 }
 
 // numberOf returns a number of any Go type as an int64 or a float64, and other values as they
@@ -241,19 +265,10 @@ func (d *Descriptor) CheckValues(fields []codec.Field) error {
 		if int64(f.ID) >= int64(len(d.Fields)) {
 			return fmt.Errorf("field %d of %d", f.ID, len(d.Fields))
 		}
-		typ := String
-		switch x := f.Value.(type) {
-		case int64:
-			typ = Int
-		case float64:
-			typ = Float
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("field %q is %g", d.Fields[f.ID].Name, x)
-			}
-		case bool:
-			typ = Bool
+		if x, is := f.Value.(float64); is && (math.IsNaN(x) || math.IsInf(x, 0)) {
+			return fmt.Errorf("field %q is %g", d.Fields[f.ID].Name, x)
 		}
-		if typ != d.Fields[f.ID].Type {
+		if typ := TypeOf(f.Value); typ != d.Fields[f.ID].Type {
 			return fmt.Errorf("field %q is of type %s, its value of type %s", d.Fields[f.ID].Name, d.Fields[f.ID].Type, typ)
 		}
 	}

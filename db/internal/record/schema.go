@@ -30,9 +30,56 @@ const (
 	Int    FieldType = "int"    // int64
 	Float  FieldType = "float"  // float64, finite
 	Bool   FieldType = "bool"   // bool
+	Time   FieldType = "time"   // time.Time, of years 0 to 9999, in whole microseconds
 )
+
+// TypeOf returns the type of the fields that have a stored value; "" if none has.
+func TypeOf(value any) FieldType {
+	switch value.(type) {
+	case string:
+		return String
+	case int64:
+		return Int
+	case float64:
+		return Float
+	case bool:
+		return Bool
+	case codec.Time:
+		return Time
+	}
+	return ""
+}
+
+// Sliced returns the image of a stored value by which an indexed field is bit-sliced (codec/slices.go).
+// It reports false for a string, which is not.
+func Sliced(value any) (image uint64, ok bool) {
+	switch v := value.(type) {
+	case int64:
+		return codec.IntImage(v), true
+	case codec.Time:
+		return codec.IntImage(int64(v)), true
+	case float64:
+		return codec.FloatImage(v), true
+	case bool:
+		return codec.BoolImage(v), true
+	}
+	return 0, false
+}
+
+// OfImage returns the stored value of a field of the type that an image is of.
+func OfImage(t FieldType, image uint64) any {
+	switch t {
+	case Int:
+		return codec.IntOf(image)
+	case Time:
+		return codec.Time(codec.IntOf(image))
+	case Float:
+		return codec.FloatOf(image)
+	}
+	return codec.BoolOf(image)
+}
 
 // StoredType returns the type of a field value that is stored with a type of package codec.
 func StoredType(t byte) FieldType {
-	return [...]FieldType{codec.TypeString: String, codec.TypeInt: Int, codec.TypeFloat: Float, codec.TypeBool: Bool}[t]
+	return [...]FieldType{codec.TypeString: String, codec.TypeInt: Int, codec.TypeFloat: Float, codec.TypeBool: Bool, codec.TypeTime: Time}[t]
 }

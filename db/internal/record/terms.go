@@ -24,10 +24,10 @@ type Text struct {
 	Text  string
 }
 
-// A Number is the value of an indexed field of integers, floats or booleans.
+// A Number is the value of an indexed field of integers, floats, booleans or times.
 type Number struct {
 	Field uint16 // position in the collection
-	Image uint64 // codec.IntImage and its like: 64 bits in the order of the values
+	Image uint64 // see Sliced: 64 bits in the order of the values
 }
 
 // Compare orders by field, then by text.
@@ -55,28 +55,18 @@ func (d *Descriptor) Terms(labels []uint32, fields []codec.Field) (Terms, error)
 		if !field.Indexed {
 			continue
 		}
-		number := Number{Field: uint16(f.ID)}
-		typ := field.Type
-		switch v := f.Value.(type) {
-		case string:
-			typ = String
-			if len(v) > MaxIndexedBytes {
-				return out, fmt.Errorf("field %q is indexed, and its string has %d bytes", field.Name, len(v))
-			}
-			out.Texts = append(out.Texts, Text{uint16(f.ID), v})
-		case int64:
-			typ, number.Image = Int, codec.IntImage(v)
-		case float64:
-			typ, number.Image = Float, codec.FloatImage(v)
-		case bool:
-			typ, number.Image = Bool, codec.BoolImage(v)
-		}
-		if typ != field.Type {
+		if typ := TypeOf(f.Value); typ != field.Type {
 			return out, fmt.Errorf("field %q is of type %s, its value of type %s", field.Name, field.Type, typ)
 		}
-		if typ != String {
-			out.Numbers = append(out.Numbers, number)
+		if image, is := Sliced(f.Value); is {
+			out.Numbers = append(out.Numbers, Number{uint16(f.ID), image})
+			continue
 		}
+		v := f.Value.(string)
+		if len(v) > MaxIndexedBytes {
+			return out, fmt.Errorf("field %q is indexed, and its string has %d bytes", field.Name, len(v))
+		}
+		out.Texts = append(out.Texts, Text{uint16(f.ID), v})
 	}
 	return out, nil
 }

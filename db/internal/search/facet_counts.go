@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // A most keeps the first counts that it is shown, in the order of compareCounts.
@@ -59,8 +61,18 @@ func compareValues(a, b any) int {
 		return cmp.Compare(a, b.(int64))
 	case float64:
 		return cmp.Compare(a, b.(float64))
+	case time.Time:
+		return a.Compare(b.(time.Time))
 	}
 	return cmp.Compare(codec.BoolImage(a.(bool)), codec.BoolImage(b.(bool)))
+}
+
+// Value returns a stored value of a field as users have it: of a codec.Time the time.Time, in UTC.
+func Value(stored any) any {
+	if t, is := stored.(codec.Time); is {
+		return instant.Time(int64(t))
+	}
+	return stored
 }
 
 // A tally counts by values.

@@ -45,7 +45,7 @@ func (c *facetCounter) byField(out *Facets, name string) error {
 	}
 	for image, at := range images.at {
 		n := images.counts[at]
-		c.most.add(n, func() any { return valueOf(f.Type, image) })
+		c.most.add(n, func() any { return Value(record.OfImage(f.Type, image)) })
 		out.Missing -= n
 	}
 	return nil
@@ -53,17 +53,6 @@ func (c *facetCounter) byField(out *Facets, name string) error {
 
 // fewItems are read sooner than all sets of a field, of which there may be one for each item.
 const fewItems = 100
-
-// valueOf returns a number or bool by its image.
-func valueOf(typ record.FieldType, image uint64) any {
-	switch typ {
-	case record.Int:
-		return codec.IntOf(image)
-	case record.Float:
-		return codec.FloatOf(image)
-	}
-	return codec.BoolOf(image)
-}
 
 // containerOfField returns the container of a key of codec.KindFieldRows.
 func containerOfField(key []byte) uint16 {
@@ -188,7 +177,7 @@ func (c *facetCounter) countOne(item []byte, field int, texts *tally[string], im
 		switch want.Type {
 		case record.String:
 			addText(texts, fields.Text, 1)
-		case record.Int:
+		case record.Int, record.Time:
 			images.add(codec.IntImage(int64(fields.Bits)), 1)
 		case record.Float:
 			images.add(codec.FloatImage(math.Float64frombits(fields.Bits)), 1)

@@ -26,7 +26,7 @@ type Facets struct {
 
 // A FacetCount is one of the values of Facets.
 type FacetCount struct {
-	Value any // a string, int64, float64 or bool; of labels a string
+	Value any // a string, int64, float64, bool or time.Time; of labels a string
 	Items int // that have it
 }
 

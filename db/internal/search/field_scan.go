@@ -192,7 +192,7 @@ func matches(s *where.Scan, f *codec.StoredField) bool {
 	switch s.Type {
 	case where.String:
 		return s.String(f.Text)
-	case where.Int:
+	case where.Int, where.Time:
 		return s.Int(int64(f.Bits))
 	case where.Float:
 		return s.Float(math.Float64frombits(f.Bits))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -67,7 +68,7 @@ func textOf(expr string, args []any) (string, bool) {
 		switch x := arg.(type) {
 		case string:
 			n += len(x)
-		case bool, int, int64, float64:
+		case bool, int, int64, float64, time.Time:
 			n += 8
 		default:
 			return "", false
@@ -191,7 +192,7 @@ func (cv columns) Field(name string) (where.Field, error) {
 }
 
 // whereTypes has the type in expressions of each type of fields.
-var whereTypes = map[record.FieldType]where.Type{record.String: where.String, record.Int: where.Int, record.Float: where.Float, record.Bool: where.Bool}
+var whereTypes = map[record.FieldType]where.Type{record.String: where.String, record.Int: where.Int, record.Float: where.Float, record.Bool: where.Bool, record.Time: where.Time}
 
 // Modality implements where.Schema. The words differ from those of ModalityOf, as the
 // error gets a column of the expression.

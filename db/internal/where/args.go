@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // MaxArgBytes bounds the length of all arguments of an expression, as they would be typed.
@@ -97,6 +99,11 @@ func literalsOf(n int, arg any) (values []literal, list bool, err error) {
 // that are made of strings, numbers and bools are accepted by their kind.
 func literalOf(v reflect.Value) (literal, error) {
 	number := func(text string) (literal, error) { return literal{kind: literalNumber, text: text}, nil }
+	if v.IsValid() && v.CanInterface() {
+		if text, is := instant.TextOf(v.Interface()); is {
+			return literal{kind: literalString, text: text}, nil
+		}
+	}
 	switch {
 	case !v.IsValid():
 		return literal{}, fmt.Errorf("nil is no value")
@@ -118,7 +125,7 @@ func literalOf(v reflect.Value) (literal, error) {
 	case v.Kind() == reflect.Bool:
 		return literal{kind: literalBool, text: strconv.FormatBool(v.Bool())}, nil
 	}
-	return literal{}, fmt.Errorf("%v is no type of a value: strings, numbers and bools are possible, and slices of these behind IN", v.Type())
+	return literal{}, fmt.Errorf("%v is no type of a value: strings, numbers, bools and times are possible, and slices of these behind IN", v.Type())
 }
 
 // spellFloat spells a number so that it compares as it is with integers, too. The shortest

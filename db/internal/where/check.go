@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // A Type is the type of the values of a field. It decides which literals and operators a
@@ -17,9 +19,10 @@ const (
 	Int
 	Float
 	Bool
+	Time // compared as integers, its microseconds
 )
 
-var typeText = [...]string{"string", "int", "float", "bool"}
+var typeText = [...]string{"string", "int", "float", "bool", "time"}
 
 // A Field is a field as a Schema knows it.
 type Field struct {
@@ -172,7 +175,11 @@ func (c *checker) checkField(t *test) (evaluator, error) {
 		return nil, &Error{t.column, err.Error()}
 	}
 	if t.op == like && f.Type != String {
-		return nil, &Error{t.column, fmt.Sprintf("field %s is of type %s: LIKE is for strings", t.field, typeText[f.Type])}
+		also := ""
+		if f.Type == Time {
+			also = "; a span of time is >= its begin AND < its end"
+		}
+		return nil, &Error{t.column, fmt.Sprintf("field %s is of type %s: LIKE is for strings%s", t.field, typeText[f.Type], also)}
 	}
 	want, with := literalNumber, "numbers"
 	switch f.Type {
@@ -180,6 +187,8 @@ func (c *checker) checkField(t *test) (evaluator, error) {
 		want, with = literalString, "strings"
 	case Bool:
 		want, with = literalBool, "true and false"
+	case Time:
+		want, with = literalString, "times in quotes, as '2024-05-01' or '2024-05-01T12:30:00Z'"
 	}
 	for _, v := range t.values {
 		if v.kind != want {
@@ -198,6 +207,16 @@ func (c *checker) checkField(t *test) (evaluator, error) {
 		}
 	case Int:
 		scan.ints = spans(t, intSpans, nextInt)
+		for _, r := range scan.ints {
+			out.parts = append(out.parts, evalInts{f.ID, r})
+		}
+	case Time:
+		for _, v := range t.values {
+			if _, ok := instant.Parse(v.text); !ok {
+				return nil, v.mismatch(fmt.Sprintf("field %s is of type time: it is compared with %s", t.field, with))
+			}
+		}
+		scan.ints = spans(t, timeSpans, nextInt)
 		for _, r := range scan.ints {
 			out.parts = append(out.parts, evalInts{f.ID, r})
 		}

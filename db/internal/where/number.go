@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/fddhdb/fddhdb/internal/instant"
 )
 
 // Numbers stay text until it is known what they are compared with. An integer field is
@@ -85,9 +87,17 @@ type span[T int64 | float64] struct{ lo, hi T }
 
 // intSpans returns the integers for which the comparison with a typed number is true: the
 // number need not be an integer, nor fit into 64 bits. For IN it is that of =.
-func intSpans(op op, text string) []span[int64] {
+func intSpans(op op, text string) []span[int64] { return spansAround(op, integerBound(text)) }
+
+// timeSpans is intSpans of the microseconds of a time, which instant.Parse reads.
+func timeSpans(op op, text string) []span[int64] {
+	t, _ := instant.Parse(text)
+	return spansAround(op, bound{floor: t.Micros, whole: t.Whole})
+}
+
+// spansAround returns the integers for which the comparison with a number is true.
+func spansAround(op op, b bound) []span[int64] {
 	const least, most = math.MinInt64, math.MaxInt64
-	b := integerBound(text)
 	if b.out != 0 {
 		below := op == less || op == lessEqual
 		above := op == greater || op == greaterEqual

@@ -15,7 +15,7 @@ type Scan struct {
 	bools   [2]bool // whether false and true are admitted
 }
 
-// Int reports whether the test is true of a value of an int field.
+// Int reports whether the test is true of a value of an int field, or of the microseconds of a time.
 func (s *Scan) Int(x int64) bool { return s.any || among(s.ints, x) }
 
 // Float reports whether the test is true of a value of a float field.
