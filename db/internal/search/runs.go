@@ -263,8 +263,9 @@ func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		var keys []string
 		for part, err := range s.places(ctx, k) {
+			keys = keys[:0]
 			if err == nil {
-				keys, err = s.keys(keys[:0], part)
+				keys, err = s.keys(keys, part)
 			}
 			for i := range keys {
 				p := &part[i]
