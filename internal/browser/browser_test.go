@@ -2,11 +2,13 @@ package browser
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -74,7 +76,8 @@ var emojiDatabase = sync.OnceValues(func() (string, error) {
 func explore(t *testing.T, dir string, flags ...string) *url.URL {
 	t.Helper()
 	cmd := exec.Command(program, append([]string{"explore", dir, "--json"}, flags...)...)
-	cmd.Stderr = os.Stderr
+	var told bytes.Buffer
+	cmd.Stderr = io.MultiWriter(os.Stderr, &told)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +88,9 @@ func explore(t *testing.T, dir string, flags ...string) *url.URL {
 	t.Cleanup(func() {
 		if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
 			t.Errorf("explore: %v", err)
+		}
+		if strings.Contains(told.String(), "internal error") {
+			t.Errorf("explore tells of an internal error: %s", told.String())
 		}
 	})
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
@@ -191,7 +197,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 // taken for that of this one.
 func (b *tab) open(path string) {
 	b.Helper()
-	b.until(`document.readyState === "complete"`)
+	eval[bool](b, `document.readyState === "complete" || new Promise((done) => addEventListener("load", () => done(true)))`)
 	b.do(chromedp.Navigate(b.page.Scheme + "://" + b.page.Host + path))
 }
 

@@ -115,9 +115,9 @@ func dataURL(s string) ([]byte, bool) {
 	return []byte(text), err == nil
 }
 
-// media sends a payload, the picture in a field or a file, or one that was sent. The content can do nothing: it runs
-// no script, loads nothing and has no origin. Anything but a picture or text is for
-// download, and so is an SVG, which the page only shows as a picture.
+// media sends a payload, the picture in a field or a file, or a picture that was sent. The
+// content can do nothing: it runs no script, loads nothing and has no origin. Anything but a
+// picture or text is for download, and so is an SVG, which the page only shows as a picture.
 func (s *Server) media(ctx context.Context, v url.Values) (any, error) {
 	var body []byte
 	var err error
