@@ -123,8 +123,10 @@ func TestPicture(t *testing.T) {
 	b.drop("body", "rows.csv", []byte(strings.Repeat("0,", 468)+"1\n"))
 	b.until(`document.querySelector(".query h1")?.textContent === "Row 0 of rows.csv"`)
 
-	b.open("/?collection=emoji")
-	b.until(`document.querySelectorAll(".card").length === 36`)
+	b.open("/models?collection=emoji")
+	b.until(`document.querySelector(".panel")`)
+	b.drop("body", "my cat.txt", []byte("a cat"))
+	b.until(`document.querySelectorAll(".card").length > 0 && document.querySelector("#pictureName").checkVisibility() && document.querySelector("#pictureName").textContent.includes("nor a picture")`)
 	b.quiet()
 }
 

@@ -12,6 +12,7 @@
 //
 // Invariants: requests that a browser sends on behalf of other sites are refused (guard_test.go),
 // and the page loads nothing from elsewhere (TestPage); content of a database cannot run in the
-// page (media_test.go, FuzzSniff); a slow client, encoder or reader delays no other request
-// (waiting_test.go); every answer is that of a scan (TestSearchIsAScan).
+// page (media_test.go, FuzzSniff); a file that was sent goes when newer ones have come and nothing
+// reads it, and all go with Close (TestUploadsGo, TestPicturesGo); a slow client, encoder or reader
+// delays no other request (waiting_test.go); every answer is that of a scan (TestSearchIsAScan).
 package explore

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,6 +139,9 @@ func FuzzSniff(f *testing.F) {
 			}
 		default:
 			t.Errorf("%q is %s", b, kind)
+		}
+		if kind := pictureType(b); kind != "" && !slices.Contains(shown, kind) {
+			t.Errorf("%q is a picture of type %s", b, kind)
 		}
 	})
 }

@@ -80,8 +80,9 @@ export function connect(change, database, current) {
   const take = (file, by) => {
     if (!file) return;
     chosen = file;
+    if (current().view !== "search") change({ view: "search" }, "go");
     mode(by);
-    if (by !== "picture" || collectionOf(database, current()).picture_encoders.length) upload(change, file, "", by);
+    if (by === "row" || collectionOf(database, current())?.picture_encoders.length) upload(change, file, "", by);
   };
   for (const [id, by] of [["file", "row"], ["picture", "picture"]]) {
     $(id).addEventListener("change", () => {
