@@ -75,28 +75,17 @@ func Value(stored any) any {
 	return stored
 }
 
-// A tally counts by values.
-type tally[T comparable] struct {
-	at     map[T]int // by value: position in counts
+// textCounts counts by texts. It copies a text only the first time that it sees it.
+type textCounts struct {
+	at     map[string]int // positions in counts
 	counts []int
 }
 
-func newTally[T comparable]() *tally[T] { return &tally[T]{at: map[T]int{}} }
-
-func (t *tally[T]) add(value T, n int) {
-	at, there := t.at[value]
+func (t *textCounts) add(text []byte, n int) {
+	at, there := t.at[string(text)]
 	if !there {
 		at = len(t.counts)
-		t.at[value], t.counts = at, append(t.counts, 0)
+		t.at[string(text)], t.counts = at, append(t.counts, 0)
 	}
 	t.counts[at] += n
-}
-
-// addText is add of a value that the caller may reuse, which is copied only the first time.
-func addText(t *tally[string], value []byte, n int) {
-	if at, there := t.at[string(value)]; there {
-		t.counts[at] += n
-	} else {
-		t.add(string(value), n)
-	}
 }

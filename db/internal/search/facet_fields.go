@@ -24,27 +24,26 @@ func (c *facetCounter) byField(out *Facets, name string) error {
 		}
 		return fault.Invalid("facets by %q: label, or a field of collection %q is possible, %s", record.Shortened(name), c.cv.Name, there)
 	}
-	f, texts, images := c.cv.Fields[i], newTally[string](), newTally[uint64]()
+	f, texts, images := c.cv.Fields[i], textCounts{at: map[string]int{}}, map[uint64]int{}
 	var err error
 	switch {
 	case !f.Indexed, c.rows.GetCardinality() <= fewItems:
-		err = c.byReading(i, texts, images)
+		err = c.byReading(i, &texts, images)
 	case f.Type == record.String:
-		err = c.byTexts(i, texts)
+		err = c.byTexts(i, &texts)
 	default:
 		err = c.bySlices(i, images)
 	}
 	if err != nil {
 		return err
 	}
-	out.Distinct, out.Missing = len(texts.at)+len(images.at), out.Items
+	out.Distinct, out.Missing = len(texts.at)+len(images), out.Items
 	for text, at := range texts.at {
 		n := texts.counts[at]
 		c.most.add(n, func() any { return text })
 		out.Missing -= n
 	}
-	for image, at := range images.at {
-		n := images.counts[at]
+	for image, n := range images {
 		c.most.add(n, func() any { return Value(record.OfImage(f.Type, image)) })
 		out.Missing -= n
 	}
@@ -67,17 +66,17 @@ func (c *facetCounter) fieldPrefix(field int) []byte {
 }
 
 // byTexts counts by the sets of rows of all values of a string field.
-func (c *facetCounter) byTexts(field int, texts *tally[string]) error {
+func (c *facetCounter) byTexts(field int, texts *textCounts) error {
 	return c.layers(c.fieldPrefix(field), containerOfField, func(key []byte, _ uint16, found *roaring.Bitmap) error {
 		_, _, value := codec.FieldRowsKeyParts(key)
-		addText(texts, value, int(found.GetCardinality()))
+		texts.add(value, int(found.GetCardinality()))
 		return nil
 	})
 }
 
 // bySlices counts by the slices of a field of numbers or bools. It puts together the image of
 // each row of a container, of the slices that the row is in, and counts images.
-func (c *facetCounter) bySlices(field int, counts *tally[uint64]) error {
+func (c *facetCounter) bySlices(field int, counts map[uint64]int) error {
 	images := make([]uint64, 1<<16) // by low 16 bits of rows: bits that not all rows of the container have
 	all := uint64(0)                // bits that all have
 	var have *roaring.Bitmap        // rows of the container that have a value; nil: none yet
@@ -88,7 +87,7 @@ func (c *facetCounter) bySlices(field int, counts *tally[uint64]) error {
 		}
 		for it := have.Iterator(); it.HasNext(); {
 			row := it.Next()
-			counts.add(all|images[row], 1)
+			counts[all|images[row]]++
 			images[row] = 0
 		}
 		have, all = nil, 0
@@ -124,7 +123,7 @@ func (c *facetCounter) bySlices(field int, counts *tally[uint64]) error {
 }
 
 // byReading counts the values of a field by reading the items, of each no more than up to the field.
-func (c *facetCounter) byReading(field int, texts *tally[string], images *tally[uint64]) (err error) {
+func (c *facetCounter) byReading(field int, texts *textCounts, images map[uint64]int) (err error) {
 	if c.rows.IsEmpty() {
 		return nil
 	}
@@ -161,7 +160,7 @@ func (c *facetCounter) byReading(field int, texts *tally[string], images *tally[
 }
 
 // countOne counts the value of a field in the record of an item, if it has one.
-func (c *facetCounter) countOne(item []byte, field int, texts *tally[string], images *tally[uint64]) error {
+func (c *facetCounter) countOne(item []byte, field int, texts *textCounts, images map[uint64]int) error {
 	fields := codec.FieldsOf(item)
 	for fields.Next() {
 		if fields.ID < uint32(field) {
@@ -176,13 +175,13 @@ func (c *facetCounter) countOne(item []byte, field int, texts *tally[string], im
 		}
 		switch want.Type {
 		case record.String:
-			addText(texts, fields.Text, 1)
+			texts.add(fields.Text, 1)
 		case record.Int, record.Time:
-			images.add(codec.IntImage(int64(fields.Bits)), 1)
+			images[codec.IntImage(int64(fields.Bits))]++
 		case record.Float:
-			images.add(codec.FloatImage(math.Float64frombits(fields.Bits)), 1)
+			images[codec.FloatImage(math.Float64frombits(fields.Bits))]++
 		default:
-			images.add(codec.BoolImage(fields.Bits == 1), 1)
+			images[codec.BoolImage(fields.Bits == 1)]++
 		}
 		break
 	}
