@@ -94,7 +94,7 @@ func main() {
 	for found.Hits[before].Key != "new" {
 		before++
 	}
-	fmt.Printf("\nA new picture of a train has neither words nor labels. For \"rails\", it stands behind %d\nof the 400 other pictures; 80 of them show trains.\n", before)
+	fmt.Printf("\nA new picture of a train has neither words nor labels. For \"rails\", %d of the 400 other\npictures come before it; 80 show trains.\n", before)
 	fmt.Println("\nFor your own data, change what the function item in examples/three/main.go returns.")
 }
 

@@ -48,8 +48,8 @@ func TestThree(t *testing.T) {
 			}
 		}
 	}
-	if before := number(t, out, `it stands behind (\d+)`); before > 100 {
-		t.Errorf("the new picture stands behind %v others", before)
+	if before := number(t, out, `(\d+) of the 400 other`); before > 100 {
+		t.Errorf("%v other pictures come before the new one", before)
 	}
 }
 
