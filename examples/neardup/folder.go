@@ -38,7 +38,7 @@ func (f *finder) lookAtFolder(ctx context.Context, folder string, stderr io.Writ
 		if stored, err := f.c.Has(ctx, name); err != nil || stored {
 			return err
 		}
-		picture, err := decode(path)
+		picture, err := read(path)
 		if err != nil {
 			fmt.Fprintf(stderr, "neardup: %s is left out: %v\n", path, err)
 			return nil
@@ -47,12 +47,17 @@ func (f *finder) lookAtFolder(ctx context.Context, folder string, stderr io.Writ
 	})
 }
 
-func decode(path string) (image.Image, error) {
+func read(path string) (image.Image, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	return decode(file)
+}
+
+// decode returns a picture with pixels.
+func decode(file io.ReadSeeker) (image.Image, error) {
 	size, _, err := image.DecodeConfig(file)
 	if err != nil {
 		return nil, err

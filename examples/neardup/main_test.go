@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"image"
 	"image/color"
+	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io"
@@ -100,15 +103,46 @@ func (l large) ColorModel() color.Model { return color.GrayModel }
 func (l large) Bounds() image.Rectangle { return image.Rect(0, 0, 5*l.of.Rect.Dx(), 5*l.of.Rect.Dy()) }
 func (l large) At(x, y int) color.Color { return l.of.GrayAt(x/5, y/5) }
 
+// No bytes of a file make hash panic: they are refused, or are a picture.
+func FuzzDecode(f *testing.F) {
+	for _, encode := range []func(io.Writer, image.Image) error{
+		png.Encode,
+		func(w io.Writer, m image.Image) error { return jpeg.Encode(w, m, nil) },
+		func(w io.Writer, m image.Image) error { return gif.Encode(w, m, nil) },
+	} {
+		for _, m := range []image.Image{paint(1), image.NewGray(image.Rect(0, 0, 1, 1))} {
+			var file bytes.Buffer
+			if err := encode(&file, m); err != nil {
+				f.Fatal(err)
+			}
+			f.Add(file.Bytes())
+			f.Add(file.Bytes()[:file.Len()/2])
+		}
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if size, _, err := image.DecodeConfig(bytes.NewReader(file)); err == nil && size.Width*size.Height > 1_000_000 {
+			t.Skip("takes long")
+		}
+		if picture, err := decode(bytes.NewReader(file)); err == nil && len(hash(picture)) != bits/8 {
+			t.Error("a hash of another length")
+		}
+	})
+}
+
+// What is given wrongly is named, and no database is made.
 func TestErrors(t *testing.T) {
+	made := filepath.Join(t.TempDir(), "made")
 	for says, args := range map[string][]string{
 		"one folder":     {"a", "b"},
-		"of pictures is": {"-db", "x"},
+		"of pictures is": {"-db", made},
 		"not defined":    {"-other"},
-		"no-such-folder": {filepath.Join(t.TempDir(), "no-such-folder")},
+		"no-such-folder": {"-db", made, filepath.Join(t.TempDir(), "no-such-folder")},
 	} {
 		if err := command(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v", args, err)
 		}
+	}
+	if _, err := os.Stat(made); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a database is there: %v", err)
 	}
 }
