@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // mostPixels keeps a damaged or hostile file from taking all memory.
@@ -35,7 +37,12 @@ func (f *finder) lookAtFolder(ctx context.Context, folder string, stderr io.Writ
 			return err
 		}
 		name = filepath.ToSlash(name)
-		if stored, err := f.c.Has(ctx, name); err != nil || stored {
+		stored, err := f.c.Has(ctx, name)
+		if errors.Is(err, db.ErrInvalid) { // the name is too long for a key, or no text
+			fmt.Fprintf(stderr, "neardup: %s is left out: %v\n", path, err)
+			return nil
+		}
+		if err != nil || stored {
 			return err
 		}
 		picture, err := read(path)
@@ -62,7 +69,7 @@ func decode(file io.ReadSeeker) (image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size.Width*size.Height > mostPixels {
+	if int64(size.Width)*int64(size.Height) > mostPixels {
 		return nil, fmt.Errorf("it has %d x %d pixels, more than %d", size.Width, size.Height, mostPixels)
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
