@@ -9,7 +9,7 @@ import (
 // A StoredField is a field as a record has it. Reading it takes no memory.
 type StoredField struct {
 	ID   uint32
-	Type byte   // TypeString, TypeInt and their like
+	Type byte   // TypeString, TypeInt, TypeFloat, TypeBool or TypeTime
 	Text []byte // of a string; aliases the record
 	Bits uint64 // of an int64 or a Time in two's complement, of a float64 by IEEE 754; of a bool 0 or 1
 }

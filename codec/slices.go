@@ -6,7 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Indexed numbers and booleans are stored bit-sliced. A value becomes its image: 64
+// Indexed numbers, booleans and times are stored bit-sliced. A value becomes its image: 64
 // bits, in the same order as the values. For each bit there is a slice: the set of rows
 // whose image has it set. Slice 0 is the rows that have a value at all. A write touches
 // at most 65 small layers, and a comparison reads at most 65, however many values there

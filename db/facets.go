@@ -56,7 +56,7 @@ func (c FacetCount) MarshalJSON() ([]byte, error) {
 	return jsonform.Marshal(facetForm{value, c.Items})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. A time becomes its text, as JSON does not tell them apart.
 func (c *FacetCount) UnmarshalJSON(b []byte) error {
 	var f facetForm
 	d := json.NewDecoder(bytes.NewReader(b))

@@ -54,8 +54,9 @@ type Item struct {
 	// Labels is a set of strings; empty means unlabelled.
 	Labels []string
 
-	// Fields holds values of the declared fields: string, int64, float64 or bool. On the way
-	// in numbers may be of any Go type, and a whole number suits a field of floats, too.
+	// Fields holds values of the declared fields: string, int64, float64, bool or
+	// time.Time. On the way in numbers may be of any Go type, a whole number suits a field of floats, too, and
+	// the text of a time one of times (see FieldType). JSON has that text, and items decoded from it have it, too.
 	Fields map[string]any
 
 	Payload []byte

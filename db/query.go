@@ -84,7 +84,7 @@ type Query struct {
 	//	Where: "label = ? AND price < ? AND year IN (?)",
 	//	Args:  []any{name, 9.5, []int{2020, 2021}},
 	//
-	// They are strings, numbers and bools, also of types that are made of these, and
+	// They are strings, numbers, bools and, for fields of times, time.Time, also of types that are made of these, and
 	// behind IN slices of them, which are not empty. Nothing in a string is read as part
 	// of the expression, so that it can come from anybody. A number of arguments that is
 	// not that of the placeholders, and one of another type than what it is compared with,

@@ -72,15 +72,16 @@ type FieldType string
 
 // The types of fields and, in Go, of their values.
 //
-// A Time is kept in microseconds, of which a part is cut off, and in UTC. RFC 3339 must have a text for
-// it: its year is 0 to 9999. Its text will do in its place, as in 2024-05-01T12:30:00+02:00; the
-// offset, the decimals, the seconds and the time of day may be missing, UTC is meant without an offset.
+// A Time is stored in UTC and in microseconds; what is finer is cut off. Its year is 0 to 9999, as RFC
+// 3339 has four digits for it. Text is possible in place of a time.Time: 2024-05-01T12:30:00.25+02:00, or the
+// beginning of that, 2024-05-01 12:30 or 2024-05-01 or 2024-05 or 2024, which is the first moment that it
+// names. Without an offset the text is in UTC.
 const (
 	String FieldType = "string" // string
 	Int    FieldType = "int"    // int64
 	Float  FieldType = "float"  // float64, finite
 	Bool   FieldType = "bool"   // bool
-	Time   FieldType = "time"   // time.Time, see below
+	Time   FieldType = "time"   // time.Time, or its text on the way in
 )
 
 // schemaOf returns what a descriptor says, in memory of the caller's own.

@@ -75,6 +75,12 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%s became %v, %v", b, again, err)
 		}
 	}
+	// A time finds the item that it was put with, though it has nanoseconds.
+	for _, where := range []string{"at = ?", "seen = ?", "at IN (?)", "at >= ? AND at <= '2024-05-01T10:30:00.123456999Z'"} {
+		if n, err := c.CountWhere(ctx, where, given[0].value); err != nil || n != 1 {
+			t.Errorf("%s: %d, %v", where, n, err)
+		}
+	}
 	facets, err := c.Facets(ctx, db.FacetQuery{By: "at", Limit: 1, Where: "at > '2024'"})
 	if want := (db.FacetCount{Value: given[3].want, Items: 1}); err != nil || facets.Distinct != 4 || facets.Counts[0] != want {
 		t.Errorf("%+v, %v", facets, err)
@@ -92,7 +98,7 @@ func TestTimesRefused(t *testing.T) {
 	}
 	for _, given := range []any{
 		nil, 2024, 1.5, true, "", "soon", "01.05.2024", "2024-02-30", strings.Repeat("2024", 10_000), "10000-01-01",
-		time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0),
+		time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0), codec.Time(1 << 62), &time.Time{}, struct{}{},
 	} {
 		_, err := c.Put(ctx, &db.Item{Key: "k", Code: []byte{1}, Fields: map[string]any{"at": given}})
 		if !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), `field "at"`) || len(err.Error()) > 300 {
@@ -163,6 +169,6 @@ func TestTimesDamaged(t *testing.T) {
 		return nil
 	})
 	if found == 0 {
-		t.Error(err)
+		t.Errorf("the damage is not found: %v", err)
 	}
 }

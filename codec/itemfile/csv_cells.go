@@ -67,6 +67,9 @@ func textType(cell string) string {
 	case "true", "false", "True", "False", "TRUE", "FALSE":
 		return "bool"
 	}
+	if instant.IsDate(cell) { // also of the year 1, which has leading zeros
+		return "time"
+	}
 	digits := strings.TrimLeft(cell, "+-")
 	if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' || strings.ContainsAny(digits, "_xXpP") {
 		return "string"
@@ -79,9 +82,6 @@ func textType(cell string) string {
 	}
 	if x, err := strconv.ParseFloat(cell, 64); err == nil && !math.IsNaN(x) && !math.IsInf(x, 0) {
 		return "float"
-	}
-	if instant.IsDate(cell) {
-		return "time"
 	}
 	return "string"
 }

@@ -103,7 +103,7 @@ type Vector struct {
 type Field struct{ Name, Type string }
 
 // fieldType returns the name of the type of a value of a field. Text is a time only in the form in
-// which exports write times, so that as a field of times it stays what it is.
+// which exports write times: then a field of times gives the same text again.
 func fieldType(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -43,7 +43,7 @@ var typeNames = map[kind]string{boolean: "bool", signed: "int", unsigned: "int",
 const pandasIndex = "__index_level_"
 
 // OpenItems opens a .parquet file of items, which is an itemfile.Table: its columns are
-// strings, integers, numbers and bools, lists of strings, bytes, and vectors as OpenVectors
+// strings, integers, numbers, bools and times, lists of strings, bytes, and vectors as OpenVectors
 // reads them. The caller closes it.
 func OpenItems(path string) (itemfile.Table, error) {
 	f, err := open(path, path)

@@ -180,7 +180,7 @@ func (l *leaf) setKind(e *format.SchemaElement) error {
 	case format.Int64:
 		l.kind, l.width = integer(), 8
 		l.setUnit(e, converted)
-	case format.Int96: // nothing else was ever stored so
+	case format.Int96: // the old type of timestamps; no other values have it
 		l.kind, l.width = times, 12
 	case format.Float:
 		l.kind, l.width = float, 4

@@ -2,7 +2,6 @@ package parquetfile
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
@@ -20,7 +19,7 @@ const (
 )
 
 // setUnit makes a leaf of integers one of times if its type is that of dates or timestamps. Times of
-// a place without its offset are taken for UTC.
+// a place without its offset are taken for UTC (isAdjustedToUTC is not looked at).
 func (l *leaf) setUnit(e *format.SchemaElement, converted deprecated.ConvertedType) {
 	unit := int64(0)
 	switch t := e.LogicalType.Value.(type) {
@@ -45,25 +44,20 @@ func (l *leaf) setUnit(e *format.SchemaElement, converted deprecated.ConvertedTy
 	}
 }
 
-// time returns a value of kind times in microseconds. Of a part of a microsecond it is the floor.
+// time returns a value of kind times in microseconds. What is finer is cut off, towards the past.
 func (l *leaf) time(b []byte) (int64, error) {
-	var at int64
-	ok := true
 	switch {
 	case l.width == 12: // nanoseconds of the day, and the day of the Julian calendar
 		const epoch = 2_440_588 // 1970-01-01
-		at, ok = instant.Scale(int64(binary.LittleEndian.Uint32(b[8:]))-epoch, day)
-		at += floor(int64(binary.LittleEndian.Uint64(b)))
-		ok = ok && instant.Has(at)
+		at, err := instant.Scale(int64(binary.LittleEndian.Uint32(b[8:]))-epoch, day)
+		if at += floor(int64(binary.LittleEndian.Uint64(b))); err == nil && !instant.Has(at) {
+			err = instant.ErrFar
+		}
+		return at, err
 	case l.unit == nanos:
-		at = floor(l.int64(b))
-	default:
-		at, ok = instant.Scale(l.int64(b), l.unit)
+		return floor(l.int64(b)), nil
 	}
-	if !ok {
-		return 0, fmt.Errorf("is a time beyond the years 0 to 9999, which are supported")
-	}
-	return at, nil
+	return instant.Scale(l.int64(b), l.unit)
 }
 
 // floor returns the microseconds of nanoseconds.

@@ -381,8 +381,8 @@ func (w *writer) field(f itemfile.Field, v any) error {
 			return nil
 		}
 	case time.Time:
-		micros, ok := instant.Of(x)
-		if f.Type == "time" && ok {
+		micros, err := instant.Of(x)
+		if f.Type == "time" && err == nil {
 			w.optional(parquet.Int64Value(micros), 8)
 			return nil
 		}

@@ -73,8 +73,10 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err := drawFigure(s.out, curves); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "\n%s has the curves.\n", s.out)
-	return err
+	if _, err := fmt.Fprintf(stdout, "\n%s has the curves.\n", s.out); err != nil {
+		return err
+	}
+	return printConclusion(stdout, curves, s)
 }
 
 func (s settings) check(rest []string) error {

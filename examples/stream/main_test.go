@@ -6,14 +6,19 @@ import (
 	"errors"
 	"image/png"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db"
 )
+
+var durations = regexp.MustCompile(`[\d.]+ (µs|ms|s)\b`)
 
 // run runs the program on a small set, and returns its output and its figure.
 func run(t *testing.T, ending string, flags ...string) (printed string, figure []byte) {
@@ -28,7 +33,8 @@ func run(t *testing.T, ending string, flags ...string) (printed string, figure [
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.ReplaceAll(b.String(), out, "FIGURE"), figure
+	printed = strings.ReplaceAll(b.String(), out, "FIGURE")
+	return durations.ReplaceAllString(printed, "DURATION"), figure
 }
 
 // rows returns the last figure of each row of the tables: the mean of the two
@@ -77,6 +83,7 @@ func TestStream(t *testing.T) {
 			t.Errorf("%s is not in the figure", direction)
 		}
 	}
+	checkConclusion(t, printed, last)
 	if err := xml.Unmarshal(figure, new(struct{})); err != nil {
 		t.Errorf("the figure: %v", err)
 	}
@@ -86,6 +93,70 @@ func TestStream(t *testing.T) {
 	again, figureAgain := run(t, ".svg", "-seeds", "2")
 	if again != printed || !bytes.Equal(figureAgain, figure) {
 		t.Errorf("the second time:\n%s", again)
+	}
+}
+
+// checkConclusion computes the figures of the conclusion again from those of the tables.
+func checkConclusion(t *testing.T, printed string, last map[string]string) {
+	t.Helper()
+	both := func(row string) float64 {
+		sum := 0.0
+		for _, text := range strings.Fields(last[row]) {
+			x, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += x / float64(len(directions))
+		}
+		return sum
+	}
+	updated, trained, never := both("with labels: updated"), both("with labels: trained on all"), both("with labels: never updated")
+	best := max(both("without labels: stronger modality, guarded"), both("without labels: stronger modality"),
+		both("without labels: self"), both("without labels: never updated"))
+	for _, figure := range []struct {
+		says       string
+		want, near float64
+	}{
+		{`keep (\d+) % of what a training on all 400 items reaches`, 100 * updated / trained, .7},
+		{`reaches \((\.\d+) of`, updated, .0015},
+		{`of (\.\d+)\)\.`, trained, .0015},
+		{`A model of the first 40 that is left alone keeps (\d+) %`, 100 * never / trained, .7},
+		{`gains (\.\d+) more\.`, trained - updated, .0015},
+		{`Labels for them gain (\.\d+)`, updated - best, .0015},
+	} {
+		found := regexp.MustCompile(figure.says).FindStringSubmatch(printed)
+		if found == nil {
+			t.Errorf("the conclusion has no %q", figure.says)
+		} else if x, err := strconv.ParseFloat(found[1], 64); err != nil || math.Abs(x-figure.want) > figure.near {
+			t.Errorf("%q: %s, where the tables have %.3f", figure.says, found[1], figure.want)
+		}
+	}
+	if !strings.Contains(printed, "Updating took DURATION an item, training on all items DURATION.") {
+		t.Error("the conclusion does not say how long it took")
+	}
+}
+
+// The curve decides when to train again.
+func TestWhenToTrain(t *testing.T) {
+	of := func(maps ...float64) *curve {
+		c := &curve{}
+		for i, m := range maps {
+			c.points = append(c.points, point{100 * (i + 1), [2][]float64{{m - .1}, {m + .1}}})
+		}
+		return c
+	}
+	for says, c := range map[string]struct {
+		updated *curve
+		gain    float64
+	}{
+		"no need to train again":                           {of(.5, .6, .7), .005},
+		"Updates still gain. Training again":               {of(.5, .6, .7), .05},
+		"From 200 items on":                                {of(.5, .6, .605, .603), .05},
+		"Train again then; on all 400 items that gains .0": {of(.6, .6, .605, .603), .05},
+	} {
+		if got := whenToTrain(c.updated, c.gain); !strings.Contains(got, says) {
+			t.Errorf("%q, not %q", got, says)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"image/color"
 	"slices"
 	"strings"
+	"time"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -41,8 +42,9 @@ var ways = []way{
 // A curve is the result of one way.
 type curve struct {
 	way
-	updates, adopted int     // sums over all seeds
-	points           []point // ascending by the number of items
+	updates, adopted int           // sums over all seeds
+	took             time.Duration // of the updates, or of the training at the end; sum over all seeds
+	points           []point       // ascending by the number of items
 }
 
 // A point has the figures after so many items.
@@ -103,10 +105,12 @@ func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, c
 			return err
 		}
 		if cv.updated {
+			start := time.Now()
 			u, err := c.Update(ctx, db.UpdateOptions{Teacher: cv.teacher})
 			if err != nil {
 				return err
 			}
+			cv.took += time.Since(start)
 			cv.updates++
 			if u.Adopted.Unlabelled != "" {
 				cv.adopted++
@@ -122,9 +126,11 @@ func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, c
 	if !cv.retrain {
 		return nil
 	}
+	start := time.Now()
 	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Seed: set.seed}, Activate: true}); err != nil {
 		return err
 	}
+	cv.took += time.Since(start)
 	return set.evaluate(ctx, c, s.items, cv)
 }
 

@@ -317,7 +317,7 @@ func (r *reader) comparison(typ db.FieldType, literal string) func(any) int {
 			return 1
 		}
 	case db.Time:
-		at := r.time(r.unquoted(literal))
+		at := r.time(r.unquoted(literal)).Truncate(time.Microsecond)
 		return func(x any) int { return x.(time.Time).Compare(at) }
 	case db.Float: // the literal is rounded as values are, too large ones to infinity
 		f, err := strconv.ParseFloat(literal, 64)

@@ -74,9 +74,9 @@ func importCommand(e *env) *cobra.Command {
 			                       the field unset; or .jsonl, an object a line
 
 			What the columns of a table become is guessed: the key is the first of key, id,
-			_id, uuid, path and filename that has different strings or integers; labels are
+			_id, uuid, path and filename that has different strings, integers or times; labels are
 			the first of labels, label, tags, tag, class and category; lists of numbers of
-			one length are vectors; strings, numbers and bools are fields. A column named as
+			one length are vectors; strings, numbers, bools and times are fields. A column named as
 			a modality or field of the collection is that. --dry-run shows it, and a line on
 			stderr says what could be wrong. Flags take the place of guesses, each of those
 			of its kind: --key-column; --label-column, a * standing for any text, 0/1 columns

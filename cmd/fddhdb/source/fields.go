@@ -225,8 +225,7 @@ func ParseValue(typ db.FieldType, s string) (any, error) {
 			return false, nil
 		}
 		return nil, fmt.Errorf("%q is neither true nor false", s)
-	}
-	if typ == db.Time {
+	case db.Time:
 		return parseTime(strings.TrimSpace(s))
 	}
 	return nil, fmt.Errorf("unknown type %q", typ)
@@ -258,6 +257,9 @@ func jsonValue(typ db.FieldType, v any) (any, error) {
 	case json.Number:
 		if typ == db.Int || typ == db.Float {
 			return ParseValue(typ, x.String())
+		}
+		if typ == db.Time {
+			return nil, fmt.Errorf("%v is a number, and a time is text, as 2024-05-01T12:30:00Z", v)
 		}
 	}
 	return nil, fmt.Errorf("%v is not of type %s", v, typ)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -22,7 +23,9 @@ func FuzzFieldsFile(f *testing.F) {
 	f.Add(false, []byte("n:int,n:int\n1,2\n"))
 	f.Add(true, []byte("{\"n\": 9007199254740993, \"s\": \"x\"}\n{\"b\": null}\n"))
 	f.Add(true, []byte("{\"x\": 1e400}\n[1]\n\n{}\n{\"s\": \"\\ud800\"}"))
-	types := map[string]db.FieldType{"n": db.Int, "s": db.String, "x": db.Float, "b": db.Bool}
+	f.Add(true, []byte("{\"at\": \"2024-05-01 12:30+02\"}\n{\"at\": \"soon\"}\n{\"at\": 7}"))
+	f.Add(false, []byte("t:time\n2024\n 2024-05-01 \n"))
+	types := map[string]db.FieldType{"n": db.Int, "s": db.String, "x": db.Float, "b": db.Bool, "at": db.Time}
 	f.Fuzz(func(t *testing.T, json bool, b []byte) {
 		s := &Fields{file: "x", types: types}
 		if json {
@@ -55,7 +58,7 @@ func FuzzFieldsFile(f *testing.F) {
 					i := slices.IndexFunc(s.Declared, func(f db.Field) bool { return f.Name == name })
 					typ, known = s.Declared[i].Type, true
 				}
-				if is := map[string]db.FieldType{"int64": db.Int, "string": db.String, "float64": db.Float, "bool": db.Bool}[fmt.Sprintf("%T", v)]; !known || is != typ {
+				if is := map[string]db.FieldType{"int64": db.Int, "string": db.String, "float64": db.Float, "bool": db.Bool, "time.Time": db.Time}[fmt.Sprintf("%T", v)]; !known || is != typ {
 					t.Errorf("field %q of type %q is %T", name, typ, v)
 				}
 			}
@@ -68,7 +71,7 @@ func FuzzFieldsFile(f *testing.F) {
 
 func FuzzArguments(f *testing.F) {
 	for _, s := range []string{"1,2,3", " -1e-40 , 0x1p3", "1,,2", "nan", "1e39", "3:1.5,17:2", ":", "5:0,5:1", "4294967296:1",
-		"year:int", "year:int:index", "a:date", ":int"} {
+		"year:int", "year:int:index", "a:date", ":int", "at:time:index", "2024-05-01T12:30:00.123456789-07:00", "2024-05"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -96,12 +99,12 @@ func FuzzArguments(f *testing.F) {
 				t.Errorf("%q became %q", s, again)
 			}
 		}
-		for _, typ := range []db.FieldType{db.String, db.Int, db.Float, db.Bool} {
+		for _, typ := range []db.FieldType{db.String, db.Int, db.Float, db.Bool, db.Time} {
 			v, err := ParseValue(typ, s)
 			if err != nil {
 				continue
 			}
-			if again, err := ParseValue(typ, fmt.Sprint(v)); err != nil || again != v && v == v {
+			if again, err := ParseValue(typ, term.Value(v)); err != nil || again != v && v == v {
 				t.Errorf("%s %q: %v became %v, %v", typ, s, v, again, err)
 			}
 		}

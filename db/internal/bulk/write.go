@@ -262,7 +262,7 @@ func (l *load) writeTexts(t *store.Stream, field, container uint16, from, to int
 	return nil
 }
 
-// writeSlices is writeTexts for a field of numbers or bools, which is bit-sliced.
+// writeSlices is writeTexts for a field that is bit-sliced: of numbers, bools or times.
 func (l *load) writeSlices(t *store.Stream, field, container uint16, from, to int) error {
 	var slices state.FieldSlices
 	err := l.b.Each(t.Ctx, RecordPart, from, to, func(i int, it *record.Item) error {

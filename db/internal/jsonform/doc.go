@@ -3,6 +3,6 @@
 // type must come back, vectors that are dense or sparse. Package db, which says what the objects
 // are, makes them of these.
 //
-// These are functions of their arguments. What is encoded comes back as it was
-// (db/json_test.go).
+// These are functions of their arguments. What is encoded comes back as it was, but for
+// times, which come back as text (db/json_test.go).
 package jsonform

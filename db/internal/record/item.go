@@ -222,15 +222,20 @@ func (f *Field) CheckValue(given any) (any, error) {
 
 // checkTime is CheckValue of a field of times.
 func (f *Field) checkTime(given any) (any, error) {
-	if given == nil {
+	var micros int64
+	var err error
+	switch x := given.(type) {
+	case nil:
 		return nil, f.noValue()
+	case codec.Time: // as an import has staged it
+		if micros = int64(x); !instant.Has(micros) {
+			err = instant.ErrFar
+		}
+	default:
+		micros, err = instant.ValueOf(given)
 	}
-	if at, is := given.(codec.Time); is { // which an import has staged
-		return at, nil
-	}
-	micros, err := instant.ValueOf(given)
 	if err != nil {
-		return nil, fault.Invalid("field %q is of type time, and %v %w", f.Name, Shortened(fmt.Sprint(given)), err)
+		return nil, fault.Invalid("field %q is of type time, and %s %w", f.Name, Shortened(fmt.Sprint(given)), err)
 	}
 	return codec.Time(micros), nil
 }

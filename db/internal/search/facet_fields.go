@@ -74,7 +74,7 @@ func (c *facetCounter) byTexts(field int, texts *textCounts) error {
 	})
 }
 
-// bySlices counts by the slices of a field of numbers or bools. It puts together the image of
+// bySlices counts by the slices of a field of numbers, bools or times. It puts together the image of
 // each row of a container, of the slices that the row is in, and counts images.
 func (c *facetCounter) bySlices(field int, counts map[uint64]int) error {
 	images := make([]uint64, 1<<16) // by low 16 bits of rows: bits that not all rows of the container have

@@ -101,7 +101,7 @@ func literalOf(v reflect.Value) (literal, error) {
 	number := func(text string) (literal, error) { return literal{kind: literalNumber, text: text}, nil }
 	if v.IsValid() && v.CanInterface() {
 		if text, is := instant.TextOf(v.Interface()); is {
-			return literal{kind: literalString, text: text}, nil
+			return literal{kind: literalTime, text: text}, nil
 		}
 	}
 	switch {

@@ -191,7 +191,7 @@ func (c *checker) checkField(t *test) (evaluator, error) {
 		want, with = literalString, "times in quotes, as '2024-05-01' or '2024-05-01T12:30:00Z'"
 	}
 	for _, v := range t.values {
-		if v.kind != want {
+		if v.kind != want && !(f.Type == Time && v.kind == literalTime) {
 			return nil, v.mismatch(fmt.Sprintf("field %s is of type %s: it is compared with %s", t.field, typeText[f.Type], with))
 		}
 	}
@@ -212,8 +212,12 @@ func (c *checker) checkField(t *test) (evaluator, error) {
 		}
 	case Time:
 		for _, v := range t.values {
-			if _, ok := instant.Parse(v.text); !ok {
-				return nil, v.mismatch(fmt.Sprintf("field %s is of type time: it is compared with %s", t.field, with))
+			_, err := instant.Parse(v.text)
+			if err != nil && v.kind == literalTime {
+				err = instant.ErrFar
+			}
+			if err != nil {
+				return nil, &Error{v.column, fmt.Sprintf("field %s is of type time, and %s %v", t.field, v.name(), err)}
 			}
 		}
 		scan.ints = spans(t, timeSpans, nextInt)
@@ -243,17 +247,23 @@ func (c *checker) checkField(t *test) (evaluator, error) {
 
 // mismatch returns the error of a literal of the wrong kind.
 func (l literal) mismatch(about string) error {
-	about += ", not with "
+	return &Error{l.column, about + ", not with " + l.name()}
+}
+
+// name names the literal in an error.
+func (l literal) name() (name string) {
 	if l.arg > 0 {
-		about += fmt.Sprintf("argument %d, ", l.arg)
+		name = fmt.Sprintf("argument %d, ", l.arg)
 	}
 	switch l.kind {
 	case literalString:
-		return &Error{l.column, about + "the string " + shorten(quote(l.text))}
+		return name + "the string " + shorten(quote(l.text))
+	case literalTime:
+		return name + "the time " + shorten(l.text)
 	case literalBool:
-		return &Error{l.column, about + l.text}
+		return name + l.text
 	}
-	return &Error{l.column, about + "the number " + shorten(l.text)}
+	return name + "the number " + shorten(l.text)
 }
 
 // spans returns the values that a test of numbers admits, as few spans as possible and

@@ -1,6 +1,6 @@
 // Package where is the language of filters. It parses an expression, resolves it
-// against a schema, and finds the rows for which it is true. It imports roaring; it
-// does not know where rows and fields are stored.
+// against a schema, and finds the rows for which it is true. It imports roaring and
+// internal/instant; it does not know where rows and fields are stored.
 //
 //	e, err := where.Parse("label = ? AND NOT (price >= 10 OR has(image))", "cat")
 //	f, err := e.Check(schema) // names become fields, literals ranges of values
@@ -23,7 +23,7 @@
 // such a name is written in double quotes.
 //
 // A ? is a placeholder: it stands for the next of the arguments that Parse is given, which
-// is a Go string, number or bool, or behind IN a slice of these, which stands for all its
+// is a Go string, number, bool or time.Time, or behind IN a slice of these, which stands for all its
 // values. An argument is never read as a part of the expression.
 //
 // # Meaning
@@ -41,7 +41,8 @@
 // Strings are ordered by their bytes. Numbers are compared exactly with integer fields:
 // year > 1.5 means year >= 2, and no digits are lost beyond 2^53. A float field holds
 // numbers that were rounded to float64, so a literal is rounded in the same way; -0 and 0
-// are one number. Booleans allow only =, != and IN.
+// are one number. Booleans allow only =, != and IN. Times are
+// strings in the forms that instant.Parse reads, or arguments; they are compared in microseconds.
 //
 // # Hostile input
 //

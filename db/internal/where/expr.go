@@ -68,6 +68,7 @@ const (
 	literalNumber literalKind = iota
 	literalString
 	literalBool
+	literalTime // an argument; its text is that of a string, and only fields of times are compared with it
 )
 
 // writeValues writes values with commas between them; a list stands in parentheses.
@@ -87,7 +88,7 @@ func writeValues(b *strings.Builder, values []literal, list bool) {
 }
 
 func (l literal) write(b *strings.Builder) {
-	if l.kind == literalString {
+	if l.kind == literalString || l.kind == literalTime {
 		b.WriteString(quote(l.text))
 	} else {
 		b.WriteString(l.text)

@@ -89,10 +89,11 @@ type span[T int64 | float64] struct{ lo, hi T }
 // number need not be an integer, nor fit into 64 bits. For IN it is that of =.
 func intSpans(op op, text string) []span[int64] { return spansAround(op, integerBound(text)) }
 
-// timeSpans is intSpans of the microseconds of a time, which instant.Parse reads.
+// timeSpans is intSpans of the microseconds of a time, which instant.Parse can read. What is finer is cut
+// off, as it is of values: so a time finds the item that it was put with.
 func timeSpans(op op, text string) []span[int64] {
-	t, _ := instant.Parse(text)
-	return spansAround(op, bound{floor: t.Micros, whole: t.Whole})
+	micros, _ := instant.Parse(text)
+	return spansAround(op, bound{floor: micros, whole: true})
 }
 
 // spansAround returns the integers for which the comparison with a number is true.
