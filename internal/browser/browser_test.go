@@ -193,11 +193,9 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open opens an address of the page. The page before has to be loaded: the end of its loading would be
-// taken for that of this one.
+// open opens an address of the page.
 func (b *tab) open(path string) {
 	b.Helper()
-	eval[bool](b, `document.readyState === "complete" || new Promise((done) => addEventListener("load", () => done(true)))`)
 	b.do(chromedp.Navigate(b.page.Scheme + "://" + b.page.Host + path))
 }
 
@@ -216,7 +214,19 @@ func eval[T any](b *tab, expression string) T {
 // until waits for an expression to be true.
 func (b *tab) until(expression string) {
 	b.Helper()
-	b.do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(2*time.Minute), chromedp.WithPollingInterval(20*time.Millisecond)))
+	poll := chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(2*time.Minute), chromedp.WithPollingInterval(20*time.Millisecond))
+	err := chromedp.Do(b.ctx, poll)
+	for range 100 { // on a busy machine chromedp may not have heard yet that there is another page
+		if err == nil || !strings.Contains(err.Error(), "Cannot find context") {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+		err = chromedp.Do(b.ctx, poll)
+	}
+	if err != nil {
+		b.shot("failed")
+		b.Fatal(err)
+	}
 }
 
 // keys returns the keys of the cards, in their order.
