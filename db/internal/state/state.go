@@ -36,7 +36,8 @@ type CollectionState struct {
 	// begin.
 	Changed *roaring.Bitmap
 
-	indexing *fieldIndexing // index of fields that is being made; nil: none
+	watches  []*roaring.Bitmap // see Watch
+	indexing *fieldIndexing    // index of fields that is being made; nil: none
 
 	Vectors []QuantRows // by modality: vectors of rows, as far as they are in memory
 	wants   *Wants      // of which modalities they should be; views share it
