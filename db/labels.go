@@ -34,7 +34,7 @@ func (c *Collection) Labels() ([]string, error) {
 // RenameLabel gives a label another name, durably and in one commit, whose time does not depend
 // on the number of items. Items, codes and models stay as they are: what a model has learned of
 // the label holds for its new name. Snapshots, and reads that have begun, go on with the old
-// name. What the old name is given to from then on is another label.
+// name. The old name, if an item brings it again, is another label, of which no model knows.
 //
 // ErrNotFound: no item has the label old. ErrExists: items have the label name; MergeLabel makes
 // one label of two. ErrInvalid: the new name is not possible, or is the old one. A collection

@@ -144,6 +144,41 @@ func TestRenameLabel(t *testing.T) {
 	checkCodes(t, c, dbkit.AllItems(t, c))
 }
 
+// If models know a label that no item has any more, and another gets its name, then they know nothing of
+// the name that this one had.
+func TestRenameToALabelThatNobodyHas(t *testing.T) {
+	fs := vfs.NewMem()
+	d, c, items := labelWorld(t, fs, 80)
+	for _, it := range items {
+		if slices.Contains(it.Labels, "class1") {
+			it.Labels = nil
+		}
+	}
+	dbkit.PutAll(t, d, c, items)
+	mustRename(t, c, "class2", "class1")
+	renamed(items, "class2", "class1")
+	items = append(items, &db.Item{Key: "new", Labels: []string{"class2"}})
+	dbkit.PutAll(t, d, c, items[80:])
+	if it, err := c.Get(ctx, "new"); err != nil || it.Code != nil {
+		t.Errorf("a label that is new has a code from %s, %v", it.CodeFrom, err)
+	}
+	checkLabels(t, c, items)
+	dbkit.CheckSound(t, d, "renamed to what nobody has")
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true}); !slices.Equal(u.Grown, []string{"class2"}) {
+		t.Errorf("grown %q", u.Grown)
+	}
+	checkLabels(t, c, items)
+	dbkit.CheckSound(t, d, "and grown")
+	dbkit.MustClose(t, d)
+	if lost, _ := (&patient{t: t, fs: fs, dir: "db"}).repair(db.RepairOptions{}); len(lost) > 0 {
+		t.Errorf("a repair finds %v", lost)
+	}
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	defer dbkit.MustClose(t, d)
+	checkLabels(t, dbkit.MustCollection(t, d, "main"), items)
+	dbkit.CheckSound(t, d, "repaired")
+}
+
 func mustRename(t testing.TB, c *db.Collection, old, name string) {
 	t.Helper()
 	if err := c.RenameLabel(ctx, old, name); err != nil {
