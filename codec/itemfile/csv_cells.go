@@ -141,8 +141,8 @@ func (t *csvTable) take(i int, cell string, it *Item) (err error) {
 			return t.labels(i, cell, it)
 		}
 		label := cell
-		if t.looks[i].Type == "int" {
-			if label, err = wholeLabel([]byte(cell)); err != nil || label == "" {
+		if typ := t.looks[i].Type; typ == "int" || typ == "float" {
+			if label, err = WholeLabel([]byte(cell)); err != nil || label == "" {
 				return err
 			}
 		}
@@ -188,7 +188,7 @@ func (t *csvTable) labels(i int, cell string, it *Item) error {
 		if err != nil {
 			return err
 		}
-		label, err := wholeLabel(text)
+		label, err := WholeLabel(text)
 		if t.looks[i].Hot() {
 			if label != "0" && label != "1" {
 				return errFlag

@@ -186,7 +186,7 @@ func (t *jsonlTable) label(kind jsontext.Kind, it *Item) (err error) {
 		}
 		var text []byte
 		if text, err = s.Number(); err == nil {
-			label, err = wholeLabel(text)
+			label, err = WholeLabel(text)
 		}
 	default:
 		return fmt.Errorf("is %v: labels are strings, or whole numbers", kind)

@@ -41,7 +41,7 @@ type Column struct {
 
 	Dim    int    // of Numbers: the length of the lists; 0 if there was none
 	Ragged string // of Numbers: in words, two rows whose lists differ in length; else ""
-	Whole  bool   // of Numbers: all are whole
+	Whole  bool   // of Numbers: all are written as whole; of Scalars of Type float: all are whole, as 1.0 is
 	Flags  bool   // all values are bools, or all are 0 or 1; of Numbers: all numbers are 0 or 1
 	Unique bool   // of strings and ints: no value comes twice
 
@@ -55,7 +55,7 @@ type Role byte
 const (
 	LeftAside Role = iota
 	AsKey          // the key: a string, or an int as decimal text
-	AsLabels       // labels: a string or an int is one, a list of them several; -1 is none. See Hot
+	AsLabels       // labels: a string or a whole number is one, a list of them several; -1 is none. See Hot
 	AsLabel        // the label Use.Name where the value is true or 1, and not where it is false or 0
 	AsPayload      // the payload: bytes
 	AsCode         // the code: bytes
@@ -77,7 +77,7 @@ func (c *Column) Suits(u Use) error {
 	case AsKey:
 		suits, want = c.Kind == Scalars && (c.Type == "string" || c.Type == "int"), "keys are strings, or integers"
 	case AsLabels:
-		suits, want = c.Kind == Strings || c.Kind == Numbers && c.Whole || c.Kind == Scalars && (c.Type == "string" || c.Type == "int"), "labels are strings or integers, or lists of them"
+		suits, want = c.Kind == Strings || c.Kind == Numbers && c.Whole || c.Kind == Scalars && (c.Type == "string" || c.Type == "int" || c.Type == "float" && c.Whole), "labels are strings or whole numbers, or lists of them"
 	case AsLabel:
 		suits, want = c.Kind == Scalars && c.Flags, "a column that is a label has bools, or 0 and 1"
 	case AsPayload, AsCode:

@@ -158,6 +158,46 @@ func TestLabelsOfNumbers(t *testing.T) {
 	}
 }
 
+// Whole numbers are labels, also written as 1.0, as pandas does where some are missing; others are none.
+func TestLabelsOfFloats(t *testing.T) {
+	cells := []string{"1.0", "", "2.0", "-1.0", "3e2", "-7.0"}
+	want := []string{`["1"]`, "null", `["2"]`, "null", `["300"]`, `["-7"]`}
+	jsonl, csv := "", "c,x\n"
+	for _, cell := range cells {
+		csv += cell + ",\n"
+		if cell == "" {
+			cell = "NaN"
+		}
+		jsonl += `{"c":` + cell + "}\n"
+	}
+	for i, r := range []Table{jsonlOf(t, jsonl), csvOf(t, csv)} {
+		if columns := mapped(t, r, map[string]Use{"c": {Role: AsLabels}}); columns[0].Describe() != "numbers" {
+			t.Errorf("%+v", columns[0])
+		}
+		for j, got := range rows(t, r) {
+			if !strings.Contains(got, `"l":`+want[j]+",") {
+				t.Errorf("table %d, %q: %s, want %s", i, cells[j], got, want[j])
+			}
+		}
+	}
+	for _, r := range []Table{jsonlOf(t, `{"c":1.0}`+"\n"+`{"c":1.5}`), csvOf(t, "c,x\n1.0,\n1.5,\n"), jsonlOf(t, `{"c":1e17}`)} {
+		columns, err := r.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := columns[0].Suits(Use{Role: AsLabels}); err == nil || !strings.Contains(err.Error(), `column "c" has numbers: labels are strings or whole numbers`) {
+			t.Error(err)
+		}
+	}
+	many := slicesRepeat("1.0", LookRows)
+	for _, r := range []Table{jsonlOf(t, `{"c":`+strings.Join(many, "}\n{\"c\":")+"}\n"+`{"c":1.5}`), csvOf(t, "c,x\n"+strings.Join(many, ",\n")+",\n1.5,\n")} {
+		mapped(t, r, map[string]Use{"c": {Role: AsLabels}})
+		if got := rows(t, r); !strings.Contains(got[LookRows], `"c": is "1.5": labels are strings, or whole numbers`) {
+			t.Error(got[LookRows])
+		}
+	}
+}
+
 // What the first values of a column are decides; a number may still turn out not to be whole, and
 // a cell of a .csv to be text.
 func TestLook(t *testing.T) {

@@ -362,6 +362,15 @@ func (c *itemColumn) labels(item *itemfile.Item, row *cell) error {
 	for i := range n {
 		b := l.show(row, i)
 		switch {
+		case l.kind == float:
+			label, err := itemfile.WholeLabel(b)
+			if err != nil {
+				return err
+			}
+			if label != "" {
+				item.Labels = append(item.Labels, label)
+			}
+			continue
 		case !utf8.Valid(b):
 			return errText
 		case l.kind != text && c.hot && string(b) != "0" && string(b) != "1":

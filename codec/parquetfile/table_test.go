@@ -2,6 +2,7 @@ package parquetfile
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -161,6 +162,43 @@ func TestColumnsOfOtherNames(t *testing.T) {
 		}
 		if d := cmp.Diff(normal(it), normal(want)); d != "" {
 			t.Error(d)
+		}
+	}
+}
+
+// Floats that are whole are labels, as pandas writes classes of which some are missing.
+func TestLabelsOfFloats(t *testing.T) {
+	type row struct {
+		Class *float64 `parquet:"class,optional"`
+		Small float32  `parquet:"small"`
+		Price float64  `parquet:"price"`
+	}
+	one, nan := 1., math.NaN()
+	b := write(t, []row{{&one, 2, 1}, {nil, -1, 2.5}, {&nan, 1 << 24, 3}})
+	for column, want := range map[string][]string{"class": {"[1]", "[]", "[]"}, "small": {"[2]", "[]", "[16777216]"}, "price": nil} {
+		f, err := memory(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newItems(f)
+		columns, err := r.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		uses := make([]itemfile.Use, len(columns))
+		for i, c := range columns {
+			if c.Name == column {
+				uses[i].Role = itemfile.AsLabels
+			}
+		}
+		if err := r.Map(uses); (err != nil) != (want == nil) {
+			t.Errorf("%s: %v", column, err)
+		}
+		for _, want := range want {
+			var it itemfile.Item
+			if err := r.Next(&it); err != nil || fmt.Sprint(it.Labels) != want {
+				t.Errorf("%s: %v, %v, want %s", column, it.Labels, err, want)
+			}
 		}
 	}
 }

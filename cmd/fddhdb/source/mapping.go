@@ -169,7 +169,7 @@ func (m *mapper) obeyLabels(name string) error {
 		}
 		any = true
 		u := m.labelUse(i)
-		if c.Kind == itemfile.Scalars && c.Type == "int" { // several columns of class numbers are none
+		if c.Kind == itemfile.Scalars && (c.Type == "int" || c.Type == "float") { // several columns of class numbers are none
 			u = itemfile.Use{Role: itemfile.AsLabel, Name: c.Name}
 		}
 		if err := m.use(flag, i, u); err != nil {
