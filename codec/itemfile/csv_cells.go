@@ -147,7 +147,7 @@ func (t *csvTable) take(i int, cell string, it *Item) (err error) {
 			}
 		}
 		if label != "[]" {
-			it.Labels = append(it.Labels, label)
+			it.Labels = u.Labels(it.Labels, label)
 		}
 	case AsLabel:
 		on, err := strconv.ParseBool(cell)

@@ -56,6 +56,11 @@ func (l *Look) Scalar(typ string, text []byte) {
 	if enough {
 		return
 	}
+	if typ == "string" && l.Joined == "" {
+		if s := example(string(text)); Separator(s) != "" {
+			l.Joined = s
+		}
+	}
 	if typ == "float" && l.Whole {
 		_, err := WholeLabel(text)
 		l.Whole = err == nil

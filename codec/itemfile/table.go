@@ -1,6 +1,9 @@
 package itemfile
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A Table is the Reader of a file whose columns have names of their own. Columns tells
 // what they hold, and Map says what each of them becomes; only then are there a Shape
@@ -44,6 +47,7 @@ type Column struct {
 	Whole  bool   // of Numbers: all are written as whole; of Scalars of Type float: all are whole, as 1.0 is
 	Flags  bool   // all values are bools, or all are 0 or 1; of Numbers: all numbers are 0 or 1
 	Unique bool   // of strings and ints: no value comes twice
+	Joined string // of Type string: the first value, cut as Example, that may be a list, as Separator finds one in it; "" if none does
 
 	Example string // the first value as text, cut to a few characters
 }
@@ -68,6 +72,33 @@ type Use struct {
 	Role Role
 	Name string // of the modality, field or label
 	Type string // of a field: the type that the text of a .csv is parsed as
+
+	Separator string // of labels: what stands between those of one string; "": a string is one label
+}
+
+// Labels appends the labels of a string to a list: one, or with a Separator those between it, without blanks
+// around them, and none of an empty part.
+func (u *Use) Labels(to []string, text string) []string {
+	if u.Separator == "" {
+		return append(to, text)
+	}
+	for part := range strings.SplitSeq(text, u.Separator) {
+		if part = strings.TrimSpace(part); part != "" {
+			to = append(to, part)
+		}
+	}
+	return to
+}
+
+// Separator returns what may separate several labels in a text: the first of |, ; and , that has other
+// text on both sides; "" if none has.
+func Separator(text string) string {
+	for _, s := range []string{"|", ";", ","} {
+		if before, after, found := strings.Cut(text, s); found && strings.TrimSpace(before) != "" && strings.TrimSpace(after) != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 // Suits returns why the column cannot become what the use says, nil if it can.

@@ -198,6 +198,33 @@ func TestLabelsOfFloats(t *testing.T) {
 	}
 }
 
+// A string is one label, or with a separator several. A list of strings has a label each in any case.
+func TestLabelsBetweenSeparators(t *testing.T) {
+	for separator, want := range map[string][]string{
+		"":  {`["red, new"]`, `["a; b ;,c"]`, `["x"]`, `["p, q","r"]`, "null"},
+		",": {`["red","new"]`, `["a; b ;","c"]`, `["x"]`, `["p, q","r"]`, "null"},
+		";": {`["red, new"]`, `["a","b",",c"]`, `["x"]`, `["p, q","r"]`, "null"},
+	} {
+		jsonl := `{"c":"red, new"}` + "\n" + `{"c":"a; b ;,c"}` + "\n" + `{"c":"x"}` + "\n" + `{"c":["p, q","r"]}` + "\n" + `{"c":""}`
+		csv := "c,x\n" + `"red, new",` + "\n" + `"a; b ;,c",` + "\nx,\n" + `"['p, q', 'r']",` + "\n,\n"
+		for i, r := range []Table{jsonlOf(t, jsonl), csvOf(t, csv)} {
+			if columns := mapped(t, r, map[string]Use{"c": {Role: AsLabels, Separator: separator}}); columns[0].Joined != "red, new" {
+				t.Errorf("%+v", columns[0])
+			}
+			for j, got := range rows(t, r) {
+				if !strings.Contains(got, `"l":`+want[j]+",") {
+					t.Errorf("table %d, separator %q: %s, want %s", i, separator, got, want[j])
+				}
+			}
+		}
+	}
+	for text, want := range map[string]string{"a,b": ",", "a;b, c": ";", "a, b|c": "|", "a": "", "": "", ",a": "", "a ; ": "", "|a,b": ","} {
+		if got := Separator(text); got != want {
+			t.Errorf("%q is separated by %q, want %q", text, got, want)
+		}
+	}
+}
+
 // What the first values of a column are decides; a number may still turn out not to be whole, and
 // a cell of a .csv to be text.
 func TestLook(t *testing.T) {

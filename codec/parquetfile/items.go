@@ -380,7 +380,11 @@ func (c *itemColumn) labels(item *itemfile.Item, row *cell) error {
 		case c.hot && c.c.form == lists:
 			b = strconv.AppendInt(nil, int64(i), 10)
 		}
-		item.Labels = append(item.Labels, string(b))
+		if c.c.form == lists {
+			item.Labels = append(item.Labels, string(b))
+		} else {
+			item.Labels = c.use.Labels(item.Labels, string(b))
+		}
 	}
 	return nil
 }

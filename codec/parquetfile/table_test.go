@@ -203,6 +203,34 @@ func TestLabelsOfFloats(t *testing.T) {
 	}
 }
 
+// A separator makes several labels of a string, and none of those of a list.
+func TestLabelsBetweenSeparators(t *testing.T) {
+	type row struct {
+		Tags string   `parquet:"tags"`
+		List []string `parquet:"list,list"`
+	}
+	b := write(t, []row{{"red; new,a", []string{"x;y", "z"}}})
+	for separator, want := range map[string]string{"": `["red; new,a" "x;y" "z"]`, ";": `["red" "new,a" "x;y" "z"]`} {
+		f, err := memory(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newItems(f)
+		columns, err := r.Columns()
+		if err != nil || columns[0].Joined != "red; new,a" {
+			t.Fatal(columns, err)
+		}
+		use := itemfile.Use{Role: itemfile.AsLabels, Separator: separator}
+		if err := r.Map([]itemfile.Use{use, use}); err != nil {
+			t.Fatal(err)
+		}
+		var it itemfile.Item
+		if err := r.Next(&it); err != nil || fmt.Sprintf("%q", it.Labels) != want {
+			t.Errorf("%q: %q, %v, want %s", separator, it.Labels, err, want)
+		}
+	}
+}
+
 // Lists of whole numbers are labels: classes, or if all are 0 or 1 and as long, a row of a matrix.
 func TestLabelsOfNumbers(t *testing.T) {
 	type row struct {
