@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -340,6 +341,47 @@ func TestMergingBesideLearning(t *testing.T) {
 	renamed(items, "class3", "zebra")
 	checkLabels(t, c, items)
 	dbkit.CheckSound(t, d, "trained meanwhile")
+}
+
+// Codes that are made for the labels of one merge are not stored when another has been committed meanwhile:
+// they are made again.
+func TestMergesBesideEachOther(t *testing.T) {
+	d, c, items := labelWorld(t, vfs.NewMem(), 120)
+	merge := func(from, into string) {
+		if _, err := bulk.MergeLabel(ctx, db.Inside(c), from, into); err != nil { // the codes are left to be made
+			t.Error(err)
+		}
+	}
+	merge("class0", "class1")
+	waiting := &db.State(d).Committer.Figures.Waiting
+	var calls sync.WaitGroup
+	held, goOn := make(chan struct{}), make(chan struct{})
+	calls.Go(func() {
+		_ = db.State(d).Committer.Look(ctx, func() error { close(held); <-goOn; return nil })
+	})
+	<-held
+	for _, call := range []func(){
+		func() { merge("class1", "class2") },
+		func() { // it sees the first merge, and its commit comes behind the second
+			if err := taught(c).RecodeAll(ctx); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		before := waiting.Load()
+		calls.Go(call)
+		eventually(t, "a request waits", func() bool { return waiting.Load() > before })
+	}
+	close(goOn)
+	calls.Wait()
+	renamed(items, "class0", "class1")
+	renamed(items, "class1", "class2")
+	checkLabels(t, c, items)
+	checkCodes(t, c, dbkit.AllItems(t, c))
+	if s, err := c.Spaces(ctx); err != nil || s[0].Recode != 0 {
+		t.Errorf("%d codes are left to be made, %v", s[0].Recode, err)
+	}
+	dbkit.CheckSound(t, d, "in the end")
 }
 
 // A machine that stops at any change to the file system leaves a merge whole or not at all; what
