@@ -32,7 +32,9 @@ var largeChanges = []largeChange{
 		},
 	},
 	{
-		"index", func(c *db.Collection) error { return c.Alter(ctx, db.Alteration{IndexFields: []string{"title", "price"}}) },
+		"index", func(c *db.Collection) error {
+			return c.Alter(ctx, db.Alteration{IndexFields: []string{"title", "price"}})
+		},
 		func(t *testing.T, c *db.Collection) bool { return dbkit.MustSchema(t, c).Fields[1].Indexed },
 	},
 }

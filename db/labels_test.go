@@ -447,3 +447,103 @@ func TestCrashesAroundAMerge(t *testing.T) {
 		t.Errorf("%d crashes before, %d after the merge", was, is)
 	}
 }
+
+// Labels are those that items have, whoever asked when before: of the present, and of snapshots that are
+// asked later.
+func TestLabelsFollowWrites(t *testing.T) {
+	d, c := dbkit.OpenCoded(t, 8)
+	defer dbkit.MustClose(t, d)
+	r := seed.Rand(t, 7, 7)
+	items := map[string]string{} // key -> label
+	inUse := func() map[string]bool {
+		out := map[string]bool{}
+		for _, l := range items {
+			out[l] = true
+		}
+		return out
+	}
+	check := func(what string, c *db.Collection, want map[string]bool) {
+		t.Helper()
+		labels, err := c.Labels()
+		if err != nil || !slices.Equal(slices.Sorted(slices.Values(labels)), slices.Sorted(maps.Keys(want))) {
+			t.Fatalf("%s: labels %q, %v, want %v", what, labels, err, want)
+		}
+		if s, err := c.Stats(); err != nil || s.Labels != len(want) {
+			t.Fatalf("%s: %+v, %v", what, s, err)
+		}
+	}
+	var snapshots []pastLabels
+	for i := range 400 {
+		key, label := fmt.Sprint("k", r.IntN(12)), fmt.Sprint("l", r.IntN(8))
+		var err error
+		switch r.IntN(8) {
+		case 0, 1:
+			_, err = c.Delete(ctx, key)
+			delete(items, key)
+		case 2:
+			_, err = c.Put(ctx, &db.Item{Key: key, Code: []byte{1}}) // without a label
+			delete(items, key)
+		case 3:
+			if from := items[key]; from != "" && from != label && inUse()[label] {
+				_, err = c.MergeLabel(ctx, from, label)
+				for k, l := range items {
+					if l == from {
+						items[k] = label
+					}
+				}
+			}
+		case 4:
+			s, serr := d.Snapshot()
+			snapshots, err = append(snapshots, pastLabels{s, inUse()}), serr
+		default:
+			_, err = c.Put(ctx, &db.Item{Key: key, Code: []byte{1}, Labels: []string{label}})
+			items[key] = label
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.IntN(3) == 0 {
+			check(fmt.Sprint("operation ", i), c, inUse())
+		}
+		if len(snapshots) > 3 {
+			s := snapshots[0]
+			check(fmt.Sprint("a snapshot, at operation ", i), s.collection(t), s.labels)
+			snapshots = snapshots[1:]
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	many := d.NewBatch()
+	for i := range 1500 { // more than are read one by one
+		if err := many.Put(c, &db.Item{Key: fmt.Sprint("many", i), Code: []byte{1}, Labels: []string{fmt.Sprint("m", i)}}); err != nil {
+			t.Fatal(err)
+		}
+		items[fmt.Sprint("many", i)] = fmt.Sprint("m", i)
+	}
+	if err := many.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	check("many labels", c, inUse())
+	for _, s := range snapshots {
+		check("a snapshot, in the end", s.collection(t), s.labels)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// pastLabels is a snapshot with the labels that its items have.
+type pastLabels struct {
+	*db.Snapshot
+	labels map[string]bool
+}
+
+func (p pastLabels) collection(t *testing.T) *db.Collection {
+	t.Helper()
+	c, err := p.Collection("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -136,6 +136,7 @@ func (l *load) applied() {
 	for _, name := range l.labels.names {
 		s.Labels.Add(name)
 	}
+	s.ForgetLabelsInUse()
 	from, to := uint64(l.firstRow), s.Counters.NextRow
 	s.Live.Edit().AddRange(from, to)
 	// A training, builder or updater that is running has a view without these rows. It learns

@@ -61,6 +61,7 @@ func (tx *Tx) RenameLabel(s *CollectionState, old, name string) error {
 // Relabelled notes in memory that rows have got other labels, in a commit of tables that has
 // also put them into the set codec.SetRecode of some spaces. The caller calls Touch.
 func (s *CollectionState) Relabelled(rows *roaring.Bitmap, recode []*SpaceState) {
+	s.ForgetLabelsInUse()
 	if s.Changed != nil {
 		s.Changed.Or(rows)
 	}
