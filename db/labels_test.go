@@ -194,33 +194,37 @@ func mustMerge(t testing.TB, c *db.Collection, from, into string, want int) {
 	}
 }
 
+// inTurn makes calls whose requests wait for the committer, each behind that of the call before. So all of
+// them have read the state before the first when it commits.
+func inTurn(t *testing.T, d *db.DB, calls ...func()) {
+	t.Helper()
+	committer := db.State(d).Committer
+	var all sync.WaitGroup
+	held, goOn := make(chan struct{}), make(chan struct{})
+	all.Go(func() {
+		_ = committer.Look(ctx, func() error { close(held); <-goOn; return nil })
+	})
+	<-held
+	for _, call := range calls {
+		before := committer.Figures.Waiting.Load() // the database itself may have some
+		all.Go(call)
+		eventually(t, "a request waits", func() bool { return committer.Figures.Waiting.Load() > before })
+	}
+	close(goOn)
+	all.Wait()
+}
+
 // An item that is encoded before a label is renamed, and committed after it, gets the code of
 // what its labels are by then; one by one and in bulk.
 func TestRenamingBesideAPut(t *testing.T) {
 	d, c, items := labelWorld(t, vfs.NewMem(), 60)
-	waiting := &db.State(d).Committer.Figures.Waiting
 	for round, n := range []int{1, bulkItems} {
 		from, to := []string{"class1", "other"}[round], []string{"other", "third"}[round]
 		late := dbkit.Pairs(n, synth.Config{Seed: 9})
 		for i, it := range late {
 			it.Key, it.Labels = fmt.Sprint("late", n, "-", i), []string{from}
 		}
-		var calls sync.WaitGroup
-		held, goOn := make(chan struct{}), make(chan struct{})
-		calls.Go(func() {
-			_ = db.State(d).Committer.Look(ctx, func() error { close(held); <-goOn; return nil })
-		})
-		<-held
-		for _, call := range []func(){
-			func() { mustRename(t, c, from, to) },
-			func() { dbkit.PutAll(t, d, c, late) },
-		} {
-			before := waiting.Load() // the database itself may have some
-			calls.Go(call)
-			eventually(t, "a request waits", func() bool { return waiting.Load() > before })
-		}
-		close(goOn)
-		calls.Wait()
+		inTurn(t, d, func() { mustRename(t, c, from, to) }, func() { dbkit.PutAll(t, d, c, late) })
 		renamed(items, from, to)
 		items = append(items, late...)
 		checkLabels(t, c, items)
@@ -353,27 +357,11 @@ func TestMergesBesideEachOther(t *testing.T) {
 		}
 	}
 	merge("class0", "class1")
-	waiting := &db.State(d).Committer.Figures.Waiting
-	var calls sync.WaitGroup
-	held, goOn := make(chan struct{}), make(chan struct{})
-	calls.Go(func() {
-		_ = db.State(d).Committer.Look(ctx, func() error { close(held); <-goOn; return nil })
+	inTurn(t, d, func() { merge("class1", "class2") }, func() { // it sees the first merge, and its commit comes behind the second
+		if err := taught(c).RecodeAll(ctx); err != nil {
+			t.Error(err)
+		}
 	})
-	<-held
-	for _, call := range []func(){
-		func() { merge("class1", "class2") },
-		func() { // it sees the first merge, and its commit comes behind the second
-			if err := taught(c).RecodeAll(ctx); err != nil {
-				t.Error(err)
-			}
-		},
-	} {
-		before := waiting.Load()
-		calls.Go(call)
-		eventually(t, "a request waits", func() bool { return waiting.Load() > before })
-	}
-	close(goOn)
-	calls.Wait()
 	renamed(items, "class0", "class1")
 	renamed(items, "class1", "class2")
 	checkLabels(t, c, items)
