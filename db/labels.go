@@ -13,7 +13,8 @@ import (
 
 // Labels returns the labels that items of the collection have, in the order in which they first
 // appeared. One that no item has any more comes back, at its place, when an item brings it again.
-// It reads one record a label, or after a call before those of the labels that have changed since. Facets counts the items of each.
+// It reads one record a label, or if it was called before those of the labels that have changed since.
+// Facets counts the items of each.
 func (c *Collection) Labels() ([]string, error) {
 	return look(c, func(v *state.View, cv *state.CollectionView) ([]string, error) {
 		ids, err := cv.LabelsInUse(v.Snap)

@@ -36,7 +36,7 @@ type CollectionState struct {
 	// begin.
 	Changed *roaring.Bitmap
 
-	watches  []*roaring.Bitmap // see Watch
+	watches  []*roaring.Bitmap // see Watching
 	indexing *fieldIndexing    // index of fields that is being made; nil: none
 
 	inUse      *labelsInUse    // of the latest view

@@ -9,8 +9,8 @@ import (
 
 // Watching runs f, in the goroutine of the caller, and meanwhile collects the rows of the collection
 // whose items are replaced or deleted. So f can read items of a view before a request, and in the
-// request only those that have changed. The rows of new items are not collected. changed belongs to
-// the committer: f reads it in requests only.
+// request only those that have changed. The rows of new items are not collected, nor those of items that
+// only get another label, by a merge. changed belongs to the committer: f reads it in requests only.
 func (c Collection) Watching(ctx context.Context, f func(changed *roaring.Bitmap) error) error {
 	changed := roaring.New()
 	err := c.Look(ctx, func(s *CollectionState) error {
