@@ -361,6 +361,7 @@ func unfinished(repository string) ([]string, error) {
 	var files []string
 	err := fs.WalkDir(os.DirFS(repository), ".", func(file string, e fs.DirEntry, err error) error {
 		switch folder := path.Dir(file); {
+		case file == "." && errors.Is(err, fs.ErrNotExist): // no backup has begun yet
 		case err != nil:
 			return err
 		case !e.IsDir() && (folder == "running" || folder == "pruning" || path.Base(folder) == ".incoming"):
