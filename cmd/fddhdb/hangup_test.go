@@ -28,9 +28,9 @@ func TestHangup(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The encoder says which process it is, and answers what comes through a pipe.
+	// The encoder reads its input, says which process it is, and answers what comes through a pipe.
 	script := filepath.Join(dir, "encoder")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho $$ >"+begun+"\nexec cat "+pipe+"\n"), 0o700); err != nil {
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nread -r line\necho $$ >"+begun+"\nexec cat "+pipe+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("fddhdb", "encoder", path, "--set", "text="+script).CombinedOutput(); err != nil {
