@@ -51,10 +51,10 @@ func CountFacets(ctx context.Context, cv *state.CollectionView, r pebble.Reader,
 	}
 	out := &Facets{By: by, Items: int(c.rows.GetCardinality())}
 	var err error
-	if name := strings.Trim(by, `"`); name == by && strings.EqualFold(by, "label") {
+	if strings.EqualFold(by, "label") {
 		err = c.byLabel(out)
 	} else {
-		err = c.byField(out, name)
+		err = c.byField(out, unquoted(by))
 	}
 	if err != nil {
 		return nil, err
@@ -67,6 +67,16 @@ func CountFacets(ctx context.Context, cv *state.CollectionView, r pebble.Reader,
 		out.Counts = slices.Clip(out.Counts[:limit])
 	}
 	return out, nil
+}
+
+// unquoted returns a name without the double quotes around it, if it has both.
+func unquoted(name string) string {
+	if inner, ok := strings.CutPrefix(name, `"`); ok {
+		if inner, ok = strings.CutSuffix(inner, `"`); ok {
+			return inner
+		}
+	}
+	return name
 }
 
 // compareValues orders two values of one type.
