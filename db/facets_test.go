@@ -133,7 +133,7 @@ func TestFacets(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range []db.FacetQuery{{}, {By: "labels"}, {By: "nosuch"}, {By: "label", Limit: -1}, {By: "label", Where: "nosuch = 1"}, {By: "label", Args: []any{1}}} {
+	for _, wrong := range []db.FacetQuery{{}, {By: "labels"}, {By: `inttrue"`}, {By: `"inttrue`}, {By: `"inttrue'`}, {By: `""inttrue""`}, {By: `"`}, {By: `""`}, {By: "nosuch"}, {By: "label", Limit: -1}, {By: "label", Where: "nosuch = 1"}, {By: "label", Args: []any{1}}} {
 		if _, err := c.Facets(ctx, wrong); !errors.Is(err, db.ErrInvalid) {
 			t.Errorf("%+v: %v", wrong, err)
 		}
@@ -192,6 +192,9 @@ func TestFacetsOfAnswers(t *testing.T) {
 		if err != nil || len(all.Hits) < 6 || want.Items != first.Total || !reflect.DeepEqual(first.Facets[0], want) || !reflect.DeepEqual(second.Facets[0], want) {
 			t.Errorf("%+v and %+v, want %+v of %d, %v", first.Facets, second.Facets, want, first.Total, err)
 		}
+	}
+	if _, res, err := c.Explain(ctx, db.Query{Key: "k0", Facets: []string{"label"}}, -1); err != nil || !reflect.DeepEqual(res.Facets[0], of(res.Hits)) {
+		t.Errorf("explained: %+v, %v", res, err)
 	}
 	many, err := c.SearchAll(ctx, []db.Query{{Key: "k0", Facets: []string{"label"}}, {Key: "k1"}})
 	if err != nil || !reflect.DeepEqual(many[0].Facets[0], of(many[0].Hits)) || many[1].Facets != nil {

@@ -114,6 +114,40 @@ func TestAlterIndexesFields(t *testing.T) {
 	}
 }
 
+// An index is made in blocks of rows, each a commit of its own, between which others write.
+func TestIndexesAreMadeInBlocks(t *testing.T) {
+	for _, test := range []struct {
+		items, payload int
+		commits        uint64 // one that begins, and the blocks
+	}{{10, 0, 2}, {20_000, 0, 4}, {12, 1 << 20, 5}} { // 8,192 rows are a block, or records of 4 MiB
+		d, c := openUnindexed(t, &db.Options{FS: vfs.NewMem(), NoSync: true}, test.items)
+		for i := range test.items {
+			it := unindexedItem(i, i)
+			if it.Payload = make([]byte, test.payload); test.payload > 0 {
+				if _, err := c.Put(ctx, it); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		sequence := func() uint64 {
+			s, err := d.Stats()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.Sequence
+		}
+		before := sequence()
+		mustAlter(t, c, db.Alteration{IndexFields: []string{"n", "s"}})
+		if n := sequence() - before; n != test.commits {
+			t.Errorf("%d items with payloads of %d bytes: %d commits, want %d", test.items, test.payload, n, test.commits)
+		}
+		if test.items < 100 { // a scan of all items for each filter
+			checkIndexed(t, c, "n", "s")
+		}
+		dbkit.MustClose(t, d)
+	}
+}
+
 // Writers go on while fields are indexed, one by one and with many items at once, and the sets of rows
 // are right at the end.
 func TestFieldsAreIndexedBesideWrites(t *testing.T) {

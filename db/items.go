@@ -4,11 +4,9 @@ import (
 	"context"
 	"iter"
 	"math"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
@@ -109,63 +107,5 @@ func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, arg
 			return n < limit
 		})
 		return min(n, limit), err
-	})
-}
-
-// DeleteWhere deletes the items that match the expression, see Query.Where, all in
-// one synced commit, and returns how many there were. args are the values of its
-// placeholders, see Query.Args.
-//
-// What matches is decided when it is deleted: a write that comes back before
-// DeleteWhere is called counts, and none comes in between. Other writers wait for
-// as long as that takes. More than a commit can hold, some millions, or with what they
-// have taught a GiB, is an ErrInvalid: narrow the expression.
-//
-// The empty expression, or one of blanks, is an ErrInvalid, as most likely the caller has lost
-// one. To delete all items, drop the collection and create it again, or say
-//
-//	NOT label = ''
-func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any) (int, error) {
-	c = c.orNone()
-	if err := c.db.state.Guard.Enter(); err != nil {
-		return 0, err
-	}
-	defer c.db.state.Guard.Leave()
-	if err := c.changeable(); err != nil {
-		return 0, err
-	}
-	if strings.TrimSpace(where) == "" {
-		return 0, &fault.WhereError{Column: 1, Reason: "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
-	}
-	if err := c.inside().Loaded(ctx); err != nil {
-		return 0, err
-	}
-	ctx, call := c.db.state.Signals.Call(ctx, event.OpWrite, c.name)
-	n := 0
-	err := c.inside().Free(ctx, func(tx *state.Tx, s *state.CollectionState) (err error) {
-		n, err = deleteWhere(ctx, tx, c.db.state.Current.Load(), s, where, args)
-		tx.Empty = n == 0
-		return err
-	})
-	c.db.state.Wrote(&call, n, err)
-	if err != nil {
-		return 0, err
-	}
-	c.db.state.Committer.Figures.Deleted.Add(uint64(n))
-	return n, nil
-}
-
-// deleteWhere deletes what matches in the view, which is the present state.
-func deleteWhere(ctx context.Context, tx *state.Tx, v *state.View, s *state.CollectionState, where string, args []any) (int, error) {
-	cv, err := v.Collection(s.ID, s.Name)
-	if err != nil {
-		return 0, err
-	}
-	rows, err := search.Matching(ctx, cv, v.Snap, where, args)
-	if err != nil {
-		return 0, err
-	}
-	return tx.DeleteItems(ctx, s, int(rows.GetCardinality()), func(f func(row uint32, key string) error) error {
-		return search.EachKeyOf(cv, v.Snap, rows, f)
 	})
 }

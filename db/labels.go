@@ -13,19 +13,21 @@ import (
 
 // Labels returns the labels that items of the collection have, in the order in which they first
 // appeared. One that no item has any more comes back, at its place, when an item brings it again.
-// It reads one record a label. Facets counts the items of each.
+// It reads one record a label, or if it was called before those of the labels that have changed since.
+// Facets counts the items of each.
 func (c *Collection) Labels() ([]string, error) {
 	return look(c, func(v *state.View, cv *state.CollectionView) ([]string, error) {
 		ids, err := cv.LabelsInUse(v.Snap)
 		if err != nil {
 			return nil, err
 		}
-		names := make([]string, len(ids))
-		for i, id := range ids {
-			if int(id) >= len(cv.Names) {
+		names := make([]string, 0, ids.GetCardinality())
+		for it := ids.Iterator(); it.HasNext(); {
+			id := it.Next()
+			if int64(id) >= int64(len(cv.Names)) {
 				return nil, fault.Corrupt(fmt.Errorf("id %d of %d", id, len(cv.Names)), "label of collection %q", cv.Name)
 			}
-			names[i] = cv.Names[id]
+			names = append(names, cv.Names[id])
 		}
 		return names, nil
 	})
@@ -34,7 +36,7 @@ func (c *Collection) Labels() ([]string, error) {
 // RenameLabel gives a label another name, durably and in one commit, whose time does not depend
 // on the number of items. Items, codes and models stay as they are: what a model has learned of
 // the label holds for its new name. Snapshots, and reads that have begun, go on with the old
-// name. What the old name is given to from then on is another label.
+// name. The old name, if an item brings it again, is another label, of which no model knows.
 //
 // ErrNotFound: no item has the label old. ErrExists: items have the label name; MergeLabel makes
 // one label of two. ErrInvalid: the new name is not possible, or is the old one. A collection

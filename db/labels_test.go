@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/bulk"
 	"github.com/fddhdb/fddhdb/db/internal/dbkit"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -144,6 +145,41 @@ func TestRenameLabel(t *testing.T) {
 	checkCodes(t, c, dbkit.AllItems(t, c))
 }
 
+// If models know a label that no item has any more, and another gets its name, then they know nothing of
+// the name that this one had.
+func TestRenameToALabelThatNobodyHas(t *testing.T) {
+	fs := vfs.NewMem()
+	d, c, items := labelWorld(t, fs, 80)
+	for _, it := range items {
+		if slices.Contains(it.Labels, "class1") {
+			it.Labels = nil
+		}
+	}
+	dbkit.PutAll(t, d, c, items)
+	mustRename(t, c, "class2", "class1")
+	renamed(items, "class2", "class1")
+	items = append(items, &db.Item{Key: "new", Labels: []string{"class2"}})
+	dbkit.PutAll(t, d, c, items[80:])
+	if it, err := c.Get(ctx, "new"); err != nil || it.Code != nil {
+		t.Errorf("a label that is new has a code from %s, %v", it.CodeFrom, err)
+	}
+	checkLabels(t, c, items)
+	dbkit.CheckSound(t, d, "renamed to what nobody has")
+	if u := dbkit.MustUpdate(t, c, db.UpdateOptions{GrowLabels: true}); !slices.Equal(u.Grown, []string{"class2"}) {
+		t.Errorf("grown %q", u.Grown)
+	}
+	checkLabels(t, c, items)
+	dbkit.CheckSound(t, d, "and grown")
+	dbkit.MustClose(t, d)
+	if lost, _ := (&patient{t: t, fs: fs, dir: "db"}).repair(db.RepairOptions{}); len(lost) > 0 {
+		t.Errorf("a repair finds %v", lost)
+	}
+	d = dbkit.MustOpen(t, "db", &db.Options{FS: fs})
+	defer dbkit.MustClose(t, d)
+	checkLabels(t, dbkit.MustCollection(t, d, "main"), items)
+	dbkit.CheckSound(t, d, "repaired")
+}
+
 func mustRename(t testing.TB, c *db.Collection, old, name string) {
 	t.Helper()
 	if err := c.RenameLabel(ctx, old, name); err != nil {
@@ -158,33 +194,37 @@ func mustMerge(t testing.TB, c *db.Collection, from, into string, want int) {
 	}
 }
 
+// inTurn makes calls whose requests wait for the committer, each behind that of the call before. So all of
+// them have read the state before the first when it commits.
+func inTurn(t *testing.T, d *db.DB, calls ...func()) {
+	t.Helper()
+	committer := db.State(d).Committer
+	var all sync.WaitGroup
+	held, goOn := make(chan struct{}), make(chan struct{})
+	all.Go(func() {
+		_ = committer.Look(ctx, func() error { close(held); <-goOn; return nil })
+	})
+	<-held
+	for _, call := range calls {
+		before := committer.Figures.Waiting.Load() // the database itself may have some
+		all.Go(call)
+		eventually(t, "a request waits", func() bool { return committer.Figures.Waiting.Load() > before })
+	}
+	close(goOn)
+	all.Wait()
+}
+
 // An item that is encoded before a label is renamed, and committed after it, gets the code of
 // what its labels are by then; one by one and in bulk.
 func TestRenamingBesideAPut(t *testing.T) {
 	d, c, items := labelWorld(t, vfs.NewMem(), 60)
-	waiting := &db.State(d).Committer.Figures.Waiting
 	for round, n := range []int{1, bulkItems} {
 		from, to := []string{"class1", "other"}[round], []string{"other", "third"}[round]
 		late := dbkit.Pairs(n, synth.Config{Seed: 9})
 		for i, it := range late {
 			it.Key, it.Labels = fmt.Sprint("late", n, "-", i), []string{from}
 		}
-		var calls sync.WaitGroup
-		held, goOn := make(chan struct{}), make(chan struct{})
-		calls.Go(func() {
-			_ = db.State(d).Committer.Look(ctx, func() error { close(held); <-goOn; return nil })
-		})
-		<-held
-		for _, call := range []func(){
-			func() { mustRename(t, c, from, to) },
-			func() { dbkit.PutAll(t, d, c, late) },
-		} {
-			before := waiting.Load() // the database itself may have some
-			calls.Go(call)
-			eventually(t, "a request waits", func() bool { return waiting.Load() > before })
-		}
-		close(goOn)
-		calls.Wait()
+		inTurn(t, d, func() { mustRename(t, c, from, to) }, func() { dbkit.PutAll(t, d, c, late) })
 		renamed(items, from, to)
 		items = append(items, late...)
 		checkLabels(t, c, items)
@@ -307,6 +347,31 @@ func TestMergingBesideLearning(t *testing.T) {
 	dbkit.CheckSound(t, d, "trained meanwhile")
 }
 
+// Codes that are made for the labels of one merge are not stored when another has been committed meanwhile:
+// they are made again.
+func TestMergesBesideEachOther(t *testing.T) {
+	d, c, items := labelWorld(t, vfs.NewMem(), 120)
+	merge := func(from, into string) {
+		if _, err := bulk.MergeLabel(ctx, db.Inside(c), from, into); err != nil { // the codes are left to be made
+			t.Error(err)
+		}
+	}
+	merge("class0", "class1")
+	inTurn(t, d, func() { merge("class1", "class2") }, func() { // it sees the first merge, and its commit comes behind the second
+		if err := taught(c).RecodeAll(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	renamed(items, "class0", "class1")
+	renamed(items, "class1", "class2")
+	checkLabels(t, c, items)
+	checkCodes(t, c, dbkit.AllItems(t, c))
+	if s, err := c.Spaces(ctx); err != nil || s[0].Recode != 0 {
+		t.Errorf("%d codes are left to be made, %v", s[0].Recode, err)
+	}
+	dbkit.CheckSound(t, d, "in the end")
+}
+
 // A machine that stops at any change to the file system leaves a merge whole or not at all; what
 // is left to do of codes is done after opening.
 func TestCrashesAroundAMerge(t *testing.T) {
@@ -369,4 +434,104 @@ func TestCrashesAroundAMerge(t *testing.T) {
 	if was == 0 || is == 0 {
 		t.Errorf("%d crashes before, %d after the merge", was, is)
 	}
+}
+
+// Labels are those that items have, whoever asked when before: of the present, and of snapshots that are
+// asked later.
+func TestLabelsFollowWrites(t *testing.T) {
+	d, c := dbkit.OpenCoded(t, 8)
+	defer dbkit.MustClose(t, d)
+	r := seed.Rand(t, 7, 7)
+	items := map[string]string{} // key -> label
+	inUse := func() map[string]bool {
+		out := map[string]bool{}
+		for _, l := range items {
+			out[l] = true
+		}
+		return out
+	}
+	check := func(what string, c *db.Collection, want map[string]bool) {
+		t.Helper()
+		labels, err := c.Labels()
+		if err != nil || !slices.Equal(slices.Sorted(slices.Values(labels)), slices.Sorted(maps.Keys(want))) {
+			t.Fatalf("%s: labels %q, %v, want %v", what, labels, err, want)
+		}
+		if s, err := c.Stats(); err != nil || s.Labels != len(want) {
+			t.Fatalf("%s: %+v, %v", what, s, err)
+		}
+	}
+	var snapshots []pastLabels
+	for i := range 400 {
+		key, label := fmt.Sprint("k", r.IntN(12)), fmt.Sprint("l", r.IntN(8))
+		var err error
+		switch r.IntN(8) {
+		case 0, 1:
+			_, err = c.Delete(ctx, key)
+			delete(items, key)
+		case 2:
+			_, err = c.Put(ctx, &db.Item{Key: key, Code: []byte{1}}) // without a label
+			delete(items, key)
+		case 3:
+			if from := items[key]; from != "" && from != label && inUse()[label] {
+				_, err = c.MergeLabel(ctx, from, label)
+				for k, l := range items {
+					if l == from {
+						items[k] = label
+					}
+				}
+			}
+		case 4:
+			s, serr := d.Snapshot()
+			snapshots, err = append(snapshots, pastLabels{s, inUse()}), serr
+		default:
+			_, err = c.Put(ctx, &db.Item{Key: key, Code: []byte{1}, Labels: []string{label}})
+			items[key] = label
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.IntN(3) == 0 {
+			check(fmt.Sprint("operation ", i), c, inUse())
+		}
+		if len(snapshots) > 3 {
+			s := snapshots[0]
+			check(fmt.Sprint("a snapshot, at operation ", i), s.collection(t), s.labels)
+			snapshots = snapshots[1:]
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	many := d.NewBatch()
+	for i := range 1500 { // more than are read one by one
+		if err := many.Put(c, &db.Item{Key: fmt.Sprint("many", i), Code: []byte{1}, Labels: []string{fmt.Sprint("m", i)}}); err != nil {
+			t.Fatal(err)
+		}
+		items[fmt.Sprint("many", i)] = fmt.Sprint("m", i)
+	}
+	if err := many.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	check("many labels", c, inUse())
+	for _, s := range snapshots {
+		check("a snapshot, in the end", s.collection(t), s.labels)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// pastLabels is a snapshot with the labels that its items have.
+type pastLabels struct {
+	*db.Snapshot
+	labels map[string]bool
+}
+
+func (p pastLabels) collection(t *testing.T) *db.Collection {
+	t.Helper()
+	c, err := p.Collection("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

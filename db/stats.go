@@ -113,8 +113,10 @@ type ModalityStats struct {
 
 // Stats returns figures about the database and all its collections. It waits for no writer
 // and keeps none waiting, so that it can be called as often as anybody likes: it takes some
-// microseconds, and three more for every hundred thousand codes, after a write some for each label, as it
-// reads one record a label, and now and then for Balance some milliseconds. What the store says of itself is as of its last flush or compaction; the
+// microseconds, and three more for every hundred thousand codes, some for each label that a write since the
+// last call has given to items or taken from them, and now and then for Balance some milliseconds. The first
+// call, and one after a load of many items, read a record or more of each label: milliseconds for each
+// thousand. Damage to these is an ErrCorrupt. What the store says of itself is as of its last flush or compaction; the
 // first call after one may wait until the store has noted that.
 //
 // For DiskBytes it asks the file system about each file of the folder, some two microseconds
@@ -193,7 +195,7 @@ func collectionStats(v *state.View, cv *state.CollectionView) (CollectionStats, 
 		return CollectionStats{}, fault.Annotate(err, "labels of collection %q", cv.Name)
 	}
 	s := CollectionStats{
-		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.Items, Labels: len(labels), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
+		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.Items, Labels: int(labels.GetCardinality()), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
 		Spaces: len(cv.Spaces), MemoryBytes: int64(cv.Live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {

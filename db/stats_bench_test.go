@@ -42,8 +42,8 @@ func codesDatabase(b *testing.B, n int) (*db.DB, *db.Collection, [][]byte) {
 	return d, c, some
 }
 
-// BenchmarkStats measures what Stats costs, of a learned collection and of many codes,
-// while nothing is written.
+// BenchmarkStats measures what Stats costs, of a learned collection and of many codes while nothing is
+// written, and of many labels after each write.
 func BenchmarkStats(b *testing.B) {
 	b.Run("learned", func(b *testing.B) {
 		d, c := dbkit.OpenPairs(b)
@@ -55,6 +55,39 @@ func BenchmarkStats(b *testing.B) {
 		b.Run(fmt.Sprintf("codes=%d", n), func(b *testing.B) {
 			d, _, _ := codesDatabase(b, n)
 			stats(b, d)
+		})
+	}
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("written/labels=%d", n), func(b *testing.B) {
+			d := dbkit.MustOpen(b, b.TempDir(), &db.Options{NoSync: true})
+			b.Cleanup(func() { dbkit.MustClose(b, d) })
+			c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 8})
+			if err != nil {
+				b.Fatal(err)
+			}
+			item := func(i int) *db.Item {
+				return &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}, Labels: []string{fmt.Sprint("label", i%n)}}
+			}
+			batch := d.NewBatch()
+			for i := range 100_000 {
+				if err := batch.Put(c, item(i)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := batch.Commit(ctx); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				b.StopTimer()
+				if _, err := c.Put(ctx, item(i%100_000)); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				if s, err := d.Stats(); err != nil || s.Collections[0].Labels != n {
+					b.Fatal(s, err)
+				}
+			}
 		})
 	}
 }

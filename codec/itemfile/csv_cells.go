@@ -31,7 +31,11 @@ func (t *csvTable) lookAt(l *Look, cell string) {
 		return
 	}
 	place := fmt.Sprintf("line %d", t.line)
-	if list, ok := stringList(cell); ok {
+	list, ok := stringList(cell)
+	if !ok {
+		list, ok = bareList(cell)
+	}
+	if ok {
 		l.List(Strings, len(list), place, list[:min(len(list), ListStart)])
 		return
 	}
@@ -124,6 +128,26 @@ func stringList(cell string) ([]string, bool) {
 	}
 }
 
+// bareList reads a list of strings without quotes, [red, new], as DuckDB writes it. It reports false of a
+// list of numbers, and where quotes or brackets leave open what is meant.
+func bareList(cell string) ([]string, bool) {
+	cell = strings.TrimSpace(cell)
+	if len(cell) < 2 || cell[0] != '[' || cell[len(cell)-1] != ']' || strings.ContainsAny(cell[1:len(cell)-1], "[]{}\"'") {
+		return nil, false
+	}
+	numbers := true
+	var list []string
+	for s := range strings.SplitSeq(cell[1:len(cell)-1], ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			return nil, false
+		}
+		_, err := strconv.ParseFloat(s, 64)
+		numbers = numbers && err == nil
+		list = append(list, s)
+	}
+	return list, !numbers
+}
+
 // take puts a cell into the item.
 func (t *csvTable) take(i int, cell string, it *Item) (err error) {
 	u := &t.uses[i]
@@ -144,14 +168,18 @@ func (t *csvTable) take(i int, cell string, it *Item) (err error) {
 		if t.looks[i].Kind == Numbers {
 			return t.labels(i, cell, it)
 		}
+		if list, ok := bareList(cell); ok && t.looks[i].Kind == Strings {
+			it.Labels = append(it.Labels, list...)
+			return nil
+		}
 		label := cell
-		if t.looks[i].Type == "int" {
-			if label, err = wholeLabel([]byte(cell)); err != nil || label == "" {
+		if typ := t.looks[i].Type; typ == "int" || typ == "float" {
+			if label, err = WholeLabel([]byte(cell)); err != nil || label == "" {
 				return err
 			}
 		}
 		if label != "[]" {
-			it.Labels = append(it.Labels, label)
+			it.Labels = u.Labels(it.Labels, label)
 		}
 	case AsLabel:
 		on, err := strconv.ParseBool(cell)
@@ -192,7 +220,7 @@ func (t *csvTable) labels(i int, cell string, it *Item) error {
 		if err != nil {
 			return err
 		}
-		label, err := wholeLabel(text)
+		label, err := WholeLabel(text)
 		if t.looks[i].Hot() {
 			if label != "0" && label != "1" {
 				return errFlag

@@ -111,6 +111,12 @@ func (t *jsonlTable) take(i int, it *Item) (err error) {
 		return err
 	case AsLabels:
 		switch {
+		case kind == jsontext.String:
+			text, err := s.String()
+			if text != "" {
+				it.Labels = u.Labels(it.Labels, text)
+			}
+			return err
 		case kind != jsontext.Array:
 			return t.label(kind, it)
 		case !t.looks[i].Hot():
@@ -186,7 +192,7 @@ func (t *jsonlTable) label(kind jsontext.Kind, it *Item) (err error) {
 		}
 		var text []byte
 		if text, err = s.Number(); err == nil {
-			label, err = wholeLabel(text)
+			label, err = WholeLabel(text)
 		}
 	default:
 		return fmt.Errorf("is %v: labels are strings, or whole numbers", kind)

@@ -3,6 +3,7 @@ package itemfile
 import (
 	"fmt"
 	"hash/maphash"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -57,6 +58,15 @@ func (l *Look) Scalar(typ string, text []byte) {
 	}
 	if enough {
 		return
+	}
+	if typ == "string" && l.Joined == "" {
+		if s := example(string(text)); Separator(s) != "" {
+			l.Joined = s
+		}
+	}
+	if typ == "float" && l.Whole {
+		_, err := WholeLabel(text)
+		l.Whole = err == nil
 	}
 	bit := typ == "bool" || len(text) == 1 && (text[0] == '0' || text[0] == '1')
 	if l.Flags = l.Flags && bit && (l.Type == "bool" || l.Type == "int"); !l.Unique {
@@ -158,9 +168,19 @@ func example(s string) string {
 // ListStart is the number of elements of a list that an example has.
 const ListStart = 3
 
-// wholeLabel returns the label of a class number, "" for -1, which is none.
-func wholeLabel(number []byte) (string, error) {
+// WholeLabel returns the label of a class number, which may be written as 1.0; "" for -1 and NaN, which
+// are none.
+func WholeLabel(number []byte) (string, error) {
 	n, err := strconv.ParseInt(string(number), 10, 64)
+	if err != nil {
+		const exact = 1 << 53 // up to which a float64 has all integers
+		x, ferr := strconv.ParseFloat(string(number), 64)
+		if ferr == nil && x == math.Trunc(x) && math.Abs(x) <= exact {
+			n, err = int64(x), nil
+		} else if ferr == nil && math.IsNaN(x) {
+			n, err = -1, nil
+		}
+	}
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("is %s: labels are strings, or whole numbers", quote(number))

@@ -1,6 +1,9 @@
 package itemfile
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A Table is the Reader of a file whose columns have names of their own. Columns tells
 // what they hold, and Map says what each of them becomes; only then are there a Shape
@@ -41,9 +44,10 @@ type Column struct {
 
 	Dim    int    // of Numbers: the length of the lists; 0 if there was none
 	Ragged string // of Numbers: in words, two rows whose lists differ in length; else ""
-	Whole  bool   // of Numbers: all are whole
+	Whole  bool   // of Numbers: all are written as whole; of Scalars of Type float: all are whole, as 1.0 is
 	Flags  bool   // all values are bools, or all are 0 or 1; of Numbers: all numbers are 0 or 1
 	Unique bool   // of strings, ints and times: no value comes twice
+	Joined string // of Type string: the first value, cut as Example, that may be a list, as Separator finds one in it; "" if none does
 
 	Example string // the first value as text, cut to a few characters
 }
@@ -55,7 +59,7 @@ type Role byte
 const (
 	LeftAside Role = iota
 	AsKey          // the key: a string, or an int or a time as text
-	AsLabels       // labels: a string, an int or a time is one, a list of them several; -1 is none. See Hot
+	AsLabels       // labels: a string, a whole number or a time is one, a list of them several; -1 is none. See Hot
 	AsLabel        // the label Use.Name where the value is true or 1, and not where it is false or 0
 	AsPayload      // the payload: bytes
 	AsCode         // the code: bytes
@@ -68,6 +72,33 @@ type Use struct {
 	Role Role
 	Name string // of the modality, field or label
 	Type string // of a field: the type that the text of a .csv is parsed as
+
+	Separator string // of labels: what stands between those of one string; "": a string is one label
+}
+
+// Labels appends the labels of a string to a list: one, or with a Separator those between it, without blanks
+// around them, and none of an empty part.
+func (u *Use) Labels(to []string, text string) []string {
+	if u.Separator == "" {
+		return append(to, text)
+	}
+	for part := range strings.SplitSeq(text, u.Separator) {
+		if part = strings.TrimSpace(part); part != "" {
+			to = append(to, part)
+		}
+	}
+	return to
+}
+
+// Separator returns what may separate several labels in a text: the first of |, ; and , that has other
+// text on both sides; "" if none has.
+func Separator(text string) string {
+	for _, s := range []string{"|", ";", ","} {
+		if before, after, found := strings.Cut(text, s); found && strings.TrimSpace(before) != "" && strings.TrimSpace(after) != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 // Suits returns why the column cannot become what the use says, nil if it can.
@@ -77,7 +108,7 @@ func (c *Column) Suits(u Use) error {
 	case AsKey:
 		suits, want = c.named(), "keys are strings, integers or times"
 	case AsLabels:
-		suits, want = c.Kind == Strings || c.Kind == Numbers && c.Whole || c.named(), "labels are strings, integers or times, or lists of strings or integers"
+		suits, want = c.Kind == Strings || c.Kind == Numbers && c.Whole || c.named() || c.Kind == Scalars && c.Type == "float" && c.Whole, "labels are strings or whole numbers, or lists of them"
 	case AsLabel:
 		suits, want = c.Kind == Scalars && c.Flags, "a column that is a label has bools, or 0 and 1"
 	case AsPayload, AsCode:

@@ -159,6 +159,73 @@ func TestLabelsOfNumbers(t *testing.T) {
 	}
 }
 
+// Whole numbers are labels, also written as 1.0, as pandas does where some are missing; others are none.
+func TestLabelsOfFloats(t *testing.T) {
+	cells := []string{"1.0", "", "2.0", "-1.0", "3e2", "-7.0"}
+	want := []string{`["1"]`, "null", `["2"]`, "null", `["300"]`, `["-7"]`}
+	jsonl, csv := "", "c,x\n"
+	for _, cell := range cells {
+		csv += cell + ",\n"
+		if cell == "" {
+			cell = "NaN"
+		}
+		jsonl += `{"c":` + cell + "}\n"
+	}
+	for i, r := range []Table{jsonlOf(t, jsonl), csvOf(t, csv)} {
+		if columns := mapped(t, r, map[string]Use{"c": {Role: AsLabels}}); columns[0].Describe() != "numbers" {
+			t.Errorf("%+v", columns[0])
+		}
+		for j, got := range rows(t, r) {
+			if !strings.Contains(got, `"l":`+want[j]+",") {
+				t.Errorf("table %d, %q: %s, want %s", i, cells[j], got, want[j])
+			}
+		}
+	}
+	for _, r := range []Table{jsonlOf(t, `{"c":1.0}`+"\n"+`{"c":1.5}`), csvOf(t, "c,x\n1.0,\n1.5,\n"), jsonlOf(t, `{"c":1e17}`)} {
+		columns, err := r.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := columns[0].Suits(Use{Role: AsLabels}); err == nil || !strings.Contains(err.Error(), `column "c" has numbers: labels are strings or whole numbers`) {
+			t.Error(err)
+		}
+	}
+	many := slicesRepeat("1.0", LookRows)
+	for _, r := range []Table{jsonlOf(t, `{"c":`+strings.Join(many, "}\n{\"c\":")+"}\n"+`{"c":1.5}`), csvOf(t, "c,x\n"+strings.Join(many, ",\n")+",\n1.5,\n")} {
+		mapped(t, r, map[string]Use{"c": {Role: AsLabels}})
+		if got := rows(t, r); !strings.Contains(got[LookRows], `"c": is "1.5": labels are strings, or whole numbers`) {
+			t.Error(got[LookRows])
+		}
+	}
+}
+
+// A string is one label, or with a separator several. A list of strings has a label each in any case.
+func TestLabelsBetweenSeparators(t *testing.T) {
+	for separator, want := range map[string][]string{
+		"":  {`["red, new"]`, `["a; b ;,c"]`, `["x"]`, `["p, q","r"]`, "null"},
+		",": {`["red","new"]`, `["a; b ;","c"]`, `["x"]`, `["p, q","r"]`, "null"},
+		";": {`["red, new"]`, `["a","b",",c"]`, `["x"]`, `["p, q","r"]`, "null"},
+	} {
+		jsonl := `{"c":"red, new"}` + "\n" + `{"c":"a; b ;,c"}` + "\n" + `{"c":"x"}` + "\n" + `{"c":["p, q","r"]}` + "\n" + `{"c":""}`
+		csv := "c,x\n" + `"red, new",` + "\n" + `"a; b ;,c",` + "\nx,\n" + `"['p, q', 'r']",` + "\n,\n"
+		for i, r := range []Table{jsonlOf(t, jsonl), csvOf(t, csv)} {
+			if columns := mapped(t, r, map[string]Use{"c": {Role: AsLabels, Separator: separator}}); columns[0].Joined != "red, new" {
+				t.Errorf("%+v", columns[0])
+			}
+			for j, got := range rows(t, r) {
+				if !strings.Contains(got, `"l":`+want[j]+",") {
+					t.Errorf("table %d, separator %q: %s, want %s", i, separator, got, want[j])
+				}
+			}
+		}
+	}
+	for text, want := range map[string]string{"a,b": ",", "a;b, c": ";", "a, b|c": "|", "a": "", "": "", ",a": "", "a ; ": "", "|a,b": ","} {
+		if got := Separator(text); got != want {
+			t.Errorf("%q is separated by %q, want %q", text, got, want)
+		}
+	}
+}
+
 // What the first values of a column are decides; a number may still turn out not to be whole, and
 // a cell of a .csv to be text.
 func TestLook(t *testing.T) {
@@ -452,4 +519,27 @@ func FuzzTable(f *testing.F) {
 			t.Errorf("%d bytes allocated for %d", n, len(b))
 		}
 	})
+}
+
+// Lists without quotes, as DuckDB writes them, are lists where the column has them; elsewhere brackets
+// are text.
+func TestListsWithoutQuotes(t *testing.T) {
+	r := csvOf(t, "id,tags,title,x\n1,\"[red, very new]\",[untitled],\"[1, 2]\"\n2,[],a [b],\"[3, 4]\"\n3,\"[\"\"it's\"\"]\",[],\"[5, 6]\"\n4,[7up],,\n5,[b],\"[a, [b]]\",\n")
+	columns := mapped(t, r, map[string]Use{"id": {Role: AsKey}, "tags": {Role: AsLabels}, "title": {Role: AsField, Name: "title", Type: "string"}, "x": {Role: AsVector, Name: "x"}})
+	var got []string
+	for _, c := range columns {
+		got = append(got, c.Describe())
+	}
+	if d := cmp.Diff(got, []string{"integers", "lists of strings", "strings", "lists of 2 numbers"}); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(rows(t, r), []string{
+		`{"f":{"title":"[untitled]"},"k":"1","l":["red","very new"],"v":{"x":[1,2]}}`,
+		`{"f":{"title":"a [b]"},"k":"2","l":null,"v":{"x":[3,4]}}`,
+		`{"f":{"title":"[]"},"k":"3","l":["it's"],"v":{"x":[5,6]}}`,
+		`{"f":{},"k":"4","l":["7up"],"v":{}}`,
+		`{"f":{"title":"[a, [b]]"},"k":"5","l":["b"],"v":{}}`,
+	}); d != "" {
+		t.Error(d)
+	}
 }

@@ -386,6 +386,15 @@ func (c *itemColumn) labels(item *itemfile.Item, row *cell) error {
 		switch {
 		case err != nil:
 			return err
+		case l.kind == float:
+			label, err := itemfile.WholeLabel(b)
+			if err != nil {
+				return err
+			}
+			if label != "" {
+				item.Labels = append(item.Labels, label)
+			}
+			continue
 		case !utf8.Valid(b):
 			return errText
 		case l.kind != text && c.hot && string(b) != "0" && string(b) != "1":
@@ -395,7 +404,11 @@ func (c *itemColumn) labels(item *itemfile.Item, row *cell) error {
 		case c.hot && c.c.form == lists:
 			b = strconv.AppendInt(nil, int64(i), 10)
 		}
-		item.Labels = append(item.Labels, string(b))
+		if c.c.form == lists {
+			item.Labels = append(item.Labels, string(b))
+		} else {
+			item.Labels = c.use.Labels(item.Labels, string(b))
+		}
 	}
 	return nil
 }

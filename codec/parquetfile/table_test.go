@@ -2,6 +2,8 @@ package parquetfile
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -165,6 +167,70 @@ func TestColumnsOfOtherNames(t *testing.T) {
 	}
 }
 
+// labelled reads the labels of the rows of a file, of which a column is used so. With an error of Map there
+// are none.
+func labelled(t *testing.T, b []byte, column string, use itemfile.Use) (columns []itemfile.Column, labels []string, err error) {
+	t.Helper()
+	f, err := memory(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newItems(f)
+	if columns, err = r.Columns(); err != nil {
+		t.Fatal(err)
+	}
+	uses := make([]itemfile.Use, len(columns))
+	for i, c := range columns {
+		if c.Name == column {
+			uses[i] = use
+		}
+	}
+	if err := r.Map(uses); err != nil {
+		return columns, nil, err
+	}
+	for range r.Rows() {
+		var it itemfile.Item
+		if err := r.Next(&it); err != nil {
+			t.Fatal(column, err)
+		}
+		labels = append(labels, fmt.Sprint(it.Labels))
+	}
+	return columns, labels, nil
+}
+
+// Floats that are whole are labels, as pandas writes classes of which some are missing.
+func TestLabelsOfFloats(t *testing.T) {
+	type row struct {
+		Class *float64 `parquet:"class,optional"`
+		Small float32  `parquet:"small"`
+		Price float64  `parquet:"price"`
+	}
+	one, nan := 1., math.NaN()
+	b := write(t, []row{{&one, 2, 1}, {nil, -1, 2.5}, {&nan, 1 << 24, 3}})
+	for column, want := range map[string][]string{"class": {"[1]", "[]", "[]"}, "small": {"[2]", "[]", "[16777216]"}, "price": nil} {
+		if _, got, err := labelled(t, b, column, itemfile.Use{Role: itemfile.AsLabels}); (err != nil) != (want == nil) || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", column, got, err, want)
+		}
+	}
+}
+
+// A separator makes several labels of a string, and none of those of a list.
+func TestLabelsBetweenSeparators(t *testing.T) {
+	type row struct {
+		Tags string   `parquet:"tags"`
+		List []string `parquet:"list,list"`
+	}
+	b := write(t, []row{{"red; new,a", []string{"x;y", "z"}}})
+	for _, test := range []struct{ column, separator, want string }{
+		{"tags", "", "[red; new,a]"}, {"tags", ";", "[red new,a]"}, {"tags", ",", "[red; new a]"}, {"list", ";", "[x;y z]"},
+	} {
+		columns, got, err := labelled(t, b, test.column, itemfile.Use{Role: itemfile.AsLabels, Separator: test.separator})
+		if err != nil || !slices.Equal(got, []string{test.want}) || columns[0].Joined != "red; new,a" || columns[1].Joined != "" {
+			t.Errorf("%+v: %v, %v, columns %+v", test, got, err, columns)
+		}
+	}
+}
+
 // Lists of whole numbers are labels: classes, or if all are 0 or 1 and as long, a row of a matrix.
 func TestLabelsOfNumbers(t *testing.T) {
 	type row struct {
@@ -173,35 +239,14 @@ func TestLabelsOfNumbers(t *testing.T) {
 		X       []float32 `parquet:"x,list"`
 	}
 	b := write(t, []row{{[]int64{3, 17}, []int32{0, 1, 1}, []float32{0, 1}}, {[]int64{-1}, []int32{0, 0, 0}, []float32{1, 1}}})
-	for column, want := range map[string][2]string{"classes": {"[3 17]", "[]"}, "hot": {"[1 2]", "[]"}, "x": {}} {
-		f, err := memory(b)
-		if err != nil {
-			t.Fatal(err)
+	for column, want := range map[string][]string{"classes": {"[3 17]", "[]"}, "hot": {"[1 2]", "[]"}, "x": nil} {
+		columns, got, err := labelled(t, b, column, itemfile.Use{Role: itemfile.AsLabels})
+		if (err != nil) != (want == nil) || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", column, got, err, want)
 		}
-		r := newItems(f)
-		columns, err := r.Columns()
-		if err != nil {
-			t.Fatal(err)
-		}
-		uses := make([]itemfile.Use, len(columns))
-		for i, c := range columns {
-			if c.Name == column {
-				uses[i].Role = itemfile.AsLabels
-			}
+		for _, c := range columns {
 			if c.Hot() != (c.Name == "hot") {
 				t.Errorf("%+v", c)
-			}
-		}
-		if err := r.Map(uses); (err != nil) != (column == "x") {
-			t.Errorf("%s: %v", column, err)
-		}
-		if column == "x" {
-			continue
-		}
-		for _, want := range want {
-			var it itemfile.Item
-			if err := r.Next(&it); err != nil || fmt.Sprint(it.Labels) != want {
-				t.Errorf("%s: %v, %v, want %s", column, it.Labels, err, want)
 			}
 		}
 	}

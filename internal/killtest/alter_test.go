@@ -20,6 +20,9 @@ func alteration(n int) db.Alteration {
 	if n%10 == 1 {
 		a.AddModalities = []db.Modality{{Name: fmt.Sprint("sound", n), Dim: 2 + n}}
 	}
+	if n%3 == 0 {
+		a.IndexFields = []string{fmt.Sprint("more", n-1)}
+	}
 	return a
 }
 
@@ -43,5 +46,8 @@ func altered(d *db.DB) (int, error) {
 		}
 		a := alteration(n + 1)
 		want.Fields, want.Modalities = slices.Concat(want.Fields, a.AddFields), slices.Concat(want.Modalities, a.AddModalities)
+		for i := range want.Fields { // which are those of this loop by now
+			want.Fields[i].Indexed = want.Fields[i].Indexed || slices.Contains(a.IndexFields, want.Fields[i].Name)
+		}
 	}
 }

@@ -42,13 +42,13 @@ type spaceHistory struct {
 	revisions map[db.Space]uint32 // the revision of each existing space
 	active    db.Space
 	last      db.Space // the largest number of a space so far
-	loads     map[int]bool
+	loads     map[int]loadState
 	altered   int    // how often the collection was altered
 	going     *begun // the operation that is not acknowledged
 }
 
 func newBook(writers int, noSync bool) *book {
-	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[db.Space]uint32{}, loads: map[int]bool{}}, copies: newCopies()}
+	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[db.Space]uint32{}, loads: map[int]loadState{}}, copies: newCopies()}
 	b.imports = importHistory{there: map[int]bool{}, number: 1}
 	for i := range b.writers {
 		b.writers[i].before = contents{}
@@ -140,10 +140,8 @@ func (s *spaceHistory) done(r *result) {
 		delete(s.revisions, op.Space)
 	case "alter":
 		s.altered = op.Load
-	case "load":
-		s.loads[op.Load] = true
-	case "unload":
-		delete(s.loads, op.Load)
+	case "load", "merge labels", "unload":
+		s.loads[op.Load] = leaves[op.Kind]
 	}
 }
 
@@ -255,7 +253,7 @@ func (s *spaceHistory) clone() spaceHistory {
 // operation that was not acknowledged may have happened. From then on what it has found
 // counts as told.
 func (s *spaceHistory) look(ctx context.Context, d *db.DB) error {
-	whole, err := loaded(ctx, d)
+	loads, err := loaded(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -267,7 +265,7 @@ func (s *spaceHistory) look(ctx context.Context, d *db.DB) error {
 	if err != nil {
 		return err
 	}
-	return s.accept(whole, infos, n)
+	return s.accept(loads, infos, n)
 }
 
 func spacesOf(ctx context.Context, d *db.DB) ([]db.SpaceInfo, error) {
@@ -280,7 +278,7 @@ func spacesOf(ctx context.Context, d *db.DB) ([]db.SpaceInfo, error) {
 
 // accept compares and takes over what look has read. A database without loads has no
 // collection of loads.
-func (s *spaceHistory) accept(whole map[int]bool, infos []db.SpaceInfo, altered int) error {
+func (s *spaceHistory) accept(loads map[int]loadState, infos []db.SpaceInfo, altered int) error {
 	going := operation{}
 	if s.going != nil {
 		going = *s.going.operation
@@ -289,8 +287,9 @@ func (s *spaceHistory) accept(whole map[int]bool, infos []db.SpaceInfo, altered 
 		return fmt.Errorf("%d alterations are there, and there were %d; %+v was going on", altered, s.altered, going)
 	}
 	for load := range 4 {
-		if whole != nil && whole[load] != s.loads[load] && !(going.Load == load && going.Kind != "alter" && (going.Kind == "load") == whole[load]) {
-			return fmt.Errorf("load %d is there: %v, and was: %v; %+v was going on", load, whole[load], s.loads[load], going)
+		left, is := leaves[going.Kind]
+		if loads != nil && loads[load] != s.loads[load] && !(is && going.Load == load && loads[load] == left) {
+			return fmt.Errorf("load %d is in state %d, and was in %d; %+v was going on", load, loads[load], s.loads[load], going)
 		}
 	}
 	found, active, last := map[db.Space]uint32{}, db.Space(0), s.last
@@ -319,6 +318,6 @@ func (s *spaceHistory) accept(whole map[int]bool, infos []db.SpaceInfo, altered 
 	if active == 0 && s.active != 0 {
 		return fmt.Errorf("no space is active, and space %d was", s.active)
 	}
-	*s = spaceHistory{revisions: found, active: active, last: last, loads: whole, altered: altered}
+	*s = spaceHistory{revisions: found, active: active, last: last, loads: loads, altered: altered}
 	return nil
 }

@@ -159,33 +159,62 @@ func readCollection(ctx context.Context, d *db.DB, name string, vectors bool) (c
 	return found, nil
 }
 
-// loaded returns the loads that a database holds. Each must be whole.
-func loaded(ctx context.Context, d *db.DB) (map[int]bool, error) {
+// A loadState says what there is of a load. The items of one have one of two labels, until these are merged.
+type loadState int
+
+const (
+	unloaded loadState = iota
+	whole
+	merged
+)
+
+// leaves is what an operation on a load leaves.
+var leaves = map[string]loadState{"load": whole, "merge labels": merged, "unload": unloaded}
+
+// loaded returns the loads that a database holds. Each must be whole, with labels that are merged or not.
+func loaded(ctx context.Context, d *db.DB) (map[int]loadState, error) {
 	c, err := d.Collection(loads)
 	if err != nil {
 		return nil, err
 	}
-	counts := map[int]int{}
+	counts, found := map[int]int{}, map[int]loadState{}
 	for it, err := range c.Items(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		load, _ := it.Fields["load"].(int64)
-		if diff := differs(loadItem(int(load), counts[int(load)]), it); diff != "" {
-			return nil, fmt.Errorf("item %d of load %d: %s", counts[int(load)], load, diff)
+		load64, _ := it.Fields["load"].(int64)
+		load := int(load64)
+		if counts[load] == 0 {
+			found[load] = whole
+			if slices.Equal(it.Labels, loadLabels(load)[1:]) {
+				found[load] = merged
+			}
 		}
-		counts[int(load)]++
+		if diff := differs(loadItem(load, counts[load], found[load]), it); diff != "" {
+			return nil, fmt.Errorf("item %d of load %d: %s", counts[load], load, diff)
+		}
+		counts[load]++
 	}
-	whole := map[int]bool{}
 	for load, n := range counts {
 		if n != loadItems {
 			return nil, fmt.Errorf("%d items of %d of load %d", n, loadItems, load)
 		}
-		whole[load] = true
 	}
-	return whole, nil
+	return found, nil
 }
 
-func loadItem(load, i int) *db.Item {
-	return &db.Item{Key: fmt.Sprintf("%d/%d", load, i), Code: []byte{byte(i), byte(i >> 8)}, CodeFrom: "given", Fields: map[string]any{"load": int64(load)}}
+// loadLabels returns the labels of a load, the first of which is merged into the other.
+func loadLabels(load int) []string {
+	return []string{fmt.Sprint("first", load), fmt.Sprint("second", load)}
+}
+
+func loadItem(load, i int, state loadState) *db.Item {
+	label := loadLabels(load)[i%2]
+	if state == merged {
+		label = loadLabels(load)[1]
+	}
+	return &db.Item{
+		Key: fmt.Sprintf("%d/%d", load, i), Code: []byte{byte(i), byte(i >> 8)}, CodeFrom: "given",
+		Labels: []string{label}, Fields: map[string]any{"load": int64(load)},
+	}
 }

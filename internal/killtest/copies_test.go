@@ -269,7 +269,7 @@ func (c *copied) check(ctx context.Context, dir string, random *rand.Rand) (err 
 		return err
 	}
 	var all contents
-	var whole map[int]bool
+	var there map[int]loadState
 	names, err := d.Collections()
 	switch {
 	case err != nil:
@@ -280,7 +280,7 @@ func (c *copied) check(ctx context.Context, dir string, random *rand.Rand) (err 
 		all, err = readCollection(ctx, d, c.Collection, !c.IndexOnly)
 	default:
 		if all, err = read(ctx, d, !c.IndexOnly); err == nil {
-			whole, err = loaded(ctx, d)
+			there, err = loaded(ctx, d)
 		}
 		if err == nil {
 			err = c.checkImports(ctx, d)
@@ -303,7 +303,7 @@ func (c *copied) check(ctx context.Context, dir string, random *rand.Rand) (err 
 	var reasons error
 	for _, at := range c.spaces {
 		s := at.clone()
-		err := s.accept(whole, infos, alterations)
+		err := s.accept(there, infos, alterations)
 		if err == nil {
 			reasons = nil
 			break
@@ -361,6 +361,7 @@ func unfinished(repository string) ([]string, error) {
 	var files []string
 	err := fs.WalkDir(os.DirFS(repository), ".", func(file string, e fs.DirEntry, err error) error {
 		switch folder := path.Dir(file); {
+		case file == "." && errors.Is(err, fs.ErrNotExist): // no backup has begun yet
 		case err != nil:
 			return err
 		case !e.IsDir() && (folder == "running" || folder == "pruning" || path.Base(folder) == ".incoming"):

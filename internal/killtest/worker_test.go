@@ -235,11 +235,11 @@ func (w *worker) apply(ctx context.Context, op *operation, after contents) error
 	return errors.Join(err, b.Commit(ctx))
 }
 
-// changeSpaces trains, updates, activates, drops, alters, loads and unloads.
+// changeSpaces trains, updates, activates, drops, alters, loads, merges labels and unloads.
 func (w *worker) changeSpaces(ctx context.Context) error {
 	r := rand.New(rand.NewPCG(w.Seed, 1<<32))
 	c := w.c[features]
-	whole, err := loaded(ctx, w.d)
+	there, err := loaded(ctx, w.d)
 	if err != nil {
 		return err
 	}
@@ -303,28 +303,39 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 		case k < 17 && len(idle) > 0:
 			op.Kind, op.Space = "drop", idle[r.IntN(len(idle))]
 			f = func() (result, error) { return result{}, c.DropSpace(ctx, op.Space) }
-		case k < 19:
+		case k < 18:
 			op.Kind = "compact"
 			f = func() (result, error) { return result{}, w.d.Compact(ctx) }
-		case len(whole) < 1:
+		case len(there) == 0:
 			op.Kind, op.Load = "load", 1+r.IntN(2)
 			f = func() (result, error) {
-				whole[op.Load] = true
+				there[op.Load] = whole
 				b := w.d.NewBatch()
 				for i := range loadItems {
-					if err := b.Put(w.c[loads], loadItem(op.Load, i)); err != nil {
+					if err := b.Put(w.c[loads], loadItem(op.Load, i, whole)); err != nil {
 						return result{}, err
 					}
 				}
 				return result{}, b.Commit(ctx)
 			}
 		default:
-			for op.Load = range whole {
+			var state loadState
+			for op.Load, state = range there {
 			}
-			op.Kind = "unload"
+			if op.Kind = "unload"; state == whole && r.IntN(3) > 0 {
+				op.Kind = "merge labels"
+			}
 			f = func() (result, error) {
-				delete(whole, op.Load)
-				_, err := w.c[loads].DeleteWhere(ctx, "load = ?", op.Load)
+				if op.Kind == "unload" {
+					delete(there, op.Load)
+					_, err := w.c[loads].DeleteWhere(ctx, "load = ?", op.Load)
+					return result{}, err
+				}
+				there[op.Load] = merged
+				n, err := w.c[loads].MergeLabel(ctx, loadLabels(op.Load)[0], loadLabels(op.Load)[1])
+				if err == nil && n != loadItems/2 {
+					err = fmt.Errorf("%d items were merged", n)
+				}
 				return result{}, err
 			}
 		}

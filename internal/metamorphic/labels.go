@@ -37,7 +37,7 @@ func (c *collection) relabel(from, to string) (keys []string) {
 	return keys
 }
 
-// renameLabel renames a label, or exchanges its name with one that no item has any more.
+// renameLabel renames a label. If earlier items had one of the new name, nothing knows that any more.
 func (h *history) renameLabel(op *Op) error {
 	if len(op.Keys) < 2 { // shrunk
 		return errPassed
@@ -61,29 +61,23 @@ func (h *history) renameLabel(op *Op) error {
 	}
 	next := h.now.fork()
 	c = next.edit(op.In)
-	exchange := func(l string) string {
-		switch l {
-		case old:
-			return name
-		case name:
-			return old
-		}
-		return l
-	}
-	for i, l := range c.labels {
-		c.labels[i] = exchange(l)
-	}
+	c.labels = slices.DeleteFunc(c.labels, func(l string) bool { return l == name })
+	c.labels[slices.Index(c.labels, old)] = name
 	c.relabel(old, name)
 	for _, sp := range c.spaces {
 		if c.codesOnly() {
 			break // no model knows labels
 		}
-		sp.known[old], sp.known[name] = sp.known[name], sp.known[old]
+		sp.known[name] = sp.known[old]
+		delete(sp.known, old)
 		codes := map[string]string{}
 		for set, code := range sp.labelCodes {
 			known := strings.Split(set, "\n")
-			for i, l := range known {
-				known[i] = exchange(l)
+			if slices.Contains(known, name) {
+				continue
+			}
+			if i := slices.Index(known, old); i >= 0 {
+				known[i] = name
 			}
 			slices.Sort(known)
 			codes[strings.Join(known, "\n")] = code

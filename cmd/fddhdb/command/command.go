@@ -16,7 +16,7 @@ import (
 )
 
 // Main runs a command line, given without the name of the program, and returns the exit
-// code: 0 done, 1 failed, 2 wrong usage, 3 corruption found. An interrupt or SIGTERM
+// code: 0 done, 1 failed, 2 wrong usage, 3 corruption found. An interrupt, SIGTERM or SIGHUP
 // cancels the verb, which leaves the database unchanged. A verb that has not stopped
 // within seconds ends with the process. A second signal ends the process at once.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {

@@ -66,7 +66,7 @@ func facetsCommand(e *env) *cobra.Command {
 				for _, n := range withMissing(facets) {
 					rows = append(rows, []any{valueCell(n.Value), term.CountCell(n.Items)})
 				}
-				e.PrintTable([]term.Column{term.Left(strings.Trim(by, `"`)), term.Right("items")}, rows)
+				e.PrintTable([]term.Column{term.Left(unquoted(by)), term.Right("items")}, rows)
 				e.noteMore(facets)
 				return nil
 			})
@@ -90,7 +90,7 @@ func checkFacet(flag string, c *db.Collection, schema db.Schema, by string) erro
 		}
 		names = append(names, name)
 	}
-	if strings.EqualFold(by, "label") || slices.ContainsFunc(schema.Fields, func(f db.Field) bool { return f.Name == strings.Trim(by, `"`) }) {
+	if strings.EqualFold(by, "label") || slices.ContainsFunc(schema.Fields, func(f db.Field) bool { return f.Name == unquoted(by) }) {
 		return nil
 	}
 	near := term.Nearest(by, names)
@@ -98,6 +98,16 @@ func checkFacet(flag string, c *db.Collection, schema db.Schema, by string) erro
 		near = "; did you mean " + near + "?"
 	}
 	return exit.Usagef("%s %s: of collection %s these are possible: %s%s", flag, term.Plain(by), c.Name(), strings.Join(names, ", "), near)
+}
+
+// unquoted returns a name without the double quotes around it, if it has both.
+func unquoted(name string) string {
+	if inner, ok := strings.CutPrefix(name, `"`); ok {
+		if inner, ok = strings.CutSuffix(inner, `"`); ok {
+			return inner
+		}
+	}
+	return name
 }
 
 // withMissing returns the counts, and if any item lacks a value, last those with the value nil.

@@ -23,7 +23,7 @@ type importOptions struct {
 	vectors                           namedList
 	codes, labels, names, keys, field string
 	items, part, index                string
-	keyColumn                         string
+	keyColumn, labelSeparator         string
 	labelColumns, fieldColumns        []string
 	vectorColumns                     namedList
 	format                            string        // of standard input; "" is found out
@@ -80,7 +80,8 @@ func importCommand(e *env) *cobra.Command {
 			a modality or field of the collection is that. --dry-run shows it, and a line on
 			stderr says what could be wrong. Flags take the place of guesses, each of those
 			of its kind: --key-column; --label-column, a * standing for any text, 0/1 columns
-			being labels of their name; --vector-column; --field-column.
+			being labels of their name; --vector-column; --field-column. A cell or string of
+			labels is one label; --label-separator says what stands between several.
 
 			An item whose key is there already is replaced; with --merge only what the
 			files have is set: no field is taken away, and an empty set of labels leaves the
@@ -120,6 +121,9 @@ func importCommand(e *env) *cobra.Command {
 			fddhdb import wiki.db --keys keys.txt --labels better_labels.txt --merge`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("label-separator") && o.labelSeparator == "" {
+				return exit.Usagef("--label-separator \"\": the text between labels is expected, such as a comma")
+			}
 			if cmd.Flags().Changed("index") && o.index == "" {
 				return exit.Usagef("--index \"\": all, none or the names of fields are expected")
 			}
@@ -139,6 +143,7 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.part, "part", "", "the `PART` of a .mat of --items: train, query or database")
 	f.StringVar(&o.keyColumn, "key-column", "", "the `COLUMN` of --items that has the keys")
 	f.StringArrayVar(&o.labelColumns, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
+	f.StringVar(&o.labelSeparator, "label-separator", "", "the `TEXT` between several labels in a cell or string (default: it is one label)")
 	f.Var(&o.vectorColumns, "vector-column", "the vectors of a modality; repeat it for each")
 	f.StringArrayVar(&o.fieldColumns, "field-column", nil, "a `COLUMN` that becomes a field, or FIELD=COLUMN; repeat it for each")
 	f.StringVar(&o.format, "format", "", "format of standard input, jsonl or csv (default: by its first byte)")
@@ -325,7 +330,7 @@ func (o *importOptions) check() error {
 
 // mapping returns what the flags say about the columns of --items.
 func (o *importOptions) mapping() source.Mapping {
-	m := source.Mapping{Key: o.keyColumn, Labels: o.labelColumns, Fields: o.fieldColumns}
+	m := source.Mapping{Key: o.keyColumn, Labels: o.labelColumns, Fields: o.fieldColumns, Separator: o.labelSeparator}
 	for _, v := range o.vectorColumns.list {
 		m.Vectors = append(m.Vectors, source.Mapped{Name: v.name, Column: v.value})
 	}
@@ -344,6 +349,9 @@ func (o *importOptions) columnFlags() (given []string) {
 	}
 	if len(o.labelColumns) > 0 {
 		given = append(given, "--label-column")
+	}
+	if o.labelSeparator != "" {
+		given = append(given, "--label-separator")
 	}
 	if len(o.vectorColumns.list) > 0 {
 		given = append(given, "--vector-column")

@@ -92,6 +92,34 @@ func TestImportOfBenchmarks(t *testing.T) {
 	if code, _, stderr := do(t, "import", f.path("bad.db"), "--init", "--items", f.path("odd.mat")); code != 1 || !strings.Contains(stderr, "there is features, L; names that are known") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
+	// A variable of one number an item may be labels: the user says so.
+	classes := [][]float32{{7}, {9}, {7}}
+	for name, variables := range map[string][]clitest.Matrix{
+		"y": {m("X", rowsOf(3, 4)), m("y", classes)}, "x": {m("X", classes), m("Y", rowsOf(3, 4))}, "row": {m("X", rowsOf(3, 4)), m("Y", [][]float32{{7, 9, 7}})},
+		"both": {m("I_tr", rowsOf(3, 4)), m("T_tr", classes), m("L_tr", hot(3, 2))},
+	} {
+		file, dir := f.path("class "+name+".mat"), f.path("class "+name+".db")
+		clitest.WriteMAT(t, file, variables...)
+		code, _, stderr := do(t, "import", dir, "--init", "--items", file)
+		_, flags, ok := strings.Cut(stderr, "is no modality: --vectors NAME=")
+		vectors, labels, ok2 := strings.Cut(flags, " --labels ")
+		labels, _, ok3 := strings.Cut(labels, " says what the file has")
+		if code != 1 || !ok || !ok2 || !ok3 {
+			t.Errorf("%s: exit code %d, %s", name, code, stderr)
+			continue
+		}
+		must(t, "import", dir, "--init", "--vectors", "image="+vectors, "--labels", labels)
+		var item struct{ Labels []string }
+		want := map[bool]string{true: "1", false: "9"}[name == "both"]
+		if mustJSON(t, &item, "get", dir, "1"); strings.Join(item.Labels, ",") != want {
+			t.Errorf("%s: item 1 has labels %q", name, item.Labels)
+		}
+	}
+	clitest.WriteMAT(t, f.path("one.mat"), m("X", rowsOf(1, 4)), m("Y", rowsOf(1, 3))) // one item
+	if code, _, stderr := do(t, "import", f.path("one.db"), "--init", "--items", f.path("one.mat")); code != 0 {
+		t.Errorf("one item: exit code %d, %s", code, stderr)
+	}
+
 	clitest.WriteMAT(t, f.path("lengths.mat"), m("X", rowsOf(2, 2)), m("Y", rowsOf(3, 2)), m("L", hot(2, 2)))
 	if code, _, stderr := do(t, "import", f.path("bad.db"), "--init", "--items", f.path("lengths.mat")); code != 1 || !strings.Contains(stderr, "lengths.mat:Y has 3 rows") {
 		t.Errorf("exit code %d, %s", code, stderr)

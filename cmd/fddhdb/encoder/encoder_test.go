@@ -43,7 +43,7 @@ func actAsEncoder(mode string) error {
 		text, err := io.ReadAll(os.Stdin)
 		fmt.Println(vector(string(text)))
 		return err
-	case "hold": // a child of hang: it holds its pipes open
+	case "hold": // a child, which holds the pipes of its parent open
 		time.Sleep(time.Hour)
 	case "at the end": // as programs that do not flush their output
 		var all strings.Builder
@@ -78,8 +78,10 @@ func actAsEncoder(mode string) error {
 			return fmt.Errorf("it hurts")
 		case "leave silently":
 			return nil
-		case "be silent":
+		case "think":
 			fmt.Fprintln(os.Stderr, "thinking")
+			fmt.Println(vector(text))
+		case "be silent":
 		case "nothing":
 			fmt.Println()
 		case "nonsense":
@@ -116,7 +118,9 @@ func actAsEncoder(mode string) error {
 					return err
 				}
 			}
-		case "hang": // with a child, that holds its output open
+		case "hang":
+			time.Sleep(time.Hour)
+		case "have a child":
 			program, err := os.Executable()
 			if err != nil {
 				return err
@@ -128,7 +132,7 @@ func actAsEncoder(mode string) error {
 				return err
 			}
 			fmt.Fprintf(os.Stderr, "child %d\n", child.Process.Pid)
-			time.Sleep(time.Hour)
+			fmt.Println(vector(text))
 		default:
 			fmt.Println(vector(text))
 		}
@@ -318,7 +322,7 @@ func TestEncoderFails(t *testing.T) {
 // A silent program is given up, and ended with the encoder.
 func TestEncoderIsSilent(t *testing.T) {
 	e := testEncoder(t, "lines", 300*time.Millisecond)
-	_, err := vector(t.Context(), e, "the first text, which starts it, may take minutes")
+	_, err := vector(t.Context(), e, "think") // the first text, which starts it, may take minutes
 	check(t, err)
 	_, err = vector(t.Context(), e, "be silent")
 	fails(t, err, Late, "no vector after 300ms (it has to flush its output after each line): thinking")

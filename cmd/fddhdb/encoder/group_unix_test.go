@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,10 +19,10 @@ func TestNothingIsLeft(t *testing.T) {
 	for _, late := range []bool{true, false} {
 		timeout := time.Hour
 		if late {
-			timeout = 300 * time.Millisecond
+			timeout = 300 * time.Millisecond // after the first input
 		}
 		e := openEncoder(t, "lines", timeout)
-		_, err := vector(t.Context(), e, "start")
+		_, err := vector(t.Context(), e, "have a child")
 		check(t, err)
 		running := e.running.process
 		ctx, cancel := context.WithCancel(t.Context())
@@ -31,8 +32,8 @@ func TestNothingIsLeft(t *testing.T) {
 			ended <- err
 		}()
 		if !late {
-			for !strings.Contains(running.stderr.String(), "child") {
-				time.Sleep(time.Millisecond)
+			for len(e.turn) == 0 { // until it has begun
+				runtime.Gosched()
 			}
 			cancel()
 		}

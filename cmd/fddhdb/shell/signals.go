@@ -51,7 +51,8 @@ type Signals struct {
 	line     context.CancelFunc // ends the running line; nil at the prompt
 }
 
-// CatchSignals returns a context that signals end, until Stop.
+// CatchSignals returns a context that signals end, until Stop: an interrupt, SIGTERM, and SIGHUP, which
+// a terminal sends that closes, unless it is ignored, as under nohup.
 func CatchSignals(stderr io.Writer) (context.Context, *Signals) {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Signals{
@@ -59,6 +60,9 @@ func CatchSignals(stderr io.Writer) (context.Context, *Signals) {
 		after: time.After, now: time.Now, exit: os.Exit, prompt: make(chan struct{}, 1),
 	}
 	signal.Notify(s.in, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(s.in, syscall.SIGHUP)
+	}
 	go s.watch()
 	return ctx, s
 }
@@ -158,7 +162,6 @@ func (s *Signals) die(why string, code int) {
 // begin passes interrupts to a dialogue, until end is called.
 func (s *Signals) begin(d *dialogue) (end func()) {
 	s.set(func() { s.dialogue = d })
-	signal.Notify(s.in, syscall.SIGHUP)
 	return func() { s.set(func() { s.dialogue = nil }) }
 }
 

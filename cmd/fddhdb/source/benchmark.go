@@ -16,6 +16,7 @@ type Benchmark struct {
 	Vectors []Mapped // modalities and their FILE.mat:VARIABLE
 	Labels  string   // FILE.mat:VARIABLE; "" if there is none
 	mapping []MappedColumn
+	sizes   []vecfile.MATVariable // of Vectors
 	note    string
 }
 
@@ -77,6 +78,9 @@ func OpenBenchmark(file, part string) (*Benchmark, error) {
 		return nil, exit.Failedf("%s: no variables of %s: there is %s; names that are known are such as I_tr, T_tr, L_tr (also _te, _db; X, Y, L; XTrain; XAll, IAll, images, tags, labels), that is %s; others go by --vectors image=%s:VARIABLE and --labels %s:VARIABLE",
 			file, what, orNothing(listStart(has, 20)), triedNames(), file, file)
 	}
+	if err := found.checkVectors(); err != nil {
+		return nil, err
+	}
 	var parts []string
 	for _, c := range found.mapping {
 		verb := "is"
@@ -109,7 +113,7 @@ func findPart(file string, byName map[string]vecfile.MATVariable, suffixes []str
 			if kind.becomes == "labels" {
 				b.Labels = file + ":" + v.Name
 			} else {
-				b.Vectors = append(b.Vectors, Mapped{kind.becomes, file + ":" + v.Name})
+				b.Vectors, b.sizes = append(b.Vectors, Mapped{kind.becomes, file + ":" + v.Name}), append(b.sizes, v)
 				m.Becomes = "vector " + kind.becomes
 			}
 			b.mapping = append(b.mapping, m)
@@ -120,6 +124,24 @@ func findPart(file string, byName map[string]vecfile.MATVariable, suffixes []str
 		return nil
 	}
 	return b
+}
+
+// checkVectors refuses a variable of vectors that has one number for each item: in a file of X and Y it may
+// be the labels, which the user has to say.
+func (b *Benchmark) checkVectors() error {
+	for i, v := range b.sizes {
+		other := 1 - i // there are two
+		if n := b.sizes[other].Rows; n < 2 || v.Rows*v.Cols != n || b.sizes[other].Cols == 1 {
+			continue
+		}
+		labels := b.Labels
+		if labels == "" {
+			labels = b.Vectors[i].Column
+		}
+		return exit.Failedf("%s has one number an item, as labels have, and is no modality: --vectors NAME=%s --labels %s says what the file has",
+			b.Vectors[i].Column, b.Vectors[other].Column, labels)
+	}
+	return nil
 }
 
 // triedNames returns in words what names are made of.

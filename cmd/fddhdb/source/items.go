@@ -51,7 +51,7 @@ func OpenItems(in Input, say Mapping, lenient bool) (*Items, error) {
 	}
 	if _, ok := r.(itemfile.Table); !ok && !say.empty() {
 		_ = r.Close() // nothing was written
-		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --vector-column and --field-column are about columns", in.Name)
+		return nil, exit.Usagef("%s has items as export writes them, each member with its meaning: --key-column, --label-column, --label-separator, --vector-column and --field-column are about columns", in.Name)
 	}
 	lines := strings.EqualFold(filepath.Ext(in.Path), ".jsonl")
 	return &Items{file: in.Name, lines: lines, r: r, say: say, lenient: lenient, fields: map[string]any{}}, nil
@@ -118,6 +118,9 @@ func becomes(u itemfile.Use) string {
 	case itemfile.AsKey:
 		return "key"
 	case itemfile.AsLabels:
+		if u.Separator != "" {
+			return fmt.Sprintf("labels, between %q", u.Separator)
+		}
 		return "labels"
 	case itemfile.AsLabel:
 		return "label " + u.Name

@@ -17,13 +17,15 @@ type Mapping struct {
 	Labels  []string // columns of labels; * stands for any text
 	Vectors []Mapped // modalities and their columns
 	Fields  []string // COLUMN, or FIELD=COLUMN
+
+	Separator string // of several labels in a string; "": it is one label
 }
 
 // A Mapped is a modality and its column.
 type Mapped struct{ Name, Column string }
 
 func (m *Mapping) empty() bool {
-	return m.Key == "" && len(m.Labels)+len(m.Vectors)+len(m.Fields) == 0
+	return m.Key == "" && m.Separator == "" && len(m.Labels)+len(m.Vectors)+len(m.Fields) == 0
 }
 
 // Names by which columns are guessed, the better guess first.
@@ -68,7 +70,27 @@ func newMapper(file string, columns []itemfile.Column, say *Mapping, schema *db.
 			m.guess(i, say)
 		}
 	}
-	return m, nil
+	return m, m.separate(say.Separator)
+}
+
+// separate settles what separates labels in the strings of columns. Without a separator a string is one
+// label: which of them are lists the data cannot tell.
+func (m *mapper) separate(separator string) error {
+	any := false
+	for i := range m.columns {
+		c, u := &m.columns[i], &m.uses[i]
+		if u.Role != itemfile.AsLabels || c.Kind != itemfile.Mixed && (c.Kind != itemfile.Scalars || c.Type != "string") {
+			continue
+		}
+		any = true
+		if u.Separator = separator; separator == "" && c.Joined != "" {
+			m.guessed = append(m.guessed, fmt.Sprintf("%q of %q is one label (--label-separator %q makes several of it)", c.Joined, c.Name, itemfile.Separator(c.Joined)))
+		}
+	}
+	if separator != "" && !any {
+		return exit.Usagef("--label-separator: %s has no column of labels that are text", m.file)
+	}
+	return nil
 }
 
 // find returns the column that a flag names.
@@ -169,7 +191,7 @@ func (m *mapper) obeyLabels(name string) error {
 		}
 		any = true
 		u := m.labelUse(i)
-		if c.Kind == itemfile.Scalars && c.Type == "int" { // several columns of class numbers are none
+		if c.Kind == itemfile.Scalars && (c.Type == "int" || c.Type == "float") { // several columns of class numbers are none
 			u = itemfile.Use{Role: itemfile.AsLabel, Name: c.Name}
 		}
 		if err := m.use(flag, i, u); err != nil {

@@ -51,7 +51,8 @@ func ParseQuery(m db.Modality, s string) (db.Query, error) {
 const maxLine = 32 << 20
 
 // EachQuery calls f with the vectors of a modality that r has, and their numbers, from 0: a .npy
-// as a whole, or lines of text, a vector a line, as they come. It stops at the first error.
+// as a whole, or lines of text, a vector a line, as they come; there has to be one. It stops at the first
+// error.
 func EachQuery(m db.Modality, r io.Reader, f func(row int, q db.Query) error) error {
 	in := bufio.NewReaderSize(r, 1<<16)
 	const magic = "\x93NUMPY"
@@ -76,6 +77,8 @@ func EachQuery(m db.Modality, r io.Reader, f func(row int, q db.Query) error) er
 		return exit.Failedf("standard input, line %d: a line of more than %d MiB: a .npy or a vector a line is expected", row+1, maxLine>>20)
 	case err != nil:
 		return fmt.Errorf("standard input: %w", err)
+	case row == 0:
+		return exit.Failedf("standard input is empty: a vector a line, or a .npy, is expected")
 	}
 	return nil
 }

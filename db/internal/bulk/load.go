@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -114,7 +115,7 @@ func (l *load) run(ctx context.Context) (err error) {
 	if errors.Is(err, mih.ErrFull) {
 		return ErrNotBulk // storing the items one by one returns the error for that
 	}
-	return err
+	return fault.Annotate(err, "bulk load")
 }
 
 // applied brings the state in memory to what the tables hold. The tables of codes are
@@ -135,6 +136,7 @@ func (l *load) applied() {
 	for _, name := range l.labels.names {
 		s.Labels.Add(name)
 	}
+	s.ForgetLabelsInUse()
 	from, to := uint64(l.firstRow), s.Counters.NextRow
 	s.Live.Edit().AddRange(from, to)
 	// A training, builder or updater that is running has a view without these rows. It learns

@@ -62,7 +62,7 @@ func MergeLabel(ctx context.Context, c state.Collection, from, into string) (ite
 			}
 		}
 		items = int(m.rows.GetCardinality())
-		return m.run(ctx)
+		return fault.Annotate(m.run(ctx), "merge of label %q into %q", record.Shortened(from), record.Shortened(into))
 	})
 	if err != nil {
 		return 0, err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -53,11 +54,12 @@ func StoreCodes(ctx context.Context, c *state.Committer, workers int, s *state.C
 		return stream.Records.Counters(s.ID, all)
 	}))
 	bytes := int64(len(rows)) * int64(state.CodesBytes(sp.Bits, len(sp.Sets), true))
-	return c.CommitTables(ctx, t, bytes, append(first, tasks...), func() {
+	err = c.CommitTables(ctx, t, bytes, append(first, tasks...), func() {
 		sp.TakeOver(codes.counters())
 		sp.ForgetDirections(rows[0])
 		c.Touch(s)
 	})
+	return fault.Annotate(err, "codes of space %d", sp.ID)
 }
 
 // spaceCodes writes the records of the codes of many rows in a space in which none of the rows

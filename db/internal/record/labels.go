@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -10,6 +11,10 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
+
+// NoLabel is the name of a label whose own one was given to another. It is not UTF-8, so that no item
+// brings it, and each id has another.
+func NoLabel(id uint32) string { return fmt.Sprintf("\xff%d", id) }
 
 // LabelRows returns the rows that carry the label with an id, in a bitmap of the caller's own.
 // It reads one record for each container of 65,536 rows.

@@ -173,9 +173,10 @@ func (c *collectionMender) dropItem(row uint32) error {
 func (c *collectionMender) mendLabels() error {
 	names := map[uint32]string{}
 	err := record.ForEach(c.store, codec.CollectionKey(codec.KindLabel, c.ID), func(key, value []byte) error {
-		if record.CheckLabel(string(value)) == nil {
-			names[codec.LastNumber(key)] = string(value)
-			c.labelled[codec.LastNumber(key)] = true
+		id, name := codec.LastNumber(key), string(value)
+		if record.CheckLabel(name) == nil || name == record.NoLabel(id) {
+			names[id] = name
+			c.labelled[id] = true
 		}
 		return c.delete(key)
 	})

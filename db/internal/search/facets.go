@@ -46,16 +46,26 @@ func CountFacets(ctx context.Context, cv *state.CollectionView, r pebble.Reader,
 	}
 	out := &Facets{By: by, Items: int(c.rows.GetCardinality())}
 	var err error
-	if name := strings.Trim(by, `"`); name == by && strings.EqualFold(by, "label") {
+	if strings.EqualFold(by, "label") {
 		err = c.byLabel(out)
 	} else {
-		err = c.byField(out, name)
+		err = c.byField(out, unquoted(by))
 	}
 	if err != nil {
 		return nil, err
 	}
 	out.Counts = c.most.all()
 	return out, nil
+}
+
+// unquoted returns a name without the double quotes around it, if it has both.
+func unquoted(name string) string {
+	if inner, ok := strings.CutPrefix(name, `"`); ok {
+		if inner, ok = strings.CutSuffix(inner, `"`); ok {
+			return inner
+		}
+	}
+	return name
 }
 
 // A facetCounter counts rows of a view. It belongs to one call of CountFacets.

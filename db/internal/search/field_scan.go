@@ -27,6 +27,7 @@ type fieldScan struct {
 	cv     *state.CollectionView
 	scans  []where.Scan
 	fields []scannedField // ascending by id
+	known  *Scanned       // by an earlier view; nil: nothing
 
 	read  *roaring.Bitmap   // rows of the container that have been read, as low 16 bits
 	found []*roaring.Bitmap // by scan: those of them for which it is true
@@ -56,10 +57,13 @@ func newFieldScan(ctx context.Context, cv *state.CollectionView, r pebble.Reader
 }
 
 // begin goes to another container.
-func (s *fieldScan) begin() {
+func (s *fieldScan) begin(container uint16) {
 	s.read, s.found = roaring.New(), make([]*roaring.Bitmap, len(s.scans))
 	for i := range s.found {
 		s.found[i] = roaring.New()
+	}
+	if s.known != nil {
+		s.known.into(container, s)
 	}
 }
 

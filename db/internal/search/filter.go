@@ -88,15 +88,7 @@ func Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, ex
 	if expr == "" {
 		return nil, NoArgs(args)
 	}
-	out := roaring.New()
-	err := EachMatching(ctx, cv, r, expr, args, func(container uint16, found *roaring.Bitmap) bool {
-		out.Or(roaring.AddOffset64(found, int64(container)<<16))
-		return true
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return (*Scanned)(nil).Matching(ctx, cv, r, expr, args, nil)
 }
 
 // NoArgs returns an error if there are arguments. It is called when the expression is
@@ -122,8 +114,14 @@ func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader
 	if err != nil {
 		return err
 	}
-	rows := &whereRows{ctx: ctx, r: r, cv: cv, slices: map[int]*sliceReader{}, scan: newFieldScan(ctx, cv, r, filter.Scans)}
-	err = rows.eval(filter, f)
+	return eachMatching(ctx, cv, r, filter, newFieldScan(ctx, cv, r, filter.Scans), f)
+}
+
+// eachMatching is EachMatching with a filter that has been checked, and what reads its fields without an
+// index; nil if it has none.
+func eachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, filter *where.Filter, scan *fieldScan, f func(container uint16, found *roaring.Bitmap) bool) error {
+	rows := &whereRows{ctx: ctx, r: r, cv: cv, slices: map[int]*sliceReader{}, scan: scan}
+	err := rows.eval(filter, f)
 	for _, s := range rows.slices {
 		if cerr := s.it.Close(); err == nil {
 			err = fault.ReadError(cerr, "rows of a field")

@@ -35,7 +35,7 @@ func (w *whereRows) eval(filter *where.Filter, f func(container uint16, found *r
 		w.container = uint16(it.PeekNext() >> 16)
 		w.live = w.part(w.cv.Live)
 		if w.scan != nil {
-			w.scan.begin()
+			w.scan.begin(w.container)
 		}
 		found, err := filter.Eval(w)
 		if err != nil || !f(w.container, found) || w.container == math.MaxUint16 {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -93,8 +92,8 @@ func (c *Committer) Submit(ctx context.Context, r *Request) error {
 // one commit: that is how an operation of Load commits. The tables have to hold all that a Tx
 // would write: the records, the counters of the collections that have changed (AllCounters)
 // and the sequence (Tables.WriteSequence). applied then brings what is in memory to the same,
-// calls Touch, and cannot fail. With an error applied has not been called, and the store is as
-// it was, or the database has failed.
+// calls Touch, and cannot fail. With an error, to which the caller adds what it does, applied has not
+// been called, and the store is as it was, or the database has failed.
 func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int64, tasks []work.Task, applied func()) error {
 	if err := c.keepUp(false); err != nil {
 		return err
@@ -103,7 +102,7 @@ func (c *Committer) CommitTables(ctx context.Context, t *store.Tables, bytes int
 		return err
 	}
 	if err := t.Take(ctx, tasks...); err != nil {
-		return fault.Annotate(c.fullDisk(err), "bulk load")
+		return c.fullDisk(err)
 	}
 	applied()
 	v, changed := c.committed()

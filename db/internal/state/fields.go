@@ -135,6 +135,9 @@ func (tx *Tx) index(s *CollectionState, row uint32, before, after record.Terms) 
 	}
 	record.Differences(before.Labels, after.Labels, cmp.Compare[uint32], func(id uint32, in bool) {
 		put(codec.RowsKey(s.ID, codec.SetLabel, id, container), in)
+		if s.relabelled != nil {
+			s.relabelled.Add(id)
+		}
 	}, nil)
 	record.Differences(before.Texts, after.Texts, record.Text.Compare, func(v record.Text, in bool) {
 		put(codec.FieldRowsKey(s.ID, v.Field, container, v.Text), in)

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // Labels numbers the labels of a collection by first appearance: the ids are 0, 1, 2 and so
@@ -74,16 +76,16 @@ func (l *Labels) Add(name string) (id uint32, isNew bool) {
 	return id, !ok
 }
 
-// Renamed returns a copy in which the label with an id has another name. Where another label has
-// that name already, the two exchange their names. It costs a copy of all names.
+// Renamed returns a copy in which the label with an id has another name. A label that has that
+// name already becomes a record.NoLabel. It costs a copy of all names.
 func (l *Labels) Renamed(id uint32, name string) *Labels {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	out := &Labels{ids: maps.Clone(l.ids), names: slices.Clone(l.names)}
-	old := out.names[id]
-	delete(out.ids, old)
+	delete(out.ids, out.names[id])
 	if other, taken := out.ids[name]; taken {
-		out.names[other], out.ids[old] = old, other
+		out.names[other] = record.NoLabel(other)
+		out.ids[out.names[other]] = other
 	}
 	out.names[id], out.ids[name] = name, id
 	return out

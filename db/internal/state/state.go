@@ -36,7 +36,11 @@ type CollectionState struct {
 	// begin.
 	Changed *roaring.Bitmap
 
-	indexing *fieldIndexing // index of fields that is being made; nil: none
+	watches  []*roaring.Bitmap // see Watching
+	indexing *fieldIndexing    // index of fields that is being made; nil: none
+
+	inUse      *labelsInUse    // of the latest view
+	relabelled *roaring.Bitmap // labels whose sets have changed since that view; nil: any may have
 
 	Vectors []QuantRows // by modality: vectors of rows, as far as they are in memory
 	wants   *Wants      // of which modalities they should be; views share it
@@ -93,6 +97,8 @@ func (s *CollectionState) haveModalities(n int) {
 // hundred bytes, more with more spaces and modalities, however many items there are.
 func (s *CollectionState) publish() *CollectionView {
 	s.dirty = false
+	s.inUse = s.inUse.next(s.relabelled)
+	s.relabelled = roaring.New()
 	v := &CollectionView{
 		Descriptor: s.Descriptor,
 		Labels:     s.Labels,
@@ -104,7 +110,7 @@ func (s *CollectionState) publish() *CollectionView {
 		Previous:   uint32(s.Counters.PreviousSpace),
 		Gone:       s.Gone,
 		Filters:    new(Filters),
-		inUse:      new(labelsInUse),
+		inUse:      s.inUse,
 		wants:      s.wants,
 	}
 	for i := range s.Presence {

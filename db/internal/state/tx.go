@@ -250,9 +250,12 @@ func (tx *Tx) setRow(s *CollectionState, into *sharedBitmap, set byte, id, row u
 	}
 }
 
-// touched tells a training, a builder and an update that are going on that the row is not what
-// their views have.
+// touched tells a training, a builder, an update and watches that are going on that the row is
+// not what their views have.
 func (s *CollectionState) touched(row uint32) {
+	for _, w := range s.watches {
+		w.Add(row)
+	}
 	if s.Changed != nil {
 		s.Changed.Add(row)
 	}

@@ -30,8 +30,8 @@ func (s *CollectionState) LabelInUse(r pebble.Reader, name string) (id uint32, r
 }
 
 // RenameLabel gives a label, which items have, another name. ErrExists: items have a label of
-// that name. Where only earlier items had one, that label gets the old name in exchange, as no
-// two labels may have one name.
+// that name. Where only earlier items had one, that label loses its name for good, and with it
+// what models have learned of it: the old name is free, and models know nothing of it.
 func (tx *Tx) RenameLabel(s *CollectionState, old, name string) error {
 	id, _, err := s.LabelInUse(tx.Committer.Reader(), old)
 	if err != nil {
@@ -46,7 +46,7 @@ func (tx *Tx) RenameLabel(s *CollectionState, old, name string) error {
 		if n := rows.GetCardinality(); n > 0 {
 			return fmt.Errorf("%w: label %q in collection %q has %d items: merge %q into it instead", fault.ErrExists, record.Shortened(name), s.Name, n, record.Shortened(old))
 		}
-		if err := tx.records.Label(s.ID, other, old); err != nil {
+		if err := tx.records.Label(s.ID, other, record.NoLabel(other)); err != nil {
 			return err
 		}
 	}
@@ -61,6 +61,7 @@ func (tx *Tx) RenameLabel(s *CollectionState, old, name string) error {
 // Relabelled notes in memory that rows have got other labels, in a commit of tables that has
 // also put them into the set codec.SetRecode of some spaces. The caller calls Touch.
 func (s *CollectionState) Relabelled(rows *roaring.Bitmap, recode []*SpaceState) {
+	s.ForgetLabelsInUse()
 	if s.Changed != nil {
 		s.Changed.Or(rows)
 	}

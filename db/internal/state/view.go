@@ -45,7 +45,7 @@ type CollectionView struct {
 	rerank   TableBytes        // memory of Vectors, and of the directions of all its spaces
 	Indexes  []IndexView       // of vectors, by ascending id
 	Filters  *Filters          // that searches of this view have evaluated
-	inUse    *labelsInUse      // of this view, when somebody has asked
+	inUse    *labelsInUse      // of this view, or of one before it with the same sets of labels
 	wants    *Wants            // of which modalities searches want the vectors in memory
 
 	// SpaceView is the space that is looked at: the active one (its Space is nil where there

@@ -1,0 +1,77 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// When its terminal closes, a search ends, and leaves no encoder behind; under nohup it goes on.
+func TestHangup(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for processes")
+	}
+	dir := t.TempDir()
+	path := makeDatabase(t, dir, "put a --vector text=0,1", "put b --vector text=1,0")
+	begun, pipe := filepath.Join(dir, "begun"), filepath.Join(dir, "pipe")
+	for _, name := range []string{begun, pipe} {
+		if err := syscall.Mkfifo(name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The encoder reads its input, says which process it is, and answers what comes through a pipe.
+	script := filepath.Join(dir, "encoder")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nread -r line\necho $$ >"+begun+"\nexec cat "+pipe+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("fddhdb", "encoder", path, "--set", "text="+script).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, nohup := range []bool{false, true} {
+		search := []string{"fddhdb", "search", path, "--text", "cat", "--json"}
+		if nohup {
+			search = []string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh", "fddhdb", "search", path, "--text", "cat", "--json"}
+		}
+		cmd := exec.Command(search[0], search[1:]...)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said, err := os.ReadFile(begun) // when the encoder has begun
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoder, err := strconv.Atoi(strings.TrimSpace(string(said)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		if nohup {
+			if err := os.WriteFile(pipe, []byte("0,1\n"), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := cmd.Wait(); nohup && (err != nil || !strings.HasPrefix(stdout.String(), `{"query":"cat","hits":[{"id":"a"`)) {
+			t.Errorf("under nohup: %v, %s%s", err, &stdout, &stderr)
+		} else if !nohup && (cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "interrupted")) {
+			t.Errorf("%v, %s%s", err, &stdout, &stderr)
+		}
+		for until := time.Now().Add(time.Minute); !errors.Is(syscall.Kill(encoder, 0), syscall.ESRCH); time.Sleep(time.Millisecond) { // a kill takes a moment
+			if time.Now().After(until) {
+				t.Fatalf("nohup %v: the encoder goes on", nohup)
+			}
+		}
+	}
+}
