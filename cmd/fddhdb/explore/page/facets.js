@@ -23,11 +23,12 @@ export function chosen(state, ask) {
 
 // facets counts what a state shows by labels and by indexed fields, and shows it above the items. query
 // has the parameters of the search, or of the filter alone; items are those that are shown; ask is
-// called with the filter. Fields are left out whose counts would take long and tell little: those
+// called with the filter. Fields are left out whose counts would take long and tell little: floats and
+// times, of which few come twice; those
 // without an index, as every item would have to be read, and of many items those that differ in all
 // that are shown.
 export async function facets(collection, state, query, items, ask) {
-  const fields = collection.fields.filter((f) => f.indexed && f.type !== "float" && (collection.items < many || repeats(f.name, items)));
+  const fields = collection.fields.filter((f) => f.indexed && !["float", "time"].includes(f.type) && (collection.items < many || repeats(f.name, items)));
   const by = ["label", ...fields.map((f) => (f.name === "label" ? '"label"' : f.name))];
   const { result, error } = await newest((signal) => get("facets", { ...query, by: by.join(","), limit: shown }, signal));
   if (!result && !error) return; // a later one has taken over
