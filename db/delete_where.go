@@ -19,7 +19,8 @@ import (
 // What matches is decided when it is deleted: a write that comes back before
 // DeleteWhere is called counts, and none comes in between. Other writers wait for
 // as long as that takes. Where a field of the expression has no index, DeleteWhere reads the
-// items before, while others write, and in the commit only those that have changed since. More
+// items before, while others write, and in the commit only those that have come or changed since; all of them, if the collection
+// was altered meanwhile. More
 // than a commit can hold, some millions, or with what they have taught a GiB, is an ErrInvalid:
 // narrow the expression.
 //

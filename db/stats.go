@@ -113,11 +113,12 @@ type ModalityStats struct {
 
 // Stats returns figures about the database and all its collections. It waits for no writer
 // and keeps none waiting, so that it can be called as often as anybody likes: it takes some
-// microseconds, and three more for every hundred thousand codes, some for each label that a write since the
-// last call has given to items or taken from them, and now and then for Balance some milliseconds. The first
-// call, and one after a load of many items, read a record or more of each label: milliseconds for each
-// thousand. Damage to these is an ErrCorrupt. What the store says of itself is as of its last flush or compaction; the
-// first call after one may wait until the store has noted that.
+// microseconds, three more for every hundred thousand codes, and some for each label that writes since
+// the last call have given to items or taken from them. Balance takes some milliseconds, now and then. The
+// first call reads a record of each label, milliseconds for each thousand of them, and so does one
+// after a load of many items, or after labels were merged. Damage to such a record is an ErrCorrupt. What the
+// store says of itself is as of its last flush or compaction; the first call after one may wait until
+// the store has noted that.
 //
 // For DiskBytes it asks the file system about each file of the folder, some two microseconds
 // a file: where something has been written since the last call, or a second has passed. Files

@@ -191,6 +191,11 @@ func (t *csvTable) look() error {
 		}
 	}
 	t.rows = rows
+	for i := range t.looks {
+		if l := &t.looks[i]; l.Kind == Scalars && l.Type == "string" && l.lists > 0 && l.others == 0 {
+			l.Listed, l.Joined = true, ""
+		}
+	}
 	_, err := t.rewind()
 	return err
 }

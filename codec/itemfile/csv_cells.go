@@ -15,6 +15,13 @@ import (
 
 // lookAt looks at a cell.
 func (t *csvTable) lookAt(l *Look, cell string) {
+	if !l.Enough() {
+		if _, _, ok := textList(cell); ok {
+			l.lists++
+		} else {
+			l.others++
+		}
+	}
 	if cell[0] != '[' {
 		if l.Type == "string" { // which holds any text
 			if !l.Enough() {
@@ -31,11 +38,7 @@ func (t *csvTable) lookAt(l *Look, cell string) {
 		return
 	}
 	place := fmt.Sprintf("line %d", t.line)
-	list, ok := stringList(cell)
-	if !ok {
-		list, ok = bareList(cell)
-	}
-	if ok {
+	if list, ok := stringList(cell); ok {
 		l.List(Strings, len(list), place, list[:min(len(list), ListStart)])
 		return
 	}
@@ -90,62 +93,66 @@ func textType(cell string) string {
 	return "string"
 }
 
-// stringList reads a list of strings, in the quotes of JSON or of Python.
+// stringList reads a list of strings, all in the quotes of JSON or of Python.
 func stringList(cell string) ([]string, bool) {
-	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(cell), "["), "]"))
-	if inner == "" || inner[0] != '"' && inner[0] != '\'' {
-		return nil, false
-	}
 	var list []string
 	if json.Unmarshal([]byte(cell), &list) == nil {
-		return list, true
+		return list, len(list) > 0
 	}
-	list = nil
-	for rest := inner; ; {
-		if rest == "" || rest[0] != '"' && rest[0] != '\'' {
-			return nil, false
-		}
-		var b strings.Builder
-		i := 1
-		for ; i < len(rest) && rest[i] != rest[0]; i++ {
-			if rest[i] == '\\' && i+1 < len(rest) && strings.IndexByte(`\'"`, rest[i+1]) >= 0 {
-				i++
-			}
-			b.WriteByte(rest[i])
-		}
-		if i == len(rest) {
-			return nil, false
-		}
-		list = append(list, b.String())
-		rest = strings.TrimSpace(rest[i+1:])
+	list, bare, ok := textList(cell)
+	return list, ok && !bare && len(list) > 0
+}
+
+// textList reads a list of strings of which some may stand without quotes, as DuckDB writes them:
+// [red, very new, 'x: y', NULL]. NULL is no element. bare says that one had no quotes. It reports false
+// if the cell is no such list.
+func textList(cell string) (list []string, bare, ok bool) {
+	rest := strings.TrimSpace(cell)
+	if len(rest) < 2 || rest[0] != '[' || rest[len(rest)-1] != ']' {
+		return nil, false, false
+	}
+	if rest = strings.TrimSpace(rest[1 : len(rest)-1]); rest == "" {
+		return nil, false, true
+	}
+	for {
 		if rest == "" {
-			return list, strings.HasSuffix(strings.TrimSpace(cell), "]")
+			return nil, false, false
+		}
+		if rest[0] == '"' || rest[0] == '\'' {
+			var b strings.Builder
+			i := 1
+			for ; i < len(rest) && rest[i] != rest[0]; i++ {
+				if rest[i] == '\\' && i+1 < len(rest) && strings.IndexByte(`\'"`, rest[i+1]) >= 0 {
+					i++
+				}
+				b.WriteByte(rest[i])
+			}
+			if i == len(rest) {
+				return nil, false, false
+			}
+			list, rest = append(list, b.String()), strings.TrimSpace(rest[i+1:])
+		} else {
+			end := strings.IndexByte(rest, ',')
+			if end < 0 {
+				end = len(rest)
+			}
+			s := strings.TrimSpace(rest[:end])
+			if s == "" || strings.ContainsAny(s, "()[]{}:=\"'\\") {
+				return nil, false, false
+			}
+			if bare = true; s != "NULL" {
+				list = append(list, s)
+			}
+			rest = rest[end:]
+		}
+		if rest == "" {
+			return list, bare, true
 		}
 		if rest[0] != ',' {
-			return nil, false
+			return nil, false, false
 		}
 		rest = strings.TrimSpace(rest[1:])
 	}
-}
-
-// bareList reads a list of strings without quotes, [red, new], as DuckDB writes it. It reports false of a
-// list of numbers, and where quotes or brackets leave open what is meant.
-func bareList(cell string) ([]string, bool) {
-	cell = strings.TrimSpace(cell)
-	if len(cell) < 2 || cell[0] != '[' || cell[len(cell)-1] != ']' || strings.ContainsAny(cell[1:len(cell)-1], "[]{}\"'") {
-		return nil, false
-	}
-	numbers := true
-	var list []string
-	for s := range strings.SplitSeq(cell[1:len(cell)-1], ",") {
-		if s = strings.TrimSpace(s); s == "" {
-			return nil, false
-		}
-		_, err := strconv.ParseFloat(s, 64)
-		numbers = numbers && err == nil
-		list = append(list, s)
-	}
-	return list, !numbers
 }
 
 // take puts a cell into the item.
@@ -168,7 +175,11 @@ func (t *csvTable) take(i int, cell string, it *Item) (err error) {
 		if t.looks[i].Kind == Numbers {
 			return t.labels(i, cell, it)
 		}
-		if list, ok := bareList(cell); ok && t.looks[i].Kind == Strings {
+		if t.looks[i].Listed {
+			list, _, ok := textList(cell)
+			if !ok {
+				return fmt.Errorf("is %s, and no list such as [a, b], as the first cells are", quote([]byte(cell)))
+			}
 			it.Labels = append(it.Labels, list...)
 			return nil
 		}

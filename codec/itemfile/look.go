@@ -22,6 +22,8 @@ type Look struct {
 	Text bool // values are text, so that strings hold all of them
 
 	values int                 // so far
+	lists  int                 // of the first values of a .csv those that are lists, see textList
+	others int                 // and those that are none
 	place  string              // of the first list of numbers
 	hashes map[uint64]struct{} // of the values so far
 	seed   maphash.Seed
@@ -173,9 +175,9 @@ const ListStart = 3
 func WholeLabel(number []byte) (string, error) {
 	n, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil {
-		const exact = 1 << 53 // up to which a float64 has all integers
+		const exact = 1 << 53 // below which each integer is a float64 of its own
 		x, ferr := strconv.ParseFloat(string(number), 64)
-		if ferr == nil && x == math.Trunc(x) && math.Abs(x) <= exact {
+		if ferr == nil && x == math.Trunc(x) && math.Abs(x) < exact {
 			n, err = int64(x), nil
 		} else if ferr == nil && math.IsNaN(x) {
 			n, err = -1, nil

@@ -47,6 +47,7 @@ type Column struct {
 	Whole  bool   // of Numbers: all are written as whole; of Scalars of Type float: all are whole, as 1.0 is
 	Flags  bool   // all values are bools, or all are 0 or 1; of Numbers: all numbers are 0 or 1
 	Unique bool   // of strings, ints and times: no value comes twice
+	Listed bool   // of Type string in a .csv: the first values are lists of strings, some without quotes, as [a, b]: each element is a label
 	Joined string // of Type string: the first value, cut as Example, that may be a list, as Separator finds one in it; "" if none does
 
 	Example string // the first value as text, cut to a few characters

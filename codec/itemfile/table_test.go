@@ -521,25 +521,37 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// Lists without quotes, as DuckDB writes them, are lists where the column has them; elsewhere brackets
-// are text.
+// Lists of which some elements stand without quotes, as DuckDB writes them, are labels where a column
+// has only such; as fields they are text, and so are brackets elsewhere.
 func TestListsWithoutQuotes(t *testing.T) {
-	r := csvOf(t, "id,tags,title,x\n1,\"[red, very new]\",[untitled],\"[1, 2]\"\n2,[],a [b],\"[3, 4]\"\n3,\"[\"\"it's\"\"]\",[],\"[5, 6]\"\n4,[7up],,\n5,[b],\"[a, [b]]\",\n")
-	columns := mapped(t, r, map[string]Use{"id": {Role: AsKey}, "tags": {Role: AsLabels}, "title": {Role: AsField, Name: "title", Type: "string"}, "x": {Role: AsVector, Name: "x"}})
+	r := csvOf(t, "id,tags,title,x,level\n1,\"[red, very new, NULL]\",[untitled],\"[1, 2]\",[INFO]\n2,[],a [b],\"[3, 4]\",[WARN]\n"+
+		"3,\"[a, 'x:y', \"\"it's\"\"]\",[],\"[5, null]\",[INFO]\n4,[7up],,,\n5,[ ],\"[a, [b]]\",,[INFO]\n")
+	columns := mapped(t, r, map[string]Use{"id": {Role: AsKey}, "tags": {Role: AsLabels}, "title": {Role: AsField, Name: "title", Type: "string"},
+		"x": {Role: AsVector, Name: "x"}, "level": {Role: AsField, Name: "level", Type: "string"}})
 	var got []string
 	for _, c := range columns {
-		got = append(got, c.Describe())
+		got = append(got, fmt.Sprint(c.Describe(), " ", c.Listed, c.Joined))
 	}
-	if d := cmp.Diff(got, []string{"integers", "lists of strings", "strings", "lists of 2 numbers"}); d != "" {
+	if d := cmp.Diff(got, []string{"integers false", "strings true", "strings false[a, [b]]", "lists of 2 numbers false", "strings true"}); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff(rows(t, r), []string{
-		`{"f":{"title":"[untitled]"},"k":"1","l":["red","very new"],"v":{"x":[1,2]}}`,
-		`{"f":{"title":"a [b]"},"k":"2","l":null,"v":{"x":[3,4]}}`,
-		`{"f":{"title":"[]"},"k":"3","l":["it's"],"v":{"x":[5,6]}}`,
+		`{"f":{"level":"[INFO]","title":"[untitled]"},"k":"1","l":["red","very new"],"v":{"x":[1,2]}}`,
+		`{"f":{"level":"[WARN]","title":"a [b]"},"k":"2","l":null,"v":{"x":[3,4]}}`,
+		`x: line 4: "x": number 1: is null, where a number is expected`,
 		`{"f":{},"k":"4","l":["7up"],"v":{}}`,
-		`{"f":{"title":"[a, [b]]"},"k":"5","l":["b"],"v":{}}`,
+		`{"f":{"level":"[INFO]","title":"[a, [b]]"},"k":"5","l":null,"v":{}}`,
 	}); d != "" {
 		t.Error(d)
+	}
+	for text, want := range map[string]string{
+		"[]": "[] false true", "[ ]": "[] false true", "[a, 'x:y']": "[a x:y] true true", "['a', \"b\"]": "[a b] false true", "[NULL]": "[] true true", "['NULL']": "[NULL] false true",
+		"[a": "[] false false", "a]": "[] false false", "[a, ]": "[] false false", "[, a]": "[] false false", "[a b: c]": "[] false false", "['a' b]": "[] false false", "['a]": "[] false false",
+		"[[a], b]": "[] false false", "[a, 'b\\'c']": "[a b'c] true true",
+	} {
+		list, bare, ok := textList(text)
+		if got := fmt.Sprint(list, " ", bare, " ", ok); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
 	}
 }

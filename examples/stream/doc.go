@@ -1,7 +1,7 @@
 // Stream measures the value of learning while items keep coming. A database is trained on
 // the first tenth of a generated set. The rest arrives in chunks, and after each chunk the
 // projections are updated, or not. The program prints mAP of held-out queries over all
-// items that have been seen, and draws it against their number. It ends in what decides:
+// items that have been seen, and draws it against their number. At the end it says
 // how much of the quality of a new training the updates keep, how long they took, and when
 // to train again.
 //

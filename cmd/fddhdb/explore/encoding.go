@@ -53,7 +53,7 @@ func (s *Server) encodingOf(of encoderOf) *encoding {
 // encodingOfRequest returns the encoder that a request needs, nil if none.
 func (s *Server) encodingOfRequest(v url.Values) *encoding {
 	of := encoderOf{(&parameters{values: v}).place().collection, v.Get("from"), db.InputText}
-	if v.Has("picture") {
+	if v.Get("picture") != "" {
 		of.input = db.InputFile
 	} else if !v.Has("text") {
 		return nil
@@ -74,8 +74,8 @@ func (e *encoding) vector(ctx context.Context, dim int, input string) (encoder.V
 	if x, ok := e.known(input); ok { // the request before had the same input
 		return x, nil
 	}
-	if e.input == db.InputFile {
-		ctx = context.WithoutCancel(ctx) // Encode would return while the program goes on
+	if e.input == db.InputFile && e.Lines {
+		ctx = context.WithoutCancel(ctx) // Encode would return while the program goes on, and may read the file
 	}
 	all, err := e.Encode(ctx, dim, []string{input})
 	if err != nil {

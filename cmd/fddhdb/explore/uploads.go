@@ -37,8 +37,8 @@ type uploads struct {
 	list   []*upload // the kept files, oldest first
 }
 
-// An upload is a file of vectors, or a picture. Its path has nothing of the name that the
-// client has sent, but the extension of a file of vectors.
+// An upload is a file of vectors, or a picture. Of the name that the client has sent its path has the
+// extension of a file of vectors, and nothing else.
 type upload struct {
 	id, name, path string
 	picture        string // type of a picture; "": a file of vectors

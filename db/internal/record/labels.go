@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// NoLabel is the name of a label whose own one was given to another. It is not UTF-8, so that no item
-// brings it, and each id has another.
+// NoLabel is the name of a label whose name was given to another label. It is not UTF-8, so that no
+// item brings it, and no two labels have the same.
 func NoLabel(id uint32) string { return fmt.Sprintf("\xff%d", id) }
 
 // LabelRows returns the rows that carry the label with an id, in a bitmap of the caller's own.
@@ -25,6 +25,26 @@ func LabelRows(r pebble.Reader, collection, id uint32) (*roaring.Bitmap, error) 
 		return AddRows(rows, key, value, container)
 	})
 	return rows, err
+}
+
+// LabelInUse reports whether an item has the label with an id. It reads records of it up to the first that
+// has a row, mostly one.
+func LabelInUse(r pebble.Reader, collection, id uint32) (bool, error) {
+	errFound := errors.New("found")
+	err := ForEach(r, codec.RowsPrefix(collection, codec.SetLabel, id), func(key, value []byte) error {
+		l, err := codec.DecodeLayer(value)
+		switch {
+		case err != nil:
+			return fault.Corrupt(err, "rows %x", key)
+		case !l.Added.IsEmpty():
+			return errFound
+		}
+		return nil
+	})
+	if errors.Is(err, errFound) {
+		return true, nil
+	}
+	return false, err
 }
 
 // LabelsInUse returns the ids of the labels that items have, ascending. A label that no item has

@@ -64,11 +64,11 @@ func (cv *CollectionView) LabelsInUse(r pebble.Reader) (*roaring.Bitmap, error) 
 		ids = l.base.Clone()
 		for it := l.changed.Iterator(); it.HasNext(); {
 			id := it.Next()
-			rows, err := record.LabelRows(r, cv.ID, id)
+			used, err := record.LabelInUse(r, cv.ID, id)
 			if err != nil {
 				return nil, err
 			}
-			if ids.Add(id); rows.IsEmpty() {
+			if ids.Add(id); !used {
 				ids.Remove(id)
 			}
 		}

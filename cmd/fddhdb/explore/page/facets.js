@@ -3,6 +3,7 @@
 
 import { get, latest } from "./api.js";
 import { $, count, h } from "./dom.js";
+import { parse } from "./state.js";
 
 const newest = latest();
 const shown = 8; // values of each
@@ -13,9 +14,11 @@ let pressed = ""; // the condition of the button that was used last, which has t
 // until facets brings those of the state.
 export function chosen(state, ask) {
   const list = $("content").querySelector(".facets") ?? h("dl", { class: "facets" });
+  if (list.dataset.collection !== state.collection) list.replaceChildren(); // they are of another one
+  list.dataset.collection = state.collection;
   list.querySelector(".filter")?.remove();
   const all = conditions(state.where);
-  const buttons = all.map((test) => button("chosen", test, without(all, test), ask,
+  const buttons = all.map((test) => button("chosen", test, (now) => without(now, test), ask,
     h("span", { class: "unseen" }, "Take away "), test, h("span", { "aria-hidden": true }, "×")));
   if (all.length) list.prepend(row("only", buttons, "filter"));
   return list;
@@ -24,9 +27,8 @@ export function chosen(state, ask) {
 // facets counts what a state shows by labels and by indexed fields, and shows it above the items. query
 // has the parameters of the search, or of the filter alone; items are those that are shown; ask is
 // called with the filter. Fields are left out whose counts would take long and tell little: floats and
-// times, of which few come twice; those
-// without an index, as every item would have to be read, and of many items those that differ in all
-// that are shown.
+// times, of which few come twice; fields without an index, for which every item would have to be read;
+// and of many items those fields that differ in all items that are shown.
 export async function facets(collection, state, query, items, ask) {
   const fields = collection.fields.filter((f) => f.indexed && !["float", "time"].includes(f.type) && (collection.items < many || repeats(f.name, items)));
   const by = ["label", ...fields.map((f) => (f.name === "label" ? '"label"' : f.name))];
@@ -39,7 +41,7 @@ export async function facets(collection, state, query, items, ask) {
     const counts = [...f.counts, ...(f.missing ? [{ value: null, items: f.missing }] : [])]
       .map((n) => ({ ...n, test: condition(f.by, n.value) })).filter((n) => !all.includes(n.test));
     return counts.length > 0 && row(f.by.replaceAll('"', ""), [
-      counts.map((n) => button("", n.test, [...all, n.test], ask, n.value === null ? "none" : String(n.value), h("span", {}, count(n.items)))),
+      counts.map((n) => button("", n.test, (now) => [...without(now, n.test), n.test], ask, n.value === null ? "none" : String(n.value), h("span", {}, count(n.items)))),
       f.distinct > f.counts.length && h("span", { class: "rest" }, `${count(f.distinct - f.counts.length)} more`)]);
   });
   list.replaceChildren(...[list.querySelector(".filter"), ...rows].filter(Boolean));
@@ -50,11 +52,12 @@ const row = (name, children, kind = "") => h("div", { class: `facet ${kind}` }, 
 
 const without = (all, test) => all.filter((t) => t !== test);
 
-// button makes all the filter.
-function button(kind, test, all, ask, ...children) {
+// button changes the filter by a condition. changed gets the conditions of the filter as it is at the click,
+// which may be another than that of the counts, as these stay until the next ones come.
+function button(kind, test, changed, ask, ...children) {
   const onclick = () => {
     pressed = test;
-    ask({ where: all.join(" AND ") });
+    ask({ where: changed(conditions(parse(new URL(location)).where)).join(" AND ") });
   };
   return h("button", { type: "button", class: kind, "data-test": test, title: kind ? `take away ${test}` : `only where ${test}`, onclick }, children);
 }
@@ -73,7 +76,7 @@ function refocus(list) {
 export function conditions(where) {
   const parts = [""];
   let depth = 0;
-  for (const [token] of where.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|\b(?:AND|OR)\b|./gis)) {
+  for (const [token] of where.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|[\p{L}_][\p{L}\p{Nd}_.-]*|./gsu)) {
     if (token === "(") depth++;
     if (token === ")") depth--;
     if (depth === 0 && /^or$/i.test(token)) return [`(${where.trim()})`];

@@ -28,7 +28,7 @@ export async function show(state, collection, ask) {
   const query = parameters(state);
   const searching = Object.keys(asked(state)).length > 0;
   $("content").classList.add("busy");
-  const waiting = setTimeout(() => tellWaiting(state.by), 1000);
+  const waiting = searching && setTimeout(() => tellWaiting(state.by), 1000);
   const { result, error } = await newest((signal) => searching
     ? get("search", { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank, explain: state.explain, items: true }, signal)
     : get("items", { collection: state.collection, space: state.space, where: state.where, limit: 36, sample: state.sample }, signal));
