@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,6 +21,10 @@ func TestHangup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for processes")
 	}
+	// Programs that are started have SIGHUP as by default then, also where these tests run under nohup.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	dir := t.TempDir()
 	path := makeDatabase(t, dir, "put a --vector text=0,1", "put b --vector text=1,0")
 	begun, pipe := filepath.Join(dir, "begun"), filepath.Join(dir, "pipe")
