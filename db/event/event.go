@@ -79,6 +79,7 @@ const (
 	OpMeasure     Op = "measure"     // measuring again what an index of vectors finds, as it has grown
 	OpVectorIndex Op = "vectorindex" // Collection.IndexVectors
 	OpUpdate      Op = "update"      // Collection.Update, or the update of Options.UpdateItems
+	OpImportModel Op = "importmodel" // Collection.ImportModel
 	OpReindex     Op = "reindex"     // Collection.Reindex, or its continuation after Open
 	OpBulkLoad    Op = "bulkload"    // loading many new items, from a Batch or an Import
 	OpMergeLabel  Op = "mergelabel"  // Collection.MergeLabel

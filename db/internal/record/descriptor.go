@@ -264,9 +264,12 @@ func (d *Descriptor) LacksVectors(what string) error {
 // Match returns for each modality of a model its position in the collection. They match by
 // name, and have to have the same dimensions and form. The caller words the error: it is about
 // a stored model that is damaged, or about one that a user has brought.
-func (d *Descriptor) Match(m *model.Model) ([]int, error) {
+func (d *Descriptor) Match(m *model.Model) ([]int, error) { return d.MatchAll(m.Modalities()) }
+
+// MatchAll is Match of the modalities of a model.
+func (d *Descriptor) MatchAll(modalities []model.Modality) ([]int, error) {
 	var positions []int
-	for _, mod := range m.Modalities() {
+	for _, mod := range modalities {
 		t, err := d.ModalityOf(mod.Name)
 		if err != nil {
 			return nil, fmt.Errorf("the model has a modality %q", mod.Name)

@@ -1,0 +1,98 @@
+package learn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// ImportOptions are what ImportModel can be told.
+type ImportOptions struct {
+	Activate bool                              // make the new space the active one when it is complete; the first always becomes it
+	Progress func(stage string, done, n int64) // in the stage "encode", in items; nil: none
+}
+
+// ImportModel founds a space with a model from elsewhere, and gives all items their codes there. The
+// labels of the file have ids in the collection. No item has taught the model here, so that its statistics are
+// those of none, and all items wait to teach: an update learns from them alone. Errors, and what is left after
+// one, are those of Train.
+func (c Collection) ImportModel(ctx context.Context, f *model.File, opt ImportOptions) (space uint32, t *report.Training, err error) {
+	ctx, stop := c.untilDropped(ctx)
+	defer stop()
+	if err := c.completeLeft(ctx); err != nil {
+		return 0, nil, c.dropped(ctx, err)
+	}
+	t = &report.Training{Report: *f.Report()}
+	sp, err := c.Found(ctx, true, func(v *state.View, cv *state.CollectionView) (*Foundation, error) {
+		return c.imported(cv, f, opt.Activate)
+	})
+	if err != nil {
+		return 0, nil, c.dropped(ctx, err)
+	}
+	start, complete := time.Now(), false
+	defer func() {
+		if !complete { // also if a callback panics
+			c.abandon(ctx, sp.ID)
+		}
+	}()
+	b := &builder{c: c, space: sp.ID, workers: work.All(), progress: opt.Progress}
+	built, err := b.run(ctx)
+	if err != nil {
+		return sp.ID, nil, c.dropped(ctx, err)
+	}
+	complete = true
+	t.Space, t.Revision, t.Items, t.Active = report.Space(built.Space), built.Revision, built.Items, built.Active
+	commit := b.committing.Seconds()
+	t.Report.Seconds = map[string]float64{"encode": time.Since(start).Seconds() - commit, "commit": commit, "total": time.Since(start).Seconds()}
+	return sp.ID, t, nil
+}
+
+// imported returns the foundation of a space with the model of a file.
+func (c Collection) imported(cv *state.CollectionView, file *model.File, activate bool) (*Foundation, error) {
+	ids := make([]uint32, len(file.Labels()))
+	for i, name := range file.Labels() {
+		id, known := cv.Labels.ID(name)
+		if !known { // it was renamed since it has been registered
+			return nil, fmt.Errorf("%w: label %q of collection %q has got another name meanwhile: try again", fault.ErrBusy, record.Shortened(name), cv.Name)
+		}
+		ids[i] = id
+	}
+	m, err := file.Model(ids)
+	if err != nil {
+		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
+	}
+	positions, err := cv.Match(m)
+	if err != nil {
+		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
+	}
+	f := &Foundation{activate: activate, pending: roaring.New(), before: cv.NextRow}
+	if f.space, err = spaces.New(spaces.SpaceDescriptor{Bits: m.Bits()}, m, positions); err != nil {
+		return nil, err
+	}
+	if f.model, err = m.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	if f.report, err = json.Marshal(file.Report()); err != nil {
+		return nil, err
+	}
+	if f.space.HasStatistics() {
+		f.pending = record.UnionOf(cv.Presence, positions)
+		if f.statistics, err = model.NewStatistics(m).MarshalBinary(); err != nil {
+			return nil, err
+		}
+	}
+	// Before the work, and not after an hour of it. All items may teach, by and by.
+	codes := state.CodesBytes(m.Bits(), len(f.space.Targets), true)
+	return f, c.DB.Engine.Admit(foundedBytes(float64(f.bytes()), cv.Items, 0, codes), false)
+}

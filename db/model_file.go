@@ -1,0 +1,154 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/learn"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// maxModelFile bounds what ImportModel reads: a commit holds no larger model.
+const maxModelFile = 3 << 30
+
+// ExportModel writes the model of the active space, or of that of the handle (InSpace), as it is after
+// the updates so far, in the form of model.File: for ImportModel into another collection, or for a program
+// that encodes with it. Labels go by name. The bytes are a function of the model and of how it was trained: two
+// trainings that are equal in all but their times and memory give the same. ErrNoModel: nothing is trained, or
+// items bring their codes.
+func (c *Collection) ExportModel(ctx context.Context, w io.Writer) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b, err := look(c, func(v *state.View, cv *state.CollectionView) ([]byte, error) {
+		sp := cv.Space
+		if sp == nil || sp.Learned == nil {
+			return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
+		}
+		stored, err := spaces.ReadReport(v.Snap, cv.ID, sp.ID)
+		if err != nil {
+			return nil, err
+		}
+		var report model.Report
+		if len(stored) > 0 {
+			if err := json.Unmarshal(stored, &report); err != nil {
+				return nil, fault.Corrupt(err, "report of space %d", sp.ID)
+			}
+		}
+		var labels []string
+		for _, id := range sp.Learned.Labels() {
+			name, _ := cv.Labels.Name(id)
+			if record.CheckLabel(name) != nil { // it has lost its name to another label
+				name = ""
+			}
+			labels = append(labels, name)
+		}
+		f, err := model.NewFile(sp.Learned, labels, &report)
+		if err != nil {
+			return nil, fault.Invalid("the model of space %d of collection %q: %w", sp.ID, cv.Name, err)
+		}
+		return f.MarshalBinary()
+	})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// ImportModelOptions are what ImportModel can be told. The zero value will do.
+type ImportModelOptions struct {
+	// Activate makes the space of the model the active one when all items have codes in it. The
+	// first space of a collection always becomes it.
+	Activate bool
+
+	// Progress, unless nil, hears the stage "encode", in items.
+	Progress event.Progress
+}
+
+// ImportModel makes a code space with a model that ExportModel has written, and gives all items their
+// codes there, as Train does with a model that it has learned; readers and writers go on. The collection
+// has the modalities of the model, with their dimensions and forms, and may have more. Labels go by name: an
+// item with labels that the model knows has the code that it had where the model was trained, and one without has that of its
+// vectors. The model begins here with what it knows: no item of the collection has taught it, so that Update learns from
+// these alone. The result is the report of the training elsewhere, and what the space has here.
+//
+// It costs the time of encoding the items, and reads all of r, up to 3 GiB, into memory. Errors: ErrCorrupt if
+// these bytes are no model file, or a damaged one, and *model.FormatError if a later version has written it;
+// ErrInvalid if the collection lacks a modality of the model; ErrBusy while another space is being founded or built. After an
+// error the collection is as it was.
+func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportModelOptions) (*Training, error) {
+	ctx, ended := work.Hearing(ctx, &opt.Progress)
+	defer ended()
+	in, leave, err := c.orNone().learning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	f, err := readModelFile(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.takesModel(ctx, f); err != nil {
+		return nil, err
+	}
+	ctx, op := in.DB.Signals.Begin(ctx, event.OpImportModel, in.Name)
+	defer op.Abandon()
+	space, t, err := in.ImportModel(ctx, f, learn.ImportOptions{Activate: opt.Activate, Progress: op.Telling(opt.Progress)})
+	e := in.Unbuilt(space)
+	if err == nil {
+		e = event.Event{Space: uint32(t.Space), Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
+			slog.Int("bits", t.Bits), slog.Bool("active", t.Active),
+		}}
+	}
+	op.End(err, e)
+	return t, err
+}
+
+// readModelFile reads a model file.
+func readModelFile(r io.Reader) (*model.File, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxModelFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxModelFile {
+		return nil, fault.Invalid("a model file of more than %d bytes", maxModelFile)
+	}
+	f, err := model.UnmarshalFile(b)
+	var newer *model.FormatError
+	if err != nil && !errors.As(err, &newer) {
+		return nil, fault.Corrupt(err, "model file")
+	}
+	return f, err
+}
+
+// takesModel checks that the model suits the collection, and gives its labels ids.
+func (c *Collection) takesModel(ctx context.Context, f *model.File) error {
+	_, err := look(c, func(_ *state.View, cv *state.CollectionView) (struct{}, error) {
+		if cv.CodesOnly() {
+			return struct{}{}, fault.Invalid("collection %q has no model: its items bring their codes", cv.Name)
+		}
+		if _, err := cv.MatchAll(f.Modalities()); err != nil {
+			return struct{}{}, fault.Invalid("collection %q: %w", cv.Name, err)
+		}
+		return struct{}{}, nil
+	})
+	if err != nil || len(f.Labels()) == 0 {
+		return err
+	}
+	b := c.db.NewBatch()
+	if err := b.RegisterLabels(c, f.Labels()); err != nil {
+		return err
+	}
+	return b.Commit(ctx)
+}

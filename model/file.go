@@ -1,0 +1,185 @@
+package model
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"unicode/utf8"
+)
+
+// A File is a model that can go from one database to another, or from a program that has trained it
+// without one. In a model labels are ids, which other databases give in another order. A File has
+// their names. It is immutable.
+type File struct {
+	model  *Model   // its labels are 0, 1, 2 and so on
+	labels []string // the name of each
+	report *Report  // of the training
+}
+
+// NewFile makes a File of a model. labels are the names of m.Labels, in that order; one without a name,
+// "", is left out: items that have it alone are without labels for the model then. report is that of the training; nil
+// is an empty one. The File has neither Seconds nor MemoryBytes of it, which two equal trainings do not have in
+// common: their files are equal. An ErrOption is about the names.
+func NewFile(m *Model, labels []string, report *Report) (*File, error) {
+	if len(labels) != len(m.labels) {
+		return nil, fmt.Errorf("%w: %d names of labels, for a model of %d labels", ErrOption, len(labels), len(m.labels))
+	}
+	f := &File{report: new(Report)}
+	if report != nil {
+		*f.report = *report
+		f.report.Seconds, f.report.MemoryBytes = nil, 0
+	}
+	var columns []int
+	var ids []uint32
+	for i, l := range labels {
+		if l != "" {
+			columns, ids = append(columns, i), append(ids, uint32(len(ids)))
+			f.labels = append(f.labels, l)
+		}
+	}
+	if err := checkNames(f.labels); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOption, err)
+	}
+	if len(columns) == 0 && len(labels) > 0 {
+		return nil, fmt.Errorf("%w: no label of the model has a name", ErrOption)
+	}
+	f.model = m.relabelled(columns, ids)
+	return f, nil
+}
+
+// checkNames checks names of labels.
+func checkNames(labels []string) error {
+	seen := make(map[string]bool, len(labels))
+	for _, l := range labels {
+		switch {
+		case l == "" || len(l) > maxName || !utf8.ValidString(l):
+			return fmt.Errorf("label %.40q: 1 to %d bytes of UTF-8 are possible", l, maxName)
+		case seen[l]:
+			return fmt.Errorf("label %.40q is there twice", l)
+		}
+		seen[l] = true
+	}
+	return nil
+}
+
+// Labels returns the names of the labels, in an order of their own. They are given ids in that order in
+// a database that has none of them.
+func (f *File) Labels() []string { return slices.Clone(f.labels) }
+
+// Modalities returns the modalities of the model.
+func (f *File) Modalities() []Modality { return f.model.Modalities() }
+
+// Report returns the report of the training.
+func (f *File) Report() *Report {
+	own := *f.report
+	own.Chosen = maps.Clone(own.Chosen)
+	return &own
+}
+
+// Model returns the model for ids of labels: ids[i] is that of label i of Labels. Its codes of labels and
+// projections are those of the model that the File was made of; where the ids have another order than the
+// labels, sums that are zero but for rounding may have another sign. It costs a copy of 8 q bytes a label. An
+// ErrOption is about ids that are not distinct, or too few.
+func (f *File) Model(ids []uint32) (*Model, error) {
+	if len(ids) != len(f.labels) {
+		return nil, fmt.Errorf("%w: %d ids, for a model of %d labels", ErrOption, len(ids), len(f.labels))
+	}
+	columns := make([]int, len(ids))
+	for i := range columns {
+		columns[i] = i
+	}
+	slices.SortFunc(columns, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
+	sorted := slices.Sorted(slices.Values(ids))
+	if len(slices.Compact(slices.Clone(sorted))) != len(ids) {
+		return nil, fmt.Errorf("%w: two labels have one id", ErrOption)
+	}
+	return f.model.relabelled(columns, sorted), nil
+}
+
+// relabelled returns the model of some of its labels, with other ids: ids[i] is that of the label in
+// column columns[i]. ids ascend.
+func (m *Model) relabelled(columns []int, ids []uint32) *Model {
+	next := *m
+	next.labels, next.c, next.weights = slices.Clone(ids), nil, nil
+	for _, l := range columns {
+		next.c = append(next.c, m.c[l*m.bits:(l+1)*m.bits]...)
+		if m.weights != nil {
+			next.weights = append(next.weights, m.weights[l])
+		}
+	}
+	next.sign()
+	return &next
+}
+
+// The body of a model file (magic "FDHF", version 0), with the numbers of marshal.go:
+//
+//	4         uint32 c: labels, 0 to 2^20, and c times:
+//	2+l       uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
+//	4+n       uint32 n, and n bytes: the report, in JSON
+//	n         a model in its frame, to the end; its labels are 0 to c-1
+const (
+	fileMagic   = "FDHF"
+	fileVersion = 0
+)
+
+// MarshalBinary returns the bytes of the file. Equal models with equal reports give equal bytes. The
+// error is always nil.
+func (f *File) MarshalBinary() ([]byte, error) {
+	w := newWireWriter(fileMagic, fileVersion)
+	w.u32(uint32(len(f.labels)))
+	for _, l := range f.labels {
+		w.name(l)
+	}
+	report, err := json.Marshal(f.report)
+	if err != nil {
+		return nil, err
+	}
+	w.u32(uint32(len(report)))
+	w.b = append(w.b, report...)
+	b, err := f.model.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	w.b = append(w.b, b...)
+	return w.finish(), nil
+}
+
+// UnmarshalFile reads a file from bytes of any origin, and keeps none of them. Errors are as those of
+// Unmarshal.
+func UnmarshalFile(b []byte) (*File, error) {
+	r, err := openFrame(b, "model file", fileMagic, fileVersion)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{report: new(Report)}
+	for range r.count("the number of labels", 0, maxLabels) {
+		f.labels = append(f.labels, r.name("the name of a label"))
+		if r.err != nil {
+			return nil, r.err
+		}
+	}
+	if err := checkNames(f.labels); err != nil {
+		return nil, corrupt("%v", err)
+	}
+	report := r.take(r.count("the length of the report", 0, len(r.b)), "the report")
+	if r.err != nil {
+		return nil, r.err
+	}
+	if err := json.Unmarshal(report, f.report); err != nil {
+		return nil, corrupt("the report: %v", err)
+	}
+	if f.model, err = Unmarshal(r.b); err != nil {
+		return nil, err
+	}
+	for i, l := range f.model.labels {
+		if uint32(i) != l {
+			return nil, corrupt("label %d of the model is %d", i, l)
+		}
+	}
+	if len(f.model.labels) != len(f.labels) {
+		return nil, corrupt("%d names of labels, and a model of %d", len(f.labels), len(f.model.labels))
+	}
+	return f, nil
+}
