@@ -83,10 +83,10 @@ type ImportModelOptions struct {
 // vectors. The model begins here with what it knows: no item of the collection has taught it, so that Update learns from
 // these alone. The result is the report of the training elsewhere, and what the space has here.
 //
-// It costs the time of encoding the items, and reads all of r, up to 3 GiB, into memory. Errors: ErrCorrupt if
-// these bytes are no model file, or a damaged one, and *model.FormatError if a later version has written it;
-// ErrInvalid if the collection lacks a modality of the model; ErrBusy while another space is being founded or built. After an
-// error the collection is as it was.
+// It costs the time of encoding the items, and reads all of r, up to 3 GiB, into memory. Errors: ErrInvalid if
+// these bytes are no model file, or a damaged one, or if the collection lacks a modality of the model;
+// *model.FormatError if a later version has written it; ErrBusy while another space is being founded or built.
+// After an error the collection is as it was, but for ids that the labels have then, which no call shows.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportModelOptions) (*Training, error) {
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
@@ -127,7 +127,7 @@ func readModelFile(r io.Reader) (*model.File, error) {
 	f, err := model.UnmarshalFile(b)
 	var newer *model.FormatError
 	if err != nil && !errors.As(err, &newer) {
-		return nil, fault.Corrupt(err, "model file")
+		return nil, fault.Invalid("it is no model file, or a damaged one: %s", fault.Problem(err))
 	}
 	return f, err
 }

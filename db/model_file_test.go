@@ -211,9 +211,9 @@ func TestImportModelRefuses(t *testing.T) {
 		is     func(error) bool
 		says   string
 	}{
-		"empty":       {dbkit.PairsSchema, nil, corrupt, "model file"},
-		"cut":         {dbkit.PairsSchema, file[:len(file)-1], corrupt, "model file"},
-		"flipped bit": {dbkit.PairsSchema, flipped, corrupt, "checksum"},
+		"empty":       {dbkit.PairsSchema, nil, invalid, "model file"},
+		"cut":         {dbkit.PairsSchema, file[:len(file)-1], invalid, "model file"},
+		"flipped bit": {dbkit.PairsSchema, flipped, invalid, "checksum"},
 		"newer":       {dbkit.PairsSchema, newer, func(err error) bool { return errors.As(err, &format) }, "model file"},
 		"dimension":   {other, file, invalid, `modality "image" of the model has 8 dimensions`},
 		"form":        {sparse, file, invalid, `modality "text" of the model is sparse: false`},
@@ -237,5 +237,4 @@ func TestImportModelRefuses(t *testing.T) {
 	}
 }
 
-func corrupt(err error) bool { return errors.Is(err, db.ErrCorrupt) }
-func invalid(err error) bool { return errors.Is(err, db.ErrInvalid) }
+func invalid(err error) bool { return errors.Is(err, db.ErrInvalid) && !errors.Is(err, db.ErrCorrupt) }

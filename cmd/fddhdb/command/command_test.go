@@ -85,7 +85,7 @@ func TestContract(t *testing.T) {
 	root := rootCommand(newTestEnv())
 	contract := map[string]string{
 		"init":        "collection json modality codes field metric space-of shared",
-		"import":      "collection json vectors codes labels label-names ids keys fields merge on-error dry-run init index items key-column label-column label-separator vector-column field-column part format",
+		"import":      "collection json vectors codes labels label-names ids keys fields merge on-error dry-run init index items key-column label-column label-separator vector-column field-column part format model activate",
 		"put":         "collection json vector labels field",
 		"get":         "collection json space",
 		"delete":      "collection json where",
@@ -99,7 +99,7 @@ func TestContract(t *testing.T) {
 		"experiment":  "collection json vectors labels truth where top bits anchors seed start sweeps method gamma features map mu delta rows label-embedding fusion views seeds grid plot",
 		"encoder":     "collection json set remove trust input",
 		"encode":      "collection json space from to vectors out",
-		"export":      "collection json space codes to ids keys labels label-names vectors items where",
+		"export":      "collection json space codes to ids keys labels label-names vectors items where model",
 		"stats":       "collection json",
 		"collections": "json",
 		"compact":     "json",

@@ -21,6 +21,7 @@ type exportOptions struct {
 	common
 	vectors                           namedList
 	codes, keys, labels, names, items string
+	model                             string
 	target                            targetFlag
 	where                             whereFlag
 }
@@ -50,6 +51,10 @@ func exportCommand(e *env) *cobra.Command {
 			One of these files, but for that of --vectors, can be -, standard output: items as
 			.jsonl, codes and labels as .npy. How many were exported stands on stderr then.
 
+			--model FILE writes what a space has learned instead, the active one or --space,
+			with its labels by name, for import --model into another database. Equal
+			trainings give equal files.
+
 			An item without a code, or without a vector of a modality that is asked for,
 			is an error, as rows would not match any more; use --items then. Files get
 			their names when all are complete, so a failure leaves none half-written.`),
@@ -59,9 +64,13 @@ func exportCommand(e *env) *cobra.Command {
 			fddhdb export news.db --vectors text=text.npz --keys keys.txt
 			fddhdb export wiki.db --items wiki.parquet
 			fddhdb export wiki.db --where "label = 'art'" --keys art.txt
-			fddhdb export wiki.db --items -`),
+			fddhdb export wiki.db --items -
+			fddhdb export wiki.db --model wiki.model`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.model != "" {
+				return e.exportModel(cmd, &o, args[0])
+			}
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -97,6 +106,7 @@ func exportCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names, "label-names", "", "names of the labels, to a text `FILE`")
 	f.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
 	f.StringVar(&o.items, "items", "", "everything, to `FILE`.jsonl or .parquet")
+	f.StringVar(&o.model, "model", "", "the model of a space, to `FILE`, and no items")
 	o.where.register(cmd)
 	return cmd
 }

@@ -28,6 +28,8 @@ type importOptions struct {
 	vectorColumns                     namedList
 	format                            string        // of standard input; "" is found out
 	stdin                             *source.Stdin // what - stands for
+	model                             string        // file of a model, and no items
+	activate                          bool          // of --model
 	merge, skip, dryRun, init         bool
 	restart                           bool
 	ignore                            bool // ignore values that the collection has no place for
@@ -105,7 +107,12 @@ func importCommand(e *env) *cobra.Command {
 			their type; what was made is printed. Init first for other dimensions. --index
 			says which fields get an index, which makes --where by them fast: all, none, or
 			names with commas between them. Without it those of a header with
-			NAME:TYPE:index do, and none of --items; alter --index makes others later.`),
+			NAME:TYPE:index do, and none of --items; alter --index makes others later.
+
+			--model FILE brings in what export --model has written of another database: a
+			space of codes, in which all items get the codes that they would have there. The
+			collection has the modalities of the model. Update goes on learning from the
+			items here.`),
 		Example: example(`
 			fddhdb import wiki.db --init --vectors image=train_image.npy \
 			    --vectors text=train_text.npy --labels train_labels.npy
@@ -118,9 +125,16 @@ func importCommand(e *env) *cobra.Command {
 			fddhdb import shop.db --items changes.jsonl --merge
 			fddhdb import wiki.db --vectors image=new_image.npy --keys new_keys.txt \
 			    --on-error skip
-			fddhdb import wiki.db --keys keys.txt --labels better_labels.txt --merge`),
+			fddhdb import wiki.db --keys keys.txt --labels better_labels.txt --merge
+			fddhdb import news.db --model wiki.model --activate`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.model != "" {
+				return e.importModel(cmd, &o, args[0])
+			}
+			if o.activate {
+				return exit.Usagef("--activate is about the space of --model, which is missing")
+			}
 			if cmd.Flags().Changed("label-separator") && o.labelSeparator == "" {
 				return exit.Usagef("--label-separator \"\": the text between labels is expected, such as a comma")
 			}
@@ -153,6 +167,8 @@ func importCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, store nothing")
 	f.BoolVar(&o.restart, "restart", false, "forget what an interrupted import has staged")
 	f.BoolVar(&o.init, "init", false, "create the database or the collection first")
+	f.StringVar(&o.model, "model", "", "a model of export --model, a `FILE`, and no items")
+	f.BoolVar(&o.activate, "activate", false, "make the space of --model the active one, as the first always is")
 	f.StringVar(&o.index, "index", "", "the fields that --init indexes: `all|none|LIST`")
 	return cmd
 }
