@@ -30,6 +30,9 @@ func (c *Collection) ExportModel(ctx context.Context, w io.Writer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if w == nil {
+		return fault.Invalid("nothing to write the model to")
+	}
 	b, err := look(c, func(v *state.View, cv *state.CollectionView) ([]byte, error) {
 		sp := cv.Space
 		if sp == nil || sp.Learned == nil {
@@ -117,6 +120,9 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportMod
 
 // readModelFile reads a model file.
 func readModelFile(r io.Reader) (*model.File, error) {
+	if r == nil {
+		return nil, fault.Invalid("no model file")
+	}
 	b, err := io.ReadAll(io.LimitReader(r, maxModelFile+1))
 	if err != nil {
 		return nil, err

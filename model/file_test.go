@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -114,6 +115,34 @@ func TestFileWithoutALabel(t *testing.T) {
 		if !m.LabelCode(want, []uint32{l}) || !other.LabelCode(got, []uint32{l}) || !slices.Equal(want, got) {
 			t.Errorf("label %d: %x became %x", l, want, got)
 		}
+	}
+}
+
+// A file that version 0 has written is read, and its model is the one that it was: testdata/file0.model is
+// the file of fileModel with 16 bits, 20 anchors and namesOf.
+func TestGoldenFile(t *testing.T) {
+	b, err := os.ReadFile("testdata/file0.model")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := UnmarshalFile(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := f.Labels()
+	if len(labels) != 12 || labels[0] != "label 0" || f.Report().TrainItems != 120 || len(f.Modalities()) != 2 {
+		t.Errorf("%q, %+v, %v", labels, f.Report(), f.Modalities())
+	}
+	ids := make([]uint32, len(labels))
+	for i := range ids {
+		ids[i] = uint32(i)
+	}
+	m, err := f.Model(ids)
+	if err != nil || m.Bits() != 16 || m.Fingerprint() != 0x9bec0c423cbef63f {
+		t.Errorf("%x, %v", m.Fingerprint(), err)
+	}
+	if again, err := f.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
+		t.Errorf("the bytes differ, %v", err)
 	}
 }
 
