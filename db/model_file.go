@@ -91,6 +91,9 @@ type ImportModelOptions struct {
 // *model.FormatError if a later version has written it; ErrBusy while another space is being founded or built.
 // After an error the collection is as it was, but for ids that the labels have then, which no call shows.
 func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportModelOptions) (*Training, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	ctx, ended := work.Hearing(ctx, &opt.Progress)
 	defer ended()
 	in, leave, err := c.orNone().learning(ctx)
