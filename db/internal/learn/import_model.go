@@ -4,23 +4,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
-	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // ImportOptions are what ImportModel can be told.
 type ImportOptions struct {
-	Activate bool                              // make the new space the active one when it is complete; the first always becomes it
-	Progress func(stage string, done, n int64) // in the stage "encode", in items; nil: none
+	Activate bool           // make the new space the active one when it is complete; the first always becomes it
+	Progress event.Progress // in the stage "encode", in items; nil: none
 }
 
 // ImportModel founds a space with a model from elsewhere, and gives all items their codes there. The
@@ -28,34 +27,12 @@ type ImportOptions struct {
 // those of none, and all items wait to teach: an update learns from them alone. Errors, and what is left after
 // one, are those of Train.
 func (c Collection) ImportModel(ctx context.Context, f *model.File, opt ImportOptions) (space uint32, t *report.Training, err error) {
-	ctx, stop := c.untilDropped(ctx)
-	defer stop()
-	if err := c.completeLeft(ctx); err != nil {
-		return 0, nil, c.dropped(ctx, err)
-	}
-	t = &report.Training{Report: *f.Report()}
-	sp, err := c.Found(ctx, true, func(v *state.View, cv *state.CollectionView) (*Foundation, error) {
-		return c.imported(cv, f, opt.Activate)
+	return c.newSpace(ctx, opt.Progress, func(_ context.Context, _ *state.View, cv *state.CollectionView) (*Foundation, *report.Training, error) {
+		found, err := c.imported(cv, f, opt.Activate)
+		t := &report.Training{Report: *f.Report()}
+		t.Report.Seconds = map[string]float64{} // of here, which newSpace adds
+		return found, t, err
 	})
-	if err != nil {
-		return 0, nil, c.dropped(ctx, err)
-	}
-	start, complete := time.Now(), false
-	defer func() {
-		if !complete { // also if a callback panics
-			c.abandon(ctx, sp.ID)
-		}
-	}()
-	b := &builder{c: c, space: sp.ID, workers: work.All(), progress: opt.Progress}
-	built, err := b.run(ctx)
-	if err != nil {
-		return sp.ID, nil, c.dropped(ctx, err)
-	}
-	complete = true
-	t.Space, t.Revision, t.Items, t.Active = report.Space(built.Space), built.Revision, built.Items, built.Active
-	commit := b.committing.Seconds()
-	t.Report.Seconds = map[string]float64{"encode": time.Since(start).Seconds() - commit, "commit": commit, "total": time.Since(start).Seconds()}
-	return sp.ID, t, nil
 }
 
 // imported returns the foundation of a space with the model of a file.

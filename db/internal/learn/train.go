@@ -8,6 +8,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/search"
@@ -33,7 +34,21 @@ type TrainOptions struct {
 // errors. An error, or the end of ctx, drops the new space again. Then space is its number if
 // it was founded, else 0, for the event.
 func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, t *report.Training, err error) {
-	// The steps: complete a reindexing that is in the way; train on a view and found the space, in
+	return c.newSpace(ctx, opt.Progress, func(ctx context.Context, v *state.View, cv *state.CollectionView) (*Foundation, *report.Training, error) {
+		l, err := TrainOn(ctx, v, cv, opt)
+		if err != nil {
+			return nil, nil, err
+		}
+		f, err := l.Foundation(ctx, v, cv, opt.Activate)
+		return f, &report.Training{Report: l.result.Report, LeftOut: l.leftOut}, err
+	})
+}
+
+// newSpace founds a space with the model that prepare brings, and gives all items their codes there.
+// The results are those of Train.
+func (c Collection) newSpace(ctx context.Context, progress event.Progress,
+	prepare func(ctx context.Context, v *state.View, cv *state.CollectionView) (*Foundation, *report.Training, error)) (space uint32, t *report.Training, err error) {
+	// The steps: complete a reindexing that is in the way; prepare on a view and found the space, in
 	// one commit; build it, block by block. Nothing is stored before the foundation. After it any
 	// failure drops the space, and a crash leaves it for Resume or the next training
 	// (TestTrainSettlesWhatAnotherProcessLeft of db).
@@ -42,13 +57,9 @@ func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, 
 	if err := c.completeLeft(ctx); err != nil {
 		return 0, nil, c.dropped(ctx, err)
 	}
-	sp, err := c.Found(ctx, true, func(v *state.View, cv *state.CollectionView) (_ *Foundation, err error) {
-		l, err := TrainOn(ctx, v, cv, opt)
-		if err != nil {
-			return nil, err
-		}
-		t = &report.Training{Report: l.result.Report, LeftOut: l.leftOut}
-		return l.Foundation(ctx, v, cv, opt.Activate)
+	sp, err := c.Found(ctx, true, func(v *state.View, cv *state.CollectionView) (f *Foundation, err error) {
+		f, t, err = prepare(ctx, v, cv)
+		return f, err
 	})
 	if err != nil {
 		return 0, nil, c.dropped(ctx, err)
@@ -59,7 +70,7 @@ func (c Collection) Train(ctx context.Context, opt TrainOptions) (space uint32, 
 			c.abandon(ctx, sp.ID)
 		}
 	}()
-	b := &builder{c: c, space: sp.ID, workers: work.All(), progress: opt.Progress}
+	b := &builder{c: c, space: sp.ID, workers: work.All(), progress: progress}
 	built, err := b.run(ctx)
 	if err != nil {
 		return sp.ID, nil, c.dropped(ctx, err)
