@@ -66,9 +66,9 @@ func (t *csvTable) lookAt(l *Look, cell string) {
 	}
 }
 
-// textType returns the type of a field that has such text among others. Digits behind a
-// zero are no number: leading zeros belong to a name, as those of a postal code. Nor are digits behind
-// a plus, as those of a telephone, or so many that an int does not hold them.
+// textType returns the type of a field that has the text of cell among its values. Three kinds of digits
+// are strings and not numbers: digits with a leading zero, as in a postal code; digits behind a plus, as
+// in a telephone number; and more digits than an int holds.
 func textType(cell string) string {
 	switch cell {
 	case "true", "false", "True", "False", "TRUE", "FALSE":
@@ -103,9 +103,9 @@ func stringList(cell string) ([]string, bool) {
 	return list, ok && !bare && len(list) > 0
 }
 
-// textList reads a list of strings of which some may stand without quotes, as DuckDB writes them:
-// [red, very new, 'x: y', NULL]. NULL is no element. bare says that one had no quotes. It reports false
-// if the cell is no such list.
+// textList reads a cell that holds a list of strings. DuckDB quotes a string only if it has special
+// characters: [red, very new, 'x: y', NULL]. NULL is left out of the list. bare reports that some element has no
+// quotes, ok that the cell is a list.
 func textList(cell string) (list []string, bare, ok bool) {
 	rest := strings.TrimSpace(cell)
 	if len(rest) < 2 || rest[0] != '[' || rest[len(rest)-1] != ']' {

@@ -521,8 +521,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// Lists of which some elements stand without quotes, as DuckDB writes them, are labels where a column
-// has only such; as fields they are text, and so are brackets elsewhere.
+// DuckDB writes lists in which some strings have no quotes. A column of such lists alone becomes labels, an
+// element each, or a field of text. In a column with other text they are text.
 func TestListsWithoutQuotes(t *testing.T) {
 	r := csvOf(t, "id,tags,title,x,level\n1,\"[red, very new, NULL]\",[untitled],\"[1, 2]\",[INFO]\n2,[],a [b],\"[3, 4]\",[WARN]\n"+
 		"3,\"[a, 'x:y', \"\"it's\"\"]\",[],\"[5, null]\",[INFO]\n4,[7up],,,\n5,[ ],\"[a, [b]]\",,[INFO]\n")

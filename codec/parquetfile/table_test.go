@@ -167,8 +167,8 @@ func TestColumnsOfOtherNames(t *testing.T) {
 	}
 }
 
-// labelled reads the labels of the rows of a file, of which a column is used so. With an error of Map there
-// are none.
+// labelled uses a column of a file as use says, and reads the labels of all rows. Where Map refuses the use, it
+// returns that error and no labels.
 func labelled(t *testing.T, b []byte, column string, use itemfile.Use) (columns []itemfile.Column, labels []string, err error) {
 	t.Helper()
 	f, err := memory(b)
@@ -198,7 +198,7 @@ func labelled(t *testing.T, b []byte, column string, use itemfile.Use) (columns 
 	return columns, labels, nil
 }
 
-// Floats that are whole are labels, as pandas writes classes of which some are missing.
+// A column of whole floats becomes labels: pandas writes class numbers as floats if some are missing.
 func TestLabelsOfFloats(t *testing.T) {
 	type row struct {
 		Class *float64 `parquet:"class,optional"`
@@ -214,7 +214,7 @@ func TestLabelsOfFloats(t *testing.T) {
 	}
 }
 
-// A separator makes several labels of a string, and none of those of a list.
+// A separator cuts a string into several labels. It does not cut the strings of a list.
 func TestLabelsBetweenSeparators(t *testing.T) {
 	type row struct {
 		Tags string   `parquet:"tags"`

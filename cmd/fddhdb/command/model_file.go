@@ -83,7 +83,7 @@ func (e *env) exportModel(cmd *cobra.Command, o *exportOptions, dir string) erro
 	})
 }
 
-// A countingWriter counts what is written.
+// A countingWriter passes bytes on to w. n is how many it has passed on.
 type countingWriter struct {
 	w io.Writer
 	n int64

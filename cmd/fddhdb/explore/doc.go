@@ -14,5 +14,6 @@
 // and the page loads nothing from elsewhere (TestPage); content of a database cannot run in the
 // page (media_test.go, FuzzSniff); a file that was sent goes when newer ones have come and nothing
 // reads it, and all go with Close (TestUploadsGo, TestPicturesGo); a slow client, encoder or reader
-// delays no other request (waiting_test.go); every answer is that of a scan (TestSearchIsAScan).
+// does not delay other requests (waiting_test.go); a search returns what a linear scan finds
+// (TestSearchIsAScan).
 package explore

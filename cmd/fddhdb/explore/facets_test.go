@@ -17,7 +17,8 @@ type countsForm struct {
 	}
 }
 
-// The counts are those of a loop over the items that match the filter, or over the hits of the search.
+// The test counts labels and values itself, in a loop over the items that match the filter, or over the hits
+// of the search, and compares.
 func TestFacets(t *testing.T) {
 	d := sharedDatabase(t)
 	s := newServer(t, d)

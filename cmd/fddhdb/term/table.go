@@ -45,7 +45,7 @@ func (c Cell) String() string { return c.text }
 // Remark returns the cell with a remark for people.
 func (c Cell) Remark(text string) Cell { return Cell{c.text + text, c.data} }
 
-// Value returns the text of a value of a field. Times have that of RFC 3339, as in JSON.
+// Value returns the text of v, a value of a field. The text of a time is that of RFC 3339, as in JSON.
 func Value(v any) string {
 	if t, is := v.(time.Time); is {
 		return t.Format(time.RFC3339Nano)
