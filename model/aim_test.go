@@ -651,7 +651,7 @@ func TestCodesOfLabels(t *testing.T) {
 				}
 				objective = append(objective, f)
 			}
-			r, err := train(t.Context(), ms, synthetic(d), opt, from)
+			r, err := train(t.Context(), ms, synthetic(d), nil, opt, from)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -43,6 +43,8 @@ type reader struct {
 	modalities []Modality
 	src        Source
 	items      int                                   // counted by the first pass; -1 before it
+	first      int                                   // the number of the first item that src yields
+	unlabelled bool                                  // items may be without labels
 	progress   func(stage string, done, total int64) // Options.Progress; may be nil
 }
 
@@ -66,6 +68,7 @@ func (r *reader) blocks(ctx context.Context, stage string, maps []*featureMap, f
 	}
 	// Two blocks change places: one is read while the worker has the other.
 	b, next := r.newBlock(), r.newBlock()
+	b.first = r.first
 	flush := func() error {
 		if err := finish(); err != nil {
 			return err
@@ -107,6 +110,30 @@ func (r *reader) blocks(ctx context.Context, stage string, maps []*featureMap, f
 		return fmt.Errorf("%w: the source had %d training items at first and has %d now: it must yield the same items each time", ErrMismatch, r.items, done)
 	}
 	return ctx.Err()
+}
+
+// sum reads the source once and returns the sums of a pass over it. Unless each is nil it is called with each
+// block as well, after it has been added.
+func (r *reader) sum(ctx context.Context, stage string, p *Pass, each func(*block) error) (sums, error) {
+	t := &tree{}
+	leaf, of := p.sums(), r.first // the leaf, and the item that it begins with
+	err := r.blocks(ctx, stage, p.maps(), func(b *block) error {
+		if b.first-of == LeafItems {
+			t.add(0, leaf)
+			if leaf, of = t.reuse(), b.first; leaf == nil {
+				leaf = p.sums()
+			}
+		}
+		if err := leaf.add(b); err != nil || each == nil {
+			return err
+		}
+		return each(b)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.add(0, leaf)
+	return t.root(), nil
 }
 
 // newBlock returns an empty block. Its vectors keep their memory from one use to the next.
@@ -166,7 +193,7 @@ func (r *reader) add(b *block, ex Example) error {
 	if len(ex.Vectors) != len(r.modalities) {
 		return fmt.Errorf("%w: %d vectors, but there are %d modalities: give the zero Vector for what an item lacks", ErrMismatch, len(ex.Vectors), len(r.modalities))
 	}
-	if len(ex.Labels) == 0 {
+	if len(ex.Labels) == 0 && !r.unlabelled {
 		return fmt.Errorf("%w: the item has none: leave unlabelled items out of the training", ErrNoLabels)
 	}
 	for i := 1; i < len(ex.Labels); i++ {

@@ -235,7 +235,7 @@ func TestGivenSettingsAreThoseOfBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := train(t.Context(), modalities, src, opt, seeded(5, 64)) // never chooses
+	plain, err := train(t.Context(), modalities, src, nil, opt, seeded(5, 64)) // never chooses
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (c *chooser) sample(s *choiceSample, rng *rand.Rand, aim Aim, sets *labelSe
 	var setOf []uint32
 	for _, p := range rng.Perm(len(s.kept)) {
 		c.xs, c.items = append(c.xs, s.kept[p].x), append(c.items, items[p])
-		setOf = append(setOf, sets.of[items[p]])
+		setOf = append(setOf, sets.setOf(items[p]))
 	}
 	c.judge = newJudge(setOf, sets, c.q)
 	c.basis = newBasis(aim, c.prior, sets, c.judge, starts[0])

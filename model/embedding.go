@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -100,18 +101,30 @@ func (e *embedding) polar(cm, hy []float64, q, workers int) error {
 
 // embed replaces the random embedding by one made from the features, in one pass.
 func (tr *trainer) embed(ctx context.Context) error {
-	s := newSketches(tr.maps, tr.sets, tr.opt)
-	if err := tr.reader.blocks(ctx, "embedding", tr.maps, s.add); err != nil {
+	p := tr.newPass(passEmbedding)
+	p.m = tr.mapped()
+	p.random = sketchDirections(tr.maps, tr.opt.Bits, tr.opt.Seed)
+	s, err := tr.sum(ctx, p, nil)
+	if err != nil {
 		return err
 	}
-	return s.finish(tr.sets.embedding)
+	return s.(*sketches).finish(tr.sets.embedding)
+}
+
+// mapped returns a model of the maps and the labels, whose labels have no directions yet.
+func (tr *trainer) mapped() *Model {
+	c, modalities := len(tr.sets.labels), tr.reader.modalities
+	return &Model{
+		bits: tr.opt.Bits, method: MethodLabels, seed: tr.opt.Seed, labels: tr.sets.labels, c: make([]float64, c*tr.opt.Bits),
+		aim: AimCodes, modalities: modalities, maps: tr.maps, gammas: make([]float64, len(modalities)),
+		fusions: []fusion{{weights: slices.Repeat([]float64{1}, len(modalities))}},
+	}
 }
 
 // sketches sum up the features of the items of each label. A sketch is a random
 // projection: with so many dimensions it keeps the distances of means well enough.
 type sketches struct {
-	maps    []*featureMap
-	sets    *labelSets
+	m       *Model                   // maps and labels
 	width   int                      // dimensions of a sketch
 	workers int                      // goroutines
 	random  []*dense.Packed[float64] // by modality: width x k
@@ -120,21 +133,32 @@ type sketches struct {
 	total   [][]float64              // by modality: sum over all items
 	items   []float64                // by modality: number of items
 	z       dense.Matrix[float64]    // scratch memory of add
+	columns []int32                  // likewise
 }
 
-// newSketches returns the sketches of no items. The random directions come from a stream
-// of their own, so other choices do not depend on them.
-func newSketches(maps []*featureMap, sets *labelSets, opt Options) *sketches {
-	c := len(sets.labels)
-	s := &sketches{maps: maps, sets: sets, width: max(embeddingWidth, 2*min(opt.Bits, maxEmbeddingDims)), workers: workerCount()}
-	rng := rand.New(rand.NewPCG(opt.Seed, streamSketch))
+// sketchWidth returns the dimensions of a sketch for codes of so many bits.
+func sketchWidth(bits int) int { return max(embeddingWidth, 2*min(bits, maxEmbeddingDims)) }
+
+// sketchDirections returns the random directions of sketches, by modality. They come from a stream of
+// their own, so other choices do not depend on them.
+func sketchDirections(maps []*featureMap, bits int, seed uint64) (packed []*dense.Packed[float64]) {
+	width := sketchWidth(bits)
+	rng := rand.New(rand.NewPCG(seed, streamSketch))
 	for _, f := range maps {
-		k := f.size()
-		random := dense.Of(s.width, k, make([]float64, s.width*k))
+		random := dense.Of(width, f.size(), make([]float64, width*f.size()))
 		for i := range random.Data {
 			random.Data[i] = rng.NormFloat64()
 		}
-		s.random = append(s.random, dense.Pack(random))
+		packed = append(packed, dense.Pack(random))
+	}
+	return packed
+}
+
+// newSketches returns the sketches of no items, for the maps and the labels of a model.
+func newSketches(m *Model, random []*dense.Packed[float64]) *sketches {
+	c, maps := len(m.labels), m.maps
+	s := &sketches{m: m, width: sketchWidth(m.bits), workers: workerCount(), random: random}
+	for range maps {
 		s.sums = append(s.sums, make([]float64, c*s.width))
 		s.counts = append(s.counts, make([]float64, c))
 		s.total = append(s.total, make([]float64, s.width))
@@ -147,7 +171,7 @@ func newSketches(maps []*featureMap, sets *labelSets, opt Options) *sketches {
 // add projects the features of a block to random directions, and adds each item to its
 // labels and to the total of each modality.
 func (s *sketches) add(b *block) error {
-	for t, f := range s.maps {
+	for t, f := range s.m.maps {
 		rows := b.rows(t)
 		phi := dense.Of(rows, f.size(), b.phi[t])
 		chunks(s.workers, rows, mapRows, func(_, from, to int) {
@@ -156,7 +180,8 @@ func (s *sketches) add(b *block) error {
 		for r, i := range b.at[t] {
 			z := s.z.Data[r*s.width : (r+1)*s.width]
 			floats.Add(s.total[t], z)
-			for _, l := range s.sets.sets[s.sets.of[b.first+i]] {
+			s.columns = appendKnown(s.columns[:0], s.m.labels, b.labels[i])
+			for _, l := range s.columns {
 				floats.Add(s.sums[t][int(l)*s.width:(int(l)+1)*s.width], z)
 				s.counts[t][l]++
 			}
@@ -164,6 +189,43 @@ func (s *sketches) add(b *block) error {
 		s.items[t] += float64(rows)
 	}
 	return nil
+}
+
+func (s *sketches) merge(o sums) {
+	other := o.(*sketches)
+	for t := range s.sums {
+		floats.Add(s.sums[t], other.sums[t])
+		floats.Add(s.counts[t], other.counts[t])
+		floats.Add(s.total[t], other.total[t])
+	}
+	floats.Add(s.items, other.items)
+}
+
+func (s *sketches) reset() {
+	for t := range s.sums {
+		clear(s.sums[t])
+		clear(s.counts[t])
+		clear(s.total[t])
+	}
+	clear(s.items)
+}
+
+func (s *sketches) appendTo(w *wireWriter) {
+	for t := range s.sums {
+		w.f64s(s.sums[t]...)
+		w.f64s(s.counts[t]...)
+		w.f64s(s.total[t]...)
+	}
+	w.f64s(s.items...)
+}
+
+func (s *sketches) readFrom(r *wireReader) {
+	for t := range s.sums {
+		s.sums[t] = r.f64s(len(s.sums[t]), "sketches")
+		s.counts[t] = r.f64s(len(s.counts[t]), "the items of labels")
+		s.total[t] = r.f64s(len(s.total[t]), "the sketch of all items")
+	}
+	s.items = r.f64s(len(s.items), "the number of items")
 }
 
 // finish mixes the whitened means into the random embedding.

@@ -86,7 +86,7 @@ func (e *embedding) judge(s *solver, codes []uint64) *Embedding {
 			having[l] = append(having[l], int32(i))
 		}
 	}
-	harmonic := harmonicNumbers(len(s.sets.of))
+	harmonic := harmonicNumbers(s.sets.items)
 	judged := min(s.c, max(1, judgedPairs/max(s.c, len(s.sets.sets))))
 	out := &Embedding{Dims: e.e.Cols, Judged: judged, LeastDistance: s.q, MAPLeast: 1}
 	labels := dense.Pack(e.e)

@@ -26,7 +26,7 @@ func embedded(t testing.TB, data *synth.Data, n int, opt Options, random bool) (
 	}
 	from := seeded(opt.Seed, opt.Bits)
 	from.open, from.randomEmbedding = undecided, random
-	r, err := train(t.Context(), ms, synthetic(trained), opt, from)
+	r, err := train(t.Context(), ms, synthetic(trained), nil, opt, from)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -170,7 +170,7 @@ func (tr *trainer) newFuser(choosers []*chooser) *fuser {
 	}
 	var setOf []uint32
 	for _, item := range f.items {
-		setOf = append(setOf, tr.sets.of[item])
+		setOf = append(setOf, tr.sets.setOf(item))
 	}
 	f.set, _, f.relevant = relevantSets(setOf, tr.sets)
 	f.harmonic = harmonicNumbers(len(f.items))
@@ -236,7 +236,7 @@ func (f *fuser) learn(tr *trainer, s *solver) {
 	}
 	g := make([]float64, f.q)
 	for i, item := range f.items {
-		set := tr.sets.of[item]
+		set := tr.sets.setOf(item)
 		if m.aim == AimLabels {
 			m.aimAt(g, tr.sets.sets[set], m.weights, nil)
 		} else {

@@ -136,7 +136,7 @@ func TestGolden(t *testing.T) {
 					flips += flipped(s, readNpy(t, "golden", variant, "H_final.npy"))
 				}
 			}
-			result, err := train(t.Context(), data.modalities, data.train, opt, from)
+			result, err := train(t.Context(), data.modalities, data.train, nil, opt, from)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +188,7 @@ func TestGoldenLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := train(t.Context(), data.modalities, data.train, opt, goldenStart(t))
+	result, err := train(t.Context(), data.modalities, data.train, nil, opt, goldenStart(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ type itemSample struct {
 	modalities []Modality
 	place      func(i int) int
 	n          int        // items so far that have a vector
-	kept       []keptItem // by place; finish puts them in order
+	kept       []keptItem // by place; order puts them in order
 	items      []int      // by modality: items so far that have it
 }
 
@@ -67,8 +67,13 @@ func (s *itemSample) read(ctx context.Context, src Source, progress func(stage s
 			}
 		}
 	}
-	slices.SortFunc(s.kept, func(a, b keptItem) int { return cmp.Compare(a.item, b.item) })
+	s.order()
 	return ctx.Err()
+}
+
+// order puts the items in their order.
+func (s *itemSample) order() {
+	slices.SortFunc(s.kept, func(a, b keptItem) int { return cmp.Compare(a.item, b.item) })
 }
 
 // add offers an item, which it copies if it keeps it.

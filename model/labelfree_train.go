@@ -33,15 +33,16 @@ type freeTrainer struct {
 	canonical *canonical            // of MethodCCAITQ
 }
 
-// trainLabelFree is Train for methods without labels, and for MethodAuto where items have none.
-func trainLabelFree(ctx context.Context, modalities []Modality, src Source, opt Options) (_ *Result, err error) {
+// trainLabelFree is Train for methods without labels, and for MethodAuto where items have none; with an engine and
+// no source it is TrainOver.
+func trainLabelFree(ctx context.Context, modalities []Modality, src Source, engine Engine, opt Options) (_ *Result, err error) {
 	defer guard(&err, "in the numerics")
 	tr := &freeTrainer{opt: opt, modalities: modalities}
 	clock := newStopwatch()
 	if err := tr.check(); err != nil {
 		return nil, err
 	}
-	if err := tr.read(ctx, src); err != nil {
+	if err := tr.read(ctx, src, engine); err != nil {
 		return nil, err
 	}
 	clock.phase("scan")
@@ -126,11 +127,17 @@ func (tr *freeTrainer) checkMemory() error {
 	return nil
 }
 
-// read reads the source.
-func (tr *freeTrainer) read(ctx context.Context, src Source) error {
+// read reads the source, or lets an engine read if there is one.
+func (tr *freeTrainer) read(ctx context.Context, src Source, engine Engine) error {
 	rng := rand.New(rand.NewPCG(tr.opt.Seed, streamItems))
 	tr.sample = newItemSample(tr.modalities, sampleSize(tr.modalities), rng)
-	if err := tr.sample.read(ctx, src, tr.opt.Progress); err != nil {
+	var err error
+	if engine != nil {
+		err = tr.sample.readElsewhere(ctx, engine, tr.opt.Seed)
+	} else {
+		err = tr.sample.read(ctx, src, tr.opt.Progress)
+	}
+	if err != nil {
 		return err
 	}
 	if tr.sample.n == 0 {

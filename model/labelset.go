@@ -14,10 +14,11 @@ import (
 // sets than items, so whatever depends on labels alone is computed once a set. All but
 // the centre stays as it is after the scan.
 type labelSets struct {
-	labels []uint32  // the label of each column of Y, ascending
-	sets   [][]int32 // the columns of each set, ascending; in order of appearance
-	counts []int     // items that have the set
-	of     []uint32  // by item: its set; 4 bytes an item
+	labels []uint32              // the label of each column of Y, ascending
+	sets   [][]int32             // the columns of each set, ascending; in order of appearance
+	counts []int                 // items that have the set
+	items  int                   // training items
+	setOf  func(item int) uint32 // the set of an item; where the items lie elsewhere, of sampled ones only
 
 	embedding *embedding // nil unless there are more labels than bits
 	centre    []float64  // see setCentre; nil: nothing is taken out
@@ -75,7 +76,7 @@ func (s *labelSets) setCentre(share float64) {
 	}
 	for i, set := range s.sets {
 		for _, l := range set {
-			s.centre[l] += share * float64(s.counts[i]) / float64(len(set)) / float64(len(s.of))
+			s.centre[l] += share * float64(s.counts[i]) / float64(len(set)) / float64(s.items)
 		}
 	}
 }
@@ -99,7 +100,7 @@ func (s *labelSets) weights(aim Aim, prior float64) []float64 {
 		x := meanWeight(set, w)
 		square += float64(s.counts[i]) * x * x
 	}
-	floats.Scale(1/math.Sqrt(square/float64(len(s.of))), w)
+	floats.Scale(1/math.Sqrt(square/float64(s.items)), w)
 	return w
 }
 
@@ -149,26 +150,27 @@ func appendKnown(dst []int32, known, labels []uint32) []int32 {
 type setBuilder struct {
 	bits   int
 	limit  int                  // largest number of labels
+	keep   bool                 // keep the set of each item
+	n      int                  // items
 	index  map[string]uint32    // labels as bytes -> number of the set
 	keys   [][]uint32           // labels of each set
 	counts []int                // items of each set
-	of     []uint32             // set of each item
+	of     []uint32             // set of each item, if they are kept: 4 bytes an item
 	hy     map[uint32][]float64 // by label: the sum of the codes of its items
 	key    []byte               // scratch memory
 }
 
-// newSetBuilder returns a builder of the sets of no items, for codes of so many bits.
-func newSetBuilder(bits int) *setBuilder {
-	return &setBuilder{bits: bits, limit: bits, index: map[string]uint32{}, hy: map[uint32][]float64{}}
+// newSetBuilder returns a builder of the sets of no items, for codes of so many bits. keep says that
+// it keeps the set of each item.
+func newSetBuilder(bits, limit int, keep bool) *setBuilder {
+	return &setBuilder{bits: bits, limit: limit, keep: keep, index: map[string]uint32{}, hy: map[uint32][]float64{}}
 }
 
 // add takes the labels and the starting code of the next item.
 func (s *setBuilder) add(labels []uint32, code []uint64) {
 	// H0 Y' has, for each label, the sum of the random codes of the items that carry it. So
 	// H0, a code an item, need not be kept.
-	s.key = s.key[:0]
 	for _, l := range labels {
-		s.key = binary.LittleEndian.AppendUint32(s.key, l)
 		sum, ok := s.hy[l]
 		if !ok {
 			if len(s.hy) < s.limit { // above the limit finish refuses: only count
@@ -180,6 +182,20 @@ func (s *setBuilder) add(labels []uint32, code []uint64) {
 			addSigns(sum, code, 1)
 		}
 	}
+	set := s.set(labels)
+	s.counts[set]++
+	s.n++
+	if s.keep {
+		s.of = append(s.of, set)
+	}
+}
+
+// set returns the number of a set, which it adds if it is new.
+func (s *setBuilder) set(labels []uint32) uint32 {
+	s.key = s.key[:0]
+	for _, l := range labels {
+		s.key = binary.LittleEndian.AppendUint32(s.key, l)
+	}
 	set, ok := s.index[string(s.key)]
 	if !ok {
 		set = uint32(len(s.keys))
@@ -187,24 +203,26 @@ func (s *setBuilder) add(labels []uint32, code []uint64) {
 		s.keys = append(s.keys, slices.Clone(labels))
 		s.counts = append(s.counts, 0)
 	}
-	s.counts[set]++
-	s.of = append(s.of, set)
+	return set
 }
+
+// labels returns the labels of all sets, ascending.
+func (s *setBuilder) labels() []uint32 { return slices.Sorted(maps.Keys(s.hy)) }
 
 // finish checks that there is something to learn. It returns the sets, and H0 Y' with a
 // row for each label.
 func (s *setBuilder) finish() (*labelSets, []float64, error) {
-	if len(s.of) == 0 {
+	if s.n == 0 {
 		return nil, nil, fmt.Errorf("%w: no item has any", ErrNoLabels)
 	}
 	if len(s.keys) == 1 {
-		return nil, nil, fmt.Errorf("%w: all %d training items have the same labels, so they would all get the same code: label items of at least two kinds", ErrOneClass, len(s.of))
+		return nil, nil, fmt.Errorf("%w: all %d training items have the same labels, so they would all get the same code: label items of at least two kinds", ErrOneClass, s.n)
 	}
-	labels := slices.Sorted(maps.Keys(s.hy))
+	labels := s.labels()
 	if len(labels) > s.limit {
 		return nil, nil, &BitsError{Bits: s.bits, Labels: len(labels), Limit: s.limit}
 	}
-	sets := &labelSets{labels: labels, counts: s.counts, of: s.of}
+	sets := &labelSets{labels: labels, counts: s.counts, items: s.n, setOf: func(item int) uint32 { return s.of[item] }}
 	for _, k := range s.keys {
 		sets.sets = append(sets.sets, appendKnown(nil, labels, k))
 	}

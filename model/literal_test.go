@@ -206,7 +206,7 @@ func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 		}
 		s.g = append(s.g, g)
 	}
-	if s.result, err = train(t.Context(), modalities, synthetic(s.data), s.opt, from); err != nil {
+	if s.result, err = train(t.Context(), modalities, synthetic(s.data), nil, s.opt, from); err != nil {
 		t.Fatal(err)
 	}
 	e := s.result.Model.NewEncoder()

@@ -174,7 +174,7 @@ func (tr *trainer) estimate() (e MemoryError) {
 		}
 	}
 	if tr.opt.Method != MethodLabels && tr.sets != nil {
-		rest += 8 * float64(len(tr.sets.of)) * float64(len(tr.sets.labels)) // Y
+		rest += 8 * float64(tr.sets.items) * float64(len(tr.sets.labels)) // Y
 	}
 	most := statisticsSquares*statistics + solveSquares*largest
 	if trial+basis+kept > most {

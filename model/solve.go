@@ -94,10 +94,10 @@ func newSolver(opt Options, modalities []Modality, sets *labelSets, hy []float64
 		s.codes = make([]uint64, len(sets.sets)*s.words)
 		return s
 	}
-	s.codes = make([]uint64, len(sets.of)*s.words)
-	s.y = make([]float64, len(sets.of)*s.c)
-	for i, set := range sets.of {
-		for _, l := range sets.sets[set] {
+	s.codes = make([]uint64, sets.items*s.words)
+	s.y = make([]float64, sets.items*s.c)
+	for i := range sets.items {
+		for _, l := range sets.sets[sets.setOf(i)] {
 			s.y[i*s.c+int(l)] = 1
 		}
 	}
@@ -249,7 +249,7 @@ func clearZeros(z []float64) {
 // code returns the code of item i after the last sweep.
 func (s *solver) code(i int) codec.Code {
 	if s.method == MethodLabels {
-		i = int(s.sets.of[i])
+		i = int(s.sets.setOf(i))
 	}
 	return s.codes[i*s.words : (i+1)*s.words]
 }
@@ -270,7 +270,7 @@ func (s *solver) meanCode() []float64 {
 		addSigns(mean, s.codes[i*s.words:(i+1)*s.words], count) // exact
 	}
 	for j := range mean {
-		mean[j] /= float64(len(s.sets.of))
+		mean[j] /= float64(s.sets.items)
 	}
 	return mean
 }

@@ -283,7 +283,7 @@ func TestDependentLabels(t *testing.T) {
 				t.Errorf("%v: C'C is not I", method)
 			}
 		}
-		r, err := train(t.Context(), modalitiesOf([]int{6, 4}), synthetic(data), opt, from)
+		r, err := train(t.Context(), modalitiesOf([]int{6, 4}), synthetic(data), nil, opt, from)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -149,7 +149,7 @@ func (w *itemSweep) items(b *block, from, to int, work *sweepScratch) {
 				floats.AddScaled(target, w.mu[t], w.gphi[t][r*w.c:(r+1)*w.c])
 			}
 		}
-		set := w.sets.sets[w.sets.of[first+i]]
+		set := w.sets.sets[w.sets.setOf(first+i)]
 		for l, v := range target {
 			v /= weight
 			if len(set) > 0 && int(set[0]) == l {

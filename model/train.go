@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // Result is what a training returns.
@@ -56,18 +55,10 @@ type start struct {
 // seeded draws the start from the seed. The anchors of all modalities come from the
 // same stream. So they are the same items if all items have all modalities.
 func seeded(seed uint64, bits int) start {
-	signs := rand.New(rand.NewPCG(seed, streamSigns))
 	rotations := rand.New(rand.NewPCG(seed, streamRotations))
 	return start{
-		ties: rand.New(rand.NewPCG(seed, streamTies)),
-		signs: func(dst codec.Code) {
-			for i := range dst {
-				dst[i] = signs.Uint64()
-			}
-			if tail := bits % 64; tail > 0 {
-				dst[len(dst)-1] &= 1<<tail - 1
-			}
-		},
+		ties:  rand.New(rand.NewPCG(seed, streamTies)),
+		signs: signsFrom(seed, bits, 0),
 		anchors: func(_, k int) func(int) int {
 			return reservoir(rand.New(rand.NewPCG(seed, streamAnchors)), k)
 		},
@@ -117,7 +108,7 @@ func Train(ctx context.Context, modalities []Modality, src Source, opt Options) 
 		free = !labelled
 	}
 	if free {
-		result, err := trainLabelFree(ctx, slices.Clone(modalities), src, opt)
+		result, err := trainLabelFree(ctx, slices.Clone(modalities), src, nil, opt)
 		if err != nil {
 			return nil, fmt.Errorf("training: %w", err)
 		}
@@ -130,7 +121,7 @@ func Train(ctx context.Context, modalities []Modality, src Source, opt Options) 
 	}
 	from := seeded(opt.Seed, opt.Bits)
 	from.open = undecided
-	result, err := train(ctx, slices.Clone(modalities), src, opt, from)
+	result, err := train(ctx, slices.Clone(modalities), src, nil, opt, from)
 	if err != nil {
 		return nil, fmt.Errorf("training: %w", err)
 	}
@@ -146,6 +137,7 @@ type trainer struct {
 	opt    Options // with defaults filled in
 	from   start
 	reader *reader
+	engine Engine // does the passes, if the reader has no source; else nil
 	report Report
 
 	sets    *labelSets
@@ -160,11 +152,11 @@ type trainer struct {
 	fusions []fusion // by view
 }
 
-// train is Train from a given start.
-func train(ctx context.Context, modalities []Modality, src Source, opt Options, from start) (_ *Result, err error) {
+// train is Train from a given start, or TrainOver if there is an engine and no source.
+func train(ctx context.Context, modalities []Modality, src Source, engine Engine, opt Options, from start) (_ *Result, err error) {
 	defer guard(&err, "in the numerics")
 	tr := &trainer{
-		opt: opt, from: from,
+		opt: opt, from: from, engine: engine,
 		reader: &reader{modalities: modalities, src: src, items: -1, progress: opt.Progress},
 		report: Report{
 			Bits: opt.Bits, Method: opt.Method, Seed: opt.Seed, Sweeps: opt.Sweeps,
@@ -232,7 +224,6 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 // not needed.
 func (tr *trainer) scan(ctx context.Context) error {
 	for t, m := range tr.reader.modalities {
-		tr.moments = append(tr.moments, newMoments(m))
 		undecided := tr.undecided(t)
 		var s *sample
 		if undecided || tr.opt.Map[m.Name] != MapLinear {
@@ -247,35 +238,16 @@ func (tr *trainer) scan(ctx context.Context) error {
 		}
 		tr.samples, tr.choices = append(tr.samples, s), append(tr.choices, c)
 	}
-	sets := newSetBuilder(tr.opt.Bits)
-	if tr.opt.LabelEmbedding {
-		sets.limit = embeddingLabels(tr.opt.Bits)
+	scan := tr.scanHere
+	if tr.engine != nil {
+		scan = tr.scanElsewhere
 	}
-	code := codec.NewCode(tr.opt.Bits)
-	err := tr.reader.blocks(ctx, "scan", nil, func(b *block) error {
-		for i := range b.n {
-			tr.from.signs(code)
-			sets.add(b.labels[i], code)
-		}
-		for t, m := range tr.moments {
-			m.add(b.x[t], workerCount())
-			if s := tr.samples[t]; s != nil {
-				s.add(b.x[t])
-			}
-			if c := tr.choices[t]; c != nil {
-				c.add(b, t)
-			}
-		}
-		return nil
-	})
+	err := scan(ctx)
 	if err != nil {
 		return err
 	}
 	for _, m := range tr.moments {
 		m.settle()
-	}
-	if tr.sets, tr.hy, err = sets.finish(); err != nil {
-		return err
 	}
 	if tr.from.ties != nil {
 		breakTies(tr.hy, tr.from.ties)
@@ -286,8 +258,8 @@ func (tr *trainer) scan(ctx context.Context) error {
 	if err := tr.startCentre(); err != nil {
 		return err
 	}
-	tr.reader.items = len(tr.sets.of)
-	tr.report.TrainItems = len(tr.sets.of)
+	tr.reader.items = tr.sets.items
+	tr.report.TrainItems = tr.sets.items
 	tr.report.Labels = len(tr.sets.labels)
 	tr.report.LabelSets = len(tr.sets.sets)
 	for t, m := range tr.reader.modalities {
@@ -300,6 +272,42 @@ func (tr *trainer) scan(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// mostLabels returns the largest number of labels.
+func (tr *trainer) mostLabels() int {
+	if tr.opt.LabelEmbedding {
+		return embeddingLabels(tr.opt.Bits)
+	}
+	return tr.opt.Bits
+}
+
+// scanHere reads the items for scan.
+func (tr *trainer) scanHere(ctx context.Context) error {
+	sets := newSetBuilder(tr.opt.Bits, tr.mostLabels(), true)
+	code := codec.NewCode(tr.opt.Bits)
+	p := tr.newPass(passMoments)
+	m, err := tr.reader.sum(ctx, "scan", p, func(b *block) error {
+		for i := range b.n {
+			tr.from.signs(code)
+			sets.add(b.labels[i], code)
+		}
+		for t := range b.x {
+			if s := tr.samples[t]; s != nil {
+				s.add(b.x[t])
+			}
+			if c := tr.choices[t]; c != nil {
+				c.add(b, t)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	tr.moments = m.(*momentSums).of
+	tr.sets, tr.hy, err = sets.finish()
+	return err
 }
 
 // undecided reports whether a setting of modality t is to be chosen.
@@ -366,27 +374,24 @@ func (tr *trainer) prepare(ctx context.Context) ([]*features, []*moments, error)
 	for t, m := range tr.reader.modalities {
 		kind := tr.opt.Features[m.Name]
 		prepared[t] = newFeatures(kind, tr.moments[t])
-		if kind != FeaturesRaw {
-			raw = false
-			result[t] = newMoments(m)
-		}
+		raw = raw && kind == FeaturesRaw
 	}
 	if raw {
 		return prepared, result, nil
 	}
-	err := tr.reader.blocks(ctx, "moments", nil, func(b *block) error {
-		for t, f := range prepared {
-			if f.kind != FeaturesRaw {
-				f.applyAll(b.x[t])
-				result[t].add(b.x[t], workerCount())
-			}
-		}
-		return nil
-	})
-	for _, m := range result {
-		m.settle()
+	p := tr.newPass(passMoments)
+	p.features = prepared
+	s, err := tr.sum(ctx, p, nil)
+	if err != nil {
+		return nil, nil, err
 	}
-	return prepared, result, err
+	for t, m := range s.(*momentSums).of {
+		if prepared[t].kind != FeaturesRaw {
+			m.settle()
+			result[t] = m
+		}
+	}
+	return prepared, result, nil
 }
 
 // checkFeatures refuses maps for which R_t'R_t = I or G_t'G_t = I is not possible, and
@@ -417,7 +422,7 @@ const maxRelaxed = 1 << 28
 
 // solve does the sweeps, and moves labels apart that share a code.
 func (tr *trainer) solve(ctx context.Context) error {
-	if n, c := len(tr.sets.of), len(tr.sets.labels); tr.opt.Method != MethodLabels && n > maxRelaxed/c {
+	if n, c := tr.sets.items, len(tr.sets.labels); tr.opt.Method != MethodLabels && n > maxRelaxed/c {
 		return fmt.Errorf("%w: method %v holds a number for each of %d items and %d labels, at most %d in all: use the method labels, or fewer items",
 			ErrOption, tr.opt.Method, n, c, maxRelaxed)
 	}
@@ -497,7 +502,7 @@ func (tr *trainer) meanAim(m *Model) []float64 {
 	mean, g, code := make([]float64, m.bits), make([]float64, m.bits), codec.NewCode(m.bits)
 	for i, set := range tr.sets.sets {
 		m.aimAt(g, set, m.weights, code)
-		floats.AddScaled(mean, float64(tr.sets.counts[i])/float64(len(tr.sets.of)), g)
+		floats.AddScaled(mean, float64(tr.sets.counts[i])/float64(tr.sets.items), g)
 	}
 	return mean
 }
@@ -505,32 +510,18 @@ func (tr *trainer) meanAim(m *Model) []float64 {
 // statistics is the last pass. It sums what the items teach. It also returns the codes of
 // items that are not those of their labels.
 func (tr *trainer) statistics(ctx context.Context, m *Model) (*Statistics, map[int]codec.Code, error) {
-	stats, exceptions := NewStatistics(m), map[int]codec.Code{}
-	q, c := m.bits, stats.labels
-	room, byLabels := teaching{make([]float32, blockItems*c), make([]float32, blockItems*q)}, codec.NewCode(q)
-	err := tr.reader.blocks(ctx, "statistics", tr.maps, func(b *block) error {
-		for t, f := range tr.maps {
-			for r, i := range b.at[t] {
-				set := tr.sets.sets[tr.sets.of[b.first+i]]
-				row := teaching{room.y[r*c : (r+1)*c], room.h[r*q : (r+1)*q]}
-				if m.aim == AimLabels {
-					clear(row.y)
-					m.teachLabels(row, set)
-					continue
-				}
-				signs(row.h, tr.solver.code(b.first+i))
-				if w := float32(m.weightOf(set)); w != 1 {
-					for j := range row.h {
-						row.h[j] *= w
-					}
-				}
-			}
-			rows := b.rows(t)
-			stats.add(t, dense.Of(rows, f.size(), b.phi[t]), teaching{room.y[:rows*c], room.h[:rows*q]}, workerCount())
+	p := tr.newPass(passStatistics)
+	p.m = m
+	if m.method == MethodLabels {
+		s, err := tr.sum(ctx, p, nil)
+		if err != nil {
+			return nil, nil, err
 		}
-		if m.method == MethodLabels {
-			return nil
-		}
+		return s.(*statisticsSums).stats, map[int]codec.Code{}, nil
+	}
+	p.code = tr.solver.code
+	exceptions, byLabels := map[int]codec.Code{}, codec.NewCode(m.bits)
+	s, err := tr.sum(ctx, p, func(b *block) error {
 		for i := range b.n {
 			code := tr.solver.code(b.first + i)
 			if m.LabelCode(byLabels, b.labels[i]); !slices.Equal(byLabels, code) {
@@ -539,5 +530,21 @@ func (tr *trainer) statistics(ctx context.Context, m *Model) (*Statistics, map[i
 		}
 		return nil
 	})
-	return stats, exceptions, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.(*statisticsSums).stats, exceptions, nil
+}
+
+// newPass returns a pass over the items of the training.
+func (tr *trainer) newPass(kind passKind) *Pass {
+	return &Pass{kind: kind, modalities: tr.reader.modalities, bits: tr.opt.Bits, seed: tr.opt.Seed, limit: tr.mostLabels()}
+}
+
+// sum does a pass over the items: here, and then each is called with each block unless it is nil, or by the engine.
+func (tr *trainer) sum(ctx context.Context, p *Pass, each func(*block) error) (sums, error) {
+	if tr.engine != nil {
+		return sumElsewhere(ctx, tr.engine, p)
+	}
+	return tr.reader.sum(ctx, p.Stage(), p, each)
 }

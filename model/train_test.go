@@ -588,7 +588,7 @@ func TestTrainSurvivesPanics(t *testing.T) {
 	}
 	from := seeded(1, 16)
 	from.signs = func(codec.Code) { panic("no more signs") }
-	if _, err := train(t.Context(), modalities, data, opt, from); err == nil || !strings.Contains(err.Error(), "no more signs") {
+	if _, err := train(t.Context(), modalities, data, nil, opt, from); err == nil || !strings.Contains(err.Error(), "no more signs") {
 		t.Errorf("a panic in a block: %v", err)
 	}
 }

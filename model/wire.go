@@ -21,7 +21,7 @@ const (
 // All binary forms stand in the same frame, all numbers little-endian:
 //
 //	offset  size  what
-//	0       4     magic: "FDHM" a model, "FDHS" statistics, "FDHR" a revision
+//	0       4     magic: "FDHM" a model, "FDHS" statistics, "FDHR" a revision, and others
 //	4       2     uint16: version
 //	6       2     0
 //	8       n     body: see marshal.go and revision.go
@@ -267,4 +267,39 @@ func (r *wireReader) close() error {
 		r.fail("%d bytes follow the end", len(r.b))
 	}
 	return r.err
+}
+
+// number reads a uint64 that is a count.
+func (r *wireReader) number(what string) int {
+	n := r.u64(what)
+	if r.err == nil && n > math.MaxInt64 {
+		r.fail("%s is %d", what, n)
+	}
+	if r.err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// rest reads all that is left.
+func (r *wireReader) rest() []byte { return r.take(len(r.b), "the end") }
+
+// numbers writes the length of x in four bytes, and x; numbers of a reader reads that, up to so many.
+func (w *wireWriter) numbers(x []uint32) {
+	w.u32(uint32(len(x)))
+	for _, v := range x {
+		w.u32(v)
+	}
+}
+
+func (r *wireReader) numbers(what string, most int) []uint32 {
+	b := r.take(4*r.count("the length of "+what, 0, most), what)
+	if b == nil {
+		return nil
+	}
+	x := make([]uint32, len(b)/4)
+	for i := range x {
+		x[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	return x
 }

@@ -1,0 +1,292 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
+)
+
+// passKind says what a pass sums up.
+type passKind uint8
+
+const (
+	passScan       passKind = 1 + iota // label sets, moments, and vectors of samples
+	passSample                         // vectors of a sample alone
+	passMoments                        // moments of features
+	passEmbedding                      // sketches of the features of labels
+	passStatistics                     // statistics
+)
+
+var passStages = []string{"", "scan", "scan", "moments", "embedding", "statistics"}
+
+// A Pass is one pass of a training over all items, as [TrainOver] hands it to an [Engine]: what is to
+// be summed up, with all that it takes. It goes to other processes by MarshalBinary.
+//
+// The sum over items is made in a fixed tree; see [LeafItems]. Sum gives a node of it, and Merge a node
+// from its children. An Engine is free to choose who makes which node, and when.
+//
+// A Pass is immutable and safe for concurrent use.
+type Pass struct {
+	kind       passKind
+	modalities []Modality
+	bits       int
+	seed       uint64
+	limit      int                      // passScan: labels whose codes are summed
+	wanted     [][]uint32               // passScan and passSample: by modality, items whose vectors are wanted, ascending
+	features   []*features              // passMoments, by modality
+	m          *Model                   // passEmbedding and passStatistics: maps, labels and what they teach
+	random     []*dense.Packed[float64] // passEmbedding: directions of sketches, by modality
+
+	code func(item int) codec.Code // passStatistics, of methods other than labels: it does not travel
+}
+
+// Stage returns what the progress of a training calls the pass: scan, moments, embedding or statistics.
+func (p *Pass) Stage() string { return passStages[p.kind] }
+
+// Modalities returns the modalities of the training: their positions are those of Example.Vectors.
+func (p *Pass) Modalities() []Modality { return slices.Clone(p.modalities) }
+
+// Sum returns the sum over items that follow one another, in binary form. first is the number of the
+// first one. They are those of a node of the tree: first is a multiple of LeafItems times a power of
+// FanOut, and so many items follow, or fewer at the end of all items.
+//
+// It holds two blocks of 512 items and up to a few sums at a time: those of the statistics take
+// 8 k (k + c) bytes for a map of k features, with c labels, or q bits if labels are embedded. It runs on GOMAXPROCS goroutines.
+// The errors are those of Train about an item.
+func (p *Pass) Sum(ctx context.Context, first int, items iter.Seq2[Example, error]) (sum []byte, err error) {
+	defer guard(&err, "in the numerics")
+	if first < 0 || first > math.MaxInt32 || first%LeafItems != 0 {
+		return nil, fmt.Errorf("%w: a sum that begins with item %d", ErrOption, first)
+	}
+	r := &reader{
+		modalities: p.modalities, src: sequence(items), items: -1, first: first,
+		unlabelled: p.kind == passSample,
+	}
+	s, err := r.sum(ctx, p.Stage(), p, nil)
+	if err != nil {
+		return nil, err
+	}
+	return p.marshal(s), nil
+}
+
+// Merge returns the sum of a node of the tree from those of its children, in their order. The children
+// have bytes of any origin: an error wraps codec.ErrCorrupt, or is that of the sequence.
+func (p *Pass) Merge(children iter.Seq2[[]byte, error]) (sum []byte, err error) {
+	defer guard(&err, "adding up sums")
+	var all sums
+	n := 0
+	for b, err := range children {
+		if err != nil {
+			return nil, err
+		}
+		s, err := p.unmarshal(b)
+		if err != nil {
+			return nil, err
+		}
+		if n++; n == 1 {
+			all = s
+			continue
+		}
+		all.merge(s)
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("%w: a sum of nothing", ErrOption)
+	}
+	return p.marshal(all), nil
+}
+
+// A sequence is a Source of items that are read once.
+type sequence iter.Seq2[Example, error]
+
+func (s sequence) Examples(context.Context) iter.Seq2[Example, error] {
+	return iter.Seq2[Example, error](s)
+}
+
+// maps returns the maps whose features the pass needs, nil if it needs none.
+func (p *Pass) maps() []*featureMap {
+	if p.m == nil {
+		return nil
+	}
+	return p.m.maps
+}
+
+// sums returns the sums of no items.
+func (p *Pass) sums() sums {
+	switch p.kind {
+	case passScan:
+		return &scanSums{
+			sets: newSetBuilder(p.bits, p.limit, false), moments: newMomentSums(p.modalities, nil),
+			wanted: newWantedSums(p.modalities, p.wanted), seed: p.seed,
+		}
+	case passSample:
+		return newWantedSums(p.modalities, p.wanted)
+	case passMoments:
+		return newMomentSums(p.modalities, p.features)
+	case passEmbedding:
+		return newSketches(p.m, p.random)
+	}
+	return newStatisticsSums(p.m, p.code)
+}
+
+// The body of a sum (magic "FDHP", version 0) is what appendTo of its kind writes. It lives as long as
+// a training, and is read by the release that wrote it.
+const (
+	sumMagic   = "FDHP"
+	sumVersion = 0
+)
+
+// marshal returns sums in binary form.
+func (p *Pass) marshal(s sums) []byte {
+	w := newWireWriter(sumMagic, sumVersion)
+	s.appendTo(w)
+	return w.finish()
+}
+
+// unmarshal reads sums of this pass from bytes of any origin, and keeps none of them.
+func (p *Pass) unmarshal(b []byte) (sums, error) {
+	r, err := openFrame(b, "sum of a training", sumMagic, sumVersion)
+	if err != nil {
+		return nil, err
+	}
+	s := p.sums()
+	if s.readFrom(r); r.err != nil {
+		return nil, r.err
+	}
+	return s, r.close()
+}
+
+// The body of a pass (magic "FDHQ", version 2: in older ones modalities would have no forms), with the
+// numbers of marshal.go:
+//
+//	1         uint8 kind: 1 scan, 2 sample, 3 moments, 4 embedding, 5 statistics
+//	8         uint64 seed
+//	4         uint32 q: bits, 0 for sample
+//	4         uint32 the most labels, for scan, else 0
+//	          embedding and statistics only:
+//	n         a model in its frame, to the end, whose projections are zeros
+//	          all others:
+//	4         uint32 T: modalities, and T times: name, dimension and form, as in a model
+//	          scan and sample only, T times:
+//	4+4n      uint32 n, and n numbers: items, ascending
+//	          moments only, T times:
+//	1         uint8 features, and their numbers, as in a model
+const (
+	passMagic   = "FDHQ"
+	passVersion = 2
+)
+
+// maxWanted bounds the vectors of a modality that a pass is asked for.
+const maxWanted = 1 << 17
+
+// MarshalBinary returns the pass in binary form, for UnmarshalPass of the same release. The error is always nil.
+func (p *Pass) MarshalBinary() ([]byte, error) {
+	w := newWireWriter(passMagic, passVersion)
+	w.u8(uint8(p.kind))
+	w.u64(p.seed)
+	w.u32(uint32(p.bits))
+	w.u32(uint32(p.limit))
+	if p.m != nil {
+		b, err := p.m.withoutProjections().MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		w.b = append(w.b, b...)
+		return w.finish(), nil
+	}
+	w.u32(uint32(len(p.modalities)))
+	for t, m := range p.modalities {
+		w.modality(m)
+		switch p.kind {
+		case passScan, passSample:
+			w.numbers(p.wanted[t])
+		case passMoments:
+			f := p.features[t]
+			w.u8(uint8(f.kind))
+			w.f64s(f.shift...)
+			w.f64s(f.scale...)
+		}
+	}
+	return w.finish(), nil
+}
+
+// UnmarshalPass reads a pass from bytes of any origin, and keeps none of them. Errors are as those of
+// Unmarshal.
+func UnmarshalPass(b []byte) (*Pass, error) {
+	r, err := openFrame(b, "pass of a training", passMagic, passVersion)
+	if err != nil {
+		return nil, err
+	}
+	if r.version != passVersion {
+		return nil, &FormatError{What: "pass of a training", Version: int(r.version), Newest: passVersion}
+	}
+	p := &Pass{kind: passKind(r.u8("kind")), seed: r.u64("seed")}
+	if r.err == nil && (p.kind < passScan || p.kind > passStatistics) {
+		r.fail("a pass of kind %d", p.kind)
+	}
+	p.bits = r.count("the number of bits", 0, codec.MaxBits)
+	p.limit = r.count("the most labels", 0, maxLabels)
+	if r.err == nil && p.kind != passSample && codec.CheckBits(p.bits) != nil {
+		r.fail("%d bits", p.bits)
+	}
+	if r.err == nil && p.kind >= passEmbedding {
+		return r.passModel(p)
+	}
+	names := map[string]bool{}
+	for range r.count("the number of modalities", 1, maxModalities) {
+		mod := r.modality(names)
+		if r.err != nil {
+			return nil, r.err
+		}
+		p.modalities = append(p.modalities, mod)
+		if p.kind == passMoments {
+			p.features = append(p.features, r.features(mod, FeatureKind(r.u8("features"))))
+			continue
+		}
+		wanted := r.numbers("wanted items", maxWanted)
+		if r.err == nil && !ascend(wanted) {
+			r.fail("items that do not ascend")
+		}
+		p.wanted = append(p.wanted, wanted)
+	}
+	if err := r.close(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// passModel reads the end of a pass that has a model.
+func (r *wireReader) passModel(p *Pass) (*Pass, error) {
+	b := r.rest()
+	if r.err != nil {
+		return nil, r.err
+	}
+	m, err := Unmarshal(b)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.LabelFree() || m.method != MethodLabels || m.bits != p.bits:
+		return nil, corrupt("a pass with a model of method %v and %d bits", m.method, m.bits)
+	}
+	p.m, p.modalities = m, m.modalities
+	if p.kind == passEmbedding {
+		p.random = sketchDirections(p.m.maps, p.bits, p.seed)
+	}
+	return p, nil
+}
+
+// withoutProjections returns a copy with zeros for what the statistics have yet to give: m may lack
+// that. Its fingerprint is that of m.
+func (m *Model) withoutProjections() *Model {
+	bare := *m
+	bare.p = nil
+	for _, f := range m.maps {
+		bare.p = append(bare.p, dense.Pack(dense.Of(m.bits, f.size(), make([]float64, m.bits*f.size()))))
+	}
+	bare.mean = make([]float64, m.bits)
+	return &bare
+}
