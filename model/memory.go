@@ -147,9 +147,10 @@ func (tr *trainer) estimate() (e MemoryError) {
 			sampled = 0 // the lengths of vectors are unknown; choiceNumbers bounds them
 		}
 		statistics += float64(square(k))
+		rest += float64(levels(n)) * float64(square(k)) // sums of the tree besides the leaf
 		if tr.sets != nil && tr.aim() == AimLabels { // sums by label
 			c := float64(len(tr.sets.labels))
-			rest += 8 * c * (c + float64(k))
+			rest += float64(1+levels(n)) * 8 * c * (c + float64(k))
 		}
 		if float64(square(k)) > largest {
 			largest = float64(square(k))

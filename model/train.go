@@ -84,7 +84,8 @@ func seeded(seed uint64, bits int) start {
 // are embedded.
 //
 // It holds two blocks of 512 items and, for each item, 4 bytes (MethodLabels) or 4 + 8c
-// + q/8 (the others), besides the statistics. While it chooses it also holds up to
+// + q/8 (the others), besides the statistics: once up to 65,536 items, twice up to a million, and once
+// more for each further factor of 16 (LeafItems). While it chooses it also holds up to
 // 4,000 vectors of each modality and some hundred MB, 1 GB for a modality of 3,000
 // dimensions.
 //
@@ -97,7 +98,7 @@ func seeded(seed uint64, bits int) start {
 // error is a *MemoryError: a map of k features takes about 36 k^2 bytes.
 //
 // Equal options and data give a model with equal bytes, on one architecture, for any
-// GOMAXPROCS. Cancelling the context stops it within a block.
+// GOMAXPROCS, and also where TrainOver lets other processes read the items. Cancelling the context stops it within a block.
 func Train(ctx context.Context, modalities []Modality, src Source, opt Options) (*Result, error) {
 	free := opt.Method.LabelFree() && int(opt.Method) < len(methodNames)
 	if opt.Method == MethodAuto && len(modalities) > 0 {
