@@ -49,7 +49,7 @@ var house = plan{
 		{"cmd/fddhdb/command": {cobra, pflag}},
 		{"cmd/fddhdb/experiment": {plot}, "cmd/fddhdb/measure": {plot}, "cmd/fddhdb/shell": {cobra, pflag, liner, term}},
 		{"cmd/fddhdb/sheet": {plot, image}},
-		{"cmd/fddhdb/chart": {plot}, "cmd/fddhdb/explore": nil, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
+		{"cmd/fddhdb/chart": {plot}, "cmd/fddhdb/explore": nil, "cmd/fddhdb/flags": {pflag}, "cmd/fddhdb/outfile": nil, "cmd/fddhdb/source": nil},
 		{"cmd/fddhdb/picture": nil},
 		{"cmd/fddhdb/encoder": nil, "cmd/fddhdb/jsonform": nil, "cmd/fddhdb/term": {cobra, pretty, progressbar, term}},
 		{"cmd/fddhdb/exit": nil, "cmd/fddhdb/userdir": nil},

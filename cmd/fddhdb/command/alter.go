@@ -78,7 +78,7 @@ func alterCommand(e *env) *cobra.Command {
 	cmd.Flags().Var(&fields, "add-field", "a field to add and its type: string, int, float, bool or time; repeat it for each")
 	cmd.Flags().StringArrayVar(&indexes, "index", nil, "a field to index; repeat it for each")
 	metrics.register(cmd)
-	metrics.spaceOf.empty = true
+	metrics.spaceOf.Empty = true
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -78,7 +79,7 @@ func encodeCommand(e *env) *cobra.Command {
 }
 
 // queryFiles returns the files of the flags, by modality.
-func queryFiles(from string, vectors []string) ([]named, error) {
+func queryFiles(from string, vectors []string) ([]flags.Named, error) {
 	if len(vectors) == 0 {
 		return nil, exit.Usagef("encode needs vectors: --from NAME --vectors FILE, or --vectors NAME=FILE")
 	}
@@ -86,15 +87,15 @@ func queryFiles(from string, vectors []string) ([]named, error) {
 		if len(vectors) > 1 {
 			return nil, exit.Usagef("--from goes with one --vectors FILE; for several write --vectors NAME=FILE each")
 		}
-		return []named{{from, vectors[0]}}, nil
+		return []flags.Named{{Name: from, Value: vectors[0]}}, nil
 	}
-	list := namedList{kind: "NAME=FILE"}
+	list := flags.NamedList{Kind: "NAME=FILE"}
 	for _, v := range vectors {
 		if err := list.Set(v); err != nil {
 			return nil, exit.Usagef("--vectors %q: %w, or --from NAME for one file", v, err)
 		}
 	}
-	return list.list, nil
+	return list.List, nil
 }
 
 // checkNPY refuses a name under which a .npy would be mistaken for another format.
@@ -110,7 +111,7 @@ const encodeRows = 1024
 
 // encodeFiles writes the codes of rows: of row i of all files together for the target
 // to, or of the rows of the only file as queries by modality from, if that is given.
-func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []named, out string, bar *term.Progress) (rows, bits int, err error) {
+func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []flags.Named, out string, bar *term.Progress) (rows, bits int, err error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return 0, 0, err
@@ -123,11 +124,11 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 	var vectors []*source.Vectors
 	defer func() { sources.Close() }()
 	for _, v := range list {
-		m, err := modality(c, schema, "--vectors", v.name)
+		m, err := modality(c, schema, "--vectors", v.Name)
 		if err != nil {
 			return 0, 0, err
 		}
-		s, err := source.OpenVectors(v.name, v.value)
+		s, err := source.OpenVectors(v.Name, v.Value)
 		if err != nil {
 			return 0, 0, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -18,14 +19,14 @@ import (
 // encoderOptions are the flags of encoder.
 type encoderOptions struct {
 	common
-	set    namedList
+	set    flags.NamedList
 	remove []string // modalities
 	trust  []string // modalities
 	input  string
 }
 
 func encoderCommand(e *env) *cobra.Command {
-	o := encoderOptions{set: namedList{kind: "NAME=COMMAND"}}
+	o := encoderOptions{set: flags.NamedList{Kind: "NAME=COMMAND"}}
 	cmd := &cobra.Command{
 		Use:     "encoder DIR",
 		Short:   "Store the programs that make vectors of texts and files, for search",
@@ -94,20 +95,20 @@ func (o *encoderOptions) check(dir string) (set []db.Encoder, err error) {
 	if input != db.InputText && input != db.InputFile {
 		return nil, exit.Usagef("--input %q: text and file are possible", o.input)
 	}
-	if len(o.trust) > 0 && len(o.set.list)+len(o.remove) > 0 {
+	if len(o.trust) > 0 && len(o.set.List)+len(o.remove) > 0 {
 		return nil, exit.Usagef("--trust is of encoders that are stored: --set trusts what it stores; give it alone")
 	}
-	for _, n := range o.set.list {
-		words, open := shell.SplitWords(n.value)
+	for _, n := range o.set.List {
+		words, open := shell.SplitWords(n.Value)
 		switch {
 		case open != 0:
-			return nil, exit.Usagef("--set %s: %q ends within %q", n.name, n.value, open)
+			return nil, exit.Usagef("--set %s: %q ends within %q", n.Name, n.Value, open)
 		case len(words) == 0:
-			return nil, exit.Usagef("--set %s: the program is missing", n.name)
-		case slices.Contains(o.remove, n.name):
-			return nil, exit.Usagef("--set and --remove %s: one of both is possible", n.name)
+			return nil, exit.Usagef("--set %s: the program is missing", n.Name)
+		case slices.Contains(o.remove, n.Name):
+			return nil, exit.Usagef("--set and --remove %s: one of both is possible", n.Name)
 		}
-		set = append(set, db.Encoder{Modality: n.name, Input: input, Command: shell.Unquoted(words)})
+		set = append(set, db.Encoder{Modality: n.Name, Input: input, Command: shell.Unquoted(words)})
 	}
 	return set, nil
 }

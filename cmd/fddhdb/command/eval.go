@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -146,14 +147,14 @@ func evalCommand(e *env) *cobra.Command {
 
 // queryOptions are the flags of the queries that measure retrieval.
 type queryOptions struct {
-	vectors              namedList
+	vectors              flags.NamedList
 	labels, names, truth string
 	top                  int
 	where                whereFlag
 }
 
 func (o *queryOptions) register(cmd *cobra.Command) {
-	o.vectors.kind = "NAME=FILE"
+	o.vectors.Kind = "NAME=FILE"
 	f := cmd.Flags()
 	f.Var(&o.vectors, "vectors", "queries of a modality; repeat it for each")
 	f.StringVar(&o.labels, "labels", "", "labels of the queries, a `FILE`.npy or text")
@@ -166,7 +167,7 @@ func (o *queryOptions) register(cmd *cobra.Command) {
 // check refuses missing or wrong flags.
 func (o *queryOptions) check(cmd *cobra.Command) error {
 	switch {
-	case len(o.vectors.list) == 0:
+	case len(o.vectors.List) == 0:
 		return exit.Usagef("%s needs queries: --vectors NAME=FILE", cmd.Name())
 	case o.labels == "":
 		return exit.Usagef("%s needs the labels of the queries: --labels FILE", cmd.Name())
@@ -231,13 +232,13 @@ func (o *queryOptions) readVectors(c *db.Collection, q *db.Evaluation, bar *term
 	if err != nil {
 		return nil, err
 	}
-	for i, v := range o.vectors.list {
-		bar.Report("reading", int64(i), int64(len(o.vectors.list)))
-		m, err := modality(c, schema, "--vectors", v.name)
+	for i, v := range o.vectors.List {
+		bar.Report("reading", int64(i), int64(len(o.vectors.List)))
+		m, err := modality(c, schema, "--vectors", v.Name)
 		if err != nil {
 			return nil, err
 		}
-		s, err := source.OpenVectors(v.name, v.value)
+		s, err := source.OpenVectors(v.Name, v.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -246,9 +247,9 @@ func (o *queryOptions) readVectors(c *db.Collection, q *db.Evaluation, bar *term
 		switch {
 		case err != nil:
 		case s.IsSparse():
-			q.Sparse[v.name], err = source.ReadSparseRows(s)
+			q.Sparse[v.Name], err = source.ReadSparseRows(s)
 		default:
-			q.Queries[v.name], err = source.ReadRows(s)
+			q.Queries[v.Name], err = source.ReadRows(s)
 		}
 		if closed := s.Close(); err == nil {
 			err = closed

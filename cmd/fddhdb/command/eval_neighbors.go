@@ -17,7 +17,7 @@ const defaultNeighbours = 10
 
 // checkNeighbours refuses flags that are about labels.
 func (o *evalOptions) checkNeighbours(given func(flag string) bool) error {
-	if len(o.vectors.list) == 0 {
+	if len(o.vectors.List) == 0 {
 		return exit.Usagef("eval needs queries: --vectors NAME=FILE")
 	}
 	for _, flag := range []string{"labels", "label-names", "curves", "plot"} {

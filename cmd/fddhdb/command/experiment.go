@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/experiment"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -19,13 +20,13 @@ import (
 type experimentOptions struct {
 	trainOptions
 	queryOptions
-	grid  namedList
+	grid  flags.NamedList
 	seeds int
 	plot  string
 }
 
 func experimentCommand(e *env) *cobra.Command {
-	o := experimentOptions{grid: namedList{kind: "NAME=X,X,..."}}
+	o := experimentOptions{grid: flags.NamedList{Kind: "NAME=X,X,..."}}
 	var names []string
 	for _, x := range experiment.Kinds() {
 		names = append(names, x.Name)
@@ -109,7 +110,7 @@ func experimentCommand(e *env) *cobra.Command {
 	o.common.register(cmd)
 	term.PrintsObjects(cmd)
 	o.queryOptions.register(cmd)
-	o.registerSettings(cmd)
+	o.Settings.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.IntVar(&o.seeds, "seeds", 3, "the number `N` of trainings of each row")
 	f.Var(&o.grid, "grid", "the numbers that an experiment goes over; repeat it for each")
@@ -139,29 +140,29 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment.Kind) (ma
 		grid[a.Name] = a.Values
 		possible = append(possible, a.Name)
 	}
-	for _, g := range o.grid.list {
-		i := slices.Index(possible, g.name)
+	for _, g := range o.grid.List {
+		i := slices.Index(possible, g.Name)
 		if i < 0 {
 			if len(possible) == 0 {
-				return nil, exit.Usagef("--grid %s: %s goes over nothing that can be set", g.name, x.Name)
+				return nil, exit.Usagef("--grid %s: %s goes over nothing that can be set", g.Name, x.Name)
 			}
-			return nil, exit.Usagef("--grid %s: %s goes over %s", g.name, x.Name, strings.Join(possible, ", "))
+			return nil, exit.Usagef("--grid %s: %s goes over %s", g.Name, x.Name, strings.Join(possible, ", "))
 		}
-		values, err := x.Axes[i].Parse(splitList(g.value))
+		values, err := x.Axes[i].Parse(splitList(g.Value))
 		if err != nil {
 			return nil, err
 		}
-		grid[g.name] = values
+		grid[g.Name] = values
 	}
 	for _, bits := range grid["bits"] {
-		if err := checkBits("--grid bits", int(bits)); err != nil {
+		if err := flags.CheckBits("--grid bits", int(bits)); err != nil {
 			return nil, err
 		}
 	}
 	if !cmd.Flags().Changed("sweeps") && x.Name == "convergence" {
 		o.Sweeps = experiment.ConvergenceSweeps
 	}
-	if err := o.trainOptions.complete(cmd); err != nil {
+	if err := o.Complete(cmd.Flags()); err != nil {
 		return nil, err
 	}
 	if o.Method.LabelFree() {

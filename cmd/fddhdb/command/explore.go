@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/encoder"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/picture"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
@@ -27,14 +28,14 @@ type exploreOptions struct {
 	common
 	address       string
 	open          bool
-	encoders      namedList // programs that are started for each text
-	lineEncoders  namedList // programs that stay running
+	encoders      flags.NamedList // programs that are started for each text
+	lineEncoders  flags.NamedList // programs that stay running
 	encodeTimeout time.Duration
 	pictures      string // folder
 }
 
 func exploreCommand(e *env) *cobra.Command {
-	o := exploreOptions{encoders: namedList{kind: "NAME=COMMAND"}, lineEncoders: namedList{kind: "NAME=COMMAND"}}
+	o := exploreOptions{encoders: flags.NamedList{Kind: "NAME=COMMAND"}, lineEncoders: flags.NamedList{Kind: "NAME=COMMAND"}}
 	cmd := &cobra.Command{
 		Use:     "explore DIR",
 		Short:   "Look at a database in the browser",
@@ -106,25 +107,25 @@ func (o *exploreOptions) check() ([]explore.Encoder, error) {
 	for _, list := range []struct {
 		flag  string
 		lines bool
-		of    []named
-	}{{"--encoder", false, o.encoders.list}, {"--encoder-lines", true, o.lineEncoders.list}} {
+		of    []flags.Named
+	}{{"--encoder", false, o.encoders.List}, {"--encoder-lines", true, o.lineEncoders.List}} {
 		for _, n := range list.of {
-			words, open := shell.SplitWords(n.value)
+			words, open := shell.SplitWords(n.Value)
 			switch {
 			case open != 0:
-				return nil, exit.Usagef("%s %s: %q ends within %q", list.flag, n.name, n.value, open)
+				return nil, exit.Usagef("%s %s: %q ends within %q", list.flag, n.Name, n.Value, open)
 			case len(words) == 0:
-				return nil, exit.Usagef("%s %s: the program is missing", list.flag, n.name)
-			case taken[n.name]:
-				return nil, exit.Usagef("%s %s: the modality has an encoder already", list.flag, n.name)
+				return nil, exit.Usagef("%s %s: the program is missing", list.flag, n.Name)
+			case taken[n.Name]:
+				return nil, exit.Usagef("%s %s: the modality has an encoder already", list.flag, n.Name)
 			}
-			taken[n.name] = true
+			taken[n.Name] = true
 			command := shell.Unquoted(words)
 			if _, err := exec.LookPath(command[0]); err != nil {
-				return nil, exit.Usagef("%s %s: %w", list.flag, n.name, err)
+				return nil, exit.Usagef("%s %s: %w", list.flag, n.Name, err)
 			}
 			encoders = append(encoders, explore.Encoder{Program: encoder.Program{
-				Modality: n.name, Command: command, Lines: list.lines, Timeout: o.encodeTimeout,
+				Modality: n.Name, Command: command, Lines: list.lines, Timeout: o.encodeTimeout,
 			}, Input: db.InputText})
 		}
 	}

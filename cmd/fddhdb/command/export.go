@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
@@ -19,7 +20,7 @@ import (
 // exportOptions are the flags of export.
 type exportOptions struct {
 	common
-	vectors                           namedList
+	vectors                           flags.NamedList
 	codes, keys, labels, names, items string
 	model                             string
 	target                            targetFlag
@@ -27,7 +28,7 @@ type exportOptions struct {
 }
 
 func exportCommand(e *env) *cobra.Command {
-	o := exportOptions{vectors: namedList{kind: "NAME=FILE"}}
+	o := exportOptions{vectors: flags.NamedList{Kind: "NAME=FILE"}}
 	cmd := &cobra.Command{
 		Use:     "export DIR --codes FILE.npy...",
 		Short:   "Write items out to files",
@@ -112,20 +113,20 @@ func exportCommand(e *env) *cobra.Command {
 }
 
 func (o *exportOptions) check() error {
-	if o.codes == "" && o.keys == "" && o.labels == "" && o.names == "" && o.items == "" && len(o.vectors.list) == 0 {
+	if o.codes == "" && o.keys == "" && o.labels == "" && o.names == "" && o.items == "" && len(o.vectors.List) == 0 {
 		return exit.Usagef("export needs a file to write: --codes FILE.npy, --items FILE.jsonl, ...")
 	}
-	matrices := []named{{"--codes", o.codes}, {"--labels", o.labels}}
-	for _, v := range o.vectors.list {
-		if err := checkVectorFile(v.value); err != nil {
+	matrices := []flags.Named{{Name: "--codes", Value: o.codes}, {Name: "--labels", Value: o.labels}}
+	for _, v := range o.vectors.List {
+		if err := checkVectorFile(v.Value); err != nil {
 			return err
 		}
 	}
 	for _, m := range matrices {
-		if m.value == "" || m.value == outfile.Stdout {
+		if m.Value == "" || m.Value == outfile.Stdout {
 			continue
 		}
-		if err := checkNPY(m.name, m.value); err != nil {
+		if err := checkNPY(m.Name, m.Value); err != nil {
 			return err
 		}
 	}
@@ -211,13 +212,13 @@ func (o *exportOptions) sinks(files *outfile.Set, c *db.Collection, items int) (
 		return err
 	}
 	// Check everything that the collection may lack before opening files.
-	modalities := make([]db.Modality, len(o.vectors.list))
-	for i, v := range o.vectors.list {
-		if modalities[i], err = modality(c, schema, "--vectors", v.name); err != nil {
+	modalities := make([]db.Modality, len(o.vectors.List))
+	for i, v := range o.vectors.List {
+		if modalities[i], err = modality(c, schema, "--vectors", v.Name); err != nil {
 			return nil, err
 		}
 		if schema.IndexOnly {
-			return nil, exit.Failedf("--vectors %s: collection %q is index-only: its items have no vectors here; export from the database that it is a copy of", v.name, c.Name())
+			return nil, exit.Failedf("--vectors %s: collection %q is index-only: its items have no vectors here; export from the database that it is a copy of", v.Name, c.Name())
 		}
 	}
 	if err := add(o.codes, func(f *outfile.File) (sink, error) { return codeSink(f, c, schema, o.target.to, items) }); err != nil {
@@ -232,8 +233,8 @@ func (o *exportOptions) sinks(files *outfile.Set, c *db.Collection, items int) (
 	if err := add(o.names, func(f *outfile.File) (sink, error) { return nameSink(f, c) }); err != nil {
 		return nil, err
 	}
-	for i, v := range o.vectors.list {
-		if err := add(v.value, func(f *outfile.File) (sink, error) { return vectorSink(f, v.value, modalities[i], items) }); err != nil {
+	for i, v := range o.vectors.List {
+		if err := add(v.Value, func(f *outfile.File) (sink, error) { return vectorSink(f, v.Value, modalities[i], items) }); err != nil {
 			return nil, err
 		}
 	}

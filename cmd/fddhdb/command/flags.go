@@ -1,8 +1,6 @@
 package command
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,49 +41,6 @@ func formerly(cmd *cobra.Command, old, name string) {
 		}
 		return pflag.NormalizedName(flag)
 	})
-}
-
-// named is the value of a flag such as --vectors NAME=FILE.
-type named struct{ name, value string }
-
-// namedList is the value of such a flag, which may be repeated, each name once.
-type namedList struct {
-	kind  string // for help, such as NAME=FILE
-	empty bool   // a value may be empty
-	list  []named
-}
-
-func (l *namedList) String() string { return "" }
-func (l *namedList) Type() string   { return l.kind }
-
-func (l *namedList) Set(s string) error {
-	name, value, ok := strings.Cut(s, "=")
-	if !ok || name == "" || value == "" && !l.empty {
-		return fmt.Errorf("%s is expected", l.kind)
-	}
-	for _, other := range l.list {
-		if other.name == name {
-			return fmt.Errorf("%s is given twice", name)
-		}
-	}
-	l.list = append(l.list, named{name, value})
-	return nil
-}
-
-// floats returns the values as numbers; nil if the flag is not given.
-func (l *namedList) floats(flag string) (map[string]float64, error) {
-	var m map[string]float64
-	for _, n := range l.list {
-		x, err := strconv.ParseFloat(n.value, 64)
-		if err != nil {
-			return nil, exit.Usagef("%s %s=%s: %q is not a number", flag, n.name, n.value, n.value)
-		}
-		if m == nil {
-			m = map[string]float64{}
-		}
-		m[n.name] = x
-	}
-	return m, nil
 }
 
 // splitList splits a,b,... without surrounding blanks and empty entries.

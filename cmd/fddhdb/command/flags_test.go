@@ -6,24 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestNamedList(t *testing.T) {
-	l := namedList{kind: "NAME=FILE"}
-	for _, bad := range []string{"", "image", "=a.npy", "image="} {
-		if l.Set(bad) == nil {
-			t.Errorf("%q is taken", bad)
-		}
-	}
-	if err := l.Set("image=a=b.npy"); err != nil {
-		t.Error(err)
-	}
-	if l.Set("image=c.npy") == nil {
-		t.Error("a name is taken twice")
-	}
-	if diff := cmp.Diff([]named{{"image", "a=b.npy"}}, l.list, cmp.AllowUnexported(named{})); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestSplitList(t *testing.T) {
 	for s, want := range map[string][]string{"": nil, " , ": nil, "a": {"a"}, " a b,,c ": {"a b", "c"}} {
 		if diff := cmp.Diff(want, splitList(s)); diff != "" {

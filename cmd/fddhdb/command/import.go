@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -20,12 +21,12 @@ import (
 // importOptions are the flags of import.
 type importOptions struct {
 	common
-	vectors                           namedList
+	vectors                           flags.NamedList
 	codes, labels, names, keys, field string
 	items, part, index                string
 	keyColumn, labelSeparator         string
 	labelColumns, fieldColumns        []string
-	vectorColumns                     namedList
+	vectorColumns                     flags.NamedList
 	format                            string        // of standard input; "" is found out
 	stdin                             *source.Stdin // what - stands for
 	model                             string        // file of a model, and no items
@@ -36,8 +37,8 @@ type importOptions struct {
 }
 
 func importCommand(e *env) *cobra.Command {
-	o := importOptions{vectors: namedList{kind: "NAME=FILE"}, vectorColumns: namedList{kind: "MODALITY=COLUMN"}}
-	onError := onErrorFlag{&o.skip}
+	o := importOptions{vectors: flags.NamedList{Kind: "NAME=FILE"}, vectorColumns: flags.NamedList{Kind: "MODALITY=COLUMN"}}
+	onError := flags.OnError{Skip: &o.skip}
 	cmd := &cobra.Command{
 		Use:     "import DIR --vectors NAME=FILE...",
 		Short:   "Bring items in from files",
@@ -173,26 +174,6 @@ func importCommand(e *env) *cobra.Command {
 	return cmd
 }
 
-// onErrorFlag is the value of --on-error.
-type onErrorFlag struct{ skip *bool }
-
-func (f onErrorFlag) Type() string { return "stop|skip" }
-
-func (f onErrorFlag) String() string {
-	if f.skip != nil && *f.skip {
-		return "skip"
-	}
-	return "stop"
-}
-
-func (f onErrorFlag) Set(s string) error {
-	if s != "stop" && s != "skip" {
-		return errors.New("stop and skip are possible")
-	}
-	*f.skip = s == "skip"
-	return nil
-}
-
 func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error {
 	if err := o.check(); err != nil {
 		return err
@@ -304,7 +285,7 @@ func (o *importOptions) check() error {
 	if o.index != "" && !o.init {
 		return exit.Usagef("--index is about --init: alter --index NAME makes an index of a field that is there")
 	}
-	parts := len(o.vectors.list) > 0 || o.codes != "" || o.labels != "" || o.field != ""
+	parts := len(o.vectors.List) > 0 || o.codes != "" || o.labels != "" || o.field != ""
 	switch {
 	case o.items != "" && (parts || o.keys != "" || o.names != ""):
 		return exit.Usagef("--items has whole items: the other files do not go with it; --merge adds to items that are there")
@@ -336,9 +317,9 @@ func (o *importOptions) check() error {
 		return exit.Usagef("--merge needs --keys FILE, which says what items to merge with, or --items")
 	case o.merge && o.init:
 		return exit.Usagef("--merge and --init: a new collection has no items to merge with")
-	case o.init && o.codes != "" && len(o.vectors.list) > 0:
+	case o.init && o.codes != "" && len(o.vectors.List) > 0:
 		return exit.Usagef("--vectors and --codes: a collection either learns its codes or is given them")
-	case o.init && o.codes == "" && len(o.vectors.list) == 0:
+	case o.init && o.codes == "" && len(o.vectors.List) == 0:
 		return exit.Usagef("--init needs --vectors or --codes, whose shapes say what collection to create, or --items")
 	}
 	return nil
@@ -347,8 +328,8 @@ func (o *importOptions) check() error {
 // mapping returns what the flags say about the columns of --items.
 func (o *importOptions) mapping() source.Mapping {
 	m := source.Mapping{Key: o.keyColumn, Labels: o.labelColumns, Fields: o.fieldColumns, Separator: o.labelSeparator}
-	for _, v := range o.vectorColumns.list {
-		m.Vectors = append(m.Vectors, source.Mapped{Name: v.name, Column: v.value})
+	for _, v := range o.vectorColumns.List {
+		m.Vectors = append(m.Vectors, source.Mapped{Name: v.Name, Column: v.Value})
 	}
 	return m
 }
@@ -369,7 +350,7 @@ func (o *importOptions) columnFlags() (given []string) {
 	if o.labelSeparator != "" {
 		given = append(given, "--label-separator")
 	}
-	if len(o.vectorColumns.list) > 0 {
+	if len(o.vectorColumns.List) > 0 {
 		given = append(given, "--vector-column")
 	}
 	if len(o.fieldColumns) > 0 {

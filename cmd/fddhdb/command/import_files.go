@@ -2,6 +2,7 @@ package command
 
 import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -29,18 +30,18 @@ func openImport(o *importOptions) (*importFiles, error) {
 }
 
 func (in *importFiles) open(o *importOptions) (err error) {
-	vectors, labels := o.vectors.list, o.labels
+	vectors, labels := o.vectors.List, o.labels
 	if o.isBenchmark() {
 		if in.mat, err = source.OpenBenchmark(o.items, o.part); err != nil {
 			return err
 		}
 		for _, v := range in.mat.Vectors {
-			vectors = append(vectors, named{v.Name, v.Column})
+			vectors = append(vectors, flags.Named{Name: v.Name, Value: v.Column})
 		}
 		labels = in.mat.Labels
 	}
 	for _, v := range vectors {
-		s, err := source.OpenVectorsOf(v.name, o.input(v.value))
+		s, err := source.OpenVectorsOf(v.Name, o.input(v.Value))
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -44,10 +45,10 @@ func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 			return
 		}
 		value := f.Value.String()
-		if list, ok := f.Value.(*namedList); ok { // those of --vectors are files, which come below
-			for _, n := range list.list {
-				if value += n.name + ","; f.Name != "vectors" {
-					value += n.value + ","
+		if list, ok := f.Value.(*flags.NamedList); ok { // those of --vectors are files, which come below
+			for _, n := range list.List {
+				if value += n.Name + ","; f.Name != "vectors" {
+					value += n.Value + ","
 				}
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -48,10 +49,10 @@ func sourceFor(t *testing.T, args ...string) (source string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := importOptions{vectors: namedList{kind: "NAME=FILE"}}
+	o := importOptions{vectors: flags.NamedList{Kind: "NAME=FILE"}}
 	for _, a := range args {
 		if name, file, ok := strings.Cut(a, "="); ok && name == "image" {
-			o.vectors.list = append(o.vectors.list, named{name: name, value: file})
+			o.vectors.List = append(o.vectors.List, flags.Named{Name: name, Value: file})
 		}
 	}
 	in, err := openImport(&o)

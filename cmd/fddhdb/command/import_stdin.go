@@ -16,8 +16,8 @@ func (o *importOptions) fromStdin() (n int) {
 	if o.items == stdinName {
 		n++
 	}
-	for _, v := range o.vectors.list {
-		if v.value == stdinName {
+	for _, v := range o.vectors.List {
+		if v.Value == stdinName {
 			n++
 		}
 	}

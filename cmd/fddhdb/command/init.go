@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -58,10 +59,10 @@ func initCommand(e *env) *cobra.Command {
 				return exit.Usagef("--modality and --codes: a collection either learns its codes or is given them")
 			case given && (shared || metrics.given()):
 				return exit.Usagef("--metric, --space-of and --shared are of modalities, and with --codes there are none")
-			case shared && len(metrics.spaceOf.list) > 0:
+			case shared && len(metrics.spaceOf.List) > 0:
 				return exit.Usagef("--shared is of all modalities: leave out --space-of")
 			case given:
-				if err := checkBits("--codes", bits); err != nil {
+				if err := flags.CheckBits("--codes", bits); err != nil {
 					return err
 				}
 			case len(schema.Modalities) == 0:
@@ -131,14 +132,6 @@ func newSchemaJSON(collection string, s db.Schema) schemaJSON {
 		out.Fields = []db.Field{}
 	}
 	return out
-}
-
-// checkBits accepts the possible lengths of codes.
-func checkBits(flag string, bits int) error {
-	if bits < 8 || bits > 4096 || bits%8 != 0 {
-		return exit.Usagef("%s %d: a code has a multiple of 8 from 8 to 4096 bits", flag, bits)
-	}
-	return nil
 }
 
 // modalityList is the value of --modality.

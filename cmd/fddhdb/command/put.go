@@ -8,14 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 func putCommand(e *env) *cobra.Command {
 	var o common
-	vectors := namedList{kind: "NAME=v,v,...|NAME=i:v,..."}
-	fields := namedList{kind: "NAME=VALUE", empty: true}
+	vectors := flags.NamedList{Kind: "NAME=v,v,...|NAME=i:v,..."}
+	fields := flags.NamedList{Kind: "NAME=VALUE", Empty: true}
 	var labels, code, payload string
 	cmd := &cobra.Command{
 		Use:     "put DIR KEY",
@@ -40,9 +41,9 @@ func putCommand(e *env) *cobra.Command {
 			if payload != "" {
 				item.Payload = []byte(payload)
 			}
-			for _, v := range vectors.list {
-				if err := setVector(&item, v.name, v.value); err != nil {
-					return exit.Usagef("--vector %s: %w", v.name, err)
+			for _, v := range vectors.List {
+				if err := setVector(&item, v.Name, v.Value); err != nil {
+					return exit.Usagef("--vector %s: %w", v.Name, err)
 				}
 			}
 			if code != "" {
@@ -62,12 +63,12 @@ func putCommand(e *env) *cobra.Command {
 				if item.Code == nil && schema.Bits > 0 {
 					return exit.Usagef("--code HEX is missing: the items of collection %q bring their codes, of %d bits", c.Name(), schema.Bits)
 				}
-				for _, v := range vectors.list {
-					if _, err := modality(c, schema, "--vector", v.name); err != nil {
+				for _, v := range vectors.List {
+					if _, err := modality(c, schema, "--vector", v.Name); err != nil {
 						return err
 					}
 				}
-				if item.Fields, err = fieldValues(schema, fields.list); err != nil {
+				if item.Fields, err = fieldValues(schema, fields.List); err != nil {
 					return err
 				}
 				key, err := c.Put(cmd.Context(), &item)
@@ -108,7 +109,7 @@ func setVector(item *db.Item, name, value string) (err error) {
 }
 
 // fieldValues parses NAME=VALUE by the declared types of the fields.
-func fieldValues(s db.Schema, given []named) (map[string]any, error) {
+func fieldValues(s db.Schema, given []flags.Named) (map[string]any, error) {
 	types := map[string]db.FieldType{}
 	var names []string
 	for _, f := range s.Fields {
@@ -117,19 +118,19 @@ func fieldValues(s db.Schema, given []named) (map[string]any, error) {
 	}
 	values := map[string]any{}
 	for _, g := range given {
-		typ, ok := types[g.name]
+		typ, ok := types[g.Name]
 		if !ok {
 			hint := "the collection has none"
 			if len(names) > 0 {
 				hint = "there is " + strings.Join(names, ", ")
 			}
-			return nil, exit.Usagef("--field: there is no field %q: %s", g.name, hint)
+			return nil, exit.Usagef("--field: there is no field %q: %s", g.Name, hint)
 		}
-		v, err := source.ParseValue(typ, g.value)
+		v, err := source.ParseValue(typ, g.Value)
 		if err != nil {
-			return nil, exit.Usagef("--field %s: %w", g.name, err)
+			return nil, exit.Usagef("--field %s: %w", g.Name, err)
 		}
-		values[g.name] = v
+		values[g.Name] = v
 	}
 	return values, nil
 }

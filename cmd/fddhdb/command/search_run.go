@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/sheet"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
@@ -56,11 +57,11 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err != nil {
 		return err
 	}
-	for _, f := range []named{{"--from", o.from}, {"--to", o.to}} {
-		if f.value == "" {
+	for _, f := range []flags.Named{{Name: "--from", Value: o.from}, {Name: "--to", Value: o.to}} {
+		if f.Value == "" {
 			continue
 		}
-		if _, err := modality(c, schema, f.name, f.value); err != nil {
+		if _, err := modality(c, schema, f.Name, f.Value); err != nil {
 			return err
 		}
 	}

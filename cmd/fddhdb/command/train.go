@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
@@ -19,10 +19,7 @@ import (
 // trainOptions are the flags of train.
 type trainOptions struct {
 	common
-	db.TrainOptions
-	method, aim, views, fusion        string
-	prior, centre                     float64
-	gamma, mu, kinds, features, width namedList
+	flags.Settings
 }
 
 func trainCommand(e *env) *cobra.Command {
@@ -120,23 +117,11 @@ func trainCommand(e *env) *cobra.Command {
 			fddhdb train photos.db --method rotation --bits 512`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.complete(cmd); err != nil {
+			if err := o.Complete(cmd.Flags()); err != nil {
 				return err
 			}
-			for _, name := range []string{"mu", "delta"} {
-				if cmd.Flags().Changed(name) && o.Method != model.MethodJoint && o.Method != model.MethodPaper {
-					return exit.Usagef("--%s is of the methods joint and paper: --method %s does not know it", name, o.method)
-				}
-			}
-			// What is not given is left to the model: without labels bits are chosen, and there are no sweeps.
-			if !cmd.Flags().Changed("bits") {
-				o.Bits = 0
-			}
-			if !cmd.Flags().Changed("sweeps") {
-				o.Sweeps = 0
-			}
-			if !cmd.Flags().Changed("delta") {
-				o.Delta = 0
+			if err := o.LeaveOpen(cmd.Flags()); err != nil {
+				return err
 			}
 			bar := e.NewProgress()
 			defer bar.End()
@@ -156,7 +141,7 @@ func trainCommand(e *env) *cobra.Command {
 					}
 				}
 				var indexes []*db.VectorIndex
-				if t.Method.LabelFree() && o.method == "auto" {
+				if t.Method.LabelFree() && o.Learns == "auto" {
 					if indexes, err = e.indexAll(cmd.Context(), c, o.Seed); err != nil {
 						return err
 					}
@@ -187,7 +172,7 @@ func trainCommand(e *env) *cobra.Command {
 		},
 	}
 	o.register(cmd)
-	o.registerSettings(cmd)
+	o.Settings.Register(cmd.Flags())
 	cmd.Flags().BoolVar(&o.Activate, "activate", false, "make it the active space, as the first training always does")
 	return cmd
 }
@@ -199,106 +184,6 @@ func statsIn(c *db.Collection, space db.Space) (*db.CollectionStats, error) {
 		return nil, err
 	}
 	return in.Stats()
-}
-
-// registerSettings adds the flags of settings for learning.
-func (o *trainOptions) registerSettings(cmd *cobra.Command) {
-	o.gamma.kind, o.mu.kind, o.width.kind = "NAME=X", "NAME=X", "NAME=X"
-	o.kinds.kind, o.features.kind = "NAME=rbf|linear|rbf+linear", "NAME=MAP"
-	f := cmd.Flags()
-	f.IntVar(&o.Bits, "bits", model.DefaultBits, "length `N` of the codes: a multiple of 8, at least the number of labels unless --label-embedding is given; without labels it is chosen")
-	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: all up to %s, and %s of more than %s",
-		term.Thousands(model.MaxDefaultAnchors), term.Thousands(model.DefaultAnchorsOf(math.MaxInt)), term.Thousands(model.ManyItems)))
-	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
-	f.IntVar(&o.Start, "start", 0, fmt.Sprintf("random start `N` of the codes, 1 to %d (default: chosen)", model.MostStarts))
-	f.IntVar(&o.Sweeps, "sweeps", model.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
-	f.StringVar(&o.method, "method", "auto", "`HOW` codes are learned: labels, joint or paper from labels, rotation, itq or cca-itq without; auto is labels, and without labels one of the others")
-	f.StringVar(&o.aim, "aim", "auto", "`WHAT` projections learn of labels: auto, labels or codes; auto is labels, but codes with the methods joint and paper")
-	f.Float64Var(&o.prior, "prior", 0, "`X`, from 0 to 1, how much the aim labels favours rare labels (default: chosen)")
-	f.Float64Var(&o.centre, "centre", 0, "`X`, from 0 to 1, how much of what all labels have in common the aim labels leaves out (default: 1, or chosen where items have several labels)")
-	f.Var(&o.features, "features", "features of a modality: raw, zscore, hellinger, log, l2 or hellinger-l2 (default: chosen)")
-	f.Var(&o.kinds, "map", "map of a modality (default: chosen)")
-	f.Var(&o.width, "width", "width of the rbf of a modality, in mean squared distances (default: chosen)")
-	f.Var(&o.gamma, "gamma", "ridge of a modality (default: chosen); repeat it for each")
-	f.Var(&o.mu, "mu", fmt.Sprintf("weight of a modality in joint and paper (default %g each)", model.DefaultMu))
-	f.Float64Var(&o.Delta, "delta", model.DefaultDelta, "`X`, how firmly joint and paper keep to the labels; inf: they do")
-	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only, or of all items without labels (default: all)")
-	f.BoolVar(&o.LabelEmbedding, "label-embedding", false, "allow more labels than bits, at some cost that is measured; with method labels only")
-	f.StringVar(&o.fusion, "fusion", "auto", "`HOW` items without labels get their codes: auto, which measures it, sum, target (needs --views target) or the name of a modality")
-	f.StringVar(&o.views, "views", "shared", "`WHICH` codes an item has: shared, one for whatever is searched for, or target, one for each modality that it has")
-}
-
-// complete checks the flags and fills in the options made from them. In model.Options 0 means
-// the default; a flag that is given as 0 means 0.
-func (o *trainOptions) complete(cmd *cobra.Command) error {
-	given := cmd.Flags().Changed
-	switch {
-	case o.Anchors < 0:
-		return exit.Usagef("--anchors %d: 1 or more are possible, or 0 for the default", o.Anchors)
-	case given("start") && (o.Start < 1 || o.Start > model.MostStarts):
-		return exit.Usagef("--start %d: 1 to %d are possible", o.Start, model.MostStarts)
-	case o.Sweeps < 1:
-		return exit.Usagef("--sweeps %d: 1 or more are possible", o.Sweeps)
-	case given("rows") && o.Rows < 1:
-		return exit.Usagef("--rows %d: 1 or more items are possible", o.Rows)
-	case !(o.Delta > 0):
-		return exit.Usagef("--delta %g: a number above 0 is possible", o.Delta)
-	}
-	err := checkBits("--bits", o.Bits)
-	if err != nil {
-		return err
-	}
-	if o.Method, err = model.ParseMethod(o.method); err != nil {
-		return exit.Usagef("--method %q: auto, labels, joint, paper, rotation, itq and cca-itq are possible", o.method)
-	}
-	if o.Aim, err = model.ParseAim(o.aim); err != nil {
-		return exit.Usagef("--aim %q: auto, labels and codes are possible", o.aim)
-	}
-	if given("prior") {
-		if !(o.prior >= 0 && o.prior <= 1) {
-			return exit.Usagef("--prior %g: a number from 0 to 1 is possible", o.prior)
-		}
-		o.Prior = &o.prior
-	}
-	if given("centre") {
-		if !(o.centre >= 0 && o.centre <= 1) {
-			return exit.Usagef("--centre %g: a number from 0 to 1 is possible", o.centre)
-		}
-		o.Centre = &o.centre
-	}
-	if o.Views, err = model.ParseViews(o.views); err != nil {
-		return exit.Usagef("--views %q: shared and target are possible", o.views)
-	}
-	if o.Fusion, err = model.ParseFusion(o.fusion); err != nil {
-		return exit.Usagef("--fusion %q: auto, sum, target and the name of a modality are possible", o.fusion)
-	}
-	if o.Gamma, err = o.gamma.floats("--gamma"); err != nil {
-		return err
-	}
-	if o.Mu, err = o.mu.floats("--mu"); err != nil {
-		return err
-	}
-	if o.Width, err = o.width.floats("--width"); err != nil {
-		return err
-	}
-	o.Map = map[string]model.MapKind{}
-	for _, k := range o.kinds.list {
-		if o.Map[k.name], err = model.ParseMapKind(k.value); err != nil {
-			return exit.Usagef("--map %s=%s: rbf, linear and rbf+linear are possible", k.name, k.value)
-		}
-	}
-	for name, w := range o.Width {
-		if kind, given := o.Map[name]; given && kind == model.MapLinear {
-			return exit.Usagef("--width %s=%g: a linear map has no width", name, w)
-		}
-	}
-	o.Features = map[string]model.FeatureKind{}
-	for _, k := range o.features.list {
-		if o.Features[k.name], err = model.ParseFeatureKind(k.value); err != nil {
-			return exit.Usagef("--features %s=%s: raw, zscore, hellinger, log, l2 and hellinger-l2 are possible", k.name, k.value)
-		}
-	}
-	return nil
 }
 
 // trainError distinguishes errors of items from errors of flags, and adds advice.
