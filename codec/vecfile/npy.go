@@ -108,6 +108,16 @@ func (m *npyMatrix) loadColumns(block []byte, n int) error {
 	return nil
 }
 
+// skip leaves out the next n rows, or all that are left, without reading them.
+func (m *npyMatrix) skip(n int) {
+	m.next = min(m.next+n, m.rows)
+	if m.next < m.loaded {
+		m.rest = m.rest[len(m.rest)-(m.loaded-m.next)*m.rowBytes():]
+		return
+	}
+	m.loaded, m.rest = m.next, nil
+}
+
 // at returns an error about an element of the row that nextRow returned last.
 func (m *npyMatrix) at(col int, err error) error {
 	return &Error{File: m.src.name, Row: m.next - 1, Col: col, Err: err}
@@ -149,6 +159,14 @@ func (r *npyReader) Next(dst []float32) error {
 	}
 	if c := r.m.dtype.float32s(dst, row); c >= 0 {
 		return r.m.at(c, r.m.dtype.notFinite(r.m.element(row, c)))
+	}
+	return nil
+}
+
+// Skip implements Skipper.
+func (r *npyReader) Skip(n int) error {
+	if r.err == nil {
+		r.m.skip(n)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -595,6 +596,62 @@ func TestNumpyFiles(t *testing.T) {
 	for i, set := range matrix.Sets {
 		if len(set) != 1 || set[0] != vector.Sets[i][0] {
 			t.Fatalf("wiki item %d has labels %v and class %v", i, set, vector.Sets[i])
+		}
+	}
+}
+
+// Rows after those that were skipped are the ones that reading all would give, whatever the order in the file.
+func TestNPYSkip(t *testing.T) {
+	for _, order := range []string{"False", "True"} {
+		const rows, cols = 700, 500 // more than a block
+		data := make([]byte, 0, 4*rows*cols)
+		for i := range rows * cols {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(i)))
+		}
+		header := fmt.Sprintf("{'descr': '<f4', 'fortran_order': %s, 'shape': (%d, %d), }", order, rows, cols)
+		header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
+		file := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
+		path := filepath.Join(t.TempDir(), "x.npy")
+		if err := os.WriteFile(path, append(append(file, header...), data...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all := make([][]float32, rows)
+		r, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range all {
+			all[i] = make([]float32, cols)
+			if err := r.Next(all[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Close()
+		for _, skips := range [][]int{{0}, {1}, {523, 1}, {524}, {525, 30}, {699}, {700}, {9999}} {
+			r, err := Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := 0
+			row := make([]float32, cols)
+			for _, n := range skips {
+				if err := r.(Skipper).Skip(n); err != nil {
+					t.Fatal(err)
+				}
+				at = min(at+n, rows)
+				err := r.Next(row)
+				if at == rows {
+					if err != io.EOF {
+						t.Errorf("after all rows: %v", err)
+					}
+					break
+				}
+				if err != nil || !slices.Equal(row, all[at]) {
+					t.Errorf("order %s, skips %v: another row than %d, or %v", order, skips, at, err)
+				}
+				at++
+			}
+			r.Close()
 		}
 	}
 }

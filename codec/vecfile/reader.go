@@ -46,6 +46,10 @@ type Reader interface {
 	Close() error
 }
 
+// A Skipper is a Reader that leaves out rows faster than it reads them. Skip leaves out the next n, or all that are
+// left, without looking at what they hold.
+type Skipper interface{ Skip(n int) error }
+
 // A SparseReader is a Reader of a matrix whose file has only the nonzero numbers. Next
 // and NextSparse read the same rows; a caller may use either.
 type SparseReader interface {

@@ -175,21 +175,6 @@ func remove(dir string, keepFolder bool) error {
 	return err
 }
 
-// modality returns a modality by name.
-func modality(c *db.Collection, s db.Schema, flag, name string) (db.Modality, error) {
-	var names []string
-	for _, m := range s.Modalities {
-		if m.Name == name {
-			return m, nil
-		}
-		names = append(names, m.Name)
-	}
-	if s.Bits > 0 {
-		return db.Modality{}, exit.Usagef("%s: there is no modality %q: the items of collection %q bring their codes and have none", flag, name, c.Name())
-	}
-	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name, c.Name(), strings.Join(names, ", "))
-}
-
 // isFile reports whether path exists and is no folder.
 func isFile(path string) bool {
 	info, err := os.Stat(path)

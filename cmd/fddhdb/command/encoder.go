@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -120,7 +121,7 @@ func (e *env) encoder(ctx context.Context, dir string, c *db.Collection, o *enco
 		return err
 	}
 	for i := range set {
-		if _, err := modality(c, schema, "--set", set[i].Modality); err != nil {
+		if _, err := source.FindModality(c, schema, "--set", set[i].Modality); err != nil {
 			return err
 		}
 		if err := e.checkProgram(dir, &set[i]); err != nil {

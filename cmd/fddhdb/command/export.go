@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -214,7 +215,7 @@ func (o *exportOptions) sinks(files *outfile.Set, c *db.Collection, items int) (
 	// Check everything that the collection may lack before opening files.
 	modalities := make([]db.Modality, len(o.vectors.List))
 	for i, v := range o.vectors.List {
-		if modalities[i], err = modality(c, schema, "--vectors", v.Name); err != nil {
+		if modalities[i], err = source.FindModality(c, schema, "--vectors", v.Name); err != nil {
 			return nil, err
 		}
 		if schema.IndexOnly {

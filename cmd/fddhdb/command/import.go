@@ -190,12 +190,12 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 	l, err := e.load(cmd, o, dir, bar)
 	bar.End()
 	if l != nil {
-		for _, v := range l.vectors {
+		for _, v := range l.Vectors {
 			if v.HasHeader() {
 				e.Warnf("%s: its first line is a header, and no item", v.Path())
 			}
 		}
-		if d := l.derived(); d != nil && d.Note() != "" {
+		if d := l.Derived(); d != nil && d.Note() != "" {
 			e.Warnf("%s", d.Note())
 		}
 		l.skipped.warn(e)
@@ -218,12 +218,12 @@ func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *term.P
 			return nil, err
 		}
 	}
-	in, err := openImport(o)
+	in, err := source.OpenFiles(o.files())
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	l := &loader{importFiles: in, o: o, bar: bar, warnf: e.Warnf, source: sourceOf(cmd, in, o)}
+	l := &loader{Files: in, o: o, bar: bar, warnf: e.Warnf, source: sourceOf(cmd, in, o)}
 	if o.init {
 		return l, e.withNew(dir, func(d *db.DB) error { return l.loadNew(cmd, d) })
 	}
@@ -237,12 +237,12 @@ func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *term.P
 func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
 	is := false
 	err := e.withDB(dir, func(d *db.DB) error {
-		in, err := openImport(o)
+		in, err := source.OpenFiles(o.files())
 		if err != nil {
 			return err
 		}
 		defer in.Close()
-		l := &loader{importFiles: in, o: o, source: sourceOf(cmd, in, o)}
+		l := &loader{Files: in, o: o, source: sourceOf(cmd, in, o)}
 		is = !l.isStaged(cmd.Context(), d)
 		return nil
 	})
@@ -253,7 +253,7 @@ func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
 func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *term.Progress) (*loader, error) {
 	dry := *o
 	dry.dryRun = true
-	in, err := openImport(&dry)
+	in, err := source.OpenFiles(dry.files())
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +275,7 @@ func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *te
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{importFiles: in, o: &dry, bar: bar, warnf: e.Warnf}
+	l := &loader{Files: in, o: &dry, bar: bar, warnf: e.Warnf}
 	err = e.withNew(filepath.Join(tmp, "db"), func(d *db.DB) error { return l.loadNew(cmd, d) })
 	return l, errors.Join(err, os.RemoveAll(tmp))
 }
@@ -335,8 +335,18 @@ func (o *importOptions) mapping() source.Mapping {
 }
 
 // isBenchmark reports whether --items is a .mat, whose variables stand for parts of items.
-func (o *importOptions) isBenchmark() bool {
-	return strings.EqualFold(filepath.Ext(o.items), ".mat")
+func (o *importOptions) isBenchmark() bool { return source.IsBenchmark(o.items) }
+
+// files returns the files that the flags name.
+func (o *importOptions) files() source.FileNames {
+	n := source.FileNames{
+		Codes: o.codes, Labels: o.labels, LabelNames: o.names, Fields: o.field, Keys: o.keys,
+		Items: o.input(o.items), Part: o.part, Mapping: o.mapping(), Lenient: o.ignore, Declared: o.init,
+	}
+	for _, v := range o.vectors.List {
+		n.Vectors = append(n.Vectors, source.VectorFile{Modality: v.Name, Input: o.input(v.Value)})
+	}
+	return n
 }
 
 // columnFlags returns the flags about columns that are given.

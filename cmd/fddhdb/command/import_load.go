@@ -17,7 +17,7 @@ import (
 
 // A loader stores the items of files.
 type loader struct {
-	*importFiles
+	*source.Files
 	o       *importOptions
 	bar     *term.Progress
 	warnf   func(format string, args ...any)
@@ -32,7 +32,7 @@ type loader struct {
 // loadNew creates the collection for the files and loads them. If an interrupted import
 // of the same files has created it already, it goes on with that one.
 func (l *loader) loadNew(cmd *cobra.Command, d *db.DB) error {
-	schema, err := l.schema()
+	schema, err := l.Schema()
 	if err == nil && l.o.index != "" {
 		schema.Fields, err = indexed(schema.Fields, l.o.index)
 	}
@@ -80,16 +80,16 @@ func namesOf(fields []db.Field) (names []string) {
 
 // load stores the items of all rows.
 func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
-	if err := l.check(c, l.o); err != nil {
+	if err := l.Check(c, l.o.merge); err != nil {
 		return err
 	}
 	to, err := l.sink(ctx, d, c)
 	if err != nil {
 		return err
 	}
-	if l.labels != nil && l.labels.Ordered {
-		if err := to.register(l.labels.Names()); err != nil {
-			return to.failed(exit.Failedf("%s: %s", cmp.Or(l.o.names, l.labels.Path()), exit.Reason(err.Error())))
+	if l.Labels != nil && l.Labels.Ordered {
+		if err := to.register(l.Labels.Names()); err != nil {
+			return to.failed(exit.Failedf("%s: %s", cmp.Or(l.o.names, l.Labels.Path()), exit.Reason(err.Error())))
 		}
 	}
 	if err := l.each(ctx, func(row int, item *db.Item, err error) error {
@@ -138,9 +138,9 @@ func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err er
 
 // leastBytes returns the bytes of the dense vectors and codes alone.
 func (l *loader) leastBytes() int64 {
-	a := l.leastRow
-	if l.codes != nil {
-		a += int64(l.codes.Bits() / 8)
+	a := l.LeastRow
+	if l.Codes != nil {
+		a += int64(l.Codes.Bits() / 8)
 	}
 	return a * int64(max(l.Rows(), 0))
 }

@@ -13,7 +13,7 @@ func (e *env) reportImport(l *loader, took float64) error {
 		rate = float64(l.items-l.before) / took
 	}
 	var columns []source.MappedColumn
-	if d := l.derived(); d != nil {
+	if d := l.Derived(); d != nil {
 		columns = d.Mapping()
 	}
 	if l.o.json {
@@ -31,7 +31,7 @@ func (e *env) reportImport(l *loader, took float64) error {
 	if l.o.dryRun && columns != nil {
 		e.printColumns(columns)
 	}
-	if l.created != nil && l.derived() != nil {
+	if l.created != nil && l.Derived() != nil {
 		// The user did not declare this schema: it was derived from the data.
 		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.input(l.o.items).Name, source.DescribeSchema(*l.created))
 	}

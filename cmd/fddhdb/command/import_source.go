@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -38,7 +39,7 @@ var harmlessFlags = []string{"init", "json", "mode", "restart", "collection"} //
 
 // sourceOf returns the source of the import, "" if it is unknown because a file is not
 // a regular one.
-func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
+func sourceOf(cmd *cobra.Command, in *source.Files, o *importOptions) string {
 	var s importSource
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if slices.Contains(harmlessFlags, f.Name) {

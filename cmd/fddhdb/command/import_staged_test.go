@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -39,7 +40,7 @@ func many(t *testing.T, path string, rows int, bad ...int) {
 }
 
 // sourceFor returns the source of an import with these arguments.
-func sourceFor(t *testing.T, args ...string) (source string) {
+func sourceFor(t *testing.T, args ...string) string {
 	t.Helper()
 	e := &env{Printer: term.NewPrinter(io.Discard, io.Discard)}
 	cmd, _, err := rootCommand(e).Find([]string{"import"})
@@ -55,7 +56,7 @@ func sourceFor(t *testing.T, args ...string) (source string) {
 			o.vectors.List = append(o.vectors.List, flags.Named{Name: name, Value: file})
 		}
 	}
-	in, err := openImport(&o)
+	in, err := source.OpenFiles(o.files())
 	if err != nil {
 		t.Fatal(err)
 	}

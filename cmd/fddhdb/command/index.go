@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -71,7 +72,7 @@ func indexCommand(e *env) *cobra.Command {
 					}
 					opt.Modality = schema.Modalities[0].Name
 				}
-				if _, err := modality(c, schema, "--modality", opt.Modality); err != nil {
+				if _, err := source.FindModality(c, schema, "--modality", opt.Modality); err != nil {
 					return err
 				}
 				if drop {

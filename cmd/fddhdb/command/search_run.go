@@ -61,7 +61,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		if f.Value == "" {
 			continue
 		}
-		if _, err := modality(c, schema, f.Name, f.Value); err != nil {
+		if _, err := source.FindModality(c, schema, f.Name, f.Value); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	case o.codes != "":
 		return o.queryCodes(c, stats.Bits, answer)
 	}
-	m, err := modality(c, schema, "--from", o.from)
+	m, err := source.FindModality(c, schema, "--from", o.from)
 	if err != nil {
 		return err
 	}

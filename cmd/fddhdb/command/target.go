@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -20,7 +21,7 @@ func (t *targetFlag) register(cmd *cobra.Command) {
 // has codes of its own.
 func checkTarget(c *db.Collection, schema db.Schema, stats *db.CollectionStats, to string) error {
 	if to != "" {
-		_, err := modality(c, schema, "--to", to)
+		_, err := source.FindModality(c, schema, "--to", to)
 		return err
 	}
 	if len(stats.Views) == 0 {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 
+	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -170,6 +171,14 @@ func (in Together) readRuns(ctx context.Context, from int, full chan<- *rowRun, 
 func (in Together) leaveOut(ctx context.Context, rows int) error {
 	item := NewRow()
 	for _, s := range in {
+		if v, ok := s.(*Vectors); ok {
+			if r, ok := v.r.(vecfile.Skipper); ok {
+				if err := r.Skip(rows); err != nil {
+					return err
+				}
+				continue
+			}
+		}
 		for i := range rows {
 			if i%1000 == 0 && ctx.Err() != nil {
 				return ctx.Err()

@@ -1,0 +1,192 @@
+package source
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// FileNames are the files of an import, "" or nothing where there is none: those of parts of items, or Items.
+type FileNames struct {
+	Vectors                                 []VectorFile
+	Codes, Labels, LabelNames, Fields, Keys string
+	Items                                   Input
+	Part                                    string  // of a .mat of Items
+	Mapping                                 Mapping // about the columns of Items
+	Lenient                                 bool    // ignore what Items have and the collection has not
+	Declared                                bool    // Fields have to say their types
+}
+
+// A VectorFile is a file of vectors of a modality.
+type VectorFile struct {
+	Modality string
+	Input
+}
+
+// IsBenchmark reports whether a file of items is a .mat, whose variables stand for parts of items.
+func IsBenchmark(file string) bool { return strings.EqualFold(filepath.Ext(file), ".mat") }
+
+// Files are the open files of an import: row i of each is about item i. The caller closes them.
+type Files struct {
+	Together
+	Vectors   []*Vectors
+	Codes     *Codes
+	Labels    *Labels
+	Fields    *Fields
+	Whole     *Items
+	Benchmark *Benchmark // what Items FILE.mat stands for
+
+	LeastRow int64 // bytes of the vectors of a row; set by Check
+}
+
+// OpenFiles opens the files of an import.
+func OpenFiles(n FileNames) (*Files, error) {
+	in := &Files{}
+	if err := in.open(n); err != nil {
+		in.Close()
+		return nil, err
+	}
+	return in, nil
+}
+
+func (in *Files) open(n FileNames) (err error) {
+	vectors, labels := n.Vectors, n.Labels
+	if IsBenchmark(n.Items.Path) {
+		if in.Benchmark, err = OpenBenchmark(n.Items.Path, n.Part); err != nil {
+			return err
+		}
+		for _, v := range in.Benchmark.Vectors {
+			vectors = append(vectors, VectorFile{v.Name, Input{v.Column, v.Column}})
+		}
+		labels = in.Benchmark.Labels
+	}
+	for _, v := range vectors {
+		s, err := OpenVectorsOf(v.Modality, v.Input)
+		if err != nil {
+			return err
+		}
+		in.Vectors, in.Together = append(in.Vectors, s), append(in.Together, s)
+	}
+	if n.Codes != "" {
+		if in.Codes, err = OpenCodes(n.Codes); err != nil {
+			return err
+		}
+		in.Together = append(in.Together, in.Codes)
+	}
+	if labels != "" {
+		if in.Labels, err = OpenLabels(labels, n.LabelNames); err != nil {
+			return err
+		}
+		in.Together = append(in.Together, in.Labels)
+	}
+	if n.Fields != "" {
+		if in.Fields, err = OpenFields(n.Fields); err != nil {
+			return err
+		}
+		in.Together = append(in.Together, in.Fields)
+	}
+	if n.Keys != "" {
+		keys, err := OpenKeys(n.Keys)
+		if err != nil {
+			return err
+		}
+		in.Together = append(in.Together, keys)
+	}
+	if n.Items.Path != "" && in.Benchmark == nil {
+		if in.Whole, err = OpenItems(n.Items, n.Mapping, n.Lenient); err != nil {
+			return err
+		}
+		in.Together = append(in.Together, in.Whole)
+	}
+	if n.Declared && in.Fields != nil && in.Fields.Declared == nil {
+		return exit.Usagef("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", n.Fields)
+	}
+	return in.SameRows()
+}
+
+// Derived returns the file whose names of columns or variables say what the items are, nil
+// if there is none.
+func (in *Files) Derived() interface {
+	Mapping() []MappedColumn
+	Note() string
+} {
+	switch {
+	case in.Whole != nil:
+		return in.Whole
+	case in.Benchmark != nil:
+		return in.Benchmark
+	}
+	return nil
+}
+
+// Schema returns the schema of a collection for the files.
+func (in *Files) Schema() (db.Schema, error) {
+	if in.Whole != nil {
+		return in.Whole.Schema()
+	}
+	var s db.Schema
+	for _, v := range in.Vectors {
+		s.Modalities = append(s.Modalities, db.Modality{Name: v.Modality, Dim: v.Cols(), Sparse: v.IsSparse()})
+	}
+	if in.Codes != nil {
+		s.Bits = in.Codes.Bits()
+	}
+	if in.Fields != nil {
+		s.Fields = in.Fields.Declared
+	}
+	return s, nil
+}
+
+// Check checks the shapes of the files against the collection. merge says that they are to be merged with its items.
+func (in *Files) Check(c *db.Collection, merge bool) error {
+	s, err := c.Schema()
+	if err != nil {
+		return err
+	}
+	if in.Whole != nil {
+		return in.Whole.Check(c, s, merge)
+	}
+	for _, v := range in.Vectors {
+		m, err := FindModality(c, s, "--vectors", v.Modality)
+		if err == nil {
+			err = v.CheckDim(m)
+		}
+		if err != nil {
+			return err
+		}
+		if !m.Sparse { // a sparse vector may have no numbers
+			in.LeastRow += 4 * int64(m.Dim)
+		}
+	}
+	switch {
+	case in.Codes == nil && s.Bits > 0 && !merge:
+		return exit.Usagef("--codes FILE is missing: the items of collection %q bring their codes", c.Name())
+	case in.Codes != nil && s.Bits == 0:
+		return exit.Usagef("--codes: collection %q learns its codes from vectors", c.Name())
+	case in.Codes != nil:
+		if err := in.Codes.CheckBits(c, s.Bits); err != nil {
+			return err
+		}
+	}
+	if in.Fields != nil {
+		return in.Fields.Check(c, s)
+	}
+	return nil
+}
+
+// FindModality returns a modality by name.
+func FindModality(c *db.Collection, s db.Schema, flag, name string) (db.Modality, error) {
+	var names []string
+	for _, m := range s.Modalities {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	if s.Bits > 0 {
+		return db.Modality{}, exit.Usagef("%s: there is no modality %q: the items of collection %q bring their codes and have none", flag, name, c.Name())
+	}
+	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name, c.Name(), strings.Join(names, ", "))
+}
