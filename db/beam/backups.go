@@ -1,0 +1,146 @@
+package beam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/s3"
+)
+
+// store opens a repository of backups: a folder, s3://BUCKET/PREFIX, or a folder of another file system of
+// Beam's.
+func store(ctx context.Context, path string) (backup.Store, error) {
+	switch {
+	case strings.HasPrefix(path, "s3://"):
+		o, err := s3.ParseURL(path)
+		if err != nil {
+			return nil, exit.Usagef("%w", err)
+		}
+		s, err := s3.Open(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	case remote(path):
+		return &folder{root: path}, nil
+	}
+	return backup.Folder(path)
+}
+
+// newestBackup returns a number that tells the newest backup of a repository from others.
+func newestBackup(ctx context.Context, path string) (int64, error) {
+	s, err := store(ctx, path)
+	if err != nil {
+		return 0, err
+	}
+	m, err := backup.Find(ctx, s, backup.Choice{})
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(m.ID))
+	return int64(h.Sum64() >> 1), nil
+}
+
+// restored are the backups that this process has restored, by repository.
+var restored struct {
+	sync.Mutex
+	of map[string]*restoredBackup
+}
+
+type restoredBackup struct {
+	once sync.Once
+	dir  string
+	d    *db.DB
+	err  error
+}
+
+// withBackup calls f with a collection of the newest backup of a repository. It is restored once in a process,
+// and stays for as long.
+func withBackup(ctx context.Context, path, collection string, f func(*db.Collection) error) error {
+	restored.Lock()
+	if restored.of == nil {
+		restored.of = map[string]*restoredBackup{}
+	}
+	r := restored.of[path]
+	if r == nil {
+		r = &restoredBackup{}
+		restored.of[path] = r
+	}
+	restored.Unlock()
+	r.once.Do(func() { r.err = r.restore(ctx, path) })
+	if r.err != nil {
+		return fmt.Errorf("%s: %w", path, r.err)
+	}
+	c, err := r.d.Collection(collection)
+	if err != nil {
+		return err
+	}
+	return f(c)
+}
+
+func (r *restoredBackup) restore(ctx context.Context, path string) error {
+	s, err := store(ctx, path)
+	if err != nil {
+		return err
+	}
+	if r.dir, err = os.MkdirTemp("", "fddhdb-beam-"); err != nil {
+		return err
+	}
+	dir := filepath.Join(r.dir, "db")
+	// All files are compared with their SHA-256; what else a verification would say is known since the backup.
+	if _, err := db.Restore(ctx, s, dir, nil, db.RestoreOptions{SkipVerify: true}); err != nil {
+		return err
+	}
+	r.d, err = db.Open(dir, &db.Options{ReadOnly: true})
+	return err
+}
+
+// Cleanup removes what this process has copied or restored to read it. Call it when nothing runs any more.
+func Cleanup() error {
+	var errs []error
+	restored.Lock()
+	for _, r := range restored.of {
+		if r.d != nil {
+			errs = append(errs, r.d.Close())
+		}
+		if r.dir != "" {
+			errs = append(errs, os.RemoveAll(r.dir))
+		}
+	}
+	restored.of = nil
+	restored.Unlock()
+	workers.Lock()
+	for _, w := range workers.of {
+		errs = append(errs, w.close())
+	}
+	workers.of = nil
+	workers.Unlock()
+	copies.Lock()
+	defer copies.Unlock()
+	if copies.dir != "" {
+		errs = append(errs, os.RemoveAll(copies.dir))
+	}
+	copies.dir, copies.files = "", nil
+	return errors.Join(errs...)
+}
+
+func (w *worker) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.db == nil {
+		return nil
+	}
+	d := w.db
+	w.db, w.c = nil, nil
+	return d.Close()
+}

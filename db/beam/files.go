@@ -1,0 +1,266 @@
+package beam
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
+)
+
+// A remote path has a scheme; others are of this machine.
+func remote(path string) bool { return strings.Contains(path, "://") }
+
+// join joins a folder and a name in it.
+func join(dir, name string) string {
+	if remote(dir) {
+		return strings.TrimRight(dir, "/") + "/" + name
+	}
+	return filepath.Join(dir, name)
+}
+
+// withFS calls f with the file system of a path.
+func withFS(ctx context.Context, path string, f func(filesystem.Interface) error) error {
+	fsys, err := filesystem.New(ctx, path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return errors.Join(f(fsys), fsys.Close())
+}
+
+// list returns the files that match a glob, sorted. No file is an error.
+func list(ctx context.Context, glob string) (paths []string, err error) {
+	err = withFS(ctx, glob, func(fsys filesystem.Interface) error {
+		if paths, err = fsys.List(ctx, glob); err != nil {
+			return fmt.Errorf("%s: %w", glob, err)
+		}
+		return nil
+	})
+	slices.Sort(paths)
+	return paths, err
+}
+
+// size returns the size of a file.
+func size(ctx context.Context, path string) (n int64, err error) {
+	err = withFS(ctx, path, func(fsys filesystem.Interface) error {
+		if n, err = fsys.Size(ctx, path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	})
+	return n, err
+}
+
+// exists reports whether there is a file. On file systems without a way to ask that, a file that cannot be looked at
+// is none.
+func exists(ctx context.Context, path string) bool {
+	if !remote(path) {
+		info, err := os.Stat(path)
+		return err == nil && info.Mode().IsRegular()
+	}
+	found, err := list(ctx, path)
+	return err == nil && slices.Contains(found, path)
+}
+
+// read returns what a file holds.
+func read(ctx context.Context, path string) (b []byte, err error) {
+	err = open(ctx, path, func(r io.Reader) error {
+		b, err = io.ReadAll(r)
+		return err
+	})
+	return b, err
+}
+
+// open calls f with what a file holds.
+func open(ctx context.Context, path string, f func(io.Reader) error) error {
+	return withFS(ctx, path, func(fsys filesystem.Interface) error {
+		r, err := fsys.OpenRead(ctx, path)
+		if err == nil {
+			err = errors.Join(f(r), r.Close())
+		}
+		if err != nil && !strings.Contains(err.Error(), path) {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return err
+	})
+}
+
+// write makes a file of b, or replaces it. It is there with all of b, or not at all.
+func write(ctx context.Context, path string, b []byte) error {
+	return create(ctx, path, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// create makes a file, or replaces it, of what f writes. It is there with all of that, or not at all.
+func create(ctx context.Context, path string, f func(io.Writer) error) error {
+	if remote(path) {
+		return withFS(ctx, path, func(fsys filesystem.Interface) error {
+			// Objects appear when they are complete, and there is no way to give one up. So what f
+			// writes has to be there before.
+			var all bytes.Buffer
+			if err := f(&all); err != nil {
+				return err
+			}
+			w, err := fsys.OpenWrite(ctx, path)
+			if err == nil {
+				_, err = all.WriteTo(w)
+				err = errors.Join(err, w.Close())
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			return nil
+		})
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	// Several workers may make it at a time, and the last one wins.
+	w, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf(".new-%x-%s", rand.Uint64(), filepath.Base(path))), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	err = f(w)
+	err = errors.Join(err, w.Close())
+	if err == nil {
+		err = os.Rename(w.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(w.Name()) // the error of f matters
+	}
+	return err
+}
+
+// remove removes a file that is there. Where a file system cannot, it stays.
+func remove(ctx context.Context, path string) error {
+	if !remote(path) {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return withFS(ctx, path, func(fsys filesystem.Interface) error {
+		if r, ok := fsys.(filesystem.Remover); ok {
+			return r.Remove(ctx, path)
+		}
+		return nil
+	})
+}
+
+// removeAll removes a folder. Where a file system cannot, files stay.
+func removeAll(ctx context.Context, dir string) error {
+	if !remote(dir) {
+		return os.RemoveAll(dir)
+	}
+	paths, err := list(ctx, join(dir, "*"))
+	for _, p := range paths {
+		err = errors.Join(err, remove(ctx, p))
+	}
+	return err
+}
+
+// copies are files that are not on this machine, as they have been copied to it for reading. Each process has
+// its own.
+var copies struct {
+	sync.Mutex
+	dir   string
+	files []*localCopy
+}
+
+// A localCopy is a copy of a file.
+type localCopy struct {
+	of, path string
+	users    int
+	once     sync.Once
+	err      error
+}
+
+// keptCopies bounds the copies that nobody is reading: the next task often reads the same file.
+const keptCopies = 4
+
+// local returns the path of a file on this machine, which is a copy unless it is there. The caller
+// calls done when it has read it.
+func local(ctx context.Context, path string) (at string, done func(), err error) {
+	if !remote(path) {
+		return path, func() {}, nil
+	}
+	copies.Lock()
+	if copies.dir == "" {
+		if copies.dir, err = os.MkdirTemp("", "fddhdb-beam-"); err != nil {
+			copies.Unlock()
+			return "", nil, err
+		}
+	}
+	i := slices.IndexFunc(copies.files, func(c *localCopy) bool { return c.of == path })
+	if i < 0 {
+		// Its extension says what is in a file.
+		name := hash([]byte(path))[:16] + "-" + path[strings.LastIndexByte(path, '/')+1:]
+		copies.files = append(copies.files, &localCopy{of: path, path: filepath.Join(copies.dir, name)})
+		i = len(copies.files) - 1
+	}
+	c := copies.files[i]
+	copies.files = append(slices.Delete(copies.files, i, i+1), c) // the last used ones are at the end
+	c.users++
+	copies.Unlock()
+	c.once.Do(func() {
+		c.err = create(ctx, c.path, func(w io.Writer) error {
+			return open(ctx, path, func(r io.Reader) error {
+				_, err := io.Copy(w, r)
+				return err
+			})
+		})
+	})
+	done = func() { c.release() }
+	if c.err != nil {
+		done()
+		return "", nil, c.err
+	}
+	return c.path, done, nil
+}
+
+// release ends one use of a copy, and removes copies that are too many.
+func (c *localCopy) release() {
+	copies.Lock()
+	defer copies.Unlock()
+	c.users--
+	idle := 0
+	for i := len(copies.files) - 1; i >= 0; i-- {
+		f := copies.files[i]
+		if f.users > 0 {
+			continue
+		}
+		if idle++; idle > keptCopies || f.err != nil {
+			_ = os.Remove(f.path) // a temporary file
+			copies.files = slices.Delete(copies.files, i, i+1)
+		}
+	}
+}
+
+// hash returns the SHA-256 of bytes in hexadecimal.
+func hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// slash returns a path as Beam's globs have it.
+func slash(path string) string {
+	if runtime.GOOS == "windows" && !remote(path) {
+		return filepath.ToSlash(path)
+	}
+	return path
+}

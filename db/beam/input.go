@@ -1,0 +1,396 @@
+package beam
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// An Input says which files there are. It has Items, Backups, or parts of items: Vectors, with Labels,
+// Keys and Fields or without. All but LabelNames are globs: the n-th files of them, in the order of their
+// names, belong together, and row i of each is about item i of the n-th group.
+//
+// What files hold is what fddhdb import reads from them. Without Keys, or a column of keys, items are numbered: an item has
+// the key that it would get by an import of all files into an empty collection. Keys have to be distinct in all files together: a training counts an
+// item that is there twice as two, and Build keeps the last.
+type Input struct {
+	Items      string         // whole items: .jsonl, .csv, .parquet
+	Mapping    source.Mapping // about the columns of Items
+	Vectors    []NamedGlob    // by modality: .npy, .npz, .csv, .jsonl, .parquet, .mat
+	Labels     string         // of Vectors: a matrix, classes or text
+	LabelNames string         // a file, of all Labels
+	Keys       string         // of Vectors: a key a line
+	Fields     string         // of Vectors: .csv or .jsonl
+	Backups    string         // repositories of backups, of which the newest backup of each counts: folders by glob, or s3://BUCKET/PREFIX
+	Collection string         // the collection of Backups; "" means main
+
+	Schema *db.Schema // of the items; nil: that of the first files
+	Skip   bool       // leave out bad rows, which are else errors
+}
+
+// A NamedGlob is a glob of the files of a modality.
+type NamedGlob struct{ Modality, Glob string }
+
+// A group is a set of files that belong together.
+type group struct {
+	Items   string      `json:"items,omitempty"`
+	Vectors []NamedGlob `json:"vectors,omitempty"` // Glob is a file
+	Labels  string      `json:"labels,omitempty"`
+	Keys    string      `json:"keys,omitempty"`
+	Fields  string      `json:"fields,omitempty"`
+	Backup  string      `json:"backup,omitempty"`
+}
+
+// name names the files of a group in errors.
+func (g *group) name() string { return strings.Join(g.files(), ", ") }
+
+// files returns the files of a group.
+func (g *group) files() (files []string) {
+	for _, v := range g.Vectors {
+		files = append(files, v.Glob)
+	}
+	return slices.DeleteFunc(append(files, g.Labels, g.Fields, g.Keys, g.Items, g.Backup), func(f string) bool { return f == "" })
+}
+
+// A plan is what workers have to know of an input. It is a file of the temporary folder, which is named by what
+// it holds.
+type plan struct {
+	Groups     []group        `json:"groups"`
+	Sizes      []int64        `json:"sizes"` // of all files: other files are another plan
+	Mapping    source.Mapping `json:"mapping"`
+	LabelNames string         `json:"label_names,omitempty"`
+	Collection string         `json:"collection"`
+	Schema     db.Schema      `json:"schema"`
+	Skip       bool           `json:"skip"`
+}
+
+// plan lists the files of an input.
+func (in *Input) plan(ctx context.Context) (*plan, error) {
+	p := &plan{Mapping: in.Mapping, LabelNames: in.LabelNames, Collection: cmp.Or(in.Collection, "main"), Skip: in.Skip}
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	add := func(flag, glob string, set func(g *group, file string)) error {
+		if glob == "" {
+			return nil
+		}
+		pattern, member := cutMember(glob)
+		files, err := list(ctx, slash(pattern))
+		switch {
+		case err != nil:
+			return exit.Failedf("%s %s: %w", flag, glob, err)
+		case len(files) == 0:
+			return exit.Failedf("%s %s: there is no such file", flag, glob)
+		case p.Groups == nil:
+			p.Groups = make([]group, len(files))
+		case len(files) != len(p.Groups):
+			return exit.Failedf("%s %s: %d files, and %d of %s: the n-th files of each belong together", flag, glob, len(files), len(p.Groups), p.Groups[0].name())
+		}
+		for i, f := range files {
+			set(&p.Groups[i], f+member)
+		}
+		return nil
+	}
+	err := add("--items", in.Items, func(g *group, f string) { g.Items = f })
+	for _, v := range in.Vectors {
+		if err == nil {
+			err = add("--vectors "+v.Modality+"=", v.Glob, func(g *group, f string) { g.Vectors = append(g.Vectors, NamedGlob{v.Modality, f}) })
+		}
+	}
+	err = cmp.Or(err, add("--labels", in.Labels, func(g *group, f string) { g.Labels = f }))
+	err = cmp.Or(err, add("--fields", in.Fields, func(g *group, f string) { g.Fields = f }))
+	err = cmp.Or(err, add("--keys", in.Keys, func(g *group, f string) { g.Keys = f }))
+	if err == nil && in.Backups != "" {
+		if remote(in.Backups) {
+			p.Groups = []group{{Backup: in.Backups}}
+		} else {
+			err = add("--backups", in.Backups, func(g *group, f string) { g.Backup = f })
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range p.Groups {
+		for _, f := range g.files() {
+			if f == g.Backup {
+				id, err := newestBackup(ctx, f)
+				if err != nil {
+					return nil, err
+				}
+				p.Sizes = append(p.Sizes, id)
+				continue
+			}
+			f, _ = cutMember(f)
+			n, err := size(ctx, f)
+			if err != nil {
+				return nil, err
+			}
+			p.Sizes = append(p.Sizes, n)
+		}
+	}
+	return p, p.describe(ctx, in.Schema)
+}
+
+// cutMember cuts FILE.npz:NAME, FILE.parquet:COLUMN and FILE.mat:VARIABLE behind the name of the file.
+func cutMember(path string) (file, member string) {
+	i := strings.LastIndexByte(path, ':')
+	if i > 0 {
+		for _, ext := range []string{".npz", ".parquet", ".mat"} {
+			if strings.HasSuffix(strings.ToLower(path[:i]), ext) {
+				return path[:i], path[i:]
+			}
+		}
+	}
+	return path, ""
+}
+
+// check refuses what does not go together.
+func (in *Input) check() error {
+	parts := len(in.Vectors) > 0
+	switch {
+	case in.Items == "" && in.Backups == "" && !parts:
+		return exit.Usagef("there is no input: --vectors NAME=GLOB, --items GLOB or --backups GLOB")
+	case in.Items != "" && (parts || in.Backups != "") || in.Backups != "" && parts:
+		return exit.Usagef("--vectors, --items and --backups are ways to give the same: one of them is possible")
+	case !parts && (in.Labels != "" || in.Keys != "" || in.Fields != "" || in.LabelNames != ""):
+		return exit.Usagef("--labels, --label-names, --keys and --fields are about items of --vectors")
+	case in.LabelNames != "" && in.Labels == "":
+		return exit.Usagef("--label-names names the labels of --labels, which is missing")
+	}
+	for i, v := range in.Vectors {
+		if slices.ContainsFunc(in.Vectors[:i], func(o NamedGlob) bool { return o.Modality == v.Modality }) {
+			return exit.Usagef("--vectors %s is given twice", v.Modality)
+		}
+	}
+	return nil
+}
+
+// describe finds out the schema of the items, from the first files unless it is given.
+func (p *plan) describe(ctx context.Context, given *db.Schema) error {
+	if given != nil {
+		p.Schema = *given
+		return nil
+	}
+	w := &worker{plan: p}
+	return w.opened(ctx, 0, func(in *opened) (err error) {
+		if in.backup != nil {
+			p.Schema, err = in.backup.Schema()
+			if err == nil && p.Schema.IndexOnly {
+				err = exit.Failedf("%s: an index-only copy, which has no vectors", p.Groups[0].Backup)
+			}
+		} else {
+			p.Schema, err = in.files.Schema()
+		}
+		return err
+	})
+}
+
+// A worker reads the items of a plan. There is one of a plan in each process. Safe for concurrent use.
+type worker struct {
+	plan *plan
+
+	mu sync.Mutex
+	db *db.DB         // in memory, to check items with
+	c  *db.Collection // its collection, of the schema of the plan
+}
+
+// workers are the workers of this process, by the path of their plan.
+var workers struct {
+	sync.Mutex
+	of map[string]*worker
+}
+
+// workerOf returns the worker of a plan.
+func workerOf(ctx context.Context, path string) (*worker, error) {
+	workers.Lock()
+	defer workers.Unlock()
+	if w := workers.of[path]; w != nil {
+		return w, nil
+	}
+	b, err := read(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{}
+	if err := json.Unmarshal(b, p); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if workers.of == nil {
+		workers.of = map[string]*worker{}
+	}
+	w := &worker{plan: p}
+	workers.of[path] = w
+	return w, nil
+}
+
+// collection returns an empty collection in memory, of the schema of the plan.
+func (w *worker) collection(ctx context.Context) (*db.Collection, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.c != nil {
+		return w.c, nil
+	}
+	d, err := db.Open("db", &db.Options{FS: vfs.NewMem()})
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.CreateCollection(ctx, w.plan.Collection, w.plan.Schema)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	w.db, w.c = d, c
+	return c, nil
+}
+
+// opened are the open files of a group.
+type opened struct {
+	files  *source.Files
+	backup *db.Collection
+	named  *strings.Replacer // names of copies to those of files
+}
+
+// word gives an error the names of the files.
+func (in *opened) word(err error) error {
+	if err == nil || in.named == nil {
+		return err
+	}
+	return exit.Failedf("%s", in.named.Replace(exit.Message(err)))
+}
+
+// opened calls f with the open files of a group.
+func (w *worker) opened(ctx context.Context, number int, f func(*opened) error) (err error) {
+	g := &w.plan.Groups[number]
+	in := &opened{}
+	if g.Backup != "" {
+		return withBackup(ctx, g.Backup, w.plan.Collection, func(c *db.Collection) error {
+			in.backup = c
+			return f(in)
+		})
+	}
+	var names []string
+	var all []func()
+	defer func() {
+		for _, done := range all {
+			done()
+		}
+	}()
+	at := func(file string) string {
+		if err != nil || file == "" {
+			return ""
+		}
+		file, member := cutMember(file)
+		var path string
+		var done func()
+		if path, done, err = local(ctx, file); err != nil {
+			return ""
+		}
+		all = append(all, done)
+		if path != file {
+			names = append(names, path, file)
+		}
+		return path + member
+	}
+	n := source.FileNames{
+		Labels: at(g.Labels), LabelNames: at(w.plan.LabelNames), Fields: at(g.Fields), Keys: at(g.Keys), Mapping: w.plan.Mapping, Declared: true,
+	}
+	if g.Items != "" {
+		n.Items = source.Input{Path: at(g.Items), Name: g.Items}
+	}
+	for _, v := range g.Vectors {
+		n.Vectors = append(n.Vectors, source.VectorFile{Modality: v.Modality, Input: source.Input{Path: at(v.Glob), Name: v.Glob}})
+	}
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		in.named = strings.NewReplacer(names...)
+	}
+	if in.files, err = source.OpenFiles(n); err != nil {
+		return in.word(err)
+	}
+	defer in.files.Close()
+	return in.word(f(in))
+}
+
+// A rowFunc takes a row of a group: an item, which is valid until it returns, or the error of a bad row.
+type rowFunc func(row int, item *db.Item, bad error) error
+
+// errEnough ends the reading of rows.
+var errEnough = errors.New("enough rows")
+
+// rows calls f with the rows of a group, in order from one on. names, unless it is nil, is called before the first
+// row with labels that have an order, in which they are registered.
+func (w *worker) rows(ctx context.Context, number, from int, names func([]string), f rowFunc) error {
+	err := w.opened(ctx, number, func(in *opened) error {
+		if in.backup != nil {
+			return backupRows(ctx, in.backup, from, f)
+		}
+		c, err := w.collection(ctx)
+		if err != nil {
+			return err
+		}
+		if err := in.files.Check(c, false); err != nil {
+			return err
+		}
+		if l := in.files.Labels; l != nil && l.Ordered && names != nil {
+			names(l.Names())
+		}
+		row := from
+		return in.files.Pipeline(ctx, from, func(r *source.Row) error {
+			row++
+			var bad *source.RowError
+			switch {
+			case errors.As(r.Err, &bad):
+				return f(row-1, nil, in.word(r.Err))
+			case r.Err != nil:
+				return r.Err
+			}
+			return f(row-1, &r.Item, nil)
+		})
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// backupRows is rows of a backup.
+func backupRows(ctx context.Context, c *db.Collection, from int, f rowFunc) error {
+	row := 0
+	for item, err := range c.Items(ctx) {
+		if err != nil {
+			return err
+		}
+		if row++; row <= from {
+			continue
+		}
+		if err := f(row-1, item, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRow is what an import says about an item. It is nil for one that can be stored.
+func (w *worker) checkRow(ctx context.Context, number, row int, item *db.Item) error {
+	c, err := w.collection(ctx)
+	if err != nil {
+		return err
+	}
+	err = w.db.NewBatch().Put(c, item)
+	if errors.Is(err, db.ErrInvalid) {
+		return &source.RowError{Err: exit.Failedf("%s: row %d: %s", w.plan.Groups[number].name(), row, exit.Reason(err.Error()))}
+	}
+	return err
+}

@@ -1,0 +1,168 @@
+package beam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/metrics"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
+
+	"github.com/fddhdb/fddhdb/db/event"
+)
+
+// Run says how pipelines run. The runner itself is that of Beam's flags: --runner, --endpoint,
+// --environment_type and so on; by default Prism, in this process. The program calls beam.Init of
+// Beam before, once it has parsed them.
+type Run struct {
+	// Temp is the folder of what is made on the way. All workers read and write it. It must be given. What a run that was killed has left there, the
+	// next one with the same input uses; one that succeeds removes what is its own.
+	Temp string
+
+	// Tries is the number of times that a pipeline is run in all, if it fails for another reason than what the input
+	// holds; 0 means 4. What it has made so far is kept.
+	Tries int
+
+	// Progress, unless nil, hears the stages of a run, in tasks: survey, scan, moments, embedding, statistics, encode, split,
+	// load, verify. It is called from one goroutine at a time.
+	Progress event.Progress
+
+	// Failed, unless nil, hears why a pipeline has failed that is run again.
+	Failed func(err error)
+
+	counters map[string]int64
+}
+
+// Counters returns Beam's counters of the pipelines so far, by name, if the runner has them.
+func (r *Run) Counters() map[string]int64 { return maps.Clone(r.counters) }
+
+// namespace is that of the counters.
+const namespace = "fddhdb"
+
+// pipeline runs a pipeline that makes files of tasks: results are their paths, by task. It is not run if all of
+// them are there, and tried again if it fails.
+func (r *Run) pipeline(ctx context.Context, stage string, results []string, build func(s sdk.Scope)) error {
+	if r.Temp == "" {
+		return errors.New("no temporary folder is given")
+	}
+	if !sdk.Initialized() {
+		return errors.New("beam.Init of Apache Beam has to be called before")
+	}
+	if there(ctx, results) == len(results) {
+		return nil
+	}
+	stop := r.watch(ctx, stage, results)
+	defer stop()
+	tries := r.Tries
+	if tries == 0 {
+		tries = 4
+	}
+	for try := 1; ; try++ {
+		p, s := sdk.NewPipelineWithRoot()
+		build(s)
+		result, err := beamx.RunWithMetrics(ctx, p)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if result != nil && err == nil {
+			r.count(result.Metrics())
+		}
+		if err == nil {
+			if n := there(ctx, results); n < len(results) {
+				return fmt.Errorf("%s: the pipeline has ended, and %d of %d results are there: is the temporary folder %s the same for all workers?", stage, n, len(results), r.Temp)
+			}
+			return nil
+		}
+		err = fmt.Errorf("%s: %w", stage, err)
+		if try == tries {
+			return err
+		}
+		if r.Failed != nil {
+			r.Failed(err)
+		}
+	}
+}
+
+// count adds up counters.
+func (r *Run) count(m metrics.Results) {
+	if r.counters == nil {
+		r.counters = map[string]int64{}
+	}
+	for _, c := range m.AllMetrics().Counters() {
+		if c.Key.Namespace == namespace {
+			r.counters[c.Key.Name] += c.Result()
+		}
+	}
+}
+
+// watch tells how many results are there, until stop is called, which tells that all are.
+func (r *Run) watch(ctx context.Context, stage string, results []string) (stop func()) {
+	if r.Progress == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	r.Progress(stage, int64(there(ctx, results)), int64(len(results)))
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				r.Progress(stage, int64(there(ctx, results)), int64(len(results)))
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// there returns how many of the files are there.
+func there(ctx context.Context, files []string) (n int) {
+	if len(files) == 0 {
+		return 0
+	}
+	if !remote(files[0]) {
+		for _, f := range files {
+			if exists(ctx, f) {
+				n++
+			}
+		}
+		return n
+	}
+	dir := files[0][:len(files[0])-len(base(files[0]))]
+	found, err := list(ctx, dir+"*")
+	if err != nil {
+		return 0
+	}
+	for _, f := range files {
+		if _, ok := slices.BinarySearch(found, f); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// base returns the last part of a path.
+func base(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '/' || path[i] == '\\' {
+			return path[i+1:]
+		}
+	}
+	return path
+}
+
+// each returns the tasks, as a collection whose elements any worker may take.
+func each(s sdk.Scope, tasks [][]byte) sdk.PCollection {
+	return sdk.Reshuffle(s, sdk.CreateList(s, tasks))
+}

@@ -1,0 +1,405 @@
+package beam
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A Rejected is a bad row, which was left out.
+type Rejected struct {
+	Files  string `json:"files"` // those of the row
+	Row    int    `json:"row"`   // from 0
+	Reason string `json:"reason"`
+}
+
+// A groupSurvey says what is in the files of a group.
+type groupSurvey struct {
+	Rows     int        `json:"rows"`
+	Good     *rowSet    `json:"good"`     // rows that are items
+	Labelled *rowSet    `json:"labelled"` // those with labels
+	Has      []*rowSet  `json:"has"`      // by modality of the schema: those with a vector
+	Labels   []string   `json:"labels"`   // in the order in which an import would give them ids
+	Rejected []Rejected `json:"rejected,omitempty"`
+	Err      string     `json:"err,omitempty"` // why the group cannot be read: of a bad row, or of a file
+}
+
+// A rowSet is a set of rows, in JSON in the portable form of roaring bitmaps.
+type rowSet struct{ *roaring.Bitmap }
+
+func newRowSet() *rowSet { return &rowSet{roaring.New()} }
+
+func (s *rowSet) MarshalJSON() ([]byte, error) {
+	s.RunOptimize()
+	b, err := s.ToBytes()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(b)
+}
+
+func (s *rowSet) UnmarshalJSON(b []byte) error {
+	var raw []byte
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	s.Bitmap = roaring.New()
+	return s.UnmarshalBinary(raw)
+}
+
+// SurveyFn surveys groups. It emits nothing; what it finds is a file of each.
+type SurveyFn struct {
+	Plan string // path
+	Dir  string // of the surveys
+
+	rows, bad sdk.Counter
+}
+
+func init() { register.DoFn3x1[context.Context, []byte, func(string), error](&SurveyFn{}) }
+
+// Setup implements a DoFn.
+func (f *SurveyFn) Setup() {
+	f.rows, f.bad = sdk.NewCounter(namespace, "rows surveyed"), sdk.NewCounter(namespace, "rows rejected")
+}
+
+// ProcessElement surveys a group.
+func (f *SurveyFn) ProcessElement(ctx context.Context, task []byte, emit func(string)) error {
+	var number int
+	if err := json.Unmarshal(task, &number); err != nil {
+		return err
+	}
+	path := surveyPath(f.Dir, number)
+	if exists(ctx, path) {
+		return nil
+	}
+	w, err := workerOf(ctx, f.Plan)
+	if err != nil {
+		return err
+	}
+	s, err := w.survey(ctx, number)
+	if err != nil {
+		return err
+	}
+	f.rows.Inc(ctx, int64(s.Rows))
+	f.bad.Inc(ctx, int64(len(s.Rejected)))
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := write(ctx, path, b); err != nil {
+		return err
+	}
+	emit(path)
+	return nil
+}
+
+func surveyPath(dir string, group int) string {
+	return join(dir, fmt.Sprintf("survey-%06d.json", group))
+}
+
+// survey reads a group. What is wrong with its files is part of the survey, as another try would not
+// help; an error is that of ctx.
+func (w *worker) survey(ctx context.Context, number int) (*groupSurvey, error) {
+	s := &groupSurvey{Good: newRowSet(), Labelled: newRowSet()}
+	for range w.plan.Schema.Modalities {
+		s.Has = append(s.Has, newRowSet())
+	}
+	known := map[string]bool{}
+	register := func(labels []string) {
+		for _, l := range labels {
+			if !known[l] {
+				known[l] = true
+				s.Labels = append(s.Labels, l)
+			}
+		}
+	}
+	err := w.rows(ctx, number, 0, register, func(row int, item *db.Item, bad error) error {
+		s.Rows = row + 1
+		if bad == nil {
+			bad = w.checkRow(ctx, number, row, item)
+		}
+		if bad != nil {
+			why := exit.Message(bad)
+			if !w.plan.Skip {
+				return exit.Failedf("%s", why)
+			}
+			s.Rejected = append(s.Rejected, Rejected{w.plan.Groups[number].name(), row, why})
+			return nil
+		}
+		s.Good.Add(uint32(row))
+		if len(item.Labels) > 0 {
+			s.Labelled.Add(uint32(row))
+			register(item.Labels)
+		}
+		for t, m := range w.plan.Schema.Modalities {
+			if vectorOf(item, m.Name).Present() {
+				s.Has[t].Add(uint32(row))
+			}
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		s.Err = exit.Message(err)
+	}
+	return s, nil
+}
+
+// vectorOf returns the vector that an item has of a modality.
+func vectorOf(item *db.Item, modality string) model.Vector {
+	if x, ok := item.Vectors[modality]; ok {
+		return model.Dense(x)
+	}
+	if x, ok := item.Sparse[modality]; ok {
+		return model.Sparse(x.Index, x.Value)
+	}
+	return model.Vector{}
+}
+
+// A survey is what the driver knows of the items.
+type survey struct {
+	plan   *plan
+	path   string // of the plan
+	dir    string // what is made of the plan lies there
+	groups []*groupSurvey
+	labels []string // of all items, in the order of their ids in an empty collection that imports the files
+}
+
+// survey lets workers survey the input.
+func (r *Run) survey(ctx context.Context, in *Input) (*survey, error) {
+	p, err := in.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	s := &survey{plan: p, dir: join(r.Temp, "input-"+hash(b)[:16])}
+	s.path = join(s.dir, "plan.json")
+	if err := write(ctx, s.path, b); err != nil {
+		return nil, err
+	}
+	var tasks [][]byte
+	var paths []string
+	for i := range p.Groups {
+		tasks, paths = append(tasks, fmt.Append(nil, i)), append(paths, surveyPath(s.dir, i))
+	}
+	err = r.pipeline(ctx, "survey", paths, func(scope sdk.Scope) {
+		sdk.ParDo(scope, &SurveyFn{Plan: s.path, Dir: s.dir}, each(scope, tasks))
+	})
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, path := range paths {
+		b, err := read(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		g := &groupSurvey{}
+		if err := json.Unmarshal(b, g); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if g.Err != "" {
+			// The files may be others when this is tried again.
+			if err := remove(ctx, path); err != nil {
+				return nil, err
+			}
+			return nil, exit.Failedf("%s", g.Err)
+		}
+		s.groups = append(s.groups, g)
+		for _, l := range g.Labels {
+			if !known[l] {
+				known[l] = true
+				s.labels = append(s.labels, l)
+			}
+		}
+	}
+	return s, nil
+}
+
+// rejected returns the bad rows that were left out.
+func (s *survey) rejected() (all []Rejected) {
+	for _, g := range s.groups {
+		all = append(all, g.Rejected...)
+	}
+	return all
+}
+
+// items are rows of the groups, in order: the items that something is done with. They have numbers from 0 on.
+type items struct {
+	survey *survey
+	rows   []*roaring.Bitmap // by group
+	first  []int             // by group: the number of its first item, and at the end of all
+	of     string            // names the set
+}
+
+// items returns the items that rows returns of each group. of names them.
+func (s *survey) items(of string, rows func(*groupSurvey) *roaring.Bitmap) *items {
+	it := &items{survey: s, of: of}
+	for _, g := range s.groups {
+		it.rows = append(it.rows, rows(g))
+	}
+	it.count()
+	return it
+}
+
+// good returns all items.
+func (s *survey) good() *items {
+	return s.items("all", func(g *groupSurvey) *roaring.Bitmap { return g.Good.Bitmap })
+}
+
+// labelled returns the items with labels.
+func (s *survey) labelled() *items {
+	return s.items("labelled", func(g *groupSurvey) *roaring.Bitmap { return g.Labelled.Bitmap })
+}
+
+// vectors returns the items with a vector.
+func (s *survey) vectors() *items {
+	return s.items("vectors", func(g *groupSurvey) *roaring.Bitmap {
+		any := roaring.New()
+		for _, has := range g.Has {
+			any.Or(has.Bitmap)
+		}
+		return any
+	})
+}
+
+func (it *items) count() {
+	it.first = []int{0}
+	for _, rows := range it.rows {
+		it.first = append(it.first, it.n()+int(rows.GetCardinality()))
+	}
+}
+
+// n returns the number of items.
+func (it *items) n() int { return it.first[len(it.first)-1] }
+
+// limit leaves the first n items.
+func (it *items) limit(n int) {
+	if n <= 0 || n >= it.n() {
+		return
+	}
+	it.of = fmt.Sprintf("%s-%d", it.of, n)
+	for g, rows := range it.rows {
+		left := max(0, n-it.first[g])
+		if uint64(left) >= rows.GetCardinality() {
+			continue
+		}
+		first := roaring.New()
+		if left > 0 {
+			last, _ := rows.Select(uint32(left - 1))
+			first.AddRange(0, uint64(last)+1)
+			first.And(rows)
+		}
+		it.rows[g] = first
+	}
+	it.count()
+}
+
+// has yields the items with a vector of a modality of the schema.
+func (it *items) has(t int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for g, rows := range it.rows {
+			has := it.survey.groups[g].Has[t].Bitmap
+			all := rows.AndCardinality(has) == rows.GetCardinality()
+			n := it.first[g]
+			for row := range roaring.Values(rows) {
+				if (all || has.Contains(row)) && !yield(n) {
+					return
+				}
+				n++
+			}
+		}
+	}
+}
+
+// any reports whether an item has a vector of modality t.
+func (it *items) any(t int) bool {
+	for g, rows := range it.rows {
+		if rows.Intersects(it.survey.groups[g].Has[t].Bitmap) {
+			return true
+		}
+	}
+	return false
+}
+
+// A task is a run of items.
+type task struct {
+	Index    int       `json:"index"`
+	First    int       `json:"first"` // the number of its first item
+	Segments []segment `json:"segments"`
+}
+
+// A segment is the part of a task in one group.
+type segment struct {
+	Group int     `json:"group"`
+	Rows  *rowSet `json:"rows"`
+}
+
+// tasks cuts the items into tasks of so many.
+func (it *items) tasks(size int) (tasks []task, encoded [][]byte, err error) {
+	g := 0
+	for first := 0; first < it.n(); first += size {
+		t := task{Index: len(tasks), First: first}
+		for at, end := first, min(first+size, it.n()); at < end; {
+			for at >= it.first[g+1] {
+				g++
+			}
+			to := min(end, it.first[g+1])
+			from, _ := it.rows[g].Select(uint32(at - it.first[g]))
+			last, _ := it.rows[g].Select(uint32(to - 1 - it.first[g]))
+			rows := roaring.New()
+			rows.AddRange(uint64(from), uint64(last)+1)
+			rows.And(it.rows[g])
+			t.Segments = append(t.Segments, segment{g, &rowSet{rows}})
+			at = to
+		}
+		b, err := json.Marshal(t)
+		if err != nil {
+			return nil, nil, err
+		}
+		tasks, encoded = append(tasks, t), append(encoded, b)
+	}
+	return tasks, encoded, nil
+}
+
+// each calls f with the items of a task, and their rows.
+func (w *worker) each(ctx context.Context, t *task, f func(group, row int, item *db.Item) error) error {
+	for _, s := range t.Segments {
+		if s.Rows.IsEmpty() {
+			continue
+		}
+		last := s.Rows.Maximum()
+		err := w.rows(ctx, s.Group, int(s.Rows.Minimum()), nil, func(row int, item *db.Item, bad error) error {
+			if s.Rows.Contains(uint32(row)) {
+				if bad != nil {
+					return exit.Failedf("%w: it was good before: the file has changed", bad)
+				}
+				if err := f(s.Group, row, item); err != nil {
+					return err
+				}
+			}
+			if uint32(row) == last {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package beam
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Trained is what a training returns.
+type Trained struct {
+	File     *model.File  // the model, for db.Collection.ImportModel
+	Report   model.Report // of the training, with times and memory
+	LeftOut  []string     // modalities that no item to learn from has
+	Rejected []Rejected   // bad rows that were left out
+}
+
+// Train learns a model from the items of the input, as db.Collection.Train learns one from a collection into which the files
+// have been imported, in the order of their groups: File has the bytes that db.Collection.ExportModel would write. That
+// holds where keys are distinct. opt.Activate and opt.Progress are not used.
+//
+// Methods are labels, or those that need no labels. The driver takes the memory of model.TrainOver; a worker some 100 MB,
+// what a file takes to be read, and for a map of k features twice 8 k (k + c), where c is the number of labels, or of bits where there are more labels.
+// Beam moves the names of tasks. Files of the temporary folder take 4 k (k + 1) + 8 c k bytes a modality and 65,536 items.
+//
+// Errors: those of model.TrainOver; of a bad row or file, with its name; of the last try of a pipeline; of ctx.
+func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Trained, error) {
+	s, err := r.survey(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	labelled := true
+	it := s.labelled()
+	if opt.Method.LabelFree() || opt.Method == model.MethodAuto && it.n() == 0 {
+		labelled, it = false, s.vectors()
+	}
+	it.limit(opt.Rows)
+	t := &Trained{Rejected: s.rejected()}
+	var modalities []model.Modality
+	var positions []int
+	shared := map[string][]string{}
+	var spaces []string
+	for i, m := range s.plan.Schema.Modalities {
+		if it.n() > 0 && !it.any(i) {
+			t.LeftOut = append(t.LeftOut, m.Name)
+			continue
+		}
+		modalities, positions = append(modalities, model.Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse}), append(positions, i)
+		space := cmp.Or(m.SpaceOf, m.Name)
+		if shared[space] == nil {
+			spaces = append(spaces, space)
+		}
+		shared[space] = append(shared[space], m.Name)
+	}
+	if len(modalities) == 0 {
+		return nil, exit.Failedf("no item to learn from has a vector of any modality")
+	}
+	if opt.Shared == nil {
+		for _, space := range spaces {
+			if len(shared[space]) > 1 {
+				opt.Shared = append(opt.Shared, shared[space])
+			}
+		}
+	}
+	opt.Progress = nil
+	e, err := r.newEngine(ctx, it, positions, labelled)
+	if err != nil {
+		return nil, err
+	}
+	result, err := model.TrainOver(ctx, modalities, e, opt.Options)
+	if err != nil {
+		return nil, err
+	}
+	t.Report = result.Report
+	var names []string
+	for _, id := range result.Model.Labels() {
+		names = append(names, s.labels[id])
+	}
+	if t.File, err = model.NewFile(result.Model, names, &result.Report); err != nil {
+		return nil, err
+	}
+	return t, errors.Join(removeAll(ctx, e.dir), removeAll(ctx, s.dir))
+}
+
+// Save writes the model to a file of a file system of Beam's.
+func (t *Trained) Save(ctx context.Context, path string) error {
+	b, err := t.File.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	return write(ctx, path, b)
+}
