@@ -18,6 +18,8 @@ import (
 	"sync"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // A remote path has a scheme; others are of this machine.
@@ -160,6 +162,20 @@ func remove(ctx context.Context, path string) error {
 		}
 		return nil
 	})
+}
+
+// emptyOrNew refuses a folder of this machine with anything in it.
+func emptyOrNew(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case len(entries) > 0:
+		return exit.Failedf("%s is not empty, and holds nothing of fddhdb-beam: choose another folder", dir)
+	}
+	return nil
 }
 
 // removeAll removes a folder. Where a file system cannot, files stay.

@@ -44,7 +44,7 @@ docs/SCALE.md says how it runs on others.`),
 	beams.AddGoFlagSet(flag.CommandLine)
 	beams.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shownFlags, f.Name) })
 	root.PersistentFlags().AddFlagSet(beams)
-	root.AddCommand(trainCommand())
+	root.AddCommand(trainCommand(), encodeCommand(), buildCommand(), verifyCommand())
 	return root
 }
 

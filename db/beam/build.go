@@ -1,0 +1,385 @@
+package beam
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// BuildOptions say what is built.
+type BuildOptions struct {
+	Model  string // path of a file of a model; "" makes databases without a space of codes
+	Out    string // a folder, for the repositories
+	Shards int    // 1 or more
+}
+
+// Built describes what Build has made. It is the file build.json of its folder.
+type Built struct {
+	Version    int     `json:"version"`         // 1
+	Hash       string  `json:"hash"`            // how the shard of a key is found: "xxh64 mod shards", see ShardOf
+	Collection string  `json:"collection"`      // of each database
+	Model      string  `json:"model,omitempty"` // SHA-256 of the file of the model
+	Items      int     `json:"items"`
+	Shards     []Shard `json:"shards"`
+
+	Rejected []Rejected `json:"-"` // bad rows that were left out
+}
+
+// builtVersion is the newest version of build.json that this package knows.
+const builtVersion = 1
+
+// shardHash is Built.Hash.
+const shardHash = "xxh64 mod shards"
+
+// A Shard is a repository of backups with one backup of a database.
+type Shard struct {
+	Shard      int    `json:"shard"`
+	Repository string `json:"repository"` // its folder, in that of the build
+	Backup     string `json:"backup"`     // id
+	Items      int    `json:"items"`
+	Replaced   int    `json:"replaced,omitempty"` // items whose key came again
+}
+
+// Build makes a database of each shard of the items, with the schema of the input and, if a model is given, a space of
+// codes by it, which is the active one; and stores it in a repository of backups, shard-0000 and so on. build.json, which is written last, has the list.
+// An item has the codes that it has in one database of all items with that model; so for any order by distance the k nearest
+// of all shards together are those of one database, but for ties.
+//
+// A worker loads a shard by itself: it takes the memory of db.Import and db.Collection.ImportModel, and on its disk three times what the items take. A
+// shard that is there is not built again, if it is of the same input, model and options.
+//
+// Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of a pipeline; of
+// ctx.
+func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, error) {
+	if opt.Shards < 1 || opt.Shards > maxShards {
+		return nil, exit.Usagef("--shards %d: 1 to %d are possible", opt.Shards, maxShards)
+	}
+	s, err := r.survey(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	out := &Built{Version: builtVersion, Hash: shardHash, Collection: s.plan.Collection, Rejected: s.rejected()}
+	if opt.Model != "" {
+		b, err := read(ctx, opt.Model)
+		if err != nil {
+			return nil, err
+		}
+		f, err := model.UnmarshalFile(b)
+		if err != nil {
+			return nil, exit.Failedf("--model %s: it is no model file, or a damaged one: %w", opt.Model, err)
+		}
+		if err := fits(f, s.plan.Schema); err != nil {
+			return nil, err
+		}
+		out.Model = hash(b)
+	}
+	id := hash(fmt.Append(nil, s.dir, out.Model, opt.Shards))[:16]
+	if err := claim(ctx, opt.Out, "BUILD", id); err != nil {
+		return nil, err
+	}
+	it := s.good()
+	_, tasks, err := it.tasks(taskItems)
+	if err != nil {
+		return nil, err
+	}
+	dir := join(s.dir, "shards-"+id)
+	if remote(s.dir) {
+		dir = s.dir + "-shards-" + id
+	}
+	if err := split(ctx, r, s, dir, tasks, opt); err != nil {
+		return nil, err
+	}
+	var results []string
+	var numbers [][]byte
+	for i := range opt.Shards {
+		results = append(results, shardPath(opt.Out, i))
+		numbers = append(numbers, fmt.Append(nil, i))
+	}
+	err = r.pipeline(ctx, "load", results, func(scope sdk.Scope) {
+		sdk.ParDo(scope, &LoadFn{Plan: s.path, Dir: dir, Tasks: len(tasks), Model: opt.Model, Out: opt.Out}, each(scope, numbers))
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range results {
+		var shard Shard
+		if err := readJSON(ctx, path, &shard); err != nil {
+			return nil, err
+		}
+		if err := onlyBackup(ctx, join(opt.Out, shard.Repository), shard.Backup); err != nil {
+			return nil, err
+		}
+		out.Shards = append(out.Shards, shard)
+		out.Items += shard.Items
+	}
+	b, err := json.MarshalIndent(out, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := write(ctx, join(opt.Out, builtName), append(b, '\n')); err != nil {
+		return nil, err
+	}
+	return out, errors.Join(removeAll(ctx, dir), removeAll(ctx, s.dir))
+}
+
+const (
+	builtName = "build.json"
+	maxShards = 10_000
+)
+
+func shardPath(out string, shard int) string { return join(out, fmt.Sprintf("shard-%04d.json", shard)) }
+func shardName(shard int) string             { return fmt.Sprintf("shard-%04d", shard) }
+
+// splitPath returns the path of the items of a task that belong to a shard.
+func splitPath(dir string, task, shard int) string {
+	return join(dir, fmt.Sprintf("items-%05d-%04d", task, shard))
+}
+
+// splitDone returns the path of the result of a task.
+func splitDone(dir string, task int) string { return join(dir, fmt.Sprintf("split-%05d", task)) }
+
+// split sorts the items by shard.
+func split(ctx context.Context, r *Run, s *survey, dir string, tasks [][]byte, opt BuildOptions) error {
+	f := &SplitFn{Plan: s.path, Dir: dir, Shards: opt.Shards}
+	for i := range opt.Shards {
+		if exists(ctx, shardPath(opt.Out, i)) {
+			f.Built = append(f.Built, i)
+		}
+	}
+	if len(f.Built) == opt.Shards {
+		return nil
+	}
+	var results []string
+	for i := range tasks {
+		results = append(results, splitDone(dir, i))
+	}
+	return r.pipeline(ctx, "split", results, func(scope sdk.Scope) {
+		sdk.ParDo(scope, f, each(scope, tasks))
+	})
+}
+
+// SplitFn writes the items of tasks to files of their shard.
+type SplitFn struct {
+	Plan, Dir string
+	Shards    int
+	Built     []int // shards that need nothing
+
+	items sdk.Counter
+}
+
+func init() { register.DoFn3x1[context.Context, []byte, func(string), error](&SplitFn{}) }
+
+// Setup implements a DoFn.
+func (f *SplitFn) Setup() { f.items = sdk.NewCounter(namespace, "items split") }
+
+// ProcessElement splits a task.
+func (f *SplitFn) ProcessElement(ctx context.Context, b []byte, emit func(string)) error {
+	var t task
+	if err := json.Unmarshal(b, &t); err != nil {
+		return err
+	}
+	path := splitDone(f.Dir, t.Index)
+	if exists(ctx, path) {
+		return nil
+	}
+	w, err := workerOf(ctx, f.Plan)
+	if err != nil {
+		return err
+	}
+	// All files are written at a time, each of which appears when all of them are complete.
+	n, err := f.split(ctx, w, &t, make([]*shardWriter, f.Shards), 0)
+	if err != nil {
+		return err
+	}
+	f.items.Inc(ctx, int64(n))
+	if err := write(ctx, path, nil); err != nil {
+		return err
+	}
+	emit(path)
+	return nil
+}
+
+// split creates the file of a shard, then those of the shards after it, and reads the items when all are
+// there.
+func (f *SplitFn) split(ctx context.Context, w *worker, t *task, to []*shardWriter, shard int) (n int, err error) {
+	if shard == f.Shards {
+		numbers := t.ordinals()
+		return n, w.each(ctx, t, func(group, row int, item *db.Item) error {
+			key := numbers.key(group, row, item)
+			if s := to[ShardOf(key, f.Shards)]; s != nil {
+				n++
+				return s.put(key, item)
+			}
+			return nil
+		})
+	}
+	if slices.Contains(f.Built, shard) {
+		return f.split(ctx, w, t, to, shard+1)
+	}
+	err = create(ctx, splitPath(f.Dir, t.Index, shard), func(file io.Writer) error {
+		to[shard] = newShardWriter(file)
+		if n, err = f.split(ctx, w, t, to, shard+1); err != nil {
+			return err
+		}
+		return to[shard].close()
+	})
+	return n, err
+}
+
+// LoadFn makes the database of shards.
+type LoadFn struct {
+	Plan, Dir string
+	Tasks     int    // that have files of each shard
+	Model     string // path; "" for none
+	Out       string
+
+	items sdk.Counter
+}
+
+func init() { register.DoFn3x1[context.Context, []byte, func(string), error](&LoadFn{}) }
+
+// Setup implements a DoFn.
+func (f *LoadFn) Setup() { f.items = sdk.NewCounter(namespace, "items loaded") }
+
+// ProcessElement makes the database of a shard.
+func (f *LoadFn) ProcessElement(ctx context.Context, b []byte, emit func(string)) error {
+	var number int
+	if err := json.Unmarshal(b, &number); err != nil {
+		return err
+	}
+	path := shardPath(f.Out, number)
+	if exists(ctx, path) {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "fddhdb-beam-")
+	if err != nil {
+		return err
+	}
+	shard, err := f.load(ctx, number, filepath.Join(dir, "db"))
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+		return fmt.Errorf("shard %d: %w", number, err)
+	}
+	f.items.Inc(ctx, int64(shard.Items))
+	if b, err = json.Marshal(shard); err != nil {
+		return err
+	}
+	if err := write(ctx, path, b); err != nil {
+		return err
+	}
+	emit(path)
+	for i := range f.Tasks {
+		if err := remove(ctx, splitPath(f.Dir, i, number)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load makes the database of a shard in a folder, and backs it up.
+func (f *LoadFn) load(ctx context.Context, number int, dir string) (shard *Shard, err error) {
+	w, err := workerOf(ctx, f.Plan)
+	if err != nil {
+		return nil, err
+	}
+	repository := join(f.Out, shardName(number))
+	to, err := store(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	d, err := db.Open(dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	c, err := d.CreateCollection(ctx, w.plan.Collection, w.plan.Schema)
+	if err != nil {
+		return nil, err
+	}
+	// The model is there first: so its labels have ids in its order, and items get their codes as they are loaded.
+	if f.Model != "" {
+		err := open(ctx, f.Model, func(r io.Reader) error {
+			_, err := c.ImportModel(ctx, r, db.ImportModelOptions{Activate: true})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	n, err := f.fill(ctx, c, number)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := c.Count()
+	if err != nil {
+		return nil, err
+	}
+	m, err := d.Backup(ctx, to, db.BackupOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &Shard{Shard: number, Repository: shardName(number), Backup: m.ID, Items: stored, Replaced: n - stored}, nil
+}
+
+// fill loads the items of a shard, and returns their number.
+func (f *LoadFn) fill(ctx context.Context, c *db.Collection, number int) (n int, err error) {
+	im, err := c.NewImport(ctx, db.ImportOptions{Source: "fddhdb-beam", InParts: true})
+	if err != nil {
+		return 0, err
+	}
+	for i := range f.Tasks {
+		err := open(ctx, splitPath(f.Dir, i, number), func(r io.Reader) error {
+			return readShard(r, func(item *db.Item) error {
+				n++
+				if n%1000 == 0 && ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return im.Put(item)
+			})
+		})
+		if err != nil {
+			return 0, errors.Join(err, im.Discard())
+		}
+	}
+	return n, im.Commit(ctx)
+}
+
+// onlyBackup removes all backups of a repository but one. A worker that died after its backup, or that a runner had given up
+// too early, has left a backup of a database of its own, and then a restore would not know which one is meant.
+func onlyBackup(ctx context.Context, repository, id string) error {
+	in, err := store(ctx, repository)
+	if err != nil {
+		return err
+	}
+	all, err := backup.List(ctx, in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", repository, err)
+	}
+	if !slices.ContainsFunc(all, func(m *backup.Manifest) bool { return m.ID == id }) {
+		return exit.Failedf("%s: the backup %s has gone", repository, id)
+	}
+	if len(all) == 1 {
+		return nil
+	}
+	for _, m := range all {
+		if m.ID != id {
+			if err := in.Delete(ctx, "backups/"+m.ID+".json"); err != nil { // docs/FORMAT.md
+				return err
+			}
+		}
+	}
+	_, err = backup.Prune(ctx, in, backup.PruneOptions{})
+	return err
+}

@@ -1,0 +1,390 @@
+package beam
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// taskItems is the number of items of a task of Encode and Build.
+const taskItems = 1 << 16
+
+// EncodeOptions say what is encoded.
+type EncodeOptions struct {
+	Model string // path of a file of a model: of Train, or of db.Collection.ExportModel
+	Out   string // a folder, for the codes
+	To    string // the target modality, where the model makes codes for each; else ""
+}
+
+// Encoded is what Encode has made.
+type Encoded struct {
+	Files    int        `json:"files"` // of codes, and as many of keys
+	Items    int        `json:"items"` // with a code
+	Left     int        `json:"left"`  // items without: they have neither a label that the model knows nor a vector, or one far from all
+	Rejected []Rejected `json:"rejected,omitempty"`
+}
+
+// codedFile is what is known of a file of codes: its task's result.
+type codedFile struct {
+	Codes string `json:"codes"`
+	Keys  string `json:"keys"`
+	Items int    `json:"items"`
+	Left  int    `json:"left"`
+}
+
+// Encode writes the codes that items would have in a database with the model: codes-00000.npy with 65,536 rows
+// of uint8, bits/8 columns, keys-00000.txt with their keys, and so on, in the order of the input. A collection that is given its
+// codes takes them (fddhdb import --codes). A file that is there is not made again, if it is of the same input and model.
+//
+// Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of the pipeline; of
+// ctx.
+func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded, error) {
+	s, err := r.survey(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	b, err := read(ctx, opt.Model)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := newCoder(b, s.plan.Schema, opt.To); err != nil {
+		return nil, err
+	}
+	it := s.good()
+	_, encoded, err := it.tasks(taskItems)
+	if err != nil {
+		return nil, err
+	}
+	id := hash(fmt.Append(nil, s.dir, hash(b), opt.To))[:16]
+	if err := claim(ctx, opt.Out, "ENCODED", id); err != nil {
+		return nil, err
+	}
+	var results []string
+	for i := range encoded {
+		results = append(results, encodedPath(s.dir, id, i))
+	}
+	err = r.pipeline(ctx, "encode", results, func(scope sdk.Scope) {
+		sdk.ParDo(scope, &EncodeFn{Plan: s.path, Model: opt.Model, To: opt.To, Out: opt.Out, Dir: s.dir, ID: id}, each(scope, encoded))
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &Encoded{Files: len(results), Rejected: s.rejected()}
+	for _, path := range results {
+		var f codedFile
+		if err := readJSON(ctx, path, &f); err != nil {
+			return nil, err
+		}
+		out.Items += f.Items
+		out.Left += f.Left
+	}
+	return out, removeAll(ctx, s.dir)
+}
+
+func encodedPath(dir, id string, index int) string {
+	return join(dir, fmt.Sprintf("encoded-%s-%05d.json", id, index))
+}
+
+func readJSON(ctx context.Context, path string, v any) error {
+	b, err := read(ctx, path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// claim marks a folder as the output of what id names. One that is the output of something else is an error, so
+// that a run never mixes its files with those of another.
+func claim(ctx context.Context, dir, marker, id string) error {
+	path := join(dir, marker)
+	if exists(ctx, path) {
+		b, err := read(ctx, path)
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(string(b)) != id {
+			return exit.Failedf("%s holds what was made of other items, of another model or with other options: remove it, or choose another folder", dir)
+		}
+		return nil
+	}
+	if !remote(dir) {
+		if err := emptyOrNew(dir); err != nil {
+			return err
+		}
+	}
+	return write(ctx, path, []byte(id+"\n"))
+}
+
+// EncodeFn encodes the items of tasks.
+type EncodeFn struct {
+	Plan, Model, To string
+	Out, Dir, ID    string
+
+	coder          *coder
+	items, without sdk.Counter
+}
+
+func init() { register.DoFn3x1[context.Context, []byte, func(string), error](&EncodeFn{}) }
+
+// Setup implements a DoFn.
+func (f *EncodeFn) Setup() {
+	f.items, f.without = sdk.NewCounter(namespace, "items encoded"), sdk.NewCounter(namespace, "items without a code")
+}
+
+// ProcessElement writes the codes of a task.
+func (f *EncodeFn) ProcessElement(ctx context.Context, b []byte, emit func(string)) error {
+	var t task
+	if err := json.Unmarshal(b, &t); err != nil {
+		return err
+	}
+	path := encodedPath(f.Dir, f.ID, t.Index)
+	if exists(ctx, path) {
+		return nil
+	}
+	w, err := workerOf(ctx, f.Plan)
+	if err != nil {
+		return err
+	}
+	if f.coder == nil {
+		b, err := read(ctx, f.Model)
+		if err != nil {
+			return err
+		}
+		if f.coder, err = newCoder(b, w.plan.Schema, f.To); err != nil {
+			return err
+		}
+	}
+	made := codedFile{Codes: fmt.Sprintf("codes-%05d.npy", t.Index), Keys: fmt.Sprintf("keys-%05d.txt", t.Index)}
+	var codes [][]byte
+	var keys strings.Builder
+	flush := func() error {
+		return f.coder.codes(func(key string, code codec.Code) error {
+			if code == nil {
+				made.Left++
+				return nil
+			}
+			if strings.ContainsAny(key, "\n\r") {
+				return exit.Failedf("the key %q has a line end, and keys are written a line each", key)
+			}
+			made.Items++
+			codes = append(codes, code.AppendBytes(nil, f.coder.model.Bits()))
+			keys.WriteString(key + "\n")
+			return nil
+		})
+	}
+	ordinals := t.ordinals()
+	err = w.each(ctx, &t, func(group, row int, item *db.Item) error {
+		f.coder.add(ordinals.key(group, row, item), item)
+		if f.coder.full() {
+			return flush()
+		}
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return err
+	}
+	f.items.Inc(ctx, int64(made.Items))
+	f.without.Inc(ctx, int64(made.Left))
+	err = create(ctx, join(f.Out, made.Codes), func(to io.Writer) error {
+		out, err := vecfile.NewWriter[uint8](to, len(codes), f.coder.model.Bits()/8)
+		for _, c := range codes {
+			if err == nil {
+				err = out.Write(c)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return out.Close()
+	})
+	if err == nil {
+		err = write(ctx, join(f.Out, made.Keys), []byte(keys.String()))
+	}
+	if err != nil {
+		return err
+	}
+	if b, err = json.Marshal(made); err != nil {
+		return err
+	}
+	if err := write(ctx, path, b); err != nil {
+		return err
+	}
+	emit(path)
+	return nil
+}
+
+// A coder makes the codes of items as a database does.
+type coder struct {
+	model *model.Model
+	names []string          // of modalities
+	ids   map[string]uint32 // of labels
+	view  int
+	to    string // target modality, "" for shared codes
+
+	batch []coded
+	pool  sync.Pool // of *model.Encoder
+}
+
+// A coded item of a batch.
+type coded struct {
+	key     string
+	labels  []uint32
+	vectors []model.Vector
+	code    codec.Code
+}
+
+// coderBatch is the number of items that are encoded together.
+const coderBatch = 1024
+
+// newCoder returns a coder for a file of a model.
+func newCoder(b []byte, schema db.Schema, to string) (*coder, error) {
+	f, err := model.UnmarshalFile(b)
+	if err != nil {
+		return nil, exit.Failedf("--model: it is no model file, or a damaged one: %w", err)
+	}
+	if err := fits(f, schema); err != nil {
+		return nil, err
+	}
+	c := &coder{ids: map[string]uint32{}, to: to}
+	var ids []uint32
+	for i, name := range f.Labels() {
+		c.ids[name] = uint32(i)
+		ids = append(ids, uint32(i))
+	}
+	if c.model, err = f.Model(ids); err != nil {
+		return nil, err
+	}
+	for _, m := range c.model.Modalities() {
+		c.names = append(c.names, m.Name)
+	}
+	switch shared := c.model.Views() == model.ViewsShared; {
+	case shared && to != "":
+		return nil, exit.Usagef("--to %s: the model makes one code for all targets", to)
+	case !shared && to == "":
+		return nil, exit.Usagef("--to NAME is missing: the model makes a code for each target: %s", strings.Join(c.names, ", "))
+	case !shared:
+		if c.view = slices.Index(c.names, to); c.view < 0 {
+			return nil, exit.Usagef("--to %s: the model has %s", to, strings.Join(c.names, ", "))
+		}
+	}
+	c.pool.New = func() any { return c.model.NewEncoder() }
+	return c, nil
+}
+
+// fits checks that the items have the modalities of a model.
+func fits(f *model.File, schema db.Schema) error {
+	for _, m := range f.Modalities() {
+		i := slices.IndexFunc(schema.Modalities, func(o db.Modality) bool { return o.Name == m.Name })
+		switch {
+		case i < 0:
+			return exit.Failedf("the model has a modality %q, and the items have none of that name", m.Name)
+		case schema.Modalities[i].Dim != m.Dim:
+			return exit.Failedf("modality %q has %d dimensions in the model, and %d in the items", m.Name, m.Dim, schema.Modalities[i].Dim)
+		}
+	}
+	return nil
+}
+
+// add copies an item into the batch.
+func (c *coder) add(key string, item *db.Item) {
+	e := coded{key: key, vectors: make([]model.Vector, len(c.names))}
+	for _, l := range item.Labels {
+		if id, ok := c.ids[l]; ok {
+			e.labels = append(e.labels, id)
+		}
+	}
+	slices.Sort(e.labels)
+	e.labels = slices.Compact(e.labels)
+	for t, name := range c.names {
+		if x := vectorOf(item, name); x.Present() {
+			e.vectors[t] = model.Vector{Index: slices.Clone(x.Index), Value: slices.Clone(x.Value)}
+		}
+	}
+	c.batch = append(c.batch, e)
+}
+
+func (c *coder) full() bool { return len(c.batch) >= coderBatch }
+
+// codes calls f with the items of the batch and their codes, nil where there is none, and empties it.
+func (c *coder) codes(f func(key string, code codec.Code) error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, runtime.GOMAXPROCS(0))
+	size := (len(c.batch) + len(errs) - 1) / len(errs)
+	for i := range errs {
+		part := c.batch[min(i*size, len(c.batch)):min((i+1)*size, len(c.batch))]
+		wg.Go(func() { errs[i] = c.encode(part) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, e := range c.batch {
+		if err := f(e.key, e.code); err != nil {
+			return err
+		}
+	}
+	c.batch = c.batch[:0]
+	return nil
+}
+
+// encode sets the codes of items.
+func (c *coder) encode(batch []coded) error {
+	q, T := c.model.Bits(), len(c.names)
+	enc := c.pool.Get().(*model.Encoder)
+	defer c.pool.Put(enc)
+	z := make([][]float64, len(batch)*T) // by item and modality
+	for t := range T {
+		var xs []model.Vector
+		var of []int
+		for i := range batch {
+			if batch[i].vectors[t].Present() {
+				xs, of = append(xs, batch[i].vectors[t]), append(of, i)
+			}
+		}
+		all := make([]float64, len(xs)*q)
+		if err := enc.ProjectVectors(all, t, xs); err != nil {
+			return err
+		}
+		for r, i := range of {
+			z[i*T+t] = all[r*q : (r+1)*q]
+		}
+	}
+	fused := make([]float64, q)
+	for i := range batch {
+		e := &batch[i]
+		if c.to != "" && !e.vectors[c.view].Present() {
+			continue
+		}
+		code := codec.NewCode(q)
+		if !c.model.LabelCode(code, e.labels) {
+			c.model.Fuse(fused, c.view, z[i*T:(i+1)*T])
+			if !slices.ContainsFunc(fused, func(v float64) bool { return v != 0 }) {
+				continue
+			}
+			codec.PackSigns(code, fused)
+		}
+		e.code = code
+	}
+	return nil
+}
