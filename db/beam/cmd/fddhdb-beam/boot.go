@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/container/tools"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 )
 
 // A runner with the environment PROCESS starts a program for each worker, with --id and --provision_endpoint, and
@@ -36,7 +37,7 @@ func boot(ctx context.Context, args []string) error {
 		}
 	}
 	endpoint := given["provision_endpoint"]
-	info, err := tools.ProvisionInfo(ctx, endpoint)
+	info, err := tools.ProvisionInfo(grpcx.WriteWorkerID(ctx, given["id"]), endpoint)
 	if err != nil {
 		return fmt.Errorf("%s: %w", endpoint, err)
 	}
