@@ -78,7 +78,7 @@ func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded
 	for i := range encoded {
 		results = append(results, encodedPath(s.dir, id, i))
 	}
-	err = r.pipeline(ctx, "encode", results, func(scope sdk.Scope) {
+	err = r.pipeline(ctx, "encode", s.dir, results, func(scope sdk.Scope) {
 		sdk.ParDo(scope, &EncodeFn{Plan: s.path, Model: opt.Model, To: opt.To, Out: opt.Out, Dir: s.dir, ID: id}, each(scope, encoded))
 	})
 	if err != nil {
@@ -151,6 +151,7 @@ func (f *EncodeFn) Setup() {
 
 // ProcessElement writes the codes of a task.
 func (f *EncodeFn) ProcessElement(ctx context.Context, b []byte, emit func(string)) error {
+	defer working(f.Dir)()
 	var t task
 	if err := json.Unmarshal(b, &t); err != nil {
 		return err

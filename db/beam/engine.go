@@ -108,7 +108,7 @@ func (e *engine) sum(ctx context.Context, stage, id, pass, root string) error {
 	defer stop()
 	quiet := *e.run
 	quiet.Progress = nil
-	err = quiet.pipeline(ctx, stage, []string{root}, build)
+	err = quiet.pipeline(ctx, stage, e.dir, []string{root}, build)
 	e.run.counters = quiet.counters
 	if err != nil {
 		return err
@@ -168,6 +168,7 @@ func (f *SumFn) Setup() { f.items = sdk.NewCounter(namespace, "items summed up")
 
 // ProcessElement makes the node of a task.
 func (f *SumFn) ProcessElement(ctx context.Context, b []byte, emit func(int, int)) error {
+	defer working(f.Dir)()
 	var t task
 	if err := json.Unmarshal(b, &t); err != nil {
 		return err
@@ -254,6 +255,7 @@ func init() {
 
 // ProcessElement makes a node.
 func (f *MergeFn) ProcessElement(ctx context.Context, index int, children func(*int) bool, emit func(int, int)) error {
+	defer working(f.Dir)()
 	path := nodePath(f.Dir, f.ID, f.Level, index)
 	if f.Children <= model.FanOut {
 		path = f.Root

@@ -1,6 +1,7 @@
 package beam
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ type Run struct {
 	// holds; 0 means 4. What it has made so far is kept.
 	Tries int
 
+	// Silence is the time after which a pipeline is ended and run again, if no worker has given a sign of life; 0 means ten
+	// minutes. It has to be longer than a runner takes to start workers.
+	Silence time.Duration
+
 	// Progress, unless nil, hears the stages of a run, in tasks: survey, scan, moments, embedding, statistics, encode, split,
 	// load, verify. It is called from one goroutine at a time.
 	Progress event.Progress
@@ -44,8 +49,8 @@ func (r *Run) Counters() map[string]int64 { return maps.Clone(r.counters) }
 const namespace = "fddhdb"
 
 // pipeline runs a pipeline that makes files of tasks: results are their paths, by task. It is not run if all of
-// them are there, and tried again if it fails.
-func (r *Run) pipeline(ctx context.Context, stage string, results []string, build func(s sdk.Scope)) error {
+// them are there, and tried again if it fails. Workers give signs of life in dir.
+func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string, build func(s sdk.Scope)) error {
 	if r.Temp == "" {
 		return errors.New("no temporary folder is given")
 	}
@@ -64,7 +69,13 @@ func (r *Run) pipeline(ctx context.Context, stage string, results []string, buil
 	for try := 1; ; try++ {
 		p, s := sdk.NewPipelineWithRoot()
 		build(s)
-		result, err := beamx.RunWithMetrics(ctx, p)
+		watched, ended := watchdog(ctx, dir, results, cmp.Or(r.Silence, 10*time.Minute))
+		result, err := beamx.RunWithMetrics(watched, p)
+		var silent errSilent
+		if errors.As(context.Cause(watched), &silent) {
+			err = silent
+		}
+		ended()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

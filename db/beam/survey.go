@@ -73,6 +73,7 @@ func (f *SurveyFn) Setup() {
 
 // ProcessElement surveys a group.
 func (f *SurveyFn) ProcessElement(ctx context.Context, task []byte, emit func(string)) error {
+	defer working(f.Dir)()
 	var number int
 	if err := json.Unmarshal(task, &number); err != nil {
 		return err
@@ -196,7 +197,7 @@ func (r *Run) survey(ctx context.Context, in *Input) (*survey, error) {
 	for i := range p.Groups {
 		tasks, paths = append(tasks, fmt.Append(nil, i)), append(paths, surveyPath(s.dir, i))
 	}
-	err = r.pipeline(ctx, "survey", paths, func(scope sdk.Scope) {
+	err = r.pipeline(ctx, "survey", s.dir, paths, func(scope sdk.Scope) {
 		sdk.ParDo(scope, &SurveyFn{Plan: s.path, Dir: s.dir}, each(scope, tasks))
 	})
 	if err != nil {

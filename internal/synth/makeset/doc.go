@@ -4,6 +4,7 @@
 //
 //	go run ./internal/synth/makeset DIR
 //	go run ./internal/synth/makeset -set multilabel -items 4000 -queries 400 DIR
+//	go run ./internal/synth/makeset -set pairs -items 1000000 -parts 16 DIR
 //
 // The sets are
 //

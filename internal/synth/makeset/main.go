@@ -32,14 +32,15 @@ func command(args []string, stderr io.Writer) error {
 	items := f.Int("items", 4000, "items to train on")
 	queries := f.Int("queries", 500, "items to query with")
 	seed := f.Uint64("seed", 0, "seed of the data")
+	parts := f.Int("parts", 1, "files of the items to train on, train_image-00000.npy and so on")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if f.NArg() != 1 {
 		return errors.New("the folder to write to is missing: makeset [flags] DIR")
 	}
-	if *items < 1 || *queries < 1 {
-		return fmt.Errorf("%d items and %d queries: 1 or more of each are possible", *items, *queries)
+	if *items < 1 || *queries < 1 || *parts < 1 || *parts > *items {
+		return fmt.Errorf("%d items, in %d parts, and %d queries: 1 or more of each are possible", *items, *parts, *queries)
 	}
 	data, labels, err := generate(*set, *items+*queries, *seed)
 	if err != nil {
@@ -49,10 +50,16 @@ func command(args []string, stderr io.Writer) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	if err := write(dir, "train", data.Slice(0, *items), labels); err != nil {
-		return err
+	for p := range *parts {
+		suffix := ""
+		if *parts > 1 {
+			suffix = fmt.Sprintf("-%05d", p)
+		}
+		if err := write(dir, "train", suffix, data.Slice(p**items / *parts, (p+1)**items / *parts), labels); err != nil {
+			return err
+		}
 	}
-	return write(dir, "query", data.Slice(*items, *items+*queries), labels)
+	return write(dir, "query", "", data.Slice(*items, *items+*queries), labels)
 }
 
 // generate makes a set, and returns how many labels it has.
@@ -81,10 +88,10 @@ func generate(set string, items int, seed uint64) (*synth.Data, int, error) {
 	return nil, 0, fmt.Errorf("there is no set %q: nuswide, multilabel, pairs and embeddings are possible", set)
 }
 
-// write writes the files of a part ("train" or "query") of a set, which may have no labels.
-func write(dir, part string, data *synth.Data, labels int) error {
+// write writes the files of a part ("train" or "query") of a set, which may have no labels. suffix ends their names.
+func write(dir, part, suffix string, data *synth.Data, labels int) error {
 	for t, name := range []string{"image", "text"}[:len(data.Vectors)] {
-		if err := vecfile.WriteAll(filepath.Join(dir, part+"_"+name+".npy"), data.Vectors[t]); err != nil {
+		if err := vecfile.WriteAll(filepath.Join(dir, part+"_"+name+suffix+".npy"), data.Vectors[t]); err != nil {
 			return err
 		}
 	}
@@ -98,5 +105,5 @@ func write(dir, part string, data *synth.Data, labels int) error {
 			rows[i][l] = 1
 		}
 	}
-	return vecfile.WriteAll(filepath.Join(dir, part+"_labels.npy"), rows)
+	return vecfile.WriteAll(filepath.Join(dir, part+"_labels"+suffix+".npy"), rows)
 }

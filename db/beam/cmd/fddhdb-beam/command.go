@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
@@ -94,6 +95,7 @@ func (o *inputFlags) input() *beam.Input {
 type runFlags struct {
 	temp, rejected string
 	tries          int
+	silence        time.Duration
 	beamLog, json  bool
 
 	printer *term.Printer
@@ -104,6 +106,7 @@ func (o *runFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.temp, "temp", "", "a `FOLDER` for what is made on the way, which all workers read and write (default: beside the output)")
 	f.StringVar(&o.rejected, "rejected", "", "write the rows that --on-error skip leaves out to a `FILE`.jsonl")
 	f.IntVar(&o.tries, "tries", 4, "`N` runs of a pipeline that fails, before it is given up")
+	f.DurationVar(&o.silence, "silence", 10*time.Minute, "a `TIME` without a sign of life of any worker, after which a pipeline is run again")
 	f.BoolVar(&o.beamLog, "beam-log", false, "print what Beam logs")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 }
@@ -123,7 +126,7 @@ func (o *runFlags) run(cmd *cobra.Command, out string, f func(r *beam.Run) error
 	o.printer = term.NewPrinter(cmd.OutOrStdout(), cmd.ErrOrStderr())
 	o.bar = o.printer.NewProgress()
 	r := &beam.Run{
-		Temp: o.temp, Tries: o.tries, Progress: o.bar.Report,
+		Temp: o.temp, Tries: o.tries, Silence: o.silence, Progress: o.bar.Report,
 		Failed: func(err error) { o.printer.Notef("fddhdb-beam: %s; it is run again", exit.Message(err)) },
 	}
 	err := o.printer.Scope(func() error { return f(r) })

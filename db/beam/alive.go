@@ -1,0 +1,109 @@
+package beam
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// A runner may never tell that a worker has died: then it waits, and so would the driver. So a process that works on
+// an element writes a sign of life to a file, every few seconds, and the driver watches that file.
+
+// beatEvery is the time between two signs of life.
+const beatEvery = 2 * time.Second
+
+// beats are the files that this process writes signs of life to, with the number of elements in hand.
+var beats struct {
+	sync.Mutex
+	of map[string]*beat
+}
+
+type beat struct {
+	elements int
+	stop     context.CancelFunc
+}
+
+func alivePath(dir string) string { return join(dir, "alive") }
+
+// working writes signs of life to a folder until the caller calls done.
+func working(dir string) (done func()) {
+	beats.Lock()
+	defer beats.Unlock()
+	if beats.of == nil {
+		beats.of = map[string]*beat{}
+	}
+	b := beats.of[dir]
+	if b == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		b = &beat{stop: cancel}
+		beats.of[dir] = b
+		go func() {
+			id := rand.Uint64() // of this process: all write to one file
+			ticker := time.NewTicker(beatEvery)
+			defer ticker.Stop()
+			for n := 0; ; n++ {
+				// A sign that cannot be written is missed, and the next one may come through.
+				_ = write(ctx, alivePath(dir), fmt.Appendf(nil, "%x %d\n", id, n))
+				select {
+				case <-ticker.C:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+	b.elements++
+	return func() {
+		beats.Lock()
+		defer beats.Unlock()
+		if b.elements--; b.elements == 0 {
+			b.stop()
+			delete(beats.of, dir)
+		}
+	}
+}
+
+// errSilent says that no worker has been heard of.
+type errSilent time.Duration
+
+func (e errSilent) Error() string {
+	return fmt.Sprintf("nothing was heard of a worker for %v", time.Duration(e))
+}
+
+// watchdog cancels a pipeline when for so long no worker has given a sign of life, and no result has come.
+func watchdog(ctx context.Context, dir string, results []string, silent time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(min(silent/4, time.Second))
+		defer ticker.Stop()
+		last, sign, n := time.Now(), "", 0
+		for {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+			// A file that is not there, or just being replaced, says nothing new.
+			b, err := read(ctx, alivePath(dir))
+			now := there(ctx, results)
+			if err == nil && string(b) != sign || now != n {
+				last, n = time.Now(), now
+				if err == nil {
+					sign = string(b)
+				}
+			}
+			if time.Since(last) > silent {
+				cancel(errSilent(silent))
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-ended
+	}
+}
