@@ -16,8 +16,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/s3"
 )
 
-// store opens a repository of backups: a folder, s3://BUCKET/PREFIX, or a folder of another file system of
-// Beam's.
+// store opens a repository of backups: a folder, or s3://BUCKET/PREFIX. Other file systems of Beam's cannot list what is in
+// folders of folders.
 func store(ctx context.Context, path string) (backup.Store, error) {
 	switch {
 	case strings.HasPrefix(path, "s3://"):
@@ -31,7 +31,7 @@ func store(ctx context.Context, path string) (backup.Store, error) {
 		}
 		return s, nil
 	case remote(path):
-		return &folder{root: path}, nil
+		return nil, exit.Usagef("%s: repositories of backups are folders, which all workers have, or s3://BUCKET/PREFIX", path)
 	}
 	return backup.Folder(path)
 }

@@ -86,7 +86,7 @@ func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, er
 		}
 		out.Model = hash(b)
 	}
-	id := hash(fmt.Append(nil, s.dir, out.Model, opt.Shards))[:16]
+	id := hash(fmt.Append(nil, s.id, out.Model, opt.Shards))[:16]
 	if err := claim(ctx, opt.Out, "BUILD", id); err != nil {
 		return nil, err
 	}

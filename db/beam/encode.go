@@ -70,7 +70,7 @@ func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded
 	if err != nil {
 		return nil, err
 	}
-	id := hash(fmt.Append(nil, s.dir, hash(b), opt.To))[:16]
+	id := hash(fmt.Append(nil, s.id, hash(b), opt.To))[:16]
 	if err := claim(ctx, opt.Out, "ENCODED", id); err != nil {
 		return nil, err
 	}

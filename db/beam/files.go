@@ -76,6 +76,12 @@ func exists(ctx context.Context, path string) bool {
 	return err == nil && slices.Contains(found, path)
 }
 
+// isFolder reports whether there is a folder of this machine.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // read returns what a file holds.
 func read(ctx context.Context, path string) (b []byte, err error) {
 	err = open(ctx, path, func(r io.Reader) error {

@@ -87,6 +87,9 @@ func (in *Input) plan(ctx context.Context) (*plan, error) {
 		}
 		pattern, member := cutMember(glob)
 		files, err := list(ctx, slash(pattern))
+		if flag == "--backups" {
+			files = slices.DeleteFunc(files, func(f string) bool { return !isFolder(f) })
+		}
 		switch {
 		case err != nil:
 			return exit.Failedf("%s %s: %w", flag, glob, err)

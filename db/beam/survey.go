@@ -171,6 +171,7 @@ func vectorOf(item *db.Item, modality string) model.Vector {
 // A survey is what the driver knows of the items.
 type survey struct {
 	plan   *plan
+	id     string // of the plan: of files, their sizes and what is done with them
 	path   string // of the plan
 	dir    string // what is made of the plan lies there
 	groups []*groupSurvey
@@ -187,7 +188,8 @@ func (r *Run) survey(ctx context.Context, in *Input) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &survey{plan: p, dir: join(r.Temp, "input-"+hash(b)[:16])}
+	s := &survey{plan: p, id: hash(b)}
+	s.dir = join(r.Temp, "input-"+s.id[:16])
 	s.path = join(s.dir, "plan.json")
 	if err := write(ctx, s.path, b); err != nil {
 		return nil, err
