@@ -268,8 +268,17 @@ func (in *opened) word(err error) error {
 	if err == nil || in.named == nil {
 		return err
 	}
-	return exit.Failedf("%s", in.named.Replace(exit.Message(err)))
+	return &worded{in.named.Replace(err.Error()), err}
 }
+
+// A worded error is an error in other words.
+type worded struct {
+	text string
+	err  error
+}
+
+func (e *worded) Error() string { return e.text }
+func (e *worded) Unwrap() error { return e.err }
 
 // opened calls f with the open files of a group.
 func (w *worker) opened(ctx context.Context, number int, f func(*opened) error) (err error) {

@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 	beamlog.SetLogger(&beamlog.Structural{})
 	sdk.Init()
 	code := m.Run()
+	if built {
+		dir, _ := programs() // a test has had the error
+		_ = os.RemoveAll(dir)
+	}
 	if err := Cleanup(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1

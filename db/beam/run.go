@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -88,7 +89,7 @@ func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string,
 			}
 			return nil
 		}
-		err = fmt.Errorf("%s: %w", stage, err)
+		err = fmt.Errorf("%s: %w", stage, short(err))
 		if try == tries {
 			return err
 		}
@@ -96,6 +97,15 @@ func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string,
 			r.Failed(err)
 		}
 	}
+}
+
+// short leaves of an error of a runner what a task has said, which stands at its end behind a description of the pipeline.
+func short(err error) error {
+	text := err.Error()
+	if i := strings.LastIndex(text, "] failed:\n"); i >= 0 {
+		return &worded{text[i+len("] failed:\n"):], err}
+	}
+	return err
 }
 
 // count adds up counters.
