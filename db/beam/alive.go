@@ -27,8 +27,29 @@ type beat struct {
 
 func alivePath(dir string) string { return join(dir, "alive") }
 
-// working writes signs of life to a folder until the caller calls done.
-func working(dir string) (done func()) {
+// atATime bounds the tasks that this process works on at a time, however many a runner hands to it: one computes, on all
+// processors, while the other reads. So the memory of a worker does not grow with the number of tasks.
+const atATime = 2
+
+var slots = make(chan struct{}, atATime)
+
+// working waits until this process may work on a task, and writes signs of life to a folder from now on until the caller calls done.
+func working(ctx context.Context, dir string) (done func(), err error) {
+	quiet := beating(dir)
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		quiet()
+		return nil, ctx.Err()
+	}
+	return func() {
+		<-slots
+		quiet()
+	}, nil
+}
+
+// beating writes signs of life to a folder until the caller calls done.
+func beating(dir string) (done func()) {
 	beats.Lock()
 	defer beats.Unlock()
 	if beats.of == nil {

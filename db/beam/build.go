@@ -109,7 +109,7 @@ func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, er
 		numbers = append(numbers, fmt.Append(nil, i))
 	}
 	err = r.pipeline(ctx, "load", dir, results, func(scope sdk.Scope) {
-		sdk.ParDo(scope, &LoadFn{Plan: s.path, Dir: dir, Tasks: len(tasks), Model: opt.Model, Out: opt.Out}, each(scope, numbers))
+		drain(scope, sdk.ParDo(scope, &LoadFn{Plan: s.path, Dir: dir, Tasks: len(tasks), Model: opt.Model, Out: opt.Out}, each(scope, numbers)))
 	})
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func split(ctx context.Context, r *Run, s *survey, dir string, tasks [][]byte, o
 		results = append(results, splitDone(dir, i))
 	}
 	return r.pipeline(ctx, "split", dir, results, func(scope sdk.Scope) {
-		sdk.ParDo(scope, f, each(scope, tasks))
+		drain(scope, sdk.ParDo(scope, f, each(scope, tasks)))
 	})
 }
 
@@ -187,7 +187,11 @@ func (f *SplitFn) Setup() { f.items = sdk.NewCounter(namespace, "items split") }
 
 // ProcessElement splits a task.
 func (f *SplitFn) ProcessElement(ctx context.Context, b []byte, emit func(string)) error {
-	defer working(f.Dir)()
+	done, err := working(ctx, f.Dir)
+	if err != nil {
+		return err
+	}
+	defer done()
 	var t task
 	if err := json.Unmarshal(b, &t); err != nil {
 		return err
@@ -257,7 +261,11 @@ func (f *LoadFn) Setup() { f.items = sdk.NewCounter(namespace, "items loaded") }
 
 // ProcessElement makes the database of a shard.
 func (f *LoadFn) ProcessElement(ctx context.Context, b []byte, emit func(string)) error {
-	defer working(f.Dir)()
+	done, err := working(ctx, f.Dir)
+	if err != nil {
+		return err
+	}
+	defer done()
 	var number int
 	if err := json.Unmarshal(b, &number); err != nil {
 		return err

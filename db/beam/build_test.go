@@ -355,6 +355,38 @@ func TestEncode(t *testing.T) {
 	}
 }
 
+// Codes that encode has written are built into shards of collections that are given theirs.
+func TestShardsOfCodes(t *testing.T) {
+	s := newSet(t, synth.Config{Seed: 9, Items: 700, Classes: 6, Dims: []int{8, 6}}, 2)
+	codes, out := filepath.Join(t.TempDir(), "codes"), filepath.Join(t.TempDir(), "out")
+	if _, err := Encode(t.Context(), &s.in, EncodeOptions{Model: modelFile(t, s, small(2)), Out: codes}, testRun(t)); err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Codes: codes + "/codes-*.npy", Keys: codes + "/keys-*.txt"}
+	built, err := Build(t.Context(), &in, BuildOptions{Out: out, Shards: 2}, testRun(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := vecfile.ReadCodes(filepath.Join(codes, "codes-00000.npy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards := restore(t, out, built)
+	for i := range 700 {
+		key := fmt.Sprint("key ", i)
+		item, err := shards[ShardOf(key, 2)].Get(t.Context(), key)
+		if err != nil || !bytes.Equal(item.Code, all.At(i).AppendBytes(nil, 16)) {
+			t.Fatalf("%q: %v, %v", key, item, err)
+		}
+	}
+	if v, err := Verify(t.Context(), out, testRun(t)); err != nil || v.Items != 700 || len(v.Findings) > 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if _, err := Train(t.Context(), &in, db.TrainOptions{}, testRun(t)); err == nil || !strings.Contains(err.Error(), "nothing to learn") {
+		t.Error(err)
+	}
+}
+
 // Items without keys are numbered as an import numbers them.
 func TestNumberedItems(t *testing.T) {
 	s := newSet(t, synth.Config{Seed: 5, Items: 400, Classes: 5, Dims: []int{8, 6}}, 3)

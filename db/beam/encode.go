@@ -79,7 +79,7 @@ func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded
 		results = append(results, encodedPath(s.dir, id, i))
 	}
 	err = r.pipeline(ctx, "encode", s.dir, results, func(scope sdk.Scope) {
-		sdk.ParDo(scope, &EncodeFn{Plan: s.path, Model: opt.Model, To: opt.To, Out: opt.Out, Dir: s.dir, ID: id}, each(scope, encoded))
+		drain(scope, sdk.ParDo(scope, &EncodeFn{Plan: s.path, Model: opt.Model, To: opt.To, Out: opt.Out, Dir: s.dir, ID: id}, each(scope, encoded)))
 	})
 	if err != nil {
 		return nil, err
@@ -151,7 +151,11 @@ func (f *EncodeFn) Setup() {
 
 // ProcessElement writes the codes of a task.
 func (f *EncodeFn) ProcessElement(ctx context.Context, b []byte, emit func(string)) error {
-	defer working(f.Dir)()
+	done, err := working(ctx, f.Dir)
+	if err != nil {
+		return err
+	}
+	defer done()
 	var t task
 	if err := json.Unmarshal(b, &t); err != nil {
 		return err

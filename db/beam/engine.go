@@ -102,6 +102,7 @@ func (e *engine) sum(ctx context.Context, stage, id, pass, root string) error {
 			level++
 			done = sdk.ParDo(s, &MergeFn{Pass: pass, Dir: e.dir, ID: id, Level: level, Children: count, Root: root}, sdk.GroupByKey(s, done))
 		}
+		drain(s, sdk.ParDo(s, nameFn, done))
 	}
 	// What tells of the progress are the nodes of the tasks; the root is all that has to be there in the end.
 	stop := e.run.watch(ctx, stage, nodes)
@@ -120,6 +121,11 @@ func (e *engine) sum(ctx context.Context, stage, id, pass, root string) error {
 	}
 	return nil
 }
+
+// nameFn names a node, for drain.
+func nameFn(parent, index int) string { return fmt.Sprint(parent, index) }
+
+func init() { register.Function2x1(nameFn) }
 
 // nodePath returns the path of a node of the tree of sums. Level 0 is that of the tasks.
 func nodePath(dir, id string, level, index int) string {
@@ -168,7 +174,11 @@ func (f *SumFn) Setup() { f.items = sdk.NewCounter(namespace, "items summed up")
 
 // ProcessElement makes the node of a task.
 func (f *SumFn) ProcessElement(ctx context.Context, b []byte, emit func(int, int)) error {
-	defer working(f.Dir)()
+	done, err := working(ctx, f.Dir)
+	if err != nil {
+		return err
+	}
+	defer done()
 	var t task
 	if err := json.Unmarshal(b, &t); err != nil {
 		return err
@@ -255,7 +265,11 @@ func init() {
 
 // ProcessElement makes a node.
 func (f *MergeFn) ProcessElement(ctx context.Context, index int, children func(*int) bool, emit func(int, int)) error {
-	defer working(f.Dir)()
+	done, err := working(ctx, f.Dir)
+	if err != nil {
+		return err
+	}
+	defer done()
 	path := nodePath(f.Dir, f.ID, f.Level, index)
 	if f.Children <= model.FanOut {
 		path = f.Root

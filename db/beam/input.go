@@ -17,7 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An Input says which files there are. It has Items, Backups, or parts of items: Vectors, with Labels,
+// An Input says which files there are. It has Items, Backups, or parts of items: Vectors or Codes, with Labels,
 // Keys and Fields or without. All but LabelNames are globs: the n-th files of them, in the order of their
 // names, belong together, and row i of each is about item i of the n-th group.
 //
@@ -28,10 +28,11 @@ type Input struct {
 	Items      string         // whole items: .jsonl, .csv, .parquet
 	Mapping    source.Mapping // about the columns of Items
 	Vectors    []NamedGlob    // by modality: .npy, .npz, .csv, .jsonl, .parquet, .mat
-	Labels     string         // of Vectors: a matrix, classes or text
+	Codes      string         // in place of Vectors: packed codes, .npy of uint8, for collections that are given their codes
+	Labels     string         // of Vectors or Codes: a matrix, classes or text
 	LabelNames string         // a file, of all Labels
-	Keys       string         // of Vectors: a key a line
-	Fields     string         // of Vectors: .csv or .jsonl
+	Keys       string         // of Vectors or Codes: a key a line
+	Fields     string         // of Vectors or Codes: .csv or .jsonl
 	Backups    string         // repositories of backups, of which the newest backup of each counts: folders by glob, or s3://BUCKET/PREFIX
 	Collection string         // the collection of Backups; "" means main
 
@@ -46,6 +47,7 @@ type NamedGlob struct{ Modality, Glob string }
 type group struct {
 	Items   string      `json:"items,omitempty"`
 	Vectors []NamedGlob `json:"vectors,omitempty"` // Glob is a file
+	Codes   string      `json:"codes,omitempty"`
 	Labels  string      `json:"labels,omitempty"`
 	Keys    string      `json:"keys,omitempty"`
 	Fields  string      `json:"fields,omitempty"`
@@ -60,7 +62,7 @@ func (g *group) files() (files []string) {
 	for _, v := range g.Vectors {
 		files = append(files, v.Glob)
 	}
-	return slices.DeleteFunc(append(files, g.Labels, g.Fields, g.Keys, g.Items, g.Backup), func(f string) bool { return f == "" })
+	return slices.DeleteFunc(append(files, g.Codes, g.Labels, g.Fields, g.Keys, g.Items, g.Backup), func(f string) bool { return f == "" })
 }
 
 // A plan is what workers have to know of an input. It is a file of the temporary folder, which is named by what
@@ -111,6 +113,7 @@ func (in *Input) plan(ctx context.Context) (*plan, error) {
 			err = add("--vectors "+v.Modality+"=", v.Glob, func(g *group, f string) { g.Vectors = append(g.Vectors, NamedGlob{v.Modality, f}) })
 		}
 	}
+	err = cmp.Or(err, add("--codes", in.Codes, func(g *group, f string) { g.Codes = f }))
 	err = cmp.Or(err, add("--labels", in.Labels, func(g *group, f string) { g.Labels = f }))
 	err = cmp.Or(err, add("--fields", in.Fields, func(g *group, f string) { g.Fields = f }))
 	err = cmp.Or(err, add("--keys", in.Keys, func(g *group, f string) { g.Keys = f }))
@@ -160,14 +163,14 @@ func cutMember(path string) (file, member string) {
 
 // check refuses what does not go together.
 func (in *Input) check() error {
-	parts := len(in.Vectors) > 0
+	parts := len(in.Vectors) > 0 || in.Codes != ""
 	switch {
 	case in.Items == "" && in.Backups == "" && !parts:
-		return exit.Usagef("there is no input: --vectors NAME=GLOB, --items GLOB or --backups GLOB")
-	case in.Items != "" && (parts || in.Backups != "") || in.Backups != "" && parts:
-		return exit.Usagef("--vectors, --items and --backups are ways to give the same: one of them is possible")
+		return exit.Usagef("there is no input: --vectors NAME=GLOB, --codes GLOB, --items GLOB or --backups GLOB")
+	case in.Items != "" && (parts || in.Backups != "") || in.Backups != "" && parts || len(in.Vectors) > 0 && in.Codes != "":
+		return exit.Usagef("--vectors, --codes, --items and --backups are ways to give the same: one of them is possible")
 	case !parts && (in.Labels != "" || in.Keys != "" || in.Fields != "" || in.LabelNames != ""):
-		return exit.Usagef("--labels, --label-names, --keys and --fields are about items of --vectors")
+		return exit.Usagef("--labels, --label-names, --keys and --fields are about items of --vectors or --codes")
 	case in.LabelNames != "" && in.Labels == "":
 		return exit.Usagef("--label-names names the labels of --labels, which is missing")
 	}
@@ -314,7 +317,7 @@ func (w *worker) opened(ctx context.Context, number int, f func(*opened) error) 
 		return path + member
 	}
 	n := source.FileNames{
-		Labels: at(g.Labels), LabelNames: at(w.plan.LabelNames), Fields: at(g.Fields), Keys: at(g.Keys), Mapping: w.plan.Mapping, Declared: true,
+		Codes: at(g.Codes), Labels: at(g.Labels), LabelNames: at(w.plan.LabelNames), Fields: at(g.Fields), Keys: at(g.Keys), Mapping: w.plan.Mapping, Declared: true,
 	}
 	if g.Items != "" {
 		n.Items = source.Input{Path: at(g.Items), Name: g.Items}

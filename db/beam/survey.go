@@ -73,7 +73,11 @@ func (f *SurveyFn) Setup() {
 
 // ProcessElement surveys a group.
 func (f *SurveyFn) ProcessElement(ctx context.Context, task []byte, emit func(string)) error {
-	defer working(f.Dir)()
+	done, err := working(ctx, f.Dir)
+	if err != nil {
+		return err
+	}
+	defer done()
 	var number int
 	if err := json.Unmarshal(task, &number); err != nil {
 		return err
@@ -200,7 +204,7 @@ func (r *Run) survey(ctx context.Context, in *Input) (*survey, error) {
 		tasks, paths = append(tasks, fmt.Append(nil, i)), append(paths, surveyPath(s.dir, i))
 	}
 	err = r.pipeline(ctx, "survey", s.dir, paths, func(scope sdk.Scope) {
-		sdk.ParDo(scope, &SurveyFn{Plan: s.path, Dir: s.dir}, each(scope, tasks))
+		drain(scope, sdk.ParDo(scope, &SurveyFn{Plan: s.path, Dir: s.dir}, each(scope, tasks)))
 	})
 	if err != nil {
 		return nil, err

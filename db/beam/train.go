@@ -56,6 +56,9 @@ func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Traine
 		shared[space] = append(shared[space], m.Name)
 	}
 	if len(modalities) == 0 {
+		if s.plan.Schema.Bits > 0 {
+			return nil, exit.Usagef("items of --codes have no vectors: there is nothing to learn")
+		}
 		return nil, exit.Failedf("no item to learn from has a vector of any modality")
 	}
 	if opt.Shared == nil {

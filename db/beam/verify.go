@@ -65,7 +65,7 @@ func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
 		tasks, results = append(tasks, b), append(results, verifiedPath(dir, s.Shard))
 	}
 	err = r.pipeline(ctx, "verify", dir, results, func(scope sdk.Scope) {
-		sdk.ParDo(scope, &VerifyFn{Out: out, Dir: dir, Shards: len(built.Shards), Collection: built.Collection, Model: built.Model}, each(scope, tasks))
+		drain(scope, sdk.ParDo(scope, &VerifyFn{Out: out, Dir: dir, Shards: len(built.Shards), Collection: built.Collection, Model: built.Model}, each(scope, tasks)))
 	})
 	if err != nil {
 		return nil, err
@@ -129,7 +129,11 @@ func (f *VerifyFn) Setup() { f.items = sdk.NewCounter(namespace, "items verified
 
 // ProcessElement verifies a shard.
 func (f *VerifyFn) ProcessElement(ctx context.Context, b []byte, emit func(string)) error {
-	defer working(f.Dir)()
+	done, err := working(ctx, f.Dir)
+	if err != nil {
+		return err
+	}
+	defer done()
 	var s Shard
 	if err := json.Unmarshal(b, &s); err != nil {
 		return err

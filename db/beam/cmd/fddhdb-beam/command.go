@@ -64,6 +64,7 @@ type inputFlags struct {
 func (o *inputFlags) register(f *pflag.FlagSet) {
 	o.vectors.Kind, o.vectorColumns.Kind = "NAME=GLOB", "MODALITY=COLUMN"
 	f.Var(&o.vectors, "vectors", "vectors of a modality, in the files of a glob; repeat it for each")
+	f.StringVar(&o.in.Codes, "codes", "", "packed codes, .npy files of a `GLOB`, of collections that are given their codes")
 	f.StringVar(&o.in.Labels, "labels", "", "labels, the files of a `GLOB`: matrices, classes or text")
 	f.StringVar(&o.in.LabelNames, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.in.Keys, "keys", "", "keys of the items, text files of a `GLOB`")
