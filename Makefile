@@ -38,6 +38,7 @@ lint:
 # long run. What is found interesting is kept where `go test -fuzz` keeps it.
 fuzz:
 	bash .ci/fuzz $(FUZZTIME) $(FUZZJOBS) "$$($(GO) env GOCACHE)/fuzz"
+	MODULE=db/beam bash .ci/fuzz $(FUZZTIME) $(FUZZJOBS) "$$($(GO) env GOCACHE)/fuzz"
 
 # Kills KILLS processes that write, import, alter, back up, prune, restore and make
 # checkpoints, one after another, and looks at what they leave.
@@ -75,7 +76,15 @@ backups:
 s3:
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	GOBIN=$$dir $(GO) install $(VERSITYGW); \
-	VERSITYGW=$$dir/versitygw $(GO) test -count=1 -run '^TestServer|S3$$' ./db/s3 ./cmd/fddhdb/command ./examples/backup
+	export VERSITYGW=$$dir/versitygw; \
+	$(GO) test -count=1 -run '^TestServer|S3$$' ./db/s3 ./cmd/fddhdb/command ./examples/backup; \
+	$(GO) -C db/beam test -count=1 -run 'S3$$' .
+
+# Workers of pipelines that are killed, in ten runs, and the race detector over them.
+.PHONY: beam
+beam:
+	$(GO) -C db/beam test -count=1 -v -timeout 0 -run '^TestKilledWorkers$$' . -args -kills 10 -seed $(SEED)
+	$(GO) -C db/beam test -count=1 -race -timeout 60m .
 
 # Figures of docs/BENCHMARKS.md; compare runs with benchstat.
 bench:
@@ -131,7 +140,7 @@ integration:
 	$(GO) test -timeout 0 -run Quality ./model -args -figures -seeds 12
 	FDDHDB_SEED=$(SEED) $(GO) test -race -count=1 -timeout 60m ./...
 	$(GO) test -timeout 0 -run '^Test(ReleaseIsReproducible|ImageRuns)$$' ./internal/release -args -long
-	$(MAKE) fuzz kill faults field soak metamorphic backups s3 check page cross
+	$(MAKE) fuzz kill faults field soak metamorphic backups s3 beam check page cross
 
 # The platforms that are supported have to compile without cgo.
 cross:

@@ -411,3 +411,18 @@ func (e *seeds) Sum(ctx context.Context, p *Pass) ([]byte, error) {
 	}
 	return sum, err
 }
+
+// BenchmarkDraw is what the driver does for each item and modality, to find out which ones samples keep.
+func BenchmarkDraw(b *testing.B) {
+	has := func(yield func(int) bool) {
+		for i := range b.N {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+	anchors := newSample(reservoir(rand.New(rand.NewPCG(1, 2)), 800))
+	choice := newChoiceSample(rand.New(rand.NewPCG(1, 3)), Modality{Dim: 128})
+	anchors.draw(has)
+	choice.draw(has)
+}

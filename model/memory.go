@@ -148,7 +148,7 @@ func (tr *trainer) estimate() (e MemoryError) {
 		}
 		statistics += float64(square(k))
 		rest += float64(levels(n)) * float64(square(k)) // sums of the tree besides the leaf
-		if tr.sets != nil && tr.aim() == AimLabels { // sums by label
+		if tr.sets != nil && tr.aim() == AimLabels {    // sums by label
 			c := float64(len(tr.sets.labels))
 			rest += float64(1+levels(n)) * 8 * c * (c + float64(k))
 		}

@@ -64,7 +64,7 @@ func run(ctx context.Context, items, shards int, dir string) error {
 		Vectors: []beam.NamedGlob{{Modality: "image", Glob: dir + "/image-*.npy"}, {Modality: "text", Glob: dir + "/text-*.npy"}},
 		Labels:  dir + "/labels-*.npy",
 	}
-	data := synth.Pairs(synth.Config{Items: items, Classes: 20, Dims: []int{64, 32}, Noise: 1, Seed: 1})
+	data := synth.Pairs(synth.Config{Items: items, Classes: 20, Dims: []int{64, 32}, Noise: 3, Seed: 1})
 	if err := write(dir, data, 8); err != nil {
 		return err
 	}
@@ -146,7 +146,9 @@ func search(ctx context.Context, shards []*db.Collection, q db.Query) (hits []db
 		}
 		hits = append(hits, r.Hits...)
 	}
-	slices.SortStableFunc(hits, func(a, b db.Hit) int { return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(b.Score, a.Score)) })
+	slices.SortStableFunc(hits, func(a, b db.Hit) int {
+		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(b.Score, a.Score))
+	})
 	return hits[:min(q.K, len(hits))], nil
 }
 

@@ -37,6 +37,9 @@ func parallel(n int, f func(i int)) {
 
 // TestRecall measures what a search by cells finds of the nearest, and what it looks at.
 func TestRecall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is about recall, and takes long with the race detector")
+	}
 	for _, set := range synth.EmbeddingSets() {
 		t.Run(string(set), func(t *testing.T) { testRecall(t, set) })
 	}

@@ -320,6 +320,9 @@ func TestBenchVectors(t *testing.T) {
 // With --order every search that has keys is measured in each order and in the order none, and
 // second pages are, in all that have cursors. The check finds nothing wrong.
 func TestBenchOrders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector, and has no goroutines of its own")
+	}
 	f := newFixture(t, 80, true)
 	orders := map[string][]string{}
 	out := must(t, "bench", f.db, "--vectors", f.text, "--from", "text", "--to", "image", "-k", "10,100", "--radius", "16",

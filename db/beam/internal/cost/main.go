@@ -38,7 +38,8 @@ type job struct {
 // rates are measured, a core: docs/SCALE.md says where and how.
 type rates struct {
 	survey     float64 // seconds an item, besides its bytes
-	read       float64 // bytes a second of vectors that are read and checked
+	check      float64 // bytes a second of vectors that the survey reads and checks
+	read       float64 // bytes a second of vectors that a pass reads
 	moments    float64 // numbers a second
 	statistics float64 // multiplications a second, of features and their sums
 	encode     float64 // multiplications a second
@@ -89,7 +90,7 @@ func (j *job) stages(r *rates) []stage {
 	statistics = n * multiplications
 	pass := n * vectors / r.read
 	stages := []stage{
-		{"survey", n*r.survey + pass, n * vectors, 0, tasks},
+		{"survey", n*r.survey + n*vectors/r.check, n * vectors, 0, tasks},
 		{"scan", pass + n*numbers/r.moments, n * vectors, n * r.draw * float64(len(j.dims)), tasks},
 	}
 	if j.moments {
@@ -148,6 +149,9 @@ func command(args []string, out io.Writer) error {
 	}
 	if f.NArg() > 0 {
 		return fmt.Errorf("%q is not expected", f.Arg(0))
+	}
+	if j.items > math.MaxInt32 {
+		return fmt.Errorf("-items %g: a training takes at most %d items", j.items, math.MaxInt32)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "stage\tcore hours\tGB moved\tworkers busy\tminutes\tbound by\t\n")
