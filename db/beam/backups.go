@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,22 +35,20 @@ func store(ctx context.Context, path string) (backup.Store, error) {
 	return backup.Folder(path)
 }
 
-// newestBackup returns a number that tells the newest backup of a repository from others.
-func newestBackup(ctx context.Context, path string) (int64, error) {
+// newestBackup returns the id of the newest backup of a repository.
+func newestBackup(ctx context.Context, path string) (string, error) {
 	s, err := store(ctx, path)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	m, err := backup.Find(ctx, s, backup.Choice{})
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", path, err)
+		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(m.ID))
-	return int64(h.Sum64() >> 1), nil
+	return m.ID, nil
 }
 
-// restored are the backups that this process has restored, by repository.
+// restored are the backups that this process has restored, by repository and id.
 var restored struct {
 	sync.Mutex
 	of map[string]*restoredBackup
@@ -64,20 +61,20 @@ type restoredBackup struct {
 	err  error
 }
 
-// withBackup calls f with a collection of the newest backup of a repository. It is restored once in a process,
+// withBackup calls f with a collection of a backup. It is restored once in a process,
 // and stays for as long.
-func withBackup(ctx context.Context, path, collection string, f func(*db.Collection) error) error {
+func withBackup(ctx context.Context, path, id, collection string, f func(*db.Collection) error) error {
 	restored.Lock()
 	if restored.of == nil {
 		restored.of = map[string]*restoredBackup{}
 	}
-	r := restored.of[path]
+	r := restored.of[path+" "+id]
 	if r == nil {
 		r = &restoredBackup{}
-		restored.of[path] = r
+		restored.of[path+" "+id] = r
 	}
 	restored.Unlock()
-	r.once.Do(func() { r.err = r.restore(ctx, path) })
+	r.once.Do(func() { r.err = r.restore(ctx, path, id) })
 	if r.err != nil {
 		return fmt.Errorf("%s: %w", path, r.err)
 	}
@@ -88,7 +85,7 @@ func withBackup(ctx context.Context, path, collection string, f func(*db.Collect
 	return f(c)
 }
 
-func (r *restoredBackup) restore(ctx context.Context, path string) error {
+func (r *restoredBackup) restore(ctx context.Context, path, id string) error {
 	s, err := store(ctx, path)
 	if err != nil {
 		return err
@@ -98,7 +95,7 @@ func (r *restoredBackup) restore(ctx context.Context, path string) error {
 	}
 	dir := filepath.Join(r.dir, "db")
 	// All files are compared with their SHA-256; what else a verification would say is known since the backup.
-	if _, err := db.Restore(ctx, s, dir, nil, db.RestoreOptions{SkipVerify: true}); err != nil {
+	if _, err := db.Restore(ctx, s, dir, nil, db.RestoreOptions{ID: id, SkipVerify: true}); err != nil {
 		return err
 	}
 	r.d, err = db.Open(dir, &db.Options{ReadOnly: true})

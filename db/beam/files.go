@@ -54,15 +54,25 @@ func list(ctx context.Context, glob string) (paths []string, err error) {
 	return paths, err
 }
 
-// size returns the size of a file.
-func size(ctx context.Context, path string) (n int64, err error) {
+// stateOf returns the state of a file.
+func stateOf(ctx context.Context, path string) (s fileState, err error) {
+	if !remote(path) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return s, err
+		}
+		return fileState{Size: info.Size(), Modified: info.ModTime().UTC()}, nil
+	}
 	err = withFS(ctx, path, func(fsys filesystem.Interface) error {
-		if n, err = fsys.Size(ctx, path); err != nil {
+		if s.Size, err = fsys.Size(ctx, path); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		return nil
+		if f, ok := fsys.(filesystem.LastModifiedGetter); ok {
+			s.Modified, err = f.LastModified(ctx, path)
+		}
+		return err
 	})
-	return n, err
+	return s, err
 }
 
 // exists reports whether there is a file. On file systems without a way to ask that, a file that cannot be looked at

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -51,7 +52,8 @@ type group struct {
 	Labels  string      `json:"labels,omitempty"`
 	Keys    string      `json:"keys,omitempty"`
 	Fields  string      `json:"fields,omitempty"`
-	Backup  string      `json:"backup,omitempty"`
+	Backup  string      `json:"backup,omitempty"` // a repository
+	ID      string      `json:"id,omitempty"`     // of its newest backup, as it was when the plan was made
 }
 
 // name names the files of a group in errors.
@@ -68,8 +70,9 @@ func (g *group) files() (files []string) {
 // A plan is what workers have to know of an input. It is a file of the temporary folder, which is named by what
 // it holds.
 type plan struct {
+	Version    int            `json:"version"` // of what lies in the temporary folder
 	Groups     []group        `json:"groups"`
-	Sizes      []int64        `json:"sizes"` // of all files: other files are another plan
+	Files      []fileState    `json:"files"` // of all files: others are another plan
 	Mapping    source.Mapping `json:"mapping"`
 	LabelNames string         `json:"label_names,omitempty"`
 	Collection string         `json:"collection"`
@@ -77,9 +80,18 @@ type plan struct {
 	Skip       bool           `json:"skip"`
 }
 
+// planVersion changes when the files of a temporary folder become others: then what an earlier release has left is not used.
+const planVersion = 1
+
+// A fileState tells a file from one that has taken its place.
+type fileState struct {
+	Size     int64     `json:"size,omitempty"`
+	Modified time.Time `json:"modified,omitzero"` // zero where a file system does not say
+}
+
 // plan lists the files of an input.
 func (in *Input) plan(ctx context.Context) (*plan, error) {
-	p := &plan{Mapping: in.Mapping, LabelNames: in.LabelNames, Collection: cmp.Or(in.Collection, "main"), Skip: in.Skip}
+	p := &plan{Version: planVersion, Mapping: in.Mapping, LabelNames: in.LabelNames, Collection: cmp.Or(in.Collection, "main"), Skip: in.Skip}
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -127,23 +139,29 @@ func (in *Input) plan(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range p.Groups {
-		for _, f := range g.files() {
-			if f == g.Backup {
-				id, err := newestBackup(ctx, f)
-				if err != nil {
-					return nil, err
-				}
-				p.Sizes = append(p.Sizes, id)
-				continue
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		if g.Backup != "" {
+			if g.ID, err = newestBackup(ctx, g.Backup); err != nil {
+				return nil, err
 			}
+			continue
+		}
+		for _, f := range g.files() {
 			f, _ = cutMember(f)
-			n, err := size(ctx, f)
+			state, err := stateOf(ctx, f)
 			if err != nil {
 				return nil, err
 			}
-			p.Sizes = append(p.Sizes, n)
+			p.Files = append(p.Files, state)
 		}
+	}
+	if p.LabelNames != "" {
+		state, err := stateOf(ctx, p.LabelNames)
+		if err != nil {
+			return nil, err
+		}
+		p.Files = append(p.Files, state)
 	}
 	return p, p.describe(ctx, in.Schema)
 }
@@ -288,7 +306,7 @@ func (w *worker) opened(ctx context.Context, number int, f func(*opened) error) 
 	g := &w.plan.Groups[number]
 	in := &opened{}
 	if g.Backup != "" {
-		return withBackup(ctx, g.Backup, w.plan.Collection, func(c *db.Collection) error {
+		return withBackup(ctx, g.Backup, g.ID, w.plan.Collection, func(c *db.Collection) error {
 			in.backup = c
 			return f(in)
 		})

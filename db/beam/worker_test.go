@@ -20,7 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-var kills = flag.Int("kills", 1, "workers to kill, one after another")
+var kills = flag.Int("kills", 0, "workers to kill, one after another")
 
 // Programs are built once: the command of this module, and Prism, Beam's runner, as a program of its own.
 var programs = sync.OnceValues(func() (string, error) {
@@ -124,10 +124,10 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// A worker that is killed costs time. With -kills there are more of them.
+// A worker that is killed costs time.
 func TestKilledWorkers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long")
+	if *kills == 0 {
+		t.Skip("takes half a minute each: make beam, or -args -kills N")
 	}
 	s := newSet(t, synth.Config{Seed: 3, Items: 3*model.LeafItems + 999, Classes: 7, LabelsPerItem: 3, Dims: []int{6, 5}}, 3)
 	want := exported(t, s.database(t), small(5))
