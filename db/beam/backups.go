@@ -76,7 +76,12 @@ func withBackup(ctx context.Context, path, id, collection string, f func(*db.Col
 	restored.Unlock()
 	r.once.Do(func() { r.err = r.restore(ctx, path, id) })
 	if r.err != nil {
-		return fmt.Errorf("%s: %w", path, r.err)
+		restored.Lock()
+		if restored.of[path+" "+id] == r {
+			delete(restored.of, path+" "+id) // the next one tries again
+		}
+		restored.Unlock()
+		return errors.Join(fmt.Errorf("%s: %w", path, r.err), os.RemoveAll(r.dir))
 	}
 	c, err := r.d.Collection(collection)
 	if err != nil {

@@ -101,39 +101,39 @@ func (in *Input) plan(ctx context.Context) (*plan, error) {
 		}
 		pattern, member := cutMember(glob)
 		files, err := list(ctx, slash(pattern))
-		if flag == "--backups" {
+		if flag == "--backups " {
 			files = slices.DeleteFunc(files, func(f string) bool { return !isFolder(f) })
 		}
 		switch {
 		case err != nil:
-			return exit.Failedf("%s %s: %w", flag, glob, err)
+			return exit.Failedf("%s%s: %w", flag, glob, err)
 		case len(files) == 0:
-			return exit.Failedf("%s %s: there is no such file", flag, glob)
+			return exit.Failedf("%s%s: there is no such file", flag, glob)
 		case p.Groups == nil:
 			p.Groups = make([]group, len(files))
 		case len(files) != len(p.Groups):
-			return exit.Failedf("%s %s: %d files, and %d of %s: the n-th files of each belong together", flag, glob, len(files), len(p.Groups), p.Groups[0].name())
+			return exit.Failedf("%s%s: %d files, and %d of %s: the n-th files of each belong together", flag, glob, len(files), len(p.Groups), p.Groups[0].name())
 		}
 		for i, f := range files {
 			set(&p.Groups[i], f+member)
 		}
 		return nil
 	}
-	err := add("--items", in.Items, func(g *group, f string) { g.Items = f })
+	err := add("--items ", in.Items, func(g *group, f string) { g.Items = f })
 	for _, v := range in.Vectors {
 		if err == nil {
 			err = add("--vectors "+v.Modality+"=", v.Glob, func(g *group, f string) { g.Vectors = append(g.Vectors, NamedGlob{v.Modality, f}) })
 		}
 	}
-	err = cmp.Or(err, add("--codes", in.Codes, func(g *group, f string) { g.Codes = f }))
-	err = cmp.Or(err, add("--labels", in.Labels, func(g *group, f string) { g.Labels = f }))
-	err = cmp.Or(err, add("--fields", in.Fields, func(g *group, f string) { g.Fields = f }))
-	err = cmp.Or(err, add("--keys", in.Keys, func(g *group, f string) { g.Keys = f }))
+	err = cmp.Or(err, add("--codes ", in.Codes, func(g *group, f string) { g.Codes = f }))
+	err = cmp.Or(err, add("--labels ", in.Labels, func(g *group, f string) { g.Labels = f }))
+	err = cmp.Or(err, add("--fields ", in.Fields, func(g *group, f string) { g.Fields = f }))
+	err = cmp.Or(err, add("--keys ", in.Keys, func(g *group, f string) { g.Keys = f }))
 	if err == nil && in.Backups != "" {
 		if remote(in.Backups) {
 			p.Groups = []group{{Backup: in.Backups}}
 		} else {
-			err = add("--backups", in.Backups, func(g *group, f string) { g.Backup = f })
+			err = add("--backups ", in.Backups, func(g *group, f string) { g.Backup = f })
 		}
 	}
 	if err != nil {

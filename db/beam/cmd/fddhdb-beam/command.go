@@ -23,8 +23,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/beam"
 )
 
-// shownFlags are those of Beam's flags that help shows.
-var shownFlags = []string{"runner", "endpoint", "environment_type", "environment_config", "worker_binary", "parallelism", "job_name"}
+// shownFlags are those of Beam's flags that help shows, and what it says of them.
+var shownFlags = map[string]string{
+	"runner":             "the `NAME` of a runner of Beam (default prism)",
+	"endpoint":           "the `HOST:PORT` of the runner's job service (default: Prism, in this process)",
+	"environment_type":   "`WHERE` workers run: LOOPBACK, in this process, PROCESS or DOCKER",
+	"environment_config": "`JSON` for PROCESS: {\"command\":\"/path/to/fddhdb-beam\"}; an image for DOCKER",
+	"worker_binary":      "the `FILE` that workers run: this program, for their platform",
+	"parallelism":        "`N` tasks at a time, for runners that ask for it",
+}
 
 func command() *cobra.Command {
 	root := &cobra.Command{
@@ -38,12 +45,25 @@ make of the same items, to the last bit of a model.
 Without flags of Beam everything runs in this process, by Beam's runner Prism.
 docs/SCALE.md says how it runs on others.`),
 		SilenceErrors: true, SilenceUsage: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exit.Usagef("there is no verb %q: train, encode, build and verify are possible", args[0])
+			}
+			return nil
+		},
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return exit.Usagef("%w: %s --help", err, cmd.CommandPath()) })
 	beams := pflag.NewFlagSet("beam", pflag.ContinueOnError)
 	beams.AddGoFlagSet(flag.CommandLine)
-	beams.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shownFlags, f.Name) })
+	beams.VisitAll(func(f *pflag.Flag) {
+		usage, shown := shownFlags[f.Name]
+		f.Hidden = !shown
+		if shown {
+			f.Usage, f.DefValue = usage, ""
+		}
+	})
 	root.PersistentFlags().AddFlagSet(beams)
 	root.AddCommand(trainCommand(), encodeCommand(), buildCommand(), verifyCommand())
 	return root
