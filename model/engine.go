@@ -97,6 +97,7 @@ func (tr *trainer) scanElsewhere(ctx context.Context) error {
 		return err
 	}
 	p := tr.newPass(passScan)
+	p.limit = tr.mostLabels()
 	var anchors, choices [][]int // by modality and place: the item to keep there
 	for t := range p.modalities {
 		has := survey.Has(t)

@@ -539,7 +539,7 @@ func (tr *trainer) statistics(ctx context.Context, m *Model) (*Statistics, map[i
 
 // newPass returns a pass over the items of the training.
 func (tr *trainer) newPass(kind passKind) *Pass {
-	return &Pass{kind: kind, modalities: tr.reader.modalities, bits: tr.opt.Bits, seed: tr.opt.Seed, limit: tr.mostLabels()}
+	return &Pass{kind: kind, modalities: tr.reader.modalities, bits: tr.opt.Bits, seed: tr.opt.Seed}
 }
 
 // sum does a pass over the items: here, and then each is called with each block unless it is nil, or by the engine.

@@ -23,6 +23,7 @@ var beats struct {
 type beat struct {
 	elements int
 	stop     context.CancelFunc
+	ended    chan struct{}
 }
 
 func alivePath(dir string) string { return join(dir, "alive") }
@@ -58,19 +59,19 @@ func beating(dir string) (done func()) {
 	b := beats.of[dir]
 	if b == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		b = &beat{stop: cancel}
+		b = &beat{stop: cancel, ended: make(chan struct{})}
 		beats.of[dir] = b
 		go func() {
+			defer close(b.ended)
 			id := rand.Uint64() // of this process: all write to one file
 			ticker := time.NewTicker(beatEvery)
 			defer ticker.Stop()
-			for n := 0; ; n++ {
+			for n := 0; ctx.Err() == nil; n++ {
 				// A sign that cannot be written is missed, and the next one may come through.
 				_ = write(ctx, alivePath(dir), fmt.Appendf(nil, "%x %d\n", id, n))
 				select {
 				case <-ticker.C:
 				case <-ctx.Done():
-					return
 				}
 			}
 		}()
@@ -78,10 +79,15 @@ func beating(dir string) (done func()) {
 	b.elements++
 	return func() {
 		beats.Lock()
-		defer beats.Unlock()
-		if b.elements--; b.elements == 0 {
+		b.elements--
+		last := b.elements == 0
+		if last {
 			b.stop()
 			delete(beats.of, dir)
+		}
+		beats.Unlock()
+		if last {
+			<-b.ended // it writes nothing any more: the folder may be removed
 		}
 	}
 }

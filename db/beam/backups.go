@@ -95,7 +95,11 @@ func (r *restoredBackup) restore(ctx context.Context, path, id string) error {
 	if err != nil {
 		return err
 	}
-	if r.dir, err = os.MkdirTemp("", "fddhdb-beam-"); err != nil {
+	local, err := localDir()
+	if err != nil {
+		return err
+	}
+	if r.dir, err = os.MkdirTemp(local, "backup-*"); err != nil {
 		return err
 	}
 	dir := filepath.Join(r.dir, "db")
@@ -128,12 +132,9 @@ func Cleanup() error {
 	workers.of = nil
 	workers.Unlock()
 	copies.Lock()
-	defer copies.Unlock()
-	if copies.dir != "" {
-		errs = append(errs, os.RemoveAll(copies.dir))
-	}
-	copies.dir, copies.files = "", nil
-	return errors.Join(errs...)
+	copies.files = nil
+	copies.Unlock()
+	return errors.Join(append(errs, removeLocal())...)
 }
 
 func (w *worker) close() error {

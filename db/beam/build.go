@@ -1,6 +1,7 @@
 package beam
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,8 +59,8 @@ type Shard struct {
 // An item has the codes that it has in one database of all items with that model; so for any order by distance the k nearest
 // of all shards together are those of one database, but for ties.
 //
-// A worker loads a shard by itself: it takes the memory of db.Import and db.Collection.ImportModel, and on its disk three times what the items take. A
-// shard that is there is not built again, if it is of the same input, model and options.
+// A worker loads up to two shards at a time. Each takes the memory of db.Import and db.Collection.ImportModel, and on its disk three times what its items
+// take. A shard that is there is not built again, if it is of the same input, model and options.
 //
 // Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of a pipeline; of
 // ctx.
@@ -69,6 +70,12 @@ func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, er
 	}
 	s, err := r.survey(ctx, in)
 	if err != nil {
+		return nil, err
+	}
+	if opt.Model, err = absolute(opt.Model); err != nil {
+		return nil, err
+	}
+	if opt.Out, err = absolute(opt.Out); err != nil {
 		return nil, err
 	}
 	out := &Built{Version: builtVersion, Hash: shardHash, Collection: s.plan.Collection, Rejected: s.rejected()}
@@ -109,7 +116,7 @@ func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, er
 		numbers = append(numbers, fmt.Append(nil, i))
 	}
 	err = r.pipeline(ctx, "load", dir, results, func(scope sdk.Scope) {
-		drain(scope, sdk.ParDo(scope, &LoadFn{Plan: s.path, Dir: dir, Tasks: len(tasks), Model: opt.Model, Out: opt.Out}, each(scope, numbers)))
+		drain(scope, sdk.ParDo(scope, &LoadFn{Plan: s.path, Dir: dir, Tasks: len(tasks), Model: opt.Model, Hash: out.Model, Out: opt.Out}, each(scope, numbers)))
 	})
 	if err != nil {
 		return nil, err
@@ -132,12 +139,14 @@ func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, er
 	if err := write(ctx, join(opt.Out, builtName), append(b, '\n')); err != nil {
 		return nil, err
 	}
-	return out, errors.Join(removeAll(ctx, dir), removeAll(ctx, s.dir))
+	sweep(opt.Out)
+	_, _ = removeAll(ctx, dir), removeAll(ctx, s.dir) // the shards are there, and what is left takes space alone
+	return out, nil
 }
 
 const (
 	builtName = "build.json"
-	maxShards = 10_000
+	maxShards = 4096 // a worker has a file of each open, twice
 )
 
 func shardPath(out string, shard int) string { return join(out, fmt.Sprintf("shard-%04d.json", shard)) }
@@ -148,8 +157,10 @@ func splitPath(dir string, task, shard int) string {
 	return join(dir, fmt.Sprintf("items-%05d-%04d", task, shard))
 }
 
-// splitDone returns the path of the result of a task.
-func splitDone(dir string, task int) string { return join(dir, fmt.Sprintf("split-%05d", task)) }
+// splitDone returns the path of the result of a task, whose files are of all shards but those that are built.
+func splitDone(dir string, task int, built []int) string {
+	return join(dir, fmt.Sprintf("split-%s-%05d", hash(fmt.Append(nil, built))[:8], task))
+}
 
 // split sorts the items by shard.
 func split(ctx context.Context, r *Run, s *survey, dir string, tasks [][]byte, opt BuildOptions) error {
@@ -164,7 +175,7 @@ func split(ctx context.Context, r *Run, s *survey, dir string, tasks [][]byte, o
 	}
 	var results []string
 	for i := range tasks {
-		results = append(results, splitDone(dir, i))
+		results = append(results, splitDone(dir, i, f.Built))
 	}
 	return r.pipeline(ctx, "split", dir, results, func(scope sdk.Scope) {
 		drain(scope, sdk.ParDo(scope, f, each(scope, tasks)))
@@ -196,7 +207,7 @@ func (f *SplitFn) ProcessElement(ctx context.Context, b []byte, emit func(string
 	if err := json.Unmarshal(b, &t); err != nil {
 		return err
 	}
-	path := splitDone(f.Dir, t.Index)
+	path := splitDone(f.Dir, t.Index, f.Built)
 	if exists(ctx, path) {
 		return nil
 	}
@@ -249,6 +260,7 @@ type LoadFn struct {
 	Plan, Dir string
 	Tasks     int    // that have files of each shard
 	Model     string // path; "" for none
+	Hash      string // of the model
 	Out       string
 
 	items sdk.Counter
@@ -274,7 +286,11 @@ func (f *LoadFn) ProcessElement(ctx context.Context, b []byte, emit func(string)
 	if exists(ctx, path) {
 		return nil
 	}
-	dir, err := os.MkdirTemp("", "fddhdb-beam-")
+	local, err := localDir()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(local, "db-*")
 	if err != nil {
 		return err
 	}
@@ -290,11 +306,6 @@ func (f *LoadFn) ProcessElement(ctx context.Context, b []byte, emit func(string)
 		return err
 	}
 	emit(path)
-	for i := range f.Tasks {
-		if err := remove(ctx, splitPath(f.Dir, i, number)); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -320,11 +331,11 @@ func (f *LoadFn) load(ctx context.Context, number int, dir string) (shard *Shard
 	}
 	// The model is there first: so its labels have ids in its order, and items get their codes as they are loaded.
 	if f.Model != "" {
-		err := open(ctx, f.Model, func(r io.Reader) error {
-			_, err := c.ImportModel(ctx, r, db.ImportModelOptions{Activate: true})
-			return err
-		})
+		b, err := readModel(ctx, f.Model, f.Hash)
 		if err != nil {
+			return nil, err
+		}
+		if _, err := c.ImportModel(ctx, bytes.NewReader(b), db.ImportModelOptions{Activate: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -380,9 +391,6 @@ func onlyBackup(ctx context.Context, repository, id string) error {
 	if !slices.ContainsFunc(all, func(m *backup.Manifest) bool { return m.ID == id }) {
 		return exit.Failedf("%s: the backup %s has gone", repository, id)
 	}
-	if len(all) == 1 {
-		return nil
-	}
 	for _, m := range all {
 		if m.ID != id {
 			if err := in.Delete(ctx, "backups/"+m.ID+".json"); err != nil { // docs/FORMAT.md
@@ -390,6 +398,6 @@ func onlyBackup(ctx context.Context, repository, id string) error {
 			}
 		}
 	}
-	_, err = backup.Prune(ctx, in, backup.PruneOptions{})
+	_, err = backup.Prune(ctx, in, backup.PruneOptions{}) // also what was stored by a worker that died in its backup, after half an hour
 	return err
 }

@@ -21,13 +21,14 @@
 //
 // # Files
 //
-// Files are of Beam's file systems: paths of this machine, s3://BUCKET/KEY, gs://BUCKET/KEY. All workers must be
+// Files are of Beam's file systems: paths of this machine, and those that the program has imported, as s3://BUCKET/KEY by
+// package beam/io/filesystem/s3 of the SDK. All workers must be
 // able to read the input and to read and write the temporary folder. A file that is not on this machine is copied to it
 // for reading.
 //
 // # Errors
 //
-// What is wrong with a row is an error that names file and row, or with OnErrorSkip a [Rejected] row. A
+// What is wrong with a row is an error that names file and row, or with Input.Skip a [Rejected] row. A
 // pipeline that fails for other reasons, as that a worker has died, is run again a few times. Package exit decides the
 // words.
 package beam

@@ -49,13 +49,20 @@ type codedFile struct {
 
 // Encode writes the codes that items would have in a database with the model: codes-00000.npy with 65,536 rows
 // of uint8, bits/8 columns, keys-00000.txt with their keys, and so on, in the order of the input. A collection that is given its
-// codes takes them (fddhdb import --codes). A file that is there is not made again, if it is of the same input and model.
+// codes takes them (fddhdb import --codes). codes-00000.json says how many there are. It is written behind the other two, and then these
+// are not made again, if they are of the same input and model.
 //
 // Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of the pipeline; of
 // ctx.
 func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded, error) {
 	s, err := r.survey(ctx, in)
 	if err != nil {
+		return nil, err
+	}
+	if opt.Model, err = absolute(opt.Model); err != nil {
+		return nil, err
+	}
+	if opt.Out, err = absolute(opt.Out); err != nil {
 		return nil, err
 	}
 	b, err := read(ctx, opt.Model)
@@ -76,10 +83,10 @@ func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded
 	}
 	var results []string
 	for i := range encoded {
-		results = append(results, encodedPath(s.dir, id, i))
+		results = append(results, encodedPath(opt.Out, i))
 	}
 	err = r.pipeline(ctx, "encode", s.dir, results, func(scope sdk.Scope) {
-		drain(scope, sdk.ParDo(scope, &EncodeFn{Plan: s.path, Model: opt.Model, To: opt.To, Out: opt.Out, Dir: s.dir, ID: id}, each(scope, encoded)))
+		drain(scope, sdk.ParDo(scope, &EncodeFn{Plan: s.path, Model: opt.Model, Hash: hash(b), To: opt.To, Out: opt.Out, Dir: s.dir}, each(scope, encoded)))
 	})
 	if err != nil {
 		return nil, err
@@ -93,11 +100,14 @@ func Encode(ctx context.Context, in *Input, opt EncodeOptions, r *Run) (*Encoded
 		out.Items += f.Items
 		out.Left += f.Left
 	}
-	return out, removeAll(ctx, s.dir)
+	sweep(opt.Out)
+	_ = removeAll(ctx, s.dir) // the codes are there, and what is left takes space alone
+	return out, nil
 }
 
-func encodedPath(dir, id string, index int) string {
-	return join(dir, fmt.Sprintf("encoded-%s-%05d.json", id, index))
+// encodedPath returns the path of what is said of a task's codes, which is written behind them.
+func encodedPath(out string, index int) string {
+	return join(out, fmt.Sprintf("codes-%05d.json", index))
 }
 
 func readJSON(ctx context.Context, path string, v any) error {
@@ -114,8 +124,15 @@ func readJSON(ctx context.Context, path string, v any) error {
 // claim marks a folder as the output of what id names. One that is the output of something else is an error, so
 // that a run never mixes its files with those of another.
 func claim(ctx context.Context, dir, marker, id string) error {
+	if remote(dir) && strings.ContainsAny(dir, "*?[\\") {
+		return exit.Usagef("%s: a folder of a bucket cannot have *, ?, [ or \\ in its name here", dir)
+	}
 	path := join(dir, marker)
-	if exists(ctx, path) {
+	found, err := look(ctx, path)
+	if err != nil {
+		return err
+	}
+	if found {
 		b, err := read(ctx, path)
 		if err != nil {
 			return err
@@ -125,10 +142,8 @@ func claim(ctx context.Context, dir, marker, id string) error {
 		}
 		return nil
 	}
-	if !remote(dir) {
-		if err := emptyOrNew(dir); err != nil {
-			return err
-		}
+	if err := emptyOrNew(ctx, dir); err != nil {
+		return err
 	}
 	return write(ctx, path, []byte(id+"\n"))
 }
@@ -136,7 +151,8 @@ func claim(ctx context.Context, dir, marker, id string) error {
 // EncodeFn encodes the items of tasks.
 type EncodeFn struct {
 	Plan, Model, To string
-	Out, Dir, ID    string
+	Hash            string // of the model
+	Out, Dir        string
 
 	coder          *coder
 	items, without sdk.Counter
@@ -160,7 +176,7 @@ func (f *EncodeFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 	if err := json.Unmarshal(b, &t); err != nil {
 		return err
 	}
-	path := encodedPath(f.Dir, f.ID, t.Index)
+	path := encodedPath(f.Out, t.Index)
 	if exists(ctx, path) {
 		return nil
 	}
@@ -169,7 +185,7 @@ func (f *EncodeFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 		return err
 	}
 	if f.coder == nil {
-		b, err := read(ctx, f.Model)
+		b, err := readModel(ctx, f.Model, f.Hash)
 		if err != nil {
 			return err
 		}
@@ -187,7 +203,7 @@ func (f *EncodeFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 				return nil
 			}
 			if strings.ContainsAny(key, "\n\r") {
-				return exit.Failedf("the key %q has a line end, and keys are written a line each", key)
+				return badInput("the key %q has a line end, and keys are written a line each", key)
 			}
 			made.Items++
 			codes = append(codes, code.AppendBytes(nil, f.coder.model.Bits()))
@@ -297,6 +313,15 @@ func newCoder(b []byte, schema db.Schema, to string) (*coder, error) {
 	return c, nil
 }
 
+// readModel reads a file of a model, which has to be the one that the driver has seen.
+func readModel(ctx context.Context, path, want string) ([]byte, error) {
+	b, err := read(ctx, path)
+	if err == nil && hash(b) != want {
+		err = badInput("%s has changed since the run began", path)
+	}
+	return b, err
+}
+
 // fits checks that the items have the modalities of a model.
 func fits(f *model.File, schema db.Schema) error {
 	for _, m := range f.Modalities() {
@@ -306,6 +331,8 @@ func fits(f *model.File, schema db.Schema) error {
 			return exit.Failedf("the model has a modality %q, and the items have none of that name", m.Name)
 		case schema.Modalities[i].Dim != m.Dim:
 			return exit.Failedf("modality %q has %d dimensions in the model, and %d in the items", m.Name, m.Dim, schema.Modalities[i].Dim)
+		case schema.Modalities[i].Sparse != m.Sparse:
+			return exit.Failedf("the vectors of modality %q are sparse either in the model or in the items, and not in both", m.Name)
 		}
 	}
 	return nil

@@ -106,11 +106,11 @@ func (e *engine) sum(ctx context.Context, stage, id, pass, root string) error {
 	}
 	// What tells of the progress are the nodes of the tasks; the root is all that has to be there in the end.
 	stop := e.run.watch(ctx, stage, nodes)
-	defer stop()
 	quiet := *e.run
 	quiet.Progress = nil
 	err = quiet.pipeline(ctx, stage, e.dir, []string{root}, build)
 	e.run.counters = quiet.counters
+	stop() // before the nodes go
 	if err != nil {
 		return err
 	}
@@ -223,14 +223,18 @@ func (f *SumFn) sum(ctx context.Context, t *task) ([]byte, error) {
 	var n int64
 	sum, err := p.Sum(ctx, t.First, func(yield func(model.Example, error) bool) {
 		ex := model.Example{Vectors: make([]model.Vector, len(f.Modalities))}
-		err := w.each(ctx, t, func(_, _ int, item *db.Item) error {
+		err := w.each(ctx, t, func(group, row int, item *db.Item) error {
 			n++
 			for i, name := range f.Modalities {
 				ex.Vectors[i] = vectorOf(item, name)
 			}
 			ex.Labels = ex.Labels[:0]
 			for _, l := range item.Labels {
-				ex.Labels = append(ex.Labels, f.ids[l])
+				id, known := f.ids[l]
+				if !known {
+					return badInput("%s: row %d: the label %q was not there before: the file has changed", w.plan.Groups[group].name(), row, l)
+				}
+				ex.Labels = append(ex.Labels, id)
 			}
 			slices.Sort(ex.Labels)
 			ex.Labels = slices.Compact(ex.Labels)

@@ -1,7 +1,6 @@
 package beam
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -42,7 +41,7 @@ func withFS(ctx context.Context, path string, f func(filesystem.Interface) error
 	return errors.Join(f(fsys), fsys.Close())
 }
 
-// list returns the files that match a glob, sorted. No file is an error.
+// list returns the files that match a glob, sorted.
 func list(ctx context.Context, glob string) (paths []string, err error) {
 	err = withFS(ctx, glob, func(fsys filesystem.Interface) error {
 		if paths, err = fsys.List(ctx, glob); err != nil {
@@ -75,15 +74,32 @@ func stateOf(ctx context.Context, path string) (s fileState, err error) {
 	return s, err
 }
 
-// exists reports whether there is a file. On file systems without a way to ask that, a file that cannot be looked at
-// is none.
+// exists reports whether there is a file. One that cannot be looked at is none: it is made again, or read, which gives the
+// error.
 func exists(ctx context.Context, path string) bool {
+	found, err := look(ctx, path)
+	return err == nil && found
+}
+
+// look is exists with the error.
+func look(ctx context.Context, path string) (bool, error) {
 	if !remote(path) {
 		info, err := os.Stat(path)
-		return err == nil && info.Mode().IsRegular()
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return err == nil && info.Mode().IsRegular(), err
 	}
 	found, err := list(ctx, path)
-	return err == nil && slices.Contains(found, path)
+	return slices.Contains(found, path), err
+}
+
+// absolute returns a path of this machine as it is for workers, which may have another working directory.
+func absolute(path string) (string, error) {
+	if path == "" || remote(path) {
+		return path, nil
+	}
+	return filepath.Abs(path)
 }
 
 // isFolder reports whether there is a folder of this machine.
@@ -127,15 +143,27 @@ func write(ctx context.Context, path string, b []byte) error {
 func create(ctx context.Context, path string, f func(io.Writer) error) error {
 	if remote(path) {
 		return withFS(ctx, path, func(fsys filesystem.Interface) error {
-			// Objects appear when they are complete, and there is no way to give one up. So what f
+			// Objects appear when they are closed, and there is no way to give one up. So what f
 			// writes has to be there before.
-			var all bytes.Buffer
-			if err := f(&all); err != nil {
+			dir, err := localDir()
+			if err != nil {
+				return err
+			}
+			all, err := os.CreateTemp(dir, "upload-*")
+			if err != nil {
+				return err
+			}
+			defer os.Remove(all.Name())
+			defer all.Close()
+			if err := f(all); err != nil {
+				return err
+			}
+			if _, err := all.Seek(0, io.SeekStart); err != nil {
 				return err
 			}
 			w, err := fsys.OpenWrite(ctx, path)
 			if err == nil {
-				_, err = all.WriteTo(w)
+				_, err = io.Copy(w, all)
 				err = errors.Join(err, w.Close())
 			}
 			if err != nil {
@@ -180,15 +208,34 @@ func remove(ctx context.Context, path string) error {
 	})
 }
 
-// emptyOrNew refuses a folder of this machine with anything in it.
-func emptyOrNew(dir string) error {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case len(entries) > 0:
+// sweep removes what killed processes have left of files of a folder of this machine that were not complete.
+func sweep(dir string) {
+	if remote(dir) {
+		return
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, ".new-*"))
+	for _, path := range left {
+		_ = os.Remove(path) // it takes space, and does no other harm
+	}
+}
+
+// emptyOrNew refuses a folder with anything in it.
+func emptyOrNew(ctx context.Context, dir string) error {
+	n := 0
+	if remote(dir) {
+		found, err := list(ctx, join(dir, "*"))
+		if err != nil {
+			return err
+		}
+		n = len(found)
+	} else {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		n = len(entries)
+	}
+	if n > 0 {
 		return exit.Failedf("%s is not empty, and holds nothing of fddhdb-beam: choose another folder", dir)
 	}
 	return nil
@@ -210,7 +257,6 @@ func removeAll(ctx context.Context, dir string) error {
 // its own.
 var copies struct {
 	sync.Mutex
-	dir   string
 	files []*localCopy
 }
 
@@ -231,18 +277,16 @@ func local(ctx context.Context, path string) (at string, done func(), err error)
 	if !remote(path) {
 		return path, func() {}, nil
 	}
-	copies.Lock()
-	if copies.dir == "" {
-		if copies.dir, err = os.MkdirTemp("", "fddhdb-beam-"); err != nil {
-			copies.Unlock()
-			return "", nil, err
-		}
+	dir, err := localDir()
+	if err != nil {
+		return "", nil, err
 	}
+	copies.Lock()
 	i := slices.IndexFunc(copies.files, func(c *localCopy) bool { return c.of == path })
 	if i < 0 {
 		// Its extension says what is in a file.
 		name := hash([]byte(path))[:16] + "-" + path[strings.LastIndexByte(path, '/')+1:]
-		copies.files = append(copies.files, &localCopy{of: path, path: filepath.Join(copies.dir, name)})
+		copies.files = append(copies.files, &localCopy{of: path, path: filepath.Join(dir, name)})
 		i = len(copies.files) - 1
 	}
 	c := copies.files[i]

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +34,7 @@ type Input struct {
 	Labels     string         // of Vectors or Codes: a matrix, classes or text
 	LabelNames string         // a file, of all Labels
 	Keys       string         // of Vectors or Codes: a key a line
-	Fields     string         // of Vectors or Codes: .csv or .jsonl
+	Fields     string         // of Vectors or Codes: .csv, and with a Schema also .jsonl
 	Backups    string         // repositories of backups, of which the newest backup of each counts: folders by glob, or s3://BUCKET/PREFIX
 	Collection string         // the collection of Backups; "" means main
 
@@ -100,6 +101,10 @@ func (in *Input) plan(ctx context.Context) (*plan, error) {
 			return nil
 		}
 		pattern, member := cutMember(glob)
+		pattern, err := absolute(pattern)
+		if err != nil {
+			return err
+		}
 		files, err := list(ctx, slash(pattern))
 		if flag == "--backups " {
 			files = slices.DeleteFunc(files, func(f string) bool { return !isFolder(f) })
@@ -156,6 +161,9 @@ func (in *Input) plan(ctx context.Context) (*plan, error) {
 			p.Files = append(p.Files, state)
 		}
 	}
+	if p.LabelNames, err = absolute(p.LabelNames); err != nil {
+		return nil, err
+	}
 	if p.LabelNames != "" {
 		state, err := stateOf(ctx, p.LabelNames)
 		if err != nil {
@@ -189,6 +197,8 @@ func (in *Input) check() error {
 		return exit.Usagef("--vectors, --codes, --items and --backups are ways to give the same: one of them is possible")
 	case !parts && (in.Labels != "" || in.Keys != "" || in.Fields != "" || in.LabelNames != ""):
 		return exit.Usagef("--labels, --label-names, --keys and --fields are about items of --vectors or --codes")
+	case in.Schema == nil && in.Fields != "" && !strings.EqualFold(filepath.Ext(in.Fields), ".csv"):
+		return exit.Usagef("--fields %s: the header of a .csv says the types of the fields, and other files do not", in.Fields)
 	case in.LabelNames != "" && in.Labels == "":
 		return exit.Usagef("--label-names names the labels of --labels, which is missing")
 	}
@@ -335,7 +345,7 @@ func (w *worker) opened(ctx context.Context, number int, f func(*opened) error) 
 		return path + member
 	}
 	n := source.FileNames{
-		Codes: at(g.Codes), Labels: at(g.Labels), LabelNames: at(w.plan.LabelNames), Fields: at(g.Fields), Keys: at(g.Keys), Mapping: w.plan.Mapping, Declared: true,
+		Codes: at(g.Codes), Labels: at(g.Labels), LabelNames: at(w.plan.LabelNames), Fields: at(g.Fields), Keys: at(g.Keys), Mapping: w.plan.Mapping,
 	}
 	if g.Items != "" {
 		n.Items = source.Input{Path: at(g.Items), Name: g.Items}

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
@@ -22,8 +23,8 @@ import (
 // --environment_type and so on; by default Prism, in this process. The program calls beam.Init of
 // Beam before, once it has parsed them.
 type Run struct {
-	// Temp is the folder of what is made on the way. All workers read and write it. It must be given. What a run that was killed has left there, the
-	// next one with the same input uses; one that succeeds removes what is its own.
+	// Temp is the folder of what is made on the way, which must be given. All workers read and write it. What a run that was killed has
+	// left there, the next one with the same input uses; one that succeeds removes what is its own.
 	Temp string
 
 	// Tries is the number of times that a pipeline is run in all, if it fails for another reason than what the input
@@ -50,15 +51,25 @@ func (r *Run) Counters() map[string]int64 { return maps.Clone(r.counters) }
 // namespace is that of the counters.
 const namespace = "fddhdb"
 
+// begin checks how pipelines are to be run.
+func (r *Run) begin() (err error) {
+	switch {
+	case r.Temp == "":
+		return exit.Usagef("--temp: no temporary folder is given")
+	case r.Tries < 0:
+		return exit.Usagef("--tries %d: 1 or more are possible", r.Tries)
+	case r.Silence != 0 && r.Silence < 2*beatEvery:
+		return exit.Usagef("--silence %v: %v or more is possible", r.Silence, 2*beatEvery)
+	case !sdk.Initialized():
+		return errors.New("beam.Init of Apache Beam has to be called before")
+	}
+	r.Temp, err = absolute(r.Temp)
+	return err
+}
+
 // pipeline runs a pipeline that makes files of tasks: results are their paths, by task. It is not run if all of
 // them are there, and tried again if it fails. Workers give signs of life in dir.
 func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string, build func(s sdk.Scope)) error {
-	if r.Temp == "" {
-		return errors.New("no temporary folder is given")
-	}
-	if !sdk.Initialized() {
-		return errors.New("beam.Init of Apache Beam has to be called before")
-	}
 	if there(ctx, results) == len(results) {
 		return nil
 	}
@@ -90,7 +101,11 @@ func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string,
 			}
 			return nil
 		}
-		err = fmt.Errorf("%s: %w", stage, short(err))
+		err = short(err)
+		if _, what, ok := strings.Cut(err.Error(), badInputMark); ok {
+			return exit.Failedf("%s", what)
+		}
+		err = fmt.Errorf("%s: %w", stage, err)
 		if try == tries {
 			return err
 		}
@@ -98,6 +113,14 @@ func (r *Run) pipeline(ctx context.Context, stage, dir string, results []string,
 			r.Failed(err)
 		}
 	}
+}
+
+// badInputMark begins what a task says of its input. Errors of tasks come back as text.
+const badInputMark = "bad input: "
+
+// badInput returns an error about the input, for which a pipeline is not tried again.
+func badInput(format string, args ...any) error {
+	return exit.Failedf(badInputMark+format, args...)
 }
 
 // short leaves of an error of a runner what a task has said, which stands at its end behind a description of the pipeline.
@@ -121,7 +144,7 @@ func (r *Run) count(m metrics.Results) {
 	}
 }
 
-// watch tells how many results are there, until stop is called, which tells that all are.
+// watch tells how many results are there, now and then, and when stop is called.
 func (r *Run) watch(ctx context.Context, stage string, results []string) (stop func()) {
 	if r.Progress == nil {
 		return func() {}
@@ -143,8 +166,10 @@ func (r *Run) watch(ctx context.Context, stage string, results []string) (stop f
 		}
 	}()
 	return func() {
+		done := int64(there(ctx, results))
 		cancel()
 		<-ended
+		r.Progress(stage, done, int64(len(results)))
 	}
 }
 

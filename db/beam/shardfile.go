@@ -66,7 +66,7 @@ func (c *crcWriter) Write(b []byte) (int, error) {
 }
 
 func newShardWriter(to io.Writer) *shardWriter {
-	w := &shardWriter{w: bufio.NewWriterSize(to, 1<<16)}
+	w := &shardWriter{w: bufio.NewWriterSize(to, 1<<14)}
 	w.sum = &crcWriter{w: w.w}
 	w.gob = gob.NewEncoder(w.sum)
 	return w

@@ -3,6 +3,7 @@ package beam
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -112,7 +114,7 @@ func surveyPath(dir string, group int) string {
 }
 
 // survey reads a group. What is wrong with its files is part of the survey, as another try would not
-// help; an error is that of ctx.
+// help.
 func (w *worker) survey(ctx context.Context, number int) (*groupSurvey, error) {
 	s := &groupSurvey{Good: newRowSet(), Labelled: newRowSet()}
 	for range w.plan.Schema.Modalities {
@@ -155,10 +157,21 @@ func (w *worker) survey(ctx context.Context, number int) (*groupSurvey, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case ofInput(err):
 		s.Err = exit.Message(err)
+	default:
+		return nil, err
 	}
 	return s, nil
+}
+
+// ofInput reports whether an error is about what is in a file, so that another try would give it again.
+func ofInput(err error) bool {
+	var failure *exit.Failure
+	var file *vecfile.Error
+	return errors.As(err, &failure) || errors.As(err, &file) || exit.Code(err) == exit.Usage
 }
 
 // vectorOf returns the vector that an item has of a modality.
@@ -184,6 +197,9 @@ type survey struct {
 
 // survey lets workers survey the input.
 func (r *Run) survey(ctx context.Context, in *Input) (*survey, error) {
+	if err := r.begin(); err != nil {
+		return nil, err
+	}
 	p, err := in.plan(ctx)
 	if err != nil {
 		return nil, err
@@ -209,24 +225,29 @@ func (r *Run) survey(ctx context.Context, in *Input) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{}
+	var bad error // of the first group that has one
 	for _, path := range paths {
-		b, err := read(ctx, path)
-		if err != nil {
+		g := &groupSurvey{}
+		if err := readJSON(ctx, path, g); err != nil {
 			return nil, err
 		}
-		g := &groupSurvey{}
-		if err := json.Unmarshal(b, g); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if g.Err != "" {
-			// The files may be others when this is tried again.
-			if err := remove(ctx, path); err != nil {
-				return nil, err
-			}
-			return nil, exit.Failedf("%s", g.Err)
-		}
 		s.groups = append(s.groups, g)
+		if g.Err == "" {
+			continue
+		}
+		// The files may be others when this is tried again.
+		if err := remove(ctx, path); err != nil {
+			return nil, err
+		}
+		if bad == nil {
+			bad = exit.Failedf("%s", g.Err)
+		}
+	}
+	if bad != nil {
+		return nil, bad
+	}
+	known := map[string]bool{}
+	for _, g := range s.groups {
 		for _, l := range g.Labels {
 			if !known[l] {
 				known[l] = true
@@ -383,20 +404,22 @@ func (it *items) tasks(size int) (tasks []task, encoded [][]byte, err error) {
 	return tasks, encoded, nil
 }
 
-// each calls f with the items of a task, and their rows.
+// each calls f with the items of a task, and their rows. An error of f ends it, which returns that.
 func (w *worker) each(ctx context.Context, t *task, f func(group, row int, item *db.Item) error) error {
+	var ended error // what f has returned
 	for _, s := range t.Segments {
 		if s.Rows.IsEmpty() {
 			continue
 		}
-		last := s.Rows.Maximum()
+		last, left := s.Rows.Maximum(), s.Rows.GetCardinality()
 		err := w.rows(ctx, s.Group, int(s.Rows.Minimum()), nil, func(row int, item *db.Item, bad error) error {
 			if s.Rows.Contains(uint32(row)) {
 				if bad != nil {
-					return exit.Failedf("%w: it was good before: the file has changed", bad)
+					return badInput("%s; it was good before: the file has changed", exit.Message(bad))
 				}
-				if err := f(s.Group, row, item); err != nil {
-					return err
+				left--
+				if ended = f(s.Group, row, item); ended != nil {
+					return errEnough
 				}
 			}
 			if uint32(row) == last {
@@ -404,8 +427,13 @@ func (w *worker) each(ctx context.Context, t *task, f func(group, row int, item 
 			}
 			return nil
 		})
-		if err != nil {
+		switch {
+		case ended != nil:
+			return ended
+		case err != nil:
 			return err
+		case left > 0:
+			return badInput("%s has %d rows less than it had before: the file has changed", w.plan.Groups[s.Group].name(), left)
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package beam
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
@@ -16,11 +15,14 @@ type Trained struct {
 	Report   model.Report // of the training, with times and memory
 	LeftOut  []string     // modalities that no item to learn from has
 	Rejected []Rejected   // bad rows that were left out
+
+	made []string // folders of what was made on the way
 }
 
 // Train learns a model from the items of the input, as db.Collection.Train learns one from a collection into which the files
 // have been imported, in the order of their groups: File has the bytes that db.Collection.ExportModel would write. That
-// holds where keys are distinct. opt.Activate and opt.Progress are not used.
+// holds where keys are distinct. opt.Activate and opt.Progress are not used. What was made on the way stays until Save or Discard is
+// called, so that a model that cannot be written is there again at once.
 //
 // Methods are labels, or those that need no labels. The driver takes the memory of model.TrainOver; a worker some 100 MB,
 // what a file takes to be read, and for a map of k features twice 8 k (k + c), where c is the number of labels, or of bits where there are more labels.
@@ -85,14 +87,26 @@ func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Traine
 	if t.File, err = model.NewFile(result.Model, names, &result.Report); err != nil {
 		return nil, err
 	}
-	return t, errors.Join(removeAll(ctx, e.dir), removeAll(ctx, s.dir))
+	t.made = []string{e.dir, s.dir}
+	return t, nil
 }
 
-// Save writes the model to a file of a file system of Beam's.
+// Save writes the model to a file of a file system of Beam's, and discards what was made on the way.
 func (t *Trained) Save(ctx context.Context, path string) error {
 	b, err := t.File.MarshalBinary()
 	if err != nil {
 		return err
 	}
-	return write(ctx, path, b)
+	if err := write(ctx, path, b); err != nil {
+		return err
+	}
+	t.Discard(ctx)
+	return nil
+}
+
+// Discard removes what was made on the way. What cannot be removed takes space, and does no other harm.
+func (t *Trained) Discard(ctx context.Context) {
+	for _, dir := range t.made {
+		_ = removeAll(ctx, dir)
+	}
 }

@@ -35,9 +35,16 @@ type verifiedShard struct {
 // Verify restores each shard of a build on a worker, and checks it: its files against their SHA-256, the database as by
 // db.VerifyFolder, deeply, its items against build.json, and each key against the shard. Findings are no error.
 //
-// A worker takes the memory of db.VerifyFolder, and on its disk what a shard takes. Errors: of build.json, which must be there; of the last try of
+// A worker verifies up to two shards at a time. Each takes the memory of db.VerifyFolder, and what it takes itself on the worker's disk. Errors: of build.json, which must be there; of the last try of
 // the pipeline; of ctx.
 func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
+	if err := r.begin(); err != nil {
+		return nil, err
+	}
+	out, err := absolute(out)
+	if err != nil {
+		return nil, err
+	}
 	path := join(out, builtName)
 	if !exists(ctx, path) {
 		return nil, exit.Failedf("%s is missing: %s is no build, or one that has not ended: run it again", builtName, out)
@@ -83,7 +90,8 @@ func Verify(ctx context.Context, out string, r *Run) (*Verified, error) {
 	if v.Items != built.Items && len(v.Findings) == 0 {
 		v.Findings = append(v.Findings, fmt.Sprintf("there are %d items, and %s says %d", v.Items, builtName, built.Items))
 	}
-	return v, removeAll(ctx, dir)
+	_ = removeAll(ctx, dir) // what is left takes space alone
+	return v, nil
 }
 
 // parseBuilt reads build.json.
@@ -142,7 +150,11 @@ func (f *VerifyFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 	if exists(ctx, path) {
 		return nil
 	}
-	dir, err := os.MkdirTemp("", "fddhdb-beam-")
+	local, err := localDir()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(local, "db-*")
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -40,7 +39,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *items, *shards, *dir); err != nil {
-		log.Fatal(err)
+		fmt.Fprintln(os.Stderr, err) // package log prints what Beam lets through
+		os.Exit(1)
 	}
 }
 
@@ -52,6 +52,9 @@ func run(ctx context.Context, items, shards int, dir string) error {
 		}
 		defer os.RemoveAll(made)
 		dir = made
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
 	}
 	start := time.Now()
 	done := func(format string, args ...any) {
@@ -84,6 +87,9 @@ func run(ctx context.Context, items, shards int, dir string) error {
 
 	// A database of each shard, in a repository of backups.
 	out := filepath.Join(dir, "shards")
+	if err := os.RemoveAll(out); err != nil { // of an earlier run
+		return err
+	}
 	built, err := beam.Build(ctx, in, beam.BuildOptions{Model: file, Out: out, Shards: shards}, pipelines)
 	if err != nil {
 		return err
@@ -98,6 +104,9 @@ func run(ctx context.Context, items, shards int, dir string) error {
 			return err
 		}
 		to := filepath.Join(dir, fmt.Sprintf("restored-%d", s.Shard))
+		if err := os.RemoveAll(to); err != nil { // of an earlier run
+			return err
+		}
 		if _, err := db.Restore(ctx, from, to, nil, db.RestoreOptions{ID: s.Backup}); err != nil {
 			return err
 		}

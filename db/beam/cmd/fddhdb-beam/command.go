@@ -88,7 +88,7 @@ func (o *inputFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.in.Labels, "labels", "", "labels, the files of a `GLOB`: matrices, classes or text")
 	f.StringVar(&o.in.LabelNames, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.in.Keys, "keys", "", "keys of the items, text files of a `GLOB`")
-	f.StringVar(&o.in.Fields, "fields", "", "fields, .csv or .jsonl files of a `GLOB`")
+	f.StringVar(&o.in.Fields, "fields", "", "fields, .csv files of a `GLOB` with a header NAME:TYPE,...")
 	f.StringVar(&o.in.Items, "items", "", "whole items, .jsonl, .csv or .parquet files of a `GLOB`")
 	f.StringVar(&o.in.Mapping.Key, "key-column", "", "the `COLUMN` of --items that has the keys")
 	f.StringArrayVar(&o.in.Mapping.Labels, "label-column", nil, "a `COLUMN` of labels, or several with a *; repeat it for each")
@@ -152,10 +152,10 @@ func (o *runFlags) run(cmd *cobra.Command, out string, f func(r *beam.Run) error
 	}
 	err := o.printer.Scope(func() error { return f(r) })
 	o.bar.End()
+	_ = os.Remove(o.temp) // it stays if something is in it
 	if err != nil {
 		return err
 	}
-	_ = os.Remove(o.temp) // it stays if something of another run is in it
 	if !o.json {
 		for _, name := range slices.Sorted(maps.Keys(r.Counters())) {
 			o.printer.Notef("%s: %s", name, term.Thousands(int(r.Counters()[name])))

@@ -31,6 +31,7 @@ type job struct {
 	labels, bits   float64
 	anchors        float64
 	workers, cores float64
+	files, shards  float64 // groups of files, and databases
 	disk           float64 // bytes a second of the temporary folder and of the output, a worker
 	moments        bool    // a pass for the moments of features: not if all are raw
 }
@@ -90,7 +91,7 @@ func (j *job) stages(r *rates) []stage {
 	statistics = n * multiplications
 	pass := n * vectors / r.read
 	stages := []stage{
-		{"survey", n*r.survey + n*vectors/r.check, n * vectors, 0, tasks},
+		{"survey", n*r.survey + n*vectors/r.check, n * vectors, 0, j.files},
 		{"scan", pass + n*numbers/r.moments, n * vectors, n * r.draw * float64(len(j.dims)), tasks},
 	}
 	if j.moments {
@@ -100,7 +101,7 @@ func (j *job) stages(r *rates) []stage {
 		stage{"choose, solve", 0, 0, r.choose, 1},
 		stage{"statistics", pass + statistics/r.statistics, n*vectors + 2*tasks*sum, 0, tasks},
 		stage{"split", pass + n*vectors/r.split, 2 * n * vectors, 0, leaves},
-		stage{"load", n*r.load + n*vectors/r.loadBytes + n*encodings/r.encode, 4 * n * vectors, 0, math.Inf(1)},
+		stage{"load", n*r.load + n*vectors/r.loadBytes + n*encodings/r.encode, 4 * n * vectors, 0, j.shards},
 	)
 }
 
@@ -128,6 +129,8 @@ func command(args []string, out io.Writer) error {
 	number(&j.labels, "labels", 24, "labels")
 	number(&j.bits, "bits", 64, "bits of a code")
 	number(&j.anchors, "anchors", 800, "features of a map")
+	number(&j.files, "files", 1000, "groups of files")
+	number(&j.shards, "shards", 100, "databases")
 	number(&j.workers, "workers", 100, "worker machines")
 	number(&j.cores, "cores", 4, "cores of each")
 	number(&j.disk, "disk", 200e6, "bytes a second that each reads or writes")
