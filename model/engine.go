@@ -29,12 +29,12 @@ type Survey struct {
 	Has func(t int) iter.Seq[int]
 }
 
-// TrainOver is Train with items that an engine has: the same items in the same order give the same
-// Result to the last bit, but for Report.Seconds, and but for sparse vectors with more than 8,000 numbers each, of which
-// Train may have kept another sample.
+// TrainOver is Train with items that an engine has: the same items in the same order give the same Result to the
+// last bit, but for Report.Seconds, and but for sparse vectors with more than 8,000 numbers each, of which Train
+// may have kept another sample.
 //
-// It takes the memory that Train takes, less 4 bytes an item and all but one of the sums of the tree. Of the items it holds samples
-// alone. It draws two random numbers for each item and modality.
+// It takes the memory that Train takes, less 4 bytes an item and all but one of the sums of the tree. Of the items
+// it holds samples alone. It draws two random numbers for each item and modality.
 //
 // The methods joint and paper hold numbers for each item, from one sweep to the next: they are for Train.
 func TrainOver(ctx context.Context, modalities []Modality, engine Engine, opt Options) (*Result, error) {

@@ -55,9 +55,9 @@ func (p *Pass) Modalities() []Modality { return slices.Clone(p.modalities) }
 // first one. They are those of a node of the tree: first is a multiple of LeafItems times a power of
 // FanOut, and so many items follow, or fewer at the end of all items.
 //
-// It holds two blocks of 512 items and up to a few sums at a time: those of the statistics take
-// 8 k (k + c) bytes for a map of k features, with c labels, or q bits if labels are embedded. It runs on GOMAXPROCS goroutines.
-// The errors are those of Train about an item.
+// It holds two blocks of 512 items and up to a few sums at a time: those of the statistics take 8 k (k + c) bytes
+// for a map of k features, with c labels, or q bits if labels are embedded. It runs on GOMAXPROCS goroutines. The
+// errors are those of Train about an item.
 func (p *Pass) Sum(ctx context.Context, first int, items iter.Seq2[Example, error]) (sum []byte, err error) {
 	defer guard(&err, "in the numerics")
 	if first < 0 || first > math.MaxInt32 || first%LeafItems != 0 {

@@ -97,8 +97,8 @@ func seeded(seed uint64, bits int) start {
 // If the training needs more memory than there is, or than Options.MemoryBytes, the
 // error is a *MemoryError: a map of k features takes about 36 k^2 bytes.
 //
-// Equal options and data give a model with equal bytes, on one architecture, for any
-// GOMAXPROCS, and also where TrainOver lets other processes read the items. Cancelling the context stops it within a block.
+// Equal options and data give a model with equal bytes, on one architecture, for any GOMAXPROCS, and also where
+// TrainOver lets other processes read the items. Cancelling the context stops it within a block.
 func Train(ctx context.Context, modalities []Modality, src Source, opt Options) (*Result, error) {
 	free := opt.Method.LabelFree() && int(opt.Method) < len(methodNames)
 	if opt.Method == MethodAuto && len(modalities) > 0 {

@@ -28,13 +28,14 @@ type beat struct {
 
 func alivePath(dir string) string { return join(dir, "alive") }
 
-// atATime bounds the tasks that this process works on at a time, however many a runner hands to it: one computes, on all
-// processors, while the other reads. So the memory of a worker does not grow with the number of tasks.
+// atATime bounds the tasks that this process works on at a time, however many a runner hands to it: one computes,
+// on all processors, while the other reads. So the memory of a worker does not grow with the number of tasks.
 const atATime = 2
 
 var slots = make(chan struct{}, atATime)
 
-// working waits until this process may work on a task, and writes signs of life to a folder from now on until the caller calls done.
+// working waits until this process may work on a task, and writes signs of life to a folder from now on until the
+// caller calls done.
 func working(ctx context.Context, dir string) (done func(), err error) {
 	quiet := beating(dir)
 	select {

@@ -54,13 +54,15 @@ type Shard struct {
 	Replaced   int    `json:"replaced,omitempty"` // items whose key came again
 }
 
-// Build makes a database of each shard of the items, with the schema of the input and, if a model is given, a space of
-// codes by it, which is the active one; and stores it in a repository of backups, shard-0000 and so on. build.json, which is written last, has the list.
-// An item has the codes that it has in one database of all items with that model; so for any order by distance the k nearest
-// of all shards together are those of one database, but for ties.
+// Build makes a database of each shard of the items, with the schema of the input and, if a model is given, a space
+// of codes by it, which is the active one; and stores it in a repository of backups, shard-0000 and so on.
+// build.json, which is written last, has the list. An item has the codes that it has in one database of all items
+// with that model; so for any order by distance the k nearest of all shards together are those of one database, but
+// for ties.
 //
-// A worker loads up to two shards at a time. Each takes the memory of db.Import and db.Collection.ImportModel, and on its disk three times what its items
-// take. A shard that is there is not built again, if it is of the same input, model and options.
+// A worker loads up to two shards at a time. Each takes the memory of db.Import and db.Collection.ImportModel, and
+// on its disk three times what its items take. A shard that is there is not built again, if it is of the same
+// input, model and options.
 //
 // Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of a pipeline; of
 // ctx.
@@ -377,8 +379,9 @@ func (f *LoadFn) fill(ctx context.Context, c *db.Collection, number int) (n int,
 	return n, im.Commit(ctx)
 }
 
-// onlyBackup removes all backups of a repository but one. A worker that died after its backup, or that a runner had given up
-// too early, has left a backup of a database of its own, and then a restore would not know which one is meant.
+// onlyBackup removes all backups of a repository but one. A worker that died after its backup, or that a runner had
+// given up too early, has left a backup of a database of its own, and then a restore would not know which one is
+// meant.
 func onlyBackup(ctx context.Context, repository, id string) error {
 	in, err := store(ctx, repository)
 	if err != nil {

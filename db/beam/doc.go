@@ -10,21 +10,20 @@
 //
 // # How it works
 //
-// The program that calls these functions is the driver. It lists the files of an [Input], and lets workers survey them: a
-// first pass that finds out which rows are items, what they have, and what is wrong with them. A training is that of
-// model.TrainOver, in the driver; its passes over the items are pipelines. A task of a pipeline is a run of
-// items, and its result goes to a file of the temporary folder. So elements that Beam moves are names, no
-// runner needs to hold items or sums, and a pipeline that is run again makes only what is missing.
+// The program that calls these functions is the driver. It lists the files of an [Input], and lets workers survey
+// them: a first pass that finds out which rows are items, what they have, and what is wrong with them. A training
+// is that of model.TrainOver, in the driver; its passes over the items are pipelines. A task of a pipeline is a run
+// of items, and its result goes to a file of the temporary folder. So elements that Beam moves are names, no runner
+// needs to hold items or sums, and a pipeline that is run again makes only what is missing.
 //
 // A shard is a share of the keys ([ShardOf]). Items go to files of their shard; then a worker loads the files
 // of a shard into a database.
 //
 // # Files
 //
-// Files are of Beam's file systems: paths of this machine, and those that the program has imported, as s3://BUCKET/KEY by
-// package beam/io/filesystem/s3 of the SDK. All workers must be
-// able to read the input and to read and write the temporary folder. A file that is not on this machine is copied to it
-// for reading.
+// Files are of Beam's file systems: paths of this machine, and those that the program has imported, as
+// s3://BUCKET/KEY by package beam/io/filesystem/s3 of the SDK. All workers must be able to read the input and to
+// read and write the temporary folder. A file that is not on this machine is copied to it for reading.
 //
 // # Errors
 //

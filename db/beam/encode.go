@@ -47,10 +47,10 @@ type codedFile struct {
 	Left  int    `json:"left"`
 }
 
-// Encode writes the codes that items would have in a database with the model: codes-00000.npy with 65,536 rows
-// of uint8, bits/8 columns, keys-00000.txt with their keys, and so on, in the order of the input. A collection that is given its
-// codes takes them (fddhdb import --codes). codes-00000.json says how many there are. It is written behind the other two, and then these
-// are not made again, if they are of the same input and model.
+// Encode writes the codes that items would have in a database with the model: codes-00000.npy with 65,536 rows of
+// uint8, bits/8 columns, keys-00000.txt with their keys, and so on, in the order of the input. A collection that is
+// given its codes takes them (fddhdb import --codes). codes-00000.json says how many there are. It is written
+// behind the other two, and then these are not made again, if they are of the same input and model.
 //
 // Errors: of a bad row or file, with its name; of a model that does not fit; of the last try of the pipeline; of
 // ctx.

@@ -16,8 +16,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// mostTasks is the number of tasks of a pass up to which a task is one leaf of the tree of sums (model.LeafItems); with more
-// items it is a node of the least level that gives no more tasks.
+// mostTasks is the number of tasks of a pass up to which a task is one leaf of the tree of sums (model.LeafItems);
+// with more items it is a node of the least level that gives no more tasks.
 const mostTasks = 4096
 
 // An engine does the passes of a training by pipelines: it is a model.Engine.

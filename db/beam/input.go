@@ -23,9 +23,9 @@ import (
 // Keys and Fields or without. All but LabelNames are globs: the n-th files of them, in the order of their
 // names, belong together, and row i of each is about item i of the n-th group.
 //
-// What files hold is what fddhdb import reads from them. Without Keys, or a column of keys, items are numbered: an item has
-// the key that it would get by an import of all files into an empty collection. Keys have to be distinct in all files together: a training counts an
-// item that is there twice as two, and Build keeps the last.
+// What files hold is what fddhdb import reads from them. Without Keys, or a column of keys, items are numbered: an
+// item has the key that it would get by an import of all files into an empty collection. Keys have to be distinct
+// in all files together: a training counts an item that is there twice as two, and Build keeps the last.
 type Input struct {
 	Items      string         // whole items: .jsonl, .csv, .parquet
 	Mapping    source.Mapping // about the columns of Items
@@ -81,7 +81,8 @@ type plan struct {
 	Skip       bool           `json:"skip"`
 }
 
-// planVersion changes when the files of a temporary folder become others: then what an earlier release has left is not used.
+// planVersion changes when the files of a temporary folder become others: then what an earlier release has left is
+// not used.
 const planVersion = 1
 
 // A fileState tells a file from one that has taken its place.

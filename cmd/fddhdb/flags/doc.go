@@ -1,6 +1,6 @@
-// Package flags has flags that several programs take: values that go by a name, such as NAME=FILE,
-// what happens to bad rows, and the settings of a training. A program that learns without a database takes the settings of
-// fddhdb train, word for word.
+// Package flags has flags that several programs take: values that go by a name, such as NAME=FILE, what happens to
+// bad rows, and the settings of a training. A program that learns without a database takes the settings of fddhdb
+// train, word for word.
 //
 // It checks what is written on the command line, and wraps what is wrong in errors of package exit. It
 // reads no file and starts no goroutine.

@@ -121,8 +121,8 @@ func (o *Settings) Complete(f *pflag.FlagSet) error {
 	return nil
 }
 
-// LeaveOpen leaves to the model what the flags do not give, after Complete: without labels bits are chosen, and there are no
-// sweeps. It refuses settings of other methods.
+// LeaveOpen leaves to the model what the flags do not give, after Complete: without labels bits are chosen, and
+// there are no sweeps. It refuses settings of other methods.
 func (o *Settings) LeaveOpen(f *pflag.FlagSet) error {
 	for _, name := range []string{"mu", "delta"} {
 		if f.Changed(name) && o.Method != model.MethodJoint && o.Method != model.MethodPaper {

@@ -1,5 +1,5 @@
-// Fddhdb-beam learns models, encodes items and builds databases from files of any size, by pipelines of Apache Beam. See
-// package beam, and fddhdb-beam help.
+// Fddhdb-beam learns models, encodes items and builds databases from files of any size, by pipelines of Apache
+// Beam. See package beam, and fddhdb-beam help.
 package main
 
 import (
