@@ -298,7 +298,7 @@ func (f *LoadFn) ProcessElement(ctx context.Context, b []byte, emit func(string)
 	}
 	shard, err := f.load(ctx, number, filepath.Join(dir, "db"))
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-		return fmt.Errorf("shard %d: %w", number, err)
+		return fmt.Errorf("shard %d: %s", number, exit.Reason(err.Error()))
 	}
 	f.items.Inc(ctx, int64(shard.Items))
 	if b, err = json.Marshal(shard); err != nil {

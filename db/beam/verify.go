@@ -170,7 +170,7 @@ func (f *VerifyFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 		err = nil
 	}
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-		return fmt.Errorf("shard %d: %w", s.Shard, err)
+		return fmt.Errorf("shard %d: %s", s.Shard, exit.Reason(err.Error()))
 	}
 	f.items.Inc(ctx, int64(v.Items))
 	if b, err = json.Marshal(v); err != nil {

@@ -13,6 +13,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,7 +21,6 @@ import (
 	"time"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
-	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -35,12 +35,12 @@ func main() {
 	shards := flag.Int("shards", 4, "databases to build")
 	dir := flag.String("dir", "", "where files and shards go, and stay (default: a folder that is removed)")
 	flag.Parse()
-	beamlog.LogLevel, beamlog.LogKind = "error", "text" // Beam tells much otherwise
-	sdk.Init()                                          // a worker ends here
+	sdk.Init()                                     // a worker ends here
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // Beam tells much
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *items, *shards, *dir); err != nil {
-		fmt.Fprintln(os.Stderr, err) // package log prints what Beam lets through
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }

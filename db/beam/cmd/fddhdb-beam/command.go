@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -134,13 +135,12 @@ func (o *runFlags) register(f *pflag.FlagSet) {
 
 // run starts Beam and calls f, which prints with o.printer. out is what the temporary folder lies beside.
 func (o *runFlags) run(cmd *cobra.Command, out string, f func(r *beam.Run) error) error {
-	level := "error"
-	if o.beamLog {
-		level = "info"
-	}
-	quiet(level)
+	quiet("info")
 	_ = flag.CommandLine.Parse(nil) // Beam asks whether its flags have been parsed, and cobra has done that
 	sdk.Init()
+	if !o.beamLog { // an error of a task comes back as that of the pipeline, in fewer words
+		slog.SetDefault(slog.New(slog.DiscardHandler))
+	}
 	if o.temp == "" {
 		o.temp = strings.TrimRight(out, "/") + ".tmp"
 	}
