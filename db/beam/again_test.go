@@ -43,6 +43,15 @@ func TestProgram(t *testing.T) {
 	if err := json.Unmarshal(s.read(t, "bad.jsonl"), &bad); err != nil || bad.Row != 17 || !strings.Contains(bad.Reason, "line 18 is empty") {
 		t.Errorf("%+v, %v", bad, err)
 	}
+	for _, wrong := range [][]string{
+		{"train", "--model", "image-00.npy"}, {"build", "--out", "o", "--rejected", "a.model"}, {"build", "--out", "o", "--temp", "a.model"},
+		{"encode", "--model", "a.model", "--out", "o", "--temp", "a.model"},
+	} {
+		run(2, with(wrong[0], wrong[1:]...)...)
+	}
+	if len(s.read(t, "a.model")) < 1000 || len(s.read(t, "image-00.npy")) < 1000 {
+		t.Fatal("a file was overwritten")
+	}
 	run(0, with("encode", "--model", "a.model", "--out", "codes", "--temp", "kept")...)
 	keys := s.read(t, "codes/keys-00000.txt")
 	if n := bytes.Count(keys, []byte("\n")); n != 899 || bytes.Contains(keys, []byte("key 317\n")) {
@@ -58,7 +67,7 @@ func TestProgram(t *testing.T) {
 		t.Error("codes that were removed are not made again")
 	}
 	run(0, with("build", "--model", "a.model", "--out", "shards", "--shards", "3")...)
-	for _, name := range []string{"shard-0001.json", "shard-0001", "build.json"} {
+	for _, name := range []string{"shard-0001", "build.json"} {
 		if err := os.RemoveAll(filepath.Join(s.dir, "shards", name)); err != nil {
 			t.Fatal(err)
 		}

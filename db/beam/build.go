@@ -99,6 +99,11 @@ func Build(ctx context.Context, in *Input, opt BuildOptions, r *Run) (*Built, er
 	if err := claim(ctx, opt.Out, "BUILD", id); err != nil {
 		return nil, err
 	}
+	for i := range opt.Shards {
+		if err := forgetLost(ctx, opt.Out, i); err != nil {
+			return nil, err
+		}
+	}
 	it := s.good()
 	_, tasks, err := it.tasks(taskItems)
 	if err != nil {
@@ -377,6 +382,27 @@ func (f *LoadFn) fill(ctx context.Context, c *db.Collection, number int) (n int,
 		}
 	}
 	return n, im.Commit(ctx)
+}
+
+// forgetLost removes what is said of a shard whose backup has gone, so that it is built again.
+func forgetLost(ctx context.Context, out string, number int) error {
+	path := shardPath(out, number)
+	if !exists(ctx, path) {
+		return nil
+	}
+	var shard Shard
+	if err := readJSON(ctx, path, &shard); err != nil {
+		return err
+	}
+	in, err := store(ctx, join(out, shardName(number)))
+	if err != nil {
+		return err
+	}
+	_, err = backup.Find(ctx, in, backup.Choice{ID: shard.Backup})
+	if errors.Is(err, backup.ErrNotFound) || errors.Is(err, backup.ErrNotRepository) || errors.Is(err, backup.ErrNoBackup) {
+		return remove(ctx, path)
+	}
+	return err
 }
 
 // onlyBackup removes all backups of a repository but one. A worker that died after its backup, or that a runner had

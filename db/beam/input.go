@@ -79,6 +79,8 @@ type plan struct {
 	Collection string         `json:"collection"`
 	Schema     db.Schema      `json:"schema"`
 	Skip       bool           `json:"skip"`
+
+	note string // what could be wrong in what was guessed of the first files
 }
 
 // planVersion changes when the files of a temporary folder become others: then what an earlier release has left is
@@ -226,6 +228,9 @@ func (p *plan) describe(ctx context.Context, given *db.Schema) error {
 			}
 		} else {
 			p.Schema, err = in.files.Schema()
+			if d := in.files.Derived(); err == nil && d != nil {
+				p.note = d.Note()
+			}
 		}
 		return err
 	})

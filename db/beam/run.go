@@ -40,6 +40,9 @@ type Run struct {
 	// encode, split, load, verify. It is called from one goroutine at a time.
 	Progress event.Progress
 
+	// Noted, unless nil, hears what could be wrong in what was guessed about the columns of Input.Items.
+	Noted func(text string)
+
 	// Failed, unless nil, hears why a pipeline has failed that is run again.
 	Failed func(err error)
 

@@ -204,6 +204,9 @@ func (r *Run) survey(ctx context.Context, in *Input) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Noted != nil && p.note != "" {
+		r.Noted(p.note)
+	}
 	b, err := json.Marshal(p)
 	if err != nil {
 		return nil, err

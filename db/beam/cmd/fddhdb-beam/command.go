@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -144,15 +146,28 @@ func (o *runFlags) run(cmd *cobra.Command, out string, f func(r *beam.Run) error
 	if o.temp == "" {
 		o.temp = strings.TrimRight(out, "/") + ".tmp"
 	}
+	made := false // by this run
+	switch info, err := os.Stat(o.temp); {
+	case err == nil && !info.IsDir():
+		return exit.Usagef("--temp: %s is a file: give a folder", o.temp)
+	case err != nil:
+		made = true
+	}
+	if err := o.check(cmd.Flags()); err != nil {
+		return err
+	}
 	o.printer = term.NewPrinter(cmd.OutOrStdout(), cmd.ErrOrStderr())
 	o.bar = o.printer.NewProgress()
 	r := &beam.Run{
 		Temp: o.temp, Tries: o.tries, Silence: o.silence, Progress: o.bar.Report,
+		Noted:  func(text string) { o.printer.Notef("fddhdb-beam: %s", text) },
 		Failed: func(err error) { o.printer.Notef("fddhdb-beam: %s; it is run again", exit.Message(err)) },
 	}
 	err := o.printer.Scope(func() error { return f(r) })
 	o.bar.End()
-	_ = os.Remove(o.temp) // it stays if something is in it
+	if made {
+		_ = os.Remove(o.temp) // it stays if something is in it
+	}
 	if err != nil {
 		return err
 	}
@@ -160,6 +175,54 @@ func (o *runFlags) run(cmd *cobra.Command, out string, f func(r *beam.Run) error
 		for _, name := range slices.Sorted(maps.Keys(r.Counters())) {
 			o.printer.Notef("%s: %s", name, term.Thousands(int(r.Counters()[name])))
 		}
+	}
+	return nil
+}
+
+// check refuses, before the work, what would be found out after it.
+func (o *runFlags) check(f *pflag.FlagSet) error {
+	if o.rejected != "" {
+		if skip := f.Lookup("on-error"); skip == nil || skip.Value.String() != "skip" {
+			return exit.Usagef("--rejected is about the rows that --on-error skip leaves out")
+		}
+		if err := replaces("--rejected", o.rejected, `{"files":`); err != nil {
+			return err
+		}
+	}
+	endpoint := f.Lookup("endpoint").Value.String()
+	if endpoint == "" {
+		return nil
+	}
+	where := strings.ToUpper(f.Lookup("environment_type").Value.String())
+	if !slices.Contains([]string{"LOOPBACK", "PROCESS", "DOCKER", "EXTERNAL"}, where) {
+		return exit.Usagef("--environment_type %q: LOOPBACK, PROCESS and DOCKER are possible with --endpoint", where)
+	}
+	conn, err := net.DialTimeout("tcp", endpoint, 10*time.Second)
+	if err != nil {
+		return exit.Failedf("--endpoint %s: no runner answers: %w", endpoint, err)
+	}
+	return conn.Close()
+}
+
+// replaces refuses a file of this machine that is to be written, where it is a folder or something that does not begin as such a
+// file does.
+func replaces(flag, path, begin string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil: // it is new, or of another file system
+		return nil
+	case info.IsDir():
+		return exit.Usagef("%s %s is a folder: give a file", flag, path)
+	}
+	b := make([]byte, len(begin))
+	file, err := os.Open(path)
+	if err != nil {
+		return exit.Failedf("%s: %w", flag, err)
+	}
+	n, _ := io.ReadFull(file, b)
+	_ = file.Close() // it was read
+	if n > 0 && string(b[:n]) != begin {
+		return exit.Usagef("%s: %s is there, and is something else: give another file, or remove it", flag, path)
 	}
 	return nil
 }

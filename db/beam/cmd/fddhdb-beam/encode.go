@@ -27,8 +27,8 @@ An item with a label that the model knows has the code of its labels, any other 
 its vectors. Items without both have none, and are counted.
 
 A run that was killed is run again with the same flags, and makes what is missing.`),
-		Example: `  fddhdb-beam encode --vectors image='img/*.npy' --keys 'keys/*.txt' \
-      --model shop.model --out codes`,
+		Example: `  fddhdb-beam encode --vectors image='img/*.npy' --vectors text='txt/*.npy' \
+      --keys 'keys/*.txt' --model shop.model --out codes`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opt.Model == "" {

@@ -38,6 +38,9 @@ The methods joint and paper are not possible: they hold numbers for each item.`)
 			if out == "" {
 				return exit.Usagef("--model FILE is missing: where the model goes")
 			}
+			if err := replaces("--model", out, "FDHF"); err != nil {
+				return err
+			}
 			if err := settings.Complete(cmd.Flags()); err != nil {
 				return err
 			}

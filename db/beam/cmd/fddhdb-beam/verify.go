@@ -12,6 +12,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/beam"
 )
 
+// damaged is an error that says itself what to do.
+type damaged struct{ error }
+
+func (e damaged) Unwrap() error { return e.error }
+
+// Advised keeps exit.Message from advice about databases.
+func (damaged) Advised() {}
+
 func verifyCommand() *cobra.Command {
 	var o runFlags
 	cmd := &cobra.Command{
@@ -45,7 +53,7 @@ that each key belongs to the shard. Findings are printed, and end it with code 3
 						term.Plural(v.Codes, "code", "codes"), term.Plural(len(v.Findings), "finding", "findings"))
 				}
 				if err == nil && len(v.Findings) > 0 {
-					err = fmt.Errorf("%w: %s", db.ErrCorrupt, args[0])
+					err = damaged{fmt.Errorf("%w: remove the folder and the .json of each such shard in %s, and build it again with the same flags", db.ErrCorrupt, args[0])}
 				}
 				return err
 			})
