@@ -39,7 +39,7 @@ type Input struct {
 	Collection string         // the collection of Backups; "" means main
 
 	Schema *db.Schema // of the items; nil: that of the first files
-	Skip   bool       // leave out bad rows, which are else errors
+	Skip   bool       // leave out bad rows, and groups of files that cannot be read, which are else errors
 }
 
 // A NamedGlob is a glob of the files of a modality.

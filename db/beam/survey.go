@@ -17,10 +17,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Rejected is a bad row, which was left out.
+// A Rejected is a bad row, which was left out, or files that cannot be read, of which all rows were.
 type Rejected struct {
 	Files  string `json:"files"` // those of the row
-	Row    int    `json:"row"`   // from 0
+	Row    int    `json:"row"`   // from 0; -1 for all
 	Reason string `json:"reason"`
 }
 
@@ -159,6 +159,12 @@ func (w *worker) survey(ctx context.Context, number int) (*groupSurvey, error) {
 	}
 	switch {
 	case err == nil:
+	case ofInput(err) && w.plan.Skip: // of a file: what was read of it is left out, too
+		empty := &groupSurvey{Good: newRowSet(), Labelled: newRowSet(), Rejected: []Rejected{{w.plan.Groups[number].name(), -1, exit.Message(err)}}}
+		for range w.plan.Schema.Modalities {
+			empty.Has = append(empty.Has, newRowSet())
+		}
+		return empty, nil
 	case ofInput(err):
 		s.Err = exit.Message(err)
 	default:
