@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// The program, with paths relative to where it is started, and workers that are started elsewhere: rows that are left out,
-// codes and shards, and what is missing of them made again.
+// The program runs with relative paths, and its workers run in another folder. A bad row is left out. Codes and a shard
+// that were deleted are made again.
 func TestProgram(t *testing.T) {
 	s := newSet(t, synth.Config{Seed: 3, Items: 900, Classes: 7, LabelsPerItem: 3, Dims: []int{6, 5}}, 3)
 	s.write(t, "keys-01.txt", strings.Replace(string(s.read(t, "keys-01.txt")), "key 317\n", "\n", 1))

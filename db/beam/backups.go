@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/s3"
 )
 
-// store opens a repository of backups: a folder, or s3://BUCKET/PREFIX. Other file systems of Beam's cannot list
-// what is in folders of folders.
+// store opens a repository of backups: a folder, or s3://BUCKET/PREFIX. A repository has folders in folders, and the
+// globs of Beam's other file systems do not reach into these.
 func store(ctx context.Context, path string) (backup.Store, error) {
 	switch {
 	case strings.HasPrefix(path, "s3://"):

@@ -20,7 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// BuildOptions say what is built.
+// BuildOptions name the model, the output folder and the number of shards of Build.
 type BuildOptions struct {
 	Model  string // path of a file of a model; "" makes databases without a space of codes
 	Out    string // a folder, for the repositories
@@ -222,7 +222,7 @@ func (f *SplitFn) ProcessElement(ctx context.Context, b []byte, emit func(string
 	if err != nil {
 		return err
 	}
-	// All files are written at a time, each of which appears when all of them are complete.
+	// The files of all shards are open together. They get their names when all items of the task are written.
 	n, err := f.split(ctx, w, &t, make([]*shardWriter, f.Shards), 0)
 	if err != nil {
 		return err
@@ -235,8 +235,8 @@ func (f *SplitFn) ProcessElement(ctx context.Context, b []byte, emit func(string
 	return nil
 }
 
-// split creates the file of a shard, then those of the shards after it, and reads the items when all are
-// there.
+// split creates the file of a shard and calls itself for the next shard. Behind the last shard it reads the items of
+// the task and writes each to the file of its shard. It returns the number of items written.
 func (f *SplitFn) split(ctx context.Context, w *worker, t *task, to []*shardWriter, shard int) (n int, err error) {
 	if shard == f.Shards {
 		numbers := t.ordinals()
@@ -384,7 +384,7 @@ func (f *LoadFn) fill(ctx context.Context, c *db.Collection, number int) (n int,
 	return n, im.Commit(ctx)
 }
 
-// forgetLost removes what is said of a shard whose backup has gone, so that it is built again.
+// forgetLost removes shard-NNNN.json of a shard whose repository no longer has the backup. Then Build makes the shard again.
 func forgetLost(ctx context.Context, out string, number int) error {
 	path := shardPath(out, number)
 	if !exists(ctx, path) {

@@ -24,7 +24,7 @@ import (
 // taskItems is the number of items of a task of Encode and Build.
 const taskItems = 1 << 16
 
-// EncodeOptions say what is encoded.
+// EncodeOptions name the model, the output folder and the target of Encode.
 type EncodeOptions struct {
 	Model string // path of a file of a model: of Train, or of db.Collection.ExportModel
 	Out   string // a folder, for the codes
@@ -193,6 +193,7 @@ func (f *EncodeFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 			return err
 		}
 	}
+	f.coder.batch = f.coder.batch[:0] // a task that has failed may have left items
 	made := codedFile{Codes: fmt.Sprintf("codes-%05d.npy", t.Index), Keys: fmt.Sprintf("keys-%05d.txt", t.Index)}
 	var codes [][]byte
 	var keys strings.Builder

@@ -2,6 +2,6 @@
 // bad rows, and the settings of a training. A program that learns without a database takes the settings of fddhdb
 // train, word for word.
 //
-// It checks what is written on the command line, and wraps what is wrong in errors of package exit. It
+// It checks the values of flags. A wrong value is an error of package exit. It
 // reads no file and starts no goroutine.
 package flags

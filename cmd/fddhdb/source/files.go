@@ -8,7 +8,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// FileNames are the files of an import, "" or nothing where there is none: those of parts of items, or Items.
+// FileNames name the files of an import: either one file of whole items, Items, or a file for each part of the items.
+// A file that the import lacks is "".
 type FileNames struct {
 	Vectors                                 []VectorFile
 	Codes, Labels, LabelNames, Fields, Keys string
