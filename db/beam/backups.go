@@ -95,11 +95,7 @@ func (r *restoredBackup) restore(ctx context.Context, path, id string) error {
 	if err != nil {
 		return err
 	}
-	local, err := localDir()
-	if err != nil {
-		return err
-	}
-	if r.dir, err = os.MkdirTemp(local, "backup-*"); err != nil {
+	if r.dir, err = newLocalDir("backup-*"); err != nil {
 		return err
 	}
 	dir := filepath.Join(r.dir, "db")

@@ -293,11 +293,7 @@ func (f *LoadFn) ProcessElement(ctx context.Context, b []byte, emit func(string)
 	if exists(ctx, path) {
 		return nil
 	}
-	local, err := localDir()
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp(local, "db-*")
+	dir, err := newLocalDir("db-*")
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,15 @@ func localDir() (string, error) {
 	return path, nil
 }
 
+// newLocalDir makes a folder in that of this process; see os.MkdirTemp for the pattern.
+func newLocalDir(pattern string) (string, error) {
+	dir, err := localDir()
+	if err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(dir, pattern)
+}
+
 // sweepLocal removes the folders of processes that have ended.
 func sweepLocal() {
 	all, _ := filepath.Glob(filepath.Join(os.TempDir(), localPrefix+"*"))

@@ -150,11 +150,7 @@ func (f *VerifyFn) ProcessElement(ctx context.Context, b []byte, emit func(strin
 	if exists(ctx, path) {
 		return nil
 	}
-	local, err := localDir()
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp(local, "db-*")
+	dir, err := newLocalDir("db-*")
 	if err != nil {
 		return err
 	}
