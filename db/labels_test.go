@@ -204,14 +204,14 @@ func inTurn(t *testing.T, d *db.DB, calls ...func()) {
 	all.Go(func() {
 		_ = committer.Look(ctx, func() error { close(held); <-goOn; return nil })
 	})
+	defer all.Wait()
+	defer close(goOn) // also where a call fails, or the database could not be closed
 	<-held
 	for _, call := range calls {
-		before := committer.Figures.Waiting.Load() // the database itself may have some
+		before := committer.Queued() // the database itself may have some
 		all.Go(call)
-		eventually(t, "a request waits", func() bool { return committer.Figures.Waiting.Load() > before })
+		eventually(t, "a request waits", func() bool { return committer.Queued() > before })
 	}
-	close(goOn)
-	all.Wait()
 }
 
 // An item that is encoded before a label is renamed, and committed after it, gets the code of
