@@ -34,6 +34,8 @@ func FuzzKey(f *testing.F) {
 			again = DatabaseKey(key[1])
 		case KindName:
 			again = NameKey(string(key[1:]))
+		case KindMark:
+			again = MarkKey(string(key[1:]))
 		case KindCollection, KindCounters:
 			again = CollectionKey(kind, collection())
 		case KindKey:

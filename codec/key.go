@@ -14,6 +14,7 @@ import (
 //	02    collection                                   descriptor of the collection (JSON)
 //	03    collection, label (u32)                      name of the label
 //	04    collection                                   counters
+//	05    name (bytes)                                 mark: bytes of a program's own
 //	10    collection, key (bytes)                      row (u32)
 //	11    collection, row (u32)                        item record: labels, fields, payload
 //	12    collection, row, modality (u16)              feature record
@@ -51,6 +52,7 @@ const (
 	KindCollection = 0x02
 	KindLabel      = 0x03
 	KindCounters   = 0x04
+	KindMark       = 0x05
 	KindKey        = 0x10
 	KindItem       = 0x11
 	KindFeatures   = 0x12
@@ -104,6 +106,9 @@ func DatabaseKey(record byte) []byte { return []byte{KindDatabase, record} }
 
 // NameKey returns the key that holds the id of a named collection.
 func NameKey(name string) []byte { return append([]byte{KindName}, name...) }
+
+// MarkKey returns the key of a mark.
+func MarkKey(name string) []byte { return append([]byte{KindMark}, name...) }
 
 // CollectionKey returns the key of a kind that a collection has once, and the prefix of
 // a kind that it has often.
@@ -278,6 +283,10 @@ func CheckKey(key []byte) error {
 	case KindName:
 		if len(key) < 2 {
 			return fmt.Errorf("%w: key %x names no collection", ErrCorrupt, key)
+		}
+	case KindMark:
+		if len(key) < 2 {
+			return fmt.Errorf("%w: key %x names no mark", ErrCorrupt, key)
 		}
 	case KindKey:
 		if len(key) < 6 {

@@ -10,7 +10,7 @@ import (
 
 func TestKeysHaveTheirForm(t *testing.T) {
 	keys := [][]byte{
-		DatabaseKey(RecordFormat), NameKey("main"), CollectionKey(KindCollection, 1),
+		DatabaseKey(RecordFormat), NameKey("main"), MarkKey("m"), CollectionKey(KindCollection, 1),
 		NumberKey(KindLabel, 1, 2), CollectionKey(KindCounters, 1), ItemKey(1, "k"),
 		NumberKey(KindItem, 1, 2), FeatureKey(1, 2, 3), NumberKey(KindRowKeys, 1, 2),
 		NumberKey(KindSpace, 1, 2), ChunkKey(KindModel, 1, 2, 3), ChunkKey(KindStatistics, 1, 2, 3),
@@ -27,7 +27,7 @@ func TestKeysHaveTheirForm(t *testing.T) {
 		if err := CheckKey(k); err != nil {
 			t.Errorf("%x: %v", k, err)
 		}
-		if k[0] != KindName && k[0] != KindKey && k[0] != KindFieldRows {
+		if k[0] != KindName && k[0] != KindMark && k[0] != KindKey && k[0] != KindFieldRows {
 			if err := CheckKey(append(bytes.Clone(k), 0)); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%x with a byte more: %v", k, err)
 			}

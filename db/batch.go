@@ -21,13 +21,15 @@ type Batch struct {
 	stored bool       // and has returned nil
 }
 
+var errCommitted = fault.Invalid("the batch has been committed")
+
 // NewBatch returns an empty batch.
 func (d *DB) NewBatch() *Batch {
 	d = d.orNone()
 	return &Batch{db: d, in: bulk.Batch{DB: d.state}}
 }
 
-// Len returns the number of changes in the batch.
+// Len returns the number of changes in the batch, without marks.
 func (b *Batch) Len() int { return b.orNone().in.Len() }
 
 // Bytes estimates what the items of the batch take, in bytes; Commit refuses more
@@ -74,7 +76,7 @@ func (b *Batch) usable(c *Collection) error {
 	case c == nil:
 		return fault.Invalid("no collection")
 	case b.done:
-		return fault.Invalid("the batch has been committed")
+		return errCommitted
 	case c.db != b.db:
 		return fault.Invalid("the collection %q is of another database", c.name)
 	}
@@ -140,7 +142,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 		return b.err
 	}
 	if b.done {
-		return fault.Invalid("the batch has been committed")
+		return errCommitted
 	}
 	if err := b.in.CheckSize(); err != nil {
 		return err

@@ -486,6 +486,7 @@ func bulkLife(fsys vfs.FS, noSync bool) (puts int, loaded, retried, unknown bool
 		for _, it := range dbkit.CodeItems(bulkItems, 16, 1, nil) {
 			b.Put(c, it)
 		}
+		b.Mark("loaded", []byte("yes"))
 		if err = b.Commit(ctx); err == nil {
 			loaded = true
 			break
@@ -528,6 +529,9 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 	}
 	if bulk != 0 && bulk != bulkItems || loaded && bulk == 0 || !loaded && !unknown && bulk > 0 {
 		t.Errorf("%s: %d items of a bulk load, acknowledged: %v, unknown: %v", what, bulk, loaded, unknown)
+	}
+	if mark, err := d.Mark("loaded"); (err == nil) != (bulk > 0) || bulk > 0 && string(mark) != "yes" {
+		t.Errorf("%s: %d items of a bulk load, and its mark is %q, %v", what, bulk, mark, err)
 	}
 	if others < puts {
 		t.Errorf("%s: %d other items of %d", what, others, puts)

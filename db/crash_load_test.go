@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,6 +28,9 @@ type steadyWriter struct {
 }
 
 func (w *steadyWriter) key(k int) string { return fmt.Sprintf("w%d-%d", w.number, k) }
+
+// mark is the name of the mark that says which batch was the last.
+func (w *steadyWriter) mark() string { return fmt.Sprint("writer", w.number) }
 
 // changes returns the keys that the n-th batch puts, or deletes.
 func (w *steadyWriter) changes(n int64) map[int]bool {
@@ -52,6 +56,7 @@ func (w *steadyWriter) write(d *db.DB, cs [2]*db.Collection, items []*db.Item, n
 		b.Put(cs[0], &it)
 		b.Put(cs[1], &db.Item{Key: w.key(k), Code: []byte{byte(n % 5), byte(k)}, Payload: it.Payload})
 	}
+	b.Mark(w.mark(), fmt.Append(nil, n))
 	if err := b.Commit(ctx); err != nil {
 		return err
 	}
@@ -199,13 +204,15 @@ func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWrit
 		t.Fatalf("%s: %v in one collection, %v in the other", label, found[0], found[1])
 	}
 	for j, w := range writers {
-		n := least[j]
 		own := maps.Clone(found[0])
 		maps.DeleteFunc(own, func(key, _ string) bool { return key[1] != w.key(0)[1] })
-		for ; n <= most[j] && !maps.Equal(own, w.after(n)); n++ {
+		mark, err := d.Mark(w.mark())
+		n, _ := strconv.ParseInt(string(mark), 10, 64) // none before the first batch
+		if err != nil && !errors.Is(err, db.ErrNotFound) || n < least[j] || n > most[j] {
+			t.Fatalf("%s: writer %d, after %d to %d batches: mark %q, %v", label, j, least[j], most[j], mark, err)
 		}
-		if n > most[j] {
-			t.Fatalf("%s: writer %d, after %d to %d batches: %v", label, j, least[j], most[j], own)
+		if !maps.Equal(own, w.after(n)) {
+			t.Fatalf("%s: writer %d, after batch %d, as its mark says: %v", label, j, n, own)
 		}
 	}
 	more(d)

@@ -192,9 +192,9 @@ func sameRecords(t testing.TB, was, is *db.DB, collections []string) {
 	records := func(d *db.DB) map[string]string {
 		all := map[string]string{}
 		if err := record.ForEach(db.State(d).Engine.DB, nil, func(key, value []byte) error {
-			wanted := key[0] == codec.KindDatabase || key[0] == codec.KindName && slices.Contains(collections, string(key[1:]))
+			wanted := key[0] == codec.KindDatabase || key[0] == codec.KindMark || key[0] == codec.KindName && slices.Contains(collections, string(key[1:]))
 			for _, name := range collections {
-				wanted = wanted || key[0] > codec.KindName && binary.BigEndian.Uint32(key[1:]) == db.Inside(dbkit.MustCollection(t, was, name)).ID
+				wanted = wanted || key[0] > codec.KindName && key[0] != codec.KindMark && binary.BigEndian.Uint32(key[1:]) == db.Inside(dbkit.MustCollection(t, was, name)).ID
 			}
 			if bytes.Equal(key, codec.DatabaseKey(codec.RecordUUID)) {
 				return nil // it has one of its own

@@ -137,6 +137,9 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	goldenPut(t, paired, pairedItems(70))
 	dbkit.MustTrain(t, paired, db.TrainOptions{Options: model.Options{Bits: 16}})
 
+	putMarks(t, d, "position", "1", "gone", "1", "log/1", "one")
+	putMarks(t, d, "position", "20", "gone", "")
+
 	// Indexes of vectors: of two metrics, one with rows whose entry is out of date, and rows that it does
 	// not know.
 	for _, modality := range []string{"image", "text"} {

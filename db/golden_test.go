@@ -74,6 +74,10 @@ func goldenListing(t testing.TB, d *db.DB) string {
 			t.Fatal(err)
 		}
 	}
+	for m, err := range d.Marks(ctx, "") {
+		check(err)
+		say("mark %s: %q", m.Name, m.Value)
+	}
 	names, err := d.Collections()
 	check(err)
 	for _, name := range names {
@@ -331,6 +335,9 @@ func goldenWrites(t *testing.T, d *db.DB) {
 	}
 	if _, err := shared.Update(ctx, db.UpdateOptions{Teacher: db.TeacherLabels}); err != nil {
 		t.Fatal(err)
+	}
+	if d.Format() >= db.FormatMarks {
+		putMarks(t, d, "position", "21", "log/1", "", "log/2", "two")
 	}
 	codes := dbkit.MustCollection(t, d, "codes")
 	goldenPut(t, codes, []*db.Item{{Key: "c0003", Code: []byte{200, 200}}, {Code: []byte{0, 0}}})

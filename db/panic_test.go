@@ -87,6 +87,7 @@ func TestNilContext(t *testing.T) {
 	}
 	b := d.NewBatch()
 	b.Put(c, &db.Item{Key: "new"})
+	putMarks(t, d, "position", "1") // that iterations have something to yield
 
 	q := db.Query{Key: "k1"}
 	byType := map[reflect.Type]any{

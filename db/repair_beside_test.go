@@ -52,7 +52,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 		{"a store from before the upgrade", func(p *patient) {
 			p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, db.FormatFirst})
 			p.put(codec.DatabaseKey(codec.RecordUUID), nil)
-		}, []string{"marker FDDHDB: it is of format 1, and the store of format 0"}},
+		}, []string{"marker FDDHDB: it is of format 2, and the store of format 0"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			p := whole.another()
@@ -122,7 +122,7 @@ func TestOpenTellsOfAMarkerThatIsAhead(t *testing.T) {
 	p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, db.FormatFirst})
 	p.put(codec.DatabaseKey(codec.RecordUUID), nil)
 	d := dbkit.MustOpen(t, p.dir, p.options())
-	if r := d.Recovery(); !strings.Contains(r.Problem, "of format 1, and the store of format 0") {
+	if r := d.Recovery(); !strings.Contains(r.Problem, "of format 2, and the store of format 0") {
 		t.Errorf("%+v", r)
 	}
 	dbkit.MustClose(t, d)

@@ -295,10 +295,10 @@ func TestRepairOfRecords(t *testing.T) {
 		keys := byKind[kind]
 		for _, value := range [][]byte{nil, []byte("garbage"), {}} {
 			i := random.IntN(len(keys))
-			if string(value) == "garbage" && (kind == codec.KindLabel || kind == codec.KindName) {
-				continue // a name like any other
+			if string(value) == "garbage" && (kind == codec.KindLabel || kind == codec.KindName || kind == codec.KindMark) {
+				continue // a name, or bytes, like any other
 			}
-			if value == nil && (kind == codec.KindOnlineRows || firstRevision([]byte(keys[i]))) {
+			if value == nil && (kind == codec.KindOnlineRows || kind == codec.KindMark || firstRevision([]byte(keys[i]))) {
 				continue // nothing misses it
 			}
 			p := whole.another()
@@ -327,6 +327,8 @@ func TestRepairOfRecords(t *testing.T) {
 // bears reports whether something is lost with a record.
 func bears(p *patient, key string) bool {
 	switch key[0] {
+	case codec.KindMark:
+		return true
 	case codec.KindDatabase:
 		return key[1] == codec.RecordSequence
 	case codec.KindCodes: // those that items bring

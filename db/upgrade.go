@@ -27,6 +27,9 @@ const (
 	// commits are known to be durable, so that Open can say what is missing.
 	FormatIdentity = record.FormatIdentity
 
+	// FormatMarks gives a database marks, see Batch.Mark.
+	FormatMarks = record.FormatMarks
+
 	// MinFormat is the oldest format that this version opens.
 	MinFormat = record.MinFormat
 

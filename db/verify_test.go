@@ -98,6 +98,7 @@ func verified(t testing.TB, opts *db.Options) *db.DB {
 	if _, err := codes.Delete(ctx, "3", "21", "24"); err != nil {
 		t.Fatal(err)
 	}
+	putMarks(t, d, "position", "one", "log/2", "two")
 	return d
 }
 

@@ -28,8 +28,9 @@ var pinned = []struct {
 }{
 	{"db/internal/record/identity.go", `FormatFirst += (\d+)`, "0"},
 	{"db/internal/record/identity.go", `FormatIdentity += (\d+)`, "1"},
+	{"db/internal/record/identity.go", `FormatMarks += (\d+)`, "2"},
 	{"db/internal/record/identity.go", `MinFormat += (\w+)`, "FormatFirst"},
-	{"db/internal/record/identity.go", `NewestFormat += (\w+)`, "FormatIdentity"},
+	{"db/internal/record/identity.go", `NewestFormat += (\w+)`, "FormatMarks"},
 	{"db/internal/record/identity.go", `DescriptorVersion = (\d+)`, "0"},
 	{"db/internal/record/descriptor.go", `VersionIndexOnly = (\d+)`, "1"},
 	{"db/internal/record/descriptor.go", `VersionMetrics   = (\d+)`, "2"},

@@ -31,6 +31,8 @@ type Batch struct {
 	Bytes   int                       // estimate of what the changes take; those who add to it look at limits
 	Promise func(commit uint64) error // as Options.Promise, for a commit of changes; nil: it is like any other
 
+	marks   []record.Mark   // the last one of a name counts
+	marked  int             // bytes of marks
 	changes []*state.Change // in the order in which they were added
 	columns *Items          // items to put, which come after changes; nil: there are only changes
 	single  bool            // there are only changes, and will be
@@ -101,8 +103,17 @@ func (b *Batch) Expect(collection uint32, key string, old *record.Item) {
 	}
 }
 
+// Mark adds a mark, which has been checked.
+func (b *Batch) Mark(m record.Mark) error {
+	if b.marked += m.Bytes(); b.marked > record.MaxMarksBytes {
+		return fault.Invalid("marks of %d bytes in one batch, at most %d are possible", b.marked, record.MaxMarksBytes)
+	}
+	b.marks = append(b.marks, m)
+	return nil
+}
+
 // Forget drops all changes, of a batch that will not be committed.
-func (b *Batch) Forget() { b.changes, b.columns = nil, nil }
+func (b *Batch) Forget() { b.marks, b.changes, b.columns = nil, nil, nil }
 
 // spill makes changes of the columns.
 func (b *Batch) spill() {
@@ -175,7 +186,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 // commit is Commit without its span.
 func (b *Batch) commit(ctx context.Context) error {
 	if b.isLoad() {
-		if err := b.columns.Commit(ctx, Options{Bytes: int64(b.Bytes)}); !errors.Is(err, ErrNotBulk) {
+		if err := b.columns.Commit(ctx, Options{Bytes: int64(b.Bytes), Marks: b.marks}); !errors.Is(err, ErrNotBulk) {
 			return err
 		}
 		if b.Bytes > record.MaxBatchBytes {
@@ -184,7 +195,7 @@ func (b *Batch) commit(ctx context.Context) error {
 		}
 	}
 	b.spill()
-	if len(b.changes) == 0 {
+	if len(b.changes) == 0 && len(b.marks) == 0 {
 		return ctx.Err()
 	}
 	if err := b.waitForCodes(ctx); err != nil {
@@ -193,10 +204,11 @@ func (b *Batch) commit(ctx context.Context) error {
 	if err := b.encode(ctx); err != nil {
 		return err
 	}
+	r := &state.Request{Changes: b.changes, Marks: b.marks}
 	if b.Promise != nil {
-		return b.DB.Committer.WriteAlone(ctx, b.changes, b.Promise)
+		return b.DB.Committer.WriteAlone(ctx, r, b.Promise)
 	}
-	return b.DB.Committer.Submit(ctx, &state.Request{Changes: b.changes})
+	return b.DB.Committer.Submit(ctx, r)
 }
 
 // waitForCodes waits until the codes of all collections of the batch are loaded.

@@ -6,12 +6,15 @@ import (
 	"log/slog"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // Options say how Commit stores items.
 type Options struct {
 	Bytes int64 // estimate of what the items take; asked of the reserve, and told in events
+
+	Marks []record.Mark // stored in the same commit
 
 	// Promise, if not nil, is called with the number that the commit is going to have, after
 	// the tables are durable and before the store takes them. An error of it ends the load.
@@ -66,7 +69,7 @@ func (k *Items) load(ctx context.Context, o Options, progress event.Progress) er
 	progress("storing", 0, 0)
 	return d.Committer.Load(ctx, func(tx *state.Tx) error {
 		// From here on this is the committer's goroutine, and no other request runs.
-		l := newLoad(tx.Committer, k, o.Bytes)
+		l := newLoad(tx.Committer, k, o)
 		if l == nil {
 			return ErrNotBulk
 		}

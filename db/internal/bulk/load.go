@@ -31,6 +31,7 @@ type load struct {
 	b      *Items                 // what is stored; tasks only read it
 	tables *store.Tables          // the commit
 	bytes  int64                  // estimate of what the tables take
+	marks  []record.Mark          // stored with the items
 
 	firstRow uint32        // row of item 0; item i gets row firstRow+i
 	spaces   []*spaceCodes // codes of the items, one for each space of s, in the same order
@@ -50,14 +51,14 @@ type load struct {
 
 // newLoad returns a load of b, and numbers its labels. It returns nil if there are not
 // enough rows or numbers of labels left: storing the items one by one returns the error for
-// that. bytes is an estimate of the items alone.
-func newLoad(c *state.Committer, b *Items, bytes int64) *load {
+// that.
+func newLoad(c *state.Committer, b *Items, o Options) *load {
 	s := c.States[b.Collection.ID]
 	if s == nil || s.Counters.NextRow+uint64(b.n) > record.MaxRows {
 		return nil
 	}
 	l := &load{
-		c: c, s: s, b: b, tables: c.Tables(), bytes: bytes + int64(b.n)*int64(s.CodeBytes()),
+		c: c, s: s, b: b, tables: c.Tables(), bytes: o.Bytes + int64(b.n)*int64(s.CodeBytes()), marks: o.Marks,
 		firstRow: uint32(s.Counters.NextRow), keyed: make(chan struct{}),
 	}
 	l.numberLabels()

@@ -28,14 +28,15 @@ import (
 //	writeSets      live, modalities, labels     codec.KindRows
 //	writeFields    values of indexed fields     codec.KindFieldRows
 //	writePending   rows for the updater         codec.KindOnlineRows
-//	writeCounters  sequence, labels, counters   codec.KindDatabase, KindLabel, KindCounters
+//	writeCounters  sequence, labels, counters,  codec.KindDatabase, KindLabel, KindCounters, KindMark
+//	               marks
 //
 // spaceCodes and targetCodes write the rest: projections, codes, their rows and postings.
 
 // row returns the row of item i.
 func (l *load) row(i int) uint32 { return l.firstRow + uint32(i) }
 
-// writeCounters writes what a commit has once: its sequence, the new labels, and the
+// writeCounters writes what a commit has once: its sequence, the new labels, the marks, and the
 // counters, which need the keys and the numbers of codes.
 func (l *load) writeCounters(t *store.Stream) error {
 	if err := t.Wait(l.keyed); err != nil {
@@ -55,7 +56,24 @@ func (l *load) writeCounters(t *store.Stream) error {
 	if err != nil {
 		return err
 	}
-	return t.Records.Counters(l.s.ID, l.counters())
+	if err := t.Records.Counters(l.s.ID, l.counters()); err != nil {
+		return err
+	}
+	return l.writeMarks(t)
+}
+
+// writeMarks writes the last mark of each name.
+func (l *load) writeMarks(t *store.Stream) error {
+	last := map[string]record.Mark{}
+	for _, m := range l.marks {
+		last[m.Name] = m
+	}
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		if err := t.Records.Mark(last[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeKeys writes the row of each key.

@@ -160,7 +160,7 @@ func (x *extract) groups() [][]part {
 }
 
 // parts returns the parts of a kind to copy, by ascending keys: of the database itself
-// everything, with the UUID of the copy; the names of the collections, which are keys of
+// everything, with the UUID of the copy; all marks; the names of the collections, which are keys of
 // their own; and what begins with the number of a collection.
 func (x *extract) parts(kind byte) []part {
 	var parts []part
@@ -170,6 +170,8 @@ func (x *extract) parts(kind byte) []part {
 		own := onlyKey(uuid)
 		own.change = func([]byte) ([]byte, error) { return x.identity.UUID[:], nil }
 		return []part{{lo: all.lo, hi: own.lo}, own, {lo: own.hi, hi: all.hi}}
+	case codec.KindMark:
+		return []part{partOf([]byte{kind})}
 	case codec.KindName:
 		for _, cv := range slices.SortedFunc(slices.Values(x.collections), func(a, b *state.CollectionView) int { return cmp.Compare(a.Name, b.Name) }) {
 			parts = append(parts, onlyKey(codec.NameKey(cv.Name)))

@@ -25,6 +25,7 @@ type migration struct {
 // migrations lead from record.MinFormat to record.NewestFormat, one step each, in order.
 var migrations = []migration{
 	{report.Migration{To: record.FormatIdentity, What: "give the database a UUID and the side file " + store.CommitsName}, addIdentity},
+	{report.Migration{To: record.FormatMarks, What: "let programs keep marks"}, allowMarks},
 }
 
 // upgrading is a database while it is being upgraded. Nobody else has it open.
@@ -47,6 +48,17 @@ func addIdentity(_ context.Context, u *upgrading) error {
 	if err := store.MakeCommits(u.fs, u.dir, store.Commits{UUID: next.UUID, Sequence: next.Sequence}); err != nil {
 		return err
 	}
+	if err := next.Store(u.store); err != nil {
+		return err
+	}
+	u.Identity = next
+	return nil
+}
+
+// allowMarks changes nothing but the format, which keeps programs away that take marks for damage.
+func allowMarks(_ context.Context, u *upgrading) error {
+	next := u.Identity
+	next.Format = record.FormatMarks
 	if err := next.Store(u.store); err != nil {
 		return err
 	}

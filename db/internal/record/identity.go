@@ -19,9 +19,10 @@ import (
 const (
 	FormatFirst    = 0
 	FormatIdentity = 1
+	FormatMarks    = 2
 
 	MinFormat    = FormatFirst
-	NewestFormat = FormatIdentity
+	NewestFormat = FormatMarks
 )
 
 // UUIDBytes is the length of the UUID of a database.

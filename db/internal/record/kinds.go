@@ -40,6 +40,7 @@ var kinds = [256]Kind{
 	codec.KindCollection: {Scope: OfCollection},
 	codec.KindLabel:      {Scope: OfCollection},
 	codec.KindCounters:   {Scope: OfCollection},
+	codec.KindMark:       {Scope: OfDatabase},
 	codec.KindKey:        {Scope: OfCollection},
 	codec.KindItem:       {Scope: OfCollection},
 	codec.KindFeatures:   {Scope: OfCollection, ForLearning: true},

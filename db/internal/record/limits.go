@@ -14,6 +14,8 @@ const (
 	MaxModalities   = 1 << 8    // modalities of a collection
 	MaxFields       = 1 << 10   // fields of a collection
 	MaxCommandBytes = 1 << 14   // command of an encoder, with a byte for the end of each word
+	MaxMarkBytes    = 64 << 10  // value of a mark
+	MaxMarksBytes   = 1 << 20   // names and values of the marks of one Batch
 	MaxBatchBytes   = 1 << 30   // all items of one Batch
 	MaxBulkBytes    = 4 << 30   // the same where all are new items of one collection
 	MaxRows         = 1<<32 - 1 // rows, labels, spaces, collections

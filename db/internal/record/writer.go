@@ -12,6 +12,7 @@ import (
 type Sink interface {
 	Set(key, value []byte) error   // stores the value in place of what is there
 	Merge(key, value []byte) error // stores an edit, which is added to what is there, see codec.Merger
+	Delete(key []byte) error       // deletes what is there
 }
 
 // A Writer writes records to a sink. A transaction and a bulk load both write through it, so
@@ -41,6 +42,15 @@ func (w *Writer) Sequence(n uint64) error {
 	w.key = append(w.key[:0], codec.KindDatabase, codec.RecordSequence)
 	w.value = binary.BigEndian.AppendUint64(w.value[:0], n)
 	return w.sink.Set(w.key, w.value)
+}
+
+// Mark writes a mark, or deletes it where it has no value.
+func (w *Writer) Mark(m Mark) error {
+	w.key = append(append(w.key[:0], codec.KindMark), m.Name...)
+	if len(m.Value) == 0 {
+		return w.sink.Delete(w.key)
+	}
+	return w.sink.Set(w.key, m.Value)
 }
 
 // Counters writes the counters of a collection.

@@ -153,7 +153,7 @@ func (m *mender) database(next uint32) error {
 
 // whoami returns the format and the UUID of the database, without its sequence. If the store has
 // lost the UUID, the side file has it, too. If it has lost the format, a UUID shows
-// FormatIdentity, the first format that has one. A lost UUID is replaced by a new one.
+// FormatIdentity, the first format that has one, and a mark FormatMarks. A lost UUID is replaced by a new one.
 func (m *mender) whoami() record.Identity {
 	i := record.Identity{Format: m.format, UUID: m.uuid}
 	side, err := store.ReadCommits(m.disk.FS, m.dir)
@@ -163,8 +163,10 @@ func (m *mender) whoami() record.Identity {
 	known := i.UUID != (record.Identity{}).UUID
 	switch {
 	// The store has the format. If not, what is known decides: only databases of FormatIdentity or
-	// later have a UUID.
+	// later have a UUID, and only those of FormatMarks marks.
 	case i.Format >= record.MinFormat:
+	case m.marks:
+		i.Format = record.FormatMarks
 	case known:
 		i.Format = record.FormatIdentity
 	default:

@@ -25,6 +25,7 @@ type mender struct {
 
 	// What salvage has seen.
 	format      int                        // the format of the database; below MinFormat: not known
+	marks       bool                       // the store has marks
 	uuid        [record.UUIDBytes]byte     // the UUID of the database; zero: not known, or there is none
 	lost        record.KeyRanges           // ranges in which something could not be read, here or by a later step
 	newest      uint64                     // the largest sequence number of the old storage engine
@@ -123,6 +124,12 @@ func (m *mender) salvage(s *salvage) error {
 				if key[1] == codec.RecordUUID && len(value) == record.UUIDBytes {
 					m.uuid = [record.UUIDBytes]byte(value)
 				}
+			case kind == codec.KindMark:
+				if mark, err := record.StoredMark(key, value); err != nil {
+					m.found(about(key, report.Finding{Record: fmt.Sprintf("mark %q", record.Shortened(mark.Name)), Problem: fault.Problem(err) + ": it is left out"}))
+					return nil
+				}
+				m.marks = true
 			case record.KindOf(kind).Scope > record.OfDatabase: // catalogue looks at names
 				ours = ours || kind == codec.KindCollection
 				if wanted, err := m.see(key, value); !wanted || err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -15,6 +16,7 @@ import (
 type Request struct {
 	kind    requestKind     // requestWrites, unless one of the functions below has made it
 	Changes []*Change       // of requestWrites: applied in this order, all or none
+	Marks   []record.Mark   // of requestWrites: stored with the changes
 	run     func(*Tx) error // of the others
 	bytes   int             // of requestStores: that the operation stores, about, where they may be many
 
@@ -38,9 +40,10 @@ const (
 // commits reports whether the transaction of the operation is committed after it.
 func (k requestKind) commits() bool { return k <= requestFrees }
 
-// onlyDeletes reports whether all changes are deletions, which leave less than there was.
+// onlyDeletes reports whether all changes are deletions, which leave less than there was. The
+// marks beside them are small.
 func (r *Request) onlyDeletes() bool {
-	return r.kind == requestWrites && !slices.ContainsFunc(r.Changes, func(ch *Change) bool { return ch.Kind != DeleteItem })
+	return r.kind == requestWrites && len(r.Changes) > 0 && !slices.ContainsFunc(r.Changes, func(ch *Change) bool { return ch.Kind != DeleteItem })
 }
 
 // frees reports whether the request frees disk space, later.
@@ -56,11 +59,10 @@ func (c *Committer) Do(ctx context.Context, bytes int, f func(*Tx) error) error 
 	return c.Submit(ctx, &Request{kind: requestStores, bytes: bytes, run: f})
 }
 
-// WriteAlone makes changes, all or none, in a commit of their own, whose number promise hears
+// WriteAlone makes the changes of a request, all or none, in a commit of their own, whose number promise hears
 // when nothing can refuse them any more but promise itself. With an error other than ErrFailed
 // nothing has changed.
-func (c *Committer) WriteAlone(ctx context.Context, changes []*Change, promise func(sequence uint64) error) error {
-	r := &Request{Changes: changes}
+func (c *Committer) WriteAlone(ctx context.Context, r *Request, promise func(sequence uint64) error) error {
 	err := c.Do(ctx, 0, func(tx *Tx) error {
 		return tx.write(func(bytes int) error {
 			if err := c.admitWrites(bytes, r); err != nil {

@@ -118,6 +118,7 @@ func newTx(c *Committer) *Tx {
 // A batchSink is a batch as the sink of a record.Writer.
 type batchSink struct{ b *pebble.Batch }
 
+func (s batchSink) Delete(key []byte) error       { return s.b.Delete(key, nil) }
 func (s batchSink) Set(key, value []byte) error   { return s.b.Set(key, value, nil) }
 func (s batchSink) Merge(key, value []byte) error { return s.b.Merge(key, value, nil) }
 

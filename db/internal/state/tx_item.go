@@ -39,6 +39,9 @@ func (tx *Tx) resolve(r *Request) (bytes int, err error) {
 			}
 		}
 	}()
+	for _, m := range r.Marks {
+		bytes += m.Bytes()
+	}
 	for _, ch := range r.Changes { // in order: each depends on what those before it leave
 		s := tx.Committer.States[ch.Collection]
 		if s == nil {
@@ -128,6 +131,11 @@ func (tx *Tx) resolve(r *Request) (bytes int, err error) {
 // apply applies a request that this transaction has resolved: to what is in memory, and to the
 // Tx. It reads nothing from the store. Only an item that nobody has checked could give an error.
 func (tx *Tx) apply(r *Request) error {
+	for _, m := range r.Marks {
+		if err := tx.records.Mark(m); err != nil {
+			return err
+		}
+	}
 	for _, ch := range r.Changes {
 		if ch.Kind == ExpectItem {
 			continue // resolve has seen to it

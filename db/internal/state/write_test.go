@@ -98,7 +98,7 @@ func TestFailedApplyFailsTheDatabase(t *testing.T) {
 			return d.Committer.Submit(context.Background(), &Request{Changes: wrong})
 		},
 		"a promised write": func(d *Database, _ *CollectionState) error {
-			return d.Committer.WriteAlone(context.Background(), wrong, func(uint64) error { return nil })
+			return d.Committer.WriteAlone(context.Background(), &Request{Changes: wrong}, func(uint64) error { return nil })
 		},
 		"a deletion of many": func(d *Database, s *CollectionState) error {
 			return deleteBoth(d, s, func(tx *Tx) { // of the second item it is not known any more where it is
@@ -135,7 +135,7 @@ func TestFailedApplyFailsTheDatabase(t *testing.T) {
 func TestRefusedWriteFailsAlone(t *testing.T) {
 	d, s := openState(t)
 	refused := errors.New("refused")
-	err := d.Committer.WriteAlone(t.Context(), []*Change{put("c", int64(3))}, func(uint64) error { return refused })
+	err := d.Committer.WriteAlone(t.Context(), &Request{Changes: []*Change{put("c", int64(3))}}, func(uint64) error { return refused })
 	if !errors.Is(err, refused) {
 		t.Error(err)
 	}
@@ -143,7 +143,7 @@ func TestRefusedWriteFailsAlone(t *testing.T) {
 		t.Error(err)
 	}
 	var promised uint64
-	if err := d.Committer.WriteAlone(t.Context(), []*Change{put("c", int64(3))}, func(n uint64) error { promised = n; return nil }); err != nil {
+	if err := d.Committer.WriteAlone(t.Context(), &Request{Changes: []*Change{put("c", int64(3))}}, func(n uint64) error { promised = n; return nil }); err != nil {
 		t.Error(err)
 	}
 	if v := d.Current.Load(); v.Sequence != promised {

@@ -186,6 +186,14 @@ func (s *Stream) Merge(key, value []byte) error {
 	return s.W.Merge(key, value)
 }
 
+// Delete deletes what the store has under a key.
+func (s *Stream) Delete(key []byte) error {
+	if err := s.next(); err != nil {
+		return err
+	}
+	return s.W.Delete(key)
+}
+
 // next makes W ready for one more key.
 func (s *Stream) next() error {
 	if s.keys++; s.keys%512 == 0 {

@@ -219,7 +219,9 @@ func PebbleOptions(cfg *Config, logger *Log, create bool) *pebble.Options {
 func TableOptions(cfg *Config) sstable.WriterOptions {
 	po := PebbleOptions(cfg, NewLog(cfg.Signals), false)
 	po.EnsureDefaults()
-	return po.MakeWriterOptions(len(po.Levels)-1, PebbleFormat.MaxTableFormat())
+	o := po.MakeWriterOptions(len(po.Levels)-1, PebbleFormat.MaxTableFormat())
+	o.WritingToLowestLevel = false // it would leave out deletions, and there may be keys below
+	return o
 }
 
 // NewCache returns a cache of blocks of about so many bytes. Pebble counts memtables in its

@@ -65,11 +65,18 @@ func (v *verifier) database() {
 			v.found(report.Finding{Record: "database", Problem: fmt.Sprintf("there is no record %d", key[1])}, key)
 		}
 	})
-	any, err := v.first([]byte{codec.KindName}) // any key of another kind than those above
+	v.marks(int(format))
+	// Whether there is any key of another kind than those above, and of another than marks.
+	any, err := v.first([]byte{codec.KindName})
 	used := any != nil || err != nil
+	collections := used && (err != nil || any[0] < codec.KindMark)
+	if used && !collections {
+		any, err = v.first([]byte{codec.KindMark + 1})
+		collections = any != nil || err != nil
+	}
 	needed := map[byte]bool{
 		codec.RecordFormat: true, codec.RecordUUID: format >= record.FormatIdentity,
-		codec.RecordSequence: used, codec.RecordNextID: used,
+		codec.RecordSequence: used, codec.RecordNextID: collections,
 	}
 	for _, r := range []struct {
 		kind byte
@@ -82,6 +89,20 @@ func (v *verifier) database() {
 			v.found(report.Finding{Record: r.name, Problem: "missing"}, codec.DatabaseKey(r.kind))
 		}
 	}
+}
+
+// marks looks at the marks of programs, of which only the form can be wrong.
+func (v *verifier) marks(format int) {
+	about := report.Finding{Record: "marks"}
+	v.walkPrefix([]byte{codec.KindMark}, about, func(key, value []byte) {
+		m, err := record.StoredMark(key, value)
+		if err == nil && format < record.FormatMarks {
+			err = fmt.Errorf("format %d has none", format)
+		}
+		if err != nil {
+			v.found(report.Finding{Record: fmt.Sprintf("mark %q", record.Shortened(m.Name)), Problem: fault.Problem(err)}, key)
+		}
+	})
 }
 
 // catalogue looks at names and descriptors, which lead to each other, and returns the

@@ -1,0 +1,248 @@
+package db_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+)
+
+// putMarks commits marks, given as name and value in turn.
+func putMarks(t testing.TB, d *db.DB, all ...string) {
+	t.Helper()
+	b := d.NewBatch()
+	for i := 0; i < len(all); i += 2 {
+		b.Mark(all[i], []byte(all[i+1]))
+	}
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// marks returns all marks whose names begin with prefix, and checks that each is found by itself.
+func marks(t testing.TB, d *db.DB, prefix string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for m, err := range d.Marks(ctx, prefix) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[m.Name] = string(m.Value)
+		if one, err := d.Mark(m.Name); err != nil || !bytes.Equal(one, m.Value) {
+			t.Errorf("%s: %q, and among all %q, %v", m.Name, one, m.Value, err)
+		}
+	}
+	return all
+}
+
+func wantMarks(t testing.TB, what string, d *db.DB, want map[string]string) {
+	t.Helper()
+	if got := marks(t, d, ""); !maps.Equal(got, want) {
+		t.Errorf("%s: marks %q, want %q", what, got, want)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	dir := t.TempDir()
+	d := dbkit.MustOpen(t, dir, nil)
+	if _, err := d.Mark("position"); !errors.Is(err, db.ErrNotFound) {
+		t.Error(err)
+	}
+	putMarks(t, d, "position", "1") // before there is any collection
+	dbkit.CheckSound(t, d, "with a mark alone")
+	c, err := d.CreateCollection(ctx, "codes", db.Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	value := []byte("2")
+	b := d.NewBatch()
+	b.Put(c, &db.Item{Key: "a", Code: []byte{1, 2}})
+	b.Mark("position", []byte("1.5"))
+	b.Mark("position", value)
+	b.Mark("other", []byte("x"))
+	value[0] = '9' // it was copied
+	if b.Len() != 1 {
+		t.Errorf("%d changes", b.Len())
+	}
+	if err := b.Commit(ctx); err != nil || b.Mark("late", nil) == nil {
+		t.Error("a mark for a batch that is committed", err)
+	}
+	wantMarks(t, "committed", d, map[string]string{"position": "2", "other": "x"})
+	if was, err := snap.Mark("position"); err != nil || string(was) != "1" {
+		t.Errorf("in the snapshot: %q, %v", was, err)
+	}
+	if _, err := snap.Mark("other"); !errors.Is(err, db.ErrNotFound) {
+		t.Error(err)
+	}
+
+	// A batch that is refused leaves its marks out, too.
+	b = d.NewBatch()
+	b.Expect(c, "a", nil)
+	b.Put(c, &db.Item{Key: "b", Code: []byte{1, 2}})
+	b.Mark("position", []byte("3"))
+	if err := b.Commit(ctx); !errors.Is(err, db.ErrConflict) {
+		t.Error(err)
+	}
+	wantMarks(t, "refused", d, map[string]string{"position": "2", "other": "x"})
+	putMarks(t, d, "other", "", "never", "")
+	wantMarks(t, "taken away", d, map[string]string{"position": "2"})
+
+	// With a bulk load, where a mark is taken away, too.
+	putMarks(t, d, "log/1", "1", "log/2", "2", "z", "26")
+	b = d.NewBatch()
+	for _, it := range dbkit.CodeItems(bulkItems, 16, 1, nil) {
+		b.Put(c, it)
+	}
+	b.Mark("log/2", nil)
+	b.Mark("log/10", []byte("10"))
+	b.Mark("position", []byte("4"))
+	b.Mark("position", []byte("5"))
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"position": "5", "log/1": "1", "log/10": "10", "z": "26"}
+	wantMarks(t, "bulk loaded", d, want)
+	if got := marks(t, d, "log/"); !maps.Equal(got, map[string]string{"log/1": "1", "log/10": "10"}) {
+		t.Error(got)
+	}
+	for range d.Marks(ctx, "") { // left early
+		break
+	}
+	dbkit.CheckSound(t, d, "with marks")
+	if err := snap.Close(); err != nil || !errors.Is(dbkit.Second(snap.Mark("position")), db.ErrClosed) {
+		t.Error(err)
+	}
+	dbkit.MustClose(t, d)
+	d = dbkit.MustOpen(t, dir, &db.Options{ReadOnly: true})
+	wantMarks(t, "opened again", d, want)
+	if err := d.NewBatch().Mark("position", []byte("6")); !errors.Is(err, db.ErrReadOnly) {
+		t.Error(err)
+	}
+	dbkit.MustClose(t, d)
+}
+
+func TestMarksThatCannotBe(t *testing.T) {
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	for _, name := range []string{"", strings.Repeat("n", 257), "a\xffb"} {
+		b := d.NewBatch()
+		if err := b.Mark(name, []byte("1")); !errors.Is(err, db.ErrInvalid) || b.Commit(ctx) != err {
+			t.Errorf("%q: %v", name, err)
+		}
+		if _, err := d.Mark(name); !errors.Is(err, db.ErrInvalid) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if err := d.NewBatch().Mark("n", make([]byte, db.MaxMarkBytes+1)); !errors.Is(err, db.ErrInvalid) {
+		t.Error(err)
+	}
+	b := d.NewBatch()
+	var err error
+	n := 0
+	for ; err == nil && n < 100; n++ {
+		err = b.Mark(fmt.Sprint(n), make([]byte, db.MaxMarkBytes))
+	}
+	if !errors.Is(err, db.ErrInvalid) || n*db.MaxMarkBytes < db.MaxMarksBytes {
+		t.Errorf("%d marks: %v", n, err)
+	}
+	b = d.NewBatch()
+	b.Mark(strings.Repeat("n", 256), make([]byte, db.MaxMarkBytes))
+	if err := b.Commit(ctx); err != nil {
+		t.Error(err)
+	}
+	if v, err := d.Mark(strings.Repeat("n", 256)); err != nil || len(v) != db.MaxMarkBytes {
+		t.Error(len(v), err)
+	}
+}
+
+// Copies have the marks of the state that they hold.
+func TestMarksAreCopied(t *testing.T) {
+	d := verified(t, nil)
+	want := map[string]string{"position": "one", "log/2": "two"}
+	folder, err := backup.Folder(filepath.Join(t.TempDir(), "backups"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Backup(ctx, folder, db.BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]string{}
+	for what, opt := range map[string]db.CheckpointOptions{"checkpoint": {}, "extract": {Collection: "codes"}, "index-only": {IndexOnly: true}} {
+		at[what] = filepath.Join(t.TempDir(), "copy")
+		if err := d.Checkpoint(ctx, at[what], opt); err != nil {
+			t.Fatal(what, err)
+		}
+	}
+	putMarks(t, d, "position", "later")
+	at["restored"] = filepath.Join(t.TempDir(), "copy")
+	if _, err := db.Restore(ctx, folder, at["restored"], nil, db.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for what, dir := range at {
+		copied := dbkit.MustOpen(t, dir, nil)
+		wantMarks(t, what, copied, want)
+		dbkit.CheckSound(t, copied, what)
+		dbkit.MustClose(t, copied)
+	}
+}
+
+// A database of an earlier format says that it has to be upgraded, and has marks then.
+func TestMarksNeedTheirFormat(t *testing.T) {
+	mem := vfs.NewMem()
+	unpackFolder(t, mem, "golden", "testdata/golden/format1.tar.gz")
+	d := dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
+	if err := d.NewBatch().Mark("position", []byte("1")); !errors.Is(err, db.ErrInvalid) || !strings.Contains(err.Error(), "upgrade") {
+		t.Error(err)
+	}
+	wantMarks(t, "format 1", d, map[string]string{})
+	dbkit.MustClose(t, d)
+	if _, to, err := db.Upgrade(ctx, "golden", &db.Options{FS: mem}, db.UpgradeOptions{}); err != nil || to < db.FormatMarks {
+		t.Fatal(to, err)
+	}
+	d = dbkit.MustOpen(t, "golden", &db.Options{FS: mem})
+	defer dbkit.MustClose(t, d)
+	putMarks(t, d, "position", "1")
+	wantMarks(t, "upgraded", d, map[string]string{"position": "1"})
+}
+
+// A repair keeps marks, leaves out what is none, and takes a database that has lost its format for one
+// that has marks.
+func TestRepairOfMarks(t *testing.T) {
+	p := newPatient(t)
+	d := dbkit.MustOpen(t, p.dir, p.options())
+	putMarks(t, d, "position", "7", "log/2", "", "log/1", "x")
+	dbkit.MustClose(t, d)
+	p.put(codec.MarkKey("empty"), []byte{})
+	p.put(codec.MarkKey("bad\xff"), []byte("x"))
+	p.put(codec.DatabaseKey(codec.RecordFormat), nil)
+	lost, _ := p.repair(db.RepairOptions{})
+	var said []string
+	for _, l := range lost {
+		said = append(said, fmt.Sprint(l))
+	}
+	if all := strings.Join(said, "\n"); !strings.Contains(all, `mark "empty"`) || !strings.Contains(all, `mark "bad\xff"`) {
+		t.Errorf("the repair says %q", said)
+	}
+	d = dbkit.MustOpen(t, p.dir, p.options())
+	defer dbkit.MustClose(t, d)
+	wantMarks(t, "repaired", d, map[string]string{"position": "7", "log/1": "x"})
+	if d.Format() != db.FormatMarks {
+		t.Errorf("format %d", d.Format())
+	}
+	dbkit.CheckSound(t, d, "repaired")
+}
