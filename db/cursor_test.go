@@ -359,3 +359,60 @@ func FuzzCursor(f *testing.F) {
 		}
 	})
 }
+
+// Behind the cursor of any hit follow the hits that followed it, in every order that has cursors, and
+// in answers by vectors; and an answer says what order it has.
+func TestCursorOfEachHit(t *testing.T) {
+	d, c := dbkit.OpenPairs(t)
+	items := dbkit.Pairs(120, synth.Config{Seed: 4, Missing: .2})
+	dbkit.PutAll(t, d, c, items)
+	check := func(what string, q db.Query, want db.Rerank) {
+		t.Helper()
+		q.K, q.Cursors = 40, true
+		for _, radius := range []int{-1, 9} {
+			search := func(q db.Query) (*db.Result, error) {
+				if radius >= 0 {
+					return dbkit.FirstWithin(c, q, radius)
+				}
+				return c.Search(ctx, q)
+			}
+			whole, err := search(q)
+			if errors.Is(err, db.ErrNoModel) && radius >= 0 {
+				continue
+			}
+			if err != nil || whole.Rerank != want && radius < 0 {
+				t.Fatalf("%s: order %v, want %v, %v", what, whole.Rerank, want, err)
+			}
+			for i, h := range whole.Hits {
+				if q.Rerank == db.RerankFeatures {
+					if h.Cursor != "" {
+						t.Fatalf("%s: a cursor", what)
+					}
+					continue
+				}
+				rest := q
+				rest.K, rest.Cursors, rest.After = 5, false, h.Cursor
+				got, err := search(rest)
+				if err != nil {
+					t.Fatalf("%s, behind hit %d: %v", what, i, err)
+				}
+				for j, g := range got.Hits {
+					if i+1+j < len(whole.Hits) && g.Key != whole.Hits[i+1+j].Key || g.Cursor != "" {
+						t.Fatalf("%s, behind hit %d: hit %d is %q, want %q", what, i, j, g.Key, whole.Hits[i+1+j].Key)
+					}
+				}
+				if want := min(5, len(whole.Hits)-i-1); len(got.Hits) < want {
+					t.Fatalf("%s, behind hit %d: %d hits, want %d", what, i, len(got.Hits), want)
+				}
+			}
+		}
+	}
+	vector := items[7].Vectors["image"]
+	check("by vectors", db.Query{From: "image", Vector: vector}, db.RerankAuto)
+	dbkit.MustTrain(t, c, db.TrainOptions{Options: model.Options{Bits: 16, Anchors: 12, Seed: 1}})
+	for _, r := range []db.Rerank{db.RerankProjection, db.RerankNone, db.RerankAsymmetric, db.RerankFeatures, db.RerankFused} {
+		check(r.String(), db.Query{From: "image", Vector: vector, Rerank: r}, r)
+	}
+	check("auto", db.Query{From: "text", Vector: items[1].Vectors["text"], To: "image"}, db.RerankProjection)
+	check("by code", db.Query{Code: []byte{1, 7}}, db.RerankProjection)
+}

@@ -106,11 +106,12 @@ func facetsOf(ctx context.Context, v *state.View, cv *state.CollectionView, by s
 // wanted is what a Query wants to know besides the order of hits.
 type wanted struct {
 	include    Include
+	cursors    bool
 	facets     []string
 	facetLimit int
 }
 
-func (q *Query) wanted() wanted { return wanted{q.Include, q.Facets, q.FacetLimit} }
+func (q *Query) wanted() wanted { return wanted{q.Include, q.Cursors, q.Facets, q.FacetLimit} }
 
 // count counts the items of an answer: all within a radius, else the hits.
 func (w wanted) count(ctx context.Context, s *search.Searcher, hits []Hit) ([]Facets, error) {

@@ -26,14 +26,15 @@ type hitForm struct {
 	Score    jsonform.Score `json:"score"`
 
 	Similarity *float32 `json:"similarity"`
+	Cursor     string   `json:"cursor,omitempty"`
 	Item       *Item    `json:"item,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler: {"id", "key", "row", "distance", "score",
-// "similarity", "item"}, where id is the key, too. The score of a query by code is null, and so is a similarity where nothing was
-// compared; item is there if the query includes something.
+// "similarity", "cursor", "item"}, where id is the key, too. The score of a query by code is null, and so is a similarity where nothing was
+// compared; cursor and item are there if the query asks for them.
 func (h Hit) MarshalJSON() ([]byte, error) {
-	f := hitForm{ID: h.Key, Key: h.Key, Row: h.Row, Distance: h.Distance, Score: jsonform.Score(h.Score), Item: h.Item}
+	f := hitForm{ID: h.Key, Key: h.Key, Row: h.Row, Distance: h.Distance, Score: jsonform.Score(h.Score), Cursor: h.Cursor, Item: h.Item}
 	if h.Similarity == h.Similarity {
 		f.Similarity = &h.Similarity
 	}
@@ -44,7 +45,7 @@ func (h Hit) MarshalJSON() ([]byte, error) {
 func (h *Hit) UnmarshalJSON(b []byte) error {
 	f := hitForm{Score: jsonform.Score(math.NaN())}
 	err := json.Unmarshal(b, &f)
-	*h = Hit{Key: cmp.Or(f.Key, f.ID), Row: f.Row, Distance: f.Distance, Score: float64(f.Score), Similarity: float32(math.NaN()), Item: f.Item}
+	*h = Hit{Key: cmp.Or(f.Key, f.ID), Row: f.Row, Distance: f.Distance, Score: float64(f.Score), Similarity: float32(math.NaN()), Cursor: f.Cursor, Item: f.Item}
 	if f.Similarity != nil {
 		h.Similarity = *f.Similarity
 	}
@@ -59,16 +60,20 @@ type resultForm struct {
 	Space    Space   `json:"space"`
 	Revision uint32  `json:"revision"`
 
+	Rerank string   `json:"rerank,omitempty"`
 	Facets []Facets `json:"facets,omitempty"`
 
 	Approximate bool `json:"approximate,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "space", "revision", "facets",
-// "approximate"}. Hits are never null, next is at the end, there is no total of 0, facets are there
+// MarshalJSON implements json.Marshaler: {"hits", "next", "total", "space", "revision", "rerank",
+// "facets", "approximate"}. Hits are never null, next is at the end, there is no total of 0 and no rerank of auto, facets are there
 // where there are some, and approximate where it is true.
 func (r Result) MarshalJSON() ([]byte, error) {
-	f := resultForm{r.Hits, nil, r.Total, r.Space, r.Revision, r.Facets, r.Approximate}
+	f := resultForm{Hits: r.Hits, Total: r.Total, Space: r.Space, Revision: r.Revision, Facets: r.Facets, Approximate: r.Approximate}
+	if r.Rerank != RerankAuto {
+		f.Rerank = r.Rerank.String()
+	}
 	if f.Hits == nil {
 		f.Hits = []Hit{}
 	}
@@ -83,6 +88,9 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	var f resultForm
 	err := json.Unmarshal(b, &f)
 	*r = Result{Hits: f.Hits, Total: f.Total, Space: f.Space, Revision: f.Revision, Facets: f.Facets, Approximate: f.Approximate}
+	if err == nil && f.Rerank != "" {
+		r.Rerank, err = ParseRerank(f.Rerank)
+	}
 	if f.Next != nil {
 		r.Next = *f.Next
 	}

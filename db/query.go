@@ -125,6 +125,10 @@ type Query struct {
 	// codes of labels a Recall asks for an answer by vectors. Searches by codes are always exact.
 	Recall float64
 
+	// Cursors gives each hit a cursor of its own, Hit.Cursor, so that an answer can go on behind any of
+	// them, as that of several databases does of which each has given some hits. It costs 90 bytes a hit.
+	Cursors bool
+
 	// Include says which parts of its item each hit brings with it, in Hit.Item, as of the
 	// state that was searched: nobody needs a Get for each hit, nor meets another item there.
 	// A hit costs a read of its record for any of labels, fields and payload, and one of each
@@ -246,6 +250,8 @@ type Hit struct {
 	// queries by code, for RerankNone, and behind the window of RerankFeatures.
 	Similarity float32
 
+	Cursor string // behind this hit, if Query.Cursors asks for it; "" by RerankFeatures, and of Neighbors
+
 	// Item has the key and what Query.Include asks for; nil if it asks for nothing. It is the
 	// caller's.
 	Item *Item
@@ -275,6 +281,10 @@ type Result struct {
 	Total    int    // of a search by radius: items within it, whether in Hits or not
 	Space    Space  // that the codes are of
 	Revision uint32
+
+	// Rerank is the order of the answer: what RerankAuto has stood for, or RerankAuto where the answer
+	// is by vectors.
+	Rerank Rerank
 
 	// Facets are the counts that Query.Facets asks for, in that order.
 	Facets []Facets
@@ -408,8 +418,11 @@ func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.Coll
 }
 
 // hitOf returns a hit as callers get it, with those parts of its item that are to be included.
-func hitOf(s *search.Searcher, include Include, h *search.Hit) (Hit, error) {
-	hit := Hit{Key: h.Key, Row: h.Row, Distance: h.Distance, Score: h.Score, Similarity: h.Similarity}
+func hitOf(s *search.Searcher, w wanted, h *search.Hit) (Hit, error) {
+	include, hit := w.include, Hit{Key: h.Key, Row: h.Row, Distance: h.Distance, Score: h.Score, Similarity: h.Similarity}
+	if w.cursors {
+		hit.Cursor = s.Cursor()
+	}
 	if include == 0 {
 		return hit, nil
 	}
@@ -435,7 +448,7 @@ func hitOf(s *search.Searcher, include Include, h *search.Hit) (Hit, error) {
 
 // resultOf returns the first k hits with what is wanted besides, and the answer as the searcher tells it.
 func resultOf(ctx context.Context, s *search.Searcher, k int, w wanted) (*Result, search.Answer, error) {
-	hits, a, err := search.First(ctx, s, k, func(h *search.Hit) (Hit, error) { return hitOf(s, w.include, h) })
+	hits, a, err := search.First(ctx, s, k, func(h *search.Hit) (Hit, error) { return hitOf(s, w, h) })
 	if err != nil {
 		return nil, a, err
 	}
@@ -443,5 +456,6 @@ func resultOf(ctx context.Context, s *search.Searcher, k int, w wanted) (*Result
 	if err != nil {
 		return nil, a, err
 	}
-	return &Result{Hits: hits, Facets: facets, Next: a.Next, Total: a.Total, Space: Space(a.Space), Revision: a.Revision, Approximate: s.Approximate()}, a, nil
+	return &Result{Hits: hits, Facets: facets, Next: a.Next, Total: a.Total, Space: Space(a.Space), Revision: a.Revision,
+		Rerank: Rerank(s.Order()), Approximate: s.Approximate()}, a, nil
 }

@@ -69,7 +69,7 @@ func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
 			for h, err := range s.Hits(ctx, math.MaxInt) {
 				var hit Hit
 				if err == nil {
-					hit, err = hitOf(s, r.wanted.include, &h)
+					hit, err = hitOf(s, r.wanted, &h)
 				}
 				if err == nil {
 					err = yield(hit)
@@ -140,7 +140,7 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 					return err
 				}
 				hits++
-				hit, err := hitOf(s, q.Include, &h)
+				hit, err := hitOf(s, wanted{include: q.Include}, &h)
 				if err == nil {
 					err = yield(hit)
 				}

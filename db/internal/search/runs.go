@@ -310,6 +310,22 @@ func (s *Searcher) hit(p place) (Hit, error) {
 	return Hit{Key: keys[0], Row: p.row.row, Distance: p.code.Distance, Score: p.code.Score, Similarity: similarity}, nil
 }
 
+// Cursor returns the cursor behind the hit that Hits has yielded last; "" by byFeatures, which has none.
+func (s *Searcher) Cursor() string {
+	if s.window() != 0 {
+		return ""
+	}
+	return s.cursor(s.last)
+}
+
+// Order returns the order of the answer, which is never byAuto but for one by vectors.
+func (s *Searcher) Order() Order {
+	if s.byVectors {
+		return byAuto
+	}
+	return s.q.Order
+}
+
 // First returns the first k hits, in order, as convert makes them, and what else there is to tell,
 // with a cursor if more hits follow. Before it the caller has called Within, or Nearest with
 // ToFind(k). The first error of convert ends it.
