@@ -31,7 +31,6 @@ import (
 //
 // When the context ends, methods return promptly with its error. They retry temporary
 // failures of a network themselves; an error that they return ends the backup.
-// a network are theirs to retry; an error that they return ends the backup.
 type Store interface {
 	// Put stores size bytes of r under the name, and replaces an earlier object. r
 	// stands at the first of them; Put may go back there to try again.

@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/shard"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -30,7 +31,7 @@ type BuildOptions struct {
 // Built describes what Build has made. It is the file build.json of its folder.
 type Built struct {
 	Version    int     `json:"version"`         // 1
-	Hash       string  `json:"hash"`            // how the shard of a key is found: "xxh64 mod shards", see ShardOf
+	Hash       string  `json:"hash"`            // how the shard of a key is found: "xxh64 mod shards", see shard.Of
 	Collection string  `json:"collection"`      // of each database
 	Model      string  `json:"model,omitempty"` // SHA-256 of the file of the model
 	Items      int     `json:"items"`
@@ -237,27 +238,27 @@ func (f *SplitFn) ProcessElement(ctx context.Context, b []byte, emit func(string
 
 // split creates the file of a shard and calls itself for the next shard. Behind the last shard it reads the items of
 // the task and writes each to the file of its shard. It returns the number of items written.
-func (f *SplitFn) split(ctx context.Context, w *worker, t *task, to []*shardWriter, shard int) (n int, err error) {
-	if shard == f.Shards {
+func (f *SplitFn) split(ctx context.Context, w *worker, t *task, to []*shardWriter, next int) (n int, err error) {
+	if next == f.Shards {
 		numbers := t.ordinals()
 		return n, w.each(ctx, t, func(group, row int, item *db.Item) error {
 			key := numbers.key(group, row, item)
-			if s := to[ShardOf(key, f.Shards)]; s != nil {
+			if s := to[shard.Of(key, f.Shards)]; s != nil {
 				n++
 				return s.put(key, item)
 			}
 			return nil
 		})
 	}
-	if slices.Contains(f.Built, shard) {
-		return f.split(ctx, w, t, to, shard+1)
+	if slices.Contains(f.Built, next) {
+		return f.split(ctx, w, t, to, next+1)
 	}
-	err = create(ctx, splitPath(f.Dir, t.Index, shard), func(file io.Writer) error {
-		to[shard] = newShardWriter(file)
-		if n, err = f.split(ctx, w, t, to, shard+1); err != nil {
+	err = create(ctx, splitPath(f.Dir, t.Index, next), func(file io.Writer) error {
+		to[next] = newShardWriter(file)
+		if n, err = f.split(ctx, w, t, to, next+1); err != nil {
 			return err
 		}
-		return to[shard].close()
+		return to[next].close()
 	})
 	return n, err
 }

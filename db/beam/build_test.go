@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/shard"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -97,7 +98,7 @@ func TestShardsAnswerAsOneDatabase(t *testing.T) {
 			if !bytes.Equal(item.Code, want.Code) || item.CodeFrom != want.CodeFrom || !slices.Equal(item.Vectors["image"], want.Vectors["image"]) || len(item.Labels) != len(want.Labels) {
 				t.Fatalf("item %q is another one", item.Key)
 			}
-			if ShardOf(item.Key, 4) != i {
+			if shard.Of(item.Key, 4) != i {
 				t.Fatalf("item %q is in shard %d", item.Key, i)
 			}
 			keys[item.Key]++
@@ -374,7 +375,7 @@ func TestShardsOfCodes(t *testing.T) {
 	shards := restore(t, out, built)
 	for i := range 700 {
 		key := fmt.Sprint("key ", i)
-		item, err := shards[ShardOf(key, 2)].Get(t.Context(), key)
+		item, err := shards[shard.Of(key, 2)].Get(t.Context(), key)
 		if err != nil || !bytes.Equal(item.Code, all.At(i).AppendBytes(nil, 16)) {
 			t.Fatalf("%q: %v, %v", key, item, err)
 		}
@@ -416,27 +417,6 @@ func TestNumberedItems(t *testing.T) {
 	}
 	if n != 400 {
 		t.Errorf("%d items", n)
-	}
-}
-
-func TestShardOf(t *testing.T) {
-	counts := make([]int, 8)
-	for i := range 80_000 {
-		key := fmt.Sprint("key ", i)
-		s := ShardOf(key, 8)
-		counts[s]++
-		if ShardOf(key, 4) != s%4 {
-			t.Fatal("twice as many shards do not split each one")
-		}
-	}
-	for s, n := range counts {
-		if n < 9_500 || n > 10_500 {
-			t.Errorf("%d of 80,000 keys are in shard %d of 8", n, s)
-		}
-	}
-	// XXH64 of "" and "a" with seed 0, from its specification and its reference implementation.
-	if ShardOf("", 1_000_000) != 0xef46db3751d8e999%1_000_000 || ShardOf("a", 1_000_000) != 0xd24ec4f1a98c6e5b%1_000_000 {
-		t.Error("it is another hash")
 	}
 }
 

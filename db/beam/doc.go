@@ -16,7 +16,7 @@
 // of items, and its result goes to a file of the temporary folder. So elements that Beam moves are names, no runner
 // needs to hold items or sums, and a pipeline that is run again makes only what is missing.
 //
-// A shard is a share of the keys ([ShardOf]). Items go to files of their shard; then a worker loads the files
+// A shard is a share of the keys (package db/shard). Items go to files of their shard; then a worker loads the files
 // of a shard into a database.
 //
 // # Files

@@ -7,7 +7,6 @@ replace github.com/fddhdb/fddhdb => ../..
 require (
 	github.com/RoaringBitmap/roaring/v2 v2.30.0
 	github.com/apache/beam/sdks/v2 v2.77.0
-	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/fddhdb/fddhdb v0.0.0
 	github.com/spf13/cobra v1.10.2
@@ -54,6 +53,7 @@ require (
 	github.com/aws/smithy-go v1.28.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/bits-and-blooms/bitset v1.24.4 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
 	github.com/cockroachdb/crlib v0.0.0-20241112164430-1264a2edc35b // indirect

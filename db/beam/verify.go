@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/shard"
 )
 
 // Verified is what Verify has found.
@@ -210,7 +211,7 @@ func (f *VerifyFn) verify(ctx context.Context, s *Shard, dir string, v *verified
 			return err
 		}
 		v.Items++
-		if of := ShardOf(key, f.Shards); of != s.Shard {
+		if of := shard.Of(key, f.Shards); of != s.Shard {
 			found("the key %q belongs to shard %d", key, of)
 		}
 	}

@@ -14,6 +14,8 @@ const (
 	rapid   = "pgregory.net/rapid"
 	gocmp   = "github.com/google/go-cmp"
 
+	xxhash = "github.com/cespare/xxhash/v2"
+
 	compress = "github.com/klauspost/compress"
 	brotli   = "github.com/andybalholm/brotli"
 	lz4      = "github.com/pierrec/lz4/v4"
@@ -56,6 +58,7 @@ var house = plan{
 
 		// These a program may import beside the database, and need not.
 		{"db/s3": {minio}},
+		{"db/shard": {xxhash}},
 		{"codec/parquetfile": {parquet, compress, brotli, lz4}},
 		{"codec/itemfile": nil},
 		{"codec/vecfile": nil},
