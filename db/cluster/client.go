@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/route"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// ClientOptions are those of Connect. The zero value will do.
+type ClientOptions struct {
+	// Timeout is how long a call may take whose context has no deadline; 0 means 30 seconds.
+	Timeout time.Duration
+
+	// Pending bounds the writes that are under way: a write beyond it waits. 0 means 256.
+	Pending int
+}
+
+// A Client writes to a cluster and searches it. It reads its own writes: what a call has written, every
+// call that begins afterwards sees. All methods are safe for concurrent use.
+type Client struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	cluster names.Cluster
+	plan    *plan.Plan
+	router  *route.Router
+	logs    []*journal.Journal
+	opts    ClientOptions
+	pending chan struct{}
+	heard   *outcomes
+
+	mu   sync.Mutex
+	seen []uint64 // by shard: the sequence that the client has seen the effects of, or has written
+}
+
+// Connect connects to a cluster through a connection, which is the caller's: see ConnectNATS. A cluster
+// that has not been created is db.ErrNotFound.
+func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions) (*Client, error) {
+	if err := names.Check("cluster", cluster); err != nil {
+		return nil, err
+	}
+	if nc == nil {
+		return nil, fmt.Errorf("%w: no connection", db.ErrInvalid)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	o.Timeout, o.Pending = cmp.Or(o.Timeout, 30*time.Second), cmp.Or(o.Pending, 256)
+	c := &Client{nc: nc, js: js, cluster: names.Cluster(cluster), opts: o, pending: make(chan struct{}, o.Pending)}
+	if c.plan, err = plan.Open(ctx, js, c.cluster); err != nil {
+		return nil, err
+	}
+	c.router = route.New(nc, c.cluster, c.plan)
+	c.seen = make([]uint64, c.plan.Settings.Shards)
+	for shard := range c.plan.Settings.Shards {
+		c.logs = append(c.logs, journal.New(js, c.cluster, shard))
+	}
+	if c.heard, err = listen(nc); err != nil {
+		c.plan.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Shards returns how many shards the cluster has.
+func (c *Client) Shards() int { return len(c.logs) }
+
+// Close ends the client. Calls that go on may fail. The connection stays open.
+func (c *Client) Close() error {
+	c.plan.Close()
+	return c.heard.close()
+}
+
+// Figures are what a client has done since it was connected.
+type Figures struct {
+	Requests uint64 // asked of nodes
+	Hedges   uint64 // asked of a second replica, as the first took long
+	Retries  uint64 // asked again, as a node was gone or behind
+	Failed   uint64 // that no replica has answered
+}
+
+// Figures returns what the client has done.
+func (c *Client) Figures() Figures {
+	f := &c.router.Figures
+	return Figures{f.Requests.Load(), f.Hedges.Load(), f.Retries.Load(), f.Failed.Load()}
+}
+
+// within gives a context the deadline of the client, where it has none.
+func (c *Client) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("%w: %v, the timeout of the client", context.DeadlineExceeded, c.opts.Timeout))
+}
+
+// sees returns the sequence that what is read from a shard has to show at least.
+func (c *Client) sees(shard int) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[shard]
+}
+
+// saw notes that the client has seen, or written, that much of a shard.
+func (c *Client) saw(shard int, seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen[shard] = max(c.seen[shard], seq)
+}
+
+// waitFor is how long a replica may wait, in milliseconds, until it has what the client has seen, before
+// another is asked.
+const waitFor = 1000
+
+// ask asks a replica of a shard.
+func (c *Client) ask(ctx context.Context, shard int, q wire.Request) (*wire.Answer, error) {
+	q.Shard, q.From, q.Wait = shard, max(q.From, c.sees(shard)), waitFor
+	a, err := c.router.Ask(ctx, &q)
+	if a != nil && q.Verb != wire.Digest {
+		c.saw(shard, a.Applied)
+	}
+	return a, err
+}

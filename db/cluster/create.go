@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
+)
+
+// CreateOptions are those of Create.
+type CreateOptions struct {
+	Shards   int      // how many; it does not change with the number of nodes: make many more than there are
+	Replicas int      // nodes that have each shard; 0 means 2
+	Nodes    []string // that have the shards; nil: those that answer now
+
+	// Servers is how many NATS servers keep each log; 0 means 3. With 1 what is acknowledged is lost with
+	// that server.
+	Servers int
+
+	// LogBytes is how much a log may hold; 0 means 4 GiB. A log that is full takes no writes.
+	LogBytes int64
+}
+
+// maxShards bounds what a cluster may have.
+const maxShards = 4096
+
+// Create makes a cluster: its logs, its plan, and where its shards are. The nodes are running, or begin to
+// have their shards when they are opened. A cluster of that name is db.ErrExists. If it is interrupted, it
+// is called again.
+func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions) error {
+	if err := names.Check("cluster", cluster); err != nil {
+		return err
+	}
+	o.Replicas, o.Servers, o.LogBytes = cmp.Or(o.Replicas, 2), cmp.Or(o.Servers, 3), cmp.Or(o.LogBytes, 4<<30)
+	if o.Shards < 1 || o.Shards > maxShards {
+		return fmt.Errorf("%w: %d shards: 1 to %d are possible", db.ErrInvalid, o.Shards, maxShards)
+	}
+	if o.Nodes == nil {
+		all, err := Nodes(ctx, nc, cluster, time.Second)
+		if err != nil {
+			return err
+		}
+		for _, n := range all {
+			o.Nodes = append(o.Nodes, n.Node)
+		}
+	}
+	for i, n := range o.Nodes {
+		if err := names.Check("node", n); err != nil {
+			return err
+		}
+		if slices.Contains(o.Nodes[:i], n) {
+			return fmt.Errorf("%w: node %s twice", db.ErrInvalid, n)
+		}
+	}
+	if o.Replicas < 1 || o.Replicas > len(o.Nodes) {
+		return fmt.Errorf("%w: %d replicas on %d nodes: start more nodes, or name them", db.ErrInvalid, o.Replicas, len(o.Nodes))
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	c := names.Cluster(cluster)
+	if p, err := plan.Open(ctx, js, c); err == nil {
+		p.Close()
+		return fmt.Errorf("%w: cluster %s", db.ErrExists, cluster)
+	} else if !errors.Is(err, db.ErrNotFound) {
+		return err
+	}
+	for shard := range o.Shards {
+		if err := journal.New(js, c, shard).Create(ctx, journal.Config{Replicas: o.Servers, MaxBytes: o.LogBytes}); err != nil {
+			return err
+		}
+	}
+	if err := (objects{js, c}).make(ctx, o.Servers); err != nil {
+		return err
+	}
+	placed := make([]plan.Placement, o.Shards)
+	for shard := range placed {
+		for i := range o.Replicas {
+			placed[shard].Nodes = append(placed[shard].Nodes, o.Nodes[(shard+i)%len(o.Nodes)])
+		}
+	}
+	return plan.Make(ctx, js, c, plan.Settings{Shards: o.Shards, Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
+}
+
+// Nodes returns the nodes of a cluster that answer within a time, by name, and how they are.
+func Nodes(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration) ([]NodeStatus, error) {
+	if err := names.Check("cluster", cluster); err != nil {
+		return nil, err
+	}
+	inbox := nc.NewInbox()
+	sub, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := nc.PublishRequest(names.Cluster(cluster).Nodes(), inbox, nil); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var all []NodeStatus
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			break // nobody else answers in time, or nobody listens
+		}
+		var s NodeStatus
+		if json.Unmarshal(m.Data, &s) == nil {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b NodeStatus) int { return cmp.Compare(a.Node, b.Node) })
+	return all, nil
+}

@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"errors"
+
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/route"
+)
+
+// Errors to test for with errors.Is. Those of package db mean here what they mean there: db.ErrNotFound,
+// db.ErrConflict, db.ErrInvalid, db.ErrNoModel and so on.
+var (
+	// ErrUnknown says that nobody knows whether a write has happened: it may still. Client.Outcome tells
+	// later. A write without a condition may be made again.
+	ErrUnknown = errors.New("fddhdb: it is not known whether this was written")
+
+	// ErrLogFull says that the log of a shard has no room: nothing was written. A backup, and trimming the
+	// log behind it, make room.
+	ErrLogFull = journal.ErrFull
+
+	// ErrMoved says that the answers of some shards are of another model than those of others, or that a
+	// cursor is: a model is just being changed. Ask again.
+	ErrMoved = errors.New("fddhdb: the shards are not at one model")
+)
+
+// A ShardError says that no replica of a shard has answered a request, and why.
+type ShardError = route.ShardError
+
+// A GapError says that a log begins behind what a replica has applied: the replica has to begin with a
+// backup.
+type GapError = apply.GapError
+
+// A DivergedError says that a log is not the one that a replica has applied.
+type DivergedError = replica.DivergedError

@@ -1,0 +1,219 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/shard"
+)
+
+// commit applies unconditional writes in one commit; if one of them is refused, each in a commit of its
+// own.
+func (s *State) commit(ctx context.Context, run []*pending) (all []Applied, err error) {
+	if len(run) > 1 {
+		b, err := s.batch(run)
+		if err == nil {
+			err = s.store(ctx, b, run...)
+		}
+		if err == nil {
+			return s.applied(run...), nil
+		}
+		if !wire.Decided(err) {
+			return nil, err
+		}
+	}
+	for _, p := range run {
+		p.outcome, p.fresh = nil, false
+		done, err := s.alone(ctx, p)
+		all = append(all, done...)
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// batch returns a batch with the changes of a run.
+func (s *State) batch(run []*pending) (*db.Batch, error) {
+	b, ahead := s.DB.NewBatch(), map[wire.ID]*wire.Outcome{}
+	for _, p := range run {
+		if p.outcome = ahead[p.op.ID]; p.outcome == nil {
+			p.outcome = s.before(p)
+		}
+		if p.outcome != nil {
+			continue
+		}
+		if err := s.add(b, p.op.Changes); err != nil {
+			return nil, err
+		}
+		p.decided(nil)
+		ahead[p.op.ID] = p.outcome
+	}
+	return b, nil
+}
+
+// before returns the outcome of an operation that is not to be applied, as it has come before or comes too
+// late to know; else nil.
+func (s *State) before(p *pending) *wire.Outcome {
+	if o := s.Outcome(p.op.ID); o != nil {
+		return o
+	}
+	if p.op.Base+wire.Memory > p.position.Seq {
+		return nil
+	}
+	err := fmt.Errorf("%w: it was made when the log was at %d, and is message %d", wire.ErrExpired, p.op.Base, p.position.Seq)
+	return &wire.Outcome{ID: p.op.ID, Seq: p.position.Seq, Fault: wire.FaultOf(err)}
+}
+
+// decided sets what the operation has come to.
+func (p *pending) decided(err error) {
+	p.outcome, p.fresh = &wire.Outcome{ID: p.op.ID, Seq: p.position.Seq, Fault: wire.FaultOf(err)}, true
+}
+
+// alone applies one message.
+func (s *State) alone(ctx context.Context, p *pending) ([]Applied, error) {
+	if p.op != nil {
+		p.outcome = s.before(p)
+	}
+	b := s.DB.NewBatch()
+	if p.op != nil && p.outcome == nil {
+		err := s.carryOut(ctx, b, p)
+		if err != nil && !wire.Decided(err) {
+			return nil, err
+		}
+		p.decided(err)
+		if err != nil {
+			b = s.DB.NewBatch()
+		}
+	}
+	err := s.store(ctx, b, p)
+	if err != nil && wire.Decided(err) && p.fresh && p.outcome.Fault == nil {
+		p.decided(err)
+		err = s.store(ctx, s.DB.NewBatch(), p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.applied(p), nil
+}
+
+// carryOut adds to the batch what an operation changes, or changes it at once, where that takes a commit
+// of its own. Then a mark says so before: if the process ends between, the operation is carried out again.
+func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
+	switch p.op.Kind {
+	case wire.Write:
+		changes := p.op.Changes
+		if p.op.Object != "" {
+			data, err := s.fetch(ctx, p.op.Object)
+			if err != nil {
+				return fmt.Errorf("object %s of message %d: %v", p.op.Object, p.position.Seq, err) // never decided
+			}
+			if changes, err = wire.DecodeChanges(data); err != nil {
+				return fmt.Errorf("%w: object %s: %w", db.ErrInvalid, p.op.Object, err)
+			}
+		}
+		return s.add(b, changes)
+	case wire.CreateCollection:
+		// Where it is there, with that schema, nothing happens: once more does not matter.
+		_, err := s.DB.EnsureCollection(ctx, p.op.Collection, *p.op.Schema)
+		return err
+	case wire.DropCollection:
+		again := s.again
+		if err := s.doing(ctx); err != nil {
+			return err
+		}
+		err := s.DB.DropCollection(ctx, p.op.Collection)
+		if again && errors.Is(err, db.ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	return fmt.Errorf("operation of kind %d: %w", p.op.Kind, wire.ErrNewer)
+}
+
+// doing stores that the next message is being applied.
+func (s *State) doing(ctx context.Context) error {
+	b := s.DB.NewBatch()
+	b.Mark(doingMark, []byte{1})
+	if err := b.Commit(ctx); err != nil {
+		return err
+	}
+	s.again = true
+	return nil
+}
+
+// add adds changes to a batch. It refuses keys of other shards, and items without a key: the database
+// would give them keys of its own, which may be of other shards.
+func (s *State) add(b *db.Batch, changes []wire.Change) error {
+	for _, ch := range changes {
+		c, err := s.DB.Collection(ch.Collection)
+		if err != nil {
+			return err
+		}
+		if key := ch.Item.Key; ch.Kind != wire.Register {
+			if key == "" {
+				return fmt.Errorf("%w: an item without a key", db.ErrInvalid)
+			}
+			if of := shard.Of(key, s.shards); of != s.shard {
+				return fmt.Errorf("%w: item %.80q is of shard %d, and this is shard %d", db.ErrInvalid, key, of, s.shard)
+			}
+		}
+		switch ch.Kind {
+		case wire.Put:
+			err = b.Put(c, ch.Item.Item())
+		case wire.Merge:
+			err = b.Merge(c, ch.Item.Item())
+		case wire.Delete:
+			err = b.Delete(c, ch.Item.Key)
+		case wire.Register:
+			err = b.RegisterLabels(c, ch.Item.Labels)
+		case wire.Expect:
+			err = b.Expect(c, ch.Item.Key, ch.Old.Item())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// store commits a batch with the position behind the last message of the run, and with what the
+// operations have come to.
+func (s *State) store(ctx context.Context, b *db.Batch, run ...*pending) error {
+	last := run[len(run)-1].position
+	for _, p := range run {
+		if p.fresh {
+			b.Mark(opMark(p.op.ID), outcomeMark(p.outcome))
+		}
+	}
+	for _, o := range s.memory.old(last.Seq) {
+		b.Mark(opMark(o.ID), nil)
+	}
+	if s.again {
+		b.Mark(doingMark, nil)
+	}
+	b.Mark(positionMark, last.mark())
+	return b.Commit(ctx)
+}
+
+// applied brings what is in memory to what store has committed, and tells those who wait.
+func (s *State) applied(run ...*pending) (all []Applied) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.position, s.again = run[len(run)-1].position, false
+	s.memory.forget(len(s.memory.old(s.position.Seq)))
+	for _, p := range run {
+		if p.fresh {
+			s.memory.add(p.outcome)
+		}
+		if p.outcome != nil {
+			all = append(all, Applied{p.position.Seq, p.outcome})
+		}
+	}
+	close(s.moved)
+	s.moved = make(chan struct{})
+	return all
+}

@@ -1,0 +1,215 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/shard"
+)
+
+// openState opens a replica of the only shard, with a collection of codes.
+func openState(t *testing.T, fetch func(context.Context, string) ([]byte, error)) *apply.State {
+	t.Helper()
+	d, err := db.Open(t.TempDir(), &db.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	s, err := apply.Open(t.Context(), d, 0, 1, fetch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, s, message(t, 1, &wire.Op{ID: wire.NewID(), Kind: wire.CreateCollection, Collection: "codes", Schema: &db.Schema{Bits: 16}}))
+	return s
+}
+
+func message(t *testing.T, seq uint64, o *wire.Op) apply.Message {
+	t.Helper()
+	b, err := o.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return apply.Message{Seq: seq, Data: b}
+}
+
+func must(t *testing.T, s *apply.State, messages ...apply.Message) []apply.Applied {
+	t.Helper()
+	outcomes, err := s.Apply(t.Context(), messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcomes
+}
+
+func put(key string, n int) wire.Change {
+	return wire.Change{Collection: "codes", Kind: wire.Put, Item: &wire.Item{Key: key, Code: []byte{byte(n), byte(n >> 8)}, Payload: fmt.Append(nil, n)}}
+}
+
+// An operation is applied once however often it comes, as long as it is remembered; and when nobody
+// remembers it any more it is refused.
+func TestOnce(t *testing.T) {
+	s := openState(t, nil)
+	first := &wire.Op{ID: wire.NewID(), Kind: wire.Write, Base: 1, Changes: []wire.Change{put("k", 1)}}
+	must(t, s, message(t, 2, first))
+	last := uint64(2)
+	fill := func(to uint64) {
+		t.Helper()
+		for last < to {
+			var some []apply.Message
+			for ; last < to && len(some) < 4000; last++ {
+				some = append(some, message(t, last+1, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Base: last, Changes: []wire.Change{put("other", int(last))}}))
+			}
+			must(t, s, some...)
+		}
+	}
+	next := func(o *wire.Op) apply.Applied {
+		t.Helper()
+		last++
+		return must(t, s, message(t, last, o))[0]
+	}
+	next(&wire.Op{ID: wire.NewID(), Kind: wire.Write, Base: last, Changes: []wire.Change{put("k", 2)}})
+	if o := next(first); o.Fault != nil || o.Outcome.Seq != 2 || o.Seq != last {
+		t.Errorf("a second time: %+v", o)
+	}
+	fill(wire.Memory)
+	if o := next(first); !errors.Is(o.Err(), wire.ErrExpired) && o.Outcome.Seq != 2 {
+		t.Errorf("at the end of what is remembered: %+v", o)
+	}
+	fill(wire.Memory + 40)
+	if s.Outcome(first.ID) != nil {
+		t.Error("it is remembered for ever")
+	}
+	if o := next(first); !errors.Is(o.Err(), wire.ErrExpired) {
+		t.Errorf("too late: %+v", o)
+	}
+	c, err := s.DB.Collection("codes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if it, err := c.Get(t.Context(), "k"); err != nil || string(it.Payload) != "2" {
+		t.Errorf("%+v, %v", it, err)
+	}
+	n := 0
+	for _, err := range s.DB.Marks(t.Context(), "") {
+		if n++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n > wire.Memory+1 {
+		t.Errorf("%d marks", n)
+	}
+	again, err := apply.Open(t.Context(), s.DB, 0, 1, nil)
+	if err != nil || again.Position() != s.Position() {
+		t.Errorf("opened again: %+v, %v", again.Position(), err)
+	}
+}
+
+// Trouble leaves nothing out: the same messages are applied when it is over.
+func TestTrouble(t *testing.T) {
+	var down error
+	objects := map[string][]byte{}
+	s := openState(t, func(_ context.Context, name string) ([]byte, error) { return objects[name], down })
+	b, err := wire.EncodeChanges([]wire.Change{put("large", 9)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects["o"] = b
+	messages := []apply.Message{
+		message(t, 2, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("a", 1)}}),
+		message(t, 3, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Object: "o"}),
+		message(t, 4, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("b", 2)}}),
+	}
+	down = fmt.Errorf("%w: an object that is not there", db.ErrNotFound) // which no operation is refused with
+	if done, err := s.Apply(t.Context(), messages); err == nil || len(done) != 1 || s.Position().Seq != 2 {
+		t.Fatalf("%v, %d outcomes, at %d", err, len(done), s.Position().Seq)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Wait(ended, 3); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	waited := make(chan error)
+	go func() { waited <- s.Wait(t.Context(), 4) }()
+	down = nil
+	for _, o := range must(t, s, messages...) {
+		if o.Fault != nil {
+			t.Error(o.Fault)
+		}
+	}
+	if err := <-waited; err != nil || s.Position().Seq != 4 {
+		t.Error(err, s.Position())
+	}
+	// Messages that are missing, and those of a newer program, end it before they do harm.
+	var gap *apply.GapError
+	if _, err := s.Apply(t.Context(), []apply.Message{message(t, 7, &wire.Op{ID: wire.NewID(), Kind: wire.Write})}); !errors.As(err, &gap) || gap.After != 4 || gap.Next != 7 {
+		t.Error(err)
+	}
+	newer := message(t, 6, &wire.Op{ID: wire.NewID(), Kind: wire.Write})
+	newer.Data[0]++
+	five := message(t, 5, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("c", 3)}})
+	if done, err := s.Apply(t.Context(), []apply.Message{five, newer}); !errors.Is(err, wire.ErrNewer) || len(done) != 1 || s.Position().Seq != 5 {
+		t.Error(err, len(done), s.Position())
+	}
+}
+
+// Half of a database is no replica of a shard that it was not one of.
+func TestKeysOfOtherShards(t *testing.T) {
+	s := openState(t, nil)
+	other, err := apply.Open(t.Context(), s.DB, 1, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "b", "c", "d", "e"} {
+		o := must(t, other, message(t, other.Position().Seq+1, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put(key, 1)}}))[0]
+		if (o.Fault == nil) != (shard.Of(key, 2) == 1) {
+			t.Errorf("%q, of shard %d: %+v", key, shard.Of(key, 2), o)
+		}
+	}
+}
+
+// BenchmarkApply tells how many items of codes a core applies in a second, one by one in messages of a
+// hundred.
+func BenchmarkApply(b *testing.B) {
+	d, err := db.Open(b.TempDir(), &db.Options{NoSync: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	s, err := apply.Open(b.Context(), d, 0, 1, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	encoded := func(o *wire.Op) []byte {
+		data, err := o.Encode()
+		if err != nil {
+			b.Fatal(err)
+		}
+		return data
+	}
+	messages := []apply.Message{{Seq: 1, Data: encoded(&wire.Op{ID: wire.NewID(), Kind: wire.CreateCollection, Collection: "codes", Schema: &db.Schema{Bits: 64}})}}
+	const each = 100
+	for i := range b.N/each + 1 {
+		o := &wire.Op{ID: wire.NewID(), Kind: wire.Write, Base: uint64(i)}
+		for j := range each {
+			n := i*each + j
+			o.Changes = append(o.Changes, wire.Change{Collection: "codes", Kind: wire.Put, Item: &wire.Item{
+				Key: fmt.Sprint("key-", n), Code: []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n * 7), byte(n * 31), 1, 2, byte(n * 13)},
+			}})
+		}
+		messages = append(messages, apply.Message{Seq: uint64(i + 2), Data: encoded(o)})
+	}
+	b.ResetTimer()
+	for len(messages) > 0 {
+		n := min(len(messages), 200)
+		if _, err := s.Apply(b.Context(), messages[:n]); err != nil {
+			b.Fatal(err)
+		}
+		messages = messages[n:]
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "items/s")
+}

@@ -1,0 +1,210 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// A State is a database that is a replica of a shard. One goroutine calls Apply; the other methods may be
+// called from any.
+type State struct {
+	DB     *db.DB
+	shard  int
+	shards int
+
+	// Fetch reads the object of an operation that is too large for a message.
+	fetch func(ctx context.Context, object string) ([]byte, error)
+
+	mu       sync.Mutex
+	position Position
+	memory   memory
+	moved    chan struct{} // closed when position changes
+	again    bool          // the next message may have been applied in part before a crash; only Apply uses it
+}
+
+// A Message is one of the log.
+type Message struct {
+	Seq  uint64
+	Data []byte
+}
+
+// Open returns the state of a database, which is empty or has been a replica of the same shard before.
+// Apply goes on behind Position.
+func Open(ctx context.Context, d *db.DB, number, shards int, fetch func(ctx context.Context, object string) ([]byte, error)) (*State, error) {
+	s := &State{DB: d, shard: number, shards: shards, fetch: fetch, moved: make(chan struct{})}
+	b, err := d.Mark(positionMark)
+	switch {
+	case errors.Is(err, db.ErrNotFound):
+	case err != nil:
+		return nil, err
+	default:
+		if s.position, err = readPosition(b); err != nil {
+			return nil, fmt.Errorf("%w: %w", db.ErrCorrupt, err)
+		}
+	}
+	if _, err := d.Mark(doingMark); err == nil {
+		s.again = true
+	} else if !errors.Is(err, db.ErrNotFound) {
+		return nil, err
+	}
+	for m, err := range d.Marks(ctx, opPrefix) {
+		if err != nil {
+			return nil, err
+		}
+		o, err := readOutcome(m)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", db.ErrCorrupt, err)
+		}
+		s.memory.add(o)
+	}
+	slices.SortFunc(s.memory.order, func(a, b *wire.Outcome) int { return cmp.Compare(a.Seq, b.Seq) })
+	return s, nil
+}
+
+// Position returns how far the database has come.
+func (s *State) Position() Position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.position
+}
+
+// Wait waits until the message with that sequence has been applied.
+func (s *State) Wait(ctx context.Context, seq uint64) error {
+	for {
+		s.mu.Lock()
+		at, moved := s.position.Seq, s.moved
+		s.mu.Unlock()
+		if at >= seq {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Outcome returns what an operation has come to, or nil: it has not been applied yet, or wire.Memory
+// sequences ago.
+func (s *State) Outcome(id wire.ID) *wire.Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.memory.outcomes[id]
+}
+
+// A GapError says that messages are missing between the position and the next one: the log has been
+// trimmed, and the replica has to begin with a backup.
+type GapError struct{ After, Next uint64 }
+
+func (e *GapError) Error() string {
+	return fmt.Sprintf("fddhdb: behind message %d of the log comes %d", e.After, e.Next)
+}
+
+// An Applied is a message that is an operation, with what that has come to, maybe by an earlier message.
+type Applied struct {
+	Seq uint64
+	*wire.Outcome
+}
+
+// A pending is a message that is being applied.
+type pending struct {
+	position Position // behind it
+	op       *wire.Op // nil: it is none, and bad says why
+	bad      error
+	outcome  *wire.Outcome // once that is known
+	fresh    bool          // the outcome is to be remembered
+}
+
+// Apply applies messages, which follow each other in the log; those up to the position, which have been
+// applied before, are left out. It returns what the messages have come to, in order, as far as they are
+// operations.
+//
+// An error is trouble of this replica, such as a full disk or an object that cannot be read, or a
+// *GapError, or wire.ErrNewer: nothing is left out, the position says how far it came, and Apply may be
+// called again with the rest.
+func (s *State) Apply(ctx context.Context, messages []Message) (all []Applied, err error) {
+	at := s.Position()
+	var run []*pending // unconditional writes
+	flush := func() error {
+		if len(run) == 0 {
+			return nil
+		}
+		now := run
+		run = nil
+		done, err := s.commit(ctx, now)
+		all = append(all, done...)
+		return err
+	}
+	bytes := 0
+	for _, m := range messages {
+		if m.Seq <= at.Seq {
+			continue
+		}
+		if m.Seq != at.Seq+1 {
+			err := errors.Join(flush(), &GapError{After: at.Seq, Next: m.Seq})
+			return all, err
+		}
+		p := &pending{}
+		if p.op, p.bad = wire.DecodeOp(m.Data); errors.Is(p.bad, wire.ErrNewer) {
+			err := errors.Join(flush(), fmt.Errorf("message %d: %w", m.Seq, p.bad))
+			return all, err
+		}
+		at = at.next(m.Seq, p.op)
+		p.position = at
+		if p.op != nil && p.op.Kind == wire.Write && !conditional(p.op) && p.op.Object == "" {
+			run = append(run, p)
+			if bytes += len(m.Data); len(run) < maxRun && bytes < maxRunBytes {
+				continue
+			}
+			bytes = 0
+			if err := flush(); err != nil {
+				return all, err
+			}
+			continue
+		}
+		bytes = 0
+		if err := flush(); err != nil {
+			return all, err
+		}
+		done, err := s.alone(ctx, p)
+		all = append(all, done...)
+		if err != nil {
+			return all, err
+		}
+	}
+	err = flush()
+	return all, err
+}
+
+// These bound the operations that share a commit: by the marks that they bring, and by their bytes.
+const (
+	maxRun      = 1500
+	maxRunBytes = 32 << 20
+)
+
+// next is the position behind the message with that sequence.
+func (p Position) next(seq uint64, op *wire.Op) Position {
+	n := Position{Seq: seq}
+	if op != nil {
+		n.ID = op.ID
+	}
+	b := binary.BigEndian.AppendUint64(nil, p.Chain)
+	b = binary.BigEndian.AppendUint64(b, seq)
+	n.Chain = xxhash.Sum64(append(b, n.ID[:]...))
+	return n
+}
+
+func conditional(op *wire.Op) bool {
+	return slices.ContainsFunc(op.Changes, func(c wire.Change) bool { return c.Kind == wire.Expect })
+}

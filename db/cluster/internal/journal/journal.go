@@ -1,0 +1,259 @@
+// Package journal is the log of a shard: a stream of JetStream, kept by three servers that sync each
+// message before they acknowledge it.
+//
+// A message that Append has returned a sequence for is in the log, and stays; the same ID twice is there
+// once, as far back as the server looks, and package apply sees to the rest. Readers read whole runs of
+// messages from the servers that hold them, and have nothing in NATS that could be lost.
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/synadia-io/orbit.go/jetstreamext"
+
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
+)
+
+// ErrFull is the error of an append to a log that has no room.
+var ErrFull = errors.New("fddhdb: the log is full")
+
+// MaxMessage is how many bytes a message may have, less than what a server takes by default with its
+// headers. Larger operations are objects.
+const MaxMessage = 512 << 10
+
+// ReplyHeader names the subject to which replicas send what the operation of a message has come to.
+const ReplyHeader = "Fddhdb-Reply"
+
+// duplicates is for how long a server looks for the same ID.
+const duplicates = 2 * time.Minute
+
+// Config is what a log is made with.
+type Config struct {
+	Replicas int   // servers that keep it
+	MaxBytes int64 // at most so many bytes: then appends are refused, until it has been trimmed
+	FirstSeq uint64
+}
+
+// A Journal is the log of one shard. Its methods may be called from any goroutine.
+type Journal struct {
+	js     jetstream.JetStream
+	nc     *nats.Conn
+	stream string
+	log    string
+	tick   string
+	shard  int
+}
+
+// New returns the log of a shard, which Create has made.
+func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
+	return &Journal{js: js, nc: js.Conn(), stream: cluster.Stream(shard), log: cluster.Log(shard), tick: cluster.Tick(shard), shard: shard}
+}
+
+// Create makes the log, or does nothing where it is there.
+func (j *Journal) Create(ctx context.Context, c Config) error {
+	_, err := j.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: j.stream, Subjects: []string{j.log}, Replicas: c.Replicas, Storage: jetstream.FileStorage,
+		MaxBytes: c.MaxBytes, Discard: jetstream.DiscardNew, Duplicates: duplicates, FirstSeq: c.FirstSeq,
+		AllowDirect: true, DenyDelete: true, Compression: jetstream.S2Compression,
+		RePublish: &jetstream.RePublish{Source: j.log, Destination: j.tick, HeadersOnly: true},
+	})
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil
+	}
+	return j.in(err)
+}
+
+// in says which log an error is about.
+func (j *Journal) in(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("log of shard %d: %w", j.shard, err)
+}
+
+// These bound how long Append waits for one try, and between two.
+const (
+	tryFor  = 500 * time.Millisecond
+	tryWait = 20 * time.Millisecond
+	mostFor = 4 * time.Second
+)
+
+// errMaximumBytes is the code of JetStream's error where a stream has no room.
+const errMaximumBytes jetstream.ErrorCode = 10077
+
+// Append appends the message with that ID, and returns its sequence once it is durable. It tries again
+// until the context ends, as a log is without a leader for some seconds when a server is lost. tries says
+// how often it may have got into the log: with an error, 0 means not at all.
+func (j *Journal) Append(ctx context.Context, id string, data []byte, reply string) (seq uint64, tries int, err error) {
+	m := &nats.Msg{Subject: j.log, Data: data, Header: nats.Header{}}
+	if reply != "" {
+		m.Header.Set(ReplyHeader, reply)
+	}
+	for wait, most := tryWait, tryFor; ; {
+		var ack *jetstream.PubAck
+		try, cancel := context.WithTimeout(ctx, most)
+		ack, err = j.js.PublishMsg(try, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(j.stream), jetstream.WithRetryAttempts(0))
+		cancel()
+		var refused *jetstream.APIError
+		switch {
+		case err == nil:
+			return ack.Sequence, tries + 1, nil
+		case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders): // nobody has got it
+		case errors.As(err, &refused) && refused.ErrorCode == errMaximumBytes:
+			return 0, tries, j.in(ErrFull)
+		case errors.As(err, &refused) && refused.Code < 500:
+			return 0, tries, j.in(err)
+		case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrPermissionViolation):
+			return 0, tries, j.in(err)
+		default:
+			tries++
+		}
+		select {
+		case <-ctx.Done():
+			return 0, tries, j.in(fmt.Errorf("%w: %w", context.Cause(ctx), err))
+		case <-time.After(wait):
+		}
+		wait, most = min(2*wait, 500*time.Millisecond), min(2*most, mostFor)
+	}
+}
+
+// Info says how long the log is.
+type Info struct {
+	First, Last uint64 // sequences; First is Last+1 where it is empty
+	Bytes       int64
+	Leader      string // of the servers
+}
+
+// Info returns how long the log is.
+func (j *Journal) Info(ctx context.Context) (Info, error) {
+	s, err := j.js.Stream(ctx, j.stream)
+	if err != nil {
+		return Info{}, j.in(err)
+	}
+	i := s.CachedInfo()
+	info := Info{First: i.State.FirstSeq, Last: i.State.LastSeq, Bytes: int64(i.State.Bytes)}
+	if info.First == 0 {
+		info.First = info.Last + 1
+	}
+	if i.Cluster != nil {
+		info.Leader = i.Cluster.Leader
+	}
+	return info, nil
+}
+
+// Trim removes the messages before a sequence, which is in the log or the next one.
+func (j *Journal) Trim(ctx context.Context, before uint64) error {
+	info, err := j.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if before > info.Last { // purging past the end would make a gap
+		before = info.Last
+	}
+	if before <= info.First {
+		return nil
+	}
+	s, err := j.js.Stream(ctx, j.stream)
+	if err != nil {
+		return j.in(err)
+	}
+	return j.in(s.Purge(ctx, jetstream.WithPurgeSequence(before)))
+}
+
+// At returns one message, or ErrNone where the log has none with that sequence.
+func (j *Journal) At(ctx context.Context, seq uint64) (apply.Message, error) {
+	s, err := j.js.Stream(ctx, j.stream)
+	if err != nil {
+		return apply.Message{}, j.in(err)
+	}
+	m, err := s.GetMsg(ctx, seq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return apply.Message{}, j.in(ErrNone)
+	}
+	if err != nil {
+		return apply.Message{}, j.in(err)
+	}
+	return apply.Message{Seq: m.Sequence, Data: m.Data}, nil
+}
+
+// ErrNone is the error of a message that is not there.
+var ErrNone = errors.New("no such message")
+
+// A Read is one message with the subject that wants to hear what it comes to.
+type Read struct {
+	apply.Message
+	Reply string
+}
+
+// These bound what a reader asks for at a time.
+const (
+	readMost  = 1000
+	readBytes = 8 << 20
+	readFor   = time.Second
+	idle      = 250 * time.Millisecond // between two looks where no tick comes
+)
+
+// Follow calls f with the messages from a sequence on, some at a time and in order, until the context
+// ends or f returns an error, which Follow returns. Of a server that does not answer f hears nothing:
+// Follow asks again.
+func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error) error {
+	ticks := make(chan *nats.Msg, 1)
+	sub, err := j.nc.Subscribe(j.tick, func(m *nats.Msg) {
+		select {
+		case ticks <- m:
+		default: // one is waiting to be heard
+		}
+	})
+	if err != nil {
+		return j.in(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	for wait := time.Duration(0); ; {
+		some, err := j.read(ctx, from)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if len(some) > 0 {
+			if err := f(some); err != nil {
+				return err
+			}
+			from, wait = some[len(some)-1].Seq+1, 0
+			continue
+		}
+		// Nothing yet. Where a tick has just said that there is something, the server that was asked may
+		// be one that has not got it: it is asked again at once.
+		if wait *= 2; err != nil || wait == 0 || wait > idle {
+			wait = idle
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticks:
+			wait = time.Millisecond / 2
+		case <-time.After(wait):
+		}
+	}
+}
+
+// read returns some messages from a sequence on, those that a server has.
+func (j *Journal) read(ctx context.Context, from uint64) (some []Read, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readFor)
+	defer cancel()
+	all, err := jetstreamext.GetBatch(ctx, j.js, j.stream, readMost, jetstreamext.GetBatchSeq(from), jetstreamext.GetBatchMaxBytes(readBytes))
+	if err != nil {
+		return nil, err
+	}
+	for m, err := range all {
+		if err != nil {
+			return some, err
+		}
+		some = append(some, Read{Message: apply.Message{Seq: m.Sequence, Data: m.Data}, Reply: m.Header.Get(ReplyHeader)})
+	}
+	return some, nil
+}

@@ -1,0 +1,42 @@
+// Package names is the one place that says what things of a cluster are called in NATS: streams, buckets
+// and subjects. Permissions go by these names, see docs/SCALE.md.
+package names
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// valid are names of clusters and nodes: they are parts of subjects, streams and folders.
+var valid = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+
+// Check refuses a name of a cluster or a node that cannot be.
+func Check(what, name string) error {
+	if !valid.MatchString(name) {
+		return fmt.Errorf("%w: name %.80q of a %s: it has to be of 1 to 32 letters, digits, - and _", db.ErrInvalid, name, what)
+	}
+	return nil
+}
+
+// A Cluster is the name of a cluster.
+type Cluster string
+
+// Stream is the name of the log of a shard.
+func (c Cluster) Stream(shard int) string { return fmt.Sprintf("FDDHDB_%s_%d", c, shard) }
+
+// Log is the subject that the log of a shard takes operations from: who may publish there may write.
+func (c Cluster) Log(shard int) string { return fmt.Sprintf("fddhdb.%s.log.%d", c, shard) }
+
+// Tick is the subject on which the server tells that the log of a shard has got longer.
+func (c Cluster) Tick(shard int) string { return fmt.Sprintf("fddhdb.%s.tick.%d", c, shard) }
+
+// Read is the subject on which a node answers requests.
+func (c Cluster) Read(node string) string { return fmt.Sprintf("fddhdb.%s.read.%s", c, node) }
+
+// Nodes is the subject on which all nodes say how they are.
+func (c Cluster) Nodes() string { return fmt.Sprintf("fddhdb.%s.nodes", c) }
+
+// Bucket is the name of the bucket of keys, which holds the plan, and of that of objects.
+func (c Cluster) Bucket() string { return "FDDHDB_" + string(c) }

@@ -1,0 +1,271 @@
+// Package plan is what a cluster has agreed on: how many shards there are, which nodes have them, and
+// which collections there are, in a bucket of JetStream's key-value store.
+//
+// Every change names what it has been made from, so that of two at a time one is refused.
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/synadia-io/orbit.go/jetstreamext"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
+)
+
+// version is that of what is stored.
+const version = 0
+
+// Settings are what a cluster is made with, and do not change.
+type Settings struct {
+	Version  int       `json:"version"`
+	Shards   int       `json:"shards"`
+	Replicas int       `json:"replicas"` // of each shard, when it was made
+	Servers  int       `json:"servers"`  // of NATS that keep each log
+	Made     time.Time `json:"made"`
+}
+
+// The keys of the bucket.
+const (
+	settingsKey = "settings"
+	shardPrefix = "shard."
+)
+
+func shardKey(shard int) string { return shardPrefix + strconv.Itoa(shard) }
+
+// A Placement says which nodes have a shard.
+type Placement struct {
+	Nodes []string `json:"nodes"`
+}
+
+// A Plan follows the bucket. Its methods may be called from any goroutine.
+type Plan struct {
+	js       jetstream.JetStream
+	kv       jetstream.KeyValue
+	bucket   string
+	Settings Settings
+	refresh  chan struct{} // somebody wants the bucket to be looked at
+
+	mu      sync.Mutex
+	placed  map[int]Placement
+	changed chan struct{} // closed when placed changes
+	stop    context.CancelFunc
+	done    chan struct{}
+}
+
+// Make makes the bucket of a cluster, with its settings and where each shard is. A cluster that is there
+// is db.ErrExists.
+func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s Settings, placed []Placement) error {
+	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: cluster.Bucket(), Replicas: s.Servers, Storage: jetstream.FileStorage, History: 5, LimitMarkerTTL: time.Minute,
+	})
+	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		return fmt.Errorf("bucket of cluster %s: %w", cluster, err)
+	}
+	if err != nil {
+		if kv, err = js.KeyValue(ctx, cluster.Bucket()); err != nil {
+			return fmt.Errorf("bucket of cluster %s: %w", cluster, err)
+		}
+		if _, err := kv.Get(ctx, settingsKey); err == nil {
+			return fmt.Errorf("%w: cluster %s", db.ErrExists, cluster)
+		}
+	}
+	for i, p := range placed {
+		if err := put(ctx, kv, shardKey(i), p); err != nil {
+			return err
+		}
+	}
+	s.Version = version
+	return put(ctx, kv, settingsKey, s) // last: before it there is no cluster
+}
+
+func put(ctx context.Context, kv jetstream.KeyValue, key string, x any) error {
+	b, err := json.Marshal(x)
+	if err == nil {
+		_, err = kv.Put(ctx, key, b)
+	}
+	if err != nil {
+		return fmt.Errorf("key %s: %w", key, err)
+	}
+	return nil
+}
+
+// Open reads the plan of a cluster and follows it until Close. A cluster that is not there is
+// db.ErrNotFound.
+func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*Plan, error) {
+	kv, err := js.KeyValue(ctx, cluster.Bucket())
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return nil, fmt.Errorf("%w: cluster %s: create it first", db.ErrNotFound, cluster)
+	} else if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", cluster, err)
+	}
+	p := &Plan{
+		js: js, kv: kv, bucket: cluster.Bucket(), placed: map[int]Placement{}, changed: make(chan struct{}),
+		refresh: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	e, err := kv.Get(ctx, settingsKey)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, fmt.Errorf("%w: cluster %s: create it first", db.ErrNotFound, cluster)
+	} else if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", cluster, err)
+	}
+	if err := json.Unmarshal(e.Value(), &p.Settings); err != nil {
+		return nil, fmt.Errorf("settings of cluster %s: %w", cluster, err)
+	}
+	if s := p.Settings; s.Version > version {
+		return nil, fmt.Errorf("%w: cluster %s is of version %d, this program knows %d", db.ErrFormat, cluster, s.Version, version)
+	} else if s.Shards < 1 {
+		return nil, fmt.Errorf("settings of cluster %s: %d shards", cluster, s.Shards)
+	}
+	if err := p.look(ctx); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", cluster, err)
+	}
+	var following context.Context
+	following, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go p.follow(following)
+	return p, nil
+}
+
+// every is how often the bucket is looked at. That is one request, and it depends on nothing that a
+// server keeps for a reader, and could lose with itself.
+const every = 5 * time.Second
+
+// Refresh has the bucket looked at soon: a node has said that it does not have what the plan says.
+func (p *Plan) Refresh() {
+	select {
+	case p.refresh <- struct{}{}:
+	default:
+	}
+}
+
+// follow keeps the plan in step with the bucket.
+func (p *Plan) follow(ctx context.Context) {
+	defer close(p.done)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.refresh:
+		case <-time.After(every):
+		}
+		_ = p.look(ctx) // what it knew stands, until it can look again
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(100 * time.Millisecond): // however many ask
+		}
+	}
+}
+
+// look reads where the shards are.
+func (p *Plan) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	prefix := "$KV." + p.bucket + "." + shardPrefix
+	all, err := jetstreamext.GetLastMsgsFor(ctx, p.js, "KV_"+p.bucket, []string{prefix + "*"})
+	if err != nil {
+		return err
+	}
+	placed := map[int]Placement{}
+	for m, err := range all {
+		if err != nil {
+			return err
+		}
+		shard, err := strconv.Atoi(strings.TrimPrefix(m.Subject, prefix))
+		var is Placement
+		if err != nil || json.Unmarshal(m.Data, &is) != nil || shard < 0 || shard >= p.Settings.Shards {
+			return fmt.Errorf("key %s: %.80q is no placement", m.Subject, m.Data)
+		}
+		placed[shard] = is
+	}
+	if len(placed) < p.Settings.Shards {
+		return fmt.Errorf("%d of %d shards have a place", len(placed), p.Settings.Shards)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !reflect.DeepEqual(p.placed, placed) {
+		p.placed = placed
+		close(p.changed)
+		p.changed = make(chan struct{})
+	}
+	return nil
+}
+
+// Nodes returns the nodes that have a shard. The slice is not to be changed.
+func (p *Plan) Nodes(shard int) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.placed[shard].Nodes
+}
+
+// All returns all nodes that have shards, in order.
+func (p *Plan) All() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := map[string]bool{}
+	for _, is := range p.placed {
+		for _, n := range is.Nodes {
+			all[n] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Of returns the shards that a node has, in order, and a channel that is closed when that may have
+// changed.
+func (p *Plan) Of(node string) (shards []int, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s, is := range p.placed {
+		if slices.Contains(is.Nodes, node) {
+			shards = append(shards, s)
+		}
+	}
+	slices.Sort(shards)
+	return shards, p.changed
+}
+
+// Change changes where a shard is: f gets the nodes, and returns those that are to have it. If somebody
+// else changes it meanwhile f is called again.
+func (p *Plan) Change(ctx context.Context, shard int, f func(nodes []string) ([]string, error)) error {
+	for {
+		e, err := p.kv.Get(ctx, shardKey(shard))
+		if err != nil {
+			return fmt.Errorf("shard %d: %w", shard, err)
+		}
+		var is Placement
+		if err := json.Unmarshal(e.Value(), &is); err != nil {
+			return fmt.Errorf("placement of shard %d: %w", shard, err)
+		}
+		if is.Nodes, err = f(is.Nodes); err != nil {
+			return err
+		}
+		b, err := json.Marshal(is)
+		if err != nil {
+			return err
+		}
+		if _, err = p.kv.Update(ctx, e.Key(), b, e.Revision()); !errors.Is(err, jetstream.ErrKeyExists) {
+			if err != nil {
+				err = fmt.Errorf("placement of shard %d: %w", shard, err)
+			}
+			return err
+		}
+	}
+}
+
+// Close ends following.
+func (p *Plan) Close() {
+	p.stop()
+	<-p.done
+}

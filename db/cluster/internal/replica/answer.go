@@ -1,0 +1,124 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// Answer answers a request. It never returns nil.
+func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
+	a := &wire.Answer{}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	s := r.state
+	if s == nil {
+		a.Fault = wire.FaultOf(fmt.Errorf("%w: it is not open", wire.ErrNotHere))
+		return a
+	}
+	if err := wait(ctx, s, q); err != nil {
+		a.Fault, a.Applied = wire.FaultOf(err), s.Position().Seq
+		return a
+	}
+	a.Applied = s.Position().Seq // before it looks: what it sees is no older
+	a.Fault = wire.FaultOf(answer(ctx, s, q, a))
+	return a
+}
+
+// wait waits until the replica has applied what the request asks for.
+func wait(ctx context.Context, s *apply.State, q *wire.Request) error {
+	at := s.Position().Seq
+	if at >= q.From {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(q.Wait)*time.Millisecond)
+	defer cancel()
+	if err := s.Wait(ctx, q.From); err != nil {
+		return fmt.Errorf("%w: at %d, and the request wants %d", wire.ErrBehind, s.Position().Seq, q.From)
+	}
+	return nil
+}
+
+// answer fills in what the request asks for.
+func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer) error {
+	switch q.Verb {
+	case wire.OutcomeOf:
+		a.Outcome = s.Outcome(q.ID)
+		return nil
+	case wire.Digest:
+		digest, at, err := s.Digest(ctx)
+		a.Digest, a.Applied = digest, at.Seq
+		return err
+	}
+	c, err := s.DB.Collection(q.Collection)
+	if err != nil {
+		return err
+	}
+	switch q.Verb {
+	case wire.Get:
+		it, err := c.Get(ctx, q.Key)
+		a.Item = wire.ItemOf(it)
+		return err
+	case wire.Search:
+		if q.Query == nil {
+			return errNoQuery
+		}
+		res, err := c.Search(ctx, *q.Query)
+		return fill(a, res, err)
+	case wire.Within:
+		if q.Query == nil {
+			return errNoQuery
+		}
+		runs, err := c.SearchRadius(ctx, *q.Query, q.Radius)
+		if err != nil {
+			return err
+		}
+		defer runs.Close()
+		k := q.Query.K
+		if k == 0 {
+			k = 10
+		}
+		res, err := runs.First(ctx, k)
+		return fill(a, res, err)
+	case wire.CountWithin:
+		if q.Query == nil {
+			return errNoQuery
+		}
+		a.N, err = c.CountRadius(ctx, *q.Query, q.Radius)
+		return err
+	case wire.Count:
+		if q.Where == "" && len(q.Args) == 0 {
+			a.N, err = c.Count()
+			return err
+		}
+		a.N, err = c.CountWhere(ctx, q.Where, q.Args...)
+		return err
+	case wire.Facets:
+		if q.Facets == nil {
+			return errNoQuery
+		}
+		a.Facets, err = c.Facets(ctx, *q.Facets)
+		return err
+	case wire.Labels:
+		a.Names, err = c.Labels()
+		return err
+	}
+	return fmt.Errorf("%w: a request with verb %d: the node is of an older version", db.ErrInvalid, q.Verb)
+}
+
+var errNoQuery = fmt.Errorf("%w: the request has no query", db.ErrInvalid)
+
+func fill(a *wire.Answer, res *db.Result, err error) error {
+	if err == nil && res == nil {
+		err = errors.New("no result")
+	}
+	if err == nil {
+		a.Result = wire.ResultOf(res)
+	}
+	return err
+}

@@ -1,0 +1,256 @@
+// Package replica is a shard on a node: a database, the goroutine that applies the log to it, and the
+// answers to requests.
+//
+// What it answers is the state behind some message of the log, whole: never half of an operation, and
+// never less than a request asks for.
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// Config is what a replica is made of.
+type Config struct {
+	Shard, Shards int
+	Dir           string     // of the database
+	Options       db.Options // for opening it
+	Journal       *journal.Journal
+	Conn          *nats.Conn
+	Fetch         func(ctx context.Context, object string) ([]byte, error)
+	Log           *slog.Logger
+}
+
+// A Replica is a shard on a node. Its methods may be called from any goroutine.
+type Replica struct {
+	Config
+	stop context.CancelFunc
+	done chan struct{}
+
+	mu    sync.RWMutex // held for reading while a request is answered, which may wait for the log
+	state *apply.State // nil: the database is not open
+
+	trouble atomic.Pointer[error] // why the log is not applied, or the database not open
+
+	applied atomic.Uint64 // operations, since it was started
+}
+
+// Start opens the database and begins to apply the log, both in the background.
+func Start(c Config) *Replica {
+	ctx, stop := context.WithCancel(context.Background())
+	c.Log = c.Log.With("shard", c.Shard)
+	r := &Replica{Config: c, stop: stop, done: make(chan struct{})}
+	go r.run(ctx)
+	return r
+}
+
+// Close ends applying, and closes the database when the requests that are being answered are.
+func (r *Replica) Close() error {
+	r.stop()
+	<-r.done
+	return r.close()
+}
+
+func (r *Replica) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state == nil {
+		return nil
+	}
+	d := r.state.DB
+	r.state = nil
+	return d.Close()
+}
+
+// How long to wait where something does not work: at first, and at last.
+const (
+	leastPause = 100 * time.Millisecond
+	mostPause  = 5 * time.Second
+)
+
+// run opens the database and applies the log, again and again until the context ends, as what hinders it
+// may pass: a full disk, a log without a leader.
+func (r *Replica) run(ctx context.Context) {
+	defer close(r.done)
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		begin := time.Now()
+		err := r.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(begin) > time.Minute {
+			pause = leastPause
+		}
+		r.trouble.Store(&err)
+		r.Log.Warn("the log is not applied", "error", err, "again_in", pause)
+		if errors.Is(err, db.ErrFailed) { // only opening it again mends that
+			if err := r.close(); err != nil {
+				r.Log.Warn("closing the database", "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// follow opens the database, unless it is open, and applies the log until the context ends or something
+// does not work.
+func (r *Replica) follow(ctx context.Context) error {
+	s, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	at := s.Position()
+	if err := r.continues(ctx, at); err != nil {
+		return err
+	}
+	r.trouble.Store(nil)
+	return r.Journal.Follow(ctx, at.Seq+1, func(some []journal.Read) error {
+		messages := make([]apply.Message, len(some))
+		replies := make(map[uint64]string, len(some))
+		for i, m := range some {
+			messages[i] = m.Message
+			if m.Reply != "" {
+				replies[m.Seq] = m.Reply
+			}
+		}
+		done, err := s.Apply(ctx, messages)
+		r.applied.Add(uint64(len(done)))
+		for _, a := range done {
+			r.tell(replies[a.Seq], a.Outcome)
+		}
+		return err
+	})
+}
+
+// open opens the database, and returns its state.
+func (r *Replica) open(ctx context.Context) (*apply.State, error) {
+	r.mu.RLock()
+	s := r.state
+	r.mu.RUnlock()
+	if s != nil {
+		return s, nil
+	}
+	opts := r.Options
+	opts.NoSync = true // the log is durable: what is lost here comes from there again
+	d, err := db.Open(r.Dir, &opts)
+	if err != nil {
+		return nil, err
+	}
+	if s, err = apply.Open(ctx, d, r.Shard, r.Shards, r.Fetch); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	r.mu.Lock()
+	r.state = s
+	r.mu.Unlock()
+	r.Log.Info("replica opened", "position", s.Position().Seq)
+	return s, nil
+}
+
+// A DivergedError says that the log is not the one that the replica has applied: its servers have lost
+// messages that they had acknowledged.
+type DivergedError struct {
+	Shard int
+	At    uint64
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("fddhdb: the log of shard %d does not have message %d as this replica has applied it", e.Shard, e.At)
+}
+
+// continues checks that the log has the last message that has been applied, or had it.
+func (r *Replica) continues(ctx context.Context, at apply.Position) error {
+	if at.Seq == 0 {
+		return nil
+	}
+	info, err := r.Journal.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if info.Last < at.Seq {
+		return &DivergedError{r.Shard, at.Seq}
+	}
+	if info.First > at.Seq {
+		if info.First > at.Seq+1 {
+			return &apply.GapError{After: at.Seq, Next: info.First}
+		}
+		return nil
+	}
+	m, err := r.Journal.At(ctx, at.Seq)
+	if errors.Is(err, journal.ErrNone) { // trimmed since
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if op, err := wire.DecodeOp(m.Data); err == nil && op.ID != at.ID {
+		return &DivergedError{r.Shard, at.Seq}
+	}
+	return nil
+}
+
+// tell tells who waits what an operation has come to.
+func (r *Replica) tell(to string, o *wire.Outcome) {
+	if to == "" {
+		return
+	}
+	if b, err := o.Encode(); err == nil {
+		_ = r.Conn.Publish(to, b) // who hears nothing asks
+	}
+}
+
+// A Status says how a replica is.
+type Status struct {
+	Shard      int    `json:"shard"`
+	Applied    uint64 `json:"applied"` // sequence
+	Chain      uint64 `json:"chain"`
+	Items      int    `json:"items"`
+	Problem    string `json:"problem,omitempty"`
+	Operations uint64 `json:"operations"` // applied since it was started
+}
+
+// Status returns how the replica is.
+func (r *Replica) Status() Status {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	s := Status{Shard: r.Shard, Operations: r.applied.Load()}
+	if err := r.trouble.Load(); err != nil {
+		s.Problem = (*err).Error()
+	}
+	if r.state == nil {
+		if s.Problem == "" {
+			s.Problem = "it is being opened"
+		}
+		return s
+	}
+	at := r.state.Position()
+	s.Applied, s.Chain = at.Seq, at.Chain
+	names, err := r.state.DB.Collections()
+	for _, name := range names {
+		c, cerr := r.state.DB.Collection(name)
+		if cerr != nil {
+			continue
+		}
+		n, cerr := c.Count()
+		s.Items += n
+		err = errors.Join(err, cerr)
+	}
+	if err != nil && s.Problem == "" {
+		s.Problem = err.Error()
+	}
+	return s
+}

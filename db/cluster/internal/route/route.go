@@ -1,0 +1,212 @@
+// Package route brings a request to a replica of a shard, and its answer back.
+//
+// A node that is gone says so at once, through NATS, and the next one is asked. One that is slow, or
+// stopped, says nothing: when it has taken longer than nineteen of twenty answers take, a second replica is
+// asked as well, and the first answer counts. Requests only read, so that it does not matter how often
+// one is answered.
+package route
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// A Places says which nodes have a shard.
+type Places interface {
+	Nodes(shard int) []string
+	Refresh() // a node does not have what Nodes says
+}
+
+// A Router sends requests. Its methods may be called from any goroutine.
+type Router struct {
+	nc      *nats.Conn
+	cluster names.Cluster
+	places  Places
+	next    atomic.Uint64
+	times   times
+
+	mu       sync.Mutex
+	suspects map[string]time.Time // until when a node is asked last
+
+	Figures Figures
+}
+
+// Figures count what a Router has done.
+type Figures struct {
+	Requests atomic.Uint64 // that were asked
+	Hedges   atomic.Uint64 // asked of a second replica, as the first took long
+	Retries  atomic.Uint64 // asked again, as a node was gone or behind
+	Failed   atomic.Uint64 // that ended without an answer
+}
+
+// New returns a router.
+func New(nc *nats.Conn, cluster names.Cluster, places Places) *Router {
+	return &Router{nc: nc, cluster: cluster, places: places, suspects: map[string]time.Time{}}
+}
+
+// A ShardError says that no replica of a shard has answered, and why.
+type ShardError struct {
+	Shard int
+	Nodes []string
+	Err   error
+}
+
+func (e *ShardError) Error() string {
+	return fmt.Sprintf("fddhdb: shard %d, on nodes %s: no answer: %v", e.Shard, strings.Join(e.Nodes, ", "), e.Err)
+}
+
+func (e *ShardError) Unwrap() error { return e.Err }
+
+const (
+	suspected = time.Second            // a node that has not answered is asked last for so long
+	tryFor    = 3 * time.Second        // how long a node may take
+	between   = 20 * time.Millisecond  // between two rounds of all nodes, at first
+	mostWait  = 500 * time.Millisecond // and at last
+)
+
+// A reply is what a node has sent back.
+type reply struct {
+	node   string
+	answer *wire.Answer
+	err    error // it has not answered, or that it cannot; another may
+	took   time.Duration
+}
+
+// Ask sends the request to a replica of its shard, and to others as long as none answers and the context
+// goes on. An error of the request itself, such as db.ErrNotFound, is the error of the answer, a
+// *wire.Fault. A *ShardError means that there is no answer.
+func (r *Router) Ask(ctx context.Context, req *wire.Request) (*wire.Answer, error) {
+	data, err := req.Encode()
+	if err != nil {
+		return nil, err
+	}
+	r.Figures.Requests.Add(1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var nodes []string
+	last := errors.New("no node has it")
+	for wait := between; ; wait = min(2*wait, mostWait) {
+		nodes = r.order(req.Shard)
+		answer, err := r.round(ctx, nodes, data, &last)
+		if answer != nil {
+			return answer, err
+		}
+		r.places.Refresh()
+		select {
+		case <-ctx.Done():
+			r.Figures.Failed.Add(1)
+			return nil, &ShardError{Shard: req.Shard, Nodes: nodes, Err: fmt.Errorf("%w: %w", context.Cause(ctx), last)}
+		case <-time.After(wait):
+		}
+		r.Figures.Retries.Add(1)
+	}
+}
+
+// round asks the nodes, one after the other, until one answers; nil where none does. last is the error of
+// the last one.
+func (r *Router) round(ctx context.Context, nodes []string, data []byte, last *error) (*wire.Answer, error) {
+	replies := make(chan reply, len(nodes))
+	asked, open := 0, 0
+	ask := func() {
+		go func(node string) { replies <- r.try(ctx, node, data) }(nodes[asked])
+		asked++
+		open++
+	}
+	if len(nodes) == 0 {
+		return nil, nil
+	}
+	ask()
+	hedge := time.NewTimer(r.times.late())
+	defer hedge.Stop()
+	for open > 0 {
+		select {
+		case got := <-replies:
+			open--
+			if got.err == nil {
+				r.times.add(got.took)
+				if got.answer.Fault != nil {
+					return got.answer, got.answer.Fault
+				}
+				return got.answer, nil
+			}
+			*last = fmt.Errorf("node %s: %w", got.node, got.err)
+			if asked < len(nodes) {
+				r.Figures.Retries.Add(1)
+				ask()
+			}
+		case <-hedge.C:
+			if asked < len(nodes) {
+				r.Figures.Hedges.Add(1)
+				ask()
+				hedge.Reset(r.times.late())
+			}
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// try asks one node.
+func (r *Router) try(ctx context.Context, node string, data []byte) reply {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, tryFor)
+	defer cancel()
+	m, err := r.nc.RequestWithContext(ctx, r.cluster.Read(node), data)
+	got := reply{node: node, err: err, took: time.Since(begin)}
+	if err == nil {
+		got.answer, got.err = wire.DecodeAnswer(m.Data)
+	}
+	if f := got.fault(); f != nil && !wire.Final(f) {
+		got.err = f
+	}
+	if got.err != nil && !errors.Is(got.err, context.Canceled) {
+		r.mu.Lock()
+		r.suspects[node] = time.Now().Add(suspected)
+		r.mu.Unlock()
+	}
+	return got
+}
+
+func (g *reply) fault() error {
+	if g.answer == nil || g.answer.Fault == nil {
+		return nil
+	}
+	return g.answer.Fault
+}
+
+// order returns the nodes of a shard in the order in which to ask them: in turn, and last those that have
+// not answered of late.
+func (r *Router) order(shard int) []string {
+	nodes := slices.Clone(r.places.Nodes(shard))
+	if len(nodes) == 0 {
+		return nil
+	}
+	k := int(r.next.Add(1) % uint64(len(nodes)))
+	nodes = append(nodes[k:], nodes[:k]...)
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slices.SortStableFunc(nodes, func(a, b string) int {
+		as, bs := r.suspects[a].After(now), r.suspects[b].After(now)
+		switch {
+		case as == bs:
+			return 0
+		case bs:
+			return -1
+		}
+		return 1
+	})
+	return nodes
+}

@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// version is the first byte of every message.
+const version = 0
+
+// maxElements bounds arrays and maps: the rows of the longest answer.
+const maxElements = 1 << 24
+
+var (
+	encoding = must(cbor.EncOptions{
+		Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagRequired, // so that it comes back as a time.Time
+		NaNConvert: cbor.NaNConvertNone,
+	}.EncMode())
+	decoding = must(cbor.DecOptions{
+		IntDec:            cbor.IntDecConvertSignedOrFail,
+		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+		MaxArrayElements:  maxElements,
+		MaxMapPairs:       maxElements,
+		MaxNestedLevels:   16,
+	}.DecMode())
+)
+
+// must returns a mode of options that are constant, and so right or wrong when the program begins.
+func must[M any](mode M, err error) M {
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}
+
+// ErrNewer is the error of what a newer program has written.
+var ErrNewer = errors.New("written by a newer program: use one as new")
+
+// encode returns the bytes of a message.
+func encode(x any) ([]byte, error) {
+	b, err := encoding.Marshal(x)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", x, err)
+	}
+	return append([]byte{version}, b...), nil
+}
+
+// decode reads a message.
+func decode(b []byte, into any) error {
+	switch {
+	case len(b) == 0:
+		return fmt.Errorf("decode %T: no bytes", into)
+	case b[0] != version:
+		return fmt.Errorf("decode %T: version %d, this program reads %d: %w", into, b[0], version, ErrNewer)
+	}
+	if err := decoding.Unmarshal(b[1:], into); err != nil {
+		return fmt.Errorf("decode %T: %w", into, err)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// Errors of nodes.
+var (
+	ErrBehind  = errors.New("fddhdb: the replica is behind")        // it has not applied what the request waits for
+	ErrNotHere = errors.New("fddhdb: the shard is not on the node") // any more, or not yet
+	ErrExpired = errors.New("fddhdb: the operation came too late to be applied")
+	ErrAnswer  = errors.New("fddhdb: the node has failed") // whatever is none of the others
+)
+
+// A Code says which error a Fault is. Codes are stored in databases, and stay as they are.
+type Code uint8
+
+// codes are the errors that travel. The first that an error is counts.
+var codes = []struct {
+	code Code
+	err  error
+}{
+	{1, db.ErrNotFound}, {2, db.ErrExists}, {3, db.ErrConflict}, {4, db.ErrFull}, {5, db.ErrNoModel}, {6, db.ErrBusy},
+	{7, db.ErrReadOnly}, {8, db.ErrInvalid}, {9, ErrBehind}, {10, ErrNotHere}, {11, ErrExpired},
+	{12, context.DeadlineExceeded}, {13, context.Canceled},
+	{14, db.ErrCorrupt}, {15, db.ErrClosed}, {16, db.ErrDiskFull}, {17, db.ErrFailed}, {failed, ErrAnswer},
+}
+
+const failed Code = 255
+
+// decided are the errors by which a replica refuses an operation as every other replica does.
+var decided = []error{db.ErrNotFound, db.ErrExists, db.ErrConflict, db.ErrFull, db.ErrNoModel, db.ErrReadOnly, db.ErrInvalid, ErrExpired}
+
+// Decided reports whether an error is what an operation comes to, on every replica, and not the trouble
+// of one.
+func Decided(err error) bool {
+	if errors.Is(err, db.ErrCorrupt) || errors.Is(err, db.ErrFailed) || errors.Is(err, db.ErrDiskFull) || errors.Is(err, db.ErrClosed) {
+		return false
+	}
+	for _, d := range decided {
+		if errors.Is(err, d) {
+			return true
+		}
+	}
+	return false
+}
+
+// Final reports whether an error is an answer to a request, which every replica would give, and not the
+// trouble of one, where another may answer.
+func Final(err error) bool { return Decided(err) || errors.Is(err, db.ErrBusy) }
+
+// A Fault is an error as it travels: errors.Is tells which of those of package db, or of this package, it
+// is.
+type Fault struct {
+	_    struct{} `cbor:",toarray"`
+	Code Code
+	Text string
+}
+
+// FaultOf returns the form in which an error travels; nil is nil.
+func FaultOf(err error) *Fault {
+	if err == nil {
+		return nil
+	}
+	var f *Fault
+	if errors.As(err, &f) {
+		return &Fault{Code: f.Code, Text: err.Error()}
+	}
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return &Fault{Code: c.code, Text: err.Error()}
+		}
+	}
+	return &Fault{Code: failed, Text: err.Error()}
+}
+
+func (f *Fault) Error() string {
+	if f.Text == "" {
+		return fmt.Sprint("fddhdb: error ", f.Code)
+	}
+	return f.Text
+}
+
+// Unwrap returns the error that the fault is.
+func (f *Fault) Unwrap() error {
+	for _, c := range codes {
+		if c.code == f.Code {
+			return c.err
+		}
+	}
+	return ErrAnswer
+}

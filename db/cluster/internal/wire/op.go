@@ -1,0 +1,109 @@
+package wire
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// An ID is the number of an operation, made at random by the client that asks for it. However often an
+// operation gets into the log, it is applied once.
+type ID [16]byte
+
+// NewID returns a random ID.
+func NewID() (id ID) {
+	rand.Read(id[:]) // it never fails
+	return id
+}
+
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// An Op is an operation in the log of a shard. Its kind says which of its parts count.
+type Op struct {
+	_    struct{} `cbor:",toarray"`
+	ID   ID
+	Kind Kind
+
+	// Base is a sequence of the log that the client knew of when it made the ID. An operation that comes
+	// Memory sequences later, or more, is refused: by then nobody remembers whether it has come before.
+	Base uint64
+
+	// Object, if not empty, is the name of the object that holds the changes of the operation, which is
+	// too large for a message; Changes is empty then.
+	Object string
+
+	Changes    []Change
+	Collection string
+	Schema     *db.Schema
+}
+
+// Memory is for how many sequences of the log a replica remembers the IDs of operations.
+const Memory = 1 << 16
+
+// A Kind says what an Op does.
+type Kind uint8
+
+const (
+	Write            Kind = 1 + iota // makes Changes, all or none
+	CreateCollection                 // makes Collection with Schema, or does nothing where it is there, as that
+	DropCollection
+)
+
+// A Change is one change of an Op.
+type Change struct {
+	_          struct{} `cbor:",toarray"`
+	Collection string
+	Kind       ChangeKind
+	Item       *Item // of Delete and Expect only the key, of Register only the labels
+	Old        *Item // of Expect: what has to be there; nil: nothing
+}
+
+// A ChangeKind says what a Change does; see the methods of db.Batch.
+type ChangeKind uint8
+
+const (
+	Put ChangeKind = 1 + iota
+	Merge
+	Delete
+	Register
+	Expect
+)
+
+// Encode returns the bytes of the operation.
+func (o *Op) Encode() ([]byte, error) { return encode(o) }
+
+// DecodeOp reads an operation, and checks that its parts are there.
+func DecodeOp(b []byte) (*Op, error) {
+	o := new(Op)
+	if err := decode(b, o); err != nil {
+		return nil, err
+	}
+	switch o.Kind {
+	case Write:
+		for _, c := range o.Changes {
+			if c.Item == nil || c.Kind < Put || c.Kind > Expect {
+				return nil, fmt.Errorf("a change of kind %d, item %v", c.Kind, c.Item != nil)
+			}
+		}
+	case CreateCollection:
+		if o.Schema == nil {
+			return nil, errors.New("a collection without a schema")
+		}
+	case DropCollection:
+	default:
+		return nil, fmt.Errorf("an operation of kind %d: %w", o.Kind, ErrNewer)
+	}
+	return o, nil
+}
+
+// EncodeChanges returns the bytes of an object of changes, see Op.Object.
+func EncodeChanges(changes []Change) ([]byte, error) { return encode(changes) }
+
+// DecodeChanges reads an object of changes.
+func DecodeChanges(b []byte) (changes []Change, err error) {
+	err = decode(b, &changes)
+	return changes, err
+}

@@ -1,0 +1,294 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// NodeOptions are those of Open.
+type NodeOptions struct {
+	Cluster string     // name of the cluster, which need not have been created yet
+	Node    string     // name of the node, of its own in the cluster, and the same whenever it is opened
+	Dir     string     // folder for its shards; it is made
+	Conn    *nats.Conn // the caller's, see ConnectNATS; to be closed after the node
+
+	// DB are the options of its databases. NoSync is set, as the log is durable; UpdateItems is 0, as no
+	// replica learns by itself.
+	DB db.Options
+
+	Log *slog.Logger // nil: slog.Default()
+}
+
+// A Node has some shards of a cluster, applies their logs, and answers requests. Its methods are safe for
+// concurrent use.
+type Node struct {
+	opts    NodeOptions
+	cluster names.Cluster
+	js      jetstream.JetStream
+	service micro.Service
+	busy    chan struct{} // has a token for each request that is being answered
+	began   time.Time
+
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu       sync.RWMutex
+	replicas map[int]*replica.Replica
+	retired  map[int]*replica.Replica // that are being closed
+	closed   bool
+}
+
+// Open makes the program a node of a cluster, until Close. It returns before the shards of the node are
+// open: they are opened, and catch up with their logs, in the background, and Status tells.
+func Open(ctx context.Context, o NodeOptions) (*Node, error) {
+	if err := errors.Join(names.Check("cluster", o.Cluster), names.Check("node", o.Node)); err != nil {
+		return nil, err
+	}
+	if o.Conn == nil || o.Dir == "" {
+		return nil, fmt.Errorf("%w: a node needs a connection and a folder", db.ErrInvalid)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	o.Log = o.Log.With("cluster", o.Cluster, "node", o.Node)
+	o.DB.UpdateItems = 0
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(o.Conn)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		opts: o, cluster: names.Cluster(o.Cluster), js: js, busy: make(chan struct{}, mostRequests), began: time.Now(),
+		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{},
+	}
+	n.ctx, n.stop = context.WithCancel(context.Background())
+	if err := n.serve(); err != nil {
+		n.stop()
+		return nil, err
+	}
+	n.done.Go(n.follow)
+	return n, nil
+}
+
+// mostRequests bounds the requests that are answered, or wait for the log, at a time.
+const mostRequests = 1024
+
+// serve begins to answer requests.
+func (n *Node) serve() (err error) {
+	n.service, err = micro.AddService(n.opts.Conn, micro.Config{
+		Name: "fddhdb-node", Version: "0.1.0", Description: "shards of a cluster of fddhdb",
+		Metadata: map[string]string{"cluster": n.opts.Cluster, "node": n.opts.Node}, QueueGroupDisabled: true,
+	})
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		n.service.AddEndpoint("read", micro.HandlerFunc(n.read), micro.WithEndpointSubject(n.cluster.Read(n.opts.Node))),
+		n.service.AddEndpoint("nodes", micro.HandlerFunc(n.say), micro.WithEndpointSubject(n.cluster.Nodes())),
+	)
+	if err != nil {
+		return errors.Join(err, n.service.Stop())
+	}
+	return nil
+}
+
+// read answers a request, in a goroutine of its own.
+func (n *Node) read(m micro.Request) {
+	respond := func(a *wire.Answer) {
+		b, err := a.Encode()
+		if err != nil {
+			b, _ = (&wire.Answer{Fault: wire.FaultOf(err)}).Encode()
+		}
+		if err := m.Respond(b); err != nil {
+			n.opts.Log.Debug("an answer was not sent", "error", err)
+		}
+	}
+	q, err := wire.DecodeRequest(m.Data())
+	if err != nil {
+		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %w", db.ErrInvalid, err))})
+		return
+	}
+	select {
+	case n.busy <- struct{}{}:
+	default:
+		respond(&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests are waiting", wire.ErrAnswer, mostRequests))})
+		return
+	}
+	go func() {
+		defer func() { <-n.busy }()
+		respond(n.answer(q))
+	}()
+}
+
+// answerFor is how long a request may take.
+const answerFor = time.Minute
+
+// answer answers a request. A panic is an answer, too.
+func (n *Node) answer(q *wire.Request) (a *wire.Answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			n.opts.Log.Error("panic in a request", "panic", p)
+			a = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: panic: %v", wire.ErrAnswer, p))}
+		}
+	}()
+	n.mu.RLock()
+	r := n.replicas[q.Shard]
+	n.mu.RUnlock()
+	if r == nil {
+		return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: shard %d, node %s", wire.ErrNotHere, q.Shard, n.opts.Node))}
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, answerFor)
+	defer cancel()
+	return r.Answer(ctx, q)
+}
+
+// NodeStatus says how a node is.
+type NodeStatus struct {
+	Node   string           `json:"node"`
+	Since  time.Time        `json:"since"`
+	Shards []replica.Status `json:"shards"`
+}
+
+// Status returns how the node is.
+func (n *Node) Status() NodeStatus {
+	s := NodeStatus{Node: n.opts.Node, Since: n.began, Shards: []replica.Status{}}
+	n.mu.RLock()
+	all := maps.Clone(n.replicas)
+	n.mu.RUnlock()
+	for _, shard := range slices.Sorted(maps.Keys(all)) {
+		s.Shards = append(s.Shards, all[shard].Status())
+	}
+	return s
+}
+
+// say tells who asks all nodes how this one is.
+func (n *Node) say(m micro.Request) {
+	b, err := json.Marshal(n.Status())
+	if err == nil {
+		err = m.Respond(b)
+	}
+	if err != nil {
+		n.opts.Log.Debug("an answer was not sent", "error", err)
+	}
+}
+
+// follow keeps the replicas of the node those that the plan says, until Close.
+func (n *Node) follow() {
+	p := n.plan()
+	if p == nil {
+		return
+	}
+	defer p.Close()
+	for {
+		shards, changed := p.Of(n.opts.Node)
+		n.have(p, shards)
+		select {
+		case <-changed:
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+// plan waits for the plan of the cluster; nil where the node is closed before.
+func (n *Node) plan() *plan.Plan {
+	for said := false; ; said = true {
+		ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
+		p, err := plan.Open(ctx, n.js, n.cluster)
+		cancel()
+		if err == nil {
+			return p
+		}
+		if !said {
+			n.opts.Log.Info("waiting for the cluster", "error", err)
+		}
+		select {
+		case <-n.ctx.Done():
+			return nil
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// have opens replicas of those shards that it does not have, and closes the others. Their folders stay:
+// nothing that is still wanted may go because of a mistake in the plan.
+func (n *Node) have(p *plan.Plan, shards []int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return
+	}
+	for shard, r := range n.replicas {
+		if !slices.Contains(shards, shard) {
+			delete(n.replicas, shard)
+			n.retire(shard, r)
+		}
+	}
+	for _, shard := range shards {
+		if n.replicas[shard] == nil && n.retired[shard] == nil {
+			n.replicas[shard] = replica.Start(replica.Config{
+				Shard: shard, Shards: p.Settings.Shards, Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: n.opts.DB,
+				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn, Fetch: objects{n.js, n.cluster}.fetch, Log: n.opts.Log,
+			})
+		}
+	}
+}
+
+// retire closes a replica in the background.
+func (n *Node) retire(shard int, r *replica.Replica) {
+	n.retired[shard] = r
+	n.done.Go(func() {
+		if err := r.Close(); err != nil {
+			n.opts.Log.Warn("closing a shard", "shard", shard, "error", err)
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.retired, shard)
+	})
+}
+
+// Close ends the node: no request comes any more, those that are being answered are, and the databases are
+// closed.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return db.ErrClosed
+	}
+	n.closed = true
+	for shard, r := range n.replicas {
+		delete(n.replicas, shard)
+		n.retire(shard, r)
+	}
+	n.mu.Unlock()
+	err := n.service.Stop()
+	n.stop()
+	n.done.Wait()
+	return err
+}
