@@ -10,7 +10,7 @@ SEED ?= new
 VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Modules of their own, besides that of the folder itself.
-NESTED = examples/emoji internal/measure internal/browser contrib/promfddhdb contrib/otelfddhdb db/beam examples/beam
+NESTED = examples/emoji internal/measure internal/browser contrib/promfddhdb contrib/otelfddhdb db/beam examples/beam db/cluster
 
 .PHONY: all build test race lint fuzz kill faults field soak metamorphic backups s3 bench check figures cross vuln release integration ci
 

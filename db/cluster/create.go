@@ -13,9 +13,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // CreateOptions are those of Create.
@@ -28,7 +31,14 @@ type CreateOptions struct {
 	// that server.
 	Servers int
 
-	// LogBytes is how much a log may hold; 0 means 4 GiB. A log that is full takes no writes.
+	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard begins with the newest
+	// backup of it there. They are of another cluster, whose logs are lost, or are databases that
+	// fddhdb-beam has built. There are as many as Shards. The nodes have this place for their backups, or
+	// can read it.
+	From string
+
+	// LogBytes is how much a log may hold; 0 means 1 GiB. A log that is full takes no writes. The servers
+	// set as much aside, for each shard (max_file_store).
 	LogBytes int64
 }
 
@@ -42,7 +52,7 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 	if err := names.Check("cluster", cluster); err != nil {
 		return err
 	}
-	o.Replicas, o.Servers, o.LogBytes = cmp.Or(o.Replicas, 2), cmp.Or(o.Servers, 3), cmp.Or(o.LogBytes, 4<<30)
+	o.Replicas, o.Servers, o.LogBytes = cmp.Or(o.Replicas, 2), cmp.Or(o.Servers, 3), cmp.Or(o.LogBytes, 1<<30)
 	if o.Shards < 1 || o.Shards > maxShards {
 		return fmt.Errorf("%w: %d shards: 1 to %d are possible", db.ErrInvalid, o.Shards, maxShards)
 	}
@@ -77,21 +87,52 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 	} else if !errors.Is(err, db.ErrNotFound) {
 		return err
 	}
+	placed, err := begin(ctx, o)
+	if err != nil {
+		return err
+	}
 	for shard := range o.Shards {
-		if err := journal.New(js, c, shard).Create(ctx, journal.Config{Replicas: o.Servers, MaxBytes: o.LogBytes}); err != nil {
+		log := journal.Config{Replicas: o.Servers, MaxBytes: o.LogBytes, FirstSeq: placed[shard].Origin + 1}
+		if err := journal.New(js, c, shard).Create(ctx, log); err != nil {
 			return err
 		}
 	}
 	if err := (objects{js, c}).make(ctx, o.Servers); err != nil {
 		return err
 	}
-	placed := make([]plan.Placement, o.Shards)
 	for shard := range placed {
 		for i := range o.Replicas {
 			placed[shard].Nodes = append(placed[shard].Nodes, o.Nodes[(shard+i)%len(o.Nodes)])
 		}
 	}
-	return plan.Make(ctx, js, c, plan.Settings{Shards: o.Shards, Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
+	return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), Shards: o.Shards, Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
+}
+
+// begin returns what the shards begin with: nothing, or backups.
+func begin(ctx context.Context, o CreateOptions) ([]plan.Placement, error) {
+	placed := make([]plan.Placement, o.Shards)
+	if o.From == "" {
+		return placed, nil
+	}
+	from := vault.At(o.From)
+	for shard := range placed {
+		e, err := from.Entry(ctx, shard)
+		if err != nil {
+			return nil, err
+		}
+		repository, err := from.Repository(ctx, shard)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := backup.Find(ctx, repository, backup.Choice{ID: e.Backup}); err != nil {
+			return nil, fmt.Errorf("shard %d: %w", shard, err)
+		}
+		placed[shard].Base, placed[shard].Origin = e.Backup, e.Position
+	}
+	if _, err := from.Entry(ctx, o.Shards); err == nil {
+		return nil, fmt.Errorf("%w: %s has more than %d shards", db.ErrInvalid, o.From, o.Shards)
+	}
+	return placed, nil
 }
 
 // Nodes returns the nodes of a cluster that answer within a time, by name, and how they are.

@@ -71,6 +71,7 @@ func (h *house) open(node string) *cluster.Node {
 	h.t.Helper()
 	n, err := cluster.Open(h.t.Context(), cluster.NodeOptions{
 		Cluster: "test", Node: node, Dir: filepath.Join(h.dir, node), Conn: h.conn(node), Log: slog.New(slog.DiscardHandler),
+		Backups: filepath.Join(h.dir, "backups"),
 	})
 	if err != nil {
 		h.t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/plan"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
@@ -31,6 +32,11 @@ type NodeOptions struct {
 	Node    string     // name of the node, of its own in the cluster, and the same whenever it is opened
 	Dir     string     // folder for its shards; it is made
 	Conn    *nats.Conn // the caller's, see ConnectNATS; to be closed after the node
+
+	// Backups is where backups of shards go to and come from, the same place for all nodes: the path of a
+	// folder that they share, or s3://BUCKET[/PREFIX], see s3.ParseURL. "": there are none, and a log that
+	// is trimmed cannot be joined.
+	Backups string
 
 	// DB are the options of its databases. NoSync is set, as the log is durable; UpdateItems is 0, as no
 	// replica learns by itself.
@@ -111,6 +117,7 @@ func (n *Node) serve() (err error) {
 	err = errors.Join(
 		n.service.AddEndpoint("read", micro.HandlerFunc(n.read), micro.WithEndpointSubject(n.cluster.Read(n.opts.Node))),
 		n.service.AddEndpoint("nodes", micro.HandlerFunc(n.say), micro.WithEndpointSubject(n.cluster.Nodes())),
+		n.service.AddEndpoint("admin", micro.HandlerFunc(n.admin), micro.WithEndpointSubject(n.cluster.Admin(n.opts.Node))),
 	)
 	if err != nil {
 		return errors.Join(err, n.service.Stop())
@@ -253,8 +260,9 @@ func (n *Node) have(p *plan.Plan, shards []int) {
 	for _, shard := range shards {
 		if n.replicas[shard] == nil && n.retired[shard] == nil {
 			n.replicas[shard] = replica.Start(replica.Config{
-				Shard: shard, Shards: p.Settings.Shards, Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: n.opts.DB,
+				Cluster: p.Settings.ID, Shard: shard, Shards: p.Settings.Shards, Dir: filepath.Join(n.opts.Dir, fmt.Sprintf("shard-%04d", shard)), Options: n.opts.DB,
 				Journal: journal.New(n.js, n.cluster, shard), Conn: n.opts.Conn, Fetch: objects{n.js, n.cluster}.fetch, Log: n.opts.Log,
+				Vault: vault.At(n.opts.Backups), Base: func() (string, uint64) { return p.Base(shard) },
 			})
 		}
 	}

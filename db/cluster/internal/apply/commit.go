@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -121,28 +122,35 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
 		_, err := s.DB.EnsureCollection(ctx, p.op.Collection, *p.op.Schema)
 		return err
 	case wire.DropCollection:
-		again := s.again
-		if err := s.doing(ctx); err != nil {
+		again, err := s.doing(ctx, 1)
+		if err != nil {
 			return err
 		}
-		err := s.DB.DropCollection(ctx, p.op.Collection)
-		if again && errors.Is(err, db.ErrNotFound) {
+		err = s.DB.DropCollection(ctx, p.op.Collection)
+		if again > 0 && errors.Is(err, db.ErrNotFound) {
 			return nil
 		}
 		return err
+	case wire.ImportModel, wire.ActivateSpace, wire.DropSpace:
+		return s.space(ctx, p)
 	}
 	return fmt.Errorf("operation of kind %d: %w", p.op.Kind, wire.ErrNewer)
 }
 
-// doing stores that the next message is being applied.
-func (s *State) doing(ctx context.Context) error {
-	b := s.DB.NewBatch()
-	b.Mark(doingMark, []byte{1})
-	if err := b.Commit(ctx); err != nil {
-		return err
+// doing stores that the next message is being applied, with a number of 1 or more. It returns the number
+// that was stored before, if the message was being applied already when the process ended or something
+// failed; else 0.
+func (s *State) doing(ctx context.Context, number uint32) (again uint32, err error) {
+	if s.again > 0 {
+		return s.again, nil
 	}
-	s.again = true
-	return nil
+	b := s.DB.NewBatch()
+	b.Mark(doingMark, binary.BigEndian.AppendUint32(nil, number))
+	if err := b.Commit(ctx); err != nil {
+		return 0, err
+	}
+	s.again = number
+	return 0, nil
 }
 
 // add adds changes to a batch. It refuses keys of other shards, and items without a key: the database
@@ -192,7 +200,7 @@ func (s *State) store(ctx context.Context, b *db.Batch, run ...*pending) error {
 	for _, o := range s.memory.old(last.Seq) {
 		b.Mark(opMark(o.ID), nil)
 	}
-	if s.again {
+	if s.again > 0 {
 		b.Mark(doingMark, nil)
 	}
 	b.Mark(positionMark, last.mark())
@@ -203,7 +211,7 @@ func (s *State) store(ctx context.Context, b *db.Batch, run ...*pending) error {
 func (s *State) applied(run ...*pending) (all []Applied) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.position, s.again = run[len(run)-1].position, false
+	s.position, s.again = run[len(run)-1].position, 0
 	s.memory.forget(len(s.memory.old(s.position.Seq)))
 	for _, p := range run {
 		if p.fresh {

@@ -29,7 +29,7 @@ type State struct {
 	position Position
 	memory   memory
 	moved    chan struct{} // closed when position changes
-	again    bool          // the next message may have been applied in part before a crash; only Apply uses it
+	again    uint32        // not 0: the next message may have been applied in part, see doing; only Apply uses it
 }
 
 // A Message is one of the log.
@@ -52,10 +52,14 @@ func Open(ctx context.Context, d *db.DB, number, shards int, fetch func(ctx cont
 			return nil, fmt.Errorf("%w: %w", db.ErrCorrupt, err)
 		}
 	}
-	if _, err := d.Mark(doingMark); err == nil {
-		s.again = true
-	} else if !errors.Is(err, db.ErrNotFound) {
+	switch b, err := d.Mark(doingMark); {
+	case errors.Is(err, db.ErrNotFound):
+	case err != nil:
 		return nil, err
+	case len(b) != 4:
+		return nil, fmt.Errorf("%w: mark %s: %d bytes", db.ErrCorrupt, doingMark, len(b))
+	default:
+		s.again = binary.BigEndian.Uint32(b)
 	}
 	for m, err := range d.Marks(ctx, opPrefix) {
 		if err != nil {
@@ -69,6 +73,26 @@ func Open(ctx context.Context, d *db.DB, number, shards int, fetch func(ctx cont
 	}
 	slices.SortFunc(s.memory.order, func(a, b *wire.Outcome) int { return cmp.Compare(a.Seq, b.Seq) })
 	return s, nil
+}
+
+// Begin sets the position of a database that holds what the messages up to a sequence would make, and is at
+// none of them by its own account: one that was built, or the backup of another cluster. What that
+// remembered is forgotten: its operations are of another log.
+func (s *State) Begin(ctx context.Context, seq uint64) error {
+	at := Position{Seq: seq}
+	b := s.DB.NewBatch()
+	for _, o := range s.memory.order[s.memory.first:] {
+		b.Mark(opMark(o.ID), nil)
+	}
+	b.Mark(doingMark, nil)
+	b.Mark(positionMark, at.mark())
+	if err := b.Commit(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.position, s.memory, s.again = at, memory{}, 0
+	return nil
 }
 
 // Position returns how far the database has come.

@@ -63,8 +63,12 @@ func (j *Journal) Create(ctx context.Context, c Config) error {
 		AllowDirect: true, DenyDelete: true, Compression: jetstream.S2Compression,
 		RePublish: &jetstream.RePublish{Source: j.log, Destination: j.tick, HeadersOnly: true},
 	})
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+	var refused *jetstream.APIError
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
 		return nil
+	case errors.As(err, &refused) && refused.ErrorCode == errNoStorage:
+		err = fmt.Errorf("%w: the servers set %d bytes aside for each log: give them more (max_file_store), or make smaller logs", err, c.MaxBytes)
 	}
 	return j.in(err)
 }
@@ -84,8 +88,11 @@ const (
 	mostFor = 4 * time.Second
 )
 
-// errMaximumBytes is the code of JetStream's error where a stream has no room.
-const errMaximumBytes jetstream.ErrorCode = 10077
+// Codes of JetStream's errors.
+const (
+	errMaximumBytes jetstream.ErrorCode = 10077 // a stream has no room
+	errNoStorage    jetstream.ErrorCode = 10047 // servers have none for a stream
+)
 
 // Append appends the message with that ID, and returns its sequence once it is durable. It tries again
 // until the context ends, as a log is without a leader for some seconds when a server is lost. tries says
@@ -228,7 +235,7 @@ func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error)
 		}
 		// Nothing yet. Where a tick has just said that there is something, the server that was asked may
 		// be one that has not got it: it is asked again at once.
-		if wait *= 2; err != nil || wait == 0 || wait > idle {
+		if wait *= 2; err != nil && !errors.Is(err, jetstreamext.ErrNoMessages) || wait == 0 || wait > idle {
 			wait = idle
 		}
 		select {

@@ -35,6 +35,12 @@ func (c Cluster) Tick(shard int) string { return fmt.Sprintf("fddhdb.%s.tick.%d"
 // Read is the subject on which a node answers requests.
 func (c Cluster) Read(node string) string { return fmt.Sprintf("fddhdb.%s.read.%s", c, node) }
 
+// Admin is the subject on which a node takes orders, such as to make a backup.
+func (c Cluster) Admin(node string) string { return fmt.Sprintf("fddhdb.%s.admin.%s", c, node) }
+
+// Changed is the subject on which is told that the plan has changed.
+func (c Cluster) Changed() string { return fmt.Sprintf("fddhdb.%s.changed", c) }
+
 // Nodes is the subject on which all nodes say how they are.
 func (c Cluster) Nodes() string { return fmt.Sprintf("fddhdb.%s.nodes", c) }
 

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/jetstreamext"
 
@@ -30,6 +31,7 @@ const version = 0
 // Settings are what a cluster is made with, and do not change.
 type Settings struct {
 	Version  int       `json:"version"`
+	ID       string    `json:"id"` // at random, so that nobody takes the backups of another cluster for its own
 	Shards   int       `json:"shards"`
 	Replicas int       `json:"replicas"` // of each shard, when it was made
 	Servers  int       `json:"servers"`  // of NATS that keep each log
@@ -44,9 +46,14 @@ const (
 
 func shardKey(shard int) string { return shardPrefix + strconv.Itoa(shard) }
 
-// A Placement says which nodes have a shard.
+// A Placement says which nodes have a shard, and what it began with.
 type Placement struct {
 	Nodes []string `json:"nodes"`
+
+	// Base, if not empty, is the id of the backup that the shard began with, when the log was at Origin: it
+	// holds what the messages up to Origin would make, whatever position it has itself.
+	Base   string `json:"base,omitempty"`
+	Origin uint64 `json:"origin,omitempty"`
 }
 
 // A Plan follows the bucket. Its methods may be called from any goroutine.
@@ -54,6 +61,8 @@ type Plan struct {
 	js       jetstream.JetStream
 	kv       jetstream.KeyValue
 	bucket   string
+	told     string             // names.Cluster.Changed
+	hears    *nats.Subscription // to told
 	Settings Settings
 	refresh  chan struct{} // somebody wants the bucket to be looked at
 
@@ -111,7 +120,7 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 		return nil, fmt.Errorf("cluster %s: %w", cluster, err)
 	}
 	p := &Plan{
-		js: js, kv: kv, bucket: cluster.Bucket(), placed: map[int]Placement{}, changed: make(chan struct{}),
+		js: js, kv: kv, bucket: cluster.Bucket(), told: cluster.Changed(), placed: map[int]Placement{}, changed: make(chan struct{}),
 		refresh: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	e, err := kv.Get(ctx, settingsKey)
@@ -128,7 +137,10 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 	} else if s.Shards < 1 {
 		return nil, fmt.Errorf("settings of cluster %s: %d shards", cluster, s.Shards)
 	}
-	if err := p.look(ctx); err != nil {
+	if err := p.Look(ctx); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", cluster, err)
+	}
+	if p.hears, err = js.Conn().Subscribe(p.told, func(*nats.Msg) { p.Refresh() }); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", cluster, err)
 	}
 	var following context.Context
@@ -137,7 +149,7 @@ func Open(ctx context.Context, js jetstream.JetStream, cluster names.Cluster) (*
 	return p, nil
 }
 
-// every is how often the bucket is looked at. That is one request, and it depends on nothing that a
+// every is how often the bucket is looked at, where nobody tells that it has changed. That is one request, and it depends on nothing that a
 // server keeps for a reader, and could lose with itself.
 const every = 5 * time.Second
 
@@ -159,7 +171,7 @@ func (p *Plan) follow(ctx context.Context) {
 		case <-p.refresh:
 		case <-time.After(every):
 		}
-		_ = p.look(ctx) // what it knew stands, until it can look again
+		_ = p.Look(ctx) // what it knew stands, until it can look again
 		select {
 		case <-ctx.Done():
 			return
@@ -168,8 +180,8 @@ func (p *Plan) follow(ctx context.Context) {
 	}
 }
 
-// look reads where the shards are.
-func (p *Plan) look(ctx context.Context) error {
+// Look reads where the shards are now.
+func (p *Plan) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	prefix := "$KV." + p.bucket + "." + shardPrefix
@@ -207,6 +219,13 @@ func (p *Plan) Nodes(shard int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.placed[shard].Nodes
+}
+
+// Base returns the backup that a shard began with, or "", and where its log was then.
+func (p *Plan) Base(shard int) (id string, origin uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.placed[shard].Base, p.placed[shard].Origin
 }
 
 // All returns all nodes that have shards, in order.
@@ -257,15 +276,17 @@ func (p *Plan) Change(ctx context.Context, shard int, f func(nodes []string) ([]
 		}
 		if _, err = p.kv.Update(ctx, e.Key(), b, e.Revision()); !errors.Is(err, jetstream.ErrKeyExists) {
 			if err != nil {
-				err = fmt.Errorf("placement of shard %d: %w", shard, err)
+				return fmt.Errorf("placement of shard %d: %w", shard, err)
 			}
-			return err
+			_ = p.js.Conn().Publish(p.told, nil) // who does not hear it looks by itself
+			return p.Look(ctx)
 		}
 	}
 }
 
 // Close ends following.
 func (p *Plan) Close() {
+	_ = p.hears.Unsubscribe() // of a connection that may be closed
 	p.stop()
 	<-p.done
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
+var errNotOpen = fmt.Errorf("%w: it is not open", wire.ErrNotHere)
+
 // Answer answers a request. It never returns nil.
 func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
 	a := &wire.Answer{}
@@ -18,7 +20,7 @@ func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
 	defer r.mu.RUnlock()
 	s := r.state
 	if s == nil {
-		a.Fault = wire.FaultOf(fmt.Errorf("%w: it is not open", wire.ErrNotHere))
+		a.Fault = wire.FaultOf(errNotOpen)
 		return a
 	}
 	if err := wait(ctx, s, q); err != nil {
@@ -61,6 +63,11 @@ func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer
 	}
 	switch q.Verb {
 	case wire.Get:
+		if q.Query != nil && q.Query.Space != db.ActiveSpace { // with the code that it has there
+			if c, err = c.InSpace(q.Query.Space); err != nil {
+				return err
+			}
+		}
 		it, err := c.Get(ctx, q.Key)
 		a.Item = wire.ItemOf(it)
 		return err

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,17 +20,21 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
 // Config is what a replica is made of.
 type Config struct {
+	Cluster       string // plan.Settings.ID
 	Shard, Shards int
 	Dir           string     // of the database
 	Options       db.Options // for opening it
 	Journal       *journal.Journal
 	Conn          *nats.Conn
 	Fetch         func(ctx context.Context, object string) ([]byte, error)
+	Vault         vault.Vault                       // where backups are; may be none
+	Base          func() (id string, origin uint64) // plan.Plan.Base of the shard
 	Log           *slog.Logger
 }
 
@@ -117,6 +122,13 @@ func (r *Replica) follow(ctx context.Context) error {
 	}
 	at := s.Position()
 	if err := r.continues(ctx, at); err != nil {
+		var gap *apply.GapError
+		if errors.As(err, &gap) {
+			if _, _, none := r.backup(ctx, journal.Info{First: gap.Next, Last: math.MaxUint64}); none != nil {
+				return errors.Join(err, none) // what there is goes on answering
+			}
+			return errors.Join(err, r.aside(err))
+		}
 		return err
 	}
 	r.trouble.Store(nil)
@@ -145,6 +157,9 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 	r.mu.RUnlock()
 	if s != nil {
 		return s, nil
+	}
+	if err := r.join(ctx); err != nil {
+		return nil, err
 	}
 	opts := r.Options
 	opts.NoSync = true // the log is durable: what is lost here comes from there again
@@ -175,15 +190,15 @@ func (e *DivergedError) Error() string {
 
 // continues checks that the log has the last message that has been applied, or had it.
 func (r *Replica) continues(ctx context.Context, at apply.Position) error {
-	if at.Seq == 0 {
-		return nil
-	}
 	info, err := r.Journal.Info(ctx)
 	if err != nil {
 		return err
 	}
 	if info.Last < at.Seq {
 		return &DivergedError{r.Shard, at.Seq}
+	}
+	if at.Seq == 0 && info.First <= 1 {
+		return nil
 	}
 	if info.First > at.Seq {
 		if info.First > at.Seq+1 {
@@ -239,18 +254,6 @@ func (r *Replica) Status() Status {
 	}
 	at := r.state.Position()
 	s.Applied, s.Chain = at.Seq, at.Chain
-	names, err := r.state.DB.Collections()
-	for _, name := range names {
-		c, cerr := r.state.DB.Collection(name)
-		if cerr != nil {
-			continue
-		}
-		n, cerr := c.Count()
-		s.Items += n
-		err = errors.Join(err, cerr)
-	}
-	if err != nil && s.Problem == "" {
-		s.Problem = err.Error()
-	}
+	s.Items = r.items()
 	return s
 }

@@ -105,7 +105,9 @@ func (r *Router) Ask(ctx context.Context, req *wire.Request) (*wire.Answer, erro
 		r.places.Refresh()
 		select {
 		case <-ctx.Done():
-			r.Figures.Failed.Add(1)
+			if !errors.Is(ctx.Err(), context.Canceled) {
+				r.Figures.Failed.Add(1)
+			}
 			return nil, &ShardError{Shard: req.Shard, Nodes: nodes, Err: fmt.Errorf("%w: %w", context.Cause(ctx), last)}
 		case <-time.After(wait):
 		}

@@ -31,13 +31,15 @@ type Op struct {
 	// Memory sequences later, or more, is refused: by then nobody remembers whether it has come before.
 	Base uint64
 
-	// Object, if not empty, is the name of the object that holds the changes of the operation, which is
-	// too large for a message; Changes is empty then.
+	// Object, if not empty, is the name of an object: of a Write, whose changes are too large for a
+	// message, the changes, and Changes is empty; of ImportModel the file of the model.
 	Object string
 
 	Changes    []Change
-	Collection string
-	Schema     *db.Schema
+	Collection string     // of all kinds but Write
+	Schema     *db.Schema // of CreateCollection
+	Space      db.Space   // of ActivateSpace and DropSpace
+	Activate   bool       // of ImportModel: the space becomes the active one when it is complete
 }
 
 // Memory is for how many sequences of the log a replica remembers the IDs of operations.
@@ -50,6 +52,9 @@ const (
 	Write            Kind = 1 + iota // makes Changes, all or none
 	CreateCollection                 // makes Collection with Schema, or does nothing where it is there, as that
 	DropCollection
+	ImportModel   // makes a space with the model of Object, and codes for all items
+	ActivateSpace // makes Space the one that searches use
+	DropSpace
 )
 
 // A Change is one change of an Op.
@@ -92,7 +97,11 @@ func DecodeOp(b []byte) (*Op, error) {
 		if o.Schema == nil {
 			return nil, errors.New("a collection without a schema")
 		}
-	case DropCollection:
+	case ImportModel:
+		if o.Object == "" {
+			return nil, errors.New("a model without an object")
+		}
+	case DropCollection, ActivateSpace, DropSpace:
 	default:
 		return nil, fmt.Errorf("an operation of kind %d: %w", o.Kind, ErrNewer)
 	}

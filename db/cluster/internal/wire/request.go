@@ -28,7 +28,7 @@ type Request struct {
 type Verb uint8
 
 const (
-	Get         Verb = 1 + iota // the item with Key
+	Get         Verb = 1 + iota // the item with Key, with its codes in Query.Space
 	Search                      // the first hits of Query
 	Within                      // the first hits within Radius, and how many there are
 	CountWithin                 // how many there are

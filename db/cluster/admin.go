@@ -1,0 +1,251 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// An order is what a node is told to do, and what it answers.
+type order struct {
+	Do    string `json:"do"`
+	Shard int    `json:"shard"`
+	Trim  bool   `json:"trim,omitempty"`
+	Keep  uint64 `json:"keep,omitempty"`
+}
+
+type done struct {
+	Fault  *wire.Fault     `json:"fault,omitempty"`
+	Backed *replica.Backed `json:"backed,omitempty"`
+}
+
+// admin carries out an order, in a goroutine of its own.
+func (n *Node) admin(m micro.Request) {
+	var o order
+	if err := json.Unmarshal(m.Data(), &o); err != nil {
+		_ = m.RespondJSON(done{Fault: wire.FaultOf(fmt.Errorf("%w: %w", db.ErrInvalid, err))})
+		return
+	}
+	n.done.Go(func() {
+		var d done
+		var err error
+		d.Backed, err = n.carryOut(o)
+		d.Fault = wire.FaultOf(err)
+		if err := m.RespondJSON(d); err != nil {
+			n.opts.Log.Debug("an answer was not sent", "error", err)
+		}
+	})
+}
+
+func (n *Node) carryOut(o order) (*replica.Backed, error) {
+	n.mu.RLock()
+	r := n.replicas[o.Shard]
+	n.mu.RUnlock()
+	switch {
+	case o.Do != "backup":
+		return nil, fmt.Errorf("%w: order %.80q: the node is of an older version", db.ErrInvalid, o.Do)
+	case r == nil:
+		return nil, fmt.Errorf("%w: shard %d, node %s", wire.ErrNotHere, o.Shard, n.opts.Node)
+	}
+	b, err := r.Backup(n.ctx)
+	if err == nil && o.Trim && b.Least > o.Keep {
+		err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
+	}
+	return b, err
+}
+
+// BackupOptions are those of Client.Backup.
+type BackupOptions struct {
+	// Trim removes from each log what its backup holds, once that has been read again and is whole, but for
+	// the Keep latest messages of it: a node that has been away for longer begins with the backup.
+	Trim bool
+	Keep uint64 // messages; 0 means 10,000
+
+	// Progress, unless nil, is called with each backup that is done.
+	Progress func(b Backup)
+}
+
+// A Backup is the backup of one shard.
+type Backup struct {
+	Shard int
+	Node  string // that has made it
+	ID    string
+	Items int
+
+	// Position is the sequence of the log that it goes to, at least.
+	Position uint64
+}
+
+// Backup has a node of each shard store a backup of it where the nodes have their backups
+// (NodeOptions.Backups), one shard after the other, and read it again. Writes and searches go on. The
+// backups are of different moments: each is its shard as behind some message of its log. An error names the
+// shards that have none.
+func (c *Client) Backup(ctx context.Context, o BackupOptions) (all []Backup, err error) {
+	o.Keep = cmp.Or(o.Keep, 10_000)
+	for shard := range c.Shards() {
+		b, berr := c.backup(ctx, shard, o)
+		if berr != nil {
+			err = errors.Join(err, fmt.Errorf("shard %d: %w", shard, berr))
+			continue
+		}
+		all = append(all, b)
+		if o.Progress != nil {
+			o.Progress(b)
+		}
+	}
+	return all, err
+}
+
+// backup has one of the nodes of a shard make a backup.
+func (c *Client) backup(ctx context.Context, shard int, o BackupOptions) (Backup, error) {
+	err := fmt.Errorf("%w: no node has it", db.ErrNotFound)
+	for _, node := range c.plan.Nodes(shard) {
+		var d done
+		if d, err = c.order(ctx, node, order{Do: "backup", Shard: shard, Trim: o.Trim, Keep: o.Keep}); err != nil || d.Backed == nil {
+			err = fmt.Errorf("node %s: %w", node, cmp.Or(err, error(wire.ErrAnswer)))
+			continue
+		}
+		b := d.Backed
+		return Backup{Shard: shard, Node: node, ID: b.Backup, Items: b.Items, Position: b.Least}, nil
+	}
+	return Backup{}, err
+}
+
+// order gives a node an order and waits until it has carried it out.
+func (c *Client) order(ctx context.Context, node string, o order) (d done, err error) {
+	b, err := json.Marshal(o)
+	if err != nil {
+		return d, err
+	}
+	if _, has := ctx.Deadline(); !has {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 24*time.Hour)
+		defer cancel()
+	}
+	m, err := c.nc.RequestWithContext(ctx, c.cluster.Admin(node), b)
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(m.Data, &d); err != nil {
+		return d, err
+	}
+	if d.Fault != nil {
+		return d, d.Fault
+	}
+	return d, nil
+}
+
+// Placement returns the nodes that have each shard.
+func (c *Client) Placement() [][]string {
+	all := make([][]string, c.Shards())
+	for shard := range all {
+		all[shard] = slices.Clone(c.plan.Nodes(shard))
+	}
+	return all
+}
+
+// Nodes returns how the nodes are that answer within a second.
+func (c *Client) Nodes(ctx context.Context) ([]NodeStatus, error) {
+	return Nodes(ctx, c.nc, string(c.cluster), time.Second)
+}
+
+// Move has a node take over a replica of a shard from another one. The new one joins, by a backup or by the
+// log, and is asked only when it has caught up; then the old one leaves. Nothing is unanswered meanwhile. If
+// the context ends before, both have the shard: call it again.
+func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
+	if shard < 0 || shard >= c.Shards() {
+		return fmt.Errorf("%w: shard %d: there are 0 to %d", db.ErrInvalid, shard, c.Shards()-1)
+	}
+	err := c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
+		if !slices.Contains(nodes, from) {
+			return nil, fmt.Errorf("%w: shard %d on node %s", db.ErrNotFound, shard, from)
+		}
+		if slices.Contains(nodes, to) {
+			return nodes, nil
+		}
+		return append(nodes, to), nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.caughtUp(ctx, shard, to); err != nil {
+		return fmt.Errorf("shard %d on node %s: %w", shard, to, err)
+	}
+	return c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
+		return slices.DeleteFunc(nodes, func(n string) bool { return n == from }), nil
+	})
+}
+
+// caughtUp waits until a node has applied what the log of a shard has now.
+func (c *Client) caughtUp(ctx context.Context, shard int, node string) error {
+	info, err := c.logs[shard].Info(ctx)
+	if err != nil {
+		return err
+	}
+	problem := "it does not answer"
+	for {
+		all, err := c.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		for _, n := range all {
+			for _, s := range n.Shards {
+				if n.Node != node || s.Shard != shard {
+					continue
+				}
+				if s.Problem == "" && s.Applied >= info.Last {
+					return nil
+				}
+				problem = cmp.Or(s.Problem, fmt.Sprintf("it is at %d of %d", s.Applied, info.Last))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s", context.Cause(ctx), problem)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Drain moves all shards of a node to others, those with the fewest shards first, so that it can be shut
+// down.
+func (c *Client) Drain(ctx context.Context, node string) error {
+	all, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	for shard, nodes := range c.Placement() {
+		if !slices.Contains(nodes, node) {
+			continue
+		}
+		loads := map[string]int{}
+		for _, nodes := range c.Placement() {
+			for _, n := range nodes {
+				loads[n]++
+			}
+		}
+		to := ""
+		for _, n := range all {
+			if n.Node != node && !slices.Contains(nodes, n.Node) && (to == "" || loads[n.Node] < loads[to]) {
+				to = n.Node
+			}
+		}
+		if to == "" {
+			return fmt.Errorf("%w: no node can take shard %d: those that answer have it already", db.ErrInvalid, shard)
+		}
+		if err := c.Move(ctx, shard, node, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}

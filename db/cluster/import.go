@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// ImportOptions are those of Import.
+type ImportOptions struct {
+	// Refused, unless nil, is called with each item that a shard refuses, such as one with a code of
+	// another length, and why. If it returns nil the import goes on; else it ends with that error. It may
+	// be called from several goroutines at a time.
+	Refused func(item *db.Item, why error) error
+
+	// Progress, unless nil, is called with the number of items that are stored, from one goroutine at a
+	// time.
+	Progress func(items int)
+}
+
+// These bound what an import writes in one operation.
+const (
+	importItems = 200
+	importBytes = 256 << 10
+)
+
+// Import stores many items, in operations of some hundred of one shard: an operation is stored whole or not
+// at all, the import as a whole is not. Items of the same key are stored in their order. It returns how many
+// are stored; after an error these are not all of those before a certain one, and the import may be made
+// again, as an item that is there is stored over itself.
+func (c *Collection) Import(ctx context.Context, items iter.Seq2[*db.Item, error], o ImportOptions) (stored int, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex
+	add := func(n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if stored += n; o.Progress != nil {
+			o.Progress(stored)
+		}
+	}
+	shards := make([]chan []*db.Item, c.client.Shards())
+	var all sync.WaitGroup
+	for i := range shards {
+		shards[i] = make(chan []*db.Item, 1)
+		all.Go(func() {
+			for some := range shards[i] {
+				if ctx.Err() != nil {
+					continue // until the channel is closed
+				}
+				if err := c.importSome(ctx, some, o.Refused, add); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	waiting, bytes := make([][]*db.Item, len(shards)), make([]int, len(shards))
+	send := func(shard int) {
+		if len(waiting[shard]) == 0 {
+			return
+		}
+		select {
+		case shards[shard] <- waiting[shard]:
+		case <-ctx.Done():
+		}
+		waiting[shard], bytes[shard] = nil, 0
+	}
+	for item, err := range items {
+		if err == nil && item == nil {
+			err = fmt.Errorf("%w: no item", db.ErrInvalid)
+		}
+		if err != nil {
+			cancel(err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if item.Key == "" {
+			own := *item
+			own.Key = wire.NewID().String()
+			item = &own
+		}
+		s := c.shardOf(item.Key)
+		waiting[s] = append(waiting[s], item)
+		if bytes[s] += sizeOf(item); len(waiting[s]) == importItems || bytes[s] >= importBytes {
+			send(s)
+		}
+	}
+	for s := range shards {
+		send(s)
+		close(shards[s])
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return stored, err
+}
+
+// sizeOf is about how many bytes an item takes in a message.
+func sizeOf(it *db.Item) int {
+	n := 32 + len(it.Key) + len(it.Payload) + len(it.Code)
+	for _, v := range it.Vectors {
+		n += 16 + 4*len(v)
+	}
+	for _, v := range it.Sparse {
+		n += 16 + 8*len(v.Index)
+	}
+	for _, l := range it.Labels {
+		n += len(l)
+	}
+	for _, v := range it.Fields {
+		n += 16
+		if s, ok := v.(string); ok {
+			n += len(s)
+		}
+	}
+	return n
+}
+
+// importSome stores items of one shard. If they are refused it finds out which of them are, by halves.
+func (c *Collection) importSome(ctx context.Context, items []*db.Item, refused func(*db.Item, error) error, add func(int)) error {
+	b := c.NewBatch()
+	for _, it := range items {
+		b.Put(it)
+	}
+	err := b.Commit(ctx)
+	switch {
+	case err == nil:
+		add(len(items))
+		return nil
+	case errors.Is(err, ErrUnknown) || !wire.Decided(err):
+		return err
+	case len(items) > 1:
+		half := len(items) / 2
+		if err := c.importSome(ctx, items[:half], refused, add); err != nil {
+			return err
+		}
+		return c.importSome(ctx, items[half:], refused, add)
+	case refused == nil:
+		return fmt.Errorf("item %q: %w", items[0].Key, err)
+	}
+	return refused(items[0], err)
+}

@@ -1,0 +1,117 @@
+package merge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A Basis is what two answers must have in common for their hits to be compared.
+type Basis struct {
+	Space    db.Space  // that the codes are of; 0 by vectors
+	Revision uint32    // of that space; 0 by vectors
+	Rerank   db.Rerank // the order that the answer has; RerankAuto by vectors
+}
+
+func basisOf(r *db.Result) Basis { return Basis{r.Space, r.Revision, r.Rerank} }
+
+// String says what the basis is in words.
+func (b Basis) String() string {
+	if b.Rerank == db.RerankAuto {
+		return "an answer by vectors"
+	}
+	return fmt.Sprintf("space %d, revision %d, order %v", b.Space, b.Revision, b.Rerank)
+}
+
+// A MismatchError says that shards have answered on different bases, so that their hits cannot be compared.
+//
+// A space or revision differs while a model becomes the active one: ask again those that are behind. The
+// order differs where RerankAuto was asked for, as each shard chooses by its own items: ask all again for one order.
+// RerankProjection is what one database chooses where some item lacks the modality of the query. RerankAuto itself
+// is among the orders where some shard has no model yet, or codes that were learned without labels.
+type MismatchError struct {
+	Bases  []ShardBasis // of the shards that have answered, by their number
+	Cursor *Basis       // what the pages before were made on; nil at the start
+}
+
+// A ShardBasis is what a shard has answered on.
+type ShardBasis struct {
+	Shard int
+	Basis
+}
+
+// Error names the shards and what they have.
+func (e *MismatchError) Error() string {
+	var text strings.Builder
+	text.WriteString("fddhdb: shards have answered differently: ")
+	var seen []Basis
+	for _, x := range e.Bases {
+		if !slices.Contains(seen, x.Basis) {
+			if len(seen) > 0 {
+				text.WriteString("; ")
+			}
+			seen = append(seen, x.Basis)
+			fmt.Fprintf(&text, "%s: %v", e.shardsOf(x.Basis), x.Basis)
+		}
+	}
+	if e.Cursor != nil {
+		fmt.Fprintf(&text, "; the cursor: %v", *e.Cursor)
+	}
+	return text.String()
+}
+
+// shardsOf spells the numbers of the shards with a basis: shards 0-2, 5.
+func (e *MismatchError) shardsOf(b Basis) string {
+	var parts []string
+	n := 0
+	for i := 0; i < len(e.Bases); i++ {
+		if e.Bases[i].Basis != b {
+			continue
+		}
+		from := e.Bases[i].Shard
+		to := from
+		for n++; i+1 < len(e.Bases) && e.Bases[i+1].Basis == b && e.Bases[i+1].Shard == to+1; n++ {
+			i, to = i+1, to+1
+		}
+		if part := fmt.Sprint(from); from == to {
+			parts = append(parts, part)
+		} else {
+			parts = append(parts, fmt.Sprintf("%s-%d", part, to))
+		}
+	}
+	if n == 1 {
+		return "shard " + parts[0]
+	}
+	return "shards " + strings.Join(parts, ", ")
+}
+
+// agree returns the basis of all answers and of the cursor, and whether there is any. The error is a
+// *MismatchError.
+func agree(answers []*db.Result, from Cursor) (basis Basis, known bool, err error) {
+	basis, known = from.Basis()
+	differ := false
+	for _, a := range answers {
+		switch {
+		case a == nil:
+		case !known:
+			basis, known = basisOf(a), true
+		default:
+			differ = differ || basisOf(a) != basis
+		}
+	}
+	if !differ {
+		return basis, known, nil
+	}
+	e := new(MismatchError)
+	if before, known := from.Basis(); known {
+		e.Cursor = &before
+	}
+	for i, a := range answers {
+		if a != nil {
+			e.Bases = append(e.Bases, ShardBasis{i, basisOf(a)})
+		}
+	}
+	return Basis{}, false, e
+}

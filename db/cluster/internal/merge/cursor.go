@@ -1,0 +1,230 @@
+package merge
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/fault"
+)
+
+// A Cursor says how far pages have come in each shard. The zero Cursor is the start, of any number of
+// shards. A Cursor is a value: nothing changes it, and goroutines may share it.
+//
+// It is as the cursors of the shards are: items that come or go in between do not shift what follows. An
+// item that is put behind a shard's place in it is found, in a shard that has not ended.
+type Cursor struct {
+	basis  Basis
+	known  bool    // a shard has answered, and basis is what it has answered on
+	places []place // by shard; none: the start
+}
+
+// A place says how far pages have come in a shard. The zero place is its start.
+type place struct {
+	ended bool   // it has no more
+	after string // else the shard's own cursor behind the last hit that was taken; "": none was
+}
+
+var ended = place{ended: true}
+
+// After returns the shard's own cursor, to go on with (db.Query.After); "" if none of its hits has been
+// taken, or if it has ended.
+func (c Cursor) After(shard int) string {
+	if len(c.places) == 0 {
+		return ""
+	}
+	return c.places[shard].after
+}
+
+// Ended reports whether all hits of a shard have been taken. It need not be asked for more.
+func (c Cursor) Ended(shard int) bool { return len(c.places) > 0 && c.places[shard].ended }
+
+// Done reports whether all shards have ended: there is no page behind this one.
+func (c Cursor) Done() bool {
+	for _, p := range c.places {
+		if !p.ended {
+			return false
+		}
+	}
+	return len(c.places) > 0
+}
+
+// Basis returns what the pages before have in common; ok is false if there is none, as at the start. Ask for the
+// order of it, and in its space: a shard of which nothing has been taken would choose anew.
+func (c Cursor) Basis() (b Basis, ok bool) { return c.basis, c.known }
+
+// A cursor over shards is, in the alphabet of base64 for URLs and without padding:
+//
+//	u8  cursorVersion, with the highest bit set, which tells it from the cursor of one database
+//	u16 number of shards
+//	u8  1 + order of the answers; 0 if none has answered yet, and so are the next two
+//	u32 space, u32 revision
+//	    for each shard
+//	u8  how it stands: at its start, at its end, or behind a cursor, as bytes or as text
+//	    if it is behind a cursor
+//	u8  how many of its first bytes are those of the cursor before it
+//	u8  how many bytes follow
+//	    these bytes
+//	u32 CRC-32C of all before
+//
+// Numbers are little-endian. The cursors of shards are texts in the same alphabet: stored are the bytes
+// that they stand for, where these give the same text again, else the text. What they begin with alike, the
+// fingerprint of the query above all, is stored once. Merge does not look into them, and would take any others.
+//
+// With 64 shards, all of them begun, that is 2.5 KB of cursors as package db makes them today (3.6 KB where
+// collections have other numbers in each shard), and 22 KB of the longest that Page takes. A shard at its start
+// or at its end takes one byte, and a page of 10 hits moves ten shards at most: some 400 bytes behind the first.
+const (
+	cursorVersion = 1
+	overShards    = 1 << 7
+	cursorHead    = 1 + 2 + 1 + 4 + 4
+	cursorSum     = 4
+
+	// MaxShards is how many shards a cursor can be over.
+	MaxShards = 1<<16 - 1
+
+	// maxAfter is the most bytes of a shard's cursor.
+	maxAfter = 255
+)
+
+// How a shard stands, in a cursor.
+const (
+	atStart = iota
+	atEnd
+	behindBytes
+	behindText
+)
+
+var cursorSums = crc32.MakeTable(crc32.Castagnoli)
+
+// String returns the cursor as a text that ParseCursor reads; "" for the start. It has only letters, digits, - and _.
+func (c Cursor) String() string {
+	if len(c.places) == 0 {
+		return ""
+	}
+	b := make([]byte, 0, cursorHead+cursorSum+64*len(c.places))
+	b = append(b, overShards|cursorVersion)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(c.places)))
+	if c.known {
+		b = append(b, byte(c.basis.Rerank)+1)
+	} else {
+		b = append(b, 0)
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(c.basis.Space))
+	b = binary.LittleEndian.AppendUint32(b, c.basis.Revision)
+	var before []byte
+	for _, p := range c.places {
+		switch {
+		case p.ended:
+			b = append(b, atEnd)
+			continue
+		case p.after == "":
+			b = append(b, atStart)
+			continue
+		}
+		how, own := byte(behindBytes), decoded(p.after)
+		if own == nil {
+			how, own = behindText, []byte(p.after)
+		}
+		shared := 0
+		for shared < len(own) && shared < len(before) && own[shared] == before[shared] {
+			shared++
+		}
+		b = append(b, how, byte(shared), byte(len(own)-shared))
+		b = append(b, own[shared:]...)
+		before = own
+	}
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, cursorSums))
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// decoded returns the bytes that a text stands for, nil if it is not the text of any.
+func decoded(text string) []byte {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || base64.RawURLEncoding.EncodeToString(b) != text {
+		return nil
+	}
+	return b
+}
+
+// ParseCursor reads the text of a cursor over so many shards; "" is the start. It may come from anybody:
+// the checksum finds accidents, and a forged place is the matter of the shard that is asked. A text that no
+// cursor has, one of another version, and one of another number of shards is a db.ErrInvalid. What is
+// parsed has the same text again.
+func ParseCursor(s string, shards int) (Cursor, error) {
+	if s == "" {
+		return Cursor{}, nil
+	}
+	none := func() (Cursor, error) {
+		return Cursor{}, fault.Invalid("cursor %.80q: it is not one that a search over shards has returned", s)
+	}
+	if len(s) > base64.RawURLEncoding.EncodedLen(cursorHead+cursorSum+MaxShards*(3+maxAfter)) {
+		return none()
+	}
+	b := decoded(s)
+	if len(b) < cursorHead+cursorSum {
+		return none()
+	}
+	end := len(b) - cursorSum
+	if b[0] < overShards || crc32.Checksum(b[:end], cursorSums) != binary.LittleEndian.Uint32(b[end:]) {
+		return none()
+	}
+	version, n := b[0]-overShards, int(binary.LittleEndian.Uint16(b[1:]))
+	switch {
+	case version != cursorVersion:
+		return Cursor{}, fault.Invalid("the cursor is of version %d, and this program has version %d: search from the start", version, cursorVersion)
+	case n != shards:
+		return Cursor{}, fault.Invalid("the cursor is over %d shards; now there are %d: search from the start", n, shards)
+	case n == 0 || end-cursorHead < n:
+		return none()
+	}
+	c := Cursor{places: make([]place, n)}
+	if order := b[3]; order > 0 {
+		c.known = true
+		c.basis = Basis{db.Space(binary.LittleEndian.Uint32(b[4:])), binary.LittleEndian.Uint32(b[8:]), db.Rerank(order - 1)}
+	}
+	if !readPlaces(c.places, b[cursorHead:end]) || c.String() != s {
+		return none()
+	}
+	return c, nil
+}
+
+// readPlaces reads the places of a cursor, and reports whether b has them and nothing else.
+func readPlaces(places []place, b []byte) bool {
+	var before []byte
+	for i := range places {
+		if len(b) == 0 {
+			return false
+		}
+		how := b[0]
+		b = b[1:]
+		switch how {
+		case atStart:
+			continue
+		case atEnd:
+			places[i] = ended
+			continue
+		}
+		if how > behindText || len(b) < 2 {
+			return false
+		}
+		shared, more := int(b[0]), int(b[1])
+		b = b[2:]
+		if shared > len(before) || more > len(b) {
+			return false
+		}
+		own := make([]byte, 0, shared+more)
+		own = append(append(own, before[:shared]...), b[:more]...)
+		b, before = b[more:], own
+		if how == behindBytes {
+			places[i].after = base64.RawURLEncoding.EncodeToString(own)
+		} else {
+			places[i].after = string(own)
+		}
+		if places[i].after == "" || len(places[i].after) > maxAfter {
+			return false
+		}
+	}
+	return len(b) == 0
+}

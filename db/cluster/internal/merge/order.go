@@ -1,0 +1,134 @@
+package merge
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/fault"
+)
+
+// An order compares two hits of different shards as an answer orders them: negative if a comes first, 0 if
+// they are tied.
+type order func(a, b *db.Hit) int
+
+// descending orders the greatest first and NaN last. NaN is equal to NaN.
+func descending[F float32 | float64](a, b F) int { return cmp.Compare(b, a) } // NaN is the least there
+
+// orderOf returns the order across shards of answers that have the order r. self is the key of the item
+// that the query starts from, or "".
+func orderOf(r db.Rerank, self string) (order, error) {
+	// within orders hits that share a code. A database puts the item of the query first of its code.
+	within := func(a, b *db.Hit) int {
+		if self != "" && (a.Key == self) != (b.Key == self) {
+			if a.Key == self {
+				return -1
+			}
+			return 1
+		}
+		return descending(a.Similarity, b.Similarity)
+	}
+	switch r {
+	case db.RerankProjection, db.RerankNone, db.RerankFused:
+		return func(a, b *db.Hit) int {
+			if c := byCode(a, b); c != 0 {
+				return c
+			}
+			return within(a, b)
+		}, nil
+	case db.RerankAsymmetric:
+		return func(a, b *db.Hit) int {
+			if c := descending(a.Score, b.Score); c != 0 {
+				return c
+			}
+			// A query by code has no scores. Those that its distances give it have this order.
+			if c := cmp.Compare(a.Distance, b.Distance); c != 0 {
+				return c
+			}
+			return within(a, b)
+		}, nil
+	case db.RerankFeatures:
+		// Items of the window that lack the modality have the similarity 0, those behind it none. Both are
+		// in the order of codes, and so are items of equal similarity.
+		return func(a, b *db.Hit) int {
+			if c := descending(a.Similarity, b.Similarity); c != 0 {
+				return c
+			}
+			return byCode(a, b)
+		}, nil
+	case db.RerankAuto: // by vectors, where the item of the query has no place of its own
+		return func(a, b *db.Hit) int { return descending(a.Similarity, b.Similarity) }, nil
+	}
+	return nil, fault.Invalid("answers in the order %v, which is not known here", r)
+}
+
+// byCode orders by what hits have of their codes.
+func byCode(a, b *db.Hit) int {
+	if c := cmp.Compare(a.Distance, b.Distance); c != 0 {
+		return c
+	}
+	return descending(a.Score, b.Score)
+}
+
+// A head is the part of a shard's hits that a page has not taken yet. It has one hit or more.
+type head struct {
+	shard int
+	hits  []db.Hit
+}
+
+// heads is a heap of the heads of shards, by their first hits.
+type heads struct {
+	order order
+	heap  []head
+}
+
+// before reports whether the first hit of head i comes before that of head j. No two heads are equal: a key
+// is in one shard, and if it were in two their numbers would decide.
+func (h *heads) before(i, j int) bool {
+	a, b := &h.heap[i], &h.heap[j]
+	c := h.order(&a.hits[0], &b.hits[0])
+	if c == 0 {
+		c = strings.Compare(a.hits[0].Key, b.hits[0].Key)
+	}
+	return c < 0 || c == 0 && a.shard < b.shard
+}
+
+// init makes a heap of heads in any order.
+func (h *heads) init() {
+	for i := len(h.heap)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
+}
+
+// down moves head i to its place below.
+func (h *heads) down(i int) {
+	for {
+		least := 2*i + 1
+		if least >= len(h.heap) {
+			return
+		}
+		if right := least + 1; right < len(h.heap) && h.before(right, least) {
+			least = right
+		}
+		if !h.before(least, i) {
+			return
+		}
+		h.heap[i], h.heap[least] = h.heap[least], h.heap[i]
+		i = least
+	}
+}
+
+// next takes the first hit of all. It returns the hit, its shard, and whether that has no more. There has
+// to be a head.
+func (h *heads) next() (hit *db.Hit, shard int, last bool) {
+	first := &h.heap[0]
+	hit, shard = &first.hits[0], first.shard
+	if first.hits = first.hits[1:]; len(first.hits) == 0 {
+		last = true
+		n := len(h.heap) - 1
+		h.heap[0] = h.heap[n]
+		h.heap = h.heap[:n]
+	}
+	h.down(0)
+	return hit, shard, last
+}

@@ -1,0 +1,138 @@
+package merge
+
+import (
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/fault"
+)
+
+// A Want says what page is wanted.
+type Want struct {
+	K int // most hits; 1 or more
+
+	// Self is the key of the item that the query starts from, or "". Only the shard that has the item
+	// can be asked by db.Query.Key, and puts it first of its code; the others are asked by its vector or
+	// its code. With Self it comes before the hits of other shards with its code, too.
+	Self string
+
+	// Within says that answers are of a search by radius (db.Runs.First): their facets count all items
+	// within it, and are added up. Else facets are counted anew of the hits of the page.
+	Within bool
+
+	FacetLimit int // counts of each of the facets, as db.Query.FacetLimit; 0 is all
+}
+
+// Page returns the first w.K hits that follow the cursor, of all shards, and the cursor behind them. The
+// zero Cursor is the start. answers has one answer for each shard, in the order of their numbers, which is
+// always the same; it and all that it points to stay as they are, and the page shares the items of hits.
+//
+//   - Each shard is asked for w.K hits, with Query.Cursors and with After = from.After(shard). One that
+//     was asked for fewer, and has more, ends the page behind the last that it gave: what it has next
+//     may be next of all.
+//   - A shard that has not answered is nil. It keeps its place in the cursor, so that its hits come with
+//     the pages that follow, behind hits that they would have preceded. No hit is lost or comes twice. A
+//     page may be empty for it, and the cursor not Done, as long as the shard stays away.
+//   - A shard that has ended (Cursor.Ended) need not be asked. Its hits are left out if it was, and
+//     counts are not: ask it for one hit from the start, if Total and Facets of a radius are to be right on each page.
+//   - Total is the sum; the facets are described at Want.Within. Facets of hits need the labels and
+//     fields of these (db.IncludeLabels, db.IncludeFields); all facets are asked for without a limit.
+//   - Approximate is true if it is of any answer.
+//   - Next is the text of the cursor, and "" if that is Done.
+//   - RerankFeatures has no cursors: the page is the first and the last one, also for a shard that has not
+//     answered.
+//
+// Answers that cannot be compared are a *MismatchError. Answers that lack something that was to be asked
+// for are a db.ErrInvalid, and so is a cursor over another number of shards.
+//
+// It takes the time of S + K log S comparisons for S shards.
+func Page(answers []*db.Result, from Cursor, w Want) (*db.Result, Cursor, error) {
+	switch {
+	case w.K < 1:
+		return nil, Cursor{}, fault.Invalid("k = %d: 1 or more are possible", w.K)
+	case len(answers) == 0:
+		return nil, Cursor{}, fault.Invalid("a page of no shards")
+	case len(answers) > MaxShards:
+		return nil, Cursor{}, fault.Invalid("a page of %d shards: %d are possible", len(answers), MaxShards)
+	case len(from.places) > 0 && len(from.places) != len(answers):
+		return nil, Cursor{}, fault.Invalid("a cursor over %d shards, and %d answers", len(from.places), len(answers))
+	}
+	basis, known, err := agree(answers, from)
+	if err != nil {
+		return nil, Cursor{}, err
+	}
+	order, err := orderOf(basis.Rerank, w.Self)
+	if err != nil {
+		return nil, Cursor{}, err
+	}
+	page := &db.Result{Space: basis.Space, Revision: basis.Revision, Rerank: basis.Rerank}
+	taken, err := take(page, answers, from, order, w.K)
+	if err != nil {
+		return nil, Cursor{}, err
+	}
+	for _, a := range answers {
+		if a != nil {
+			page.Total += a.Total
+			page.Approximate = page.Approximate || a.Approximate
+		}
+	}
+	if page.Facets, err = pageFacets(page.Hits, answers, w); err != nil {
+		return nil, Cursor{}, err
+	}
+	to := Cursor{basis: basis, known: known, places: taken}
+	if !to.Done() {
+		page.Next = to.String()
+	}
+	return page, to, nil
+}
+
+// take takes the hits of a page, and returns how far it has come in each shard.
+func take(page *db.Result, answers []*db.Result, from Cursor, order order, k int) ([]place, error) {
+	places := make([]place, len(answers))
+	copy(places, from.places)
+	h := heads{order: order, heap: make([]head, 0, len(answers))}
+	n, ends := 0, false // hits that there are; whether a shard has more that it did not give
+	for i, a := range answers {
+		switch {
+		case a == nil || from.Ended(i):
+		case len(a.Hits) > 0:
+			h.heap = append(h.heap, head{i, a.Hits})
+			n += min(len(a.Hits), k)
+		case a.Next != "":
+			places[i], ends = place{after: a.Next}, true
+		default:
+			places[i] = ended
+		}
+	}
+	h.init()
+	page.Hits = make([]db.Hit, 0, min(k, n))
+	for len(page.Hits) < k && len(h.heap) > 0 && !ends {
+		hit, shard, last := h.next()
+		page.Hits = append(page.Hits, *hit)
+		switch next := answers[shard].Next; {
+		case !last:
+			places[shard] = place{after: hit.Cursor}
+		case next == "":
+			places[shard] = ended
+		default:
+			places[shard] = place{after: next}
+			ends = true
+		}
+	}
+	if page.Rerank == db.RerankFeatures {
+		for i := range places {
+			places[i] = ended
+		}
+		return places, nil
+	}
+	for _, left := range h.heap { // of which the page may end between two hits
+		p := &places[left.shard]
+		if len(left.hits) < len(answers[left.shard].Hits) && p.after == "" {
+			return nil, fault.Invalid("shard %d: its hits have no cursors: ask with Query.Cursors", left.shard)
+		}
+	}
+	for i, p := range places {
+		if len(p.after) > maxAfter {
+			return nil, fault.Invalid("shard %d: a cursor of %d bytes: %d are possible", i, len(p.after), maxAfter)
+		}
+	}
+	return places, nil
+}

@@ -1,0 +1,162 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/vault"
+)
+
+// join makes the database of a shard that the node does not have yet: empty, where the log begins at its
+// beginning, or else by the newest backup, if the log goes on behind it, or by the one that the shard began
+// with.
+func (r *Replica) join(ctx context.Context) error {
+	if there, err := exists(filepath.Join(r.Dir, db.MarkerName)); there || err != nil {
+		return err
+	}
+	info, err := r.Journal.Info(ctx)
+	if err != nil {
+		return err
+	}
+	id, begin, err := r.backup(ctx, info)
+	if err != nil {
+		return err
+	}
+	if id == "" {
+		return nil // Open makes an empty one
+	}
+	from, err := r.Vault.Repository(ctx, r.Shard)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	opts := r.Options
+	if _, err := db.Restore(ctx, from, r.Dir, &opts, db.RestoreOptions{ID: id, SkipVerify: true}); err != nil {
+		return fmt.Errorf("backup %s of shard %d: %w", id, r.Shard, err)
+	}
+	r.Log.Info("restored", "backup", id, "took", time.Since(start))
+	if begin == 0 {
+		return nil
+	}
+	d, err := db.Open(r.Dir, &opts)
+	if err != nil {
+		return err
+	}
+	s, err := apply.Open(ctx, d, r.Shard, r.Shards, nil)
+	if err == nil {
+		err = s.Begin(ctx, begin)
+	}
+	return errors.Join(err, d.Close())
+}
+
+// backup returns the id of the backup that a replica begins with, and the position to set in it; 0 leaves
+// that as it is. No id means an empty database.
+func (r *Replica) backup(ctx context.Context, log journal.Info) (id string, begin uint64, err error) {
+	base, origin := r.Base()
+	var newest vault.Entry
+	if !r.Vault.IsNone() {
+		newest, err = r.Vault.Entry(ctx, r.Shard)
+		if err != nil && !errors.Is(err, db.ErrNotFound) {
+			return "", 0, err
+		}
+		// One that may end before the log begins would leave a gap.
+		if err == nil && newest.Cluster == r.Cluster && newest.Least+1 >= log.First && newest.Position <= log.Last {
+			return newest.Backup, 0, nil
+		}
+	}
+	switch {
+	case base != "" && log.First <= origin+1:
+		return base, origin, nil
+	case base == "" && log.First <= 1:
+		return "", 0, nil
+	}
+	return "", 0, fmt.Errorf("%w: the log begins at %d, and no backup at %q goes so far: back up the shard on a node that has it, or give this node the place of the backups", db.ErrNotFound, log.First, r.Vault)
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// aside moves a database away that does not go on: the log has been trimmed beyond it, or is another one.
+// Whoever looks into that finds it beside the new one.
+func (r *Replica) aside(why error) error {
+	if err := r.close(); err != nil {
+		r.Log.Warn("closing the database", "error", err)
+	}
+	to := fmt.Sprintf("%s.left-%s", r.Dir, time.Now().UTC().Format("20060102T150405.000"))
+	if err := os.Rename(r.Dir, to); err != nil {
+		return err
+	}
+	r.Log.Error("the replica does not go on: it begins anew with a backup", "why", why, "moved_to", to)
+	return nil
+}
+
+// A Backed says what a backup of a replica has come to.
+type Backed struct {
+	vault.Entry
+	Manifest *backup.Manifest `json:"manifest"`
+}
+
+// Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry.
+func (r *Replica) Backup(ctx context.Context) (*Backed, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.state == nil {
+		return nil, errNotOpen
+	}
+	to, err := r.Vault.Repository(ctx, r.Shard)
+	if err != nil {
+		return nil, err
+	}
+	was, err := r.Vault.Entry(ctx, r.Shard)
+	if base, _ := r.Base(); err == nil && was.Cluster != "" && was.Cluster != r.Cluster && was.Backup != base {
+		return nil, fmt.Errorf("%w: %s has backups of another cluster: give this one a place of its own", db.ErrExists, r.Vault)
+	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
+		return nil, err
+	}
+	e := vault.Entry{Cluster: r.Cluster, Shard: r.Shard, Least: r.state.Position().Seq}
+	m, err := r.state.DB.Backup(ctx, to, db.BackupOptions{})
+	if err != nil {
+		return nil, err
+	}
+	e.Backup, e.Position, e.Items = m.ID, r.state.Position().Seq, r.items()
+	v, err := backup.Verify(ctx, to, backup.VerifyOptions{ID: m.ID}, func(f backup.Finding) error {
+		return fmt.Errorf("%w: %s", backup.ErrDamaged, f)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("backup %s of shard %d: %w", m.ID, r.Shard, err)
+	}
+	if v.Findings > 0 {
+		return nil, fmt.Errorf("backup %s of shard %d: %w: %d findings", m.ID, r.Shard, backup.ErrDamaged, v.Findings)
+	}
+	m.Files = nil
+	return &Backed{e, m}, r.Vault.Put(ctx, e)
+}
+
+// items counts the items of all collections, as far as they can be counted. The caller holds mu.
+func (r *Replica) items() (n int) {
+	names, err := r.state.DB.Collections()
+	if err != nil {
+		return 0
+	}
+	for _, name := range names {
+		if c, err := r.state.DB.Collection(name); err == nil {
+			if k, err := c.Count(); err == nil {
+				n += k
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,350 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/merge"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// A Query is a db.Query for a cluster.
+//
+// Answers are exact, as those of one database with all items: the first K of all shards, by distance, then
+// score, then similarity; what is equal in all of these comes by key, where one database has the age of
+// codes and items. Three orders depend on how items lie in shards:
+//
+//   - RerankFused compares items of one code by vectors or by projections, as each has them, and mixes both
+//     where the items of a code are in several shards.
+//   - RerankFeatures puts the first Window items of every shard in order, which are more than those of one
+//     database, and so may find nearer vectors.
+//   - RerankAuto is RerankProjection where shards would choose differently.
+//
+// Rows in hits are those of a shard, and of no use here.
+type Query struct {
+	db.Query
+
+	// AllowPartial has an answer come without the shards that no replica answers for. Result.Missing names
+	// them; without it they are a *ShardError.
+	AllowPartial bool
+}
+
+// A Result is the answer to a Query. Total and facets are those of the shards that have answered.
+type Result struct {
+	db.Result
+	Missing []int // shards that have not answered
+}
+
+// MarshalJSON implements json.Marshaler: the object of db.Result, and "missing" where shards are.
+func (r Result) MarshalJSON() ([]byte, error) {
+	b, err := json.Marshal(r.Result)
+	if err != nil || len(r.Missing) == 0 {
+		return b, err
+	}
+	missing, err := json.Marshal(r.Missing)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(bytes.TrimSuffix(b, []byte("}")), []byte(`,"missing":`), missing, []byte("}")), nil
+}
+
+// Search returns the K nearest items, see db.Collection.Search. With the Next of a Result as After it goes
+// on behind that answer; a shard that was missing there comes in where it stands.
+func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
+	return c.search(ctx, q, wire.Request{Verb: wire.Search})
+}
+
+// SearchRadius returns the K nearest of the items within a Hamming distance, and how many these are, in
+// Total; see db.Collection.SearchRadius.
+func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Result, error) {
+	return c.search(ctx, q, wire.Request{Verb: wire.Within, Radius: radius})
+}
+
+// CountRadius returns how many items are within a Hamming distance.
+func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (n int, missing []int, err error) {
+	ctx, cancel := c.client.within(ctx)
+	defer cancel()
+	queries, err := c.queries(ctx, q.Query)
+	if err != nil {
+		return 0, nil, err
+	}
+	answers, missing, err := c.scatter(ctx, q.AllowPartial, nil, nil, func(shard int) wire.Request {
+		return wire.Request{Verb: wire.CountWithin, Radius: radius, Query: queries(shard)}
+	})
+	return sum(answers), missing, err
+}
+
+// Count returns how many items match an expression, see db.Query.Where; the empty one matches all.
+func (c *Collection) Count(ctx context.Context, where string, args ...any) (int, error) {
+	ctx, cancel := c.client.within(ctx)
+	defer cancel()
+	answers, _, err := c.scatter(ctx, false, nil, nil, func(int) wire.Request {
+		return wire.Request{Verb: wire.Count, Where: where, Args: args}
+	})
+	return sum(answers), err
+}
+
+func sum(answers []*wire.Answer) (n int) {
+	for _, a := range answers {
+		if a != nil {
+			n += a.N
+		}
+	}
+	return n
+}
+
+// Facets counts items by label or by the values of a field, see db.Collection.Facets.
+func (c *Collection) Facets(ctx context.Context, q db.FacetQuery) (*db.Facets, error) {
+	ctx, cancel := c.client.within(ctx)
+	defer cancel()
+	all := q
+	all.Limit = 0 // what one shard cuts off may be among the first of all
+	answers, _, err := c.scatter(ctx, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Facets, Facets: &all} })
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]*db.Facets, len(answers))
+	for i, a := range answers {
+		parts[i] = a.Facets
+	}
+	return merge.Facets(parts, q.Limit)
+}
+
+// Labels returns the labels of the items, in order.
+func (c *Collection) Labels(ctx context.Context) ([]string, error) {
+	ctx, cancel := c.client.within(ctx)
+	defer cancel()
+	answers, _, err := c.scatter(ctx, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Labels} })
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]bool{}
+	for _, a := range answers {
+		for _, l := range a.Names {
+			all[l] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+// scatter asks all shards at the same time, but those that skip is true of. A shard that does not answer is
+// the error, or with partial is missing, as long as any answers. An error that some is true of is none,
+// as long as not all shards give it.
+func (c *Collection) scatter(ctx context.Context, partial bool, skip func(shard int) bool, some func(error) bool, request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
+	answers, errs := make([]*wire.Answer, c.client.Shards()), make([]error, c.client.Shards())
+	var all sync.WaitGroup
+	asked := 0
+	for shard := range answers {
+		if skip != nil && skip(shard) {
+			continue
+		}
+		asked++
+		ask := func() {
+			q := request(shard)
+			q.Collection = c.name
+			answers[shard], errs[shard] = c.client.ask(ctx, shard, q)
+		}
+		all.Go(ask)
+	}
+	all.Wait()
+	refused := 0
+	for shard, err := range errs {
+		var silent *ShardError
+		switch {
+		case err == nil:
+		case some != nil && some(err) && refused+1 < asked: // it has nothing to say
+			refused++
+		case partial && errors.As(err, &silent):
+			answers[shard] = nil
+			missing = append(missing, shard)
+		default:
+			return nil, nil, err
+		}
+	}
+	if asked > 0 && len(missing) == asked {
+		return nil, nil, errs[missing[0]]
+	}
+	return answers, missing, nil
+}
+
+// search asks all shards for the first hits behind the cursor, and merges them.
+func (c *Collection) search(ctx context.Context, q Query, r wire.Request) (*Result, error) {
+	ctx, cancel := c.client.within(ctx)
+	defer cancel()
+	from, err := merge.ParseCursor(q.After, c.client.Shards())
+	if err != nil {
+		return nil, err
+	}
+	want := merge.Want{K: cmp.Or(q.K, 10), Self: q.Key, Within: r.Verb == wire.Within, FacetLimit: q.FacetLimit}
+	in := q.Query
+	in.K, in.Cursors, in.FacetLimit = want.K, q.Rerank != db.RerankFeatures, 0
+	if len(q.Facets) > 0 && !want.Within {
+		in.Include |= db.IncludeLabels | db.IncludeFields // which merge counts
+	}
+	if basis, ok := from.Basis(); ok {
+		in.Space, in.Rerank = basis.Space, basis.Rerank
+	}
+	queries, err := c.queries(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
+		skip := from.Ended
+		if want.Within { // whose totals and facets count, too
+			skip = nil
+		}
+		// By RerankFeatures a shard refuses where no item that may be a hit has the modality.
+		var lacks func(error) bool
+		if in.Rerank == db.RerankFeatures {
+			lacks = func(err error) bool { return errors.Is(err, db.ErrInvalid) }
+		}
+		answers, missing, err := c.scatter(ctx, q.AllowPartial, skip, lacks, func(shard int) wire.Request {
+			own := r
+			own.Query = queries(shard)
+			if own.Query.After = from.After(shard); from.Ended(shard) {
+				own.Query.K = 1
+			}
+			return own
+		})
+		if err != nil {
+			return nil, err
+		}
+		results := make([]*db.Result, len(answers))
+		for i, a := range answers {
+			if a != nil && a.Result != nil {
+				results[i] = a.Result.Result()
+			}
+		}
+		page, _, err := merge.Page(results, from, want)
+		var differ *merge.MismatchError
+		if !errors.As(err, &differ) {
+			if err != nil {
+				return nil, err
+			}
+			strip(page, q.Include)
+			return &Result{Result: *page, Missing: missing}, nil
+		}
+		if differ.Cursor != nil {
+			return nil, fmt.Errorf("%w: %w: search from the start", ErrMoved, differ)
+		}
+		if agree(&in, differ) {
+			if queries, err = c.queries(ctx, in); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w: %w", ErrMoved, differ, context.Cause(ctx))
+		case <-time.After(wait):
+		}
+	}
+}
+
+// agree changes a query so that shards that have answered it differently may answer it alike, and reports
+// whether it has. While a space becomes the active one, shard after shard, the one before is there on all
+// of them: so the oldest is asked for. Where they have chosen different orders, one is named.
+func agree(q *db.Query, differ *merge.MismatchError) (changed bool) {
+	oldest, orders := differ.Bases[0].Space, map[db.Rerank]bool{}
+	same := true
+	for _, b := range differ.Bases {
+		same = same && b.Space == differ.Bases[0].Space
+		oldest = min(oldest, b.Space)
+		orders[b.Rerank] = true
+	}
+	if !same && oldest > 0 && q.Space != oldest {
+		q.Space = oldest
+		return true
+	}
+	if same && len(orders) > 1 && q.Rerank == db.RerankAuto && !orders[db.RerankAuto] {
+		q.Rerank = db.RerankProjection
+		return true
+	}
+	return false
+}
+
+// strip takes out of the hits what was asked for to count facets alone.
+func strip(page *db.Result, include db.Include) {
+	for i := range page.Hits {
+		h := &page.Hits[i]
+		h.Cursor = ""
+		switch {
+		case h.Item == nil:
+		case include == 0:
+			h.Item = nil
+		default:
+			if include&db.IncludeLabels == 0 {
+				h.Item.Labels = nil
+			}
+			if include&db.IncludeFields == 0 {
+				h.Item.Fields = nil
+			}
+		}
+	}
+}
+
+// queries returns what each shard is asked. A query by the key of an item goes to the shard of that item as
+// it is; the others do not have the item, and get its vector, or else its code.
+func (c *Collection) queries(ctx context.Context, q db.Query) (func(shard int) *db.Query, error) {
+	if q.Key == "" {
+		return func(int) *db.Query { own := q; return &own }, nil
+	}
+	owner := c.shardOf(q.Key)
+	a, err := c.client.ask(ctx, owner, wire.Request{Verb: wire.Get, Collection: c.name, Key: q.Key, Query: &db.Query{Space: q.Space}})
+	if err != nil {
+		return nil, err
+	}
+	it := a.Item.Item()
+	other := q
+	other.Key, other.ExcludeSelf = "", false
+	from := q.From
+	if from == "" && it.Code == nil && len(it.Codes) == 0 && len(it.Vectors)+len(it.Sparse) == 1 { // nothing is trained
+		for name := range it.Vectors {
+			from = name
+		}
+		for name := range it.Sparse {
+			from = name
+		}
+	}
+	vector, dense := it.Vectors[from]
+	sparse, is := it.Sparse[from]
+	switch {
+	case from != "" && dense:
+		other.From, other.Vector = from, vector
+	case from != "" && is:
+		other.From, other.Sparse = from, &sparse
+	default:
+		other.From, other.Code = "", codeFor(it, q.To)
+	}
+	return func(shard int) *db.Query {
+		own := other
+		if shard == owner {
+			own = q
+		}
+		return &own
+	}, nil
+}
+
+// codeFor returns the stored code of an item that a query starts from: that for the target, or where it has
+// none the first that it has for another.
+func codeFor(it *db.Item, to string) []byte {
+	if it.Code != nil {
+		return it.Code
+	}
+	if t, ok := it.Codes[to]; ok {
+		return t.Code
+	}
+	for _, name := range slices.Sorted(maps.Keys(it.Codes)) {
+		return it.Codes[name].Code
+	}
+	return nil
+}
