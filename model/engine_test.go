@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 type scattered struct {
 	items  []Example
 	span   int
+	cuts   []int // where not nil: the items are summed up in runs that end at these, in place of nodes
 	rng    *rand.Rand
 	passes []string
 	damage func([]byte) []byte // of sums, may be nil
@@ -51,6 +53,9 @@ func (e *scattered) Sum(ctx context.Context, p *Pass) ([]byte, error) {
 	if again, _ := p.MarshalBinary(); !bytes.Equal(again, b) {
 		return nil, errors.New("the pass has other bytes when it is read and written")
 	}
+	if e.cuts != nil {
+		return e.runs(ctx, p)
+	}
 	size := LeafItems
 	for range e.span {
 		size *= FanOut
@@ -82,6 +87,27 @@ func (e *scattered) Sum(ctx context.Context, p *Pass) ([]byte, error) {
 		return e.damage(nodes[0]), nil
 	}
 	return nodes[0], nil
+}
+
+// runs sums up runs of items, and these in their order.
+func (e *scattered) runs(ctx context.Context, p *Pass) ([]byte, error) {
+	var sums [][]byte
+	from := 0
+	for _, to := range append(slices.Clone(e.cuts), len(e.items)) {
+		first := from
+		sum, err := p.Sum(ctx, first, func(yield func(Example, error) bool) {
+			for _, ex := range e.items[first:to] {
+				if !yield(ex, nil) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		sums, from = append(sums, sum), to
+	}
+	return p.Merge(children(sums))
 }
 
 func children(nodes [][]byte) iter.Seq2[[]byte, error] {
@@ -252,6 +278,50 @@ func TestStatisticsAreThoseOfTheSolversCodes(t *testing.T) {
 	}
 	if err := r.Statistics.Same(sum.(*statisticsSums).stats, 0); err != nil {
 		t.Error(err)
+	}
+}
+
+// Items that are summed up in runs as they lie somewhere, of any length, give the same codes, and the same
+// statistics but for rounding.
+func TestTrainOverRuns(t *testing.T) {
+	for name, opt := range map[string]Options{
+		"labels": {Bits: 24, Anchors: 30, Seed: 3}, "embedding": {Bits: 16, Anchors: 20, LabelEmbedding: true}, "codes": {Bits: 24, Anchors: 20, Aim: AimCodes},
+		"cca-itq": {Bits: 16, Method: MethodCCAITQ},
+	} {
+		ms, items := madeItems(1500, 12, true)
+		want, err := Train(t.Context(), ms, inMemory(items), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &scattered{items: items, cuts: []int{1, 2, 400, 400, 999, 1211}, rng: rand.New(rand.NewPCG(1, 1))}
+		got, err := TrainOver(t.Context(), ms, e, opt)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if want.Statistics != nil {
+			got.Statistics.fingerprint = want.Statistics.fingerprint // of maps that differ in their last bits
+			if err := got.Statistics.Same(want.Statistics, 1e-9); err != nil {
+				t.Error(name, err)
+			}
+		}
+		ge, we := got.Model.NewEncoder(), want.Model.NewEncoder()
+		gz, wz := make([]float64, opt.Bits), make([]float64, opt.Bits)
+		for i, ex := range items {
+			for m, x := range ex.Vectors {
+				if !x.Present() {
+					continue
+				}
+				gerr, werr := ge.ProjectVectors(gz, m, []Vector{x}), we.ProjectVectors(wz, m, []Vector{x})
+				if gerr != nil || werr != nil {
+					t.Fatal(gerr, werr)
+				}
+				for j := range gz {
+					if gz[j] >= 0 != (wz[j] >= 0) || math.Abs(gz[j]-wz[j]) > 1e-6 {
+						t.Fatalf("%s: item %d, bit %d: %v, want %v", name, i, j, gz[j], wz[j])
+					}
+				}
+			}
+		}
 	}
 }
 

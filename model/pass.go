@@ -52,15 +52,17 @@ func (p *Pass) Stage() string { return passStages[p.kind] }
 func (p *Pass) Modalities() []Modality { return slices.Clone(p.modalities) }
 
 // Sum returns the sum over items that follow one another, in binary form. first is the number of the
-// first one. They are those of a node of the tree: first is a multiple of LeafItems times a power of
-// FanOut, and so many items follow, or fewer at the end of all items.
+// first one. Where they are those of a node of the tree, with first a multiple of LeafItems times a power
+// of FanOut, and so many items, or fewer at the end of all items, TrainOver is Train to the last bit. Any
+// other run of items may be summed up as well, as it lies somewhere: then floating-point numbers are
+// added in another order, and statistics differ by some 1e-12 of themselves.
 //
 // It holds two blocks of 512 items and up to a few sums at a time: those of the statistics take 8 k (k + c) bytes
 // for a map of k features, with c labels, or q bits if labels are embedded. It runs on GOMAXPROCS goroutines. The
 // errors are those of Train about an item.
 func (p *Pass) Sum(ctx context.Context, first int, items iter.Seq2[Example, error]) (sum []byte, err error) {
 	defer guard(&err, "in the numerics")
-	if first < 0 || first > math.MaxInt32 || first%LeafItems != 0 {
+	if first < 0 || first > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: a sum that begins with item %d", ErrOption, first)
 	}
 	r := &reader{
