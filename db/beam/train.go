@@ -1,7 +1,6 @@
 package beam
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -42,22 +41,8 @@ func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Traine
 	}
 	it.limit(opt.Rows)
 	t := &Trained{Rejected: s.rejected()}
-	var modalities []model.Modality
-	var positions []int
-	shared := map[string][]string{}
-	var spaces []string
-	for i, m := range s.plan.Schema.Modalities {
-		if it.n() > 0 && !it.any(i) {
-			t.LeftOut = append(t.LeftOut, m.Name)
-			continue
-		}
-		modalities, positions = append(modalities, model.Modality{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse}), append(positions, i)
-		space := cmp.Or(m.SpaceOf, m.Name)
-		if shared[space] == nil {
-			spaces = append(spaces, space)
-		}
-		shared[space] = append(shared[space], m.Name)
-	}
+	modalities, positions, leftOut, shared := s.plan.Schema.TrainingModalities(func(i int) bool { return it.n() == 0 || it.any(i) })
+	t.LeftOut = leftOut
 	if len(modalities) == 0 {
 		if s.plan.Schema.Bits > 0 {
 			return nil, exit.Usagef("items of --codes have no vectors: there is nothing to learn")
@@ -65,11 +50,7 @@ func Train(ctx context.Context, in *Input, opt db.TrainOptions, r *Run) (*Traine
 		return nil, exit.Failedf("no item to learn from has a vector of any modality")
 	}
 	if opt.Shared == nil {
-		for _, space := range spaces {
-			if len(shared[space]) > 1 {
-				opt.Shared = append(opt.Shared, shared[space])
-			}
-		}
+		opt.Shared = shared
 	}
 	opt.Progress = nil
 	e, err := r.newEngine(ctx, it, positions, labelled)

@@ -22,6 +22,13 @@ type order struct {
 	Shard int    `json:"shard"`
 	Trim  bool   `json:"trim,omitempty"`
 	Keep  uint64 `json:"keep,omitempty"`
+
+	// Of a training: see internal/replica. What is large goes by objects.
+	Session    string            `json:"session,omitempty"`
+	Collection string            `json:"collection,omitempty"`
+	From       uint64            `json:"from,omitempty"`
+	Into       string            `json:"into,omitempty"` // object for the survey
+	Sum        *replica.SumOrder `json:"sum,omitempty"`
 }
 
 type done struct {
@@ -51,17 +58,40 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 	n.mu.RLock()
 	r := n.replicas[o.Shard]
 	n.mu.RUnlock()
-	switch {
-	case o.Do != "backup":
-		return nil, fmt.Errorf("%w: order %.80q: the node is of an older version", db.ErrInvalid, o.Do)
-	case r == nil:
+	if r == nil {
 		return nil, fmt.Errorf("%w: shard %d, node %s", wire.ErrNotHere, o.Shard, n.opts.Node)
 	}
-	b, err := r.Backup(n.ctx)
-	if err == nil && o.Trim && b.Least > o.Keep {
-		err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
+	store := objects{n.js, n.cluster}
+	switch {
+	case o.Do == "backup":
+		b, err := r.Backup(n.ctx)
+		if err == nil && o.Trim && b.Least > o.Keep {
+			err = r.Journal.Trim(n.ctx, b.Least+1-o.Keep)
+		}
+		return b, err
+	case o.Do == "survey":
+		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
+		defer cancel()
+		s, err := r.Survey(ctx, o.Session, o.Collection, o.From)
+		if err != nil {
+			return nil, err
+		}
+		b, err := s.Marshal()
+		if err != nil {
+			return nil, err
+		}
+		return nil, store.put(n.ctx, o.Into, b)
+	case o.Do == "sum" && o.Sum != nil:
+		b, err := r.Sum(n.ctx, o.Session, *o.Sum)
+		if err != nil {
+			return nil, err
+		}
+		return nil, store.put(n.ctx, o.Sum.Into, b)
+	case o.Do == "end":
+		r.EndSession(o.Session)
+		return nil, nil
 	}
-	return b, err
+	return nil, fmt.Errorf("%w: order %.80q: the node is of another version", db.ErrInvalid, o.Do)
 }
 
 // BackupOptions are those of Client.Backup.

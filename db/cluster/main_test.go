@@ -18,6 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	natsproc.Main()
+	nodeMain()
 	os.Exit(m.Run())
 }
 

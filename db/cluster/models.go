@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
@@ -26,14 +27,35 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool
 	if len(b) > maxModel {
 		return fmt.Errorf("%w: a model of more than %d bytes", db.ErrInvalid, maxModel)
 	}
-	sum := sha256.Sum256(b)
-	name := "model-" + hex.EncodeToString(sum[:])
-	if err := (objects{c.client.js, c.client.cluster}).put(ctx, name, b); err != nil {
-		return err
+	_, err = c.install(ctx, b, activate, 0)
+	return err
+}
+
+// installFor is how long installing a model may take where the context has no deadline: encoding all items.
+const installFor = 6 * time.Hour
+
+// install stores the file of a model as an object, named by its SHA-256, and has every shard import it. fence
+// is the number of the lease of who has learned it; 0: there is none.
+func (c *Collection) install(ctx context.Context, file []byte, activate bool, fence uint64) (name string, err error) {
+	if _, has := ctx.Deadline(); !has {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, installFor)
+		defer cancel()
 	}
-	return c.client.onAll(ctx, func() *wire.Op {
-		return &wire.Op{Kind: wire.ImportModel, Collection: c.name, Object: name, Activate: activate}
+	sum := sha256.Sum256(file)
+	name = "model-" + hex.EncodeToString(sum[:])
+	if err := (objects{c.client.js, c.client.cluster}).put(ctx, name, file); err != nil {
+		return name, err
+	}
+	return name, c.client.onAll(ctx, func() *wire.Op {
+		return &wire.Op{Kind: wire.ImportModel, Collection: c.name, Object: name, Activate: activate, Fence: fence}
 	})
+}
+
+// wireName is a name as a part of a key of a bucket, which takes few characters.
+func wireName(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Activate makes a space the active one on every shard, see db.Collection.Activate.

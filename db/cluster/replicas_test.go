@@ -78,7 +78,7 @@ func TestReplicasComeAndGo(t *testing.T) {
 	codesOf(t, c)
 	putSome(t, c, 0, 300)
 	h.inStep(2, 300)
-	h.leave("n1") // it has both shards
+	h.leave("n1")                    // it has both shards
 	for i := 300; i < 600; i += 50 { // some messages
 		putSome(t, c, i, i+50)
 	}

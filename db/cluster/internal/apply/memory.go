@@ -16,6 +16,7 @@ const (
 	positionMark = prefix + "position"
 	doingMark    = prefix + "doing"
 	opPrefix     = prefix + "op/"
+	fencePrefix  = prefix + "fence/"
 )
 
 // A Position is how far a database has come in the log.

@@ -3,6 +3,10 @@ package apply
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,6 +22,11 @@ func (s *State) space(ctx context.Context, p *pending) error {
 	c, err := s.DB.Collection(p.op.Collection)
 	if err != nil {
 		return err
+	}
+	if p.op.Fence > 0 {
+		if err := s.fence(ctx, p.op.Collection, p.op.Fence); err != nil {
+			return err
+		}
 	}
 	switch p.op.Kind {
 	case wire.ActivateSpace:
@@ -57,6 +66,24 @@ func (s *State) space(ctx context.Context, p *pending) error {
 	}
 	_, err = c.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{Activate: p.op.Activate})
 	return err
+}
+
+// fence refuses a number that is less than one before it, and stores it.
+func (s *State) fence(ctx context.Context, collection string, number uint64) error {
+	sum := sha256.Sum256([]byte(collection)) // a name may be as long as that of a mark
+	name := fencePrefix + hex.EncodeToString(sum[:8])
+	switch b, err := s.DB.Mark(name); {
+	case errors.Is(err, db.ErrNotFound):
+	case err != nil:
+		return err
+	case len(b) == 8 && binary.BigEndian.Uint64(b) > number:
+		return fmt.Errorf("%w: collection %q: a later training has taken over", db.ErrConflict, collection)
+	case len(b) == 8 && binary.BigEndian.Uint64(b) == number:
+		return nil
+	}
+	b := s.DB.NewBatch()
+	b.Mark(name, binary.BigEndian.AppendUint64(nil, number))
+	return b.Commit(ctx)
 }
 
 // spaces returns the numbers of the spaces of a collection.

@@ -80,11 +80,23 @@ func Open(ctx context.Context, d *db.DB, number, shards int, fetch func(ctx cont
 // remembered is forgotten: its operations are of another log.
 func (s *State) Begin(ctx context.Context, seq uint64) error {
 	at := Position{Seq: seq}
-	b := s.DB.NewBatch()
-	for _, o := range s.memory.order[s.memory.first:] {
-		b.Mark(opMark(o.ID), nil)
+	var names []string
+	for m, err := range s.DB.Marks(ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		names = append(names, m.Name)
 	}
-	b.Mark(doingMark, nil)
+	for some := range slices.Chunk(names, 2000) {
+		b := s.DB.NewBatch()
+		for _, name := range some {
+			b.Mark(name, nil)
+		}
+		if err := b.Commit(ctx); err != nil {
+			return err
+		}
+	}
+	b := s.DB.NewBatch()
 	b.Mark(positionMark, at.mark())
 	if err := b.Commit(ctx); err != nil {
 		return err

@@ -56,6 +56,10 @@ func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer
 		digest, at, err := s.Digest(ctx)
 		a.Digest, a.Applied = digest, at.Seq
 		return err
+	case wire.Collections:
+		names, err := s.DB.Collections()
+		a.Names = names
+		return err
 	}
 	c, err := s.DB.Collection(q.Collection)
 	if err != nil {
@@ -114,8 +118,28 @@ func answer(ctx context.Context, s *apply.State, q *wire.Request, a *wire.Answer
 	case wire.Labels:
 		a.Names, err = c.Labels()
 		return err
+	case wire.Describe:
+		a.About, err = describe(ctx, c)
+		return err
 	}
 	return fmt.Errorf("%w: a request with verb %d: the node is of an older version", db.ErrInvalid, q.Verb)
+}
+
+// describe returns the schema and the spaces of a collection.
+func describe(ctx context.Context, c *db.Collection) (*wire.About, error) {
+	schema, err := c.Schema()
+	if err != nil {
+		return nil, err
+	}
+	spaces, err := c.Spaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	about := &wire.About{Schema: schema}
+	for _, s := range spaces {
+		about.Spaces = append(about.Spaces, wire.Space{Space: s.Space, State: s.State, Bits: s.Bits, Revision: s.Revision, Items: s.Items})
+	}
+	return about, nil
 }
 
 var errNoQuery = fmt.Errorf("%w: the request has no query", db.ErrInvalid)

@@ -49,6 +49,8 @@ type Replica struct {
 
 	trouble atomic.Pointer[error] // why the log is not applied, or the database not open
 
+	learning sessions
+
 	applied atomic.Uint64 // operations, since it was started
 }
 

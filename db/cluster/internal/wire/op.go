@@ -40,6 +40,11 @@ type Op struct {
 	Schema     *db.Schema // of CreateCollection
 	Space      db.Space   // of ActivateSpace and DropSpace
 	Activate   bool       // of ImportModel: the space becomes the active one when it is complete
+
+	// Fence, if not 0, is the number of the lease by which the operation is done: it is refused behind one of
+	// the same collection with a higher number. So of two trainers, of which one only thinks that it still
+	// has the lease, the later one prevails, on every shard.
+	Fence uint64
 }
 
 // Memory is for how many sequences of the log a replica remembers the IDs of operations.

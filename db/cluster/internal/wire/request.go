@@ -37,6 +37,8 @@ const (
 	Labels                      // labels in use
 	OutcomeOf                   // what the operation ID has come to
 	Digest                      // a hash of everything the replica has, and at which sequence
+	Collections                 // the names of all collections
+	Describe                    // the schema and the spaces of Collection
 )
 
 // An Answer answers a Request.
@@ -51,6 +53,24 @@ type Answer struct {
 	Names   []string
 	Outcome *Outcome
 	Digest  []byte
+	About   *About
+}
+
+// An About describes a collection, as a replica has it.
+type About struct {
+	_      struct{} `cbor:",toarray"`
+	Schema db.Schema
+	Spaces []Space
+}
+
+// A Space is a space of codes of a collection, as a replica has it.
+type Space struct {
+	_        struct{} `cbor:",toarray"`
+	Space    db.Space
+	State    db.SpaceState
+	Bits     int
+	Revision uint32
+	Items    int
 }
 
 // An Outcome is what an operation has come to.

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// Collections returns the names of the collections, in order. One that is being created or dropped counts
+// as long as any shard has it.
+func (c *Client) Collections(ctx context.Context) ([]string, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	answers, _, err := c.Collection("").scatter(ctx, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Collections} })
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, a := range answers {
+		all = append(all, a.Names...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// askAll asks every shard the same.
+func (c *Client) askAll(ctx context.Context, q wire.Request) ([]*wire.Answer, error) {
+	answers := make([]*wire.Answer, c.Shards())
+	err := c.each(ctx, func(ctx context.Context, shard int) (err error) {
+		answers[shard], err = c.ask(ctx, shard, q)
+		return err
+	})
+	return answers, err
+}
+
+// Schema returns the schema of the collection, as its first shard has it: all shards have the same.
+func (c *Collection) Schema(ctx context.Context) (db.Schema, error) {
+	ctx, cancel := c.client.within(ctx)
+	defer cancel()
+	a, err := c.client.ask(ctx, 0, wire.Request{Verb: wire.Describe, Collection: c.name})
+	if err != nil {
+		return db.Schema{}, err
+	}
+	if a.About == nil {
+		return db.Schema{}, wire.ErrAnswer
+	}
+	return a.About.Schema, nil
+}
+
+// A Space is a space of codes of a collection, as all shards together have it.
+type Space struct {
+	Space    db.Space      `json:"space"`
+	State    db.SpaceState `json:"state"` // of the shard that is the least far: building, standby, active
+	Bits     int           `json:"bits"`
+	Revision uint32        `json:"revision"` // that is in use, the least of all shards
+	Items    int           `json:"items"`    // that have a code in it
+	Shards   int           `json:"shards"`   // that have it: fewer than all while it comes or goes
+}
+
+// Spaces returns the spaces of codes of the collection, by number.
+func (c *Collection) Spaces(ctx context.Context) ([]Space, error) {
+	ctx, cancel := c.client.within(ctx)
+	defer cancel()
+	answers, _, err := c.scatter(ctx, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	if err != nil {
+		return nil, err
+	}
+	var all []Space
+	for _, a := range answers {
+		if a.About == nil {
+			return nil, wire.ErrAnswer
+		}
+		for _, s := range a.About.Spaces {
+			i := slices.IndexFunc(all, func(o Space) bool { return o.Space == s.Space })
+			if i < 0 {
+				all = append(all, Space{Space: s.Space, State: s.State, Bits: s.Bits, Revision: s.Revision, Items: s.Items, Shards: 1})
+				continue
+			}
+			o := &all[i]
+			o.Items, o.Shards, o.Revision = o.Items+s.Items, o.Shards+1, min(o.Revision, s.Revision)
+			if progress(s.State) < progress(o.State) {
+				o.State = s.State
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Space) int { return cmp.Compare(a.Space, b.Space) })
+	return all, nil
+}
+
+// progress orders the states of a space.
+func progress(s db.SpaceState) int {
+	return slices.Index([]db.SpaceState{db.SpaceBuilding, db.SpaceStandby, db.SpaceActive}, s)
+}

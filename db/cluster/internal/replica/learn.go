@@ -1,0 +1,232 @@
+package replica
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A training reads the items of a shard several times, and has to see the same ones: so it goes on with one
+// replica, and with a snapshot of it. What a shard gives are sums over its items (model.Pass): none of them
+// leaves it but a sample.
+
+// A Survey says what there is to learn from in a shard. Items have numbers in the order of their rows.
+type Survey struct {
+	Items    int      `json:"items"`
+	Labelled []byte   `json:"labelled"` // the items with labels: a roaring bitmap in its portable form
+	Has      [][]byte `json:"has"`      // by modality of the schema: those with a vector
+	Labels   []string `json:"labels"`   // in the order of their ids
+
+	Schema db.Schema `json:"schema"`
+}
+
+// A SumOrder asks for the sum of a pass over items of a session.
+type SumOrder struct {
+	Pass       string   `json:"pass"`  // object
+	Into       string   `json:"into"`  // object
+	First      int      `json:"first"` // the number of the first item among those of all shards
+	Items      []byte   `json:"items"` // those to sum up over: a roaring bitmap
+	Modalities []string `json:"modalities"`
+	Labels     []string `json:"labels"` // of all shards, by their ids in the training
+}
+
+// sessions are trainings that read the replica.
+type sessions struct {
+	mu  sync.Mutex
+	all map[string]*session
+}
+
+// A session is a training that reads the replica.
+type session struct {
+	snap *db.Snapshot
+	c    *db.Collection
+	mu   sync.Mutex  // one pass at a time
+	end  *time.Timer // when nobody has asked for long
+}
+
+// idle is for how long a session waits to be asked for more. It keeps disk space of what is replaced.
+const idle = 15 * time.Minute
+
+// Survey begins a session and returns what there is to learn from.
+func (r *Replica) Survey(ctx context.Context, id, collection string, from uint64) (*Survey, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.state == nil {
+		return nil, errNotOpen
+	}
+	if err := r.state.Wait(ctx, from); err != nil {
+		return nil, fmt.Errorf("%w: at %d, and the training wants %d", wire.ErrBehind, r.state.Position().Seq, from)
+	}
+	snap, err := r.state.DB.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	c, err := snap.Collection(collection)
+	if err != nil {
+		return nil, errors.Join(err, snap.Close())
+	}
+	s := &session{snap: snap, c: c}
+	survey, err := s.survey(ctx)
+	if err != nil {
+		return nil, errors.Join(err, snap.Close())
+	}
+	r.learning.mu.Lock()
+	defer r.learning.mu.Unlock()
+	if r.learning.all == nil {
+		r.learning.all = map[string]*session{}
+	}
+	r.learning.all[id] = s
+	s.end = time.AfterFunc(idle, func() { r.EndSession(id) })
+	return survey, nil
+}
+
+// EndSession ends a session, if there is one.
+func (r *Replica) EndSession(id string) {
+	r.learning.mu.Lock()
+	s := r.learning.all[id]
+	delete(r.learning.all, id)
+	r.learning.mu.Unlock()
+	if s == nil {
+		return
+	}
+	s.end.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.snap.Close(); err != nil && !errors.Is(err, db.ErrClosed) {
+		r.Log.Warn("ending a training", "error", err)
+	}
+}
+
+func (s *session) survey(ctx context.Context) (*Survey, error) {
+	schema, err := s.c.Schema()
+	if err != nil {
+		return nil, err
+	}
+	labels, err := s.c.Labels()
+	if err != nil {
+		return nil, err
+	}
+	labelled, has := roaring.New(), make([]*roaring.Bitmap, len(schema.Modalities))
+	for i := range has {
+		has[i] = roaring.New()
+	}
+	n := uint32(0)
+	for it, err := range s.c.Items(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if len(it.Labels) > 0 {
+			labelled.Add(n)
+		}
+		for i, m := range schema.Modalities {
+			if vectorOf(it, m.Name).Present() {
+				has[i].Add(n)
+			}
+		}
+		n++
+	}
+	out := &Survey{Items: int(n), Labels: labels, Schema: schema}
+	for _, rows := range append([]*roaring.Bitmap{labelled}, has...) {
+		rows.RunOptimize()
+		b, err := rows.ToBytes()
+		if err != nil {
+			return nil, err
+		}
+		out.Has = append(out.Has, b)
+	}
+	out.Labelled, out.Has = out.Has[0], out.Has[1:]
+	return out, nil
+}
+
+// vectorOf returns the vector that an item has of a modality.
+func vectorOf(it *db.Item, modality string) model.Vector {
+	if x, ok := it.Vectors[modality]; ok {
+		return model.Dense(x)
+	}
+	if x, ok := it.Sparse[modality]; ok {
+		return model.Sparse(x.Index, x.Value)
+	}
+	return model.Vector{}
+}
+
+// ErrNoSession is the error of a session that there is not, or not any more.
+var ErrNoSession = errors.New("fddhdb: the training is not known here: it has been silent for long, or the node was started again")
+
+// Sum returns the sum of a pass over items of a session, in binary form.
+func (r *Replica) Sum(ctx context.Context, id string, o SumOrder) ([]byte, error) {
+	r.learning.mu.Lock()
+	s := r.learning.all[id]
+	r.learning.mu.Unlock()
+	if s == nil {
+		return nil, ErrNoSession
+	}
+	s.end.Stop()
+	defer s.end.Reset(idle)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := r.Fetch(ctx, o.Pass)
+	if err != nil {
+		return nil, err
+	}
+	p, err := model.UnmarshalPass(b)
+	if err != nil {
+		return nil, err
+	}
+	rows := roaring.New()
+	if _, err := rows.ReadFrom(bytes.NewReader(o.Items)); err != nil {
+		return nil, fmt.Errorf("%w: items of a sum: %w", db.ErrInvalid, err)
+	}
+	ids := make(map[string]uint32, len(o.Labels))
+	for i, l := range o.Labels {
+		ids[l] = uint32(i)
+	}
+	return p.Sum(ctx, o.First, s.examples(ctx, rows, o.Modalities, ids))
+}
+
+// examples yields those items of a session that are in rows.
+func (s *session) examples(ctx context.Context, rows *roaring.Bitmap, modalities []string, ids map[string]uint32) iter.Seq2[model.Example, error] {
+	return func(yield func(model.Example, error) bool) {
+		ex := model.Example{Vectors: make([]model.Vector, len(modalities))}
+		n := uint32(0)
+		for it, err := range s.c.Items(ctx) {
+			if err != nil {
+				yield(model.Example{}, err)
+				return
+			}
+			if n++; !rows.Contains(n - 1) {
+				continue
+			}
+			for i, name := range modalities {
+				ex.Vectors[i] = vectorOf(it, name)
+			}
+			ex.Labels = ex.Labels[:0]
+			for _, l := range it.Labels {
+				id, known := ids[l]
+				if !known {
+					yield(model.Example{}, fmt.Errorf("%w: the training does not know the label %q", db.ErrInvalid, l))
+					return
+				}
+				ex.Labels = append(ex.Labels, id)
+			}
+			slices.Sort(ex.Labels)
+			if !yield(ex, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Marshal returns the survey as an object.
+func (s *Survey) Marshal() ([]byte, error) { return json.Marshal(s) }

@@ -1,0 +1,34 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+)
+
+// A LogStatus says how the log of a shard is.
+type LogStatus struct {
+	Shard  int    `json:"shard"`
+	First  uint64 `json:"first"` // sequence of its first message; Last+1 where it is empty
+	Last   uint64 `json:"last"`  // sequence of its last message
+	Bytes  int64  `json:"bytes"`
+	Leader string `json:"leader"` // name of the NATS server that takes its writes; "" where there is none now
+
+	// Err says why nothing is known of the log. While its servers choose a leader this is so for some seconds.
+	Err error `json:"-"`
+}
+
+// Logs returns how the logs of all shards are, by shard. A log that cannot be asked is one with an Err.
+func (c *Client) Logs(ctx context.Context) []LogStatus {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	logs := make([]LogStatus, c.Shards())
+	var all sync.WaitGroup
+	for shard := range logs {
+		all.Go(func() {
+			info, err := c.logs[shard].Info(ctx)
+			logs[shard] = LogStatus{Shard: shard, First: info.First, Last: info.Last, Bytes: info.Bytes, Leader: info.Leader, Err: err}
+		})
+	}
+	all.Wait()
+	return logs
+}

@@ -1,0 +1,325 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A Training is what Train returns.
+type Training struct {
+	Report  model.Report
+	Items   int      // that it has learned from
+	LeftOut []string // modalities that no item to learn from has
+	Model   string   // name of the object of its file
+}
+
+// Train learns a model from the items of all shards, and gives it to every shard, as ImportModel does. One at a
+// time trains a collection: another one is db.ErrBusy.
+//
+// Shards send sums over their items, and samples: items stay where they are. Sums add up, so the model is
+// that of one database with the items of the shards one after the other, but for the rounding of sums (some
+// 1e-12 of them). Each shard is learned from as it was at one moment after Train was called, on one of its
+// nodes: if that node ends meanwhile the training fails, and is begun again by calling it. Searches and
+// writes go on.
+//
+// The calling process takes the memory of model.TrainOver; a node that of model.Pass.Sum. Methods are labels,
+// and those without labels.
+func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training, error) {
+	lease, err := c.client.take(ctx, "lease.train."+wireName(c.name))
+	if err != nil {
+		return nil, fmt.Errorf("training of collection %q: %w", c.name, err)
+	}
+	defer lease.end(c.client)
+	t := &training{c: c, id: wire.NewID().String(), store: objects{c.client.js, c.client.cluster}}
+	defer t.end()
+	if err := t.survey(lease.ctx); err != nil {
+		return nil, err
+	}
+	labelled := t.choose(opt)
+	modalities, places, leftOut, shared := t.schema.TrainingModalities(t.any)
+	if t.n == 0 || len(modalities) == 0 {
+		return nil, fmt.Errorf("%w: %w: none of collection %q has a vector, and labels where these are to be learned", db.ErrInvalid, model.ErrNoItems, c.name)
+	}
+	t.places = places
+	for _, m := range modalities {
+		t.names = append(t.names, m.Name)
+	}
+	if opt.Shared == nil {
+		opt.Shared = shared
+	}
+	t.labelled = labelled
+	result, err := model.TrainOver(lease.ctx, modalities, t, opt.Options)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, id := range result.Model.Labels() {
+		names = append(names, t.labels[id])
+	}
+	file, err := model.NewFile(result.Model, names, &result.Report)
+	if err != nil {
+		return nil, err
+	}
+	b, err := file.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	if err := lease.ctx.Err(); err != nil {
+		return nil, err
+	}
+	name, err := c.install(lease.ctx, b, opt.Activate, lease.number)
+	return &Training{Report: result.Report, Items: t.n, LeftOut: leftOut, Model: name}, err
+}
+
+// A training is a model.Engine over shards.
+type training struct {
+	c     *Collection
+	id    string // of the session on each shard
+	store objects
+
+	schema   db.Schema
+	labels   []string // of all shards, by their ids in the training
+	shards   []trained
+	labelled bool
+	n        int      // items to learn from
+	places   []int    // of the modalities in the schema
+	names    []string // of these
+	passes   int
+
+	mu   sync.Mutex
+	made []string // objects, to be removed
+}
+
+// trained is a shard that a training learns from.
+type trained struct {
+	node     string
+	labelled *roaring.Bitmap
+	has      []*roaring.Bitmap // by modality of the schema
+	rows     *roaring.Bitmap   // items to learn from
+	first    int               // the number of the first of them
+}
+
+// object names an object of the training, and notes it.
+func (t *training) object(format string, args ...any) string {
+	name := "train-" + t.id + "-" + fmt.Sprintf(format, args...)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.made = append(t.made, name)
+	return name
+}
+
+// end ends the sessions and removes what was made on the way.
+func (t *training) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), t.c.client.opts.Timeout)
+	defer cancel()
+	for shard, s := range t.shards {
+		if s.node != "" {
+			_, _ = t.c.client.order(ctx, s.node, order{Do: "end", Shard: shard, Session: t.id}) // it ends by itself
+		}
+	}
+	t.store.remove(ctx, t.made...)
+}
+
+// survey begins a session on a node of each shard, and learns what there is to learn from.
+func (t *training) survey(ctx context.Context) error {
+	t.shards = make([]trained, t.c.client.Shards())
+	surveys := make([]replica.Survey, len(t.shards))
+	err := t.each(ctx, func(ctx context.Context, shard int) error {
+		into := t.object("survey-%d", shard)
+		err := fmt.Errorf("%w: no node has it", db.ErrNotFound)
+		for _, node := range t.c.client.plan.Nodes(shard) {
+			o := order{Do: "survey", Shard: shard, Session: t.id, Collection: t.c.name, From: t.c.client.sees(shard), Into: into}
+			if _, err = t.c.client.order(ctx, node, o); err == nil {
+				t.shards[shard].node = node
+				break
+			}
+			if wire.Final(err) {
+				break
+			}
+		}
+		if err != nil {
+			return err
+		}
+		b, err := t.store.fetch(ctx, into)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(b, &surveys[shard])
+	})
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for shard := range surveys {
+		s := &surveys[shard]
+		if shard == 0 {
+			t.schema = s.Schema
+		} else if fmt.Sprint(s.Schema) != fmt.Sprint(t.schema) {
+			return fmt.Errorf("%w: shard %d has another schema: %v", db.ErrInvalid, shard, s.Schema)
+		}
+		for _, l := range s.Labels {
+			if !known[l] {
+				known[l] = true
+				t.labels = append(t.labels, l)
+			}
+		}
+		of := &t.shards[shard]
+		all := make([]*roaring.Bitmap, 1+len(s.Has))
+		for i, b := range append([][]byte{s.Labelled}, s.Has...) {
+			all[i] = roaring.New()
+			if _, err := all[i].ReadFrom(bytes.NewReader(b)); err != nil {
+				return fmt.Errorf("survey of shard %d: %w", shard, err)
+			}
+		}
+		if of.labelled, of.has = all[0], all[1:]; len(of.has) != len(t.schema.Modalities) {
+			return fmt.Errorf("survey of shard %d: %d modalities, not %d", shard, len(of.has), len(t.schema.Modalities))
+		}
+	}
+	return nil
+}
+
+// each calls f for every shard, at the same time.
+func (t *training) each(ctx context.Context, f func(ctx context.Context, shard int) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(t.shards))
+	var all sync.WaitGroup
+	for shard := range t.shards {
+		all.Go(func() {
+			if errs[shard] = f(ctx, shard); errs[shard] != nil {
+				errs[shard] = fmt.Errorf("shard %d: %w", shard, errs[shard])
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) { // the one that has ended the others
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// choose chooses the items to learn from, as db.Collection.Train does, and reports whether they are those
+// with labels.
+func (t *training) choose(opt db.TrainOptions) (labelled bool) {
+	any := false
+	for _, s := range t.shards {
+		any = any || !s.labelled.IsEmpty()
+	}
+	labelled = !opt.Method.LabelFree() && (any || opt.Method != model.MethodAuto)
+	left := cmp.Or(max(opt.Rows, 0), math.MaxInt)
+	for i := range t.shards {
+		s := &t.shards[i]
+		if labelled {
+			s.rows = s.labelled
+		} else {
+			s.rows = roaring.FastOr(s.has...)
+		}
+		if uint64(left) < s.rows.GetCardinality() {
+			first := roaring.New()
+			if left > 0 {
+				last, _ := s.rows.Select(uint32(left - 1)) // there are as many
+				first.AddRange(0, uint64(last)+1)
+				first.And(s.rows)
+			}
+			s.rows = first
+		}
+		s.first = t.n
+		t.n += int(s.rows.GetCardinality())
+		left -= int(s.rows.GetCardinality())
+	}
+	return labelled
+}
+
+// any reports whether an item to learn from has a modality of the schema; all have, where there is none.
+func (t *training) any(modality int) bool {
+	if t.n == 0 {
+		return true
+	}
+	for _, s := range t.shards {
+		if s.has[modality].Intersects(s.rows) {
+			return true
+		}
+	}
+	return false
+}
+
+// Survey implements model.Engine.
+func (t *training) Survey(context.Context) (*model.Survey, error) {
+	return &model.Survey{Items: t.n, Labelled: t.labelled && t.n > 0, Has: func(m int) iter.Seq[int] {
+		return func(yield func(int) bool) {
+			for _, s := range t.shards {
+				n, has := s.first, s.has[t.places[m]]
+				for row := range roaring.Values(s.rows) {
+					if has.Contains(row) && !yield(n) {
+						return
+					}
+					n++
+				}
+			}
+		}
+	}}, nil
+}
+
+// Sum implements model.Engine: each shard sums up over its items, and the sums are added up in the order of
+// the shards.
+func (t *training) Sum(ctx context.Context, p *model.Pass) ([]byte, error) {
+	b, err := p.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	t.passes++
+	pass := t.object("pass-%d", t.passes)
+	if err := t.store.put(ctx, pass, b); err != nil {
+		return nil, err
+	}
+	into := make([]string, len(t.shards))
+	err = t.each(ctx, func(ctx context.Context, shard int) error {
+		s := &t.shards[shard]
+		if s.rows.IsEmpty() {
+			return nil
+		}
+		items, err := s.rows.ToBytes()
+		if err != nil {
+			return err
+		}
+		into[shard] = t.object("sum-%d-%d", t.passes, shard)
+		_, err = t.c.client.order(ctx, s.node, order{Do: "sum", Shard: shard, Session: t.id, Sum: &replica.SumOrder{
+			Pass: pass, Into: into[shard], First: s.first, Items: items, Modalities: t.names, Labels: t.labels,
+		}})
+		if err != nil {
+			return fmt.Errorf("node %s: %w", s.node, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.Merge(func(yield func([]byte, error) bool) {
+		for _, name := range into {
+			if name == "" {
+				continue
+			}
+			b, err := t.store.fetch(ctx, name)
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+	})
+}
