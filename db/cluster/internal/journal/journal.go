@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -118,6 +120,8 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 			return 0, tries, j.in(err)
 		case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrPermissionViolation):
 			return 0, tries, j.in(err)
+		case j.forbidden():
+			return 0, tries, j.in(fmt.Errorf("%w: publish to %s", nats.ErrPermissionViolation, j.log))
 		default:
 			tries++
 		}
@@ -128,6 +132,13 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 		}
 		wait, most = min(2*wait, 500*time.Millisecond), min(2*most, mostFor)
 	}
+}
+
+// forbidden reports whether the servers have said that this connection may not write to the log. They do not
+// say so in an answer.
+func (j *Journal) forbidden() bool {
+	err := j.nc.LastError()
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), strconv.Quote(j.log))
 }
 
 // Info says how long the log is.
