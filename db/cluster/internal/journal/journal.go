@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -50,7 +51,11 @@ type Journal struct {
 	log    string
 	tick   string
 	shard  int
+	told   atomic.Uint64 // the last sequence that a tick has told of, while Follow runs
 }
+
+// Told returns the last sequence that the server has told of to who follows the log; 0: none yet.
+func (j *Journal) Told() uint64 { return j.told.Load() }
 
 // New returns the log of a shard, which Create has made.
 func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
@@ -223,6 +228,9 @@ const (
 func (j *Journal) Follow(ctx context.Context, from uint64, f func([]Read) error) error {
 	ticks := make(chan *nats.Msg, 1)
 	sub, err := j.nc.Subscribe(j.tick, func(m *nats.Msg) {
+		if seq, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err == nil {
+			j.told.Store(seq)
+		}
 		select {
 		case ticks <- m:
 		default: // one is waiting to be heard

@@ -235,6 +235,7 @@ type Status struct {
 	Shard      int    `json:"shard"`
 	Applied    uint64 `json:"applied"` // sequence
 	Chain      uint64 `json:"chain"`
+	Behind     uint64 `json:"behind"` // messages that it knows of and has not applied
 	Items      int    `json:"items"`
 	Problem    string `json:"problem,omitempty"`
 	Operations uint64 `json:"operations"` // applied since it was started
@@ -256,6 +257,9 @@ func (r *Replica) Status() Status {
 	}
 	at := r.state.Position()
 	s.Applied, s.Chain = at.Seq, at.Chain
+	if told := r.Journal.Told(); told > at.Seq {
+		s.Behind = told - at.Seq
+	}
 	s.Items = r.items()
 	return s
 }
