@@ -114,6 +114,19 @@ func (s *State) Position() Position {
 	return s.position
 }
 
+// Shown returns a sequence that what has been read of the database so far does not go beyond: that of the
+// latest commit that readers see. Position may be behind it for a moment.
+func (s *State) Shown() (uint64, error) {
+	b, err := s.DB.Mark(positionMark)
+	if errors.Is(err, db.ErrNotFound) {
+		return 0, nil
+	} else if err != nil {
+		return 0, err
+	}
+	p, err := readPosition(b)
+	return p.Seq, err
+}
+
 // Wait waits until the message with that sequence has been applied.
 func (s *State) Wait(ctx context.Context, seq uint64) error {
 	for {

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,13 @@ func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
 		a.Fault, a.Applied = wire.FaultOf(err), s.Position().Seq
 		return a
 	}
-	a.Applied = s.Position().Seq // before it looks: what it sees is no older
-	a.Fault = wire.FaultOf(answer(ctx, s, q, a))
+	err := answer(ctx, s, q, a)
+	if q.Verb != wire.Digest { // which tells it by itself
+		// After it has looked: who has seen this must not be shown less by another replica.
+		shown, serr := s.Shown()
+		a.Applied, err = shown, cmp.Or(err, serr)
+	}
+	a.Fault = wire.FaultOf(err)
 	return a
 }
 

@@ -45,7 +45,7 @@ const (
 type Answer struct {
 	_       struct{} `cbor:",toarray"`
 	Fault   *Fault
-	Applied uint64 // the sequence that the replica had applied, at least, when it looked
+	Applied uint64 // a sequence of the log that the answer does not go beyond; of Digest, that it is of
 	Item    *Item
 	Result  *Result
 	N       int
