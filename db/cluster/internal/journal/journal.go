@@ -99,6 +99,7 @@ const (
 const (
 	errMaximumBytes jetstream.ErrorCode = 10077 // a stream has no room
 	errNoStorage    jetstream.ErrorCode = 10047 // servers have none for a stream
+	errInProcess    jetstream.ErrorCode = 10158 // a message with the same ID is being stored
 )
 
 // Append appends the message with that ID, and returns its sequence once it is durable. It tries again
@@ -119,6 +120,7 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 		case err == nil:
 			return ack.Sequence, tries + 1, nil
 		case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders): // nobody has got it
+		case errors.As(err, &refused) && refused.ErrorCode == errInProcess: // one of ours, which has been counted
 		case errors.As(err, &refused) && refused.ErrorCode == errMaximumBytes:
 			return 0, tries, j.in(ErrFull)
 		case errors.As(err, &refused) && refused.Code < 500:
