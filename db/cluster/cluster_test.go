@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,6 +77,18 @@ func TestWritesAndReads(t *testing.T) {
 	}
 	if it, err := codes.Get(t.Context(), "large"); err != nil || !bytes.Equal(it.Payload, large.Payload) {
 		t.Error(err)
+	}
+	// One that comes in several parts, alone and in an answer with others.
+	large.Payload = bytes.Repeat([]byte("abcdefghijklmnopqrstuvwxyz"), 200_000)
+	if _, err := codes.Put(t.Context(), large); err != nil {
+		t.Error(err)
+	}
+	if it, err := codes.Get(t.Context(), "large"); err != nil || !bytes.Equal(it.Payload, large.Payload) {
+		t.Error(err)
+	}
+	res, err := codes.Search(t.Context(), cluster.Query{Query: db.Query{Code: large.Code, K: 5, Include: db.IncludePayload}})
+	if err != nil || !slices.ContainsFunc(res.Hits, func(h db.Hit) bool { return h.Key == "large" && bytes.Equal(h.Item.Payload, large.Payload) }) {
+		t.Error("a search that includes it:", err)
 	}
 	// Only keys of one shard are written together.
 	batch := codes.NewBatch()

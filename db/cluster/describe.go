@@ -26,16 +26,6 @@ func (c *Client) Collections(ctx context.Context) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// askAll asks every shard the same.
-func (c *Client) askAll(ctx context.Context, q wire.Request) ([]*wire.Answer, error) {
-	answers := make([]*wire.Answer, c.Shards())
-	err := c.each(ctx, func(ctx context.Context, shard int) (err error) {
-		answers[shard], err = c.ask(ctx, shard, q)
-		return err
-	})
-	return answers, err
-}
-
 // Schema returns the schema of the collection, as its first shard has it: all shards have the same.
 func (c *Collection) Schema(ctx context.Context) (db.Schema, error) {
 	ctx, cancel := c.client.within(ctx)

@@ -54,6 +54,7 @@ type Node struct {
 	service micro.Service
 	busy    chan struct{} // has a token for each request that is being answered
 	began   time.Time
+	parts   parts
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
@@ -62,6 +63,7 @@ type Node struct {
 	mu       sync.RWMutex
 	replicas map[int]*replica.Replica
 	retired  map[int]*replica.Replica // that are being closed
+	gone     chan struct{}            // a retired one has been closed
 	closed   bool
 }
 
@@ -91,7 +93,7 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 	}
 	n := &Node{
 		opts: o, cluster: names.Cluster(o.Cluster), js: js, busy: make(chan struct{}, mostRequests), began: time.Now(),
-		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{},
+		replicas: map[int]*replica.Replica{}, retired: map[int]*replica.Replica{}, gone: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	if err := n.serve(); err != nil {
@@ -129,6 +131,9 @@ func (n *Node) serve() (err error) {
 func (n *Node) read(m micro.Request) {
 	respond := func(a *wire.Answer) {
 		b, err := a.Encode()
+		if err == nil {
+			b, err = n.parts.first(b, int(n.opts.Conn.MaxPayload()))
+		}
 		if err != nil {
 			b, _ = (&wire.Answer{Fault: wire.FaultOf(err)}).Encode()
 		}
@@ -164,6 +169,9 @@ func (n *Node) answer(q *wire.Request) (a *wire.Answer) {
 			a = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: panic: %v", wire.ErrAnswer, p))}
 		}
 	}()
+	if q.Verb == wire.Rest {
+		return n.parts.rest(q, int(n.opts.Conn.MaxPayload()))
+	}
 	n.mu.RLock()
 	r := n.replicas[q.Shard]
 	n.mu.RUnlock()
@@ -217,6 +225,7 @@ func (n *Node) follow() {
 		n.have(p, shards)
 		select {
 		case <-changed:
+		case <-n.gone: // which the plan may have again
 		case <-n.ctx.Done():
 			return
 		}
@@ -278,6 +287,10 @@ func (n *Node) retire(shard int, r *replica.Replica) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.retired, shard)
+		select {
+		case n.gone <- struct{}{}:
+		default:
+		}
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -117,7 +119,12 @@ func (r *Replica) run(ctx context.Context) {
 
 // follow opens the database, unless it is open, and applies the log until the context ends or something
 // does not work.
-func (r *Replica) follow(ctx context.Context) error {
+func (r *Replica) follow(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // of a message that nobody has thought of: the host goes on
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	s, err := r.open(ctx)
 	if err != nil {
 		return err
@@ -222,7 +229,7 @@ func (r *Replica) continues(ctx context.Context, at apply.Position) error {
 
 // tell tells who waits what an operation has come to.
 func (r *Replica) tell(to string, o *wire.Outcome) {
-	if to == "" {
+	if !strings.HasPrefix(to, nats.InboxPrefix) { // a node may publish what a client may not
 		return
 	}
 	if b, err := o.Encode(); err == nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
@@ -70,7 +71,7 @@ func (e *ShardError) Unwrap() error { return e.Err }
 
 const (
 	suspected = time.Second            // a node that has not answered is asked last for so long
-	tryFor    = 3 * time.Second        // how long a node may take
+	tryFor    = 10 * time.Second       // how long a node may take, with all parts of an answer
 	between   = 20 * time.Millisecond  // between two rounds of all nodes, at first
 	mostWait  = 500 * time.Millisecond // and at last
 )
@@ -170,6 +171,9 @@ func (r *Router) try(ctx context.Context, node string, data []byte) reply {
 	if err == nil {
 		got.answer, got.err = wire.DecodeAnswer(m.Data)
 	}
+	if got.err == nil && got.answer.Part != nil {
+		got.answer, got.err = r.rest(ctx, node, got.answer.Part)
+	}
 	if f := got.fault(); f != nil && !wire.Final(f) {
 		got.err = f
 	}
@@ -179,6 +183,38 @@ func (r *Router) try(ctx context.Context, node string, data []byte) reply {
 		r.mu.Unlock()
 	}
 	return got
+}
+
+// maxAnswer bounds an answer that comes in parts.
+const maxAnswer = 1 << 30
+
+// rest fetches the parts of an answer behind the first one.
+func (r *Router) rest(ctx context.Context, node string, p *wire.Part) (*wire.Answer, error) {
+	if p.Total > maxAnswer {
+		return nil, fmt.Errorf("%w: an answer of %d bytes: at most %d are possible", db.ErrInvalid, p.Total, maxAnswer)
+	}
+	all := p.Data
+	for len(all) < p.Total {
+		q, err := (&wire.Request{Verb: wire.Rest, ID: p.ID, Offset: len(all)}).Encode()
+		if err != nil {
+			return nil, err
+		}
+		m, err := r.nc.RequestWithContext(ctx, r.cluster.Read(node), q)
+		if err != nil {
+			return nil, err
+		}
+		a, err := wire.DecodeAnswer(m.Data)
+		switch {
+		case err != nil:
+			return nil, err
+		case a.Fault != nil:
+			return nil, a.Fault
+		case a.Part == nil || len(a.Part.Data) == 0:
+			return nil, fmt.Errorf("%w: a part without bytes", wire.ErrAnswer)
+		}
+		all = append(all, a.Part.Data...)
+	}
+	return wire.DecodeAnswer(all)
 }
 
 func (g *reply) fault() error {

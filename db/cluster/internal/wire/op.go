@@ -93,10 +93,8 @@ func DecodeOp(b []byte) (*Op, error) {
 	}
 	switch o.Kind {
 	case Write:
-		for _, c := range o.Changes {
-			if c.Item == nil || c.Kind < Put || c.Kind > Expect {
-				return nil, fmt.Errorf("a change of kind %d, item %v", c.Kind, c.Item != nil)
-			}
+		if err := checkChanges(o.Changes); err != nil {
+			return nil, err
 		}
 	case CreateCollection:
 		if o.Schema == nil {
@@ -118,6 +116,18 @@ func EncodeChanges(changes []Change) ([]byte, error) { return encode(changes) }
 
 // DecodeChanges reads an object of changes.
 func DecodeChanges(b []byte) (changes []Change, err error) {
-	err = decode(b, &changes)
-	return changes, err
+	if err := decode(b, &changes); err != nil {
+		return nil, err
+	}
+	return changes, checkChanges(changes)
+}
+
+// checkChanges refuses changes that lack a part.
+func checkChanges(changes []Change) error {
+	for _, c := range changes {
+		if c.Item == nil || c.Kind < Put || c.Kind > Expect {
+			return fmt.Errorf("a change of kind %d, item %v", c.Kind, c.Item != nil)
+		}
+	}
+	return nil
 }

@@ -21,7 +21,8 @@ type Request struct {
 	Facets     *db.FacetQuery
 	Where      string
 	Args       []any
-	ID         ID // of OutcomeOf
+	ID         ID  // of OutcomeOf and Rest
+	Offset     int // of Rest: how many bytes there are already
 }
 
 // A Verb says what a Request asks for.
@@ -39,6 +40,7 @@ const (
 	Digest                      // a hash of everything the replica has, and at which sequence
 	Collections                 // the names of all collections
 	Describe                    // the schema and the spaces of Collection
+	Rest                        // the next part of an answer that was too large for a message, see Part
 )
 
 // An Answer answers a Request.
@@ -54,6 +56,16 @@ type Answer struct {
 	Outcome *Outcome
 	Digest  []byte
 	About   *About
+	Part    *Part
+}
+
+// A Part is a part of an answer that is too large for a message. The bytes of all parts are those of the
+// answer; who asks comes back for the rest, to the same node.
+type Part struct {
+	_     struct{} `cbor:",toarray"`
+	ID    ID
+	Total int // bytes of the answer
+	Data  []byte
 }
 
 // An About describes a collection, as a replica has it.

@@ -131,6 +131,12 @@ func TestWhatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: no error", what)
 		}
 	}
+	if b, err = wire.EncodeChanges([]wire.Change{{Kind: wire.Put}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := wire.DecodeChanges(b); err == nil {
+		t.Errorf("a change without an item: read as %+v", got)
+	}
 	for _, o := range []*wire.Op{{}, {Kind: 99}, {Kind: wire.CreateCollection}, {Kind: wire.Write, Changes: []wire.Change{{Kind: wire.Put}}}, {Kind: wire.Write, Changes: []wire.Change{{Item: &wire.Item{}}}}} {
 		b, err := o.Encode()
 		if err != nil {
