@@ -86,6 +86,12 @@ beam:
 	$(GO) -C db/beam test -count=1 -v -timeout 0 -run '^TestKilledWorkers$$' . -args -kills 10 -seed $(SEED)
 	$(GO) -C db/beam test -count=1 -race -timeout 60m .
 
+# A cluster under faults, in ten runs of five minutes with others each, and the race detector over it.
+.PHONY: cluster
+cluster:
+	$(GO) -C db/cluster test -count=1 -v -timeout 0 -run '^TestFaults$$' . -args -faults-for 5m -faults-runs 10 -seed $(SEED)
+	$(GO) -C db/cluster test -count=1 -race -timeout 60m ./...
+
 # Figures of docs/BENCHMARKS.md; compare runs with benchstat.
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
@@ -140,7 +146,7 @@ integration:
 	$(GO) test -timeout 0 -run Quality ./model -args -figures -seeds 12
 	FDDHDB_SEED=$(SEED) $(GO) test -race -count=1 -timeout 60m ./...
 	$(GO) test -timeout 0 -run '^Test(ReleaseIsReproducible|ImageRuns)$$' ./internal/release -args -long
-	$(MAKE) fuzz kill faults field soak metamorphic backups s3 beam check page cross
+	$(MAKE) fuzz kill faults field soak metamorphic backups s3 beam cluster check page cross
 
 # The platforms that are supported have to compile without cgo.
 cross:

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
@@ -34,6 +36,7 @@ type order struct {
 type done struct {
 	Fault  *wire.Fault     `json:"fault,omitempty"`
 	Backed *replica.Backed `json:"backed,omitempty"`
+	Status *NodeStatus     `json:"status,omitempty"`
 }
 
 // admin carries out an order, in a goroutine of its own.
@@ -41,6 +44,11 @@ func (n *Node) admin(m micro.Request) {
 	var o order
 	if err := json.Unmarshal(m.Data(), &o); err != nil {
 		_ = m.RespondJSON(done{Fault: wire.FaultOf(fmt.Errorf("%w: %w", db.ErrInvalid, err))})
+		return
+	}
+	if o.Do == "status" {
+		s := n.Status()
+		_ = m.RespondJSON(done{Status: &s})
 		return
 	}
 	n.done.Go(func() {
@@ -162,9 +170,20 @@ func (c *Client) order(ctx context.Context, node string, o order) (d done, err e
 		ctx, cancel = context.WithTimeout(ctx, 24*time.Hour)
 		defer cancel()
 	}
-	m, err := c.nc.RequestWithContext(ctx, c.cluster.Admin(node), b)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	subject := c.cluster.Admin(node)
+	go func() { // the servers do not answer what a connection may not ask
+		for ctx.Err() == nil {
+			if journal.Forbidden(c.nc, subject) {
+				cancel(fmt.Errorf("%w: publish to %s", nats.ErrPermissionViolation, subject))
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	m, err := c.nc.RequestWithContext(ctx, subject, b)
 	if err != nil {
-		return d, err
+		return d, cmp.Or(context.Cause(ctx), err)
 	}
 	if err := json.Unmarshal(m.Data, &d); err != nil {
 		return d, err
@@ -184,9 +203,10 @@ func (c *Client) Placement() [][]string {
 	return all
 }
 
-// Nodes returns how the nodes are that answer within a second.
+// Nodes returns how the nodes are that answer within a second: those with shards, and others that were
+// opened for the cluster.
 func (c *Client) Nodes(ctx context.Context) ([]NodeStatus, error) {
-	return Nodes(ctx, c.nc, string(c.cluster), time.Second)
+	return ask(ctx, c.nc, string(c.cluster), time.Second, c.plan.All())
 }
 
 // Move has a node take over a replica of a shard from another one. The new one joins, by a backup or by the
@@ -195,6 +215,9 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeStatus, error) {
 func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
 	if shard < 0 || shard >= c.Shards() {
 		return fmt.Errorf("%w: shard %d: there are 0 to %d", db.ErrInvalid, shard, c.Shards()-1)
+	}
+	if _, err := c.status(ctx, to); err != nil {
+		return err
 	}
 	err := c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
 		if !slices.Contains(nodes, from) {
@@ -224,27 +247,36 @@ func (c *Client) caughtUp(ctx context.Context, shard int, node string) error {
 	}
 	problem := "it does not answer"
 	for {
-		all, err := c.Nodes(ctx)
+		n, err := c.status(ctx, node)
 		if err != nil {
-			return err
+			problem = err.Error()
 		}
-		for _, n := range all {
-			for _, s := range n.Shards {
-				if n.Node != node || s.Shard != shard {
-					continue
-				}
-				if s.Problem == "" && s.Applied >= info.Last {
-					return nil
-				}
-				problem = cmp.Or(s.Problem, fmt.Sprintf("it is at %d of %d", s.Applied, info.Last))
+		for _, s := range n.Shards {
+			if s.Shard != shard {
+				continue
 			}
+			if s.Problem == "" && s.Applied >= info.Last {
+				return nil
+			}
+			problem = cmp.Or(s.Problem, fmt.Sprintf("it is at %d of %d", s.Applied, info.Last))
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %s", context.Cause(ctx), problem)
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// status asks one node how it is.
+func (c *Client) status(ctx context.Context, node string) (NodeStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	d, err := c.order(ctx, node, order{Do: "status"})
+	if err != nil || d.Status == nil {
+		return NodeStatus{}, fmt.Errorf("node %s does not answer: %w", node, cmp.Or(err, error(wire.ErrAnswer)))
+	}
+	return *d.Status, nil
 }
 
 // Drain moves all shards of a node to others, those with the fewest shards first, so that it can be shut

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,6 +15,7 @@ func ConnectNATS(urls string, options ...nats.Option) (*nats.Conn, error) {
 	all := append([]nats.Option{
 		nats.Name("fddhdb"), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
 		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(2 * time.Second),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { slog.Debug("nats", "error", err) }),
 		nats.ReconnectBufSize(-1), // what cannot be sent fails at once, and is not sent later when nobody waits for it
 	}, options...)
 	return nats.Connect(urls, all...)

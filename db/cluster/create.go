@@ -33,7 +33,7 @@ type CreateOptions struct {
 
 	// From, if not empty, is a place of backups, see NodeOptions.Backups: each shard begins with the newest
 	// backup of it there. They are of another cluster, whose logs are lost, or are databases that
-	// fddhdb-beam has built. There are as many as Shards. The nodes have this place for their backups, or
+	// fddhdb-beam has built. There are as many as Shards, which may be 0 then. The nodes have this place for their backups, or
 	// can read it.
 	From string
 
@@ -53,6 +53,12 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 		return err
 	}
 	o.Replicas, o.Servers, o.LogBytes = cmp.Or(o.Replicas, 2), cmp.Or(o.Servers, 3), cmp.Or(o.LogBytes, 1<<30)
+	if o.From != "" && o.Shards == 0 {
+		var err error
+		if o.Shards, err = count(ctx, vault.At(o.From)); err != nil {
+			return err
+		}
+	}
 	if o.Shards < 1 || o.Shards > maxShards {
 		return fmt.Errorf("%w: %d shards: 1 to %d are possible", db.ErrInvalid, o.Shards, maxShards)
 	}
@@ -108,6 +114,18 @@ func Create(ctx context.Context, nc *nats.Conn, cluster string, o CreateOptions)
 	return plan.Make(ctx, js, c, plan.Settings{ID: wire.NewID().String(), Shards: o.Shards, Replicas: o.Replicas, Servers: o.Servers, Made: time.Now().UTC()}, placed)
 }
 
+// count returns how many shards a place has backups of.
+func count(ctx context.Context, from vault.Vault) (shards int, err error) {
+	for ; shards <= maxShards; shards++ {
+		if _, err := from.Entry(ctx, shards); errors.Is(err, db.ErrNotFound) && shards > 0 {
+			break
+		} else if err != nil {
+			return 0, err
+		}
+	}
+	return shards, nil
+}
+
 // begin returns what the shards begin with: nothing, or backups.
 func begin(ctx context.Context, o CreateOptions) ([]plan.Placement, error) {
 	placed := make([]plan.Placement, o.Shards)
@@ -137,6 +155,14 @@ func begin(ctx context.Context, o CreateOptions) ([]plan.Placement, error) {
 
 // Nodes returns the nodes of a cluster that answer within a time, by name, and how they are.
 func Nodes(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration) ([]NodeStatus, error) {
+	return ask(ctx, nc, cluster, within, nil)
+}
+
+// grace is how long others are waited for when those that are known have answered.
+const grace = 100 * time.Millisecond
+
+// ask asks all nodes how they are. Where it knows some it does not wait longer than for them, and a grace.
+func ask(ctx context.Context, nc *nats.Conn, cluster string, within time.Duration, known []string) ([]NodeStatus, error) {
 	if err := names.Check("cluster", cluster); err != nil {
 		return nil, err
 	}
@@ -158,8 +184,16 @@ func Nodes(ctx context.Context, nc *nats.Conn, cluster string, within time.Durat
 			break // nobody else answers in time, or nobody listens
 		}
 		var s NodeStatus
-		if json.Unmarshal(m.Data, &s) == nil {
-			all = append(all, s)
+		if json.Unmarshal(m.Data, &s) != nil {
+			continue
+		}
+		all = append(all, s)
+		if i := slices.Index(known, s.Node); i >= 0 {
+			if known = slices.Delete(known, i, i+1); len(known) == 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, grace)
+				defer cancel()
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b NodeStatus) int { return cmp.Compare(a.Node, b.Node) })

@@ -20,8 +20,8 @@ import (
 // A Query is a db.Query for a cluster.
 //
 // Answers are exact, as those of one database with all items: the first K of all shards, by distance, then
-// score, then similarity; what is equal in all of these comes by key, where one database has the age of
-// codes and items. Three orders depend on how items lie in shards:
+// score, then similarity. What is equal in all of these comes by age within a shard, as in one database, and
+// by key across shards. Three orders depend on how items lie in shards:
 //
 //   - RerankFused compares items of one code by vectors or by projections, as each has them, and mixes both
 //     where the items of a code are in several shards.

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,11 @@ func TestOnePlaceEndsACommit(t *testing.T) {
 	}
 	got := map[string][]string{}
 	err := filepath.WalkDir("../../db", func(file string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil { // a module of its own, which has no store
+				return fs.SkipDir
+			}
+		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/jetstreamext"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/apply"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/names"
 )
@@ -62,8 +63,27 @@ func New(js jetstream.JetStream, cluster names.Cluster, shard int) *Journal {
 	return &Journal{js: js, nc: js.Conn(), stream: cluster.Stream(shard), log: cluster.Log(shard), tick: cluster.Tick(shard), shard: shard}
 }
 
-// Create makes the log, or does nothing where it is there.
+// Create makes the log. One of that name that has no messages is made anew: it was left by a creation that
+// did not come to its end. One that has some is db.ErrExists: nobody else knows what they are worth.
 func (j *Journal) Create(ctx context.Context, c Config) error {
+	err := j.create(ctx, c)
+	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return j.in(err)
+	}
+	s, err := j.js.Stream(ctx, j.stream)
+	if err != nil {
+		return j.in(err)
+	}
+	if n := s.CachedInfo().State.Msgs; n > 0 {
+		return j.in(fmt.Errorf("%w: stream %s has %d messages, of a cluster of that name whose plan is lost: remove it if nobody needs them", db.ErrExists, j.stream, n))
+	}
+	if err := j.js.DeleteStream(ctx, j.stream); err != nil {
+		return j.in(err)
+	}
+	return j.in(j.create(ctx, c))
+}
+
+func (j *Journal) create(ctx context.Context, c Config) error {
 	_, err := j.js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: j.stream, Subjects: []string{j.log}, Replicas: c.Replicas, Storage: jetstream.FileStorage,
 		MaxBytes: c.MaxBytes, Discard: jetstream.DiscardNew, Duplicates: duplicates, FirstSeq: c.FirstSeq,
@@ -71,13 +91,10 @@ func (j *Journal) Create(ctx context.Context, c Config) error {
 		RePublish: &jetstream.RePublish{Source: j.log, Destination: j.tick, HeadersOnly: true},
 	})
 	var refused *jetstream.APIError
-	switch {
-	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
-		return nil
-	case errors.As(err, &refused) && refused.ErrorCode == errNoStorage:
+	if errors.As(err, &refused) && refused.ErrorCode == errNoStorage {
 		err = fmt.Errorf("%w: the servers set %d bytes aside for each log: give them more (max_file_store), or make smaller logs", err, c.MaxBytes)
 	}
-	return j.in(err)
+	return err
 }
 
 // in says which log an error is about.
@@ -127,7 +144,7 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 			return 0, tries, j.in(err)
 		case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrPermissionViolation):
 			return 0, tries, j.in(err)
-		case j.forbidden():
+		case Forbidden(j.nc, j.log):
 			return 0, tries, j.in(fmt.Errorf("%w: publish to %s", nats.ErrPermissionViolation, j.log))
 		default:
 			tries++
@@ -141,11 +158,11 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 	}
 }
 
-// forbidden reports whether the servers have said that this connection may not write to the log. They do not
-// say so in an answer.
-func (j *Journal) forbidden() bool {
-	err := j.nc.LastError()
-	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), strconv.Quote(j.log))
+// Forbidden reports whether the servers have said last that this connection may not publish to a subject.
+// They do not say so in an answer.
+func Forbidden(nc *nats.Conn, subject string) bool {
+	err := nc.LastError()
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), strconv.Quote(subject))
 }
 
 // Info says how long the log is.

@@ -1,0 +1,380 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster"
+)
+
+func demoCommand(e *env) *cobra.Command {
+	var items int
+	cmd := &cobra.Command{
+		Use:     "demo",
+		Short:   "Show a cluster that goes on while a node and a server are killed",
+		GroupID: groupCluster,
+		Long: prose(`
+			Demo needs no preparation, and leaves nothing behind. In a temporary folder it
+			starts three NATS servers and four nodes, each a process of its own, makes a
+			cluster of 8 shards on 2 nodes each, imports items with codes of 64 bits, and
+			compares answers with those of one database in this process.
+
+			Then 2 programs search and 8 write, one to each shard, while a node is killed
+			(-9) and started again, and then a NATS server that leads logs. Every answer is
+			checked: it has the nearest of what was acknowledged before the search began. At
+			the end every acknowledged write is read.
+
+			A server that dies is missed by the logs that it led for 4 to 9 seconds: writes to
+			their shards wait, and then are done. Searches go on.
+
+			Everything shares this machine, so that times are those of a crowded one. It takes
+			about 45 seconds. The exit code is 1 if a write was lost or an answer wrong.`),
+		Example: example(`
+			fddhdb-cluster demo
+			fddhdb-cluster demo --items 1000000 --json`),
+		Args: arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if items < 1 || items > 10_000_000 {
+				return exit.Usagef("--items %d: 1 to 10,000,000 are possible", items)
+			}
+			d := &demo{e: e, said: e.Stdout}
+			if e.json {
+				d.said = nil // stderr: stdout is for the object
+			}
+			return d.run(cmd.Context(), items)
+		},
+	}
+	cmd.Flags().IntVar(&items, "items", 100_000, "import `N` items")
+	return cmd
+}
+
+// A demo is a demonstration that runs.
+type demo struct {
+	e     *env
+	said  interface{ Flush() error } // nil: to stderr
+	begin time.Time
+	site  *site
+	load  *load
+}
+
+// A demoJSON is what demo --json prints.
+type demoJSON struct {
+	Items        int       `json:"items"`
+	ImportRate   float64   `json:"import_items_per_second"`
+	Acknowledged int       `json:"acknowledged"` // writes while something was killed, and before and after
+	Lost         int       `json:"lost"`         // of these, that cannot be read
+	Searches     int       `json:"searches"`
+	Wrong        int       `json:"wrong"`  // answers
+	Failed       int       `json:"failed"` // searches and writes that ended with an error
+	Before       phaseJSON `json:"before"`
+	NodeKilled   phaseJSON `json:"node_killed"`
+	ServerKilled phaseJSON `json:"server_killed"`
+	Errors       []string  `json:"errors,omitempty"`
+	Seconds      float64   `json:"seconds"`
+}
+
+// sayf writes a line of the story.
+func (d *demo) sayf(format string, args ...any) {
+	text := fmt.Sprintf("%4.0fs  ", time.Since(d.begin).Seconds()) + fmt.Sprintf(format, args...) + "\n"
+	if d.said == nil {
+		_, _ = io.WriteString(d.e.Stderr, text)
+		return
+	}
+	_, _ = d.e.Stdout.WriteString(text)
+	_ = d.said.Flush() // a lost terminal is seen at the end
+}
+
+// How long the phases take.
+const (
+	calm    = 6 * time.Second // before anything is killed
+	without = 6 * time.Second // a node
+	after   = 3 * time.Second // the writes flow again, without a server
+)
+
+func (d *demo) run(ctx context.Context, n int) (err error) {
+	d.begin = time.Now()
+	defer func() {
+		if ctx.Err() != nil {
+			err = context.Canceled
+		}
+	}()
+	d.sayf("starting %d NATS servers and %d nodes, each a process", demoServers, demoNodes)
+	if d.site, err = buildSite(ctx); err != nil {
+		return err
+	}
+	defer d.site.close()
+	d.sayf("they run in %s; a cluster of %d shards, each on %d nodes", d.site.dir, demoShards, demoReplicas)
+	out := demoJSON{Items: n}
+	one, err := d.fill(ctx, n, &out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, one.Close()) }()
+
+	loading, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.load.run(loading)
+	}()
+	defer func() { stop(); d.site.client.Close(); <-ended }()
+	phases, err := d.story(ctx)
+	if err != nil {
+		return err
+	}
+	stop()
+	<-ended
+
+	d.sayf("reading every acknowledged write, and comparing answers again")
+	if err := d.site.settled(ctx); err != nil {
+		return err
+	}
+	if out.Acknowledged, out.Lost, err = d.load.audit(ctx, one); err != nil {
+		return err
+	}
+	wrong, err := d.load.compare(ctx)
+	if err != nil {
+		return err
+	}
+	log := d.load.log
+	out.Before, out.NodeKilled, out.ServerKilled = log.json(phases[0]), log.json(phases[1]), log.json(phases[2])
+	out.Wrong += wrong + log.wrongs
+	out.Failed, out.Errors = log.failures, slices.Concat(log.errors, log.whys)
+	for _, p := range phases {
+		out.Searches += len(p.searches)
+	}
+	out.Seconds = float64(time.Since(d.begin).Milliseconds()) / 1000
+	return d.report(&out)
+}
+
+// fill creates the collection, imports items, and compares answers with those of one database.
+func (d *demo) fill(ctx context.Context, n int, out *demoJSON) (one *db.DB, err error) {
+	r := rand.New(rand.NewPCG(1, 2))
+	schema := db.Schema{Bits: 64}
+	coll, err := d.site.client.CreateCollection(ctx, "items", schema)
+	if err != nil {
+		return nil, err
+	}
+	items := demoItems(n, r)
+	bar := d.e.NewProgress()
+	defer bar.End()
+	begin := time.Now()
+	if _, err := coll.Import(ctx, each(items), cluster.ImportOptions{Progress: func(done int) { bar.Report("importing", int64(done), int64(n)) }}); err != nil {
+		return nil, err
+	}
+	bar.End()
+	took := time.Since(begin)
+	out.ImportRate = float64(n) / took.Seconds()
+	d.sayf("%s imported: %s a second", term.Plural(n, "item", "items"), term.Thousands(int(out.ImportRate)))
+	if one, err = db.Open("one", &db.Options{FS: vfs.NewMem()}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, one.Close())
+		}
+	}()
+	d.load = &load{coll: coll, log: newLedger()}
+	if d.load.one, err = one.CreateCollection(ctx, "items", schema); err != nil {
+		return nil, err
+	}
+	im, err := d.load.one.NewImport(ctx, db.ImportOptions{Source: "demo"})
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range items {
+		if err := im.Put(it); err != nil {
+			return nil, err
+		}
+	}
+	if err := im.Commit(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.load.prepare(ctx, items, r); err != nil {
+		return nil, err
+	}
+	wrong, err := d.load.compare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out.Wrong += wrong
+	d.sayf("%d answers compared with those of one database in this process: %d differ", demoQueries, wrong)
+	return one, nil
+}
+
+func each(items []*db.Item) iter.Seq2[*db.Item, error] {
+	return func(yield func(*db.Item, error) bool) {
+		for _, it := range items {
+			if !yield(it, nil) {
+				return
+			}
+		}
+	}
+}
+
+// story kills and starts what it is about, and returns the phases: before, without a node, without a server.
+func (d *demo) story(ctx context.Context) (phases [3]*phase, err error) {
+	d.sayf("%d programs search and %d write; each answer is checked", demoSearchers, demoShards)
+	phases[0] = d.load.log.begin()
+	if err := d.watch(ctx, "all is well", calm, nil); err != nil {
+		return phases, err
+	}
+
+	const node = 1
+	name := d.site.nodes[node].name
+	phases[1] = d.load.log.begin()
+	d.site.kill(node)
+	d.sayf("killed node %s (-9): the other nodes have its shards, too", name)
+	if err := d.watch(ctx, "without node "+name, without, nil); err != nil {
+		return phases, err
+	}
+	d.load.log.begin() // of no interest
+	if err := d.site.start(node); err != nil {
+		return phases, err
+	}
+	d.sayf("started node %s again: it catches up with the logs", name)
+	if err := d.until(ctx, "node "+name+" is back", d.site.settled); err != nil {
+		return phases, err
+	}
+	d.sayf("node %s has caught up", name)
+
+	server := d.site.leading(ctx, 0)
+	if server < 0 {
+		return phases, exit.Failedf("no server leads the log of shard 0")
+	}
+	led := []int{}
+	for _, l := range d.site.client.Logs(ctx) {
+		if d.site.servers.Index(l.Leader) == server {
+			led = append(led, l.Shard)
+		}
+	}
+	phases[2] = d.load.log.begin()
+	killed := time.Now()
+	if err := d.site.servers.Kill(server); err != nil {
+		return phases, err
+	}
+	what := d.site.servers.Name(server)
+	d.sayf("killed NATS %s (-9), which led the logs of %s: they choose another leader in 4 to 9 s", what, shards(led))
+	if err := d.watch(ctx, "without "+what, 30*time.Second, func() bool { return d.load.log.flowing(killed) }); err != nil {
+		return phases, err
+	}
+	if d.load.log.flowing(killed) {
+		d.sayf("every shard takes writes again")
+	}
+	if err := d.watch(ctx, "without "+what, after, nil); err != nil {
+		return phases, err
+	}
+	d.load.log.begin()
+	if err := d.site.servers.Restart(server); err != nil {
+		return phases, err
+	}
+	d.sayf("started %s again", what)
+	return phases, d.until(ctx, what+" is back", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		return d.site.servers.WaitReady(ctx)
+	})
+}
+
+// watch says each second what happens, for a time or until enough, which may be nil, is true.
+func (d *demo) watch(ctx context.Context, what string, most time.Duration, enough func() bool) error {
+	end := time.After(most)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	d.load.log.beat()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-end:
+			return nil
+		case <-look.C:
+			if enough != nil && enough() {
+				return nil
+			}
+		case <-tick.C:
+			d.beat(what)
+		}
+	}
+}
+
+// until is watch while f runs, whose error it returns.
+func (d *demo) until(ctx context.Context, what string, f func(ctx context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	var err error
+	ended := false
+	werr := d.watch(ctx, what, time.Minute, func() bool {
+		select {
+		case err = <-done:
+			ended = true
+		default:
+		}
+		return ended
+	})
+	if !ended && werr == nil {
+		werr = exit.Failedf("%s: not within a minute", what)
+	}
+	return errors.Join(err, werr)
+}
+
+func (d *demo) beat(what string) {
+	b := d.load.log.beat()
+	waiting := ""
+	if len(b.waiting) > 0 {
+		waiting = "; writes to " + shards(b.waiting) + " wait"
+	}
+	d.sayf("%-18s %5d searches, p99 %7.1f ms   %5d writes, p99 %7.1f ms%s", what, b.searches, b.searchMS, b.writes, b.writMS, waiting)
+}
+
+// report prints what has come of it.
+func (d *demo) report(out *demoJSON) error {
+	e := d.e
+	if e.json {
+		if err := e.PrintJSON(out); err != nil {
+			return err
+		}
+	} else {
+		e.Printf("\n")
+		var rows [][]any
+		for _, p := range []struct {
+			name string
+			phaseJSON
+		}{{"before", out.Before}, {"node killed", out.NodeKilled}, {"server killed", out.ServerKilled}} {
+			rows = append(rows, []any{
+				p.name, term.CountCell(p.Searches), term.NumberCell(p.P50MS, 1), term.NumberCell(p.P99MS, 1), term.NumberCell(p.LongestMS/1000, 2),
+				term.CountCell(p.Writes), term.NumberCell(p.WriteP50MS, 1), term.NumberCell(p.WriteP99MS, 1), term.NumberCell(p.WriteLongMS/1000, 2),
+			})
+		}
+		e.PrintTable([]term.Column{
+			term.Left("while"), term.Right("searches"), term.Right("p50 ms"), term.Right("p99 ms"), term.Right("gap s"),
+			term.Right("writes"), term.Right("p50 ms"), term.Right("p99 ms"), term.Right("gap s"),
+		}, rows)
+		e.Printf("gap: the longest time in which no search ended, or no write to some shard\n\n")
+		e.Printf("acknowledged  %s\nlost          %s\nwrong         %s\nfailed        %s\n",
+			term.Plural(out.Acknowledged, "write", "writes"), term.Plural(out.Lost, "write", "writes"),
+			term.Plural(out.Wrong, "answer", "answers")+fmt.Sprintf(" of %s", term.Thousands(out.Searches)), term.Plural(out.Failed, "request", "requests"))
+		for _, text := range out.Errors {
+			e.Printf("              %s\n", text)
+		}
+	}
+	if out.Lost+out.Wrong > 0 {
+		return exit.Failedf("%w: %d writes lost, %d answers wrong", errWrong, out.Lost, out.Wrong)
+	}
+	return nil
+}

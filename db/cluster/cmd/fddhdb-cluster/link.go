@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster"
+)
+
+// A link has the flags that say where a cluster is, and who asks.
+type link struct {
+	servers, cluster              string
+	creds, tlsCA, tlsCert, tlsKey string
+	insecure                      bool
+	timeout                       time.Duration
+}
+
+func (l *link) register(f *pflag.FlagSet) {
+	f.StringVar(&l.servers, "servers", nats.DefaultURL, "the NATS servers, `URL[,URL...]`")
+	f.StringVar(&l.cluster, "cluster", "main", "the cluster `NAME`")
+	f.StringVar(&l.creds, "creds", "", "credentials of NATS, a `FILE`")
+	f.StringVar(&l.tlsCA, "tls-ca", "", "certificates of authorities that the servers are trusted by, a `FILE`.pem (default: those of the system)")
+	f.StringVar(&l.tlsCert, "tls-cert", "", "the certificate of this client, a `FILE`.pem")
+	f.StringVar(&l.tlsKey, "tls-key", "", "the key of --tls-cert, a `FILE`.pem")
+	f.BoolVar(&l.insecure, "insecure", false, "connect without credentials to servers of other machines")
+	f.DurationVar(&l.timeout, "timeout", 30*time.Second, "a `TIME` after which a request fails")
+}
+
+// surroundings takes from the environment what is not given. It is no default of a flag, as help shows these, and
+// a URL may have a password.
+func (l *link) surroundings(f *pflag.FlagSet) {
+	for name, value := range map[string]*string{"servers": &l.servers, "cluster": &l.cluster} {
+		if v := os.Getenv("FDDHDB_" + strings.ToUpper(name)); v != "" && !f.Changed(name) {
+			*value = v
+		}
+	}
+}
+
+// connect connects to the NATS servers. said is called with what they say between answers.
+func (l *link) connect(name string, said func(error)) (*nats.Conn, error) {
+	urls, err := l.urls()
+	if err != nil {
+		return nil, err
+	}
+	options := []nats.Option{nats.Name("fddhdb-cluster " + name), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said(err) })}
+	if l.creds != "" {
+		if err := readable("--creds", l.creds); err != nil {
+			return nil, err
+		}
+		options = append(options, nats.UserCredentials(l.creds))
+	}
+	if l.tlsCA != "" {
+		options = append(options, nats.RootCAs(l.tlsCA))
+	}
+	if l.tlsCert != "" {
+		options = append(options, nats.ClientCert(l.tlsCert, l.tlsKey))
+	}
+	nc, err := cluster.ConnectNATS(strings.Join(urls, ","), options...)
+	switch {
+	case errors.Is(err, nats.ErrNoServers):
+		return nil, exit.Failedf("%w: no NATS server answers at %s: start one, or say with --servers where they are", errNoServer, redacted(urls))
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
+		return nil, exit.Failedf("the NATS servers at %s refuse these credentials: %w", redacted(urls), err)
+	case err != nil:
+		return nil, exit.Failedf("%s: %w", redacted(urls), err)
+	}
+	return nc, nil
+}
+
+// errNoServer is the error of servers that do not run.
+var errNoServer = errors.New("not connected")
+
+// readable refuses a file that is not there.
+func readable(flag, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return exit.Failedf("%s: %w", flag, err)
+	}
+	return f.Close()
+}
+
+// urls returns the servers. It refuses to connect to those of another machine without credentials, as
+// whoever reaches such servers can read and change everything.
+func (l *link) urls() (urls []string, err error) {
+	if (l.tlsCert == "") != (l.tlsKey == "") {
+		return nil, exit.Usagef("--tls-cert and --tls-key go together: one of them is missing")
+	}
+	given := l.creds != "" || l.tlsCert != ""
+	for _, s := range splitList(l.servers) {
+		if !strings.Contains(s, "://") {
+			s = "nats://" + s
+		}
+		u, err := url.Parse(s)
+		if err != nil || u.Hostname() == "" {
+			return nil, exit.Usagef("--servers: %q is no URL: nats://HOST:PORT is expected", s)
+		}
+		if !given && !l.insecure && u.User == nil && !isLoopback(u.Hostname()) {
+			return nil, exit.Usagef("--servers: %s is another machine, and there are no credentials, so that anybody there could read and change everything: "+
+				"give --creds FILE, --tls-cert FILE and --tls-key FILE, or nats://USER:PASSWORD@%s; --insecure connects all the same", u.Host, u.Host)
+		}
+		urls = append(urls, s)
+	}
+	if len(urls) == 0 {
+		return nil, exit.Usagef("--servers: nats://HOST:PORT is expected, or several with commas between them")
+	}
+	return urls, nil
+}
+
+// isLoopback reports whether a host is this machine, by its name alone: another name may lead anywhere.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// redacted names servers without passwords.
+func redacted(urls []string) string {
+	var all []string
+	for _, s := range urls {
+		if u, err := url.Parse(s); err == nil {
+			u.User = nil
+			s = u.String()
+		}
+		all = append(all, s)
+	}
+	return strings.Join(all, ", ")
+}
+
+// withServers calls f with a connection, and a context that also ends when the servers refuse a request: nobody
+// would answer that.
+func (e *env) withServers(ctx context.Context, f func(ctx context.Context, nc *nats.Conn) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	nc, err := e.link.connect("client", func(err error) {
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			cancel(forbidden(err))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	err = f(ctx, nc)
+	var refused *refusedError
+	if err != nil && errors.As(context.Cause(ctx), &refused) {
+		return exit.Failedf("%w", refused)
+	}
+	return e.word(err)
+}
+
+// A refusedError says what credentials do not allow.
+type refusedError struct{ what string }
+
+func (e *refusedError) Error() string {
+	return "the NATS servers do not let these credentials " + e.what + ": ask for other ones, or see permissions.conf of package cluster"
+}
+
+// forbidden rewords the error of a server that refuses a request.
+func forbidden(err error) error {
+	_, what, found := strings.Cut(err.Error(), "Permissions Violation for ")
+	if !found {
+		what = "do this"
+	}
+	what, _, _ = strings.Cut(what, " on connection")
+	return &refusedError{strings.Replace(strings.Replace(what, "Publish", "publish", 1), "Subscription", "subscribe", 1)}
+}
+
+// withClient calls f with a client of the cluster.
+func (e *env) withClient(ctx context.Context, f func(ctx context.Context, c *cluster.Client) error) error {
+	return e.withServers(ctx, func(ctx context.Context, nc *nats.Conn) error {
+		opening, cancel := context.WithTimeout(ctx, e.link.timeout)
+		defer cancel()
+		c, err := cluster.Connect(opening, nc, e.link.cluster, cluster.ClientOptions{Timeout: e.link.timeout})
+		if errors.Is(err, db.ErrNotFound) {
+			return exit.Failedf("there is no cluster %s: fddhdb-cluster create makes it, and --cluster names another one", e.link.cluster)
+		} else if err != nil {
+			return err
+		}
+		defer c.Close()
+		return f(ctx, c)
+	})
+}
+
+// withCollection calls f with a collection of the cluster.
+func (e *env) withCollection(ctx context.Context, name string, f func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error) error {
+	return e.withClient(ctx, func(ctx context.Context, c *cluster.Client) error { return f(ctx, c, c.Collection(name)) })
+}
+
+// word adds to an error what to do about it.
+func (e *env) word(err error) error {
+	var silent *cluster.ShardError
+	var unknown *cluster.UnknownError
+	switch {
+	case errors.As(err, &unknown):
+		return exit.Failedf("%w: a write without a condition may be made again", err)
+	case errors.Is(err, cluster.ErrLogFull):
+		return exit.Failedf("%w: fddhdb-cluster backup --trim makes room", err)
+	case errors.As(err, &silent):
+		return exit.Failedf("%w: fddhdb-cluster status tells which nodes answer", err)
+	}
+	return err
+}

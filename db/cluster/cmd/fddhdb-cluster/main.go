@@ -1,0 +1,29 @@
+// Fddhdb-cluster runs the nodes of a cluster, makes clusters, and is their command line: it writes to one,
+// searches it, backs it up, and shows with a demonstration what happens when machines are lost. See package
+// cluster, and fddhdb-cluster help.
+//
+// Each verb is a function that returns its cobra.Command, in the file of that name or beside those that
+// belong with it. An env has what verbs share: the global flags, the printer, and the way to a cluster.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/natsproc"
+)
+
+func main() {
+	natsproc.Main() // the NATS servers of demo are this program, too
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fddhdb-cluster:", message(err))
+	}
+	os.Exit(exit.Code(err))
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+)
+
+// What the command line says wrong is told before anything is asked of a server.
+func TestMistakes(t *testing.T) {
+	s := &stage{t: t, dir: t.TempDir(), servers: "nats://127.0.0.1:1", cluster: "main"}
+	s.write("a.creds", "nonsense")
+	for _, c := range []struct {
+		args  string
+		code  int
+		texts string
+	}{
+		{"nosuch", 2, `there is no verb "nosuch"`},
+		{"serch x", 2, "did you mean search?"},
+		{"ls", 2, "did you mean collections?"},
+		{"help nosuch", 2, "no verb"},
+		{"count", 2, "needs the name of a collection: fddhdb-cluster count COLLECTION"},
+		{"count a b", 2, `does not know what to do with "b"`},
+		{"get x", 2, "the key of an item"},
+		{"status --jsn", 2, "did you mean --json?"},
+		{"status --timeout soon", 2, "--timeout"},
+		{"status --timeout -1s", 2, "above 0"},
+		{"node --dir x", 2, "--name is missing"},
+		{"node --name x", 2, "--dir is missing"},
+		{"create", 2, "--shards N is missing"},
+		{"create --shards x", 2, "--shards"},
+		{"create --shards 4 --log-bytes lots", 2, "256MiB"},
+		{"create --shards 4 --replicas 0", 2, "--replicas 0"},
+		{"create --shards 4 --servers-per-log 9", 2, "--servers-per-log 9"},
+		{"restore --shards 4", 2, "--from is missing"},
+		{"init x", 2, "--modality NAME:DIM"},
+		{"init x --codes 12", 2, "multiple of 8"},
+		{"init x --codes 16 --modality image:4", 2, "either learns its codes"},
+		{"init x --modality image", 2, "NAME:DIM is expected"},
+		{"init x --codes 16 --field year", 2, "NAME:TYPE is expected"},
+		{"init x --modality image:4 --metric text=l2", 2, "there is no --modality text"},
+		{"import x", 2, "import needs a file"},
+		{"import x --codes c.npy", 2, "items need keys"},
+		{"import x --codes c.npy --activate --number-from 0", 2, "--activate"},
+		{"import x --items a.jsonl --keys k.txt", 2, "--items has whole items"},
+		{"import x --items - --format xml", 2, "jsonl and csv"},
+		{"import x --items a.jsonl --on-error never", 2, "stop and skip"},
+		{"search x", 2, "search needs a query"},
+		{"search x --code 00 --key a", 2, "not several"},
+		{"search x --vector 1,2", 2, "--from NAME is missing"},
+		{"search x --code zz", 2, "not hexadecimal"},
+		{"search x --code 00 -k 0", 2, "-k 0"},
+		{"search x --code 00 --radius -1", 2, "--radius -1"},
+		{"search x --code 00 --rerank best", 2, "--rerank"},
+		{"search x --code 00 --include all", 2, "no part"},
+		{"search x --code 00 --include vectors", 2, "--json"},
+		{"search x --code 00 --exclude-self", 2, "--key"},
+		{"facets x", 2, "--by is missing"},
+		{"labels x --limit 0", 2, "--limit 0"},
+		{"activate x 0", 2, "no number of a space"},
+		{"move one --from a --to b", 2, "no number of a shard"},
+		{"move 1 --from a", 2, "--to"},
+		{"move 1 --from a --to a", 2, "one node"},
+		{"backup --keep 4", 2, "--trim"},
+		{"demo --items 0", 2, "--items 0"},
+		{"status", 1, "no NATS server answers at nats://127.0.0.1:1"},
+		{"status --servers nats://user:secret@127.0.0.1:1", 1, "at nats://127.0.0.1:1:"},
+		// Whoever reaches servers without credentials can change everything.
+		{"status --servers nats://10.0.0.1:4222", 2, "10.0.0.1:4222 is another machine"},
+		{"status --servers nats://127.0.0.1:1,example.org", 2, "example.org is another machine"},
+		{"node --name a --dir d --servers 10.0.0.1", 2, "--creds FILE"},
+		{"status --servers 10.0.0.1 --creds nosuch.creds", 1, "nosuch.creds"},
+		{"status --servers 10.0.0.1 --tls-cert a.pem", 2, "--tls-key"},
+		{"status --servers localhost:1", 1, "no NATS server answers"},
+		{"status --servers nats://[::1]:1", 1, "no NATS server answers"},
+		{"status --servers ,", 2, "nats://HOST:PORT"},
+		{"status --servers nats://", 2, "is no URL"},
+		{"status --servers nats://nosuch.invalid:1 --insecure", 1, "nosuch.invalid"},
+	} {
+		s.fails(c.code, strings.Fields(c.args), c.texts)
+	}
+	if _, remarks, code := s.try(""); code != 2 || !strings.Contains(remarks, "a verb is missing") || !strings.Contains(remarks, "Usage:") {
+		t.Error(code, remarks)
+	}
+}
+
+// Every verb explains itself, in lines that a terminal holds, with an example.
+func TestHelp(t *testing.T) {
+	s := &stage{t: t, dir: t.TempDir()}
+	for _, cmd := range rootCommand(&env{Printer: term.NewPrinter(io.Discard, io.Discard)}).Commands() {
+		if cmd.Hidden {
+			continue
+		}
+		out := s.ok("help", cmd.Name())
+		if cmd.Name() != "help" && !strings.Contains(out, "Examples:") {
+			t.Errorf("%s has no example", cmd.Name())
+		}
+		for _, line := range strings.Split(s.ok("help")+out, "\n") {
+			if len(line) > 90 {
+				t.Errorf("help %s: %q is long", cmd.Name(), line)
+			}
+		}
+	}
+}
+
+// A node waits for servers that do not run yet, and ends when it is told to.
+func TestNodeWithoutServers(t *testing.T) {
+	s := &stage{t: t, dir: t.TempDir(), servers: "nats://127.0.0.1:1", cluster: "main"}
+	s.write("d", "")
+	cmd := s.command(t.Context(), "node", "--name", "a", "--dir", "data")
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 4096)
+	n, err := said.Read(b)
+	if err != nil || !strings.Contains(string(b[:n]), "waiting for a NATS server") {
+		t.Error(string(b[:n]), err)
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	timer := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]size{"1": 1, "256MiB": 256 << 20, "1GiB": 1 << 30, "1.5 GB": 1.5e9, "2kb": 2000, "10mib": 10 << 20} {
+		var s size
+		if err := s.Set(text); err != nil || s != want {
+			t.Errorf("%s: %d, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "x", "1 TB", "nan", "1e30"} {
+		if new(size).Set(text) == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}

@@ -1,0 +1,385 @@
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/shard"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A whole session: a cluster is made, filled, searched, backed up, changed, and made again from its backups.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	s := build(t, 3, "")
+	nodes := []string{"a", "b", "c"}
+	for _, n := range nodes {
+		s.node(n)
+	}
+	eventually(t, "the nodes answer", func() bool {
+		_, _, code := s.try("", "create", "--shards", "4", "--replicas", "3", "--log-bytes", "64MiB")
+		return code == 0
+	})
+	s.says([]string{"collections"}, "collection")
+	s.says([]string{"init", "codes", "--bits", "16", "--field", "year:int:indexed"}, "created collection codes in cluster main: codes of 16 bits, field year (int, indexed)")
+	s.ok("init", "codes", "--codes", "16", "--field", "year:int:index") // as it is there
+	s.fails(1, []string{"init", "codes", "--codes", "32"}, "another schema")
+
+	const n = 500
+	code := func(i int) []byte { return []byte{byte(i * 7), byte(i >> 3)} }
+	codes := make([][]uint8, n)
+	for i := range codes {
+		codes[i] = code(i)
+	}
+	clitest.WriteNPY(t, filepath.Join(s.dir, "codes.npy"), codes)
+	s.write("keys.txt", lines(n, func(i int) string { return fmt.Sprint("k", i) }))
+	s.write("labels.txt", lines(n, func(i int) string { return fmt.Sprint("l", i%5) }))
+	s.write("fields.csv", "year:int\n"+lines(n, func(i int) string { return fmt.Sprint(2000 + i%3) }))
+	files := []string{"import", "codes", "--codes", "codes.npy", "--labels", "labels.txt", "--fields", "fields.csv"}
+	s.fails(2, files, "--keys FILE", "--number-from 0")
+	imported := object[struct {
+		Items, Skipped int
+		Rate           float64 `json:"items_per_second"`
+	}](s, append(files, "--keys", "keys.txt")...)
+	if imported.Items != n || imported.Skipped != 0 || imported.Rate <= 0 {
+		t.Errorf("%+v", imported)
+	}
+	if got := s.ok("count", "codes"); got != "500\n" {
+		t.Error(got)
+	}
+	if got := object[map[string]int](s, "count", "codes", "--where", "year = 2001 AND label = 'l1'"); got["count"] != 34 {
+		t.Error(got)
+	}
+
+	t.Run("search", func(t *testing.T) {
+		query := code(17)
+		want := 0
+		for i := range n {
+			if c := code(i); bits.OnesCount8(c[0]^query[0])+bits.OnesCount8(c[1]^query[1]) <= 3 {
+				want++
+			}
+		}
+		type answer struct {
+			Query any
+			Hits  []struct {
+				Key      string
+				Distance int
+				Score    *float64
+				Item     *db.Item
+			}
+			Next    *string
+			Total   *int
+			Missing []int
+			Facets  []db.Facets
+		}
+		a := object[answer](s, "search", "codes", "--code", hex.EncodeToString(query), "--radius", "3", "-k", "4", "--include", "labels,fields", "--facets", "label")
+		if a.Query != hex.EncodeToString(query) || len(a.Hits) != 4 || a.Hits[0].Key != "k17" || a.Hits[0].Distance != 0 || a.Hits[0].Score != nil ||
+			a.Hits[0].Item.Labels[0] != "l2" || a.Hits[0].Item.Fields["year"] != int64(2002) || *a.Total != want || a.Next == nil || a.Missing != nil || len(a.Facets) != 1 {
+			t.Errorf("%+v, %d in all", a, want)
+		}
+		b := object[answer](s, "search", "codes", "--code", hex.EncodeToString(query), "--radius", "3", "-k", "1000", "--after", *a.Next)
+		if len(b.Hits) != want-4 || b.Next != nil {
+			t.Errorf("%d hits behind the first 4 of %d", len(b.Hits), want)
+		}
+		s.says([]string{"search", "codes", "--key", "k17", "--include", "labels,fields"}, "item k17\n", "rank", "distance", "labels", "year", "k17")
+		if a := object[answer](s, "search", "codes", "--key", "k17", "--exclude-self", "-k", "500", "--where", "label = 'l2'"); len(a.Hits) != 99 {
+			t.Errorf("%d hits", len(a.Hits))
+		}
+		s.fails(1, []string{"search", "codes", "--key", "nosuch"}, "nosuch")
+		s.fails(2, []string{"search", "codes", "--code", "00"}, "8 bits", "16")
+		s.fails(2, []string{"search", "codes", "--code", "0000", "--where", "year >"}, "--where: column 7")
+		s.fails(2, []string{"search", "codes", "--code", "0000", "--after", "zz"})
+		s.fails(2, []string{"search", "codes", "--from", "image", "--vector", "1,2"}, `no modality "image"`)
+		s.fails(1, []string{"search", "code", "--key", "x"}, "did you mean codes?")
+	})
+
+	t.Run("items", func(t *testing.T) {
+		put := object[db.Item](s, "put", "codes", "--item", `{"key":"new","code":"0102","labels":["x"],"fields":{"year":1999},"payload":"aGk="}`)
+		if put.Key != "new" || put.CodeFrom != "given" || string(put.Payload) != "hi" {
+			t.Errorf("%+v", put)
+		}
+		made := object[db.Item](s, "put", "codes", "--item", `{"code":"0102"}`)
+		if len(made.Key) != 32 {
+			t.Errorf("%+v", made)
+		}
+		if got := s.feed("{\"key\":\"s1\",\"code\":\"ffff\"}\n\n{\"key\":\"s2\",\"code\":\"ffff\"}\n", "put", "codes"); got != "stored 2 items\n" {
+			t.Error(got)
+		}
+		for text, want := range map[string]string{
+			"{\"key\":\"s1\",\"code\":\"ffff\"}\n{\"code\":\"ffff\"}\n": "standard input, line 2: the item has no key",
+			"nonsense\n":                       "line 1",
+			"{\"key\":\"s1\",\"code\":\"ff\"}": "16",
+		} {
+			if _, remarks, code := s.try(text, "put", "codes"); code != 1 || !strings.Contains(remarks, want) {
+				t.Errorf("%q: %d, %s", text, code, remarks)
+			}
+		}
+		s.fails(2, []string{"put", "codes", "--item", "{"}, "--item")
+		s.fails(2, []string{"put", "codes", "--item", `{"code":"01"}`}, "8 bits")
+		s.fails(1, []string{"put", "nosuch", "--item", `{"code":"0102"}`}, `no collection "nosuch"`, "codes")
+		if got := objects[db.Item](s, "get", "codes", "k1", "new"); len(got) != 2 || got[0].Key != "k1" || !bytes.Equal(got[0].Code, code(1)) {
+			t.Errorf("%+v", got)
+		}
+		s.says([]string{"get", "codes", "new"}, "new\n", "  code      0102, given\n", "  field     year = 1999\n")
+		out, remarks, exited := s.try("", "get", "codes", "k1", "nosuch")
+		if !strings.HasPrefix(out, "k1\n") || exited != 1 || !strings.Contains(remarks, "nosuch") {
+			t.Error(out, remarks, exited)
+		}
+		if got := object[map[string]int](s, "delete", "codes", "new", made.Key, "s1", "s2", "nosuch"); got["keys"] != 5 {
+			t.Error(got)
+		}
+		if got := s.ok("count", "codes"); got != "500\n" {
+			t.Error(got)
+		}
+		// Of an import with a bad row nothing is stored, or the good rows.
+		s.write("bad.jsonl", `{"key":"x1","code":"0101"}`+"\n"+`{"key":"x2","code":"01"}`+"\n"+`{"code":"0101"}`+"\n")
+		s.fails(1, []string{"import", "codes", "--items", "bad.jsonl"}, "line 2", "nothing was stored")
+		if got := s.ok("count", "codes"); got != "500\n" {
+			t.Error(got)
+		}
+		skipped := object[struct {
+			Items, Skipped int
+			Reasons        []skippedReason `json:"skipped_reasons"`
+		}](s, "import", "codes", "--items", "bad.jsonl", "--on-error", "skip")
+		if skipped.Items != 1 || skipped.Skipped != 2 || len(skipped.Reasons) != 2 {
+			t.Errorf("%+v", skipped)
+		}
+		s.feed(`{"key":"x1","code":"0202","labels":["l0"]}`, "import", "codes", "--items", "-")
+		s.ok("delete", "codes", "x1")
+	})
+
+	if got := objects[db.FacetCount](s, "facets", "codes", "--by", "label", "--limit", "2"); len(got) != 2 || got[0].Value != "l0" || got[0].Items != 100 {
+		t.Errorf("%+v", got)
+	}
+	s.says([]string{"facets", "codes", "--by", "year"}, "year  items\n2000    167\n")
+	if got := objects[struct {
+		Label string
+		Items int
+	}](s, "labels", "codes", "--where", "year = 2000"); len(got) != 5 || got[0].Items != 34 {
+		t.Errorf("%+v", got)
+	}
+	s.says([]string{"collections"}, "codes", "500", "codes of 16 bits")
+
+	t.Run("models", s.models)
+	t.Run("care", s.care)
+
+	// Another cluster from the backups.
+	for _, name := range nodes {
+		if s.nodes[name] != nil {
+			s.leave(name)
+		}
+	}
+	s.cluster = "again"
+	s.node("e")
+	place := filepath.Join(s.dir, "backups")
+	s.fails(2, []string{"restore", "--from", place, "--shards", "2", "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"}, "more than 2 shards")
+	s.says([]string{"restore", "--from", place, "--shards", "4", "--replicas", "1", "--nodes", "e", "--log-bytes", "64MiB"}, "restored cluster again: 4 shards, each on 1 node of e")
+	if got := s.ok("count", "codes"); got != "500\n" {
+		t.Error(got)
+	}
+	if got := object[clusterStatus](s, "status"); got.Items != 500+120 || len(got.Shards) != 4 {
+		t.Errorf("%+v", got)
+	}
+	s.ok("drop", "codes")
+	s.fails(1, []string{"drop", "codes"}, `no collection "codes"`, "pairs")
+}
+
+// models gives a collection models, and changes between their spaces.
+func (s *stage) models(t *testing.T) {
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	single, err := d.CreateCollection(t.Context(), "pairs", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := dbkit.Pairs(120, synth.Config{Seed: 5})
+	dbkit.PutAll(t, d, single, items)
+	var files [2]string
+	for i := range files {
+		dbkit.MustTrain(t, single, db.TrainOptions{Options: model.Options{Bits: 16 + 8*i, Anchors: 10, Seed: 1}, Activate: true})
+		var b bytes.Buffer
+		if err := single.ExportModel(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		files[i] = fmt.Sprintf("%d.model", i)
+		s.write(files[i], b.String())
+	}
+	args := []string{"init", "pairs"}
+	for _, m := range dbkit.PairsSchema.Modalities {
+		args = append(args, "--modality", fmt.Sprintf("%s:%d", m.Name, m.Dim))
+	}
+	for _, f := range dbkit.PairsSchema.Fields {
+		args = append(args, "--field", fmt.Sprintf("%s:%s:index", f.Name, f.Type))
+	}
+	s.ok(args...)
+	var b strings.Builder
+	for _, it := range items {
+		text, err := it.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s\n", text)
+	}
+	s.feed(b.String(), "put", "pairs")
+	s.says([]string{"search", "pairs", "--key", items[1].Key, "--from", "image"}, "similarity", items[1].Key)
+	s.says([]string{"spaces", "pairs"}, "no codes yet", "--model")
+	s.fails(1, []string{"import", "pairs", "--model", "keys.txt"}, "--model keys.txt")
+	s.fails(1, []string{"import", "pairs", "--model", "nosuch.model"}, "nosuch.model")
+	s.fails(2, []string{"import", "pairs", "--model", files[0], "--keys", "keys.txt"}, "--keys does not go with it")
+	s.says([]string{"import", "pairs", "--model", files[0]}, "space 1 of collection pairs: codes of 16 bits, of 120 items; it is active")
+	s.says([]string{"import", "pairs", "--model", files[1]}, "space 2", "24 bits", "standing by", "activate pairs 2")
+	vector := strings.Trim(strings.ReplaceAll(fmt.Sprint(items[1].Vectors["text"]), " ", ","), "[]")
+	s.says([]string{"search", "pairs", "--from", "text", "--vector", vector, "--to", "image", "-k", "3"}, "vector\n", "distance", "score")
+	s.fails(2, []string{"search", "pairs", "--from", "text", "--vector", "1,2"}, "--vector")
+	s.says([]string{"activate", "pairs", "2"}, "space 2 of collection pairs is the active one now")
+	spaces := objects[struct {
+		Space, Bits, Items, Shards int
+		State                      string
+	}](s, "spaces", "pairs")
+	if len(spaces) != 2 || spaces[1].State != "active" || spaces[0].State != "standby" || spaces[1].Items != 120 || spaces[1].Shards != 4 {
+		t.Errorf("%+v", spaces)
+	}
+	s.fails(1, []string{"drop-space", "pairs", "2"}, "active")
+	s.says([]string{"train", "pairs", "--bits", "32", "--anchors", "10", "--activate"}, "trained on 120 items: space 3 of collection pairs: codes of 32 bits, of 120 items; it is active")
+	s.fails(1, []string{"train", "codes"}, "codes")
+	s.fails(2, []string{"train", "pairs", "--bits", "12"}, "--bits 12")
+	s.ok("drop-space", "pairs", "1")
+	s.fails(1, []string{"drop-space", "pairs", "1"}, "no space 1", "spaces pairs")
+	s.fails(2, []string{"activate", "pairs", "one"}, "no number of a space")
+	s.fails(1, []string{"activate", "nosuch", "1"}, "no collection")
+}
+
+// care backs up, moves shards and drains a node.
+func (s *stage) care(t *testing.T) {
+	if got := object[clusterStatus](s, "status"); got.Items != 620 || len(got.Shards) != 4 || len(got.Nodes) != 3 || len(got.Shards[0].Replicas) != 3 ||
+		got.Shards[0].Log.Leader == "" || got.Shards[3].Replicas[0].Problem != "" || !got.Nodes[0].Answers {
+		t.Errorf("%+v", got)
+	}
+	backed := object[struct {
+		Trimmed bool
+		Shards  []struct {
+			Shard  int
+			Backup string
+			Items  int
+		}
+	}](s, "backup", "--trim", "--keep", "1")
+	items := 0
+	for _, b := range backed.Shards {
+		items += b.Items
+	}
+	if !backed.Trimmed || len(backed.Shards) != 4 || items != 620 {
+		t.Errorf("%+v", backed)
+	}
+	if got := object[clusterStatus](s, "status"); got.Shards[0].Log.First < got.Shards[0].Log.Last {
+		t.Errorf("the log was not trimmed: %+v", got.Shards[0].Log)
+	}
+	s.fails(1, []string{"drain", "a"}, "no node can take shard 0")
+	s.fails(1, []string{"move", "0", "--from", "a", "--to", "d"}, "no such node answers")
+	s.node("d") // begins with a backup
+	eventually(t, "node d answers", func() bool {
+		out := s.ok("status")
+		return strings.Contains(out, "node d has no shard")
+	})
+	s.says([]string{"move", "0", "--from", "a", "--to", "d"}, "moved shard 0 from a to d")
+	s.fails(1, []string{"move", "0", "--from", "a", "--to", "d"}, "node a does not have shard 0")
+	s.fails(2, []string{"move", "9", "--from", "a", "--to", "d"}, "0 to 3")
+	s.says([]string{"drain", "a"}, "moved 3 shards from a")
+	s.leave("a")
+	s.leave("b") // the others have its shards
+	out := s.ok("status")
+	if !strings.Contains(out, "node b does not answer: it has shards 0, 1, 2, 3") || strings.Contains(out, "node a") {
+		t.Error(out)
+	}
+	if got := s.ok("count", "codes"); got != "500\n" {
+		t.Error(got)
+	}
+	if all, err := os.ReadDir(filepath.Join(s.dir, "backups")); err != nil || len(all) < 8 {
+		t.Error(all, err)
+	}
+}
+
+// A shard that no node answers for fails a search, or is missing from a partial answer.
+func TestPartial(t *testing.T) {
+	t.Parallel()
+	s := build(t, 1, "")
+	s.node("a")
+	s.node("b")
+	s.fails(1, []string{"status"}, "no cluster main", "create")
+	eventually(t, "the nodes answer", func() bool {
+		_, _, code := s.try("", "create", "--shards", "2", "--replicas", "1", "--servers-per-log", "1", "--nodes", "a,b", "--log-bytes", "64MiB")
+		return code == 0
+	})
+	s.fails(1, []string{"create", "--shards", "2", "--nodes", "a,b"}, "a cluster main already")
+	s.fails(1, []string{"create", "--shards", "2", "--cluster", "other"}, "0 nodes of cluster other run")
+	s.fails(1, []string{"create", "--shards", "2", "--cluster", "other", "--nodes", "a,b"}, "--servers-per-log 1")
+	s.ok("init", "codes", "--codes", "8")
+	s.feed(lines(50, func(i int) string { return fmt.Sprintf(`{"key":"%d","code":"%02x"}`, i, i) }), "put", "codes")
+	s.leave("b")
+	search := []string{"search", "codes", "--code", "00", "-k", "50", "--timeout", "500ms"}
+	s.fails(1, search, "shard 1, on nodes b", "fddhdb-cluster status")
+	out, remarks, code := s.try("", append(search, "--partial", "--json")...)
+	if code != 0 || !strings.Contains(out, `"missing":[1]`) || remarks != "fddhdb-cluster: without shard 1, of which no node answers\n" {
+		t.Error(code, out, remarks)
+	}
+	key := 0
+	for shard.Of(fmt.Sprint(key), 2) != 1 {
+		key++
+	}
+	s.fails(1, []string{"put", "codes", "--timeout", "500ms", "--item", fmt.Sprintf(`{"key":"%d","code":"00"}`, key)}, "not known", "made again")
+}
+
+// The demonstration, which takes 45 seconds.
+func TestDemo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 45 seconds")
+	}
+	s := &stage{t: t, dir: t.TempDir()}
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	got := object[demoJSON](s, "demo", "--items", "2000")
+	t.Logf("%+v", got)
+	if got.Lost != 0 || got.Wrong != 0 || got.Acknowledged == 0 || got.Before.Searches == 0 || got.NodeKilled.Writes == 0 || got.ServerKilled.Writes == 0 {
+		t.Errorf("%+v", got)
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
+		t.Errorf("it has left %v, %v", left, err)
+	}
+}
+
+// What credentials do not allow ends a verb at once, and says so.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	s := build(t, 1, `authorization { users: [
+		{user: admin, password: secret}
+		{user: reader, password: r, permissions: {publish: ["fddhdb.main.read.*", "fddhdb.main.nodes", "$JS.API.>"], subscribe: ["_INBOX.>", "fddhdb.main.changed"]}}
+	] }`, nats.UserInfo("admin", "secret"))
+	as := func(user string) { s.servers = strings.Replace(s.plain, "nats://", "nats://"+user+"@", 1) }
+	as("admin:secret")
+	s.node("a")
+	eventually(t, "the node answers", func() bool {
+		_, _, code := s.try("", "create", "--shards", "1", "--replicas", "1", "--servers-per-log", "1", "--log-bytes", "64MiB")
+		return code == 0
+	})
+	s.ok("init", "codes", "--codes", "8")
+	as("reader:r")
+	if got := s.ok("count", "codes"); got != "0\n" {
+		t.Error(got)
+	}
+	s.fails(1, []string{"backup"}, "do not let these credentials publish", "fddhdb.main.admin.a")
+	s.fails(1, []string{"put", "codes", "--item", `{"key":"x","code":"00"}`}, "do not let these credentials publish", "fddhdb.main.log.0")
+	as("reader:wrong")
+	s.fails(1, []string{"status"}, "refuse these credentials")
+	as("admin:secret")
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db/cluster"
+)
+
+// nodesAnswer is how long is waited for nodes to say how they are.
+const nodesAnswer = time.Second
+
+// A clusterStatus is what status --json prints.
+type clusterStatus struct {
+	Cluster string        `json:"cluster"`
+	Items   int           `json:"items"` // of all shards, as their first replicas have them
+	Shards  []shardStatus `json:"shards"`
+	Nodes   []nodeStatus  `json:"nodes"` // that answer, or have shards
+}
+
+type shardStatus struct {
+	Shard    int             `json:"shard"`
+	Items    int             `json:"items"`
+	Log      logStatus       `json:"log"`
+	Replicas []replicaStatus `json:"replicas"`
+}
+
+type logStatus struct {
+	First   uint64 `json:"first"`
+	Last    uint64 `json:"last"`
+	Bytes   int64  `json:"bytes"`
+	Leader  string `json:"leader"`
+	Problem string `json:"problem,omitempty"`
+}
+
+type replicaStatus struct {
+	Node    string `json:"node"`
+	Answers bool   `json:"answers"` // the node does
+	Applied uint64 `json:"applied"` // sequence of the log
+	Lag     uint64 `json:"lag"`     // messages of the log that it has not applied
+	Items   int    `json:"items"`
+	Problem string `json:"problem,omitempty"`
+}
+
+type nodeStatus struct {
+	Node    string     `json:"node"`
+	Answers bool       `json:"answers"`
+	Since   *time.Time `json:"since,omitempty"`
+	Shards  []int      `json:"shards"` // that it is to have
+}
+
+// lookAt asks the logs and the nodes of a cluster.
+func (e *env) lookAt(ctx context.Context, c *cluster.Client) (*clusterStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.link.timeout)
+	defer cancel()
+	logs := c.Logs(ctx) // before the nodes: what is written meanwhile is no lag
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &clusterStatus{Cluster: e.link.cluster}
+	byName := map[string]*nodeStatus{}
+	of := map[string]*cluster.NodeStatus{}
+	var names []string
+	add := func(name string) *nodeStatus {
+		if byName[name] == nil {
+			byName[name] = &nodeStatus{Node: name, Shards: []int{}}
+			names = append(names, name)
+		}
+		return byName[name]
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		is := add(n.Node)
+		is.Answers, is.Since = true, &n.Since
+		of[n.Node] = n
+	}
+	for shard, placed := range c.Placement() {
+		log := logs[shard]
+		is := shardStatus{Shard: shard, Log: logStatus{First: log.First, Last: log.Last, Bytes: log.Bytes, Leader: log.Leader}, Replicas: []replicaStatus{}}
+		switch {
+		case log.Err != nil:
+			is.Log.Problem = message(log.Err)
+		case log.Leader == "":
+			is.Log.Problem = "it has no leader: writes wait"
+		}
+		for _, name := range placed {
+			n := add(name)
+			n.Shards = append(n.Shards, shard)
+			r := replicaStatus{Node: name, Answers: of[name] != nil, Problem: "the node does not answer"}
+			if r.Answers {
+				r.Problem = "the node does not have it yet"
+				for _, st := range of[name].Shards {
+					if st.Shard == shard {
+						r.Applied, r.Items, r.Problem = st.Applied, st.Items, message2(st.Problem)
+						r.Lag = log.Last - min(log.Last, st.Applied)
+					}
+				}
+			}
+			is.Items = max(is.Items, r.Items)
+			is.Replicas = append(is.Replicas, r)
+		}
+		s.Items += is.Items
+		s.Shards = append(s.Shards, is)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		s.Nodes = append(s.Nodes, *byName[name])
+	}
+	return s, nil
+}
+
+// message2 is message of the text of an error that has come from a node.
+func message2(text string) string { return strings.ReplaceAll(text, "fddhdb: ", "") }
+
+func statusCommand(e *env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Say how nodes, shards and logs are",
+		GroupID: groupCluster,
+		Long: prose(`
+			Status prints a line for each shard on each node: the last message of its log that
+			the node has applied, the lag, which is how many it has not applied yet, the
+			items of all collections, and what is wrong. Nodes that do not answer within a
+			second are named. The exit code is 0 as long as the cluster can be reached.`),
+		Example: example(`
+			fddhdb-cluster status
+			fddhdb-cluster status --json | jq '[.shards[].replicas[].lag] | max'`),
+		Args: arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return e.withClient(cmd.Context(), func(ctx context.Context, c *cluster.Client) error {
+				s, err := e.lookAt(ctx, c)
+				if err != nil {
+					return err
+				}
+				if e.json {
+					return e.PrintJSON(s)
+				}
+				e.printStatus(s)
+				return nil
+			})
+		},
+	}
+	return cmd
+}
+
+func (e *env) printStatus(s *clusterStatus) {
+	e.Printf("cluster %s: %s, %s, %s\n\n", s.Cluster, term.Plural(len(s.Shards), "shard", "shards"), term.Plural(len(s.Nodes), "node", "nodes"), term.Plural(s.Items, "item", "items"))
+	columns := []term.Column{term.Right("shard"), term.Left("node"), term.Right("applied"), term.Right("lag"), term.Right("items"), term.Left("problem")}
+	var rows [][]any
+	for _, sh := range s.Shards {
+		for _, r := range sh.Replicas {
+			row := []any{sh.Shard, r.Node, term.CountCell(r.Applied), term.CountCell(r.Lag), term.CountCell(r.Items), r.Problem}
+			if !r.Answers {
+				row = []any{sh.Shard, r.Node, term.NoCell, term.NoCell, term.NoCell, r.Problem}
+			}
+			rows = append(rows, row)
+		}
+	}
+	e.PrintTable(columns, rows)
+	sound := true
+	say := func(format string, args ...any) {
+		if sound {
+			e.Printf("\n")
+		}
+		sound = false
+		e.Printf(format+"\n", args...)
+	}
+	for _, sh := range s.Shards {
+		if sh.Log.Problem != "" {
+			say("log of shard %d: %s", sh.Shard, sh.Log.Problem)
+		}
+	}
+	for _, n := range s.Nodes {
+		switch {
+		case !n.Answers:
+			say("node %s does not answer: it has %s", n.Node, shards(n.Shards))
+		case len(n.Shards) == 0:
+			say("node %s has no shard: move gives it some", n.Node)
+		}
+	}
+}
+
+// shards names shards.
+func shards(all []int) string {
+	if len(all) == 1 {
+		return "shard " + numbers(all)
+	}
+	return "shards " + numbers(all)
+}
+
+// numbers lists numbers.
+func numbers(all []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ", "), "[]")
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+func trainCommand(e *env) *cobra.Command {
+	var o flags.Settings
+	cmd := &cobra.Command{
+		Use:     "train COLLECTION",
+		Short:   "Learn a model from the items of all shards",
+		GroupID: groupSpaces,
+		Long: prose(`
+			Train learns a model from the labelled items, or where none has labels from all,
+			and gives it to every shard, whose items get their codes in a new space. The
+			first space is active at once; --activate makes a later one so. Searches and writes
+			go on. The flags are those of fddhdb train, and fddhdb help train explains them;
+			the methods joint and paper are for one database.
+
+			Items stay where they are: shards send sums over them. One training of a collection
+			runs at a time. If a node ends meanwhile the training fails: call it again.`),
+		Example: example(`
+			fddhdb-cluster train wiki
+			fddhdb-cluster train wiki --bits 128 --anchors 800 --activate`),
+		Args: arguments(1, 1, "the name of a collection"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Complete(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := o.LeaveOpen(cmd.Flags()); err != nil {
+				return err
+			}
+			bar := e.NewProgress()
+			defer bar.End()
+			o.Progress = bar.Report
+			return e.withCollection(cmd.Context(), args[0], func(ctx context.Context, c *cluster.Client, coll *cluster.Collection) error {
+				if _, err := coll.Schema(ctx); err != nil {
+					return e.noCollection(ctx, c, args[0], err)
+				}
+				ctx, cancel := context.WithTimeout(ctx, forever)
+				defer cancel()
+				t, err := coll.Train(ctx, o.TrainOptions)
+				bar.End()
+				switch {
+				case errors.Is(err, db.ErrBusy):
+					return exit.Failedf("%w: wait until the other training has ended", err)
+				case errors.Is(err, model.ErrNoItems): // the command line is right
+					return failed(err)
+				case err != nil:
+					return err
+				}
+				for _, m := range t.LeftOut {
+					e.warnf("modality %s is left out: no item to learn from has it", m)
+				}
+				return e.printNewest(ctx, coll, "trained on "+term.Plural(t.Items, "item", "items")+": ")
+			})
+		},
+	}
+	o.Register(cmd.Flags())
+	cmd.Flags().BoolVar(&o.Activate, "activate", false, "make the new space the active one, as the first always is")
+	return cmd
+}
+
+// printNewest prints the newest space of a collection, which has the highest number.
+func (e *env) printNewest(ctx context.Context, coll *cluster.Collection, what string) error {
+	spaces, err := coll.Spaces(ctx)
+	if err != nil {
+		return err
+	}
+	if len(spaces) == 0 {
+		return exit.Failedf("collection %s has no space: somebody has dropped it meanwhile", coll.Name())
+	}
+	s := spaces[len(spaces)-1]
+	if e.json {
+		return e.PrintJSON(s)
+	}
+	e.Printf("%sspace %d of collection %s: codes of %d bits, of %s; it is %s\n", what, s.Space, coll.Name(), s.Bits, term.Plural(s.Items, "item", "items"),
+		strings.Replace(string(s.State), "standby", "standing by", 1))
+	if s.State != db.SpaceActive {
+		e.Printf("fddhdb-cluster activate %s %d makes it the one that searches use\n", coll.Name(), s.Space)
+	}
+	return nil
+}
