@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -40,6 +41,8 @@ type Client struct {
 	pending chan struct{}
 	heard   *outcomes
 
+	closing sync.Once
+
 	mu   sync.Mutex
 	seen []uint64 // by shard: the sequence that the client has seen the effects of, or has written
 }
@@ -59,7 +62,7 @@ func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions
 	}
 	o.Timeout, o.Pending = cmp.Or(o.Timeout, 30*time.Second), cmp.Or(o.Pending, 256)
 	c := &Client{nc: nc, js: js, cluster: names.Cluster(cluster), opts: o, pending: make(chan struct{}, o.Pending)}
-	if c.plan, err = plan.Open(ctx, js, c.cluster); err != nil {
+	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
 	c.router = route.New(nc, c.cluster, c.plan)
@@ -68,10 +71,28 @@ func Connect(ctx context.Context, nc *nats.Conn, cluster string, o ClientOptions
 		c.logs = append(c.logs, journal.New(js, c.cluster, shard))
 	}
 	if c.heard, err = listen(nc); err != nil {
+		c.router.Close()
 		c.plan.Close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// open reads the plan. While the servers choose a leader nobody answers, for some seconds: it asks again.
+func (c *Client) open(ctx context.Context) (err error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	for {
+		c.plan, err = plan.Open(ctx, c.js, c.cluster)
+		if err == nil || !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, jetstream.ErrNoStreamResponse) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
 // Shards returns how many shards the cluster has.
@@ -79,6 +100,7 @@ func (c *Client) Shards() int { return len(c.logs) }
 
 // Close ends the client. Calls that go on may fail. The connection stays open.
 func (c *Client) Close() error {
+	c.closing.Do(c.router.Close)
 	c.plan.Close()
 	return c.heard.close()
 }

@@ -104,10 +104,10 @@ func (c *Client) once(ctx context.Context, shard int, op *wire.Op) error {
 	switch {
 	case err != nil:
 		return &UnknownError{op.ID, shard, fmt.Errorf("it is message %d of the log: %w", seq, err)}
-	case errors.Is(o.Err(), wire.ErrExpired) && tries == 1:
+	case errors.Is(o.Err(), wire.ErrExpired) && tries == 1 && op.Base+wire.Memory <= seq: // the only one, and too late
 		c.saw(shard, seq)
 		return errAgain
-	case errors.Is(o.Err(), wire.ErrExpired): // an earlier one of the same ID may have been applied
+	case errors.Is(o.Err(), wire.ErrExpired): // it, or an earlier one of the same ID, may have been applied and forgotten
 		return &UnknownError{op.ID, shard, o.Err()}
 	}
 	c.saw(shard, max(seq, o.Seq))
@@ -164,8 +164,9 @@ func (c *Client) outcome(ctx context.Context, shard int, id wire.ID, seq uint64,
 }
 
 // Outcome tells what a write of an UnknownError has come to: applied, or refused with an error, or neither:
-// then it is not in the log, as far as that has been applied, and no replica remembers it. It may still
-// come, as long as its message is under way.
+// then no replica remembers it. It is not in the log, as far as that has been applied, and may still come as
+// long as its message is under way; or it came so long ago, wire.Memory messages of its shard, that it has
+// been forgotten.
 func (c *Client) Outcome(ctx context.Context, unknown *UnknownError) (applied bool, refused error, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()

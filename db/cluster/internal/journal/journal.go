@@ -87,8 +87,9 @@ func (j *Journal) create(ctx context.Context, c Config) error {
 	_, err := j.js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: j.stream, Subjects: []string{j.log}, Replicas: c.Replicas, Storage: jetstream.FileStorage,
 		MaxBytes: c.MaxBytes, Discard: jetstream.DiscardNew, Duplicates: duplicates, FirstSeq: c.FirstSeq,
-		AllowDirect: true, DenyDelete: true, Compression: jetstream.S2Compression,
-		RePublish: &jetstream.RePublish{Source: j.log, Destination: j.tick, HeadersOnly: true},
+		AllowDirect: true, DenyDelete: true,
+		Compression: jetstream.NoCompression, // with it servers of 2.15.2 wrote to a compressed block as to another one, and lost the log
+		RePublish:   &jetstream.RePublish{Source: j.log, Destination: j.tick, HeadersOnly: true},
 	})
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) && refused.ErrorCode == errNoStorage {
@@ -114,9 +115,9 @@ const (
 
 // Codes of JetStream's errors.
 const (
-	errMaximumBytes jetstream.ErrorCode = 10077 // a stream has no room
-	errNoStorage    jetstream.ErrorCode = 10047 // servers have none for a stream
-	errInProcess    jetstream.ErrorCode = 10158 // a message with the same ID is being stored
+	errStoreFailed jetstream.ErrorCode = 10077 // a message was not stored: a stream has no room, or something else
+	errNoStorage   jetstream.ErrorCode = 10047 // servers have none for a stream
+	errInProcess   jetstream.ErrorCode = 10158 // a message with the same ID is being stored
 )
 
 // Append appends the message with that ID, and returns its sequence once it is durable. It tries again
@@ -138,7 +139,7 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 			return ack.Sequence, tries + 1, nil
 		case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders): // nobody has got it
 		case errors.As(err, &refused) && refused.ErrorCode == errInProcess: // one of ours, which has been counted
-		case errors.As(err, &refused) && refused.ErrorCode == errMaximumBytes:
+		case errors.As(err, &refused) && refused.ErrorCode == errStoreFailed && strings.Contains(refused.Description, "maximum bytes"):
 			return 0, tries, j.in(ErrFull)
 		case errors.As(err, &refused) && refused.Code < 500:
 			return 0, tries, j.in(err)

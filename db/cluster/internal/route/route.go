@@ -39,6 +39,8 @@ type Router struct {
 
 	mu       sync.Mutex
 	suspects map[string]time.Time // until when a node is asked last
+	lost     chan struct{}        // closed when the connection to the server is lost; then there is another one
+	closed   chan struct{}        // by Close
 
 	Figures Figures
 }
@@ -53,8 +55,44 @@ type Figures struct {
 
 // New returns a router.
 func New(nc *nats.Conn, cluster names.Cluster, places Places) *Router {
-	return &Router{nc: nc, cluster: cluster, places: places, suspects: map[string]time.Time{}}
+	r := &Router{
+		nc: nc, cluster: cluster, places: places, suspects: map[string]time.Time{},
+		lost: make(chan struct{}), closed: make(chan struct{}),
+	}
+	go r.listen(nc.StatusChanged(nats.RECONNECTING, nats.CLOSED))
+	return r
 }
+
+// listen hears when the connection is lost: answers to what has been asked through it do not come.
+func (r *Router) listen(changed chan nats.Status) {
+	defer r.nc.RemoveStatusListener(changed)
+	for {
+		select {
+		case <-r.closed:
+			return
+		case _, open := <-changed:
+			r.mu.Lock()
+			close(r.lost)
+			r.lost = make(chan struct{})
+			r.mu.Unlock()
+			if !open {
+				return
+			}
+		}
+	}
+}
+
+// Close ends the router. Requests that are going on may go on.
+func (r *Router) Close() { close(r.closed) }
+
+// connection returns a channel that is closed when the connection is lost.
+func (r *Router) connection() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
+var errLost = errors.New("the connection to the server was lost")
 
 // A ShardError says that no replica of a shard has answered, and why.
 type ShardError struct {
@@ -119,6 +157,9 @@ func (r *Router) Ask(ctx context.Context, req *wire.Request) (*wire.Answer, erro
 // round asks the nodes, one after the other, until one answers; nil where none does. last is the error of
 // the last one.
 func (r *Router) round(ctx context.Context, nodes []string, data []byte, last *error) (*wire.Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lost := r.connection()
 	replies := make(chan reply, len(nodes))
 	asked, open := 0, 0
 	ask := func() {
@@ -154,6 +195,9 @@ func (r *Router) round(ctx context.Context, nodes []string, data []byte, last *e
 				ask()
 				hedge.Reset(r.times.late())
 			}
+		case <-lost:
+			*last = errLost
+			return nil, nil
 		case <-ctx.Done():
 			return nil, nil
 		}

@@ -1,0 +1,31 @@
+package checker
+
+import "time"
+
+// A Fault is something that was broken for some time.
+type Fault struct {
+	What       string
+	Begin, End time.Duration // by the clock of the history
+}
+
+// Unexplained returns the operations that have no answer though they were patient, and no fault was there
+// while they waited, or had been shortly before.
+func Unexplained(ops []Op, faults []Fault, after time.Duration) (all []*Op) {
+	for i := range ops {
+		o := &ops[i]
+		if !o.Patient || o.Result != Failed && o.Result != Unknown {
+			continue
+		}
+		explained := false
+		for _, f := range faults {
+			if f.Begin <= o.End && o.Begin <= f.End+after {
+				explained = true
+				break
+			}
+		}
+		if !explained {
+			all = append(all, o)
+		}
+	}
+	return all
+}
