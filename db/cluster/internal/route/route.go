@@ -70,12 +70,12 @@ func (r *Router) listen(changed chan nats.Status) {
 		select {
 		case <-r.closed:
 			return
-		case _, open := <-changed:
+		case status := <-changed:
 			r.mu.Lock()
 			close(r.lost)
 			r.lost = make(chan struct{})
 			r.mu.Unlock()
-			if !open {
+			if status != nats.RECONNECTING { // it is closed for good
 				return
 			}
 		}
