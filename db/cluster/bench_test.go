@@ -28,7 +28,11 @@ func TestLatencies(t *testing.T) {
 	if fmt.Sscan(os.Getenv("FDDHDB_ITEMS"), &n); n == 0 {
 		n = 20_000
 	}
-	h := build(t, 3, 4, 4, 1)
+	var nodes, shards int
+	if fmt.Sscan(os.Getenv("FDDHDB_SHARDS"), &nodes, &shards); shards == 0 {
+		nodes, shards = 4, 4
+	}
+	h := build(t, 3, nodes, shards, 1)
 	c := h.connect()
 	codes, err := c.CreateCollection(t.Context(), "codes", db.Schema{Bits: 64})
 	if err != nil {
@@ -80,6 +84,6 @@ func TestLatencies(t *testing.T) {
 	}
 	t.Logf("put, durable and visible: %s", percentiles(puts))
 	t.Logf("search of one database: %s", percentiles(single))
-	t.Logf("search of four shards:  %s", percentiles(gathered))
+	t.Logf("search of %d shards on %d nodes: %s", shards, nodes, percentiles(gathered))
 	t.Logf("%+v", c.Figures())
 }
