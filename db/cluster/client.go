@@ -147,10 +147,20 @@ const waitFor = 1000
 
 // ask asks a replica of a shard.
 func (c *Client) ask(ctx context.Context, shard int, q wire.Request) (*wire.Answer, error) {
+	a, err := c.router.Ask(ctx, c.prepare(shard, &q))
+	c.learn(shard, &q, a)
+	return a, err
+}
+
+// prepare completes a request to a shard.
+func (c *Client) prepare(shard int, q *wire.Request) *wire.Request {
 	q.Shard, q.From, q.Wait = shard, max(q.From, c.sees(shard)), waitFor
-	a, err := c.router.Ask(ctx, &q)
+	return q
+}
+
+// learn notes what an answer shows.
+func (c *Client) learn(shard int, q *wire.Request, a *wire.Answer) {
 	if a != nil && q.Verb != wire.Digest {
 		c.saw(shard, a.Applied)
 	}
-	return a, err
 }

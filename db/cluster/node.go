@@ -169,8 +169,11 @@ func (n *Node) answer(q *wire.Request) (a *wire.Answer) {
 			a = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: panic: %v", wire.ErrAnswer, p))}
 		}
 	}()
-	if q.Verb == wire.Rest {
+	switch q.Verb {
+	case wire.Rest:
 		return n.parts.rest(q, int(n.opts.Conn.MaxPayload()))
+	case wire.Several:
+		return n.several(q.Requests)
 	}
 	n.mu.RLock()
 	r := n.replicas[q.Shard]
@@ -181,6 +184,21 @@ func (n *Node) answer(q *wire.Request) (a *wire.Answer) {
 	ctx, cancel := context.WithTimeout(n.ctx, answerFor)
 	defer cancel()
 	return r.Answer(ctx, q)
+}
+
+// several answers requests to several shards, at the same time.
+func (n *Node) several(requests []*wire.Request) *wire.Answer {
+	a := &wire.Answer{Answers: make([]*wire.Answer, len(requests))}
+	var all sync.WaitGroup
+	for i, q := range requests {
+		if q == nil || q.Verb == wire.Several {
+			a.Answers[i] = &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: a request within requests", db.ErrInvalid))}
+			continue
+		}
+		all.Go(func() { a.Answers[i] = n.answer(q) })
+	}
+	all.Wait()
+	return a
 }
 
 // NodeStatus says how a node is.

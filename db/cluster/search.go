@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -140,22 +139,21 @@ func (c *Collection) Labels(ctx context.Context) ([]string, error) {
 // the error, or with partial is missing, as long as any answers. An error that some is true of is none,
 // as long as not all shards give it.
 func (c *Collection) scatter(ctx context.Context, partial bool, skip func(shard int) bool, some func(error) bool, request func(shard int) wire.Request) (answers []*wire.Answer, missing []int, err error) {
-	answers, errs := make([]*wire.Answer, c.client.Shards()), make([]error, c.client.Shards())
-	var all sync.WaitGroup
+	requests := make([]*wire.Request, c.client.Shards())
 	asked := 0
-	for shard := range answers {
+	for shard := range requests {
 		if skip != nil && skip(shard) {
 			continue
 		}
 		asked++
-		ask := func() {
-			q := request(shard)
-			q.Collection = c.name
-			answers[shard], errs[shard] = c.client.ask(ctx, shard, q)
-		}
-		all.Go(ask)
+		q := request(shard)
+		q.Collection = c.name
+		requests[shard] = c.client.prepare(shard, &q)
 	}
-	all.Wait()
+	answers, errs := c.client.router.AskAll(ctx, requests)
+	for shard, a := range answers {
+		c.client.learn(shard, requests[shard], a)
+	}
 	refused := 0
 	for shard, err := range errs {
 		var silent *ShardError

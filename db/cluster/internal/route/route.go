@@ -109,7 +109,9 @@ func (e *ShardError) Unwrap() error { return e.Err }
 
 const (
 	suspected = time.Second            // a node that has not answered is asked last for so long
-	tryFor    = 10 * time.Second       // how long a node may take, with all parts of an answer
+	tryFor    = 3 * time.Second        // how long a node may take until it answers
+	restFor   = 30 * time.Second       // how long all parts of an answer may take
+	lateFor   = 100 * time.Millisecond // a node that was late is asked last for so long
 	between   = 20 * time.Millisecond  // between two rounds of all nodes, at first
 	mostWait  = 500 * time.Millisecond // and at last
 )
@@ -136,7 +138,7 @@ func (r *Router) Ask(ctx context.Context, req *wire.Request) (*wire.Answer, erro
 	var nodes []string
 	last := errors.New("no node has it")
 	for wait := between; ; wait = min(2*wait, mostWait) {
-		nodes = r.order(req.Shard)
+		nodes = r.order(req.Shard, r.next.Add(1))
 		answer, err := r.round(ctx, nodes, data, &last)
 		if answer != nil {
 			return answer, err
@@ -208,9 +210,9 @@ func (r *Router) round(ctx context.Context, nodes []string, data []byte, last *e
 // try asks one node.
 func (r *Router) try(ctx context.Context, node string, data []byte) reply {
 	begin := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, tryFor)
+	first, cancel := context.WithTimeout(ctx, tryFor)
 	defer cancel()
-	m, err := r.nc.RequestWithContext(ctx, r.cluster.Read(node), data)
+	m, err := r.nc.RequestWithContext(first, r.cluster.Read(node), data)
 	got := reply{node: node, err: err, took: time.Since(begin)}
 	if err == nil {
 		got.answer, got.err = wire.DecodeAnswer(m.Data)
@@ -222,11 +224,18 @@ func (r *Router) try(ctx context.Context, node string, data []byte) reply {
 		got.err = f
 	}
 	if got.err != nil && !errors.Is(got.err, context.Canceled) {
-		r.mu.Lock()
-		r.suspects[node] = time.Now().Add(suspected)
-		r.mu.Unlock()
+		r.suspect(node, suspected)
 	}
 	return got
+}
+
+// suspect has a node asked last for a while.
+func (r *Router) suspect(node string, so time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if until := time.Now().Add(so); until.After(r.suspects[node]) {
+		r.suspects[node] = until
+	}
 }
 
 // maxAnswer bounds an answer that comes in parts.
@@ -237,6 +246,8 @@ func (r *Router) rest(ctx context.Context, node string, p *wire.Part) (*wire.Ans
 	if p.Total > maxAnswer {
 		return nil, fmt.Errorf("%w: an answer of %d bytes: at most %d are possible", db.ErrInvalid, p.Total, maxAnswer)
 	}
+	ctx, cancel := context.WithTimeout(ctx, restFor)
+	defer cancel()
 	all := p.Data
 	for len(all) < p.Total {
 		q, err := (&wire.Request{Verb: wire.Rest, ID: p.ID, Offset: len(all)}).Encode()
@@ -268,14 +279,15 @@ func (g *reply) fault() error {
 	return g.answer.Fault
 }
 
-// order returns the nodes of a shard in the order in which to ask them: in turn, and last those that have
+// order returns the nodes of a shard in the order in which to ask them: by turn, and last those that have
 // not answered of late.
-func (r *Router) order(shard int) []string {
+func (r *Router) order(shard int, turn uint64) []string {
 	nodes := slices.Clone(r.places.Nodes(shard))
 	if len(nodes) == 0 {
 		return nil
 	}
-	k := int(r.next.Add(1) % uint64(len(nodes)))
+	slices.Sort(nodes) // so that shards of the same nodes go to one
+	k := int(turn % uint64(len(nodes)))
 	nodes = append(nodes[k:], nodes[:k]...)
 	now := time.Now()
 	r.mu.Lock()

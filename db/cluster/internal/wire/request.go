@@ -23,6 +23,7 @@ type Request struct {
 	Args       []any
 	ID         ID  // of OutcomeOf and Rest
 	Offset     int // of Rest: how many bytes there are already
+	Requests   []*Request
 }
 
 // A Verb says what a Request asks for.
@@ -41,6 +42,7 @@ const (
 	Collections                 // the names of all collections
 	Describe                    // the schema and the spaces of Collection
 	Rest                        // the next part of an answer that was too large for a message, see Part
+	Several                     // Requests to shards of one node, each with an answer of its own
 )
 
 // An Answer answers a Request.
@@ -57,6 +59,7 @@ type Answer struct {
 	Digest  []byte
 	About   *About
 	Part    *Part
+	Answers []*Answer // of Several, in the order of its requests
 }
 
 // A Part is a part of an answer that is too large for a message. The bytes of all parts are those of the
