@@ -75,6 +75,11 @@ type ImportModelOptions struct {
 	// first space of a collection always becomes it.
 	Activate bool
 
+	// Space, if not 0, is the number that the space gets: for databases whose spaces are to have the same
+	// numbers. One that is there is ErrExists. That of a space that was dropped may be given again, as
+	// after an import that was interrupted; whoever has a cursor of it goes on in the new one.
+	Space Space
+
 	// Progress, unless nil, hears the stage "encode", in items.
 	Progress event.Progress
 }
@@ -110,7 +115,7 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportMod
 	}
 	ctx, op := in.DB.Signals.Begin(ctx, event.OpImportModel, in.Name)
 	defer op.Abandon()
-	space, t, err := in.ImportModel(ctx, f, learn.ImportOptions{Activate: opt.Activate, Progress: op.Telling(opt.Progress)})
+	space, t, err := in.ImportModel(ctx, f, learn.ImportOptions{Activate: opt.Activate, Progress: op.Telling(opt.Progress), Space: uint32(opt.Space)})
 	e := in.Unbuilt(space)
 	if err == nil {
 		e = event.Event{Space: uint32(t.Space), Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{

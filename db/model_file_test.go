@@ -238,3 +238,33 @@ func TestImportModelRefuses(t *testing.T) {
 }
 
 func invalid(err error) bool { return errors.Is(err, db.ErrInvalid) && !errors.Is(err, db.ErrCorrupt) }
+
+// A space gets the number that is asked for, and what comes behind it the next one.
+func TestImportModelNumber(t *testing.T) {
+	d, c := dbkit.OpenPairs(t)
+	dbkit.PutAll(t, d, c, modelItems(60, 1))
+	dbkit.MustTrain(t, c, dbkit.TinyTraining(1, model.ViewsShared))
+	file := exported(t, c)
+	take := func(number db.Space) (db.Space, error) {
+		training, err := c.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{Space: number, Activate: true})
+		if err != nil {
+			return 0, err
+		}
+		return training.Space, nil
+	}
+	for _, x := range []struct {
+		number, want db.Space
+		is           error
+	}{{7, 7, nil}, {7, 0, db.ErrExists}, {1, 0, db.ErrExists}, {4, 4, nil}, {0, 8, nil}, {db.Space(1<<32 - 1), 0, db.ErrFull}} {
+		if got, err := take(x.number); got != x.want || !errors.Is(err, x.is) {
+			t.Errorf("number %d: space %d, %v", x.number, got, err)
+		}
+	}
+	if err := c.DropSpace(ctx, 4); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := take(4); got != 4 || err != nil {
+		t.Errorf("the number of one that was dropped: %d, %v", got, err)
+	}
+	dbkit.CheckSound(t, d, "with spaces of all numbers")
+}

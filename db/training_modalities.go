@@ -10,7 +10,7 @@ import (
 // several databases, or of none: the modalities that some item to learn from has, as has says of their place
 // in the schema, their places, the names of the others, and the groups of those that share a space
 // (model.Options.Shared).
-func (s Schema) TrainingModalities(has func(modality int) bool) (modalities []model.Modality, places []int, leftOut []string, shared [][]string) {
+func TrainingModalities(s Schema, has func(modality int) bool) (modalities []model.Modality, places []int, leftOut []string, shared [][]string) {
 	groups := map[string][]string{}
 	var spaces []string
 	for i, m := range s.Modalities {

@@ -26,11 +26,11 @@ type order struct {
 	Keep  uint64 `json:"keep,omitempty"`
 
 	// Of a training: see internal/replica. What is large goes by objects.
-	Session    string            `json:"session,omitempty"`
-	Collection string            `json:"collection,omitempty"`
-	From       uint64            `json:"from,omitempty"`
-	Into       string            `json:"into,omitempty"` // object for the survey
-	Sum        *replica.SumOrder `json:"sum,omitempty"`
+	Session    string `json:"session,omitempty"`
+	Collection string `json:"collection,omitempty"`
+	From       uint64 `json:"from,omitempty"`
+	Into       string `json:"into,omitempty"` // object for the survey, or the sum
+	Sum        string `json:"sum,omitempty"`  // object, a replica.SumOrder
 }
 
 type done struct {
@@ -51,9 +51,20 @@ func (n *Node) admin(m micro.Request) {
 		_ = m.RespondJSON(done{Status: &s})
 		return
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed { // nobody waits for what begins now
+		return
+	}
 	n.done.Go(func() {
 		var d done
 		var err error
+		defer func() {
+			if p := recover(); p != nil {
+				n.opts.Log.Error("panic in an order", "panic", p)
+				_ = m.RespondJSON(done{Fault: wire.FaultOf(fmt.Errorf("%w: panic: %v", wire.ErrAnswer, p))})
+			}
+		}()
 		d.Backed, err = n.carryOut(o)
 		d.Fault = wire.FaultOf(err)
 		if err := m.RespondJSON(d); err != nil {
@@ -78,9 +89,7 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 		}
 		return b, err
 	case o.Do == "survey":
-		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
-		defer cancel()
-		s, err := r.Survey(ctx, o.Session, o.Collection, o.From)
+		s, err := r.Survey(n.ctx, o.Session, o.Collection, o.From)
 		if err != nil {
 			return nil, err
 		}
@@ -89,12 +98,20 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 			return nil, err
 		}
 		return nil, store.put(n.ctx, o.Into, b)
-	case o.Do == "sum" && o.Sum != nil:
-		b, err := r.Sum(n.ctx, o.Session, *o.Sum)
+	case o.Do == "sum":
+		asked, err := store.fetch(n.ctx, o.Sum)
 		if err != nil {
 			return nil, err
 		}
-		return nil, store.put(n.ctx, o.Sum.Into, b)
+		var sum replica.SumOrder
+		if err := json.Unmarshal(asked, &sum); err != nil {
+			return nil, fmt.Errorf("%w: %w", db.ErrInvalid, err)
+		}
+		b, err := r.Sum(n.ctx, o.Session, sum)
+		if err != nil {
+			return nil, err
+		}
+		return nil, store.put(n.ctx, o.Into, b)
 	case o.Do == "end":
 		r.EndSession(o.Session)
 		return nil, nil
@@ -173,14 +190,7 @@ func (c *Client) order(ctx context.Context, node string, o order) (d done, err e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	subject := c.cluster.Admin(node)
-	go func() { // the servers do not answer what a connection may not ask
-		for ctx.Err() == nil {
-			if journal.Forbidden(c.nc, subject) {
-				cancel(fmt.Errorf("%w: publish to %s", nats.ErrPermissionViolation, subject))
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-	}()
+	go c.watch(ctx, cancel, subject)
 	m, err := c.nc.RequestWithContext(ctx, subject, b)
 	if err != nil {
 		return d, cmp.Or(context.Cause(ctx), err)
@@ -192,6 +202,38 @@ func (c *Client) order(ctx context.Context, node string, o order) (d done, err e
 		return d, d.Fault
 	}
 	return d, nil
+}
+
+// watch ends an order that nobody will answer: the servers do not answer what a connection may not ask, and
+// nobody answers for a node that has ended in the middle.
+func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc, subject string) {
+	before := c.nc.LastError()
+	ask, _ := json.Marshal(order{Do: "status"})
+	silent := 0
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+		if err := c.nc.LastError(); err != before && journal.Forbidden(c.nc, subject) {
+			cancel(fmt.Errorf("%w: publish to %s", nats.ErrPermissionViolation, subject))
+			return
+		}
+		if n%60 != 0 {
+			continue
+		}
+		try, done := context.WithTimeout(ctx, 2*time.Second)
+		_, err := c.nc.RequestWithContext(try, subject, ask)
+		done()
+		if silent++; err == nil {
+			silent = 0
+		}
+		if silent == 3 {
+			cancel(fmt.Errorf("%w: the node has not answered for some seconds", wire.ErrAnswer))
+			return
+		}
+	}
 }
 
 // Placement returns the nodes that have each shard.
@@ -216,6 +258,9 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
 	if shard < 0 || shard >= c.Shards() {
 		return fmt.Errorf("%w: shard %d: there are 0 to %d", db.ErrInvalid, shard, c.Shards()-1)
 	}
+	if from == to {
+		return fmt.Errorf("%w: from node %s to itself", db.ErrInvalid, from)
+	}
 	if _, err := c.status(ctx, to); err != nil {
 		return err
 	}
@@ -235,6 +280,9 @@ func (c *Client) Move(ctx context.Context, shard int, from, to string) error {
 		return fmt.Errorf("shard %d on node %s: %w", shard, to, err)
 	}
 	return c.plan.Change(ctx, shard, func(nodes []string) ([]string, error) {
+		if !slices.Contains(nodes, to) { // somebody else moves it
+			return nil, fmt.Errorf("%w: shard %d has left node %s meanwhile", db.ErrConflict, shard, to)
+		}
 		return slices.DeleteFunc(nodes, func(n string) bool { return n == from }), nil
 	})
 }

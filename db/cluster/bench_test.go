@@ -87,3 +87,34 @@ func TestLatencies(t *testing.T) {
 	t.Logf("search of %d shards on %d nodes: %s", shards, nodes, percentiles(gathered))
 	t.Logf("%+v", c.Figures())
 }
+
+// TestJoin tells how long a node takes that begins with nothing, by the log and by a backup.
+func TestJoin(t *testing.T) {
+	var n int
+	if fmt.Sscan(os.Getenv("FDDHDB_ITEMS"), &n); n == 0 {
+		n = 20_000
+	}
+	h := build(t, 3, 2, 1, 2)
+	c := h.connect()
+	codes, err := c.CreateCollection(t.Context(), "codes", db.Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	importAll(t, codes, dbkit.CodeItems(n, 64, 1, func(i int) string { return fmt.Sprint("k", i) }))
+	join := func(how string) {
+		t.Helper()
+		h.leave("n1")
+		if err := os.RemoveAll(filepath.Join(h.dir, "n1")); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		h.open("n1")
+		h.inStep(2, n)
+		t.Logf("%d items, %s: %v", n, how, time.Since(begin))
+	}
+	join("by the log")
+	if _, err := c.Backup(t.Context(), cluster.BackupOptions{Trim: true, Keep: 1}); err != nil {
+		t.Fatal(err)
+	}
+	join("by a backup")
+}

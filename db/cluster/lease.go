@@ -23,6 +23,7 @@ type lease struct {
 	stop    context.CancelFunc
 	ctx     context.Context // ends when the lease does
 	done    chan struct{}
+	at      uint64 // revision of the key, as it was last renewed; read by end once done is closed
 }
 
 const (
@@ -42,7 +43,7 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	l := &lease{js: c.js, subject: "$KV." + c.cluster.Bucket() + "." + name, name: name, number: number, done: make(chan struct{})}
+	l := &lease{js: c.js, subject: "$KV." + c.cluster.Bucket() + "." + name, name: name, number: number, at: number, done: make(chan struct{})}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	go l.keep()
 	return l, nil
@@ -52,7 +53,6 @@ func (c *Client) take(ctx context.Context, name string) (*lease, error) {
 func (l *lease) keep() {
 	defer close(l.done)
 	defer l.stop()
-	at := l.number
 	for heard := time.Now(); ; {
 		select {
 		case <-l.ctx.Done():
@@ -62,12 +62,12 @@ func (l *lease) keep() {
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(l.ctx, leaseEvery)
 		ack, err := l.js.PublishMsg(ctx, &nats.Msg{Subject: l.subject, Data: []byte(begin.UTC().Format(time.RFC3339))},
-			jetstream.WithMsgTTL(leaseFor), jetstream.WithExpectLastSequencePerSubject(at))
+			jetstream.WithMsgTTL(leaseFor), jetstream.WithExpectLastSequencePerSubject(l.at))
 		cancel()
 		var refused *jetstream.APIError
 		switch {
 		case err == nil:
-			at, heard = ack.Sequence, begin
+			l.at, heard = ack.Sequence, begin
 		case errors.As(err, &refused) && refused.Code == 400: // it is somebody else's
 			return
 		case time.Since(heard) > leaseFor-2*leaseEvery:
@@ -83,6 +83,6 @@ func (l *lease) end(c *Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if kv, err := c.js.KeyValue(ctx, c.cluster.Bucket()); err == nil {
-		_ = kv.Purge(ctx, l.name) // else it ends by itself
+		_ = kv.Purge(ctx, l.name, jetstream.LastRevision(l.at)) // else it ends by itself, or is somebody else's
 	}
 }

@@ -4,9 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
@@ -47,9 +51,50 @@ func (c *Collection) install(ctx context.Context, file []byte, activate bool, fe
 	if err := (objects{c.client.js, c.client.cluster}).put(ctx, name, file); err != nil {
 		return name, err
 	}
+	space, err := c.number(ctx)
+	if err != nil {
+		return name, err
+	}
 	return name, c.client.onAll(ctx, func() *wire.Op {
-		return &wire.Op{Kind: wire.ImportModel, Collection: c.name, Object: name, Activate: activate, Fence: fence}
+		return &wire.Op{
+			Kind: wire.ImportModel, Collection: c.name, Object: name, Size: int64(len(file)), Sum: sum[:], Space: space, Activate: activate, Fence: fence,
+		}
 	})
+}
+
+// number takes the next number of a space of the collection, which no other model has on any shard.
+func (c *Collection) number(ctx context.Context) (db.Space, error) {
+	kv, err := c.client.js.KeyValue(ctx, c.client.cluster.Bucket())
+	if err != nil {
+		return 0, err
+	}
+	key := "space." + wireName(c.name)
+	for {
+		e, err := kv.Get(ctx, key)
+		n := uint64(1)
+		switch {
+		case errors.Is(err, jetstream.ErrKeyNotFound):
+			// Shards that began with databases may have spaces by numbers of their own.
+			var there []Space
+			if there, err = c.Spaces(ctx); err == nil {
+				for _, s := range there {
+					n = max(n, uint64(s.Space)+1)
+				}
+				_, err = kv.Create(ctx, key, strconv.AppendUint(nil, n, 10))
+			}
+		case err == nil:
+			if n, err = strconv.ParseUint(string(e.Value()), 10, 32); err == nil {
+				n++
+				_, err = kv.Update(ctx, key, strconv.AppendUint(nil, n, 10), e.Revision())
+			}
+		}
+		if err == nil {
+			return db.Space(n), nil
+		}
+		if !errors.Is(err, jetstream.ErrKeyExists) { // somebody else has taken it
+			return 0, fmt.Errorf("number of a space of collection %q: %w", c.name, err)
+		}
+	}
 }
 
 // wireName is a name as a part of a key of a bucket, which takes few characters.

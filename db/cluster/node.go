@@ -38,8 +38,8 @@ type NodeOptions struct {
 	// is trimmed cannot be joined.
 	Backups string
 
-	// DB are the options of its databases. NoSync is set, as the log is durable; UpdateItems is 0, as no
-	// replica learns by itself.
+	// DB are the options of its databases. NoSync is set, as the log is durable; UpdateItems and
+	// UpdateInterval are 0, as no replica learns by itself.
 	DB db.Options
 
 	Log *slog.Logger // nil: slog.Default()
@@ -83,7 +83,7 @@ func Open(ctx context.Context, o NodeOptions) (*Node, error) {
 		o.Log = slog.Default()
 	}
 	o.Log = o.Log.With("cluster", o.Cluster, "node", o.Node)
-	o.DB.UpdateItems = 0
+	o.DB.UpdateItems, o.DB.UpdateInterval, o.DB.ReadOnly = 0, 0, false
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -173,6 +173,9 @@ func (n *Node) answer(q *wire.Request) (a *wire.Answer) {
 	case wire.Rest:
 		return n.parts.rest(q, int(n.opts.Conn.MaxPayload()))
 	case wire.Several:
+		if len(q.Requests) > maxShards {
+			return &wire.Answer{Fault: wire.FaultOf(fmt.Errorf("%w: %d requests at a time", db.ErrInvalid, len(q.Requests)))}
+		}
 		return n.several(q.Requests)
 	}
 	n.mu.RLock()

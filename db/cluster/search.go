@@ -135,6 +135,9 @@ func (c *Collection) Labels(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
+// partialFor is for how long a partial answer waits for shards that do not answer.
+const partialFor = 2 * time.Second
+
 // scatter asks all shards at the same time, but those that skip is true of. A shard that does not answer is
 // the error, or with partial is missing, as long as any answers. An error that some is true of is none,
 // as long as not all shards give it.
@@ -149,6 +152,11 @@ func (c *Collection) scatter(ctx context.Context, partial bool, skip func(shard 
 		q := request(shard)
 		q.Collection = c.name
 		requests[shard] = c.client.prepare(shard, &q)
+	}
+	if partial { // those that answer wait for the others no longer than that
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, partialFor)
+		defer cancel()
 	}
 	answers, errs := c.client.router.AskAll(ctx, requests)
 	for shard, a := range answers {
@@ -320,6 +328,19 @@ func (c *Collection) queries(ctx context.Context, q db.Query) (func(shard int) *
 		other.From, other.Vector = from, vector
 	case from != "" && is:
 		other.From, other.Sparse = from, &sparse
+	case q.Space == db.ActiveSpace && it.Code != nil || len(it.Codes) > 0:
+		// A code is of one space, which may just be giving way to another: all shards are asked in that.
+		about, err := c.client.ask(ctx, owner, wire.Request{Verb: wire.Describe, Collection: c.name})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range about.About.Spaces {
+			if s.State == db.SpaceActive && q.Space == db.ActiveSpace {
+				q.Space = s.Space
+				return c.queries(ctx, q)
+			}
+		}
+		other.From, other.Code = "", codeFor(it, q.To)
 	default:
 		other.From, other.Code = "", codeFor(it, q.To)
 	}

@@ -50,7 +50,7 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 		return nil, err
 	}
 	labelled := t.choose(opt)
-	modalities, places, leftOut, shared := t.schema.TrainingModalities(t.any)
+	modalities, places, leftOut, shared := db.TrainingModalities(t.schema, t.any)
 	if t.n == 0 || len(modalities) == 0 {
 		return nil, fmt.Errorf("%w: %w: none of collection %q has a vector, and labels where these are to be learned", db.ErrInvalid, model.ErrNoItems, c.name)
 	}
@@ -300,9 +300,15 @@ func (t *training) Sum(ctx context.Context, p *model.Pass) ([]byte, error) {
 			return err
 		}
 		into[shard] = t.object("sum-%d-%d", t.passes, shard)
-		_, err = t.c.client.order(ctx, s.node, order{Do: "sum", Shard: shard, Session: t.id, Sum: &replica.SumOrder{
-			Pass: pass, Into: into[shard], First: s.first, Items: items, Modalities: t.names, Labels: t.labels,
-		}})
+		asked, err := json.Marshal(replica.SumOrder{Pass: pass, First: s.first, Items: items, Modalities: t.names, Labels: t.labels})
+		if err != nil {
+			return err
+		}
+		sum := t.object("asked-%d-%d", t.passes, shard)
+		if err := t.store.put(ctx, sum, asked); err != nil {
+			return err
+		}
+		_, err = t.c.client.order(ctx, s.node, order{Do: "sum", Shard: shard, Session: t.id, Sum: sum, Into: into[shard]})
 		if err != nil {
 			return fmt.Errorf("node %s: %w", s.node, err)
 		}

@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/journal"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
@@ -86,6 +88,9 @@ func (c *Client) once(ctx context.Context, shard int, op *wire.Op) error {
 	if err != nil {
 		return err
 	}
+	if _, err := wire.DecodeOp(data); err != nil { // a text that is no UTF-8, say, which no replica would read
+		return fmt.Errorf("%w: %w", db.ErrInvalid, err)
+	}
 	if len(data) > journal.MaxMessage {
 		if data, err = c.large(ctx, op); err != nil {
 			return err
@@ -122,6 +127,8 @@ func (c *Client) large(ctx context.Context, op *wire.Op) ([]byte, error) {
 	}
 	small := *op
 	small.Object, small.Changes = "op-"+op.ID.String(), nil
+	sum := sha256.Sum256(b)
+	small.Size, small.Sum = int64(len(b)), sum[:]
 	if err := (objects{c.js, c.cluster}).put(ctx, small.Object, b); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -22,6 +23,7 @@ import (
 type Foundation struct {
 	space      *spaces.Space       // createSpace gives it its number
 	activate   bool                // make the space the active one when it is complete
+	number     uint32              // of the space; 0: the next one
 	model      []byte              // the model in its binary form, stored in chunks
 	statistics []byte              // the statistics in their binary form, stored in chunks; nil without spaces.Space.HasStatistics
 	report     json.RawMessage     // the report of the training, part of the descriptor
@@ -149,8 +151,15 @@ const maxFoundationBytes = 3 << 30
 // runs in the committer, alone in its commit. Lessons of rows that have changed since v become
 // departures with the features of v: the statistics contain these.
 func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state.View, cv *state.CollectionView) error {
-	if s.Counters.NextSpace == record.MaxRows {
+	number := uint64(f.number)
+	if number == 0 {
+		number = s.Counters.NextSpace
+	}
+	if number >= record.MaxRows {
 		return fmt.Errorf("%w: spaces of collection %q", fault.ErrFull, s.Name)
+	}
+	if slices.ContainsFunc(s.Spaces, func(sp *state.SpaceState) bool { return uint64(sp.ID) == number }) {
+		return fmt.Errorf("%w: space %d of collection %q", fault.ErrExists, number, s.Name)
 	}
 	// First everything that may fail: limits, and reading. Batch and counters of a request that
 	// fails are dropped, but what it has changed in memory would stay.
@@ -160,7 +169,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 			len(f.rows), size, maxFoundationBytes)
 	}
 	sp := f.space
-	sp.ID, sp.Created = uint32(s.Counters.NextSpace), spaces.Now()
+	sp.ID, sp.Created = uint32(number), spaces.Now()
 	sp.Model, sp.Statistics = record.ChunksOf(f.model), record.ChunksOf(f.statistics)
 	if err := record.WriteChunks(tx.Batch, codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
 		return err
@@ -241,7 +250,7 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	}
 	made.Pending.B = f.pending
 	s.Spaces = append(s.Spaces, made)
-	s.Counters.NextSpace++
+	s.Counters.NextSpace = max(s.Counters.NextSpace, number+1)
 	s.Changed = nil
 	tx.Committer.Touch(s)
 	return nil

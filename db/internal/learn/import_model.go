@@ -20,6 +20,7 @@ import (
 type ImportOptions struct {
 	Activate bool           // make the new space the active one when it is complete; the first always becomes it
 	Progress event.Progress // in the stage "encode", in items; nil: none
+	Space    uint32         // number of the new space; 0: the next one
 }
 
 // ImportModel founds a space with a model from elsewhere, and gives all items their codes there. The
@@ -29,6 +30,9 @@ type ImportOptions struct {
 func (c Collection) ImportModel(ctx context.Context, f *model.File, opt ImportOptions) (space uint32, t *report.Training, err error) {
 	return c.newSpace(ctx, opt.Progress, func(_ context.Context, _ *state.View, cv *state.CollectionView) (*Foundation, *report.Training, error) {
 		found, err := c.imported(cv, f, opt.Activate)
+		if err == nil {
+			found.number = opt.Space
+		}
 		t := &report.Training{Report: *f.Report()}
 		t.Report.Seconds = map[string]float64{} // of here, which newSpace adds
 		return found, t, err

@@ -3,6 +3,7 @@ package apply_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -175,7 +176,8 @@ func makeLog(r *rand.Rand, n int) *shardLog {
 				panic(err)
 			}
 			l.objects[name] = b
-			l.op(&wire.Op{Kind: wire.Write, Object: name, Base: uint64(len(l.all))})
+			sum := sha256.Sum256(b)
+			l.op(&wire.Op{Kind: wire.Write, Object: name, Size: int64(len(b)), Sum: sum[:], Base: uint64(len(l.all))})
 		case k < 39:
 			l.op(&wire.Op{Kind: wire.CreateCollection, Collection: "other", Schema: &db.Schema{Bits: 8}, Base: uint64(len(l.all))})
 		default:
@@ -208,7 +210,7 @@ func (p *replica) open() {
 		}
 		return b, nil
 	}
-	if p.state, err = apply.Open(p.t.Context(), d, 0, 2, fetch); err != nil {
+	if p.state, err = apply.Open(p.t.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 2}, fetch); err != nil {
 		p.t.Fatal(err)
 	}
 }

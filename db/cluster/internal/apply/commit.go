@@ -1,7 +1,9 @@
 package apply
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -108,9 +110,9 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
 	case wire.Write:
 		changes := p.op.Changes
 		if p.op.Object != "" {
-			data, err := s.fetch(ctx, p.op.Object)
+			data, err := s.object(ctx, p)
 			if err != nil {
-				return fmt.Errorf("object %s of message %d: %v", p.op.Object, p.position.Seq, err) // never decided
+				return err
 			}
 			if changes, err = wire.DecodeChanges(data); err != nil {
 				return fmt.Errorf("%w: object %s: %w", db.ErrInvalid, p.op.Object, err)
@@ -122,35 +124,53 @@ func (s *State) carryOut(ctx context.Context, b *db.Batch, p *pending) error {
 		_, err := s.DB.EnsureCollection(ctx, p.op.Collection, *p.op.Schema)
 		return err
 	case wire.DropCollection:
-		again, err := s.doing(ctx, 1)
-		if err != nil {
+		_, err := s.DB.Collection(p.op.Collection)
+		there := err == nil
+		if err != nil && (!errors.Is(err, db.ErrNotFound) || s.again == 0) {
 			return err
 		}
-		err = s.DB.DropCollection(ctx, p.op.Collection)
-		if again > 0 && errors.Is(err, db.ErrNotFound) {
-			return nil
+		if err := s.doing(ctx); err != nil || !there {
+			return err
 		}
-		return err
+		return s.DB.DropCollection(ctx, p.op.Collection)
 	case wire.ImportModel, wire.ActivateSpace, wire.DropSpace:
 		return s.space(ctx, p)
 	}
 	return fmt.Errorf("operation of kind %d: %w", p.op.Kind, wire.ErrNewer)
 }
 
-// doing stores that the next message is being applied, with a number of 1 or more. It returns the number
-// that was stored before, if the message was being applied already when the process ended or something
-// failed; else 0.
-func (s *State) doing(ctx context.Context, number uint32) (again uint32, err error) {
+// doing stores that the next message is being applied, by commits of its own. Where the process ends
+// meanwhile, or something fails, again says so when it is applied again.
+func (s *State) doing(ctx context.Context) error {
 	if s.again > 0 {
-		return s.again, nil
+		return nil
 	}
 	b := s.DB.NewBatch()
-	b.Mark(doingMark, binary.BigEndian.AppendUint32(nil, number))
+	b.Mark(doingMark, binary.BigEndian.AppendUint32(nil, 1))
 	if err := b.Commit(ctx); err != nil {
-		return 0, err
+		return err
 	}
-	s.again = number
-	return 0, nil
+	s.again = 1
+	return nil
+}
+
+// maxObject bounds the object of an operation.
+const maxObject = 3 << 30
+
+// object reads the object of an operation, and compares it with what the operation says of it: what somebody
+// may put in its place later is not what other replicas have applied.
+func (s *State) object(ctx context.Context, p *pending) ([]byte, error) {
+	if p.op.Size < 0 || p.op.Size > maxObject {
+		return nil, fmt.Errorf("%w: object %.80q of %d bytes", db.ErrInvalid, p.op.Object, p.op.Size)
+	}
+	data, err := s.fetch(ctx, p.op.Object)
+	if err != nil {
+		return nil, fmt.Errorf("object %s of message %d: %v", p.op.Object, p.position.Seq, err) // never decided
+	}
+	if sum := sha256.Sum256(data); int64(len(data)) != p.op.Size || !bytes.Equal(sum[:], p.op.Sum) {
+		return nil, fmt.Errorf("object %s of message %d: it is another one than the message says", p.op.Object, p.position.Seq)
+	}
+	return data, nil
 }
 
 // add adds changes to a batch. It refuses keys of other shards, and items without a key: the database

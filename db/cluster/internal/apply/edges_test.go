@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"testing"
@@ -20,7 +21,7 @@ func openState(t *testing.T, fetch func(context.Context, string) ([]byte, error)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	s, err := apply.Open(t.Context(), d, 0, 1, fetch)
+	s, err := apply.Open(t.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 1}, fetch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestOnce(t *testing.T) {
 	if n > wire.Memory+1 {
 		t.Errorf("%d marks", n)
 	}
-	again, err := apply.Open(t.Context(), s.DB, 0, 1, nil)
+	again, err := apply.Open(t.Context(), s.DB, apply.Identity{Cluster: "c", Shard: 0, Shards: 1}, nil)
 	if err != nil || again.Position() != s.Position() {
 		t.Errorf("opened again: %+v, %v", again.Position(), err)
 	}
@@ -119,9 +120,10 @@ func TestTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	objects["o"] = b
+	sum := sha256.Sum256(b)
 	messages := []apply.Message{
 		message(t, 2, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("a", 1)}}),
-		message(t, 3, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Object: "o"}),
+		message(t, 3, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Object: "o", Size: int64(len(b)), Sum: sum[:]}),
 		message(t, 4, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put("b", 2)}}),
 	}
 	down = fmt.Errorf("%w: an object that is not there", db.ErrNotFound) // which no operation is refused with
@@ -159,16 +161,35 @@ func TestTrouble(t *testing.T) {
 
 // Half of a database is no replica of a shard that it was not one of.
 func TestKeysOfOtherShards(t *testing.T) {
-	s := openState(t, nil)
-	other, err := apply.Open(t.Context(), s.DB, 1, 2, nil)
+	d, err := db.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer d.Close()
+	of := apply.Identity{Cluster: "c", Shard: 1, Shards: 2}
+	other, err := apply.Open(t.Context(), d, of, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, other, message(t, 1, &wire.Op{ID: wire.NewID(), Kind: wire.CreateCollection, Collection: "codes", Schema: &db.Schema{Bits: 16}}))
 	for _, key := range []string{"a", "b", "c", "d", "e"} {
 		o := must(t, other, message(t, other.Position().Seq+1, &wire.Op{ID: wire.NewID(), Kind: wire.Write, Changes: []wire.Change{put(key, 1)}}))[0]
 		if (o.Fault == nil) != (shard.Of(key, 2) == 1) {
 			t.Errorf("%q, of shard %d: %+v", key, shard.Of(key, 2), o)
 		}
+	}
+	// Nor is it one of another shard, or of another cluster; until it begins as that.
+	for _, not := range []apply.Identity{{Cluster: "c", Shard: 0, Shards: 2}, {Cluster: "d", Shard: 1, Shards: 2}, {Cluster: "c", Shard: 1, Shards: 4}} {
+		if _, err := apply.Open(t.Context(), d, not, nil); !errors.Is(err, apply.ErrOther) {
+			t.Errorf("as %+v: %v", not, err)
+		}
+	}
+	next := apply.Identity{Cluster: "d", Shard: 1, Shards: 2}
+	if err := apply.Begin(t.Context(), d, next, 41); err != nil {
+		t.Fatal(err)
+	}
+	if begun, err := apply.Open(t.Context(), d, next, nil); err != nil || begun.Position().Seq != 41 {
+		t.Error(err)
 	}
 }
 
@@ -180,7 +201,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer d.Close()
-	s, err := apply.Open(b.Context(), d, 0, 1, nil)
+	s, err := apply.Open(b.Context(), d, apply.Identity{Cluster: "c", Shard: 0, Shards: 1}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,6 +15,7 @@ const (
 	prefix       = "cluster/"
 	positionMark = prefix + "position"
 	doingMark    = prefix + "doing"
+	ofMark       = prefix + "of"
 	opPrefix     = prefix + "op/"
 	fencePrefix  = prefix + "fence/"
 )

@@ -28,43 +28,42 @@ func (s *State) space(ctx context.Context, p *pending) error {
 			return err
 		}
 	}
-	switch p.op.Kind {
-	case wire.ActivateSpace:
+	if p.op.Kind == wire.ActivateSpace {
 		return c.Activate(ctx, p.op.Space) // which does nothing where it has been done
-	case wire.DropSpace:
-		there, err := spaces(ctx, c)
-		if err != nil {
-			return err
-		}
-		again, err := s.doing(ctx, 1)
-		if err != nil || again > 0 && !slices.Contains(there, p.op.Space) {
-			return err
-		}
-		return c.DropSpace(ctx, p.op.Space)
 	}
+	// Whether the space is there says how far it came before, if the process ended meanwhile: its number
+	// is that of one model.
 	there, err := spaces(ctx, c)
 	if err != nil {
 		return err
 	}
-	newest := db.Space(0)
-	if len(there) > 0 {
-		newest = slices.Max(there)
+	has := slices.Contains(there, p.op.Space)
+	if p.op.Kind == wire.DropSpace {
+		if !has && s.again == 0 {
+			return fmt.Errorf("%w: space %d of collection %q", db.ErrNotFound, p.op.Space, p.op.Collection)
+		}
+		if err := s.doing(ctx); err != nil || !has {
+			return err
+		}
+		return c.DropSpace(ctx, p.op.Space)
 	}
-	before, err := s.doing(ctx, uint32(newest)+1)
+	switch {
+	case has && s.again == 0:
+		return fmt.Errorf("%w: space %d of collection %q", db.ErrExists, p.op.Space, p.op.Collection)
+	case has:
+		if err := built(ctx, c, p.op.Space); err != nil || !p.op.Activate {
+			return err
+		}
+		return c.Activate(ctx, p.op.Space)
+	}
+	file, err := s.object(ctx, p)
 	if err != nil {
 		return err
 	}
-	if before > 0 && newest >= db.Space(before) { // it has been made; opening the database completes it
-		if err := built(ctx, c, newest); err != nil || !p.op.Activate {
-			return err
-		}
-		return c.Activate(ctx, newest)
+	if err := s.doing(ctx); err != nil {
+		return err
 	}
-	file, err := s.fetch(ctx, p.op.Object)
-	if err != nil {
-		return fmt.Errorf("object %s of message %d: %v", p.op.Object, p.position.Seq, err) // never decided
-	}
-	_, err = c.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{Activate: p.op.Activate})
+	_, err = c.ImportModel(ctx, bytes.NewReader(file), db.ImportModelOptions{Activate: p.op.Activate, Space: p.op.Space})
 	return err
 }
 
@@ -95,8 +94,15 @@ func spaces(ctx context.Context, c *db.Collection) (all []db.Space, err error) {
 	return all, err
 }
 
-// built waits until a space is complete.
+// ErrStalled is the error of a space whose codes do not come: opening the database again goes on with them.
+var ErrStalled = errors.New("the codes of a space do not come")
+
+// stalled is for how long nothing may come of a space that is being built.
+const stalled = time.Minute
+
+// built waits until a space is complete, which opening the database has begun to see to.
 func built(ctx context.Context, c *db.Collection, space db.Space) error {
+	last, since := -1, time.Now()
 	for {
 		infos, err := c.Spaces(ctx)
 		if err != nil {
@@ -105,6 +111,12 @@ func built(ctx context.Context, c *db.Collection, space db.Space) error {
 		i := slices.IndexFunc(infos, func(i db.SpaceInfo) bool { return i.Space == space })
 		if i < 0 || infos[i].State != db.SpaceBuilding {
 			return nil
+		}
+		if infos[i].Built != last {
+			last, since = infos[i].Built, time.Now()
+		}
+		if time.Since(since) > stalled {
+			return fmt.Errorf("space %d of collection %q: %w", space, c.Name(), ErrStalled)
 		}
 		select {
 		case <-ctx.Done():

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -38,10 +39,40 @@ type Message struct {
 	Data []byte
 }
 
-// Open returns the state of a database, which is empty or has been a replica of the same shard before.
-// Apply goes on behind Position.
-func Open(ctx context.Context, d *db.DB, number, shards int, fetch func(ctx context.Context, object string) ([]byte, error)) (*State, error) {
-	s := &State{DB: d, shard: number, shards: shards, fetch: fetch, moved: make(chan struct{})}
+// An Identity says which shard of which cluster a database is a replica of.
+type Identity struct {
+	Cluster       string // plan.Settings.ID
+	Shard, Shards int
+}
+
+func (i Identity) mark() []byte { return fmt.Appendf(nil, "%s/%d/%d", i.Cluster, i.Shard, i.Shards) }
+
+// ErrOther is the error of a database that is a replica of something else.
+var ErrOther = errors.New("it is of another shard, or of another cluster")
+
+// Open returns the state of a database, which is empty or has been a replica of the same shard before; else it
+// is ErrOther. Apply goes on behind Position.
+func Open(ctx context.Context, d *db.DB, of Identity, fetch func(ctx context.Context, object string) ([]byte, error)) (*State, error) {
+	s := &State{DB: d, shard: of.Shard, shards: of.Shards, fetch: fetch, moved: make(chan struct{})}
+	switch b, err := d.Mark(ofMark); {
+	case errors.Is(err, db.ErrNotFound):
+		names, err := d.Collections()
+		if err != nil {
+			return nil, err
+		}
+		if len(names) > 0 {
+			return nil, fmt.Errorf("%w: it says of none", ErrOther)
+		}
+		b := d.NewBatch()
+		b.Mark(ofMark, of.mark())
+		if err := b.Commit(ctx); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	case !bytes.Equal(b, of.mark()):
+		return nil, fmt.Errorf("%w: %q, not %q", ErrOther, b, of.mark())
+	}
 	b, err := d.Mark(positionMark)
 	switch {
 	case errors.Is(err, db.ErrNotFound):
@@ -75,20 +106,18 @@ func Open(ctx context.Context, d *db.DB, number, shards int, fetch func(ctx cont
 	return s, nil
 }
 
-// Begin sets the position of a database that holds what the messages up to a sequence would make, and is at
-// none of them by its own account: one that was built, or the backup of another cluster. What that
-// remembered is forgotten: its operations are of another log.
-func (s *State) Begin(ctx context.Context, seq uint64) error {
-	at := Position{Seq: seq}
+// Begin makes a database a replica that holds what the messages up to a sequence would make: one that was
+// built, or the backup of another cluster. What it remembered of that is forgotten.
+func Begin(ctx context.Context, d *db.DB, of Identity, seq uint64) error {
 	var names []string
-	for m, err := range s.DB.Marks(ctx, prefix) {
+	for m, err := range d.Marks(ctx, prefix) {
 		if err != nil {
 			return err
 		}
 		names = append(names, m.Name)
 	}
 	for some := range slices.Chunk(names, 2000) {
-		b := s.DB.NewBatch()
+		b := d.NewBatch()
 		for _, name := range some {
 			b.Mark(name, nil)
 		}
@@ -96,15 +125,10 @@ func (s *State) Begin(ctx context.Context, seq uint64) error {
 			return err
 		}
 	}
-	b := s.DB.NewBatch()
-	b.Mark(positionMark, at.mark())
-	if err := b.Commit(ctx); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.position, s.memory, s.again = at, memory{}, 0
-	return nil
+	b := d.NewBatch()
+	b.Mark(ofMark, of.mark())
+	b.Mark(positionMark, Position{Seq: seq}.mark())
+	return b.Commit(ctx)
 }
 
 // Position returns how far the database has come.

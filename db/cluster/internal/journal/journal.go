@@ -52,10 +52,10 @@ type Journal struct {
 	log    string
 	tick   string
 	shard  int
-	told   atomic.Uint64 // the last sequence that a tick has told of, while Follow runs
+	told   atomic.Uint64 // the last sequence that a tick or Info has told of
 }
 
-// Told returns the last sequence that the server has told of to who follows the log; 0: none yet.
+// Told returns the last sequence that the servers have told of; 0: none yet.
 func (j *Journal) Told() uint64 { return j.told.Load() }
 
 // New returns the log of a shard, which Create has made.
@@ -129,6 +129,10 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 		m.Header.Set(ReplyHeader, reply)
 	}
 	for wait, most := tryWait, tryFor; ; {
+		if j.nc.IsClosed() {
+			return 0, tries, j.in(nats.ErrConnectionClosed)
+		}
+		said := j.nc.LastError()
 		var ack *jetstream.PubAck
 		try, cancel := context.WithTimeout(ctx, most)
 		ack, err = j.js.PublishMsg(try, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(j.stream), jetstream.WithRetryAttempts(0))
@@ -143,9 +147,9 @@ func (j *Journal) Append(ctx context.Context, id string, data []byte, reply stri
 			return 0, tries, j.in(ErrFull)
 		case errors.As(err, &refused) && refused.Code < 500:
 			return 0, tries, j.in(err)
-		case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrPermissionViolation):
+		case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrPermissionViolation):
 			return 0, tries, j.in(err)
-		case Forbidden(j.nc, j.log):
+		case j.nc.LastError() != said && Forbidden(j.nc, j.log): // of this try
 			return 0, tries, j.in(fmt.Errorf("%w: publish to %s", nats.ErrPermissionViolation, j.log))
 		default:
 			tries++
@@ -183,6 +187,9 @@ func (j *Journal) Info(ctx context.Context) (Info, error) {
 	info := Info{First: i.State.FirstSeq, Last: i.State.LastSeq, Bytes: int64(i.State.Bytes)}
 	if info.First == 0 {
 		info.First = info.Last + 1
+	}
+	if info.Last > j.told.Load() {
+		j.told.Store(info.Last)
 	}
 	if i.Cluster != nil {
 		info.Leader = i.Cluster.Leader

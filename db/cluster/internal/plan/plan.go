@@ -96,7 +96,17 @@ func Make(ctx context.Context, js jetstream.JetStream, cluster names.Cluster, s 
 		}
 	}
 	s.Version = version
-	return put(ctx, kv, settingsKey, s) // last: before it there is no cluster
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	// Last: before it there is no cluster. Of two that make one, one does.
+	if _, err := kv.Create(ctx, settingsKey, b); errors.Is(err, jetstream.ErrKeyExists) {
+		return fmt.Errorf("%w: cluster %s: somebody else has just created it", db.ErrExists, cluster)
+	} else if err != nil {
+		return fmt.Errorf("key %s: %w", settingsKey, err)
+	}
+	return nil
 }
 
 func put(ctx context.Context, kv jetstream.KeyValue, key string, x any) error {

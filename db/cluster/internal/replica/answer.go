@@ -17,14 +17,18 @@ var errNotOpen = fmt.Errorf("%w: it is not open", wire.ErrNotHere)
 // Answer answers a request. It never returns nil.
 func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
 	a := &wire.Answer{}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	s := r.state
+	s := r.state.Load()
 	if s == nil {
 		a.Fault = wire.FaultOf(errNotOpen)
 		return a
 	}
-	if err := wait(ctx, s, q); err != nil {
+	if !r.follows.Load() {
+		a.Fault = wire.FaultOf(fmt.Errorf("%w: whether it has what the log has is not known", wire.ErrBehind))
+		return a
+	}
+	from := *q
+	from.From, from.Wait = max(q.From, r.reached.Load()), min(q.Wait, mostWait)
+	if err := wait(ctx, s, &from); err != nil {
 		a.Fault, a.Applied = wire.FaultOf(err), s.Position().Seq
 		return a
 	}
@@ -37,6 +41,9 @@ func (r *Replica) Answer(ctx context.Context, q *wire.Request) *wire.Answer {
 	a.Fault = wire.FaultOf(err)
 	return a
 }
+
+// mostWait bounds how long a request may wait for the log, in milliseconds.
+const mostWait = 10_000
 
 // wait waits until the replica has applied what the request asks for.
 func wait(ctx context.Context, s *apply.State, q *wire.Request) error {

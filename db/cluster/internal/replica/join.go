@@ -26,7 +26,7 @@ func (r *Replica) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	id, begin, err := r.backup(ctx, info)
+	id, begin, newest, err := r.base(ctx, info)
 	if err != nil {
 		return err
 	}
@@ -38,47 +38,50 @@ func (r *Replica) join(ctx context.Context) error {
 		return err
 	}
 	start := time.Now()
+	dir := r.Dir + ".joining" // until it is complete
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
 	opts := r.Options
-	if _, err := db.Restore(ctx, from, r.Dir, &opts, db.RestoreOptions{ID: id, SkipVerify: true}); err != nil {
+	if _, err := db.Restore(ctx, from, dir, &opts, db.RestoreOptions{ID: id, SkipVerify: true}); err != nil {
 		return fmt.Errorf("backup %s of shard %d: %w", id, r.Shard, err)
 	}
-	r.Log.Info("restored", "backup", id, "took", time.Since(start))
-	if begin == 0 {
-		return nil
+	if newest {
+		r.Log.Info("restored", "backup", id, "took", time.Since(start))
+		return os.Rename(dir, r.Dir)
 	}
-	d, err := db.Open(r.Dir, &opts)
+	d, err := db.Open(dir, &opts)
 	if err != nil {
 		return err
 	}
-	s, err := apply.Open(ctx, d, r.Shard, r.Shards, nil)
-	if err == nil {
-		err = s.Begin(ctx, begin)
+	if err := errors.Join(apply.Begin(ctx, d, r.identity(), begin), d.Close()); err != nil {
+		return err
 	}
-	return errors.Join(err, d.Close())
+	r.Log.Info("begun with", "backup", id, "took", time.Since(start))
+	return os.Rename(dir, r.Dir)
 }
 
-// backup returns the id of the backup that a replica begins with, and the position to set in it; 0 leaves
-// that as it is. No id means an empty database.
-func (r *Replica) backup(ctx context.Context, log journal.Info) (id string, begin uint64, err error) {
+// base returns the id of the backup that a replica begins with: the newest, which has a position of its own,
+// or the one that the shard began with, and the position of that. No id means an empty database.
+func (r *Replica) base(ctx context.Context, log journal.Info) (id string, begin uint64, newest bool, err error) {
 	base, origin := r.Base()
-	var newest vault.Entry
 	if !r.Vault.IsNone() {
-		newest, err = r.Vault.Entry(ctx, r.Shard)
+		e, err := r.Vault.Entry(ctx, r.Shard)
 		if err != nil && !errors.Is(err, db.ErrNotFound) {
-			return "", 0, err
+			return "", 0, false, err
 		}
 		// One that may end before the log begins would leave a gap.
-		if err == nil && newest.Cluster == r.Cluster && newest.Least+1 >= log.First && newest.Position <= log.Last {
-			return newest.Backup, 0, nil
+		if err == nil && e.Cluster == r.Cluster && e.Least+1 >= log.First && e.Position <= log.Last {
+			return e.Backup, 0, true, nil
 		}
 	}
 	switch {
 	case base != "" && log.First <= origin+1:
-		return base, origin, nil
+		return base, origin, false, nil
 	case base == "" && log.First <= 1:
-		return "", 0, nil
+		return "", 0, false, nil
 	}
-	return "", 0, fmt.Errorf("%w: the log begins at %d, and no backup at %q goes so far: back up the shard on a node that has it, or give this node the place of the backups", db.ErrNotFound, log.First, r.Vault)
+	return "", 0, false, fmt.Errorf("%w: the log begins at %d, and no backup at %q goes so far: back up the shard on a node that has it, or give this node the place of the backups", db.ErrNotFound, log.First, r.Vault)
 }
 
 func exists(path string) (bool, error) {
@@ -111,9 +114,8 @@ type Backed struct {
 
 // Backup stores a backup of the replica in the vault, reads it again, and then says so in its entry.
 func (r *Replica) Backup(ctx context.Context) (*Backed, error) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if r.state == nil {
+	s := r.state.Load()
+	if s == nil || !r.follows.Load() {
 		return nil, errNotOpen
 	}
 	to, err := r.Vault.Repository(ctx, r.Shard)
@@ -126,12 +128,12 @@ func (r *Replica) Backup(ctx context.Context) (*Backed, error) {
 	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return nil, err
 	}
-	e := vault.Entry{Cluster: r.Cluster, Shard: r.Shard, Least: r.state.Position().Seq}
-	m, err := r.state.DB.Backup(ctx, to, db.BackupOptions{})
+	e := vault.Entry{Cluster: r.Cluster, Shard: r.Shard, Least: s.Position().Seq}
+	m, err := s.DB.Backup(ctx, to, db.BackupOptions{})
 	if err != nil {
 		return nil, err
 	}
-	e.Backup, e.Position, e.Items = m.ID, r.state.Position().Seq, r.items()
+	e.Backup, e.Position, e.Items = m.ID, s.Position().Seq, items(s.DB)
 	v, err := backup.Verify(ctx, to, backup.VerifyOptions{ID: m.ID}, func(f backup.Finding) error {
 		return fmt.Errorf("%w: %s", backup.ErrDamaged, f)
 	})
@@ -142,17 +144,23 @@ func (r *Replica) Backup(ctx context.Context) (*Backed, error) {
 		return nil, fmt.Errorf("backup %s of shard %d: %w: %d findings", m.ID, r.Shard, backup.ErrDamaged, v.Findings)
 	}
 	m.Files = nil
+	// Somebody else may have been faster, and have trimmed the log behind a newer one.
+	if now, err := r.Vault.Entry(ctx, r.Shard); err == nil && now.Cluster == r.Cluster && now.Least > e.Least {
+		return nil, fmt.Errorf("%w: a newer backup of shard %d, %s, has been made meanwhile", db.ErrConflict, r.Shard, now.Backup)
+	} else if err != nil && !errors.Is(err, db.ErrNotFound) {
+		return nil, err
+	}
 	return &Backed{e, m}, r.Vault.Put(ctx, e)
 }
 
-// items counts the items of all collections, as far as they can be counted. The caller holds mu.
-func (r *Replica) items() (n int) {
-	names, err := r.state.DB.Collections()
+// items counts the items of all collections, as far as they can be counted.
+func items(d *db.DB) (n int) {
+	names, err := d.Collections()
 	if err != nil {
 		return 0
 	}
 	for _, name := range names {
-		if c, err := r.state.DB.Collection(name); err == nil {
+		if c, err := d.Collection(name); err == nil {
 			if k, err := c.Count(); err == nil {
 				n += k
 			}

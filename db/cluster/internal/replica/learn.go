@@ -35,7 +35,6 @@ type Survey struct {
 // A SumOrder asks for the sum of a pass over items of a session.
 type SumOrder struct {
 	Pass       string   `json:"pass"`  // object
-	Into       string   `json:"into"`  // object
 	First      int      `json:"first"` // the number of the first item among those of all shards
 	Items      []byte   `json:"items"` // those to sum up over: a roaring bitmap
 	Modalities []string `json:"modalities"`
@@ -59,17 +58,21 @@ type session struct {
 // idle is for how long a session waits to be asked for more. It keeps disk space of what is replaced.
 const idle = 15 * time.Minute
 
+// catchUp is for how long a training waits until a replica has what the trainer has seen.
+const catchUp = time.Minute
+
 // Survey begins a session and returns what there is to learn from.
 func (r *Replica) Survey(ctx context.Context, id, collection string, from uint64) (*Survey, error) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if r.state == nil {
+	state := r.state.Load()
+	if state == nil || !r.follows.Load() {
 		return nil, errNotOpen
 	}
-	if err := r.state.Wait(ctx, from); err != nil {
-		return nil, fmt.Errorf("%w: at %d, and the training wants %d", wire.ErrBehind, r.state.Position().Seq, from)
+	waiting, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
+	if err := state.Wait(waiting, max(from, r.reached.Load())); err != nil {
+		return nil, fmt.Errorf("%w: at %d, and the training wants %d", wire.ErrBehind, state.Position().Seq, from)
 	}
-	snap, err := r.state.DB.Snapshot()
+	snap, err := state.DB.Snapshot()
 	if err != nil {
 		return nil, err
 	}

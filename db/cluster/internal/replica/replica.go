@@ -13,7 +13,6 @@ import (
 	"math"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,8 +45,9 @@ type Replica struct {
 	stop context.CancelFunc
 	done chan struct{}
 
-	mu    sync.RWMutex // held for reading while a request is answered, which may wait for the log
-	state *apply.State // nil: the database is not open
+	state   atomic.Pointer[apply.State] // nil: the database is not open. A closed one says so by itself
+	reached atomic.Uint64               // the replica answers from this sequence on: what the log had when it began to follow it
+	follows atomic.Bool                 // reached is known, and the log is the one that it has applied
 
 	trouble atomic.Pointer[error] // why the log is not applied, or the database not open
 
@@ -73,14 +73,11 @@ func (r *Replica) Close() error {
 }
 
 func (r *Replica) close() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.state == nil {
+	s := r.state.Swap(nil)
+	if s == nil {
 		return nil
 	}
-	d := r.state.DB
-	r.state = nil
-	return d.Close()
+	return s.DB.Close() // which waits for what is going on
 }
 
 // How long to wait where something does not work: at first, and at last.
@@ -104,7 +101,7 @@ func (r *Replica) run(ctx context.Context) {
 		}
 		r.trouble.Store(&err)
 		r.Log.Warn("the log is not applied", "error", err, "again_in", pause)
-		if errors.Is(err, db.ErrFailed) { // only opening it again mends that
+		if errors.Is(err, db.ErrFailed) || errors.Is(err, apply.ErrStalled) { // only opening it again mends that
 			if err := r.close(); err != nil {
 				r.Log.Warn("closing the database", "error", err)
 			}
@@ -126,21 +123,32 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 		}
 	}()
 	s, err := r.open(ctx)
+	if errors.Is(err, apply.ErrOther) {
+		return errors.Join(err, r.aside(err))
+	}
 	if err != nil {
 		return err
 	}
 	at := s.Position()
-	if err := r.continues(ctx, at); err != nil {
+	last, err := r.continues(ctx, at)
+	if err != nil {
 		var gap *apply.GapError
 		if errors.As(err, &gap) {
-			if _, _, none := r.backup(ctx, journal.Info{First: gap.Next, Last: math.MaxUint64}); none != nil {
-				return errors.Join(err, none) // what there is goes on answering
+			if _, _, _, none := r.base(ctx, journal.Info{First: gap.Next, Last: math.MaxUint64}); none != nil {
+				return errors.Join(err, none) // what there is stays, and does not answer
 			}
 			return errors.Join(err, r.aside(err))
 		}
 		return err
 	}
+	if !r.follows.Load() || at.Seq == 0 {
+		r.reached.Store(last)
+	}
+	r.follows.Store(true)
 	r.trouble.Store(nil)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go r.look(ctx, s, stop)
 	return r.Journal.Follow(ctx, at.Seq+1, func(some []journal.Read) error {
 		messages := make([]apply.Message, len(some))
 		replies := make(map[uint64]string, len(some))
@@ -161,12 +169,10 @@ func (r *Replica) follow(ctx context.Context) (err error) {
 
 // open opens the database, and returns its state.
 func (r *Replica) open(ctx context.Context) (*apply.State, error) {
-	r.mu.RLock()
-	s := r.state
-	r.mu.RUnlock()
-	if s != nil {
+	if s := r.state.Load(); s != nil {
 		return s, nil
 	}
+	r.follows.Store(false)
 	if err := r.join(ctx); err != nil {
 		return nil, err
 	}
@@ -176,12 +182,11 @@ func (r *Replica) open(ctx context.Context) (*apply.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s, err = apply.Open(ctx, d, r.Shard, r.Shards, r.Fetch); err != nil {
+	s, err := apply.Open(ctx, d, r.identity(), r.Fetch)
+	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	r.mu.Lock()
-	r.state = s
-	r.mu.Unlock()
+	r.state.Store(s)
 	r.Log.Info("replica opened", "position", s.Position().Seq)
 	return s, nil
 }
@@ -197,34 +202,62 @@ func (e *DivergedError) Error() string {
 	return fmt.Sprintf("fddhdb: the log of shard %d does not have message %d as this replica has applied it", e.Shard, e.At)
 }
 
-// continues checks that the log has the last message that has been applied, or had it.
-func (r *Replica) continues(ctx context.Context, at apply.Position) error {
-	info, err := r.Journal.Info(ctx)
-	if err != nil {
-		return err
-	}
-	if info.Last < at.Seq {
-		return &DivergedError{r.Shard, at.Seq}
-	}
-	if at.Seq == 0 && info.First <= 1 {
-		return nil
-	}
-	if info.First > at.Seq {
-		if info.First > at.Seq+1 {
-			return &apply.GapError{After: at.Seq, Next: info.First}
+// identity says what the database is a replica of.
+func (r *Replica) identity() apply.Identity {
+	return apply.Identity{Cluster: r.Cluster, Shard: r.Shard, Shards: r.Shards}
+}
+
+// every is how often a replica compares what it has applied with the log.
+const every = 5 * time.Second
+
+// look compares what has been applied with the log, now and then, and stops following where they differ: a
+// log may lose its end, and get as long again by other messages.
+func (r *Replica) look(ctx context.Context, s *apply.State, stop context.CancelCauseFunc) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
 		}
-		return nil
+		var diverged *DivergedError
+		if _, err := r.continues(ctx, s.Position()); errors.As(err, &diverged) {
+			stop(err)
+			return
+		}
+	}
+}
+
+// continues checks that the log has the last message that has been applied, or had it. It returns the last
+// one that the log has.
+func (r *Replica) continues(ctx context.Context, at apply.Position) (last uint64, err error) {
+	defer func() {
+		var diverged *DivergedError
+		var gap *apply.GapError
+		if errors.As(err, &diverged) || errors.As(err, &gap) {
+			r.follows.Store(false) // so that nobody is told what others do not know, or no more what they do
+		}
+	}()
+	info, err := r.Journal.Info(ctx)
+	switch {
+	case err != nil:
+		return 0, err
+	case info.Last < at.Seq:
+		return 0, &DivergedError{r.Shard, at.Seq}
+	case info.First > at.Seq+1:
+		return 0, &apply.GapError{After: at.Seq, Next: info.First}
+	case at.Seq == 0 || info.First > at.Seq:
+		return info.Last, nil
 	}
 	m, err := r.Journal.At(ctx, at.Seq)
 	if errors.Is(err, journal.ErrNone) { // trimmed since
-		return nil
+		return info.Last, nil
 	} else if err != nil {
-		return err
+		return 0, err
 	}
-	if op, err := wire.DecodeOp(m.Data); err == nil && op.ID != at.ID {
-		return &DivergedError{r.Shard, at.Seq}
+	if op, err := wire.DecodeOp(m.Data); err == nil && op.ID != at.ID && at.ID != (wire.ID{}) {
+		return 0, &DivergedError{r.Shard, at.Seq}
 	}
-	return nil
+	return info.Last, nil
 }
 
 // tell tells who waits what an operation has come to.
@@ -250,23 +283,22 @@ type Status struct {
 
 // Status returns how the replica is.
 func (r *Replica) Status() Status {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
 	s := Status{Shard: r.Shard, Operations: r.applied.Load()}
 	if err := r.trouble.Load(); err != nil {
 		s.Problem = (*err).Error()
 	}
-	if r.state == nil {
+	state := r.state.Load()
+	if state == nil {
 		if s.Problem == "" {
 			s.Problem = "it is being opened"
 		}
 		return s
 	}
-	at := r.state.Position()
+	at := state.Position()
 	s.Applied, s.Chain = at.Seq, at.Chain
 	if told := r.Journal.Told(); told > at.Seq {
 		s.Behind = told - at.Seq
 	}
-	s.Items = r.items()
+	s.Items = items(state.DB)
 	return s
 }

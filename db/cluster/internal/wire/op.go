@@ -34,11 +34,13 @@ type Op struct {
 	// Object, if not empty, is the name of an object: of a Write, whose changes are too large for a
 	// message, the changes, and Changes is empty; of ImportModel the file of the model.
 	Object string
+	Size   int64  // of the object, in bytes
+	Sum    []byte // its SHA-256
 
 	Changes    []Change
 	Collection string     // of all kinds but Write
 	Schema     *db.Schema // of CreateCollection
-	Space      db.Space   // of ActivateSpace and DropSpace
+	Space      db.Space   // of ImportModel, ActivateSpace and DropSpace: one number, one model, on all shards
 	Activate   bool       // of ImportModel: the space becomes the active one when it is complete
 
 	// Fence, if not 0, is the number of the lease by which the operation is done: it is refused behind one of
@@ -101,8 +103,8 @@ func DecodeOp(b []byte) (*Op, error) {
 			return nil, errors.New("a collection without a schema")
 		}
 	case ImportModel:
-		if o.Object == "" {
-			return nil, errors.New("a model without an object")
+		if o.Object == "" || o.Space == 0 {
+			return nil, errors.New("a model without an object, or a space without a number")
 		}
 	case DropCollection, ActivateSpace, DropSpace:
 	default:
