@@ -76,8 +76,9 @@ type ImportModelOptions struct {
 	Activate bool
 
 	// Space, if not 0, is the number that the space gets: for databases whose spaces are to have the same
-	// numbers. One that is there is ErrExists. That of a space that was dropped may be given again, as
-	// after an import that was interrupted; whoever has a cursor of it goes on in the new one.
+	// numbers. It is greater than those of all spaces that there are, else it is ErrExists. That of a space
+	// that was dropped may be given again, as after an import that was interrupted; whoever has a cursor of
+	// it goes on in the new one.
 	Space Space
 
 	// Progress, unless nil, hears the stage "encode", in items.

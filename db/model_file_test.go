@@ -255,15 +255,18 @@ func TestImportModelNumber(t *testing.T) {
 	for _, x := range []struct {
 		number, want db.Space
 		is           error
-	}{{7, 7, nil}, {7, 0, db.ErrExists}, {1, 0, db.ErrExists}, {4, 4, nil}, {0, 8, nil}, {db.Space(1<<32 - 1), 0, db.ErrFull}} {
+	}{{7, 7, nil}, {7, 0, db.ErrExists}, {1, 0, db.ErrExists}, {4, 0, db.ErrExists}, {0, 8, nil}, {db.Space(1<<32 - 1), 0, db.ErrFull}, {12, 12, nil}, {8, 0, db.ErrExists}} {
 		if got, err := take(x.number); got != x.want || !errors.Is(err, x.is) {
 			t.Errorf("number %d: space %d, %v", x.number, got, err)
 		}
 	}
-	if err := c.DropSpace(ctx, 4); err != nil {
+	if err := c.Activate(ctx, 8); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := take(4); got != 4 || err != nil {
+	if err := c.DropSpace(ctx, 12); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := take(12); got != 12 || err != nil {
 		t.Errorf("the number of one that was dropped: %d, %v", got, err)
 	}
 	dbkit.CheckSound(t, d, "with spaces of all numbers")

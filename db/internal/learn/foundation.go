@@ -158,8 +158,9 @@ func createSpace(tx *state.Tx, s *state.CollectionState, f *Foundation, v *state
 	if number >= record.MaxRows {
 		return fmt.Errorf("%w: spaces of collection %q", fault.ErrFull, s.Name)
 	}
-	if slices.ContainsFunc(s.Spaces, func(sp *state.SpaceState) bool { return uint64(sp.ID) == number }) {
-		return fmt.Errorf("%w: space %d of collection %q", fault.ErrExists, number, s.Name)
+	// Numbers ascend in the counters.
+	if i := slices.IndexFunc(s.Spaces, func(sp *state.SpaceState) bool { return uint64(sp.ID) >= number }); i >= 0 {
+		return fmt.Errorf("%w: space %d of collection %q, so that a new one cannot be %d", fault.ErrExists, s.Spaces[i].ID, s.Name, number)
 	}
 	// First everything that may fail: limits, and reading. Batch and counters of a request that
 	// fails are dropped, but what it has changed in memory would stay.
