@@ -62,11 +62,14 @@ func TestForgotten(t *testing.T) {
 	if _, err := two.codes.Put(t.Context(), faultItem(key, "s1-1")); err != nil {
 		t.Fatal(err)
 	}
-	js, _ := jetstream.New(s.admin)
+	js, err := jetstream.New(s.admin, jetstream.WithPublishAsyncMaxPending(512))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range wire.Memory {
 		op := wire.Op{ID: wire.NewID(), Kind: wire.Write, Base: before.Last + uint64(i), Changes: []wire.Change{{Collection: "codes", Kind: wire.Put, Item: wire.ItemOf(faultItem(keyOf("fill", 0), fmt.Sprint("f", i)))}}}
 		b, _ := op.Encode()
-		if _, err := js.PublishAsync("fddhdb.test.log.0", b); err != nil {
+		if _, err := js.PublishAsync("fddhdb.test.log.0", b, jetstream.WithStallWait(30*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
