@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // maxModel bounds the file of a model.
@@ -30,6 +31,9 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool
 	}
 	if len(b) > maxModel {
 		return fmt.Errorf("%w: a model of more than %d bytes", db.ErrInvalid, maxModel)
+	}
+	if _, err := model.UnmarshalFile(b); err != nil { // before a number is taken for it
+		return fmt.Errorf("%w: no model file, or one that this program does not read: %w", db.ErrInvalid, err)
 	}
 	_, err = c.install(ctx, b, activate, 0)
 	return err
