@@ -181,12 +181,12 @@ func TestWhatIsNotThere(t *testing.T) {
 		t.Error(err)
 	}
 	// No node answers: the error says which shard, and which nodes have it.
-	c, err := cluster.Connect(t.Context(), nc, "test", cluster.ClientOptions{Timeout: 300 * time.Millisecond})
+	c, err := cluster.Connect(t.Context(), nc, "test", cluster.ClientOptions{Timeout: 1500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	codesOf(t, c)
+	codesOf(t, h.connect()) // which has more time
 	h.leave("n0")
 	var missing *cluster.ShardError
 	if _, err := c.Collection("codes").Get(t.Context(), "x"); !errors.As(err, &missing) || missing.Shard != 0 || len(missing.Nodes) != 1 {
