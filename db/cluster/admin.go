@@ -18,7 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// An order is what a node is told to do, and what it answers.
+// An order asks a node to do something: a backup, or a step of a training.
 type order struct {
 	Do    string `json:"do"`
 	Shard int    `json:"shard"`
@@ -33,6 +33,7 @@ type order struct {
 	Sum        string `json:"sum,omitempty"`  // object, a replica.SumOrder
 }
 
+// A done is the answer to an order.
 type done struct {
 	Fault  *wire.Fault     `json:"fault,omitempty"`
 	Backed *replica.Backed `json:"backed,omitempty"`
@@ -119,7 +120,7 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 	return nil, fmt.Errorf("%w: order %.80q: the node is of another version", db.ErrInvalid, o.Do)
 }
 
-// BackupOptions are those of Client.Backup.
+// BackupOptions say what Client.Backup does besides storing backups. The zero value stores them and nothing else.
 type BackupOptions struct {
 	// Trim removes from each log what its backup holds, once that has been read again and is whole, but for
 	// the Keep latest messages of it: a node that has been away for longer begins with the backup.

@@ -19,7 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// ClientOptions are those of Connect. The zero value will do.
+// ClientOptions are limits of a client. The zero value means the defaults.
 type ClientOptions struct {
 	// Timeout is how long a call may take whose context has no deadline; 0 means 30 seconds.
 	Timeout time.Duration
@@ -127,7 +127,8 @@ func (c *Client) within(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("%w: %v, the timeout of the client", context.DeadlineExceeded, c.opts.Timeout))
 }
 
-// sees returns the sequence that what is read from a shard has to show at least.
+// sees returns the sequence of the log of a shard up to which this client has read or written. A replica has
+// to have applied that much before it answers the client.
 func (c *Client) sees(shard int) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -162,7 +162,7 @@ func TestNodesGoAndComeBack(t *testing.T) {
 	}
 }
 
-// Who asks for what is not there hears so.
+// A cluster, a node or an item that is not there is an error that names it.
 func TestWhatIsNotThere(t *testing.T) {
 	h := build(t, 1, 1, 1, 1)
 	nc := h.conn("client")
@@ -192,7 +192,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	if _, err := c.Collection("codes").Get(t.Context(), "x"); !errors.As(err, &missing) || missing.Shard != 0 || len(missing.Nodes) != 1 {
 		t.Error(err)
 	}
-	// A write is in the log then, and nobody tells what it comes to.
+	// No replica runs: the log takes a write, and the client cannot tell whether it will be refused.
 	var unknown *cluster.UnknownError
 	_, err = c.Collection("codes").Put(t.Context(), &db.Item{Key: "x", Code: []byte{1, 2}})
 	if !errors.As(err, &unknown) || !errors.Is(err, cluster.ErrUnknown) {

@@ -154,5 +154,6 @@ func message(err error) string {
 // warnf writes a warning to stderr.
 func (e *env) warnf(format string, args ...any) { e.Notef("fddhdb-cluster: "+format, args...) }
 
-// forever is the deadline of what takes as long as it takes: a call without one gets that of --timeout.
+// forever is the deadline of imports, trainings and backups, which may take hours. A call without a deadline
+// of its own gets --timeout.
 const forever = 30 * 24 * time.Hour

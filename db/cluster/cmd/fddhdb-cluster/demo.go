@@ -160,7 +160,8 @@ func (d *demo) run(ctx context.Context, n int) (err error) {
 	return d.report(&out)
 }
 
-// fill creates the collection, imports items, and compares answers with those of one database.
+// fill creates the collection and imports the items, into the cluster and into a database of this process.
+// Then it compares the answers of both.
 func (d *demo) fill(ctx context.Context, n int, out *demoJSON) (one *db.DB, err error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	schema := db.Schema{Bits: 64}
@@ -225,7 +226,8 @@ func each(items []*db.Item) iter.Seq2[*db.Item, error] {
 	}
 }
 
-// story kills and starts what it is about, and returns the phases: before, without a node, without a server.
+// story kills a node, starts it again, and does the same with a server. It returns what was measured before,
+// without the node, and without the server.
 func (d *demo) story(ctx context.Context) (phases [3]*phase, err error) {
 	d.sayf("%d programs search and %d write; each answer is checked", demoSearchers, demoShards)
 	phases[0] = d.load.log.begin()

@@ -210,8 +210,8 @@ func (r *Replica) identity() apply.Identity {
 // every is how often a replica compares what it has applied with the log.
 const every = 5 * time.Second
 
-// look compares what has been applied with the log, now and then, and stops following where they differ: a
-// log may lose its end, and get as long again by other messages.
+// look compares what has been applied with the log every few seconds. Where they differ it ends follow: a
+// log may lose its last messages, and get others in their place.
 func (r *Replica) look(ctx context.Context, s *apply.State, stop context.CancelCauseFunc) {
 	for {
 		select {
@@ -219,22 +219,26 @@ func (r *Replica) look(ctx context.Context, s *apply.State, stop context.CancelC
 			return
 		case <-time.After(every):
 		}
-		var diverged *DivergedError
-		if _, err := r.continues(ctx, s.Position()); errors.As(err, &diverged) {
+		if _, err := r.continues(ctx, s.Position()); breaks(err) {
 			stop(err)
 			return
 		}
 	}
 }
 
+// breaks reports whether an error says that the log does not go on behind what has been applied.
+func breaks(err error) bool {
+	var diverged *DivergedError
+	var gap *apply.GapError
+	return errors.As(err, &diverged) || errors.As(err, &gap)
+}
+
 // continues checks that the log has the last message that has been applied, or had it. It returns the last
 // one that the log has.
 func (r *Replica) continues(ctx context.Context, at apply.Position) (last uint64, err error) {
 	defer func() {
-		var diverged *DivergedError
-		var gap *apply.GapError
-		if errors.As(err, &diverged) || errors.As(err, &gap) {
-			r.follows.Store(false) // so that nobody is told what others do not know, or no more what they do
+		if breaks(err) {
+			r.follows.Store(false) // its answers would not be those of the other replicas
 		}
 	}()
 	info, err := r.Journal.Info(ctx)
