@@ -130,7 +130,7 @@ func percentile(all []time.Duration, part float64) float64 {
 // ms returns a duration in milliseconds, with three digits after the point.
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// A phaseJSON is a phase in demo --json. Fields whose names do not begin with writes are about searches.
+// A phaseJSON is a phase in demo --json. Fields whose names do not begin with write are about searches.
 type phaseJSON struct {
 	Searches    int     `json:"searches"`
 	P50MS       float64 `json:"p50_ms"`
