@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// ownGroup puts the process that cmd starts into a process group of its own. An
-// interrupt from the terminal then reaches only the parent, and a paused server
-// whose parent dies is continued by the kernel and can exit.
+// ownGroup puts the process that cmd starts into a process group of its own, so
+// that an interrupt from the terminal reaches only the parent.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func (p *process) pause() error  { return p.cmd.Process.Signal(syscall.SIGSTOP) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 )
 
 // process is one run of one server.
@@ -30,19 +31,29 @@ func startProcess(configFile, logFile string) (*process, error) {
 	cmd.Env = append(os.Environ(), configVariable+"="+configFile)
 	cmd.Stdout, cmd.Stderr = log, log
 	ownGroup(cmd)
+	dieWithParent(cmd)
 	// Nothing is ever written. The server exits when our end closes, and that
 	// happens at the latest when this process is gone.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("natsproc: %w", err)
 	}
-	if err := cmd.Start(); err != nil {
+	p := &process{cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		// The parent of a process is a thread, for dieWithParent. It must live as
+		// long as the server does.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.exited)
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("natsproc: start server: %w", err)
 	}
-	p := &process{cmd: cmd, exited: make(chan struct{})}
-	go func() {
-		p.err = cmd.Wait()
-		close(p.exited)
-	}()
 	return p, nil
 }
 
