@@ -127,6 +127,49 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, opt ImportMod
 	return t, err
 }
 
+// ImportRevisionOptions are what ImportRevision can be told. The zero value is for the active space.
+type ImportRevisionOptions struct {
+	Space Space // 0: the active one
+
+	// Revision, if not 0, is the number that the revision gets: for databases whose revisions are to have
+	// the same numbers. It is greater than those of all revisions before, else it is ErrExists. Numbers that are
+	// passed over are the same revision.
+	Revision uint32
+}
+
+// ImportRevision makes the model of a file the next revision of a space: one that ExportModel has written, or a
+// program with package model, of the model that the space has, after an Update elsewhere. Its projections are
+// in use from then on, as those of an Update are: codes that items have stay as they are. Labels that have
+// grown there (UpdateOptions.GrowLabels) grow here, and the items that carry them get their codes.
+// Where the space has that revision already nothing happens, but for codes that are missing of a call that was interrupted.
+//
+// What items here have taught stays in the statistics: an Update here makes projections from that alone.
+// Update.Teacher is "imported". Errors: ErrInvalid if these bytes are no model file, or a damaged one, or one of a
+// model that is no revision of that of the space, or that lacks labels which have grown here; *model.FormatError if a
+// later version has written it; ErrNoModel, ErrNotFound and ErrBusy as those of Update.
+func (c *Collection) ImportRevision(ctx context.Context, r io.Reader, opt ImportRevisionOptions) (*Update, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	in, leave, err := c.orNone().learning(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	f, err := readModelFile(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.takesModel(ctx, f); err != nil {
+		return nil, err
+	}
+	ctx, op := in.DB.Signals.Begin(ctx, event.OpUpdate, in.Name)
+	defer op.Abandon()
+	u, err := in.ImportRevision(ctx, f, uint32(c.spaceOr(opt.Space)), opt.Revision)
+	op.End(err, learn.UpdateEvent(u))
+	return u, err
+}
+
 // readModelFile reads a model file.
 func readModelFile(r io.Reader) (*model.File, error) {
 	if r == nil {

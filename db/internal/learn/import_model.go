@@ -3,7 +3,6 @@ package learn
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -41,17 +40,9 @@ func (c Collection) ImportModel(ctx context.Context, f *model.File, opt ImportOp
 
 // imported returns the foundation of a space with the model of a file.
 func (c Collection) imported(cv *state.CollectionView, file *model.File, activate bool) (*Foundation, error) {
-	ids := make([]uint32, len(file.Labels()))
-	for i, name := range file.Labels() {
-		id, known := cv.Labels.ID(name)
-		if !known { // it was renamed since it has been registered
-			return nil, fmt.Errorf("%w: label %q of collection %q has got another name meanwhile: try again", fault.ErrBusy, record.Shortened(name), cv.Name)
-		}
-		ids[i] = id
-	}
-	m, err := file.Model(ids)
+	m, err := modelOf(cv, file)
 	if err != nil {
-		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
+		return nil, err
 	}
 	positions, err := cv.Match(m)
 	if err != nil {

@@ -147,8 +147,9 @@ func (l *learner) load(ctx context.Context, v *state.View, cv *state.CollectionV
 		return fault.Corrupt(err, "%s", what)
 	}
 	i := len(cv.Revisions) - 1
-	if restored := i >= 0 && cv.Revisions[i].Teacher == spaces.Restored; restored || sp.Parent != 0 && sp.Revision == 1 {
-		l.online.Refit() // departures have been taken out of the statistics since these projections were made
+	untaught := i >= 0 && (cv.Revisions[i].Teacher == spaces.Restored || cv.Revisions[i].Teacher == spaces.Imported)
+	if untaught || sp.Parent != 0 && sp.Revision == 1 {
+		l.online.Refit() // these projections are not those of the statistics
 	}
 	l.online.Workers = work.Background()
 	// The checkpoint has taken out the departures that were deleted with it, so counting from 0

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // An updater makes one revision of a space, in the goroutine of the call that asks for it. It
@@ -51,6 +52,9 @@ type updater struct {
 	reason      string        // why items without labels were adopted or refused, in words
 	parent      uint32        // the revision that this one is made from
 	drift       *report.Drift // of the items that came, before they taught; nil: not measured
+
+	imported *model.Model // made elsewhere: commit stores it in place of what the learner solves; nil: none
+	number   uint32       // of the revision that commit makes; 0: the next one
 
 	checkpoint bool     // commit stores the statistics, however few rows have taught
 	recode     []uint32 // ids of labels that have grown: commit marks the rows that carry one for recoding

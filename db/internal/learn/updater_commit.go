@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -21,14 +22,16 @@ import (
 // changed since the view departs in this very commit. Errors: ErrBusy, ErrNotFound, ErrFull; the
 // caller then has to forget the learner.
 func (u *updater) commit(ctx context.Context) error {
-	if len(u.rows) == 0 && u.forgotten == 0 && !u.checkpoint {
-		return nil
+	m, err := u.imported, error(nil)
+	if m == nil {
+		if len(u.rows) == 0 && u.forgotten == 0 && !u.checkpoint {
+			return nil
+		}
+		if m, err = u.l.online.Revision(); err != nil {
+			return u.learning(err)
+		}
 	}
-	m, err := u.l.online.Revision()
-	if err != nil {
-		return u.learning(err)
-	}
-	next := u.cv.Space.Revised(u.cv.Space.Revision+1, m)
+	next := u.cv.Space.Revised(cmp.Or(u.number, u.cv.Space.Revision+1), m)
 	projections, err := m.MarshalRevision(u.cv.Space.Trained)
 	if err != nil {
 		return u.learning(err)
@@ -44,7 +47,14 @@ func (u *updater) commit(ctx context.Context) error {
 			return u.learning(err)
 		}
 	}
-	bytes := len(projections) + len(statistics)
+	// The latest numbers are all there (spaces.Kept): those that are passed over are the same revision.
+	var passed []*spaces.RevisionDescriptor
+	for n := max(int64(u.cv.Space.Revision)+1, int64(next.Revision)-(spaces.Kept-1)); n < int64(next.Revision); n++ {
+		same := *d
+		same.Revision = uint32(n)
+		passed = append(passed, &same)
+	}
+	bytes := (1+len(passed))*len(projections) + len(statistics)
 	for _, t := range u.lessons {
 		bytes += 10 + len(t.Codes) + 5*len(t.Labels)
 	}
@@ -61,8 +71,10 @@ func (u *updater) commit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.WriteRevision(sp, d, projections); err != nil {
-			return err
+		for _, d := range append(passed, d) {
+			if err := tx.WriteRevision(sp, d, projections); err != nil {
+				return err
+			}
 		}
 		if statistics != nil {
 			if err := tx.WriteCheckpoint(s, sp, next, statistics, u.l.outbox); err != nil {

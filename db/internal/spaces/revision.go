@@ -28,6 +28,9 @@ type RevisionDescriptor struct {
 // projections of an earlier one.
 const Restored = "restored"
 
+// Imported is that of a revision that was made elsewhere.
+const Imported = "imported"
+
 // ReadRevision reads the model of a revision of a space, which is that of training with other
 // projections. s may be any revision of the space. A revision that is not stored is an
 // ErrCorrupt: ask for one of ReadRevisions.
