@@ -18,7 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
 )
 
-// An order asks a node to do something: a backup, or a step of a training.
+// An order asks a node to do something: a backup, or a step of a training or an update.
 type order struct {
 	Do    string `json:"do"`
 	Shard int    `json:"shard"`
@@ -26,11 +26,12 @@ type order struct {
 	Keep  uint64 `json:"keep,omitempty"`
 
 	// Of a training: see internal/replica. What is large goes by objects.
-	Session    string `json:"session,omitempty"`
-	Collection string `json:"collection,omitempty"`
-	From       uint64 `json:"from,omitempty"`
-	Into       string `json:"into,omitempty"` // object for the survey, or the sum
-	Sum        string `json:"sum,omitempty"`  // object, a replica.SumOrder
+	Session    string   `json:"session,omitempty"`
+	Collection string   `json:"collection,omitempty"`
+	From       uint64   `json:"from,omitempty"`
+	Space      db.Space `json:"space,omitempty"`
+	Into       string   `json:"into,omitempty"` // object for the survey, the sum, or the model
+	Sum        string   `json:"sum,omitempty"`  // object, a replica.SumOrder
 }
 
 // A done is the answer to an order.
@@ -109,6 +110,14 @@ func (n *Node) carryOut(o order) (*replica.Backed, error) {
 			return nil, fmt.Errorf("%w: %w", db.ErrInvalid, err)
 		}
 		b, err := r.Sum(n.ctx, o.Session, sum)
+		if err != nil {
+			return nil, err
+		}
+		return nil, store.put(n.ctx, o.Into, b)
+	case o.Do == "model":
+		ctx, cancel := context.WithTimeout(n.ctx, answerFor)
+		defer cancel()
+		b, err := r.Model(ctx, o.Collection, o.Space, o.From)
 		if err != nil {
 			return nil, err
 		}

@@ -35,16 +35,26 @@ func (c *Collection) ImportModel(ctx context.Context, r io.Reader, activate bool
 	if _, err := model.UnmarshalFile(b); err != nil { // before a number is taken for it
 		return fmt.Errorf("%w: no model file, or one that this program does not read: %w", db.ErrInvalid, err)
 	}
-	_, err = c.install(ctx, b, activate, 0)
+	_, err = c.found(ctx, b, activate, 0)
 	return err
+}
+
+// found has every shard make a space with the model of a file. fence is the number of the lease of who has
+// learned it; 0: there is none.
+func (c *Collection) found(ctx context.Context, file []byte, activate bool, fence uint64) (name string, err error) {
+	space, err := c.number(ctx)
+	if err != nil {
+		return "", err
+	}
+	return c.install(ctx, file, wire.Op{Kind: wire.ImportModel, Space: space, Activate: activate, Fence: fence})
 }
 
 // installFor is how long installing a model may take where the context has no deadline: encoding all items.
 const installFor = 6 * time.Hour
 
-// install stores the file of a model as an object, named by its SHA-256, and has every shard import it. fence
-// is the number of the lease of who has learned it; 0: there is none.
-func (c *Collection) install(ctx context.Context, file []byte, activate bool, fence uint64) (name string, err error) {
+// install stores the file of a model as an object, named by its SHA-256, and has every shard do an operation
+// with it.
+func (c *Collection) install(ctx context.Context, file []byte, with wire.Op) (name string, err error) {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, installFor)
@@ -55,15 +65,8 @@ func (c *Collection) install(ctx context.Context, file []byte, activate bool, fe
 	if err := (objects{c.client.js, c.client.cluster}).put(ctx, name, file); err != nil {
 		return name, err
 	}
-	space, err := c.number(ctx)
-	if err != nil {
-		return name, err
-	}
-	return name, c.client.onAll(ctx, func() *wire.Op {
-		return &wire.Op{
-			Kind: wire.ImportModel, Collection: c.name, Object: name, Size: int64(len(file)), Sum: sum[:], Space: space, Activate: activate, Fence: fence,
-		}
-	})
+	with.Object, with.Size, with.Sum, with.Collection = name, int64(len(file)), sum[:], c.name
+	return name, c.client.onAll(ctx, func() *wire.Op { own := with; return &own })
 }
 
 // number takes the next number of a space of the collection, which no other model has on any shard.

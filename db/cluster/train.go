@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/replica"
 	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -81,7 +82,7 @@ func (c *Collection) Train(ctx context.Context, opt db.TrainOptions) (*Training,
 	if err := lease.ctx.Err(); err != nil {
 		return nil, err
 	}
-	name, err := c.install(lease.ctx, b, opt.Activate, lease.number)
+	name, err := c.found(lease.ctx, b, opt.Activate, lease.number)
 	return &Training{Report: result.Report, Items: t.n, LeftOut: leftOut, Model: name}, err
 }
 
@@ -98,10 +99,13 @@ type training struct {
 	n        int      // items to learn from
 	places   []int    // of the modalities in the schema
 	names    []string // of these
+	known    int      // labels that an update leaves out items without, see replica.SumOrder
 	passes   int
+	progress event.Progress // of a pass, in shards; may be nil
 
 	mu   sync.Mutex
 	made []string // objects, to be removed
+	done int      // shards that have summed up, in the latest pass
 }
 
 // trained is a shard that a training learns from.
@@ -120,6 +124,15 @@ func (t *training) object(format string, args ...any) string {
 	defer t.mu.Unlock()
 	t.made = append(t.made, name)
 	return name
+}
+
+// summed tells that one more shard has summed up.
+func (t *training) summed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.done++; t.progress != nil {
+		t.progress("learn", int64(t.done), int64(len(t.shards)))
+	}
 }
 
 // end ends the sessions and removes what was made on the way.
@@ -290,6 +303,7 @@ func (t *training) Sum(ctx context.Context, p *model.Pass) ([]byte, error) {
 		return nil, err
 	}
 	into := make([]string, len(t.shards))
+	t.done = 0
 	err = t.each(ctx, func(ctx context.Context, shard int) error {
 		s := &t.shards[shard]
 		if s.rows.IsEmpty() {
@@ -300,7 +314,7 @@ func (t *training) Sum(ctx context.Context, p *model.Pass) ([]byte, error) {
 			return err
 		}
 		into[shard] = t.object("sum-%d-%d", t.passes, shard)
-		asked, err := json.Marshal(replica.SumOrder{Pass: pass, First: s.first, Items: items, Modalities: t.names, Labels: t.labels})
+		asked, err := json.Marshal(replica.SumOrder{Pass: pass, First: s.first, Items: items, Modalities: t.names, Labels: t.labels, Known: t.known})
 		if err != nil {
 			return err
 		}
@@ -312,6 +326,7 @@ func (t *training) Sum(ctx context.Context, p *model.Pass) ([]byte, error) {
 		if err != nil {
 			return fmt.Errorf("node %s: %w", s.node, err)
 		}
+		t.summed()
 		return nil
 	})
 	if err != nil {

@@ -28,8 +28,16 @@ func (s *State) space(ctx context.Context, p *pending) error {
 			return err
 		}
 	}
-	if p.op.Kind == wire.ActivateSpace {
-		return c.Activate(ctx, p.op.Space) // which does nothing where it has been done
+	switch p.op.Kind { // where it has been done nothing happens
+	case wire.ActivateSpace:
+		return c.Activate(ctx, p.op.Space)
+	case wire.ReviseSpace:
+		file, err := s.object(ctx, p)
+		if err != nil {
+			return err
+		}
+		_, err = c.ImportRevision(ctx, bytes.NewReader(file), db.ImportRevisionOptions{Space: p.op.Space, Revision: p.op.Revision})
+		return err
 	}
 	// Whether the space is there says how far it came before, if the process ended meanwhile: its number
 	// is that of one model.

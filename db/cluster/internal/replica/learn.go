@@ -39,6 +39,9 @@ type SumOrder struct {
 	Items      []byte   `json:"items"` // those to sum up over: a roaring bitmap
 	Modalities []string `json:"modalities"`
 	Labels     []string `json:"labels"` // of all shards, by their ids in the training
+
+	// Known, if not 0, leaves out items without one of so many labels, the first ones.
+	Known int `json:"known,omitempty"`
 }
 
 // sessions are trainings that read the replica.
@@ -93,6 +96,27 @@ func (r *Replica) Survey(ctx context.Context, id, collection string, from uint64
 	r.learning.all[id] = s
 	s.end = time.AfterFunc(idle, func() { r.EndSession(id) })
 	return survey, nil
+}
+
+// Model returns the file of the model that a space has now, as ExportModel of package db writes it.
+func (r *Replica) Model(ctx context.Context, collection string, space db.Space, from uint64) ([]byte, error) {
+	state := r.state.Load()
+	if state == nil || !r.follows.Load() {
+		return nil, errNotOpen
+	}
+	if err := state.Wait(ctx, from); err != nil {
+		return nil, fmt.Errorf("%w: at %d, and the update wants %d", wire.ErrBehind, state.Position().Seq, from)
+	}
+	c, err := state.DB.Collection(collection)
+	if err != nil {
+		return nil, err
+	}
+	if c, err = c.InSpace(space); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = c.ExportModel(ctx, &b)
+	return b.Bytes(), err
 }
 
 // EndSession ends a session, if there is one.
@@ -195,11 +219,12 @@ func (r *Replica) Sum(ctx context.Context, id string, o SumOrder) ([]byte, error
 	for i, l := range o.Labels {
 		ids[l] = uint32(i)
 	}
-	return p.Sum(ctx, o.First, s.examples(ctx, rows, o.Modalities, ids))
+	return p.Sum(ctx, o.First, s.examples(ctx, rows, o.Modalities, ids, o.Known))
 }
 
-// examples yields those items of a session that are in rows.
-func (s *session) examples(ctx context.Context, rows *roaring.Bitmap, modalities []string, ids map[string]uint32) iter.Seq2[model.Example, error] {
+// examples yields those items of a session that are in rows, and where known is not 0 have a label with a
+// number below it.
+func (s *session) examples(ctx context.Context, rows *roaring.Bitmap, modalities []string, ids map[string]uint32, known int) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
 		ex := model.Example{Vectors: make([]model.Vector, len(modalities))}
 		n := uint32(0)
@@ -224,6 +249,9 @@ func (s *session) examples(ctx context.Context, rows *roaring.Bitmap, modalities
 				ex.Labels = append(ex.Labels, id)
 			}
 			slices.Sort(ex.Labels)
+			if known > 0 && (len(ex.Labels) == 0 || ex.Labels[0] >= uint32(known)) {
+				continue
+			}
 			if !yield(ex, nil) {
 				return
 			}

@@ -32,7 +32,7 @@ type Op struct {
 	Base uint64
 
 	// Object, if not empty, is the name of an object: of a Write, whose changes are too large for a
-	// message, the changes, and Changes is empty; of ImportModel the file of the model.
+	// message, the changes, and Changes is empty; of ImportModel and ReviseSpace the file of the model.
 	Object string
 	Size   int64  // of the object, in bytes
 	Sum    []byte // its SHA-256
@@ -40,7 +40,8 @@ type Op struct {
 	Changes    []Change
 	Collection string     // of all kinds but Write
 	Schema     *db.Schema // of CreateCollection
-	Space      db.Space   // of ImportModel, ActivateSpace and DropSpace: one number, one model, on all shards
+	Space      db.Space   // of ImportModel, ReviseSpace, ActivateSpace and DropSpace: one number, one model, on all shards
+	Revision   uint32     // of ReviseSpace: one number, the same projections, on all shards
 	Activate   bool       // of ImportModel: the space becomes the active one when it is complete
 
 	// Fence, if not 0, is the number of the lease by which the operation is done: it is refused behind one of
@@ -62,6 +63,7 @@ const (
 	ImportModel   // makes a space with the model of Object, and codes for all items
 	ActivateSpace // makes Space the one that searches use
 	DropSpace
+	ReviseSpace // makes the model of Object, which is an update of that of Space, its next revision
 )
 
 // A Change is one change of an Op.
@@ -105,6 +107,10 @@ func DecodeOp(b []byte) (*Op, error) {
 	case ImportModel:
 		if o.Object == "" || o.Space == 0 {
 			return nil, errors.New("a model without an object, or a space without a number")
+		}
+	case ReviseSpace:
+		if o.Object == "" || o.Revision == 0 {
+			return nil, errors.New("a revision without an object, or without a number")
 		}
 	case DropCollection, ActivateSpace, DropSpace:
 	default:

@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+)
+
+// ExportModel writes the file of the model of a space, 0: the active one, as it is after the updates so far: for
+// ImportModel of a database or of another cluster, or for a program that encodes with it. See
+// db.Collection.ExportModel.
+func (c *Collection) ExportModel(ctx context.Context, w io.Writer, space db.Space) error {
+	of, err := c.revisions(ctx, space)
+	if err != nil {
+		return err
+	}
+	b, err := c.modelOf(ctx, of)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// revisions are those that a space has on the shards. They are one, but for a time while one is installed, or
+// after an update that has not reached all.
+type revisions struct {
+	space          db.Space
+	least, highest uint32
+	shard          int // that has the highest
+}
+
+// revisions returns the revisions of a space; 0 is the active one.
+func (c *Collection) revisions(ctx context.Context, space db.Space) (r revisions, err error) {
+	ctx, cancel := c.client.within(ctx)
+	defer cancel()
+	answers, _, err := c.scatter(ctx, false, nil, nil, func(int) wire.Request { return wire.Request{Verb: wire.Describe} })
+	if err != nil {
+		return r, err
+	}
+	r.space = space
+	for shard, a := range answers {
+		if a.About == nil {
+			return r, wire.ErrAnswer
+		}
+		i := slices.IndexFunc(a.About.Spaces, func(s wire.Space) bool {
+			return s.Space == r.space || r.space == 0 && s.State == db.SpaceActive
+		})
+		if i < 0 && space == 0 {
+			return r, fmt.Errorf("%w: collection %q: train it first", db.ErrNoModel, c.name)
+		} else if i < 0 {
+			return r, fmt.Errorf("%w: space %d of collection %q", db.ErrNotFound, space, c.name)
+		}
+		s := a.About.Spaces[i]
+		r.space = s.Space // on all shards, even if another one is activated meanwhile
+		if shard == 0 || s.Revision < r.least {
+			r.least = s.Revision
+		}
+		if s.Revision > r.highest {
+			r.highest, r.shard = s.Revision, shard
+		}
+	}
+	return r, nil
+}
+
+// modelOf fetches the file of the model of a space, from a node of the shard with the highest revision.
+func (c *Collection) modelOf(ctx context.Context, of revisions) ([]byte, error) {
+	store, into := objects{c.client.js, c.client.cluster}, "export-"+wire.NewID().String()
+	defer store.remove(context.WithoutCancel(ctx), into)
+	err := fmt.Errorf("%w: no node has it", db.ErrNotFound)
+	for _, node := range c.client.plan.Nodes(of.shard) {
+		o := order{Do: "model", Shard: of.shard, Collection: c.name, Space: of.space, From: c.client.sees(of.shard), Into: into}
+		if _, err = c.client.order(ctx, node, o); err == nil {
+			return store.fetch(ctx, into)
+		}
+		if wire.Final(err) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("model of space %d of collection %q: shard %d: %w", of.space, c.name, of.shard, err)
+}

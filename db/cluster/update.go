@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster/internal/wire"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// UpdateOptions say what an update is to do. The zero value updates the active space.
+type UpdateOptions struct {
+	Space db.Space // 0: the active one
+
+	// GrowLabels gives labels that the model does not know a direction of their own first, and the items
+	// that carry them other codes; see db.UpdateOptions.
+	GrowLabels bool
+
+	Progress event.Progress // in the stage "learn", in shards
+}
+
+// An Update is what Collection.Update has done.
+type Update struct {
+	Space    db.Space `json:"space"`
+	Revision uint32   `json:"revision"` // that is in use on every shard
+	Revised  bool     `json:"revised"`  // the update has made it
+
+	Items       map[string]int `json:"items"`                  // by modality: that the projections have learned from
+	Grown       []string       `json:"grown,omitempty"`        // labels that have got a direction
+	NoDirection []string       `json:"no_direction,omitempty"` // labels that have got none, as none was left
+	Model       string         `json:"model,omitempty"`        // name of the object of its file
+}
+
+// Update makes a new revision of a space on every shard, whose projections all items with labels that the
+// model knows have taught, as they are now. Codes that items have stay comparable and as they are; queries, and items
+// that are put from then on, are encoded by the new projections. It is db.Collection.Update with
+// db.TeacherLabels, but for the rounding of sums, with another way of counting: shards send sums over all of their items,
+// not over those that are new, so that it takes a pass over the items, and nothing has to be kept of what
+// they have taught before.
+//
+// Otherwise it is as Train: one at a time learns of a collection, another one is db.ErrBusy; if the node of a
+// shard ends meanwhile it fails, and is begun again. Where an earlier update has reached some shards only,
+// all have one revision again behind this one. A space that was learned without labels, or by another method than labels, is
+// db.ErrInvalid: train again. A collection without a space is db.ErrNoModel.
+func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
+	lease, err := c.client.take(ctx, "lease.train."+wireName(c.name))
+	if err != nil {
+		return nil, fmt.Errorf("update of collection %q: %w", c.name, err)
+	}
+	defer lease.end(c.client)
+	t := &training{c: c, id: wire.NewID().String(), store: objects{c.client.js, c.client.cluster}}
+	defer t.end()
+	out, file, least, err := c.newest(lease.ctx, opt.Space)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.survey(lease.ctx); err != nil {
+		return nil, err
+	}
+	names := file.Labels()
+	ids := make([]uint32, len(names))
+	for i := range ids {
+		ids[i] = uint32(i)
+	}
+	m, err := file.Model(ids)
+	if err != nil {
+		return nil, err
+	}
+	if opt.GrowLabels {
+		if m, names, err = t.grow(m, names, out); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.teach(m, names); err != nil {
+		return nil, err
+	}
+	t.progress = opt.Progress
+	next, s := m, model.NewStatistics(m)
+	if t.n > 0 {
+		next, s, err = m.UpdateOver(lease.ctx, t)
+	}
+	if errors.Is(err, model.ErrMismatch) {
+		err = fmt.Errorf("%w: space %d of collection %q: %w", db.ErrInvalid, out.Space, c.name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	taught := 0
+	for i, mod := range m.Modalities() {
+		out.Items[mod.Name] = s.Items(i)
+		taught += s.Items(i)
+	}
+	if taught == 0 && len(out.Grown) == 0 && least == out.Revision {
+		return out, nil // nothing to learn from
+	}
+	revised, err := model.NewFile(next, names, file.Report())
+	if err != nil {
+		return nil, err
+	}
+	b, err := revised.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	if err := lease.ctx.Err(); err != nil {
+		return nil, err
+	}
+	out.Revision++
+	out.Model, err = c.install(lease.ctx, b, wire.Op{Kind: wire.ReviseSpace, Space: out.Space, Revision: out.Revision, Fence: lease.number})
+	if err != nil {
+		return nil, err
+	}
+	out.Revised = true
+	return out, nil
+}
+
+// newest finds the space to update, and its model on a shard with the highest revision, which knows the labels
+// that have grown. least is the lowest revision of a shard.
+func (c *Collection) newest(ctx context.Context, space db.Space) (out *Update, file *model.File, least uint32, err error) {
+	of, err := c.revisions(ctx, space)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	b, err := c.modelOf(ctx, of)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	file, err = model.UnmarshalFile(b)
+	return &Update{Space: of.space, Revision: of.highest, Items: map[string]int{}}, file, of.least, err
+}
+
+// grow gives the labels of items that the model does not know directions, as far as there are any left.
+func (t *training) grow(m *model.Model, names []string, out *Update) (*model.Model, []string, error) {
+	s := model.NewStatistics(m)
+	for _, label := range t.labels {
+		if slices.Contains(names, label) {
+			continue
+		}
+		if len(out.NoDirection) > 0 { // nor is there one for this label
+			out.NoDirection = append(out.NoDirection, label)
+			continue
+		}
+		grown, of, err := m.Grow(s, uint32(len(names)))
+		switch {
+		case errors.Is(err, model.ErrNoDirection):
+			out.NoDirection = append(out.NoDirection, label)
+		case errors.Is(err, model.ErrMismatch):
+			return nil, nil, fmt.Errorf("%w: space %d of collection %q: %w", db.ErrInvalid, out.Space, t.c.name, err)
+		case err != nil:
+			return nil, nil, err
+		default:
+			m, s, names = grown, of, append(names, label)
+			out.Grown = append(out.Grown, label)
+		}
+	}
+	return m, names, nil
+}
+
+// teach has all items with a label that the model knows be those to learn from. names are those of its labels.
+func (t *training) teach(m *model.Model, names []string) error {
+	t.choose(db.TrainOptions{Options: model.Options{Method: model.MethodLabels}})
+	for _, mod := range m.Modalities() {
+		if !slices.ContainsFunc(t.schema.Modalities, func(s db.Modality) bool { return s.Name == mod.Name }) {
+			return fmt.Errorf("%w: the model has a modality %q, and collection %q has none", db.ErrInvalid, mod.Name, t.c.name)
+		}
+		t.names = append(t.names, mod.Name)
+	}
+	known := make(map[string]bool, len(names))
+	for _, label := range names {
+		known[label] = true
+	}
+	all := slices.Clone(names)
+	for _, label := range t.labels {
+		if !known[label] {
+			all = append(all, label)
+		}
+	}
+	t.labels, t.known = all, len(names)
+	return nil
+}

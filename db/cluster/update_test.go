@@ -1,0 +1,192 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/cluster"
+	"github.com/fddhdb/fddhdb/db/internal/dbkit"
+	"github.com/fddhdb/fddhdb/db/shard"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// An update across shards is that of one database in which the same items have come, changed and gone: the
+// projections are the same but for rounding, and what is put afterwards has the same code.
+func TestUpdate(t *testing.T) {
+	const shards = 3
+	h := build(t, 3, 3, shards, 2)
+	c := h.connect()
+	pairs, err := c.CreateCollection(t.Context(), "pairs", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pairs.Update(t.Context(), cluster.UpdateOptions{}); !errors.Is(err, db.ErrNoModel) {
+		t.Error("without a model:", err)
+	}
+	items := dbkit.Pairs(700, synth.Config{Seed: 5, Missing: .2})
+	for i, it := range items {
+		if i%7 == 0 || i >= 600 {
+			it.Labels = nil
+		}
+	}
+	first, later, last := items[:400], items[400:600], items[600:]
+	d := dbkit.MustOpen(t, t.TempDir(), nil)
+	defer dbkit.MustClose(t, d)
+	one := mustCreate(t, d, "pairs", dbkit.PairsSchema)
+	put := func(some []*db.Item) {
+		t.Helper()
+		importAll(t, pairs, some)
+		dbkit.PutAll(t, d, one, some)
+	}
+	slices.SortStableFunc(first, func(a, b *db.Item) int { return shard.Of(a.Key, shards) - shard.Of(b.Key, shards) })
+	put(first)
+	opt := db.TrainOptions{Options: model.Options{Bits: 32, Anchors: 40, Seed: 3}}
+	dbkit.MustTrain(t, one, opt)
+	if _, err := pairs.Train(t.Context(), opt); err != nil {
+		t.Fatal(err)
+	}
+	put(later)
+	for _, it := range first[:60] { // that have taught, and go
+		_, err := one.Delete(t.Context(), it.Key)
+		if err = errors.Join(err, pairs.Delete(t.Context(), it.Key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var moved []*db.Item // that have taught, and change
+	for i, it := range first[60:120] {
+		as := *it
+		as.Vectors, as.Labels = later[i].Vectors, later[i].Labels
+		moved = append(moved, &as)
+	}
+	put(moved)
+	dbkit.MustUpdate(t, one, db.UpdateOptions{Teacher: db.TeacherLabels})
+	var u *cluster.Update
+	beside(t, func(ctx context.Context) error {
+		_, err := pairs.Search(ctx, cluster.Query{Query: db.Query{From: "image", Vector: later[0].Vectors["image"]}})
+		return err
+	}, func() {
+		if u, err = pairs.Update(t.Context(), cluster.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if !u.Revised || u.Revision != 2 || u.Space != 1 || u.Items["image"] < 300 || len(u.Grown) > 0 {
+		t.Errorf("%+v", u)
+	}
+	same := func(what string) {
+		t.Helper()
+		a, b := encoder(t, one.ExportModel), encoder(t, func(ctx context.Context, w io.Writer) error { return pairs.ExportModel(ctx, w, 0) })
+		z, w := make([]float64, 32), make([]float64, 32)
+		for _, it := range last {
+			x, has := it.Vectors["image"]
+			if !has {
+				continue
+			}
+			if err := errors.Join(a.Project(z, 0, x), b.Project(w, 0, x)); err != nil {
+				t.Fatal(err)
+			}
+			for j := range z {
+				if math.Abs(z[j]-w[j]) > 1e-8*(1+math.Abs(z[j])) {
+					t.Fatalf("%s: %s projects to %v, and in one database to %v", what, it.Key, w[j], z[j])
+				}
+			}
+		}
+	}
+	same("updated")
+	put(last)
+	for it, err := range one.Items(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := pairs.Get(t.Context(), it.Key)
+		if err != nil || !slices.Equal(is.Code, it.Code) || is.CodeFrom != it.CodeFrom {
+			t.Fatalf("%s has code %x, from %s, and in one database %x, from %s; %v", it.Key, is.Code, is.CodeFrom, it.Code, it.CodeFrom, err)
+		}
+	}
+	pair{t, pairs, one, 1e-6}.compare("updated", db.Query{From: "image", Vector: items[9].Vectors["image"], To: "text", K: 50, Rerank: db.RerankProjection}, -1)
+	h.inStep(2, 640)
+}
+
+// encoder returns an encoder with the model that an export writes.
+func encoder(t *testing.T, export func(context.Context, io.Writer) error) *model.Encoder {
+	t.Helper()
+	var b bytes.Buffer
+	if err := export(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	f, err := model.UnmarshalFile(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]uint32, len(f.Labels()))
+	for i := range ids {
+		ids[i] = uint32(i)
+	}
+	m, err := f.Model(ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.NewEncoder()
+}
+
+// Labels that have come since get directions, and their items codes of their own, the same on every shard; a
+// label beyond the bits gets none, and is named.
+func TestUpdateGrowsLabels(t *testing.T) {
+	h := build(t, 3, 3, 2, 2)
+	c := h.connect()
+	pairs, err := c.CreateCollection(t.Context(), "pairs", dbkit.PairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := dbkit.Pairs(300, synth.Config{Seed: 5, Classes: 6})
+	importAll(t, pairs, items[:200])
+	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 8, Anchors: 30}}); err != nil {
+		t.Fatal(err)
+	}
+	for i, it := range items[200:] {
+		it.Labels = []string{[]string{"a", "b", "c", "d"}[i%4]}
+	}
+	importAll(t, pairs, items[200:])
+	u, err := pairs.Update(t.Context(), cluster.UpdateOptions{GrowLabels: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(u.Grown) < 2 || len(u.Grown)+len(u.NoDirection) != 4 {
+		t.Errorf("%+v", u)
+	}
+	codes := map[string][]byte{}
+	for _, it := range items[200:] {
+		is, err := pairs.Get(t.Context(), it.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		label := it.Labels[0]
+		if !slices.Contains(u.Grown, label) {
+			continue
+		}
+		if is.CodeFrom != "labels" || codes[label] != nil && !bytes.Equal(codes[label], is.Code) {
+			t.Errorf("%s of label %s has code %x from %s, others have %x", it.Key, label, is.Code, is.CodeFrom, codes[label])
+		}
+		codes[label] = is.Code
+	}
+	again, err := pairs.Update(t.Context(), cluster.UpdateOptions{GrowLabels: true, Space: 1})
+	if err != nil || again.Revision != 3 || len(again.Grown) != 0 || len(again.NoDirection) != len(u.NoDirection) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	h.inStep(2, 300)
+	if _, err := pairs.Update(t.Context(), cluster.UpdateOptions{Space: 9}); !errors.Is(err, db.ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := pairs.Train(t.Context(), db.TrainOptions{Options: model.Options{Bits: 8, Method: model.MethodCCAITQ}, Activate: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pairs.Update(t.Context(), cluster.UpdateOptions{}); !errors.Is(err, db.ErrInvalid) {
+		t.Error("learned without labels:", err)
+	}
+}
