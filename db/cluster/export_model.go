@@ -47,6 +47,9 @@ func (c *Collection) revisions(ctx context.Context, space db.Space) (r revisions
 		if a.About == nil {
 			return r, wire.ErrAnswer
 		}
+		if a.About.Schema.Bits > 0 {
+			return r, fmt.Errorf("%w: collection %q has no model: its items bring their codes", db.ErrInvalid, c.name)
+		}
 		i := slices.IndexFunc(a.About.Spaces, func(s wire.Space) bool {
 			return s.Space == r.space || r.space == 0 && s.State == db.SpaceActive
 		})

@@ -110,7 +110,7 @@ func rootCommand(e *env) *cobra.Command {
 		demoCommand(e), nodeCommand(e), createCommand(e), restoreCommand(e), statusCommand(e),
 		initCommand(e), dropCommand(e), collectionsCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e),
 		searchCommand(e), countCommand(e), facetsCommand(e), labelsCommand(e),
-		trainCommand(e), spacesCommand(e), activateCommand(e), dropSpaceCommand(e),
+		trainCommand(e), updateCommand(e), spacesCommand(e), activateCommand(e), dropSpaceCommand(e),
 		backupCommand(e), moveCommand(e), drainCommand(e),
 	)
 	root.SetHelpCommand(helpCommand())

@@ -253,6 +253,11 @@ func (s *stage) models(t *testing.T) {
 	}
 	s.fails(1, []string{"drop-space", "pairs", "2"}, "active")
 	s.says([]string{"train", "pairs", "--bits", "32", "--anchors", "10", "--activate"}, "trained on 120 items: space 3 of collection pairs: codes of 32 bits, of 120 items; it is active")
+	s.says([]string{"update", "pairs"}, "revision 2 of space 3 of collection pairs: learned from 1")
+	s.says([]string{"update", "pairs", "--space", "2", "--grow-labels"}, "revision 2 of space 2")
+	s.fails(1, []string{"update", "pairs", "--space", "9"}, "no space 9", "spaces pairs")
+	s.fails(1, []string{"update", "codes"}, "bring their codes")
+	s.fails(1, []string{"update", "nosuch"}, "no collection")
 	s.fails(1, []string{"train", "codes"}, "codes")
 	s.fails(2, []string{"train", "pairs", "--bits", "12"}, "--bits 12")
 	s.ok("drop-space", "pairs", "1")
