@@ -54,11 +54,12 @@ func Decided(err error) bool {
 func Final(err error) bool { return Decided(err) || errors.Is(err, db.ErrBusy) }
 
 // A Fault is an error as it travels: errors.Is tells which of those of package db, or of this package, it
-// is.
+// is, and errors.As has its *db.WhereError.
 type Fault struct {
-	_    struct{} `cbor:",toarray"`
-	Code Code
-	Text string
+	_     struct{} `cbor:",toarray"`
+	Code  Code
+	Text  string
+	Where *db.WhereError // which it is, or nil
 }
 
 // FaultOf returns the form in which an error travels; nil is nil.
@@ -68,11 +69,13 @@ func FaultOf(err error) *Fault {
 	}
 	var f *Fault
 	if errors.As(err, &f) {
-		return &Fault{Code: f.Code, Text: err.Error()}
+		return &Fault{Code: f.Code, Text: err.Error(), Where: f.Where}
 	}
+	var where *db.WhereError
+	errors.As(err, &where)
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
-			return &Fault{Code: c.code, Text: err.Error()}
+			return &Fault{Code: c.code, Text: err.Error(), Where: where}
 		}
 	}
 	return &Fault{Code: failed, Text: err.Error()}
@@ -87,6 +90,9 @@ func (f *Fault) Error() string {
 
 // Unwrap returns the error that the fault is.
 func (f *Fault) Unwrap() error {
+	if f.Where != nil {
+		return f.Where
+	}
 	for _, c := range codes {
 		if c.code == f.Code {
 			return c.err

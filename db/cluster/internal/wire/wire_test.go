@@ -113,6 +113,15 @@ func TestErrorsTravel(t *testing.T) {
 			t.Errorf("%v, sent on: %+v", err, again)
 		}
 	}
+	b, err := (&wire.Answer{Fault: wire.FaultOf(fmt.Errorf("there: %w", &db.WhereError{Column: 7, Reason: "odd"}))}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := wire.DecodeAnswer(b)
+	var where *db.WhereError
+	if err != nil || !errors.As(a.Fault, &where) || where.Column != 7 || where.Reason != "odd" || !errors.Is(a.Fault, db.ErrInvalid) {
+		t.Error(a, err)
+	}
 	if f := wire.FaultOf(errors.New("odd")); !errors.Is(f, wire.ErrAnswer) || wire.FaultOf(nil) != nil {
 		t.Error(f)
 	}
