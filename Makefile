@@ -86,10 +86,13 @@ beam:
 	$(GO) -C db/beam test -count=1 -v -timeout 0 -run '^TestKilledWorkers$$' . -args -kills 10 -seed $(SEED)
 	$(GO) -C db/beam test -count=1 -race -timeout 60m .
 
-# A cluster under faults, in ten runs of five minutes with others each, and the race detector over it.
+# A cluster under faults, in ten runs of five minutes with others each, and the race detector over it. Clocks
+# jump as well, for which package time is another one (db/cluster/internal/skew).
 .PHONY: cluster
 cluster:
-	$(GO) -C db/cluster test -count=1 -v -timeout 0 -run '^TestFaults$$' . -args -faults-for 5m -faults-runs 10 -seed $(SEED)
+	dir=$$(mktemp -d) && trap 'rm -rf $$dir' EXIT && \
+	$(GO) -C db/cluster test -count=1 -v -timeout 0 -tags skew -overlay $$($(GO) -C db/cluster run ./internal/skew/overlay $$dir) \
+		-run '^(TestClocksJump|TestFaults)$$' . -args -faults-for 5m -faults-runs 10 -seed $(SEED)
 	$(GO) -C db/cluster test -count=1 -race -timeout 60m ./...
 
 # Figures of docs/BENCHMARKS.md; compare runs with benchstat.

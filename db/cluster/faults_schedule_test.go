@@ -22,6 +22,7 @@ const (
 	ofServers scope = iota
 	ofNodes
 	ofClients
+	ofClocks // only with the build tag skew
 	scopes
 )
 

@@ -32,8 +32,8 @@ var (
 const elections = 15 * time.Second
 
 // Nodes, servers and the connections between them break and mend while clients write and read. Whatever
-// they are told agrees with the logs in the end, and the replicas are equal. There are no faults of clocks:
-// all processes share that of the machine. And what kill -9 leaves is not what a power failure leaves: the
+// they are told agrees with the logs in the end, and the replicas are equal. Clocks jump
+// where it is built with the tag skew, see internal/skew. What kill -9 leaves is not what a power failure leaves: the
 // cache of the operating system survives.
 func TestFaults(t *testing.T) {
 	if testing.Short() {
