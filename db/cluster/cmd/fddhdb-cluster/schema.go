@@ -13,8 +13,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/textform"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
@@ -92,7 +92,7 @@ func initCommand(e *env) *cobra.Command {
 				if e.json {
 					return e.PrintJSON(newSchemaJSON(args[0], stored))
 				}
-				e.Printf("created collection %s in cluster %s: %s\n", args[0], e.link.cluster, source.DescribeSchema(stored))
+				e.Printf("created collection %s in cluster %s: %s\n", args[0], e.link.cluster, textform.DescribeSchema(stored))
 				return nil
 			})
 		},
@@ -174,7 +174,7 @@ func (l *fieldList) Set(s string) error {
 	if rest, is := strings.CutSuffix(s, ":indexed"); is {
 		s = rest + ":index"
 	}
-	f, err := source.ParseField(s)
+	f, err := textform.ParseField(s)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func collectionsCommand(e *env) *cobra.Command {
 						}
 						continue
 					}
-					rows = append(rows, []any{term.TextCell(name), term.CountCell(n), source.DescribeSchema(s)})
+					rows = append(rows, []any{term.TextCell(name), term.CountCell(n), textform.DescribeSchema(s)})
 				}
 				if !e.json {
 					e.PrintTable([]term.Column{term.Left("collection"), term.Right("items"), term.Left("has")}, rows)
