@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/flags"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/cluster"
 )
@@ -96,7 +97,7 @@ func (l *link) urls() (urls []string, err error) {
 		return nil, exit.Usagef("--tls-cert and --tls-key go together: one of them is missing")
 	}
 	given := l.creds != "" || l.tlsCert != ""
-	for _, s := range splitList(l.servers) {
+	for _, s := range flags.SplitList(l.servers) {
 		if !strings.Contains(s, "://") {
 			s = "nats://" + s
 		}
