@@ -51,7 +51,8 @@ func (c *Collection) install(ctx context.Context, file []byte, activate bool, fe
 		defer cancel()
 	}
 	sum := sha256.Sum256(file)
-	name = "model-" + hex.EncodeToString(sum[:])
+	name = modelObject + hex.EncodeToString(sum[:])
+	late := time.Now().Add(lateAfter)
 	if err := (objects{c.client.js, c.client.cluster}).put(ctx, name, file); err != nil {
 		return name, err
 	}
@@ -59,10 +60,10 @@ func (c *Collection) install(ctx context.Context, file []byte, activate bool, fe
 	if err != nil {
 		return name, err
 	}
-	return name, c.client.onAll(ctx, func() *wire.Op {
-		return &wire.Op{
+	return name, c.client.each(ctx, func(ctx context.Context, shard int) error {
+		return c.client.doBefore(ctx, shard, &wire.Op{
 			Kind: wire.ImportModel, Collection: c.name, Object: name, Size: int64(len(file)), Sum: sum[:], Space: space, Activate: activate, Fence: fence,
-		}
+		}, late)
 	})
 }
 
