@@ -65,7 +65,7 @@ const (
 	globalHelp = `
 {{- if .HasParent}}
 
-With any verb: --servers, --cluster, --creds, --tls-ca, --tls-cert, --tls-key, --insecure,
---timeout, --json: fddhdb-cluster help
+With any verb: --servers, --cluster, --creds, --nkey, --user, --password-file, --tls-ca,
+--tls-cert, --tls-key, --insecure, --timeout, --json: fddhdb-cluster help
 {{- end}}`
 )
